@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ringbolt::cluster {
+
+/// The address plan gives a node the third byte of 127.77.<node>.<port number>, a port the fourth.
+inline constexpr uint32_t kMaxNodes = 250;
+inline constexpr uint32_t kMaxPortsPerNode = 250;
+inline constexpr uint32_t kMaxCables = kMaxNodes * (kMaxNodes - 1) / 2;
+inline constexpr uint32_t kMaxSpeedGbps = 10'000;
+inline constexpr uint32_t kDefaultSpeedGbps = 40;
+inline constexpr size_t kMaxNameBytes = 32;
+
+/// Ports are numbered as on a Mac, where Thunderbolt ports begin at en2.
+inline constexpr uint32_t kFirstPortNumber = 2;
+
+/// Texts longer than this are refused unread.
+inline constexpr size_t kMaxNodeFileBytes = size_t{256} * 1024;
+inline constexpr size_t kMaxClusterFileBytes = size_t{16} * 1024 * 1024;
+
+}  // namespace ringbolt::cluster

@@ -1,0 +1,34 @@
+#include "cluster/names.h"
+
+#include <algorithm>
+
+#include "cluster/limits.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+// The C locale's answers, whatever locale the program has set.
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+bool has_name_length(std::string_view name) { return !name.empty() && name.size() <= kMaxNameBytes; }
+
+}  // namespace
+
+bool is_cluster_name(std::string_view name) {
+  return has_name_length(name) && name.front() != '.' && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
+         });
+}
+
+bool is_node_name(std::string_view name) {
+  return is_cluster_name(name) && !std::all_of(name.begin(), name.end(), is_digit);
+}
+
+bool is_device_name(std::string_view name) {
+  return has_name_length(name) && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+}
+
+}  // namespace ringbolt::cluster

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+namespace ringbolt::cluster {
+
+/// True for the name of a cluster: 1 to 32 of [A-Za-z0-9_.-], not beginning with '.' or '-' (it names a folder and
+/// is typed on command lines). Thread-safe.
+bool is_cluster_name(std::string_view name);
+
+/// True for the name of a node: as a cluster's, and not a number, since numbers address nodes too. Thread-safe.
+bool is_node_name(std::string_view name);
+
+/// True for the name of a verbs device: 1 to 32 of [A-Za-z0-9_], beginning with a letter (it names a folder of the
+/// synthetic sysfs). Thread-safe.
+bool is_device_name(std::string_view name);
+
+}  // namespace ringbolt::cluster

@@ -1,0 +1,267 @@
+#include "cluster/node_file.h"
+
+#include <cerrno>
+#include <charconv>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cluster/address.h"
+#include "cluster/limits.h"
+#include "cluster/names.h"
+#include "cluster/read_file.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+template <class T>
+std::optional<T> whole_number(std::string_view text, int base) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc{} || end != text.data() + text.size() || text.empty()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+/// The words of one line, taken in order. The first refusal sticks; later reads give zeros.
+class Words {
+ public:
+  Words(std::string_view line, size_t line_number) : rest_(line), line_number_(line_number) {}
+
+  std::string_view next(std::string_view what) {
+    const size_t space = rest_.find(' ');
+    const std::string_view word = rest_.substr(0, space);
+    rest_ = space == std::string_view::npos ? std::string_view{} : rest_.substr(space + 1);
+    if (word.empty()) {
+      complain(fmt::format("{} is missing", what));
+    }
+    return word;
+  }
+
+  void keyword(std::string_view expected) {
+    if (next(expected) != expected) {
+      complain(fmt::format("expected the word \"{}\"", expected));
+    }
+  }
+
+  uint32_t number(std::string_view what, uint32_t least, uint32_t most) {
+    const std::optional<uint32_t> value = whole_number<uint32_t>(next(what), 10);
+    if (!value || *value < least || *value > most) {
+      complain(fmt::format("{} is not a number from {} to {}", what, least, most));
+      return least;
+    }
+    return *value;
+  }
+
+  uint64_t guid(std::string_view what) {
+    const std::string_view word = next(what);
+    std::optional<uint64_t> value;
+    if (word.size() == 18 && word.substr(0, 2) == "0x") {
+      value = whole_number<uint64_t>(word.substr(2), 16);
+    }
+    if (!value || *value == 0) {
+      complain(fmt::format("{} is not 0x and 16 hexadecimal digits, or is 0", what));
+      return 0;
+    }
+    return *value;
+  }
+
+  uint32_t ipv4(std::string_view what) {
+    std::string_view word = next(what);
+    uint32_t address = 0;
+    for (int byte = 0; byte < 4; ++byte) {
+      const size_t dot = byte < 3 ? word.find('.') : word.size();
+      const std::optional<uint8_t> value =
+          dot == std::string_view::npos ? std::nullopt : whole_number<uint8_t>(word.substr(0, dot), 10);
+      if (!value) {
+        complain(fmt::format("{} is not an IPv4 address", what));
+        return 0;
+      }
+      address = (address << 8U) | *value;
+      word = byte < 3 ? word.substr(dot + 1) : std::string_view{};
+    }
+    if (address >> 24U != 127) {
+      complain(fmt::format("{} is not in 127.0.0.0/8", what));
+    }
+    return address;
+  }
+
+  std::string device(std::string_view what) {
+    const std::string_view word = next(what);
+    if (!is_device_name(word)) {
+      complain(fmt::format("{} is not 1 to {} letters, digits or '_' beginning with a letter", what, kMaxNameBytes));
+    }
+    return std::string(word.substr(0, kMaxNameBytes));
+  }
+
+  void complain(std::string problem) {
+    if (!problem_) {
+      problem_ = ParseError{line_number_, std::move(problem)};
+    }
+  }
+
+  std::optional<ParseError> finish() {
+    if (!rest_.empty()) {
+      complain("unexpected words at the end");
+    }
+    return problem_;
+  }
+
+ private:
+  std::string_view rest_;
+  size_t line_number_;
+  std::optional<ParseError> problem_;
+};
+
+PortSpec read_port(Words& words, uint32_t n_cables) {
+  PortSpec port;
+  words.keyword("port");
+  port.device = words.device("the device");
+  words.keyword("guid");
+  port.guid = words.guid("the GUID");
+  words.keyword("addr");
+  port.ipv4 = words.ipv4("the address");
+  words.keyword("cable");
+  port.cable = words.number("the cable", 0, n_cables - 1);
+  words.keyword("speed_gbps");
+  port.speed_gbps = words.number("the speed", 1, kMaxSpeedGbps);
+  words.keyword("peer-node");
+  port.peer_node = words.number("the peer's node", 0, kMaxNodes - 1);
+  words.keyword("peer-port");
+  port.peer_device = words.device("the peer's device");
+  words.keyword("peer-guid");
+  port.peer_guid = words.guid("the peer's GUID");
+  words.keyword("peer-addr");
+  port.peer_ipv4 = words.ipv4("the peer's address");
+  return port;
+}
+
+/// Both ends of one cable may be ports of this node; a third mention is a mistake.
+bool is_cable_free(const NodeSpec& spec, const PortSpec& port) {
+  size_t uses = 0;
+  for (const PortSpec& other : spec.ports) {
+    if (other.cable == port.cable) {
+      ++uses;
+      if (other.peer_guid != port.guid || port.peer_guid != other.guid) {
+        return false;
+      }
+    }
+  }
+  return uses <= 1;
+}
+
+std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
+  for (const PortSpec& other : spec.ports) {
+    if (other.device == port.device) {
+      return fmt::format("device {} is named twice", port.device);
+    }
+    if (other.guid == port.guid) {
+      return fmt::format("GUID {} of {} and {} is the same", guid_text(port.guid), other.device, port.device);
+    }
+    if (other.ipv4 == port.ipv4) {
+      return fmt::format("address {} of {} and {} is the same", ipv4_text(port.ipv4), other.device, port.device);
+    }
+  }
+  if (!is_cable_free(spec, port)) {
+    return fmt::format("cable {} is plugged into {} and another port already", port.cable, port.device);
+  }
+  return std::nullopt;
+}
+
+std::optional<ParseError> read_head(std::string_view line, size_t number, NodeSpec& spec) {
+  Words words(line, number);
+  switch (number) {
+    case 1:
+      words.keyword("ringbolt-node");
+      words.number("the format's version", 1, 1);
+      break;
+    case 2: {
+      words.keyword("cluster");
+      const std::string_view name = words.next("the cluster's name");
+      if (!is_cluster_name(name)) {
+        words.complain("the cluster's name is not 1 to 32 of [A-Za-z0-9_.-]");
+      }
+      spec.cluster = name;
+      words.keyword("cables");
+      spec.n_cables = words.number("the number of cables", 1, kMaxCables);
+      break;
+    }
+    default: {
+      words.keyword("node");
+      spec.node = words.number("the node", 0, kMaxNodes - 1);
+      words.keyword("name");
+      const std::string_view name = words.next("the node's name");
+      if (!is_node_name(name)) {
+        words.complain("the node's name is not 1 to 32 of [A-Za-z0-9_.-], or is a number");
+      }
+      spec.name = name;
+      break;
+    }
+  }
+  return words.finish();
+}
+
+constexpr size_t kHeadLines = 3;
+
+}  // namespace
+
+Parsed<NodeSpec> parse_node(std::string_view text) {
+  if (text.size() > kMaxNodeFileBytes) {
+    return refuse(0, fmt::format("{} bytes are more than a node file's {}", text.size(), kMaxNodeFileBytes));
+  }
+  NodeSpec spec;
+  size_t number = 0;
+  while (!text.empty()) {
+    const size_t newline = text.find('\n');
+    const std::string_view line = text.substr(0, newline);
+    text = newline == std::string_view::npos ? std::string_view{} : text.substr(newline + 1);
+    ++number;
+    if (number <= kHeadLines) {
+      if (std::optional<ParseError> problem = read_head(line, number, spec)) {
+        return tl::unexpected<ParseError>(std::move(*problem));
+      }
+      continue;
+    }
+    if (spec.ports.size() == kMaxPortsPerNode) {
+      return refuse(number, fmt::format("more than {} ports", kMaxPortsPerNode));
+    }
+    Words words(line, number);
+    PortSpec port = read_port(words, spec.n_cables);
+    if (std::optional<ParseError> problem = words.finish()) {
+      return tl::unexpected<ParseError>(std::move(*problem));
+    }
+    if (std::optional<std::string> problem = clash(spec, port)) {
+      return refuse(number, std::move(*problem));
+    }
+    spec.ports.push_back(std::move(port));
+  }
+  if (number < kHeadLines) {
+    return refuse(0, fmt::format("ends after {} of its {} first lines", number, kHeadLines));
+  }
+  return spec;
+}
+
+std::string emit_node(const NodeSpec& spec) {
+  std::string text = fmt::format("ringbolt-node 1\ncluster {} cables {}\nnode {} name {}\n", spec.cluster,
+                                 spec.n_cables, spec.node, spec.name);
+  for (const PortSpec& port : spec.ports) {
+    text += fmt::format(
+        "port {} guid {} addr {} cable {} speed_gbps {} peer-node {} peer-port {} peer-guid {} peer-addr {}\n",
+        port.device, guid_text(port.guid), ipv4_text(port.ipv4), port.cable, port.speed_gbps, port.peer_node,
+        port.peer_device, guid_text(port.peer_guid), ipv4_text(port.peer_ipv4));
+  }
+  return text;
+}
+
+NodeSpec load_node(const std::string& path) {
+  const std::string text = read_file(path, kMaxNodeFileBytes);
+  Parsed<NodeSpec> spec = parse_node(text);
+  if (!spec) {
+    throw base::Error(EINVAL, spec.error().text(), path, "make the cluster anew: ringbolt down, then ringbolt up");
+  }
+  return std::move(*spec);
+}
+
+}  // namespace ringbolt::cluster

@@ -1,0 +1,62 @@
+#include "cluster/read_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+
+namespace ringbolt::cluster {
+
+std::string read_file(const std::string& path, size_t most_bytes) {
+  // O_NONBLOCK: a FIFO in the place of the file must not hang us.
+  base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.is_open()) {
+    throw base::Error(errno, "open", path);
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    throw base::Error(errno, "fstat", path);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw base::Error(S_ISDIR(status.st_mode) ? EISDIR : EINVAL, "read", path, "give a regular file");
+  }
+  std::string bytes;
+  while (bytes.size() <= most_bytes) {
+    constexpr size_t kStepBytes = 65536;
+    const size_t had = bytes.size();
+    bytes.resize(had + kStepBytes);
+    const ssize_t got = ::read(fd.get(), bytes.data() + had, kStepBytes);
+    if (got < 0 && errno != EINTR) {
+      throw base::Error(errno, "read", path);
+    }
+    bytes.resize(had + static_cast<size_t>(got < 0 ? 0 : got));
+    if (got == 0) {
+      return bytes;
+    }
+  }
+  throw base::Error(EFBIG, "read", path, fmt::format("it may hold {} bytes at most", most_bytes));
+}
+
+void write_new_file(const std::string& path, std::string_view bytes) {
+  base::UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open()) {
+    throw base::Error(errno, "create", path);
+  }
+  while (!bytes.empty()) {
+    const ssize_t put = ::write(fd.get(), bytes.data(), bytes.size());
+    if (put < 0 && errno != EINTR) {
+      const int error = errno;
+      ::unlink(path.c_str());
+      throw base::Error(error, "write", path, error == ENOSPC ? "make room on that file system" : "");
+    }
+    bytes.remove_prefix(static_cast<size_t>(put < 0 ? 0 : put));
+  }
+}
+
+}  // namespace ringbolt::cluster

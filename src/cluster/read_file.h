@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace ringbolt::cluster {
+
+/// The whole of a regular file. Throws base::Error if it can't be read, is no regular file or holds more than
+/// `most_bytes`. Thread-safe.
+std::string read_file(const std::string& path, size_t most_bytes);
+
+/// Makes a file of mode 0600 with these bytes; refuses to replace one. Throws base::Error, naming the path, and then
+/// leaves no partial file. Thread-safe.
+void write_new_file(const std::string& path, std::string_view bytes);
+
+}  // namespace ringbolt::cluster

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace ringbolt::cluster {
+
+/// The folder that holds all state of this user's devices and clusters. The trust boundary is the user, so every
+/// folder made here has mode 0700, is owned by the user and reached through no symbolic link of somebody else's.
+/// A value: knows paths, owns nothing. Thread-safe.
+class RuntimeDir {
+ public:
+  /// $RINGBOLT_RUNTIME_DIR, else $XDG_RUNTIME_DIR/ringbolt (if $XDG_RUNTIME_DIR is a folder), else
+  /// /tmp/ringbolt-<uid>. Makes it if it is missing, then checks it. Throws base::Error naming path and remedy.
+  static RuntimeDir from_environment();
+  /// The same for a given absolute path.
+  static RuntimeDir at(const std::string& root);
+
+  const std::string& root() const { return root_; }
+  /// Where processes of the default device have their sockets; made (and checked) by make_default_slots().
+  std::string default_dir() const { return root_ + "/default"; }
+  std::string default_slots() const { return default_dir() + "/slots"; }
+  std::string clusters() const { return root_ + "/clusters"; }
+  std::string cluster(std::string_view name) const { return clusters() + "/" + std::string(name); }
+  std::string cluster_slots(std::string_view name) const { return cluster(name) + "/slots"; }
+  std::string cluster_file(std::string_view name) const { return cluster(name) + "/cluster.json"; }
+  std::string control(std::string_view name) const { return cluster(name) + "/control"; }
+  std::string node_file(std::string_view name, uint32_t node) const {
+    return cluster(name) + "/node-" + std::to_string(node) + ".ports";
+  }
+
+  /// Makes and checks default_slots(); returns it. Throws base::Error.
+  std::string make_default_slots() const;
+
+ private:
+  explicit RuntimeDir(std::string root) : root_(std::move(root)) {}
+
+  std::string root_;
+};
+
+/// Makes `path` with mode 0700 if it is missing, then check_private_dir(). The parent must exist. Throws base::Error.
+void make_private_dir(const std::string& path);
+
+/// Throws base::Error, naming path and remedy, unless `path` is a folder of this user's that nobody else may enter.
+void check_private_dir(const std::string& path);
+
+/// The length of a UNIX socket's path that still fits sockaddr_un, without its final zero.
+inline constexpr size_t kMaxSocketPathBytes = 107;
+/// "/1023.sock": what a process adds to its slots folder.
+inline constexpr size_t kSlotNameBytes = 10;
+
+/// Throws base::Error (ENAMETOOLONG) if sockets below the folder `slots` would have too long a name. Thread-safe.
+void check_slots_path(const std::string& slots);
+
+}  // namespace ringbolt::cluster
