@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Makes the build's share of the drop-in libraries from symbols.txt: one version map and one source file per library.
+
+    generate.py symbols.txt OUT_DIR LIBRARY [--pending]
+
+writes OUT_DIR/LIBRARY.map and OUT_DIR/LIBRARY.cpp. With --pending the source also holds a weak, refusing function for
+each name of kind `real`, so that a library of which some functions are still to be written links and loads; a function
+written by hand takes the place of its weak namesake.
+"""
+
+import argparse
+import pathlib
+import re
+import sys
+from typing import NamedTuple
+
+KINDS = ("real", "refuse", "private", "legacy")
+RETURNS = {
+    "errno": ("int", "return {errno};"),
+    "minus1": ("long", "return -1;"),
+    "minuserr": ("int", "return -{errno};"),
+    "null": ("void*", "return nullptr;"),
+    "zero": ("unsigned long long", "return 0;"),
+    "false": ("bool", "return false;"),
+    "void": ("void", "return;"),
+}
+# A variable, not a function: programs read it, so a function must not take its place.
+DATA = {"verbs_allow_disassociate_destroy"}
+
+
+class Symbol(NamedTuple):
+    library: str
+    name: str
+    node: str
+    kind: str
+    errno: str
+    returns: str
+
+
+def parse(text: str) -> list[Symbol]:
+    """All lines of symbols.txt, checked. Raises ValueError that names the line."""
+    symbols = []
+    seen = set()
+    defaults = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        fields = line.split("#", 1)[0].split()
+        if not fields:
+            continue
+        where = f"symbols.txt:{number}"
+        if len(fields) != len(Symbol._fields):
+            raise ValueError(f"{where}: {len(fields)} columns, {len(Symbol._fields)} wanted")
+        symbol = Symbol(*fields)
+        if symbol.kind not in KINDS:
+            raise ValueError(f"{where}: kind '{symbol.kind}' is none of {', '.join(KINDS)}")
+        if symbol.kind == "real":
+            if (symbol.errno, symbol.returns) != ("-", "-"):
+                raise ValueError(f"{where}: a real function has no generated failure: write - -")
+        elif symbol.returns not in RETURNS:
+            raise ValueError(f"{where}: returns '{symbol.returns}' is none of {', '.join(RETURNS)}")
+        elif (symbol.errno == "-") != (symbol.returns == "false"):
+            raise ValueError(f"{where}: an errno is wanted, and only 'false' goes without")
+        key = (symbol.library, symbol.name, symbol.node)
+        if key in seen:
+            raise ValueError(f"{where}: {symbol.name}@{symbol.node} for the second time")
+        seen.add(key)
+        if symbol.kind != "legacy":
+            if key[:2] in defaults:
+                raise ValueError(f"{where}: {symbol.name} has two default versions")
+            defaults.add(key[:2])
+        symbols.append(symbol)
+    return symbols
+
+
+def node_order(node: str) -> tuple:
+    """Numbered nodes by number, the private one last: it inherits from all others."""
+    return "PRIVATE" in node, [int(number) for number in re.findall(r"\d+", node)]
+
+
+def version_map(symbols: list[Symbol]) -> str:
+    """A linker version script. Each node inherits from the one before; what no node names stays hidden.
+
+    The hiding pattern stands in the last node: in an earlier one GNU ld also applies it to the legacy names, which
+    that node does not list, when a later node lists their namesakes.
+    """
+    out = ["/* Generated from symbols.txt by generate.py. */"]
+    previous = ""
+    nodes = sorted({symbol.node for symbol in symbols}, key=node_order)
+    for node in nodes:
+        out.append(f"{node} {{")
+        # A legacy name enters its node by a .symver line in the source; to list it here as well would make it default.
+        names = sorted(s.name for s in symbols if s.node == node and s.kind != "legacy")
+        if names:
+            out.append("  global:")
+            out += [f"    {name};" for name in names]
+        if node == nodes[-1]:
+            out += ["  local:", "    *;"]
+        out.append(f"}}{' ' + previous if previous else ''};")
+        previous = node
+    return "\n".join(out) + "\n"
+
+
+def refusing_function(symbol: Symbol, name: str, attributes: str = "") -> str:
+    """A function that ignores its arguments: the C calling convention lets a callee take fewer than it is passed."""
+    kind, statement = RETURNS[symbol.returns]
+    set_errno = f"errno = {symbol.errno}; " if symbol.errno != "-" else ""
+    return f"{attributes}{kind} {name}() {{ {set_errno}{statement.format(errno=symbol.errno)} }}"
+
+
+def source(symbols: list[Symbol], pending: bool) -> str:
+    out = ["// Generated from symbols.txt by generate.py.", "#include <cerrno>", "", 'extern "C" {']
+    for symbol in symbols:
+        if symbol.kind in ("refuse", "private"):
+            out.append(refusing_function(symbol, symbol.name))
+        elif symbol.kind == "legacy":
+            name = f"ringbolt_legacy_{symbol.node.replace('.', '_')}_{symbol.name}"
+            out.append(refusing_function(symbol, name, "[[gnu::used]] "))
+            out.append(f'asm(".symver {name}, {symbol.name}@{symbol.node}");')
+        elif pending and symbol.name not in DATA:
+            refusal = symbol._replace(errno="ENOSYS", returns="null")
+            out.append(refusing_function(refusal, symbol.name, "[[gnu::weak]] "))
+    out.append('}  // extern "C"')
+    return "\n".join(out) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("symbols", type=pathlib.Path)
+    parser.add_argument("out_dir", type=pathlib.Path)
+    parser.add_argument("library")
+    parser.add_argument("--pending", action="store_true", help="weak refusals for names still to be written")
+    arguments = parser.parse_args()
+    try:
+        symbols = [s for s in parse(arguments.symbols.read_text()) if s.library == arguments.library]
+    except (OSError, ValueError) as error:
+        print(f"generate.py: {error}", file=sys.stderr)
+        return 2
+    if not symbols:
+        print(f"generate.py: {arguments.symbols} names no symbol of {arguments.library}", file=sys.stderr)
+        return 2
+    arguments.out_dir.mkdir(parents=True, exist_ok=True)
+    (arguments.out_dir / f"{arguments.library}.map").write_text(version_map(symbols))
+    (arguments.out_dir / f"{arguments.library}.cpp").write_text(source(symbols, arguments.pending))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
