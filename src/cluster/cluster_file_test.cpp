@@ -1,0 +1,165 @@
+#include "cluster/cluster_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "cluster/topology.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::string_view kGolden = R"({
+  "ringbolt": 1,
+  "name": "pair",
+  "nodes": [
+    {
+      "name": "left",
+      "ports": [
+        "rdma_en2",
+        "rdma_en3"
+      ]
+    },
+    {
+      "name": "right",
+      "ports": [
+        "mlx_0"
+      ]
+    }
+  ],
+  "cables": [
+    {
+      "between": [
+        "left:rdma_en3",
+        "right:mlx_0"
+      ],
+      "speed_gbps": 200
+    }
+  ]
+}
+)";
+
+Cluster golden_cluster() {
+  return {"pair", {{"left", {"rdma_en2", "rdma_en3"}}, {"right", {"mlx_0"}}}, {{{0, 1}, {1, 0}, 200}}};
+}
+
+std::string golden_with(std::string_view from, std::string_view to) {
+  std::string text(kGolden);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+std::string refusal(std::string_view text) {
+  const Parsed<Cluster> cluster = parse_cluster(text);
+  return cluster ? "accepted" : cluster.error().text();
+}
+
+TEST(ClusterFile, parses_the_golden_text) {
+  const Parsed<Cluster> cluster = parse_cluster(kGolden);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(*cluster, golden_cluster());
+}
+
+TEST(ClusterFile, emits_the_golden_text) { EXPECT_EQ(emit_cluster(golden_cluster()), kGolden); }
+
+TEST(ClusterFile, takes_node_numbers_and_defaults) {
+  const Parsed<Cluster> cluster = parse_cluster(
+      R"({"ringbolt":1,"nodes":[{"name":"a","ports":["x"]},{"name":"b","ports":["x"]}],
+          "cables":[{"between":["1:x","0:x"]}]})");
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->name, "");
+  EXPECT_EQ(cluster->cables[0], (Cable{{1, 0}, {0, 0}, kDefaultSpeedGbps}));
+}
+
+TEST(ClusterFile, takes_a_loopback_plug) {
+  const Parsed<Cluster> cluster =
+      parse_cluster(R"({"ringbolt":1,"nodes":[{"name":"a","ports":["x"]}],"cables":[{"between":["a:x","a:x"]}]})");
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(node_spec(*cluster, 0).ports[0].peer_guid, node_spec(*cluster, 0).ports[0].guid);
+}
+
+TEST(ClusterFile, names_place_and_problem) {
+  EXPECT_EQ(refusal(""), "line 1: no JSON at byte 0");
+  EXPECT_THAT(refusal("{\n\n]"), HasSubstr("line 3: no JSON at byte 4"));
+  EXPECT_THAT(refusal("[]"), HasSubstr("is no object"));
+  EXPECT_THAT(refusal("{}"), HasSubstr("\"ringbolt\" is missing"));
+  EXPECT_THAT(refusal(golden_with("\"ringbolt\": 1", "\"ringbolt\": 2")), HasSubstr("from 1 to 1"));
+  EXPECT_THAT(refusal(golden_with("\"pair\"", "\"../pair\"")), HasSubstr("name: \"../pair\" is not 1 to 32"));
+  EXPECT_THAT(refusal(golden_with("\"name\": \"left\"", "\"nmae\": \"left\"")), HasSubstr("nodes[0]: unknown field"));
+  EXPECT_THAT(refusal(golden_with("\"name\": \"left\"", "\"name\": \"a\", \"name\": \"left\"")),
+              HasSubstr("field \"name\" occurs twice"));
+  EXPECT_THAT(refusal(golden_with("\"right\"", "\"left\"")), HasSubstr("nodes[1].name: node left is named twice"));
+  EXPECT_THAT(refusal(golden_with("\"rdma_en3\"", "\"rdma_en2\"")), HasSubstr("nodes[0].ports[1]: port rdma_en2 is named"));
+  EXPECT_THAT(refusal(golden_with("\"rdma_en3\"", "7")), HasSubstr("nodes[0].ports[1]: is no text"));
+  EXPECT_THAT(refusal(golden_with("left:rdma_en3", "left:rdma_en9")),
+              HasSubstr("cables[0].between[0]: node left has no port \"rdma_en9\" (it has rdma_en2, rdma_en3)"));
+  EXPECT_THAT(refusal(golden_with("left:rdma_en3", "2:rdma_en3")), HasSubstr("node \"2\" is out of range"));
+  EXPECT_THAT(refusal(golden_with("left:rdma_en3", "99999999999999999999:x")), HasSubstr("is out of range"));
+  EXPECT_THAT(refusal(golden_with("left:rdma_en3", "up:rdma_en3")), HasSubstr("no node \"up\" among the 2"));
+  EXPECT_THAT(refusal(golden_with("left:rdma_en3", "left")), HasSubstr("is no NODE:PORT"));
+  for (const char* speed : {"0", "-1", "1e3", "10001", "99999999999999999999999", "1.5", "\"40\"", "null"}) {
+    EXPECT_THAT(refusal(golden_with("200", speed)), HasSubstr("cables[0].speed_gbps: is no whole number")) << speed;
+  }
+  EXPECT_THAT(refusal(golden_with("200", "1e999")), HasSubstr("no JSON that can be held"));
+}
+
+TEST(ClusterFile, refuses_a_port_with_two_cables) {
+  EXPECT_THAT(refusal(R"({"ringbolt":1,"nodes":[{"name":"a","ports":["x","y"]},{"name":"b","ports":["x","y"]}],
+                          "cables":[{"between":["a:x","b:x"]},{"between":["b:x","a:y"]}]})"),
+              HasSubstr("cables[1].between[0]: b:x has cable 0 already"));
+}
+
+TEST(ClusterFile, refuses_a_cluster_without_cables) {
+  EXPECT_THAT(refusal(R"({"ringbolt":1,"nodes":[{"name":"a","ports":[]}],"cables":[]})"),
+              HasSubstr("cables: is no list of 1 to"));
+}
+
+TEST(ClusterFile, bounds_nesting) {
+  EXPECT_THAT(refusal(std::string(1'000'000, '[')), HasSubstr("nested deeper"));
+  std::string deep;
+  for (int i = 0; i < 100'000; ++i) {
+    deep += "{\"a\":";
+  }
+  EXPECT_THAT(refusal(deep), HasSubstr("nested deeper"));
+}
+
+TEST(ClusterFile, quotes_hostile_text_in_part_and_without_control_bytes) {
+  const std::string said = refusal(golden_with("\"pair\"", "\"\\u001b[2J" + std::string(500, 'x') + "\""));
+  EXPECT_EQ(said.find('\x1b'), std::string::npos);
+  EXPECT_LT(said.size(), 200U);
+}
+
+TEST(ClusterFile, every_topology_round_trips) {
+  for (const char* topology : {"mesh:9", "ring:2", "ring:250", "line:5", "star:250", "torus:3x4", "petersen", "loop"}) {
+    const Parsed<Cluster> cluster = parse_topology(topology);
+    ASSERT_TRUE(cluster);
+    const Parsed<Cluster> again = parse_cluster(emit_cluster(*cluster));
+    ASSERT_TRUE(again) << again.error().text();
+    EXPECT_EQ(*again, *cluster) << topology;
+  }
+}
+
+TEST(ClusterFile, survives_any_change_of_bytes) {
+  EXPECT_TRUE(rc::check("changing bytes never crashes; what is accepted can be written and read", [] {
+    std::string text(kGolden);
+    const auto edits = *rc::gen::inRange(1, 4);
+    for (int i = 0; i < edits; ++i) {
+      const auto at = *rc::gen::inRange<size_t>(0, text.size());
+      const auto length = *rc::gen::inRange<size_t>(0, 12);
+      text.replace(at, length, *rc::gen::element<std::string>("", "\"", "{", "[", "9", "-1", "null", "\xff", "\\u0000"));
+      RC_PRE(!text.empty());
+    }
+    const Parsed<Cluster> cluster = parse_cluster(text);
+    if (cluster) {
+      RC_ASSERT((parse_cluster(emit_cluster(*cluster)) == cluster));
+    } else {
+      RC_ASSERT(!cluster.error().problem.empty());
+    }
+  }));
+}
+
+}  // namespace
+}  // namespace ringbolt::cluster
