@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Compares Ringbolt with the shared-memory paths of UCX, Open MPI, MPICH, libfabric and TCP on this machine.
+
+Both sides stay resident, take turns in blocks, and are pinned to core 0 and core 1; see docs/performance.md."""
+
+import argparse
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+# pylint: disable=wrong-import-position
+from cases import select  # noqa: E402
+from interleave import Interleaver, summarize  # noqa: E402
+from machine import describe  # noqa: E402
+from peers import Peers  # noqa: E402
+from report import floors_missed, table  # noqa: E402
+from resident import PeerError  # noqa: E402
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder with bench/ and lib/ringbolt/")
+    parser.add_argument("--library-dir", help="folder of another libibverbs.so.1 to measure")
+    parser.add_argument("--cases", default="", help="comma-separated ids, such as P2,P4 (default: all)")
+    parser.add_argument("--only", default="", help="comma-separated peers to compare with (default: all)")
+    parser.add_argument("--rounds", type=int, default=15, help="blocks per peer and case (default 15)")
+    parser.add_argument("--block-ms", type=float, default=50, help="length of a block (default 50)")
+    parser.add_argument("--json", metavar="FILE", help="write everything as JSON too ('-': instead of the table)")
+    parser.add_argument("--enforce", action="store_true", help="exit with 1 when a demanded ratio is missed")
+    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    return parser.parse_args(arguments)
+
+
+def chosen_cases(options):
+    cases = select([name for name in options.cases.split(",") if name])
+    only = [name for name in options.only.split(",") if name]
+    if not only:
+        return cases
+    kept = []
+    for case in cases:
+        rivals = tuple(rival for rival in case.rivals if rival.peer in only)
+        if rivals:
+            kept.append(type(case)(**{**case.__dict__, "rivals": rivals}))
+    return kept
+
+
+def main(arguments):
+    options = parse(arguments)
+    try:
+        cases = chosen_cases(options)
+    except ValueError as unknown:
+        print(f"compare: {unknown}", file=sys.stderr)
+        return 2
+    if os.cpu_count() < 2 or not {0, 1} <= os.sched_getaffinity(0):
+        print("compare: needs cores 0 and 1; run it where both are allowed (taskset -p says)", file=sys.stderr)
+        return 2
+
+    def say(text):
+        if not options.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    peers = Peers(options.build, options.library_dir)
+    machine = describe()
+    results = []
+    try:
+        interleaver = Interleaver(peers, options.block_ms / 1e3, options.rounds, say)
+        for case in cases:
+            say(f"{case.id}: {case.title}")
+            results.append(summarize(case, *interleaver.run(case)))
+        output = {"machine": machine, "peers": peers.descriptions(), "block_ms": options.block_ms,
+                  "rounds": options.rounds, "probes_ns": interleaver.probes_ns, "cases": results}
+    except PeerError as problem:
+        print(f"compare: {problem}", file=sys.stderr)
+        return 2
+    finally:
+        peers.close()
+    if options.json == "-":
+        print(json.dumps(output, indent=1))
+    else:
+        for name, value in machine.items():
+            print(f"{name}: {value}")
+        print(table(results))
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump(output, file, indent=1)
+    return 1 if options.enforce and floors_missed(results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

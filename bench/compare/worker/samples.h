@@ -1,0 +1,45 @@
+#pragma once
+
+#include <x86intrin.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringbolt::bench {
+
+/// The processor's time stamp: the same clock that ucx_perftest reads, about 10 ns a call.
+inline uint64_t now_ticks() { return __rdtsc(); }
+
+/// Nanoseconds per tick, measured once against CLOCK_MONOTONIC (takes 20 ms). Thread-safe.
+double ns_per_tick();
+
+/// Durations of the operations of one block. All memory is there before the block starts. Not thread-safe.
+class Samples {
+ public:
+  /// Largest number of samples of a block.
+  static constexpr uint64_t kMax = 1U << 20U;
+
+  Samples();
+  /// Starts a block. `iterations` is at most kMax.
+  void begin(uint64_t iterations);
+  void add(uint64_t ticks) { ticks_[count_++] = static_cast<uint32_t>(ticks); }
+
+  /// Ends a block of latencies: `ok p50_ns= p99_ns= max_ns= mean_ns= n= seconds= switches=`, each sample divided by
+  /// `trips` (2 makes half of a round trip).
+  std::string latency_report(double trips);
+
+  /// Ends a block of `count` messages of a stream: `ok rate= n= seconds= switches=`, messages per second.
+  std::string rate_report(uint64_t count);
+
+ private:
+  std::string tail();
+
+  std::vector<uint32_t> ticks_;
+  uint64_t count_ = 0;
+  uint64_t start_ticks_ = 0;
+  uint64_t end_ticks_ = 0;
+  long start_switches_ = 0;
+};
+
+}  // namespace ringbolt::bench

@@ -1,0 +1,238 @@
+// Ringbolt's side of the comparison: a plain verbs program, RC, that polls both of its completion queues.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+
+#include "serve.h"
+#include "verbs_endpoint.h"
+
+namespace ringbolt::bench {
+namespace {
+
+class VerbsChannel {
+ public:
+  VerbsChannel(const Options& options, Control& control)
+      : rank(options.rank), ranks(options.ranks), endpoint_(options.memory), arena(endpoint_.arena()) {
+    endpoint_.connect(control, rank, ranks);
+    // Of a pair, one queue pair carries both directions; in a ring one sends to the next rank, the other receives.
+    send_qp_ = ranks == 2 && rank == 1 ? endpoint_.to_previous() : endpoint_.to_next();
+    receive_qp_ = ranks == 2 ? send_qp_ : endpoint_.to_previous();
+    const uint64_t zero = 0;
+    std::memcpy(arena.slot(2), &zero, sizeof zero);
+  }
+  std::string description() const {
+    return fmt::format("verbs, RC, {}, memory from {}", VerbsEndpoint::library_path(), endpoint_.memory_source());
+  }
+
+  void expect(std::size_t size) {
+    ibv_sge sge = piece(arena.incoming(), size);
+    ibv_recv_wr work{};
+    work.sg_list = &sge;
+    work.num_sge = 1;
+    ibv_recv_wr* bad = nullptr;
+    check(ibv_post_recv(receive_qp_, &work, &bad), "ibv_post_recv");
+  }
+  void send(std::size_t size) {
+    ibv_sge sge = piece(arena.outgoing(), size);
+    post(work_of(IBV_WR_SEND, sge, IBV_SEND_SIGNALED));
+  }
+  void receive(std::size_t size) {
+    const ibv_wc completion = poll_one(endpoint_.receive_cq());
+    if (completion.byte_len != size) {
+      throw std::runtime_error(fmt::format("received {} bytes instead of {}", completion.byte_len, size));
+    }
+  }
+  void flush() { poll_one(endpoint_.send_cq()); }
+  void progress() {}
+
+  void put(uint64_t value) {
+    std::memcpy(arena.slot(0), &value, sizeof value);
+    ibv_sge sge = piece(arena.slot(0), sizeof value);
+    const bool is_signalled = ++puts_ % kSignalEvery == 0;
+    ibv_send_wr work = work_of(IBV_WR_RDMA_WRITE, sge, is_signalled ? IBV_SEND_SIGNALED : 0);
+    aim(work, arena.slot(1));
+    post(work);
+    if (is_signalled) {
+      flush();
+    }
+  }
+  void get(std::size_t size) {
+    ibv_sge sge = piece(arena.incoming(), size);
+    ibv_send_wr work = work_of(IBV_WR_RDMA_READ, sge, IBV_SEND_SIGNALED);
+    aim(work, arena.outgoing());
+    post(work);
+    flush();
+  }
+  uint64_t fetch_add() {
+    ibv_sge sge = piece(arena.slot(3), sizeof(uint64_t));
+    ibv_send_wr work = work_of(IBV_WR_ATOMIC_FETCH_AND_ADD, sge, IBV_SEND_SIGNALED);
+    work.wr.atomic.remote_addr = remote(arena.slot(2));
+    work.wr.atomic.rkey = endpoint_.peer(1 - rank).rkey;
+    work.wr.atomic.compare_add = 1;
+    post(work);
+    flush();
+    uint64_t old = 0;
+    std::memcpy(&old, arena.slot(3), sizeof old);
+    return old;
+  }
+
+  void stream_in_begin(uint64_t count, const std::string& operation) {
+    if (operation == "rate_send") {
+      expected_ = count;
+      posted_ = 0;
+      while (posted_ < VerbsEndpoint::kReceiveDepth && posted_ < expected_) {
+        post_receives();
+      }
+    }
+  }
+  void stream_out(uint64_t count, const std::string& operation) {
+    const bool is_write = operation == "rate_write";
+    if (!is_write) {
+      expect(sizeof(uint64_t));
+    }
+    uint64_t done = 0;
+    for (uint64_t sent = 0; sent < count; sent += kListLength) {
+      while (sent + kListLength - done > VerbsEndpoint::kSendDepth) {
+        done += reap_sends();
+      }
+      post_list(sent, is_write);
+    }
+    while (done < count) {
+      done += reap_sends();
+    }
+    if (!is_write) {
+      receive(sizeof(uint64_t));
+    }
+  }
+  void stream_in(uint64_t count, const std::string& operation) {
+    if (operation == "rate_write") {
+      wait_for_word(*this, arena.slot((count - 1) % kSignalEvery), seed_of(0, count - 1));
+      return;
+    }
+    std::array<ibv_wc, kListLength> completions{};
+    uint64_t taken = 0;
+    while (taken < count) {
+      const int n = ibv_poll_cq(endpoint_.receive_cq(), kListLength, completions.data());
+      for (int i = 0; i < n; ++i) {
+        check_success(completions[static_cast<unsigned>(i)]);
+        expect_holds(arena.slot(taken % kSlots), sizeof taken, seed_of(0, taken));
+        ++taken;
+      }
+      if (posted_ < expected_ && posted_ - taken <= VerbsEndpoint::kReceiveDepth - kListLength) {
+        post_receives();
+      }
+    }
+    send(sizeof(uint64_t));
+    flush();
+  }
+
+ private:
+  static constexpr unsigned kListLength = 32;   ///< work requests per post
+  static constexpr unsigned kSignalEvery = 64;  ///< one of so many sends asks for a completion
+  static_assert(kSlots == VerbsEndpoint::kReceiveDepth);
+
+  static void check(int error, const char* call) {
+    if (error != 0) [[unlikely]] {
+      throw std::runtime_error(fmt::format("{}: {}", call, std::strerror(error)));
+    }
+  }
+  static void check_success(const ibv_wc& completion) {
+    if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+      throw std::runtime_error(fmt::format("completion of work request {}: {}", completion.wr_id,
+                                           ibv_wc_status_str(completion.status)));
+    }
+  }
+  ibv_sge piece(std::byte* at, std::size_t size) const {
+    return ibv_sge{reinterpret_cast<uint64_t>(at), static_cast<uint32_t>(size), endpoint_.lkey()};
+  }
+  uint64_t remote(const std::byte* ours) const {
+    return endpoint_.peer(1 - rank).arena_base + static_cast<uint64_t>(ours - arena.base);
+  }
+  ibv_send_wr work_of(ibv_wr_opcode opcode, ibv_sge& sge, unsigned flags) const {
+    ibv_send_wr work{};
+    work.sg_list = &sge;
+    work.num_sge = 1;
+    work.opcode = opcode;
+    const bool fits_inline = sge.length <= endpoint_.inline_bytes() && (opcode == IBV_WR_SEND || opcode == IBV_WR_RDMA_WRITE);
+    work.send_flags = flags | (fits_inline ? unsigned{IBV_SEND_INLINE} : 0U);
+    return work;
+  }
+  void aim(ibv_send_wr& work, const std::byte* at) const {
+    work.wr.rdma.remote_addr = remote(at);
+    work.wr.rdma.rkey = endpoint_.peer(1 - rank).rkey;
+  }
+  void post(ibv_send_wr work) {
+    ibv_send_wr* bad = nullptr;
+    check(ibv_post_send(send_qp_, &work, &bad), "ibv_post_send");
+  }
+  static ibv_wc poll_one(ibv_cq* cq) {
+    ibv_wc completion{};
+    int n = 0;
+    while ((n = ibv_poll_cq(cq, 1, &completion)) == 0) {
+    }
+    check(n < 0 ? EIO : 0, "ibv_poll_cq");
+    check_success(completion);
+    return completion;
+  }
+  uint64_t reap_sends() {
+    std::array<ibv_wc, 16> completions{};
+    const int n = ibv_poll_cq(endpoint_.send_cq(), static_cast<int>(completions.size()), completions.data());
+    for (int i = 0; i < n; ++i) {
+      check_success(completions[static_cast<unsigned>(i)]);
+    }
+    return static_cast<uint64_t>(n) * kSignalEvery;
+  }
+  /// Posts the messages first..first+31 as one list; every 64th message of the stream is signalled.
+  void post_list(uint64_t first, bool is_write) {
+    std::array<ibv_sge, kListLength> pieces;
+    std::array<ibv_send_wr, kListLength> list;
+    for (unsigned i = 0; i < kListLength; ++i) {
+      const uint64_t message = first + i;
+      const unsigned slot = message % kSignalEvery;
+      fill(arena.slot(slot), sizeof message, seed_of(0, message));
+      pieces[i] = piece(arena.slot(slot), sizeof message);
+      const bool is_signalled = slot == kSignalEvery - 1;
+      list[i] = work_of(is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, pieces[i], is_signalled ? IBV_SEND_SIGNALED : 0);
+      if (is_write) {
+        aim(list[i], arena.slot(slot));
+      }
+      list[i].next = i + 1 < kListLength ? &list[i + 1] : nullptr;
+    }
+    ibv_send_wr* bad = nullptr;
+    check(ibv_post_send(send_qp_, list.data(), &bad), "ibv_post_send");
+  }
+  void post_receives() {
+    std::array<ibv_sge, kListLength> pieces;
+    std::array<ibv_recv_wr, kListLength> list;
+    for (unsigned i = 0; i < kListLength; ++i) {
+      pieces[i] = piece(arena.slot((posted_ + i) % kSlots), sizeof(uint64_t));
+      list[i] = ibv_recv_wr{posted_ + i, i + 1 < kListLength ? &list[i + 1] : nullptr, &pieces[i], 1};
+    }
+    ibv_recv_wr* bad = nullptr;
+    check(ibv_post_recv(receive_qp_, list.data(), &bad), "ibv_post_recv");
+    posted_ += kListLength;
+  }
+
+ public:
+  unsigned rank;
+  unsigned ranks;
+
+ private:
+  VerbsEndpoint endpoint_;
+
+ public:
+  Arena arena;
+
+ private:
+  ibv_qp* send_qp_ = nullptr;
+  ibv_qp* receive_qp_ = nullptr;
+  uint64_t puts_ = 0;
+  uint64_t expected_ = 0;  ///< receives of the running stream
+  uint64_t posted_ = 0;    ///< how many of them are posted
+};
+
+}  // namespace
+}  // namespace ringbolt::bench
+
+int main(int argc, char** argv) { return ringbolt::bench::worker_main<ringbolt::bench::VerbsChannel>(argc, argv); }
