@@ -1,0 +1,101 @@
+// Hot path: no allocation, no system call.
+//
+// One completion is taken from the classical poll at a time. To fetch ahead would take completions off the queue that
+// the program has not asked for, and it may stop polling, arm the queue and sleep.
+
+#include "abi/ex_layer.h"
+
+#include <cerrno>
+
+namespace ringbolt::abi {
+namespace {
+
+ExtendableCq& whole(ibv_cq_ex* cq) { return *reinterpret_cast<ExtendableCq*>(cq); }
+const ibv_wc& current(ibv_cq_ex* cq) { return whole(cq).state.current; }
+
+/// 0 and the next completion in place, ENOENT when there is none, EIO when the queue is broken.
+int take_one(ibv_cq_ex* cq) {
+  ExtendableCq& object = whole(cq);
+  const int got = cq->context->ops.poll_cq(object.classical(), 1, &object.state.current);
+  if (got == 0) {
+    return ENOENT;
+  }
+  if (got < 0) {
+    return EIO;
+  }
+  cq->wr_id = object.state.current.wr_id;
+  cq->status = object.state.current.status;
+  return 0;
+}
+
+void unlock(CqExState& state) {
+  if (!state.is_single_threaded) {
+    state.polling.unlock();
+  }
+}
+
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
+  if (attr->comp_mask != 0) {
+    return EINVAL;
+  }
+  CqExState& state = whole(cq).state;
+  if (!state.is_single_threaded) {
+    state.polling.lock();
+  }
+  const int result = take_one(cq);
+  if (result != 0) {
+    unlock(state);
+  }
+  return result;
+}
+
+int next_poll(ibv_cq_ex* cq) { return take_one(cq); }
+
+void end_poll(ibv_cq_ex* cq) { unlock(whole(cq).state); }
+
+ibv_wc_opcode read_opcode(ibv_cq_ex* cq) { return current(cq).opcode; }
+uint32_t read_vendor_err(ibv_cq_ex* cq) { return current(cq).vendor_err; }
+unsigned int read_wc_flags(ibv_cq_ex* cq) { return current(cq).wc_flags; }
+uint32_t read_byte_len(ibv_cq_ex* cq) { return current(cq).byte_len; }
+// The key that a SEND with invalidate took away comes through this reader as well; the two share their place.
+__be32 read_imm_data(ibv_cq_ex* cq) { return current(cq).imm_data; }
+uint32_t read_qp_num(ibv_cq_ex* cq) { return current(cq).qp_num; }
+uint32_t read_src_qp(ibv_cq_ex* cq) { return current(cq).src_qp; }
+uint32_t read_slid(ibv_cq_ex* cq) { return current(cq).slid; }
+uint8_t read_sl(ibv_cq_ex* cq) { return current(cq).sl; }
+uint8_t read_dlid_path_bits(ibv_cq_ex* cq) { return current(cq).dlid_path_bits; }
+
+}  // namespace
+
+int check_cq_ex(const ibv_cq_init_attr_ex& wanted) {
+  constexpr uint32_t kKnownMask = IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD;
+  constexpr uint32_t kKnownFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+  const bool has_flags = (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+  if ((wanted.comp_mask & ~kKnownMask) != 0 || (has_flags && (wanted.flags & ~kKnownFlags) != 0)) {
+    return EINVAL;
+  }
+  const bool wants_parent_domain = (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
+  const bool wants_overrun = has_flags && (wanted.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
+  const bool wants_more_readers = (wanted.wc_flags & ~uint64_t{IBV_WC_STANDARD_FLAGS}) != 0;
+  return wants_parent_domain || wants_overrun || wants_more_readers ? EOPNOTSUPP : 0;
+}
+
+void init_cq_ex(ExtendableCq& cq, const ibv_cq_init_attr_ex& wanted) {
+  cq.state.is_single_threaded = (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
+                                (wanted.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
+  cq.ex.start_poll = start_poll;
+  cq.ex.next_poll = next_poll;
+  cq.ex.end_poll = end_poll;
+  cq.ex.read_opcode = read_opcode;
+  cq.ex.read_vendor_err = read_vendor_err;
+  cq.ex.read_wc_flags = read_wc_flags;
+  cq.ex.read_byte_len = read_byte_len;
+  cq.ex.read_imm_data = read_imm_data;
+  cq.ex.read_qp_num = read_qp_num;
+  cq.ex.read_src_qp = read_src_qp;
+  cq.ex.read_slid = read_slid;
+  cq.ex.read_sl = read_sl;
+  cq.ex.read_dlid_path_bits = read_dlid_path_bits;
+}
+
+}  // namespace ringbolt::abi

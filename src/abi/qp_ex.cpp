@@ -1,0 +1,296 @@
+// Hot path: no allocation, no system call.
+//
+// The builders fill work requests of the classical kind, one after the other, and wr_complete posts them as one list.
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "abi/ex_layer.h"
+
+namespace ringbolt::abi {
+namespace {
+
+constexpr uint64_t kUdOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+constexpr uint64_t kUcOps = kUdOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                            IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
+constexpr uint64_t kRcOps = kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+
+uint64_t ops_of(ibv_qp_type type) {
+  switch (type) {
+    case IBV_QPT_RC:
+      return kRcOps;
+    case IBV_QPT_UC:
+      return kUcOps;
+    case IBV_QPT_UD:
+      return kUdOps;
+    default:
+      return 0;
+  }
+}
+
+QpExState& state_of(ibv_qp_ex* qp) { return reinterpret_cast<ExtendableQp*>(qp)->state; }
+
+void refuse(QpExState& state, int error) {
+  if (state.error == 0) {
+    state.error = error;
+  }
+}
+
+/// The next request with what all operations share, or null when the batch is full.
+ibv_send_wr* begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
+  QpExState& state = state_of(qp);
+  if (state.count == state.capacity) {
+    refuse(state, ENOMEM);
+    return nullptr;
+  }
+  ibv_send_wr& request = state.requests[state.count++];
+  request = {};
+  request.wr_id = qp->wr_id;
+  request.opcode = opcode;
+  request.send_flags = qp->wr_flags;
+  return &request;
+}
+
+/// The request that set_*() speaks about: the last one begun. Null, and the batch refused, before the first.
+ibv_send_wr* last(QpExState& state) {
+  if (state.count == 0 || state.error != 0) {
+    refuse(state, EINVAL);
+    return nullptr;
+  }
+  return &state.requests[state.count - 1];
+}
+
+ibv_sge* segments_of_last(QpExState& state) { return &state.segments[size_t{state.count - 1} * state.max_sge]; }
+
+void begin_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr, __be32 imm_data) {
+  if (ibv_send_wr* request = begin(qp, opcode)) {
+    request->wr.rdma.rkey = rkey;
+    request->wr.rdma.remote_addr = remote_addr;
+    request->imm_data = imm_data;
+  }
+}
+
+void wr_rdma_write(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+  begin_rdma(qp, IBV_WR_RDMA_WRITE, rkey, remote_addr, 0);
+}
+
+void wr_rdma_write_imm(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, __be32 imm_data) {
+  begin_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm_data);
+}
+
+void wr_rdma_read(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+  begin_rdma(qp, IBV_WR_RDMA_READ, rkey, remote_addr, 0);
+}
+
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap) {
+  if (ibv_send_wr* request = begin(qp, IBV_WR_ATOMIC_CMP_AND_SWP)) {
+    request->wr.atomic = {.remote_addr = remote_addr, .compare_add = compare, .swap = swap, .rkey = rkey};
+  }
+}
+
+void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t add) {
+  if (ibv_send_wr* request = begin(qp, IBV_WR_ATOMIC_FETCH_AND_ADD)) {
+    request->wr.atomic = {.remote_addr = remote_addr, .compare_add = add, .swap = 0, .rkey = rkey};
+  }
+}
+
+void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* bind_info) {
+  if (ibv_send_wr* request = begin(qp, IBV_WR_BIND_MW)) {
+    request->bind_mw.mw = mw;
+    request->bind_mw.rkey = rkey;
+    request->bind_mw.bind_info = *bind_info;
+  }
+}
+
+void wr_local_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) {
+  if (ibv_send_wr* request = begin(qp, IBV_WR_LOCAL_INV)) {
+    request->invalidate_rkey = invalidate_rkey;
+  }
+}
+
+void wr_send(ibv_qp_ex* qp) { begin(qp, IBV_WR_SEND); }
+
+void wr_send_imm(ibv_qp_ex* qp, __be32 imm_data) {
+  if (ibv_send_wr* request = begin(qp, IBV_WR_SEND_WITH_IMM)) {
+    request->imm_data = imm_data;
+  }
+}
+
+void wr_send_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) {
+  if (ibv_send_wr* request = begin(qp, IBV_WR_SEND_WITH_INV)) {
+    request->invalidate_rkey = invalidate_rkey;
+  }
+}
+
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
+  if (ibv_send_wr* request = last(state_of(qp))) {
+    request->wr.ud.ah = ah;
+    request->wr.ud.remote_qpn = remote_qpn;
+    request->wr.ud.remote_qkey = remote_qkey;
+  }
+}
+
+void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) {
+  QpExState& state = state_of(qp);
+  ibv_send_wr* request = last(state);
+  if (request == nullptr) {
+    return;
+  }
+  if (num_sge > state.max_sge) {
+    refuse(state, EINVAL);
+    return;
+  }
+  request->sg_list = segments_of_last(state);
+  request->num_sge = static_cast<int>(num_sge);
+  for (size_t i = 0; i < num_sge; ++i) {
+    request->sg_list[i] = sg_list[i];
+  }
+}
+
+void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
+  const ibv_sge segment = {.addr = addr, .length = length, .lkey = lkey};
+  wr_set_sge_list(qp, 1, &segment);
+}
+
+void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* buf_list) {
+  QpExState& state = state_of(qp);
+  ibv_send_wr* request = last(state);
+  if (request == nullptr) {
+    return;
+  }
+  unsigned char* const room = state.inline_data.get() + size_t{state.count - 1} * state.max_inline;
+  size_t used = 0;
+  for (size_t i = 0; i < num_buf; ++i) {
+    if (buf_list[i].length > state.max_inline - used) {
+      refuse(state, EINVAL);
+      return;
+    }
+    if (buf_list[i].length != 0) {
+      std::memcpy(room + used, buf_list[i].addr, buf_list[i].length);
+    }
+    used += buf_list[i].length;
+  }
+  request->send_flags |= IBV_SEND_INLINE;
+  request->sg_list = segments_of_last(state);
+  request->num_sge = used == 0 ? 0 : 1;
+  request->sg_list[0] = {
+      .addr = reinterpret_cast<uintptr_t>(room), .length = static_cast<uint32_t>(used), .lkey = 0};
+}
+
+void wr_set_inline_data(ibv_qp_ex* qp, void* addr, size_t length) {
+  const ibv_data_buf buffer = {.addr = addr, .length = length};
+  wr_set_inline_data_list(qp, 1, &buffer);
+}
+
+// What stands in for the builders that were not asked for or that we do not have. wr_complete tells.
+void refuse_operation(ibv_qp_ex* qp) { refuse(state_of(qp), EOPNOTSUPP); }
+void refuse_rdma(ibv_qp_ex* qp, uint32_t /*rkey*/, uint64_t /*remote_addr*/) { refuse_operation(qp); }
+void refuse_rdma_imm(ibv_qp_ex* qp, uint32_t, uint64_t, __be32) { refuse_operation(qp); }
+void refuse_cmp_swp(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t, uint64_t) { refuse_operation(qp); }
+void refuse_fetch_add(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t) { refuse_operation(qp); }
+void refuse_bind(ibv_qp_ex* qp, ibv_mw*, uint32_t, const ibv_mw_bind_info*) { refuse_operation(qp); }
+void refuse_key(ibv_qp_ex* qp, uint32_t) { refuse_operation(qp); }
+void refuse_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) { refuse_operation(qp); }
+void refuse_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) { refuse_operation(qp); }
+
+void wr_start(ibv_qp_ex* qp) {
+  QpExState& state = state_of(qp);
+  state.building.lock();
+  state.count = 0;
+  state.error = 0;
+}
+
+int wr_complete(ibv_qp_ex* qp) {
+  QpExState& state = state_of(qp);
+  int error = state.error;
+  if (error == 0 && state.count != 0) {
+    for (uint32_t i = 0; i + 1 < state.count; ++i) {
+      state.requests[i].next = &state.requests[i + 1];
+    }
+    ibv_send_wr* refused = nullptr;
+    error = qp->qp_base.context->ops.post_send(&qp->qp_base, &state.requests[0], &refused);
+  }
+  state.building.unlock();
+  return error;
+}
+
+void wr_abort(ibv_qp_ex* qp) { state_of(qp).building.unlock(); }
+
+void fill_in_operations(ibv_qp_ex& ex, uint64_t flags) {
+  const auto has = [flags](uint64_t operation) { return (flags & operation) != 0; };
+  ex.wr_rdma_write = has(IBV_QP_EX_WITH_RDMA_WRITE) ? wr_rdma_write : refuse_rdma;
+  ex.wr_rdma_write_imm = has(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) ? wr_rdma_write_imm : refuse_rdma_imm;
+  ex.wr_rdma_read = has(IBV_QP_EX_WITH_RDMA_READ) ? wr_rdma_read : refuse_rdma;
+  ex.wr_atomic_cmp_swp = has(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) ? wr_atomic_cmp_swp : refuse_cmp_swp;
+  ex.wr_atomic_fetch_add = has(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) ? wr_atomic_fetch_add : refuse_fetch_add;
+  ex.wr_bind_mw = has(IBV_QP_EX_WITH_BIND_MW) ? wr_bind_mw : refuse_bind;
+  ex.wr_local_inv = has(IBV_QP_EX_WITH_LOCAL_INV) ? wr_local_inv : refuse_key;
+  ex.wr_send = has(IBV_QP_EX_WITH_SEND) ? wr_send : refuse_operation;
+  ex.wr_send_imm = has(IBV_QP_EX_WITH_SEND_WITH_IMM) ? wr_send_imm : refuse_key;
+  ex.wr_send_inv = has(IBV_QP_EX_WITH_SEND_WITH_INV) ? wr_send_inv : refuse_key;
+  ex.wr_send_tso = refuse_tso;
+  ex.wr_atomic_write = refuse_atomic_write;
+}
+
+}  // namespace
+
+int check_qp_ex(const ibv_qp_init_attr_ex& wanted) {
+  constexpr uint32_t kServed =
+      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  if ((wanted.comp_mask & ~kServed) != 0) {
+    return EOPNOTSUPP;
+  }
+  if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
+    return EINVAL;
+  }
+  if ((wanted.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted.create_flags != 0) {
+    return EOPNOTSUPP;
+  }
+  const bool has_ops = (wanted.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+  return has_ops && (wanted.send_ops_flags & ~ops_of(wanted.qp_type)) != 0 ? EOPNOTSUPP : 0;
+}
+
+int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& granted) {
+  const size_t capacity = granted.max_send_wr;
+  const uint32_t max_sge = granted.max_send_sge == 0 ? 1 : granted.max_send_sge;  // inline data needs one
+  // Not zeroed: pages of a deep queue that is never filled cost nothing.
+  std::unique_ptr<ibv_send_wr[]> requests(new (std::nothrow) ibv_send_wr[capacity]);
+  std::unique_ptr<ibv_sge[]> segments(new (std::nothrow) ibv_sge[capacity * max_sge]);
+  std::unique_ptr<unsigned char[]> inline_data(new (std::nothrow) unsigned char[capacity * granted.max_inline_data]);
+  if (requests == nullptr || segments == nullptr || inline_data == nullptr) {
+    return ENOMEM;
+  }
+  qp.state.capacity = granted.max_send_wr;
+  qp.state.max_sge = max_sge;
+  qp.state.max_inline = granted.max_inline_data;
+  qp.state.requests = std::move(requests);
+  qp.state.segments = std::move(segments);
+  qp.state.inline_data = std::move(inline_data);
+  fill_in_operations(qp.ex, send_ops_flags);
+  qp.ex.wr_set_ud_addr = wr_set_ud_addr;
+  qp.ex.wr_set_xrc_srqn = refuse_key;
+  qp.ex.wr_set_inline_data = wr_set_inline_data;
+  qp.ex.wr_set_inline_data_list = wr_set_inline_data_list;
+  qp.ex.wr_set_sge = wr_set_sge;
+  qp.ex.wr_set_sge_list = wr_set_sge_list;
+  qp.ex.wr_start = wr_start;
+  qp.ex.wr_complete = wr_complete;
+  qp.ex.wr_abort = wr_abort;
+  qp.ex.comp_mask = 0;
+  qp.marks |= ExtendableQp::kIsExtended;
+  return 0;
+}
+
+}  // namespace ringbolt::abi
+
+extern "C" {
+
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
+  auto* object = reinterpret_cast<ringbolt::abi::ExtendableQp*>(qp);
+  return (object->marks & ringbolt::abi::ExtendableQp::kIsExtended) != 0 ? &object->ex : nullptr;
+}
+
+}  // extern "C"
