@@ -40,8 +40,8 @@ Route read_route(const ibv_grh& grh) {
     return {ipv4_mapped(&bytes[kIpv4HeaderAt + kIpv4SourceAt]), ipv4_mapped(&bytes[kIpv4HeaderAt + kIpv4DestinationAt]),
             0, bytes[kIpv4HeaderAt + 1]};
   }
-  const uint32_t version_class_flow = uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 |
-                                      uint32_t{bytes[3]};
+  const uint32_t version_class_flow =
+      uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | uint32_t{bytes[3]};
   return {grh.sgid, grh.dgid, version_class_flow & kFlowLabelMask, static_cast<uint8_t>(version_class_flow >> 20)};
 }
 

@@ -81,8 +81,8 @@ int check_cq_ex(const ibv_cq_init_attr_ex& wanted) {
 }
 
 void init_cq_ex(ExtendableCq& cq, const ibv_cq_init_attr_ex& wanted) {
-  cq.state.is_single_threaded = (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 &&
-                                (wanted.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
+  cq.state.is_single_threaded =
+      (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (wanted.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
   cq.ex.start_poll = start_poll;
   cq.ex.next_poll = next_poll;
   cq.ex.end_poll = end_poll;

@@ -33,11 +33,11 @@ struct ExtendableCq {
 /// is set aside by init_qp_ex and touched only as far as it is used; nothing is allocated afterwards.
 struct QpExState {
   base::Spinlock building;
-  uint32_t count = 0;      // requests begun since wr_start
-  int error = 0;           // the first refusal since wr_start; wr_complete reports it
-  uint32_t capacity = 0;   // requests, as granted: max_send_wr
-  uint32_t max_sge = 0;    // per request
-  uint32_t max_inline = 0; // bytes per request
+  uint32_t count = 0;       // requests begun since wr_start
+  int error = 0;            // the first refusal since wr_start; wr_complete reports it
+  uint32_t capacity = 0;    // requests, as granted: max_send_wr
+  uint32_t max_sge = 0;     // per request
+  uint32_t max_inline = 0;  // bytes per request
   std::unique_ptr<ibv_send_wr[]> requests;
   std::unique_ptr<ibv_sge[]> segments;           // [capacity][max_sge], at least one per request
   std::unique_ptr<unsigned char[]> inline_data;  // [capacity][max_inline]

@@ -28,7 +28,8 @@ unsigned int __ioctl_final_num_attrs(unsigned int num_attrs, const void* /*link*
   return num_attrs + kMoreThanAnyChain;
 }
 
-/// The type of GID `index` in the kernel's numbers. An empty slot is of type 0, as in sysfs. Returns 0, or -1 with errno.
+/// The type of GID `index` in the kernel's numbers. An empty slot is of type 0, as in sysfs. Returns 0, or -1 with
+/// errno.
 int ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int index, int* type) {
   ibv_gid_entry entry = {};
   const int error = ibv_query_gid_ex(context, port_num, index, &entry, 0);

@@ -15,8 +15,8 @@ namespace {
 constexpr uint64_t kUdOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 constexpr uint64_t kUcOps = kUdOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
                             IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_SEND_WITH_INV;
-constexpr uint64_t kRcOps = kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                            IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr uint64_t kRcOps =
+    kUcOps | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 uint64_t ops_of(ibv_qp_type type) {
   switch (type) {
@@ -176,8 +176,7 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* 
   request->send_flags |= IBV_SEND_INLINE;
   request->sg_list = segments_of_last(state);
   request->num_sge = used == 0 ? 0 : 1;
-  request->sg_list[0] = {
-      .addr = reinterpret_cast<uintptr_t>(room), .length = static_cast<uint32_t>(used), .lkey = 0};
+  request->sg_list[0] = {.addr = reinterpret_cast<uintptr_t>(room), .length = static_cast<uint32_t>(used), .lkey = 0};
 }
 
 void wr_set_inline_data(ibv_qp_ex* qp, void* addr, size_t length) {
@@ -238,8 +237,7 @@ void fill_in_operations(ibv_qp_ex& ex, uint64_t flags) {
 }  // namespace
 
 int check_qp_ex(const ibv_qp_init_attr_ex& wanted) {
-  constexpr uint32_t kServed =
-      IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr uint32_t kServed = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
   if ((wanted.comp_mask & ~kServed) != 0) {
     return EOPNOTSUPP;
   }

@@ -28,11 +28,9 @@ struct FakeQp {
   int posts = 0;
   int answer = 0;
 
-  explicit FakeQp(uint64_t ops = kAllOps, ibv_qp_cap cap = {.max_send_wr = 4,
-                                                            .max_recv_wr = 1,
-                                                            .max_send_sge = 2,
-                                                            .max_recv_sge = 1,
-                                                            .max_inline_data = 8}) {
+  explicit FakeQp(uint64_t ops = kAllOps,
+                  ibv_qp_cap cap = {
+                      .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 2, .max_recv_sge = 1, .max_inline_data = 8}) {
     context.ops.post_send = [](ibv_qp* handle, ibv_send_wr* list, ibv_send_wr**) {
       auto& self = *static_cast<FakeQp*>(handle->qp_context);
       ++self.posts;
@@ -291,8 +289,8 @@ TEST(QpEx, operations_follow_the_type) {
 }
 
 TEST(QpEx, attributes_that_we_lack_are_refused) {
-  for (const uint32_t bit : {IBV_QP_INIT_ATTR_XRCD, IBV_QP_INIT_ATTR_MAX_TSO_HEADER, IBV_QP_INIT_ATTR_IND_TABLE,
-                             IBV_QP_INIT_ATTR_RX_HASH}) {
+  for (const uint32_t bit :
+       {IBV_QP_INIT_ATTR_XRCD, IBV_QP_INIT_ATTR_MAX_TSO_HEADER, IBV_QP_INIT_ATTR_IND_TABLE, IBV_QP_INIT_ATTR_RX_HASH}) {
     ibv_qp_init_attr_ex wanted = wanted_ex(IBV_QPT_RC, 0);
     wanted.comp_mask |= bit;
     EXPECT_EQ(check_qp_ex(wanted), EOPNOTSUPP) << bit;
