@@ -1,0 +1,471 @@
+#include "link/rendezvous.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <filesystem>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "link/socket.h"
+
+namespace ringbolt::link {
+namespace {
+
+/// Everything below happens within milliseconds; a test that waits this long has failed.
+constexpr uint64_t kPatienceNs = 20'000'000'000;
+
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string pattern = "/tmp/rb-XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string slots() const { return path_ + "/slots"; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// A memfd whose first eight bytes say who made it.
+base::UniqueFd marked_memfd(uint64_t mark) {
+  base::UniqueFd fd(memfd_create("mark", MFD_CLOEXEC));
+  EXPECT_EQ(pwrite(fd.get(), &mark, sizeof mark, 0), static_cast<ssize_t>(sizeof mark));
+  return fd;
+}
+
+uint64_t mark_of(int fd) {
+  uint64_t mark = 0;
+  EXPECT_EQ(pread(fd, &mark, sizeof mark, 0), static_cast<ssize_t>(sizeof mark));
+  return mark;
+}
+
+/// Writes down what it is told, in order.
+class Recorder : public RendezvousSink {
+ public:
+  void on_ready(const std::shared_ptr<Peer>& peer) override {
+    ready.push_back(peer);
+    events.push_back("ready");
+  }
+  void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, base::UniqueFd lane) override {
+    EXPECT_TRUE(peer->is_ready());
+    offers.push_back(offer);
+    lane_marks.push_back(mark_of(lane.get()));
+    events.push_back("offer");
+  }
+  void on_withdraw(const std::shared_ptr<Peer>&, const Withdraw& withdraw) override {
+    withdraws.push_back(withdraw);
+    events.push_back("withdraw");
+  }
+  void on_arena(const std::shared_ptr<Peer>&, const Arena&, base::UniqueFd memory) override {
+    arena_marks.push_back(mark_of(memory.get()));
+    events.push_back("arena");
+  }
+  void on_gone(const std::shared_ptr<Peer>& peer) override {
+    EXPECT_TRUE(peer->is_gone());
+    gone.push_back(peer);
+    events.push_back("gone");
+  }
+  void on_poke() override { ++pokes; }
+  void on_bell() override { ++bells; }
+
+  std::vector<std::shared_ptr<Peer>> ready, gone;
+  std::vector<Offer> offers;
+  std::vector<Withdraw> withdraws;
+  std::vector<uint64_t> lane_marks, arena_marks;
+  std::vector<std::string> events;
+  int pokes = 0;
+  int bells = 0;
+};
+
+/// One end: a rendezvous with its sink.
+struct End {
+  explicit End(const std::string& directory, uint64_t mark = 1, uint32_t slot_limit = kSlotCount)
+      : table(marked_memfd(mark)), rendezvous(Rendezvous::open({directory, table.get(), slot_limit}, seen)) {}
+  base::UniqueFd table;
+  Recorder seen;
+  std::unique_ptr<Rendezvous> rendezvous;
+};
+
+/// Dispatches at all ends until `is_done`.
+bool run_until(std::initializer_list<End*> ends, const std::function<bool()>& is_done) {
+  const uint64_t deadline = base::now_ns() + kPatienceNs;
+  while (!is_done()) {
+    if (base::now_ns() > deadline) {
+      return false;
+    }
+    for (End* end : ends) {
+      end->rendezvous->dispatch(ends.size() == 1 ? 100 : 1);
+    }
+  }
+  return true;
+}
+
+size_t open_descriptors() {
+  size_t count = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (folder != nullptr && readdir(folder) != nullptr) {
+    ++count;
+  }
+  closedir(folder);
+  return count;
+}
+
+std::vector<std::string> files_in(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// A child process that runs `body` and exits with its result; killed and reaped at the end.
+class Child {
+ public:
+  explicit Child(const std::function<int()>& body) : pid_(fork()) {
+    if (pid_ == 0) {
+      _exit(body());
+    }
+  }
+  ~Child() {
+    if (pid_ > 0) {
+      kill(SIGKILL);
+      wait();
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  void kill(int signal) const { ::kill(pid_, signal); }
+  int wait() {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    return status;
+  }
+  pid_t pid() const { return pid_; }
+
+ private:
+  pid_t pid_;
+};
+
+Offer numbered_offer(uint32_t number) {
+  Offer offer;
+  offer.source_qpn = number;
+  offer.target_qpn = number ^ 0xabcdU;
+  offer.nonce = uint64_t{number} << 32;
+  return offer;
+}
+
+/// A socket connected to a slot by hand, as a stranger would.
+base::UniqueFd call(const std::string& slots, uint32_t slot) {
+  const base::UniqueFd folder(open(slots.c_str(), O_DIRECTORY | O_PATH | O_CLOEXEC));
+  const auto address = socket_address(slots, folder.get(), std::to_string(slot) + ".sock");
+  return connect_socket(*address);
+}
+
+TEST(Rendezvous, two_ends_find_each_other) {
+  const TempFolder folder;
+  End a(folder.slots(), 11);
+  End b(folder.slots(), 22);
+  ASSERT_NE(a.rendezvous->slot(), b.rendezvous->slot());
+  const std::shared_ptr<Peer> peer = a.rendezvous->peer_at(b.rendezvous->slot());
+  ASSERT_NE(peer, nullptr);
+  EXPECT_FALSE(peer->is_ready());
+  EXPECT_EQ(peer->incarnation(), 0U);
+  EXPECT_EQ(peer->region_table_fd(), -1);
+  EXPECT_EQ(a.rendezvous->peer_at(b.rendezvous->slot()), peer);
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.seen.ready.size() == 1 && b.seen.ready.size() == 1; }));
+  EXPECT_EQ(a.seen.ready[0], peer);
+  EXPECT_TRUE(peer->is_ready());
+  EXPECT_EQ(peer->slot(), b.rendezvous->slot());
+  EXPECT_EQ(peer->incarnation(), b.rendezvous->incarnation());
+  EXPECT_EQ(peer->pid(), getpid());
+  EXPECT_TRUE(peer->memory_is_reachable());
+  EXPECT_FALSE(peer->is_stopped());
+  EXPECT_EQ(mark_of(peer->region_table_fd()), 22U);
+  const std::shared_ptr<Peer> back = b.seen.ready[0];
+  EXPECT_EQ(mark_of(back->region_table_fd()), 11U);
+  EXPECT_EQ(b.rendezvous->peer_at(a.rendezvous->slot()), back);
+  // What peers get cannot be written to.
+  EXPECT_EQ(fcntl(back->region_table_fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
+}
+
+TEST(Rendezvous, messages_arrive_in_order_with_their_descriptors) {
+  const TempFolder folder;
+  End a(folder.slots());
+  End b(folder.slots());
+  const auto peer = a.rendezvous->peer_at(b.rendezvous->slot());
+  constexpr uint32_t kCount = 2000;  // more than a socket buffer holds: the rest is queued
+  for (uint32_t i = 0; i < kCount; ++i) {
+    const base::UniqueFd lane = marked_memfd(i * 3);
+    ASSERT_TRUE(peer->send(numbered_offer(i), lane.get()));  // before its Hello, and our descriptor is closed at once
+  }
+  const base::UniqueFd arena = marked_memfd(77);
+  ASSERT_TRUE(peer->send(Arena{5, 4096}, arena.get()));
+  ASSERT_TRUE(peer->send(Withdraw{1, 2, 3}));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return b.seen.withdraws.size() == 1; }));
+  ASSERT_EQ(b.seen.offers.size(), kCount);
+  for (uint32_t i = 0; i < kCount; ++i) {
+    EXPECT_EQ(b.seen.offers[i], numbered_offer(i));
+    EXPECT_EQ(b.seen.lane_marks[i], i * 3);
+  }
+  EXPECT_EQ(b.seen.arena_marks, std::vector<uint64_t>{77});
+  EXPECT_EQ(b.seen.withdraws[0], (Withdraw{1, 2, 3}));
+}
+
+TEST(Rendezvous, simultaneous_calls_make_one_peer) {
+  const TempFolder folder;
+  End a(folder.slots());
+  End b(folder.slots());
+  const auto b_of_a = a.rendezvous->peer_at(b.rendezvous->slot());
+  const auto a_of_b = b.rendezvous->peer_at(a.rendezvous->slot());
+  ASSERT_TRUE(b_of_a && a_of_b);
+  ASSERT_TRUE(b_of_a->send(Withdraw{1, 1, 1}));
+  ASSERT_TRUE(a_of_b->send(Withdraw{2, 2, 2}));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.seen.withdraws.size() == 1 && b.seen.withdraws.size() == 1; }));
+  ASSERT_TRUE(b_of_a->send(Withdraw{3, 3, 3}));
+  ASSERT_TRUE(a_of_b->send(Withdraw{4, 4, 4}));
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.seen.withdraws.size() == 2 && b.seen.withdraws.size() == 2; }));
+  EXPECT_EQ(a.seen.ready, std::vector<std::shared_ptr<Peer>>{b_of_a});
+  EXPECT_EQ(b.seen.ready, std::vector<std::shared_ptr<Peer>>{a_of_b});
+  b.rendezvous->leave();
+  ASSERT_TRUE(run_until({&a}, [&] { return !a.seen.gone.empty(); }));
+  EXPECT_EQ(a.seen.gone, std::vector<std::shared_ptr<Peer>>{b_of_a});
+  EXPECT_TRUE(b_of_a->left_orderly());
+}
+
+TEST(Rendezvous, reaches_itself) {
+  const TempFolder folder;
+  End a(folder.slots(), 5);
+  const auto self = a.rendezvous->peer_at(a.rendezvous->slot());
+  ASSERT_NE(self, nullptr);
+  const base::UniqueFd lane = marked_memfd(6);
+  ASSERT_TRUE(self->send(numbered_offer(1), lane.get()));
+  ASSERT_TRUE(run_until({&a}, [&] { return !a.seen.offers.empty(); }));
+  EXPECT_EQ(a.seen.ready, std::vector<std::shared_ptr<Peer>>{self});
+  EXPECT_EQ(a.seen.lane_marks[0], 6U);
+  EXPECT_EQ(mark_of(self->region_table_fd()), 5U);
+  EXPECT_TRUE(self->memory_is_reachable());
+  self->ring();
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.bells > 0; }));
+  EXPECT_TRUE(a.seen.gone.empty());
+}
+
+TEST(Rendezvous, nobody_at_a_free_slot) {
+  const TempFolder folder;
+  End a(folder.slots());
+  EXPECT_EQ(a.rendezvous->peer_at((a.rendezvous->slot() + 1) % kSlotCount), nullptr);
+  EXPECT_EQ(a.rendezvous->peer_at(kSlotCount), nullptr);
+}
+
+TEST(Rendezvous, bells_and_wake_reach_dispatch) {
+  const TempFolder folder;
+  End a(folder.slots());
+  End b(folder.slots());
+  const auto peer = a.rendezvous->peer_at(b.rendezvous->slot());
+  peer->ring();  // not ready: no effect
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return peer->is_ready(); }));
+  EXPECT_EQ(b.seen.bells, 0);
+  peer->ring();
+  peer->ring();
+  ASSERT_TRUE(run_until({&b}, [&] { return b.seen.bells == 1; }));
+  b.rendezvous->wake();
+  b.rendezvous->dispatch(-1);
+  EXPECT_EQ(b.seen.bells, 2);
+  EXPECT_EQ(a.seen.bells, 0);
+}
+
+TEST(Rendezvous, orderly_leave_is_told_after_the_last_message) {
+  const TempFolder folder;
+  End a(folder.slots());
+  End b(folder.slots());
+  const auto peer = a.rendezvous->peer_at(b.rendezvous->slot());
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return peer->is_ready() && b.seen.ready.size() == 1; }));
+  ASSERT_TRUE(b.seen.ready[0]->send(Withdraw{1, 2, 3}));
+  b.rendezvous->leave();
+  b.rendezvous->leave();
+  EXPECT_TRUE(b.seen.ready[0]->is_gone());
+  EXPECT_FALSE(b.seen.ready[0]->send(Withdraw{}));
+  EXPECT_EQ(b.rendezvous->peer_at(a.rendezvous->slot()), nullptr);
+  ASSERT_TRUE(run_until({&a}, [&] { return !a.seen.gone.empty(); }));
+  EXPECT_EQ(a.seen.events, (std::vector<std::string>{"ready", "withdraw", "gone"}));
+  EXPECT_TRUE(peer->is_gone());
+  EXPECT_TRUE(peer->left_orderly());
+  EXPECT_FALSE(peer->send(Withdraw{}));
+  peer->ring();
+  EXPECT_EQ(files_in(folder.slots()).size(), 2U);  // those of a alone
+  b.rendezvous->dispatch(-1);                      // returns at once
+}
+
+TEST(Rendezvous, leave_wakes_a_waiting_dispatch) {
+  const TempFolder folder;
+  End a(folder.slots());
+  std::thread service([&] { a.rendezvous->dispatch(-1); });
+  a.rendezvous->leave();
+  service.join();
+}
+
+/// In a child: opens an end at `slots`, calls `slot`, sends a message and serves until killed.
+int serve_until_killed(const std::string& slots, uint32_t slot, uint32_t slot_limit = kSlotCount) {
+  End mine(slots, 99, slot_limit);
+  const auto peer = mine.rendezvous->peer_at(slot);
+  if (!peer || !peer->send(Withdraw{7, 8, 9})) {
+    return 1;
+  }
+  for (;;) {
+    mine.rendezvous->dispatch(-1);
+  }
+}
+
+TEST(Rendezvous, a_killed_process_is_gone_but_not_orderly) {
+  const TempFolder folder;
+  End a(folder.slots());
+  Child child([&] { return serve_until_killed(folder.slots(), a.rendezvous->slot()); });
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.withdraws.size() == 1; }));
+  const auto peer = a.seen.ready.at(0);
+  EXPECT_EQ(peer->pid(), child.pid());
+  EXPECT_EQ(mark_of(peer->region_table_fd()), 99U);
+  EXPECT_TRUE(peer->memory_is_reachable());
+  child.kill(SIGKILL);
+  ASSERT_TRUE(run_until({&a}, [&] { return !a.seen.gone.empty(); }));
+  EXPECT_EQ(a.seen.gone, std::vector<std::shared_ptr<Peer>>{peer});
+  EXPECT_FALSE(peer->left_orderly());
+  child.wait();
+  // Nobody answers at its slot, whose files are still there.
+  EXPECT_EQ(a.rendezvous->peer_at(peer->slot()), nullptr);
+  EXPECT_EQ(files_in(folder.slots()).size(), 4U);
+}
+
+TEST(Rendezvous, a_stopped_process_is_seen_stopped) {
+  const TempFolder folder;
+  End a(folder.slots());
+  Child child([&] { return serve_until_killed(folder.slots(), a.rendezvous->slot()); });
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.withdraws.size() == 1; }));
+  EXPECT_FALSE(a.seen.ready.at(0)->is_stopped());
+  child.kill(SIGSTOP);
+  siginfo_t info{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED), 0);
+  EXPECT_TRUE(a.seen.ready.at(0)->is_stopped());
+  EXPECT_FALSE(a.seen.ready.at(0)->is_gone());
+}
+
+TEST(Rendezvous, death_is_noticed_though_a_grandchild_holds_the_socket) {
+  const TempFolder folder;
+  End a(folder.slots());
+  const base::UniqueFd grandchild_pid(eventfd(0, EFD_CLOEXEC));
+  Child child([&] {
+    End mine(folder.slots(), 99);
+    const auto peer = mine.rendezvous->peer_at(a.rendezvous->slot());
+    const pid_t pid = fork();
+    if (pid == 0) {
+      for (;;) {
+        pause();
+      }
+    }
+    const auto number = static_cast<uint64_t>(pid);
+    (void)!write(grandchild_pid.get(), &number, sizeof number);
+    for (;;) {
+      mine.rendezvous->dispatch(-1);
+    }
+    return 0;
+  });
+  uint64_t grandchild = 0;
+  ASSERT_EQ(read(grandchild_pid.get(), &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
+  child.kill(SIGKILL);
+  const bool is_noticed = run_until({&a}, [&] { return a.seen.gone.size() == 1; });
+  EXPECT_TRUE(is_noticed);
+  // Its listening socket lives on in the grandchild, but nobody will ever accept there.
+  child.wait();
+  EXPECT_EQ(a.rendezvous->peer_at(a.seen.ready.at(0)->slot()), nullptr);
+  kill(static_cast<pid_t>(grandchild), SIGKILL);
+}
+
+TEST(Rendezvous, a_slot_taken_over_is_a_new_peer) {
+  const TempFolder folder;
+  End a(folder.slots(), 1, 2);
+  Child first([&] { return serve_until_killed(folder.slots(), a.rendezvous->slot(), 2); });
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.withdraws.size() == 1; }));
+  first.kill(SIGKILL);
+  first.wait();
+  // Not dispatched yet: a still takes the first owner for alive when the second one calls.
+  End b(folder.slots(), 33, 2);
+  ASSERT_EQ(b.rendezvous->slot(), a.seen.ready.at(0)->slot());
+  const auto back = b.rendezvous->peer_at(a.rendezvous->slot());
+  ASSERT_TRUE(run_until({&a, &b}, [&] { return a.seen.ready.size() == 2 && a.seen.gone.size() == 1 && back->is_ready(); }));
+  EXPECT_EQ(a.seen.gone[0], a.seen.ready[0]);
+  EXPECT_NE(a.seen.ready[1]->incarnation(), a.seen.ready[0]->incarnation());
+  EXPECT_EQ(a.rendezvous->peer_at(b.rendezvous->slot()), a.seen.ready[1]);
+}
+
+TEST(Rendezvous, all_slots_taken_is_an_error_that_says_so) {
+  const TempFolder folder;
+  const End a(folder.slots(), 1, 2);
+  const End b(folder.slots(), 1, 2);
+  try {
+    const End c(folder.slots(), 1, 2);
+    FAIL() << "a third process found a place in two slots";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.errno_value(), EUSERS);
+    EXPECT_NE(std::string(error.what()).find("2 slots, all taken"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(folder.slots()), std::string::npos) << error.what();
+  }
+}
+
+TEST(Rendezvous, long_paths_work) {
+  const TempFolder folder;
+  const std::string slots = folder.path() + "/" + std::string(120, 'x') + "/slots";
+  End a(slots);
+  End b(slots);
+  const auto peer = a.rendezvous->peer_at(b.rendezvous->slot());
+  ASSERT_NE(peer, nullptr);
+  EXPECT_TRUE(run_until({&a, &b}, [&] { return peer->is_ready(); }));
+}
+
+TEST(Rendezvous, poke_is_told_and_makes_no_peer) {
+  const TempFolder folder;
+  End a(folder.slots());
+  const base::UniqueFd tool = call(folder.slots(), a.rendezvous->slot());
+  ASSERT_TRUE(tool.is_open());
+  constexpr std::string_view kPoke = "RBPOKE1\n";
+  ASSERT_EQ(send_datagram(tool.get(), std::as_bytes(std::span(kPoke)), {}), 0);
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.pokes == 1; }));
+  EXPECT_TRUE(a.seen.events.empty());
+}
+
+TEST(Rendezvous, gives_every_descriptor_back) {
+  const TempFolder folder;
+  const size_t before = open_descriptors();
+  {
+    End a(folder.slots());
+    End b(folder.slots());
+    const auto peer = a.rendezvous->peer_at(b.rendezvous->slot());
+    const auto self = a.rendezvous->peer_at(a.rendezvous->slot());
+    const auto back = b.rendezvous->peer_at(a.rendezvous->slot());
+    for (uint32_t i = 0; i < 600; ++i) {
+      const base::UniqueFd lane = marked_memfd(i);
+      peer->send(numbered_offer(i), lane.get());
+      back->send(numbered_offer(i), lane.get());
+    }
+    ASSERT_TRUE(run_until({&a, &b}, [&] { return b.seen.offers.size() > 100; }));
+  }
+  EXPECT_EQ(open_descriptors(), before);
+  EXPECT_TRUE(files_in(folder.slots()).empty());
+}
+
+}  // namespace
+}  // namespace ringbolt::link
