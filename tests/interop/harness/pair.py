@@ -1,0 +1,66 @@
+"""A server and a client of one program, run to their ends."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from typing import Sequence
+
+from harness.ports import free_port, wait_listening
+from harness.processes import Child, Finished
+from harness.report import Skip
+from harness.world import World
+
+_PORT_TAKEN = ("Address already in use", "Couldn't listen to port", "Unable to bind")
+_START_LIMIT_S = 20.0
+
+
+@dataclasses.dataclass
+class PairResult:
+    """How both sides ended."""
+
+    server: Finished
+    client: Finished
+
+    def problems(self) -> list[str]:
+        """One text per side that failed; the other side's story follows, because it often has the cause."""
+        if self.server.ok and self.client.ok:
+            return []
+        return ["server:\n" + self.server.describe() + "\nclient:\n" + self.client.describe()]
+
+
+def require(program: str) -> None:
+    """Skips the case when a program of another package is not installed."""
+    if shutil.which(program) is None:
+        raise Skip(f"{program} is not installed")
+
+
+def run_pair(world: World, server: Sequence[str], client: Sequence[str], limit_s: float, port_option: str = "-p",
+             address_last: bool = True) -> PairResult:
+    """Starts the server, waits until it listens, starts the client towards it, and waits for both.
+
+    The client's command line gets the server's address at its end (or straight after the program's name).
+    """
+    require(server[0])
+    for _ in range(3):
+        result = _attempt(world, server, client, limit_s, port_option, address_last)
+        if not any(text in result.server.output for text in _PORT_TAKEN):
+            break
+    return result
+
+
+def _attempt(world: World, server: Sequence[str], client: Sequence[str], limit_s: float, port_option: str,
+             address_last: bool) -> PairResult:
+    port = free_port()
+    chosen = [port_option, str(port)]
+    first = Child(world.server.command(*server, *chosen), world.server.env)
+    if not wait_listening(first, port, _START_LIMIT_S):
+        ended = first.wait(0.0)
+        return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
+    target = [world.server.address]
+    tail = [*client[1:], *chosen, *target] if address_last else [*target, *client[1:], *chosen]
+    second = Child(world.client.command(client[0], *tail), world.client.env)
+    ended_client = second.wait(limit_s)
+    # A server outlives its client by no more than the tear-down; a failed client leaves it waiting for nothing.
+    ended_server = first.wait(10.0 if ended_client.ok else 2.0)
+    return PairResult(ended_server, ended_client)

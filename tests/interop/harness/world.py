@@ -1,0 +1,120 @@
+"""The places programs run at: the default device, or the nodes of an emulated cluster."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import pathlib
+import shutil
+import tempfile
+from types import TracebackType
+from typing import Optional
+
+from harness import leaks, processes
+
+_FOREIGN_PREFIXES = ("RINGBOLT_", "LD_", "UCX_", "OMPI_", "FI_", "PMIX_", "ASAN_", "UBSAN_", "TSAN_")
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where one program runs: what goes before its command line, and the device it has there."""
+
+    prefix: tuple[str, ...]
+    env: dict[str, str] = dataclasses.field(hash=False)
+    device: str
+    gid_index: int
+    address: str
+
+    def command(self, *argv: str) -> list[str]:
+        return [*self.prefix, *argv]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options that every driver has."""
+    parser.add_argument("--lib", required=True, type=pathlib.Path, help="folder with libibverbs.so.1")
+    parser.add_argument("--ringbolt", required=True, type=pathlib.Path, help="the ringbolt command")
+    parser.add_argument("--place", default="default", choices=["default", "mesh"],
+                        help="the default device, or two neighbours of mesh:3")
+    parser.add_argument("--only", help="run only the cases whose name contains this text")
+
+
+class World:
+    """A fresh runtime folder, with a cluster where one is asked for; on leaving, everything is gone.
+
+    `server` and `client` are the two places of a pair; over the default device they are the same. Not thread-safe.
+    """
+
+    def __init__(self, lib: pathlib.Path, ringbolt: pathlib.Path, place: str) -> None:
+        self.lib = lib.resolve()
+        self.ringbolt = ringbolt.resolve()
+        self.place = place
+        self._cluster = f"t{os.getpid()}"
+        self._shm_before = leaks.shared_memory_files()
+        self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="rb-"))
+        if len(str(self.runtime)) > 40:
+            raise SystemExit(f"{self.runtime}: too long for UNIX socket paths below it; set TMPDIR to a shorter folder")
+        self.base_env = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN_PREFIXES)}
+        self.base_env["RINGBOLT_RUNTIME_DIR"] = str(self.runtime)
+        self.server: Place
+        self.client: Place
+
+    def __enter__(self) -> World:
+        try:
+            if self.place == "default":
+                self.server = self.client = self.default_place()
+            else:
+                self._raise_cluster("mesh:3")
+                self.server = self.node(0, towards=1)
+                self.client = self.node(1, towards=0)
+        except BaseException:
+            shutil.rmtree(self.runtime, ignore_errors=True)
+            raise
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if self.place != "default":
+            processes.run([str(self.ringbolt), "down", "--name", self._cluster], self.base_env, 30)
+        for pid, command in leaks.processes_using(self.runtime).items():
+            print(f"killing a left-over process: {pid} {command}")
+            os.kill(pid, 9)
+        shutil.rmtree(self.runtime, ignore_errors=True)
+
+    def default_place(self) -> Place:
+        """The device that exists without any cluster."""
+        env = dict(self.base_env, LD_LIBRARY_PATH=str(self.lib))
+        return Place((), env, "rdma_lo", 1, "127.0.0.1")
+
+    def node(self, number: int, towards: int) -> Place:
+        """A node of the cluster, with the port that has a cable to the node `towards`."""
+        spec = self.runtime / "clusters" / self._cluster / f"node-{number}.ports"
+        for line in spec.read_text().splitlines():
+            words = line.split()
+            if not words or words[0] != "port":
+                continue
+            fields = dict(zip(words[2::2], words[3::2]))
+            if int(fields["peer-node"]) == towards:
+                prefix = (str(self.ringbolt), "exec", "--name", self._cluster, str(number), "--")
+                return Place(prefix, dict(self.base_env), words[1], 1, fields["addr"])
+        raise SystemExit(f"{spec}: no port with a cable to node {towards}")
+
+    def leftovers(self, slots_may_stay: bool = False) -> list[str]:
+        """What programs left behind up to now; see leaks.complaints."""
+        return leaks.complaints(self.runtime, self._shm_before, slots_may_stay)
+
+    def stale_slots(self) -> int:
+        """How many slots of dead processes wait to be taken over."""
+        return sum(name.endswith(".lock") for name in leaks.slot_files(self.runtime))
+
+    def _raise_cluster(self, shape: str) -> None:
+        done = processes.run([str(self.ringbolt), "up", "--emulate", shape, "--name", self._cluster], self.base_env, 30)
+        if not done.ok:
+            raise SystemExit(f"cannot raise the emulated cluster:\n{done.describe()}")
+
+
+def check_parts(arguments: argparse.Namespace) -> None:
+    """Ends the driver with a clear message where the library or the command is not built."""
+    for path in (arguments.lib / "libibverbs.so.1", arguments.ringbolt):
+        if not path.exists():
+            raise SystemExit(f"{path} does not exist: build the project first")
