@@ -40,7 +40,7 @@ class Round:
     @property
     def give_up_ms(self) -> float:
         """When a reliable connection reports a peer that does not answer: (retry + 1) * 4.096 us * 2^timeout."""
-        return max(_LEAST_TIMEOUT_MS, (self.retry + 1) * 4.096e-3 * 2**self.timeout)
+        return max(_LEAST_TIMEOUT_MS, (self.retry + 1) * 4.096e-3 * float(1 << self.timeout))
 
     def describe(self) -> str:
         who = "hub" if self.victim_is_hub else "spoke"

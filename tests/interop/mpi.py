@@ -49,8 +49,8 @@ def main() -> int:
     parser.add_argument("--program", required=True, type=pathlib.Path, help="the built mpi_pingpong")
     arguments = parser.parse_args()
     check_parts(arguments)
-    report = Report("Open MPI between two neighbours of mesh:3", arguments.only)
-    with World(arguments.lib, arguments.ringbolt, "mesh") as world:
+    report = Report(f"Open MPI, {arguments.place}", arguments.only)
+    with World(arguments.lib, arguments.ringbolt, arguments.place, with_sysfs=True) as world:
         for transport in ("rc_v", "ud_v"):
             report.case(f"mpi_pingpong {transport}",
                         functools.partial(run_ping_pong, world, transport, arguments.program.resolve()))

@@ -12,7 +12,7 @@ from typing import Iterator
 from harness.pair import PairResult, require, run_pair
 from harness.processes import run
 from harness.report import Report
-from harness.world import Place, World, add_arguments, check_parts
+from harness.world import World, add_arguments, check_parts
 
 _LIMIT_S = 60.0
 
@@ -66,16 +66,18 @@ def uct_cases() -> Iterator[Case]:
         yield Case(test, "rc_verbs", ("-s", "8", "-n", "1000", "-w", "20"), True)
 
 
-def show_transports(place: Place) -> str:
-    """ucx_info -d lists both verbs transports on every port of the node."""
+def show_transports(world: World) -> str:
+    """ucx_info -d lists both verbs transports on every port of the place."""
+    place = world.client
+    ports = ["rdma_lo:1"] if world.place == "default" else ["rdma_en2:1", "rdma_en3:1"]
     require("ucx_info")
     done = run(place.command("ucx_info", "-d"), place.env, _LIMIT_S)
     assert done.ok, done.describe()
     found = re.findall(r"Transport: (\w+)\s*\n#\s+Device: (\S+)", done.output)
     for transport in ("rc_verbs", "ud_verbs"):
-        for device in ("rdma_en2:1", "rdma_en3:1"):
+        for device in ports:
             assert (transport, device) in found, f"no {transport} on {device}; ucx_info shows {found}\n{done.output}"
-    return "rc_verbs and ud_verbs on both ports"
+    return f"rc_verbs and ud_verbs on {' '.join(ports)}"
 
 
 def final_figures(result: PairResult) -> list[float]:
@@ -111,10 +113,10 @@ def main() -> int:
     parser.add_argument("--layer", default="all", choices=["all", "ucp", "uct"])
     arguments = parser.parse_args()
     check_parts(arguments)
-    report = Report("UCX between two neighbours of mesh:3", arguments.only)
-    # UCX looks for device nodes and sysfs files, which only a node of a cluster shows.
-    with World(arguments.lib, arguments.ringbolt, "mesh") as world:
-        report.case("ucx_info -d", functools.partial(show_transports, world.client))
+    report = Report(f"UCX, {arguments.place}", arguments.only)
+    # UCX looks for device nodes and sysfs files, which the launcher shows.
+    with World(arguments.lib, arguments.ringbolt, arguments.place, with_sysfs=True) as world:
+        report.case("ucx_info -d", functools.partial(show_transports, world))
         if arguments.layer in ("all", "uct"):
             for case in uct_cases():
                 report.case(case.name, functools.partial(run_case, world, case))

@@ -7,6 +7,7 @@ import dataclasses
 import os
 import pathlib
 import shutil
+import signal
 import tempfile
 from types import TracebackType
 from typing import Optional
@@ -42,10 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 class World:
     """A fresh runtime folder, with a cluster where one is asked for; on leaving, everything is gone.
 
-    `server` and `client` are the two places of a pair; over the default device they are the same. Not thread-safe.
+    `server` and `client` are the two places of a pair; over the default device they are the same. with_sysfs: there
+    too, programs are started by the launcher. Not thread-safe.
     """
 
-    def __init__(self, lib: pathlib.Path, ringbolt: pathlib.Path, place: str) -> None:
+    def __init__(self, lib: pathlib.Path, ringbolt: pathlib.Path, place: str, with_sysfs: bool = False) -> None:
+        self._with_sysfs = with_sysfs
         self.lib = lib.resolve()
         self.ringbolt = ringbolt.resolve()
         self.place = place
@@ -56,13 +59,15 @@ class World:
             raise SystemExit(f"{self.runtime}: too long for UNIX socket paths below it; set TMPDIR to a shorter folder")
         self.base_env = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN_PREFIXES)}
         self.base_env["RINGBOLT_RUNTIME_DIR"] = str(self.runtime)
+        if place != "default":
+            self.base_env["RINGBOLT_CLUSTER"] = self._cluster
         self.server: Place
         self.client: Place
 
     def __enter__(self) -> World:
         try:
             if self.place == "default":
-                self.server = self.client = self.default_place()
+                self.server = self.client = self.default_place(self._with_sysfs)
             else:
                 self._raise_cluster("mesh:3")
                 self.server = self.node(0, towards=1)
@@ -74,15 +79,20 @@ class World:
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        if self.place != "default":
-            processes.run([str(self.ringbolt), "down", "--name", self._cluster], self.base_env, 30)
         for pid, command in leaks.processes_using(self.runtime).items():
             print(f"killing a left-over process: {pid} {command}")
-            os.kill(pid, 9)
+            os.kill(pid, signal.SIGKILL)
+        if self.place != "default":
+            done = processes.run([str(self.ringbolt), "down"], self.base_env, 30)
+            if not done.ok:
+                print(f"taking the cluster down failed:\n{done.describe()}")
         shutil.rmtree(self.runtime, ignore_errors=True)
 
-    def default_place(self) -> Place:
-        """The device that exists without any cluster."""
+    def default_place(self, with_sysfs: bool = False) -> Place:
+        """The device that exists without any cluster: found by the search path alone, or through the launcher, which
+        also shows programs the files below /sys and /dev that belong to it."""
+        if with_sysfs:
+            return Place((str(self.ringbolt), "exec", "local", "--"), dict(self.base_env), "rdma_lo", 1, "127.0.0.1")
         env = dict(self.base_env, LD_LIBRARY_PATH=str(self.lib))
         return Place((), env, "rdma_lo", 1, "127.0.0.1")
 
@@ -95,7 +105,7 @@ class World:
                 continue
             fields = dict(zip(words[2::2], words[3::2]))
             if int(fields["peer-node"]) == towards:
-                prefix = (str(self.ringbolt), "exec", "--name", self._cluster, str(number), "--")
+                prefix = (str(self.ringbolt), "exec", str(number), "--")
                 return Place(prefix, dict(self.base_env), words[1], 1, fields["addr"])
         raise SystemExit(f"{spec}: no port with a cable to node {towards}")
 
