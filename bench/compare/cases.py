@@ -41,7 +41,7 @@ class Case:
 
 CASES = (
     Case("P1", "8 B WRITE, memory polled", "write", 8,
-         (Rival("ucx-sysv", 1 / 1.5), Rival("ucx_perftest:ucp_put_lat"), Rival("tcp", 40))),
+         (Rival("ucx-sysv", 1 / 1.5), Rival("ucx_perftest:ucp_put_lat", 1 / 1.5), Rival("tcp", 40))),
     Case("P2", "8 B SEND/RECV", "send", 8,
          (Rival("ucx-sysv", 1 / 1.15, 1 / 1.5), Rival("ucx_perftest:tag_lat", 1 / 1.15, 1 / 1.5), Rival("ompi", 1),
           Rival("mpich", 1.4), Rival("libfabric", 2), Rival("tcp"))),

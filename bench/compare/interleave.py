@@ -29,6 +29,7 @@ class Interleaver:
         self._say = say
         self._probe = peers.get("probe")
         self._iterations = {}
+        self._said = set()
         self.probes_ns = []
 
     def run(self, case):
@@ -47,7 +48,9 @@ class Interleaver:
                         self._block(case, name, blocks.setdefault(name, {}))
                 except PeerError as problem:
                     missing[name] = str(problem)
-                    self._say(f"{case.id}: {problem}")
+                    if str(problem) not in self._said:
+                        self._said.add(str(problem))
+                        self._say(f"{case.id}: {problem}")
                     if name in self._peers.descriptions():
                         self._peers.drop(name, problem)
         return blocks, missing
@@ -58,7 +61,7 @@ class Interleaver:
         iterations = STREAM_UNIT if case.is_rate else 10
         block_s = self._block_s * case.block_factor
         for _ in range(5):
-            figures = peer.run(case.operation, case.size, iterations, case.is_touched)[0]
+            figures = peer.run(_operation_of(case, name), case.size, iterations, case.is_touched)[0]
             wanted = iterations * block_s / max(figures["seconds"], 1e-7)
             if wanted < 1.5 * iterations:
                 break
@@ -69,7 +72,7 @@ class Interleaver:
 
     def _block(self, case, name, by_class):
         before = self._probe_ns()
-        answers = self._peers.get(name).run(case.operation, case.size, self._iterations[case.id, name],
+        answers = self._peers.get(name).run(_operation_of(case, name), case.size, self._iterations[case.id, name],
                                             case.is_touched)
         after = self._probe_ns()
         kind = class_of(before)
@@ -85,6 +88,11 @@ class Interleaver:
         probe_ns = self._probe.run("probe", 8, PROBE_ITERATIONS, True)[0]["p50_ns"]
         self.probes_ns.append(probe_ns)
         return probe_ns
+
+
+def _operation_of(case, name):
+    """TCP has no one-sided write: its ping-pong stands in, as what a program would do instead."""
+    return "send" if name == "tcp" and case.operation == "write" else case.operation
 
 
 def summarize(case, blocks, missing):

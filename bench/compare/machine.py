@@ -42,6 +42,5 @@ def describe():
         "huge_pages": _text_of("/sys/kernel/mm/transparent_hugepage/enabled"),
         "ucx": _first_line(["ucx_info", "-v"]).lstrip("# "),
         "open_mpi": _first_line(["mpirun.openmpi", "--version"]),
-        "mpich": _first_line(["mpichversion.mpich"]),
         "load_at_start": os.getloadavg()[0],
     }
