@@ -51,6 +51,7 @@ class Child:
     def __init__(self, argv: Sequence[str], env: dict[str, str], stdin: Optional[int] = subprocess.DEVNULL) -> None:
         self.argv = list(argv)
         self._file: IO[bytes] = tempfile.TemporaryFile()
+        self._text = ""
         self._started = time.monotonic()
         self.process = subprocess.Popen(self.argv, env=env, stdin=stdin, stdout=self._file, stderr=subprocess.STDOUT,
                                         start_new_session=True)
@@ -65,6 +66,8 @@ class Child:
 
     def output(self) -> str:
         """All that the process printed so far."""
+        if self._file.closed:
+            return self._text
         size = os.fstat(self._file.fileno()).st_size
         return os.pread(self._file.fileno(), size, 0).decode(errors="replace")
 
@@ -104,6 +107,8 @@ class Child:
             self.signal_session(signal.SIGKILL)
             self.pause(0.05)
         self.process.wait()
+        self._text = self.output()
+        self._file.close()
 
 
 def session_members(session: int) -> list[int]:
