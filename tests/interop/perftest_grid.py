@@ -51,6 +51,8 @@ _TRANSPORTS = {"send": "RC UC UD", "write": "RC UC", "read": "RC", "atomic": "RC
 
 VARIANTS = (
     Variant("plain", ("-n", "500"), is_quick=True),
+    # More messages than a receive queue holds: over UD nothing but the pace of the two programs keeps them from being lost.
+    Variant("-n 5000", ("-n", "5000", "-s", "64"), verbs="send write read", is_quick=True),
     Variant("-a", ("-a", "-n", "20"), verbs="send write read", all_sizes=True, is_quick=True),
     Variant("-b", ("-b", "-n", "500"), kinds="bw", is_quick=True),
     Variant("-b -a", ("-b", "-a", "-n", "20"), verbs="send write read", kinds="bw", all_sizes=True),
