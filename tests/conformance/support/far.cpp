@@ -16,6 +16,10 @@ const char* placement_name(Placement placement) {
   return placement == Placement::same_process ? "same_process" : "other_process";
 }
 
+std::string parameter_name(const testing::TestParamInfo<Placement>& parameter) {
+  return placement_name(parameter.param);
+}
+
 Far::Far(Placement placement) {
   if (placement == Placement::same_process) {
     here_ = std::make_unique<FarSide>();

@@ -16,6 +16,10 @@ enum class Placement { same_process, other_process };
 
 const char* placement_name(Placement placement);
 
+/// Both placements as parameters of a test suite, and their names.
+inline constexpr Placement kPlacements[] = {Placement::same_process, Placement::other_process};
+std::string parameter_name(const testing::TestParamInfo<Placement>& parameter);
+
 /// A process of this very program in the role of a peer: it serves FarRequests until its socket
 /// closes. Ends it on destruction.
 class PeerProcess {

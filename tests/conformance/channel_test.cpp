@@ -1,0 +1,315 @@
+// Completion channels: armed once, readable by poll and epoll, silent unless asked.
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "deadline.h"
+#include "far.h"
+
+namespace ringbolt::conformance {
+namespace {
+
+constexpr uint32_t kLarge = 1 << 20;
+
+/// A link whose near queues report to a non-blocking channel each.
+class ChannelTest : public testing::TestWithParam<Placement> {
+ protected:
+  ChannelTest()
+      : device(open_device()),
+        channel(make_channel(device)),
+        send_channel(make_channel(device)),
+        cq(make_cq(device, 256, channel.get(), &mark)),
+        send_cq(make_cq(device, 256, send_channel.get(), &mark)),
+        near(device, {}, {nullptr, send_cq.get(), cq.get(), nullptr}),
+        memory(near.pd(), kLarge),
+        far(GetParam()) {
+    far.open({}, kLarge);
+    near.connect(far.address());
+    far.connect(near.address());
+    set_nonblocking(channel->fd);
+    set_nonblocking(send_channel->fd);
+  }
+
+  /// Lets the far side send 8 bytes and waits until it knows that they have arrived.
+  void receive_one(unsigned flags = IBV_SEND_SIGNALED) {
+    ASSERT_EQ(post_recv(near.qp(), 1, {memory.sge(0, 64)}), 0);
+    ASSERT_EQ(far.post_send(2, IBV_WR_SEND, {{0, 8}}, flags | IBV_SEND_SIGNALED), 0);
+    expect_success(far.wait_send(), 2, IBV_WC_SEND);
+  }
+
+  void expect_no_event() {
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    EXPECT_EQ(ibv_get_cq_event(channel.get(), &from, &context), -1);
+    EXPECT_EQ(errno, EAGAIN);
+  }
+
+  void expect_event() { expect_event(channel.get(), cq.get()); }
+
+  void expect_event(ibv_comp_channel* on, ibv_cq* of) {
+    pollfd entry{on->fd, POLLIN, 0};
+    ASSERT_EQ(poll(&entry, 1, Deadline().remaining_ms()), 1) << "no completion event came";
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    ASSERT_EQ(ibv_get_cq_event(on, &from, &context), 0);
+    EXPECT_EQ(from, of);
+    EXPECT_EQ(context, &mark);
+    ibv_ack_cq_events(of, 1);
+  }
+
+  int mark = 0;
+  Device device;
+  Channel channel;
+  Channel send_channel;
+  Cq cq;
+  Cq send_cq;
+  Endpoint near;
+  Region memory;
+  Far far;
+};
+INSTANTIATE_TEST_SUITE_P(All, ChannelTest, testing::ValuesIn(kPlacements), parameter_name);
+
+TEST_P(ChannelTest, unarmed_queue_is_silent) {
+  receive_one();
+  wait_completion(cq.get());
+  expect_no_event();
+}
+
+TEST_P(ChannelTest, armed_queue_reports_once) {
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  receive_one();
+  expect_event();
+  expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
+  receive_one();
+  wait_completion(cq.get());
+  expect_no_event();
+}
+
+TEST_P(ChannelTest, every_arming_gives_an_event) {
+  for (int i = 0; i < 50; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+    ASSERT_TRUE(is_empty(cq.get()));
+    receive_one();
+    expect_event();
+    wait_completion(cq.get());
+  }
+  expect_no_event();
+}
+
+TEST_P(ChannelTest, event_comes_while_nobody_polls) {
+  // The sender's completion is not waited for: the event alone must wake this side.
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  ASSERT_EQ(post_recv(near.qp(), 1, {memory.sge(0, 64)}), 0);
+  ASSERT_EQ(far.post_send(2, IBV_WR_SEND, {{0, 8}}), 0);
+  expect_event();
+  expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
+}
+
+TEST_P(ChannelTest, event_comes_for_a_large_message_while_nobody_polls) {
+  far.fill({{0, kLarge}}, 6);
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  ASSERT_EQ(post_recv(near.qp(), 1, {memory.sge(0, kLarge)}), 0);
+  ASSERT_EQ(far.post_send(2, IBV_WR_SEND, {{0, kLarge}}), 0);
+  expect_event();
+  expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
+  EXPECT_EQ(memory.check(std::vector<Piece>{{0, kLarge}}, kLarge, 6), "");
+}
+
+TEST_P(ChannelTest, solicited_arming_ignores_plain_messages) {
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 1), 0);
+  receive_one();
+  wait_completion(cq.get());
+  expect_no_event();
+  receive_one(IBV_SEND_SOLICITED);
+  expect_event();
+  expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
+}
+
+TEST_P(ChannelTest, plain_arming_covers_solicited_messages) {
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  receive_one(IBV_SEND_SOLICITED);
+  expect_event();
+}
+
+TEST_P(ChannelTest, solicited_arming_reports_errors) {
+  ASSERT_EQ(post_recv(near.qp(), 1, {memory.sge(0, 64)}), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 1), 0);
+  ASSERT_EQ(near.to_state(IBV_QPS_ERR), 0);
+  expect_event();
+  expect_status(wait_completion(cq.get()), 1, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST_P(ChannelTest, edge_triggered_epoll_sees_every_event) {
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  ASSERT_GE(epoll, 0);
+  epoll_event interest{};
+  interest.events = EPOLLIN | EPOLLET;
+  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, channel->fd, &interest), 0);
+  for (int i = 0; i < 20; ++i) {
+    SCOPED_TRACE(i);
+    ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+    receive_one();
+    epoll_event seen{};
+    ASSERT_EQ(epoll_wait(epoll, &seen, 1, Deadline().remaining_ms()), 1);
+    EXPECT_NE(seen.events & EPOLLIN, 0u);
+    // As an event loop does it: fetch until there is nothing more.
+    int fetched = 0;
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    while (ibv_get_cq_event(channel.get(), &from, &context) == 0) {
+      ++fetched;
+    }
+    EXPECT_EQ(errno, EAGAIN);
+    EXPECT_EQ(fetched, 1);
+    ibv_ack_cq_events(cq.get(), static_cast<unsigned>(fetched));
+    wait_completion(cq.get());
+    EXPECT_EQ(epoll_wait(epoll, &seen, 1, 0), 0);
+  }
+  ::close(epoll);
+}
+
+TEST_P(ChannelTest, send_completions_raise_events_while_nobody_polls) {
+  for (const ibv_wr_opcode opcode : {IBV_WR_SEND, IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ}) {
+    SCOPED_TRACE(opcode);
+    for (const uint32_t size : {8u, kLarge}) {
+      ASSERT_EQ(ibv_req_notify_cq(send_cq.get(), 0), 0);
+      SendWr wr(1, opcode, {memory.sge(0, size)});
+      ASSERT_EQ(wr.remote(far.region_address(), far.rkey()).post(near.qp()), 0);
+      if (opcode == IBV_WR_SEND) {
+        ASSERT_EQ(far.post_recv(2, {{0, size}}), 0);
+      }
+      expect_event(send_channel.get(), send_cq.get());
+      EXPECT_EQ(wait_completion(send_cq.get()).status, IBV_WC_SUCCESS);
+    }
+  }
+}
+
+// More sends than any ring between the two sides could hold, with both sides asleep.
+TEST_P(ChannelTest, long_queue_drains_while_nobody_polls) {
+  constexpr uint64_t kCount = 60;
+  for (int round = 0; round < 10; ++round) {
+    for (uint64_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(far.post_recv(i, {{i * 8192, 8192}}), 0);
+    }
+    ASSERT_EQ(ibv_req_notify_cq(send_cq.get(), 0), 0);
+    for (uint64_t i = 0; i < kCount; ++i) {
+      SendWr wr(i, IBV_WR_SEND, {memory.sge(0, 8192)}, i + 1 == kCount ? IBV_SEND_SIGNALED : 0);
+      ASSERT_EQ(wr.post(near.qp()), 0);
+    }
+    expect_event(send_channel.get(), send_cq.get());
+    expect_success(wait_completion(send_cq.get()), kCount - 1, IBV_WC_SEND);
+    for (uint64_t i = 0; i < kCount; ++i) {
+      expect_success(far.wait_recv(), i, IBV_WC_RECV);
+    }
+  }
+}
+
+TEST(Channel, blocking_fetch_waits_for_the_event) {
+  const Device device = open_device();
+  const Channel own = make_channel(device);
+  const Cq receives = make_cq(device, 16, own.get());
+  const Pd pd = make_pd(device);
+  Region memory(pd.get(), 64);
+  Endpoint receiver(device, {}, {pd.get(), nullptr, receives.get(), nullptr});
+  Endpoint sender(device, {}, {pd.get(), nullptr, nullptr, nullptr});
+  connect(sender, receiver);
+  ASSERT_EQ(post_recv(receiver.qp(), 1, {memory.sge(0, 8)}), 0);
+  ASSERT_EQ(ibv_req_notify_cq(receives.get(), 0), 0);
+  ibv_cq* from = nullptr;
+  void* context = nullptr;
+  int result = -1;
+  std::thread waiter([&] { result = ibv_get_cq_event(own.get(), &from, &context); });
+  ASSERT_EQ(SendWr(2, IBV_WR_SEND, {memory.sge(8, 8)}).post(sender.qp()), 0);
+  waiter.join();
+  EXPECT_EQ(result, 0);
+  EXPECT_EQ(from, receives.get());
+  ibv_ack_cq_events(receives.get(), 1);
+}
+
+TEST(Channel, serves_two_queues) {
+  const Device device = open_device();
+  const Channel channel = make_channel(device);
+  set_nonblocking(channel->fd);
+  int marks[2];
+  const Cq first = make_cq(device, 16, channel.get(), &marks[0]);
+  const Cq second = make_cq(device, 16, channel.get(), &marks[1]);
+  EXPECT_EQ(channel->refcnt, 2);
+  const Pd pd = make_pd(device);
+  Region memory(pd.get(), 64);
+  Endpoint a(device, {}, {pd.get(), first.get(), nullptr, nullptr});
+  Endpoint b(device, {}, {pd.get(), nullptr, second.get(), nullptr});
+  connect(a, b);
+  ASSERT_EQ(ibv_req_notify_cq(first.get(), 0), 0);
+  ASSERT_EQ(ibv_req_notify_cq(second.get(), 0), 0);
+  ASSERT_EQ(post_recv(b.qp(), 1, {memory.sge(0, 8)}), 0);
+  ASSERT_EQ(SendWr(2, IBV_WR_SEND, {memory.sge(8, 8)}).post(a.qp()), 0);
+  int seen[2] = {0, 0};
+  for (int i = 0; i < 2; ++i) {
+    pollfd entry{channel->fd, POLLIN, 0};
+    ASSERT_EQ(poll(&entry, 1, Deadline().remaining_ms()), 1);
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    ASSERT_EQ(ibv_get_cq_event(channel.get(), &from, &context), 0);
+    const int which = from == second.get() ? 1 : 0;
+    EXPECT_EQ(context, &marks[which]);
+    ++seen[which];
+    ibv_ack_cq_events(from, 1);
+  }
+  EXPECT_EQ(seen[0], 1);
+  EXPECT_EQ(seen[1], 1);
+}
+
+TEST(Channel, destroying_a_queue_waits_for_its_acknowledgement) {
+  const Device device = open_device();
+  const Channel channel = make_channel(device);
+  ibv_cq* cq = must(ibv_create_cq(device.context.get(), 16, nullptr, channel.get(), 0), "create");
+  auto a = std::make_unique<Endpoint>(device, QpOptions{}, Parts{nullptr, nullptr, cq, nullptr});
+  ASSERT_EQ(a->to_init(), 0);
+  ASSERT_EQ(post_recv(a->qp(), 1, {}), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq, 0), 0);
+  ASSERT_EQ(a->to_state(IBV_QPS_ERR), 0);
+  ibv_cq* from = nullptr;
+  void* context = nullptr;
+  pollfd entry{channel->fd, POLLIN, 0};
+  ASSERT_EQ(poll(&entry, 1, Deadline().remaining_ms()), 1);
+  ASSERT_EQ(ibv_get_cq_event(channel.get(), &from, &context), 0);
+  a.reset();
+  std::atomic<bool> is_acknowledged = false;
+  bool was_acknowledged_first = false;
+  std::thread destroyer([&] {
+    EXPECT_EQ(ibv_destroy_cq(cq), 0);
+    was_acknowledged_first = is_acknowledged;
+  });
+  for (int i = 0; i < 1000; ++i) {
+    std::this_thread::yield();
+  }
+  is_acknowledged = true;
+  ibv_ack_cq_events(cq, 1);
+  destroyer.join();
+  EXPECT_TRUE(was_acknowledged_first);
+}
+
+TEST(Channel, unfetched_event_does_not_outlive_its_queue) {
+  const Device device = open_device();
+  const Channel channel = make_channel(device);
+  set_nonblocking(channel->fd);
+  {
+    const Cq cq = make_cq(device, 16, channel.get());
+    Endpoint a(device, {}, {nullptr, nullptr, cq.get(), nullptr});
+    ASSERT_EQ(a.to_init(), 0);
+    ASSERT_EQ(post_recv(a.qp(), 1, {}), 0);
+    ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+    ASSERT_EQ(a.to_state(IBV_QPS_ERR), 0);
+  }
+  ibv_cq* from = nullptr;
+  void* context = nullptr;
+  EXPECT_EQ(ibv_get_cq_event(channel.get(), &from, &context), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+}  // namespace
+}  // namespace ringbolt::conformance

@@ -1,0 +1,187 @@
+// Completion queues: capacity, overflow, resizing, sharing, order.
+#include <climits>
+
+#include "far.h"
+
+namespace ringbolt::conformance {
+namespace {
+
+/// Two connected queue pairs over one completion queue each, in this process.
+struct Loop {
+  Device device = open_device();
+  Pd pd = make_pd(device);
+  Cq cq;
+  Region memory;
+  Endpoint a;
+  Endpoint b;
+
+  explicit Loop(int entries, ibv_comp_channel* channel = nullptr)
+      : cq(make_cq(device, entries, channel)),
+        memory(pd.get(), 4096),
+        a(device, options(), {pd.get(), cq.get(), cq.get(), nullptr}),
+        b(device, options(), {pd.get(), nullptr, nullptr, nullptr}) {
+    connect(a, b);
+  }
+
+  static QpOptions options() {
+    QpOptions chosen;
+    chosen.send_wr = chosen.recv_wr = 1024;
+    return chosen;
+  }
+
+  /// Posts signalled writes of 8 bytes with wr_id first, first + 1, ...
+  void write(uint64_t first, uint64_t count) {
+    for (uint64_t i = 0; i < count; ++i) {
+      SendWr wr(first + i, IBV_WR_RDMA_WRITE, {memory.sge(0, 8)});
+      ASSERT_EQ(wr.remote(memory.address(64), memory.rkey()).post(a.qp()), 0);
+    }
+  }
+
+  /// Returns when everything posted so far has completed, without touching the queue under test:
+  /// a send to b arrives after all of it.
+  void settle() {
+    ASSERT_EQ(post_recv(b.qp(), 1, {memory.sge(128, 8)}), 0);
+    ASSERT_EQ(SendWr(999, IBV_WR_SEND, {memory.sge(0, 8)}, 0).post(a.qp()), 0);
+    expect_success(wait_completion(b.recv_cq()), 1, IBV_WC_RECV);
+  }
+};
+
+TEST(CompletionQueue, has_at_least_the_entries_asked_for) {
+  const Device device = open_device();
+  for (const int entries : {1, 2, 3, 64, 100, 4096}) {
+    EXPECT_GE(make_cq(device, entries)->cqe, entries);
+  }
+}
+
+TEST(CompletionQueue, impossible_sizes_are_refused) {
+  const Device device = open_device();
+  for (const int entries : {0, -1, INT_MIN, INT_MAX, device.attr.max_cqe + 1}) {
+    EXPECT_EQ(ibv_create_cq(device.context.get(), entries, nullptr, nullptr, 0), nullptr)
+        << entries;
+    EXPECT_EQ(errno, EINVAL) << entries;
+  }
+  const int vectors = device.context->num_comp_vectors;
+  EXPECT_EQ(ibv_create_cq(device.context.get(), 4, nullptr, nullptr, vectors), nullptr);
+  EXPECT_EQ(ibv_create_cq(device.context.get(), 4, nullptr, nullptr, -1), nullptr);
+}
+
+TEST(CompletionQueue, largest_size_is_granted) {
+  const Device device = open_device();
+  EXPECT_GE(make_cq(device, device.attr.max_cqe)->cqe, device.attr.max_cqe);
+}
+
+TEST(CompletionQueue, context_is_kept) {
+  const Device device = open_device();
+  int mark = 0;
+  const Cq cq = make_cq(device, 4, nullptr, &mark);
+  EXPECT_EQ(cq->cq_context, &mark);
+  EXPECT_EQ(cq->context, device.context.get());
+  EXPECT_EQ(cq->channel, nullptr);
+}
+
+TEST(CompletionQueue, poll_returns_up_to_what_was_asked) {
+  Loop loop(64);
+  loop.write(0, 10);
+  loop.settle();
+  ibv_wc wc[16];
+  EXPECT_EQ(ibv_poll_cq(loop.cq.get(), 0, wc), 0);
+  ASSERT_EQ(ibv_poll_cq(loop.cq.get(), 4, wc), 4);
+  for (uint64_t i = 0; i < 4; ++i) {
+    expect_success(wc[i], i, IBV_WC_RDMA_WRITE);
+  }
+  ASSERT_EQ(ibv_poll_cq(loop.cq.get(), 16, wc), 6);
+  for (uint64_t i = 0; i < 6; ++i) {
+    expect_success(wc[i], 4 + i, IBV_WC_RDMA_WRITE);
+  }
+  EXPECT_EQ(ibv_poll_cq(loop.cq.get(), 16, wc), 0);
+}
+
+TEST(CompletionQueue, holds_exactly_its_entries) {
+  Loop loop(16);
+  const auto entries = static_cast<uint64_t>(loop.cq->cqe);
+  ASSERT_LE(entries, 1000u) << "a queue of 16 became one of " << entries;
+  loop.write(0, entries);
+  loop.settle();
+  EXPECT_TRUE(has_no_async_event(loop.device));
+  const std::vector<ibv_wc> done = wait_completions(loop.cq.get(), entries);
+  for (uint64_t i = 0; i < entries; ++i) {
+    expect_success(done[i], i, IBV_WC_RDMA_WRITE);
+  }
+}
+
+TEST(CompletionQueue, overflow_is_an_async_event) {
+  Loop loop(16);
+  const auto entries = static_cast<uint64_t>(loop.cq->cqe);
+  ASSERT_LE(entries, 1000u);
+  loop.write(0, entries + 1);
+  const ibv_async_event event = wait_async_event(loop.device);
+  EXPECT_EQ(event.event_type, IBV_EVENT_CQ_ERR);
+  EXPECT_EQ(event.element.cq, loop.cq.get());
+}
+
+TEST(CompletionQueue, resize_keeps_the_entries_inside) {
+  Loop loop(64);
+  loop.write(0, 20);
+  loop.settle();
+  ASSERT_EQ(ibv_resize_cq(loop.cq.get(), 512), 0);
+  EXPECT_GE(loop.cq->cqe, 512);
+  loop.write(20, 300);
+  loop.settle();
+  std::vector<ibv_wc> done = wait_completions(loop.cq.get(), 300);
+  ASSERT_EQ(ibv_resize_cq(loop.cq.get(), 24), 0);
+  EXPECT_GE(loop.cq->cqe, 24);
+  for (const ibv_wc& wc : wait_completions(loop.cq.get(), 20)) {
+    done.push_back(wc);
+  }
+  for (uint64_t i = 0; i < done.size(); ++i) {
+    expect_success(done[i], i, IBV_WC_RDMA_WRITE);
+  }
+  EXPECT_TRUE(is_empty(loop.cq.get()));
+}
+
+TEST(CompletionQueue, resize_below_the_entries_inside_is_refused) {
+  Loop loop(512);
+  loop.write(0, 300);
+  loop.settle();
+  EXPECT_EQ(ibv_resize_cq(loop.cq.get(), 4), EINVAL);
+  EXPECT_NE(ibv_resize_cq(loop.cq.get(), 0), 0);
+  EXPECT_NE(ibv_resize_cq(loop.cq.get(), loop.device.attr.max_cqe + 1), 0);
+  const std::vector<ibv_wc> done = wait_completions(loop.cq.get(), 300);
+  for (uint64_t i = 0; i < 300; ++i) {
+    expect_success(done[i], i, IBV_WC_RDMA_WRITE);
+  }
+}
+
+TEST(CompletionQueue, shared_by_many_queue_pairs_keeps_each_ones_order) {
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  const Cq cq = make_cq(device, 1024);
+  Region memory(pd.get(), 4096);
+  constexpr uint64_t kPairs = 8;
+  constexpr uint64_t kEach = 32;
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  const Parts parts{pd.get(), cq.get(), cq.get(), nullptr};
+  for (uint64_t i = 0; i < 2 * kPairs; ++i) {
+    ends.push_back(std::make_unique<Endpoint>(device, QpOptions{}, parts));
+  }
+  for (uint64_t i = 0; i < kPairs; ++i) {
+    connect(*ends[2 * i], *ends[2 * i + 1]);
+  }
+  for (uint64_t k = 0; k < kEach; ++k) {
+    for (uint64_t i = 0; i < kPairs; ++i) {
+      ASSERT_EQ(post_recv(ends[2 * i + 1]->qp(), k, {memory.sge(0, 8)}), 0);
+      ASSERT_EQ(SendWr(k, IBV_WR_SEND, {memory.sge(64, 8)}).post(ends[2 * i]->qp()), 0);
+    }
+  }
+  std::vector<uint64_t> next(2 * kPairs, 0);
+  for (const ibv_wc& wc : wait_completions(cq.get(), 2 * kPairs * kEach)) {
+    size_t end = 0;
+    while (ends[end]->qp()->qp_num != wc.qp_num) {
+      ASSERT_LT(++end, ends.size()) << describe(wc);
+    }
+    expect_success(wc, next[end]++, end % 2 == 0 ? IBV_WC_SEND : IBV_WC_RECV);
+  }
+}
+
+}  // namespace
+}  // namespace ringbolt::conformance
