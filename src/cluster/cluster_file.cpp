@@ -175,7 +175,7 @@ Node read_node(const Json& value, const std::string& place) {
   Node node;
   node.name = text_of(field(value, place, "name"), place + ".name");
   if (!is_node_name(node.name)) {
-    stop(place + ".name", fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or is a number, or begins with . or -",
+    stop(place + ".name", fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or is a number or \"local\", or begins with . or -",
                                       quote(node.name), kMaxNameBytes));
   }
   const Json& ports = list(field(value, place, "ports"), place + ".ports", 0, kMaxPortsPerNode);

@@ -23,7 +23,7 @@ bool is_cluster_name(std::string_view name) {
 }
 
 bool is_node_name(std::string_view name) {
-  return is_cluster_name(name) && !std::all_of(name.begin(), name.end(), is_digit);
+  return is_cluster_name(name) && name != "local" && !std::all_of(name.begin(), name.end(), is_digit);
 }
 
 bool is_device_name(std::string_view name) {

@@ -8,7 +8,8 @@ namespace ringbolt::cluster {
 /// is typed on command lines). Thread-safe.
 bool is_cluster_name(std::string_view name);
 
-/// True for the name of a node: as a cluster's, and not a number, since numbers address nodes too. Thread-safe.
+/// True for the name of a node: as a cluster's, and not a number, since numbers address nodes too, nor "local", which
+/// is the default device. Thread-safe.
 bool is_node_name(std::string_view name);
 
 /// True for the name of a verbs device: 1 to 32 of [A-Za-z0-9_], beginning with a letter (it names a folder of the

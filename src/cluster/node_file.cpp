@@ -194,7 +194,7 @@ std::optional<ParseError> read_head(std::string_view line, size_t number, NodeSp
       words.keyword("name");
       const std::string_view name = words.next("the node's name");
       if (!is_node_name(name)) {
-        words.complain("the node's name is not 1 to 32 of [A-Za-z0-9_.-], or is a number");
+        words.complain("the node's name is not 1 to 32 of [A-Za-z0-9_.-], or is a number or \"local\"");
       }
       spec.name = name;
       break;

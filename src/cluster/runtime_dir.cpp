@@ -57,12 +57,13 @@ RuntimeDir RuntimeDir::at(const std::string& root) {
 std::string RuntimeDir::make_default_slots() const {
   make_private_dir(default_dir());
   make_private_dir(default_slots());
-  check_slots_path(default_slots());
   return default_slots();
 }
 
 void make_private_dir(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+  if (::mkdir(path.c_str(), 0700) == 0) {
+    ::chmod(path.c_str(), 0700);  // the umask may have taken our own rights
+  } else if (errno != EEXIST) {
     throw base::Error(errno, "mkdir", path, kElsewhere);
   }
   check_private_dir(path);
@@ -84,15 +85,6 @@ void check_private_dir(const std::string& path) {
   if ((status.st_mode & 077U) != 0) {
     throw base::Error(EPERM, fmt::format("others may enter it (mode {:04o})", status.st_mode & 07777U), path,
                       fmt::format("chmod 700 {}, or {}", path, kElsewhere));
-  }
-}
-
-void check_slots_path(const std::string& slots) {
-  if (slots.size() + kSlotNameBytes > kMaxSocketPathBytes) {
-    throw base::Error(ENAMETOOLONG,
-                      fmt::format("{} bytes leave no room for socket names of {} in {}", slots.size(), kSlotNameBytes,
-                                  kMaxSocketPathBytes),
-                      slots, "set RINGBOLT_RUNTIME_DIR to a shorter path or give the cluster a shorter name");
   }
 }
 

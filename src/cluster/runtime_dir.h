@@ -45,12 +45,4 @@ void make_private_dir(const std::string& path);
 /// Throws base::Error, naming path and remedy, unless `path` is a folder of this user's that nobody else may enter.
 void check_private_dir(const std::string& path);
 
-/// The length of a UNIX socket's path that still fits sockaddr_un, without its final zero.
-inline constexpr size_t kMaxSocketPathBytes = 107;
-/// "/1023.sock": what a process adds to its slots folder.
-inline constexpr size_t kSlotNameBytes = 10;
-
-/// Throws base::Error (ENAMETOOLONG) if sockets below the folder `slots` would have too long a name. Thread-safe.
-void check_slots_path(const std::string& slots);
-
 }  // namespace ringbolt::cluster

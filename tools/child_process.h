@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace ringbolt::tools {
+
+/// A process to start.
+struct Launch {
+  std::vector<std::string> command;
+  std::vector<std::string> environment;  ///< all of it, "NAME=value"
+  int kept_fd = -1;                      ///< stays open in the child, under the same number; -1: none
+};
+
+/// A child that leads a process group of its own, with /dev/null as input and pipes as output. The leader stays
+/// unreaped until destruction, so that the number of its group can't be given to others in between. If it still runs at
+/// destruction the group is killed. Dies with its parent. Not thread-safe.
+class ChildProcess {
+ public:
+  /// Throws UsageError naming the command if it can't be started; then nothing runs.
+  static ChildProcess start(Launch launch);
+
+  ChildProcess(ChildProcess&& other) noexcept;
+  ChildProcess& operator=(ChildProcess&& other) = delete;
+  ~ChildProcess();
+
+  pid_t pid() const { return pid_; }
+  /// Closed by the owner at end of file.
+  base::UniqueFd& output() { return output_; }
+  base::UniqueFd& error_output() { return error_output_; }
+
+  /// Looks, without waiting, whether the leader has ended; then kills what is left of its group.
+  bool has_ended();
+  /// As a shell says it: 0 to 255, or 128 + signal. Of a leader that has ended.
+  int exit_code() const { return exit_code_; }
+  /// "exited with 3", "was killed by signal 9 (Killed)".
+  std::string end_text() const;
+  void signal_group(int signal) const;
+
+ private:
+  ChildProcess(pid_t pid, base::UniqueFd output, base::UniqueFd error_output);
+
+  pid_t pid_ = -1;
+  base::UniqueFd output_;
+  base::UniqueFd error_output_;
+  bool has_ended_ = false;
+  int exit_code_ = 0;
+  int signal_ = 0;
+};
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,208 @@
+#include "cluster_state.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cluster/cluster_file.h"
+#include "cluster/names.h"
+#include "cluster/read_file.h"
+#include "failure.h"
+
+namespace ringbolt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kNewPrefix = ".new-";
+constexpr const char* kGonePrefix = ".gone-";
+
+/// State outlives a reboot where /tmp does, but no program and no cable setting means anything after one.
+std::string boot_id() {
+  try {
+    return cluster::read_file("/proc/sys/kernel/random/boot_id", 64);
+  } catch (const base::Error&) {
+    return "unknown\n";
+  }
+}
+
+void remove_tree(const std::string& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) {
+    throw base::Error(error.value(), "remove", path, "remove it by hand");
+  }
+}
+
+void fill(const std::string& path, const cluster::Cluster& model) {
+  cluster::make_private_dir(path);
+  cluster::make_private_dir(path + "/slots");
+  cluster::write_new_file(path + "/cluster.json", cluster::emit_cluster(model));
+  cluster::write_new_file(path + "/boot", boot_id());
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    cluster::write_new_file(fmt::format("{}/node-{}.ports", path, node),
+                            cluster::emit_node(cluster::node_spec(model, node)));
+  }
+  cluster::ControlPage::create(path + "/control", static_cast<uint32_t>(model.cables.size()));
+}
+
+}  // namespace
+
+std::vector<std::string> cluster_names(const cluster::RuntimeDir& dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir.clusters(), error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (cluster::is_cluster_name(name)) {
+      names.push_back(name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string choose_cluster(const cluster::RuntimeDir& dir, const std::string& wanted) {
+  const char* variable = std::getenv("RINGBOLT_CLUSTER");
+  std::string name = wanted;
+  if (name.empty() && variable != nullptr) {
+    name = variable;
+  }
+  const std::vector<std::string> names = cluster_names(dir);
+  const std::string all = names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+  if (name.empty()) {
+    if (names.empty()) {
+      throw UsageError("no cluster is up; make one: ringbolt up --emulate ring:4");
+    }
+    if (names.size() > 1) {
+      throw UsageError(fmt::format("several clusters are up ({}); choose one: --cluster {}", all, names.front()));
+    }
+    return names.front();
+  }
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    throw UsageError(fmt::format("cluster \"{}\" is not up (up: {}; in {}){}", name, all, dir.root(),
+                                 wanted.empty() ? "; the name is from RINGBOLT_CLUSTER: unset it, or" : ";") +
+                     " ringbolt up --emulate TOPOLOGY --name NAME makes one");
+  }
+  return name;
+}
+
+std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& name) {
+  try {
+    cluster::check_private_dir(dir.cluster(name));
+    const cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
+    if (cluster::ControlPage::open(dir.control(name)).n_cables() != model.cables.size()) {
+      return fmt::format("{} does not have the {} cables of the cluster", dir.control(name), model.cables.size());
+    }
+    if (cluster::read_file(dir.cluster(name) + "/boot", 64) != boot_id()) {
+      return "it is from before the machine was booted";
+    }
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+LiveCluster open_cluster(const std::string& wanted) {
+  cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
+  const std::string name = choose_cluster(dir, wanted);
+  const std::string reason = broken_reason(dir, name);
+  if (!reason.empty()) {
+    throw UsageError(fmt::format("the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}",
+                                 name, reason, name));
+  }
+  cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
+  cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));
+  return {std::move(dir), std::move(model), std::move(control)};
+}
+
+base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir) {
+  constexpr uint64_t kPatienceNs = 10'000'000'000;
+  cluster::make_private_dir(dir.clusters());
+  const std::string path = dir.clusters() + "/.lock";
+  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open()) {
+    throw base::Error(errno, "open", path);
+  }
+  // flock() without LOCK_NB would wait for ever for a stopped holder.
+  for (const uint64_t give_up = base::now_ns() + kPatienceNs; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      throw base::Error(errno, "flock", path);
+    }
+    if (base::now_ns() > give_up) {
+      throw UsageError(fmt::format("another `ringbolt up` or `down` has held {} for 10 s; end it, then try again", path));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return fd;
+}
+
+void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model) {
+  const std::string hidden = dir.clusters() + "/" + kNewPrefix + model.name;
+  try {
+    fill(hidden, model);
+    if (::rename(hidden.c_str(), dir.cluster(model.name).c_str()) != 0) {
+      throw base::Error(errno, "rename to " + dir.cluster(model.name), hidden);
+    }
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(hidden, ignored);
+    throw;
+  }
+}
+
+void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name) {
+  const std::string hidden = dir.clusters() + "/" + kGonePrefix + name;
+  if (::rename(dir.cluster(name).c_str(), hidden.c_str()) != 0) {
+    throw base::Error(errno, "rename", dir.cluster(name), "remove it by hand");
+  }
+  remove_tree(hidden);
+}
+
+size_t remove_leftovers(const cluster::RuntimeDir& dir) {
+  std::vector<std::string> leftovers;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir.clusters())) {
+    const std::string name = entry.path().filename().string();
+    if (name.rfind(kNewPrefix, 0) == 0 || name.rfind(kGonePrefix, 0) == 0) {
+      leftovers.push_back(entry.path().string());
+    }
+  }
+  for (const std::string& path : leftovers) {
+    remove_tree(path);
+  }
+  return leftovers.size();
+}
+
+std::string sysroot_of(const LiveCluster& live, uint32_t node) {
+  return fmt::format("{}/sys-{}", live.dir.cluster(live.model.name), node);
+}
+
+uint32_t find_node(const cluster::Cluster& model, const std::string& node) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(node.data(), node.data() + node.size(), number);
+  if (error == std::errc{} && end == node.data() + node.size() && number < model.nodes.size()) {
+    return number;
+  }
+  for (uint32_t index = 0; index < model.nodes.size(); ++index) {
+    if (model.nodes[index].name == node) {
+      return index;
+    }
+  }
+  throw UsageError(fmt::format("cluster \"{}\" has no node \"{}\"; its nodes are 0 to {} ({} to {})", model.name, node,
+                               model.nodes.size() - 1, model.nodes.front().name, model.nodes.back().name));
+}
+
+}  // namespace ringbolt::tools

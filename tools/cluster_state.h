@@ -1,0 +1,55 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "cluster/control_page.h"
+#include "cluster/model.h"
+#include "cluster/runtime_dir.h"
+
+namespace ringbolt::tools {
+
+/// A cluster that is up, as its files tell. Not thread-safe.
+struct LiveCluster {
+  cluster::RuntimeDir dir;
+  cluster::Cluster model;
+  cluster::ControlPage control;
+};
+
+/// Names of the clusters that have state, in order, whole or not.
+std::vector<std::string> cluster_names(const cluster::RuntimeDir& dir);
+
+/// Opens the cluster `wanted`; if that is empty $RINGBOLT_CLUSTER, else the only one. Throws UsageError naming the
+/// choice and the remedy, also for state that a crash or a reboot has left unusable.
+LiveCluster open_cluster(const std::string& wanted);
+
+/// The same choice, by name alone: also for state that can't be opened.
+std::string choose_cluster(const cluster::RuntimeDir& dir, const std::string& wanted);
+
+/// Why the state of cluster `name` is unusable, or "" if it is whole.
+std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& name);
+
+/// Serialises `up` and `down` of one user. Waits a bounded time for the other; then throws UsageError.
+base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir);
+
+/// Writes all files of a cluster under a hidden name, then renames: nothing half-made is ever seen. The caller holds
+/// lock_clusters() and has checked that the name is free. Throws base::Error after removing what it made.
+void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model);
+
+/// Renames the state away, then removes it. The caller holds lock_clusters(). Throws base::Error.
+void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name);
+
+/// Removes what interrupted make_cluster() and remove_cluster() left; returns how many. The caller holds the lock.
+size_t remove_leftovers(const cluster::RuntimeDir& dir);
+
+/// Where the synthetic /sys and /dev of a node's programs are, once one was started.
+std::string sysroot_of(const LiveCluster& live, uint32_t node);
+
+/// The node of that number or name. Throws UsageError that says which there are.
+uint32_t find_node(const cluster::Cluster& model, const std::string& node);
+
+}  // namespace ringbolt::tools

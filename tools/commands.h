@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringbolt::tools {
+
+// One function per subcommand; each lies in the file of its name. All return an exit code of failure.h, print to
+// stdout, and throw UsageError or base::Error when refused. An empty `cluster` means: $RINGBOLT_CLUSTER, else the
+// only one that is up. A node is given by number or name; "local" is the default device, outside any cluster.
+
+struct UpOptions {
+  std::string spec;  ///< a topology, or the path of a cluster file
+  std::string name;  ///< empty: the file's, else made from the topology
+};
+int up(const UpOptions& options);
+
+struct DownOptions {
+  std::string cluster;
+  bool is_forced = false;  ///< also while programs run
+};
+int down(const DownOptions& options);
+
+struct ListOptions {
+  std::string cluster;
+  bool is_json = false;
+};
+int status(const ListOptions& options);
+int devices(const ListOptions& options);
+
+struct RunOptions {
+  std::string cluster;
+  std::vector<std::string> nodes;  ///< empty: all
+  bool is_tagged = false;          ///< prefix output even when there is one node
+  bool is_untagged = false;        ///< never prefix
+  bool keeps_going = false;        ///< a failure does not end the other nodes
+  std::optional<double> timeout_s;
+  std::vector<std::string> command;
+};
+int run(const RunOptions& options);
+
+struct ExecOptions {
+  std::string cluster;
+  std::string node;
+  std::vector<std::string> command;
+};
+/// Does not return when the command was started.
+int exec(const ExecOptions& options);
+
+struct EnvOptions {
+  std::string cluster;
+  std::string node;
+  bool is_json = false;
+};
+int env(const EnvOptions& options);
+
+struct CableOptions {
+  std::string cluster;
+  std::string cable;  ///< A-B or A:port-B:port
+};
+int cut(const CableOptions& options);
+int heal(const CableOptions& options);
+
+struct MatrixOptions {
+  std::string cluster;
+  bool is_json = false;
+  std::string html_path;  ///< empty: none; "-": stdout
+  double timeout_s = 20;  ///< for one cable
+  uint32_t size_bytes = 1U << 20U;
+  uint32_t messages = 64;
+  uint32_t rounds = 2000;
+};
+int matrix(const MatrixOptions& options);
+
+/// One end of a measurement of matrix(), in a process of its own. Hidden.
+struct ProbeOptions {
+  std::string library;
+  std::string device;
+  bool is_first = false;  ///< measures first, while the other answers
+  int channel_fd = -1;    ///< a stream to the other end
+  double timeout_s = 20;
+  uint32_t size_bytes = 1U << 20U;
+  uint32_t messages = 64;
+  uint32_t rounds = 2000;
+};
+int probe(const ProbeOptions& options);
+
+}  // namespace ringbolt::tools

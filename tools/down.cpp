@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "programs.h"
+
+namespace ringbolt::tools {
+namespace {
+
+/// So that programs that lose their cluster hear of it: every cable is cut first.
+void cut_everything(const cluster::RuntimeDir& dir, const std::string& name) {
+  if (!broken_reason(dir, name).empty()) {
+    return;
+  }
+  cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));
+  for (uint32_t cable = 0; cable < control.n_cables(); ++cable) {
+    control.set_cable(cable, false);
+  }
+  poke_programs(dir.cluster_slots(name));
+}
+
+}  // namespace
+
+int down(const DownOptions& options) {
+  const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
+  const std::string name = choose_cluster(dir, options.cluster);
+  const base::UniqueFd lock = lock_clusters(dir);
+  const std::vector<Program> programs = running_programs(dir.cluster_slots(name));
+  if (!programs.empty()) {
+    if (!options.is_forced) {
+      throw UsageError(fmt::format("programs run in cluster \"{}\": {}; end them, or give --force (they then get errors "
+                                   "as if every cable was cut)",
+                                   name, list_programs(programs)));
+    }
+    cut_everything(dir, name);
+  }
+  remove_cluster(dir, name);
+  remove_leftovers(dir);
+  fmt::print("cluster {} is down{}\n", name,
+             programs.empty() ? "" : fmt::format("; still running, without cables: {}", list_programs(programs)));
+  return kOk;
+}
+
+}  // namespace ringbolt::tools

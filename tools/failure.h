@@ -1,0 +1,21 @@
+#pragma once
+
+#include <stdexcept>
+
+namespace ringbolt::tools {
+
+/// What a command answers to its caller.
+inline constexpr int kOk = 0;
+inline constexpr int kFoundProblem = 1;
+inline constexpr int kWrongUsage = 2;
+/// As timeout(1) answers.
+inline constexpr int kTimedOut = 124;
+
+/// Wrong usage or bad input: printed after the command's name, then exit kWrongUsage. what() names the thing and the
+/// remedy. Thrown only before anything was changed.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,169 @@
+#include "node_environment.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "cluster/address.h"
+#include "failure.h"
+#include "sysroot.h"
+
+extern char** environ;  // NOLINT: POSIX names it so
+
+namespace ringbolt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPathsLibrary = "/libringbolt-paths.so";
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::vector<std::string> entries_but(const std::string& list, const std::string& entry) {
+  std::vector<std::string> entries;
+  for (size_t begin = 0; begin <= list.size();) {
+    const size_t end = std::min(list.find(':', begin), list.size());
+    const std::string one = list.substr(begin, end - begin);
+    if (!one.empty() && one != entry) {
+      entries.push_back(one);
+    }
+    begin = end + 1;
+  }
+  return entries;
+}
+
+/// Names of variables that describe neighbours, in this process's environment.
+std::vector<std::string> neighbour_variables() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    if (text.rfind("RINGBOLT_ADDR_", 0) == 0 || text.rfind("RINGBOLT_DEVICE_", 0) == 0) {
+      names.push_back(text.substr(0, text.find('=')));
+    }
+  }
+  return names;
+}
+
+NodeEnvironment common_environment(const cluster::RuntimeDir& dir, const std::string& sysroot) {
+  const std::string libraries = library_folder();
+  NodeEnvironment environment;
+  environment.set = {
+      {"RINGBOLT_RUNTIME_DIR", dir.root()},
+      {"RINGBOLT_SYSROOT", sysroot},
+      {"LD_LIBRARY_PATH", with_first(variable("LD_LIBRARY_PATH"), libraries)},
+      // Last: a sanitizer's runtime must stay first.
+      {"LD_PRELOAD", with_last(variable("LD_PRELOAD"), libraries + kPathsLibrary)},
+  };
+  environment.unset = neighbour_variables();
+  return environment;
+}
+
+void set(NodeEnvironment& environment, const std::string& name, const std::string& value) {
+  environment.set.push_back({name, value});
+  environment.unset.erase(std::remove(environment.unset.begin(), environment.unset.end(), name),
+                          environment.unset.end());
+}
+
+/// Made by the first program on the node: a mesh of many nodes has more of these files than all the rest.
+std::string node_sysroot(const LiveCluster& live, const cluster::NodeSpec& spec) {
+  const std::string path = sysroot_of(live, spec.node);
+  if (make_sysroot(path, sysroot_devices(spec))) {
+    for (const cluster::PortSpec& port : spec.ports) {
+      if (!live.control.cable_up(port.cable)) {
+        set_sysroot_state(path, port.device, false);
+      }
+    }
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string library_folder() {
+  std::error_code error;
+  const fs::path self = fs::read_symlink("/proc/self/exe", error);
+  const std::string folder = (self.parent_path().parent_path() / "lib" / "ringbolt").string();
+  for (const std::string& library : {folder + "/libibverbs.so.1", folder + kPathsLibrary}) {
+    if (::access(library.c_str(), R_OK) != 0) {
+      throw UsageError(fmt::format("{} is missing: build everything (cmake --build), or install ringbolt anew", library));
+    }
+  }
+  return folder;
+}
+
+NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
+  const cluster::NodeSpec spec = cluster::node_spec(live.model, node);
+  NodeEnvironment environment = common_environment(live.dir, node_sysroot(live, spec));
+  set(environment, "RINGBOLT_CLUSTER", live.model.name);
+  set(environment, "RINGBOLT_NODE", std::to_string(node));
+  set(environment, "RINGBOLT_NODES", std::to_string(live.model.nodes.size()));
+  std::vector<uint32_t> told;
+  for (const cluster::PortSpec& port : spec.ports) {
+    // Of parallel cables the first.
+    if (std::find(told.begin(), told.end(), port.peer_node) == told.end()) {
+      told.push_back(port.peer_node);
+      set(environment, fmt::format("RINGBOLT_ADDR_{}", port.peer_node), cluster::ipv4_text(port.peer_ipv4));
+      set(environment, fmt::format("RINGBOLT_DEVICE_{}", port.peer_node), port.device);
+    }
+  }
+  return environment;
+}
+
+NodeEnvironment local_environment(const cluster::RuntimeDir& dir) {
+  const std::string sysroot = dir.default_dir() + "/sys";
+  cluster::make_private_dir(dir.default_dir());
+  make_sysroot(sysroot, {local_device()});
+  NodeEnvironment environment = common_environment(dir, sysroot);
+  for (const char* name : {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"}) {
+    environment.unset.emplace_back(name);
+  }
+  return environment;
+}
+
+std::vector<std::string> merged_environment(const NodeEnvironment& changes) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = *entry;
+    const std::string name = text.substr(0, text.find('='));
+    const bool is_changed =
+        std::any_of(changes.set.begin(), changes.set.end(), [&](const Variable& v) { return v.name == name; }) ||
+        std::find(changes.unset.begin(), changes.unset.end(), name) != changes.unset.end();
+    if (!is_changed) {
+      merged.push_back(text);
+    }
+  }
+  for (const Variable& one : changes.set) {
+    merged.push_back(one.name + "=" + one.value);
+  }
+  return merged;
+}
+
+std::string shell_quoted(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return quoted + "'";
+}
+
+std::string with_first(const std::string& list, const std::string& entry) {
+  std::vector<std::string> entries = entries_but(list, entry);
+  entries.insert(entries.begin(), entry);
+  return fmt::format("{}", fmt::join(entries, ":"));
+}
+
+std::string with_last(const std::string& list, const std::string& entry) {
+  std::vector<std::string> entries = entries_but(list, entry);
+  entries.push_back(entry);
+  return fmt::format("{}", fmt::join(entries, ":"));
+}
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+namespace ringbolt::tools {
+
+/// A process that has a device open: it holds the lock of its slot.
+struct Program {
+  pid_t pid = 0;
+  std::string command;  ///< as the kernel names it; empty if it just ended
+
+  /// "ib_send_lat (pid 71)".
+  std::string text() const;
+};
+
+/// The processes that hold slots in the folder `slots`, by pid. Files that nobody holds are passed over.
+std::vector<Program> running_programs(const std::string& slots);
+
+/// Tells every process of `slots` that the control page has changed. Never blocks: whoever can't be told looks by
+/// itself a little later. Returns how many were told.
+size_t poke_programs(const std::string& slots);
+
+/// "a (pid 1), b (pid 2)".
+std::string list_programs(const std::vector<Program>& programs);
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,56 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "node_environment.h"
+#include "supervisor.h"
+
+namespace ringbolt::tools {
+namespace {
+
+std::vector<uint32_t> chosen_nodes(const LiveCluster& live, const RunOptions& options) {
+  std::vector<uint32_t> nodes;
+  if (options.nodes.empty()) {
+    for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+      nodes.push_back(node);
+    }
+  }
+  for (const std::string& text : options.nodes) {
+    const uint32_t node = find_node(live.model, text);
+    if (std::find(nodes.begin(), nodes.end(), node) != nodes.end()) {
+      throw UsageError(fmt::format("node {} is given twice", text));
+    }
+    nodes.push_back(node);
+  }
+  return nodes;
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  if (options.timeout_s && !(*options.timeout_s > 0 && *options.timeout_s < 1e7)) {
+    throw UsageError("--timeout is in seconds: give a number above 0 and below 10000000");
+  }
+  const LiveCluster live = open_cluster(options.cluster);
+  const std::vector<uint32_t> nodes = chosen_nodes(live, options);
+  const bool is_tagged = !options.is_untagged && (options.is_tagged || nodes.size() > 1);
+  size_t width = 0;
+  for (const uint32_t node : nodes) {
+    width = std::max(width, live.model.nodes[node].name.size());
+  }
+  std::vector<Member> members;
+  for (const uint32_t node : nodes) {
+    Member member;
+    member.label = live.model.nodes[node].name;
+    member.prefix = is_tagged ? fmt::format("{:<{}} | ", member.label, width) : "";
+    member.launch.command = options.command;
+    member.launch.environment = merged_environment(node_environment(live, node));
+    members.push_back(std::move(member));
+  }
+  return supervise(std::move(members), {"ringbolt run", options.timeout_s, options.keeps_going});
+}
+
+}  // namespace ringbolt::tools

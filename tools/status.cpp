@@ -1,0 +1,139 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "programs.h"
+#include "table.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = Table::Kind;
+
+/// One cluster as `status` sees it.
+struct Seen {
+  std::string name;
+  std::string stale_reason;         ///< empty: it is up
+  std::optional<LiveCluster> live;  ///< of a cluster that is up
+  std::vector<Program> programs;
+};
+
+Seen look(const cluster::RuntimeDir& dir, const std::string& name) {
+  Seen seen{name, broken_reason(dir, name), std::nullopt, running_programs(dir.cluster_slots(name))};
+  if (seen.stale_reason.empty()) {
+    seen.live = open_cluster(name);
+  }
+  return seen;
+}
+
+const char* cable_state(const LiveCluster& live, uint32_t cable) { return live.control.cable_up(cable) ? "up" : "cut"; }
+
+size_t cables_up(const LiveCluster& live) {
+  size_t count = 0;
+  for (uint32_t cable = 0; cable < live.control.n_cables(); ++cable) {
+    count += live.control.cable_up(cable) ? 1U : 0U;
+  }
+  return count;
+}
+
+void print_clusters(const std::vector<Seen>& clusters) {
+  Table table("clusters", {{"CLUSTER"}, {"STATE"}, {"NODES", Kind::kNumber}, {"CABLES", Kind::kNumber},
+                           {"CABLES_UP", Kind::kNumber}, {"RUNNING"}}, false);
+  for (const Seen& seen : clusters) {
+    const std::string running = list_programs(seen.programs);
+    if (seen.live) {
+      table.add({seen.name, "up", std::to_string(seen.live->model.nodes.size()),
+                 std::to_string(seen.live->model.cables.size()), std::to_string(cables_up(*seen.live)), running});
+    } else {
+      table.add({seen.name, "stale", "", "", "", running});
+    }
+  }
+  table.print();
+}
+
+void print_cables(const LiveCluster& live) {
+  Table table("cables", {{"CABLE", Kind::kNumber}, {"A"}, {"B"}, {"SPEED_GBPS", Kind::kNumber}, {"STATE"}}, false);
+  for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
+    const cluster::Cable& cable = live.model.cables[index];
+    table.add({std::to_string(index), cluster::end_text(live.model, cable.a), cluster::end_text(live.model, cable.b),
+               std::to_string(cable.speed_gbps), cable_state(live, index)});
+  }
+  table.print();
+}
+
+Json as_json(const Seen& seen) {
+  Json json{{"cluster", seen.name}, {"state", seen.live ? "up" : "stale"}};
+  json["running"] = Json::array();
+  for (const Program& program : seen.programs) {
+    json["running"].push_back(Json{{"pid", program.pid}, {"command", program.command}});
+  }
+  if (!seen.live) {
+    json["reason"] = seen.stale_reason;
+    return json;
+  }
+  json["nodes"] = Json::array();
+  for (const cluster::Node& node : seen.live->model.nodes) {
+    json["nodes"].push_back(Json{{"name", node.name}, {"ports", node.ports}});
+  }
+  json["cables"] = Json::array();
+  for (uint32_t index = 0; index < seen.live->model.cables.size(); ++index) {
+    const cluster::Cable& cable = seen.live->model.cables[index];
+    json["cables"].push_back(Json{{"cable", index},
+                                  {"a", cluster::end_text(seen.live->model, cable.a)},
+                                  {"b", cluster::end_text(seen.live->model, cable.b)},
+                                  {"speed_gbps", cable.speed_gbps},
+                                  {"state", cable_state(*seen.live, index)}});
+  }
+  return json;
+}
+
+void print_json(const std::vector<Seen>& clusters) {
+  Json root{{"clusters", Json::array()}};
+  for (const Seen& seen : clusters) {
+    root["clusters"].push_back(as_json(seen));
+  }
+  fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int status(const ListOptions& options) {
+  const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
+  std::vector<Seen> clusters;
+  if (!options.cluster.empty()) {
+    clusters.push_back(look(dir, choose_cluster(dir, options.cluster)));
+  } else {
+    for (const std::string& name : cluster_names(dir)) {
+      clusters.push_back(look(dir, name));
+    }
+  }
+  if (options.is_json) {
+    print_json(clusters);
+  } else if (clusters.empty()) {
+    fmt::print("no cluster is up; make one: ringbolt up --emulate ring:4\n");
+  } else {
+    print_clusters(clusters);
+    if (clusters.size() == 1 && clusters.front().live) {
+      fmt::print("\n");
+      std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
+      print_cables(*clusters.front().live);
+    }
+  }
+  int answer = kOk;
+  for (const Seen& seen : clusters) {
+    if (!seen.live) {
+      fmt::print(stderr, "ringbolt status: the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}\n",
+                 seen.name, seen.stale_reason, seen.name);
+      answer = kFoundProblem;
+    }
+  }
+  return answer;
+}
+
+}  // namespace ringbolt::tools

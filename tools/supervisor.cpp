@@ -1,0 +1,271 @@
+#include "supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "failure.h"
+#include "output.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+/// After a member failed the others may see its end and report it themselves.
+constexpr uint64_t kAfterFailureNs = 5 * kSecondNs;
+/// Between SIGTERM and SIGKILL.
+constexpr uint64_t kPoliteNs = 2 * kSecondNs;
+/// For the last output, once all have ended: something outside the groups may hold a pipe open.
+constexpr uint64_t kDrainNs = kSecondNs;
+constexpr uint64_t kNever = UINT64_MAX;
+
+base::UniqueFd catch_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int one : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) {
+    sigaddset(&set, one);
+  }
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  base::UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd.is_open()) {
+    throw base::Error(errno, "signalfd", "signals");
+  }
+  return fd;
+}
+
+/// A member that was started.
+struct Running {
+  std::string label;
+  ChildProcess child;
+  LineSplitter lines;
+  LineSplitter error_lines;
+  bool is_counted = false;  ///< its end was seen and dealt with
+};
+
+class Supervisor {
+ public:
+  Supervisor(std::vector<Member> members, const SuperviseOptions& options)
+      : options_(options), signals_(catch_signals()) {
+    for (Member& member : members) {
+      running_.push_back({member.label, ChildProcess::start(std::move(member.launch)), LineSplitter(member.prefix),
+                          LineSplitter(member.prefix), false});
+    }
+    if (options_.timeout_s) {
+      limit_ns_ = base::now_ns() + static_cast<uint64_t>(*options_.timeout_s * double{kSecondNs});
+    }
+  }
+
+  int wait() {
+    while (!is_done()) {
+      poll_once();
+      take_signals();
+      count_ends();
+      act_on_time(base::now_ns());
+    }
+    return answer_;
+  }
+
+ private:
+  bool all_ended() const {
+    return std::all_of(running_.begin(), running_.end(), [](const Running& one) { return one.is_counted; });
+  }
+
+  bool is_done() {
+    const bool is_drained = std::all_of(running_.begin(), running_.end(), [](Running& one) {
+      return !one.child.output().is_open() && !one.child.error_output().is_open();
+    });
+    const bool is_late = base::now_ns() >= drain_ns_;
+    return all_ended() && (has_given_up_ || is_late || (is_drained && out_.is_empty() && err_.is_empty()));
+  }
+
+  /// The soonest moment at which act_on_time() has something to do.
+  int poll_timeout_ms() const {
+    const uint64_t next = std::min({limit_ns_, stop_ns_, kill_ns_, drain_ns_});
+    if (next == kNever) {
+      return -1;
+    }
+    const uint64_t now = base::now_ns();
+    return next <= now ? 0 : static_cast<int>(std::min<uint64_t>((next - now) / 1'000'000 + 1, 60'000));
+  }
+
+  void poll_once() {
+    std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
+    for (OutputQueue* queue : {&out_, &err_}) {
+      polled.push_back({queue->is_empty() ? -1 : queue->fd(), POLLOUT, 0});
+    }
+    for (Running& one : running_) {
+      polled.push_back({out_.is_full() ? -1 : one.child.output().get(), POLLIN, 0});
+      polled.push_back({err_.is_full() ? -1 : one.child.error_output().get(), POLLIN, 0});
+    }
+    if (::poll(polled.data(), polled.size(), poll_timeout_ms()) <= 0) {
+      return;
+    }
+    bool is_read = true;
+    is_read &= polled[1].revents == 0 || out_.write_some();
+    is_read &= polled[2].revents == 0 || err_.write_some();
+    if (!is_read) {
+      lose_reader();
+    }
+    for (size_t i = 0; i < running_.size(); ++i) {
+      if (polled[3 + 2 * i].revents != 0) {
+        pass_on(running_[i].child.output(), running_[i].lines, out_);
+      }
+      if (polled[4 + 2 * i].revents != 0) {
+        pass_on(running_[i].child.error_output(), running_[i].error_lines, err_);
+      }
+    }
+  }
+
+  static void pass_on(base::UniqueFd& from, LineSplitter& lines, OutputQueue& to) {
+    std::array<char, 65536> buffer;
+    const ssize_t got = ::read(from.get(), buffer.data(), buffer.size());
+    if (got > 0) {
+      lines.feed({buffer.data(), static_cast<size_t>(got)}, to.bytes());
+    } else if (got == 0 || errno != EINTR) {
+      lines.finish(to.bytes());
+      from.reset();
+    }
+  }
+
+  /// As a pipeline does when its reader ends: stop, without a word.
+  void lose_reader() {
+    out_.bytes().clear();
+    err_.bytes().clear();
+    fail(128 + SIGPIPE);
+    stop(SIGTERM);
+  }
+
+  void take_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      if (info.ssi_signo == SIGCHLD) {
+        continue;
+      }
+      const int number = static_cast<int>(info.ssi_signo);
+      fail(128 + number);
+      if (is_stopping_) {
+        kill_ns_ = 0;  // asked twice
+      } else {
+        stop(number);
+      }
+    }
+  }
+
+  void count_ends() {
+    for (Running& one : running_) {
+      if (one.is_counted || !one.child.has_ended()) {
+        continue;
+      }
+      one.is_counted = true;
+      if (one.child.exit_code() != 0 && !is_stopping_) {
+        say(fmt::format("node {} (pid {}) {}", one.label, one.child.pid(), one.child.end_text()));
+        fail(one.child.exit_code());
+        if (!options_.keeps_going && stop_ns_ == kNever) {
+          stop_ns_ = base::now_ns() + kAfterFailureNs;
+        }
+      }
+    }
+    if (all_ended() && drain_ns_ == kNever) {
+      // Our own reader may be slow: it is waited for. A pipe that something outside the groups holds open is not.
+      stop_ns_ = kill_ns_ = kNever;
+      drain_ns_ = base::now_ns() + kDrainNs;
+    }
+  }
+
+  void act_on_time(uint64_t now) {
+    if (drain_ns_ != kNever && (!out_.is_empty() || !err_.is_empty())) {
+      drain_ns_ = now + kDrainNs;
+    }
+    if (all_ended() && (now >= limit_ns_ || now >= kill_ns_)) {
+      has_given_up_ = true;  // on our own reader
+      return;
+    }
+    if (now >= limit_ns_) {
+      limit_ns_ = kNever;
+      say(fmt::format("time limit of {} s reached; ending {}", *options_.timeout_s, alive()));
+      fail(kTimedOut);
+      stop(SIGTERM);
+    }
+    if (now >= stop_ns_) {
+      stop_ns_ = kNever;
+      say(fmt::format("ending {} {} s after the failure (--keep-going lets them run)", alive(),
+                      kAfterFailureNs / kSecondNs));
+      stop(SIGTERM);
+    }
+    if (now >= kill_ns_) {
+      kill_ns_ = kNever;
+      signal_all(SIGKILL);
+    }
+  }
+
+  void stop(int signal) {
+    if (!is_stopping_) {
+      is_stopping_ = true;
+      signal_all(signal);
+      // A stopped process acts on the signal only when it goes on.
+      signal_all(SIGCONT);
+      kill_ns_ = base::now_ns() + kPoliteNs;
+    }
+  }
+
+  void signal_all(int signal) {
+    for (Running& one : running_) {
+      if (!one.is_counted) {
+        one.child.signal_group(signal);
+      }
+    }
+  }
+
+  std::string alive() const {
+    std::string text;
+    for (const Running& one : running_) {
+      if (!one.is_counted) {
+        text += fmt::format("{}node {} (pid {})", text.empty() ? "" : ", ", one.label, one.child.pid());
+      }
+    }
+    return text;
+  }
+
+  void say(const std::string& message) { err_.bytes() += options_.command_name + ": " + message + "\n"; }
+
+  void fail(int code) {
+    if (answer_ == kOk) {
+      answer_ = code;
+    }
+  }
+
+  const SuperviseOptions& options_;
+  base::UniqueFd signals_;
+  std::vector<Running> running_;
+  OutputQueue out_{STDOUT_FILENO};
+  OutputQueue err_{STDERR_FILENO};
+  bool is_stopping_ = false;
+  bool has_given_up_ = false;
+  int answer_ = kOk;
+  // Moments of CLOCK_MONOTONIC:
+  uint64_t limit_ns_ = kNever;  // the user's time limit
+  uint64_t stop_ns_ = kNever;   // when a failure ends the others
+  uint64_t kill_ns_ = kNever;   // when patience after SIGTERM ends
+  uint64_t drain_ns_ = kNever;  // when we stop waiting for output of programs that have ended
+};
+
+}  // namespace
+
+int supervise(std::vector<Member> members, const SuperviseOptions& options) {
+  return Supervisor(std::move(members), options).wait();
+}
+
+}  // namespace ringbolt::tools

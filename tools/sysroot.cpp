@@ -1,0 +1,168 @@
+#include "sysroot.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cluster/read_file.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr uint32_t kGidTableLength = 8;
+
+void make_folder(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    throw base::Error(errno, "mkdir", path);
+  }
+}
+
+/// Makes `root` and below it every folder of `path` ("a/b/c").
+void make_folders(const std::string& root, const std::string& path) {
+  make_folder(root);
+  for (size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    make_folder(root + "/" + path.substr(0, slash));
+  }
+  make_folder(root + "/" + path);
+}
+
+void make_link(const std::string& target, const std::string& path) {
+  if (::symlink(target.c_str(), path.c_str()) != 0) {
+    throw base::Error(errno, "symlink", path);
+  }
+}
+
+std::string guid_words(uint64_t guid) {
+  return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48U, (guid >> 32U) & 0xffffU, (guid >> 16U) & 0xffffU,
+                     guid & 0xffffU);
+}
+
+std::string gid_words(const SysrootDevice& device, uint32_t index) {
+  switch (index) {
+    case 0:
+      // RFC 4291: an interface identifier is an EUI-64 with the universal bit turned.
+      return "fe80:0000:0000:0000:" + guid_words(device.guid ^ 0x0200000000000000U);
+    case 1:
+      return fmt::format("0000:0000:0000:0000:0000:ffff:{:04x}:{:04x}", device.ipv4 >> 16U, device.ipv4 & 0xffffU);
+    default:
+      return "0000:0000:0000:0000:0000:0000:0000:0000";
+  }
+}
+
+/// The kernel's text form of a rate: speed, lanes and the name of the lane's speed.
+std::string rate_text(uint32_t speed_gbps) {
+  return fmt::format("{} Gb/sec (4X {})", speed_gbps, speed_gbps <= 40 ? "QDR" : speed_gbps <= 100 ? "EDR" : "HDR");
+}
+
+/// By rename, so that a reader sees the old or the new text.
+void replace_file(const std::string& path, const std::string& text) {
+  const std::string fresh = path + ".new";
+  ::unlink(fresh.c_str());
+  cluster::write_new_file(fresh, text);
+  if (::rename(fresh.c_str(), path.c_str()) != 0) {
+    throw base::Error(errno, "rename", fresh);
+  }
+}
+
+void write_state(const std::string& port, bool is_up) {
+  replace_file(port + "/state", is_up ? "4: ACTIVE\n" : "1: DOWN\n");
+  replace_file(port + "/phys_state", is_up ? "5: LinkUp\n" : "2: Polling\n");
+}
+
+void make_port(const std::string& port, const SysrootDevice& device) {
+  make_folders(port, "gid_attrs/types");
+  make_folders(port, "gid_attrs/ndevs");
+  make_folders(port, "gids");
+  write_state(port, true);
+  cluster::write_new_file(port + "/link_layer", "Ethernet\n");
+  cluster::write_new_file(port + "/lid", "0x0\n");
+  cluster::write_new_file(port + "/rate", rate_text(device.speed_gbps) + "\n");
+  for (uint32_t index = 0; index < kGidTableLength; ++index) {
+    cluster::write_new_file(fmt::format("{}/gids/{}", port, index), gid_words(device, index) + "\n");
+    if (index < 2) {  // an empty slot has no attributes, as in the kernel
+      cluster::write_new_file(fmt::format("{}/gid_attrs/types/{}", port, index), "RoCE v2\n");
+      cluster::write_new_file(fmt::format("{}/gid_attrs/ndevs/{}", port, index), "lo\n");
+    }
+  }
+  // No counters: numbers that never move would be a lie.
+}
+
+void make_device(const std::string& path, const SysrootDevice& device, size_t index) {
+  const std::string folder = fmt::format("{}/sys/class/infiniband/{}", path, device.name);
+  make_folders(folder, "device/net/lo");
+  make_folders(folder, "ports/1");
+  cluster::write_new_file(folder + "/node_type", "1: CA\n");
+  cluster::write_new_file(folder + "/node_guid", guid_words(device.guid) + "\n");
+  cluster::write_new_file(folder + "/sys_image_guid", guid_words(device.guid) + "\n");
+  cluster::write_new_file(folder + "/device/numa_node", "-1\n");
+  cluster::write_new_file(folder + "/device/vendor", "0xffff\n");
+  cluster::write_new_file(folder + "/device/device", "0x0000\n");
+  make_port(folder + "/ports/1", device);
+
+  // Programs check that the node is a character device which they may open for reading and writing, no more.
+  const std::string uverbs = fmt::format("uverbs{}", index);
+  make_link("/dev/null", fmt::format("{}/dev/infiniband/{}", path, uverbs));
+  const std::string verbs_folder = fmt::format("{}/sys/class/infiniband_verbs/{}", path, uverbs);
+  make_folder(verbs_folder);
+  cluster::write_new_file(verbs_folder + "/ibdev", device.name + "\n");
+}
+
+void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
+  make_folders(path, "sys/class/infiniband");
+  make_folders(path, "sys/class/infiniband_verbs");
+  make_folders(path, "dev/infiniband");
+  for (size_t index = 0; index < devices.size(); ++index) {
+    make_device(path, devices[index], index);
+  }
+}
+
+}  // namespace
+
+std::vector<SysrootDevice> sysroot_devices(const cluster::NodeSpec& spec) {
+  std::vector<SysrootDevice> devices;
+  for (const cluster::PortSpec& port : spec.ports) {
+    devices.push_back({port.device, port.guid, port.ipv4, port.speed_gbps});
+  }
+  return devices;
+}
+
+SysrootDevice local_device() { return {"rdma_lo", 0x0252420000000001U, 0x7f000001U, 100}; }
+
+void set_sysroot_state(const std::string& path, const std::string& device, bool is_up) {
+  const std::string port = fmt::format("{}/sys/class/infiniband/{}/ports/1", path, device);
+  if (::access(port.c_str(), F_OK) == 0) {
+    write_state(port, is_up);
+  }
+}
+
+bool make_sysroot(const std::string& path, const std::vector<SysrootDevice>& devices) {
+  if (::access(path.c_str(), F_OK) == 0) {
+    return false;
+  }
+  const std::string mine = fmt::format("{}.new-{}", path, ::getpid());
+  std::error_code ignored;
+  std::filesystem::remove_all(mine, ignored);  // of a process of our number that was interrupted here
+  try {
+    fill(mine, devices);
+  } catch (...) {
+    std::filesystem::remove_all(mine, ignored);
+    throw;
+  }
+  if (::rename(mine.c_str(), path.c_str()) == 0) {
+    return true;
+  }
+  const int refused = errno;
+  std::filesystem::remove_all(mine, ignored);
+  if (refused != ENOTEMPTY && refused != EEXIST) {  // else another process was quicker
+    throw base::Error(refused, "rename to " + path, mine);
+  }
+  return false;
+}
+
+}  // namespace ringbolt::tools

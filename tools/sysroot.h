@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/node_file.h"
+
+namespace ringbolt::tools {
+
+/// What the synthetic /sys and /dev say of one device with one port.
+struct SysrootDevice {
+  std::string name;
+  uint64_t guid = 0;  ///< host order
+  uint32_t ipv4 = 0;  ///< host order
+  uint32_t speed_gbps = 0;
+};
+
+/// The devices of a node, in the order in which its programs see them.
+std::vector<SysrootDevice> sysroot_devices(const cluster::NodeSpec& spec);
+
+/// The default device, which every process sees outside clusters.
+SysrootDevice local_device();
+
+/// Makes the tree that libringbolt-paths.so shows programs in place of /sys/class/infiniband,
+/// /sys/class/infiniband_verbs and /dev/infiniband: `path`/sys/class/... and `path`/dev/infiniband/... (see
+/// docs/command.md), with all ports up. Built beside `path`, then renamed: nobody sees it half-made. Returns false if
+/// it was there already. Throws base::Error.
+bool make_sysroot(const std::string& path, const std::vector<SysrootDevice>& devices);
+
+/// Rewrites what the tree says of a port's state, after its cable was cut or healed. No tree, no work.
+/// Throws base::Error.
+void set_sysroot_state(const std::string& path, const std::string& device, bool is_up);
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,95 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cluster/cluster_file.h"
+#include "cluster/names.h"
+#include "cluster/topology.h"
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "programs.h"
+
+namespace ringbolt::tools {
+namespace {
+
+/// "examples/two racks.json" -> "two-racks": a name for a file that gives none.
+std::string name_of_file(const std::string& path) {
+  std::string stem = path.substr(path.rfind('/') + 1);
+  stem = stem.substr(0, stem.rfind('.'));
+  for (char& c : stem) {
+    if (!cluster::is_cluster_name(std::string("x") + c)) {
+      c = '-';
+    }
+  }
+  return stem.substr(0, cluster::kMaxNameBytes);
+}
+
+cluster::Cluster wanted_cluster(const UpOptions& options) {
+  cluster::Cluster model;
+  if (cluster::names_topology(options.spec)) {
+    cluster::Parsed<cluster::Cluster> parsed = cluster::parse_topology(options.spec);
+    if (!parsed) {
+      throw UsageError(fmt::format("\"{}\": {}", options.spec, parsed.error().text()));
+    }
+    model = std::move(*parsed);
+  } else if (options.spec.find('.') != std::string::npos || options.spec.find('/') != std::string::npos) {
+    model = cluster::load_cluster(options.spec);
+  } else {
+    throw UsageError(fmt::format("\"{}\" is no topology (known are {}) and no path of a cluster file (give ./{} for a "
+                                 "file of that name)",
+                                 options.spec, cluster::known_topologies(), options.spec));
+  }
+  if (!options.name.empty()) {
+    model.name = options.name;
+  } else if (model.name.empty()) {
+    model.name = name_of_file(options.spec);
+  }
+  if (!cluster::is_cluster_name(model.name)) {
+    throw UsageError(fmt::format("\"{}\" is no name for a cluster: give --name and 1 to {} of [A-Za-z0-9_.-], not "
+                                 "beginning with . or -",
+                                 model.name, cluster::kMaxNameBytes));
+  }
+  return model;
+}
+
+/// Makes the name free, or refuses.
+void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
+  const std::vector<std::string> names = cluster_names(dir);
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    return;
+  }
+  const std::string reason = broken_reason(dir, name);
+  if (reason.empty()) {
+    throw UsageError(fmt::format("cluster \"{}\" is up already; take it down first: ringbolt down --cluster {}, or "
+                                 "choose another --name",
+                                 name, name));
+  }
+  const std::vector<Program> programs = running_programs(dir.cluster_slots(name));
+  if (!programs.empty()) {
+    throw UsageError(fmt::format("the state of cluster \"{}\" is stale ({}), but programs still use it: {}; end them, "
+                                 "or ringbolt down --force --cluster {}",
+                                 name, reason, list_programs(programs), name));
+  }
+  remove_cluster(dir, name);
+  fmt::print("removed stale state of cluster {}: {}\n", name, reason);
+}
+
+}  // namespace
+
+int up(const UpOptions& options) {
+  const cluster::Cluster model = wanted_cluster(options);
+  const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
+  const base::UniqueFd lock = lock_clusters(dir);
+  if (const size_t count = remove_leftovers(dir); count > 0) {
+    fmt::print("removed what {} interrupted command{} left in {}\n", count, count == 1 ? "" : "s", dir.clusters());
+  }
+  clear_stale(dir, model.name);
+  make_cluster(dir, model);
+  fmt::print("cluster {} is up: {} node{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
+             model.nodes.size() == 1 ? "" : "s", model.cables.size(), model.cables.size() == 1 ? "" : "s",
+             dir.cluster(model.name));
+  return kOk;
+}
+
+}  // namespace ringbolt::tools
