@@ -136,7 +136,13 @@ TEST(Atomic, adds_of_two_queue_pairs_are_never_lost) {
   Endpoint a1(device, {}), a2(device, {}), b1(device, {}, parts), b2(device, {}, parts);
   connect(a1, b1);
   connect(a2, b2);
-  std::thread other([&] { add_ones(a1, target, kCount); });
+  std::thread other([&] {
+    try {
+      add_ones(a1, target, kCount);
+    } catch (const std::exception& problem) {
+      ADD_FAILURE() << problem.what();
+    }
+  });
   add_ones(a2, target, kCount);
   other.join();
   EXPECT_EQ(target.word(0), 2 * kCount);
