@@ -283,12 +283,3 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
 }
 
 }  // namespace ringbolt::abi
-
-extern "C" {
-
-ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
-  auto* object = reinterpret_cast<ringbolt::abi::ExtendableQp*>(qp);
-  return (object->marks & ringbolt::abi::ExtendableQp::kIsExtended) != 0 ? &object->ex : nullptr;
-}
-
-}  // extern "C"

@@ -260,11 +260,10 @@ TEST(QpEx, builders_that_were_not_asked_for_refuse_and_never_crash) {
   EXPECT_EQ(fake.posts, 0);
 }
 
-TEST(QpEx, is_found_behind_its_classical_handle_only_when_extended) {
+TEST(QpEx, is_marked_as_extended) {
   FakeQp fake;
-  EXPECT_EQ(ibv_qp_to_qp_ex(fake.qp.classical()), &fake.qp.ex);
-  ExtendableQp plain;
-  EXPECT_EQ(ibv_qp_to_qp_ex(plain.classical()), nullptr);
+  EXPECT_EQ(fake.qp.marks, ExtendableQp::kIsExtended);
+  EXPECT_EQ(ExtendableQp().marks, 0U);
 }
 
 ibv_qp_init_attr_ex wanted_ex(ibv_qp_type type, uint64_t ops) {
