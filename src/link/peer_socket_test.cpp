@@ -70,6 +70,51 @@ TEST(PeerSocket, queues_what_the_socket_does_not_take_and_keeps_the_order) {
   EXPECT_EQ(pair.events(), 0U);
 }
 
+TEST(PeerSocket, nothing_overtakes_the_queue) {
+  const Pair pair;
+  constexpr uint32_t kCount = 1000;  // more than a socket takes
+  for (uint32_t i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(pair.send_number(i));
+  }
+  EXPECT_EQ(pair.read_number(), 0);  // there is room now, but others wait for it
+  EXPECT_EQ(pair.read_number(), 1);
+  ASSERT_TRUE(pair.send_number(kCount));
+  for (uint32_t i = 2; i <= kCount;) {
+    const int64_t number = pair.read_number();
+    if (number >= 0) {
+      ASSERT_EQ(number, static_cast<int64_t>(i++));
+    } else {
+      pair.socket->flush();
+    }
+  }
+}
+
+TEST(PeerSocket, too_many_descriptors_are_closed_and_told) {
+  const Pair pair;
+  const size_t before = open_descriptors();
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int) * 16)> control{};
+  for (const size_t count : {size_t{5}, size_t{16}}) {
+    std::byte word{1};
+    iovec part{&word, 1};
+    msghdr header{};
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = CMSG_SPACE(sizeof(int) * count);
+    cmsghdr* first = CMSG_FIRSTHDR(&header);
+    first->cmsg_level = SOL_SOCKET;
+    first->cmsg_type = SCM_RIGHTS;
+    first->cmsg_len = CMSG_LEN(sizeof(int) * count);
+    std::fill_n(reinterpret_cast<int*>(CMSG_DATA(first)), count, pair.epoll.get());
+    ASSERT_EQ(sendmsg(pair.other.get(), &header, MSG_NOSIGNAL), 1);
+    {
+      Datagram datagram;
+      EXPECT_EQ(pair.socket->receive(datagram), Received::oversized) << count;
+    }
+    EXPECT_EQ(open_descriptors(), before) << count;
+  }
+}
+
 TEST(PeerSocket, an_unwatched_socket_asks_the_timer) {
   const Pair pair;
   constexpr uint32_t kCount = 3000;

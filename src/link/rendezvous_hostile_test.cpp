@@ -71,6 +71,48 @@ TEST(RendezvousHostile, a_stranger_with_a_proper_hello_is_a_peer) {
   EXPECT_FALSE(peer->left_orderly());
 }
 
+TEST(RendezvousHostile, two_owners_of_one_slot_are_two_peers) {
+  const TempFolder folder;
+  End a(folder.slots());
+  const Gifts gifts;
+  base::UniqueFd old_owner = call(folder.slots(), a.rendezvous->slot());
+  send_message(old_owner.get(), some_hello(3), {gifts.bell.get(), gifts.table.get()});
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
+  // The new owner calls before the end of the old one is noticed.
+  const base::UniqueFd new_owner = call(folder.slots(), a.rendezvous->slot());
+  Hello hello = some_hello(3);
+  hello.incarnation++;
+  send_message(new_owner.get(), hello, {gifts.bell.get(), gifts.table.get()});
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 2; }));
+  EXPECT_EQ(a.rendezvous->peer_at(3), a.seen.ready[1]);
+  EXPECT_FALSE(a.seen.ready[0]->is_gone());
+  old_owner.reset();
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.gone.size() == 1; }));
+  EXPECT_EQ(a.seen.gone[0], a.seen.ready[0]);
+  EXPECT_EQ(a.rendezvous->peer_at(3), a.seen.ready[1]);
+}
+
+TEST(RendezvousHostile, what_waits_on_other_connections_is_delivered_before_the_end) {
+  const TempFolder folder;
+  End a(folder.slots());
+  const Gifts gifts;
+  const base::UniqueFd first = call(folder.slots(), a.rendezvous->slot());
+  const base::UniqueFd second = call(folder.slots(), a.rendezvous->slot());
+  for (const base::UniqueFd* fd : {&first, &second}) {
+    send_message(fd->get(), some_hello(3), {gifts.bell.get(), gifts.table.get()});
+    Datagram answer;
+    ASSERT_TRUE(run_until({&a}, [&] { return receive_datagram(fd->get(), answer) == Received::message; }));
+  }
+  ASSERT_EQ(a.seen.ready.size(), 1U);
+  // Ready first, so read first: garbage, which ends the peer. Then a message on the other connection.
+  const std::array<std::byte, 1> garbage{};
+  ASSERT_EQ(send_datagram(first.get(), garbage, {}), 0);
+  send_message(second.get(), Withdraw{1, 2, 3}, {});
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.gone.size() == 1; }));
+  EXPECT_EQ(a.seen.events, (std::vector<std::string>{"ready", "withdraw", "gone"}));
+  EXPECT_TRUE(is_dropped(a, second.get()));
+}
+
 TEST(RendezvousHostile, hello_with_wrong_gifts_is_dropped) {
   const TempFolder folder;
   End a(folder.slots());

@@ -1,8 +1,8 @@
 #include "link/rendezvous.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 
 #include <thread>
@@ -189,36 +189,51 @@ TEST(Rendezvous, a_stopped_process_is_seen_stopped) {
   EXPECT_FALSE(a.seen.ready.at(0)->is_gone());
 }
 
-TEST(Rendezvous, death_is_noticed_though_a_grandchild_holds_the_socket) {
+/// Kills a process whose own child still holds its sockets, and expects its end to be noticed.
+void expect_death_in_spite_of_a_grandchild(bool is_caller_killed) {
   const TempFolder folder;
   End a(folder.slots());
-  const base::UniqueFd grandchild_pid(eventfd(0, EFD_CLOEXEC));
+  std::array<int, 2> pipe_ends{};
+  ASSERT_EQ(pipe2(pipe_ends.data(), O_CLOEXEC), 0);
+  const base::UniqueFd told(pipe_ends[0]);
+  const base::UniqueFd tell(pipe_ends[1]);
+  struct News {
+    pid_t grandchild;
+    uint32_t slot;
+  };
   Child child([&] {
     End mine(folder.slots(), 99);
-    const auto peer = mine.rendezvous->peer_at(a.rendezvous->slot());
-    const pid_t pid = fork();
-    if (pid == 0) {
+    const auto peer = is_caller_killed ? mine.rendezvous->peer_at(a.rendezvous->slot()) : nullptr;
+    const News news{fork(), mine.rendezvous->slot()};
+    if (news.grandchild == 0) {
       for (;;) {
         pause();
       }
     }
-    const auto number = static_cast<uint64_t>(pid);
-    (void)!write(grandchild_pid.get(), &number, sizeof number);
+    (void)!write(tell.get(), &news, sizeof news);
     for (;;) {
       mine.rendezvous->dispatch(-1);
     }
     return 0;
   });
-  uint64_t grandchild = 0;
-  ASSERT_EQ(read(grandchild_pid.get(), &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
-  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
+  News news{};
+  ASSERT_EQ(read(told.get(), &news, sizeof news), static_cast<ssize_t>(sizeof news));
+  const auto peer = is_caller_killed ? nullptr : a.rendezvous->peer_at(news.slot);
+  EXPECT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
   child.kill(SIGKILL);
-  const bool is_noticed = run_until({&a}, [&] { return a.seen.gone.size() == 1; });
-  EXPECT_TRUE(is_noticed);
+  EXPECT_TRUE(run_until({&a}, [&] { return a.seen.gone.size() == 1; }));
   // Its listening socket lives on in the grandchild, but nobody will ever accept there.
   child.wait();
-  EXPECT_EQ(a.rendezvous->peer_at(a.seen.ready.at(0)->slot()), nullptr);
-  kill(static_cast<pid_t>(grandchild), SIGKILL);
+  EXPECT_EQ(a.rendezvous->peer_at(news.slot), nullptr);
+  kill(news.grandchild, SIGKILL);
+}
+
+TEST(Rendezvous, death_of_a_caller_is_noticed_though_a_grandchild_holds_the_socket) {
+  expect_death_in_spite_of_a_grandchild(true);
+}
+
+TEST(Rendezvous, death_of_a_called_one_is_noticed_though_a_grandchild_holds_the_socket) {
+  expect_death_in_spite_of_a_grandchild(false);
 }
 
 TEST(Rendezvous, a_slot_taken_over_is_a_new_peer) {

@@ -154,9 +154,8 @@ void Slot::release() {
     shutdown(listening_.get(), SHUT_RDWR);
   }
   unlinkat(directory_fd_.get(), slot_socket_name(number_).c_str(), 0);
-  // Unlinked before unlocked: who still opens the old file sees in names_same_file() that it is no longer the slot's.
+  // Unlinked before unlocked: who has opened the old file sees in names_same_file() that it is no longer the slot's.
   unlinkat(directory_fd_.get(), slot_lock_name(number_).c_str(), 0);
-  flock(lock_.get(), LOCK_UN);
   lock_.reset();
 }
 
