@@ -9,13 +9,14 @@ import os
 import sys
 from dataclasses import replace
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 # pylint: disable=wrong-import-position
 from cases import select  # noqa: E402
 from interleave import Interleaver, summarize  # noqa: E402
 from machine import describe  # noqa: E402
 from peers import Peers  # noqa: E402
-from report import floors_missed, table  # noqa: E402
+from report import floors_missed, markdown, table  # noqa: E402
 from resident import PeerError  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -30,6 +31,7 @@ def parse(arguments):
     parser.add_argument("--rounds", type=int, default=15, help="blocks per peer and case (default 15)")
     parser.add_argument("--block-ms", type=float, default=50, help="length of a block (default 50)")
     parser.add_argument("--json", metavar="FILE", help="write everything as JSON too ('-': instead of the table)")
+    parser.add_argument("--markdown", action="store_true", help="print the table for a document")
     parser.add_argument("--enforce", action="store_true", help="exit with 1 when a demanded ratio is missed")
     parser.add_argument("--smoke", action="store_true",
                         help="only see that our side works: one short block of each case, beside TCP")
@@ -86,7 +88,7 @@ def main(arguments):
             print(f"{name}: {value}")
         for name, value in output["peers"].items():
             print(f"{name}: {value}")
-        print(table(results))
+        print(markdown(results) if options.markdown else table(results))
         if options.json:
             with open(options.json, "w", encoding="utf-8") as file:
                 json.dump(output, file, indent=1)

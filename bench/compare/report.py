@@ -59,6 +59,12 @@ def table(cases):
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
 
 
+def markdown(cases):
+    """The same table for a document."""
+    lines = [HEAD, ("---",) * len(HEAD)] + list(rows(cases))
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
 def floors_missed(cases):
     """The rows that fall short of what is demanded."""
     return [row for row in rows(cases) if "FLOOR MISSED" in row[8]]
