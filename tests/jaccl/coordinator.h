@@ -1,0 +1,33 @@
+// The root of the side channel: collects a block of every rank and hands all of them to each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace ringbolt::jaccl {
+
+/// Serves one group in a thread of its own, on an ephemeral port of 127.0.0.1.
+class Coordinator {
+ public:
+  explicit Coordinator(int world);
+  ~Coordinator();
+  Coordinator(const Coordinator&) = delete;
+  Coordinator& operator=(const Coordinator&) = delete;
+
+  /// "127.0.0.1:port".
+  std::string address() const;
+
+ private:
+  void serve();
+  void accept_ranks();
+  void gather(size_t block_bytes);
+
+  int world_;
+  int listener_;
+  std::vector<int> ranks_;
+  std::thread thread_;
+};
+
+}  // namespace ringbolt::jaccl
