@@ -240,6 +240,10 @@ int main_inside(int argc, char** argv) {
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {
+    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
+      fmt::print(stderr, "ringbolt: \"{}\" is no command; `ringbolt --help` lists them\n", argv[1]);
+      return kWrongUsage;
+    }
     return app.exit(error) == 0 ? kOk : kWrongUsage;
   }
   try {

@@ -1,5 +1,199 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cluster/read_file.h"
 #include "commands.h"
+#include "failure.h"
+#include "heat_map.h"
+#include "html_report.h"
+#include "measurement.h"
+#include "node_environment.h"
+#include "table.h"
+
 namespace ringbolt::tools {
-int matrix(const MatrixOptions&) { return 2; }
-int probe(const ProbeOptions&) { return 2; }
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = Table::Kind;
+
+/// "AMD EPYC 7B13, 2 processors".
+std::string machine_text() {
+  std::string model = "unknown processor";
+  try {
+    std::istringstream lines(cluster::read_file("/proc/cpuinfo", size_t{16} << 20U));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.rfind("model name", 0) == 0 && line.find(": ") != std::string::npos) {
+        model = line.substr(line.find(": ") + 2);
+        break;
+      }
+    }
+  } catch (const base::Error&) {
+    // It stays unknown; nothing hangs on it.
+  }
+  return fmt::format("{}, {} processors", model, ::sysconf(_SC_NPROCESSORS_ONLN));
 }
+
+std::string conditions_text(const MatrixOptions& options) {
+  return fmt::format("RC SEND; latency over {} round trips of 8 bytes, bandwidth over {} messages of {} bytes each way",
+                     options.rounds, options.messages, options.size_bytes);
+}
+
+std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions& options) {
+  const bool shows_progress = ::isatty(STDERR_FILENO) != 0;
+  std::vector<Direction> directions;
+  for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
+    if (shows_progress) {
+      fmt::print(stderr, "\rmeasuring cable {} of {} ", index + 1, live.model.cables.size());
+    }
+    for (Direction& direction : measure_cable(live, index, options)) {
+      directions.push_back(std::move(direction));
+    }
+  }
+  if (shows_progress) {
+    fmt::print(stderr, "\r\x1b[K");
+  }
+  return directions;
+}
+
+void print_json(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
+  Json root{{"cluster", live.model.name},
+            {"kind", "emulated"},
+            {"machine", machine_text()},
+            {"operation", "RC SEND"},
+            {"latency_bytes", 8},
+            {"rounds", options.rounds},
+            {"bandwidth_bytes", options.size_bytes},
+            {"messages", options.messages},
+            {"directions", Json::array()}};
+  for (const Direction& one : directions) {
+    Json json{{"cable", one.cable},
+              {"from", cluster::end_text(live.model, one.from)},
+              {"to", cluster::end_text(live.model, one.to)},
+              {"state", state_text(one.state)}};
+    if (one.state == Direction::State::kMeasured) {
+      json["latency_us"] = one.latency_us;
+      json["latency_p99_us"] = one.latency_p99_us;
+      json["latency_max_us"] = one.latency_most_us;
+      json["bandwidth_gbps"] = one.bandwidth_gbps;
+    } else if (!one.problem.empty()) {
+      json["problem"] = one.problem;
+    }
+    root["directions"].push_back(std::move(json));
+  }
+  fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_table(const LiveCluster& live, const std::vector<Direction>& directions) {
+  Table table("directions",
+              {{"FROM"}, {"TO"}, {"STATE"}, {"LATENCY_US", Kind::kNumber}, {"P99_US", Kind::kNumber},
+               {"MAX_US", Kind::kNumber}, {"BANDWIDTH_GBPS", Kind::kNumber}},
+              false);
+  for (const Direction& one : directions) {
+    const bool is_measured = one.state == Direction::State::kMeasured;
+    const auto text = [&](double figure) { return is_measured ? figure_text(figure) : std::string(); };
+    table.add({cluster::end_text(live.model, one.from), cluster::end_text(live.model, one.to), state_text(one.state),
+               text(one.latency_us), text(one.latency_p99_us), text(one.latency_most_us), text(one.bandwidth_gbps)});
+  }
+  table.print();
+}
+
+size_t terminal_columns() {
+  winsize size{};
+  constexpr size_t kUsual = 100;
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
+}
+
+void print_maps(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const bool has_colours = ::isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
+  const HeatMap latency = latency_map(live.model, directions);
+  if (terminal_width(latency) > terminal_columns()) {
+    print_table(live, directions);
+  } else {
+    fmt::print("{}\n{}", terminal_text(latency, has_colours),
+               terminal_text(bandwidth_map(live.model, directions), has_colours));
+  }
+  fmt::print("\n{}.\nEmulated cluster: figures of this machine's memory ({}), not of cables.\n",
+             conditions_text(options), machine_text());
+}
+
+/// Said once per direction, on stderr, whatever the form of the output.
+int report_problems(const LiveCluster& live, const std::vector<Direction>& directions) {
+  int answer = kOk;
+  for (const Direction& one : directions) {
+    if (one.state == Direction::State::kMeasured) {
+      continue;
+    }
+    answer = kFoundProblem;
+    const std::string from = cluster::end_text(live.model, one.from);
+    const std::string to = cluster::end_text(live.model, one.to);
+    if (one.state == Direction::State::kFailed) {
+      fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}\n", one.cable, from, to, one.problem);
+    } else if (one.from == live.model.cables[one.cable].a) {
+      fmt::print(stderr, "ringbolt matrix: cable {} is cut; plug it in: ringbolt heal {}-{}\n", one.cable, from, to);
+    }
+  }
+  return answer;
+}
+
+/// Opened before measuring: minutes of work must not end at a mistyped path.
+class Page {
+ public:
+  explicit Page(const std::string& path) : path_(path) {
+    if (path.empty()) {
+      return;
+    }
+    file_.reset(path == "-" ? ::fdopen(::dup(STDOUT_FILENO), "w") : std::fopen(path.c_str(), "w"));
+    if (!file_) {
+      throw base::Error(errno, "open for writing", path, "give --html another path");
+    }
+  }
+
+  void write(const std::string& text) {
+    if (file_ && (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
+                  std::fflush(file_.get()) != 0)) {
+      throw base::Error(errno, "write", path_, "make room there, or give --html another path");
+    }
+  }
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace
+
+int matrix(const MatrixOptions& options) {
+  const bool prints_page = options.html_path == "-";
+  if (prints_page && options.is_json) {
+    throw UsageError("--json and --html - both want stdout: give --html a path");
+  }
+  const LiveCluster live = open_cluster(options.cluster);
+  library_folder();  // refuses before anything is opened
+  Page page(options.html_path);
+  const std::vector<Direction> directions = measure_all(live, options);
+  page.write(html_report({live.model.name, conditions_text(options), machine_text()}, live.model, directions));
+  if (options.is_json) {
+    print_json(live, options, directions);
+  } else if (!prints_page) {
+    print_maps(live, options, directions);
+  }
+  std::fflush(stdout);
+  return report_problems(live, directions);
+}
+
+}  // namespace ringbolt::tools

@@ -52,8 +52,8 @@ std::vector<std::string> neighbour_variables() {
   return names;
 }
 
-NodeEnvironment common_environment(const cluster::RuntimeDir& dir, const std::string& sysroot) {
-  const std::string libraries = library_folder();
+NodeEnvironment common_environment(const cluster::RuntimeDir& dir, const std::string& libraries,
+                                   const std::string& sysroot) {
   NodeEnvironment environment;
   environment.set = {
       {"RINGBOLT_RUNTIME_DIR", dir.root()},
@@ -101,7 +101,8 @@ std::string library_folder() {
 
 NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
   const cluster::NodeSpec spec = cluster::node_spec(live.model, node);
-  NodeEnvironment environment = common_environment(live.dir, node_sysroot(live, spec));
+  const std::string libraries = library_folder();  // refuses before anything is made
+  NodeEnvironment environment = common_environment(live.dir, libraries, node_sysroot(live, spec));
   set(environment, "RINGBOLT_CLUSTER", live.model.name);
   set(environment, "RINGBOLT_NODE", std::to_string(node));
   set(environment, "RINGBOLT_NODES", std::to_string(live.model.nodes.size()));
@@ -118,10 +119,11 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
 }
 
 NodeEnvironment local_environment(const cluster::RuntimeDir& dir) {
+  const std::string libraries = library_folder();
   const std::string sysroot = dir.default_dir() + "/sys";
   cluster::make_private_dir(dir.default_dir());
   make_sysroot(sysroot, {local_device()});
-  NodeEnvironment environment = common_environment(dir, sysroot);
+  NodeEnvironment environment = common_environment(dir, libraries, sysroot);
   for (const char* name : {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"}) {
     environment.unset.emplace_back(name);
   }

@@ -179,8 +179,10 @@ class Supervisor {
       }
     }
     if (all_ended() && drain_ns_ == kNever) {
-      // Our own reader may be slow: it is waited for. A pipe that something outside the groups holds open is not.
-      stop_ns_ = kill_ns_ = kNever;
+      // Our own reader may be slow: it is waited for, unless we were told to end. A pipe that something outside the
+      // groups holds open is not waited for.
+      stop_ns_ = kNever;
+      kill_ns_ = is_stopping_ ? base::now_ns() + kPoliteNs : kNever;
       drain_ns_ = base::now_ns() + kDrainNs;
     }
   }

@@ -1,0 +1,88 @@
+"""What the tests of the command share: a runtime folder of their own and bounded waits."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+RINGBOLT = None
+EXTRA = []
+PATIENCE_S = 30
+
+
+def clean_environment(root):
+    kept = {name: value for name, value in os.environ.items()
+            if not name.startswith(("RINGBOLT_", "LD_", "XDG_RUNTIME"))}
+    return kept | {"RINGBOLT_RUNTIME_DIR": str(root)}
+
+
+def wait_until(condition, what):
+    """Looks again and again until condition() holds; a test that waits in vain fails by name."""
+    give_up = time.monotonic() + PATIENCE_S
+    while not condition():
+        if time.monotonic() > give_up:
+            raise AssertionError(f"gave up waiting until {what}")
+        time.sleep(0.005)
+
+
+def is_alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+class CommandCase(unittest.TestCase):
+    """Every test has an empty runtime folder, which must be empty of clusters and processes of ours afterwards."""
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="rb", dir="/tmp"))
+        self.environment = clean_environment(self.root)
+        self.addCleanup(shutil.rmtree, self.root, ignore_errors=True)
+
+    def start(self, *words, **options):
+        return subprocess.Popen([RINGBOLT, *map(str, words)], env=self.environment, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options)
+
+    def call(self, *words, expect=0, timeout=PATIENCE_S, env=None, **options):
+        done = subprocess.run([RINGBOLT, *map(str, words)], env=self.environment | (env or {}), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                              timeout=timeout, check=False, **options)
+        self.assertEqual(done.returncode, expect,
+                         f"ringbolt {' '.join(map(str, words))}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def refused(self, *words, says, **options):
+        """Exit code 2, a message on stderr alone that holds every one of `says`, and nothing left behind."""
+        before = self.state_files()
+        done = self.call(*words, expect=2, **options)
+        for part in says:
+            self.assertIn(part, done.stderr)
+        self.assertEqual(self.state_files(), before)
+        return done
+
+    def state_files(self):
+        """All but the lock and the trees of synthetic files, which are made when first needed and mean nothing."""
+        paths = (path.relative_to(self.root) for path in self.root.rglob("*") if path.name != ".lock")
+        return sorted(str(path) for path in paths if not any(part.startswith("sys-") for part in path.parts))
+
+    @contextlib.contextmanager
+    def cluster(self, spec, name=None):
+        self.call("up", "--emulate", spec, *(["--name", name] if name else []))
+        try:
+            yield
+        finally:
+            self.call("down", "--force", *(["--cluster", name] if name else []))
+
+
+def main():
+    global RINGBOLT
+    RINGBOLT = sys.argv[1]
+    EXTRA.extend(sys.argv[2:])
+    unittest.main(module="__main__", argv=sys.argv[:1], verbosity=2)

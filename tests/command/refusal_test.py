@@ -1,0 +1,132 @@
+"""Wrong usage and bad input: exit code 2, a message that names the thing and the remedy, nothing half-made."""
+
+import json
+import os
+import resource
+import shutil
+import signal
+
+import command
+from command import CommandCase
+
+GOOD = {"ringbolt": 1, "name": "c",
+        "nodes": [{"name": "a", "ports": ["p", "q"]}, {"name": "b", "ports": ["p", "q"]}],
+        "cables": [{"between": ["a:p", "b:p"]}]}
+
+
+def changed(**fields):
+    return json.dumps(GOOD | fields)
+
+
+class Refusal(CommandCase):
+    def test_usage(self):
+        self.refused(says=["subcommand"])
+        self.refused("fly", says=["fly"])
+        self.refused("up", says=["--emulate is required"])
+        self.refused("up", "--emulate", "ring:4", "--colour", "red", says=["--colour"])
+        self.refused("up", "--emulate", "ring:4", "--", "ls", says=["takes no command"])
+        self.refused("run", says=["say what to run, after --"])
+        self.refused("run", "--", says=["say what to run, after --"])
+        self.refused("exec", "0", says=["say what to run, after --"])
+        self.refused("exec", "--", "ls", says=["node"])
+        self.refused("matrix", "--size", "3", says=["--size"])
+
+    def test_help_and_version_are_no_errors(self):
+        self.assertRegex(self.call("--version").stdout, r"^ringbolt \d+\.\d+\.\d+\n$")
+        commands = ["up", "down", "status", "devices", "run", "exec", "env", "matrix", "cut", "heal"]
+        for words in [[], *([one] for one in commands)]:
+            self.assertIn("Example", self.call(*words, "--help").stdout)
+
+    def test_topologies(self):
+        self.refused("up", "--emulate", "cube:3", says=["\"cube:3\"", "known are mesh:N"])
+        self.refused("up", "--emulate", "ring:1", says=["\"ring:1\"", "whole number from 2 to 250"])
+        self.refused("up", "--emulate", "ring:4", "--name", "../x", says=["\"../x\" is no name for a cluster"])
+        self.refused("up", "--emulate", "ring:4", "--name", "x" * 33, says=["is no name for a cluster"])
+
+    def test_cluster_files(self):
+        path = self.root / "c.json"
+        cases = {
+            "": "no JSON at byte 0",
+            "{": "no JSON",
+            changed(cables=[{"between": ["a:p", "b:z"]}]): "node b has no port \"z\" (it has p, q)",
+            changed(cables=[{"between": ["a:p", "7:p"]}]): "node \"7\" is out of range",
+            changed(cables=[{"between": ["a:p", "b:p"]}, {"between": ["a:p", "b:q"]}]): "has cable 0 already",
+            changed(cables=[]): "cables",
+            changed(nodes=[{"name": "a", "ports": []}] * 2): "named twice",
+            changed(colour="red"): "unknown field \"colour\"",
+            "[" * 100_000: "nested deeper",
+            changed(name="\x1b[2J"): "is not 1 to 32",
+        }
+        for text, says in cases.items():
+            with self.subTest(says):
+                path.write_text(text)
+                done = self.refused("up", "--emulate", path, says=[str(path), says])
+                self.assertNotIn("\x1b", done.stderr)
+
+    def test_what_is_no_file(self):
+        self.refused("up", "--emulate", "no/such.json", says=["no/such.json", "No such file"])
+        self.refused("up", "--emulate", str(self.root), says=[str(self.root)])
+        fifo = self.root / "c.json"
+        os.mkfifo(fifo)
+        self.refused("up", "--emulate", fifo, says=["regular file"])
+        self.refused("up", "--emulate", "/dev/zero", says=["/dev/zero"])
+
+    def test_nodes_cables_and_clusters(self):
+        with self.cluster("line:3"):
+            self.refused("env", "3", says=["no node \"3\"", "0 to 2 (n0 to n2)"])
+            self.refused("run", "--nodes", "0,9", "--", "true", says=["no node \"9\""])
+            self.refused("run", "--nodes", "0,n0", "--", "true", says=["given twice"])
+            self.refused("run", "--timeout", "0", "--", "true", says=["--timeout"])
+            self.refused("run", "--", "./no-such-program", says=["./no-such-program", "No such file"])
+            self.refused("exec", "0", "--", "./no-such-program", says=["./no-such-program", "No such file"])
+            self.refused("cut", "0-2", says=["no cable joins n0 and n2", "n0:rdma_en2-n1:rdma_en2"])
+            self.refused("cut", "0", says=["\"0\" is no cable", "1-2"])
+            self.refused("cut", "0-9", says=["no node \"9\""])
+            self.refused("heal", "0:rdma_en9-1:rdma_en2", says=["between these nodes are"])
+            self.refused("devices", "--cluster", "ring9", says=["\"ring9\" is not up (up: line3"])
+            self.refused("devices", env={"RINGBOLT_CLUSTER": "ring9"}, says=["from RINGBOLT_CLUSTER"])
+        self.refused("run", "--", "true", says=["no cluster is up", "ringbolt up"])
+        self.refused("down", says=["no cluster is up"])
+
+    def test_parallel_cables_need_ports(self):
+        with self.cluster("ring:2"):
+            self.refused("cut", "0-1", says=["2 cables fit", "n0:rdma_en2-n1:rdma_en3", "n1:rdma_en2-n0:rdma_en3"])
+            self.assertIn("cable 1", self.call("cut", "0:rdma_en3-1:rdma_en2").stdout)
+
+    def test_runtime_folder(self):
+        loose = self.root / "loose"
+        loose.mkdir()
+        loose.chmod(0o755)
+        for path, says in {"relative": "absolute path", str(self.root / "a/b"): "set RINGBOLT_RUNTIME_DIR",
+                           str(loose): f"chmod 700 {loose}", "/proc/version": "is no folder"}.items():
+            with self.subTest(path):
+                self.refused("up", "--emulate", "ring:4", env={"RINGBOLT_RUNTIME_DIR": path}, says=[says])
+        link = self.root / "link"
+        link.symlink_to(self.root)
+        self.refused("status", env={"RINGBOLT_RUNTIME_DIR": str(link)}, says=["is a symbolic link"])
+
+    def test_full_disk(self):
+        """A limit on file sizes refuses like a full file system, at a point of our choice."""
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        self.call("status")
+        (self.root / "clusters").mkdir(mode=0o700)
+        self.refused("up", "--emulate", "mesh:20", says=["File too large"], preexec_fn=limit)
+        self.call("up", "--emulate", "mesh:20")
+
+    def test_missing_libraries(self):
+        alone = self.root / "bin"
+        alone.mkdir(mode=0o700)
+        shutil.copy(command.RINGBOLT, alone / "ringbolt")
+        with self.cluster("ring:4"):
+            built, command.RINGBOLT = command.RINGBOLT, str(alone / "ringbolt")
+            try:
+                for words in (["run", "--", "true"], ["exec", "0", "--", "true"], ["env", "0"], ["matrix"]):
+                    self.refused(*words, says=["libibverbs.so.1 is missing", "install"])
+            finally:
+                command.RINGBOLT = built
+
+
+if __name__ == "__main__":
+    command.main()

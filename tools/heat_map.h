@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cluster/model.h"
+#include "measurement.h"
+
+namespace ringbolt::tools {
+
+/// A figure for every ordered pair of nodes, made from directions: of parallel cables the better one counts.
+struct HeatMap {
+  enum class Cell { kNothing, kFigure, kCut, kFailed };
+  struct Entry {
+    Cell cell = Cell::kNothing;
+    double figure = 0;
+    double heat = 0;  ///< 0 the best figure of the map, 1 the worst, on a logarithmic scale
+  };
+
+  std::string title;
+  std::string unit;
+  std::vector<std::string> nodes;
+  std::vector<Entry> entries;  ///< by row (from) and column (to)
+
+  const Entry& at(size_t from, size_t to) const { return entries[from * nodes.size() + to]; }
+};
+
+HeatMap latency_map(const cluster::Cluster& model, const std::vector<Direction>& directions);
+HeatMap bandwidth_map(const cluster::Cluster& model, const std::vector<Direction>& directions);
+
+/// "0.41", "97.3", "1250": three figures that matter.
+std::string figure_text(double figure);
+
+/// The map as lines for a terminal, with colours of the 256-colour palette if asked for.
+std::string terminal_text(const HeatMap& map, bool has_colours);
+
+/// How wide terminal_text() gets, in columns.
+size_t terminal_width(const HeatMap& map);
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace ringbolt::tools {
+
+/// A byte stream to the other end of a measurement, with one deadline for all waits. Owns nothing. Not thread-safe.
+class Channel {
+ public:
+  Channel(int fd, uint64_t deadline_ns) : fd_(fd), deadline_ns_(deadline_ns) {}
+
+  uint64_t deadline_ns() const { return deadline_ns_; }
+  /// Both ends send as many bytes as the other and get those of the other. Throws ProbeFailure.
+  void exchange(std::span<const std::byte> mine, std::span<std::byte> theirs);
+  /// Returns when both ends have called it.
+  void meet();
+
+ private:
+  int fd_;
+  uint64_t deadline_ns_;
+};
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,250 @@
+#include "probe/endpoint.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "probe/pattern.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr uint32_t kMostSendsUnderWay = 4;
+constexpr int kPort = 1;
+constexpr int kGidIndex = 1;  // the IPv4-mapped one
+
+[[noreturn]] void fail(const char* call, int error) {
+  throw ProbeFailure(fmt::format("{}: {}", call, std::strerror(error)));
+}
+
+/// What the two ends tell each other.
+struct Identity {
+  ibv_gid gid{};
+  uint32_t qp_num = 0;
+  uint32_t psn = 0;
+};
+static_assert(sizeof(Identity) == 24);
+
+}  // namespace
+
+SlotPlan SlotPlan::for_size(size_t size_bytes) {
+  constexpr size_t kMostBytes = size_t{64} << 20U;
+  const size_t slots = std::clamp<size_t>(kMostBytes / size_bytes, 2, 8);
+  return {size_bytes, static_cast<uint32_t>(slots), static_cast<uint32_t>(slots - 1)};
+}
+
+Endpoint::Endpoint(const VerbsLibrary& verbs, const std::string& device, const SlotPlan& plan, Channel& channel)
+    : verbs_(verbs),
+      plan_(plan),
+      channel_(channel),
+      memory_(plan.size_bytes * (plan.send_slots + plan.receive_slots)) {
+  for (uint32_t number = 0; number < plan_.send_slots; ++number) {
+    fill_pattern(send_slot(number), number);
+  }
+  open(device);
+  connect();
+}
+
+void Endpoint::open(const std::string& device) {
+  int count = 0;
+  ibv_device** list = verbs_.get_device_list(&count);
+  if (list == nullptr) {
+    fail("ibv_get_device_list", errno);
+  }
+  const auto found = std::find_if(list, list + count,
+                                  [&](ibv_device* one) { return device == verbs_.get_device_name(one); });
+  ibv_context* context = found == list + count ? nullptr : verbs_.open_device(*found);
+  const int error = found == list + count ? ENODEV : errno;
+  verbs_.free_device_list(list);
+  const CloseVerbs close{&verbs_};
+  context_ = Owned<ibv_context>(context, close);
+  if (!context_) {
+    fail("ibv_open_device", error);
+  }
+  pd_ = Owned<ibv_pd>(verbs_.alloc_pd(context_.get()), close);
+  if (!pd_) {
+    fail("ibv_alloc_pd", errno);
+  }
+  mr_ = Owned<ibv_mr>(verbs_.reg_mr(pd_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), close);
+  if (!mr_) {
+    fail("ibv_reg_mr", errno);
+  }
+  cq_ = Owned<ibv_cq>(verbs_.create_cq(context_.get(), 64, nullptr, nullptr, 0), close);
+  if (!cq_) {
+    fail("ibv_create_cq", errno);
+  }
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = cq_.get();
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.sq_sig_all = 1;
+  wanted.cap.max_send_wr = 16;
+  wanted.cap.max_recv_wr = 16;
+  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+  wanted.cap.max_inline_data = sizeof(uint64_t);
+  qp_ = Owned<ibv_qp>(verbs_.create_qp(pd_.get(), &wanted), close);
+  if (!qp_) {
+    fail("ibv_create_qp", errno);
+  }
+}
+
+void Endpoint::connect() {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = kPort;
+  if (const int error =
+          verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
+    fail("ibv_modify_qp to INIT", error);
+  }
+  while (receives_posted_ < plan_.receive_slots) {
+    post_receive();
+  }
+  Identity mine;
+  mine.qp_num = qp_->qp_num;
+  mine.psn = static_cast<uint32_t>(base::now_ns()) & 0xffffffU;
+  if (verbs_.query_gid(context_.get(), kPort, kGidIndex, &mine.gid) != 0) {
+    fail("ibv_query_gid", errno);
+  }
+  Identity theirs;
+  channel_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
+
+  attr = {};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = IBV_MTU_4096;
+  attr.dest_qp_num = theirs.qp_num;
+  attr.rq_psn = theirs.psn;
+  attr.max_dest_rd_atomic = 1;
+  attr.min_rnr_timer = 12;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = kPort;
+  attr.ah_attr.grh.dgid = theirs.gid;
+  attr.ah_attr.grh.sgid_index = kGidIndex;
+  attr.ah_attr.grh.hop_limit = 64;
+  if (const int error = verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                                                               IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
+    fail("ibv_modify_qp to RTR", error);
+  }
+  attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 14;
+  attr.retry_cnt = 7;
+  attr.rnr_retry = 7;
+  attr.sq_psn = mine.psn;
+  attr.max_rd_atomic = 1;
+  if (const int error = verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                                                               IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                                                               IBV_QP_MAX_QP_RD_ATOMIC)) {
+    fail("ibv_modify_qp to RTS", error);
+  }
+  channel_.meet();
+}
+
+void Endpoint::send_word(uint64_t value) {
+  post_send(std::as_bytes(std::span(&value, 1)), IBV_SEND_INLINE);
+}
+
+uint64_t Endpoint::receive_word() {
+  const ibv_wc completion = wait_received();
+  uint64_t value = 0;
+  if (completion.byte_len != sizeof value) {
+    throw ProbeFailure(fmt::format("a message of 8 bytes arrived as {}", completion.byte_len));
+  }
+  std::memcpy(&value, receive_slot(receives_taken_).data(), sizeof value);
+  ++receives_taken_;
+  post_receive();
+  return value;
+}
+
+void Endpoint::send_message(uint32_t number) { post_send(send_slot(number), 0); }
+
+void Endpoint::receive_message(uint32_t number) {
+  const ibv_wc completion = wait_received();
+  if (completion.byte_len != plan_.size_bytes) {
+    throw ProbeFailure(
+        fmt::format("message {} of {} bytes arrived as {}", number, plan_.size_bytes, completion.byte_len));
+  }
+  const auto wrong = find_mismatch(receive_slot(receives_taken_), number % plan_.send_slots);
+  if (wrong) {
+    throw ProbeFailure(fmt::format("message {} is damaged from byte {} on", number, *wrong));
+  }
+  ++receives_taken_;
+  post_receive();
+}
+
+void Endpoint::post_receive() {
+  const std::span<std::byte> slot = receive_slot(receives_posted_);
+  ibv_sge sge{reinterpret_cast<uintptr_t>(slot.data()), static_cast<uint32_t>(slot.size()), mr_->lkey};
+  ibv_recv_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  if (const int error = ibv_post_recv(qp_.get(), &request, &bad)) {
+    fail("ibv_post_recv", error);
+  }
+  ++receives_posted_;
+}
+
+void Endpoint::post_send(std::span<const std::byte> bytes, unsigned flags) {
+  // Never more than the other end has receives posted.
+  while (sends_under_way_ >= std::min(kMostSendsUnderWay, plan_.receive_slots)) {
+    poll_once();
+  }
+  ibv_sge sge{reinterpret_cast<uintptr_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), mr_->lkey};
+  ibv_send_wr request{};
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = flags;
+  ibv_send_wr* bad = nullptr;
+  if (const int error = ibv_post_send(qp_.get(), &request, &bad)) {
+    fail("ibv_post_send", error);
+  }
+  ++sends_under_way_;
+}
+
+ibv_wc Endpoint::wait_received() {
+  while (arrived_.empty()) {
+    poll_once();
+  }
+  const ibv_wc completion = arrived_.front();
+  arrived_.erase(arrived_.begin());  // seven at most
+  return completion;
+}
+
+void Endpoint::poll_once() {
+  std::array<ibv_wc, 16> completions;
+  const int count = ibv_poll_cq(cq_.get(), static_cast<int>(completions.size()), completions.data());
+  if (count < 0) {
+    throw ProbeFailure("ibv_poll_cq failed");
+  }
+  for (int i = 0; i < count; ++i) {
+    const ibv_wc& one = completions[static_cast<size_t>(i)];
+    if (one.status != IBV_WC_SUCCESS) {
+      throw ProbeFailure(fmt::format("completion: {}", verbs_.wc_status_str(one.status)));
+    }
+    if ((one.opcode & IBV_WC_RECV) != 0) {
+      arrived_.push_back(one);
+    } else {
+      --sends_under_way_;
+    }
+  }
+  if (count == 0 && base::now_ns() > channel_.deadline_ns()) {
+    throw ProbeFailure("nothing arrived in time");
+  }
+}
+
+std::span<std::byte> Endpoint::send_slot(uint32_t number) {
+  return std::span(memory_).subspan(plan_.size_bytes * (number % plan_.send_slots), plan_.size_bytes);
+}
+
+std::span<std::byte> Endpoint::receive_slot(uint64_t count) {
+  return std::span(memory_).subspan(plan_.size_bytes * (plan_.send_slots + count % plan_.receive_slots),
+                                    plan_.size_bytes);
+}
+
+}  // namespace ringbolt::tools

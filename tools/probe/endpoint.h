@@ -1,0 +1,82 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "probe/channel.h"
+#include "probe/verbs_library.h"
+
+namespace ringbolt::tools {
+
+/// Messages of a measurement and the slots that hold them. Messages are sent from slot m % send_slots, which also is
+/// the number of their pattern, and received into slot m % receive_slots. The counts differ by one, so what a slot held
+/// before never is what it should hold next.
+struct SlotPlan {
+  size_t size_bytes = 0;
+  uint32_t send_slots = 0;
+  uint32_t receive_slots = 0;
+
+  /// At most 64 MiB of each kind, except that there are two slots to send from at least.
+  static SlotPlan for_size(size_t size_bytes);
+};
+
+/// Gives an object back through the library that made it.
+struct CloseVerbs {
+  const VerbsLibrary* verbs = nullptr;
+  void operator()(ibv_context* context) const { verbs->close_device(context); }
+  void operator()(ibv_pd* pd) const { verbs->dealloc_pd(pd); }
+  void operator()(ibv_mr* mr) const { verbs->dereg_mr(mr); }
+  void operator()(ibv_cq* cq) const { verbs->destroy_cq(cq); }
+  void operator()(ibv_qp* qp) const { verbs->destroy_qp(qp); }
+};
+
+/// One end of an RC connection over one device, with its buffers. Every wait ends by the channel's deadline. Calls
+/// throw ProbeFailure. Not thread-safe.
+class Endpoint {
+ public:
+  Endpoint(const VerbsLibrary& verbs, const std::string& device, const SlotPlan& plan, Channel& channel);
+
+  /// Sends `value` as a message of 8 bytes.
+  void send_word(uint64_t value);
+  /// The next message, which must be of 8 bytes.
+  uint64_t receive_word();
+  /// Posts message `number` from its slot; waits first while too many are under way.
+  void send_message(uint32_t number);
+  /// Waits for the next message, checks that it is message `number` in every byte, and gives its slot back.
+  void receive_message(uint32_t number);
+
+ private:
+  template <class T>
+  using Owned = std::unique_ptr<T, CloseVerbs>;
+
+  void open(const std::string& device);
+  void connect();
+  void post_receive();
+  void post_send(std::span<const std::byte> bytes, unsigned flags);
+  ibv_wc wait_received();
+  void poll_once();
+  std::span<std::byte> send_slot(uint32_t number);
+  std::span<std::byte> receive_slot(uint64_t count);
+
+  const VerbsLibrary& verbs_;
+  SlotPlan plan_;
+  Channel& channel_;
+  std::vector<std::byte> memory_;
+  Owned<ibv_context> context_;
+  Owned<ibv_pd> pd_;
+  Owned<ibv_mr> mr_;
+  Owned<ibv_cq> cq_;
+  Owned<ibv_qp> qp_;
+  uint32_t sends_under_way_ = 0;
+  uint64_t receives_posted_ = 0;
+  uint64_t receives_taken_ = 0;
+  std::vector<ibv_wc> arrived_;  // receive completions not yet taken, oldest first
+};
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace ringbolt::tools {
+
+/// What one end of a measurement found out about its sending. In text one line: "measured ..." or "failed ...".
+struct ProbeReport {
+  std::string problem;          ///< empty: the figures are good
+  bool is_echo = false;         ///< the problem is only that the other end has one
+  uint64_t median_rtt_ns = 0;
+  uint64_t p99_rtt_ns = 0;
+  uint64_t most_rtt_ns = 0;
+  uint64_t rounds = 0;
+  uint64_t verified_bytes = 0;  ///< of the other end
+  uint64_t duration_ns = 0;     ///< first post to last verified byte
+
+  friend bool operator==(const ProbeReport&, const ProbeReport&) = default;
+};
+
+/// Thread-safe.
+std::string emit_report(const ProbeReport& report);
+
+/// Reads the last line that is a report; what else a program printed is passed over. Any bytes are safe to pass.
+/// Thread-safe.
+std::optional<ProbeReport> parse_report(std::string_view text);
+
+}  // namespace ringbolt::tools
