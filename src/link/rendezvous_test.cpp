@@ -197,35 +197,35 @@ void expect_death_in_spite_of_a_grandchild(bool is_caller_killed) {
   ASSERT_EQ(pipe2(pipe_ends.data(), O_CLOEXEC), 0);
   const base::UniqueFd told(pipe_ends[0]);
   const base::UniqueFd tell(pipe_ends[1]);
-  struct News {
-    pid_t grandchild;
-    uint32_t slot;
-  };
   Child child([&] {
     End mine(folder.slots(), 99);
+    const uint32_t slot = mine.rendezvous->slot();
+    (void)!write(tell.get(), &slot, sizeof slot);
     const auto peer = is_caller_killed ? mine.rendezvous->peer_at(a.rendezvous->slot()) : nullptr;
-    const News news{fork(), mine.rendezvous->slot()};
-    if (news.grandchild == 0) {
-      for (;;) {
-        pause();
-      }
+    if (!run_until({&mine}, [&] { return mine.seen.ready.size() == 1; })) {
+      return 1;
     }
-    (void)!write(tell.get(), &news, sizeof news);
+    const pid_t pid = fork();  // after the connection was accepted, so that it is shared
+    if (pid != 0) {
+      (void)!write(tell.get(), &pid, sizeof pid);
+    }
     for (;;) {
-      mine.rendezvous->dispatch(-1);
+      pause();
     }
     return 0;
   });
-  News news{};
-  ASSERT_EQ(read(told.get(), &news, sizeof news), static_cast<ssize_t>(sizeof news));
-  const auto peer = is_caller_killed ? nullptr : a.rendezvous->peer_at(news.slot);
-  EXPECT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
+  uint32_t slot = 0;
+  ASSERT_EQ(read(told.get(), &slot, sizeof slot), static_cast<ssize_t>(sizeof slot));
+  const auto peer = is_caller_killed ? nullptr : a.rendezvous->peer_at(slot);
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
+  pid_t grandchild = 0;
+  ASSERT_EQ(read(told.get(), &grandchild, sizeof grandchild), static_cast<ssize_t>(sizeof grandchild));
   child.kill(SIGKILL);
   EXPECT_TRUE(run_until({&a}, [&] { return a.seen.gone.size() == 1; }));
   // Its listening socket lives on in the grandchild, but nobody will ever accept there.
   child.wait();
-  EXPECT_EQ(a.rendezvous->peer_at(news.slot), nullptr);
-  kill(news.grandchild, SIGKILL);
+  EXPECT_EQ(a.rendezvous->peer_at(slot), nullptr);
+  kill(grandchild, SIGKILL);
 }
 
 TEST(Rendezvous, death_of_a_caller_is_noticed_though_a_grandchild_holds_the_socket) {
