@@ -23,8 +23,6 @@ def _verdict(peer):
 
 
 def _own_verdict(case, ours):
-    if ours is None:
-        return ""
     if case["least_rate"] is not None:
         return f"goal {case['least_rate'] / 1e6:.0f} M/s " + ("met" if ours["median"] >= case["least_rate"] else "missed")
     if case["worst_p99_ms"] is not None and "p99_ns" in ours:
@@ -39,8 +37,8 @@ def rows(cases):
     for case in cases:
         for kind, entry in case["classes"].items():
             ours = _value(entry["ours"], case["unit"])
-            own = _own_verdict(case, entry["ours"])
-            if own:
+            own = "" if entry["ours"] is None else _own_verdict(case, entry["ours"])
+            if entry["ours"] is not None and (own or not entry["peers"]):
                 yield (case["id"], case["title"], kind, "(ours)", "", ours, "", "", own,
                        str(entry["ours"]["blocks"]))
             for name, peer in entry["peers"].items():

@@ -136,21 +136,26 @@ void VerbsEndpoint::open_first_device() {
   }
 }
 
-/// The one place that knows how to ask for shareable memory. It lives as long as the process.
+/// The one place that knows how to ask for shareable memory: with ibv_alloc_buf of rdma-core 64, which older headers do
+/// not declare. The symbol is looked up, so that this program runs on any verbs library.
 void VerbsEndpoint::make_arena(Memory memory) {
   if (memory == Memory::kPrivate) {
     arena_ = make_private_arena();
     memory_source_ = "malloc";
     return;
   }
-  using Allocate = void* (*)(std::size_t);
-  const auto allocate = reinterpret_cast<Allocate>(dlsym(RTLD_DEFAULT, "ringbolt_alloc"));
-  if (allocate == nullptr) {
-    throw std::runtime_error(fmt::format("{} has no ringbolt_alloc: no shareable memory here", library_path()));
+  using Allocate = void* (*)(ibv_pd*, std::size_t, void** buffer);
+  using Free = void (*)(void* buffer);
+  const auto allocate = reinterpret_cast<Allocate>(dlvsym(RTLD_DEFAULT, "ibv_alloc_buf", "IBVERBS_1.17"));
+  const auto give_back = reinterpret_cast<Free>(dlvsym(RTLD_DEFAULT, "ibv_free_buf", "IBVERBS_1.17"));
+  if (allocate == nullptr || give_back == nullptr) {
+    throw std::runtime_error(fmt::format("{} has no ibv_alloc_buf: no shareable memory here", library_path()));
   }
-  arena_.base = static_cast<std::byte*>(made(allocate(Arena::kBytes), "ringbolt_alloc"));
+  void* buffer = nullptr;
+  arena_.base = static_cast<std::byte*>(made(allocate(pd_.get(), Arena::kBytes, &buffer), "ibv_alloc_buf"));
+  buffer_ = std::shared_ptr<void>(buffer, give_back);
   std::memset(arena_.base, 1, Arena::kBytes);
-  memory_source_ = "ringbolt_alloc";
+  memory_source_ = "ibv_alloc_buf";
 }
 
 VerbsEndpoint::Owned<ibv_qp, ibv_destroy_qp> VerbsEndpoint::make_queue_pair() {

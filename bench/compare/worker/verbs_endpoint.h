@@ -43,7 +43,7 @@ class VerbsEndpoint {
   uint32_t inline_bytes() const { return inline_bytes_; }
   /// Address of rank `rank`, after connect().
   const VerbsAddress& peer(unsigned rank) const { return peers_.at(rank); }
-  /// Says where the memory came from: "ringbolt_alloc", "ibv_alloc_buf" or "malloc".
+  /// Says where the memory came from: "ibv_alloc_buf" or "malloc".
   const std::string& memory_source() const { return memory_source_; }
   /// The file that the loader took the verbs from.
   static std::string library_path();
@@ -66,6 +66,7 @@ class VerbsEndpoint {
   Owned<ibv_context, ibv_close_device> context_;
   Owned<ibv_pd, ibv_dealloc_pd> pd_;
   Arena arena_;
+  std::shared_ptr<void> buffer_;  ///< gives the arena back to the library that allocated it
   std::string memory_source_;
   Owned<ibv_mr, ibv_dereg_mr> region_;
   Owned<ibv_cq, ibv_destroy_cq> send_cq_;
