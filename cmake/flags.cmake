@@ -1,0 +1,15 @@
+# Flags of every target: the warnings of docs/contributing and the chosen instrumentation.
+add_library(ringbolt_flags INTERFACE)
+target_compile_options(ringbolt_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow
+  $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wsign-conversion>
+  -Werror -fno-omit-frame-pointer)
+target_include_directories(ringbolt_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+if(RINGBOLT_SANITIZE)
+  target_compile_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE})
+endif()
+if(RINGBOLT_COVERAGE)
+  target_compile_options(ringbolt_flags INTERFACE --coverage)
+  target_link_options(ringbolt_flags INTERFACE --coverage)
+endif()

@@ -1,0 +1,110 @@
+// Completion queues.
+
+#include <cerrno>
+#include <new>
+
+#include "abi/objects.h"
+
+namespace ringbolt::abi {
+namespace {
+
+Cq* make_cq(ibv_context* context, uint32_t cqe, void* cq_context, ibv_comp_channel* channel) {
+  auto* cq = new (std::nothrow) Cq;
+  if (cq == nullptr) {
+    return refuse<Cq>(ENOMEM);
+  }
+  auto queue = device::CompletionQueue::create(*Context::of(context).impl, cqe,
+                                               channel == nullptr ? nullptr : &Channel::of(channel).impl);
+  if (!queue) {
+    delete cq;
+    return refuse<Cq>(queue.error().value);
+  }
+  cq->impl = std::move(*queue);
+  ibv_cq* c = cq->classical();
+  cq->impl->handle = c;
+  c->context = context;
+  c->channel = channel;
+  c->cq_context = cq_context;
+  c->cqe = static_cast<int>(cqe);
+  pthread_mutex_init(&c->mutex, nullptr);
+  pthread_cond_init(&c->cond, nullptr);
+  if (channel != nullptr) {
+    __atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_RELAXED);
+  }
+  Context::of(context).objects.fetch_add(1);
+  return cq;
+}
+
+}  // namespace
+
+int poll_cq(ibv_cq* cq, int count, ibv_wc* wc) { return Cq::of(cq).impl->poll(count, wc); }
+
+int request_notification(ibv_cq* cq, int solicited_only) {
+  Cq::of(cq).impl->request_notification(solicited_only != 0);
+  return 0;
+}
+
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted) {
+  if (const int error = check_cq_ex(*wanted)) {
+    return refuse<ibv_cq_ex>(error);
+  }
+  if (wanted->comp_vector >= static_cast<uint32_t>(context->num_comp_vectors)) {
+    return refuse<ibv_cq_ex>(EINVAL);
+  }
+  Cq* cq = make_cq(context, wanted->cqe, wanted->cq_context, wanted->channel);
+  if (cq == nullptr) {
+    return nullptr;
+  }
+  init_cq_ex(*cq, *wanted);
+  return &cq->ex;
+}
+
+}  // namespace ringbolt::abi
+
+using ringbolt::abi::Context;
+using ringbolt::abi::Cq;
+
+extern "C" {
+
+ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+  if (cqe <= 0 || comp_vector < 0 || comp_vector >= context->num_comp_vectors) {
+    return ringbolt::abi::refuse<ibv_cq>(EINVAL);
+  }
+  Cq* cq = ringbolt::abi::make_cq(context, static_cast<uint32_t>(cqe), cq_context, channel);
+  return cq == nullptr ? nullptr : cq->classical();
+}
+
+int ibv_resize_cq(ibv_cq* cq, int cqe) {
+  const int error = cqe <= 0 ? EINVAL : Cq::of(cq).impl->resize(static_cast<uint32_t>(cqe));
+  if (error == 0) {
+    cq->cqe = cqe;
+  }
+  return error;
+}
+
+int ibv_destroy_cq(ibv_cq* c) {
+  Cq& cq = Cq::of(c);
+  Context& context = Context::of(c->context);
+  ringbolt::device::Process& process = context.impl->process();
+  if (!process.is_abandoned()) {
+    if (cq.impl->is_attached()) {
+      return EBUSY;
+    }
+    process.remove(*cq.impl);
+    cq.impl->retire();
+    context.impl->events().forget(c);
+    if (c->channel != nullptr) {
+      ringbolt::abi::Channel::of(c->channel).impl.forget(cq.impl.get());
+    }
+    ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->comp_events_completed, cq.completions);
+    ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->async_events_completed, cq.asynchronous);
+  }
+  if (c->channel != nullptr) {
+    __atomic_fetch_sub(&c->channel->refcnt, 1, __ATOMIC_RELAXED);
+  }
+  context.objects.fetch_sub(1);
+  delete &cq;
+  return 0;
+}
+
+}  // extern "C"

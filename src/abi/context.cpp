@@ -1,0 +1,253 @@
+// Opening a device, and what can be asked of it.
+
+#include <endian.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <thread>
+
+#include "abi/objects.h"
+#include "abi/process_registry.h"
+#include "base/error.h"
+#include "device/limits.h"
+
+#undef ibv_query_port
+
+namespace ringbolt::abi {
+
+void release_device(Device& device);
+
+namespace {
+
+constexpr uint16_t kDefaultPkey = 0xffff;
+constexpr uint32_t kVendorOfSoftware = 0xffffff;  // as the kernel's software device says
+constexpr uint8_t kWidth4x = 2;
+constexpr uint8_t kPhysicalLinkUp = 5;
+constexpr uint8_t kPhysicalDisabled = 3;
+
+int compat_query_device(ibv_context* context, ibv_device_attr* attributes) {
+  return ibv_query_device(context, attributes);
+}
+int compat_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr* attributes) {
+  return ibv_query_port(context, port_num, attributes);
+}
+
+void fill_calls(WideVerbsContext& wide) {
+  verbs_context& known = wide.known;
+  known.query_port = query_port;
+  known.create_cq_ex = create_cq_ex;
+  known.query_device_ex = query_device_ex;
+  known.create_qp_ex = create_qp_ex;
+  known.create_srq_ex = create_srq_ex;
+  ibv_context_ops& ops = known.context.ops;
+  ops._compat_query_device = compat_query_device;
+  ops._compat_query_port = compat_query_port;
+  ops.alloc_mw = alloc_mw;
+  ops.bind_mw = bind_mw;
+  ops.dealloc_mw = dealloc_mw;
+  ops.poll_cq = poll_cq;
+  ops.req_notify_cq = request_notification;
+  ops.post_srq_recv = post_srq_receive;
+  ops.post_send = post_send;
+  ops.post_recv = post_receive;
+}
+
+/// Active speed as the architecture encodes it for four lanes: the smallest that carries the port's nominal rate.
+uint8_t speed_code(uint32_t gbps) {
+  struct Step {
+    uint32_t lane_gbps;
+    uint8_t code;
+  };
+  constexpr Step kSteps[] = {{10, 4}, {14, 16}, {25, 32}, {50, 64}};
+  const auto* step = std::ranges::find_if(kSteps, [&](const Step& one) { return one.lane_gbps * 4 >= gbps; });
+  return step == std::end(kSteps) ? uint8_t{128} : step->code;
+}
+
+}  // namespace
+
+int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes, size_t size) {
+  if (port_num != 1) {
+    return EINVAL;
+  }
+  const device::Port& port = Context::of(context).impl->port();
+  const bool is_up = port.is_up();
+  ibv_port_attr all{};
+  all.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+  all.max_mtu = all.active_mtu = IBV_MTU_4096;
+  all.gid_tbl_len = device::kGidTableLength;
+  all.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  all.max_msg_sz = device::kMaxMessageBytes;
+  all.pkey_tbl_len = 1;
+  all.max_vl_num = 1;
+  all.active_width = kWidth4x;
+  all.active_speed = speed_code(port.speed_gbps);
+  all.phys_state = is_up ? kPhysicalLinkUp : kPhysicalDisabled;
+  all.link_layer = IBV_LINK_LAYER_ETHERNET;
+  std::memset(attributes, 0, size);
+  std::memcpy(attributes, &all, std::min(size, sizeof all));
+  return 0;
+}
+
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
+                    size_t size) {
+  if (input != nullptr && input->comp_mask != 0) {
+    return EINVAL;
+  }
+  ibv_device_attr_ex all{};
+  if (const int error = ibv_query_device(context, &all.orig_attr)) {
+    return error;
+  }
+  all.phys_port_cnt_ex = 1;
+  std::memset(attributes, 0, size);
+  std::memcpy(attributes, &all, std::min(size, sizeof all));
+  return 0;
+}
+
+}  // namespace ringbolt::abi
+
+using ringbolt::abi::Context;
+using ringbolt::abi::Device;
+namespace device = ringbolt::device;
+
+extern "C" {
+
+ibv_context* ibv_open_device(ibv_device* c) {
+  try {
+    Device& opened = Device::of(c);
+    auto context = std::make_unique<Context>();
+    ringbolt::abi::prepare(context->wide);
+    context->impl =
+        std::make_unique<device::Context>(opened.port, ringbolt::abi::process_for(opened.port->fabric));
+    ringbolt::abi::fill_calls(context->wide);
+    ibv_context* result = context->c();
+    result->device = c;
+    result->cmd_fd = -1;
+    result->async_fd = context->impl->events().descriptor();
+    result->num_comp_vectors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    pthread_mutex_init(&result->mutex, nullptr);
+    opened.users.fetch_add(1);
+    ringbolt::abi::remember(context.get());
+    static_cast<void>(context.release());
+    return result;
+  } catch (const ringbolt::base::Error& error) {
+    std::fprintf(stderr, "ringbolt: %s\n", error.what());
+    return ringbolt::abi::refuse<ibv_context>(error.errno_value());
+  } catch (const std::exception&) {
+    return ringbolt::abi::refuse<ibv_context>(ENOMEM);
+  }
+}
+
+int ibv_close_device(ibv_context* c) {
+  Context& context = Context::of(c);
+  ringbolt::abi::forget(&context);
+  if (context.objects.load() != 0) {
+    return 0;  // what the program still holds works on; the memory stays until it exits
+  }
+  Device& opened = Device::of(c->device);
+  delete &context;
+  ringbolt::abi::release_device(opened);
+  return 0;
+}
+
+int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+  const device::Port& port = Context::of(context).impl->port();
+  ibv_device_attr all{};
+  std::snprintf(all.fw_ver, sizeof all.fw_ver, "ringbolt");
+  all.node_guid = all.sys_image_guid = htobe64(port.guid);
+  all.max_mr_size = UINT64_MAX;
+  all.page_size_cap = 0xfffff000;
+  all.vendor_id = ringbolt::abi::kVendorOfSoftware;
+  all.max_qp = static_cast<int>(device::kMaxQueuePairs);
+  all.max_qp_wr = static_cast<int>(device::kMaxQueueDepth);
+  all.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
+                         IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+                         IBV_DEVICE_MEM_MGT_EXTENSIONS;
+  all.max_sge = all.max_sge_rd = all.max_srq_sge = static_cast<int>(device::kMaxSge);
+  all.max_cq = all.max_pd = all.max_srq = all.max_ah = all.max_mw = static_cast<int>(device::kMaxObjects);
+  all.max_cqe = static_cast<int>(device::kMaxCqe);
+  all.max_mr = static_cast<int>(ringbolt::link::kRegionCount);
+  all.max_qp_rd_atom = all.max_qp_init_rd_atom = static_cast<int>(device::kMaxReadAtomic);
+  all.max_res_rd_atom = static_cast<int>(device::kMaxReadAtomic * device::kMaxQueuePairs);
+  all.atomic_cap = IBV_ATOMIC_HCA;
+  all.max_srq_wr = static_cast<int>(device::kMaxSrqDepth);
+  all.max_pkeys = 1;
+  all.phys_port_cnt = 1;
+  *attributes = all;
+  return 0;
+}
+
+// The exported symbol takes the structure of 2006, which ends before the newer fields.
+int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr* attributes) {
+  constexpr size_t kLegacyBytes = 48;
+  return ringbolt::abi::query_port(context, port_num, reinterpret_cast<ibv_port_attr*>(attributes), kLegacyBytes);
+}
+
+int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gid) {
+  if (port_num != 1 || index < 0 || static_cast<uint32_t>(index) >= device::kGidTableLength) {
+    errno = EINVAL;
+    return -1;
+  }
+  const auto& gids = Context::of(context).impl->port().gids;
+  *gid = static_cast<size_t>(index) < gids.size() ? gids[static_cast<size_t>(index)] : ibv_gid{};
+  return 0;
+}
+
+int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
+                      size_t entry_size) {
+  if (port_num != 1 || index >= device::kGidTableLength || flags != 0) {
+    return EINVAL;
+  }
+  const auto& gids = Context::of(context).impl->port().gids;
+  if (index >= gids.size()) {
+    return ENODATA;
+  }
+  ibv_gid_entry all{};
+  all.gid = gids[index];
+  all.gid_index = index;
+  all.port_num = port_num;
+  all.gid_type = IBV_GID_TYPE_ROCE_V2;
+  all.ndev_ifindex = 1;  // the loopback interface
+  std::memset(entry, 0, entry_size);
+  std::memcpy(entry, &all, std::min(entry_size, sizeof all));
+  return 0;
+}
+
+ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max_entries, uint32_t flags,
+                             size_t entry_size) {
+  if (flags != 0) {
+    return -EINVAL;
+  }
+  const size_t count = Context::of(context).impl->port().gids.size();
+  if (count > max_entries) {
+    return -EINVAL;
+  }
+  for (size_t i = 0; i < count; ++i) {
+    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * entry_size);
+    if (const int error = _ibv_query_gid_ex(context, 1, static_cast<uint32_t>(i), entry, 0, entry_size)) {
+      return -error;
+    }
+  }
+  return static_cast<ssize_t>(count);
+}
+
+int ibv_query_pkey(ibv_context*, uint8_t port_num, int index, __be16* pkey) {
+  if (port_num != 1 || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *pkey = htobe16(ringbolt::abi::kDefaultPkey);
+  return 0;
+}
+
+int ibv_get_pkey_index(ibv_context*, uint8_t port_num, __be16 pkey) {
+  if (port_num == 1 && pkey == htobe16(ringbolt::abi::kDefaultPkey)) {
+    return 0;
+  }
+  errno = EINVAL;
+  return -1;
+}
+
+}  // extern "C"

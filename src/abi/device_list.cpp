@@ -1,0 +1,99 @@
+// Which devices there are.
+
+#include <endian.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <vector>
+
+#include "abi/objects.h"
+#include "base/error.h"
+#include "device/port.h"
+
+#undef ibv_get_device_list
+
+namespace ringbolt::abi {
+namespace {
+
+Device* make_device(std::shared_ptr<const device::Port> port) {
+  auto* made = new Device;
+  made->c.node_type = IBV_NODE_CA;
+  made->c.transport_type = IBV_TRANSPORT_IB;
+  std::snprintf(made->c.name, sizeof made->c.name, "%s", port->name.c_str());
+  std::snprintf(made->c.dev_name, sizeof made->c.dev_name, "uverbs%u", port->index);
+  std::snprintf(made->c.dev_path, sizeof made->c.dev_path, "/sys/class/infiniband_verbs/uverbs%u", port->index);
+  std::snprintf(made->c.ibdev_path, sizeof made->c.ibdev_path, "/sys/class/infiniband/%s", port->name.c_str());
+  made->port = std::move(port);
+  return made;
+}
+
+/// The list as programs hold it: pointers, then a null. `errno` says why there is none.
+ibv_device** make_list(int* count) {
+  std::vector<std::shared_ptr<const device::Port>> ports;
+  try {
+    ports = device::list_ports();
+  } catch (const base::Error& error) {
+    // The verbs have no way to say more than a number, and a number is not enough to find a wrong variable.
+    std::fprintf(stderr, "ringbolt: %s\n", error.what());
+    return refuse<ibv_device*>(error.errno_value());
+  }
+  auto** list = static_cast<ibv_device**>(std::calloc(ports.size() + 1, sizeof(ibv_device*)));
+  if (list == nullptr) {
+    return refuse<ibv_device*>(ENOMEM);
+  }
+  for (size_t i = 0; i < ports.size(); ++i) {
+    list[i] = &make_device(ports[i])->c;
+  }
+  *count = static_cast<int>(ports.size());
+  return list;
+}
+
+}  // namespace
+
+void release_device(Device& device) {
+  if (device.users.fetch_sub(1) == 1) {
+    delete &device;
+  }
+}
+
+}  // namespace ringbolt::abi
+
+using ringbolt::abi::Device;
+
+extern "C" {
+
+ibv_device** ibv_get_device_list(int* count) {
+  int found = 0;
+  ibv_device** list = nullptr;
+  try {
+    list = ringbolt::abi::make_list(&found);
+  } catch (const std::exception&) {
+    errno = ENOMEM;
+  }
+  if (count != nullptr) {
+    *count = found;
+  }
+  return list;
+}
+
+void ibv_free_device_list(ibv_device** list) {
+  if (list == nullptr) {
+    return;
+  }
+  for (ibv_device** each = list; *each != nullptr; ++each) {
+    ringbolt::abi::release_device(Device::of(*each));
+  }
+  std::free(list);
+}
+
+const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+
+__be64 ibv_get_device_guid(ibv_device* device) { return htobe64(Device::of(device).port->guid); }
+
+int ibv_get_device_index(ibv_device* device) { return static_cast<int>(Device::of(device).port->index); }
+
+}  // extern "C"

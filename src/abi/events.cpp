@@ -1,0 +1,129 @@
+// Completion channels and asynchronous events.
+
+#include <cerrno>
+#include <exception>
+
+#include "abi/objects.h"
+#include "base/error.h"
+
+namespace ringbolt::abi {
+namespace {
+
+/// The object that an event names: the C structure's count of acknowledgements and our count of taken events. Without
+/// `mutex` the event names a port or the device.
+struct Subject {
+  pthread_mutex_t* mutex = nullptr;
+  pthread_cond_t* condition = nullptr;
+  uint32_t* completed = nullptr;
+  Taken* taken = nullptr;
+};
+
+Subject subject_of(ibv_async_event& event) {
+  switch (event.event_type) {
+    case IBV_EVENT_CQ_ERR: {
+      ibv_cq* cq = event.element.cq;
+      return {&cq->mutex, &cq->cond, &cq->async_events_completed, &Cq::of(cq).asynchronous};
+    }
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED: {
+      ibv_qp* qp = event.element.qp;
+      return {&qp->mutex, &qp->cond, &qp->events_completed, &Qp::of(qp).asynchronous};
+    }
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED: {
+      ibv_srq* srq = event.element.srq;
+      return {&srq->mutex, &srq->cond, &srq->events_completed, &Srq::of(srq).asynchronous};
+    }
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+void wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
+                              const Taken& taken) {
+  pthread_mutex_lock(&mutex);
+  while (completed != taken.events.load()) {
+    pthread_cond_wait(&condition, &mutex);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+}  // namespace ringbolt::abi
+
+using ringbolt::abi::Channel;
+using ringbolt::abi::Context;
+using ringbolt::abi::Cq;
+
+extern "C" {
+
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  try {
+    auto channel = std::make_unique<Channel>();
+    channel->c = {context, channel->impl.descriptor(), 0};
+    Context::of(context).objects.fetch_add(1);
+    return &channel.release()->c;
+  } catch (const ringbolt::base::Error& error) {
+    return ringbolt::abi::refuse<ibv_comp_channel>(error.errno_value());
+  } catch (const std::exception&) {
+    return ringbolt::abi::refuse<ibv_comp_channel>(ENOMEM);
+  }
+}
+
+int ibv_destroy_comp_channel(ibv_comp_channel* c) {
+  if (c->refcnt != 0) {
+    return EBUSY;
+  }
+  Context::of(c->context).objects.fetch_sub(1);
+  delete &Channel::of(c);
+  return 0;
+}
+
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+  ringbolt::device::CompletionQueue* queue = nullptr;
+  if (const int error = Channel::of(channel).impl.take(queue)) {
+    errno = error;
+    return -1;
+  }
+  *cq = static_cast<ibv_cq*>(queue->handle);
+  *cq_context = (*cq)->cq_context;
+  Cq::of(*cq).completions.events.fetch_add(1);
+  return 0;
+}
+
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+  pthread_mutex_lock(&cq->mutex);
+  cq->comp_events_completed += count;
+  pthread_cond_signal(&cq->cond);
+  pthread_mutex_unlock(&cq->mutex);
+}
+
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  if (const int error = Context::of(context).impl->events().take(*event)) {
+    errno = error;
+    return -1;
+  }
+  if (const auto subject = ringbolt::abi::subject_of(*event); subject.taken != nullptr) {
+    subject.taken->events.fetch_add(1);
+  }
+  return 0;
+}
+
+void ibv_ack_async_event(ibv_async_event* event) {
+  const auto subject = ringbolt::abi::subject_of(*event);
+  if (subject.mutex != nullptr) {
+    pthread_mutex_lock(subject.mutex);
+    ++*subject.completed;
+    pthread_cond_signal(subject.condition);
+    pthread_mutex_unlock(subject.mutex);
+  }
+}
+
+}  // extern "C"

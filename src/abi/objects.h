@@ -1,0 +1,132 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <memory>
+
+#include "abi/ex_layer.h"
+#include "abi/verbs_context.h"
+#include "device/address_handle.h"
+#include "device/completion_channel.h"
+#include "device/completion_queue.h"
+#include "device/context.h"
+#include "device/memory.h"
+#include "device/queue_pair.h"
+#include "device/shared_receive_queue.h"
+
+/// The objects that programs hold by pointer: each begins with the C structure of the verbs library and owns the device
+/// object behind it.
+namespace ringbolt::abi {
+
+/// A device of the list. Vendor libraries look at the word behind the structure to see whether a device is theirs.
+struct Device {
+  ibv_device c{};
+  void* vendor_operations[8] = {};  ///< stays null
+  std::shared_ptr<const device::Port> port;
+  std::atomic<int> users{1};  ///< the list that holds it, and the contexts opened from it
+
+  static Device& of(ibv_device* c) { return *reinterpret_cast<Device*>(c); }
+};
+static_assert(offsetof(Device, vendor_operations) == sizeof(ibv_device));
+
+struct Context {
+  WideVerbsContext wide;
+  std::unique_ptr<device::Context> impl;
+  std::atomic<int> objects{0};
+
+  ibv_context* c() { return &wide.known.context; }
+  static Context& of(ibv_context* c) { return *reinterpret_cast<Context*>(wide_verbs_context(c)); }
+};
+static_assert(offsetof(Context, wide) == 0);
+
+struct Pd {
+  ibv_pd c{};
+  device::ProtectionDomain impl;
+
+  explicit Pd(device::Context& context) : impl(context) {}
+  static Pd& of(ibv_pd* c) { return *reinterpret_cast<Pd*>(c); }
+};
+
+struct Mr {
+  ibv_mr c{};
+  std::unique_ptr<device::MemoryRegion> impl;
+
+  static Mr& of(ibv_mr* c) { return *reinterpret_cast<Mr*>(c); }
+};
+
+struct Mw {
+  ibv_mw c{};
+  std::unique_ptr<device::MemoryWindow> impl;
+
+  static Mw& of(ibv_mw* c) { return *reinterpret_cast<Mw*>(c); }
+};
+
+struct Channel {
+  ibv_comp_channel c{};
+  device::CompletionChannel impl;
+
+  static Channel& of(ibv_comp_channel* c) { return *reinterpret_cast<Channel*>(c); }
+};
+
+/// Events that the program took and must acknowledge before their object goes.
+struct Taken {
+  std::atomic<uint32_t> events{0};
+};
+
+struct Cq : ExtendableCq {
+  std::shared_ptr<device::CompletionQueue> impl;
+  Taken completions;
+  Taken asynchronous;
+
+  static Cq& of(ibv_cq* c) { return *static_cast<Cq*>(reinterpret_cast<ExtendableCq*>(c)); }
+};
+
+struct Srq {
+  ibv_srq c{};
+  std::unique_ptr<device::SharedReceiveQueue> impl;
+  Taken asynchronous;
+
+  static Srq& of(ibv_srq* c) { return *reinterpret_cast<Srq*>(c); }
+};
+
+struct Qp : ExtendableQp {
+  std::shared_ptr<device::QueuePair> impl;
+  Taken asynchronous;
+
+  static Qp& of(ibv_qp* c) { return *static_cast<Qp*>(reinterpret_cast<ExtendableQp*>(c)); }
+};
+
+/// Sets errno and is null: what a function that makes an object returns when it can't.
+template <class T>
+T* refuse(int error) {
+  errno = error;
+  return nullptr;
+}
+
+/// Blocks until the program has acknowledged all that it took, as the verbs promise for a destroy. `completed` is the
+/// count in the C structure, under its mutex.
+void wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
+                              const Taken& taken);
+
+// The calls that programs reach through a context's table; each group is in the file of its name.
+int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);
+int request_notification(ibv_cq* cq, int solicited_only);
+ibv_cq_ex* create_cq_ex(ibv_context* context, ibv_cq_init_attr_ex* wanted);
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
+int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
+ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted);
+int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
+ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted);
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);
+int dealloc_mw(ibv_mw* mw);
+int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* wanted);
+int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
+                    size_t size);
+int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes, size_t size);
+
+}  // namespace ringbolt::abi

@@ -1,0 +1,121 @@
+#include "abi/process_registry.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "abi/objects.h"
+
+namespace ringbolt::abi {
+namespace {
+
+/// All that outlives single calls at the C border. Never destroyed: programs call us from their own destructors.
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, std::weak_ptr<device::Process>> processes;  // by slots directory
+  std::vector<Context*> contexts;
+};
+
+void before_fork();
+void in_parent();
+void in_child();
+
+Registry& registry() {
+  static Registry* instance = [] {
+    pthread_atfork(before_fork, in_parent, in_child);
+    return new Registry;
+  }();
+  return *instance;
+}
+
+int dead_post_send(ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) {
+  *bad = wr;
+  return ENODEV;
+}
+int dead_post_receive(ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  *bad = wr;
+  return ENODEV;
+}
+int dead_post_srq_receive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  *bad = wr;
+  return ENODEV;
+}
+int dead_poll(ibv_cq*, int, ibv_wc*) { return -1; }
+int dead_notify(ibv_cq*, int) { return ENODEV; }
+
+void before_fork() { registry().mutex.lock(); }
+void in_parent() { registry().mutex.unlock(); }
+
+/// The shared memory, slots and peers are the parent's. What the child inherited refuses to work; it may open anew.
+void in_child() {
+  Registry& all = registry();
+  for (Context* context : all.contexts) {
+    ibv_context_ops& ops = context->c()->ops;
+    ops.post_send = dead_post_send;
+    ops.post_recv = dead_post_receive;
+    ops.post_srq_recv = dead_post_srq_receive;
+    ops.poll_cq = dead_poll;
+    ops.req_notify_cq = dead_notify;
+  }
+  for (const auto& [directory, weak] : all.processes) {
+    if (const auto process = weak.lock()) {
+      process->abandon_after_fork();
+    }
+  }
+  all.contexts.clear();
+  all.processes.clear();
+  all.mutex.unlock();
+}
+
+}  // namespace
+
+std::shared_ptr<device::Process> process_for(const std::shared_ptr<device::Fabric>& fabric) {
+  Registry& all = registry();
+  const std::scoped_lock guard(all.mutex);
+  auto& known = all.processes[fabric->slots_directory];
+  auto process = known.lock();
+  if (process == nullptr) {
+    process = std::make_shared<device::Process>(fabric);
+    known = process;
+  }
+  return process;
+}
+
+void remember(Context* context) {
+  Registry& all = registry();
+  const std::scoped_lock guard(all.mutex);
+  all.contexts.push_back(context);
+}
+
+void forget(Context* context) {
+  Registry& all = registry();
+  const std::scoped_lock guard(all.mutex);
+  std::erase(all.contexts, context);
+}
+
+namespace {
+
+/// The program exits with devices open: its peers learn that this was meant, and what we received.
+__attribute__((destructor)) void at_exit() {
+  Registry& all = registry();
+  std::vector<std::shared_ptr<device::Process>> alive;
+  {
+    const std::scoped_lock guard(all.mutex);
+    for (const auto& [directory, weak] : all.processes) {
+      if (auto process = weak.lock()) {
+        alive.push_back(std::move(process));
+      }
+    }
+  }
+  for (const auto& process : alive) {
+    process->leave();
+  }
+}
+
+}  // namespace
+}  // namespace ringbolt::abi

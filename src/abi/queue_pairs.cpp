@@ -1,0 +1,116 @@
+// Queue pairs.
+
+#include <cerrno>
+#include <new>
+
+#include "abi/objects.h"
+
+namespace ringbolt::abi {
+namespace {
+
+Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
+  auto* qp = new (std::nothrow) Qp;
+  if (qp == nullptr) {
+    return refuse<Qp>(ENOMEM);
+  }
+  device::QueuePair::Queues queues;
+  queues.send = wanted.send_cq == nullptr ? nullptr : Cq::of(wanted.send_cq).impl;
+  queues.receive = wanted.recv_cq == nullptr ? nullptr : Cq::of(wanted.recv_cq).impl;
+  queues.shared = wanted.srq == nullptr ? nullptr : Srq::of(wanted.srq).impl.get();
+  auto made = device::QueuePair::create(Pd::of(pd).impl, queues, wanted, qp->classical());
+  if (!made) {
+    delete qp;
+    return refuse<Qp>(made.error().value);
+  }
+  qp->impl = std::move(*made);
+  ibv_qp* c = qp->classical();
+  c->context = pd->context;
+  c->qp_context = wanted.qp_context;
+  c->pd = pd;
+  c->send_cq = wanted.send_cq;
+  c->recv_cq = wanted.recv_cq;
+  c->srq = wanted.srq;
+  c->handle = c->qp_num = qp->impl->qpn();
+  c->state = IBV_QPS_RESET;
+  c->qp_type = wanted.qp_type;
+  pthread_mutex_init(&c->mutex, nullptr);
+  pthread_cond_init(&c->cond, nullptr);
+  Context::of(pd->context).objects.fetch_add(1);
+  return qp;
+}
+
+}  // namespace
+
+int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) { return Qp::of(qp).impl->post_send(wr, bad); }
+
+int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) { return Qp::of(qp).impl->post_receive(wr, bad); }
+
+ibv_qp* create_qp_ex(ibv_context*, ibv_qp_init_attr_ex* wanted) {
+  if (const int error = check_qp_ex(*wanted)) {
+    return refuse<ibv_qp>(error);
+  }
+  ibv_qp_init_attr classical{};
+  classical.qp_context = wanted->qp_context;
+  classical.send_cq = wanted->send_cq;
+  classical.recv_cq = wanted->recv_cq;
+  classical.srq = wanted->srq;
+  classical.cap = wanted->cap;
+  classical.qp_type = wanted->qp_type;
+  classical.sq_sig_all = wanted->sq_sig_all;
+  Qp* qp = make_qp(wanted->pd, classical);
+  if (qp == nullptr) {
+    return nullptr;
+  }
+  if ((wanted->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0) {
+    if (const int error = init_qp_ex(*qp, wanted->send_ops_flags, classical.cap)) {
+      ibv_destroy_qp(qp->classical());
+      return refuse<ibv_qp>(error);
+    }
+  }
+  wanted->cap = classical.cap;
+  return qp->classical();
+}
+
+}  // namespace ringbolt::abi
+
+using ringbolt::abi::Context;
+using ringbolt::abi::Qp;
+
+extern "C" {
+
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
+  Qp* qp = ringbolt::abi::make_qp(pd, *wanted);
+  return qp == nullptr ? nullptr : qp->classical();
+}
+
+ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
+  Qp& known = Qp::of(qp);
+  return (known.marks & Qp::kIsExtended) != 0 ? &known.ex : nullptr;
+}
+
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) { return Qp::of(qp).impl->modify(*attributes, mask); }
+
+int ibv_query_qp(ibv_qp* c, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
+  Qp::of(c).impl->query(*attributes, *init);
+  init->qp_context = c->qp_context;
+  init->send_cq = c->send_cq;
+  init->recv_cq = c->recv_cq;
+  init->srq = c->srq;
+  c->state = attributes->qp_state;
+  return 0;
+}
+
+int ibv_destroy_qp(ibv_qp* c) {
+  Qp& qp = Qp::of(c);
+  Context& context = Context::of(c->context);
+  qp.impl->destroy();
+  if (!context.impl->process().is_abandoned()) {
+    context.impl->events().forget(c);
+    ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, qp.asynchronous);
+  }
+  context.objects.fetch_sub(1);
+  delete &qp;
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,268 @@
+// Protection domains, memory, address handles, shared receive queues.
+
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "abi/objects.h"
+
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+extern "C" struct ibv_buf;  // rdma-core 65; the header here may be older
+
+namespace ringbolt::abi {
+namespace {
+
+constexpr int kReregFlags =
+    IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+
+ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
+  auto* mr = new (std::nothrow) Mr;
+  if (mr == nullptr) {
+    return refuse<ibv_mr>(ENOMEM);
+  }
+  auto region =
+      device::MemoryRegion::create(Pd::of(pd).impl, reinterpret_cast<uint64_t>(address), length, iova, access);
+  if (!region) {
+    delete mr;
+    return refuse<ibv_mr>(region.error().value);
+  }
+  mr->impl = std::move(*region);
+  mr->c = {pd->context, pd, address, length, mr->impl->key(), mr->impl->key(), mr->impl->key()};
+  Context::of(pd->context).objects.fetch_add(1);
+  return &mr->c;
+}
+
+/// What ibv_alloc_buf gives out. Programs hold a pointer to it and know nothing of its inside.
+struct Buffer {
+  ibv_pd* pd;
+  void* address;
+};
+
+}  // namespace
+
+ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
+  auto window = device::MemoryWindow::create(Pd::of(pd).impl, type);
+  if (!window) {
+    return refuse<ibv_mw>(window.error().value);
+  }
+  auto* mw = new (std::nothrow) Mw;
+  if (mw == nullptr) {
+    return refuse<ibv_mw>(ENOMEM);
+  }
+  mw->impl = std::move(*window);
+  mw->c = {pd->context, pd, mw->impl->key(), mw->impl->key(), type};
+  Context::of(pd->context).objects.fetch_add(1);
+  return &mw->c;
+}
+
+int dealloc_mw(ibv_mw* mw) {
+  Context::of(mw->context).objects.fetch_sub(1);
+  delete &Mw::of(mw);
+  return 0;
+}
+
+int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* wanted) {
+  if (mw->type != IBV_MW_TYPE_1) {
+    return EINVAL;  // type 2 is bound by a work request (IBV_WR_BIND_MW)
+  }
+  ibv_send_wr wr{};
+  ibv_send_wr* bad = nullptr;
+  wr.wr_id = wanted->wr_id;
+  wr.opcode = IBV_WR_BIND_MW;
+  wr.send_flags = wanted->send_flags;
+  wr.bind_mw.mw = mw;
+  wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
+  wr.bind_mw.bind_info = wanted->bind_info;
+  const int error = post_send(qp, &wr, &bad);
+  if (error == 0) {
+    mw->rkey = wr.bind_mw.rkey;
+  }
+  return error;
+}
+
+int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) { return Srq::of(srq).impl->post(wr, bad); }
+
+ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* wanted) {
+  const bool is_basic = (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || wanted->srq_type == IBV_SRQT_BASIC;
+  if (!is_basic || (wanted->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) {
+    return refuse<ibv_srq>(is_basic ? EINVAL : EOPNOTSUPP);
+  }
+  ibv_srq_init_attr classical{wanted->srq_context, wanted->attr};
+  ibv_srq* srq = ibv_create_srq(wanted->pd, &classical);
+  wanted->attr = classical.attr;
+  return srq;
+}
+
+}  // namespace ringbolt::abi
+
+using namespace ringbolt::abi;  // NOLINT: this file is its C border
+
+extern "C" {
+
+ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  auto* pd = new (std::nothrow) Pd(*Context::of(context).impl);
+  if (pd == nullptr) {
+    return refuse<ibv_pd>(ENOMEM);
+  }
+  pd->c = {context, pd->impl.key};
+  Context::of(context).objects.fetch_add(1);
+  return &pd->c;
+}
+
+int ibv_dealloc_pd(ibv_pd* c) {
+  Pd& pd = Pd::of(c);
+  if (pd.impl.users.load() != 0) {
+    return EBUSY;
+  }
+  Context::of(c->context).objects.fetch_sub(1);
+  delete &pd;
+  return 0;
+}
+
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
+  return register_memory(pd, address, length, reinterpret_cast<uint64_t>(address), static_cast<unsigned>(access));
+}
+
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
+  return register_memory(pd, address, length, iova, static_cast<unsigned>(access));
+}
+
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
+  return register_memory(pd, address, length, iova, access);
+}
+
+int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length, int access) {
+  const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
+  if (flags == 0 || (flags & ~kReregFlags) != 0 || (changes_pd && pd == nullptr) ||
+      (moves && length == 0)) {
+    errno = EINVAL;
+    return IBV_REREG_MR_ERR_INPUT;
+  }
+  const int error = Mr::of(c).impl->change(flags, changes_pd ? &Pd::of(pd).impl : nullptr,
+                                           reinterpret_cast<uint64_t>(address), length, static_cast<uint32_t>(access));
+  if (error != 0) {
+    errno = error;
+    return IBV_REREG_MR_ERR_CMD;
+  }
+  if (moves) {
+    c->addr = address;
+    c->length = length;
+  }
+  if (changes_pd) {
+    c->pd = pd;
+    c->context = pd->context;
+  }
+  return 0;
+}
+
+int ibv_dereg_mr(ibv_mr* c) {
+  if (c == nullptr) {
+    return EINVAL;  // what JACCL does after a registration that failed
+  }
+  Context::of(c->context).objects.fetch_sub(1);
+  delete &Mr::of(c);
+  return 0;
+}
+
+void* ibv_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buffer) {
+  ringbolt::device::Process& process = Pd::of(pd).impl.context.process();
+  const auto arena = process.arenas().make(size);
+  auto* made = arena ? new (std::nothrow) Buffer{pd, arena->data} : nullptr;
+  if (made == nullptr) {
+    return refuse<void>(arena ? ENOMEM : arena.error().value);
+  }
+  process.announce(*arena);
+  *buffer = reinterpret_cast<ibv_buf*>(made);
+  Context::of(pd->context).objects.fetch_add(1);
+  return made->address;
+}
+
+void ibv_free_buf(ibv_buf* c) {
+  auto* buffer = reinterpret_cast<Buffer*>(c);
+  if (buffer == nullptr) {
+    return;
+  }
+  Pd::of(buffer->pd).impl.context.process().arenas().free(buffer->address);
+  Context::of(buffer->pd->context).objects.fetch_sub(1);
+  delete buffer;
+}
+
+ibv_mr* ibv_reg_buf_mr(ibv_pd* pd, ibv_buf*, void* address, size_t length, int access) {
+  return ibv_reg_mr(pd, address, length, access);
+}
+
+ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
+  const ringbolt::device::Port& port = Context::of(pd->context).impl->port();
+  if (attributes->port_num != 1 || attributes->is_global == 0 || attributes->grh.sgid_index >= port.gids.size()) {
+    return refuse<ibv_ah>(EINVAL);
+  }
+  if (!port.reaches(attributes->grh.dgid)) {
+    return refuse<ibv_ah>(ETIMEDOUT);
+  }
+  auto* ah = new (std::nothrow) ringbolt::device::AddressHandle;
+  if (ah == nullptr) {
+    return refuse<ibv_ah>(ENOMEM);
+  }
+  ah->c = {pd->context, pd, 0};
+  std::memcpy(ah->gid.data(), attributes->grh.dgid.raw, ah->gid.size());
+  ah->attributes = *attributes;
+  Pd::of(pd).impl.users.fetch_add(1);
+  Context::of(pd->context).objects.fetch_add(1);
+  return &ah->c;
+}
+
+int ibv_destroy_ah(ibv_ah* c) {
+  Pd::of(c->pd).impl.users.fetch_sub(1);
+  Context::of(c->context).objects.fetch_sub(1);
+  delete reinterpret_cast<ringbolt::device::AddressHandle*>(c);
+  return 0;
+}
+
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) {
+  auto queue = ringbolt::device::SharedReceiveQueue::create(Pd::of(pd).impl, wanted->attr);
+  if (!queue) {
+    return refuse<ibv_srq>(queue.error().value);
+  }
+  auto* srq = new (std::nothrow) Srq;
+  if (srq == nullptr) {
+    return refuse<ibv_srq>(ENOMEM);
+  }
+  srq->impl = std::move(*queue);
+  srq->impl->handle = &srq->c;
+  srq->c.context = pd->context;
+  srq->c.srq_context = wanted->srq_context;
+  srq->c.pd = pd;
+  pthread_mutex_init(&srq->c.mutex, nullptr);
+  pthread_cond_init(&srq->c.cond, nullptr);
+  wanted->attr = srq->impl->query();
+  Context::of(pd->context).objects.fetch_add(1);
+  return &srq->c;
+}
+
+int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
+  return Srq::of(srq).impl->modify(*attributes, mask);
+}
+
+int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attributes) {
+  *attributes = Srq::of(srq).impl->query();
+  return 0;
+}
+
+int ibv_destroy_srq(ibv_srq* c) {
+  Srq& srq = Srq::of(c);
+  if (srq.impl->users.load() != 0) {
+    return EBUSY;
+  }
+  Context& context = Context::of(c->context);
+  context.impl->events().forget(c);
+  wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, srq.asynchronous);
+  context.objects.fetch_sub(1);
+  delete &srq;
+  return 0;
+}
+
+}  // extern "C"

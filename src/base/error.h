@@ -1,0 +1,26 @@
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace ringbolt::base {
+
+/// Set-up refused. `errno_value` is an errno, `call` the system call or step that refused, `object` what it was about.
+/// what() reads "<object>: <call>: <reason>". Thrown only while objects are built, never on a data path.
+class Error : public std::runtime_error {
+ public:
+  Error(int errno_value, std::string call, std::string object);
+  /// With a remedy: what() ends in "; <remedy>".
+  Error(int errno_value, std::string call, std::string object, const std::string& remedy);
+
+  int errno_value() const { return errno_value_; }
+  const std::string& call() const { return call_; }
+  const std::string& object() const { return object_; }
+
+ private:
+  int errno_value_;
+  std::string call_;
+  std::string object_;
+};
+
+}  // namespace ringbolt::base

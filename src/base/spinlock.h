@@ -1,0 +1,43 @@
+#pragma once
+
+#include <immintrin.h>
+#include <sched.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace ringbolt::base {
+
+inline void cpu_pause() { _mm_pause(); }
+
+/// A lock of four bytes for sections of nanoseconds. A waiter spins briefly, then gives its core away: with more
+/// threads than cores the owner may be off the processor. Thread-safe. Meets BasicLockable and Lockable.
+class Spinlock {
+ public:
+  void lock() {
+    if (try_lock()) [[likely]] {
+      return;
+    }
+    lock_contended();
+  }
+  bool try_lock() {
+    return held_.load(std::memory_order_relaxed) == 0 && held_.exchange(1, std::memory_order_acquire) == 0;
+  }
+  void unlock() { held_.store(0, std::memory_order_release); }
+
+ private:
+  void lock_contended() {
+    constexpr int kSpinsBeforeYield = 64;
+    for (int spins = 0; !try_lock(); ++spins) {
+      if (spins < kSpinsBeforeYield) {
+        cpu_pause();
+      } else {
+        sched_yield();
+      }
+    }
+  }
+
+  std::atomic<uint32_t> held_{0};
+};
+
+}  // namespace ringbolt::base

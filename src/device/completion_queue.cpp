@@ -1,0 +1,220 @@
+#include "device/completion_queue.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <new>
+
+#include "base/clock.h"
+#include "device/completion_channel.h"
+#include "device/context.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+// How a poller that finds nothing backs off, counted in empty polls of some 10 to 20 ns.
+constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sleep
+constexpr uint32_t kPollsBeforeYield = 2048;   // then the core is given away now and then
+constexpr uint32_t kPollsBetweenYields = 16;
+
+}  // namespace
+
+base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& context, uint32_t cqe,
+                                                                       CompletionChannel* channel) {
+  if (cqe == 0 || cqe > kMaxCqe) {
+    return base::fail(EINVAL);
+  }
+  try {
+    std::shared_ptr<CompletionQueue> cq(new CompletionQueue(context, cqe, channel));
+    context.process().add(cq);
+    return cq;
+  } catch (const std::bad_alloc&) {
+    return base::fail(ENOMEM);
+  }
+}
+
+CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel)
+    : context_(context), channel_(channel), ring_(cqe), capacity_(cqe) {}
+
+int CompletionQueue::poll(int count, ibv_wc* wc) {
+  bool gives_way = false;
+  {
+    const std::scoped_lock guard(lock_);
+    int taken = take(count, wc);
+    if (taken == 0) {
+      progress();
+      taken = take(count, wc);
+    }
+    if (taken != 0) {
+      empty_polls_ = 0;
+      return taken;
+    }
+    if (has_overflowed_) {
+      return -1;
+    }
+    ++empty_polls_;
+    if (empty_polls_ % kPollsBetweenChecks == 0) {
+      const uint64_t now = base::now_ns();
+      for (QueuePair* qp : senders_) {
+        qp->check_timers(now);
+      }
+    }
+    gives_way = empty_polls_ >= kPollsBeforeYield && empty_polls_ % kPollsBetweenYields == 0;
+  }
+  if (gives_way) {
+    sched_yield();
+  }
+  return 0;
+}
+
+int CompletionQueue::take(int count, ibv_wc* wc) {
+  const uint32_t taken = std::min(count_, count > 0 ? static_cast<uint32_t>(count) : 0U);
+  for (uint32_t i = 0; i < taken; ++i) {
+    wc[i] = ring_[head_];
+    head_ = head_ + 1 == capacity_ ? 0 : head_ + 1;
+  }
+  count_ -= taken;
+  return static_cast<int>(taken);
+}
+
+void CompletionQueue::progress() {
+  for (QueuePair* qp : receivers_) {
+    if (qp->may_receive()) {
+      qp->progress_receives(*this);
+    }
+  }
+  for (QueuePair* qp : senders_) {
+    if (qp->may_send()) {
+      qp->progress_sends(*this);
+    }
+  }
+  if (drops_bells_) {
+    drops_bells_ = false;
+    want_bells(false);
+  }
+}
+
+void CompletionQueue::push(const ibv_wc& wc, bool is_solicited) {
+  if (count_ == capacity_) {
+    if (!has_overflowed_) {
+      has_overflowed_ = true;
+      context_.announce(IBV_EVENT_CQ_ERR, handle);
+      for (QueuePair* qp : receivers_) {
+        qp->fail_from_queue();
+      }
+      for (QueuePair* qp : senders_) {
+        qp->fail_from_queue();
+      }
+    }
+    return;
+  }
+  uint32_t at = head_ + count_;
+  at = at >= capacity_ ? at - capacity_ : at;
+  ring_[at] = wc;
+  ++count_;
+  const uint32_t armed = armed_.load(std::memory_order_relaxed);
+  if (armed == kArmedNext || (armed == kArmedSolicited && (is_solicited || wc.status != IBV_WC_SUCCESS))) {
+    armed_.store(kNotArmed, std::memory_order_relaxed);
+    drops_bells_ = true;  // not here: the queue pair that completes holds its own lock
+    if (channel_ != nullptr) {
+      channel_->push(this);
+    }
+  }
+}
+
+void CompletionQueue::request_notification(bool solicited_only) {
+  const std::scoped_lock guard(lock_);
+  if (armed_.load(std::memory_order_relaxed) != kArmedNext) {  // a wider wish is not narrowed
+    armed_.store(solicited_only ? kArmedSolicited : kArmedNext, std::memory_order_relaxed);
+  }
+  want_bells(true);
+  // What was filled before the peers could see the wish rings no bell: fetch it now. Sends that still run need
+  // somebody to watch their timers.
+  progress();
+  if (std::ranges::any_of(senders_, [](QueuePair* qp) { return qp->has_unfinished_sends(); })) {
+    context_.process().request_service();
+  }
+}
+
+void CompletionQueue::want_bells(bool wanted) {
+  for (QueuePair* qp : receivers_) {
+    qp->want_receive_bells(wanted);
+  }
+  for (QueuePair* qp : senders_) {
+    qp->want_send_bells(wanted);
+  }
+}
+
+int CompletionQueue::resize(uint32_t cqe) {
+  const std::scoped_lock guard(lock_);
+  if (cqe == 0 || cqe > kMaxCqe || cqe < count_) {
+    return EINVAL;
+  }
+  std::vector<ibv_wc> ring(cqe);
+  for (uint32_t i = 0; i < count_; ++i) {
+    ring[i] = ring_[(head_ + i) % capacity_];
+  }
+  ring_ = std::move(ring);
+  capacity_ = cqe;
+  head_ = 0;
+  return 0;
+}
+
+bool CompletionQueue::serve(uint64_t now_ns) {
+  const std::scoped_lock guard(lock_);
+  is_served_ = true;
+  progress();
+  bool waits = false;
+  for (QueuePair* qp : senders_) {
+    qp->check_timers(now_ns);
+    waits = waits || qp->has_queued_sends() || (is_armed() && qp->has_unfinished_sends());
+  }
+  progress();
+  is_served_ = false;
+  return waits;
+}
+
+void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
+  const std::scoped_lock guard(lock_);
+  if (receives) {
+    receivers_.push_back(&qp);
+  }
+  if (sends) {
+    senders_.push_back(&qp);
+  }
+}
+
+void CompletionQueue::detach(const QueuePair& qp) {
+  const std::scoped_lock guard(lock_);
+  std::erase(receivers_, &qp);
+  std::erase(senders_, &qp);
+}
+
+bool CompletionQueue::is_attached() {
+  const std::scoped_lock guard(lock_);
+  return !receivers_.empty() || !senders_.empty();
+}
+
+void CompletionQueue::retire() {
+  const std::scoped_lock guard(lock_);
+  armed_.store(kNotArmed);
+  channel_ = nullptr;
+}
+
+void CompletionQueue::forget(uint32_t qpn) {
+  const std::scoped_lock guard(lock_);
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < count_; ++i) {
+    const ibv_wc& wc = ring_[(head_ + i) % capacity_];
+    if (wc.qp_num != qpn) {
+      ring_[(head_ + kept) % capacity_] = wc;
+      ++kept;
+    }
+  }
+  count_ = kept;
+}
+
+}  // namespace ringbolt::device

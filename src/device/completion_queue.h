@@ -1,0 +1,82 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/result.h"
+#include "base/spinlock.h"
+
+namespace ringbolt::device {
+
+class CompletionChannel;
+class Context;
+class QueuePair;
+
+/// A completion queue. Completions are put in only by its own progress, under its own lock: by poll(), or by the
+/// service thread when nobody polls. Thread-safe.
+class CompletionQueue {
+ public:
+  /// EINVAL unless 1 <= cqe <= kMaxCqe. `channel` may be null and must outlive the queue.
+  static base::Result<std::shared_ptr<CompletionQueue>> create(Context& context, uint32_t cqe, CompletionChannel* channel);
+
+  void* handle = nullptr;  ///< the C object, for events
+
+  uint32_t capacity() const { return capacity_; }
+  Context& context() const { return context_; }
+
+  /// Up to `count` completions; their number, or -1 after an overflow.
+  int poll(int count, ibv_wc* wc);
+  /// Arms the queue: one event for the next completion (or the next solicited or failed one).
+  void request_notification(bool solicited_only);
+  /// EINVAL when the entries inside do not fit.
+  int resize(uint32_t cqe);
+
+  bool is_armed() const { return armed_.load(std::memory_order_relaxed) != kNotArmed; }
+  /// What the service thread does: brings every attached queue pair on. True when one of them still waits for something
+  /// that no peer's bell will announce.
+  bool serve(uint64_t now_ns);
+
+  // For queue pairs.
+  void attach(QueuePair& qp, bool receives, bool sends);
+  void detach(const QueuePair& qp);
+  bool is_attached();
+  /// No further announcement: it is being destroyed.
+  void retire();
+  /// Whether push() is allowed. A poller finds no room in a full queue, and what would fill it waits; the service
+  /// thread acts for a program that does not poll, and there one entry too many is the program's error.
+  bool has_room() const { return count_ < capacity_ || is_served_; }
+  /// Adds a completion; one too many ends the queue and its queue pairs. Only from within this queue's progress.
+  void push(const ibv_wc& wc, bool is_solicited);
+  /// Drops the completions of a queue pair that is being destroyed or reset.
+  void forget(uint32_t qpn);
+
+ private:
+  enum Armed : uint32_t { kNotArmed, kArmedSolicited, kArmedNext };
+
+  CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
+  int take(int count, ibv_wc* wc);
+  void progress();
+  void want_bells(bool wanted);
+
+  Context& context_;
+  CompletionChannel* channel_;
+  base::Spinlock lock_;
+  // Under lock_:
+  std::vector<ibv_wc> ring_;
+  uint32_t capacity_;
+  uint32_t head_ = 0;
+  uint32_t count_ = 0;
+  uint32_t empty_polls_ = 0;
+  bool is_served_ = false;  // by the service thread, just now
+  bool has_overflowed_ = false;
+  bool drops_bells_ = false;  // no longer armed: the peers need not ring
+  std::atomic<uint32_t> armed_{kNotArmed};
+  std::vector<QueuePair*> receivers_;
+  std::vector<QueuePair*> senders_;
+};
+
+}  // namespace ringbolt::device

@@ -1,0 +1,245 @@
+// How a queue pair finds its peer: offers of lanes, and what happens when a peer goes.
+
+#include <cerrno>
+#include <cstring>
+#include <random>
+#include <utility>
+
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+// Offers that came before their receiver was ready for them; more than any real program leaves waiting.
+constexpr size_t kMaxStoredOffers = 64;
+constexpr size_t kMaxDatagramPeers = 4096;
+
+// Table of RNR NAK timer values in units of 10 us (InfiniBand Architecture Specification 1.4, table 45).
+constexpr std::array<uint32_t, 32> kRnrTimers10us = {65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,
+                                                     48,    64,  96,  128, 192, 256,  384,  512,  768,  1024, 1536,
+                                                     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+std::array<uint8_t, 16> bytes_of(const ibv_gid& gid) {
+  std::array<uint8_t, 16> bytes{};
+  std::memcpy(bytes.data(), gid.raw, bytes.size());
+  return bytes;
+}
+
+ibv_gid gid_of(const std::array<uint8_t, 16>& bytes) {
+  ibv_gid gid{};
+  std::memcpy(gid.raw, bytes.data(), bytes.size());
+  return gid;
+}
+
+uint64_t fresh_nonce() {
+  static thread_local std::mt19937_64 engine = [] {
+    std::random_device device;
+    return std::mt19937_64((uint64_t{device()} << 32U) | device());
+  }();
+  return engine();
+}
+
+}  // namespace
+
+int QueuePair::connect() {
+  auto connection = make_connection(attributes_.dest_qp_num, bytes_of(attributes_.ah_attr.grh.dgid));
+  if (connection == nullptr) {
+    return ENOMEM;
+  }
+  Connection& made = *connection;
+  adopt(std::move(connection));
+  const std::scoped_lock guard(offers_lock_);
+  if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {
+    made.remote = stored->second.remote;
+    attach_sender(made, stored->second.offer, std::move(stored->second.lane));
+    offers_.erase(stored);
+  }
+  return 0;
+}
+
+std::unique_ptr<Connection> QueuePair::make_connection(uint32_t remote_qpn,
+                                                       const std::array<uint8_t, 16>& remote_gid) {
+  auto segment = link::SharedSegment::create("ringbolt-lane", link::kLaneBytes);
+  if (!segment) {
+    return nullptr;
+  }
+  auto connection = std::make_unique<Connection>(remote_qpn, std::move(*segment));
+  connection->remote_gid = remote_gid;
+  connection->own_nonce = fresh_nonce();
+  connection->remote = process_.owner_of(remote_qpn);
+  settle(*connection);
+  if (connection->remote != nullptr) {
+    const auto& path = attributes_.ah_attr.grh;
+    const uint32_t gid_index = type_ == IBV_QPT_UD ? 0 : path.sgid_index;
+    link::Offer offer;
+    offer.source_qpn = qpn_;
+    offer.target_qpn = remote_qpn;
+    offer.qp_type = type_;
+    offer.pd_key = pd_.key;
+    offer.nonce = connection->own_nonce;
+    offer.source_gid = bytes_of(context_.port().gids[gid_index]);
+    offer.target_gid = remote_gid;
+    connection->remote->peer().send(offer, connection->receive_segment.descriptor());
+  }
+  connection->receive_segment.close_descriptor();
+  return connection;
+}
+
+void QueuePair::settle(Connection& connection) {
+  connection.receiver.set_access(attributes_.qp_access_flags);
+  connection.receiver.set_rnr_timer_us(kRnrTimers10us[attributes_.min_rnr_timer & 31U] * 10U);
+}
+
+void QueuePair::adopt(std::unique_ptr<Connection> connection) {
+  Connection& adopted = *connection;
+  connections_[adopted.remote_qpn] = std::move(connection);
+  if (type_ != IBV_QPT_UD) {
+    connection_.store(&adopted, std::memory_order_seq_cst);
+  }
+  adopted.receiver.want_bell(wants_receive_bells_.load(std::memory_order_seq_cst));
+}
+
+void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane) {
+  connection.sender.reset();
+  connection.send_segment = std::move(lane);
+  connection.sender.emplace(*reinterpret_cast<link::LaneMemory*>(connection.send_segment.data()));
+  connection.remote_pd_key = offer.pd_key;
+  connection.remote_nonce = offer.nonce;
+  connection.heard_consumed.store(0, std::memory_order_relaxed);
+  connection.next_operation = connection.operations_end_slot = 0;
+  connection.peer_state.store(PeerState::present);
+  connection.sender->want_bell(wants_send_bells_.load(std::memory_order_seq_cst));
+}
+
+void QueuePair::disconnect(Connection& connection) {
+  connection.receiver.tell();
+  connection.receiver.close();
+  if (connection.remote != nullptr) {
+    connection.remote->peer().send(link::Withdraw{qpn_, connection.remote_qpn, connection.own_nonce});
+  }
+}
+
+void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
+                         link::SharedSegment lane) {
+  const Port& port = context_.port();
+  if (offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
+      !port.reaches(gid_of(offer.source_gid))) {
+    return;
+  }
+  const std::scoped_lock guard(send_lock_);
+  Connection* connection = nullptr;
+  if (type_ == IBV_QPT_UD) {
+    connection = datagram_connection(offer.source_qpn, offer.source_gid);
+  } else if (const auto found = connections_.find(offer.source_qpn); found != connections_.end()) {
+    connection = found->second.get();
+  }
+  const bool is_taken = connection != nullptr && connection->sender.has_value() &&
+                        connection->peer_state.load() == PeerState::present && !connection->sender->is_closed();
+  if (connection == nullptr || is_taken || (type_ != IBV_QPT_UD && has_unfinished_sends() && connection->sender)) {
+    const std::scoped_lock offers_guard(offers_lock_);
+    if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
+      offers_[offer.source_qpn] = {remote, offer, std::move(lane)};
+    }
+    return;
+  }
+  connection->remote = remote;
+  attach_sender(*connection, offer, std::move(lane));
+  if (has_queued_sends()) {
+    run_queue();
+    process_.request_service();
+  }
+}
+
+Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid) {
+  if (const auto found = connections_.find(remote_qpn); found != connections_.end()) {
+    if (found->second->peer_state.load() == PeerState::present) {
+      return found->second.get();
+    }
+    const std::scoped_lock guard(receive_lock_);
+    disconnect(*found->second);
+    connections_.erase(found);
+  }
+  if (connections_.size() >= kMaxDatagramPeers) {
+    return nullptr;
+  }
+  auto connection = make_connection(remote_qpn, remote_gid);
+  if (connection == nullptr) {
+    return nullptr;
+  }
+  Connection* made = connection.get();
+  const std::scoped_lock guard(receive_lock_);
+  adopt(std::move(connection));
+  return made;
+}
+
+void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
+  const std::scoped_lock guard(send_lock_);
+  {
+    const std::scoped_lock offers_guard(offers_lock_);
+    const auto stored = offers_.find(withdraw.source_qpn);
+    if (stored != offers_.end() && stored->second.offer.nonce == withdraw.nonce) {
+      offers_.erase(stored);
+    }
+  }
+  const auto found = connections_.find(withdraw.source_qpn);
+  if (found != connections_.end() && found->second->remote_nonce == withdraw.nonce) {
+    found->second->peer_state.store(PeerState::withdrawn);
+    kick();
+  }
+}
+
+void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
+  const std::scoped_lock guard(send_lock_, receive_lock_);
+  {
+    const std::scoped_lock offers_guard(offers_lock_);
+    std::erase_if(offers_, [&](const auto& entry) { return &entry.second.remote->peer() == &peer; });
+  }
+  each_connection([&](Connection& connection) {
+    if (connection.remote != nullptr && &connection.remote->peer() == &peer) {
+      connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
+      receive_attention_.store(true, std::memory_order_relaxed);
+    }
+  });
+  kick();
+}
+
+bool QueuePair::is_accessed(uint32_t key) {
+  const std::scoped_lock guard(receive_lock_);
+  bool accessed = false;
+  each_connection([&](Connection& connection) {
+    accessed = accessed || (connection.receiver.announced_key() == key &&
+                            connection.peer_state.load() == PeerState::present);
+  });
+  return accessed;
+}
+
+void QueuePair::tell_peers() {
+  const std::scoped_lock guard(receive_lock_);
+  each_connection([](Connection& connection) {
+    if (connection.receiver.tell() && connection.remote != nullptr) {
+      connection.remote->peer().ring();
+    }
+  });
+}
+
+void QueuePair::want_receive_bells(bool wanted) {
+  wants_receive_bells_.store(wanted, std::memory_order_seq_cst);
+  if (type_ == IBV_QPT_UD) {
+    const std::scoped_lock guard(receive_lock_);
+    each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
+  } else if (Connection* connection = connection_.load(std::memory_order_seq_cst)) {
+    connection->receiver.want_bell(wanted);
+  }
+}
+
+void QueuePair::want_send_bells(bool wanted) {
+  wants_send_bells_.store(wanted, std::memory_order_seq_cst);
+  const std::scoped_lock guard(send_lock_);
+  each_connection([&](Connection& connection) {
+    if (connection.sender) {
+      connection.sender->want_bell(wanted);
+    }
+  });
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "link/lane_consumer.h"
+#include "link/lane_producer.h"
+#include "link/messages.h"
+#include "link/remote_process.h"
+#include "link/shared_segment.h"
+
+namespace ringbolt::device {
+
+/// What is known of the other end of a connection.
+enum class PeerState : uint32_t {
+  present,    ///< as far as we know
+  withdrawn,  ///< its queue pair was reset or destroyed
+  left,       ///< its process exited in an orderly way
+  died,       ///< its process was killed or crashed
+};
+
+/// One queue pair's tie to one other: the lane to us, which we made and offered, and the lane to it, once its offer
+/// came. The receiving half is guarded by the queue pair's receive lock, the sending half by its send lock.
+struct Connection {
+  Connection(uint32_t qpn, link::SharedSegment segment)
+      : remote_qpn(qpn),
+        receive_segment(std::move(segment)),
+        receiver(*reinterpret_cast<link::LaneMemory*>(receive_segment.data())) {}
+
+  const uint32_t remote_qpn;
+  std::shared_ptr<link::RemoteProcess> remote;  ///< null: nobody owned that number when we connected
+  std::atomic<PeerState> peer_state{PeerState::present};
+
+  // Receiving half.
+  link::SharedSegment receive_segment;
+  link::LaneConsumer receiver;
+  uint64_t own_nonce = 0;
+  uint32_t untold_bytes = 0;  ///< taken from the lane since we last told the peer
+
+  // Sending half.
+  link::SharedSegment send_segment;
+  std::optional<link::LaneProducer> sender;
+  std::array<uint8_t, 16> remote_gid{};
+  uint32_t remote_pd_key = 0;
+  uint64_t remote_nonce = 0;
+  /// Count of our messages that the peer's last one told us of; from the receiving half to the sending one.
+  std::atomic<uint32_t> heard_consumed{0};
+  /// Operations that the peer executes for us: the next one's number, and the slot after the last one's.
+  uint32_t next_operation = 0;
+  uint32_t operations_end_slot = 0;
+  uint64_t wait_began_ns = 0;  ///< datagrams: since when there is no lane
+};
+
+}  // namespace ringbolt::device

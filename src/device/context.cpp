@@ -1,0 +1,35 @@
+#include "device/context.h"
+
+#include <utility>
+
+namespace ringbolt::device {
+
+Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> process)
+    : port_(std::move(port)), process_(std::move(process)), was_up_(port_->is_up()) {
+  process_->add(this);
+}
+
+Context::~Context() {
+  if (!process_->is_abandoned()) {
+    process_->remove(this);
+  }
+}
+
+void Context::look_at_port() {
+  const bool is_up = port_->is_up();
+  if (was_up_.exchange(is_up) != is_up) {
+    ibv_async_event event{};
+    event.event_type = is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
+    event.element.port_num = 1;
+    events_.push(event);
+  }
+}
+
+void Context::announce(ibv_event_type type, void* element) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = static_cast<ibv_qp*>(element);
+  events_.push(event);
+}
+
+}  // namespace ringbolt::device

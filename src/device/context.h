@@ -1,0 +1,58 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "device/async_events.h"
+#include "device/limits.h"
+#include "device/port.h"
+#include "device/process.h"
+
+namespace ringbolt::device {
+
+/// A count of objects with its limit. Thread-safe.
+class Allowance {
+ public:
+  explicit Allowance(uint32_t limit) : limit_(limit) {}
+  bool take() {
+    if (used_.fetch_add(1, std::memory_order_relaxed) < limit_) {
+      return true;
+    }
+    give();
+    return false;
+  }
+  void give() { used_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  uint32_t limit_;
+  std::atomic<uint32_t> used_{0};
+};
+
+/// An opened device. Thread-safe.
+class Context {
+ public:
+  /// Throws base::Error.
+  Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> process);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  const Port& port() const { return *port_; }
+  Process& process() { return *process_; }
+  const std::shared_ptr<Process>& shared_process() const { return process_; }
+  AsyncEvents& events() { return events_; }
+
+  /// A cable may have been cut or healed: announces IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE when ours was.
+  void look_at_port();
+  /// Announces an event of a queue pair, completion queue, SRQ (`element`) or the device.
+  void announce(ibv_event_type type, void* element);
+
+ private:
+  std::shared_ptr<const Port> port_;
+  std::shared_ptr<Process> process_;
+  AsyncEvents events_;
+  std::atomic<bool> was_up_;
+};
+
+}  // namespace ringbolt::device

@@ -1,0 +1,183 @@
+#include "device/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+namespace ringbolt::device {
+namespace {
+
+constexpr uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
+                                  IBV_ACCESS_HUGETLB;
+
+int check_access(uint32_t access) {
+  const uint32_t wanted = access & ~static_cast<uint32_t>(kHintAccess);
+  if ((wanted & IBV_ACCESS_ON_DEMAND) != 0) {
+    return EOPNOTSUPP;
+  }
+  const bool writes_remotely = (wanted & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  if ((wanted & ~kKnownAccess) != 0 || (writes_remotely && (wanted & IBV_ACCESS_LOCAL_WRITE) == 0)) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+/// Registration pins pages on a NIC, so it fails for addresses where nothing is mapped; a software device has to look.
+int check_mapped(uint64_t address, uint64_t length) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::array<unsigned char, 4096> resident{};
+  if (length == 0) {
+    return 0;
+  }
+  uint64_t at = address / page * page;
+  const uint64_t end = address + length;
+  while (at < end) {
+    const uint64_t step = std::min<uint64_t>(end - at, page * resident.size());
+    if (mincore(reinterpret_cast<void*>(at), step, resident.data()) != 0) {
+      return errno == ENOMEM ? EFAULT : errno;
+    }
+    at += step;
+  }
+  return 0;
+}
+
+link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, uint64_t iova, uint32_t access) {
+  link::Region region;
+  region.first = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
+  region.length = length;
+  region.host_first = address;
+  region.access = access;
+  region.pd_key = pd.key;
+  if (const auto place = pd.context.process().arenas().find(address, length)) {
+    region.arena_id = place->arena_id;
+    region.arena_offset = place->offset;
+  }
+  return region;
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomain& pd, uint64_t address,
+                                                                 uint64_t length, uint64_t iova, uint32_t access) {
+  if (const int error = check_access(access)) {
+    return base::fail(error);
+  }
+  if (address + length < address || iova + length < iova) {
+    return base::fail(EINVAL);
+  }
+  if (const int error = check_mapped(address, length)) {
+    return base::fail(error);
+  }
+  const link::Region region = describe(pd, address, length, iova, access);
+  const auto key = pd.context.process().regions().add(region);
+  if (!key) {
+    return base::fail(key.error().value);
+  }
+  return std::unique_ptr<MemoryRegion>(new MemoryRegion(pd, region, *key));
+}
+
+MemoryRegion::MemoryRegion(ProtectionDomain& pd, const link::Region& region, uint32_t key)
+    : pd_(&pd), region_(region), key_(key) {
+  pd_->users.fetch_add(1, std::memory_order_relaxed);
+}
+
+MemoryRegion::~MemoryRegion() {
+  Process& process = pd_->context.process();
+  if (process.is_abandoned()) {
+    return;  // in a forked child: the table is the parent's
+  }
+  process.regions().hide(key_);
+  process.wait_for_accesses(key_);
+  process.regions().release(key_);
+  pd_->users.fetch_sub(1, std::memory_order_relaxed);
+}
+
+int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access) {
+  const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+  const bool changes_place = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+  ProtectionDomain& new_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? *pd : *pd_;
+  const uint32_t new_access = changes_access ? access : region_.access;
+  if (const int error = check_access(new_access)) {
+    return error;
+  }
+  if (changes_place) {
+    if (address + length < address) {
+      return EINVAL;
+    }
+    if (const int error = check_mapped(address, length)) {
+      return error;
+    }
+  }
+  const link::Region region =
+      describe(new_pd, changes_place ? address : region_.host_first, changes_place ? length : region_.length,
+               changes_place ? address : region_.first, new_access);
+  Process& process = pd_->context.process();
+  process.regions().hide(key_);
+  process.wait_for_accesses(key_);
+  process.regions().publish(key_, region);
+  new_pd.users.fetch_add(1, std::memory_order_relaxed);
+  pd_->users.fetch_sub(1, std::memory_order_relaxed);
+  pd_ = &new_pd;
+  region_ = region;
+  return 0;
+}
+
+base::Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(ProtectionDomain& pd, ibv_mw_type type) {
+  if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+    return base::fail(EINVAL);
+  }
+  // Until it is bound the key allows nothing: a region without bytes and without access.
+  link::Region nothing;
+  nothing.pd_key = pd.key;
+  const auto key = pd.context.process().regions().add(nothing);
+  if (!key) {
+    return base::fail(key.error().value);
+  }
+  pd.context.process().regions().hide(*key);
+  pd.users.fetch_add(1, std::memory_order_relaxed);
+  return std::unique_ptr<MemoryWindow>(new MemoryWindow(pd, type, *key));
+}
+
+MemoryWindow::~MemoryWindow() {
+  Process& process = pd_.context.process();
+  if (process.is_abandoned()) {
+    return;
+  }
+  process.regions().hide(key_);
+  process.wait_for_accesses(key_);
+  process.regions().release(key_);
+  pd_.users.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding) {
+  process.regions().hide(binding.key);
+  process.wait_for_accesses(binding.key);
+  if (binding.length == 0) {
+    return true;
+  }
+  link::Region region;
+  if (!process.regions().find(binding.region_key, region) || region.pd_key != pd_key ||
+      (region.access & IBV_ACCESS_MW_BIND) == 0 || !region.holds(binding.address, binding.length)) {
+    return false;
+  }
+  const bool writes = (binding.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  if (writes && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+    return false;
+  }
+  link::Region window = region;
+  const uint64_t skipped = binding.address - region.first;
+  window.host_first += skipped;
+  window.arena_offset += skipped;
+  window.first = (binding.access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : binding.address;
+  window.length = binding.length;
+  window.access = binding.access;
+  window.bound_qpn = binding.bound_qpn;
+  process.regions().publish(binding.key, window);
+  return true;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "base/result.h"
+#include "device/context.h"
+#include "link/region_table.h"
+
+namespace ringbolt::device {
+
+/// A protection domain. `users` counts the objects in it: it can't be freed while there are any. Thread-safe.
+struct ProtectionDomain {
+  explicit ProtectionDomain(Context& owner) : context(owner), key(owner.process().next_pd_key()) {}
+
+  Context& context;
+  const uint32_t key;
+  std::atomic<uint32_t> users{0};
+};
+
+/// A registered piece of memory. Not thread-safe, but different regions are independent.
+class MemoryRegion {
+ public:
+  /// Publishes `length` bytes from `address`, which users of the key name by addresses from `iova`. EINVAL for flags
+  /// that the verbs forbid (remote write or atomics without local write), EOPNOTSUPP for on-demand paging and huge
+  /// pages, ENOMEM when keys run out.
+  static base::Result<std::unique_ptr<MemoryRegion>> create(ProtectionDomain& pd, uint64_t address, uint64_t length,
+                                                            uint64_t iova, uint32_t access);
+  /// Waits for the accesses that go on.
+  ~MemoryRegion();
+  MemoryRegion(const MemoryRegion&) = delete;
+  MemoryRegion& operator=(const MemoryRegion&) = delete;
+
+  uint32_t key() const { return key_; }
+  uint64_t address() const { return region_.host_first; }
+  uint64_t length() const { return region_.length; }
+  ProtectionDomain& pd() const { return *pd_; }
+
+  /// Changes what the flags of ibv_rereg_mr name; the key stays. 0 or an errno, and then nothing has changed.
+  int change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access);
+
+ private:
+  MemoryRegion(ProtectionDomain& pd, const link::Region& region, uint32_t key);
+
+  ProtectionDomain* pd_;
+  link::Region region_;
+  uint32_t key_;
+};
+
+/// A memory window: a part of a region under a key of its own. Thread-safe.
+class MemoryWindow {
+ public:
+  static base::Result<std::unique_ptr<MemoryWindow>> create(ProtectionDomain& pd, ibv_mw_type type);
+  ~MemoryWindow();
+  MemoryWindow(const MemoryWindow&) = delete;
+  MemoryWindow& operator=(const MemoryWindow&) = delete;
+
+  ibv_mw_type type() const { return type_; }
+  ProtectionDomain& pd() const { return pd_; }
+  /// The key it was given when made; bindings change the low byte.
+  uint32_t key() const { return key_; }
+
+ private:
+  MemoryWindow(ProtectionDomain& pd, ibv_mw_type type, uint32_t key) : pd_(pd), type_(type), key_(key) {}
+
+  ProtectionDomain& pd_;
+  const ibv_mw_type type_;
+  const uint32_t key_;
+};
+
+/// A binding as a work request asks for it.
+struct WindowBinding {
+  uint32_t region_key = 0;   ///< the region that the window opens
+  uint32_t key = 0;          ///< the key to publish
+  uint64_t address = 0;
+  uint64_t length = 0;       ///< 0 closes the window
+  uint32_t access = 0;
+  uint32_t bound_qpn = link::kAnyQueuePair;
+};
+
+/// Publishes a window over a region of the same domain. False when the region forbids it (no IBV_ACCESS_MW_BIND, other
+/// domain, out of bounds, remote write on a region without local write). Thread-safe.
+bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding);
+
+/// The bits of ibv_access_flags that change nothing here and are accepted (ordering hints).
+inline constexpr uint32_t kHintAccess = IBV_ACCESS_OPTIONAL_RANGE;
+
+}  // namespace ringbolt::device

@@ -1,0 +1,280 @@
+// WRITE, READ and atomics. The requester does them itself where it can reach the peer's memory; elsewhere the peer
+// does them, in its own poll or on its service thread. Hot path.
+
+#include <atomic>
+#include <cstring>
+
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr uint32_t kChunkBytes = 16U << 10U;
+
+/// Tells the peer which region is being copied from or to, for the time of the copy.
+class Announcement {
+ public:
+  Announcement(link::LaneProducer& lane, uint32_t key) : lane_(lane) { lane_.announce_access(key); }
+  ~Announcement() { lane_.end_access(); }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+ private:
+  link::LaneProducer& lane_;
+};
+
+}  // namespace
+
+ibv_wc_status QueuePair::check_remote(Connection& connection, const SendRequest& request, uint32_t access,
+                                      link::Region& region) const {
+  // A queue pair that does not take this operation at all refuses the request as invalid (9.7.4.1.2), a key that does
+  // not allow it is an access violation (9.7.4.1.5).
+  if ((connection.sender->remote_access() & access) != access) {
+    return IBV_WC_REM_INV_REQ_ERR;
+  }
+  if (request.length == 0) {
+    return IBV_WC_SUCCESS;  // without bytes there is nothing that a key could protect (9.7.4.1.4)
+  }
+  if (!connection.remote->find_region(request.key, region) || region.pd_key != connection.remote_pd_key ||
+      (region.access & access) != access || !region.holds(request.remote_address, request.length) ||
+      (region.bound_qpn != link::kAnyQueuePair && region.bound_qpn != connection.remote_qpn)) {
+    return IBV_WC_REM_ACCESS_ERR;
+  }
+  return IBV_WC_SUCCESS;
+}
+
+bool QueuePair::refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status) {
+  if (type_ == IBV_QPT_UC) {
+    return finish(entry, connection);  // the responder of UC drops it and says nothing
+  }
+  link::LaneProducer::Place place;
+  if (has_room(connection, 0, place)) {
+    link::SlotHeader header;
+    header.kind = link::SlotKind::access_error;
+    publish(connection, header, false);
+  }
+  return fail(entry, status);
+}
+
+bool QueuePair::must_wait_for_peer(Connection& connection) {
+  link::LaneProducer& lane = *connection.sender;
+  if (connection.operations_end_slot == 0 || lane.is_done(connection.operations_end_slot)) {
+    return false;
+  }
+  lane.refresh();
+  return !lane.is_done(connection.operations_end_slot);
+}
+
+bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const SendRequest& request) {
+  if (request.length > kMaxMessageBytes) {
+    return fail(entry, IBV_WC_LOC_LEN_ERR);
+  }
+  Pieces pieces;
+  if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  const bool has_immediate = request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+  if (entry.moved == 0) {
+    // What the peer still has to do for us comes first.
+    if (must_wait_for_peer(connection)) {
+      return false;
+    }
+    const Announcement announced(*connection.sender, request.key);
+    link::Region region;
+    const ibv_wc_status status = check_remote(connection, request, IBV_ACCESS_REMOTE_WRITE, region);
+    if (status != IBV_WC_SUCCESS) {
+      return refuse_access(connection, entry, status);
+    }
+    const auto outcome = request.length == 0 ? link::CopyOutcome::done
+                                             : connection.remote->write(region, request.remote_address, pieces.span());
+    if (outcome == link::CopyOutcome::fault) {
+      return refuse_access(connection, entry, IBV_WC_REM_ACCESS_ERR);
+    }
+    if (outcome == link::CopyOutcome::done) {
+      entry.moved = request.length;
+      if (!has_immediate) {
+        return finish(entry, connection);
+      }
+    }
+  }
+  if (entry.moved < request.length && !write_by_peer(connection, entry, request, pieces)) {
+    return false;
+  }
+  return has_immediate ? notify_written(connection, entry, request) : finish(entry, connection);
+}
+
+bool QueuePair::write_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request,
+                              const Pieces& pieces) {
+  link::LaneProducer& lane = *connection.sender;
+  while (entry.moved < request.length) {
+    const uint32_t chunk = std::min(kChunkBytes, request.length - entry.moved);
+    link::LaneProducer::Place place;
+    if (!has_room(connection, chunk, place)) {
+      return false;
+    }
+    pieces.gather(entry.moved, place.data, chunk);
+    const link::RemoteFields fields{request.remote_address + entry.moved, request.key, request.length, 0, 0};
+    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+    link::SlotHeader header;
+    header.kind = link::SlotKind::write;
+    header.length = chunk;
+    header.data_at = place.data_at;
+    entry.moved += chunk;
+    publish(connection, header, true);
+    connection.operations_end_slot = lane.published();
+  }
+  return true;
+}
+
+bool QueuePair::notify_written(Connection& connection, SendEntry& entry, const SendRequest& request) {
+  link::LaneProducer::Place place;
+  if (!has_room(connection, 0, place)) {
+    return false;
+  }
+  const link::RemoteFields fields{request.remote_address, request.key, request.length, 0, 0};
+  std::memcpy(connection.sender->next_slot().body, &fields, sizeof fields);
+  link::SlotHeader header;
+  header.kind = link::SlotKind::write_done;
+  header.flags = static_cast<uint8_t>(link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
+                                      (request.is_solicited ? link::kSlotSolicited : 0));
+  header.immediate = request.immediate;
+  publish(connection, header, false);
+  return finish(entry, connection);
+}
+
+bool QueuePair::read_remote(Connection& connection, SendEntry& entry, const SendRequest& request) {
+  if (request.length > kMaxMessageBytes) {
+    return fail(entry, IBV_WC_LOC_LEN_ERR);
+  }
+  Pieces pieces;
+  if (!translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  if (entry.moved == 0 && !entry.awaits_chunk) {
+    if (must_wait_for_peer(connection)) {
+      return false;
+    }
+    const Announcement announced(*connection.sender, request.key);
+    link::Region region;
+    const ibv_wc_status status = check_remote(connection, request, IBV_ACCESS_REMOTE_READ, region);
+    if (status != IBV_WC_SUCCESS) {
+      return refuse_access(connection, entry, status);
+    }
+    const auto outcome = request.length == 0 ? link::CopyOutcome::done
+                                             : connection.remote->read(region, request.remote_address, pieces.span());
+    if (outcome == link::CopyOutcome::fault) {
+      return refuse_access(connection, entry, IBV_WC_REM_ACCESS_ERR);
+    }
+    if (outcome == link::CopyOutcome::done) {
+      return finish(entry, connection);
+    }
+  }
+  return read_by_peer(connection, entry, request, pieces);
+}
+
+bool QueuePair::read_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request,
+                             const Pieces& pieces) {
+  link::LaneProducer& lane = *connection.sender;
+  // One chunk at a time: the lane has one read buffer. It waits for atomics, whose answers share the numbering.
+  if (answers_pending_ != 0) {
+    return false;
+  }
+  while (entry.moved < request.length) {
+    const uint32_t chunk = std::min(link::kLaneReadBufferBytes, request.length - entry.moved);
+    if (entry.awaits_chunk) {
+      if (lane.response(entry.operation).sequence.load(std::memory_order_acquire) != entry.operation + 1) {
+        return false;
+      }
+      pieces.scatter(entry.moved, lane.read_buffer(), chunk);
+      entry.moved += chunk;
+      entry.awaits_chunk = false;
+      continue;
+    }
+    link::LaneProducer::Place place;
+    if (!has_room(connection, 0, place)) {
+      return false;
+    }
+    entry.operation = connection.next_operation++;
+    entry.awaits_chunk = true;
+    const link::RemoteFields fields{request.remote_address + entry.moved, request.key, chunk, entry.operation, 0};
+    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+    link::SlotHeader header;
+    header.kind = link::SlotKind::read;
+    publish(connection, header, false);
+    connection.operations_end_slot = lane.published();
+  }
+  return finish(entry, connection);
+}
+
+bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRequest& request) {
+  if (request.length != sizeof(uint64_t)) {
+    return fail(entry, IBV_WC_LOC_LEN_ERR);
+  }
+  Pieces pieces;
+  if (!translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  if (request.remote_address % sizeof(uint64_t) != 0) {
+    return refuse_access(connection, entry, IBV_WC_REM_INV_REQ_ERR);
+  }
+  const bool is_add = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  {
+    const Announcement announced(*connection.sender, request.key);
+    link::Region region;
+    const ibv_wc_status status = check_remote(connection, request, IBV_ACCESS_REMOTE_ATOMIC, region);
+    if (status != IBV_WC_SUCCESS) {
+      return refuse_access(connection, entry, status);
+    }
+    std::byte* target = connection.remote->mapped(region, request.remote_address, sizeof(uint64_t));
+    if (target != nullptr && reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0) {
+      std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
+      uint64_t before = request.compare_or_add;
+      if (is_add) {
+        before = word.fetch_add(request.compare_or_add);
+      } else {
+        word.compare_exchange_strong(before, request.swap);
+      }
+      pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);
+      return finish(entry, connection);
+    }
+  }
+  link::LaneProducer::Place place;
+  if (answers_pending_ >= link::kLaneResponses || !has_room(connection, 0, place)) {
+    return false;
+  }
+  entry.operation = connection.next_operation++;
+  const link::AtomicFields fields{request.remote_address, request.compare_or_add, request.swap, request.key,
+                                  entry.operation};
+  std::memcpy(connection.sender->next_slot().body, &fields, sizeof fields);
+  link::SlotHeader header;
+  header.kind = link::SlotKind::atomic;
+  header.flags = static_cast<uint8_t>(is_add ? link::kSlotFetchAdd : 0);
+  publish(connection, header, false);
+  connection.operations_end_slot = connection.sender->published();
+  entry.end_slot = connection.sender->published();
+  entry.phase = SendPhase::answering;
+  ++answers_pending_;
+  return true;
+}
+
+bool QueuePair::finish_answer(SendEntry& entry, const SendRequest& request) {
+  const Connection* connection = connection_.load(std::memory_order_relaxed);
+  if (connection == nullptr || !connection->sender) {
+    return false;
+  }
+  const link::Response& response = connection->sender->response(entry.operation);
+  if (response.sequence.load(std::memory_order_acquire) != entry.operation + 1) {
+    return false;
+  }
+  const uint64_t before = response.value;
+  --answers_pending_;
+  Pieces pieces;
+  if (!translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);
+  entry.phase = SendPhase::sent;
+  return true;
+}
+
+}  // namespace ringbolt::device

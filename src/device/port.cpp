@@ -1,0 +1,110 @@
+#include "device/port.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.h"
+#include "cluster/names.h"
+#include "cluster/node_file.h"
+#include "cluster/runtime_dir.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr uint64_t kDefaultGuid = 0x0252420000000001U;
+constexpr uint32_t kLoopbackAddress = 0x7f000001U;
+constexpr uint32_t kDefaultSpeedGbps = 100;
+
+ibv_gid link_local_gid(uint64_t guid) {
+  ibv_gid gid{};
+  gid.raw[0] = 0xfe;
+  gid.raw[1] = 0x80;
+  for (unsigned i = 0; i < 8; ++i) {
+    gid.raw[8 + i] = static_cast<uint8_t>(guid >> (56U - 8U * i));
+  }
+  gid.raw[8] ^= 0x02U;  // RFC 4291: an interface identifier is an EUI-64 with the universal bit turned
+  return gid;
+}
+
+ibv_gid mapped_gid(uint32_t ipv4) {
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xff;
+  for (unsigned i = 0; i < 4; ++i) {
+    gid.raw[12 + i] = static_cast<uint8_t>(ipv4 >> (24U - 8U * i));
+  }
+  return gid;
+}
+
+bool holds(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
+  return std::ranges::any_of(
+      gids, [&](const ibv_gid& one) { return std::memcmp(one.raw, gid.raw, sizeof gid.raw) == 0; });
+}
+
+uint32_t node_from_environment(const char* text) {
+  uint32_t node = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, node);
+  if (error != std::errc() || stop != end) {
+    throw base::Error(EINVAL, "read the node number", std::string("RINGBOLT_NODE=") + text,
+                      "give a number from 0, as `ringbolt env NODE` prints it");
+  }
+  return node;
+}
+
+std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir& runtime) {
+  auto fabric = std::make_shared<Fabric>();
+  fabric->slots_directory = runtime.make_default_slots();
+  auto port = std::make_shared<Port>();
+  port->name = "rdma_lo";
+  port->guid = kDefaultGuid;
+  port->gids = {link_local_gid(kDefaultGuid), mapped_gid(kLoopbackAddress)};
+  port->reachable_gids = port->gids;
+  port->speed_gbps = kDefaultSpeedGbps;
+  port->fabric = std::move(fabric);
+  return {port};
+}
+
+}  // namespace
+
+bool Port::reaches(const ibv_gid& gid) const { return holds(reachable_gids, gid); }
+bool Port::owns(const ibv_gid& gid) const { return holds(gids, gid); }
+
+std::vector<std::shared_ptr<const Port>> list_ports() {
+  const char* name = std::getenv("RINGBOLT_CLUSTER");
+  const char* node = std::getenv("RINGBOLT_NODE");
+  const auto runtime = cluster::RuntimeDir::from_environment();
+  if (name == nullptr && node == nullptr) {
+    return default_port(runtime);
+  }
+  if (name == nullptr || node == nullptr) {
+    throw base::Error(EINVAL, "choose the node", name == nullptr ? "RINGBOLT_CLUSTER is not set" : "RINGBOLT_NODE is not set",
+                      "set both, as `ringbolt env NODE` prints them, or neither for the default device");
+  }
+  if (!cluster::is_cluster_name(name)) {
+    throw base::Error(EINVAL, "open the cluster", std::string("RINGBOLT_CLUSTER=") + name,
+                      "give the name of a cluster that `ringbolt status` lists");
+  }
+  const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
+  auto fabric = std::make_shared<Fabric>();
+  fabric->slots_directory = runtime.cluster_slots(name);
+  fabric->control = cluster::ControlPage::open(runtime.control(name));
+  std::vector<std::shared_ptr<const Port>> ports;
+  for (const cluster::PortSpec& wanted : spec.ports) {
+    auto port = std::make_shared<Port>();
+    port->name = wanted.device;
+    port->index = static_cast<uint32_t>(ports.size());
+    port->guid = wanted.guid;
+    port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
+    port->reachable_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
+    port->cable = wanted.cable;
+    port->speed_gbps = wanted.speed_gbps;
+    port->fabric = fabric;
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cluster/control_page.h"
+
+/// The ports that this process sees: those of its node in an emulated cluster, or the one default device.
+namespace ringbolt::device {
+
+/// What all ports of this process share. Thread-safe.
+struct Fabric {
+  std::string slots_directory;
+  cluster::ControlPage control;  ///< not mapped: no cluster, and no cable can be cut
+};
+
+/// One device with its one port. A value; thread-safe.
+struct Port {
+  std::string name;           ///< "rdma_en2"
+  uint32_t index = 0;         ///< place in the device list
+  uint64_t guid = 0;          ///< host order
+  std::vector<ibv_gid> gids;  ///< [0] link-local from the GUID, [1] IPv4-mapped
+  std::vector<ibv_gid> reachable_gids;
+  uint32_t cable = 0;
+  uint32_t speed_gbps = 0;
+  std::shared_ptr<Fabric> fabric;
+
+  bool is_up() const { return !fabric->control.is_mapped() || fabric->control.cable_up(cable); }
+  bool reaches(const ibv_gid& gid) const;
+  bool owns(const ibv_gid& gid) const;
+};
+
+/// Reads the environment (RINGBOLT_CLUSTER, RINGBOLT_NODE, RINGBOLT_RUNTIME_DIR). Throws base::Error, cluster named.
+std::vector<std::shared_ptr<const Port>> list_ports();
+
+}  // namespace ringbolt::device

@@ -1,0 +1,223 @@
+#include "device/process.h"
+
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+
+#include "base/clock.h"
+#include "base/spinlock.h"
+#include "base/error.h"
+#include "device/completion_queue.h"
+#include "device/context.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+// How often the service thread looks at work that no bell announces: often at first, then ever less often.
+constexpr int kFirstTickMs = 1;
+constexpr int kLastTickMs = 64;
+constexpr uint64_t kAccessDrainNs = 1'000'000'000;
+
+uint32_t random_index() {
+  std::random_device device;
+  return device() % kMaxQueuePairs;
+}
+
+}  // namespace
+
+Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), next_qp_index_(random_index()) {
+  const auto table = regions_.create();
+  if (!table) {
+    throw base::Error(table.error().value, "make the table of memory regions", "ringbolt",
+                      "free memory or raise the limit of open files (ulimit -n)");
+  }
+  rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, link::kSlotCount}, *this);
+  service_ = std::thread([this] { serve(); });
+}
+
+Process::~Process() {
+  if (is_abandoned()) {
+    service_.detach();  // the thread did not come along into this child
+    static_cast<void>(rendezvous_.release());
+    return;
+  }
+  is_stopping_.store(true);
+  rendezvous_->wake();
+  service_.join();
+  leave();
+}
+
+void Process::announce(const link::OwnArenas::Made& arena) {
+  const std::scoped_lock guard(remotes_mutex_);
+  for (const auto& [peer, remote] : remotes_) {
+    remote->peer().send(link::Arena{arena.arena_id, arena.length_bytes}, arena.descriptor);
+  }
+}
+
+base::Result<uint32_t> Process::add(const std::shared_ptr<QueuePair>& qp) {
+  const std::scoped_lock guard(registry_);
+  for (uint32_t tries = 0; tries < kMaxQueuePairs; ++tries) {
+    const uint32_t qpn = (rendezvous_->slot() << kQpnIndexBits) | (next_qp_index_++ % kMaxQueuePairs);
+    if (qpn > 1 && !queue_pairs_.contains(qpn)) {  // 0 and 1 are the management queue pairs
+      qp->assign_qpn(qpn);
+      queue_pairs_.emplace(qpn, qp);
+      return qpn;
+    }
+  }
+  return base::fail(ENOMEM);
+}
+
+void Process::remove(const QueuePair& qp) {
+  const std::scoped_lock guard(registry_);
+  queue_pairs_.erase(qp.qpn());
+}
+
+void Process::add(const std::shared_ptr<CompletionQueue>& cq) {
+  const std::scoped_lock guard(registry_);
+  completion_queues_.push_back(cq);
+}
+
+void Process::remove(const CompletionQueue& cq) {
+  const std::scoped_lock guard(registry_);
+  std::erase_if(completion_queues_, [&](const auto& one) { return one.get() == &cq; });
+}
+
+void Process::add(Context* context) {
+  const std::scoped_lock guard(registry_);
+  contexts_.push_back(context);
+}
+
+void Process::remove(Context* context) {
+  const std::scoped_lock guard(registry_);
+  std::erase(contexts_, context);
+}
+
+std::shared_ptr<QueuePair> Process::find(uint32_t qpn) {
+  const std::scoped_lock guard(registry_);
+  const auto found = queue_pairs_.find(qpn);
+  return found == queue_pairs_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<QueuePair>> Process::queue_pairs() {
+  const std::scoped_lock guard(registry_);
+  std::vector<std::shared_ptr<QueuePair>> result;
+  result.reserve(queue_pairs_.size());
+  for (const auto& [qpn, qp] : queue_pairs_) {
+    result.push_back(qp);
+  }
+  return result;
+}
+
+std::shared_ptr<link::RemoteProcess> Process::remote_of(const std::shared_ptr<link::Peer>& peer) {
+  const std::scoped_lock guard(remotes_mutex_);
+  auto& remote = remotes_[peer.get()];
+  if (remote == nullptr) {
+    remote = std::make_shared<link::RemoteProcess>(peer);
+    for (const link::OwnArenas::Made& arena : arenas_.all()) {
+      peer->send(link::Arena{arena.arena_id, arena.length_bytes}, arena.descriptor);
+    }
+  }
+  return remote;
+}
+
+std::shared_ptr<link::RemoteProcess> Process::owner_of(uint32_t qpn) {
+  const auto peer = rendezvous_->peer_at(qpn >> kQpnIndexBits);
+  return peer == nullptr ? nullptr : remote_of(peer);
+}
+
+void Process::wait_for_accesses(uint32_t key) {
+  const uint64_t deadline = base::now_ns() + kAccessDrainNs;
+  for (const auto& qp : queue_pairs()) {
+    while (qp->is_accessed(key) && base::now_ns() < deadline) {
+      base::cpu_pause();
+    }
+  }
+}
+
+void Process::on_ready(const std::shared_ptr<link::Peer>& peer) {
+  static_cast<void>(remote_of(peer)->open_regions());  // without a table every access of ours is refused
+}
+
+void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) {
+  auto segment = link::SharedSegment::map(lane, link::kLaneBytes, true);
+  const auto qp = find(offer.target_qpn);
+  if (segment && qp != nullptr) {
+    qp->on_offer(remote_of(peer), offer, std::move(*segment));
+  }
+}
+
+void Process::on_withdraw(const std::shared_ptr<link::Peer>&, const link::Withdraw& withdraw) {
+  if (const auto qp = find(withdraw.target_qpn)) {
+    qp->on_withdraw(withdraw);
+  }
+}
+
+void Process::on_arena(const std::shared_ptr<link::Peer>& peer, const link::Arena& arena, base::UniqueFd memory) {
+  static_cast<void>(remote_of(peer)->arenas().add(arena.arena_id, arena.length_bytes, memory));
+}
+
+void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
+  for (const auto& qp : queue_pairs()) {
+    qp->on_peer_gone(*peer, peer->left_orderly());
+  }
+  const std::scoped_lock guard(remotes_mutex_);
+  remotes_.erase(peer.get());
+}
+
+void Process::on_poke() {
+  const std::scoped_lock guard(registry_);
+  for (Context* context : contexts_) {
+    context->look_at_port();
+  }
+}
+
+void Process::serve() {
+  prctl(PR_SET_NAME, "ringbolt");
+  int tick_ms = -1;
+  while (!is_stopping_.load()) {
+    has_bell_ = false;
+    rendezvous_->dispatch(tick_ms);
+    const bool was_called = has_bell_ || tick_ms < 0;
+    // Cleared before looking: what is asked for from here on wakes us again.
+    is_ticking_.store(false, std::memory_order_seq_cst);
+    if (!serve_queues()) {
+      tick_ms = -1;
+      continue;
+    }
+    is_ticking_.store(true, std::memory_order_seq_cst);
+    tick_ms = was_called || tick_ms < 0 ? kFirstTickMs : std::min(tick_ms * 2, kLastTickMs);
+  }
+}
+
+bool Process::serve_queues() {
+  std::vector<std::shared_ptr<CompletionQueue>> queues;
+  {
+    const std::scoped_lock guard(registry_);
+    queues = completion_queues_;
+  }
+  const uint64_t now = base::now_ns();
+  bool waits = false;
+  for (const auto& queue : queues) {
+    waits = queue->serve(now) || waits;
+  }
+  return waits;
+}
+
+void Process::leave() {
+  std::call_once(left_, [this] {
+    for (const auto& qp : queue_pairs()) {
+      qp->tell_peers();
+    }
+    rendezvous_->leave();
+  });
+}
+
+void Process::abandon_after_fork() {
+  is_abandoned_.store(true);
+  rendezvous_->abandon_after_fork();
+}
+
+}  // namespace ringbolt::device

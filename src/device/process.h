@@ -1,0 +1,110 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "device/limits.h"
+#include "device/port.h"
+#include "link/arena.h"
+#include "link/region_table.h"
+#include "link/remote_process.h"
+#include "link/rendezvous.h"
+
+namespace ringbolt::device {
+
+class CompletionQueue;
+class Context;
+class QueuePair;
+
+/// What a process has once, however many contexts it opens: its slot, its region table, what it knows of other
+/// processes, and the service thread, which does what nobody polls for and sleeps when there is nothing to do.
+/// Lock order: registry before completion queues before queue pairs. Thread-safe.
+class Process final : private link::RendezvousSink {
+ public:
+  /// Claims a slot and starts the service thread. Throws base::Error.
+  explicit Process(std::shared_ptr<Fabric> fabric);
+  ~Process() override;
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  const Fabric& fabric() const { return *fabric_; }
+  link::RegionTable& regions() { return regions_; }
+  link::OwnArenas& arenas() { return arenas_; }
+  uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
+
+  /// Makes the arena known to every peer.
+  void announce(const link::OwnArenas::Made& arena);
+
+  /// Gives the queue pair a number that was not used for long. ENOMEM when all are taken.
+  base::Result<uint32_t> add(const std::shared_ptr<QueuePair>& qp);
+  void remove(const QueuePair& qp);
+  void add(const std::shared_ptr<CompletionQueue>& cq);
+  void remove(const CompletionQueue& cq);
+  void add(Context* context);
+  void remove(Context* context);
+
+  /// The process that owns the queue pair number; nothing when there is none. Never blocks for long.
+  std::shared_ptr<link::RemoteProcess> owner_of(uint32_t qpn);
+
+  /// Somebody must get on with queued work although no program thread may poll: wakes the service thread unless it is
+  /// at work already.
+  void request_service() {
+    if (!is_ticking_.load(std::memory_order_relaxed) && !is_ticking_.exchange(true, std::memory_order_seq_cst)) {
+      rendezvous_->wake();
+    }
+  }
+
+  /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
+  /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
+  void wait_for_accesses(uint32_t key);
+
+  /// Tells the peers that we exit, and what we have received. Further calls have no effect.
+  void leave();
+  /// In a forked child: the parent owns everything here.
+  void abandon_after_fork();
+  bool is_abandoned() const { return is_abandoned_.load(std::memory_order_relaxed); }
+
+ private:
+  void on_ready(const std::shared_ptr<link::Peer>& peer) override;
+  void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) override;
+  void on_withdraw(const std::shared_ptr<link::Peer>& peer, const link::Withdraw& withdraw) override;
+  void on_arena(const std::shared_ptr<link::Peer>& peer, const link::Arena& arena, base::UniqueFd memory) override;
+  void on_gone(const std::shared_ptr<link::Peer>& peer) override;
+  void on_poke() override;
+  void on_bell() override { has_bell_ = true; }
+
+  void serve();
+  bool serve_queues();
+  std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
+  std::vector<std::shared_ptr<QueuePair>> queue_pairs();
+  std::shared_ptr<QueuePair> find(uint32_t qpn);
+
+  std::shared_ptr<Fabric> fabric_;
+  link::RegionTable regions_;
+  link::OwnArenas arenas_;
+  std::atomic<uint32_t> next_pd_key_{1};
+
+  std::mutex registry_;
+  std::unordered_map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_;
+  std::vector<std::shared_ptr<CompletionQueue>> completion_queues_;
+  std::vector<Context*> contexts_;
+  uint32_t next_qp_index_ = 0;
+
+  std::mutex remotes_mutex_;  // a leaf: nothing is locked under it
+  std::unordered_map<const link::Peer*, std::shared_ptr<link::RemoteProcess>> remotes_;
+
+  std::unique_ptr<link::Rendezvous> rendezvous_;
+  std::atomic<bool> is_ticking_{false};
+  std::atomic<bool> is_stopping_{false};
+  std::atomic<bool> is_abandoned_{false};
+  std::once_flag left_;
+  bool has_bell_ = false;  // service thread only
+  std::thread service_;
+};
+
+}  // namespace ringbolt::device

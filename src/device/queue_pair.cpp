@@ -1,0 +1,290 @@
+#include "device/queue_pair.h"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "device/limits.h"
+#include "device/qp_transitions.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr uint32_t kMaxPsn = 0xffffff;
+constexpr uint32_t kMaxTimeout = 31;
+constexpr uint32_t kMaxRetries = 7;
+
+int check_caps(const ibv_qp_init_attr& wanted, bool has_srq) {
+  const ibv_qp_cap& cap = wanted.cap;
+  const bool receives_fit = has_srq || (cap.max_recv_wr <= kMaxQueueDepth && cap.max_recv_sge <= kMaxSge);
+  if (cap.max_send_wr > kMaxQueueDepth || cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInlineBytes ||
+      !receives_fit) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+}  // namespace
+
+base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd, Queues queues,
+                                                           ibv_qp_init_attr& wanted, ibv_qp* handle) {
+  if (wanted.qp_type != IBV_QPT_RC && wanted.qp_type != IBV_QPT_UC && wanted.qp_type != IBV_QPT_UD) {
+    return base::fail(EOPNOTSUPP);
+  }
+  if (queues.send == nullptr || queues.receive == nullptr || (queues.shared != nullptr && wanted.qp_type == IBV_QPT_UC)) {
+    return base::fail(EINVAL);
+  }
+  if (const int error = check_caps(wanted, queues.shared != nullptr)) {
+    return base::fail(error);
+  }
+  try {
+    std::shared_ptr<QueuePair> qp(new QueuePair(pd, std::move(queues), wanted, handle));
+    const auto qpn = qp->process_.add(qp);
+    if (!qpn) {
+      return base::fail(qpn.error().value);
+    }
+    pd.users.fetch_add(1, std::memory_order_relaxed);
+    if (qp->queues_.shared != nullptr) {
+      qp->queues_.shared->users.fetch_add(1, std::memory_order_relaxed);
+    }
+    qp->queues_.send->attach(*qp, false, true);
+    qp->queues_.receive->attach(*qp, true, false);
+    qp->want_send_bells(qp->queues_.send->is_armed());
+    qp->want_receive_bells(qp->queues_.receive->is_armed());
+    wanted.cap = qp->caps_;
+    return qp;
+  } catch (const std::bad_alloc&) {
+    return base::fail(ENOMEM);
+  }
+}
+
+QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle)
+    : pd_(pd),
+      context_(pd.context),
+      process_(pd.context.process()),
+      handle_(handle),
+      type_(init.qp_type),
+      queues_(std::move(queues)),
+      signals_all_(init.sq_sig_all != 0),
+      caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
+            std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
+      receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge) {
+  const uint32_t slots = std::bit_ceil(caps_.max_send_wr);
+  entries_.resize(slots);
+  requests_.resize(slots);
+  request_pieces_.resize(size_t{slots} * caps_.max_send_sge);
+  request_inline_.resize(size_t{slots} * caps_.max_inline_data);
+  entry_mask_ = slots - 1;
+  if (queues_.shared != nullptr) {
+    caps_.max_recv_wr = caps_.max_recv_sge = 0;
+  }
+}
+
+QueuePair::~QueuePair() = default;
+
+void QueuePair::destroy() {
+  if (process_.is_abandoned()) {
+    return;  // in a forked child: everything shared is the parent's
+  }
+  process_.remove(*this);
+  queues_.receive->detach(*this);
+  queues_.send->detach(*this);
+  {
+    const std::scoped_lock guard(modify_lock_, send_lock_, receive_lock_);
+    reset();
+  }
+  queues_.receive->forget(qpn_);
+  queues_.send->forget(qpn_);
+  if (queues_.shared != nullptr) {
+    queues_.shared->users.fetch_sub(1, std::memory_order_relaxed);
+  }
+  pd_.users.fetch_sub(1, std::memory_order_relaxed);
+}
+
+int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
+  const std::scoped_lock one_at_a_time(modify_lock_);
+  const ibv_qp_state from = state_.load();
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
+  if (((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != from) ||
+      !may_transition(type_, from, to, mask)) {
+    return EINVAL;
+  }
+  if (const int error = check_attributes(attributes, mask)) {
+    return error;
+  }
+  if (to == IBV_QPS_RESET) {
+    queues_.receive->detach(*this);
+    queues_.send->detach(*this);
+    {
+      const std::scoped_lock guard(send_lock_, receive_lock_);
+      reset();
+    }
+    queues_.receive->forget(qpn_);
+    queues_.send->forget(qpn_);
+    queues_.send->attach(*this, false, true);
+    queues_.receive->attach(*this, true, false);
+    return 0;
+  }
+  const std::scoped_lock guard(send_lock_, receive_lock_);
+  store_attributes(attributes, mask);
+  if (to == IBV_QPS_ERR) {
+    enter_error(IBV_WC_WR_FLUSH_ERR);
+    return 0;
+  }
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && type_ != IBV_QPT_UD) {
+    if (const int error = connect()) {
+      return error;
+    }
+  }
+  set_state(to);
+  each_connection([&](Connection& connection) { settle(connection); });
+  if (to == IBV_QPS_SQD && attributes.en_sqd_async_notify != 0 && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
+    // What was posted before is executed at once or has begun; nothing else starts in this state.
+    announce(IBV_EVENT_SQ_DRAINED);
+  }
+  if (to == IBV_QPS_RTS) {
+    first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
+    has_failed_send_ = false;
+    run_queue();
+  }
+  kick();
+  return 0;
+}
+
+int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
+  const auto wants = [&](int bit) { return (mask & bit) != 0; };
+  if ((wants(IBV_QP_PORT) && attributes.port_num != 1) || (wants(IBV_QP_PKEY_INDEX) && attributes.pkey_index != 0) ||
+      (wants(IBV_QP_PATH_MTU) && (attributes.path_mtu < IBV_MTU_256 || attributes.path_mtu > IBV_MTU_4096)) ||
+      (wants(IBV_QP_DEST_QPN) && attributes.dest_qp_num > kMaxPsn) ||
+      (wants(IBV_QP_TIMEOUT) && attributes.timeout > kMaxTimeout) ||
+      (wants(IBV_QP_RETRY_CNT) && attributes.retry_cnt > kMaxRetries) ||
+      (wants(IBV_QP_RNR_RETRY) && attributes.rnr_retry > kMaxRetries) ||
+      (wants(IBV_QP_MIN_RNR_TIMER) && attributes.min_rnr_timer > kMaxTimeout) ||
+      (wants(IBV_QP_MAX_QP_RD_ATOMIC) && attributes.max_rd_atomic > kMaxReadAtomic) ||
+      (wants(IBV_QP_MAX_DEST_RD_ATOMIC) && attributes.max_dest_rd_atomic > kMaxReadAtomic)) {
+    return EINVAL;
+  }
+  if (wants(IBV_QP_AV)) {
+    const ibv_ah_attr& path = attributes.ah_attr;
+    if (path.is_global == 0 || path.grh.sgid_index >= context_.port().gids.size()) {
+      return EINVAL;
+    }
+    if (!context_.port().reaches(path.grh.dgid)) {
+      return ETIMEDOUT;
+    }
+  }
+  return 0;
+}
+
+void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {
+  const auto take = [&](int bit, auto member) {
+    if ((mask & bit) != 0) {
+      attributes_.*member = from.*member;
+    }
+  };
+  take(IBV_QP_ACCESS_FLAGS, &ibv_qp_attr::qp_access_flags);
+  take(IBV_QP_PKEY_INDEX, &ibv_qp_attr::pkey_index);
+  take(IBV_QP_PORT, &ibv_qp_attr::port_num);
+  take(IBV_QP_QKEY, &ibv_qp_attr::qkey);
+  take(IBV_QP_AV, &ibv_qp_attr::ah_attr);
+  take(IBV_QP_PATH_MTU, &ibv_qp_attr::path_mtu);
+  take(IBV_QP_TIMEOUT, &ibv_qp_attr::timeout);
+  take(IBV_QP_RETRY_CNT, &ibv_qp_attr::retry_cnt);
+  take(IBV_QP_RNR_RETRY, &ibv_qp_attr::rnr_retry);
+  take(IBV_QP_RQ_PSN, &ibv_qp_attr::rq_psn);
+  take(IBV_QP_MAX_QP_RD_ATOMIC, &ibv_qp_attr::max_rd_atomic);
+  take(IBV_QP_MIN_RNR_TIMER, &ibv_qp_attr::min_rnr_timer);
+  take(IBV_QP_SQ_PSN, &ibv_qp_attr::sq_psn);
+  take(IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic);
+  take(IBV_QP_PATH_MIG_STATE, &ibv_qp_attr::path_mig_state);
+  take(IBV_QP_DEST_QPN, &ibv_qp_attr::dest_qp_num);
+}
+
+void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
+  const std::scoped_lock one_at_a_time(modify_lock_);
+  attributes = attributes_;
+  attributes.qp_state = attributes.cur_qp_state = state_.load();
+  attributes.cap = caps_;
+  init = {};
+  init.cap = caps_;
+  init.qp_type = type_;
+  init.sq_sig_all = signals_all_ ? 1 : 0;
+}
+
+void QueuePair::set_state(ibv_qp_state state) {
+  state_.store(state);
+  __atomic_store_n(&handle_->state, state, __ATOMIC_RELAXED);  // programs look there without asking
+  if (state == IBV_QPS_ERR) {
+    receive_attention_.store(true, std::memory_order_relaxed);
+  }
+}
+
+void QueuePair::reset() {
+  each_connection([&](Connection& connection) { disconnect(connection); });
+  connection_.store(nullptr, std::memory_order_release);
+  connections_.clear();
+  done_.store(0);
+  next_.store(0);
+  tail_.store(0);
+  receives_.clear();
+  current_ = {};
+  has_flushed_last_ = false;
+  first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
+  progress_since_ns_ = not_ready_since_ns_ = 0;
+  attributes_ = {};
+  answers_pending_ = 0;
+  has_failed_send_ = false;
+  receive_attention_.store(false, std::memory_order_relaxed);
+  set_state(IBV_QPS_RESET);
+}
+
+void QueuePair::enter_error(ibv_wc_status first_send_status) {
+  if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) {
+    return;
+  }
+  first_flush_status_ = first_send_status;
+  set_state(IBV_QPS_ERR);
+  each_connection([](Connection& connection) { connection.receiver.close(); });
+  kick();
+}
+
+void QueuePair::fail_from_queue() {
+  // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
+  receive_attention_.store(true, std::memory_order_relaxed);
+  state_.store(IBV_QPS_ERR);
+  announce(IBV_EVENT_QP_FATAL);
+}
+
+void QueuePair::announce(ibv_event_type type) { context_.announce(type, handle_); }
+
+void QueuePair::kick() {
+  if (queues_.send->is_armed() || queues_.receive->is_armed() || has_queued_sends()) {
+    process_.request_service();
+  }
+}
+
+int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  const std::scoped_lock guard(receive_lock_);
+  *bad = wr;
+  if (queues_.shared != nullptr || state_.load(std::memory_order_relaxed) == IBV_QPS_RESET) {
+    return EINVAL;
+  }
+  for (; wr != nullptr; wr = wr->next) {
+    if (const int error = receives_.push(*wr)) {
+      *bad = wr;
+      return error;
+    }
+  }
+  each_connection([](Connection& connection) { connection.receiver.note_receive_posted(); });
+  if (queues_.receive->is_armed()) {
+    // A message may have waited for this receive: nobody rings for it again.
+    if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR || may_receive()) {
+      process_.request_service();
+    }
+  }
+  return 0;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,233 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "device/completion_queue.h"
+#include "device/connection.h"
+#include "device/memory.h"
+#include "device/pieces.h"
+#include "device/receive_ring.h"
+#include "device/send_request.h"
+#include "device/shared_receive_queue.h"
+
+namespace ringbolt::device {
+
+/// A queue pair of type RC, UC or UD. Completions are made only by the progress functions, which its completion queues
+/// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
+/// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
+/// peers), requester.cpp (the send queue), transfers.cpp (what one send does), responder.cpp (incoming messages).
+class QueuePair : public std::enable_shared_from_this<QueuePair> {
+ public:
+  struct Queues {
+    std::shared_ptr<CompletionQueue> send;
+    std::shared_ptr<CompletionQueue> receive;
+    SharedReceiveQueue* shared = nullptr;
+  };
+
+  /// Writes the granted capabilities back. `handle` is the C object: events name it, and it shows the state. EINVAL for capabilities out of range, EOPNOTSUPP for types that the device
+  /// does not know, ENOMEM.
+  static base::Result<std::shared_ptr<QueuePair>> create(ProtectionDomain& pd, Queues queues, ibv_qp_init_attr& wanted,
+                                                         ibv_qp* handle);
+  ~QueuePair();
+  /// Takes it out of everything that knows it; call once, before letting go of it.
+  void destroy();
+
+  uint32_t qpn() const { return qpn_; }
+  void assign_qpn(uint32_t qpn) { qpn_ = qpn; }
+  ibv_qp_type type() const { return type_; }
+  ProtectionDomain& pd() const { return pd_; }
+
+  /// As ibv_modify_qp: 0, EINVAL for a step or attribute that is not allowed, ETIMEDOUT when the path's GID is not at
+  /// the other end of the cable.
+  int modify(const ibv_qp_attr& attributes, int mask);
+  void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
+
+  int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
+  int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
+
+  // For its completion queues, under their locks.
+  bool may_receive() const {
+    if (receive_attention_.load(std::memory_order_relaxed) || type_ == IBV_QPT_UD) {
+      return true;
+    }
+    const Connection* connection = connection_.load(std::memory_order_acquire);
+    return connection != nullptr && (connection->receiver.has_slot() || connection->receiver.has_news());
+  }
+  bool may_send() const { return has_unfinished_sends(); }
+  void progress_receives(CompletionQueue& cq);
+  void progress_sends(CompletionQueue& cq);
+  /// Ends what has waited too long; wakes peers that seem to sleep. Not for every poll.
+  void check_timers(uint64_t now_ns);
+  bool has_unfinished_sends() const { return done_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
+  bool has_queued_sends() const { return next_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
+  void want_receive_bells(bool wanted);
+  void want_send_bells(bool wanted);
+  /// A completion queue overflowed: nothing can be completed any more.
+  void fail_from_queue();
+
+  // For the process.
+  void on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, link::SharedSegment lane);
+  void on_withdraw(const link::Withdraw& withdraw);
+  void on_peer_gone(const link::Peer& peer, bool was_orderly);
+  /// A peer copies from or to the region of `key` on behalf of a queue pair connected to this one.
+  bool is_accessed(uint32_t key);
+  /// Tells every peer how far we are: before the process exits.
+  void tell_peers();
+
+ private:
+  QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle);
+
+  // queue_pair.cpp
+  int check_attributes(const ibv_qp_attr& attributes, int mask) const;
+  void store_attributes(const ibv_qp_attr& attributes, int mask);
+  void set_state(ibv_qp_state state);
+  void reset();
+  void enter_error(ibv_wc_status first_send_status);
+  void announce(ibv_event_type type);
+  void kick();
+
+  // connecting.cpp
+  int connect();
+  std::unique_ptr<Connection> make_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
+  void attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane);
+  Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
+  void disconnect(Connection& connection);
+  void adopt(std::unique_ptr<Connection> connection);
+  template <class Visit>
+  void each_connection(Visit visit) {
+    for (auto& [qpn, connection] : connections_) {
+      visit(*connection);
+    }
+  }
+
+  // requester.cpp
+  int check_request(const ibv_send_wr& wr) const;
+  SendRequest describe(const ibv_send_wr& wr) const;
+  void store(uint32_t index, const SendRequest& request);
+  void run_queue();
+  void complete_sends(CompletionQueue& cq);
+  bool is_complete(SendEntry& entry, uint32_t index);
+  void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status);
+  ibv_wc_status refusal_status(const Connection& connection) const;
+  ibv_wc_status overdue(uint64_t now_ns, Connection* connection);
+  uint64_t transport_timeout_ns() const;
+
+  // transfers.cpp: each moves what it can and says whether the entry needs no more pushing.
+  bool execute(SendEntry& entry, const SendRequest& request);
+  bool send_message(Connection& connection, SendEntry& entry, const SendRequest& request);
+  bool send_datagram(SendEntry& entry, const SendRequest& request);
+  bool do_local(SendEntry& entry, const SendRequest& request);
+  bool fail(SendEntry& entry, ibv_wc_status status);
+  bool finish(SendEntry& entry, const Connection& connection);
+  /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
+  bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
+  void publish(Connection& connection, link::SlotHeader header, bool uses_data);
+  bool has_room(Connection& connection, uint32_t length, link::LaneProducer::Place& place);
+
+  // one_sided.cpp
+  bool write_remote(Connection& connection, SendEntry& entry, const SendRequest& request);
+  bool write_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces);
+  bool notify_written(Connection& connection, SendEntry& entry, const SendRequest& request);
+  bool read_remote(Connection& connection, SendEntry& entry, const SendRequest& request);
+  bool read_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces);
+  bool do_atomic(Connection& connection, SendEntry& entry, const SendRequest& request);
+  bool finish_answer(SendEntry& entry, const SendRequest& request);
+  ibv_wc_status check_remote(Connection& connection, const SendRequest& request, uint32_t access,
+                             link::Region& region) const;
+  bool refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status);
+  bool must_wait_for_peer(Connection& connection);
+
+  // responder.cpp: each says whether the slot was dealt with; if not it stays and is looked at again.
+  struct Current {  // the receive that a message is being put into
+    bool is_open = false;
+    uint64_t wr_id = 0;
+    std::array<ibv_sge, kMaxSge> wanted;
+    uint32_t wanted_count = 0;
+    Pieces pieces;
+    uint32_t received = 0;
+  };
+  void drain(CompletionQueue& cq, Connection& connection);
+  bool receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
+  bool receive_message(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
+  bool receive_shared(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
+  bool receive_datagram(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
+  bool receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
+  bool begin_message(CompletionQueue& cq, Connection& connection, uint32_t total);
+  bool open_receive(Connection& connection);
+  void complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header, ibv_wc wc);
+  bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
+  void flush_receives(CompletionQueue& cq);
+
+  // serving.cpp: what the requester could not do itself
+  bool serve_write(Connection& connection, const link::SlotHeader& header);
+  bool serve_read(Connection& connection);
+  bool serve_atomic(Connection& connection, const link::SlotHeader& header);
+  bool refuse(Connection& connection, link::Refusal refusal);
+  std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
+  void settle(Connection& connection);
+
+  ProtectionDomain& pd_;
+  Context& context_;
+  Process& process_;
+  ibv_qp* const handle_;
+  const ibv_qp_type type_;
+  const Queues queues_;
+  const bool signals_all_;
+  ibv_qp_cap caps_;
+  uint32_t qpn_ = 0;
+
+  std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
+  std::mutex modify_lock_;  // one modify at a time; taken before all others of this queue pair
+  ibv_qp_attr attributes_{};
+
+  /// The one connection of RC and UC, for a look without lock; owned by connections_.
+  std::atomic<Connection*> connection_{nullptr};
+  /// By remote QPN. Changed only under both locks below.
+  std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
+
+  base::Spinlock send_lock_;
+  // Under send_lock_: entries done_..next_ are executed, next_..tail_ are stored (and the request of `next_` may run).
+  std::vector<SendEntry> entries_;
+  std::vector<SendRequest> requests_;
+  std::vector<ibv_sge> request_pieces_;
+  std::vector<std::byte> request_inline_;
+  uint32_t entry_mask_;
+  std::atomic<uint32_t> done_{0};
+  std::atomic<uint32_t> next_{0};
+  std::atomic<uint32_t> tail_{0};
+  bool has_failed_send_ = false;     // nothing after it may begin
+  std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
+  uint32_t answers_pending_ = 0;     // operations that the peer executes
+  uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends
+  uint64_t progress_since_ns_ = 0;   // since when; 0: not looked yet
+  uint64_t not_ready_since_ns_ = 0;  // since when the receiver has no receive posted
+  uint64_t next_ring_ns_ = 0;
+  uint64_t ring_pause_ns_ = 0;
+  std::atomic<bool> wants_send_bells_{false};
+
+  base::Spinlock receive_lock_;
+  // Under receive_lock_:
+  ReceiveRing receives_;
+  Current current_;
+  bool has_flushed_last_ = false;
+  std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
+  std::atomic<bool> wants_receive_bells_{false};
+
+  struct StoredOffer {
+    std::shared_ptr<link::RemoteProcess> remote;
+    link::Offer offer;
+    link::SharedSegment lane;
+  };
+  std::mutex offers_lock_;  // taken after send_lock_
+  std::unordered_map<uint32_t, StoredOffer> offers_;
+};
+
+}  // namespace ringbolt::device

@@ -1,0 +1,397 @@
+// The send queue: posting, order, completion, retry. Hot path: post_send and progress_sends.
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "device/address_handle.h"
+#include "device/limits.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+// A software peer may be off its core for a while without being dead.
+constexpr uint64_t kLeastTimeoutNs = 500'000'000;
+// The architecture lets a requester wait up to four times the programmed time; a peer that runs gets that much.
+constexpr uint64_t kSlowPeerFactor = 4;
+// A queue pair that was closed never answers; without a transport timer we say so after this time.
+constexpr uint64_t kClosedPeerNs = 1'000'000'000;
+constexpr uint64_t kFirstRingPauseNs = 50'000;
+constexpr uint64_t kLastRingPauseNs = 20'000'000;
+
+uint32_t total_length(const ibv_send_wr& wr) {
+  uint64_t length = 0;
+  for (int i = 0; i < wr.num_sge; ++i) {
+    length += wr.sg_list[i].length;
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(length, UINT32_MAX));
+}
+
+ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+bool is_known(ibv_qp_type type, ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return true;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+      return type != IBV_QPT_UD;
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return type == IBV_QPT_RC;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+int QueuePair::check_request(const ibv_send_wr& wr) const {
+  if (!is_known(type_, wr.opcode) || wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > caps_.max_send_sge) {
+    return EINVAL;
+  }
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
+    const bool carries_data = wr.opcode != IBV_WR_RDMA_READ && wr.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+                              wr.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+    if (!carries_data || total_length(wr) > caps_.max_inline_data) {
+      return EINVAL;
+    }
+  }
+  if (type_ == IBV_QPT_UD && wr.wr.ud.ah == nullptr) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
+  SendRequest request;
+  request.opcode = wr.opcode;
+  request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  request.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
+  request.is_solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
+  request.pieces = wr.sg_list;
+  request.pieces_count = static_cast<uint32_t>(wr.num_sge);
+  request.length = total_length(wr);
+  // Only the fields that the opcode defines are read: programs leave the others uninitialised.
+  switch (wr.opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+      request.immediate = wr.imm_data;
+      break;
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_LOCAL_INV:
+      request.immediate = wr.invalidate_rkey;
+      break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      request.immediate = wr.imm_data;
+      [[fallthrough]];
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_READ:
+      request.remote_address = wr.wr.rdma.remote_addr;
+      request.key = wr.wr.rdma.rkey;
+      break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      request.remote_address = wr.wr.atomic.remote_addr;
+      request.key = wr.wr.atomic.rkey;
+      request.compare_or_add = wr.wr.atomic.compare_add;
+      request.swap = wr.wr.atomic.swap;
+      break;
+    case IBV_WR_BIND_MW:
+      request.key = wr.bind_mw.bind_info.mr == nullptr ? 0 : wr.bind_mw.bind_info.mr->lkey;
+      request.remote_address = wr.bind_mw.bind_info.addr;
+      request.window_length = wr.bind_mw.bind_info.length;
+      request.window_access = wr.bind_mw.bind_info.mw_access_flags;
+      request.window_key = wr.bind_mw.rkey;
+      request.is_type2_window = wr.bind_mw.mw->type == IBV_MW_TYPE_2;
+      break;
+    default:
+      break;
+  }
+  if (type_ == IBV_QPT_UD) {
+    const AddressHandle& target = AddressHandle::of(wr.wr.ud.ah);
+    request.remote_gid = target.gid;
+    request.remote_qpn = wr.wr.ud.remote_qpn & 0xffffffU;
+    // A Q_Key with the high bit set stands for the sender's own.
+    request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? attributes_.qkey : wr.wr.ud.remote_qkey;
+  }
+  return request;
+}
+
+void QueuePair::store(uint32_t index, const SendRequest& request) {
+  const uint32_t slot = index & entry_mask_;
+  ibv_sge* pieces = request_pieces_.data() + size_t{slot} * caps_.max_send_sge;
+  SendRequest& stored = requests_[slot];
+  stored = request;
+  stored.pieces = pieces;
+  if (!request.is_inline) {
+    std::copy_n(request.pieces, request.pieces_count, pieces);
+    return;
+  }
+  // Inline data is the program's again once the post returns.
+  std::byte* data = request_inline_.data() + size_t{slot} * caps_.max_inline_data;
+  std::byte* end = data;
+  for (uint32_t i = 0; i < request.pieces_count; ++i) {
+    if (request.pieces[i].length != 0) {
+      std::memcpy(end, reinterpret_cast<const void*>(request.pieces[i].addr), request.pieces[i].length);
+      end += request.pieces[i].length;
+    }
+  }
+  pieces[0] = {reinterpret_cast<uint64_t>(data), request.length, 0};
+  stored.pieces_count = request.length == 0 ? 0 : 1;
+}
+
+int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
+  const std::scoped_lock guard(send_lock_);
+  const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+  int error = state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR ? EINVAL : 0;
+  for (; wr != nullptr; wr = wr->next) {
+    const uint32_t tail = tail_.load(std::memory_order_relaxed);
+    if (error == 0) {
+      error = tail - done_.load(std::memory_order_relaxed) >= caps_.max_send_wr ? ENOMEM : check_request(*wr);
+    }
+    if (error != 0) {
+      *bad = wr;
+      break;
+    }
+    SendEntry& entry = entries_[tail & entry_mask_];
+    entry = {};
+    entry.wr_id = wr->wr_id;
+    entry.wc_opcode = completion_opcode(wr->opcode);
+    entry.is_signaled = signals_all_ || (wr->send_flags & IBV_SEND_SIGNALED) != 0;
+    const SendRequest request = describe(*wr);
+    entry.length = request.length;
+    const bool is_next = next_.load(std::memory_order_relaxed) == tail;
+    if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
+      if (entry.phase == SendPhase::answering) {
+        store(tail, request);
+      }
+      next_.store(tail + 1, std::memory_order_relaxed);
+    } else {
+      store(tail, request);
+    }
+    tail_.store(tail + 1, std::memory_order_relaxed);
+  }
+  // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
+  const uint32_t unfinished = tail_.load(std::memory_order_relaxed) - done_.load(std::memory_order_relaxed);
+  if (has_queued_sends() || queues_.send->is_armed() || unfinished > queues_.send->capacity()) {
+    process_.request_service();
+  }
+  return error;
+}
+
+void QueuePair::run_queue() {
+  while (has_queued_sends() && !has_failed_send_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTS) {
+    const uint32_t next = next_.load(std::memory_order_relaxed);
+    if (!execute(entries_[next & entry_mask_], requests_[next & entry_mask_])) {
+      return;
+    }
+    next_.store(next + 1, std::memory_order_relaxed);
+  }
+}
+
+void QueuePair::progress_sends(CompletionQueue& cq) {
+  const std::scoped_lock guard(send_lock_);
+  if (!has_unfinished_sends()) {
+    return;
+  }
+  if (Connection* connection = connection_.load(std::memory_order_relaxed); connection != nullptr && connection->sender) {
+    connection->sender->take_consumed(connection->heard_consumed.load(std::memory_order_relaxed));
+  }
+  complete_sends(cq);
+  if (has_queued_sends()) {
+    run_queue();
+    complete_sends(cq);
+  }
+}
+
+bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
+  if (entry.phase == SendPhase::failed) {
+    return true;
+  }
+  if (entry.phase == SendPhase::answering) {
+    return finish_answer(entry, requests_[index & entry_mask_]);
+  }
+  Connection* connection = connection_.load(std::memory_order_relaxed);
+  if (connection == nullptr || !connection->sender) {
+    return true;  // datagrams are gone once they are on their way, and so is what nobody can answer for
+  }
+  if (connection->sender->is_done(entry.end_slot)) {
+    return true;
+  }
+  connection->sender->refresh();
+  if (connection->sender->is_done(entry.end_slot)) {
+    return true;
+  }
+  return type_ == IBV_QPT_UC && connection->peer_state.load(std::memory_order_relaxed) != PeerState::present;
+}
+
+void QueuePair::complete_sends(CompletionQueue& cq) {
+  while (has_unfinished_sends() && cq.has_room()) {
+    const uint32_t done = done_.load(std::memory_order_relaxed);
+    SendEntry& entry = entries_[done & entry_mask_];
+    const bool is_executed = done != next_.load(std::memory_order_relaxed);
+    const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+    auto status = static_cast<ibv_wc_status>(entry.status);
+    if (is_executed && is_complete(entry, done)) {
+      status = static_cast<ibv_wc_status>(entry.status);
+    } else if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+      status = first_flush_status_.exchange(IBV_WC_WR_FLUSH_ERR);
+      answers_pending_ = 0;
+    } else {
+      Connection* connection = connection_.load(std::memory_order_relaxed);
+      if (connection == nullptr) {
+        return;
+      }
+      const ibv_wc_status refusal = refusal_status(*connection);
+      if (refusal == IBV_WC_SUCCESS) {
+        return;
+      }
+      enter_error(refusal);
+      continue;
+    }
+    if (!is_executed) {
+      next_.store(done + 1, std::memory_order_relaxed);
+    }
+    if (entry.is_signaled || status != IBV_WC_SUCCESS) {
+      push_send(cq, entry, status);
+    }
+    done_.store(done + 1, std::memory_order_relaxed);
+    if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && state == IBV_QPS_RTS) {
+      if (type_ == IBV_QPT_RC) {
+        enter_error(IBV_WC_WR_FLUSH_ERR);
+      } else {
+        set_state(IBV_QPS_SQE);
+      }
+    }
+  }
+}
+
+ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {
+  if (type_ != IBV_QPT_RC) {
+    return IBV_WC_SUCCESS;
+  }
+  if (connection.sender) {
+    switch (connection.sender->refusal()) {
+      case link::Refusal::invalid_request:
+        return IBV_WC_REM_INV_REQ_ERR;
+      case link::Refusal::access:
+        return IBV_WC_REM_ACCESS_ERR;
+      case link::Refusal::operation:
+        return IBV_WC_REM_OP_ERR;
+      case link::Refusal::none:
+        break;
+    }
+  }
+  const PeerState peer = connection.peer_state.load(std::memory_order_relaxed);
+  return peer == PeerState::left || peer == PeerState::died ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+}
+
+void QueuePair::push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status) {
+  ibv_wc wc{};
+  wc.wr_id = entry.wr_id;
+  wc.status = status;
+  wc.opcode = entry.wc_opcode;
+  wc.byte_len = entry.length;
+  wc.qp_num = qpn_;
+  cq.push(wc, false);
+}
+
+uint64_t QueuePair::transport_timeout_ns() const {
+  const uint64_t once = 4096ULL << attributes_.timeout;
+  return std::max<uint64_t>(kLeastTimeoutNs, once * (attributes_.retry_cnt + 1ULL));
+}
+
+ibv_wc_status QueuePair::overdue(uint64_t now_ns, Connection* connection) {
+  const uint64_t waited = now_ns - progress_since_ns_;
+  const bool has_lane = connection->sender.has_value();
+  if (has_lane && connection->sender->waits_for_receive() &&
+      connection->peer_state.load() == PeerState::present) {
+    if (not_ready_since_ns_ == 0) {
+      not_ready_since_ns_ = now_ns;
+    }
+    const uint64_t pause_ns = uint64_t{connection->sender->rnr_timer_us()} * 1000U;
+    const bool is_over = attributes_.rnr_retry != 7 && now_ns - not_ready_since_ns_ >= pause_ns * attributes_.rnr_retry;
+    return is_over ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+  }
+  not_ready_since_ns_ = 0;
+  const bool is_closed = connection->peer_state.load() != PeerState::present || !has_lane ||
+                         connection->sender->is_closed();
+  if (attributes_.timeout == 0) {
+    return is_closed && waited >= kClosedPeerNs ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+  }
+  const uint64_t limit = transport_timeout_ns();
+  if (waited < limit) {
+    return IBV_WC_SUCCESS;
+  }
+  const bool is_hopeless = is_closed || !context_.port().is_up() || connection->remote == nullptr ||
+                           connection->remote->peer().is_stopped();
+  return is_hopeless || waited >= kSlowPeerFactor * limit ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+}
+
+void QueuePair::check_timers(uint64_t now_ns) {
+  if (!has_unfinished_sends() || !send_lock_.try_lock()) {
+    return;
+  }
+  const std::lock_guard guard(send_lock_, std::adopt_lock);
+  if (now_ns < progress_since_ns_) {
+    return;  // the caller read its clock before another one did
+  }
+  Connection* connection = connection_.load(std::memory_order_relaxed);
+  const uint32_t consumed = connection != nullptr && connection->sender ? connection->sender->consumed() : 0;
+  const uint32_t mark = consumed + done_.load(std::memory_order_relaxed) + next_.load(std::memory_order_relaxed);
+  if (mark != progress_mark_ || progress_since_ns_ == 0) {
+    progress_mark_ = mark;
+    progress_since_ns_ = now_ns;
+    not_ready_since_ns_ = 0;
+    ring_pause_ns_ = kFirstRingPauseNs;
+    next_ring_ns_ = now_ns + ring_pause_ns_;
+    return;
+  }
+  run_queue();
+  if (connection == nullptr || state_.load(std::memory_order_relaxed) != IBV_QPS_RTS) {
+    return;
+  }
+  if (now_ns >= next_ring_ns_ && connection->remote != nullptr) {
+    connection->remote->peer().ring();
+    ring_pause_ns_ = std::min(ring_pause_ns_ * 2, kLastRingPauseNs);
+    next_ring_ns_ = now_ns + ring_pause_ns_;
+  }
+  if (type_ == IBV_QPT_UC) {
+    // UC knows no answer: what no peer takes is lost, and complete.
+    const bool has_lane = connection->sender && !connection->sender->is_closed();
+    if (!has_lane && now_ns - progress_since_ns_ >= kLeastTimeoutNs) {
+      connection->peer_state.store(PeerState::withdrawn);
+      run_queue();
+    }
+    return;
+  }
+  if (const ibv_wc_status status = overdue(now_ns, connection); status != IBV_WC_SUCCESS) {
+    enter_error(status);
+  }
+}
+
+}  // namespace ringbolt::device

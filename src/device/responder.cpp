@@ -1,0 +1,301 @@
+// Incoming messages: matching with receives, placement, completion. Hot path: progress_receives.
+
+#include <cstring>
+
+#include "device/limits.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+// One look takes at most so many slots, so that one busy lane does not starve the others of a completion queue.
+constexpr int kMaxSlotsAtOnce = 64;
+// A producer is told how far we are when the lane runs empty, with a message of ours to it, or after so much.
+constexpr uint32_t kTellAfterBytes = link::kLaneDataBytes / 4;
+constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
+
+// The 40 bytes before a datagram: a Global Routing Header (InfiniBand Architecture Specification 1.4, 8.3).
+void write_grh(std::byte* grh, const std::array<uint8_t, 16>& source, const ibv_gid& target, uint32_t payload) {
+  constexpr uint8_t kVersion6 = 0x60;
+  constexpr uint8_t kIbaTransport = 0x1b;
+  std::memset(grh, 0, kGrhBytes);
+  grh[0] = std::byte{kVersion6};
+  grh[4] = static_cast<std::byte>(payload >> 8U);
+  grh[5] = static_cast<std::byte>(payload);
+  grh[6] = std::byte{kIbaTransport};
+  grh[7] = std::byte{64};
+  std::memcpy(grh + 8, source.data(), source.size());
+  std::memcpy(grh + 24, target.raw, sizeof target.raw);
+}
+
+}  // namespace
+
+void QueuePair::progress_receives(CompletionQueue& cq) {
+  const std::scoped_lock guard(receive_lock_);
+  switch (state_.load(std::memory_order_relaxed)) {
+    case IBV_QPS_ERR:
+      flush_receives(cq);
+      return;
+    case IBV_QPS_RESET:
+    case IBV_QPS_INIT:
+      return;
+    default:
+      break;
+  }
+  if (!context_.port().is_up()) {
+    return;
+  }
+  if (Connection* only = connection_.load(std::memory_order_relaxed)) {
+    drain(cq, *only);
+  } else {
+    each_connection([&](Connection& connection) { drain(cq, connection); });
+  }
+}
+
+void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
+  link::LaneConsumer& lane = connection.receiver;
+  link::SlotHeader header;
+  for (int taken = 0; taken < kMaxSlotsAtOnce && cq.has_room() && lane.peek(header); ++taken) {
+    connection.heard_consumed.store(header.consumed, std::memory_order_relaxed);
+    if (!receive_slot(cq, connection, header)) {
+      break;
+    }
+    connection.untold_bytes += header.length;
+  }
+  const bool is_due = connection.untold_bytes >= kTellAfterBytes || lane.untold() >= kTellAfterSlots;
+  if (lane.has_news() && (is_due || !lane.has_slot())) {
+    connection.untold_bytes = 0;
+    if (lane.tell() && connection.remote != nullptr) {
+      connection.remote->peer().ring();
+    }
+  }
+  if (type_ == IBV_QPT_RC && connection.peer_state.load(std::memory_order_relaxed) == PeerState::died &&
+      !lane.has_slot() && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
+    announce(IBV_EVENT_QP_FATAL);
+    enter_error(IBV_WC_RETRY_EXC_ERR);
+    flush_receives(cq);
+  }
+}
+
+bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header) {
+  const bool is_datagram = header.kind == link::SlotKind::datagram;
+  if (is_datagram != (type_ == IBV_QPT_UD)) {
+    connection.receiver.release();  // not for this kind of queue pair: no peer of ours sends it
+    return true;
+  }
+  switch (header.kind) {
+    case link::SlotKind::send:
+      return receive_message(cq, connection, header);
+    case link::SlotKind::send_shared:
+      return receive_shared(cq, connection, header);
+    case link::SlotKind::write_done:
+      return receive_written(cq, connection, header);
+    case link::SlotKind::datagram:
+      return receive_datagram(cq, connection, header);
+    case link::SlotKind::write:
+      return serve_write(connection, header);
+    case link::SlotKind::read:
+      return serve_read(connection);
+    case link::SlotKind::atomic:
+      return serve_atomic(connection, header);
+    case link::SlotKind::access_error:
+      connection.receiver.release();
+      announce(IBV_EVENT_QP_ACCESS_ERR);
+      enter_error(IBV_WC_WR_FLUSH_ERR);
+      return false;
+    default:
+      connection.receiver.release();
+      return true;
+  }
+}
+
+bool QueuePair::open_receive(Connection& connection) {
+  if (current_.is_open) {
+    return true;
+  }
+  if (queues_.shared != nullptr) {
+    if (!queues_.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count)) {
+      connection.receiver.note_waits_for_receive();
+      return false;
+    }
+  } else {
+    if (receives_.is_empty()) {
+      connection.receiver.note_waits_for_receive();
+      return false;
+    }
+    const ReceiveRing::Receive receive = receives_.front();
+    current_.wr_id = receive.wr_id;
+    current_.wanted_count = static_cast<uint32_t>(receive.pieces.size());
+    std::ranges::copy(receive.pieces, current_.wanted.begin());
+    receives_.pop();
+  }
+  connection.receiver.note_receive_posted();
+  current_.is_open = true;
+  current_.received = 0;
+  current_.pieces.count = 0;
+  return true;
+}
+
+bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint32_t total) {
+  if (!open_receive(connection)) {
+    return false;
+  }
+  if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
+    return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
+  }
+  if (total > current_.pieces.length()) {
+    return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
+  }
+  return true;
+}
+
+bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header) {
+  link::LaneConsumer& lane = connection.receiver;
+  const bool is_inline = header.length <= link::kInlineBytes;
+  if ((header.flags & link::kSlotFirst) != 0) {
+    const uint32_t total = is_inline ? header.length : lane.fields<link::SendFields>().total;
+    if (current_.received == 0 && !begin_message(cq, connection, total)) {
+      return false;
+    }
+  }
+  const std::byte* data = is_inline && (header.flags & link::kSlotFirst) != 0 ? lane.inline_body() : lane.payload(header);
+  // The lengths come from another process, which may have said something else in the first chunk.
+  if (!current_.is_open || data == nullptr || current_.received + uint64_t{header.length} > current_.pieces.length()) {
+    return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
+  }
+  current_.pieces.scatter(current_.received, data, header.length);
+  current_.received += header.length;
+  if ((header.flags & link::kSlotLast) != 0) {
+    ibv_wc wc{};
+    wc.opcode = IBV_WC_RECV;
+    wc.byte_len = current_.received;
+    complete_receive(cq, connection, header, wc);
+  }
+  lane.release();
+  return true;
+}
+
+bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header) {
+  const auto fields = connection.receiver.fields<link::SharedFields>();
+  if (connection.remote == nullptr) {
+    return false;
+  }
+  const std::byte* data = connection.remote->arenas().find(fields.arena_id, fields.offset, fields.total);
+  if (data == nullptr || !begin_message(cq, connection, fields.total)) {
+    return false;  // news of the arena is on its way
+  }
+  current_.pieces.scatter(0, data, fields.total);
+  ibv_wc wc{};
+  wc.opcode = IBV_WC_RECV;
+  wc.byte_len = fields.total;
+  complete_receive(cq, connection, header, wc);
+  connection.receiver.release();
+  return true;
+}
+
+bool QueuePair::receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header) {
+  if (!open_receive(connection)) {
+    return false;
+  }
+  ibv_wc wc{};
+  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  wc.byte_len = connection.receiver.fields<link::RemoteFields>().total;
+  complete_receive(cq, connection, header, wc);
+  connection.receiver.release();
+  return true;
+}
+
+bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header) {
+  link::LaneConsumer& lane = connection.receiver;
+  const auto fields = lane.fields<link::DatagramFields>();
+  const bool is_inline = header.length <= link::kInlineBytes - sizeof fields;
+  const std::byte* data = is_inline ? lane.inline_body() + sizeof fields : lane.payload(header);
+  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey;
+  if (is_wanted && open_receive(connection)) {
+    if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
+      return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
+    }
+    if (kGrhBytes + header.length > current_.pieces.length()) {
+      return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
+    }
+    std::array<std::byte, kGrhBytes> grh;
+    write_grh(grh.data(), connection.remote_gid, context_.port().gids[1], header.length);
+    current_.pieces.scatter(0, grh.data(), kGrhBytes);
+    current_.pieces.scatter(kGrhBytes, data, header.length);
+    ibv_wc wc{};
+    wc.opcode = IBV_WC_RECV;
+    wc.byte_len = kGrhBytes + header.length;
+    wc.src_qp = connection.remote_qpn;
+    wc.wc_flags = IBV_WC_GRH;
+    complete_receive(cq, connection, header, wc);
+  }
+  lane.release();  // a datagram that nobody waits for is lost
+  return true;
+}
+
+void QueuePair::complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header,
+                                 ibv_wc wc) {
+  wc.wr_id = current_.wr_id;
+  wc.qp_num = qpn_;
+  wc.src_qp = connection.remote_qpn;
+  if ((header.flags & link::kSlotImmediate) != 0) {
+    wc.wc_flags |= IBV_WC_WITH_IMM;
+    wc.imm_data = header.immediate;
+  }
+  if ((header.flags & link::kSlotInvalidate) != 0) {
+    wc.wc_flags |= IBV_WC_WITH_INV;
+    wc.invalidated_rkey = header.immediate;
+    link::Region region;
+    if (process_.regions().find(header.immediate, region) && region.bound_qpn == qpn_) {
+      process_.regions().hide(header.immediate);
+    }
+  }
+  current_.is_open = false;
+  current_.received = 0;
+  cq.push(wc, (header.flags & link::kSlotSolicited) != 0);
+}
+
+bool QueuePair::fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal) {
+  if (current_.is_open) {
+    ibv_wc wc{};
+    wc.wr_id = current_.wr_id;
+    wc.status = status;
+    wc.opcode = IBV_WC_RECV;
+    wc.qp_num = qpn_;
+    wc.src_qp = connection.remote_qpn;
+    current_.is_open = false;
+    current_.received = 0;
+    cq.push(wc, true);
+  }
+  if (type_ == IBV_QPT_RC) {
+    connection.receiver.refuse(refusal);
+  }
+  if (connection.receiver.tell() && connection.remote != nullptr) {
+    connection.remote->peer().ring();
+  }
+  enter_error(IBV_WC_WR_FLUSH_ERR);
+  return false;
+}
+
+void QueuePair::flush_receives(CompletionQueue& cq) {
+  ibv_wc wc{};
+  wc.status = IBV_WC_WR_FLUSH_ERR;
+  wc.opcode = IBV_WC_RECV;
+  wc.qp_num = qpn_;
+  if (current_.is_open && cq.has_room()) {
+    wc.wr_id = current_.wr_id;
+    current_.is_open = false;
+    cq.push(wc, true);
+  }
+  while (!receives_.is_empty() && cq.has_room()) {
+    wc.wr_id = receives_.front().wr_id;
+    receives_.pop();
+    cq.push(wc, true);
+  }
+  if (queues_.shared != nullptr && !has_flushed_last_) {
+    has_flushed_last_ = true;
+    announce(IBV_EVENT_QP_LAST_WQE_REACHED);
+  }
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,83 @@
+#include "device/shared_receive_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "device/limits.h"
+
+namespace ringbolt::device {
+
+base::Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(ProtectionDomain& pd,
+                                                                             const ibv_srq_attr& attributes) {
+  if (attributes.max_wr == 0 || attributes.max_wr > kMaxSrqDepth || attributes.max_sge > kMaxSge) {
+    return base::fail(EINVAL);
+  }
+  try {
+    return std::unique_ptr<SharedReceiveQueue>(
+        new SharedReceiveQueue(pd, attributes.max_wr, std::max(1U, attributes.max_sge)));
+  } catch (const std::bad_alloc&) {
+    return base::fail(ENOMEM);
+  }
+}
+
+ibv_srq_attr SharedReceiveQueue::query() {
+  const std::scoped_lock guard(lock_);
+  return {ring_.depth(), ring_.max_sge(), limit_};
+}
+
+int SharedReceiveQueue::modify(const ibv_srq_attr& attributes, int mask) {
+  const std::scoped_lock guard(lock_);
+  if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) {
+    return EINVAL;
+  }
+  const uint32_t depth = (mask & IBV_SRQ_MAX_WR) != 0 ? attributes.max_wr : ring_.depth();
+  if (depth == 0 || depth > kMaxSrqDepth || ((mask & IBV_SRQ_LIMIT) != 0 && attributes.srq_limit > depth)) {
+    return EINVAL;
+  }
+  if (depth != ring_.depth()) {
+    if (const int error = ring_.resize(depth)) {
+      return error;
+    }
+  }
+  if ((mask & IBV_SRQ_LIMIT) != 0) {
+    limit_ = attributes.srq_limit;
+  }
+  return 0;
+}
+
+int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  const std::scoped_lock guard(lock_);
+  for (; wr != nullptr; wr = wr->next) {
+    if (const int error = ring_.push(*wr)) {
+      *bad = wr;
+      return error;
+    }
+  }
+  return 0;
+}
+
+bool SharedReceiveQueue::take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count) {
+  bool reaches_limit = false;
+  {
+    const std::scoped_lock guard(lock_);
+    if (ring_.is_empty()) {
+      return false;
+    }
+    const ReceiveRing::Receive receive = ring_.front();
+    wr_id = receive.wr_id;
+    count = static_cast<uint32_t>(receive.pieces.size());
+    std::ranges::copy(receive.pieces, pieces);
+    ring_.pop();
+    reaches_limit = limit_ != 0 && ring_.count() < limit_;
+    if (reaches_limit) {
+      limit_ = 0;
+    }
+  }
+  if (reaches_limit) {
+    pd_.context.announce(IBV_EVENT_SRQ_LIMIT_REACHED, handle);
+  }
+  return true;
+}
+
+}  // namespace ringbolt::device

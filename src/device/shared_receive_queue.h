@@ -1,0 +1,48 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <mutex>
+
+#include "base/result.h"
+#include "base/spinlock.h"
+#include "device/memory.h"
+#include "device/receive_ring.h"
+
+namespace ringbolt::device {
+
+/// Receives that several queue pairs take from. Thread-safe.
+class SharedReceiveQueue {
+ public:
+  /// EINVAL for a depth or a number of pieces out of range; ENOMEM.
+  static base::Result<std::unique_ptr<SharedReceiveQueue>> create(ProtectionDomain& pd, const ibv_srq_attr& attributes);
+  ~SharedReceiveQueue() { pd_.users.fetch_sub(1, std::memory_order_relaxed); }
+  SharedReceiveQueue(const SharedReceiveQueue&) = delete;
+  SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
+
+  void* handle = nullptr;          ///< the C object, for events
+  std::atomic<uint32_t> users{0};  ///< queue pairs attached
+
+  ProtectionDomain& pd() const { return pd_; }
+  ibv_srq_attr query();
+  /// As ibv_modify_srq: a new depth, or a limit under which one event is announced.
+  int modify(const ibv_srq_attr& attributes, int mask);
+  int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
+
+  /// Takes the oldest receive and copies its pieces out (at most kMaxSge). False when there is none.
+  bool take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count);
+
+ private:
+  SharedReceiveQueue(ProtectionDomain& pd, uint32_t depth, uint32_t max_sge)
+      : pd_(pd), ring_(depth, max_sge) {
+    pd_.users.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  ProtectionDomain& pd_;
+  base::Spinlock lock_;
+  ReceiveRing ring_;        // under lock_
+  uint32_t limit_ = 0;      // under lock_; 0: not armed
+};
+
+}  // namespace ringbolt::device

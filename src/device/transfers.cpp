@@ -1,0 +1,233 @@
+// What a send does when its turn comes: messages and local operations. Hot path.
+
+#include <cstring>
+
+#include "base/clock.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+// Long messages go through the lane in chunks, so that both sides copy at the same time.
+constexpr uint32_t kChunkBytes = 16U << 10U;
+// From here on one copy out of shared memory beats two through the lane.
+constexpr uint32_t kLeastSharedBytes = 2U << 10U;
+// How long a datagram waits for the lane to a queue pair it has not sent to before; then it is lost, as datagrams may be.
+constexpr uint64_t kDatagramPatienceNs = 100'000'000;
+constexpr uint32_t kDatagramInlineBytes = link::kInlineBytes - sizeof(link::DatagramFields);
+
+}  // namespace
+
+bool QueuePair::fail(SendEntry& entry, ibv_wc_status status) {
+  entry.status = static_cast<uint8_t>(status);
+  entry.phase = SendPhase::failed;
+  has_failed_send_ = true;
+  return true;
+}
+
+bool QueuePair::finish(SendEntry& entry, const Connection& connection) {
+  entry.end_slot = connection.sender ? connection.sender->published() : 0;
+  entry.phase = SendPhase::sent;
+  return true;
+}
+
+bool QueuePair::translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
+  for (const ibv_sge& piece : from) {
+    if (piece.length == 0) {
+      continue;
+    }
+    uint64_t address = piece.addr;
+    if (!is_inline) {
+      link::Region region;
+      if (!process_.regions().find(piece.lkey, region) || region.pd_key != pd_.key ||
+          (region.access & access) != access || !region.holds(piece.addr, piece.length)) {
+        return false;
+      }
+      const uint64_t offset = piece.addr - region.first;
+      address = region.host_first + offset;
+      pieces.arena = {pieces.count == 0 ? region.arena_id : 0, region.arena_offset + offset};
+    }
+    pieces.at[pieces.count++] = {reinterpret_cast<void*>(address), piece.length};
+  }
+  return true;
+}
+
+void QueuePair::publish(Connection& connection, link::SlotHeader header, bool uses_data) {
+  link::LaneProducer& lane = *connection.sender;
+  header.consumed = connection.receiver.consumed();
+  if (lane.consumed() == lane.published()) {
+    connection.receiver.note_told(header.consumed);  // nothing before it can hold the news up
+  }
+  if (lane.publish(header, uses_data)) {
+    connection.remote->peer().ring();
+  }
+}
+
+bool QueuePair::has_room(Connection& connection, uint32_t length, link::LaneProducer::Place& place) {
+  link::LaneProducer& lane = *connection.sender;
+  if (lane.has_slot() && (length == 0 || lane.reserve(length, place))) {
+    return true;
+  }
+  lane.refresh();
+  return lane.has_slot() && (length == 0 || lane.reserve(length, place));
+}
+
+bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
+  if (request.opcode == IBV_WR_LOCAL_INV || request.opcode == IBV_WR_BIND_MW) {
+    return do_local(entry, request);
+  }
+  if (type_ == IBV_QPT_UD) {
+    return send_datagram(entry, request);
+  }
+  Connection& connection = *connection_.load(std::memory_order_relaxed);
+  const PeerState peer = connection.peer_state.load(std::memory_order_relaxed);
+  if (peer != PeerState::present) [[unlikely]] {
+    // RC fails it when its turn to complete comes; UC has lost it without knowing.
+    return type_ == IBV_QPT_UC && finish(entry, connection);
+  }
+  if (!connection.sender || !context_.port().is_up() || (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
+    return false;
+  }
+  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
+  switch (request.opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return write_remote(connection, entry, request);
+    case IBV_WR_RDMA_READ:
+      return read_remote(connection, entry, request);
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return do_atomic(connection, entry, request);
+    default:
+      return send_message(connection, entry, request);
+  }
+}
+
+bool QueuePair::send_message(Connection& connection, SendEntry& entry, const SendRequest& request) {
+  if (request.length > kMaxMessageBytes) {
+    return fail(entry, IBV_WC_LOC_LEN_ERR);
+  }
+  Pieces pieces;
+  if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  link::SlotHeader header;
+  header.kind = link::SlotKind::send;
+  const uint8_t last_flags = static_cast<uint8_t>(
+      link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0) |
+      (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0) |
+      (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0));
+  header.immediate = request.immediate;
+  link::LaneProducer& lane = *connection.sender;
+  link::LaneProducer::Place place;
+  if (request.length <= link::kInlineBytes) {
+    if (!has_room(connection, 0, place)) {
+      return false;
+    }
+    pieces.gather(0, lane.next_slot().body, request.length);
+    header.flags = static_cast<uint8_t>(link::kSlotFirst | last_flags);
+    header.length = request.length;
+    publish(connection, header, false);
+    return finish(entry, connection);
+  }
+  if (pieces.arena.arena_id != 0 && request.length >= kLeastSharedBytes && entry.moved == 0) {
+    if (!has_room(connection, 0, place)) {
+      return false;
+    }
+    const link::SharedFields fields{pieces.arena.offset, pieces.arena.arena_id, request.length};
+    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+    header.kind = link::SlotKind::send_shared;
+    header.flags = static_cast<uint8_t>(link::kSlotFirst | last_flags);
+    publish(connection, header, false);
+    return finish(entry, connection);
+  }
+  while (entry.moved < request.length) {
+    const uint32_t chunk = std::min(kChunkBytes, request.length - entry.moved);
+    if (!has_room(connection, chunk, place)) {
+      return false;
+    }
+    pieces.gather(entry.moved, place.data, chunk);
+    const link::SendFields fields{request.length};
+    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+    header.flags = static_cast<uint8_t>((entry.moved == 0 ? link::kSlotFirst : 0) |
+                                        (entry.moved + chunk == request.length ? last_flags : 0));
+    header.length = chunk;
+    header.data_at = place.data_at;
+    entry.moved += chunk;
+    publish(connection, header, true);
+  }
+  return finish(entry, connection);
+}
+
+bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
+  if (request.length > kDatagramBytes) {
+    return fail(entry, IBV_WC_LOC_LEN_ERR);
+  }
+  Pieces pieces;
+  if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  Connection* connection = datagram_connection(request.remote_qpn, request.remote_gid);
+  if (connection == nullptr || connection->remote == nullptr || !context_.port().is_up()) {
+    entry.phase = SendPhase::sent;  // lost
+    return true;
+  }
+  link::LaneProducer::Place place;
+  const bool is_inline = request.length <= kDatagramInlineBytes;
+  if (!connection->sender || !has_room(*connection, is_inline ? 0 : request.length, place)) {
+    const uint64_t now = base::now_ns();
+    if (connection->wait_began_ns == 0) {
+      connection->wait_began_ns = now;
+    }
+    if (now - connection->wait_began_ns < kDatagramPatienceNs) {
+      return false;
+    }
+    entry.phase = SendPhase::sent;  // lost
+    return true;
+  }
+  connection->wait_began_ns = 0;
+  link::LaneProducer& lane = *connection->sender;
+  const link::DatagramFields fields{qpn_, request.qkey};
+  std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+  pieces.gather(0, is_inline ? lane.next_slot().body + sizeof fields : place.data, request.length);
+  link::SlotHeader header;
+  header.kind = link::SlotKind::datagram;
+  header.flags = static_cast<uint8_t>((request.is_solicited ? link::kSlotSolicited : 0) |
+                                      (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0));
+  header.immediate = request.immediate;
+  header.length = request.length;
+  header.data_at = place.data_at;
+  publish(*connection, header, !is_inline);
+  entry.phase = SendPhase::sent;
+  return true;
+}
+
+bool QueuePair::do_local(SendEntry& entry, const SendRequest& request) {
+  if (request.opcode == IBV_WR_LOCAL_INV) {
+    link::Region region;
+    // Only a window of type 2 that is bound to this queue pair may be closed this way.
+    if (!process_.regions().find(request.immediate, region) || region.bound_qpn != qpn_) {
+      return fail(entry, IBV_WC_LOC_QP_OP_ERR);
+    }
+    process_.regions().hide(request.immediate);
+  } else {
+    WindowBinding binding;
+    binding.region_key = request.key;
+    binding.key = request.window_key;
+    binding.address = request.remote_address;
+    binding.length = request.window_length;
+    binding.access = request.window_access;
+    binding.bound_qpn = request.is_type2_window ? qpn_ : link::kAnyQueuePair;
+    if (!bind_window(process_, pd_.key, binding)) {
+      return fail(entry, IBV_WC_MW_BIND_ERR);
+    }
+  }
+  const Connection* connection = connection_.load(std::memory_order_relaxed);
+  entry.phase = SendPhase::sent;
+  if (connection != nullptr && connection->sender) {
+    entry.end_slot = connection->sender->published();
+  }
+  return true;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// A lane carries the messages of one queue pair to one other through shared memory: a ring of 64-byte slots and a ring
+/// of payload bytes from the producer to the consumer, and a few words back. The consumer's process makes the memory.
+/// Each word has one writer. Layout: docs/formats/lane.md.
+namespace ringbolt::link {
+
+inline constexpr uint32_t kLaneSlots = 256;
+inline constexpr uint32_t kLaneDataBytes = 128U << 10U;
+inline constexpr uint32_t kLaneReadBufferBytes = 8U << 10U;
+inline constexpr uint32_t kLaneResponses = 16;  ///< operations that the consumer executes, in flight at once
+inline constexpr uint32_t kInlineBytes = 40;
+
+enum class SlotKind : uint8_t {
+  none = 0,
+  send,         ///< a chunk of a SEND; `total` bytes in all, known from the first chunk
+  send_shared,  ///< a whole SEND whose payload lies in an arena of the producer
+  write,        ///< a chunk of a WRITE that the consumer executes
+  write_done,   ///< an immediate for a WRITE whose data was placed already; takes a receive
+  read,         ///< the consumer puts the bytes into the read buffer
+  atomic,       ///< the consumer executes it and answers in a response
+  datagram,     ///< a UD message
+  access_error, ///< the producer was refused access to the consumer's memory: its queue pair goes to error
+};
+
+enum SlotFlags : uint8_t {
+  kSlotFirst = 1,
+  kSlotLast = 2,
+  kSlotSolicited = 4,
+  kSlotImmediate = 8,   ///< `immediate` is valid
+  kSlotInvalidate = 16, ///< `immediate` is a key to invalidate
+  kSlotFetchAdd = 32,   ///< an atomic: add, else compare and swap
+};
+
+/// The fields of a slot that the consumer acts on, copied out once so that the producer can't change them under it.
+struct SlotHeader {
+  SlotKind kind = SlotKind::none;
+  uint8_t flags = 0;
+  uint16_t reserved = 0;
+  uint32_t length = 0;     ///< payload bytes of this slot
+  uint32_t immediate = 0;  ///< network byte order, as the verbs carry it
+  uint32_t consumed = 0;   ///< slots that the producer has consumed of the lane in the other direction
+  uint32_t data_at = 0;    ///< place of the payload in the data ring; unused when it is inline
+};
+
+struct alignas(64) Slot {
+  std::atomic<uint32_t> sequence;  ///< number of the slot since the lane began, plus one, once it is filled
+  SlotHeader header;
+  std::byte body[kInlineBytes];  ///< the payload when length <= kInlineBytes and the kind has no fields of its own
+};
+static_assert(sizeof(Slot) == 64 && offsetof(Slot, body) == 24);
+
+/// Bodies of the kinds that have fields. `send` chunks of more than kInlineBytes start with SendFields.
+struct SendFields {
+  uint32_t total;  ///< bytes of the whole message
+};
+struct RemoteFields {  // write, read, write_done
+  uint64_t remote_address;
+  uint32_t key;
+  uint32_t total;      ///< bytes of the whole message
+  uint32_t operation;  ///< read: number of the response
+  uint32_t reserved;
+};
+struct AtomicFields {
+  uint64_t remote_address;
+  uint64_t compare_or_add;
+  uint64_t swap;
+  uint32_t key;
+  uint32_t operation;  ///< number of the response
+};
+struct SharedFields {
+  uint64_t offset;
+  uint32_t arena_id;
+  uint32_t total;
+};
+struct DatagramFields {
+  uint32_t source_qpn;
+  uint32_t qkey;
+};
+static_assert(sizeof(AtomicFields) <= kInlineBytes);
+
+struct alignas(16) Response {
+  std::atomic<uint32_t> sequence;  ///< number of the operation, plus one, once it is answered
+  uint32_t reserved;
+  uint64_t value;
+};
+
+/// Why the consumer refused the message that starts at slot `consumed`. 0: it did not.
+enum class Refusal : uint32_t { none = 0, invalid_request = 1, access = 2, operation = 3 };
+
+struct LaneMemory {
+  // Written by the producer.
+  alignas(64) std::atomic<uint32_t> announced_key;  ///< region that it is copying from or to right now
+  std::atomic<uint32_t> producer_wants_bell;        ///< ring its process when `consumed` moves
+  // Written by the consumer, often.
+  alignas(64) std::atomic<uint32_t> consumed;  ///< slots done with
+  std::atomic<uint32_t> refusal;               ///< enum Refusal
+  std::atomic<uint32_t> waits_for_receive;     ///< number of the slot, plus one, that found no receive posted
+  // Written by the consumer, seldom.
+  alignas(64) std::atomic<uint32_t> consumer_wants_bell;  ///< ring its process when a slot is filled
+  std::atomic<uint32_t> access;                           ///< qp_access_flags of its queue pair
+  std::atomic<uint32_t> rnr_timer_us;
+  std::atomic<uint32_t> is_closed;  ///< its queue pair was reset, destroyed or is in error
+  alignas(64) Response responses[kLaneResponses];
+  alignas(4096) std::byte read_buffer[kLaneReadBufferBytes];
+  alignas(4096) Slot slots[kLaneSlots];
+  alignas(4096) std::byte data[kLaneDataBytes];
+};
+inline constexpr size_t kLaneBytes = sizeof(LaneMemory);
+static_assert(2 * kLaneBytes <= 512U << 10U, "a connected pair's shared memory");
+static_assert(std::atomic<uint32_t>::is_always_lock_free && std::atomic<uint64_t>::is_always_lock_free);
+
+}  // namespace ringbolt::link

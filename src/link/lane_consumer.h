@@ -1,0 +1,101 @@
+#pragma once
+
+// Hot path: no allocation, lock, system call, exception or logging per message.
+
+#include "link/lane.h"
+
+namespace ringbolt::link {
+
+/// The receiving end of a lane. It trusts nothing that it reads there: bounds are checked before memory is touched.
+/// Not thread-safe: one caller at a time, except where said.
+class LaneConsumer {
+ public:
+  explicit LaneConsumer(LaneMemory& memory) : memory_(&memory) {}
+
+  /// A filled slot waits. Thread-safe.
+  bool has_slot() const {
+    const uint32_t next = next_.load(std::memory_order_relaxed);
+    return memory_->slots[next % kLaneSlots].sequence.load(std::memory_order_acquire) == next + 1;
+  }
+
+  /// The header of the waiting slot; false when there is none.
+  bool peek(SlotHeader& header) const {
+    if (!has_slot()) {
+      return false;
+    }
+    header = slot().header;
+    return true;
+  }
+  /// The fields of the waiting slot's body, copied out.
+  template <class Fields>
+  Fields fields() const {
+    Fields fields;
+    __builtin_memcpy(&fields, slot().body, sizeof fields);
+    return fields;
+  }
+  const std::byte* inline_body() const { return slot().body; }
+  /// The payload in the data ring; nullptr when the header points outside it.
+  const std::byte* payload(const SlotHeader& header) const {
+    if (header.length > kLaneDataBytes || header.data_at > kLaneDataBytes - header.length) {
+      return nullptr;
+    }
+    return memory_->data + header.data_at;
+  }
+
+  /// Done with the waiting slot. The producer learns it from tell() or with the next message to it.
+  void release() { next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  /// Slots done with (wraps). Thread-safe.
+  uint32_t consumed() const { return next_.load(std::memory_order_relaxed); }
+
+  /// The producer does not know yet how far we are.
+  bool has_news() const { return untold() != 0; }
+  uint32_t untold() const { return consumed() - told_.load(std::memory_order_relaxed); }
+  /// A message to the producer carried the count. Thread-safe.
+  void note_told(uint32_t consumed) { told_.store(consumed, std::memory_order_relaxed); }
+  /// Tells the producer how far we are; true when it asked to be rung then.
+  bool tell() {
+    const uint32_t consumed = this->consumed();
+    told_.store(consumed, std::memory_order_relaxed);
+    memory_->consumed.exchange(consumed, std::memory_order_seq_cst);
+    return memory_->producer_wants_bell.load(std::memory_order_relaxed) != 0;
+  }
+  void refuse(Refusal why) { memory_->refusal.store(static_cast<uint32_t>(why), std::memory_order_release); }
+  /// The waiting slot finds no receive posted; the producer's RNR timer runs while the note stands.
+  void note_waits_for_receive() {
+    if (!has_noted_wait_) {
+      has_noted_wait_ = true;
+      memory_->waits_for_receive.store(consumed() + 1, std::memory_order_relaxed);
+    }
+  }
+  void note_receive_posted() {
+    if (has_noted_wait_) {
+      has_noted_wait_ = false;
+      memory_->waits_for_receive.store(0, std::memory_order_relaxed);
+    }
+  }
+
+  /// Asks to be rung when a slot is filled; look at has_slot() after it. Thread-safe.
+  void want_bell(bool wanted) { memory_->consumer_wants_bell.exchange(wanted ? 1 : 0, std::memory_order_seq_cst); }
+  void set_access(uint32_t access) { memory_->access.store(access, std::memory_order_relaxed); }
+  void set_rnr_timer_us(uint32_t timer_us) { memory_->rnr_timer_us.store(timer_us, std::memory_order_relaxed); }
+  void close() { memory_->is_closed.store(1, std::memory_order_release); }
+  /// The region that the producer is copying from or to; 0 for none. Thread-safe.
+  uint32_t announced_key() const { return memory_->announced_key.load(std::memory_order_seq_cst); }
+
+  void respond(uint32_t operation, uint64_t value) {
+    Response& response = memory_->responses[operation % kLaneResponses];
+    response.value = value;
+    response.sequence.store(operation + 1, std::memory_order_release);
+  }
+  std::byte* read_buffer() { return memory_->read_buffer; }
+
+ private:
+  const Slot& slot() const { return memory_->slots[next_.load(std::memory_order_relaxed) % kLaneSlots]; }
+
+  LaneMemory* memory_;
+  std::atomic<uint32_t> next_{0};
+  std::atomic<uint32_t> told_{0};
+  bool has_noted_wait_ = false;
+};
+
+}  // namespace ringbolt::link

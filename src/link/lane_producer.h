@@ -1,0 +1,109 @@
+#pragma once
+
+// Hot path: no allocation, lock, system call, exception or logging per message.
+
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include "link/lane.h"
+
+namespace ringbolt::link {
+
+/// The sending end of a lane. Not thread-safe: one caller at a time, except where said.
+class LaneProducer {
+ public:
+  explicit LaneProducer(LaneMemory& memory) : memory_(&memory) {}
+
+  /// Where the payload of the next slot goes.
+  struct Place {
+    std::byte* data = nullptr;
+    uint32_t data_at = 0;
+  };
+
+  bool has_slot() const { return next_ - seen_consumed_ < kLaneSlots; }
+
+  /// Room for `length` bytes in the data ring, in one piece; false when there is none yet.
+  bool reserve(uint32_t length, Place& place) {
+    uint32_t tail = data_tail_;
+    const uint32_t to_end = kLaneDataBytes - tail % kLaneDataBytes;
+    if (length > to_end) {
+      tail += to_end;
+    }
+    if (tail + length - data_freed_ > kLaneDataBytes) {
+      return false;
+    }
+    place.data_at = tail % kLaneDataBytes;
+    place.data = memory_->data + place.data_at;
+    reserved_tail_ = tail + ((length + 63U) & ~63U);
+    return true;
+  }
+
+  /// The slot that publish() makes visible; its body may be filled.
+  Slot& next_slot() { return memory_->slots[next_ % kLaneSlots]; }
+
+  /// Publishes the next slot, with the last reserved place when `uses_data`. Returns true when the consumer asked to be
+  /// rung. The exchange orders the publication before the look at its wish.
+  bool publish(const SlotHeader& header, bool uses_data) {
+    Slot& slot = next_slot();
+    slot.header = header;
+    if (uses_data) {
+      data_tail_ = reserved_tail_;
+    }
+    data_end_[next_ % kLaneSlots] = data_tail_;
+    ++next_;
+    slot.sequence.exchange(next_, std::memory_order_seq_cst);
+    return memory_->consumer_wants_bell.load(std::memory_order_relaxed) != 0;
+  }
+
+  /// Slots published so far (wraps).
+  uint32_t published() const { return next_; }
+  /// Slots that the consumer is known to be done with (wraps).
+  uint32_t consumed() const { return seen_consumed_; }
+  bool is_done(uint32_t end) const { return static_cast<int32_t>(seen_consumed_ - end) >= 0; }
+
+  /// Takes over a count that came with a message of the other direction, or the lane's own word. A count that was never
+  /// published is a lie of the peer's, and ignored.
+  void take_consumed(uint32_t consumed) {
+    if (consumed - seen_consumed_ <= next_ - seen_consumed_ && consumed != seen_consumed_) {
+      data_freed_ = data_end_[(consumed - 1) % kLaneSlots];
+      seen_consumed_ = consumed;
+    }
+  }
+  void refresh() { take_consumed(memory_->consumed.load(std::memory_order_acquire)); }
+
+  Refusal refusal() const {
+    const uint32_t value = memory_->refusal.load(std::memory_order_acquire);
+    return value <= static_cast<uint32_t>(Refusal::operation) ? static_cast<Refusal>(value) : Refusal::operation;
+  }
+  /// The consumer holds a message for which no receive is posted.
+  bool waits_for_receive() const {
+    const uint32_t slot = memory_->waits_for_receive.load(std::memory_order_relaxed);
+    return slot != 0 && slot == seen_consumed_ + 1;
+  }
+  uint32_t rnr_timer_us() const { return memory_->rnr_timer_us.load(std::memory_order_relaxed); }
+  uint32_t remote_access() const { return memory_->access.load(std::memory_order_relaxed); }
+  bool is_closed() const { return memory_->is_closed.load(std::memory_order_acquire) != 0; }
+
+  /// Asks to be rung when the consumer gets on. Thread-safe.
+  void want_bell(bool wanted) { memory_->producer_wants_bell.store(wanted ? 1 : 0, std::memory_order_seq_cst); }
+
+  /// From here to end_access() the owner of the region waits before it lets the memory go.
+  void announce_access(uint32_t key) { memory_->announced_key.exchange(key, std::memory_order_seq_cst); }
+  void end_access() { memory_->announced_key.store(0, std::memory_order_release); }
+
+  const Response& response(uint32_t operation) const { return memory_->responses[operation % kLaneResponses]; }
+  const std::byte* read_buffer() const { return memory_->read_buffer; }
+
+ private:
+  LaneMemory* memory_;
+  uint32_t next_ = 0;
+  uint32_t seen_consumed_ = 0;
+  uint32_t data_tail_ = 0;  // counts bytes since the lane began; wraps
+  uint32_t data_freed_ = 0;
+  uint32_t reserved_tail_ = 0;
+  std::array<uint32_t, kLaneSlots> data_end_{};
+};
+static_assert((uint64_t{1} << 32U) % kLaneDataBytes == 0 && (uint64_t{1} << 32U) % kLaneSlots == 0);
+
+}  // namespace ringbolt::link

@@ -1,0 +1,87 @@
+#include "link/region_table.h"
+
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <random>
+
+namespace ringbolt::link {
+namespace {
+
+constexpr uint32_t kIndexMask = (kRegionCount - 1) << 8U;
+// A freed entry is used again only after this many others: stale keys are caught, not honoured.
+constexpr size_t kRestingEntries = 1024;
+
+uint32_t random_bits() {
+  static thread_local std::random_device device;
+  return device();
+}
+
+}  // namespace
+
+base::Result<RegionTableView> RegionTableView::open(const SharedSegment& segment) {
+  if (segment.length_bytes() != kRegionTableBytes) {
+    return base::fail(EINVAL);
+  }
+  const auto* header = reinterpret_cast<const RegionTableHeader*>(segment.data());
+  if (header->magic != kRegionTableMagic || header->version != 1) {
+    return base::fail(EINVAL);
+  }
+  RegionTableView view;
+  view.entries_ = reinterpret_cast<RegionEntry*>(segment.data() + sizeof(RegionTableHeader));
+  view.key_mask_ = header->key_mask;
+  return view;
+}
+
+base::Result<int> RegionTable::create() {
+  auto segment = SharedSegment::create("ringbolt-regions", kRegionTableBytes);
+  if (!segment) {
+    return base::fail(segment.error().value);
+  }
+  segment_ = std::move(*segment);
+  key_mask_ = random_bits();
+  new (segment_.data()) RegionTableHeader{kRegionTableMagic, 1, key_mask_};
+  entries_ = reinterpret_cast<RegionEntry*>(segment_.data() + sizeof(RegionTableHeader));
+  return segment_.descriptor();
+}
+
+base::Result<uint32_t> RegionTable::add(const Region& region) {
+  const std::scoped_lock guard(lock_);
+  uint32_t index = 0;
+  if (never_used_ < kRegionCount && free_.size() < kRestingEntries) {
+    index = never_used_++;
+  } else if (!free_.empty()) {
+    index = free_.front();
+    free_.pop_front();
+  } else {
+    return base::fail(ENOMEM);
+  }
+  uint32_t key = 0;
+  while (key == 0 || key == 0xffffffffU) {
+    key = ((random_bits() & ~kIndexMask) | (index << 8U)) ^ key_mask_;
+  }
+  publish(key, region);
+  return key;
+}
+
+void RegionTable::hide(uint32_t key) { entries_[index_of(key)].key.store(0, std::memory_order_seq_cst); }
+
+void RegionTable::release(uint32_t key) {
+  const std::scoped_lock guard(lock_);
+  free_.push_back(index_of(key));
+}
+
+void RegionTable::publish(uint32_t key, const Region& region) {
+  RegionEntry& entry = entries_[index_of(key)];
+  entry.access.store(region.access, std::memory_order_relaxed);
+  entry.first.store(region.first, std::memory_order_relaxed);
+  entry.length.store(region.length, std::memory_order_relaxed);
+  entry.host_first.store(region.host_first, std::memory_order_relaxed);
+  entry.arena_offset.store(region.arena_offset, std::memory_order_relaxed);
+  entry.arena_id.store(region.arena_id, std::memory_order_relaxed);
+  entry.pd_key.store(region.pd_key, std::memory_order_relaxed);
+  entry.bound_qpn.store(region.bound_qpn, std::memory_order_relaxed);
+  entry.key.store(key, std::memory_order_release);
+}
+
+}  // namespace ringbolt::link

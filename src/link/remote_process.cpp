@@ -1,0 +1,81 @@
+#include "link/remote_process.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace ringbolt::link {
+
+base::Result<int> RemoteProcess::open_regions() {
+  const base::UniqueFd copy(fcntl(peer_->region_table_fd(), F_DUPFD_CLOEXEC, 0));
+  if (!copy.is_open()) {
+    return base::fail(errno);
+  }
+  auto segment = SharedSegment::map(copy, kRegionTableBytes, false);
+  if (!segment) {
+    return base::fail(segment.error().value);
+  }
+  region_segment_ = std::move(*segment);
+  auto view = RegionTableView::open(region_segment_);
+  if (!view) {
+    return base::fail(view.error().value);
+  }
+  regions_ = *view;
+  return 0;
+}
+
+CopyOutcome RemoteProcess::write(const Region& region, uint64_t address, std::span<const iovec> pieces) const {
+  if (region.arena_id != 0) {
+    uint64_t at = address;
+    for (const iovec& piece : pieces) {
+      std::byte* target = mapped(region, at, piece.iov_len);
+      if (target == nullptr) {
+        return copy_by_kernel(true, region.host_first + (address - region.first), pieces);
+      }
+      std::memcpy(target, piece.iov_base, piece.iov_len);
+      at += piece.iov_len;
+    }
+    return CopyOutcome::done;
+  }
+  return copy_by_kernel(true, region.host_first + (address - region.first), pieces);
+}
+
+CopyOutcome RemoteProcess::read(const Region& region, uint64_t address, std::span<const iovec> pieces) const {
+  if (region.arena_id != 0) {
+    uint64_t at = address;
+    for (const iovec& piece : pieces) {
+      const std::byte* source = mapped(region, at, piece.iov_len);
+      if (source == nullptr) {
+        return copy_by_kernel(false, region.host_first + (address - region.first), pieces);
+      }
+      std::memcpy(piece.iov_base, source, piece.iov_len);
+      at += piece.iov_len;
+    }
+    return CopyOutcome::done;
+  }
+  return copy_by_kernel(false, region.host_first + (address - region.first), pieces);
+}
+
+CopyOutcome RemoteProcess::copy_by_kernel(bool is_write, uint64_t remote, std::span<const iovec> pieces) const {
+  if (!peer_->memory_is_reachable()) {
+    return CopyOutcome::unreachable;
+  }
+  for (const iovec& piece : pieces) {
+    size_t done = 0;
+    while (done < piece.iov_len) {
+      iovec local{static_cast<std::byte*>(piece.iov_base) + done, piece.iov_len - done};
+      iovec far{reinterpret_cast<void*>(remote), piece.iov_len - done};
+      const ssize_t moved = is_write ? process_vm_writev(peer_->pid(), &local, 1, &far, 1, 0)
+                                     : process_vm_readv(peer_->pid(), &local, 1, &far, 1, 0);
+      if (moved <= 0) {
+        return moved < 0 && (errno == EPERM || errno == ESRCH) ? CopyOutcome::unreachable : CopyOutcome::fault;
+      }
+      done += static_cast<size_t>(moved);
+      remote += static_cast<uint64_t>(moved);
+    }
+  }
+  return CopyOutcome::done;
+}
+
+}  // namespace ringbolt::link

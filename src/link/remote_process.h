@@ -1,0 +1,52 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <memory>
+#include <span>
+
+#include "link/arena.h"
+#include "link/region_table.h"
+#include "link/rendezvous.h"
+#include "link/shared_segment.h"
+
+namespace ringbolt::link {
+
+/// How a copy to or from another process ended.
+enum class CopyOutcome {
+  done,
+  unreachable,  ///< neither shared nor open to process_vm_*: the owner must copy
+  fault,        ///< the owner has no memory there any more
+};
+
+/// What we can see of another process' memory: its region table and its arenas. Thread-safe.
+class RemoteProcess {
+ public:
+  explicit RemoteProcess(std::shared_ptr<Peer> peer) : peer_(std::move(peer)) {}
+
+  Peer& peer() const { return *peer_; }
+  const std::shared_ptr<Peer>& shared_peer() const { return peer_; }
+  /// Maps the region table; once, when the peer is ready. EINVAL when what it gave is none.
+  base::Result<int> open_regions();
+  bool find_region(uint32_t key, Region& region) const { return regions_.is_open() && regions_.find(key, region); }
+  PeerArenas& arenas() { return arenas_; }
+
+  /// Where `length` bytes from `address` of the region are mapped here; nullptr when they are not.
+  std::byte* mapped(const Region& region, uint64_t address, uint64_t length) const {
+    return arenas_.find(region.arena_id, region.arena_offset + (address - region.first), length);
+  }
+  /// Copies the pieces, in order, to `address` of the region, which must hold them.
+  CopyOutcome write(const Region& region, uint64_t address, std::span<const iovec> pieces) const;
+  /// Copies from `address` of the region into the pieces, in order.
+  CopyOutcome read(const Region& region, uint64_t address, std::span<const iovec> pieces) const;
+
+ private:
+  CopyOutcome copy_by_kernel(bool is_write, uint64_t remote, std::span<const iovec> pieces) const;
+
+  std::shared_ptr<Peer> peer_;
+  SharedSegment region_segment_;
+  RegionTableView regions_;
+  PeerArenas arenas_;
+};
+
+}  // namespace ringbolt::link
