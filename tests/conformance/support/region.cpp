@@ -42,10 +42,18 @@ uint64_t room_for(std::span<const Piece> pieces) {
   return end + 64;
 }
 
+Mr try_register(ibv_pd* pd, void* memory, size_t length_bytes, unsigned access) {
+  return Mr(ibv_reg_mr(pd, memory, length_bytes, access));
+}
+
+Mr register_memory(ibv_pd* pd, void* memory, size_t length_bytes, unsigned access) {
+  return Mr(must(ibv_reg_mr(pd, memory, length_bytes, access), "ibv_reg_mr"));
+}
+
 Region::Region(ibv_pd* pd, size_t length_bytes, unsigned access)
     : length_(length_bytes), memory_(allocate(length_bytes)) {
   clear();
-  mr.reset(must(ibv_reg_mr(pd, memory_.get(), length_, access), "ibv_reg_mr"));
+  mr = register_memory(pd, memory_.get(), length_, access);
 }
 
 ibv_sge Region::sge(uint64_t offset, uint32_t length) const {

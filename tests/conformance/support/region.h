@@ -25,6 +25,11 @@ uint64_t room_for(std::span<const Piece> pieces);
 inline constexpr unsigned kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                                        IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
+/// ibv_reg_mr with the flags as one number; null and errno when refused.
+Mr try_register(ibv_pd* pd, void* memory, size_t length_bytes, unsigned access);
+/// The same; throws SetUpError when refused.
+Mr register_memory(ibv_pd* pd, void* memory, size_t length_bytes, unsigned access);
+
 /// Page-aligned memory, full of kGuard at first, and its registration.
 class Region {
  public:
