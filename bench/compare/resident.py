@@ -116,9 +116,17 @@ class ResidentPeer:
         try:
             for line in self._lines:
                 line.send(order)
-            answers = [self._answer(line, timeout_s) for line in self._lines]
-        except (OSError, PeerError) as problem:
+        except OSError as problem:
             raise PeerError(f"{self.name}: {order}: {problem}{self._stderr_tail()}") from problem
+        answers = []
+        problems = []
+        for rank, line in enumerate(self._lines):
+            try:  # one rank's failure is often another's fault: ask all
+                answers.append(self._answer(line, 2 if problems else timeout_s))
+            except PeerError as problem:
+                problems.append(f"rank {rank}: {problem}")
+        if problems:
+            raise PeerError(f"{self.name}: {order}: {'; '.join(problems)}{self._stderr_tail()}")
         return [{key: float(value) for key, value in (word.split("=") for word in answer.split(" ")[1:])}
                 for answer in answers]
 
