@@ -3,7 +3,9 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/fsuid.h>
 #include <sys/resource.h>
 
 #include <random>
@@ -233,6 +235,41 @@ TEST(RendezvousHostile, ten_thousand_connections_of_garbage_change_nothing) {
   ASSERT_TRUE(b.seen.ready[0]->send(Withdraw{1, 2, 3}));
   ASSERT_TRUE(run_until({&a}, [&] { return a.seen.withdraws.size() == 1 && open_descriptors() == before; }));
   EXPECT_EQ(a.seen.events, (std::vector<std::string>{"ready", "withdraw"}));
+}
+
+TEST(RendezvousHostile, another_user_is_turned_away) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can pose as another user";
+  }
+  const TempFolder folder;
+  End a(folder.slots());
+  const Gifts gifts;
+  const base::UniqueFd done(eventfd(0, EFD_CLOEXEC));
+  Child child([&] {
+    // Sees files as root does, but its sockets belong to another user.
+    if (seteuid(12345) != 0) {
+      return 1;
+    }
+    setfsuid(0);
+    const base::UniqueFd fd = call(folder.slots(), a.rendezvous->slot());
+    const EncodedMessage hello{Message(some_hello(3))};
+    const std::array<int, 2> descriptors{gifts.bell.get(), gifts.table.get()};
+    if (!fd.is_open() || send_datagram(fd.get(), hello.bytes(), descriptors) != 0) {
+      return 2;
+    }
+    const uint64_t one = 1;
+    (void)!write(done.get(), &one, sizeof one);
+    pollfd end{fd.get(), POLLIN, 0};
+    poll(&end, 1, 20'000);
+    Datagram datagram;
+    return receive_datagram(fd.get(), datagram) == Received::end ? 0 : 3;
+  });
+  uint64_t one = 0;
+  ASSERT_EQ(read(done.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  a.rendezvous->dispatch(1000);
+  EXPECT_EQ(child.wait(), 0);
+  a.rendezvous->dispatch(0);
+  EXPECT_TRUE(a.seen.events.empty());
 }
 
 TEST(RendezvousHostile, silent_connections_are_bounded) {

@@ -129,7 +129,7 @@ TEST(Slot, a_lock_that_is_a_symbolic_link_is_not_followed) {
 TEST(Slot, never_has_two_owners) {
   const TempFolder folder;
   { const Slot makes_the_folder = Slot::claim(folder.slots(), 1, 0); }
-  constexpr int kClaims = 1000;
+  constexpr int kClaims = 3000;
   const std::string lock_path = folder.slots() + "/0.lock";
   std::atomic<int> owners{0};
   std::atomic<int> claims{0};
