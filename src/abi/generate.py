@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Makes the build's share of the drop-in libraries from symbols.txt: one version map and one source file per library.
 
-    generate.py symbols.txt OUT_DIR LIBRARY [--pending]
+    generate.py symbols.txt OUT_DIR LIBRARY
 
-writes OUT_DIR/LIBRARY.map and OUT_DIR/LIBRARY.cpp. With --pending the source also holds a weak, refusing function for
-each name of kind `real`, so that a library of which some functions are still to be written links and loads; a function
-written by hand takes the place of its weak namesake.
+writes OUT_DIR/LIBRARY.map and OUT_DIR/LIBRARY.cpp. The linker takes no notice of a name in the map that nobody defines;
+tests/abi does.
 """
 
 import argparse
@@ -24,8 +23,6 @@ RETURNS = {
     "false": ("bool", "return false;"),
     "void": ("void", "return;"),
 }
-# A variable, not a function: programs read it, so a function must not take its place.
-DATA = {"verbs_allow_disassociate_destroy"}
 
 
 class Symbol(NamedTuple):
@@ -106,7 +103,7 @@ def refusing_function(symbol: Symbol, name: str, attributes: str = "") -> str:
     return f"{attributes}{kind} {name}() {{ {set_errno}{statement.format(errno=symbol.errno)} }}"
 
 
-def source(symbols: list[Symbol], pending: bool) -> str:
+def source(symbols: list[Symbol]) -> str:
     out = ["// Generated from symbols.txt by generate.py.", "#include <cerrno>", "", 'extern "C" {']
     for symbol in symbols:
         if symbol.kind in ("refuse", "private"):
@@ -115,9 +112,6 @@ def source(symbols: list[Symbol], pending: bool) -> str:
             name = f"ringbolt_legacy_{symbol.node.replace('.', '_')}_{symbol.name}"
             out.append(refusing_function(symbol, name, "[[gnu::used]] "))
             out.append(f'asm(".symver {name}, {symbol.name}@{symbol.node}");')
-        elif pending and symbol.name not in DATA:
-            refusal = symbol._replace(errno="ENOSYS", returns="null")
-            out.append(refusing_function(refusal, symbol.name, "[[gnu::weak]] "))
     out.append('}  // extern "C"')
     return "\n".join(out) + "\n"
 
@@ -127,7 +121,6 @@ def main() -> int:
     parser.add_argument("symbols", type=pathlib.Path)
     parser.add_argument("out_dir", type=pathlib.Path)
     parser.add_argument("library")
-    parser.add_argument("--pending", action="store_true", help="weak refusals for names still to be written")
     arguments = parser.parse_args()
     try:
         symbols = [s for s in parse(arguments.symbols.read_text()) if s.library == arguments.library]
@@ -139,7 +132,7 @@ def main() -> int:
         return 2
     arguments.out_dir.mkdir(parents=True, exist_ok=True)
     (arguments.out_dir / f"{arguments.library}.map").write_text(version_map(symbols))
-    (arguments.out_dir / f"{arguments.library}.cpp").write_text(source(symbols, arguments.pending))
+    (arguments.out_dir / f"{arguments.library}.cpp").write_text(source(symbols))
     return 0
 
 

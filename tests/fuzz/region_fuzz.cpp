@@ -1,5 +1,5 @@
-// What a hostile process writes into its region table: an initiator that looks keys up there, and follows them into that
-// process' shareable memory, stays inside that memory.
+// What a hostile process writes into its region table: an initiator that looks keys up there, and follows them into
+// that process' shareable memory, stays inside that memory.
 
 #include <unistd.h>
 
@@ -58,10 +58,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   link::Region region;
   if (process.view.find(key, region) && region.holds(address, length)) {
     RINGBOLT_ASSERT(address - region.first <= region.length);
-    const std::byte* place = process.arenas.find(region.arena_id, region.arena_offset + (address - region.first), length);
-    RINGBOLT_ASSERT(place == nullptr ||
-                    (place >= process.arena_base && length <= kArenaBytes &&
-                     static_cast<uint64_t>(place - process.arena_base) <= kArenaBytes - length));
+    const std::byte* place =
+        process.arenas.find(region.arena_id, region.arena_offset + (address - region.first), length);
+    RINGBOLT_ASSERT(place == nullptr || (place >= process.arena_base && length <= kArenaBytes &&
+                                         static_cast<uint64_t>(place - process.arena_base) <= kArenaBytes - length));
   }
   entry->key = 0;
   // Other headers are no tables.

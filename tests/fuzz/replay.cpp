@@ -1,5 +1,6 @@
-// Feeds files to a fuzz target where libFuzzer is not at hand: each argument is a file or a folder of files. Besides each
-// file it tries all its beginnings and the file with each byte turned over, so that the seeds reach the error paths too.
+// Feeds files to a fuzz target where libFuzzer is not at hand: each argument is a file or a folder of files. Besides
+// each file it tries all its beginnings and the file with each byte turned over, so that the seeds reach the error
+// paths too.
 
 #include <cstddef>
 #include <cstdint>
