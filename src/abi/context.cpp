@@ -1,6 +1,7 @@
 // Opening a device, and what can be asked of it.
 
 #include <endian.h>
+#include <fcntl.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -124,7 +125,9 @@ ibv_context* ibv_open_device(ibv_device* c) {
     ringbolt::abi::fill_calls(context->wide);
     ibv_context* result = context->c();
     result->device = c;
-    result->cmd_fd = -1;
+    // Nothing is asked through it, but programs duplicate it to share a device between processes.
+    context->command = ringbolt::base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC));
+    result->cmd_fd = context->command.get();
     result->async_fd = context->impl->events().descriptor();
     result->num_comp_vectors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     pthread_mutex_init(&result->mutex, nullptr);

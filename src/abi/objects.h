@@ -11,6 +11,7 @@
 
 #include "abi/ex_layer.h"
 #include "abi/verbs_context.h"
+#include "base/unique_fd.h"
 #include "device/address_handle.h"
 #include "device/completion_channel.h"
 #include "device/completion_queue.h"
@@ -37,6 +38,7 @@ static_assert(offsetof(Device, vendor_operations) == sizeof(ibv_device));
 struct Context {
   WideVerbsContext wide;
   std::unique_ptr<device::Context> impl;
+  base::UniqueFd command;
   std::atomic<int> objects{0};
 
   ibv_context* c() { return &wide.known.context; }

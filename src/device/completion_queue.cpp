@@ -66,6 +66,8 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
   }
   if (gives_way) {
     sched_yield();
+  } else {
+    base::cpu_pause();
   }
   return 0;
 }
@@ -150,6 +152,7 @@ void CompletionQueue::want_bells(bool wanted) {
 
 int CompletionQueue::resize(uint32_t cqe) {
   const std::scoped_lock guard(lock_);
+  progress();  // what is complete counts, fetched or not
   if (cqe == 0 || cqe > kMaxCqe || cqe < count_) {
     return EINVAL;
   }

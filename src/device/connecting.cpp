@@ -106,7 +106,7 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
   connection.remote_pd_key = offer.pd_key;
   connection.remote_nonce = offer.nonce;
   connection.heard_consumed.store(0, std::memory_order_relaxed);
-  connection.next_operation = connection.operations_end_slot = 0;
+  connection.next_operation = connection.operations_end_slot = connection.rung_for = 0;
   connection.peer_state.store(PeerState::present);
   connection.sender->want_bell(wants_send_bells_.load(std::memory_order_seq_cst));
 }
@@ -133,8 +133,9 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
   } else if (const auto found = connections_.find(offer.source_qpn); found != connections_.end()) {
     connection = found->second.get();
   }
-  const bool is_taken = connection != nullptr && connection->sender.has_value() &&
-                        connection->peer_state.load() == PeerState::present && !connection->sender->is_closed();
+  // A queue pair in error will be reset and connected again; it needs the offer then.
+  const bool is_taken = state_.load(std::memory_order_relaxed) == IBV_QPS_ERR || (connection != nullptr && connection->sender.has_value() &&
+                        connection->peer_state.load() == PeerState::present && !connection->sender->is_closed());
   if (connection == nullptr || is_taken || (type_ != IBV_QPT_UD && has_unfinished_sends() && connection->sender)) {
     const std::scoped_lock offers_guard(offers_lock_);
     if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {

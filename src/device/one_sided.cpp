@@ -9,7 +9,7 @@
 namespace ringbolt::device {
 namespace {
 
-constexpr uint32_t kChunkBytes = 16U << 10U;
+constexpr uint32_t kChunkBytes = 8U << 10U;
 
 /// Tells the peer which region is being copied from or to, for the time of the copy.
 class Announcement {
@@ -123,6 +123,7 @@ bool QueuePair::write_by_peer(Connection& connection, SendEntry& entry, const Se
     publish(connection, header, true);
     connection.operations_end_slot = lane.published();
   }
+  connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   return true;
 }
 
@@ -202,6 +203,7 @@ bool QueuePair::read_by_peer(Connection& connection, SendEntry& entry, const Sen
     header.kind = link::SlotKind::read;
     publish(connection, header, false);
     connection.operations_end_slot = lane.published();
+    connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   }
   return finish(entry, connection);
 }
@@ -251,6 +253,7 @@ bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRe
   header.flags = static_cast<uint8_t>(is_add ? link::kSlotFetchAdd : 0);
   publish(connection, header, false);
   connection.operations_end_slot = connection.sender->published();
+  connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   entry.end_slot = connection.sender->published();
   entry.phase = SendPhase::answering;
   ++answers_pending_;

@@ -130,6 +130,7 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
   void publish(Connection& connection, link::SlotHeader header, bool uses_data);
+  void ring_peer(Connection& connection);
   bool has_room(Connection& connection, uint32_t length, link::LaneProducer::Place& place);
 
   // one_sided.cpp

@@ -195,6 +195,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     }
     tail_.store(tail + 1, std::memory_order_relaxed);
   }
+  if (Connection* connection = connection_.load(std::memory_order_relaxed)) {
+    ring_peer(*connection);
+  }
   // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
   const uint32_t unfinished = tail_.load(std::memory_order_relaxed) - done_.load(std::memory_order_relaxed);
   if (has_queued_sends() || queues_.send->is_armed() || unfinished > queues_.send->capacity()) {
@@ -207,9 +210,12 @@ void QueuePair::run_queue() {
   while (has_queued_sends() && !has_failed_send_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTS) {
     const uint32_t next = next_.load(std::memory_order_relaxed);
     if (!execute(entries_[next & entry_mask_], requests_[next & entry_mask_])) {
-      return;
+      break;
     }
     next_.store(next + 1, std::memory_order_relaxed);
+  }
+  if (Connection* connection = connection_.load(std::memory_order_relaxed)) {
+    ring_peer(*connection);
   }
 }
 

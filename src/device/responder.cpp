@@ -11,7 +11,7 @@ namespace {
 // One look takes at most so many slots, so that one busy lane does not starve the others of a completion queue.
 constexpr int kMaxSlotsAtOnce = 64;
 // A producer is told how far we are when the lane runs empty, with a message of ours to it, or after so much.
-constexpr uint32_t kTellAfterBytes = link::kLaneDataBytes / 4;
+constexpr uint32_t kTellAfterBytes = link::kLaneDataBytes / 8;
 constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
 
 // The 40 bytes before a datagram: a Global Routing Header (InfiniBand Architecture Specification 1.4, 8.3).
@@ -34,7 +34,10 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
   const std::scoped_lock guard(receive_lock_);
   switch (state_.load(std::memory_order_relaxed)) {
     case IBV_QPS_ERR:
-      flush_receives(cq);
+      // The send that failed comes first: programs report the first bad status they see.
+      if (queues_.send.get() != &cq || !has_unfinished_sends()) {
+        flush_receives(cq);
+      }
       return;
     case IBV_QPS_RESET:
     case IBV_QPS_INIT:
@@ -73,7 +76,6 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
       !lane.has_slot() && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
     announce(IBV_EVENT_QP_FATAL);
     enter_error(IBV_WC_RETRY_EXC_ERR);
-    flush_receives(cq);
   }
 }
 

@@ -9,7 +9,7 @@ namespace ringbolt::device {
 namespace {
 
 // Long messages go through the lane in chunks, so that both sides copy at the same time.
-constexpr uint32_t kChunkBytes = 16U << 10U;
+constexpr uint32_t kChunkBytes = 8U << 10U;
 // From here on one copy out of shared memory beats two through the lane.
 constexpr uint32_t kLeastSharedBytes = 2U << 10U;
 // How long a datagram waits for the lane to a queue pair it has not sent to before; then it is lost, as datagrams may be.
@@ -58,8 +58,15 @@ void QueuePair::publish(Connection& connection, link::SlotHeader header, bool us
   if (lane.consumed() == lane.published()) {
     connection.receiver.note_told(header.consumed);  // nothing before it can hold the news up
   }
-  if (lane.publish(header, uses_data)) {
-    connection.remote->peer().ring();
+  lane.publish(header, uses_data);
+}
+
+void QueuePair::ring_peer(Connection& connection) {
+  if (connection.sender && connection.sender->published() != connection.rung_for) {
+    connection.rung_for = connection.sender->published();
+    if (connection.sender->wants_ring()) {
+      connection.remote->peer().ring();
+    }
   }
 }
 
@@ -198,6 +205,7 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
   header.length = request.length;
   header.data_at = place.data_at;
   publish(*connection, header, !is_inline);
+  ring_peer(*connection);
   entry.phase = SendPhase::sent;
   return true;
 }

@@ -93,19 +93,19 @@ struct alignas(16) Response {
 enum class Refusal : uint32_t { none = 0, invalid_request = 1, access = 2, operation = 3 };
 
 struct LaneMemory {
-  // Written by the producer.
-  alignas(64) std::atomic<uint32_t> announced_key;  ///< region that it is copying from or to right now
-  std::atomic<uint32_t> producer_wants_bell;        ///< ring its process when `consumed` moves
+  // Written by the producer: with every one-sided operation, and seldom. Two lines apart, since processors fetch pairs.
+  alignas(128) std::atomic<uint32_t> announced_key;        ///< region that it is copying from or to right now
+  alignas(128) std::atomic<uint32_t> producer_wants_bell;  ///< ring its process when `consumed` moves
   // Written by the consumer, often.
-  alignas(64) std::atomic<uint32_t> consumed;  ///< slots done with
+  alignas(128) std::atomic<uint32_t> consumed;  ///< slots done with
   std::atomic<uint32_t> refusal;               ///< enum Refusal
   std::atomic<uint32_t> waits_for_receive;     ///< number of the slot, plus one, that found no receive posted
   // Written by the consumer, seldom.
-  alignas(64) std::atomic<uint32_t> consumer_wants_bell;  ///< ring its process when a slot is filled
+  alignas(128) std::atomic<uint32_t> consumer_wants_bell;  ///< ring its process when a slot is filled
   std::atomic<uint32_t> access;                           ///< qp_access_flags of its queue pair
   std::atomic<uint32_t> rnr_timer_us;
   std::atomic<uint32_t> is_closed;  ///< its queue pair was reset, destroyed or is in error
-  alignas(64) Response responses[kLaneResponses];
+  alignas(128) Response responses[kLaneResponses];
   alignas(4096) std::byte read_buffer[kLaneReadBufferBytes];
   alignas(4096) Slot slots[kLaneSlots];
   alignas(4096) std::byte data[kLaneDataBytes];

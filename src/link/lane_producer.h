@@ -42,9 +42,8 @@ class LaneProducer {
   /// The slot that publish() makes visible; its body may be filled.
   Slot& next_slot() { return memory_->slots[next_ % kLaneSlots]; }
 
-  /// Publishes the next slot, with the last reserved place when `uses_data`. Returns true when the consumer asked to be
-  /// rung. The exchange orders the publication before the look at its wish.
-  bool publish(const SlotHeader& header, bool uses_data) {
+  /// Publishes the next slot, with the last reserved place when `uses_data`. Ask wants_ring() after the last one.
+  void publish(const SlotHeader& header, bool uses_data) {
     Slot& slot = next_slot();
     slot.header = header;
     if (uses_data) {
@@ -52,7 +51,13 @@ class LaneProducer {
     }
     data_end_[next_ % kLaneSlots] = data_tail_;
     ++next_;
-    slot.sequence.exchange(next_, std::memory_order_seq_cst);
+    slot.sequence.store(next_, std::memory_order_release);
+  }
+
+  /// Whether the consumer asked to be rung. The fence orders what was published before the look at its wish, as the
+  /// consumer's exchange in want_bell() orders the wish before its look at the slots: one of the two sees the other.
+  bool wants_ring() const {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     return memory_->consumer_wants_bell.load(std::memory_order_relaxed) != 0;
   }
 

@@ -3,7 +3,8 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "base/copy.h"
 
 namespace ringbolt::link {
 
@@ -33,7 +34,7 @@ CopyOutcome RemoteProcess::write(const Region& region, uint64_t address, std::sp
       if (target == nullptr) {
         return copy_by_kernel(true, region.host_first + (address - region.first), pieces);
       }
-      std::memcpy(target, piece.iov_base, piece.iov_len);
+      base::copy(target, piece.iov_base, piece.iov_len);
       at += piece.iov_len;
     }
     return CopyOutcome::done;
@@ -49,7 +50,7 @@ CopyOutcome RemoteProcess::read(const Region& region, uint64_t address, std::spa
       if (source == nullptr) {
         return copy_by_kernel(false, region.host_first + (address - region.first), pieces);
       }
-      std::memcpy(piece.iov_base, source, piece.iov_len);
+      base::copy(piece.iov_base, source, piece.iov_len);
       at += piece.iov_len;
     }
     return CopyOutcome::done;

@@ -1,0 +1,48 @@
+#include "base/copy.h"
+
+#include <immintrin.h>
+
+#include <cstdint>
+#include <cstring>
+
+namespace ringbolt::base {
+namespace {
+
+constexpr size_t kLeastForStreams = 128U << 10U;
+constexpr size_t kStreams = 4;
+constexpr size_t kLine = 64;
+
+__attribute__((target("avx2"))) void copy_line(std::byte* target, const std::byte* source) {
+  const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
+  const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + 32));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), low);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + 32), high);
+}
+
+__attribute__((target("avx2"))) void copy_in_streams(std::byte* target, const std::byte* source, size_t length) {
+  const size_t stream = length / kStreams & ~(kLine - 1);
+  for (size_t at = 0; at < stream; at += kLine) {
+    copy_line(target + at, source + at);
+    copy_line(target + stream + at, source + stream + at);
+    copy_line(target + 2 * stream + at, source + 2 * stream + at);
+    copy_line(target + 3 * stream + at, source + 3 * stream + at);
+  }
+  std::memcpy(target + kStreams * stream, source + kStreams * stream, length - kStreams * stream);
+}
+
+bool has_avx2() {
+  static const bool known = __builtin_cpu_supports("avx2") != 0;
+  return known;
+}
+
+}  // namespace
+
+void copy(void* target, const void* source, size_t length_bytes) {
+  if (length_bytes >= kLeastForStreams && has_avx2()) {
+    copy_in_streams(static_cast<std::byte*>(target), static_cast<const std::byte*>(source), length_bytes);
+  } else {
+    std::memcpy(target, source, length_bytes);
+  }
+}
+
+}  // namespace ringbolt::base
