@@ -15,8 +15,9 @@ import sys
 
 def compile_alone(root: pathlib.Path, header: pathlib.Path, compiler: str, flags: list[str]) -> str | None:
     """The compiler's complaint, or None. Inclusion twice must not hurt either."""
-    folder = "include" if "include" in header.relative_to(root).parts[:1] else "src"
-    paths = ["-I", str(root / folder)] + (["-I", str(root / "include")] if folder == "src" else [])
+    top = header.relative_to(root).parts[0]
+    folders = {"include": ["include"], "src": ["src", "include"], "tools": ["tools", "src", "include"]}[top]
+    paths = [option for folder in folders for option in ("-I", str(root / folder))]
     text = f'#include "{header}"\n#include "{header}"\n'
     done = subprocess.run(
         [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", *flags, *paths, "-"],
