@@ -166,18 +166,25 @@ int CompletionQueue::resize(uint32_t cqe) {
   return 0;
 }
 
-bool CompletionQueue::serve(uint64_t now_ns) {
+CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   const std::scoped_lock guard(lock_);
   is_served_ = true;
   progress();
-  bool waits = false;
   for (QueuePair* qp : senders_) {
     qp->check_timers(now_ns);
-    waits = waits || qp->has_queued_sends() || (is_armed() && qp->has_unfinished_sends());
   }
   progress();
   is_served_ = false;
-  return waits;
+  auto remains = Remains::nothing;
+  for (const QueuePair* qp : senders_) {
+    if (qp->has_queued_sends()) {
+      return Remains::work;
+    }
+    if (is_armed() && qp->has_unfinished_sends()) {
+      remains = Remains::timers;
+    }
+  }
+  return remains;
 }
 
 void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {

@@ -36,9 +36,14 @@ class CompletionQueue {
   int resize(uint32_t cqe);
 
   bool is_armed() const { return armed_.load(std::memory_order_relaxed) != kNotArmed; }
-  /// What the service thread does: brings every attached queue pair on. True when one of them still waits for something
-  /// that no peer's bell will announce.
-  bool serve(uint64_t now_ns);
+  /// What is left after serve() that no peer's bell will announce.
+  enum class Remains {
+    nothing,
+    timers,  ///< sends whose time may run out while their program sleeps
+    work,    ///< sends that found no room
+  };
+  /// What the service thread does: brings every attached queue pair on.
+  Remains serve(uint64_t now_ns);
 
   // For queue pairs.
   void attach(QueuePair& qp, bool receives, bool sends);

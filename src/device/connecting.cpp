@@ -134,9 +134,11 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
     connection = found->second.get();
   }
   // A queue pair in error will be reset and connected again; it needs the offer then.
-  const bool is_taken = state_.load(std::memory_order_relaxed) == IBV_QPS_ERR || (connection != nullptr && connection->sender.has_value() &&
-                        connection->peer_state.load() == PeerState::present && !connection->sender->is_closed());
-  if (connection == nullptr || is_taken || (type_ != IBV_QPT_UD && has_unfinished_sends() && connection->sender)) {
+  const bool is_failed = state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
+  const bool has_lane = connection != nullptr && connection->sender.has_value();
+  const bool is_busy = has_lane && ((type_ != IBV_QPT_UD && has_unfinished_sends()) ||
+                                    (connection->peer_state.load() == PeerState::present && !connection->sender->is_closed()));
+  if (connection == nullptr || is_failed || is_busy) {
     const std::scoped_lock offers_guard(offers_lock_);
     if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
       offers_[offer.source_qpn] = {remote, offer, std::move(lane)};

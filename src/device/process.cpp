@@ -180,34 +180,39 @@ void Process::serve() {
   while (!is_stopping_.load()) {
     has_bell_ = false;
     rendezvous_->dispatch(tick_ms);
-    const bool was_called = has_bell_ || tick_ms < 0;
     // Cleared before looking: what is asked for from here on wakes us again.
     is_ticking_.store(false, std::memory_order_seq_cst);
-    if (!serve_queues()) {
-      tick_ms = -1;
-      continue;
+    tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
+    if (tick_ms >= 0) {
+      is_ticking_.store(true, std::memory_order_seq_cst);
     }
-    is_ticking_.store(true, std::memory_order_seq_cst);
-    tick_ms = was_called || tick_ms < 0 ? kFirstTickMs : std::min(tick_ms * 2, kLastTickMs);
   }
 }
 
-bool Process::serve_queues() {
+int Process::next_tick_ms(int last_tick_ms) {
   std::vector<std::shared_ptr<CompletionQueue>> queues;
   {
     const std::scoped_lock guard(registry_);
     queues = completion_queues_;
   }
   const uint64_t now = base::now_ns();
-  bool waits = false;
+  auto remains = CompletionQueue::Remains::nothing;
   for (const auto& queue : queues) {
-    waits = queue->serve(now) || waits;
+    remains = std::max(remains, queue->serve(now));
   }
-  return waits;
+  switch (remains) {
+    case CompletionQueue::Remains::nothing:
+      return -1;
+    case CompletionQueue::Remains::work:
+      return kFirstTickMs;
+    default:
+      return last_tick_ms < 0 ? kFirstTickMs : std::min(last_tick_ms * 2, kLastTickMs);
+  }
 }
 
 void Process::leave() {
   std::call_once(left_, [this] {
+    is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
     for (const auto& qp : queue_pairs()) {
       qp->tell_peers();
     }

@@ -79,7 +79,7 @@ class Process final : private link::RendezvousSink {
   void on_bell() override { has_bell_ = true; }
 
   void serve();
-  bool serve_queues();
+  int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
   std::shared_ptr<QueuePair> find(uint32_t qpn);

@@ -91,6 +91,7 @@ Slot Slot::claim(const std::string& directory, uint32_t slot_limit, uint32_t sta
   Slot slot(path, std::move(directory_fd));
   for (uint32_t i = 0; i < slot_limit; ++i) {
     if (slot.try_claim((start + i) % slot_limit)) {
+      slot.sweep();
       return slot;
     }
   }
@@ -121,6 +122,24 @@ bool Slot::try_claim(uint32_t number) {
     }
   }
   return false;
+}
+
+void Slot::sweep() const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
+    if (entry.path().extension() != ".lock" || entry.path().stem() == std::to_string(number_)) {
+      continue;
+    }
+    const std::string name = entry.path().filename();
+    const base::UniqueFd lock(openat(directory_fd_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+    // The kernel gave the lock back if its owner was killed. Whoever claims the slot meanwhile finds the lock taken, or
+    // the name gone, and tries again.
+    if (lock.is_open() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0 &&
+        names_same_file(directory_fd_.get(), name, lock.get())) {
+      unlinkat(directory_fd_.get(), (entry.path().stem().string() + ".sock").c_str(), 0);
+      unlinkat(directory_fd_.get(), name.c_str(), 0);
+    }
+  }
 }
 
 void Slot::listen_on(uint32_t number) {

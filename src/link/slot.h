@@ -38,6 +38,8 @@ class Slot {
   Slot(std::string directory, base::UniqueFd directory_fd);
   bool try_claim(uint32_t number);
   void listen_on(uint32_t number);
+  /// Removes the files that killed processes left in their slots.
+  void sweep() const;
 
   std::string directory_;
   base::UniqueFd directory_fd_;

@@ -125,6 +125,16 @@ TEST(Slot, a_lock_that_is_a_symbolic_link_is_not_followed) {
   EXPECT_EQ(text_of(victim), "precious");
 }
 
+// Slots are claimed from a random place on: what a killed process left must not wait until its number comes up again.
+TEST(Slot, sweeps_what_killed_processes_left_and_nothing_else) {
+  const TempFolder folder;
+  const Slot living = Slot::claim(folder.slots(), 16, 3);
+  std::ofstream(folder.slots() + "/7.lock") << "12345";
+  std::ofstream(folder.slots() + "/7.sock") << "";
+  const Slot newcomer = Slot::claim(folder.slots(), 16, 0);
+  EXPECT_EQ(files_in(folder.slots()), (std::vector<std::string>{"0.lock", "0.sock", "3.lock", "3.sock"}));
+}
+
 // Who locks a file that its owner has just removed must not believe to own the slot.
 TEST(Slot, never_has_two_owners) {
   const TempFolder folder;
