@@ -67,10 +67,11 @@ struct MatrixOptions {
   std::string cluster;
   bool is_json = false;
   std::string html_path;  ///< empty: none; "-": stdout
-  double timeout_s = 20;  ///< for one cable
+  double timeout_s = 20;  ///< for one cable; then it has failed
+  double phase_s = 0.5;   ///< for one figure; then what was measured so far counts
   uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;
-  uint32_t rounds = 2000;
+  uint32_t messages = 64;  ///< at most
+  uint32_t rounds = 2000;  ///< at most
 };
 int matrix(const MatrixOptions& options);
 
@@ -81,6 +82,7 @@ struct ProbeOptions {
   bool is_first = false;  ///< measures first, while the other answers
   int channel_fd = -1;    ///< a stream to the other end
   double timeout_s = 20;
+  double phase_s = 0.5;
   uint32_t size_bytes = 1U << 20U;
   uint32_t messages = 64;
   uint32_t rounds = 2000;

@@ -161,15 +161,19 @@ void define_matrix(CLI::App& app, Request& request) {
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str()
       ->type_name("S");
+  command->add_option("--seconds", request.matrix.phase_s, "Enough for one figure, however few rounds or messages")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
   command->add_option("--size", request.matrix.size_bytes, "Bytes of a message when bandwidth is measured")
-      ->check(CLI::Range(8U, 1U << 26U))
+      ->check(CLI::Range(16U, 1U << 26U))
       ->capture_default_str()
       ->type_name("BYTES");
-  command->add_option("--messages", request.matrix.messages, "So many of them, each way")
+  command->add_option("--messages", request.matrix.messages, "So many of them at most, each way")
       ->check(CLI::Range(1U, 1'000'000U))
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--rounds", request.matrix.rounds, "Round trips of 8 bytes when latency is measured")
+  command->add_option("--rounds", request.matrix.rounds, "So many round trips at most when latency is measured")
       ->check(CLI::Range(1U, 10'000'000U))
       ->capture_default_str()
       ->type_name("N");
@@ -185,6 +189,7 @@ void define_matrix(CLI::App& app, Request& request) {
   probe_command->add_flag("--first", request.probe.is_first);
   probe_command->add_option("--channel", request.probe.channel_fd)->required();
   probe_command->add_option("--timeout", request.probe.timeout_s);
+  probe_command->add_option("--seconds", request.probe.phase_s);
   probe_command->add_option("--size", request.probe.size_bytes);
   probe_command->add_option("--messages", request.probe.messages);
   probe_command->add_option("--rounds", request.probe.rounds);

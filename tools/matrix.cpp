@@ -45,8 +45,10 @@ std::string machine_text() {
 }
 
 std::string conditions_text(const MatrixOptions& options) {
-  return fmt::format("RC SEND; latency over {} round trips of 8 bytes, bandwidth over {} messages of {} bytes each way",
-                     options.rounds, options.messages, options.size_bytes);
+  return fmt::format(
+      "RC SEND; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, and "
+      "{} s a figure at most",
+      options.rounds, options.messages, options.size_bytes, options.phase_s);
 }
 
 std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions& options) {
@@ -72,9 +74,7 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
             {"machine", machine_text()},
             {"operation", "RC SEND"},
             {"latency_bytes", 8},
-            {"rounds", options.rounds},
             {"bandwidth_bytes", options.size_bytes},
-            {"messages", options.messages},
             {"directions", Json::array()}};
   for (const Direction& one : directions) {
     Json json{{"cable", one.cable},
@@ -85,7 +85,9 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
       json["latency_us"] = one.latency_us;
       json["latency_p99_us"] = one.latency_p99_us;
       json["latency_max_us"] = one.latency_most_us;
+      json["rounds"] = one.rounds;
       json["bandwidth_gbps"] = one.bandwidth_gbps;
+      json["verified_bytes"] = one.verified_bytes;
     } else if (!one.problem.empty()) {
       json["problem"] = one.problem;
     }

@@ -46,6 +46,8 @@ Launch probe_launch(const LiveCluster& live, const cluster::CableEnd& end, bool 
                     std::to_string(channel_fd),
                     "--timeout",
                     std::to_string(options.timeout_s),
+                    "--seconds",
+                    std::to_string(options.phase_s),
                     "--size",
                     std::to_string(options.size_bytes),
                     "--messages",
@@ -123,6 +125,8 @@ Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direct
   direction.latency_us = static_cast<double>(mine.median_rtt_ns) / 2000.0;
   direction.latency_p99_us = static_cast<double>(mine.p99_rtt_ns) / 2000.0;
   direction.latency_most_us = static_cast<double>(mine.most_rtt_ns) / 2000.0;
+  direction.rounds = mine.rounds;
+  direction.verified_bytes = mine.verified_bytes;
   direction.bandwidth_gbps =
       static_cast<double>(mine.verified_bytes) * 8.0 / static_cast<double>(std::max<uint64_t>(mine.duration_ns, 1));
   return direction;

@@ -21,7 +21,9 @@ struct Direction {
   double latency_us = 0;       ///< half the median round trip of 8 bytes
   double latency_p99_us = 0;   ///< half the 99th percentile
   double latency_most_us = 0;  ///< half the worst
+  uint64_t rounds = 0;         ///< round trips behind the latency
   double bandwidth_gbps = 0;   ///< of bytes that the receiver has verified
+  uint64_t verified_bytes = 0;
 };
 
 /// "measured", "cut" or "failed".

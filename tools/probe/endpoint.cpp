@@ -149,7 +149,7 @@ void Endpoint::send_word(uint64_t value) {
 }
 
 uint64_t Endpoint::receive_word() {
-  const ibv_wc completion = wait_received();
+  const ibv_wc completion = take_received();
   uint64_t value = 0;
   if (completion.byte_len != sizeof value) {
     throw ProbeFailure(fmt::format("a message of 8 bytes arrived as {}", completion.byte_len));
@@ -163,7 +163,7 @@ uint64_t Endpoint::receive_word() {
 void Endpoint::send_message(uint32_t number) { post_send(send_slot(number), 0); }
 
 void Endpoint::receive_message(uint32_t number) {
-  const ibv_wc completion = wait_received();
+  const ibv_wc completion = take_received();
   if (completion.byte_len != plan_.size_bytes) {
     throw ProbeFailure(
         fmt::format("message {} of {} bytes arrived as {}", number, plan_.size_bytes, completion.byte_len));
@@ -207,10 +207,19 @@ void Endpoint::post_send(std::span<const std::byte> bytes, unsigned flags) {
   ++sends_under_way_;
 }
 
-ibv_wc Endpoint::wait_received() {
+bool Endpoint::next_is_word() {
+  wait_received();
+  return arrived_.front().byte_len == sizeof(uint64_t);
+}
+
+void Endpoint::wait_received() {
   while (arrived_.empty()) {
     poll_once();
   }
+}
+
+ibv_wc Endpoint::take_received() {
+  wait_received();
   const ibv_wc completion = arrived_.front();
   arrived_.erase(arrived_.begin());  // seven at most
   return completion;

@@ -46,6 +46,8 @@ class Endpoint {
   void send_word(uint64_t value);
   /// The next message, which must be of 8 bytes.
   uint64_t receive_word();
+  /// Waits for a message without taking it; true if it is a word and not one of the plan's size, which must differ.
+  bool next_is_word();
   /// Posts message `number` from its slot; waits first while too many are under way.
   void send_message(uint32_t number);
   /// Waits for the next message, checks that it is message `number` in every byte, and gives its slot back.
@@ -59,7 +61,8 @@ class Endpoint {
   void connect();
   void post_receive();
   void post_send(std::span<const std::byte> bytes, unsigned flags);
-  ibv_wc wait_received();
+  void wait_received();
+  ibv_wc take_received();
   void poll_once();
   std::span<std::byte> send_slot(uint32_t number);
   std::span<std::byte> receive_slot(uint64_t count);

@@ -17,9 +17,15 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr uint32_t kWarmUpRounds = 200;
+constexpr uint64_t kWarmUpRounds = 200;
 /// An answer is not the question: a message that comes back to its sender does not pass.
 constexpr uint64_t kAnswer = 0x5555'0000'0000'0000U;
+/// In a question: the last one. The asker decides when it is enough, by count or by time.
+constexpr uint64_t kLast = uint64_t{1} << 40U;
+
+uint64_t phase_end_ns(const ProbeOptions& options) {
+  return base::now_ns() + static_cast<uint64_t>(options.phase_s * 1e9);
+}
 
 void expect_word(uint64_t got, uint64_t expected) {
   if (got != expected) {
@@ -27,14 +33,19 @@ void expect_word(uint64_t got, uint64_t expected) {
   }
 }
 
-void ask(Endpoint& endpoint, uint32_t rounds, ProbeReport& report) {
+void ask(Endpoint& endpoint, const ProbeOptions& options, ProbeReport& report) {
   std::vector<uint64_t> times_ns;
-  times_ns.reserve(rounds);
-  for (uint32_t round = 0; round < kWarmUpRounds + rounds; ++round) {
+  times_ns.reserve(options.rounds);
+  const uint64_t end_ns = phase_end_ns(options);
+  bool is_last = false;
+  for (uint64_t round = 0; !is_last; ++round) {
     const uint64_t begin = base::now_ns();
-    endpoint.send_word(round);
-    expect_word(endpoint.receive_word(), round ^ kAnswer);
-    if (round >= kWarmUpRounds) {
+    is_last = round + 1 == kWarmUpRounds + options.rounds || begin >= end_ns;
+    const uint64_t word = round | (is_last ? kLast : 0);
+    endpoint.send_word(word);
+    expect_word(endpoint.receive_word(), word ^ kAnswer);
+    // On a machine so busy that time runs out in the warm-up, the last round has to do.
+    if (round >= kWarmUpRounds || is_last) {
       times_ns.push_back(base::now_ns() - begin);
     }
   }
@@ -42,33 +53,42 @@ void ask(Endpoint& endpoint, uint32_t rounds, ProbeReport& report) {
   report.median_rtt_ns = times_ns[times_ns.size() / 2];
   report.p99_rtt_ns = times_ns[times_ns.size() * 99 / 100];
   report.most_rtt_ns = times_ns.back();
-  report.rounds = rounds;
+  report.rounds = times_ns.size();
 }
 
-void answer(Endpoint& endpoint, uint32_t rounds) {
-  for (uint32_t round = 0; round < kWarmUpRounds + rounds; ++round) {
-    expect_word(endpoint.receive_word(), round);
-    endpoint.send_word(round ^ kAnswer);
+void answer(Endpoint& endpoint) {
+  bool is_last = false;
+  for (uint64_t round = 0; !is_last; ++round) {
+    const uint64_t word = endpoint.receive_word();
+    is_last = (word & kLast) != 0;
+    expect_word(word & ~kLast, round);
+    endpoint.send_word(word ^ kAnswer);
   }
 }
 
 /// Time runs from before the first post until the receiver says that it has verified all.
 void stream(Endpoint& endpoint, const ProbeOptions& options, ProbeReport& report) {
-  const uint64_t bytes = uint64_t{options.size_bytes} * options.messages;
+  const uint64_t end_ns = phase_end_ns(options);
   const uint64_t begin = base::now_ns();
-  for (uint32_t number = 0; number < options.messages; ++number) {
-    endpoint.send_message(number);
+  uint32_t sent = 0;
+  while (sent < options.messages && (sent == 0 || base::now_ns() < end_ns)) {
+    endpoint.send_message(sent++);
   }
-  expect_word(endpoint.receive_word(), bytes);
+  const uint64_t bytes = uint64_t{options.size_bytes} * sent;
+  endpoint.send_word(bytes);
+  expect_word(endpoint.receive_word(), bytes ^ kAnswer);
   report.duration_ns = base::now_ns() - begin;
   report.verified_bytes = bytes;
 }
 
 void verify(Endpoint& endpoint, const ProbeOptions& options) {
-  for (uint32_t number = 0; number < options.messages; ++number) {
-    endpoint.receive_message(number);
+  uint32_t verified = 0;
+  while (!endpoint.next_is_word()) {
+    endpoint.receive_message(verified++);
   }
-  endpoint.send_word(uint64_t{options.size_bytes} * options.messages);
+  const uint64_t bytes = uint64_t{options.size_bytes} * verified;
+  expect_word(endpoint.receive_word(), bytes);
+  endpoint.send_word(bytes ^ kAnswer);
 }
 
 ProbeReport measure(const ProbeOptions& options) {
@@ -77,7 +97,7 @@ ProbeReport measure(const ProbeOptions& options) {
   Endpoint endpoint(verbs, options.device, SlotPlan::for_size(options.size_bytes), channel);
   ProbeReport report;
   for (const bool is_mine : {options.is_first, !options.is_first}) {
-    is_mine ? ask(endpoint, options.rounds, report) : answer(endpoint, options.rounds);
+    is_mine ? ask(endpoint, options, report) : answer(endpoint);
     channel.meet();
     is_mine ? stream(endpoint, options, report) : verify(endpoint, options);
     channel.meet();
