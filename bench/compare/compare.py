@@ -6,6 +6,7 @@ Both sides stay resident, take turns in blocks, and are pinned to core 0 and cor
 import argparse
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 
@@ -66,6 +67,8 @@ def main(arguments):
         if not options.quiet:
             print(text, file=sys.stderr, flush=True)
 
+    # Whoever ends us ends our workers too: they are closed on the way out.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
     peers = Peers(options.build, options.library_dir)
     machine = describe()
     results = []
