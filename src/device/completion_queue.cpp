@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 
+#include "base/asymmetric_fence.h"
 #include "base/clock.h"
 #include "device/completion_channel.h"
 #include "device/context.h"
@@ -87,6 +88,9 @@ void CompletionQueue::progress() {
     if (qp->may_receive()) {
       qp->progress_receives(*this);
     }
+    if (qp->has_queued_sends()) {
+      qp->advance_sends();  // its program may poll this queue alone until an answer comes
+    }
   }
   for (QueuePair* qp : senders_) {
     if (qp->may_send()) {
@@ -133,6 +137,7 @@ void CompletionQueue::request_notification(bool solicited_only) {
     armed_.store(solicited_only ? kArmedSolicited : kArmedNext, std::memory_order_relaxed);
   }
   want_bells(true);
+  base::heavy_fence();
   // What was filled before the peers could see the wish rings no bell: fetch it now. Sends that still run need
   // somebody to watch their timers.
   progress();

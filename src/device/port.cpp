@@ -61,7 +61,6 @@ std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir&
   port->name = "rdma_lo";
   port->guid = kDefaultGuid;
   port->gids = {link_local_gid(kDefaultGuid), mapped_gid(kLoopbackAddress)};
-  port->reachable_gids = port->gids;
   port->speed_gbps = kDefaultSpeedGbps;
   port->fabric = std::move(fabric);
   return {port};
@@ -69,7 +68,7 @@ std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir&
 
 }  // namespace
 
-bool Port::reaches(const ibv_gid& gid) const { return holds(reachable_gids, gid); }
+bool Port::reaches(const ibv_gid& gid) const { return holds(peer_gids, gid) || owns(gid); }
 bool Port::owns(const ibv_gid& gid) const { return holds(gids, gid); }
 
 std::vector<std::shared_ptr<const Port>> list_ports() {
@@ -98,7 +97,7 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
     port->index = static_cast<uint32_t>(ports.size());
     port->guid = wanted.guid;
     port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
-    port->reachable_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
+    port->peer_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
     port->cable = wanted.cable;
     port->speed_gbps = wanted.speed_gbps;
     port->fabric = fabric;

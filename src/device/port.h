@@ -24,12 +24,13 @@ struct Port {
   uint32_t index = 0;         ///< place in the device list
   uint64_t guid = 0;          ///< host order
   std::vector<ibv_gid> gids;  ///< [0] link-local from the GUID, [1] IPv4-mapped
-  std::vector<ibv_gid> reachable_gids;
+  std::vector<ibv_gid> peer_gids;  ///< of the port at the other end of the cable; none for the default device
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
   std::shared_ptr<Fabric> fabric;
 
   bool is_up() const { return !fabric->control.is_mapped() || fabric->control.cable_up(cable); }
+  /// The other end of the cable, or, as with any NIC, the port itself.
   bool reaches(const ibv_gid& gid) const;
   bool owns(const ibv_gid& gid) const;
 };

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <random>
 
+#include "base/asymmetric_fence.h"
 #include "base/clock.h"
 #include "base/spinlock.h"
 #include "base/error.h"
@@ -129,6 +130,7 @@ std::shared_ptr<link::RemoteProcess> Process::owner_of(uint32_t qpn) {
 }
 
 void Process::wait_for_accesses(uint32_t key) {
+  base::heavy_fence();
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
   for (const auto& qp : queue_pairs()) {
     while (qp->is_accessed(key) && base::now_ns() < deadline) {

@@ -64,6 +64,8 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   bool may_send() const { return has_unfinished_sends(); }
   void progress_receives(CompletionQueue& cq);
   void progress_sends(CompletionQueue& cq);
+  /// Gets on with queued sends without completing any.
+  void advance_sends();
   /// Ends what has waited too long; wakes peers that seem to sleep. Not for every poll.
   void check_timers(uint64_t now_ns);
   bool has_unfinished_sends() const { return done_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }

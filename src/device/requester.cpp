@@ -234,6 +234,13 @@ void QueuePair::progress_sends(CompletionQueue& cq) {
   }
 }
 
+void QueuePair::advance_sends() {
+  if (send_lock_.try_lock()) {
+    const std::lock_guard guard(send_lock_, std::adopt_lock);
+    run_queue();
+  }
+}
+
 bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
   if (entry.phase == SendPhase::failed) {
     return true;

@@ -8,8 +8,11 @@
 namespace ringbolt::device {
 namespace {
 
-// Long messages go through the lane in chunks, so that both sides copy at the same time.
-constexpr uint32_t kChunkBytes = 8U << 10U;
+// Long messages go through the lane in chunks, so that both sides copy at the same time: short ones while the message
+// is short, since the last chunk is copied by the receiver alone (docs/performance.md).
+constexpr uint32_t kShortMessageBytes = 128U << 10U;
+constexpr uint32_t kShortChunkBytes = 8U << 10U;
+constexpr uint32_t kLongChunkBytes = 16U << 10U;
 // From here on one copy out of shared memory beats two through the lane.
 constexpr uint32_t kLeastSharedBytes = 2U << 10U;
 // How long a datagram waits for the lane to a queue pair it has not sent to before; then it is lost, as datagrams may be.
@@ -148,8 +151,9 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
     publish(connection, header, false);
     return finish(entry, connection);
   }
+  const uint32_t chunk_limit = request.length <= kShortMessageBytes ? kShortChunkBytes : kLongChunkBytes;
   while (entry.moved < request.length) {
-    const uint32_t chunk = std::min(kChunkBytes, request.length - entry.moved);
+    const uint32_t chunk = std::min(chunk_limit, request.length - entry.moved);
     if (!has_room(connection, chunk, place)) {
       return false;
     }

@@ -10,7 +10,7 @@
 namespace ringbolt::link {
 
 inline constexpr uint32_t kLaneSlots = 256;
-inline constexpr uint32_t kLaneDataBytes = 128U << 10U;
+inline constexpr uint32_t kLaneDataBytes = 224U << 10U;
 inline constexpr uint32_t kLaneReadBufferBytes = 8U << 10U;
 inline constexpr uint32_t kLaneResponses = 16;  ///< operations that the consumer executes, in flight at once
 inline constexpr uint32_t kInlineBytes = 40;
@@ -102,6 +102,7 @@ struct LaneMemory {
   std::atomic<uint32_t> waits_for_receive;     ///< number of the slot, plus one, that found no receive posted
   // Written by the consumer, seldom.
   alignas(128) std::atomic<uint32_t> consumer_wants_bell;  ///< ring its process when a slot is filled
+  std::atomic<uint32_t> consumer_fences;                  ///< it uses heavy fences: the producer may use light ones
   std::atomic<uint32_t> access;                           ///< qp_access_flags of its queue pair
   std::atomic<uint32_t> rnr_timer_us;
   std::atomic<uint32_t> is_closed;  ///< its queue pair was reset, destroyed or is in error

@@ -2,6 +2,7 @@
 
 // Hot path: no allocation, lock, system call, exception or logging per message.
 
+#include "base/asymmetric_fence.h"
 #include "link/lane.h"
 
 namespace ringbolt::link {
@@ -10,7 +11,9 @@ namespace ringbolt::link {
 /// Not thread-safe: one caller at a time, except where said.
 class LaneConsumer {
  public:
-  explicit LaneConsumer(LaneMemory& memory) : memory_(&memory) {}
+  explicit LaneConsumer(LaneMemory& memory) : memory_(&memory) {
+    memory.consumer_fences.store(base::has_asymmetric_fences() ? 1 : 0, std::memory_order_relaxed);
+  }
 
   /// A filled slot waits. Thread-safe.
   bool has_slot() const {
@@ -56,7 +59,8 @@ class LaneConsumer {
   bool tell() {
     const uint32_t consumed = this->consumed();
     told_.store(consumed, std::memory_order_relaxed);
-    memory_->consumed.exchange(consumed, std::memory_order_seq_cst);
+    memory_->consumed.store(consumed, std::memory_order_release);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     return memory_->producer_wants_bell.load(std::memory_order_relaxed) != 0;
   }
   void refuse(Refusal why) { memory_->refusal.store(static_cast<uint32_t>(why), std::memory_order_release); }
@@ -74,8 +78,8 @@ class LaneConsumer {
     }
   }
 
-  /// Asks to be rung when a slot is filled; look at has_slot() after it. Thread-safe.
-  void want_bell(bool wanted) { memory_->consumer_wants_bell.exchange(wanted ? 1 : 0, std::memory_order_seq_cst); }
+  /// Asks to be rung when a slot is filled. Then base::heavy_fence(), then look at has_slot(). Thread-safe.
+  void want_bell(bool wanted) { memory_->consumer_wants_bell.store(wanted ? 1 : 0, std::memory_order_relaxed); }
   void set_access(uint32_t access) { memory_->access.store(access, std::memory_order_relaxed); }
   void set_rnr_timer_us(uint32_t timer_us) { memory_->rnr_timer_us.store(timer_us, std::memory_order_relaxed); }
   void close() { memory_->is_closed.store(1, std::memory_order_release); }

@@ -4,8 +4,8 @@
 
 #include <array>
 #include <cstring>
-#include <memory>
 
+#include "base/asymmetric_fence.h"
 #include "link/lane.h"
 
 namespace ringbolt::link {
@@ -25,15 +25,15 @@ class LaneProducer {
 
   /// Room for `length` bytes in the data ring, in one piece; false when there is none yet.
   bool reserve(uint32_t length, Place& place) {
-    uint32_t tail = data_tail_;
-    const uint32_t to_end = kLaneDataBytes - tail % kLaneDataBytes;
+    uint64_t tail = data_tail_;
+    const uint64_t to_end = kLaneDataBytes - tail % kLaneDataBytes;
     if (length > to_end) {
       tail += to_end;
     }
     if (tail + length - data_freed_ > kLaneDataBytes) {
       return false;
     }
-    place.data_at = tail % kLaneDataBytes;
+    place.data_at = static_cast<uint32_t>(tail % kLaneDataBytes);
     place.data = memory_->data + place.data_at;
     reserved_tail_ = tail + ((length + 63U) & ~63U);
     return true;
@@ -55,9 +55,9 @@ class LaneProducer {
   }
 
   /// Whether the consumer asked to be rung. The fence orders what was published before the look at its wish, as the
-  /// consumer's exchange in want_bell() orders the wish before its look at the slots: one of the two sees the other.
+  /// consumer's orders its wish before its look at the slots: one of the two sees the other.
   bool wants_ring() const {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    base::light_fence(has_light_fences());
     return memory_->consumer_wants_bell.load(std::memory_order_relaxed) != 0;
   }
 
@@ -93,22 +93,30 @@ class LaneProducer {
   /// Asks to be rung when the consumer gets on. Thread-safe.
   void want_bell(bool wanted) { memory_->producer_wants_bell.store(wanted ? 1 : 0, std::memory_order_seq_cst); }
 
-  /// From here to end_access() the owner of the region waits before it lets the memory go.
-  void announce_access(uint32_t key) { memory_->announced_key.exchange(key, std::memory_order_seq_cst); }
+  /// From here to end_access() the owner of the region waits before it lets the memory go; look the region up after it.
+  void announce_access(uint32_t key) {
+    memory_->announced_key.store(key, std::memory_order_relaxed);
+    base::light_fence(has_light_fences());
+  }
   void end_access() { memory_->announced_key.store(0, std::memory_order_release); }
 
   const Response& response(uint32_t operation) const { return memory_->responses[operation % kLaneResponses]; }
   const std::byte* read_buffer() const { return memory_->read_buffer; }
 
  private:
+  bool has_light_fences() const {
+    return can_be_fenced_ && memory_->consumer_fences.load(std::memory_order_relaxed) != 0;
+  }
+
   LaneMemory* memory_;
+  const bool can_be_fenced_ = base::has_asymmetric_fences();
   uint32_t next_ = 0;
   uint32_t seen_consumed_ = 0;
-  uint32_t data_tail_ = 0;  // counts bytes since the lane began; wraps
-  uint32_t data_freed_ = 0;
-  uint32_t reserved_tail_ = 0;
-  std::array<uint32_t, kLaneSlots> data_end_{};
+  uint64_t data_tail_ = 0;  // bytes since the lane began
+  uint64_t data_freed_ = 0;
+  uint64_t reserved_tail_ = 0;
+  std::array<uint64_t, kLaneSlots> data_end_{};
 };
-static_assert((uint64_t{1} << 32U) % kLaneDataBytes == 0 && (uint64_t{1} << 32U) % kLaneSlots == 0);
+static_assert(kLaneDataBytes % 64 == 0 && (uint64_t{1} << 32U) % kLaneSlots == 0);
 
 }  // namespace ringbolt::link
