@@ -79,6 +79,7 @@ class VerbsChannel {
 
   void stream_in_begin(uint64_t count, const std::string& operation) {
     if (operation == "rate_send") {
+      prepare_receives();
       expected_ = count;
       posted_ = 0;
       while (posted_ < VerbsEndpoint::kReceiveDepth && posted_ < expected_) {
@@ -91,12 +92,13 @@ class VerbsChannel {
     if (!is_write) {
       expect(sizeof(uint64_t));
     }
+    prepare_sends(is_write);
     uint64_t done = 0;
     for (uint64_t sent = 0; sent < count; sent += kListLength) {
       while (sent + kListLength - done > VerbsEndpoint::kSendDepth) {
         done += reap_sends();
       }
-      post_list(sent, is_write);
+      post_list(sent);
     }
     while (done < count) {
       done += reap_sends();
@@ -183,34 +185,47 @@ class VerbsChannel {
     }
     return static_cast<uint64_t>(n) * kSignalEvery;
   }
-  /// Posts the messages first..first+31 as one list; every 64th message of the stream is signalled.
-  void post_list(uint64_t first, bool is_write) {
-    std::array<ibv_sge, kListLength> pieces;
-    std::array<ibv_send_wr, kListLength> list;
-    for (unsigned i = 0; i < kListLength; ++i) {
-      const uint64_t message = first + i;
-      const unsigned slot = message % kSignalEvery;
-      fill(arena.slot(slot), sizeof message, seed_of(0, message));
-      pieces[i] = piece(arena.slot(slot), sizeof message);
-      const bool is_signalled = slot == kSignalEvery - 1;
-      list[i] = work_of(is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, pieces[i], is_signalled ? IBV_SEND_SIGNALED : 0);
+  /// Work requests for 64 messages in two lists, built once: the data path only rewrites their payload.
+  struct SendLists {
+    std::array<ibv_sge, kSignalEvery> pieces;
+    std::array<ibv_send_wr, kSignalEvery> work;
+  };
+  void prepare_sends(bool is_write) {
+    for (unsigned i = 0; i < kSignalEvery; ++i) {
+      sends_.pieces[i] = piece(arena.slot(i), sizeof(uint64_t));
+      const bool is_signalled = i == kSignalEvery - 1;
+      sends_.work[i] =
+          work_of(is_write ? IBV_WR_RDMA_WRITE : IBV_WR_SEND, sends_.pieces[i], is_signalled ? IBV_SEND_SIGNALED : 0);
       if (is_write) {
-        aim(list[i], arena.slot(slot));
+        aim(sends_.work[i], arena.slot(i));
       }
-      list[i].next = i + 1 < kListLength ? &list[i + 1] : nullptr;
+      sends_.work[i].next = (i + 1) % kListLength != 0 ? &sends_.work[i + 1] : nullptr;
+    }
+  }
+  /// Posts the messages first..first+31 as one list; every 64th message of the stream is signalled.
+  void post_list(uint64_t first) {
+    const unsigned slot = first % kSignalEvery;
+    for (unsigned i = 0; i < kListLength; ++i) {
+      fill(arena.slot(slot + i), sizeof first, seed_of(0, first + i));
     }
     ibv_send_wr* bad = nullptr;
-    check(ibv_post_send(send_qp_, list.data(), &bad), "ibv_post_send");
+    check(ibv_post_send(send_qp_, &sends_.work[slot], &bad), "ibv_post_send");
+  }
+  /// Receives for every slot, in lists of 32, built once.
+  struct ReceiveLists {
+    std::array<ibv_sge, kSlots> pieces;
+    std::array<ibv_recv_wr, kSlots> work;
+  };
+  void prepare_receives() {
+    for (unsigned i = 0; i < kSlots; ++i) {
+      receives_.pieces[i] = piece(arena.slot(i), sizeof(uint64_t));
+      receives_.work[i] = ibv_recv_wr{i, (i + 1) % kListLength != 0 ? &receives_.work[i + 1] : nullptr,
+                                      &receives_.pieces[i], 1};
+    }
   }
   void post_receives() {
-    std::array<ibv_sge, kListLength> pieces;
-    std::array<ibv_recv_wr, kListLength> list;
-    for (unsigned i = 0; i < kListLength; ++i) {
-      pieces[i] = piece(arena.slot((posted_ + i) % kSlots), sizeof(uint64_t));
-      list[i] = ibv_recv_wr{posted_ + i, i + 1 < kListLength ? &list[i + 1] : nullptr, &pieces[i], 1};
-    }
     ibv_recv_wr* bad = nullptr;
-    check(ibv_post_recv(receive_qp_, list.data(), &bad), "ibv_post_recv");
+    check(ibv_post_recv(receive_qp_, &receives_.work[posted_ % kSlots], &bad), "ibv_post_recv");
     posted_ += kListLength;
   }
 
@@ -227,6 +242,8 @@ class VerbsChannel {
  private:
   ibv_qp* send_qp_ = nullptr;
   ibv_qp* receive_qp_ = nullptr;
+  SendLists sends_{};
+  ReceiveLists receives_{};
   uint64_t puts_ = 0;
   uint64_t expected_ = 0;  ///< receives of the running stream
   uint64_t posted_ = 0;    ///< how many of them are posted
