@@ -16,10 +16,13 @@
 namespace ringbolt::device {
 namespace {
 
-// How a poller that finds nothing backs off, counted in empty polls of some 10 to 20 ns.
+// How a poller that finds nothing backs off, counted in empty polls of some 80 ns.
 constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sleep
-constexpr uint32_t kPollsBeforeYield = 2048;   // then the core is given away now and then
-constexpr uint32_t kPollsBetweenYields = 16;
+constexpr uint32_t kPollsBetweenYields = 8;    // once the core is given away now and then
+// Polls before that: some 20 us where that suffices; next to nothing while completions come only after a yield, which
+// means that the peer needs this very core.
+constexpr uint32_t kMostPollsBeforeYield = 256;
+constexpr uint32_t kLeastPollsBeforeYield = 8;
 
 }  // namespace
 
@@ -50,7 +53,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
       taken = take(count, wc);
     }
     if (taken != 0) {
-      empty_polls_ = 0;
+      adapt_patience();
       return taken;
     }
     if (has_overflowed_) {
@@ -63,7 +66,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
         qp->check_timers(now);
       }
     }
-    gives_way = empty_polls_ >= kPollsBeforeYield && empty_polls_ % kPollsBetweenYields == 0;
+    gives_way = empty_polls_ >= patience_ && empty_polls_ % kPollsBetweenYields == 0;
   }
   if (gives_way) {
     sched_yield();
@@ -71,6 +74,15 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
     base::cpu_pause();
   }
   return 0;
+}
+
+void CompletionQueue::adapt_patience() {
+  if (empty_polls_ > patience_) {
+    patience_ = std::max(patience_ / 2, kLeastPollsBeforeYield);
+  } else if (empty_polls_ != 0) {
+    patience_ = std::min(patience_ * 2, kMostPollsBeforeYield);
+  }
+  empty_polls_ = 0;
 }
 
 int CompletionQueue::take(int count, ibv_wc* wc) {

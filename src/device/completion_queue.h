@@ -65,6 +65,7 @@ class CompletionQueue {
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
   int take(int count, ibv_wc* wc);
   void progress();
+  void adapt_patience();
   void want_bells(bool wanted);
 
   Context& context_;
@@ -76,6 +77,7 @@ class CompletionQueue {
   uint32_t head_ = 0;
   uint32_t count_ = 0;
   uint32_t empty_polls_ = 0;
+  uint32_t patience_ = 64;  // empty polls before the core is given away
   bool is_served_ = false;  // by the service thread, just now
   bool has_overflowed_ = false;
   bool drops_bells_ = false;  // no longer armed: the peers need not ring
