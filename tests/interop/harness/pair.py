@@ -35,31 +35,28 @@ def require(program: str) -> None:
         raise Skip(f"{program} is not installed")
 
 
-def run_pair(world: World, server: Sequence[str], client: Sequence[str], limit_s: float, port_option: str = "-p",
-             address_last: bool = True) -> PairResult:
+def run_pair(world: World, server: Sequence[str], client: Sequence[str], limit_s: float,
+             port_options: tuple[str, str] = ("-p", "-p")) -> PairResult:
     """Starts the server, waits until it listens, starts the client towards it, and waits for both.
 
-    The client's command line gets the server's address at its end (or straight after the program's name).
+    port_options: how the server and the client are told the port. The client gets the server's address as last word.
     """
     require(server[0])
     for _ in range(3):
-        result = _attempt(world, server, client, limit_s, port_option, address_last)
+        result = _attempt(world, server, client, limit_s, port_options)
         if not any(text in result.server.output for text in _PORT_TAKEN):
             break
     return result
 
 
-def _attempt(world: World, server: Sequence[str], client: Sequence[str], limit_s: float, port_option: str,
-             address_last: bool) -> PairResult:
+def _attempt(world: World, server: Sequence[str], client: Sequence[str], limit_s: float,
+             port_options: tuple[str, str]) -> PairResult:
     port = free_port()
-    chosen = [port_option, str(port)]
-    first = Child(world.server.command(*server, *chosen), world.server.env)
+    first = Child(world.server.command(*server, port_options[0], str(port)), world.server.env)
     if not wait_listening(first, port, _START_LIMIT_S):
         ended = first.wait(0.0)
         return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
-    target = [world.server.address]
-    tail = [*client[1:], *chosen, *target] if address_last else [*target, *client[1:], *chosen]
-    second = Child(world.client.command(client[0], *tail), world.client.env)
+    second = Child(world.client.command(*client, port_options[1], str(port), world.server.address), world.client.env)
     ended_client = second.wait(limit_s)
     # A server outlives its client by no more than the tear-down; a failed client leaves it waiting for nothing.
     ended_server = first.wait(10.0 if ended_client.ok else 2.0)
