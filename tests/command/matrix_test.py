@@ -1,0 +1,147 @@
+"""`matrix`: real figures over every cable, both ways; cut and broken ones are said to be so; always an end."""
+
+import html.parser
+import json
+import os
+import pathlib
+import pty
+import shutil
+import subprocess
+
+import command
+from command import CommandCase
+
+QUICK = ["--rounds", "50", "--messages", "8", "--size", "65536", "--seconds", "0.2"]
+
+
+class Page(html.parser.HTMLParser):
+    """Checks that tags close in order, and counts them."""
+
+    VOID = {"meta", "br", "rect", "circle"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.counts, self.attributes = [], {}, []
+
+    def handle_starttag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.attributes += attrs
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.counts[tag] = self.counts.get(tag, 0) + 1
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+
+
+class Matrix(CommandCase):
+    def directions(self, *words, **options):
+        return json.loads(self.call("matrix", "--json", *QUICK, *words, timeout=90, **options).stdout)["directions"]
+
+    def test_measures_every_cable_both_ways(self):
+        for spec, count in (("ring:3", 6), ("ring:2", 4), ("loop", 1)):
+            with self.subTest(spec), self.cluster(spec):
+                found = self.directions()
+                self.assertEqual(len(found), count)
+                self.assertEqual(len({(one["from"], one["to"]) for one in found}), count)
+                for one in found:
+                    self.assertEqual(one["state"], "measured", one)
+                    self.assertTrue(0 < one["latency_us"] <= one["latency_p99_us"] <= one["latency_max_us"], one)
+                    self.assertGreater(one["bandwidth_gbps"], 0)
+                    self.assertTrue(65536 <= one["verified_bytes"] <= 8 * 65536, one)
+                    self.assertTrue(1 <= one["rounds"] <= 50, one)
+
+    def test_sizes_from_small_to_large(self):
+        with self.cluster("line:2"):
+            for size in (16, 17, 4096, 4097, 1 << 23):
+                with self.subTest(size):
+                    done = self.call("matrix", "--json", "--size", size, "--messages", "20", "--rounds", "10",
+                                     "--seconds", "0.3", timeout=90)
+                    for one in json.loads(done.stdout)["directions"]:
+                        self.assertEqual(one["verified_bytes"] % size, 0)
+
+    def test_cut_and_healed(self):
+        with self.cluster("line:3"):
+            self.call("cut", "0-1")
+            done = self.call("matrix", *QUICK, expect=1, timeout=90)
+            self.assertIn("cut", done.stdout)
+            self.assertIn("ringbolt heal n0:rdma_en2-n1:rdma_en2", done.stderr)
+            states = {(one["from"], one["to"]): one["state"] for one in self.directions(expect=1)}
+            self.assertEqual(states, {("n0:rdma_en2", "n1:rdma_en2"): "cut", ("n1:rdma_en2", "n0:rdma_en2"): "cut",
+                                      ("n1:rdma_en3", "n2:rdma_en2"): "measured",
+                                      ("n2:rdma_en2", "n1:rdma_en3"): "measured"})
+            self.call("heal", "0-1")
+            self.assertEqual({one["state"] for one in self.directions()}, {"measured"})
+
+    def test_page_is_whole_and_needs_nothing_else(self):
+        with self.cluster("line:3"):
+            self.call("cut", "0-1")
+            path = self.root / "page.html"
+            self.call("matrix", *QUICK, "--html", path, expect=1, timeout=90)
+            text = path.read_text()
+            page = Page()
+            page.feed(text)
+            self.assertEqual(page.open, [])
+            self.assertEqual(page.counts["svg"], 3)
+            self.assertEqual(page.counts["rect"], 2 * 9)
+            self.assertNotIn("script", page.counts)
+            self.assertEqual([name for name, _ in page.attributes if name in ("src", "href")], [])
+            self.assertNotIn("http", text)
+            self.assertTrue(self.call("matrix", *QUICK, "--html", "-", expect=1, timeout=90).stdout.startswith("<!DOC"))
+            self.refused("matrix", "--json", "--html", "-", says=["both want stdout"])
+            self.refused("matrix", "--html", self.root / "no/where.html", says=["no/where.html", "--html"])
+
+    def on_terminal(self, **more):
+        """What `matrix` prints on a terminal."""
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([command.RINGBOLT, "matrix", *QUICK], env=self.environment | more, stdin=subprocess.DEVNULL,
+                              stdout=theirs, stderr=subprocess.DEVNULL) as matrix:
+            os.close(theirs)
+            said = b""
+            try:
+                while piece := os.read(ours, 65536):
+                    said += piece
+            except OSError:
+                pass  # how a terminal says that its last writer is gone
+            os.close(ours)
+            matrix.wait(timeout=command.PATIENCE_S)
+        return said.decode()
+
+    def test_colours_on_terminals_only(self):
+        with self.cluster("line:2"):
+            self.assertIn("\x1b[48;5;", self.on_terminal())
+            self.assertNotIn("\x1b", self.on_terminal(NO_COLOR="1"))
+            self.assertNotIn("\x1b", self.call("matrix", *QUICK, timeout=90).stdout)
+
+    def test_wide_maps_become_lists(self):
+        with self.cluster("star:14"):
+            self.assertIn("LATENCY_US", self.call("matrix", "--rounds", "2", "--messages", "1", "--seconds", "0.1",
+                                                  timeout=120).stdout)
+
+    def broken_install(self, library):
+        built = pathlib.Path(command.RINGBOLT).resolve().parent.parent
+        for folder in ("bin", "lib/ringbolt"):
+            (self.root / "x" / folder).mkdir(parents=True, mode=0o700)
+        shutil.copy(built / "bin/ringbolt", self.root / "x/bin")
+        shutil.copy(built / "lib/ringbolt/libringbolt-paths.so", self.root / "x/lib/ringbolt")
+        shutil.copy(library, self.root / "x/lib/ringbolt/libibverbs.so.1")
+        return str(self.root / "x/bin/ringbolt")
+
+    def test_wrong_library_is_named(self):
+        shim = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt/libringbolt-paths.so"
+        with self.cluster("line:2"):
+            built, command.RINGBOLT = command.RINGBOLT, self.broken_install(shim)
+            try:
+                done = self.call("matrix", expect=1)
+            finally:
+                command.RINGBOLT = built
+            self.assertIn("FAILED", done.stdout)
+            self.assertIn("libibverbs.so.1", done.stderr)
+            self.assertIn("ibv_get_device_list", done.stderr)
+
+
+if __name__ == "__main__":
+    command.main()
