@@ -26,15 +26,29 @@ class SrqTest : public testing::TestWithParam<ibv_qp_type> {
         pd(make_pd(device)),
         cq(make_cq(device, 1024)),
         srq(make_srq(pd.get(), 64)),
-        memory(pd.get(), 65536) {
+        memory(pd.get(), 65536) {}
+
+  void SetUp() override {
     QpOptions options;
     options.type = GetParam();
+    if (GetParam() == IBV_QPT_UC && !can_share(options)) {
+      GTEST_SKIP() << "this device shares receives among reliable connections and datagrams only";
+    }
     for (size_t i = 0; i < kPairs; ++i) {
       const Parts shared{pd.get(), nullptr, cq.get(), srq.get()};
       receivers.push_back(std::make_unique<Endpoint>(device, options, shared));
       senders.push_back(std::make_unique<Endpoint>(device, options));
       sources.push_back(std::make_unique<Region>(senders.back()->pd(), 65536));
       connect(*senders.back(), *receivers.back());
+    }
+  }
+
+  bool can_share(const QpOptions& options) {
+    try {
+      Endpoint(device, options, {pd.get(), nullptr, cq.get(), srq.get()});
+      return true;
+    } catch (const SetUpError&) {
+      return false;
     }
   }
 

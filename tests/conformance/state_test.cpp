@@ -335,7 +335,8 @@ TEST_P(StateTest, bad_values_of_the_path_are_refused) {
   if (GetParam() == IBV_QPT_UD) {
     GTEST_SKIP() << "datagrams have no path";
   }
-  const auto refused = [&](auto change) {
+  const auto refused = [&](const char* what, auto change) {
+    SCOPED_TRACE(what);
     const auto endpoint = in_state(IBV_QPS_INIT);
     int mask = 0;
     ibv_qp_attr attr = endpoint->rtr_attr(peer->address(), mask);
@@ -343,14 +344,14 @@ TEST_P(StateTest, bad_values_of_the_path_are_refused) {
     EXPECT_EQ(ibv_modify_qp(endpoint->qp(), &attr, mask), EINVAL);
     EXPECT_EQ(endpoint->state(), IBV_QPS_INIT);
   };
-  refused([](ibv_qp_attr& attr) { attr.path_mtu = static_cast<ibv_mtu>(0); });
-  refused([](ibv_qp_attr& attr) { attr.path_mtu = static_cast<ibv_mtu>(6); });
-  refused([&](ibv_qp_attr& attr) {
+  refused("MTU code 0", [](ibv_qp_attr& attr) { attr.path_mtu = static_cast<ibv_mtu>(0); });
+  refused("MTU code 6", [](ibv_qp_attr& attr) { attr.path_mtu = static_cast<ibv_mtu>(6); });
+  refused("source GID index", [&](ibv_qp_attr& attr) {
     attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(device.port.gid_tbl_len);
   });
-  refused([](ibv_qp_attr& attr) { attr.ah_attr.port_num = 2; });
+  refused("port of the path", [](ibv_qp_attr& attr) { attr.ah_attr.port_num = 2; });
   if (GetParam() == IBV_QPT_RC) {
-    refused([&](ibv_qp_attr& attr) {
+    refused("read depth", [&](ibv_qp_attr& attr) {
       attr.max_dest_rd_atomic = static_cast<uint8_t>(device.attr.max_qp_rd_atom + 1);
     });
   }

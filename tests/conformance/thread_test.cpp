@@ -92,14 +92,13 @@ TEST_P(ThreadTest, four_threads_poll_one_queue) {
   EXPECT_EQ(bad, 0);
 }
 
-/// Sends and receives `count` messages on `mine`, checking what came. One thread's work.
+/// Sends and receives `count` messages on `mine`, checking what came. Two receives are posted
+/// already, and two stay posted at all times. One thread's work.
 void exchange(Endpoint& mine, Region& memory, uint64_t count, uint64_t my_seed, uint64_t seed) {
   constexpr uint32_t kSize = 3000;
   const std::vector<Piece> out = {{0, kSize}};
   for (uint64_t i = 0; i < count; ++i) {
-    memory.clear();
     memory.fill(out, my_seed + i);
-    // The receive was posted before the peer may send: one ahead at all times.
     must_succeed(SendWr(i, IBV_WR_SEND, memory.sges(out)).post(mine.qp()), "ibv_post_send");
     const ibv_wc received = wait_completion(mine.recv_cq());
     expect_success(received, i, IBV_WC_RECV);
