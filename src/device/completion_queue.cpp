@@ -48,9 +48,12 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
   {
     const std::scoped_lock guard(lock_);
     int taken = take(count, wc);
-    if (taken == 0) {
+    if (taken == 0 && count > 0) {
+      out_ = wc;
+      out_end_ = wc + count;
       progress();
-      taken = take(count, wc);
+      taken = static_cast<int>(out_ - wc);
+      out_ = out_end_ = nullptr;
     }
     if (taken != 0) {
       adapt_patience();
@@ -115,31 +118,47 @@ void CompletionQueue::progress() {
   }
 }
 
-void CompletionQueue::push(const ibv_wc& wc, bool is_solicited) {
+ibv_wc& CompletionQueue::next() {
+  if (out_ != nullptr) {
+    return *out_;
+  }
   if (count_ == capacity_) {
-    if (!has_overflowed_) {
-      has_overflowed_ = true;
-      context_.announce(IBV_EVENT_CQ_ERR, handle);
-      for (QueuePair* qp : receivers_) {
-        qp->fail_from_queue();
-      }
-      for (QueuePair* qp : senders_) {
-        qp->fail_from_queue();
-      }
-    }
+    return excess_;
+  }
+  const uint32_t at = head_ + count_;
+  return ring_[at >= capacity_ ? at - capacity_ : at];
+}
+
+void CompletionQueue::commit(ibv_wc_status status, bool is_solicited) {
+  if (out_ != nullptr) {
+    ++out_;
+  } else if (count_ < capacity_) {
+    ++count_;
+  } else {
+    overflow();
     return;
   }
-  uint32_t at = head_ + count_;
-  at = at >= capacity_ ? at - capacity_ : at;
-  ring_[at] = wc;
-  ++count_;
   const uint32_t armed = armed_.load(std::memory_order_relaxed);
-  if (armed == kArmedNext || (armed == kArmedSolicited && (is_solicited || wc.status != IBV_WC_SUCCESS))) {
+  if (armed == kArmedNext || (armed == kArmedSolicited && (is_solicited || status != IBV_WC_SUCCESS))) {
     armed_.store(kNotArmed, std::memory_order_relaxed);
     drops_bells_ = true;  // not here: the queue pair that completes holds its own lock
     if (channel_ != nullptr) {
       channel_->push(this);
     }
+  }
+}
+
+void CompletionQueue::overflow() {
+  if (has_overflowed_) {
+    return;
+  }
+  has_overflowed_ = true;
+  context_.announce(IBV_EVENT_CQ_ERR, handle);
+  for (QueuePair* qp : receivers_) {
+    qp->fail_from_queue();
+  }
+  for (QueuePair* qp : senders_) {
+    qp->fail_from_queue();
   }
 }
 

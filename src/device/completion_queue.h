@@ -51,11 +51,14 @@ class CompletionQueue {
   bool is_attached();
   /// No further announcement: it is being destroyed.
   void retire();
-  /// Whether push() is allowed. A poller finds no room in a full queue, and what would fill it waits; the service
-  /// thread acts for a program that does not poll, and there one entry too many is the program's error.
-  bool has_room() const { return count_ < capacity_ || is_served_; }
-  /// Adds a completion; one too many ends the queue and its queue pairs. Only from within this queue's progress.
-  void push(const ibv_wc& wc, bool is_solicited);
+  /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
+  /// for a program that does not poll, and there one entry too many is the program's error.
+  bool has_room() const { return out_ != nullptr ? out_ != out_end_ : count_ < capacity_ || is_served_; }
+  /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
+  /// array where there is one. Only from within this queue's progress.
+  ibv_wc& next();
+  /// One completion too many ends the queue and its queue pairs.
+  void commit(ibv_wc_status status, bool is_solicited);
   /// Drops the completions of a queue pair that is being destroyed or reset.
   void forget(uint32_t qpn);
 
@@ -66,6 +69,7 @@ class CompletionQueue {
   int take(int count, ibv_wc* wc);
   void progress();
   void adapt_patience();
+  void overflow();
   void want_bells(bool wanted);
 
   Context& context_;
@@ -74,6 +78,9 @@ class CompletionQueue {
   // Under lock_:
   std::vector<ibv_wc> ring_;
   uint32_t capacity_;
+  ibv_wc* out_ = nullptr;  // the poller's array, while poll() runs
+  ibv_wc* out_end_ = nullptr;
+  ibv_wc excess_{};        // where a completion goes that finds no room
   uint32_t head_ = 0;
   uint32_t count_ = 0;
   uint32_t empty_polls_ = 0;

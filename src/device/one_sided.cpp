@@ -49,9 +49,7 @@ bool QueuePair::refuse_access(Connection& connection, SendEntry& entry, ibv_wc_s
   }
   link::LaneProducer::Place place;
   if (has_room(connection, 0, place)) {
-    link::SlotHeader header;
-    header.kind = link::SlotKind::access_error;
-    publish(connection, header, false);
+    publish(connection, link::SlotKind::access_error, 0, 0, 0);
   }
   return fail(entry, status);
 }
@@ -115,12 +113,8 @@ bool QueuePair::write_by_peer(Connection& connection, SendEntry& entry, const Se
     pieces.gather(entry.moved, place.data, chunk);
     const link::RemoteFields fields{request.remote_address + entry.moved, request.key, request.length, 0, 0};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
-    link::SlotHeader header;
-    header.kind = link::SlotKind::write;
-    header.length = chunk;
-    header.data_at = place.data_at;
     entry.moved += chunk;
-    publish(connection, header, true);
+    publish_data(connection, link::SlotKind::write, 0, chunk, 0, place.data_at);
     connection.operations_end_slot = lane.published();
   }
   connection.remote->peer().ring();  // the target of one-sided operations seldom polls
@@ -134,12 +128,9 @@ bool QueuePair::notify_written(Connection& connection, SendEntry& entry, const S
   }
   const link::RemoteFields fields{request.remote_address, request.key, request.length, 0, 0};
   std::memcpy(connection.sender->next_slot().body, &fields, sizeof fields);
-  link::SlotHeader header;
-  header.kind = link::SlotKind::write_done;
-  header.flags = static_cast<uint8_t>(link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
-                                      (request.is_solicited ? link::kSlotSolicited : 0));
-  header.immediate = request.immediate;
-  publish(connection, header, false);
+  const unsigned flags = link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
+                         (request.is_solicited ? link::kSlotSolicited : 0U);
+  publish(connection, link::SlotKind::write_done, flags, 0, request.immediate);
   return finish(entry, connection);
 }
 
@@ -199,9 +190,7 @@ bool QueuePair::read_by_peer(Connection& connection, SendEntry& entry, const Sen
     entry.awaits_chunk = true;
     const link::RemoteFields fields{request.remote_address + entry.moved, request.key, chunk, entry.operation, 0};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
-    link::SlotHeader header;
-    header.kind = link::SlotKind::read;
-    publish(connection, header, false);
+    publish(connection, link::SlotKind::read, 0, 0, 0);
     connection.operations_end_slot = lane.published();
     connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   }
@@ -248,10 +237,7 @@ bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRe
   const link::AtomicFields fields{request.remote_address, request.compare_or_add, request.swap, request.key,
                                   entry.operation};
   std::memcpy(connection.sender->next_slot().body, &fields, sizeof fields);
-  link::SlotHeader header;
-  header.kind = link::SlotKind::atomic;
-  header.flags = static_cast<uint8_t>(is_add ? link::kSlotFetchAdd : 0);
-  publish(connection, header, false);
+  publish(connection, link::SlotKind::atomic, is_add ? link::kSlotFetchAdd : 0U, 0, 0);
   connection.operations_end_slot = connection.sender->published();
   connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   entry.end_slot = connection.sender->published();

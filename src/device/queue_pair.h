@@ -131,7 +131,9 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   bool finish(SendEntry& entry, const Connection& connection);
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
-  void publish(Connection& connection, link::SlotHeader header, bool uses_data);
+  void publish(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate);
+  void publish_data(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate,
+                    uint32_t data_at);
   void ring_peer(Connection& connection);
   bool has_room(Connection& connection, uint32_t length, link::LaneProducer::Place& place);
 
@@ -165,7 +167,9 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   bool receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
   bool begin_message(CompletionQueue& cq, Connection& connection, uint32_t total);
   bool open_receive(Connection& connection);
-  void complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header, ibv_wc wc);
+  void complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header,
+                        ibv_wc_opcode opcode, uint32_t length);
+  void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
   bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
   void flush_receives(CompletionQueue& cq);
 

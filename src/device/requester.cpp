@@ -88,8 +88,9 @@ int QueuePair::check_request(const ibv_send_wr& wr) const {
 }
 
 SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
-  SendRequest request;
+  SendRequest request;  // NOLINT: see its declaration
   request.opcode = wr.opcode;
+  request.immediate = 0;
   request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   request.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
   request.is_solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
@@ -324,13 +325,20 @@ ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {
 }
 
 void QueuePair::push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status) {
-  ibv_wc wc{};
+  ibv_wc& wc = cq.next();
   wc.wr_id = entry.wr_id;
   wc.status = status;
   wc.opcode = entry.wc_opcode;
+  wc.vendor_err = 0;
   wc.byte_len = entry.length;
+  wc.imm_data = 0;
   wc.qp_num = qpn_;
-  cq.push(wc, false);
+  wc.src_qp = 0;
+  wc.wc_flags = 0;
+  wc.pkey_index = 0;
+  wc.slid = 0;
+  wc.sl = wc.dlid_path_bits = 0;
+  cq.commit(status, false);
 }
 
 uint64_t QueuePair::transport_timeout_ns() const {

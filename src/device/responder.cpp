@@ -14,6 +14,10 @@ constexpr int kMaxSlotsAtOnce = 64;
 constexpr uint32_t kTellAfterBytes = link::kLaneDataBytes / 8;
 constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
 
+constexpr unsigned kWithGrh = IBV_WC_GRH;
+constexpr unsigned kWithImmediate = IBV_WC_WITH_IMM;
+constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV;
+
 // The 40 bytes before a datagram: a Global Routing Header (InfiniBand Architecture Specification 1.4, 8.3).
 void write_grh(std::byte* grh, const std::array<uint8_t, 16>& source, const ibv_gid& target, uint32_t payload) {
   constexpr uint8_t kVersion6 = 0x60;
@@ -58,15 +62,17 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
 void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
   link::LaneConsumer& lane = connection.receiver;
   link::SlotHeader header;
+  bool is_stuck = false;
   for (int taken = 0; taken < kMaxSlotsAtOnce && cq.has_room() && lane.peek(header); ++taken) {
     connection.heard_consumed.store(header.consumed, std::memory_order_relaxed);
     if (!receive_slot(cq, connection, header)) {
+      is_stuck = true;  // what came before must not wait with the one that can't be received yet
       break;
     }
     connection.untold_bytes += header.length;
   }
   const bool is_due = connection.untold_bytes >= kTellAfterBytes || lane.untold() >= kTellAfterSlots;
-  if (lane.has_news() && (is_due || !lane.has_slot())) {
+  if (lane.has_news() && (is_due || is_stuck || !cq.has_room() || !lane.has_slot())) {
     connection.untold_bytes = 0;
     if (lane.tell() && connection.remote != nullptr) {
       connection.remote->peer().ring();
@@ -169,10 +175,7 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
   current_.pieces.scatter(current_.received, data, header.length);
   current_.received += header.length;
   if ((header.flags & link::kSlotLast) != 0) {
-    ibv_wc wc{};
-    wc.opcode = IBV_WC_RECV;
-    wc.byte_len = current_.received;
-    complete_receive(cq, connection, header, wc);
+    complete_receive(cq, connection, header, IBV_WC_RECV, current_.received);
   }
   lane.release();
   return true;
@@ -188,10 +191,7 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     return false;  // news of the arena is on its way
   }
   current_.pieces.scatter(0, data, fields.total);
-  ibv_wc wc{};
-  wc.opcode = IBV_WC_RECV;
-  wc.byte_len = fields.total;
-  complete_receive(cq, connection, header, wc);
+  complete_receive(cq, connection, header, IBV_WC_RECV, fields.total);
   connection.receiver.release();
   return true;
 }
@@ -200,10 +200,8 @@ bool QueuePair::receive_written(CompletionQueue& cq, Connection& connection, con
   if (!open_receive(connection)) {
     return false;
   }
-  ibv_wc wc{};
-  wc.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
-  wc.byte_len = connection.receiver.fields<link::RemoteFields>().total;
-  complete_receive(cq, connection, header, wc);
+  complete_receive(cq, connection, header, IBV_WC_RECV_RDMA_WITH_IMM,
+                   connection.receiver.fields<link::RemoteFields>().total);
   connection.receiver.release();
   return true;
 }
@@ -225,29 +223,31 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
     write_grh(grh.data(), connection.remote_gid, context_.port().gids[1], header.length);
     current_.pieces.scatter(0, grh.data(), kGrhBytes);
     current_.pieces.scatter(kGrhBytes, data, header.length);
-    ibv_wc wc{};
-    wc.opcode = IBV_WC_RECV;
-    wc.byte_len = kGrhBytes + header.length;
-    wc.src_qp = connection.remote_qpn;
-    wc.wc_flags = IBV_WC_GRH;
-    complete_receive(cq, connection, header, wc);
+    complete_receive(cq, connection, header, IBV_WC_RECV, kGrhBytes + header.length);
   }
   lane.release();  // a datagram that nobody waits for is lost
   return true;
 }
 
 void QueuePair::complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header,
-                                 ibv_wc wc) {
+                                 ibv_wc_opcode opcode, uint32_t length) {
+  const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
+  const bool invalidates = (header.flags & link::kSlotInvalidate) != 0;
+  ibv_wc& wc = cq.next();
   wc.wr_id = current_.wr_id;
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = opcode;
+  wc.vendor_err = 0;
+  wc.byte_len = length;
+  wc.imm_data = has_immediate || invalidates ? header.immediate : 0;
   wc.qp_num = qpn_;
   wc.src_qp = connection.remote_qpn;
-  if ((header.flags & link::kSlotImmediate) != 0) {
-    wc.wc_flags |= IBV_WC_WITH_IMM;
-    wc.imm_data = header.immediate;
-  }
-  if ((header.flags & link::kSlotInvalidate) != 0) {
-    wc.wc_flags |= IBV_WC_WITH_INV;
-    wc.invalidated_rkey = header.immediate;
+  wc.wc_flags = (type_ == IBV_QPT_UD ? kWithGrh : 0U) | (has_immediate ? kWithImmediate : 0U) |
+                (invalidates ? kWithInvalidate : 0U);
+  wc.pkey_index = 0;
+  wc.slid = 0;
+  wc.sl = wc.dlid_path_bits = 0;
+  if (invalidates) {
     link::Region region;
     if (process_.regions().find(header.immediate, region) && region.bound_qpn == qpn_) {
       process_.regions().hide(header.immediate);
@@ -255,20 +255,24 @@ void QueuePair::complete_receive(CompletionQueue& cq, const Connection& connecti
   }
   current_.is_open = false;
   current_.received = 0;
-  cq.push(wc, (header.flags & link::kSlotSolicited) != 0);
+  cq.commit(IBV_WC_SUCCESS, (header.flags & link::kSlotSolicited) != 0);
+}
+
+void QueuePair::push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status) {
+  ibv_wc& wc = cq.next();
+  wc = {};
+  wc.wr_id = wr_id;
+  wc.status = status;
+  wc.opcode = IBV_WC_RECV;
+  wc.qp_num = qpn_;
+  cq.commit(status, true);
 }
 
 bool QueuePair::fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal) {
   if (current_.is_open) {
-    ibv_wc wc{};
-    wc.wr_id = current_.wr_id;
-    wc.status = status;
-    wc.opcode = IBV_WC_RECV;
-    wc.qp_num = qpn_;
-    wc.src_qp = connection.remote_qpn;
     current_.is_open = false;
     current_.received = 0;
-    cq.push(wc, true);
+    push_failed_receive(cq, current_.wr_id, status);
   }
   if (type_ == IBV_QPT_RC) {
     connection.receiver.refuse(refusal);
@@ -281,19 +285,14 @@ bool QueuePair::fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc
 }
 
 void QueuePair::flush_receives(CompletionQueue& cq) {
-  ibv_wc wc{};
-  wc.status = IBV_WC_WR_FLUSH_ERR;
-  wc.opcode = IBV_WC_RECV;
-  wc.qp_num = qpn_;
   if (current_.is_open && cq.has_room()) {
-    wc.wr_id = current_.wr_id;
     current_.is_open = false;
-    cq.push(wc, true);
+    push_failed_receive(cq, current_.wr_id, IBV_WC_WR_FLUSH_ERR);
   }
   while (!receives_.is_empty() && cq.has_room()) {
-    wc.wr_id = receives_.front().wr_id;
+    const uint64_t wr_id = receives_.front().wr_id;
     receives_.pop();
-    cq.push(wc, true);
+    push_failed_receive(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
   }
   if (queues_.shared != nullptr && !has_flushed_last_) {
     has_flushed_last_ = true;

@@ -9,26 +9,28 @@ namespace ringbolt::device {
 
 /// A send work request in the form that the engine executes: posted just now (the pieces are the program's array) or
 /// stored (they are the queue's copy).
+///
+/// Without initialisers: one is made for every send, and only what its opcode uses is set.
 struct SendRequest {
-  ibv_wr_opcode opcode = IBV_WR_SEND;
-  bool is_inline = false;  ///< the pieces' keys mean nothing
-  bool is_fenced = false;
-  bool is_solicited = false;
-  uint32_t length = 0;     ///< bytes of all pieces
-  uint32_t pieces_count = 0;
-  const ibv_sge* pieces = nullptr;
-  uint32_t immediate = 0;  ///< or the key to invalidate
-  uint32_t key = 0;        ///< remote key; region key of a window binding
-  uint64_t remote_address = 0;
-  uint64_t compare_or_add = 0;
-  uint64_t swap = 0;
-  uint32_t remote_qpn = 0;  ///< datagrams
-  uint32_t qkey = 0;
-  uint32_t window_key = 0;
-  uint32_t window_access = 0;
-  uint64_t window_length = 0;
-  bool is_type2_window = false;
-  std::array<uint8_t, 16> remote_gid{};
+  ibv_wr_opcode opcode;
+  bool is_inline;  ///< the pieces' keys mean nothing
+  bool is_fenced;
+  bool is_solicited;
+  bool is_type2_window;
+  uint32_t length;  ///< bytes of all pieces
+  uint32_t pieces_count;
+  uint32_t immediate;  ///< or the key to invalidate
+  const ibv_sge* pieces;
+  uint32_t key;  ///< remote key; region key of a window binding
+  uint32_t window_key;
+  uint64_t remote_address;  ///< or the window's first address
+  uint64_t compare_or_add;
+  uint64_t swap;
+  uint64_t window_length;
+  uint32_t window_access;
+  uint32_t remote_qpn;  ///< datagrams
+  uint32_t qkey;
+  std::array<uint8_t, 16> remote_gid;
 };
 
 /// Where a queued send stands.

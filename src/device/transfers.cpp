@@ -55,13 +55,20 @@ bool QueuePair::translate(std::span<const ibv_sge> from, bool is_inline, uint32_
   return true;
 }
 
-void QueuePair::publish(Connection& connection, link::SlotHeader header, bool uses_data) {
+void QueuePair::publish(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length,
+                        uint32_t immediate) {
   link::LaneProducer& lane = *connection.sender;
-  header.consumed = connection.receiver.consumed();
+  const uint32_t consumed = connection.receiver.consumed();
   if (lane.consumed() == lane.published()) {
-    connection.receiver.note_told(header.consumed);  // nothing before it can hold the news up
+    connection.receiver.note_told(consumed);  // nothing before it can hold the news up
   }
-  lane.publish(header, uses_data);
+  lane.publish(kind, static_cast<uint8_t>(flags), length, immediate, consumed, 0, false);
+}
+
+void QueuePair::publish_data(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length,
+                             uint32_t immediate, uint32_t data_at) {
+  connection.sender->publish(kind, static_cast<uint8_t>(flags), length, immediate, connection.receiver.consumed(),
+                             data_at, true);
 }
 
 void QueuePair::ring_peer(Connection& connection) {
@@ -121,13 +128,9 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
   if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
     return fail(entry, IBV_WC_LOC_PROT_ERR);
   }
-  link::SlotHeader header;
-  header.kind = link::SlotKind::send;
-  const uint8_t last_flags = static_cast<uint8_t>(
-      link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0) |
-      (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0) |
-      (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0));
-  header.immediate = request.immediate;
+  const unsigned last_flags = link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) |
+                              (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0U) |
+                              (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0U);
   link::LaneProducer& lane = *connection.sender;
   link::LaneProducer::Place place;
   if (request.length <= link::kInlineBytes) {
@@ -135,9 +138,7 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
       return false;
     }
     pieces.gather(0, lane.next_slot().body, request.length);
-    header.flags = static_cast<uint8_t>(link::kSlotFirst | last_flags);
-    header.length = request.length;
-    publish(connection, header, false);
+    publish(connection, link::SlotKind::send, link::kSlotFirst | last_flags, request.length, request.immediate);
     return finish(entry, connection);
   }
   if (pieces.arena.arena_id != 0 && request.length >= kLeastSharedBytes && entry.moved == 0) {
@@ -146,9 +147,7 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
     }
     const link::SharedFields fields{pieces.arena.offset, pieces.arena.arena_id, request.length};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
-    header.kind = link::SlotKind::send_shared;
-    header.flags = static_cast<uint8_t>(link::kSlotFirst | last_flags);
-    publish(connection, header, false);
+    publish(connection, link::SlotKind::send_shared, link::kSlotFirst | last_flags, 0, request.immediate);
     return finish(entry, connection);
   }
   const uint32_t chunk_limit = request.length <= kShortMessageBytes ? kShortChunkBytes : kLongChunkBytes;
@@ -158,14 +157,11 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
       return false;
     }
     pieces.gather(entry.moved, place.data, chunk);
-    const link::SendFields fields{request.length};
-    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
-    header.flags = static_cast<uint8_t>((entry.moved == 0 ? link::kSlotFirst : 0) |
-                                        (entry.moved + chunk == request.length ? last_flags : 0));
-    header.length = chunk;
-    header.data_at = place.data_at;
+    std::memcpy(lane.next_slot().body, &request.length, sizeof(link::SendFields));
+    const unsigned flags = (entry.moved == 0 ? link::kSlotFirst : 0U) |
+                           (entry.moved + chunk == request.length ? last_flags : 0U);
     entry.moved += chunk;
-    publish(connection, header, true);
+    publish_data(connection, link::SlotKind::send, flags, chunk, request.immediate, place.data_at);
   }
   return finish(entry, connection);
 }
@@ -201,14 +197,13 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
   const link::DatagramFields fields{qpn_, request.qkey};
   std::memcpy(lane.next_slot().body, &fields, sizeof fields);
   pieces.gather(0, is_inline ? lane.next_slot().body + sizeof fields : place.data, request.length);
-  link::SlotHeader header;
-  header.kind = link::SlotKind::datagram;
-  header.flags = static_cast<uint8_t>((request.is_solicited ? link::kSlotSolicited : 0) |
-                                      (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0));
-  header.immediate = request.immediate;
-  header.length = request.length;
-  header.data_at = place.data_at;
-  publish(*connection, header, !is_inline);
+  const unsigned flags = (request.is_solicited ? link::kSlotSolicited : 0U) |
+                         (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0U);
+  if (is_inline) {
+    publish(*connection, link::SlotKind::datagram, flags, request.length, request.immediate);
+  } else {
+    publish_data(*connection, link::SlotKind::datagram, flags, request.length, request.immediate, place.data_at);
+  }
   ring_peer(*connection);
   entry.phase = SendPhase::sent;
   return true;

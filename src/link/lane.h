@@ -27,14 +27,13 @@ enum class SlotKind : uint8_t {
   access_error, ///< the producer was refused access to the consumer's memory: its queue pair goes to error
 };
 
-enum SlotFlags : uint8_t {
-  kSlotFirst = 1,
-  kSlotLast = 2,
-  kSlotSolicited = 4,
-  kSlotImmediate = 8,   ///< `immediate` is valid
-  kSlotInvalidate = 16, ///< `immediate` is a key to invalidate
-  kSlotFetchAdd = 32,   ///< an atomic: add, else compare and swap
-};
+// Flags of a slot.
+inline constexpr unsigned kSlotFirst = 1;
+inline constexpr unsigned kSlotLast = 2;
+inline constexpr unsigned kSlotSolicited = 4;
+inline constexpr unsigned kSlotImmediate = 8;    ///< `immediate` is valid
+inline constexpr unsigned kSlotInvalidate = 16;  ///< `immediate` is a key to invalidate
+inline constexpr unsigned kSlotFetchAdd = 32;    ///< an atomic: add, else compare and swap
 
 /// The fields of a slot that the consumer acts on, copied out once so that the producer can't change them under it.
 struct SlotHeader {

@@ -43,15 +43,27 @@ class LaneProducer {
   Slot& next_slot() { return memory_->slots[next_ % kLaneSlots]; }
 
   /// Publishes the next slot, with the last reserved place when `uses_data`. Ask wants_ring() after the last one.
-  void publish(const SlotHeader& header, bool uses_data) {
+  /// The header is filled where it lies: a header built elsewhere and copied would be loaded while its stores still wait
+  /// for the previous slot's cache line.
+  void publish(SlotKind kind, uint8_t flags, uint32_t length, uint32_t immediate, uint32_t consumed, uint32_t data_at,
+               bool uses_data) {
     Slot& slot = next_slot();
-    slot.header = header;
+    slot.header.kind = kind;
+    slot.header.flags = flags;
+    slot.header.length = length;
+    slot.header.immediate = immediate;
+    slot.header.consumed = consumed;
+    slot.header.data_at = data_at;
     if (uses_data) {
       data_tail_ = reserved_tail_;
     }
     data_end_[next_ % kLaneSlots] = data_tail_;
     ++next_;
     slot.sequence.store(next_, std::memory_order_release);
+  }
+
+  void publish(const SlotHeader& header, bool uses_data) {
+    publish(header.kind, header.flags, header.length, header.immediate, header.consumed, header.data_at, uses_data);
   }
 
   /// Whether the consumer asked to be rung. The fence orders what was published before the look at its wish, as the
