@@ -163,6 +163,9 @@ int ibv_dereg_mr(ibv_mr* c) {
   if (c == nullptr) {
     return EINVAL;  // what JACCL does after a registration that failed
   }
+  if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->has_windows()) {
+    return EBUSY;
+  }
   Context::of(c->context).objects.fetch_sub(1);
   delete &Mr::of(c);
   return 0;
@@ -210,6 +213,10 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   ah->c = {pd->context, pd, 0};
   std::memcpy(ah->gid.data(), attributes->grh.dgid.raw, ah->gid.size());
   ah->attributes = *attributes;
+  ah->source_gid_index = attributes->grh.sgid_index;
+  ah->is_loopback = port.owns(attributes->grh.dgid);
+  const auto& table = ah->is_loopback ? port.gids : port.peer_gids;
+  ah->target_gid_index = static_cast<uint8_t>(ringbolt::device::Port::index_of(table, attributes->grh.dgid));
   Pd::of(pd).impl.users.fetch_add(1);
   Context::of(pd->context).objects.fetch_add(1);
   return &ah->c;

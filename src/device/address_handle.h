@@ -12,6 +12,9 @@ namespace ringbolt::device {
 struct AddressHandle {
   ibv_ah c{};
   std::array<uint8_t, 16> gid{};
+  uint8_t source_gid_index = 0;
+  uint8_t target_gid_index = 0;  ///< in the table of the port that the handle leads to
+  bool is_loopback = false;      ///< to the port itself
   ibv_ah_attr attributes{};
 
   static const AddressHandle& of(const ibv_ah* ah) { return *reinterpret_cast<const AddressHandle*>(ah); }

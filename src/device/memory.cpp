@@ -45,6 +45,34 @@ int check_mapped(uint64_t address, uint64_t length) {
   return 0;
 }
 
+/// Pinning for writing fails on memory that the program may only read. The first and the last page tell, for all but
+/// registrations over several mappings; touching every page would make memory of what the program never uses.
+int check_writable(uint64_t address, uint64_t length) {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  static const bool kernel_can_tell = [page] {
+    void* probe = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool works = probe != MAP_FAILED && madvise(probe, page, MADV_POPULATE_WRITE) == 0;
+    if (probe != MAP_FAILED) {
+      munmap(probe, page);
+    }
+    return works;
+  }();
+  if (length == 0 || !kernel_can_tell) {
+    return 0;
+  }
+  for (const uint64_t at : {address, address + length - 1}) {
+    if (madvise(reinterpret_cast<void*>(at / page * page), page, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
+      return EFAULT;
+    }
+  }
+  return 0;
+}
+
+int check_memory(uint64_t address, uint64_t length, uint32_t access) {
+  const int error = check_mapped(address, length);
+  return error == 0 && (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? check_writable(address, length) : error;
+}
+
 link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, uint64_t iova, uint32_t access) {
   link::Region region;
   region.first = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
@@ -69,7 +97,7 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
   if (address + length < address || iova + length < iova) {
     return base::fail(EINVAL);
   }
-  if (const int error = check_mapped(address, length)) {
+  if (const int error = check_memory(address, length, access)) {
     return base::fail(error);
   }
   const link::Region region = describe(pd, address, length, iova, access);
@@ -96,6 +124,8 @@ MemoryRegion::~MemoryRegion() {
   pd_->users.fetch_sub(1, std::memory_order_relaxed);
 }
 
+bool MemoryRegion::has_windows() const { return pd_->context.process().windows().has_window(key_); }
+
 int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access) {
   const bool changes_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
   const bool changes_place = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
@@ -108,7 +138,7 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
     if (address + length < address) {
       return EINVAL;
     }
-    if (const int error = check_mapped(address, length)) {
+    if (const int error = check_memory(address, length, new_access)) {
       return error;
     }
   }
@@ -147,6 +177,7 @@ MemoryWindow::~MemoryWindow() {
   if (process.is_abandoned()) {
     return;
   }
+  process.windows().unbind(key_);
   process.regions().hide(key_);
   process.wait_for_accesses(key_);
   process.regions().release(key_);
@@ -155,6 +186,7 @@ MemoryWindow::~MemoryWindow() {
 
 bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding) {
   process.regions().hide(binding.key);
+  process.windows().unbind(binding.key);
   process.wait_for_accesses(binding.key);
   if (binding.length == 0) {
     return true;
@@ -176,7 +208,18 @@ bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding
   window.length = binding.length;
   window.access = binding.access;
   window.bound_qpn = binding.bound_qpn;
+  process.windows().bind(binding.key, binding.region_key);
   process.regions().publish(binding.key, window);
+  return true;
+}
+
+bool close_window(Process& process, uint32_t qpn, uint32_t key) {
+  link::Region region;
+  if (!process.regions().find(key, region) || region.bound_qpn != qpn) {
+    return false;
+  }
+  process.regions().hide(key);
+  process.windows().unbind(key);
   return true;
 }
 

@@ -39,6 +39,8 @@ class MemoryRegion {
   uint64_t length() const { return region_.length; }
   ProtectionDomain& pd() const { return *pd_; }
 
+  /// A memory window is bound to it: it must not go.
+  bool has_windows() const;
   /// Changes what the flags of ibv_rereg_mr name; the key stays. 0 or an errno, and then nothing has changed.
   int change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access);
 
@@ -80,6 +82,9 @@ struct WindowBinding {
   uint32_t access = 0;
   uint32_t bound_qpn = link::kAnyQueuePair;
 };
+
+/// Closes a type 2 window that is bound to the queue pair; false when the key names no such window. Thread-safe.
+bool close_window(Process& process, uint32_t qpn, uint32_t key);
 
 /// Publishes a window over a region of the same domain. False when the region forbids it (no IBV_ACCESS_MW_BIND, other
 /// domain, out of bounds, remote write on a region without local write). Thread-safe.

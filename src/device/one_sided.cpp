@@ -44,12 +44,17 @@ ibv_wc_status QueuePair::check_remote(Connection& connection, const SendRequest&
 }
 
 bool QueuePair::refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status) {
+  if (connection.sender->is_closed()) {
+    return false;  // it closed meanwhile: that is no answer, not a refusal
+  }
   if (type_ == IBV_QPT_UC) {
     return finish(entry, connection);  // the responder of UC drops it and says nothing
   }
   link::LaneProducer::Place place;
   if (has_room(connection, 0, place)) {
-    publish(connection, link::SlotKind::access_error, 0, 0, 0);
+    const bool is_invalid = status == IBV_WC_REM_INV_REQ_ERR;
+    publish(connection, link::SlotKind::refused, is_invalid ? link::kSlotInvalidRequest : 0U, 0, 0);
+    connection.remote->peer().ring();  // its program may wait for the event alone
   }
   return fail(entry, status);
 }

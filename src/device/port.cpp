@@ -38,10 +38,7 @@ ibv_gid mapped_gid(uint32_t ipv4) {
   return gid;
 }
 
-bool holds(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
-  return std::ranges::any_of(
-      gids, [&](const ibv_gid& one) { return std::memcmp(one.raw, gid.raw, sizeof gid.raw) == 0; });
-}
+bool holds(const std::vector<ibv_gid>& gids, const ibv_gid& gid) { return Port::index_of(gids, gid) != gids.size(); }
 
 uint32_t node_from_environment(const char* text) {
   uint32_t node = 0;
@@ -69,6 +66,12 @@ std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir&
 }  // namespace
 
 bool Port::reaches(const ibv_gid& gid) const { return holds(peer_gids, gid) || owns(gid); }
+size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
+  const auto found = std::ranges::find_if(
+      gids, [&](const ibv_gid& one) { return std::memcmp(one.raw, gid.raw, sizeof gid.raw) == 0; });
+  return static_cast<size_t>(found - gids.begin());
+}
+
 bool Port::owns(const ibv_gid& gid) const { return holds(gids, gid); }
 
 std::vector<std::shared_ptr<const Port>> list_ports() {

@@ -33,6 +33,8 @@ struct Port {
   /// The other end of the cable, or, as with any NIC, the port itself.
   bool reaches(const ibv_gid& gid) const;
   bool owns(const ibv_gid& gid) const;
+  /// Place of `gid` in a table of GIDs; their number when it is not there.
+  static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
 };
 
 /// Reads the environment (RINGBOLT_CLUSTER, RINGBOLT_NODE, RINGBOLT_RUNTIME_DIR). Throws base::Error, cluster named.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -16,6 +17,28 @@
 #include "link/rendezvous.h"
 
 namespace ringbolt::device {
+
+/// Which memory window is bound to which region, by key. Thread-safe.
+class WindowBook {
+ public:
+  void bind(uint32_t window_key, uint32_t region_key) {
+    const std::scoped_lock guard(mutex_);
+    region_of_[window_key & kWindow] = region_key;
+  }
+  void unbind(uint32_t window_key) {
+    const std::scoped_lock guard(mutex_);
+    region_of_.erase(window_key & kWindow);
+  }
+  bool has_window(uint32_t region_key) {
+    const std::scoped_lock guard(mutex_);
+    return std::ranges::any_of(region_of_, [&](const auto& entry) { return entry.second == region_key; });
+  }
+
+ private:
+  static constexpr uint32_t kWindow = ~0xffU;  // the low byte changes from binding to binding
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, uint32_t> region_of_;
+};
 
 class CompletionQueue;
 class Context;
@@ -35,6 +58,7 @@ class Process final : private link::RendezvousSink {
   const Fabric& fabric() const { return *fabric_; }
   link::RegionTable& regions() { return regions_; }
   link::OwnArenas& arenas() { return arenas_; }
+  WindowBook& windows() { return windows_; }
   uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Makes the arena known to every peer.
@@ -87,6 +111,7 @@ class Process final : private link::RendezvousSink {
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;
   link::OwnArenas arenas_;
+  WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};
 
   std::mutex registry_;

@@ -168,7 +168,7 @@ int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
   }
   if (wants(IBV_QP_AV)) {
     const ibv_ah_attr& path = attributes.ah_attr;
-    if (path.is_global == 0 || path.grh.sgid_index >= context_.port().gids.size()) {
+    if (path.port_num != 1 || path.is_global == 0 || path.grh.sgid_index >= context_.port().gids.size()) {
       return EINVAL;
     }
     if (!context_.port().reaches(path.grh.dgid)) {
@@ -230,7 +230,7 @@ void QueuePair::reset() {
   tail_.store(0);
   receives_.clear();
   current_ = {};
-  has_flushed_last_ = false;
+  has_flushed_last_ = is_established_ = false;
   first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
   progress_since_ns_ = not_ready_since_ns_ = 0;
   attributes_ = {};

@@ -225,6 +225,7 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   ReceiveRing receives_;
   Current current_;
   bool has_flushed_last_ = false;
+  bool is_established_ = false;  // IBV_EVENT_COMM_EST was announced
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
   std::atomic<bool> wants_receive_bells_{false};
 

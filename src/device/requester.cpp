@@ -55,10 +55,10 @@ bool is_known(ibv_qp_type type, ibv_wr_opcode opcode) {
       return true;
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:
-    case IBV_WR_SEND_WITH_INV:
     case IBV_WR_LOCAL_INV:
     case IBV_WR_BIND_MW:
       return type != IBV_QPT_UD;
+    case IBV_WR_SEND_WITH_INV:
     case IBV_WR_RDMA_READ:
     case IBV_WR_ATOMIC_CMP_AND_SWP:
     case IBV_WR_ATOMIC_FETCH_AND_ADD:
@@ -135,6 +135,9 @@ SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
   if (type_ == IBV_QPT_UD) {
     const AddressHandle& target = AddressHandle::of(wr.wr.ud.ah);
     request.remote_gid = target.gid;
+    request.source_gid_index = target.source_gid_index;
+    request.target_gid_index = target.target_gid_index;
+    request.is_loopback = target.is_loopback;
     request.remote_qpn = wr.wr.ud.remote_qpn & 0xffffffU;
     // A Q_Key with the high bit set stands for the sender's own.
     request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? attributes_.qkey : wr.wr.ud.remote_qkey;
@@ -283,6 +286,9 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       const ibv_wc_status refusal = refusal_status(*connection);
       if (refusal == IBV_WC_SUCCESS) {
         return;
+      }
+      if (connection->peer_state.load(std::memory_order_relaxed) == PeerState::died) {
+        announce(IBV_EVENT_QP_FATAL);
       }
       enter_error(refusal);
       continue;

@@ -19,7 +19,7 @@ constexpr unsigned kWithImmediate = IBV_WC_WITH_IMM;
 constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV;
 
 // The 40 bytes before a datagram: a Global Routing Header (InfiniBand Architecture Specification 1.4, 8.3).
-void write_grh(std::byte* grh, const std::array<uint8_t, 16>& source, const ibv_gid& target, uint32_t payload) {
+void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& target, uint32_t payload) {
   constexpr uint8_t kVersion6 = 0x60;
   constexpr uint8_t kIbaTransport = 0x1b;
   std::memset(grh, 0, kGrhBytes);
@@ -28,7 +28,7 @@ void write_grh(std::byte* grh, const std::array<uint8_t, 16>& source, const ibv_
   grh[5] = static_cast<std::byte>(payload);
   grh[6] = std::byte{kIbaTransport};
   grh[7] = std::byte{64};
-  std::memcpy(grh + 8, source.data(), source.size());
+  std::memcpy(grh + 8, source.raw, sizeof source.raw);
   std::memcpy(grh + 24, target.raw, sizeof target.raw);
 }
 
@@ -36,7 +36,8 @@ void write_grh(std::byte* grh, const std::array<uint8_t, 16>& source, const ibv_
 
 void QueuePair::progress_receives(CompletionQueue& cq) {
   const std::scoped_lock guard(receive_lock_);
-  switch (state_.load(std::memory_order_relaxed)) {
+  const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+  switch (state) {
     case IBV_QPS_ERR:
       // The send that failed comes first: programs report the first bad status they see.
       if (queues_.send.get() != &cq || !has_unfinished_sends()) {
@@ -53,6 +54,10 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     return;
   }
   if (Connection* only = connection_.load(std::memory_order_relaxed)) {
+    if (state == IBV_QPS_RTR && !is_established_ && only->receiver.has_slot()) {
+      is_established_ = true;
+      announce(IBV_EVENT_COMM_EST);
+    }
     drain(cq, *only);
   } else {
     each_connection([&](Connection& connection) { drain(cq, connection); });
@@ -106,9 +111,9 @@ bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const 
       return serve_read(connection);
     case link::SlotKind::atomic:
       return serve_atomic(connection, header);
-    case link::SlotKind::access_error:
+    case link::SlotKind::refused:
       connection.receiver.release();
-      announce(IBV_EVENT_QP_ACCESS_ERR);
+      announce((header.flags & link::kSlotInvalidRequest) != 0 ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
       enter_error(IBV_WC_WR_FLUSH_ERR);
       return false;
     default:
@@ -175,6 +180,10 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
   current_.pieces.scatter(current_.received, data, header.length);
   current_.received += header.length;
   if ((header.flags & link::kSlotLast) != 0) {
+    if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
+      announce(IBV_EVENT_QP_ACCESS_ERR);
+      return fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
+    }
     complete_receive(cq, connection, header, IBV_WC_RECV, current_.received);
   }
   lane.release();
@@ -189,6 +198,10 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
   const std::byte* data = connection.remote->arenas().find(fields.arena_id, fields.offset, fields.total);
   if (data == nullptr || !begin_message(cq, connection, fields.total)) {
     return false;  // news of the arena is on its way
+  }
+  if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
+    announce(IBV_EVENT_QP_ACCESS_ERR);
+    return fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
   }
   current_.pieces.scatter(0, data, fields.total);
   complete_receive(cq, connection, header, IBV_WC_RECV, fields.total);
@@ -211,7 +224,10 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
   const auto fields = lane.fields<link::DatagramFields>();
   const bool is_inline = header.length <= link::kInlineBytes - sizeof fields;
   const std::byte* data = is_inline ? lane.inline_body() + sizeof fields : lane.payload(header);
-  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey;
+  const auto& own = context_.port().gids;
+  const auto& sources = fields.is_loopback != 0 ? own : context_.port().peer_gids;
+  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey &&
+                         fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
   if (is_wanted && open_receive(connection)) {
     if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
       return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
@@ -220,7 +236,7 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
       return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
     }
     std::array<std::byte, kGrhBytes> grh;
-    write_grh(grh.data(), connection.remote_gid, context_.port().gids[1], header.length);
+    write_grh(grh.data(), sources[fields.source_gid_index], own[fields.target_gid_index], header.length);
     current_.pieces.scatter(0, grh.data(), kGrhBytes);
     current_.pieces.scatter(kGrhBytes, data, header.length);
     complete_receive(cq, connection, header, IBV_WC_RECV, kGrhBytes + header.length);
@@ -247,12 +263,6 @@ void QueuePair::complete_receive(CompletionQueue& cq, const Connection& connecti
   wc.pkey_index = 0;
   wc.slid = 0;
   wc.sl = wc.dlid_path_bits = 0;
-  if (invalidates) {
-    link::Region region;
-    if (process_.regions().find(header.immediate, region) && region.bound_qpn == qpn_) {
-      process_.regions().hide(header.immediate);
-    }
-  }
   current_.is_open = false;
   current_.received = 0;
   cq.commit(IBV_WC_SUCCESS, (header.flags & link::kSlotSolicited) != 0);

@@ -31,6 +31,9 @@ struct SendRequest {
   uint32_t remote_qpn;  ///< datagrams
   uint32_t qkey;
   std::array<uint8_t, 16> remote_gid;
+  uint8_t source_gid_index;
+  uint8_t target_gid_index;
+  bool is_loopback;
 };
 
 /// Where a queued send stands.

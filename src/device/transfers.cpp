@@ -102,7 +102,8 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
     // RC fails it when its turn to complete comes; UC has lost it without knowing.
     return type_ == IBV_QPT_UC && finish(entry, connection);
   }
-  if (!connection.sender || !context_.port().is_up() || (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
+  if (!connection.sender || connection.sender->is_closed() || !context_.port().is_up() ||
+      (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
     return false;
   }
   connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
@@ -194,7 +195,8 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
   }
   connection->wait_began_ns = 0;
   link::LaneProducer& lane = *connection->sender;
-  const link::DatagramFields fields{qpn_, request.qkey};
+  const link::DatagramFields fields{request.qkey, request.source_gid_index, request.target_gid_index,
+                                    static_cast<uint8_t>(request.is_loopback ? 1 : 0), 0};
   std::memcpy(lane.next_slot().body, &fields, sizeof fields);
   pieces.gather(0, is_inline ? lane.next_slot().body + sizeof fields : place.data, request.length);
   const unsigned flags = (request.is_solicited ? link::kSlotSolicited : 0U) |
@@ -211,12 +213,9 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
 
 bool QueuePair::do_local(SendEntry& entry, const SendRequest& request) {
   if (request.opcode == IBV_WR_LOCAL_INV) {
-    link::Region region;
-    // Only a window of type 2 that is bound to this queue pair may be closed this way.
-    if (!process_.regions().find(request.immediate, region) || region.bound_qpn != qpn_) {
+    if (!close_window(process_, qpn_, request.immediate)) {
       return fail(entry, IBV_WC_LOC_QP_OP_ERR);
     }
-    process_.regions().hide(request.immediate);
   } else {
     WindowBinding binding;
     binding.region_key = request.key;

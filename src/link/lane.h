@@ -24,7 +24,7 @@ enum class SlotKind : uint8_t {
   read,         ///< the consumer puts the bytes into the read buffer
   atomic,       ///< the consumer executes it and answers in a response
   datagram,     ///< a UD message
-  access_error, ///< the producer was refused access to the consumer's memory: its queue pair goes to error
+  refused,      ///< the producer had to refuse its own operation: the consumer's queue pair goes to error
 };
 
 // Flags of a slot.
@@ -34,6 +34,7 @@ inline constexpr unsigned kSlotSolicited = 4;
 inline constexpr unsigned kSlotImmediate = 8;    ///< `immediate` is valid
 inline constexpr unsigned kSlotInvalidate = 16;  ///< `immediate` is a key to invalidate
 inline constexpr unsigned kSlotFetchAdd = 32;    ///< an atomic: add, else compare and swap
+inline constexpr unsigned kSlotInvalidRequest = 64;  ///< refused as invalid, else for want of access
 
 /// The fields of a slot that the consumer acts on, copied out once so that the producer can't change them under it.
 struct SlotHeader {
@@ -77,8 +78,11 @@ struct SharedFields {
   uint32_t total;
 };
 struct DatagramFields {
-  uint32_t source_qpn;
   uint32_t qkey;
+  uint8_t source_gid_index;
+  uint8_t target_gid_index;
+  uint8_t is_loopback;  ///< both indices are into the consumer's own table
+  uint8_t reserved;
 };
 static_assert(sizeof(AtomicFields) <= kInlineBytes);
 

@@ -1,5 +1,6 @@
 #include "link/peer.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <utility>
@@ -12,6 +13,11 @@ namespace ringbolt::link {
 ConnectedPeer::ConnectedPeer(uint64_t id, uint32_t slot, pid_t pid, base::UniqueFd process,
                              std::shared_ptr<PeerSocket> socket)
     : id_(id), slot_(slot), pid_(pid), process_(std::move(process)), socket_(std::move(socket)) {}
+
+bool ConnectedPeer::is_alive() const {
+  pollfd exit{process_.get(), POLLIN, 0};
+  return !is_gone() && (!process_.is_open() || poll(&exit, 1, 0) == 0);
+}
 
 bool ConnectedPeer::is_stopped() const { return pid_ > 0 && !is_gone() && is_process_stopped(pid_); }
 

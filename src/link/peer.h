@@ -36,6 +36,8 @@ class ConnectedPeer final : public Peer {
 
   uint64_t id() const { return id_; }
   int process_fd() const { return process_.get(); }
+  /// Not gone, and the kernel knows of no exit that dispatch() has yet to see. A system call.
+  bool is_alive() const;
   /// Once. The caller checked the descriptors.
   void become_ready(Introduction introduction);
   void note_bye() { left_orderly_.store(true, std::memory_order_release); }

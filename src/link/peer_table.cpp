@@ -22,7 +22,7 @@ uint64_t PeerTable::next_id() {
 std::shared_ptr<ConnectedPeer> PeerTable::living_at(uint32_t slot) const {
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<ConnectedPeer>& peer = by_slot_[slot];
-  return peer && !peer->is_gone() ? peer : nullptr;
+  return peer && peer->is_alive() ? peer : nullptr;
 }
 
 std::shared_ptr<Line> PeerTable::line(uint64_t id) const {
@@ -43,7 +43,7 @@ std::shared_ptr<ConnectedPeer> PeerTable::insert_caller(const std::shared_ptr<Li
     return nullptr;
   }
   std::shared_ptr<ConnectedPeer>& at_slot = by_slot_[line->peer->slot()];
-  if (at_slot && !at_slot->is_gone()) {
+  if (at_slot && at_slot->is_alive()) {
     return at_slot;
   }
   // When this fails the socket reports its end to the watch, like any later failure.
