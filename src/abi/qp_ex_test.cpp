@@ -281,6 +281,7 @@ TEST(QpEx, operations_follow_the_type) {
   EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_SEND)), 0);
   EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_UD, IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)), 0);
   EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ)), EOPNOTSUPP);
+  EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_UC, IBV_QP_EX_WITH_SEND_WITH_INV)), EOPNOTSUPP);
   EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE)), EOPNOTSUPP);
   EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_RC, IBV_QP_EX_WITH_TSO)), EOPNOTSUPP);
   EXPECT_EQ(check_qp_ex(wanted_ex(IBV_QPT_RC, IBV_QP_EX_WITH_ATOMIC_WRITE)), EOPNOTSUPP);
