@@ -1,6 +1,6 @@
 // One side of the chaos test, driven by lines on standard input; see the table in docs/interop.md.
 //
-//   open round= type= wait= seed= side= timeout= retry=   -> info QPN PSN RKEY ADDRESS GID
+//   open round= type= wait= seed= side= timeout= retry= rnr=   -> info QPN PSN RKEY ADDRESS GID
 //   connect QPN PSN RKEY ADDRESS GID                      -> ready | refused ERRNO
 //   go                                                    -> flowing (once enough was verified)
 //   drain                                                 -> drained (nothing of ours is in flight)
@@ -150,6 +150,7 @@ class Peer {
     settings.side = static_cast<std::uint32_t>(std::stoul(fields.at("side")));
     settings.timeout = static_cast<std::uint8_t>(std::stoul(fields.at("timeout")));
     settings.retry_count = static_cast<std::uint8_t>(std::stoul(fields.at("retry")));
+    settings.rnr_retry = static_cast<std::uint8_t>(std::stoul(fields.at("rnr")));
     endpoint_.emplace(context_, gid_index_, settings);
     const PeerInfo info = endpoint_->info();
     std::ostringstream reply;

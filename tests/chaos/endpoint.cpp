@@ -16,6 +16,7 @@ constexpr std::size_t kAreas = static_cast<std::size_t>(Area::count);
 constexpr std::size_t kMemoryBytes = kAreas * kWindow * kSlotBytes;
 constexpr std::uint8_t kPort = 1;
 constexpr std::uint8_t kReads = 8;
+constexpr std::uint8_t kRnrTimer = 30;  // 327.68 ms
 
 template <class T>
 T* made(T* object, const char* call) {
@@ -82,7 +83,7 @@ int Endpoint::connect_reliable_or_unreliable(const PeerInfo& peer) {
   attr.dest_qp_num = peer.qp_num;
   attr.rq_psn = peer.psn;
   attr.max_dest_rd_atomic = kReads;
-  attr.min_rnr_timer = 12;
+  attr.min_rnr_timer = kRnrTimer;
   attr.ah_attr.is_global = 1;
   attr.ah_attr.port_num = kPort;
   attr.ah_attr.grh.dgid = peer.gid;
@@ -94,7 +95,7 @@ int Endpoint::connect_reliable_or_unreliable(const PeerInfo& peer) {
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = settings_.timeout;
   attr.retry_cnt = settings_.retry_count;
-  attr.rnr_retry = 7;
+  attr.rnr_retry = settings_.rnr_retry;
   attr.sq_psn = psn_;
   attr.max_rd_atomic = kReads;
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;

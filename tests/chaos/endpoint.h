@@ -27,6 +27,7 @@ struct RoundSettings {
   std::uint32_t side = 0;
   std::uint8_t timeout = 14;
   std::uint8_t retry_count = 7;
+  std::uint8_t rnr_retry = 7;
 };
 
 /// What one side has to know of the other.

@@ -8,6 +8,8 @@ from typing import Iterator
 
 # The device never gives up on a peer earlier than this, however small the timeout asked for.
 _LEAST_TIMEOUT_MS = 500.0
+# min_rnr_timer 30 of chaos_peer: long enough that a busy receiver is not taken for one that went away.
+_RNR_PAUSE_MS = 327.68
 # Freezing for less than this must not be noticed by a connection that waits at least 2 s.
 _LONGEST_SHORT_FREEZE_MS = 150.0
 
@@ -31,6 +33,7 @@ class Round:
     victim_is_hub: bool
     timeout: int
     retry: int
+    rnr_retry: int
     seed: int
 
     @property
@@ -39,8 +42,10 @@ class Round:
 
     @property
     def give_up_ms(self) -> float:
-        """When a reliable connection reports a peer that does not answer: (retry + 1) * 4.096 us * 2^timeout."""
-        return max(_LEAST_TIMEOUT_MS, (self.retry + 1) * 4.096e-3 * float(1 << self.timeout))
+        """When a reliable connection reports a peer that does not answer: (retry + 1) * 4.096 us * 2^timeout; or, once the
+        peer has no receive posted, rnr_retry pauses of the length that the peer asked for (7 stands for no limit)."""
+        silence_ms = max(_LEAST_TIMEOUT_MS, (self.retry + 1) * 4.096e-3 * float(1 << self.timeout))
+        return silence_ms if self.rnr_retry == 7 else silence_ms + self.rnr_retry * _RNR_PAUSE_MS
 
     def describe(self) -> str:
         who = "hub" if self.victim_is_hub else "spoke"
@@ -53,7 +58,7 @@ class Round:
     def open_command(self, side: int) -> str:
         """The line that makes one side's objects."""
         return (f"open round={self.number} type={self.type} wait={self.waits[side]} seed={self.seed} side={side} "
-                f"timeout={self.timeout} retry={self.retry}")
+                f"timeout={self.timeout} retry={self.retry} rnr={self.rnr_retry}")
 
 
 def plan(seed: int, count: int) -> Iterator[Round]:
@@ -75,4 +80,6 @@ def plan(seed: int, count: int) -> Iterator[Round]:
             freeze_ms=dice.uniform(1, _LONGEST_SHORT_FREEZE_MS),
             # Few deaths of the long-lived side: it has to get old for leaks to show.
             victim_is_hub=dice.random() < (0.04 if action in ("kill", "exit", "quit") else 0.5),
-            timeout=timeout, retry=retry, seed=dice.randrange(1 << 32))
+            timeout=timeout, retry=retry,
+            # A frozen process with no receive left is "not ready", not silent: only a limit on that ends the wait.
+            rnr_retry=2 if action == "freeze_long" else 7, seed=dice.randrange(1 << 32))

@@ -30,11 +30,16 @@ class Plan(unittest.TestCase):
             if entry.action == "freeze":
                 self.assertLess(entry.freeze_ms * 4, entry.give_up_ms)
 
+    def test_a_long_freeze_needs_a_limit_for_receivers_that_are_not_ready(self) -> None:
+        for entry in plan(1, 500):
+            self.assertEqual(entry.rnr_retry == 7, entry.action != "freeze_long")
+
     def test_time_to_give_up_follows_the_retry_settings(self) -> None:
-        def give_up_ms(timeout: int, retry: int) -> float:
-            return Round(1, "rc", ("poll", "poll"), "kill", "early", 0, 0, False, timeout, retry, 1).give_up_ms
+        def give_up_ms(timeout: int, retry: int, rnr_retry: int = 7) -> float:
+            return Round(1, "rc", ("poll", "poll"), "kill", "early", 0, 0, False, timeout, retry, rnr_retry, 1).give_up_ms
 
         self.assertEqual(give_up_ms(10, 1), 500.0)
+        self.assertEqual(give_up_ms(10, 1, 2), 500.0 + 2 * 327.68)
         self.assertAlmostEqual(give_up_ms(14, 7), 8 * 67.108864)
         self.assertAlmostEqual(give_up_ms(16, 7), 8 * 268.435456)
 
