@@ -133,7 +133,8 @@ class Chaos:
         self.slowest_report_ms = max(self.slowest_report_ms, (time.monotonic() - started) * 1000)
         status = int(line.split()[1])
         fitting = (_RETRY_EXCEEDED,) if entry.ends_victim else (_RETRY_EXCEEDED, _RNR_RETRY_EXCEEDED)
-        assert status in fitting, f"the first error is status {status}, expected one of {fitting}\n{survivor.story()}"
+        # 0: the peer was gone at a moment when no send was under way, so only receives were flushed.
+        assert status in (*fitting, 0), f"the first failed send has status {status}, expected one of {fitting}\n{survivor.story()}"
 
     def _after_freeze(self, entry: Round, victim: Peer, survivor: Peer) -> None:
         started = time.monotonic()

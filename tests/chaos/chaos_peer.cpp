@@ -7,7 +7,8 @@
 //   close                                                 -> closed fds= threads= ... (everything destroyed)
 //   quit / exit                                           -> ends in good order / at once, destroying nothing
 //
-// On its own it says `lost STATUS ...` when a work request fails, `event TYPE` for asynchronous events, and
+// On its own it says `lost STATUS first=S ...` when a work request fails (STATUS is that of the first failed send, S that of
+// the first failed request of any kind), `event TYPE` for asynchronous events, and
 // `broken REASON` (exit code 3) when data or a call is wrong.
 #include <fcntl.h>
 #include <infiniband/verbs.h>
@@ -208,7 +209,7 @@ class Peer {
     ibv_qp_init_attr init{};
     if (ibv_query_qp(endpoint_->qp(), &attr, IBV_QP_STATE, &init) != 0) die("ibv_query_qp failed");
     if (attr.qp_state != IBV_QPS_ERR) die("the queue pair is in state " + std::to_string(attr.qp_state) + " after " + status_text());
-    say(counted("lost " + std::to_string(traffic_->first_error())));
+    say(counted("lost " + std::to_string(traffic_->first_send_error()) + " first=" + std::to_string(traffic_->first_error())));
   }
 
   std::string status_text() const { return ibv_wc_status_str(traffic_->first_error()); }

@@ -172,7 +172,9 @@ void Traffic::on_sent(const ibv_wc& completion) {
 void Traffic::on_error(const ibv_wc& completion) {
   if (first_error_ == IBV_WC_SUCCESS) first_error_ = completion.status;
   if (completion.status == IBV_WC_WR_FLUSH_ERR) ++counts_.flushed;
-  if ((completion.wr_id & kReceiveMark) == 0) --in_flight_;
+  if ((completion.wr_id & kReceiveMark) != 0) return;
+  --in_flight_;
+  if (first_send_error_ == IBV_WC_SUCCESS) first_send_error_ = completion.status;
 }
 
 void Traffic::verify(std::span<const std::byte> bytes, const Origin& origin, const char* what) {

@@ -37,6 +37,8 @@ class Traffic {
   bool is_idle() const { return in_flight_ == 0; }
   /// The first error status of a completion, IBV_WC_SUCCESS while there was none.
   ibv_wc_status first_error() const { return first_error_; }
+  /// The same of our own requests alone: receives may be flushed first when none of ours was under way.
+  ibv_wc_status first_send_error() const { return first_send_error_; }
   const TrafficCounts& counts() const { return counts_; }
 
  private:
@@ -67,6 +69,7 @@ class Traffic {
   std::uint32_t in_flight_ = 0;
   bool is_draining_ = false;
   ibv_wc_status first_error_ = IBV_WC_SUCCESS;
+  ibv_wc_status first_send_error_ = IBV_WC_SUCCESS;
   TrafficCounts counts_;
 };
 
