@@ -10,12 +10,9 @@
 namespace ringbolt::bench {
 namespace {
 
-link::SlotHeader small_send() {
-  link::SlotHeader header;
-  header.kind = link::SlotKind::send;
-  header.flags = link::kSlotFirst | link::kSlotLast;
-  header.length = sizeof(uint64_t);
-  return header;
+/// The slot of an 8-byte SEND that tells the peer `consumed`.
+void publish_small(link::LaneProducer& lane, uint32_t consumed = 0) {
+  lane.publish(link::SlotKind::send, link::kSlotFirst | link::kSlotLast, sizeof(uint64_t), 0, consumed, 0, false);
 }
 
 /// Both ends on one core: the instructions alone, no cache line moves.
@@ -23,9 +20,8 @@ void publish_and_consume(benchmark::State& state) {
   const auto memory = std::make_unique<link::LaneMemory>();
   link::LaneProducer producer(*memory);
   link::LaneConsumer consumer(*memory);
-  const link::SlotHeader sent = small_send();
   for (auto _ : state) {
-    producer.publish(sent, false);
+    publish_small(producer);
     link::SlotHeader received;
     benchmark::DoNotOptimize(consumer.peek(received));
     consumer.release();
@@ -47,12 +43,11 @@ void stream_between_cores(benchmark::State& state) {
       consumer.tell();
     }
   });
-  const link::SlotHeader sent = small_send();
   for (auto _ : state) {
     while (!producer.has_slot()) {
       producer.refresh();
     }
-    producer.publish(sent, false);
+    publish_small(producer);
   }
   state.SetItemsProcessed(state.iterations());
 }
@@ -66,21 +61,16 @@ void ping_pong_between_cores(benchmark::State& state) {
   link::LaneConsumer asked(*there);
   link::LaneProducer answer(*back);
   link::LaneConsumer answered(*back);
-  const link::SlotHeader sent = small_send();
   const PinnedThread other([&] {
     link::SlotHeader received;
     if (asked.peek(received)) {
       asked.release();
       answer.take_consumed(received.consumed);
-      link::SlotHeader reply = sent;
-      reply.consumed = asked.consumed();
-      answer.publish(reply, false);
+      publish_small(answer, asked.consumed());
     }
   });
   for (auto _ : state) {
-    link::SlotHeader ask = sent;
-    ask.consumed = answered.consumed();
-    question.publish(ask, false);
+    publish_small(question, answered.consumed());
     link::SlotHeader received;
     while (!answered.peek(received)) {
     }
