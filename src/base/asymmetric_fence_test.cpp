@@ -36,7 +36,7 @@ TEST(AsymmetricFence, one_of_two_sides_sees_the_other) {
     while (finished.load() != round) {
       std::this_thread::yield();
     }
-    missed += saw != round && frequent_saw.load() != round ? 1 : 0;
+    missed += saw != round && frequent_saw.load() != round ? 1U : 0U;
   }
   thread.join();
   EXPECT_EQ(missed, 0U);

@@ -68,7 +68,10 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   void advance_sends();
   /// Ends what has waited too long; wakes peers that seem to sleep. Not for every poll.
   void check_timers(uint64_t now_ns);
-  bool has_unfinished_sends() const { return done_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
+  bool has_unfinished_sends() const { return unfinished_sends() != 0; }
+  uint32_t unfinished_sends() const {
+    return tail_.load(std::memory_order_relaxed) - done_.load(std::memory_order_relaxed);
+  }
   bool has_queued_sends() const { return next_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
   void want_receive_bells(bool wanted);
   void want_send_bells(bool wanted);
