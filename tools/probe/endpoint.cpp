@@ -14,7 +14,8 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr uint32_t kMostSendsUnderWay = 4;
+constexpr size_t kMostSlots = 64;
+constexpr uint32_t kQueueDepth = kMostSlots + 8;
 constexpr int kPort = 1;
 constexpr int kGidIndex = 1;  // the IPv4-mapped one
 
@@ -33,8 +34,8 @@ static_assert(sizeof(Identity) == 24);
 }  // namespace
 
 SlotPlan SlotPlan::for_size(size_t size_bytes) {
-  constexpr size_t kMostBytes = size_t{64} << 20U;
-  const size_t slots = std::clamp<size_t>(kMostBytes / size_bytes, 2, 8);
+  constexpr size_t kMostBytes = size_t{16} << 20U;
+  const size_t slots = std::clamp<size_t>(kMostBytes / size_bytes, 2, kMostSlots);
   return {size_bytes, static_cast<uint32_t>(slots), static_cast<uint32_t>(slots - 1)};
 }
 
@@ -74,7 +75,7 @@ void Endpoint::open(const std::string& device) {
   if (!mr_) {
     fail("ibv_reg_mr", errno);
   }
-  cq_ = Owned<ibv_cq>(verbs_.create_cq(context_.get(), 64, nullptr, nullptr, 0), close);
+  cq_ = Owned<ibv_cq>(verbs_.create_cq(context_.get(), 2 * kQueueDepth, nullptr, nullptr, 0), close);
   if (!cq_) {
     fail("ibv_create_cq", errno);
   }
@@ -82,8 +83,7 @@ void Endpoint::open(const std::string& device) {
   wanted.send_cq = wanted.recv_cq = cq_.get();
   wanted.qp_type = IBV_QPT_RC;
   wanted.sq_sig_all = 1;
-  wanted.cap.max_send_wr = 16;
-  wanted.cap.max_recv_wr = 16;
+  wanted.cap.max_send_wr = wanted.cap.max_recv_wr = kQueueDepth;
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = sizeof(uint64_t);
   qp_ = Owned<ibv_qp>(verbs_.create_qp(pd_.get(), &wanted), close);
@@ -191,7 +191,7 @@ void Endpoint::post_receive() {
 
 void Endpoint::post_send(std::span<const std::byte> bytes, unsigned flags) {
   // Never more than the other end has receives posted.
-  while (sends_under_way_ >= std::min(kMostSendsUnderWay, plan_.receive_slots)) {
+  while (sends_under_way_ >= plan_.receive_slots) {
     poll_once();
   }
   ibv_sge sge{reinterpret_cast<uintptr_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), mr_->lkey};
@@ -221,7 +221,7 @@ void Endpoint::wait_received() {
 ibv_wc Endpoint::take_received() {
   wait_received();
   const ibv_wc completion = arrived_.front();
-  arrived_.erase(arrived_.begin());  // seven at most
+  arrived_.pop_front();
   return completion;
 }
 

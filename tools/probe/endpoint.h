@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,7 +23,7 @@ struct SlotPlan {
   uint32_t send_slots = 0;
   uint32_t receive_slots = 0;
 
-  /// At most 64 MiB of each kind, except that there are two slots to send from at least.
+  /// At most 16 MiB of each kind, except that there are two slots to send from at least.
   static SlotPlan for_size(size_t size_bytes);
 };
 
@@ -79,7 +80,7 @@ class Endpoint {
   uint32_t sends_under_way_ = 0;
   uint64_t receives_posted_ = 0;
   uint64_t receives_taken_ = 0;
-  std::vector<ibv_wc> arrived_;  // receive completions not yet taken, oldest first
+  std::deque<ibv_wc> arrived_;  // receive completions not yet taken, oldest first
 };
 
 }  // namespace ringbolt::tools
