@@ -33,7 +33,7 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
   if (wanted.qp_type != IBV_QPT_RC && wanted.qp_type != IBV_QPT_UC && wanted.qp_type != IBV_QPT_UD) {
     return base::fail(EOPNOTSUPP);
   }
-  if (queues.send == nullptr || queues.receive == nullptr || (queues.shared != nullptr && wanted.qp_type == IBV_QPT_UC)) {
+  if (queues.send == nullptr || queues.receive == nullptr) {
     return base::fail(EINVAL);
   }
   if (const int error = check_caps(wanted, queues.shared != nullptr)) {
