@@ -143,7 +143,8 @@ base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir) {
       throw base::Error(errno, "flock", path);
     }
     if (base::now_ns() > give_up) {
-      throw UsageError(fmt::format("another `ringbolt up` or `down` has held {} for 10 s; end it, then try again", path));
+      throw UsageError(
+          fmt::format("another `ringbolt up` or `down` has held {} for 10 s; end it, then try again", path));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -101,8 +101,7 @@ int set_cable(const CableOptions& options, bool is_up) {
   const char* state = is_up ? "healed" : "cut";
   const bool changed = live.control.set_cable(index, is_up);
   for (const cluster::CableEnd& end : {live.model.cables[index].a, live.model.cables[index].b}) {
-    set_sysroot_state(sysroot_of(live, end.node),
-                      live.model.nodes[end.node].ports[end.port], is_up);
+    set_sysroot_state(sysroot_of(live, end.node), live.model.nodes[end.node].ports[end.port], is_up);
   }
   if (!changed) {
     fmt::print("cable {} ({}) was {} already\n", index, cable_text(live, index), is_up ? "up" : "cut");

@@ -16,8 +16,14 @@ using Kind = Table::Kind;
 
 Table device_table(bool is_json) {
   return {"devices",
-          {{"NODE"}, {"DEVICE"}, {"GUID"}, {"ADDRESS"}, {"STATE"}, {"CABLE", Kind::kNumber},
-           {"SPEED_GBPS", Kind::kNumber}, {"LEADS_TO"}},
+          {{"NODE"},
+           {"DEVICE"},
+           {"GUID"},
+           {"ADDRESS"},
+           {"STATE"},
+           {"CABLE", Kind::kNumber},
+           {"SPEED_GBPS", Kind::kNumber},
+           {"LEADS_TO"}},
           is_json};
 }
 

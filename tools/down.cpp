@@ -29,9 +29,10 @@ int down(const DownOptions& options) {
   const std::vector<Program> programs = running_programs(dir.cluster_slots(name));
   if (!programs.empty()) {
     if (!options.is_forced) {
-      throw UsageError(fmt::format("programs run in cluster \"{}\": {}; end them, or give --force (they then get errors "
-                                   "as if every cable was cut)",
-                                   name, list_programs(programs)));
+      throw UsageError(
+          fmt::format("programs run in cluster \"{}\": {}; end them, or give --force (they then get errors "
+                      "as if every cable was cut)",
+                      name, list_programs(programs)));
     }
     cut_everything(dir, name);
   }

@@ -27,7 +27,8 @@ int exec(const ExecOptions& options) {
   std::vector<std::string> command = options.command;
   std::vector<std::string> environment = merged_environment(environment_of(options.cluster, options.node));
   ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
-  throw UsageError(fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), std::strerror(errno)));
+  throw UsageError(
+      fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), std::strerror(errno)));
 }
 
 }  // namespace ringbolt::tools

@@ -39,8 +39,10 @@ std::string cell_svg(const HeatMap& map, size_t from, size_t to, double x, doubl
       "<g><title>{} to {}: {}</title><rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>"
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"{}\">{}</text></g>\n",
       html_escaped(map.nodes[from]), html_escaped(map.nodes[to]),
-      text.empty() ? "no cable" : entry.cell == HeatMap::Cell::kFigure ? text + " " + map.unit : text, x, y, side - 2,
-      side * 0.6 - 2, fill, x + side / 2 - 1, y + side * 0.36, letters, text);
+      text.empty()                           ? "no cable"
+      : entry.cell == HeatMap::Cell::kFigure ? text + " " + map.unit
+                                             : text,
+      x, y, side - 2, side * 0.6 - 2, fill, x + side / 2 - 1, y + side * 0.36, letters, text);
 }
 
 std::string map_svg(const HeatMap& map) {
@@ -52,14 +54,15 @@ std::string map_svg(const HeatMap& map) {
   for (size_t node = 0; node < map.nodes.size(); ++node) {
     const std::string name = html_escaped(map.nodes[node]);
     const auto place = static_cast<double>(node);
-    svg += fmt::format("<text x=\"{}\" y=\"18\" text-anchor=\"middle\">{}</text>\n", kHead + (place + 0.5) * kSide, name);
+    svg +=
+        fmt::format("<text x=\"{}\" y=\"18\" text-anchor=\"middle\">{}</text>\n", kHead + (place + 0.5) * kSide, name);
     svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", kHead - 8,
                        30 + place * kSide * 0.6 + kSide * 0.36, name);
   }
   for (size_t from = 0; from < map.nodes.size(); ++from) {
     for (size_t to = 0; to < map.nodes.size(); ++to) {
-      svg += cell_svg(map, from, to, kHead + static_cast<double>(to) * kSide, 30 + static_cast<double>(from) * kSide * 0.6,
-                      kSide);
+      svg += cell_svg(map, from, to, kHead + static_cast<double>(to) * kSide,
+                      30 + static_cast<double>(from) * kSide * 0.6, kSide);
     }
   }
   return svg + "</svg>\n";
@@ -73,7 +76,8 @@ std::string graph_svg(const cluster::Cluster& model, const std::vector<Direction
     const double angle = 2 * M_PI * node / static_cast<double>(model.nodes.size()) - M_PI / 2;
     return std::pair(kMiddle + kRadius * std::cos(angle), kMiddle + kRadius * std::sin(angle));
   };
-  std::string svg = fmt::format("<svg viewBox=\"0 0 {0} {0}\" width=\"{0}\" height=\"{0}\" role=\"img\">\n", 2 * kMiddle);
+  std::string svg =
+      fmt::format("<svg viewBox=\"0 0 {0} {0}\" width=\"{0}\" height=\"{0}\" role=\"img\">\n", 2 * kMiddle);
   for (uint32_t index = 0; index < model.cables.size(); ++index) {
     const cluster::Cable& cable = model.cables[index];
     bool is_good = true;

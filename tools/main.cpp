@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cluster/topology.h"
 #include "commands.h"
@@ -74,7 +74,8 @@ void define_state_commands(CLI::App& app, Request& request) {
   CLI::App* status_command = app.add_subcommand("status", "Show clusters, their cables and the programs that run");
   add_cluster(status_command, request.list.cluster);
   add_json(status_command, request.list.is_json);
-  status_command->footer("Exit code 1: some state is stale.\n\nExamples:\n  ringbolt status\n  ringbolt status --json\n");
+  status_command->footer(
+      "Exit code 1: some state is stale.\n\nExamples:\n  ringbolt status\n  ringbolt status --json\n");
   status_command->callback([&request] { request.action = [&request] { return status(request.list); }; });
 
   CLI::App* devices_command = app.add_subcommand("devices", "Show every node's devices and where they lead");
@@ -89,8 +90,7 @@ void define_cable_commands(CLI::App& app, Request& request) {
     const char* name;
     const char* what;
     int (*act)(const CableOptions&);
-  } commands[] = {{"cut", "Pull a cable, also under running programs", cut},
-                  {"heal", "Plug a cable back in", heal}};
+  } commands[] = {{"cut", "Pull a cable, also under running programs", cut}, {"heal", "Plug a cable back in", heal}};
   for (const auto& one : commands) {
     CLI::App* command = app.add_subcommand(one.name, one.what);
     command->add_option("cable", request.cable.cable, "The two ends: nodes, or ports where cables are parallel")
@@ -108,7 +108,8 @@ void define_run(CLI::App& app, Request& request) {
   command->add_option("--nodes,--node", request.run.nodes, "Nodes, by number or name (default: all)")
       ->delimiter(',')
       ->type_name("K[,K...]");
-  CLI::Option* tag = command->add_flag("--tag", request.run.is_tagged, "Prefix output with the node even if there is one");
+  CLI::Option* tag =
+      command->add_flag("--tag", request.run.is_tagged, "Prefix output with the node even if there is one");
   command->add_flag("--no-tag", request.run.is_untagged, "Never prefix output")->excludes(tag);
   command->add_flag("--keep-going", request.run.keeps_going, "Let the others run when a node fails");
   command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")->type_name("S");
@@ -130,7 +131,8 @@ void define_run(CLI::App& app, Request& request) {
 
 void define_node_commands(CLI::App& app, Request& request) {
   CLI::App* exec_command = app.add_subcommand("exec", "Become a program on one node");
-  exec_command->add_option("node", request.exec.node, "Number or name; \"local\" is the default device, outside clusters")
+  exec_command
+      ->add_option("node", request.exec.node, "Number or name; \"local\" is the default device, outside clusters")
       ->required()
       ->type_name("NODE");
   add_cluster(exec_command, request.exec.cluster);
@@ -156,7 +158,8 @@ void define_matrix(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all neighbours");
   add_cluster(command, request.matrix.cluster);
   add_json(command, request.matrix.is_json);
-  command->add_option("--html", request.matrix.html_path, "Also write a page that needs nothing else")->type_name("FILE");
+  command->add_option("--html", request.matrix.html_path, "Also write a page that needs nothing else")
+      ->type_name("FILE");
   command->add_option("--timeout", request.matrix.timeout_s, "Give up on a cable after so many seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str()

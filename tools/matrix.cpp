@@ -46,7 +46,8 @@ std::string machine_text() {
 
 std::string conditions_text(const MatrixOptions& options) {
   return fmt::format(
-      "RC SEND; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, and "
+      "RC SEND; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, "
+      "and "
       "{} s a figure at most",
       options.rounds, options.messages, options.size_bytes, options.phase_s);
 }
@@ -69,12 +70,8 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
 }
 
 void print_json(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
-  Json root{{"cluster", live.model.name},
-            {"kind", "emulated"},
-            {"machine", machine_text()},
-            {"operation", "RC SEND"},
-            {"latency_bytes", 8},
-            {"bandwidth_bytes", options.size_bytes},
+  Json root{{"cluster", live.model.name}, {"kind", "emulated"}, {"machine", machine_text()},
+            {"operation", "RC SEND"},     {"latency_bytes", 8}, {"bandwidth_bytes", options.size_bytes},
             {"directions", Json::array()}};
   for (const Direction& one : directions) {
     Json json{{"cable", one.cable},
@@ -98,8 +95,13 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
 
 void print_table(const LiveCluster& live, const std::vector<Direction>& directions) {
   Table table("directions",
-              {{"FROM"}, {"TO"}, {"STATE"}, {"LATENCY_US", Kind::kNumber}, {"P99_US", Kind::kNumber},
-               {"MAX_US", Kind::kNumber}, {"BANDWIDTH_GBPS", Kind::kNumber}},
+              {{"FROM"},
+               {"TO"},
+               {"STATE"},
+               {"LATENCY_US", Kind::kNumber},
+               {"P99_US", Kind::kNumber},
+               {"MAX_US", Kind::kNumber},
+               {"BANDWIDTH_GBPS", Kind::kNumber}},
               false);
   for (const Direction& one : directions) {
     const bool is_measured = one.state == Direction::State::kMeasured;
@@ -163,8 +165,8 @@ class Page {
   }
 
   void write(const std::string& text) {
-    if (file_ && (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() ||
-                  std::fflush(file_.get()) != 0)) {
+    if (file_ &&
+        (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)) {
       throw base::Error(errno, "write", path_, "make room there, or give --html another path");
     }
   }

@@ -93,7 +93,8 @@ std::string library_folder() {
   const std::string folder = (self.parent_path().parent_path() / "lib" / "ringbolt").string();
   for (const std::string& library : {folder + "/libibverbs.so.1", folder + kPathsLibrary}) {
     if (::access(library.c_str(), R_OK) != 0) {
-      throw UsageError(fmt::format("{} is missing: build everything (cmake --build), or install ringbolt anew", library));
+      throw UsageError(
+          fmt::format("{} is missing: build everything (cmake --build), or install ringbolt anew", library));
     }
   }
   return folder;

@@ -70,16 +70,15 @@ bool poke(int folder_fd, const std::string& socket_path) {
   constexpr char kPoke[] = "RBPOKE1\n";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path =
-      fmt::format("/proc/self/fd/{}/{}", folder_fd, fs::path(socket_path).filename().string());
+  const std::string path = fmt::format("/proc/self/fd/{}/{}", folder_fd, fs::path(socket_path).filename().string());
   if (path.size() >= sizeof address.sun_path) {
     return false;
   }
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   base::UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  return fd.is_open() &&
-         ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-         ::send(fd.get(), kPoke, sizeof kPoke - 1, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof kPoke - 1);
+  return fd.is_open() && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         ::send(fd.get(), kPoke, sizeof kPoke - 1, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+             static_cast<ssize_t>(sizeof kPoke - 1);
 }
 
 }  // namespace
@@ -102,9 +101,8 @@ std::vector<Program> running_programs(const std::string& slots) {
 size_t poke_programs(const std::string& slots) {
   const std::vector<std::string> sockets = files_ending_in(slots, ".sock");
   base::UniqueFd folder(::open(slots.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  return static_cast<size_t>(std::count_if(sockets.begin(), sockets.end(), [&](const std::string& path) {
-    return poke(folder.get(), path);
-  }));
+  return static_cast<size_t>(
+      std::count_if(sockets.begin(), sockets.end(), [&](const std::string& path) { return poke(folder.get(), path); }));
 }
 
 std::string list_programs(const std::vector<Program>& programs) {

@@ -43,8 +43,14 @@ size_t cables_up(const LiveCluster& live) {
 }
 
 void print_clusters(const std::vector<Seen>& clusters) {
-  Table table("clusters", {{"CLUSTER"}, {"STATE"}, {"NODES", Kind::kNumber}, {"CABLES", Kind::kNumber},
-                           {"CABLES_UP", Kind::kNumber}, {"RUNNING"}}, false);
+  Table table("clusters",
+              {{"CLUSTER"},
+               {"STATE"},
+               {"NODES", Kind::kNumber},
+               {"CABLES", Kind::kNumber},
+               {"CABLES_UP", Kind::kNumber},
+               {"RUNNING"}},
+              false);
   for (const Seen& seen : clusters) {
     const std::string running = list_programs(seen.programs);
     if (seen.live) {
@@ -128,7 +134,8 @@ int status(const ListOptions& options) {
   int answer = kOk;
   for (const Seen& seen : clusters) {
     if (!seen.live) {
-      fmt::print(stderr, "ringbolt status: the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}\n",
+      fmt::print(stderr,
+                 "ringbolt status: the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}\n",
                  seen.name, seen.stale_reason, seen.name);
       answer = kFoundProblem;
     }

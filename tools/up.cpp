@@ -36,9 +36,10 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
   } else if (options.spec.find('.') != std::string::npos || options.spec.find('/') != std::string::npos) {
     model = cluster::load_cluster(options.spec);
   } else {
-    throw UsageError(fmt::format("\"{}\" is no topology (known are {}) and no path of a cluster file (give ./{} for a "
-                                 "file of that name)",
-                                 options.spec, cluster::known_topologies(), options.spec));
+    throw UsageError(
+        fmt::format("\"{}\" is no topology (known are {}) and no path of a cluster file (give ./{} for a "
+                    "file of that name)",
+                    options.spec, cluster::known_topologies(), options.spec));
   }
   if (!options.name.empty()) {
     model.name = options.name;
@@ -46,9 +47,10 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
     model.name = name_of_file(options.spec);
   }
   if (!cluster::is_cluster_name(model.name)) {
-    throw UsageError(fmt::format("\"{}\" is no name for a cluster: give --name and 1 to {} of [A-Za-z0-9_.-], not "
-                                 "beginning with . or -",
-                                 model.name, cluster::kMaxNameBytes));
+    throw UsageError(
+        fmt::format("\"{}\" is no name for a cluster: give --name and 1 to {} of [A-Za-z0-9_.-], not "
+                    "beginning with . or -",
+                    model.name, cluster::kMaxNameBytes));
   }
   return model;
 }
@@ -61,15 +63,17 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
   }
   const std::string reason = broken_reason(dir, name);
   if (reason.empty()) {
-    throw UsageError(fmt::format("cluster \"{}\" is up already; take it down first: ringbolt down --cluster {}, or "
-                                 "choose another --name",
-                                 name, name));
+    throw UsageError(
+        fmt::format("cluster \"{}\" is up already; take it down first: ringbolt down --cluster {}, or "
+                    "choose another --name",
+                    name, name));
   }
   const std::vector<Program> programs = running_programs(dir.cluster_slots(name));
   if (!programs.empty()) {
-    throw UsageError(fmt::format("the state of cluster \"{}\" is stale ({}), but programs still use it: {}; end them, "
-                                 "or ringbolt down --force --cluster {}",
-                                 name, reason, list_programs(programs), name));
+    throw UsageError(
+        fmt::format("the state of cluster \"{}\" is stale ({}), but programs still use it: {}; end them, "
+                    "or ringbolt down --force --cluster {}",
+                    name, reason, list_programs(programs), name));
   }
   remove_cluster(dir, name);
   fmt::print("removed stale state of cluster {}: {}\n", name, reason);

@@ -68,10 +68,10 @@ class Watch {
 
 Json parse_json(std::string_view text) {
   try {
-    return Json::parse(text.begin(), text.end(), [watch = Watch{}](int depth, Json::parse_event_t event,
-                                                                    Json& value) mutable {
-      return watch(depth, event, value);
-    });
+    return Json::parse(text.begin(), text.end(),
+                       [watch = Watch{}](int depth, Json::parse_event_t event, Json& value) mutable {
+                         return watch(depth, event, value);
+                       });
   } catch (const Json::parse_error& error) {
     const size_t byte = std::min(error.byte, text.size());
     const auto newlines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(byte), '\n');
@@ -175,16 +175,17 @@ Node read_node(const Json& value, const std::string& place) {
   Node node;
   node.name = text_of(field(value, place, "name"), place + ".name");
   if (!is_node_name(node.name)) {
-    stop(place + ".name", fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or is a number or \"local\", or begins with . or -",
-                                      quote(node.name), kMaxNameBytes));
+    stop(place + ".name",
+         fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or is a number or \"local\", or begins with . or -",
+                     quote(node.name), kMaxNameBytes));
   }
   const Json& ports = list(field(value, place, "ports"), place + ".ports", 0, kMaxPortsPerNode);
   for (size_t index = 0; index < ports.size(); ++index) {
     const std::string here = fmt::format("{}.ports[{}]", place, index);
     const std::string& port = text_of(ports[index], here);
     if (!is_device_name(port)) {
-      stop(here, fmt::format("{} is not 1 to {} letters, digits or '_' beginning with a letter", quote(port),
-                             kMaxNameBytes));
+      stop(here,
+           fmt::format("{} is not 1 to {} letters, digits or '_' beginning with a letter", quote(port), kMaxNameBytes));
     }
     if (std::find(node.ports.begin(), node.ports.end(), port) != node.ports.end()) {
       stop(here, fmt::format("port {} is named twice", port));
@@ -272,8 +273,8 @@ std::string emit_cluster(const Cluster& cluster) {
   }
   root["cables"] = Json::array();
   for (const Cable& cable : cluster.cables) {
-    root["cables"].push_back(Json{{"between", {end_text(cluster, cable.a), end_text(cluster, cable.b)}},
-                                  {"speed_gbps", cable.speed_gbps}});
+    root["cables"].push_back(
+        Json{{"between", {end_text(cluster, cable.a), end_text(cluster, cable.b)}}, {"speed_gbps", cable.speed_gbps}});
   }
   return root.dump(2) + "\n";
 }

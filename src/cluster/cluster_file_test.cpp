@@ -92,7 +92,8 @@ TEST(ClusterFile, names_place_and_problem) {
   EXPECT_THAT(refusal(golden_with("\"name\": \"left\"", "\"name\": \"a\", \"name\": \"left\"")),
               HasSubstr("field \"name\" occurs twice"));
   EXPECT_THAT(refusal(golden_with("\"right\"", "\"left\"")), HasSubstr("nodes[1].name: node left is named twice"));
-  EXPECT_THAT(refusal(golden_with("\"rdma_en3\"", "\"rdma_en2\"")), HasSubstr("nodes[0].ports[1]: port rdma_en2 is named"));
+  EXPECT_THAT(refusal(golden_with("\"rdma_en3\"", "\"rdma_en2\"")),
+              HasSubstr("nodes[0].ports[1]: port rdma_en2 is named"));
   EXPECT_THAT(refusal(golden_with("\"rdma_en3\"", "7")), HasSubstr("nodes[0].ports[1]: is no text"));
   EXPECT_THAT(refusal(golden_with("left:rdma_en3", "left:rdma_en9")),
               HasSubstr("cables[0].between[0]: node left has no port \"rdma_en9\" (it has rdma_en2, rdma_en3)"));
@@ -149,7 +150,8 @@ TEST(ClusterFile, survives_any_change_of_bytes) {
     for (int i = 0; i < edits; ++i) {
       const auto at = *rc::gen::inRange<size_t>(0, text.size());
       const auto length = *rc::gen::inRange<size_t>(0, 12);
-      text.replace(at, length, *rc::gen::element<std::string>("", "\"", "{", "[", "9", "-1", "null", "\xff", "\\u0000"));
+      text.replace(at, length,
+                   *rc::gen::element<std::string>("", "\"", "{", "[", "9", "-1", "null", "\xff", "\\u0000"));
       RC_PRE(!text.empty());
     }
     const Parsed<Cluster> cluster = parse_cluster(text);

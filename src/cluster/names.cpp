@@ -17,9 +17,8 @@ bool has_name_length(std::string_view name) { return !name.empty() && name.size(
 
 bool is_cluster_name(std::string_view name) {
   return has_name_length(name) && name.front() != '.' && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-';
-         });
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-'; });
 }
 
 bool is_node_name(std::string_view name) {

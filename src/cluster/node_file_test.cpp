@@ -80,7 +80,8 @@ TEST(NodeFile, names_line_and_problem) {
 }
 
 TEST(NodeFile, refuses_clashes_between_ports) {
-  EXPECT_THAT(refusal(golden_with("\nport rdma_en3", "\nport rdma_en2")), HasSubstr("line 5: device rdma_en2 is named"));
+  EXPECT_THAT(refusal(golden_with("\nport rdma_en3", "\nport rdma_en2")),
+              HasSubstr("line 5: device rdma_en2 is named"));
   EXPECT_THAT(refusal(golden_with("0x02524200000000a2", "0x02524200000000a1")), HasSubstr("line 5: GUID"));
   EXPECT_THAT(refusal(golden_with("addr 127.77.0.3", "addr 127.77.0.2")), HasSubstr("line 5: address"));
   EXPECT_THAT(refusal(golden_with("cable 3", "cable 0")), HasSubstr("line 5: cable 0 is plugged"));
@@ -105,28 +106,30 @@ TEST(NodeFile, refuses_a_text_that_is_too_long) {
 }
 
 TEST(NodeFile, survives_any_change_of_bytes) {
-  EXPECT_TRUE(rc::check("changing, cutting and doubling bytes never crashes; what is accepted can be written and read", [] {
-    std::string text(kGolden);
-    const auto edits = *rc::gen::inRange(1, 5);
-    for (int i = 0; i < edits; ++i) {
-      const auto at = *rc::gen::inRange<size_t>(0, text.size());
-      const auto length = *rc::gen::inRange<size_t>(0, 40);
-      const auto with = *rc::gen::element<std::string>("", " ", "\n", "0", "9999999999", "-", std::string(1, '\0'), "\xff");
-      text.replace(at, length, with);
-      RC_PRE(!text.empty());
-    }
-    const Parsed<NodeSpec> spec = parse_node(text);
-    if (spec) {
-      RC_ASSERT((parse_node(emit_node(*spec)) == spec));
-    } else {
-      RC_ASSERT(!spec.error().problem.empty());
-    }
-  }));
+  EXPECT_TRUE(
+      rc::check("changing, cutting and doubling bytes never crashes; what is accepted can be written and read", [] {
+        std::string text(kGolden);
+        const auto edits = *rc::gen::inRange(1, 5);
+        for (int i = 0; i < edits; ++i) {
+          const auto at = *rc::gen::inRange<size_t>(0, text.size());
+          const auto length = *rc::gen::inRange<size_t>(0, 40);
+          const auto with =
+              *rc::gen::element<std::string>("", " ", "\n", "0", "9999999999", "-", std::string(1, '\0'), "\xff");
+          text.replace(at, length, with);
+          RC_PRE(!text.empty());
+        }
+        const Parsed<NodeSpec> spec = parse_node(text);
+        if (spec) {
+          RC_ASSERT((parse_node(emit_node(*spec)) == spec));
+        } else {
+          RC_ASSERT(!spec.error().problem.empty());
+        }
+      }));
 }
 
 TEST(NodeFile, every_node_of_every_topology_round_trips) {
-  for (const char* topology : {"mesh:9", "ring:2", "ring:250", "line:5", "star:250", "torus:3x4", "hypercube:4",
-                               "petersen", "loop"}) {
+  for (const char* topology :
+       {"mesh:9", "ring:2", "ring:250", "line:5", "star:250", "torus:3x4", "hypercube:4", "petersen", "loop"}) {
     const Parsed<Cluster> cluster = parse_topology(topology);
     ASSERT_TRUE(cluster) << topology;
     for (uint32_t node = 0; node < cluster->nodes.size(); ++node) {

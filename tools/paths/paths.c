@@ -83,109 +83,109 @@ static void* real(_Atomic(void*)* slot, const char* name) {
 
 /// In a function named `name` with result `type`: declares `next`, the real one, or leaves with `failed` and ENOSYS
 /// where this libc has none. Copied as bytes: ISO C knows no conversion from void* to a function.
-#define NEXT(type, failed, name, ...)        \
-  static _Atomic(void*) slot;                \
-  void* const found = real(&slot, #name);    \
-  type (*next)(__VA_ARGS__);                 \
-  memcpy(&next, &found, sizeof next);        \
-  if (next == NULL) {                        \
-    errno = ENOSYS;                          \
-    return failed;                           \
-  }                                          \
+#define NEXT(type, failed, name, ...)     \
+  static _Atomic(void*) slot;             \
+  void* const found = real(&slot, #name); \
+  type (*next)(__VA_ARGS__);              \
+  memcpy(&next, &found, sizeof next);     \
+  if (next == NULL) {                     \
+    errno = ENOSYS;                       \
+    return failed;                        \
+  }                                       \
   char buffer[PATH_MAX]
 
-#define OPEN_LIKE(name)                                                 \
-  EXPORT int name(const char* path, int flags, ...) {                   \
-    NEXT(int, -1, name, const char*, int, ...);                         \
-    mode_t mode = 0;                                                    \
-    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {   \
-      va_list arguments;                                                \
-      va_start(arguments, flags);                                       \
-      mode = va_arg(arguments, mode_t);                                 \
-      va_end(arguments);                                                \
-    }                                                                   \
-    return next(twin(path, buffer), flags, mode);                       \
+#define OPEN_LIKE(name)                                               \
+  EXPORT int name(const char* path, int flags, ...) {                 \
+    NEXT(int, -1, name, const char*, int, ...);                       \
+    mode_t mode = 0;                                                  \
+    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) { \
+      va_list arguments;                                              \
+      va_start(arguments, flags);                                     \
+      mode = va_arg(arguments, mode_t);                               \
+      va_end(arguments);                                              \
+    }                                                                 \
+    return next(twin(path, buffer), flags, mode);                     \
   }
 OPEN_LIKE(open)
 OPEN_LIKE(open64)
 
-#define OPENAT_LIKE(name)                                               \
-  EXPORT int name(int folder, const char* path, int flags, ...) {       \
-    NEXT(int, -1, name, int, const char*, int, ...);                    \
-    mode_t mode = 0;                                                    \
-    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {   \
-      va_list arguments;                                                \
-      va_start(arguments, flags);                                       \
-      mode = va_arg(arguments, mode_t);                                 \
-      va_end(arguments);                                                \
-    }                                                                   \
-    return next(folder, twin(path, buffer), flags, mode);               \
+#define OPENAT_LIKE(name)                                             \
+  EXPORT int name(int folder, const char* path, int flags, ...) {     \
+    NEXT(int, -1, name, int, const char*, int, ...);                  \
+    mode_t mode = 0;                                                  \
+    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) { \
+      va_list arguments;                                              \
+      va_start(arguments, flags);                                     \
+      mode = va_arg(arguments, mode_t);                               \
+      va_end(arguments);                                              \
+    }                                                                 \
+    return next(folder, twin(path, buffer), flags, mode);             \
   }
 OPENAT_LIKE(openat)
 OPENAT_LIKE(openat64)
 
 // What _FORTIFY_SOURCE makes of open() and its like.
-#define OPEN_2_LIKE(name)                          \
-  EXPORT int name(const char* path, int flags);    \
-  EXPORT int name(const char* path, int flags) {   \
-    NEXT(int, -1, name, const char*, int);         \
-    return next(twin(path, buffer), flags);        \
+#define OPEN_2_LIKE(name)                        \
+  EXPORT int name(const char* path, int flags);  \
+  EXPORT int name(const char* path, int flags) { \
+    NEXT(int, -1, name, const char*, int);       \
+    return next(twin(path, buffer), flags);      \
   }
 OPEN_2_LIKE(__open_2)
 OPEN_2_LIKE(__open64_2)
 
-#define OPENAT_2_LIKE(name)                                    \
-  EXPORT int name(int folder, const char* path, int flags);    \
-  EXPORT int name(int folder, const char* path, int flags) {   \
-    NEXT(int, -1, name, int, const char*, int);                \
-    return next(folder, twin(path, buffer), flags);            \
+#define OPENAT_2_LIKE(name)                                  \
+  EXPORT int name(int folder, const char* path, int flags);  \
+  EXPORT int name(int folder, const char* path, int flags) { \
+    NEXT(int, -1, name, int, const char*, int);              \
+    return next(folder, twin(path, buffer), flags);          \
   }
 OPENAT_2_LIKE(__openat_2)
 OPENAT_2_LIKE(__openat64_2)
 
-#define FOPEN_LIKE(name)                                    \
-  EXPORT FILE* name(const char* path, const char* mode) {   \
-    NEXT(FILE*, NULL, name, const char*, const char*);      \
-    return next(twin(path, buffer), mode);                  \
+#define FOPEN_LIKE(name)                                  \
+  EXPORT FILE* name(const char* path, const char* mode) { \
+    NEXT(FILE*, NULL, name, const char*, const char*);    \
+    return next(twin(path, buffer), mode);                \
   }
 FOPEN_LIKE(fopen)
 FOPEN_LIKE(fopen64)
 
-#define STAT_LIKE(name, type)                               \
-  EXPORT int name(const char* path, struct type* status) {  \
-    NEXT(int, -1, name, const char*, struct type*);         \
-    return next(twin(path, buffer), status);                \
+#define STAT_LIKE(name, type)                              \
+  EXPORT int name(const char* path, struct type* status) { \
+    NEXT(int, -1, name, const char*, struct type*);        \
+    return next(twin(path, buffer), status);               \
   }
 STAT_LIKE(stat, stat)
 STAT_LIKE(stat64, stat64)
 STAT_LIKE(lstat, stat)
 STAT_LIKE(lstat64, stat64)
 
-#define FSTATAT_LIKE(name, type)                                                    \
-  EXPORT int name(int folder, const char* path, struct type* status, int flags) {   \
-    NEXT(int, -1, name, int, const char*, struct type*, int);                       \
-    return next(folder, twin(path, buffer), status, flags);                         \
+#define FSTATAT_LIKE(name, type)                                                  \
+  EXPORT int name(int folder, const char* path, struct type* status, int flags) { \
+    NEXT(int, -1, name, int, const char*, struct type*, int);                     \
+    return next(folder, twin(path, buffer), status, flags);                       \
   }
 FSTATAT_LIKE(fstatat, stat)
 FSTATAT_LIKE(fstatat64, stat64)
 
 // Programs built against glibc before 2.33 call these instead.
-#define XSTAT_LIKE(name, type)                                            \
-  EXPORT int name(int version, const char* path, struct type* status);    \
-  EXPORT int name(int version, const char* path, struct type* status) {   \
-    NEXT(int, -1, name, int, const char*, struct type*);                  \
-    return next(version, twin(path, buffer), status);                     \
+#define XSTAT_LIKE(name, type)                                          \
+  EXPORT int name(int version, const char* path, struct type* status);  \
+  EXPORT int name(int version, const char* path, struct type* status) { \
+    NEXT(int, -1, name, int, const char*, struct type*);                \
+    return next(version, twin(path, buffer), status);                   \
   }
 XSTAT_LIKE(__xstat, stat)
 XSTAT_LIKE(__xstat64, stat64)
 XSTAT_LIKE(__lxstat, stat)
 XSTAT_LIKE(__lxstat64, stat64)
 
-#define FXSTATAT_LIKE(name, type)                                                                \
-  EXPORT int name(int version, int folder, const char* path, struct type* status, int flags);    \
-  EXPORT int name(int version, int folder, const char* path, struct type* status, int flags) {   \
-    NEXT(int, -1, name, int, int, const char*, struct type*, int);                               \
-    return next(version, folder, twin(path, buffer), status, flags);                             \
+#define FXSTATAT_LIKE(name, type)                                                              \
+  EXPORT int name(int version, int folder, const char* path, struct type* status, int flags);  \
+  EXPORT int name(int version, int folder, const char* path, struct type* status, int flags) { \
+    NEXT(int, -1, name, int, int, const char*, struct type*, int);                             \
+    return next(version, folder, twin(path, buffer), status, flags);                           \
   }
 FXSTATAT_LIKE(__fxstatat, stat)
 FXSTATAT_LIKE(__fxstatat64, stat64)

@@ -40,10 +40,7 @@ SlotPlan SlotPlan::for_size(size_t size_bytes) {
 }
 
 Endpoint::Endpoint(const VerbsLibrary& verbs, const std::string& device, const SlotPlan& plan, Channel& channel)
-    : verbs_(verbs),
-      plan_(plan),
-      channel_(channel),
-      memory_(plan.size_bytes * (plan.send_slots + plan.receive_slots)) {
+    : verbs_(verbs), plan_(plan), channel_(channel), memory_(plan.size_bytes * (plan.send_slots + plan.receive_slots)) {
   for (uint32_t number = 0; number < plan_.send_slots; ++number) {
     fill_pattern(send_slot(number), number);
   }
@@ -57,8 +54,8 @@ void Endpoint::open(const std::string& device) {
   if (list == nullptr) {
     fail("ibv_get_device_list", errno);
   }
-  const auto found = std::find_if(list, list + count,
-                                  [&](ibv_device* one) { return device == verbs_.get_device_name(one); });
+  const auto found =
+      std::find_if(list, list + count, [&](ibv_device* one) { return device == verbs_.get_device_name(one); });
   ibv_context* context = found == list + count ? nullptr : verbs_.open_device(*found);
   const int error = found == list + count ? ENODEV : errno;
   verbs_.free_device_list(list);
@@ -124,9 +121,9 @@ void Endpoint::connect() {
   attr.ah_attr.grh.dgid = theirs.gid;
   attr.ah_attr.grh.sgid_index = kGidIndex;
   attr.ah_attr.grh.hop_limit = 64;
-  if (const int error = verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-                                                               IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
+  if (const int error = verbs_.modify_qp(qp_.get(), &attr,
+                                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
     fail("ibv_modify_qp to RTR", error);
   }
   attr = {};
@@ -136,17 +133,15 @@ void Endpoint::connect() {
   attr.rnr_retry = 7;
   attr.sq_psn = mine.psn;
   attr.max_rd_atomic = 1;
-  if (const int error = verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-                                                               IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-                                                               IBV_QP_MAX_QP_RD_ATOMIC)) {
+  if (const int error = verbs_.modify_qp(qp_.get(), &attr,
+                                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+                                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) {
     fail("ibv_modify_qp to RTS", error);
   }
   channel_.meet();
 }
 
-void Endpoint::send_word(uint64_t value) {
-  post_send(std::as_bytes(std::span(&value, 1)), IBV_SEND_INLINE);
-}
+void Endpoint::send_word(uint64_t value) { post_send(std::as_bytes(std::span(&value, 1)), IBV_SEND_INLINE); }
 
 uint64_t Endpoint::receive_word() {
   const ibv_wc completion = take_received();

@@ -21,9 +21,10 @@ TEST(ProbeReport, takes_the_last_and_passes_over_noise) {
 }
 
 TEST(ProbeReport, refuses_what_is_none) {
-  for (const char* text : {"", "\n", "ringbolt-probe measured", "ringbolt-probe measured 1 2 3 4 5\n",
-                           "ringbolt-probe measured 1 2 3 4 5 6 7\n", "ringbolt-probe measured 1 2 3 4 5 -6\n",
-                           "ringbolt-probe measured 1 2 3 4 5 99999999999999999999999\n", "ringbolt-probe failed: \n"}) {
+  for (const char* text :
+       {"", "\n", "ringbolt-probe measured", "ringbolt-probe measured 1 2 3 4 5\n",
+        "ringbolt-probe measured 1 2 3 4 5 6 7\n", "ringbolt-probe measured 1 2 3 4 5 -6\n",
+        "ringbolt-probe measured 1 2 3 4 5 99999999999999999999999\n", "ringbolt-probe failed: \n"}) {
     EXPECT_EQ(parse_report(text), std::nullopt) << text;
   }
 }
