@@ -61,7 +61,8 @@ VARIANTS = (
     Variant("-e -a", ("-e", "-a", "-n", "20"), verbs="send read", all_sizes=True),
     Variant("-e -b", ("-e", "-b", "-n", "300"), verbs="send read atomic", kinds="bw"),
     Variant("-q 8", ("-q", "8", "-n", "200"), kinds="bw", is_quick=True),
-    Variant("-q 8 -b -e", ("-q", "8", "-b", "-e", "-n", "200"), verbs="send read", kinds="bw"),
+    # Polls 16 completions at most, then sleeps with the queue armed and more lying in it: an event must come at once.
+    Variant("-q 8 -b -e", ("-q", "8", "-b", "-e", "-n", "200"), verbs="send read", kinds="bw", is_quick=True),
     Variant("-I 64", ("-I", "64", "-s", "64", "-n", "300"), verbs="send write", is_quick=True),
     Variant("-I 256", ("-I", "256", "-s", "256", "-n", "300"), verbs="send write"),
     Variant("-I 0", ("-I", "0", "-s", "8", "-n", "300"), verbs="send write"),
