@@ -57,7 +57,7 @@ std::string ping_pong(Channel& channel, const Block& block) {
         expect_holds(channel.arena.incoming(), size, seed_of(other, i));
       }
       channel.flush();
-      block.samples.add(now_ticks() - start);
+      block.samples.add(settled_ticks() - start);
     } else {
       channel.receive(size);
       if (is_touched) {
@@ -102,7 +102,7 @@ std::string put_pong(Channel& channel, const Block& block) {
     if (self == 0) {
       channel.put(seed_of(0, i));
       wait_for_word(channel, landing, seed_of(1, i));
-      block.samples.add(now_ticks() - start);
+      block.samples.add(settled_ticks() - start);
     } else {
       wait_for_word(channel, landing, seed_of(0, i));
       channel.put(seed_of(1, i));
@@ -126,7 +126,7 @@ std::string get_rewritten(Channel& channel, const Block& block) {
       const uint64_t start = now_ticks();
       channel.get(size);
       expect_holds(channel.arena.incoming(), size, seed_of(1, i));
-      block.samples.add(now_ticks() - start);
+      block.samples.add(settled_ticks() - start);
       block.page.turn.store(2 * i + 2, std::memory_order_release);
     } else {
       fill(channel.arena.outgoing(), size, seed_of(1, i));
@@ -158,7 +158,7 @@ std::string fetch_adds(Channel& channel, const Block& block) {
   for (uint64_t i = 0; i < iterations; ++i) {
     const uint64_t start = now_ticks();
     const uint64_t old = channel.fetch_add();
-    block.samples.add(now_ticks() - start);
+    block.samples.add(settled_ticks() - start);
     if (old != ++before) {
       throw std::runtime_error(fmt::format("fetch-and-add {} returned {} instead of {}", i, old, before));
     }
@@ -182,7 +182,7 @@ std::string ring(Channel& channel, const Block& block) {
     channel.receive(size);
     expect_holds(channel.arena.incoming(), size, seed_of(left, i));
     channel.flush();
-    block.samples.add(now_ticks() - start);
+    block.samples.add(settled_ticks() - start);
     if (i + 1 < iterations) {
       channel.expect(size);
       fill(channel.arena.outgoing(), size, seed_of(channel.rank, i + 1));

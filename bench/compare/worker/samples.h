@@ -11,6 +11,13 @@ namespace ringbolt::bench {
 /// The processor's time stamp: the same clock that ucx_perftest reads, about 10 ns a call.
 inline uint64_t now_ticks() { return __rdtsc(); }
 
+/// The same, once everything before it is done: without the fence the processor reads the clock while the operation's
+/// last loads are still on their way.
+inline uint64_t settled_ticks() {
+  _mm_lfence();
+  return __rdtsc();
+}
+
 /// Nanoseconds per tick, measured once against CLOCK_MONOTONIC (takes 20 ms). Thread-safe.
 double ns_per_tick();
 
