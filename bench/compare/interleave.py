@@ -65,10 +65,9 @@ class Interleaver:
             wanted = iterations * block_s / max(figures["seconds"], 1e-7)
             if wanted < 1.5 * iterations:
                 break
-            iterations = int(min(wanted, 30 * iterations))
+            iterations = _whole(case, int(min(wanted, 30 * iterations)))
         most = 100 * MOST_ITERATIONS if case.is_rate else MOST_ITERATIONS
-        iterations = max(4, min(iterations, most))
-        self._iterations[case.id, name] = -(-iterations // STREAM_UNIT) * STREAM_UNIT if case.is_rate else iterations
+        self._iterations[case.id, name] = _whole(case, max(4, min(iterations, most)))
 
     def _block(self, case, name, by_class):
         before = self._probe_ns()
@@ -88,6 +87,11 @@ class Interleaver:
         probe_ns = self._probe.run("probe", 8, PROBE_ITERATIONS, True)[0]["p50_ns"]
         self.probes_ns.append(probe_ns)
         return probe_ns
+
+
+def _whole(case, iterations):
+    """Streams are posted in lists: their length is rounded up to whole ones."""
+    return -(-iterations // STREAM_UNIT) * STREAM_UNIT if case.is_rate else iterations
 
 
 def _operation_of(case, name):
