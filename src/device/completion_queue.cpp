@@ -134,12 +134,20 @@ void CompletionQueue::commit(ibv_wc_status status, bool is_solicited) {
     ++out_;
   } else if (count_ < capacity_) {
     ++count_;
+    ++committed_;
+    if (is_solicited || status != IBV_WC_SUCCESS) {
+      last_solicited_ = committed_;
+    }
   } else {
     overflow();
     return;
   }
+  announce_if_armed(is_solicited || status != IBV_WC_SUCCESS);
+}
+
+void CompletionQueue::announce_if_armed(bool is_solicited) {
   const uint32_t armed = armed_.load(std::memory_order_relaxed);
-  if (armed == kArmedNext || (armed == kArmedSolicited && (is_solicited || status != IBV_WC_SUCCESS))) {
+  if (armed == kArmedNext || (armed == kArmedSolicited && is_solicited)) {
     armed_.store(kNotArmed, std::memory_order_relaxed);
     drops_bells_ = true;  // not here: the queue pair that completes holds its own lock
     if (channel_ != nullptr) {
@@ -172,6 +180,16 @@ void CompletionQueue::request_notification(bool solicited_only) {
   // What was filled before the peers could see the wish rings no bell: fetch it now. Sends that still run need
   // somebody to watch their timers.
   progress();
+  // As with a NIC, whose arming says how far the program has read: what lies unread raises the event at once. UCX and
+  // perftest do not look again after arming.
+  const bool is_solicited = last_solicited_ - (committed_ - count_) - 1 < count_;
+  if (count_ != 0 && is_armed()) {
+    announce_if_armed(is_solicited);
+  }
+  if (drops_bells_) {
+    drops_bells_ = false;
+    want_bells(false);
+  }
   if (std::ranges::any_of(senders_, [](QueuePair* qp) { return qp->has_unfinished_sends(); })) {
     context_.process().request_service();
   }

@@ -70,6 +70,7 @@ class CompletionQueue {
   void progress();
   void adapt_patience();
   void overflow();
+  void announce_if_armed(bool is_solicited);
   void want_bells(bool wanted);
 
   Context& context_;
@@ -83,6 +84,8 @@ class CompletionQueue {
   ibv_wc excess_{};        // where a completion goes that finds no room
   uint32_t head_ = 0;
   uint32_t count_ = 0;
+  uint64_t committed_ = 0;       // completions that went into the ring, ever
+  uint64_t last_solicited_ = 0;  // which of them was the last solicited or failed one
   uint32_t empty_polls_ = 0;
   uint32_t patience_ = 64;  // empty polls before the core is given away
   bool is_served_ = false;  // by the service thread, just now

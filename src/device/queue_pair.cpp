@@ -260,7 +260,9 @@ void QueuePair::fail_from_queue() {
 void QueuePair::announce(ibv_event_type type) { context_.announce(type, handle_); }
 
 void QueuePair::kick() {
-  if (queues_.send->is_armed() || queues_.receive->is_armed() || has_queued_sends()) {
+  // Without a queue of its own to flush, the end of a queue pair is announced by an event, polled for or not.
+  const bool owes_event = queues_.shared != nullptr && state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
+  if (queues_.send->is_armed() || queues_.receive->is_armed() || has_queued_sends() || owes_event) {
     process_.request_service();
   }
 }

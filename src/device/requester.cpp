@@ -17,7 +17,7 @@ constexpr uint64_t kLeastTimeoutNs = 500'000'000;
 constexpr uint64_t kSlowPeerFactor = 4;
 // A queue pair that was closed never answers; without a transport timer we say so after this time.
 constexpr uint64_t kClosedPeerNs = 1'000'000'000;
-constexpr uint64_t kFirstRingPauseNs = 50'000;
+constexpr uint64_t kFirstRingPauseNs = 250'000;
 constexpr uint64_t kLastRingPauseNs = 20'000'000;
 
 uint32_t total_length(const ibv_send_wr& wr) {
