@@ -69,7 +69,8 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
         qp->check_timers(now);
       }
     }
-    gives_way = empty_polls_ >= patience_ && empty_polls_ % kPollsBetweenYields == 0;
+    const bool shares_core = patience_ == kLeastPollsBeforeYield;
+    gives_way = empty_polls_ >= patience_ && (shares_core || empty_polls_ % kPollsBetweenYields == 0);
   }
   if (gives_way) {
     sched_yield();

@@ -11,24 +11,6 @@
 
 namespace ringbolt::device {
 
-/// A count of objects with its limit. Thread-safe.
-class Allowance {
- public:
-  explicit Allowance(uint32_t limit) : limit_(limit) {}
-  bool take() {
-    if (used_.fetch_add(1, std::memory_order_relaxed) < limit_) {
-      return true;
-    }
-    give();
-    return false;
-  }
-  void give() { used_.fetch_sub(1, std::memory_order_relaxed); }
-
- private:
-  uint32_t limit_;
-  std::atomic<uint32_t> used_{0};
-};
-
 /// An opened device. Thread-safe.
 class Context {
  public:
