@@ -1,5 +1,6 @@
 // How a queue pair finds its peer: offers of lanes, and what happens when a peer goes.
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -13,6 +14,7 @@ namespace {
 // Offers that came before their receiver was ready for them; more than any real program leaves waiting.
 constexpr size_t kMaxStoredOffers = 64;
 constexpr size_t kMaxDatagramPeers = 4096;
+constexpr size_t kLeastDatagramPeers = 64;  // below it nobody looks for those that are gone
 
 // Table of RNR NAK timer values in units of 10 us (InfiniBand Architecture Specification 1.4, table 45).
 constexpr std::array<uint32_t, 32> kRnrTimers10us = {65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,
@@ -162,6 +164,9 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
     disconnect(*found->second);
     connections_.erase(found);
   }
+  if (connections_.size() >= purge_at_) {
+    purge_datagram_peers();
+  }
   if (connections_.size() >= kMaxDatagramPeers) {
     return nullptr;
   }
@@ -173,6 +178,19 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
   const std::scoped_lock guard(receive_lock_);
   adopt(std::move(connection));
   return made;
+}
+
+void QueuePair::purge_datagram_peers() {
+  const std::scoped_lock guard(receive_lock_);
+  std::erase_if(connections_, [&](auto& entry) {
+    Connection& connection = *entry.second;
+    const bool is_over = connection.peer_state.load() != PeerState::present && !connection.receiver.has_slot();
+    if (is_over) {
+      disconnect(connection);
+    }
+    return is_over;
+  });
+  purge_at_ = std::max(kLeastDatagramPeers, connections_.size() * 2);
 }
 
 void QueuePair::on_withdraw(const link::Withdraw& withdraw) {

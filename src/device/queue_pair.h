@@ -103,6 +103,7 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   int connect();
   std::unique_ptr<Connection> make_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
   void attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane);
+  void purge_datagram_peers();
   Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
   void disconnect(Connection& connection);
   void adopt(std::unique_ptr<Connection> connection);
@@ -202,6 +203,7 @@ class QueuePair : public std::enable_shared_from_this<QueuePair> {
   std::atomic<Connection*> connection_{nullptr};
   /// By remote QPN. Changed only under both locks below.
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
+  size_t purge_at_ = 0;  ///< datagrams: how many connections there are when those that are over are looked for
 
   base::Spinlock send_lock_;
   // Under send_lock_: entries done_..next_ are executed, next_..tail_ are stored (and the request of `next_` may run).

@@ -116,5 +116,30 @@ TEST(Cycles, registering_and_deregistering) {
   });
 }
 
+// More senders than a queue pair keeps in mind at once, one after the other: it must forget those that are gone.
+TEST(Cycles, datagrams_from_ever_new_queue_pairs) {
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  const Cq cq = make_cq(device, 64);
+  Region memory(pd.get(), 4096);
+  QpOptions options;
+  options.type = IBV_QPT_UD;
+  const Parts parts{pd.get(), cq.get(), cq.get(), nullptr};
+  Endpoint sink(device, options, parts);
+  sink.connect({});
+  const Ah ah = make_ah(device, pd.get(), sink.address().gid);
+  repeat(kCycles / 2, [&](uint64_t i) {
+    Endpoint source(device, options, parts);
+    source.connect({});
+    ASSERT_EQ(post_recv(sink.qp(), i, {memory.sge(64, 64)}), 0);
+    memory.set_word(0, i);
+    ASSERT_EQ(SendWr(i, IBV_WR_SEND, {memory.sge(0, 8)}).datagram(ah.get(), sink.qp()->qp_num).post(source.qp()), 0);
+    for (const ibv_wc& wc : wait_completions(cq.get(), 2)) {
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS) << conformance::describe(wc);
+    }
+    ASSERT_EQ(memory.word(64 + 40), i);
+  });
+}
+
 }  // namespace
 }  // namespace ringbolt::scale
