@@ -62,6 +62,7 @@ TEST_F(RuntimeDirTest, knows_the_paths_of_a_cluster) {
 }
 
 TEST_F(RuntimeDirTest, prefers_its_own_variable_then_xdg_then_tmp) {
+  ::unsetenv("RINGBOLT_RUNTIME_DIR");  // whoever runs the tests may have set it
   ::setenv("XDG_RUNTIME_DIR", folder_.c_str(), 1);
   EXPECT_EQ(RuntimeDir::from_environment().root(), folder_ + "/ringbolt");
   ::setenv("RINGBOLT_RUNTIME_DIR", (folder_ + "/own").c_str(), 1);
