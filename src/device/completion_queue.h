@@ -86,6 +86,7 @@ class CompletionQueue {
   uint32_t count_ = 0;
   uint64_t committed_ = 0;       // completions that went into the ring, ever
   uint64_t last_solicited_ = 0;  // which of them was the last solicited or failed one
+  uint64_t announced_ = 0;       // how many there were at the last event
   uint32_t empty_polls_ = 0;
   uint32_t patience_ = 64;  // empty polls before the core is given away
   bool is_served_ = false;  // by the service thread, just now
