@@ -143,14 +143,14 @@ void CompletionQueue::commit(ibv_wc_status status, bool is_solicited) {
     overflow();
     return;
   }
-  announce_if_armed(is_solicited || status != IBV_WC_SUCCESS);
+  announce_if_armed(is_solicited || status != IBV_WC_SUCCESS, committed_);
 }
 
-void CompletionQueue::announce_if_armed(bool is_solicited) {
+void CompletionQueue::announce_if_armed(bool is_solicited, uint64_t completion) {
   const uint32_t armed = armed_.load(std::memory_order_relaxed);
   if (armed == kArmedNext || (armed == kArmedSolicited && is_solicited)) {
     armed_.store(kNotArmed, std::memory_order_relaxed);
-    announced_ = committed_;
+    announced_ = completion;
     drops_bells_ = true;  // not here: the queue pair that completes holds its own lock
     if (channel_ != nullptr) {
       channel_->push(this);
@@ -182,12 +182,12 @@ void CompletionQueue::request_notification(bool solicited_only) {
   // What was filled before the peers could see the wish rings no bell: fetch it now. Sends that still run need
   // somebody to watch their timers.
   progress();
-  // As with a NIC, whose arming says how far the program has read: what lies there unread, and came after the last event,
-  // raises the next one at once. UCX and perftest do not look again after arming. What has raised an event already does
-  // not raise a second one: perftest arms before it reads.
+  // As with a NIC, whose arming says how far the program has read: what lies there unread raises an event at once, since
+  // UCX and perftest do not look again after arming. Only the one completion that has raised an event already does not
+  // raise a second one: perftest arms before it reads.
   const uint64_t known = std::max(announced_, committed_ - count_);
   if (committed_ > known) {
-    announce_if_armed(last_solicited_ > known);
+    announce_if_armed(last_solicited_ > known, known + 1);
   }
   if (drops_bells_) {
     drops_bells_ = false;

@@ -70,7 +70,7 @@ class CompletionQueue {
   void progress();
   void adapt_patience();
   void overflow();
-  void announce_if_armed(bool is_solicited);
+  void announce_if_armed(bool is_solicited, uint64_t completion);
   void want_bells(bool wanted);
 
   Context& context_;
@@ -86,7 +86,7 @@ class CompletionQueue {
   uint32_t count_ = 0;
   uint64_t committed_ = 0;       // completions that went into the ring, ever
   uint64_t last_solicited_ = 0;  // which of them was the last solicited or failed one
-  uint64_t announced_ = 0;       // how many there were at the last event
+  uint64_t announced_ = 0;       // which of them raised the last event
   uint32_t empty_polls_ = 0;
   uint32_t patience_ = 64;  // empty polls before the core is given away
   bool is_served_ = false;  // by the service thread, just now
