@@ -1,4 +1,4 @@
-# Flags of every target: the warnings of docs/contributing and the chosen instrumentation.
+# Flags of every target: the warnings that CONTRIBUTING.md asks for and the chosen instrumentation.
 add_library(ringbolt_flags INTERFACE)
 target_compile_options(ringbolt_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow

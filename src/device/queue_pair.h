@@ -24,7 +24,7 @@ namespace ringbolt::device {
 /// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
 /// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
 /// peers), requester.cpp (the send queue), transfers.cpp (what one send does), responder.cpp (incoming messages).
-class QueuePair : public std::enable_shared_from_this<QueuePair> {
+class QueuePair {
  public:
   struct Queues {
     std::shared_ptr<CompletionQueue> send;
