@@ -11,7 +11,7 @@
 namespace ringbolt::link {
 
 /// What an event is about.
-enum class Source : uint64_t { listener, bell, retry_timer, line, process };
+enum class Source : uint64_t { listener, bell, retry_timer, line, process, watched };
 
 /// The epoll set of a rendezvous and its retry timer. Thread-safe; one thread waits.
 class PeerEvents {

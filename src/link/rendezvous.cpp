@@ -67,6 +67,8 @@ class SlotRendezvous final : public Rendezvous {
   std::shared_ptr<Peer> peer_at(uint32_t slot) override;
   void dispatch(int timeout_ms) override;
   void wake() override;
+  bool watch(int descriptor) override { return events_.add(descriptor, Source::watched, 0); }
+  void unwatch(int descriptor) override { events_.remove(descriptor); }
   void leave() override;
   void abandon_after_fork() override;
 
@@ -185,6 +187,9 @@ void SlotRendezvous::serve(const epoll_event& event) {
       break;
     case Source::process:
       lines_.bury(PeerEvents::id_of(event));
+      break;
+    case Source::watched:
+      sink_.on_readable();
       break;
   }
 }

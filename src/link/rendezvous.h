@@ -56,6 +56,8 @@ class RendezvousSink {
   virtual void on_poke() = 0;
   /// Our bell rang.
   virtual void on_bell() = 0;
+  /// A descriptor that was given to watch() is readable.
+  virtual void on_readable() {}
 };
 
 class Rendezvous {
@@ -82,6 +84,11 @@ class Rendezvous {
 
   /// Wakes dispatch() from any thread of this process (the same bell the peers ring).
   virtual void wake() = 0;
+
+  /// Has dispatch() wait for `descriptor` as well; told again and again while it is readable. It stays the caller's, and
+  /// unwatch() comes before it is closed. False when the kernel refuses (errno). Thread-safe.
+  virtual bool watch(int descriptor) = 0;
+  virtual void unwatch(int descriptor) = 0;
 
   /// Says Bye to all, gives the slot back, removes its files. Further calls have no effect. Thread-safe.
   virtual void leave() = 0;
