@@ -60,6 +60,18 @@ std::string RuntimeDir::make_default_slots() const {
   return default_slots();
 }
 
+std::string RuntimeDir::make_network_slots() const {
+  constexpr const char* kNamespace = "/proc/self/ns/net";
+  struct stat status {};
+  if (::stat(kNamespace, &status) != 0) {
+    throw base::Error(errno, "identify the network namespace", kNamespace, "is /proc mounted?");
+  }
+  make_private_dir(default_dir());
+  const std::string path = fmt::format("{}/net-{}", default_dir(), status.st_ino);
+  make_private_dir(path);
+  return path;
+}
+
 void make_private_dir(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0) {
     ::chmod(path.c_str(), 0700);  // the umask may have taken our own rights

@@ -24,6 +24,10 @@ class RuntimeDir {
   std::string clusters() const { return root_ + "/clusters"; }
   std::string cluster(std::string_view name) const { return clusters() + "/" + std::string(name); }
   std::string cluster_slots(std::string_view name) const { return cluster(name) + "/slots"; }
+  /// Of a node whose ports have interfaces of their own: it shares no memory with others.
+  std::string node_slots(std::string_view name, uint32_t node) const {
+    return cluster(name) + "/slots-" + std::to_string(node);
+  }
   std::string cluster_file(std::string_view name) const { return cluster(name) + "/cluster.json"; }
   std::string control(std::string_view name) const { return cluster(name) + "/control"; }
   std::string node_file(std::string_view name, uint32_t node) const {
@@ -32,6 +36,9 @@ class RuntimeDir {
 
   /// Makes and checks default_slots(); returns it. Throws base::Error.
   std::string make_default_slots() const;
+  /// Where the processes of this network namespace have their sockets that share its interfaces without a cluster; made
+  /// and checked. Throws base::Error.
+  std::string make_network_slots() const;
 
  private:
   explicit RuntimeDir(std::string root) : root_(std::move(root)) {}

@@ -1,6 +1,7 @@
 #include "device/port.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "cluster/names.h"
 #include "cluster/node_file.h"
 #include "cluster/runtime_dir.h"
+#include "device/netdev.h"
 
 namespace ringbolt::device {
 namespace {
@@ -38,6 +40,11 @@ ibv_gid mapped_gid(uint32_t ipv4) {
   return gid;
 }
 
+bool is_ipv4(const ibv_gid& gid) {
+  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
+}
+
 bool holds(const std::vector<ibv_gid>& gids, const ibv_gid& gid) { return Port::index_of(gids, gid) != gids.size(); }
 
 uint32_t node_from_environment(const char* text) {
@@ -63,9 +70,43 @@ std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir&
   return {port};
 }
 
+std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric>& fabric) {
+  if (netdev.gids.empty()) {
+    throw base::Error(EADDRNOTAVAIL, "make a device of the network interface", netdev.name,
+                      "give it an address, or bring it up so that it gets its link-local one");
+  }
+  auto port = std::make_shared<Port>();
+  port->name = "rdma_" + netdev.name;
+  port->guid = netdev.guid;
+  port->gids = netdev.gids;
+  port->speed_gbps = kDefaultSpeedGbps;
+  port->netdev_index = netdev.index;
+  port->mtu = path_mtu_of(netdev.mtu_bytes);
+  port->fabric = fabric;
+  return port;
+}
+
+std::vector<std::shared_ptr<const Port>> netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
+  auto fabric = std::make_shared<Fabric>();
+  fabric->slots_directory = runtime.make_network_slots();
+  std::vector<std::shared_ptr<const Port>> ports;
+  for (const std::string& name : netdev_names(list)) {
+    auto port = port_of(read_netdev(name), fabric);
+    port->index = static_cast<uint32_t>(ports.size());
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
 }  // namespace
 
-bool Port::reaches(const ibv_gid& gid) const { return holds(peer_gids, gid) || owns(gid); }
+bool Port::reaches(const ibv_gid& gid) const {
+  if (is_on_network()) {
+    return std::ranges::any_of(gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
+  }
+  return holds(peer_gids, gid) || owns(gid);
+}
+
 size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
   const auto found = std::ranges::find_if(
       gids, [&](const ibv_gid& one) { return std::memcmp(one.raw, gid.raw, sizeof gid.raw) == 0; });
@@ -79,7 +120,8 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
   const char* node = std::getenv("RINGBOLT_NODE");
   const auto runtime = cluster::RuntimeDir::from_environment();
   if (name == nullptr && node == nullptr) {
-    return default_port(runtime);
+    const char* netdevs = std::getenv("RINGBOLT_NETDEVS");
+    return netdevs == nullptr ? default_port(runtime) : netdev_ports(runtime, netdevs);
   }
   if (name == nullptr || node == nullptr) {
     throw base::Error(EINVAL, "choose the node", name == nullptr ? "RINGBOLT_CLUSTER is not set" : "RINGBOLT_NODE is not set",

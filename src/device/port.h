@@ -23,21 +23,29 @@ struct Port {
   std::string name;           ///< "rdma_en2"
   uint32_t index = 0;         ///< place in the device list
   uint64_t guid = 0;          ///< host order
-  std::vector<ibv_gid> gids;  ///< [0] link-local from the GUID, [1] IPv4-mapped
+  std::vector<ibv_gid> gids;  ///< [0] IPv6 link-local, [1] IPv4-mapped, then what other addresses the interface has
   std::vector<ibv_gid> peer_gids;  ///< of the port at the other end of the cable; none for the default device
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
+  uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
+  ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
 
   bool is_up() const { return !fabric->control.is_mapped() || fabric->control.cable_up(cable); }
-  /// The other end of the cable, or, as with any NIC, the port itself.
+  /// It speaks RoCEv2 to everything but itself.
+  bool is_on_network() const { return netdev_index != 0; }
+  /// Frames to `gid` leave this host's memory.
+  bool is_remote(const ibv_gid& gid) const { return is_on_network() && !owns(gid); }
+  /// The other end of the cable, or, as with any NIC, the port itself. A network may lead to any address of the same
+  /// family as one of the port's own.
   bool reaches(const ibv_gid& gid) const;
   bool owns(const ibv_gid& gid) const;
   /// Place of `gid` in a table of GIDs; their number when it is not there.
   static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
 };
 
-/// Reads the environment (RINGBOLT_CLUSTER, RINGBOLT_NODE, RINGBOLT_RUNTIME_DIR). Throws base::Error, cluster named.
+/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS; RINGBOLT_RUNTIME_DIR). Throws
+/// base::Error that names the cluster or the interface.
 std::vector<std::shared_ptr<const Port>> list_ports();
 
 }  // namespace ringbolt::device

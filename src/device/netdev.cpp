@@ -1,0 +1,168 @@
+#include "device/netdev.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "device/limits.h"
+
+namespace ringbolt::device {
+namespace {
+
+using Addresses = std::unique_ptr<ifaddrs, decltype(&freeifaddrs)>;
+
+constexpr const char* kVariable = "RINGBOLT_NETDEVS";
+// IP, UDP and the longest transport headers around a payload.
+constexpr uint32_t kMostHeaderBytes = 96;
+
+Addresses all_addresses() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) {
+    throw base::Error(errno, "getifaddrs", "network interfaces");
+  }
+  return {list, &freeifaddrs};
+}
+
+std::string names_of(const ifaddrs* list) {
+  std::vector<std::string> names;
+  for (; list != nullptr; list = list->ifa_next) {
+    if (std::ranges::find(names, list->ifa_name) == names.end()) {
+      names.emplace_back(list->ifa_name);
+    }
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
+}
+
+uint32_t interface_mtu(const std::string& name) {
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  std::strncpy(request.ifr_name, name.c_str(), sizeof request.ifr_name - 1);
+  if (!socket.is_open() || ioctl(socket.get(), SIOCGIFMTU, &request) != 0) {
+    throw base::Error(errno, "ask for the MTU", name);
+  }
+  return static_cast<uint32_t>(request.ifr_mtu);
+}
+
+/// RFC 4291, appendix A: 48-bit addresses get ff:fe in their middle. Interfaces without an address (lo) get one made from
+/// their number.
+uint64_t guid_of(const ifaddrs* list, const Netdev& netdev) {
+  constexpr uint64_t kMadeUp = 0x0252420000000000U;
+  for (; list != nullptr; list = list->ifa_next) {
+    if (netdev.name != list->ifa_name || list->ifa_addr == nullptr || list->ifa_addr->sa_family != AF_PACKET) {
+      continue;
+    }
+    sockaddr_ll link{};
+    std::memcpy(&link, list->ifa_addr, sizeof link);
+    const uint8_t* mac = link.sll_addr;
+    if (link.sll_halen == 6 && std::any_of(mac, mac + 6, [](uint8_t byte) { return byte != 0; })) {
+      return (uint64_t{mac[0]} << 56U) | (uint64_t{mac[1]} << 48U) | (uint64_t{mac[2]} << 40U) | (0xfffeULL << 24U) |
+             (uint64_t{mac[3]} << 16U) | (uint64_t{mac[4]} << 8U) | mac[5];
+    }
+  }
+  return kMadeUp | netdev.index;
+}
+
+/// Place in the table: link-local first, where programs for one cable look, then IPv4.
+enum class Rank { link_local, ipv4, other, none };
+
+Rank read_gid(const sockaddr* address, ibv_gid& gid) {
+  gid = {};
+  if (address->sa_family == AF_INET) {
+    sockaddr_in in{};
+    std::memcpy(&in, address, sizeof in);
+    gid.raw[10] = gid.raw[11] = 0xff;
+    std::memcpy(gid.raw + 12, &in.sin_addr, 4);
+    return Rank::ipv4;
+  }
+  if (address->sa_family != AF_INET6) {
+    return Rank::none;
+  }
+  sockaddr_in6 in6{};
+  std::memcpy(&in6, address, sizeof in6);
+  std::memcpy(gid.raw, &in6.sin6_addr, sizeof gid.raw);
+  return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr) ? Rank::link_local : Rank::other;
+}
+
+std::vector<ibv_gid> gids_of(const ifaddrs* list, const std::string& name) {
+  std::vector<std::pair<Rank, ibv_gid>> found;
+  for (; list != nullptr; list = list->ifa_next) {
+    ibv_gid gid{};
+    if (list->ifa_addr != nullptr && name == list->ifa_name) {
+      if (const Rank rank = read_gid(list->ifa_addr, gid); rank != Rank::none) {
+        found.emplace_back(rank, gid);
+      }
+    }
+  }
+  std::ranges::stable_sort(found, {}, [](const auto& entry) { return entry.first; });
+  std::vector<ibv_gid> gids;
+  for (size_t i = 0; i < std::min<size_t>(found.size(), kGidTableLength); ++i) {
+    gids.push_back(found[i].second);
+  }
+  return gids;
+}
+
+}  // namespace
+
+Netdev read_netdev(const std::string& name) {
+  const Addresses addresses = all_addresses();
+  Netdev netdev;
+  netdev.name = name;
+  netdev.index = if_nametoindex(name.c_str());
+  if (netdev.index == 0) {
+    throw base::Error(ENODEV, "find the network interface", name,
+                      "this network namespace has: " + names_of(addresses.get()));
+  }
+  netdev.mtu_bytes = interface_mtu(name);
+  netdev.guid = guid_of(addresses.get(), netdev);
+  netdev.gids = gids_of(addresses.get(), name);
+  for (const ifaddrs* each = addresses.get(); each != nullptr; each = each->ifa_next) {
+    netdev.is_up = netdev.is_up || (name == each->ifa_name && (each->ifa_flags & IFF_RUNNING) != 0 &&
+                                    (each->ifa_flags & IFF_UP) != 0);
+  }
+  return netdev;
+}
+
+std::vector<std::string> netdev_names(const std::string& list) {
+  std::vector<std::string> names;
+  size_t begin = 0;
+  while (begin <= list.size()) {
+    const size_t end = std::min(list.find(',', begin), list.size());
+    std::string name = list.substr(begin, end - begin);
+    if (name.empty() || std::ranges::find(names, name) != names.end()) {
+      throw base::Error(EINVAL, "read the list of interfaces", std::string(kVariable) + "=" + list,
+                        "give each interface once, separated by commas");
+    }
+    names.push_back(std::move(name));
+    begin = end + 1;
+  }
+  return names;
+}
+
+ibv_mtu path_mtu_of(uint32_t mtu_bytes) {
+  constexpr struct {
+    uint32_t bytes;
+    ibv_mtu mtu;
+  } kSteps[] = {{4096, IBV_MTU_4096}, {2048, IBV_MTU_2048}, {1024, IBV_MTU_1024}, {512, IBV_MTU_512}};
+  for (const auto& step : kSteps) {
+    if (mtu_bytes >= step.bytes + kMostHeaderBytes) {
+      return step.mtu;
+    }
+  }
+  return IBV_MTU_256;
+}
+
+}  // namespace ringbolt::device

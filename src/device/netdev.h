@@ -1,0 +1,31 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringbolt::device {
+
+/// A network interface as a port sees it, at the time of reading. A value.
+struct Netdev {
+  std::string name;
+  uint32_t index = 0;         ///< as the kernel numbers it
+  uint32_t mtu_bytes = 0;     ///< of the interface
+  uint64_t guid = 0;          ///< EUI-64 of its hardware address, host order
+  std::vector<ibv_gid> gids;  ///< [0] IPv6 link-local, then IPv4-mapped ones, then the other IPv6 ones; what there is
+  bool is_up = false;         ///< it has a carrier and was brought up
+};
+
+/// Reads the interface's addresses, at most kGidTableLength of them. Throws base::Error naming it and those that there
+/// are. Thread-safe.
+Netdev read_netdev(const std::string& name);
+
+/// The names in a list separated by commas, as in RINGBOLT_NETDEVS. Throws base::Error for an empty or repeated name.
+std::vector<std::string> netdev_names(const std::string& list);
+
+/// The largest path MTU whose packets fit into the interface's frames. Thread-safe.
+ibv_mtu path_mtu_of(uint32_t mtu_bytes);
+
+}  // namespace ringbolt::device
