@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "link/udp_message.h"
+
+namespace ringbolt::link {
+
+class UdpEndpoint;
+
+/// Packets on their way out: the caller writes them in place, one after the other, and flush() hands them to the
+/// kernel. What goes to one place in equal sizes (the last may be shorter) becomes one GSO call; everything else is a
+/// message of its own in one sendmmsg(). No allocation after construction.
+///
+///     if (auto place = batch.reserve(bytes); !place.empty()) {
+///       write BTH to pad into place;
+///       batch.commit(path, bytes);
+///     }
+///     ...
+///     batch.flush();
+///
+/// Not thread-safe; different batches of one endpoint may be used by different threads at a time. The endpoint must
+/// outlive it.
+class UdpBatch {
+ public:
+  explicit UdpBatch(UdpEndpoint& endpoint);
+
+  /// A place for a packet of up to `bytes` bytes from BTH to pad (4 more for the ICRC are set aside behind it), valid
+  /// until the next call. Empty when the batch is full: flush() first. At most kMaxUdpPacketBytes - 4.
+  std::span<std::byte> reserve(size_t bytes);
+
+  /// Takes the reserved packet's first `bytes` bytes (a multiple of 4, at least a BTH) and writes the ICRC behind them.
+  void commit(const UdpPath& path, size_t bytes);
+
+  struct Flushed {
+    size_t sent = 0;      ///< packets that the kernel has taken
+    size_t refused = 0;   ///< packets that can't be sent (no route, too long...): gone, as if lost on the way
+    size_t left = 0;      ///< packets still in the batch, in order: the socket is full now. Flush again later
+    int error = 0;        ///< the last errno: EAGAIN or ENOBUFS with `left`, another with `refused`; else 0
+    size_t too_long = 0;  ///< of `refused`: EMSGSIZE, beyond the interface's MTU or the path's
+  };
+  /// Sends. Never blocks. When packets are left, the endpoint's descriptor() becomes readable as soon as there is room.
+  Flushed flush();
+
+  /// Drops what has not been sent.
+  void clear();
+
+  size_t packet_count() const { return packet_count_; }
+  bool is_empty() const { return packet_count_ == 0; }
+
+ private:
+  static constexpr size_t kArenaBytes = 64 * 1024;
+  static constexpr size_t kMaxMessages = 32;
+
+  bool can_join(const UdpMessage& message, const UdpPath& path, size_t bytes, uint32_t slot) const;
+  void send_run(size_t end, Flushed& flushed);
+  /// Sends a message's packets one by one, each with IPv4 ID 0. False: the socket is full, the rest is left.
+  bool send_singly(UdpMessage& message, Flushed& flushed);
+  void finish(Flushed& flushed);
+
+  UdpEndpoint& endpoint_;
+  std::unique_ptr<std::byte[]> arena_;
+  std::array<UdpMessage, kMaxMessages> messages_;
+  size_t first_message_ = 0;  // messages before it have been sent
+  size_t message_count_ = 0;
+  size_t used_bytes_ = 0;
+  size_t reserved_bytes_ = 0;
+  size_t packet_count_ = 0;
+};
+
+}  // namespace ringbolt::link

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "base/spinlock.h"
+#include "base/unique_fd.h"
+#include "link/udp_batch.h"
+#include "link/udp_buffer.h"
+#include "link/udp_counters.h"
+#include "link/udp_datagram.h"
+#include "link/udp_message.h"
+#include "link/udp_segmentation.h"
+#include "wire/flow.h"
+
+namespace ringbolt::link {
+
+class UdpGroup;
+
+/// RoCEv2 datagrams in and out of UDP port 4791, for IPv4 and IPv6. Several processes of one user share the port: the
+/// kernel hands each datagram to the process whose slot stands in the top bits of its DestQP, and what reaches a wrong
+/// one nevertheless is passed on (docs/formats/udp-sharing.md). One object per process. Thread-safe.
+class UdpEndpoint {
+ public:
+  struct Config {
+    std::string slots_directory;  ///< exists, is ours alone; shared by all processes that share the port
+    uint32_t slot = 0;            ///< this process' number, unique in the folder
+    uint32_t slot_shift = 14;     ///< QPN >> slot_shift = slot
+    uint16_t port = wire::kRocePort;
+  };
+
+  /// Opens the sockets and joins the processes that share the port. Throws base::Error that names who holds the port.
+  static std::unique_ptr<UdpEndpoint> open(const Config& config);
+
+  /// Leaves the group. Packets that had come in for others are passed on first. Every UdpBufferRef must be gone.
+  ~UdpEndpoint();
+  UdpEndpoint(const UdpEndpoint&) = delete;
+  UdpEndpoint& operator=(const UdpEndpoint&) = delete;
+
+  /// One packet that came in: from BTH to ICRC. Its length is checked (a multiple of 4, kMinUdpPacketBytes to
+  /// kMaxUdpPacketBytes) and that its DestQP is in our slot, or 1; nothing else is, the ICRC neither.
+  struct Arrived {
+    const wire::Flow& flow;
+    uint32_t interface_index;
+    uint16_t segment;  ///< its place in a GRO datagram: very probably its IPv4 ID if the sender is one of ours
+    std::span<const std::byte> packet;
+    UdpBuffer& buffer;
+
+    /// Keeps `packet` valid beyond the call of the sink.
+    UdpBufferRef keep() const { return UdpBufferRef(buffer); }
+  };
+
+  /// Hands the packets of up to `max_datagrams` datagrams to `sink(const Arrived&)` and returns how many packets that
+  /// were. Never blocks: 0 as well when another thread is in here. A sink must not throw, and is called under a lock:
+  /// packets of one flow arrive in order. A socket that was quiet is looked at every kQuietTurns-th call only.
+  template <class Sink>
+  size_t receive(Sink&& sink, size_t max_datagrams);
+
+  /// Readable when receive() has something to do or when there is room for a batch's leftovers. For poll and epoll; do
+  /// not read it.
+  int descriptor() const { return epoll_.get(); }
+
+  UdpCounters counters() const;
+  bool has_ipv4() const { return sockets_[0].is_open(); }
+  bool has_ipv6() const { return sockets_[1].is_open(); }
+
+  /// In a forked child: closes the descriptors and leaves the parent's group as it is.
+  void abandon_after_fork();
+
+ private:
+  friend class UdpBatch;
+  static constexpr size_t kSources = 3;  // IPv4, IPv6, what other processes pass on
+  static constexpr uint32_t kQuietTurns = 16;
+  static constexpr uint32_t kHotTurns = 4096;
+
+  explicit UdpEndpoint(const Config& config);
+
+  bool is_mine(std::span<const std::byte> packet) const {
+    if (packet.size() < kMinUdpPacketBytes || packet.size() > kMaxUdpPacketBytes || packet.size() % 4 != 0) {
+      return false;
+    }
+    const uint32_t qpn = dest_qp(packet);
+    return qpn >> config_.slot_shift == config_.slot || qpn == kGeneralServicesQp;
+  }
+  void begin_turn();
+  /// The next datagram of this turn, in datagram_. False: nothing more.
+  bool next_datagram();
+  bool read_source(size_t source);
+  bool read_socket(size_t family);
+  /// Deals with the packets at `offset` that are not ours: passes them on or drops them. Returns how many bytes they
+  /// are.
+  size_t divert(size_t offset);
+  /// Sockets report room in descriptor() from now on, until the next turn.
+  void watch_for_room();
+
+  static constexpr uint32_t kGeneralServicesQp = 1;  // connection management: any process may get it
+
+  const Config config_;
+  const pid_t owner_;
+  UdpBufferPool pool_;
+  UdpTally tally_;
+  std::array<base::UniqueFd, 2> sockets_;  // IPv4, IPv6
+  base::UniqueFd epoll_;
+  std::unique_ptr<UdpGroup> group_;
+  std::atomic<bool> is_watching_for_room_{false};
+  UdpSegmentationMemory segmentation_;
+
+  base::Spinlock receiving_;  // guards all below; only ever tried
+  UdpDatagram datagram_;
+  UdpBufferRef spare_;
+  std::array<uint32_t, kSources> hot_turns_{};
+  uint32_t turn_ = 0;
+  uint32_t due_ = 0;  // bit i: source i has not been found empty in this turn
+  size_t source_ = 0;
+};
+
+template <class Sink>
+size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams) {
+  const std::unique_lock lock(receiving_, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    return 0;
+  }
+  begin_turn();
+  size_t packets = 0;
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < max_datagrams && next_datagram(); ++i) {
+    uint16_t segment = 0;
+    for (size_t offset = 0; offset < datagram_.bytes; ++segment) {
+      const std::span<const std::byte> packet = datagram_.packet_at(offset);
+      if (!is_mine(packet)) [[unlikely]] {
+        offset += divert(offset);
+        continue;
+      }
+      sink(Arrived{datagram_.flow, datagram_.interface_index, segment, packet, *datagram_.buffer.get()});
+      offset += packet.size();
+      bytes += packet.size();
+      ++packets;
+    }
+    datagram_.buffer.reset();
+  }
+  if (packets > 0) {
+    count_alone(tally_.received_packets, packets);
+    count_alone(tally_.received_bytes, bytes);
+  }
+  return packets;
+}
+
+}  // namespace ringbolt::link

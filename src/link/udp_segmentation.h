@@ -1,0 +1,31 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "link/udp_message.h"
+
+namespace ringbolt::link {
+
+/// Remembers where the kernel refused to segment (GSO), so that each place is asked once and not with every message.
+/// Forgets old places when new ones need the room. Thread-safe.
+class UdpSegmentationMemory {
+ public:
+  bool is_refused(const UdpPath& path) const {
+    const uint64_t key = key_of(path);
+    return places_[key % kPlaces].load(std::memory_order_relaxed) == key;
+  }
+  void refuse(const UdpPath& path) {
+    const uint64_t key = key_of(path);
+    places_[key % kPlaces].store(key, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr size_t kPlaces = 64;
+  /// Never 0, which means nothing.
+  static uint64_t key_of(const UdpPath& path);
+  std::array<std::atomic<uint64_t>, kPlaces> places_{};
+};
+
+}  // namespace ringbolt::link
