@@ -1,0 +1,62 @@
+#include "base/crc.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+namespace ringbolt::base {
+namespace {
+
+uint32_t crc_of(std::string_view text) { return crc32(0, std::as_bytes(std::span(text))); }
+
+/// Bit by bit, as the polynomial is written down.
+uint32_t slow_crc32(uint32_t crc, std::span<const std::byte> bytes) {
+  crc = ~crc;
+  for (const std::byte byte : bytes) {
+    crc ^= std::to_integer<uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) {
+      crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320U : 0U);
+    }
+  }
+  return ~crc;
+}
+
+std::vector<std::byte> counting_bytes(size_t size) {
+  std::vector<std::byte> bytes(size);
+  for (size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(i * 131 + i / 251);
+  }
+  return bytes;
+}
+
+TEST(Crc32, gives_published_check_values) {
+  EXPECT_EQ(crc_of(""), 0U);
+  EXPECT_EQ(crc_of("123456789"), 0xcbf43926U);  // the check value of CRC-32/ISO-HDLC
+  EXPECT_EQ(crc_of("The quick brown fox jumps over the lazy dog"), 0x414fa339U);
+}
+
+TEST(Crc32, agrees_with_polynomial_at_every_length_and_alignment) {
+  const std::vector<std::byte> bytes = counting_bytes(700);
+  for (size_t first = 0; first < 17; ++first) {
+    for (size_t length = 0; first + length <= bytes.size(); ++length) {
+      const auto part = std::span(bytes).subspan(first, length);
+      ASSERT_EQ(crc32(0, part), slow_crc32(0, part)) << first << "+" << length << " by " << crc32_library();
+    }
+  }
+}
+
+TEST(Crc32, goes_on_where_it_stopped) {
+  const std::vector<std::byte> bytes = counting_bytes(300);
+  const uint32_t whole = crc32(0, bytes);
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    const auto all = std::span(bytes);
+    ASSERT_EQ(crc32(crc32(0, all.first(cut)), all.subspan(cut)), whole) << "cut at " << cut;
+  }
+}
+
+TEST(Crc32, takes_empty_span_without_memory) { EXPECT_EQ(crc32(0x12345678, {}), 0x12345678U); }
+
+}  // namespace
+}  // namespace ringbolt::base
