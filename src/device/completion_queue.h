@@ -59,6 +59,8 @@ class CompletionQueue {
   ibv_wc& next();
   /// One completion too many ends the queue and its queue pairs.
   void commit(ibv_wc_status status, bool is_solicited);
+  /// Whether a receive of the queue pair lies here that nobody has polled.
+  bool holds_receive_of(uint32_t qpn);
   /// Drops the completions of a queue pair that is being destroyed or reset.
   void forget(uint32_t qpn);
 

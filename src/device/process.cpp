@@ -36,6 +36,9 @@ Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), n
                       "free memory or raise the limit of open files (ulimit -n)");
   }
   rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, link::kSlotCount}, *this);
+  management_ = std::make_unique<Management>(fabric_, rendezvous_->slot(), [this](uint32_t slot) {
+    static_cast<void>(rendezvous_->peer_at(slot));  // whoever is connected hears of the other's end
+  });
   service_ = std::thread([this] { serve(); });
 }
 
@@ -165,6 +168,7 @@ void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
   for (const auto& qp : queue_pairs()) {
     qp->on_peer_gone(*peer, peer->left_orderly());
   }
+  management_->on_peer_gone(peer->slot());
   const std::scoped_lock guard(remotes_mutex_);
   remotes_.erase(peer.get());
 }
@@ -218,12 +222,14 @@ void Process::leave() {
     for (const auto& qp : queue_pairs()) {
       qp->tell_peers();
     }
+    management_->leave();
     rendezvous_->leave();
   });
 }
 
 void Process::abandon_after_fork() {
   is_abandoned_.store(true);
+  management_->abandon_after_fork();
   rendezvous_->abandon_after_fork();
 }
 

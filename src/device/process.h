@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "device/limits.h"
+#include "device/management.h"
 #include "device/port.h"
 #include "link/arena.h"
 #include "link/region_table.h"
@@ -59,6 +60,8 @@ class Process final : private link::RendezvousSink {
   link::RegionTable& regions() { return regions_; }
   link::OwnArenas& arenas() { return arenas_; }
   WindowBook& windows() { return windows_; }
+  /// Queue pair 1: management datagrams for the connection manager.
+  Management& management() { return *management_; }
   uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Makes the arena known to every peer.
@@ -124,6 +127,7 @@ class Process final : private link::RendezvousSink {
   std::unordered_map<const link::Peer*, std::shared_ptr<link::RemoteProcess>> remotes_;
 
   std::unique_ptr<link::Rendezvous> rendezvous_;
+  std::unique_ptr<Management> management_;
   std::atomic<bool> is_ticking_{false};
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_abandoned_{false};

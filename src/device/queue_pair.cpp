@@ -289,4 +289,18 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return 0;
 }
 
+bool QueuePair::has_unread_receives() {
+  if (type_ == IBV_QPT_UD) {
+    return false;
+  }
+  {
+    const std::scoped_lock guard(receive_lock_);
+    const Connection* connection = connection_.load(std::memory_order_acquire);
+    if (connection != nullptr && connection->receiver.has_slot()) {
+      return true;
+    }
+  }
+  return queues_.receive != nullptr && queues_.receive->holds_receive_of(qpn_);
+}
+
 }  // namespace ringbolt::device

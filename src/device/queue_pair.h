@@ -53,6 +53,9 @@ class QueuePair {
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
+  /// Data that came lies unread: in the lane, or as completions that nobody polled. Never true for datagrams.
+  bool has_unread_receives();
+
   // For its completion queues, under their locks.
   bool may_receive() const {
     if (receive_attention_.load(std::memory_order_relaxed) || type_ == IBV_QPT_UD) {

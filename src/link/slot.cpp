@@ -6,8 +6,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "base/error.h"
@@ -18,6 +20,9 @@ namespace {
 
 // The kernel caps it at net.core.somaxconn, 4096 by default.
 constexpr int kListenBacklog = 4096;
+
+// What the owner of a slot may have made beside its lock: it goes with the slot.
+constexpr std::array<std::string_view, 4> kCompanions{".sock", ".mad", ".services", ".udp"};
 
 std::string slot_lock_name(uint32_t slot) { return fmt::format("{}.lock", slot); }
 
@@ -59,6 +64,12 @@ bool names_same_file(int directory_fd, const std::string& name, int fd) {
   struct stat by_fd {};
   return fstatat(directory_fd, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &by_fd) == 0 &&
          by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
+}
+
+void remove_companions(int directory_fd, const std::string& slot) {
+  for (const std::string_view suffix : kCompanions) {
+    unlinkat(directory_fd, (slot + std::string(suffix)).c_str(), 0);
+  }
 }
 
 void write_pid(int fd) {
@@ -117,6 +128,7 @@ bool Slot::try_claim(uint32_t number) {
       write_pid(lock.get());
       number_ = number;
       lock_ = std::move(lock);
+      remove_companions(directory_fd_.get(), std::to_string(number));
       listen_on(number);
       return true;
     }
@@ -136,7 +148,7 @@ void Slot::sweep() const {
     // the name gone, and tries again.
     if (lock.is_open() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0 &&
         names_same_file(directory_fd_.get(), name, lock.get())) {
-      unlinkat(directory_fd_.get(), (entry.path().stem().string() + ".sock").c_str(), 0);
+      remove_companions(directory_fd_.get(), entry.path().stem().string());
       unlinkat(directory_fd_.get(), name.c_str(), 0);
     }
   }
@@ -172,7 +184,7 @@ void Slot::release() {
     // Also ends copies of the socket that a forked child may hold.
     shutdown(listening_.get(), SHUT_RDWR);
   }
-  unlinkat(directory_fd_.get(), slot_socket_name(number_).c_str(), 0);
+  remove_companions(directory_fd_.get(), std::to_string(number_));
   // Unlinked before unlocked: who has opened the old file sees in names_same_file() that it is no longer the slot's.
   unlinkat(directory_fd_.get(), slot_lock_name(number_).c_str(), 0);
   lock_.reset();

@@ -1,0 +1,120 @@
+// What our librdmacm.so.1 asks of the device: see abi/management.h.
+
+#include "abi/management.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "abi/objects.h"
+#include "base/error.h"
+#include "device/management.h"
+
+namespace ringbolt::abi {
+namespace {
+
+device::Management& management_of(ibv_context* context) { return Context::of(context).impl->process().management(); }
+
+device::Service service_of(const ringbolt_service& service) {
+  device::Service result;
+  result.token = service.token;
+  result.service_id = service.service_id;
+  std::memcpy(result.address.data(), service.address, result.address.size());
+  result.is_any = service.is_any != 0;
+  result.is_ipv4 = service.is_ipv4 != 0;
+  result.is_family_only = service.is_family_only != 0;
+  result.is_reusable = service.is_reusable != 0;
+  return result;
+}
+
+device::ServiceBook::IsAlive liveness(ibv_context* context) {
+  return [&management = management_of(context)](uint32_t slot) { return management.is_alive(slot); };
+}
+
+}  // namespace
+}  // namespace ringbolt::abi
+
+using ringbolt::abi::Context;
+using ringbolt::abi::management_of;
+using ringbolt::abi::Qp;
+namespace device = ringbolt::device;
+
+extern "C" {
+
+int ringbolt_management_open(ibv_context* context) {
+  try {
+    management_of(context).open();
+    return 0;
+  } catch (const ringbolt::base::Error& error) {
+    std::fprintf(stderr, "ringbolt: %s\n", error.what());
+    return error.errno_value();
+  } catch (const std::exception&) {
+    return ENOMEM;
+  }
+}
+
+int ringbolt_management_descriptor(ibv_context* context) { return management_of(context).descriptor(); }
+
+int ringbolt_management_receive(ibv_context* context, ringbolt_mad* notice) {
+  device::Notice from;
+  if (!management_of(context).receive(from)) {
+    return 0;
+  }
+  std::memset(notice, 0, sizeof *notice);
+  notice->kind = from.kind == device::Notice::Kind::mad ? RINGBOLT_NOTICE_MAD : RINGBOLT_NOTICE_PEER_GONE;
+  notice->peer_slot = from.peer_slot;
+  std::memcpy(notice->source_gid, from.mad.source.data(), sizeof notice->source_gid);
+  std::memcpy(notice->destination_gid, from.mad.destination.data(), sizeof notice->destination_gid);
+  notice->traffic_class = from.mad.traffic_class;
+  std::memcpy(notice->bytes, from.mad.bytes.data(), sizeof notice->bytes);
+  return 1;
+}
+
+int ringbolt_management_send(ibv_context* context, const ringbolt_mad* mad) {
+  device::Mad to;
+  std::memcpy(to.source.data(), mad->source_gid, to.source.size());
+  std::memcpy(to.destination.data(), mad->destination_gid, to.destination.size());
+  to.flow_label = mad->flow_label;
+  to.traffic_class = mad->traffic_class;
+  to.hop_limit = mad->hop_limit == 0 ? to.hop_limit : mad->hop_limit;
+  std::memcpy(to.bytes.data(), mad->bytes, to.bytes.size());
+  return management_of(context).send(Context::of(context).impl->port(), to);
+}
+
+uint32_t ringbolt_management_unsent(ibv_context* context) { return management_of(context).unsent(); }
+
+uint32_t ringbolt_management_slot(ibv_context* context) { return management_of(context).slot(); }
+
+int ringbolt_management_bind(ibv_context* context, const ringbolt_service* service) {
+  return management_of(context).services().bind(ringbolt::abi::service_of(*service), ringbolt::abi::liveness(context));
+}
+
+int ringbolt_management_listen(ibv_context* context, uint64_t token) {
+  return management_of(context).services().listen(token, ringbolt::abi::liveness(context));
+}
+
+void ringbolt_management_unbind(ibv_context* context, uint64_t token) {
+  management_of(context).services().unbind(token);
+}
+
+int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) {
+  const device::Port& port = Context::of(context).impl->port();
+  *facts = {};
+  facts->guid = port.guid;
+  facts->netdev_index = port.netdev_index;
+  facts->is_up = port.is_up() ? 1 : 0;
+  facts->takes_any_local_address = !port.is_on_network() && !port.fabric->control.is_mapped() ? 1 : 0;
+  facts->mtu = static_cast<uint8_t>(port.mtu);
+  return 0;
+}
+
+int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) {
+  return Context::of(context).impl->port().reaches(*gid) ? 1 : 0;
+}
+
+int ringbolt_management_has_unread(ibv_qp* qp) { return Qp::of(qp).impl->has_unread_receives() ? 1 : 0; }
+
+int ringbolt_management_has_queued_sends(ibv_qp* qp) { return Qp::of(qp).impl->has_queued_sends() ? 1 : 0; }
+
+}  // extern "C"

@@ -1,0 +1,333 @@
+#include "device/management.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/limits.h"
+#include "link/rendezvous.h"
+#include "wire/bytes.h"
+
+namespace ringbolt::device {
+namespace {
+
+// The slot of a process stands in the upper bits of the communication ids that it gives out.
+constexpr unsigned kIdSlotShift = 22;
+constexpr uint64_t kUnsentPatienceNs = 2'000'000'000;
+constexpr size_t kMaxUnsent = 8192;
+constexpr size_t kMaxNotices = 65536;
+
+wire::Address address_of(const ibv_gid& gid) {
+  wire::Address address;
+  std::memcpy(address.data(), gid.raw, address.size());
+  return address;
+}
+
+ibv_gid gid_of(const wire::Address& address) {
+  ibv_gid gid{};
+  std::memcpy(gid.raw, address.data(), address.size());
+  return gid;
+}
+
+/// The receiver's communication id: whose message it is. 0 for a REJ that names none.
+struct RemoteId {
+  uint32_t operator()(const wire::CmReq&) const { return 0; }
+  uint32_t operator()(const wire::CmSidrReq&) const { return 0; }
+  uint32_t operator()(const wire::CmSidrRep& message) const { return message.request_id; }
+  template <class Message>
+  uint32_t operator()(const Message& message) const {
+    return message.remote_id;
+  }
+};
+
+/// Where a request wants to go: as its IP header says, else as the IP header that carried it.
+wire::Address requested_address(const Mad& mad, std::span<const std::byte, wire::kCmIpHeaderBytes> header) {
+  const auto parsed = wire::parse_cm_ip_header(header);
+  return parsed ? parsed->destination : mad.destination;
+}
+
+/// It makes a connection: from here on the end of the other process matters.
+bool begins_connection(const Mad& mad) {
+  const uint16_t attribute = wire::get_be<uint16_t>(mad.bytes, 16);
+  return attribute == wire::kCmReq || attribute == wire::kCmRep;
+}
+
+}  // namespace
+
+Management::Management(std::shared_ptr<Fabric> fabric, uint32_t slot, Watcher watch)
+    : fabric_(std::move(fabric)), slot_(slot), watch_(std::move(watch)), services_(fabric_->slots_directory, slot) {}
+
+void Management::set_network_sender(NetworkSender sender) {
+  const std::scoped_lock guard(mutex_);
+  network_ = std::move(sender);
+}
+
+void Management::open() {
+  const std::scoped_lock guard(mutex_);
+  if (is_open()) {
+    return;
+  }
+  auto socket = link::MadSocket::open(fabric_->slots_directory, slot_, true);
+  base::UniqueFd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  base::UniqueFd poller(epoll_create1(EPOLL_CLOEXEC));
+  if (!bell.is_open() || !poller.is_open()) {
+    throw base::Error(errno, "open management", fabric_->slots_directory, "raise the limit of open files (ulimit -n)");
+  }
+  for (const int fd : {socket->descriptor(), bell.get()}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(poller.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      throw base::Error(errno, "epoll_ctl", "management");
+    }
+  }
+  std::vector<wire::Address> gids;
+  for (const auto& port : list_ports()) {
+    std::ranges::transform(port->gids, std::back_inserter(gids), address_of);
+  }
+  services_.set_gids(std::move(gids));
+  socket_ = std::move(socket);
+  bell_ = std::move(bell);
+  poller_ = std::move(poller);
+  is_open_.store(true, std::memory_order_release);
+}
+
+std::shared_ptr<link::MadSocket> Management::socket() {
+  const std::scoped_lock guard(mutex_);
+  if (socket_ == nullptr) {
+    try {
+      socket_ = link::MadSocket::open(fabric_->slots_directory, slot_, false);
+    } catch (const base::Error&) {
+      return nullptr;  // out of descriptors: the datagram is lost, as datagrams may be
+    }
+  }
+  return socket_;
+}
+
+void Management::push(Notice notice) {
+  const std::scoped_lock guard(mutex_);
+  if (!is_open() || notices_.size() >= kMaxNotices) {
+    return;
+  }
+  notices_.push_back(std::move(notice));
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
+}
+
+bool Management::receive(Notice& notice) {
+  if (!is_open()) {
+    return false;
+  }
+  send_unsent();
+  // The socket first: what a process sent before it ended comes before the news of its end.
+  link::MadFrame frame;
+  if (socket()->receive(frame)) {
+    notice.kind = Notice::Kind::mad;
+    notice.peer_slot = frame.is_from_network ? Notice::kNoSlot : frame.sender_slot;
+    notice.mad = {frame.source, frame.destination, frame.flow_label, frame.traffic_class, 0, frame.bytes};
+    if (begins_connection(notice.mad) && notice.peer_slot < link::kSlotCount && notice.peer_slot != slot_) {
+      watch_(notice.peer_slot);
+    }
+    return true;
+  }
+  const std::scoped_lock guard(mutex_);
+  if (notices_.empty()) {
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(bell_.get(), &count, sizeof count);
+    return false;
+  }
+  notice = std::move(notices_.front());
+  notices_.pop_front();
+  return true;
+}
+
+int Management::send(const Port& port, const Mad& mad) {
+  const ibv_gid target = gid_of(mad.destination);
+  if (!port.reaches(target)) {
+    return ENETUNREACH;
+  }
+  if (!port.is_remote(target)) {
+    if (port.is_up() || port.owns(target)) {
+      deliver(&port, mad, false);
+    }
+    return 0;
+  }
+  NetworkSender network;
+  {
+    const std::scoped_lock guard(mutex_);
+    network = network_;
+  }
+  return network ? network(port, mad) : ENETUNREACH;
+}
+
+void Management::on_network_mad(const wire::Flow& flow, uint8_t traffic_class, wire::MadIn bytes) {
+  Mad mad{flow.source, flow.destination, 0, traffic_class, 0, {}};
+  std::ranges::copy(bytes, mad.bytes.begin());
+  deliver(nullptr, mad, true);
+}
+
+void Management::deliver(const Port* port, const Mad& mad, bool is_from_network) {
+  const auto message = wire::parse_cm(mad.bytes);
+  if (!message) {
+    return;  // not the connection manager's; silence, as the kernel
+  }
+  // Hosts that share a folder are told apart by their GIDs; on a network the datagram is at the right host already.
+  const bool is_shared_folder = port != nullptr && !port->is_on_network() && fabric_->control.is_mapped();
+  const std::optional<wire::Address> host = is_shared_folder ? std::optional(mad.destination) : std::nullopt;
+  const auto to_service = [&](uint64_t id, const auto& private_data) {
+    const auto header = std::span<const std::byte>(private_data).template first<wire::kCmIpHeaderBytes>();
+    const auto owners = services_.owners_of(id, requested_address(mad, header), host);
+    return std::ranges::any_of(owners, [&](uint32_t slot) { return deliver_to_slot(slot, mad, is_from_network); });
+  };
+  bool is_delivered = false;
+  if (const auto* request = std::get_if<wire::CmReq>(&message->message)) {
+    is_delivered = to_service(request->service_id, request->private_data);
+  } else if (const auto* lookup = std::get_if<wire::CmSidrReq>(&message->message)) {
+    is_delivered = to_service(lookup->service_id, lookup->private_data);
+  } else if (const uint32_t id = std::visit(RemoteId{}, message->message); id != 0) {
+    is_delivered = deliver_to_slot(id >> kIdSlotShift, mad, is_from_network);
+  } else {
+    deliver_to_all(mad, is_from_network);
+    is_delivered = true;
+  }
+  if (!is_delivered) {
+    answer_for_nobody(mad, *message, is_from_network);
+  }
+}
+
+bool Management::deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_network) {
+  if (slot == slot_) {
+    if (is_open()) {
+      push({Notice::Kind::mad, is_from_network ? Notice::kNoSlot : slot_, mad});
+    }
+    return is_open();
+  }
+  const auto socket = this->socket();
+  if (socket == nullptr) {
+    return true;  // lost
+  }
+  if (!is_from_network && begins_connection(mad)) {
+    watch_(slot);
+  }
+  const link::MadFrame frame{slot_, mad.source, mad.destination, mad.flow_label, mad.traffic_class, is_from_network, mad.bytes};
+  const std::scoped_lock guard(mutex_);
+  const bool must_queue = std::ranges::any_of(unsent_queue_, [&](const Unsent& one) { return one.slot == slot; });
+  const int error = must_queue ? EAGAIN : socket->send(slot, frame);
+  if (error == EAGAIN && is_open() && unsent_queue_.size() < kMaxUnsent) {
+    unsent_queue_.push_back({slot, frame, base::now_ns() + kUnsentPatienceNs});
+    unsent_.store(static_cast<uint32_t>(unsent_queue_.size()), std::memory_order_relaxed);
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
+  }
+  return error == 0 || error == EAGAIN;
+}
+
+void Management::send_unsent() {
+  if (unsent() == 0) {
+    return;
+  }
+  const std::scoped_lock guard(mutex_);
+  std::vector<uint32_t> full;
+  const uint64_t now = base::now_ns();
+  std::erase_if(unsent_queue_, [&](const Unsent& one) {
+    if (now > one.deadline_ns) {
+      return true;
+    }
+    if (std::ranges::find(full, one.slot) != full.end()) {
+      return false;
+    }
+    if (socket_->send(one.slot, one.frame) != EAGAIN) {
+      return true;
+    }
+    full.push_back(one.slot);
+    return false;
+  });
+  unsent_.store(static_cast<uint32_t>(unsent_queue_.size()), std::memory_order_relaxed);
+}
+
+void Management::deliver_to_all(const Mad& mad, bool is_from_network) {
+  const auto socket = this->socket();
+  for (const uint32_t slot : socket == nullptr ? std::vector<uint32_t>{} : socket->slots()) {
+    static_cast<void>(deliver_to_slot(slot, mad, is_from_network));
+  }
+}
+
+void Management::answer_for_nobody(const Mad& mad, const wire::CmMad& message, bool is_from_network) {
+  wire::CmMad answer{message.transaction_id, {}};
+  if (const auto* request = std::get_if<wire::CmReq>(&message.message)) {
+    wire::CmRej refusal;
+    refusal.remote_id = request->local_id;
+    refusal.reason = wire::kRejInvalidServiceId;
+    answer.message = refusal;
+  } else if (const auto* lookup = std::get_if<wire::CmSidrReq>(&message.message)) {
+    wire::CmSidrRep refusal;
+    refusal.request_id = lookup->request_id;
+    refusal.status = wire::kSidrUnsupported;
+    refusal.service_id = lookup->service_id;
+    answer.message = refusal;
+  } else if (const auto* end = std::get_if<wire::CmDreq>(&message.message)) {
+    answer.message = wire::CmDrep{end->remote_id, end->local_id, {}};
+  } else {
+    return;
+  }
+  Mad back{mad.destination, mad.source, 0, mad.traffic_class, 64, {}};
+  wire::emit(answer, back.bytes);
+  if (!is_from_network) {
+    push({Notice::Kind::mad, slot_, back});  // the question was ours
+    return;
+  }
+  NetworkSender network;
+  {
+    const std::scoped_lock guard(mutex_);
+    network = network_;
+  }
+  for (const auto& own : network ? ports() : std::vector<std::shared_ptr<const Port>>{}) {
+    if (own->owns(gid_of(back.source))) {
+      static_cast<void>(network(*own, back));
+      return;
+    }
+  }
+}
+
+const std::vector<std::shared_ptr<const Port>>& Management::ports() {
+  const std::scoped_lock guard(mutex_);
+  if (ports_.empty()) {
+    try {
+      ports_ = list_ports();
+    } catch (const base::Error&) {
+      // No answer then: whoever asked asks again.
+    }
+  }
+  return ports_;
+}
+
+bool Management::is_alive(uint32_t slot) {
+  const auto socket = this->socket();
+  return socket != nullptr && socket->is_alive(slot);
+}
+
+void Management::on_peer_gone(uint32_t slot) { push({Notice::Kind::peer_gone, slot, {}}); }
+
+void Management::leave() {
+  const bool was_open = is_open_.exchange(false);
+  if (was_open) {
+    services_.leave();
+    socket_->release();
+  }
+}
+
+void Management::abandon_after_fork() {
+  is_open_.store(false);
+  if (socket_ != nullptr) {
+    socket_->abandon_after_fork();
+  }
+  poller_.reset();
+  bell_.reset();
+}
+
+}  // namespace ringbolt::device

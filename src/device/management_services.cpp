@@ -1,0 +1,308 @@
+#include "device/management_services.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "base/clock.h"
+#include "base/unique_fd.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr std::string_view kSuffix = ".services";
+constexpr size_t kMaxFileBytes = 4U << 20U;
+
+std::string hex(const wire::Address& address) {
+  std::string text;
+  for (const uint8_t byte : address) {
+    text += fmt::format("{:02x}", byte);
+  }
+  return text;
+}
+
+bool read_hex(std::string_view text, wire::Address& address) {
+  if (text.size() != 2 * address.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < address.size(); ++i) {
+    const char* digits = text.data() + 2 * i;
+    if (std::from_chars(digits, digits + 2, address[i], 16).ptr != digits + 2) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool read_service(std::istringstream& words, Service& service) {
+  std::string id;
+  std::string address;
+  std::string flags;
+  std::string excess;
+  if (!(words >> id >> address >> flags) || (words >> excess)) {
+    return false;
+  }
+  if (id.size() != 16 || std::from_chars(id.data(), id.data() + 16, service.service_id, 16).ptr != id.data() + 16) {
+    return false;
+  }
+  const std::array<std::pair<char, bool*>, 5> known{{{'4', &service.is_ipv4},
+                                                     {'*', &service.is_any},
+                                                     {'o', &service.is_family_only},
+                                                     {'r', &service.is_reusable},
+                                                     {'l', &service.is_listening}}};
+  if (flags.size() != known.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < known.size(); ++i) {
+    if (flags[i] != known[i].first && flags[i] != '-') {
+      return false;
+    }
+    *known[i].second = flags[i] != '-';
+  }
+  return read_hex(address, service.address);
+}
+
+/// Both stand for one host: they share a GID. A process without GIDs is on the host of everybody.
+bool is_same_host(const std::vector<wire::Address>& one, const std::vector<wire::Address>& other) {
+  return one.empty() || other.empty() ||
+         std::ranges::any_of(one, [&](const auto& gid) { return std::ranges::find(other, gid) != other.end(); });
+}
+
+/// Holds the folder's lock for changes as long as it lives. Not open, with errno set, when another process (a stopped
+/// one, say) keeps it for long.
+base::UniqueFd lock_folder(const std::string& directory) {
+  constexpr uint64_t kPatienceNs = 1'000'000'000;
+  constexpr timespec kPause{0, 500'000};
+  base::UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const uint64_t deadline = base::now_ns() + kPatienceNs;
+  while (fd.is_open() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK || base::now_ns() > deadline) {
+      errno = errno == EWOULDBLOCK ? EBUSY : errno;
+      fd.reset();
+    } else {
+      nanosleep(&kPause, nullptr);
+    }
+  }
+  return fd;
+}
+
+}  // namespace
+
+bool Service::accepts(uint64_t id, const wire::Address& destination) const {
+  if (id != service_id || !is_listening) {
+    return false;
+  }
+  if (!is_any) {
+    return address == destination;
+  }
+  return wire::is_ipv4(destination) ? is_ipv4 || !is_family_only : !is_ipv4;
+}
+
+int conflict(const Service& wanted, const Service& other, bool may_reuse) {
+  if (wanted.service_id != other.service_id || (may_reuse && wanted.is_reusable && other.is_reusable)) {
+    return 0;
+  }
+  if (wanted.is_family_only && other.is_family_only && wanted.is_ipv4 != other.is_ipv4) {
+    return 0;
+  }
+  if (wanted.is_any || other.is_any) {
+    return EADDRNOTAVAIL;
+  }
+  return wanted.address == other.address ? EADDRINUSE : 0;
+}
+
+std::string emit(const ServiceFile& file) {
+  std::string text = "ringbolt-services 1\n";
+  for (const wire::Address& gid : file.gids) {
+    text += fmt::format("gid {}\n", hex(gid));
+  }
+  for (const Service& one : file.services) {
+    text += fmt::format("service {:016x} {} {}{}{}{}{}\n", one.service_id, hex(one.address), one.is_ipv4 ? '4' : '-',
+                        one.is_any ? '*' : '-', one.is_family_only ? 'o' : '-', one.is_reusable ? 'r' : '-',
+                        one.is_listening ? 'l' : '-');
+  }
+  return text;
+}
+
+std::optional<ServiceFile> parse_services(const std::string& text) {
+  std::istringstream lines(text);
+  std::string line;
+  if (!std::getline(lines, line) || line != "ringbolt-services 1") {
+    return std::nullopt;
+  }
+  ServiceFile file;
+  while (std::getline(lines, line)) {
+    std::istringstream words(line);
+    std::string kind;
+    std::string value;
+    Service service;
+    wire::Address gid{};
+    words >> kind;
+    if (kind == "gid" && words >> value && read_hex(value, gid)) {
+      file.gids.push_back(gid);
+    } else if (kind == "service" && read_service(words, service)) {
+      file.services.push_back(service);
+    } else {
+      return std::nullopt;
+    }
+  }
+  return file;
+}
+
+ServiceBook::ServiceBook(std::string slots_directory, uint32_t slot)
+    : directory_(std::move(slots_directory)), slot_(slot) {}
+
+void ServiceBook::set_gids(std::vector<wire::Address> gids) {
+  const std::scoped_lock guard(mutex_);
+  own_.gids = std::move(gids);
+}
+
+int ServiceBook::bind(const Service& service, const IsAlive& is_alive) { return change(service, true, is_alive); }
+
+int ServiceBook::listen(uint64_t token, const IsAlive& is_alive) {
+  Service service;
+  {
+    const std::scoped_lock guard(mutex_);
+    const auto found = std::ranges::find(own_.services, token, &Service::token);
+    if (found == own_.services.end()) {
+      return EINVAL;
+    }
+    service = *found;
+  }
+  service.is_listening = true;
+  return change(service, false, is_alive);
+}
+
+void ServiceBook::unbind(uint64_t token) {
+  const std::scoped_lock guard(mutex_);
+  if (std::erase_if(own_.services, [&](const Service& one) { return one.token == token; }) != 0) {
+    static_cast<void>(write_file());  // a line too many is harmless: the connection manager refuses
+  }
+}
+
+int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) {
+  const std::scoped_lock guard(mutex_);
+  const base::UniqueFd lock = lock_folder(directory_);
+  if (!lock.is_open()) {
+    return errno;
+  }
+  if (const int error = conflict_with_own(service, is_bind)) {
+    return error;
+  }
+  if (const int error = conflict_with_others(service, is_bind, is_alive)) {
+    return error;
+  }
+  std::erase_if(own_.services, [&](const Service& one) { return one.token == service.token; });
+  own_.services.push_back(service);
+  return write_file();
+}
+
+int ServiceBook::conflict_with_own(const Service& service, bool is_bind) const {
+  for (const Service& one : own_.services) {
+    if (one.token != service.token) {
+      if (const int error = conflict(service, one, is_bind)) {
+        return error;
+      }
+    }
+  }
+  return 0;
+}
+
+int ServiceBook::conflict_with_others(const Service& service, bool is_bind, const IsAlive& is_alive) const {
+  for (const Other& other : others()) {
+    if (!is_same_host(own_.gids, other.file.gids)) {
+      continue;
+    }
+    for (const Service& one : other.file.services) {
+      const int error = conflict(service, one, is_bind);
+      if (error != 0 && is_alive(other.slot)) {
+        return error;
+      }
+    }
+  }
+  return 0;
+}
+
+std::vector<ServiceBook::Other> ServiceBook::others() const {
+  std::vector<Other> found;
+  DIR* folder = opendir(directory_.c_str());
+  if (folder == nullptr) {
+    return found;
+  }
+  while (const dirent* entry = readdir(folder)) {
+    const std::string_view name(entry->d_name);
+    uint32_t slot = 0;
+    if (!name.ends_with(kSuffix) ||
+        std::from_chars(name.data(), name.data() + name.size(), slot).ptr != name.data() + name.size() - kSuffix.size() ||
+        slot == slot_) {
+      continue;
+    }
+    std::ifstream in(directory_ + "/" + std::string(name), std::ios::binary);
+    std::string text(std::istreambuf_iterator<char>(in), {});
+    auto file = text.size() > kMaxFileBytes ? std::nullopt : parse_services(text);
+    if (file) {
+      found.push_back({slot, std::move(*file)});
+    }
+  }
+  closedir(folder);
+  return found;
+}
+
+std::vector<uint32_t> ServiceBook::owners_of(uint64_t service_id, const wire::Address& destination,
+                                             const std::optional<wire::Address>& gid) const {
+  const auto has_gid = [&](const ServiceFile& file) {
+    return !gid || std::ranges::find(file.gids, *gid) != file.gids.end();
+  };
+  const auto accepts = [&](const ServiceFile& file) {
+    return has_gid(file) && std::ranges::any_of(file.services, [&](const Service& one) {
+             return one.accepts(service_id, destination);
+           });
+  };
+  std::vector<uint32_t> slots;
+  {
+    const std::scoped_lock guard(mutex_);
+    if (accepts(own_)) {
+      slots.push_back(slot_);
+    }
+  }
+  for (const Other& other : others()) {
+    if (accepts(other.file)) {
+      slots.push_back(other.slot);
+    }
+  }
+  return slots;
+}
+
+int ServiceBook::write_file() const {
+  const std::string path = fmt::format("{}/{}{}", directory_, slot_, kSuffix);
+  const std::string fresh = path + ".new";
+  {
+    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
+    out << emit(own_);
+    out.flush();
+    if (!out) {
+      unlink(fresh.c_str());
+      return ENOSPC;
+    }
+  }
+  return rename(fresh.c_str(), path.c_str()) == 0 ? 0 : errno;
+}
+
+void ServiceBook::leave() {
+  const std::scoped_lock guard(mutex_);
+  own_.services.clear();
+  unlink(fmt::format("{}/{}{}", directory_, slot_, kSuffix).c_str());
+}
+
+}  // namespace ringbolt::device
