@@ -15,10 +15,11 @@ import unittest
 ALLOWED = {
     "src/base": set(),
     "src/wire": {"base"},
+    "src/transport": {"base", "wire"},
     "src/cluster": {"base"},
     "src/link": {"base", "wire"},
-    "src/device": {"base", "wire", "cluster", "link"},
-    "src/abi": {"base", "wire", "cluster", "link", "device"},
+    "src/device": {"base", "wire", "transport", "cluster", "link"},
+    "src/abi": {"base", "wire", "transport", "cluster", "link", "device"},
     # Above the waist: any verbs library may be underneath.
     "tools": {"base", "cluster"},
     "bench": {"base", "cluster"},
@@ -26,9 +27,9 @@ ALLOWED = {
     "bench/micro": {"base", "wire", "cluster", "link", "device"},
     "include": set(),
 }
-LAYERS = {"base", "wire", "cluster", "link", "device", "abi"}
+LAYERS = {"base", "wire", "transport", "cluster", "link", "device", "abi"}
 # Layers that know nothing of verbs: they move bytes and keep files.
-WITHOUT_VERBS = {"src/base", "src/wire", "src/cluster", "src/link"}
+WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cluster", "src/link"}
 # What a program that includes a public header should not have to install.
 NOT_IN_PUBLIC_HEADERS = ("nlohmann/", "fmt/", "CLI/", "libsmartcols")
 

@@ -1,0 +1,207 @@
+// Sending: which packet goes out next.
+
+#include "transport/rc_requester.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/assert.h"
+
+namespace ringbolt::transport {
+namespace {
+
+constexpr uint64_t kTimeoutUnitNs = 4096;
+// At least this often somebody is asked to acknowledge, whatever the window: an ACK frees that many operations at once.
+constexpr uint32_t kMostUnaskedPackets = 32;
+
+uint64_t timeout_ns(const RequesterConfig& config) {
+  const uint64_t programmed = kTimeoutUnitNs << (config.timeout_code & 0x1f);
+  return (config.timeout_code & 0x1f) == 0 ? 0 : std::max(programmed, config.least_timeout_ns);
+}
+
+Congestion::Config within_window(Congestion::Config config) {
+  config.largest_window = std::min(config.largest_window, kWindowPackets);
+  return config;
+}
+
+/// Opcodes by place: first, middle, last, only.
+uint8_t data_opcode(const Operation& operation, bool is_first, bool is_last) {
+  const bool is_send = operation.kind == Operation::send;
+  if (!is_last) {
+    return is_send ? (is_first ? wire::kRcSendFirst : wire::kRcSendMiddle)
+                   : (is_first ? wire::kRcWriteFirst : wire::kRcWriteMiddle);
+  }
+  if (!is_send) {
+    return operation.has_immediate ? (is_first ? wire::kRcWriteOnlyImmediate : wire::kRcWriteLastImmediate)
+                                   : (is_first ? wire::kRcWriteOnly : wire::kRcWriteLast);
+  }
+  if (operation.invalidates) {
+    return is_first ? wire::kRcSendOnlyInvalidate : wire::kRcSendLastInvalidate;
+  }
+  return operation.has_immediate ? (is_first ? wire::kRcSendOnlyImmediate : wire::kRcSendLastImmediate)
+                                 : (is_first ? wire::kRcSendOnly : wire::kRcSendLast);
+}
+
+}  // namespace
+
+RcRequester::RcRequester(const RequesterConfig& config)
+    : config_(config),
+      timeout_ns_(timeout_ns(config)),
+      queue_mask_(std::bit_ceil(std::max(config.queue_depth, 1U)) - 1),
+      entries_(size_t{queue_mask_} + 1),
+      sent_(kWindowPackets),
+      congestion_(within_window(config.congestion)),
+      retries_left_(config.retry_count),
+      rnr_retries_left_(config.rnr_retry) {
+  config_.max_rd_atomic = std::max<uint8_t>(1, config.max_rd_atomic);
+}
+
+void RcRequester::submit(const Operation& operation) {
+  RINGBOLT_ASSERT(can_submit());
+  RINGBOLT_ASSERT(operation.length <= kMaxMessageBytes);
+  const uint32_t packets = operation.is_atomic() ? 1 : packets_of(operation.length, config_.mtu_bytes);
+  entry(submitted_) = {operation, submitted_end_, packets};
+  submitted_end_ += packets;
+  ++submitted_;
+}
+
+uint32_t RcRequester::in_flight() const {
+  const uint32_t span = static_cast<uint32_t>(next_ - oldest_);
+  return span - delivered_.count(oldest_, next_) - lost_.count(oldest_, next_);
+}
+
+bool RcRequester::next_packet(uint64_t now_ns, OutPacket& out) {
+  if (failure_ || resume_at_ns_ != 0) {
+    return false;
+  }
+  return lost_.any() ? send_again(now_ns, out) : send_new(now_ns, out);
+}
+
+bool RcRequester::send_again(uint64_t now_ns, OutPacket& out) {
+  const uint64_t first = lost_.find_set(oldest_, next_);
+  RINGBOLT_ASSERT(first != next_);
+  const uint32_t operation = sent(first).operation;
+  uint32_t packets = 1;
+  if (entry(operation).operation.kind == Operation::read) {
+    while (first + packets < next_ && lost_.test(first + packets) && !piece_ends_.test(first + packets - 1)) {
+      ++packets;
+    }
+  }
+  const uint32_t flying = in_flight();
+  if (flying != 0 && flying + packets > congestion_.window()) {
+    return false;
+  }
+  lost_.clear_range(first, first + packets);
+  describe(first, packets, operation, true, out);
+  mark_sent(now_ns, first, packets, operation, true);
+  ++counters_.resent;
+  return true;
+}
+
+bool RcRequester::send_new(uint64_t now_ns, OutPacket& out) {
+  if (sending_ == submitted_ || next_ - oldest_ == kWindowPackets) {
+    return false;
+  }
+  const Entry& current = entry(sending_);
+  const Operation& operation = current.operation;
+  const auto index = static_cast<uint32_t>(next_ - current.first);
+  if (operation.is_fenced && index == 0 && answers_under_way_ != 0) {
+    return false;
+  }
+  if (operation.is_answered() && answers_under_way_ >= config_.max_rd_atomic) {
+    return false;
+  }
+  const uint32_t window = congestion_.window();
+  const uint32_t flying = in_flight();
+  // A window that shrank under packets which nobody was asked to acknowledge would stay shut: one more may go, and
+  // asks.
+  if (flying >= window && asked_end_ > acknowledged_) {
+    return false;
+  }
+  uint32_t packets = 1;
+  if (operation.kind == Operation::read) {
+    // Half a window each, so that one piece is asked for while another arrives.
+    const uint32_t piece = config_.max_rd_atomic == 1 ? window : window / 2;
+    const auto room = static_cast<uint32_t>(kWindowPackets - (next_ - oldest_));
+    packets = std::min({current.packets - index, std::max(piece, 1U), room});
+    if (flying != 0 && flying + packets > window) {
+      return false;
+    }
+  }
+  if (next_ == oldest_) {
+    progress_at_ns_ = now_ns;
+  }
+  const uint64_t first = next_;
+  next_ += packets;
+  if (operation.is_answered()) {
+    ++answers_under_way_;
+    piece_ends_.set(next_ - 1);
+  }
+  describe(first, packets, sending_, false, out);
+  mark_sent(now_ns, first, packets, sending_, false);
+  if (next_ == current.first + current.packets) {
+    ++sending_;
+  }
+  return true;
+}
+
+void RcRequester::mark_sent(uint64_t now_ns, uint64_t from, uint32_t packets, uint32_t operation, bool is_resent) {
+  const bool is_answered = entry(operation).operation.is_answered();
+  for (uint32_t i = 0; i < packets; ++i) {
+    sent(from + i) = {now_ns, ++send_order_, operation, is_answered, is_resent, i == 0};
+  }
+  activity_at_ns_ = now_ns;
+  ++counters_.packets;
+}
+
+bool RcRequester::wants_ack(bool is_last, bool is_resent) {
+  const uint32_t window = congestion_.window();
+  const uint32_t interval = std::clamp(window / 4, 1U, kMostUnaskedPackets);
+  const bool asks = is_last || is_resent || unasked_packets_ + 1 >= interval || in_flight() >= window;
+  unasked_packets_ = asks ? 0 : unasked_packets_ + 1;
+  return asks;
+}
+
+void RcRequester::describe(uint64_t sequence, uint32_t packets, uint32_t operation, bool is_resent, OutPacket& out) {
+  const Entry& of = entry(operation);
+  const auto index = static_cast<uint32_t>(sequence - of.first);
+  const bool is_last = index + packets == of.packets;
+  out.headers.bth = {.dest_qp = config_.dest_qp, .psn = psn_of(sequence)};
+  out.headers.bth.wants_ack = wants_ack(is_last || of.operation.is_answered(), is_resent);
+  if (out.headers.bth.wants_ack) {
+    asked_end_ = std::max(asked_end_, sequence + packets);
+  }
+  out.operation = operation;
+  out.payload = OutPacket::Payload::none;
+  out.offset = 0;
+  out.length = 0;
+  const Operation& what = of.operation;
+  if (what.kind == Operation::read) {
+    const uint32_t offset = index * config_.mtu_bytes;
+    out.headers.bth.opcode = wire::kRcReadRequest;
+    const auto length = std::min<uint64_t>(what.length - offset, uint64_t{packets} * config_.mtu_bytes);
+    out.headers.reth = {what.remote_address + offset, what.key, static_cast<uint32_t>(length)};
+  } else if (what.is_atomic()) {
+    out.headers.bth.opcode = what.kind == Operation::compare_swap ? wire::kRcCompareSwap : wire::kRcFetchAdd;
+    out.headers.atomic = {what.remote_address, what.key, what.swap_or_add, what.compare};
+  } else {
+    describe_data(of, index, out);
+  }
+}
+
+void RcRequester::describe_data(const Entry& entry, uint32_t index, OutPacket& out) const {
+  const Operation& operation = entry.operation;
+  const bool is_last = index + 1 == entry.packets;
+  wire::Headers& headers = out.headers;
+  headers.bth.opcode = data_opcode(operation, index == 0, is_last);
+  headers.bth.is_solicited = is_last && operation.is_solicited;
+  out.offset = index * config_.mtu_bytes;
+  out.length = std::min(operation.length - out.offset, config_.mtu_bytes);
+  out.payload = out.length == 0 ? OutPacket::Payload::none : OutPacket::Payload::operation;
+  headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(out.length));
+  headers.reth = {operation.remote_address, operation.key, operation.length};
+  headers.immediate = operation.immediate;
+  headers.invalidate_key = operation.invalidate_key;
+}
+
+}  // namespace ringbolt::transport
