@@ -28,6 +28,9 @@ class UdpEndpoint;
 class UdpBatch {
  public:
   explicit UdpBatch(UdpEndpoint& endpoint);
+  ~UdpBatch();
+  UdpBatch(const UdpBatch&) = delete;
+  UdpBatch& operator=(const UdpBatch&) = delete;
 
   /// A place for a packet of up to `bytes` bytes from BTH to pad (4 more for the ICRC are set aside behind it), valid
   /// until the next call. Empty when the batch is full: flush() first. At most kMaxUdpPacketBytes - 4.
@@ -43,7 +46,7 @@ class UdpBatch {
     int error = 0;        ///< the last errno: EAGAIN or ENOBUFS with `left`, another with `refused`; else 0
     size_t too_long = 0;  ///< of `refused`: EMSGSIZE, beyond the interface's MTU or the path's
   };
-  /// Sends. Never blocks. When packets are left, the endpoint's descriptor() becomes readable as soon as there is room.
+  /// Sends. Never blocks. While packets are left, the endpoint's descriptor() is readable whenever there is room.
   Flushed flush();
 
   /// Drops what has not been sent.
@@ -53,23 +56,32 @@ class UdpBatch {
   bool is_empty() const { return packet_count_ == 0; }
 
  private:
+  // What a GSO call can hold at most: 64 KiB with all headers, and 64 packets on kernels before 6.9.
   static constexpr size_t kArenaBytes = 64 * 1024;
+  static constexpr size_t kMaxMessageBytes = 65'000;
+  static constexpr size_t kMaxSegments = 64;
   static constexpr size_t kMaxMessages = 32;
 
-  bool can_join(const UdpMessage& message, const UdpPath& path, size_t bytes, uint32_t slot) const;
-  void send_run(size_t end, Flushed& flushed);
-  /// Sends a message's packets one by one, each with IPv4 ID 0. False: the socket is full, the rest is left.
-  bool send_singly(UdpMessage& message, Flushed& flushed);
-  void finish(Flushed& flushed);
+  bool joins(const UdpMessage& message, const UdpPath& path, size_t bytes, uint32_t slot) const;
+  /// Hands messages from first_message_ on to the kernel in one call, as many as go to the same socket. False: stop.
+  bool send_some(Flushed& flushed);
+  /// Sends the first message packet by packet, each with IPv4 ID 0. False: stop.
+  bool send_singly(Flushed& flushed);
+  /// The kernel refused the first message. False: stop.
+  bool handle_refusal(int error, Flushed& flushed);
+  void drop_first_message(Flushed& flushed);
+  void account(const UdpMessage& message, Flushed& flushed);
+  void set_waiting(bool is_waiting);
 
   UdpEndpoint& endpoint_;
   std::unique_ptr<std::byte[]> arena_;
   std::array<UdpMessage, kMaxMessages> messages_;
-  size_t first_message_ = 0;  // messages before it have been sent
+  size_t first_message_ = 0;  // those before it have been sent
   size_t message_count_ = 0;
   size_t used_bytes_ = 0;
   size_t reserved_bytes_ = 0;
   size_t packet_count_ = 0;
+  bool is_waiting_ = false;  // for room in the socket
 };
 
 }  // namespace ringbolt::link

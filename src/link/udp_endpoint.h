@@ -24,6 +24,7 @@
 
 namespace ringbolt::link {
 
+class UdpForwarder;
 class UdpGroup;
 
 /// RoCEv2 datagrams in and out of UDP port 4791, for IPv4 and IPv6. Several processes of one user share the port: the
@@ -89,6 +90,9 @@ class UdpEndpoint {
       return false;
     }
     const uint32_t qpn = dest_qp(packet);
+    if (is_probe(packet)) {
+      return false;
+    }
     return qpn >> config_.slot_shift == config_.slot || qpn == kGeneralServicesQp;
   }
   void begin_turn();
@@ -99,9 +103,15 @@ class UdpEndpoint {
   /// Deals with the packets at `offset` that are not ours: passes them on or drops them. Returns how many bytes they
   /// are.
   size_t divert(size_t offset);
-  /// Sockets report room in descriptor() from now on, until the next turn.
-  void watch_for_room();
+  /// While at least one batch waits, descriptor() reports room in the sockets.
+  void add_waiting_batch();
+  void remove_waiting_batch();
+  void watch_sockets(uint32_t events);
 
+  /// Of our own group, see udp_selector.h: an opcode that no packet of a queue pair has.
+  static bool is_probe(std::span<const std::byte> packet) { return packet[0] == std::byte{0x52}; }
+
+  static constexpr uint32_t kAllSources = (1U << kSources) - 1;
   static constexpr uint32_t kGeneralServicesQp = 1;  // connection management: any process may get it
 
   const Config config_;
@@ -109,9 +119,11 @@ class UdpEndpoint {
   UdpBufferPool pool_;
   UdpTally tally_;
   std::array<base::UniqueFd, 2> sockets_;  // IPv4, IPv6
-  base::UniqueFd epoll_;
+  std::unique_ptr<UdpForwarder> forwarder_;
   std::unique_ptr<UdpGroup> group_;
-  std::atomic<bool> is_watching_for_room_{false};
+  base::UniqueFd epoll_;
+  base::Spinlock waiting_lock_;
+  uint32_t waiting_batches_ = 0;
   UdpSegmentationMemory segmentation_;
 
   base::Spinlock receiving_;  // guards all below; only ever tried
@@ -121,6 +133,7 @@ class UdpEndpoint {
   uint32_t turn_ = 0;
   uint32_t due_ = 0;  // bit i: source i has not been found empty in this turn
   size_t source_ = 0;
+  bool is_leaving_ = false;
 };
 
 template <class Sink>

@@ -42,17 +42,21 @@ class UdpMessageHeader {
  public:
   /// Fills in destination, source address, interface, traffic class, and, with segment_bytes > 0, the GSO size.
   void set(const UdpPath& path, uint16_t port, uint16_t segment_bytes);
+  /// Points `header` to all that and to `bytes`; both and this object must stay until the call.
   void attach(msghdr& header, iovec& bytes);
 
  private:
+  template <class Value>
+  void append(int level, int type, const Value& value);
+
   union {
     sockaddr_in v4;
     sockaddr_in6 v6;
-  } address_{};
+  } address_;  // what is not set is not read: no clearing per packet
   socklen_t address_length_ = 0;
   size_t control_length_ = 0;
-  // in6_pktinfo, traffic class, segment size
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(20) + CMSG_SPACE(4) + CMSG_SPACE(2)> control_{};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int)) +
+                                             CMSG_SPACE(sizeof(uint16_t))> control_;
 };
 
 }  // namespace ringbolt::link

@@ -1,0 +1,244 @@
+// Hot path: no allocation, no lock; system calls only in flush().
+#include "link/udp_batch.h"
+
+#include <cerrno>
+
+#include "base/assert.h"
+#include "link/udp_datagram.h"
+#include "link/udp_endpoint.h"
+#include "wire/icrc.h"
+
+namespace ringbolt::link {
+namespace {
+
+constexpr size_t kIcrcBytes = 4;
+constexpr size_t kBthBytes = 12;
+constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+
+bool is_full(int error) { return error == EAGAIN || error == ENOBUFS || error == ENOMEM; }
+
+bool is_unreachable(int error) {
+  return error == ECONNREFUSED || error == EHOSTUNREACH || error == ENETUNREACH || error == ENETDOWN ||
+         error == EHOSTDOWN || error == EADDRNOTAVAIL || error == ENODEV;
+}
+
+size_t family_of(const UdpMessage& message) { return wire::is_ipv4(message.path.destination) ? 0 : 1; }
+
+wire::Flow flow_of(const UdpPath& path, uint16_t port) { return {path.source, path.destination, port, port}; }
+
+/// What goes into one sendmmsg().
+struct Call {
+  static constexpr size_t kMost = 64;
+  std::array<mmsghdr, kMost> messages;
+  std::array<iovec, kMost> parts;
+  size_t count = 0;
+  void add(UdpMessageHeader& header, std::byte* bytes, size_t length) {
+    parts[count] = {bytes, length};
+    messages[count] = {};
+    header.attach(messages[count].msg_hdr, parts[count]);
+    ++count;
+  }
+  /// How many were taken, at least one; or minus errno for the first.
+  int send(int socket) {
+    for (;;) {
+      const int taken = sendmmsg(socket, messages.data(), static_cast<unsigned>(count), kSendFlags);
+      if (taken > 0) {
+        return taken;
+      }
+      if (taken == 0 || errno != EINTR) {
+        return taken == 0 ? -EAGAIN : -errno;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+UdpBatch::UdpBatch(UdpEndpoint& endpoint)
+    : endpoint_(endpoint), arena_(std::make_unique_for_overwrite<std::byte[]>(kArenaBytes)) {}
+
+UdpBatch::~UdpBatch() { set_waiting(false); }
+
+std::span<std::byte> UdpBatch::reserve(size_t bytes) {
+  RINGBOLT_ASSERT(bytes + kIcrcBytes <= kMaxUdpPacketBytes);
+  if (used_bytes_ + bytes + kIcrcBytes > kArenaBytes || message_count_ == kMaxMessages) {
+    reserved_bytes_ = 0;
+    return {};
+  }
+  reserved_bytes_ = bytes;
+  return {arena_.get() + used_bytes_, bytes};
+}
+
+bool UdpBatch::joins(const UdpMessage& message, const UdpPath& path, size_t bytes, uint32_t slot) const {
+  return !message.is_closed && bytes <= message.segment_bytes && message.packet_count < kMaxSegments &&
+         message.bytes + bytes <= kMaxMessageBytes && message.slot_bits == slot && message.path == path;
+}
+
+void UdpBatch::commit(const UdpPath& path, size_t bytes) {
+  RINGBOLT_ASSERT(bytes >= kBthBytes && bytes <= reserved_bytes_ && bytes % 4 == 0);
+  const size_t length = bytes + kIcrcBytes;
+  const std::span<std::byte> packet(arena_.get() + used_bytes_, length);
+  const uint32_t slot = dest_qp(packet) >> endpoint_.config_.slot_shift;
+  if (message_count_ == first_message_ || !joins(messages_[message_count_ - 1], path, length, slot)) {
+    UdpMessage& fresh = messages_[message_count_++];
+    fresh = {};
+    fresh.path = path;
+    fresh.offset = used_bytes_;
+    fresh.segment_bytes = length;
+    fresh.slot_bits = slot;
+    fresh.is_segmented = !endpoint_.segmentation_.is_refused(path);
+  }
+  UdpMessage& message = messages_[message_count_ - 1];
+  const uint16_t id = message.is_segmented ? message.packet_count : uint16_t{0};
+  wire::put_icrc(flow_of(path, endpoint_.config_.port), id, packet);
+  message.is_closed = length < message.segment_bytes;
+  message.bytes += length;
+  ++message.packet_count;
+  used_bytes_ += length;
+  ++packet_count_;
+  reserved_bytes_ = 0;
+}
+
+UdpBatch::Flushed UdpBatch::flush() {
+  Flushed flushed;
+  while (first_message_ < message_count_) {
+    const UdpMessage& first = messages_[first_message_];
+    if (!(first.packet_count > 1 && !first.is_segmented ? send_singly(flushed) : send_some(flushed))) {
+      break;
+    }
+  }
+  flushed.left = packet_count_;
+  if (first_message_ == message_count_) {
+    RINGBOLT_ASSERT(packet_count_ == 0);
+    clear();
+  } else {
+    set_waiting(true);
+  }
+  if (flushed.sent > 0) {
+    count(endpoint_.tally_.sent_packets, flushed.sent);
+  }
+  return flushed;
+}
+
+void UdpBatch::clear() {
+  first_message_ = message_count_ = used_bytes_ = reserved_bytes_ = packet_count_ = 0;
+  set_waiting(false);
+}
+
+bool UdpBatch::send_some(Flushed& flushed) {
+  const size_t family = family_of(messages_[first_message_]);
+  if (!endpoint_.sockets_[family].is_open()) {
+    return handle_refusal(EAFNOSUPPORT, flushed);
+  }
+  Call call;
+  std::array<UdpMessageHeader, kMaxMessages> headers;
+  for (size_t i = first_message_; i < message_count_; ++i) {
+    const UdpMessage& message = messages_[i];
+    if (family_of(message) != family || (message.packet_count > 1 && !message.is_segmented)) {
+      break;
+    }
+    const auto segment = static_cast<uint16_t>(message.packet_count > 1 ? message.segment_bytes : 0);
+    headers[call.count].set(message.path, endpoint_.config_.port, segment);
+    call.add(headers[call.count], arena_.get() + message.offset, message.bytes);
+  }
+  const int taken = call.send(endpoint_.sockets_[family].get());
+  if (taken < 0) {
+    return handle_refusal(-taken, flushed);
+  }
+  for (int i = 0; i < taken; ++i) {
+    account(messages_[first_message_++], flushed);
+  }
+  return true;
+}
+
+void UdpBatch::account(const UdpMessage& message, Flushed& flushed) {
+  flushed.sent += message.packet_count;
+  packet_count_ -= message.packet_count;
+  count(endpoint_.tally_.sent_messages);
+  count(endpoint_.tally_.sent_bytes, message.bytes);
+}
+
+bool UdpBatch::handle_refusal(int error, Flushed& flushed) {
+  UdpMessage& first = messages_[first_message_];
+  flushed.error = error;
+  if (is_full(error)) {
+    count(endpoint_.tally_.send_full);
+    return false;
+  }
+  // EIO: the interface can't compute the checksums of segments. EINVAL: a segment is longer than the MTU allows, or
+  // the source address is not ours; single packets tell which.
+  if (first.packet_count > 1 && first.is_segmented && (error == EIO || error == EINVAL || error == EMSGSIZE)) {
+    count(endpoint_.tally_.segmentation_refused);
+    first.is_segmented = false;
+    const wire::Flow flow = flow_of(first.path, endpoint_.config_.port);
+    for (size_t at = 0; at < first.bytes; at += first.segment_bytes) {
+      wire::put_icrc(flow, 0, {arena_.get() + first.offset + at, std::min(first.segment_bytes, first.bytes - at)});
+    }
+    const size_t sent_before = flushed.sent;
+    const bool goes_on = send_singly(flushed);
+    if (flushed.sent > sent_before) {
+      endpoint_.segmentation_.refuse(messages_[goes_on ? first_message_ - 1 : first_message_].path);
+    }
+    return goes_on;
+  }
+  if (is_unreachable(error)) {
+    count(endpoint_.tally_.unreachable);
+  }
+  flushed.too_long += error == EMSGSIZE ? first.packet_count : 0U;
+  drop_first_message(flushed);
+  return true;
+}
+
+void UdpBatch::drop_first_message(Flushed& flushed) {
+  const UdpMessage& first = messages_[first_message_++];
+  flushed.refused += first.packet_count;
+  packet_count_ -= first.packet_count;
+  count(endpoint_.tally_.send_refused, first.packet_count);
+}
+
+bool UdpBatch::send_singly(Flushed& flushed) {
+  UdpMessage& message = messages_[first_message_];
+  const int socket = endpoint_.sockets_[family_of(message)].get();
+  UdpMessageHeader header;
+  header.set(message.path, endpoint_.config_.port, 0);
+  while (message.packet_count > 0) {
+    Call call;
+    for (size_t at = 0; at < message.bytes && call.count < Call::kMost; at += message.segment_bytes) {
+      call.add(header, arena_.get() + message.offset + at, std::min(message.segment_bytes, message.bytes - at));
+    }
+    const int taken = call.send(socket);
+    if (taken < 0 && is_full(-taken)) {
+      flushed.error = -taken;
+      count(endpoint_.tally_.send_full);
+      return false;
+    }
+    if (taken < 0) {
+      return handle_refusal(-taken, flushed);
+    }
+    const auto packets = static_cast<uint16_t>(taken);
+    const size_t bytes = std::min(message.bytes, packets * message.segment_bytes);
+    message.offset += bytes;
+    message.bytes -= bytes;
+    message.packet_count = static_cast<uint16_t>(message.packet_count - packets);
+    packet_count_ -= packets;
+    flushed.sent += packets;
+    count(endpoint_.tally_.sent_messages, packets);
+    count(endpoint_.tally_.sent_bytes, bytes);
+  }
+  ++first_message_;
+  return true;
+}
+
+void UdpBatch::set_waiting(bool is_waiting) {
+  if (is_waiting == is_waiting_) {
+    return;
+  }
+  is_waiting_ = is_waiting;
+  if (is_waiting) {
+    endpoint_.add_waiting_batch();
+  } else {
+    endpoint_.remove_waiting_batch();
+  }
+}
+
+}  // namespace ringbolt::link

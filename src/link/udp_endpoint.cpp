@@ -1,0 +1,100 @@
+#include "link/udp_endpoint.h"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+#include "link/udp_forwarder.h"
+#include "link/udp_group.h"
+
+namespace ringbolt::link {
+
+UdpEndpoint::UdpEndpoint(const Config& config)
+    : config_(config),
+      owner_(getpid()),
+      forwarder_(std::make_unique<UdpForwarder>(config.slots_directory, config.slot)),
+      group_(std::make_unique<UdpGroup>(UdpGroup::Config{config.slot, config.slot_shift, config.port}, sockets_,
+                                        *forwarder_)),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  const auto watch = [this](int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    if (fd >= 0 && epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
+      throw base::Error(errno, "epoll_ctl", "UDP link");
+    }
+  };
+  if (!epoll_.is_open()) {
+    throw base::Error(errno, "epoll_create1", "UDP link");
+  }
+  for (const base::UniqueFd& socket : sockets_) {
+    watch(socket.get());
+  }
+  watch(forwarder_->descriptor());
+  watch(group_->descriptor());
+}
+
+std::unique_ptr<UdpEndpoint> UdpEndpoint::open(const Config& config) {
+  if (config.slot_shift >= 24 || config.slot >> (24 - config.slot_shift) != 0) {
+    throw base::Error(EINVAL, "open", "UDP link", "the slot must fit into the 24 bits of a queue pair number");
+  }
+  return std::unique_ptr<UdpEndpoint>(new UdpEndpoint(config));
+}
+
+UdpEndpoint::~UdpEndpoint() {
+  if (getpid() != owner_ || !epoll_.is_open()) {
+    return;
+  }
+  group_->leave([this] {
+    // What came in before the program left us out. Bounded: others keep sending to our slot.
+    constexpr int kMaxDatagrams = 4096;
+    is_leaving_ = true;
+    due_ = kAllSources;
+    for (int i = 0; i < kMaxDatagrams && next_datagram(); ++i) {
+      for (size_t offset = 0; offset < datagram_.bytes;) {
+        offset += divert(offset);
+      }
+      datagram_.buffer.reset();
+    }
+  });
+}
+
+UdpCounters UdpEndpoint::counters() const { return read(tally_); }
+
+void UdpEndpoint::abandon_after_fork() {
+  for (base::UniqueFd& socket : sockets_) {
+    socket.reset();
+  }
+  group_->abandon_after_fork();
+  forwarder_->abandon_after_fork();
+  epoll_.reset();
+}
+
+void UdpEndpoint::add_waiting_batch() {
+  const std::lock_guard lock(waiting_lock_);
+  if (waiting_batches_++ == 0) {
+    watch_sockets(EPOLLIN | EPOLLOUT);
+  }
+}
+
+void UdpEndpoint::remove_waiting_batch() {
+  const std::lock_guard lock(waiting_lock_);
+  if (--waiting_batches_ == 0) {
+    watch_sockets(EPOLLIN);
+  }
+}
+
+void UdpEndpoint::watch_sockets(uint32_t events) {
+  for (const base::UniqueFd& socket : sockets_) {
+    epoll_event event{};
+    event.events = events;
+    event.data.fd = socket.get();
+    if (socket.is_open() && epoll_.is_open()) {
+      epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket.get(), &event);
+    }
+  }
+}
+
+}  // namespace ringbolt::link

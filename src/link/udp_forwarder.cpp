@@ -1,0 +1,142 @@
+#include "link/udp_forwarder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+
+#include "base/error.h"
+#include "link/socket.h"
+#include "link/udp_message.h"
+
+namespace ringbolt::link {
+namespace {
+
+constexpr uint32_t kMagic = 0x7564'4252;  // "RBdu"
+constexpr int kSendBufferBytes = 1 << 20;
+
+enum Kind : uint32_t { kPackets = 1, kChange = 2 };
+
+// In the machine's own byte order: both ends are on it.
+struct Header {
+  uint32_t magic = kMagic;
+  uint32_t kind = 0;
+  uint32_t interface_index = 0;
+  uint32_t segment_bytes = 0;
+  wire::Address source{};
+  wire::Address destination{};
+  uint16_t source_port = 0;
+  uint16_t destination_port = 0;
+  uint32_t reserved = 0;
+};
+static_assert(sizeof(Header) == 56);
+
+std::string socket_name(uint32_t slot) { return fmt::format("{}.udp", slot); }
+
+}  // namespace
+
+UdpForwarder::UdpForwarder(std::string directory, uint32_t slot)
+    : directory_(std::move(directory)),
+      slot_(slot),
+      owner_(getpid()),
+      directory_fd_(open(directory_.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC)),
+      socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+  if (!directory_fd_.is_open()) {
+    throw base::Error(errno, "open", directory_, "it is the folder of the processes' slots");
+  }
+  const std::string name = socket_name(slot);
+  const std::string object = directory_ + "/" + name;
+  const auto address = socket_address(directory_, directory_fd_.get(), name);
+  if (!socket_.is_open() || !address) {
+    throw base::Error(socket_.is_open() ? ENAMETOOLONG : errno, "socket", object);
+  }
+  setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes);
+  unlinkat(directory_fd_.get(), name.c_str(), 0);
+  if (bind(socket_.get(), address->get(), address->length) != 0) {
+    throw base::Error(errno, "bind", object, "a path beyond 107 bytes needs /proc: use a shorter RINGBOLT_RUNTIME_DIR");
+  }
+  if (fchmodat(directory_fd_.get(), name.c_str(), 0600, 0) != 0) {  // the umask may have taken our own rights
+    throw base::Error(errno, "chmod 0600", object);
+  }
+}
+
+UdpForwarder::~UdpForwarder() {
+  if (directory_fd_.is_open() && owner_ == getpid()) {
+    unlinkat(directory_fd_.get(), socket_name(slot_).c_str(), 0);
+  }
+}
+
+void UdpForwarder::abandon_after_fork() {
+  directory_fd_.reset();
+  socket_.reset();
+}
+
+bool UdpForwarder::send(uint32_t slot, const void* header, const std::byte* bytes, size_t length) {
+  auto address = socket_address(directory_, directory_fd_.get(), socket_name(slot));
+  if (!address) {
+    return false;
+  }
+  std::array<iovec, 2> parts{iovec{const_cast<void*>(header), sizeof(Header)},
+                             iovec{const_cast<std::byte*>(bytes), length}};
+  msghdr message{};
+  message.msg_name = &address->address;
+  message.msg_namelen = address->length;
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+}
+
+bool UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
+  Header header;
+  header.kind = kPackets;
+  header.interface_index = datagram.interface_index;
+  header.segment_bytes = static_cast<uint32_t>(datagram.segment_bytes);
+  header.source = datagram.flow.source;
+  header.destination = datagram.flow.destination;
+  header.source_port = datagram.flow.source_port;
+  header.destination_port = datagram.flow.destination_port;
+  return send(slot, &header, datagram.buffer.get()->data() + offset, bytes);
+}
+
+bool UdpForwarder::announce_change(uint32_t slot) {
+  Header header;
+  header.kind = kChange;
+  return send(slot, &header, nullptr, 0);
+}
+
+UdpForwarder::Read UdpForwarder::read(UdpDatagram& datagram) {
+  Header header;
+  std::array<iovec, 2> parts{iovec{&header, sizeof header},
+                             iovec{datagram.buffer.get()->data(), datagram.buffer.get()->capacity()}};
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  const ssize_t length = recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (length < 0) {
+    return Read::nothing;
+  }
+  if (length < static_cast<ssize_t>(sizeof header) || (message.msg_flags & MSG_TRUNC) != 0 || header.magic != kMagic) {
+    return Read::malformed;
+  }
+  if (header.kind == kChange) {
+    return Read::change;
+  }
+  const size_t bytes = static_cast<size_t>(length) - sizeof header;
+  if (header.kind != kPackets || bytes == 0 || header.segment_bytes < kMinUdpPacketBytes) {
+    return Read::malformed;
+  }
+  datagram.flow = {header.source, header.destination, header.source_port, header.destination_port};
+  datagram.interface_index = header.interface_index;
+  datagram.bytes = bytes;
+  datagram.segment_bytes = header.segment_bytes;
+  datagram.is_forwarded = true;
+  return Read::packets;
+}
+
+}  // namespace ringbolt::link

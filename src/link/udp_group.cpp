@@ -1,0 +1,351 @@
+#include "link/udp_group.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "link/udp_socket.h"
+
+namespace ringbolt::link {
+namespace {
+
+// Others hold the order file for microseconds, unless one was stopped just then.
+constexpr uint64_t kJoinPatienceMs = 5000;
+constexpr uint64_t kLeavePatienceMs = 500;
+constexpr uint64_t kRetryMs = 5;
+constexpr uint64_t kReportIntervalNs = 10'000'000;
+constexpr std::array<UdpFamily, 2> kFamilies{UdpFamily::ipv4, UdpFamily::ipv6};
+
+/// What a member sends to its own port to learn its place. The first two words are read by the selecting program.
+struct Probe {
+  uint32_t magic_be = 0;
+  uint32_t place_be = 0;
+  uint64_t generation = 0;
+  uint64_t nonce = 0;
+};
+static_assert(sizeof(Probe) == 24);
+
+int watch_process(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
+
+}  // namespace
+
+UdpGroup::UdpGroup(const Config& config, Sockets& sockets, UdpForwarder& forwarder)
+    : config_(config),
+      sockets_(sockets),
+      forwarder_(forwarder),
+      namespace_(network_namespace()),
+      watch_(epoll_create1(EPOLL_CLOEXEC)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
+      known_(size_t{1} << (24 - config.slot_shift)) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = timer_.get();
+  if (!watch_.is_open() || !timer_.is_open() || epoll_ctl(watch_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0 ||
+      getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
+    throw base::Error(errno, "epoll, timer or random number", "UDP link");
+  }
+  join();
+}
+
+void UdpGroup::join() {
+  UdpOrderLock lock(forwarder_.directory_fd(), namespace_, kJoinPatienceMs);
+  if (!lock.is_held()) {
+    throw base::Error(lock.error(), "lock", lock.name(),
+                      "a process that shares the port was stopped while it held the file: continue or end it");
+  }
+  auto file = lock.read();
+  if (!file) {
+    throw base::Error(EBADMSG, "read", lock.name(), "end the programs that use this node and remove the file");
+  }
+  remove_dead(*file);
+  refuse_strangers(*file, lock);
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    sockets_[family] = open_udp_socket(kFamilies[family], config_.port);
+    if (sockets_[family].is_open()) {
+      inodes_[family] = inode_of(sockets_[family].get());
+      file->families[family].append({config_.slot, getpid(), inodes_[family], true});
+    }
+  }
+  if (!sockets_[0].is_open() && !sockets_[1].is_open()) {
+    throw base::Error(EAFNOSUPPORT, "socket", fmt::format("UDP port {}", config_.port), "there is no IPv4 and no IPv6");
+  }
+  if (const int error = attach(*file, false); error != 0) {
+    throw base::Error(error, "setsockopt(SO_ATTACH_REUSEPORT_CBPF)", fmt::format("UDP port {}", config_.port));
+  }
+  ++file->generation;
+  if (const int error = lock.write(*file); error != 0) {
+    throw base::Error(error, "write", lock.name());
+  }
+  learn(*file);
+  announce();
+}
+
+void UdpGroup::refuse_strangers(const UdpOrderFile& file, const UdpOrderLock& lock) const {
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    for (const uint64_t inode : bound_udp_sockets(kFamilies[family], config_.port)) {
+      if (!file.families[family].place_of(inode)) {
+        throw base::Error(EADDRINUSE, "share",
+                          fmt::format("UDP port {} (socket {} is not in {})", config_.port, inode, lock.name()),
+                          "another program, or one with another RINGBOLT_RUNTIME_DIR, has the port (ss -lunpe shows "
+                          "which); end it, or use another network namespace");
+      }
+    }
+  }
+}
+
+bool UdpGroup::remove_dead(UdpOrderFile& file) const {
+  bool is_changed = false;
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    if (!file.families[family].members().empty()) {
+      is_changed |= file.families[family].keep(bound_udp_sockets(kFamilies[family], config_.port));
+    }
+  }
+  return is_changed;
+}
+
+int UdpGroup::attach(const UdpOrderFile& file, bool is_leaving) const {
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    const std::vector<UdpMember>& members = file.families[family].members();
+    if (!sockets_[family].is_open() || members.empty()) {
+      continue;
+    }
+    std::vector<UdpChoice> choices;
+    for (size_t place = 0; place < members.size(); ++place) {
+      if (!is_leaving || members[place].inode != inodes_[family]) {
+        choices.push_back({members[place].slot, static_cast<uint32_t>(place)});
+      }
+    }
+    const auto program = udp_selector(choices, static_cast<uint32_t>(members.size()), config_.slot_shift);
+    if (const int error = attach_udp_selector(sockets_[family].get(), program); error != 0) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+bool UdpGroup::settle_if_needed() {
+  std::array<epoll_event, 16> events;
+  const int count = epoll_wait(watch_.get(), events.data(), events.size(), 0);
+  for (int i = 0; i < count; ++i) {
+    is_suspicious_ = true;
+    uint64_t expirations = 0;
+    if (events[static_cast<size_t>(i)].data.fd == timer_.get()) {
+      (void)!read(timer_.get(), &expirations, sizeof expirations);
+    } else {
+      std::erase_if(processes_, [&](const auto& process) {
+        return process.second.get() == events[static_cast<size_t>(i)].data.fd;
+      });
+    }
+  }
+  if (!is_suspicious_) {
+    return false;
+  }
+  is_suspicious_ = false;
+  UdpOrderLock lock(forwarder_.directory_fd(), namespace_, 0);
+  if (!lock.is_held()) {
+    retry_in(kRetryMs);
+    return false;
+  }
+  auto file = lock.read();
+  if (!file) {
+    return false;
+  }
+  bool is_changed = false;
+  try {
+    is_changed = remove_dead(*file);
+  } catch (const base::Error&) {
+    return false;  // no descriptors left, say: packets go on being passed on
+  }
+  is_changed |= apply_proofs(*file);
+  const bool is_news = is_changed || file->generation != seen_.generation;
+  if (is_news && attach(*file, false) != 0) {
+    return false;
+  }
+  if (is_changed) {
+    ++file->generation;
+    (void)lock.write(*file);
+  }
+  learn(*file);
+  if (is_changed) {
+    announce();
+  }
+  return is_news;
+}
+
+bool UdpGroup::apply_proofs(UdpOrderFile& file) {
+  bool is_changed = false;
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    // Taken only from before nothing has changed: after a death the socket may be elsewhere.
+    if (const auto proof = std::exchange(proofs_[family], {}); proof && proof->generation == file.generation) {
+      is_changed |= file.families[family].prove(inodes_[family], proof->place);
+    }
+  }
+  return is_changed;
+}
+
+void UdpGroup::learn(const UdpOrderFile& file) {
+  seen_ = file;
+  std::fill(known_.begin(), known_.end(), false);
+  for (const UdpOrder& order : seen_.families) {
+    for (const UdpMember& member : order.members()) {
+      if (member.slot < known_.size()) {
+        known_[member.slot] = true;
+      }
+    }
+  }
+  watch_processes();
+  send_probes();
+}
+
+void UdpGroup::watch_processes() {
+  std::map<pid_t, base::UniqueFd> before;
+  before.swap(processes_);
+  for (const UdpOrder& order : seen_.families) {
+    for (const UdpMember& member : order.members()) {
+      if (member.pid == getpid() || processes_.contains(member.pid)) {
+        continue;
+      }
+      if (const auto old = before.find(member.pid); old != before.end()) {
+        processes_.insert(before.extract(old));
+        continue;
+      }
+      base::UniqueFd process(watch_process(member.pid));
+      epoll_event event{};
+      event.events = EPOLLIN;
+      event.data.fd = process.get();
+      if (process.is_open() && epoll_ctl(watch_.get(), EPOLL_CTL_ADD, process.get(), &event) == 0) {
+        processes_.emplace(member.pid, std::move(process));
+      }
+    }
+  }
+}
+
+void UdpGroup::send_probes() {
+  for (size_t family = 0; family < kFamilies.size(); ++family) {
+    const std::vector<UdpMember>& members = seen_.families[family].members();
+    const auto mine = seen_.families[family].place_of(inodes_[family]);
+    if (!mine || members[*mine].is_sure) {
+      continue;
+    }
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(config_.port);
+    v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(config_.port);
+    v6.sin6_addr = in6addr_loopback;
+    for (size_t place = 0; place < members.size(); ++place) {
+      const Probe probe{htonl(kUdpProbeMagic), htonl(static_cast<uint32_t>(place)), seen_.generation, nonce_};
+      const auto* address =
+          family == 0 ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
+      (void)!sendto(sockets_[family].get(), &probe, sizeof probe, MSG_DONTWAIT | MSG_NOSIGNAL, address,
+                    family == 0 ? sizeof v4 : sizeof v6);
+    }
+  }
+}
+
+bool UdpGroup::take_probe(size_t family, std::span<const std::byte> packet) {
+  Probe probe;
+  if (packet.size() != sizeof probe) {
+    return false;
+  }
+  std::memcpy(&probe, packet.data(), sizeof probe);
+  if (ntohl(probe.magic_be) != kUdpProbeMagic || probe.nonce != nonce_) {
+    return false;
+  }
+  proofs_[family] = Proof{probe.generation, ntohl(probe.place_be)};
+  suspect();
+  return true;
+}
+
+void UdpGroup::report_stray(uint32_t slot) {
+  const uint64_t now = base::now_ns();
+  if (now < next_report_ns_) {
+    return;
+  }
+  next_report_ns_ = now + kReportIntervalNs;
+  suspect();
+  if (!seen_.families[0].is_sure() || !seen_.families[1].is_sure()) {
+    forwarder_.announce_change(slot);
+  }
+}
+
+std::optional<uint32_t> UdpGroup::another() const {
+  for (const UdpOrder& order : seen_.families) {
+    for (const UdpMember& member : order.members()) {
+      if (member.slot != config_.slot) {
+        return member.slot;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+void UdpGroup::announce() const {
+  for (uint32_t slot = 0; slot < known_.size(); ++slot) {
+    if (known_[slot] && slot != config_.slot) {
+      forwarder_.announce_change(slot);
+    }
+  }
+}
+
+void UdpGroup::retry_in(uint64_t delay_ms) {
+  itimerspec when{};
+  when.it_value.tv_nsec = static_cast<long>(delay_ms * 1'000'000);
+  timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+void UdpGroup::leave(const std::function<void()>& drain) {
+  UdpOrderLock lock(forwarder_.directory_fd(), namespace_, kLeavePatienceMs);
+  auto file = lock.is_held() ? lock.read() : std::nullopt;
+  const auto close_sockets = [this] {
+    for (base::UniqueFd& socket : sockets_) {
+      socket.reset();
+    }
+  };
+  if (!file) {  // the others notice that we are gone as they do when we are killed
+    drain();
+    close_sockets();
+    return;
+  }
+  try {
+    remove_dead(*file);
+    learn(*file);
+    (void)attach(*file, true);
+    drain();
+    close_sockets();
+    remove_dead(*file);
+  } catch (const base::Error&) {
+    close_sockets();
+    return;
+  }
+  ++file->generation;
+  (void)lock.write(*file);
+  known_.assign(known_.size(), false);
+  for (const UdpOrder& order : file->families) {
+    for (const UdpMember& member : order.members()) {
+      known_[member.slot] = true;
+    }
+  }
+  announce();
+}
+
+void UdpGroup::abandon_after_fork() {
+  watch_.reset();
+  timer_.reset();
+  processes_.clear();
+}
+
+}  // namespace ringbolt::link
