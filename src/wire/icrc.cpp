@@ -20,7 +20,7 @@ constexpr size_t kMaxDatagramBytes = 0xffff - 20 - kUdpBytes;  // what the lengt
 constexpr uint8_t kProtocolUdp = 17;
 
 struct Ipv4At {
-  static constexpr size_t version = 0, tos = 1, length = 2, id = 4, fragment = 6, ttl = 8, protocol = 9, checksum = 10,
+  static constexpr size_t version = 0, length = 2, id = 4, fragment = 6, ttl = 8, protocol = 9, checksum = 10,
                           source = 12, destination = 16, end = 20;
 };
 struct Ipv6At {
