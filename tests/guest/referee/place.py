@@ -1,0 +1,72 @@
+"""A network and process namespace of the test's own. All in it ends with the test, however that ends."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+
+from harness.report import Skip
+
+_MARK = "RINGBOLT_GUEST_TEST_INSIDE"
+
+
+def enter() -> None:
+    """Runs this program once more in namespaces of its own and exits with its status; returns in that second run.
+
+    The second run is process 1 of its process namespace, so that with its end the kernel kills all that it has started.
+    Raises Skip where namespaces are not allowed.
+    """
+    if os.environ.pop(_MARK, None):
+        _settle()
+        return
+    command = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--mount", "--pid",
+               "--fork", "--kill-child", "--mount-proc"]
+    if shutil.which("unshare") is None or subprocess.call([*command, "true"], stderr=subprocess.DEVNULL) != 0:
+        raise Skip("this user may not make namespaces (unshare --net --pid), so there is no place for a tap")
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("no /dev/net/tun, so there is no tap for the guest's network card")
+    inner = subprocess.Popen([*command, sys.executable, "-B", *sys.argv], env=dict(os.environ, **{_MARK: "1"}))
+    while True:
+        try:
+            sys.exit(inner.wait())
+        except KeyboardInterrupt:
+            continue  # the one inside got it too, and cleans up
+
+
+def _settle() -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    call("mount", "-t", "sysfs", "sysfs", "/sys")  # that of the new network namespace
+    call("ip", "link", "set", "lo", "up")
+
+
+def call(*argv: str) -> None:
+    """Runs a program of the set-up, which has to succeed."""
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(argv)}: exit status {done.returncode}: {done.stderr.strip()}")
+
+
+def add_tap(name: str, mtu: int) -> None:
+    """A tap device, up, whose addresses are usable at once."""
+    call("ip", "tuntap", "add", name, "mode", "tap")
+    pathlib.Path(f"/proc/sys/net/ipv6/conf/{name}/accept_dad").write_text("0")
+    call("ip", "link", "set", name, "mtu", str(mtu), "up")
+
+
+def add_address(name: str, *addresses: str) -> None:
+    """Adds IPv4 and IPv6 addresses with prefix lengths to a device."""
+    for address in addresses:
+        call("ip", "address", "add", address, "dev", name, *(["nodad"] if ":" in address else []))
+
+
+def add_bridge(name: str, *members: str) -> None:
+    """A bridge that forwards at once."""
+    call("ip", "link", "add", name, "type", "bridge", "forward_delay", "0", "stp_state", "0", "mcast_snooping", "0")
+    for member in members:
+        call("ip", "link", "set", member, "master", name)
+    call("ip", "link", "set", name, "up")

@@ -1,0 +1,169 @@
+"""Our device against another kernel's rdma_rxe: unmodified programs at both ends, every frame between them looked at.
+
+    referee_test.py --lib FOLDER --agent FILE --check FILE --cache FOLDER [--only TEXT] [--mtu BYTES] [--keep FOLDER]
+
+Boots one guest and runs each exchange of the list with either side as the server. The first frames of each exchange are
+checked by an independent parser (lengths, padding, ICRC), by our codecs (parse and write again, byte for byte) and by
+tshark. See README.md. Exit status 0: all well; 1: something failed; 77: nothing could run, and why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+_HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
+
+from harness.report import SKIP_EXIT_CODE, Report, Skip  # noqa: E402
+from referee import dissector, kernel, packets, place  # noqa: E402
+from referee.capture import Capture, Frame, write_text  # noqa: E402
+from referee.exchange import Exchange, perftest, pingpong, rdmacm, rping  # noqa: E402
+from referee.machine import Card, Guest  # noqa: E402
+from referee.sides import GuestSide, HostSide, Side  # noqa: E402
+
+_TAP = "rbt0"
+_HOST_IPV4, _HOST_IPV6 = "10.77.0.1/24", "fd77::1/64"
+_FRAMES_LOOKED_AT = 200
+_FIRST_PORT = 20000
+
+
+def exchanges() -> list[Exchange]:
+    """What is run in both directions."""
+    found = []
+    for family in ("IPv4", "IPv6"):
+        found += [pingpong("rc", family, size, rounds) for size, rounds in ((1, 100), (4096, 100), (1 << 20, 5))]
+        found += [pingpong("uc", family, size, 100) for size in (1, 2500)]
+        found += [pingpong("ud", family, size, 100) for size in (1, 1024)]
+        for operation in ("send", "write", "read"):
+            found.append(perftest(f"ib_{operation}_lat", family, "-n", "100", "-s", "1500"))
+            found.append(perftest(f"ib_{operation}_bw", family, "-n", "100", "-s", "65536"))
+        for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
+            found.append(perftest("ib_atomic_lat", family, "-n", "100", "-A", kind))
+        found += [perftest("ib_atomic_bw", family, "-n", "200")]
+        found += [rping(family, "-C", "10", "-S", size) for size in ("100", "65536")]
+    found += [pingpong("rc", "IPv4", size, 20) for size in (1023, 1024, 1025, 65537)]
+    found += [pingpong("rc", "link-local", 3000, 20)]
+    found += [perftest("ib_send_bw", "IPv4", "-n", "64", "-s", "64", "-r", "1", "-t", "16")]  # runs into RNR NAKs
+    found += [rdmacm(program, "IPv4", "-C", "5", "-S", "1000") for program in ("ucmatose", "udaddy", "rstream")]
+    return found
+
+
+class Referee:
+    """The sides, and the frames seen so far. Not thread-safe."""
+
+    def __init__(self, check: pathlib.Path, keep: pathlib.Path | None) -> None:
+        self._check = check
+        self._keep = keep
+        self._port = _FIRST_PORT
+        self.frames: list[Frame] = []
+
+    def play(self, exchange: Exchange, server: Side, client: Side) -> str:
+        """Runs one exchange; both programs have to end well and every frame has to be sound."""
+        self._port += 1
+        with Capture(_TAP, _FRAMES_LOOKED_AT) as capture:
+            result = exchange.run(server, client, self._port)
+        if self._keep:
+            name = f"{exchange.name}-{exchange.family}-{server.name}-serves".replace(" ", "-")
+            write_text(self._keep / f"{name}.txt", [exchange.name], capture.frames)
+        problems = result.problems() + self._unsound(capture.frames)
+        if not capture.frames:
+            problems.append("no RoCEv2 frame crossed the tap")
+        if problems:
+            raise AssertionError("\n".join(problems + _story(capture.frames)))
+        self.frames += capture.frames
+        return f"{len(capture.frames)} frames"
+
+    def _unsound(self, frames: list[Frame]) -> list[str]:
+        found = []
+        for frame in frames:
+            try:
+                packets.parse(frame.data)
+            except packets.Malformed as complaint:
+                found.append(f"unsound frame: {complaint}: {frame.data.hex()}")
+        return found[:5]
+
+    def ask_codecs(self) -> str:
+        """Our codecs have to read all frames of all exchanges and write them again, byte for byte."""
+        text = "".join(f"{frame.time_us} {frame.data.hex()}\n" for frame in self.frames)
+        done = subprocess.run([str(self._check), "-"], input=text, capture_output=True, text=True, timeout=60,
+                              check=False)
+        if done.returncode != 0:
+            raise AssertionError("\n".join(done.stdout.splitlines()[-12:]))
+        return done.stdout.strip()
+
+    def ask_wireshark(self) -> str:
+        """tshark has to find no frame malformed and to read what we read."""
+        objections = dissector.objections(self.frames)
+        if objections:
+            raise AssertionError("\n".join(objections[:10]))
+        return f"{len(self.frames)} frames"
+
+
+def _story(frames: list[Frame]) -> list[str]:
+    """The first frames in words, for a failed exchange."""
+    lines = []
+    for frame in frames[:40]:
+        try:
+            lines.append(f"    {frame.time_us:>9} us {packets.parse(frame.data).describe()}")
+        except packets.Malformed as complaint:
+            lines.append(f"    {frame.time_us:>9} us malformed: {complaint}")
+    return lines
+
+
+def host_side(lib: pathlib.Path, folder: pathlib.Path) -> HostSide:
+    """The device under test on the tap."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("RINGBOLT_", "LD_"))}
+    runtime = folder / "run"
+    runtime.mkdir(mode=0o700)
+    env |= {"LD_LIBRARY_PATH": str(lib.resolve()), "RINGBOLT_NETDEVS": _TAP, "RINGBOLT_RUNTIME_DIR": str(runtime)}
+    return HostSide(env, f"rdma_{_TAP}", _HOST_IPV4.partition("/")[0], _HOST_IPV6.partition("/")[0])
+
+
+def play_all(arguments: argparse.Namespace, report: Report, folder: pathlib.Path) -> None:
+    """Sets the place up, boots the guest and runs everything."""
+    if not (arguments.lib / "libibverbs.so.1").exists():
+        raise SystemExit(f"{arguments.lib}/libibverbs.so.1 does not exist: build the project first")
+    found = kernel.prepared(arguments.cache)
+    place.add_tap(_TAP, arguments.mtu)
+    place.add_address(_TAP, _HOST_IPV4, _HOST_IPV6)
+    card = Card(_TAP, "52:54:00:77:00:02", arguments.mtu, "10.77.0.2/24", "fd77::2/64")
+    with Guest(found, arguments.agent, card, folder) as guest:
+        print(f"guest with Linux {found.version} is up after {guest.seconds_to_boot:.1f} s", flush=True)
+        referee = Referee(arguments.check, arguments.keep)
+        host, other = host_side(arguments.lib, folder), GuestSide(guest)
+        for exchange in exchanges():
+            for server, client in ((other, host), (host, other)):
+                name = f"{exchange.name} {exchange.family}, {server.name} serves"
+                report.case(name, functools.partial(referee.play, exchange, server, client))
+    if referee.frames:
+        report.case("our codecs on all frames", referee.ask_codecs)
+        report.case("Wireshark on all frames", referee.ask_wireshark)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--lib", "--agent", "--check", "--cache"):
+        parser.add_argument(name, type=pathlib.Path, required=True)
+    parser.add_argument("--only", help="run only the exchanges whose name contains this text")
+    parser.add_argument("--mtu", type=int, default=1500, help="of the tap and of the guest's card (default 1500)")
+    parser.add_argument("--keep", type=pathlib.Path, help="keep each exchange's frames as text in this folder")
+    arguments = parser.parse_args()
+    try:
+        place.enter()
+        report = Report("rdma_rxe of another kernel as the peer", arguments.only)
+        with tempfile.TemporaryDirectory(prefix="rb-") as folder:
+            play_all(arguments, report, pathlib.Path(folder))
+    except Skip as reason:
+        print(f"skip: {reason}")
+        return SKIP_EXIT_CODE
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
