@@ -21,7 +21,7 @@ EndText split_end(const std::string& text) {
 }
 
 bool is_end(const LiveCluster& live, const cluster::CableEnd& end, uint32_t node, const std::string& port) {
-  return end.node == node && (port.empty() || live.model.nodes[node].ports[end.port] == port);
+  return end.node == node && (port.empty() || live.model.nodes[node].ports[end.port].name == port);
 }
 
 std::string cable_text(const LiveCluster& live, uint32_t index) {
@@ -101,7 +101,7 @@ int set_cable(const CableOptions& options, bool is_up) {
   const char* state = is_up ? "healed" : "cut";
   const bool changed = live.control.set_cable(index, is_up);
   for (const cluster::CableEnd& end : {live.model.cables[index].a, live.model.cables[index].b}) {
-    set_sysroot_state(sysroot_of(live, end.node), live.model.nodes[end.node].ports[end.port], is_up);
+    set_sysroot_state(sysroot_of(live, end.node), live.model.nodes[end.node].ports[end.port].name, is_up);
   }
   if (!changed) {
     fmt::print("cable {} ({}) was {} already\n", index, cable_text(live, index), is_up ? "up" : "cut");

@@ -48,7 +48,7 @@ int devices(const ListOptions& options) {
   for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
     const cluster::NodeSpec spec = cluster::node_spec(live.model, node);
     for (uint32_t port = 0; port < live.model.nodes[node].ports.size(); ++port) {
-      const std::string& device = live.model.nodes[node].ports[port];
+      const std::string& device = live.model.nodes[node].ports[port].name;
       const auto found = std::find_if(spec.ports.begin(), spec.ports.end(),
                                       [&](const cluster::PortSpec& one) { return one.device == device; });
       if (found == spec.ports.end()) {

@@ -41,7 +41,7 @@ Launch probe_launch(const LiveCluster& live, const cluster::CableEnd& end, bool 
                     "--library",
                     library_folder() + "/libibverbs.so.1",
                     "--device",
-                    live.model.nodes[end.node].ports[end.port],
+                    live.model.nodes[end.node].ports[end.port].name,
                     "--channel",
                     std::to_string(channel_fd),
                     "--timeout",

@@ -85,7 +85,11 @@ Json as_json(const Seen& seen) {
   }
   json["nodes"] = Json::array();
   for (const cluster::Node& node : seen.live->model.nodes) {
-    json["nodes"].push_back(Json{{"name", node.name}, {"ports", node.ports}});
+    Json ports = Json::array();
+    for (const cluster::Port& port : node.ports) {
+      ports.push_back(port.name);
+    }
+    json["nodes"].push_back(Json{{"name", node.name}, {"ports", std::move(ports)}});
   }
   json["cables"] = Json::array();
   for (uint32_t index = 0; index < seen.live->model.cables.size(); ++index) {

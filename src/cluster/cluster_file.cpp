@@ -9,117 +9,16 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cluster/json_reader.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
 
 namespace ringbolt::cluster {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-constexpr int kMaxDepth = 5;  // {"nodes": [{"ports": ["rdma_en2"]}]} has 4
-constexpr uint64_t kFormatVersion = 1;
-
-/// Refusal inside this file only: parse_cluster() turns it into a ParseError.
-struct Refusal {
-  ParseError error;
-};
-
-[[noreturn]] void stop(const std::string& place, const std::string& problem, size_t line = 0) {
-  throw Refusal{{line, place.empty() ? problem : place + ": " + problem}};
-}
-
-/// A part of somebody's text that is safe to print.
-std::string quote(std::string_view text) {
-  constexpr size_t kMostBytes = 40;
-  std::string safe = "\"";
-  for (const char c : text.substr(0, kMostBytes)) {
-    safe += c >= ' ' && c <= '~' ? c : '?';
-  }
-  return safe + (text.size() > kMostBytes ? "...\"" : "\"");
-}
-
-/// Watches the parse: depth, and keys that occur twice in one object (the last would win silently).
-class Watch {
- public:
-  bool operator()(int depth, Json::parse_event_t event, const Json& value) {
-    using Event = Json::parse_event_t;
-    if (event == Event::object_start || event == Event::array_start) {
-      if (depth >= kMaxDepth) {
-        stop("", fmt::format("nested deeper than {} levels", kMaxDepth));
-      }
-      keys_.resize(static_cast<size_t>(depth) + 2);
-      keys_.back().clear();
-    } else if (event == Event::key) {
-      const std::string& key = value.get_ref<const std::string&>();
-      if (!keys_[std::min(static_cast<size_t>(depth), keys_.size() - 1)].insert(key).second) {
-        stop("", fmt::format("field {} occurs twice", quote(key)));
-      }
-    }
-    return true;
-  }
-
- private:
-  std::vector<std::set<std::string>> keys_ = std::vector<std::set<std::string>>(1);
-};
-
-Json parse_json(std::string_view text) {
-  try {
-    return Json::parse(text.begin(), text.end(),
-                       [watch = Watch{}](int depth, Json::parse_event_t event, Json& value) mutable {
-                         return watch(depth, event, value);
-                       });
-  } catch (const Json::parse_error& error) {
-    const size_t byte = std::min(error.byte, text.size());
-    const auto newlines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(byte), '\n');
-    stop("", fmt::format("no JSON at byte {}", byte), static_cast<size_t>(newlines) + 1);
-  } catch (const Json::exception&) {
-    stop("", "no JSON that can be held (a number out of range?)");
-  }
-}
-
-void check_fields(const Json& object, const std::string& place, std::initializer_list<std::string_view> known) {
-  if (!object.is_object()) {
-    stop(place, "is no object");
-  }
-  for (const auto& [key, value] : object.items()) {
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
-      stop(place, fmt::format("unknown field {}; known are {}", quote(key), fmt::join(known, ", ")));
-    }
-  }
-}
-
-const Json& field(const Json& object, const std::string& place, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end()) {
-    stop(place, fmt::format("field \"{}\" is missing", key));
-  }
-  return *found;
-}
-
-const Json& list(const Json& value, const std::string& place, size_t least, size_t most) {
-  if (!value.is_array() || value.size() < least || value.size() > most) {
-    stop(place, fmt::format("is no list of {} to {} entries", least, most));
-  }
-  return value;
-}
-
-const std::string& text_of(const Json& value, const std::string& place) {
-  if (!value.is_string()) {
-    stop(place, "is no text");
-  }
-  return value.get_ref<const std::string&>();
-}
-
-uint32_t number_of(const Json& value, const std::string& place, uint32_t least, uint32_t most) {
-  if (!value.is_number_unsigned() || value.get<uint64_t>() < least || value.get<uint64_t>() > most) {
-    stop(place, fmt::format("is no whole number from {} to {}", least, most));
-  }
-  return value.get<uint32_t>();
-}
+constexpr int kMaxDepth = 6;  // {"nodes": [{"ports": [{"addresses": ["10.0.0.1/24"]}]}]}
 
 /// Resolves "n1:rdma_en2" and "1:rdma_en2".
 class Directory {
@@ -137,11 +36,11 @@ class Directory {
     }
     const uint32_t node = resolve_node(std::string_view(end).substr(0, colon), place);
     const std::string port = end.substr(colon + 1);
-    const std::vector<std::string>& ports = cluster_.nodes[node].ports;
-    const auto found = std::find(ports.begin(), ports.end(), port);
+    const std::vector<Port>& ports = cluster_.nodes[node].ports;
+    const auto found = std::ranges::find(ports, port, &Port::name);
     if (found == ports.end()) {
       stop(place, fmt::format("node {} has no port {} (it has {})", cluster_.nodes[node].name, quote(port),
-                              ports.empty() ? "none" : fmt::format("{}", fmt::join(ports, ", "))));
+                              names_of(ports)));
     }
     return {node, static_cast<uint32_t>(found - ports.begin())};
   }
@@ -166,12 +65,69 @@ class Directory {
     return found->second;
   }
 
+  static std::string names_of(const std::vector<Port>& ports) {
+    std::string names;
+    for (const Port& port : ports) {
+      names += (names.empty() ? "" : ", ") + port.name;
+    }
+    return names.empty() ? "none" : names;
+  }
+
   const Cluster& cluster_;
   std::map<std::string, uint32_t> nodes_;
 };
 
+std::vector<IpAddress> read_addresses(const Json& value, const std::string& place) {
+  std::vector<IpAddress> addresses;
+  for (size_t index = 0; index < list(value, place, 0, kMaxAddressesPerPort).size(); ++index) {
+    const std::string here = fmt::format("{}[{}]", place, index);
+    const std::string& text = text_of(value[index], here);
+    const std::optional<IpAddress> address = IpAddress::parse(text);
+    if (!address || text.find('/') == std::string::npos) {
+      stop(here, fmt::format("{} is no address with a prefix, as in \"10.1.2.3/24\" or \"fd00::1/64\"", quote(text)));
+    }
+    addresses.push_back(*address);
+  }
+  return addresses;
+}
+
+/// A port is its name alone, or an object that also says what carries it.
+Port read_port(const Json& value, const std::string& place) {
+  const bool is_object = value.is_object();
+  Port port;
+  port.name = is_object ? text_of(field(value, place, "name"), place + ".name") : text_of(value, place);
+  if (!is_device_name(port.name)) {
+    stop(place, fmt::format("{} is not 1 to {} letters, digits or '_' beginning with a letter", quote(port.name),
+                            kMaxNameBytes));
+  }
+  if (!is_object) {
+    return port;
+  }
+  check_fields(value, place, {"name", "netdev", "addresses"});
+  if (value.contains("netdev")) {
+    port.netdev = text_of(value["netdev"], place + ".netdev");
+    if (!is_netdev_name(port.netdev)) {
+      stop(place + ".netdev", fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or begins with . or -, or is \"lo\"",
+                                          quote(port.netdev), kMaxNetdevBytes));
+    }
+  }
+  if (value.contains("addresses")) {
+    port.addresses = read_addresses(value["addresses"], place + ".addresses");
+  }
+  return port;
+}
+
+/// What ssh takes, and nothing that it could take for an option or a shell for more than a word.
+bool is_host(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxHostBytes && text.front() != '-' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  std::string_view("._-:@%[]/").find(c) != std::string_view::npos;
+         });
+}
+
 Node read_node(const Json& value, const std::string& place) {
-  check_fields(value, place, {"name", "ports"});
+  check_fields(value, place, {"name", "host", "ports"});
   Node node;
   node.name = text_of(field(value, place, "name"), place + ".name");
   if (!is_node_name(node.name)) {
@@ -179,18 +135,25 @@ Node read_node(const Json& value, const std::string& place) {
          fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or is a number or \"local\", or begins with . or -",
                      quote(node.name), kMaxNameBytes));
   }
+  if (value.contains("host")) {
+    node.host = text_of(value["host"], place + ".host");
+    if (!is_host(node.host)) {
+      stop(place + ".host", fmt::format("{} is no host, USER@HOST or ssh://USER@HOST:PORT", quote(node.host)));
+    }
+  }
   const Json& ports = list(field(value, place, "ports"), place + ".ports", 0, kMaxPortsPerNode);
   for (size_t index = 0; index < ports.size(); ++index) {
     const std::string here = fmt::format("{}.ports[{}]", place, index);
-    const std::string& port = text_of(ports[index], here);
-    if (!is_device_name(port)) {
-      stop(here,
-           fmt::format("{} is not 1 to {} letters, digits or '_' beginning with a letter", quote(port), kMaxNameBytes));
+    Port port = read_port(ports[index], here);
+    for (const Port& other : node.ports) {
+      if (other.name == port.name) {
+        stop(here, fmt::format("port {} is named twice", port.name));
+      }
+      if (!port.netdev.empty() && other.netdev == port.netdev) {
+        stop(here + ".netdev", fmt::format("{} carries {} already", port.netdev, other.name));
+      }
     }
-    if (std::find(node.ports.begin(), node.ports.end(), port) != node.ports.end()) {
-      stop(here, fmt::format("port {} is named twice", port));
-    }
-    node.ports.push_back(port);
+    node.ports.push_back(std::move(port));
   }
   return node;
 }
@@ -211,7 +174,7 @@ void read_cables(const Json& cables, Cluster& cluster) {
   std::map<std::pair<uint32_t, uint32_t>, size_t> plugged;
   for (size_t index = 0; index < list(cables, "cables", 1, kMaxCables).size(); ++index) {
     const std::string place = fmt::format("cables[{}]", index);
-    check_fields(cables[index], place, {"between", "speed_gbps"});
+    check_fields(cables[index], place, {"between", "speed_gbps", "rate_mbps"});
     const Json& ends = list(field(cables[index], place, "between"), place + ".between", 2, 2);
     Cable cable;
     for (size_t side = 0; side < 2; ++side) {
@@ -227,7 +190,31 @@ void read_cables(const Json& cables, Cluster& cluster) {
     if (cables[index].contains("speed_gbps")) {
       cable.speed_gbps = number_of(cables[index]["speed_gbps"], place + ".speed_gbps", 1, kMaxSpeedGbps);
     }
+    if (cables[index].contains("rate_mbps")) {
+      cable.rate_mbps = number_of(cables[index]["rate_mbps"], place + ".rate_mbps", 1, kMaxRateMbps);
+    }
     cluster.cables.push_back(cable);
+  }
+}
+
+Kind kind_of(const std::string& text) {
+  for (const Kind kind : {Kind::emulated, Kind::netns, Kind::hosts}) {
+    if (text == kind_text(kind)) {
+      return kind;
+    }
+  }
+  stop("kind", fmt::format("{} is none of emulated, netns, hosts", quote(text)));
+}
+
+/// A cluster that has been made on interfaces says which; before that they may be left out.
+void check_netdevs(const Cluster& cluster) {
+  for (size_t index = 0; cluster.kind != Kind::emulated && index < cluster.cables.size(); ++index) {
+    for (const CableEnd& end : {cluster.cables[index].a, cluster.cables[index].b}) {
+      if (cluster.nodes[end.node].ports[end.port].netdev.empty()) {
+        stop(fmt::format("cables[{}]", index),
+             fmt::format("{} has no netdev, which kind {} needs", end_text(cluster, end), kind_text(cluster.kind)));
+      }
+    }
   }
 }
 
@@ -235,9 +222,9 @@ Cluster read_cluster(std::string_view text) {
   if (text.size() > kMaxClusterFileBytes) {
     stop("", fmt::format("{} bytes are more than a cluster file's {}", text.size(), kMaxClusterFileBytes));
   }
-  const Json root = parse_json(text);
-  check_fields(root, "", {"ringbolt", "name", "nodes", "cables"});
-  number_of(field(root, "", "ringbolt"), "ringbolt (the format's version)", kFormatVersion, kFormatVersion);
+  const Json root = parse_json(text, kMaxDepth);
+  check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "nodes", "cables"});
+  number_of(field(root, "", "ringbolt"), "ringbolt (the format's version)", kClusterFileVersion, kClusterFileVersion);
   Cluster cluster;
   if (root.contains("name")) {
     cluster.name = text_of(root["name"], "name");
@@ -246,8 +233,15 @@ Cluster read_cluster(std::string_view text) {
                                kMaxNameBytes));
     }
   }
+  if (root.contains("kind")) {
+    cluster.kind = kind_of(text_of(root["kind"], "kind"));
+  }
+  if (root.contains("mtu")) {
+    cluster.mtu = number_of(root["mtu"], "mtu", kMinMtu, kMaxMtu);
+  }
   read_nodes(field(root, "", "nodes"), cluster);
   read_cables(field(root, "", "cables"), cluster);
+  check_netdevs(cluster);
   return cluster;
 }
 
@@ -256,27 +250,9 @@ Cluster read_cluster(std::string_view text) {
 Parsed<Cluster> parse_cluster(std::string_view text) {
   try {
     return read_cluster(text);
-  } catch (Refusal& refusal) {
+  } catch (JsonRefusal& refusal) {
     return tl::unexpected<ParseError>(std::move(refusal.error));
   }
-}
-
-std::string emit_cluster(const Cluster& cluster) {
-  Json root;
-  root["ringbolt"] = kFormatVersion;
-  if (!cluster.name.empty()) {
-    root["name"] = cluster.name;
-  }
-  root["nodes"] = Json::array();
-  for (const Node& node : cluster.nodes) {
-    root["nodes"].push_back(Json{{"name", node.name}, {"ports", node.ports}});
-  }
-  root["cables"] = Json::array();
-  for (const Cable& cable : cluster.cables) {
-    root["cables"].push_back(
-        Json{{"between", {end_text(cluster, cable.a), end_text(cluster, cable.b)}}, {"speed_gbps", cable.speed_gbps}});
-  }
-  return root.dump(2) + "\n";
 }
 
 Cluster load_cluster(const std::string& path) {

@@ -8,6 +8,8 @@
 
 namespace ringbolt::cluster {
 
+inline constexpr uint32_t kClusterFileVersion = 1;
+
 /// Reads a cluster file (JSON; docs/cluster.md has the format). Any bytes are safe to pass: size, nesting and every
 /// number are bounded. Refuses unknown and repeated fields, names used twice, a cable to a node or port that is not
 /// there, a port with two cables. The message names the place ("cables[2].between[0]: ...") and quotes the text at

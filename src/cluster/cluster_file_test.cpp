@@ -42,7 +42,7 @@ constexpr std::string_view kGolden = R"({
 )";
 
 Cluster golden_cluster() {
-  return {"pair", {{"left", {"rdma_en2", "rdma_en3"}}, {"right", {"mlx_0"}}}, {{{0, 1}, {1, 0}, 200}}};
+  return {"pair", {{"left", {{"rdma_en2"}, {"rdma_en3"}}}, {"right", {{"mlx_0"}}}}, {{{0, 1}, {1, 0}, 200}}};
 }
 
 std::string golden_with(std::string_view from, std::string_view to) {
@@ -161,6 +161,86 @@ TEST(ClusterFile, survives_any_change_of_bytes) {
       RC_ASSERT(!cluster.error().problem.empty());
     }
   }));
+}
+
+constexpr std::string_view kOnInterfaces = R"({
+  "ringbolt": 1,
+  "name": "pair",
+  "kind": "hosts",
+  "mtu": 1500,
+  "nodes": [
+    {
+      "name": "left",
+      "host": "root@10.0.0.1",
+      "ports": [
+        {
+          "name": "rdma_en2",
+          "netdev": "enp1s0",
+          "addresses": [
+            "fe80::1/64",
+            "10.1.0.1/30"
+          ]
+        },
+        "rdma_en3"
+      ]
+    },
+    {
+      "name": "right",
+      "ports": [
+        {
+          "name": "mlx_0",
+          "netdev": "tb0"
+        }
+      ]
+    }
+  ],
+  "cables": [
+    {
+      "between": [
+        "left:rdma_en2",
+        "right:mlx_0"
+      ],
+      "speed_gbps": 40,
+      "rate_mbps": 2500
+    }
+  ]
+}
+)";
+
+TEST(ClusterFile, keeps_interfaces_hosts_and_rates) {
+  const Parsed<Cluster> cluster = parse_cluster(kOnInterfaces);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->kind, Kind::hosts);
+  EXPECT_EQ(cluster->mtu, 1500U);
+  EXPECT_EQ(cluster->nodes[0].host, "root@10.0.0.1");
+  EXPECT_EQ(cluster->nodes[0].ports[0].netdev, "enp1s0");
+  EXPECT_EQ(cluster->nodes[0].ports[0].addresses.size(), 2U);
+  EXPECT_EQ(cluster->nodes[0].ports[1], Port{"rdma_en3"});
+  EXPECT_EQ(cluster->cables[0].rate_mbps, 2500U);
+  EXPECT_EQ(emit_cluster(*cluster), kOnInterfaces);
+}
+
+std::string refusal_on_interfaces(std::string_view from, std::string_view to) {
+  std::string text(kOnInterfaces);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return refusal(text.replace(at, from.size(), to));
+}
+
+TEST(ClusterFile, refuses_bad_interfaces_by_their_place) {
+  EXPECT_THAT(refusal_on_interfaces("\"hosts\"", "\"real\""), HasSubstr("kind: \"real\" is none of emulated, netns"));
+  EXPECT_THAT(refusal_on_interfaces("1500", "1279"), HasSubstr("mtu: is no whole number from 1280 to 65535"));
+  EXPECT_THAT(refusal_on_interfaces("\"enp1s0\"", "\"en p\""), HasSubstr("nodes[0].ports[0].netdev: \"en p\" is not"));
+  EXPECT_THAT(refusal_on_interfaces("\"enp1s0\"", "\"lo\""), HasSubstr("nodes[0].ports[0].netdev"));
+  EXPECT_THAT(refusal_on_interfaces("\"rdma_en3\"", R"({"name": "x", "netdev": "enp1s0"})"),
+              HasSubstr("nodes[0].ports[1].netdev: enp1s0 carries rdma_en2 already"));
+  EXPECT_THAT(refusal_on_interfaces("10.1.0.1/30", "10.1.0.1"), HasSubstr("addresses[1]: \"10.1.0.1\" is no address"));
+  EXPECT_THAT(refusal_on_interfaces("10.1.0.1/30", "10.1.0.1/33"), HasSubstr("addresses[1]"));
+  EXPECT_THAT(refusal_on_interfaces("root@10.0.0.1", "-oProxyCommand=x"), HasSubstr("nodes[0].host"));
+  EXPECT_THAT(refusal_on_interfaces("root@10.0.0.1", "a b"), HasSubstr("nodes[0].host"));
+  EXPECT_THAT(refusal_on_interfaces("\"netdev\": \"tb0\"", "\"addresses\": []"),
+              HasSubstr("cables[0]: right:mlx_0 has no netdev, which kind hosts needs"));
+  EXPECT_THAT(refusal_on_interfaces("2500", "0"), HasSubstr("cables[0].rate_mbps"));
 }
 
 }  // namespace

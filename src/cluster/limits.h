@@ -12,6 +12,15 @@ inline constexpr uint32_t kMaxCables = kMaxNodes * (kMaxNodes - 1) / 2;
 inline constexpr uint32_t kMaxSpeedGbps = 10'000;
 inline constexpr uint32_t kDefaultSpeedGbps = 40;
 inline constexpr size_t kMaxNameBytes = 32;
+inline constexpr size_t kMaxNetdevBytes = 15;  // the kernel's IFNAMSIZ less its end
+inline constexpr size_t kMaxHostBytes = 255;
+inline constexpr size_t kMaxAddressesPerPort = 16;
+
+/// Of interfaces that carry cables. Below 1280 the kernel takes IPv6 off an interface.
+inline constexpr uint32_t kMinMtu = 1280;
+inline constexpr uint32_t kMaxMtu = 65'535;
+inline constexpr uint32_t kDefaultMtu = 9000;
+inline constexpr uint32_t kMaxRateMbps = kMaxSpeedGbps * 1000;
 
 /// Ports are numbered as on a Mac, where Thunderbolt ports begin at en2.
 inline constexpr uint32_t kFirstPortNumber = 2;

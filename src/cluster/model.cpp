@@ -8,17 +8,26 @@
 namespace ringbolt::cluster {
 namespace {
 
+uint32_t ipv4_of(const Cluster& cluster, const CableEnd& end) {
+  return cluster.kind == Kind::emulated ? port_ipv4(end.node, end.port)
+                                        : first_ipv4(cluster.nodes[end.node].ports[end.port]);
+}
+
 PortSpec port_spec(const Cluster& cluster, uint32_t cable_index, const CableEnd& here, const CableEnd& there) {
   PortSpec port;
-  port.device = cluster.nodes[here.node].ports[here.port];
+  port.device = cluster.nodes[here.node].ports[here.port].name;
   port.guid = port_guid(cluster.name, here.node, here.port);
-  port.ipv4 = port_ipv4(here.node, here.port);
+  port.ipv4 = ipv4_of(cluster, here);
   port.cable = cable_index;
   port.speed_gbps = cluster.cables[cable_index].speed_gbps;
   port.peer_node = there.node;
-  port.peer_device = cluster.nodes[there.node].ports[there.port];
+  port.peer_device = cluster.nodes[there.node].ports[there.port].name;
   port.peer_guid = port_guid(cluster.name, there.node, there.port);
-  port.peer_ipv4 = port_ipv4(there.node, there.port);
+  port.peer_ipv4 = ipv4_of(cluster, there);
+  if (cluster.kind != Kind::emulated) {
+    port.netdev = cluster.nodes[here.node].ports[here.port].netdev;
+    RINGBOLT_ASSERT(!port.netdev.empty());
+  }
   return port;
 }
 
@@ -43,13 +52,30 @@ NodeSpec node_spec(const Cluster& cluster, uint32_t node) {
     }
   }
   std::sort(spec.ports.begin(), spec.ports.end(),
-            [](const PortSpec& left, const PortSpec& right) { return left.ipv4 < right.ipv4; });
+            [](const PortSpec& left, const PortSpec& right) { return left.guid < right.guid; });  // by port number
   return spec;
 }
 
 std::string end_text(const Cluster& cluster, const CableEnd& end) {
   RINGBOLT_ASSERT(end.node < cluster.nodes.size() && end.port < cluster.nodes[end.node].ports.size());
-  return cluster.nodes[end.node].name + ":" + cluster.nodes[end.node].ports[end.port];
+  return cluster.nodes[end.node].name + ":" + cluster.nodes[end.node].ports[end.port].name;
+}
+
+const char* kind_text(Kind kind) {
+  switch (kind) {
+    case Kind::netns:
+      return "netns";
+    case Kind::hosts:
+      return "hosts";
+    case Kind::emulated:
+      break;
+  }
+  return "emulated";
+}
+
+uint32_t first_ipv4(const Port& port) {
+  const auto found = std::ranges::find_if(port.addresses, [](const IpAddress& one) { return one.is_ipv4(); });
+  return found == port.addresses.end() ? 0 : found->ipv4();
 }
 
 std::vector<uint32_t> cables_between(const Cluster& cluster, uint32_t a, uint32_t b) {

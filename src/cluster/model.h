@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cluster/ip_address.h"
 #include "cluster/limits.h"
 #include "cluster/node_file.h"
 
@@ -21,33 +22,59 @@ struct Cable {
   CableEnd a;
   CableEnd b;
   uint32_t speed_gbps = kDefaultSpeedGbps;  ///< as declared; nothing enforces it
+  uint32_t rate_mbps = 0;                   ///< enforced between network namespaces; 0: as fast as it goes
   friend bool operator==(const Cable&, const Cable&) = default;
 };
 
-/// A machine: its name and the device names of its ports, in order.
+/// A port: its device's name, and what carries it where that is no shared memory.
+struct Port {
+  std::string name;
+  std::string netdev = {};                  ///< interface; empty: none, or not known yet
+  std::vector<IpAddress> addresses = {};    ///< of the interface; empty: none, or not known yet
+  friend bool operator==(const Port&, const Port&) = default;
+};
+
+/// A machine: its name and its ports, in order.
 struct Node {
   std::string name;
-  std::vector<std::string> ports;
+  std::vector<Port> ports;
+  std::string host = {};  ///< how ssh reaches it; empty: by its name
   friend bool operator==(const Node&, const Node&) = default;
 };
+
+/// What the nodes of a cluster are.
+enum class Kind : uint8_t {
+  emulated,  ///< names only: one machine, shared memory
+  netns,     ///< network namespaces of one machine, a pair of interfaces for each cable
+  hosts,     ///< machines reached by ssh
+};
+
+/// "emulated", "netns" or "hosts". Thread-safe.
+const char* kind_text(Kind kind);
 
 /// A whole cluster as a value. Node, port and cable numbers are indices into these vectors.
 struct Cluster {
   std::string name;
   std::vector<Node> nodes;
   std::vector<Cable> cables;
+  Kind kind = Kind::emulated;
+  uint32_t mtu = 0;  ///< of the interfaces between network namespaces; 0: kDefaultMtu
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
 /// "rdma_en2" for port 0, and so on. Thread-safe.
 std::string port_device(uint32_t port_index);
 
-/// What a process on `node` may know: its cabled ports in order, with the addresses of address.h. Ports without a
-/// cable are left out: they could reach nothing. `node` must exist. Thread-safe.
+/// What a process on `node` may know: its cabled ports in order, with the addresses of address.h, or those of the
+/// interface that carries the port. Ports without a cable are left out: they could reach nothing. `node` must exist, and
+/// if the kind is not `emulated`, its cabled ports have netdevs. Thread-safe.
 NodeSpec node_spec(const Cluster& cluster, uint32_t node);
 
 /// "n0:rdma_en2". The end must exist. Thread-safe.
 std::string end_text(const Cluster& cluster, const CableEnd& end);
+
+/// The first IPv4 address of a port's interface in host order; 0 if it has none. Thread-safe.
+uint32_t first_ipv4(const Port& port);
 
 /// All cables between two nodes (in either direction), as indices in ascending order. Thread-safe.
 std::vector<uint32_t> cables_between(const Cluster& cluster, uint32_t a, uint32_t b);

@@ -11,14 +11,15 @@ namespace {
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
+bool is_name_character(char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-'; }
+
 bool has_name_length(std::string_view name) { return !name.empty() && name.size() <= kMaxNameBytes; }
 
 }  // namespace
 
 bool is_cluster_name(std::string_view name) {
   return has_name_length(name) && name.front() != '.' && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(),
-                     [](char c) { return is_letter(c) || is_digit(c) || c == '_' || c == '.' || c == '-'; });
+         std::all_of(name.begin(), name.end(), is_name_character);
 }
 
 bool is_node_name(std::string_view name) {
@@ -28,6 +29,11 @@ bool is_node_name(std::string_view name) {
 bool is_device_name(std::string_view name) {
   return has_name_length(name) && is_letter(name.front()) &&
          std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c) || c == '_'; });
+}
+
+bool is_netdev_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNetdevBytes && name.front() != '.' && name.front() != '-' &&
+         name != "lo" && std::all_of(name.begin(), name.end(), is_name_character);
 }
 
 }  // namespace ringbolt::cluster

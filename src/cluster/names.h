@@ -16,4 +16,8 @@ bool is_node_name(std::string_view name);
 /// synthetic sysfs). Thread-safe.
 bool is_device_name(std::string_view name);
 
+/// True for the name of a network interface: 1 to 15 of [A-Za-z0-9_.-], not beginning with '.' or '-', and not "lo".
+/// (The kernel takes more; these need no quoting anywhere.) Thread-safe.
+bool is_netdev_name(std::string_view name);
+
 }  // namespace ringbolt::cluster

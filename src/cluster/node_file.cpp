@@ -82,10 +82,20 @@ class Words {
       address = (address << 8U) | *value;
       word = byte < 3 ? word.substr(dot + 1) : std::string_view{};
     }
-    if (address >> 24U != 127) {
-      complain(fmt::format("{} is not in 127.0.0.0/8", what));
-    }
     return address;
+  }
+
+  /// The name of an interface after the word "netdev", if the line goes on; else "".
+  std::string optional_netdev() {
+    if (rest_.empty()) {
+      return "";
+    }
+    keyword("netdev");
+    const std::string_view word = next("the interface");
+    if (!is_netdev_name(word)) {
+      complain(fmt::format("the interface is not 1 to {} of [A-Za-z0-9_.-], or is \"lo\"", kMaxNetdevBytes));
+    }
+    return std::string(word.substr(0, kMaxNetdevBytes));
   }
 
   std::string device(std::string_view what) {
@@ -115,6 +125,8 @@ class Words {
   std::optional<ParseError> problem_;
 };
 
+bool is_loopback(uint32_t ipv4) { return ipv4 >> 24U == 127; }
+
 PortSpec read_port(Words& words, uint32_t n_cables) {
   PortSpec port;
   words.keyword("port");
@@ -135,6 +147,14 @@ PortSpec read_port(Words& words, uint32_t n_cables) {
   port.peer_guid = words.guid("the peer's GUID");
   words.keyword("peer-addr");
   port.peer_ipv4 = words.ipv4("the peer's address");
+  port.netdev = words.optional_netdev();
+  for (const uint32_t address : {port.ipv4, port.peer_ipv4}) {
+    if (port.netdev.empty() && !is_loopback(address)) {
+      words.complain(fmt::format("address {} is not in 127.0.0.0/8", ipv4_text(address)));
+    } else if (!port.netdev.empty() && is_loopback(address)) {
+      words.complain(fmt::format("address {} of an interface is in 127.0.0.0/8", ipv4_text(address)));
+    }
+  }
   return port;
 }
 
@@ -160,7 +180,13 @@ std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
     if (other.guid == port.guid) {
       return fmt::format("GUID {} of {} and {} is the same", guid_text(port.guid), other.device, port.device);
     }
-    if (other.ipv4 == port.ipv4) {
+    if (other.netdev.empty() != port.netdev.empty()) {
+      return fmt::format("of {} and {} only one has an interface", other.device, port.device);
+    }
+    if (!port.netdev.empty() && other.netdev == port.netdev) {
+      return fmt::format("interface {} of {} and {} is the same", port.netdev, other.device, port.device);
+    }
+    if (other.ipv4 == port.ipv4 && port.ipv4 != 0) {
       return fmt::format("address {} of {} and {} is the same", ipv4_text(port.ipv4), other.device, port.device);
     }
   }
@@ -248,9 +274,10 @@ std::string emit_node(const NodeSpec& spec) {
                                  spec.n_cables, spec.node, spec.name);
   for (const PortSpec& port : spec.ports) {
     text += fmt::format(
-        "port {} guid {} addr {} cable {} speed_gbps {} peer-node {} peer-port {} peer-guid {} peer-addr {}\n",
+        "port {} guid {} addr {} cable {} speed_gbps {} peer-node {} peer-port {} peer-guid {} peer-addr {}{}{}\n",
         port.device, guid_text(port.guid), ipv4_text(port.ipv4), port.cable, port.speed_gbps, port.peer_node,
-        port.peer_device, guid_text(port.peer_guid), ipv4_text(port.peer_ipv4));
+        port.peer_device, guid_text(port.peer_guid), ipv4_text(port.peer_ipv4), port.netdev.empty() ? "" : " netdev ",
+        port.netdev);
   }
   return text;
 }

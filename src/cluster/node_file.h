@@ -13,13 +13,14 @@ namespace ringbolt::cluster {
 struct PortSpec {
   std::string device;  ///< name of the verbs device, "rdma_en2"
   uint64_t guid = 0;
-  uint32_t ipv4 = 0;
+  uint32_t ipv4 = 0;  ///< in 127.0.0.0/8; with a netdev: an address of that, 0 if it has no IPv4 address
   uint32_t cable = 0;  ///< index into the control page
   uint32_t speed_gbps = 0;
   uint32_t peer_node = 0;
   std::string peer_device;
   uint64_t peer_guid = 0;  ///< equals guid for a loopback plug
   uint32_t peer_ipv4 = 0;
+  std::string netdev = {};  ///< interface that carries the port; empty: emulated on shared memory
 
   friend bool operator==(const PortSpec&, const PortSpec&) = default;
 };
@@ -30,7 +31,10 @@ struct NodeSpec {
   uint32_t n_cables = 0;  ///< of the whole cluster; the control page has as many
   uint32_t node = 0;
   std::string name;
-  std::vector<PortSpec> ports;
+  std::vector<PortSpec> ports;  ///< all with a netdev, or none
+
+  /// Whether the ports lie on interfaces: then the node has slots of its own, RuntimeDir::node_slots().
+  bool has_netdevs() const { return !ports.empty() && !ports.front().netdev.empty(); }
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };

@@ -69,13 +69,13 @@ TEST(NodeFile, names_line_and_problem) {
   EXPECT_THAT(refusal(golden_with("rdma_en2 guid", "../../x guid")), HasSubstr("line 4: the device"));
   EXPECT_THAT(refusal(golden_with("0x02524200000000a1", "0x0")), HasSubstr("line 4: the GUID"));
   EXPECT_THAT(refusal(golden_with("0x02524200000000a1", "0x-2524200000000a1")), HasSubstr("line 4: the GUID"));
-  EXPECT_THAT(refusal(golden_with("127.77.0.2", "10.77.0.2")), HasSubstr("line 4: the address is not in 127"));
+  EXPECT_THAT(refusal(golden_with("127.77.0.2", "10.77.0.2")), HasSubstr("line 4: address 10.77.0.2 is not in 127"));
   EXPECT_THAT(refusal(golden_with("127.77.0.2", "127.77.2")), HasSubstr("line 4: the address"));
   EXPECT_THAT(refusal(golden_with("127.77.0.2", "127.77.0.256")), HasSubstr("line 4: the address"));
   EXPECT_THAT(refusal(golden_with("cable 0", "cable 4")), HasSubstr("line 4: the cable is not a number from 0 to 3"));
   EXPECT_THAT(refusal(golden_with("speed_gbps 40", "speed_gbps -1")), HasSubstr("line 4: the speed"));
   EXPECT_THAT(refusal(golden_with("peer-node 1", "peer-node  1")), HasSubstr("line 4: the peer's node"));
-  EXPECT_THAT(refusal(golden_with("127.77.1.3\n", "127.77.1.3 and\n")), HasSubstr("line 4: unexpected words"));
+  EXPECT_THAT(refusal(golden_with("127.77.1.3\n", "127.77.1.3 and\n")), HasSubstr("line 4: expected the word \"netdev\""));
   EXPECT_THAT(refusal(golden_with("port rdma_en2", "port\nrdma_en2")), HasSubstr("line 4: the device is missing"));
 }
 
@@ -139,6 +139,50 @@ TEST(NodeFile, every_node_of_every_topology_round_trips) {
       ASSERT_EQ(*again, spec);
     }
   }
+}
+
+// Written by hand from docs/cluster.md, "node files".
+constexpr std::string_view kOnInterfaces =
+    "ringbolt-node 1\n"
+    "cluster pair cables 2\n"
+    "node 0 name n0\n"
+    "port rdma_en2 guid 0x02524200000000a1 addr 10.77.0.1 cable 0 speed_gbps 40 "
+    "peer-node 1 peer-port rdma_en2 peer-guid 0x02524200000001a1 peer-addr 10.77.0.2 netdev en2\n"
+    "port rdma_en3 guid 0x02524200000000a2 addr 0.0.0.0 cable 1 speed_gbps 40 "
+    "peer-node 1 peer-port rdma_en3 peer-guid 0x02524200000001a2 peer-addr 0.0.0.0 netdev en3\n";
+
+std::string refusal_on_interfaces(std::string_view from, std::string_view to) {
+  std::string text(kOnInterfaces);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return refusal(text.replace(at, from.size(), to));
+}
+
+TEST(NodeFile, names_the_interfaces_of_ports) {
+  const Parsed<NodeSpec> spec = parse_node(kOnInterfaces);
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_TRUE(spec->has_netdevs());
+  EXPECT_EQ(spec->ports[0].netdev, "en2");
+  EXPECT_EQ(spec->ports[0].ipv4, 0x0a4d0001U);
+  EXPECT_EQ(spec->ports[1].ipv4, 0U) << "an interface need not have an IPv4 address";
+  EXPECT_EQ(emit_node(*spec), kOnInterfaces);
+  EXPECT_FALSE(golden_spec().has_netdevs());
+}
+
+TEST(NodeFile, refuses_interfaces_that_do_not_fit) {
+  EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev en2"), HasSubstr("interface en2 of rdma_en2 and rdma_en3"));
+  EXPECT_THAT(refusal_on_interfaces(" netdev en3", ""), HasSubstr("line 5: address 0.0.0.0 is not in 127.0.0.0/8"));
+  EXPECT_THAT(refusal_on_interfaces("addr 10.77.0.1", "addr 127.77.0.2"), HasSubstr("line 4: address 127.77.0.2 of an"));
+  EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev"), HasSubstr("the interface is missing"));
+  EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev lo"), HasSubstr("line 5: the interface is not"));
+  EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev a/b"), HasSubstr("line 5: the interface is not"));
+  EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev en3 x"), HasSubstr("unexpected words"));
+  EXPECT_THAT(refusal_on_interfaces("peer-addr 10.77.0.2 netdev en2\n", "peer-addr 10.77.0.2 device en2\n"),
+              HasSubstr("expected the word \"netdev\""));
+  EXPECT_THAT(refusal(std::string(kGolden) +
+                      "port rdma_en4 guid 0x02524200000000a3 addr 10.0.0.1 cable 2 speed_gbps 40 peer-node 1 "
+                      "peer-port x peer-guid 0x02524200000001a7 peer-addr 10.0.0.2 netdev en4\n"),
+              HasSubstr("only one has an interface"));
 }
 
 }  // namespace

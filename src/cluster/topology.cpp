@@ -31,9 +31,9 @@ class Wiring {
   /// A cable between ports that are there.
   void plug(CableEnd a, CableEnd b) { cluster_.cables.push_back({a, b}); }
   CableEnd new_port(uint32_t node) {
-    std::vector<std::string>& ports = cluster_.nodes[node].ports;
+    std::vector<Port>& ports = cluster_.nodes[node].ports;
     const auto port = static_cast<uint32_t>(ports.size());
-    ports.push_back(port_device(port));
+    ports.push_back({port_device(port)});
     return {node, port};
   }
 
@@ -135,7 +135,7 @@ Cluster loop(Size) {
 
 enum class Shape { kAlone, kNumber, kProduct };
 
-struct Kind {
+struct Family {
   std::string_view word;
   Shape shape;
   uint32_t least;  // of the number, or of each side
@@ -144,7 +144,7 @@ struct Kind {
   Cluster (*build)(Size);
 };
 
-constexpr std::array<Kind, 8> kKinds = {{
+constexpr std::array<Family, 8> kFamilies = {{
     {"mesh", Shape::kNumber, 2, kMaxNodes, "mesh:N", mesh},
     {"ring", Shape::kNumber, 2, kMaxNodes, "ring:N", ring},
     {"line", Shape::kNumber, 2, kMaxNodes, "line:N", line},
@@ -155,9 +155,9 @@ constexpr std::array<Kind, 8> kKinds = {{
     {"loop", Shape::kAlone, 0, 0, "loop", loop},
 }};
 
-const Kind* find_kind(std::string_view word) {
-  const auto* found = std::find_if(kKinds.begin(), kKinds.end(), [&](const Kind& kind) { return kind.word == word; });
-  return found == kKinds.end() ? nullptr : found;
+const Family* find_family(std::string_view word) {
+  const auto* found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& family) { return family.word == word; });
+  return found == kFamilies.end() ? nullptr : found;
 }
 
 std::optional<uint32_t> number(std::string_view text) {
@@ -169,20 +169,20 @@ std::optional<uint32_t> number(std::string_view text) {
   return value;
 }
 
-Parsed<Size> parse_size(const Kind& kind, std::string_view text) {
-  if (kind.shape == Shape::kNumber) {
+Parsed<Size> parse_size(const Family& family, std::string_view text) {
+  if (family.shape == Shape::kNumber) {
     const std::optional<uint32_t> value = number(text);
-    if (!value || *value < kind.least || *value > kind.most) {
-      return refuse(0, fmt::format("{} needs a whole number from {} to {}", kind.usage, kind.least, kind.most));
+    if (!value || *value < family.least || *value > family.most) {
+      return refuse(0, fmt::format("{} needs a whole number from {} to {}", family.usage, family.least, family.most));
     }
     return Size{*value, 0};
   }
   const size_t times = text.find('x');
   const std::optional<uint32_t> a = number(text.substr(0, times));
   const std::optional<uint32_t> b = number(times == std::string_view::npos ? "" : text.substr(times + 1));
-  if (!a || !b || *a < kind.least || *b < kind.least || uint64_t{*a} * *b > kind.most) {
-    return refuse(0, fmt::format("{} needs two sides of at least {}, as in torus:3x3, and {} nodes at most", kind.usage,
-                                 kind.least, kind.most));
+  if (!a || !b || *a < family.least || *b < family.least || uint64_t{*a} * *b > family.most) {
+    return refuse(0, fmt::format("{} needs two sides of at least {}, as in torus:3x3, and {} nodes at most", family.usage,
+                                 family.least, family.most));
   }
   return Size{*a, *b};
 }
@@ -191,35 +191,35 @@ Parsed<Size> parse_size(const Kind& kind, std::string_view text) {
 
 Parsed<Cluster> parse_topology(std::string_view text) {
   const size_t colon = text.find(':');
-  const Kind* kind = find_kind(text.substr(0, colon));
-  if (kind == nullptr) {
+  const Family* family = find_family(text.substr(0, colon));
+  if (family == nullptr) {
     return refuse(0, fmt::format("unknown topology; known are {}", known_topologies()));
   }
   Size size;
-  if (kind->shape == Shape::kAlone) {
+  if (family->shape == Shape::kAlone) {
     if (colon != std::string_view::npos) {
-      return refuse(0, fmt::format("{} takes no number", kind->word));
+      return refuse(0, fmt::format("{} takes no number", family->word));
     }
   } else {
-    Parsed<Size> parsed = parse_size(*kind, colon == std::string_view::npos ? "" : text.substr(colon + 1));
+    Parsed<Size> parsed = parse_size(*family, colon == std::string_view::npos ? "" : text.substr(colon + 1));
     if (!parsed) {
       return tl::unexpected<ParseError>(std::move(parsed.error()));
     }
     size = *parsed;
   }
-  Cluster cluster = kind->build(size);
+  Cluster cluster = family->build(size);
   cluster.name = text;
   cluster.name.erase(std::remove(cluster.name.begin(), cluster.name.end(), ':'), cluster.name.end());
   return cluster;
 }
 
-bool names_topology(std::string_view text) { return find_kind(text.substr(0, text.find(':'))) != nullptr; }
+bool names_topology(std::string_view text) { return find_family(text.substr(0, text.find(':'))) != nullptr; }
 
 std::string known_topologies() {
   std::string all;
-  for (const Kind& kind : kKinds) {
+  for (const Family& family : kFamilies) {
     all += (all.empty() ? "" : ", ");
-    all += kind.usage;
+    all += family.usage;
   }
   return all;
 }

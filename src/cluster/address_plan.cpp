@@ -1,0 +1,96 @@
+#include "cluster/address_plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "cluster/address.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+constexpr uint8_t kIpv4Prefix = 24;
+constexpr uint8_t kIpv6Prefix = 64;
+
+void put_u64(IpAddress& address, size_t at, uint64_t value) {
+  for (size_t i = 0; i < 8; ++i) {
+    address.bytes[at + i] = static_cast<uint8_t>(value >> (56U - 8U * i));
+  }
+}
+
+IpAddress link_local(uint64_t guid) {
+  IpAddress address;
+  put_u64(address, 0, 0xfe80'0000'0000'0000U);
+  put_u64(address, 8, guid ^ 0x0200'0000'0000'0000U);  // RFC 4291: an EUI-64 with the universal bit turned
+  address.prefix_bits = kIpv6Prefix;
+  return address;
+}
+
+IpAddress planned_ipv4(uint32_t cable, uint32_t side) {
+  return IpAddress::from_ipv4((10U << 24U) + (77U << 16U) + (cable << 8U) + side, kIpv4Prefix);
+}
+
+IpAddress planned_ipv6(uint32_t cable, uint32_t side) {
+  IpAddress address;
+  put_u64(address, 0, 0xfd77'0000'0000'0000U | cable);
+  put_u64(address, 8, side);
+  address.prefix_bits = kIpv6Prefix;
+  return address;
+}
+
+/// "en2" for port 0, or the next that the node's file has not given to another port.
+std::string free_netdev(const std::set<std::string>& taken, uint32_t port) {
+  std::string name = fmt::format("en{}", port + kFirstPortNumber);
+  for (uint32_t number = kMaxPortsPerNode + kFirstPortNumber; taken.count(name) != 0; ++number) {
+    name = fmt::format("en{}", number);
+  }
+  return name;
+}
+
+void plan_end(Cluster& cluster, const CableEnd& end, uint32_t cable, uint32_t side) {
+  Node& node = cluster.nodes[end.node];
+  Port& port = node.ports[end.port];
+  if (port.netdev.empty()) {
+    std::set<std::string> taken;
+    for (const Port& other : node.ports) {
+      taken.insert(other.netdev);
+    }
+    port.netdev = free_netdev(taken, end.port);
+  }
+  if (port.addresses.empty()) {
+    port.addresses = {planned_ipv4(cable, side), planned_ipv6(cable, side)};
+  }
+  std::erase_if(port.addresses, [](const IpAddress& one) { return one.is_link_local(); });
+  port.addresses.insert(port.addresses.begin(), link_local(port_guid(cluster.name, end.node, end.port)));
+}
+
+}  // namespace
+
+void plan_namespaces(Cluster& cluster) {
+  cluster.kind = Kind::netns;
+  std::set<std::pair<uint32_t, uint32_t>> cabled;
+  for (const Cable& cable : cluster.cables) {
+    cabled.insert({cable.a.node, cable.a.port});
+    cabled.insert({cable.b.node, cable.b.port});
+  }
+  for (uint32_t node = 0; node < cluster.nodes.size(); ++node) {
+    for (uint32_t port = 0; port < cluster.nodes[node].ports.size(); ++port) {
+      if (cabled.count({node, port}) == 0) {
+        cluster.nodes[node].ports[port].netdev.clear();
+        cluster.nodes[node].ports[port].addresses.clear();
+      }
+    }
+  }
+  for (uint32_t index = 0; index < cluster.cables.size(); ++index) {
+    const Cable cable = cluster.cables[index];
+    plan_end(cluster, cable.a, index, 1);
+    if (cable.b != cable.a) {
+      plan_end(cluster, cable.b, index, 2);
+    }
+  }
+}
+
+std::string namespace_name(const std::string& cluster, uint32_t node) { return fmt::format("rb-{}-{}", cluster, node); }
+
+}  // namespace ringbolt::cluster
