@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import pathlib
 import sys
-import tempfile
 
 _HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
@@ -82,23 +81,22 @@ def main() -> int:
         parser.add_argument(name, type=pathlib.Path, required=True)
     parser.add_argument("--only")
     arguments = parser.parse_args()
+    found = kernel.prepared(arguments.cache)  # before there is no way to the network any more
     place.enter()
-    found = kernel.prepared(arguments.cache)
     cards = [Card(f"rbt{number}", f"52:54:00:77:00:0{number}", _MTU, f"10.77.0.{number}/24", f"fd77::{number}/64")
              for number in (1, 2)]
     for card in cards:
         place.add_tap(card.tap, _MTU)
     place.add_bridge("rbbr", *(card.tap for card in cards))
     report = Report("recording two guests", arguments.only)
-    with tempfile.TemporaryDirectory(prefix="rb-") as folder:
-        with Guest(found, arguments.agent, cards[0], pathlib.Path(folder)) as one, \
-                Guest(found, arguments.agent, cards[1], pathlib.Path(folder)) as two:
-            sides = GuestSide(one), GuestSide(two)
-            for number, (name, exchange) in enumerate(exchanges().items()):
-                report.case(name, lambda: record(exchange, *sides, 20000 + number, arguments.out / f"{name}.txt",
-                                                 found.version))
-            report.case("cm-refused-v4",
-                        lambda: record_refusal(*sides, arguments.out / "cm-refused-v4.txt", found.version))
+    with Guest(found, arguments.agent, cards[0], place.SCRATCH) as one, \
+            Guest(found, arguments.agent, cards[1], place.SCRATCH) as two:
+        sides = GuestSide(one), GuestSide(two)
+        for number, (name, exchange) in enumerate(exchanges().items()):
+            report.case(name, lambda: record(exchange, *sides, 20000 + number, arguments.out / f"{name}.txt",
+                                             found.version))
+        report.case("cm-refused-v4",
+                    lambda: record_refusal(*sides, arguments.out / "cm-refused-v4.txt", found.version))
     return report.finish()
 
 

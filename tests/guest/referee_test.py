@@ -15,7 +15,6 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 
 _HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
@@ -23,6 +22,7 @@ sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
 from harness.report import SKIP_EXIT_CODE, Report, Skip  # noqa: E402
 from referee import dissector, kernel, packets, place  # noqa: E402
 from referee.capture import Capture, Frame, write_text  # noqa: E402
+from referee.channel import GuestLost  # noqa: E402
 from referee.exchange import Exchange, perftest, pingpong, rdmacm, rping  # noqa: E402
 from referee.machine import Card, Guest  # noqa: E402
 from referee.sides import GuestSide, HostSide, Side  # noqa: E402
@@ -46,7 +46,7 @@ def exchanges() -> list[Exchange]:
         for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
             found.append(perftest("ib_atomic_lat", family, "-n", "100", "-A", kind))
         found += [perftest("ib_atomic_bw", family, "-n", "200")]
-        found += [rping(family, "-C", "10", "-S", size) for size in ("100", "65536")]
+        found += [rping(family, "-C", "10", "-S", size) for size in ("100", "65535")]
     found += [pingpong("rc", "IPv4", size, 20) for size in (1023, 1024, 1025, 65537)]
     found += [pingpong("rc", "link-local", 3000, 20)]
     found += [perftest("ib_send_bw", "IPv4", "-n", "64", "-s", "64", "-r", "1", "-t", "16")]  # runs into RNR NAKs
@@ -116,27 +116,26 @@ def _story(frames: list[Frame]) -> list[str]:
     return lines
 
 
-def host_side(lib: pathlib.Path, folder: pathlib.Path) -> HostSide:
+def host_side(lib: pathlib.Path) -> HostSide:
     """The device under test on the tap."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(("RINGBOLT_", "LD_"))}
-    runtime = folder / "run"
+    runtime = place.SCRATCH / "run"
     runtime.mkdir(mode=0o700)
     env |= {"LD_LIBRARY_PATH": str(lib.resolve()), "RINGBOLT_NETDEVS": _TAP, "RINGBOLT_RUNTIME_DIR": str(runtime)}
     return HostSide(env, f"rdma_{_TAP}", _HOST_IPV4.partition("/")[0], _HOST_IPV6.partition("/")[0])
 
 
-def play_all(arguments: argparse.Namespace, report: Report, folder: pathlib.Path) -> None:
+def play_all(arguments: argparse.Namespace, found: kernel.Kernel, report: Report) -> None:
     """Sets the place up, boots the guest and runs everything."""
     if not (arguments.lib / "libibverbs.so.1").exists():
         raise SystemExit(f"{arguments.lib}/libibverbs.so.1 does not exist: build the project first")
-    found = kernel.prepared(arguments.cache)
     place.add_tap(_TAP, arguments.mtu)
     place.add_address(_TAP, _HOST_IPV4, _HOST_IPV6)
     card = Card(_TAP, "52:54:00:77:00:02", arguments.mtu, "10.77.0.2/24", "fd77::2/64")
-    with Guest(found, arguments.agent, card, folder) as guest:
+    with Guest(found, arguments.agent, card, place.SCRATCH) as guest:
         print(f"guest with Linux {found.version} is up after {guest.seconds_to_boot:.1f} s", flush=True)
         referee = Referee(arguments.check, arguments.keep)
-        host, other = host_side(arguments.lib, folder), GuestSide(guest)
+        host, other = host_side(arguments.lib), GuestSide(guest)
         for exchange in exchanges():
             for server, client in ((other, host), (host, other)):
                 name = f"{exchange.name} {exchange.family}, {server.name} serves"
@@ -155,13 +154,19 @@ def main() -> int:
     parser.add_argument("--keep", type=pathlib.Path, help="keep each exchange's frames as text in this folder")
     arguments = parser.parse_args()
     try:
+        found = kernel.prepared(arguments.cache)  # before there is no way to the network any more
         place.enter()
         report = Report("rdma_rxe of another kernel as the peer", arguments.only)
-        with tempfile.TemporaryDirectory(prefix="rb-") as folder:
-            play_all(arguments, report, pathlib.Path(folder))
+        play_all(arguments, found, report)
     except Skip as reason:
         print(f"skip: {reason}")
         return SKIP_EXIT_CODE
+    except GuestLost as loss:
+        print(f"the guest is lost: {loss}")
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted")
+        return 130
     return report.finish()
 
 

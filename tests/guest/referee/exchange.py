@@ -7,7 +7,7 @@ import time
 
 from harness.pair import PairResult
 from harness.processes import Finished
-from referee.sides import GID_INDEX, Side
+from referee.sides import GID_INDEX, Running, Side
 
 _LISTEN_LIMIT_S = 20.0
 # What a client of rdma_cm prints when nobody listens yet (REJ reason 8).
@@ -29,7 +29,7 @@ class Exchange:
         """Starts the server, waits until it can be reached, runs the client, and waits for both."""
         first = server.start(*self._words(self.server, server, server, port))
         try:
-            if not self._wait_until_reachable(server, port):
+            if not self._wait_until_reachable(server, first, port):
                 return PairResult(first.wait(0.0), _not_started(self.client, "the server does not listen"))
             ended = self._run_client(server, client, port)
             # A server outlives its client by no more than the tear-down; a failed client leaves it waiting for nothing.
@@ -51,14 +51,20 @@ class Exchange:
         values = {"device": place.device, "gid": GID_INDEX[self.family], "port": port, "address": address}
         return [word.format(**values) for word in words]
 
-    def _wait_until_reachable(self, server: Side, port: int) -> bool:
+    def _wait_until_reachable(self, server: Side, first: Running, port: int) -> bool:
         if self.connects_by_cm:
             if server.name == "host":
                 return True  # the client tries again
             script = "until rdma resource show cm_id | grep -q LISTEN; do sleep 0.05; done"
         else:
             script = f"until grep -qi ':{port:04X} [0-9A-F:]* 0A' /proc/net/tcp /proc/net/tcp6; do sleep 0.02; done"
-        return server.run(["sh", "-c", script], _LISTEN_LIMIT_S).ok
+        probe = server.start("sh", "-c", script)
+        give_up = time.monotonic() + _LISTEN_LIMIT_S
+        while not (probe.has_ended or first.has_ended) and time.monotonic() < give_up:
+            probe.pause(0.01)
+        is_reachable = probe.has_ended
+        probe.kill()
+        return is_reachable
 
 
 def _not_started(argv: tuple[str, ...], why: str) -> Finished:

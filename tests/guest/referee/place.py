@@ -8,14 +8,17 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 
 from harness.report import Skip
 
 _MARK = "RINGBOLT_GUEST_TEST_INSIDE"
+# Files of the run: a memory file system that only the run sees, over a folder that every Debian has and nobody needs here.
+SCRATCH = pathlib.Path("/mnt")
 
 
 def enter() -> None:
-    """Runs this program once more in namespaces of its own and exits with its status; returns in that second run.
+    """Runs this program once more in namespaces of its own, in place of this run; returns in the second one.
 
     The second run is process 1 of its process namespace, so that with its end the kernel kills all that it has started.
     Raises Skip where namespaces are not allowed.
@@ -29,18 +32,17 @@ def enter() -> None:
         raise Skip("this user may not make namespaces (unshare --net --pid), so there is no place for a tap")
     if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         raise Skip("no /dev/net/tun, so there is no tap for the guest's network card")
-    inner = subprocess.Popen([*command, sys.executable, "-B", *sys.argv], env=dict(os.environ, **{_MARK: "1"}))
-    while True:
-        try:
-            sys.exit(inner.wait())
-        except KeyboardInterrupt:
-            continue  # the one inside got it too, and cleans up
+    sys.stdout.flush()
+    # unshare takes this process' place: who ends it, even by SIGKILL, ends everything.
+    os.execvpe(command[0], [*command, sys.executable, "-B", *sys.argv], dict(os.environ, **{_MARK: "1"}))
 
 
 def _settle() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     call("mount", "-t", "sysfs", "sysfs", "/sys")  # that of the new network namespace
+    call("mount", "-t", "tmpfs", "tmpfs", str(SCRATCH))
+    tempfile.tempdir = str(SCRATCH)
     call("ip", "link", "set", "lo", "up")
 
 
