@@ -78,24 +78,38 @@ bool RcRequester::next_packet(uint64_t now_ns, OutPacket& out) {
 }
 
 bool RcRequester::send_again(uint64_t now_ns, OutPacket& out) {
-  const uint64_t first = lost_.find_set(oldest_, next_);
+  uint64_t first = lost_.find_set(oldest_, next_);
   RINGBOLT_ASSERT(first != next_);
   const uint32_t operation = sent(first).operation;
-  uint32_t packets = 1;
+  uint64_t end = first + 1;
   if (entry(operation).operation.kind == Operation::read) {
-    while (first + packets < next_ && lost_.test(first + packets) && !piece_ends_.test(first + packets - 1)) {
-      ++packets;
-    }
+    find_request(first, end);
   }
   const uint32_t flying = in_flight();
-  if (flying != 0 && flying + packets > congestion_.window()) {
+  if (flying != 0 && flying + lost_.count(first, end) > congestion_.window()) {
     return false;
   }
-  lost_.clear_range(first, first + packets);
+  lost_.clear_range(first, end);
+  const auto packets = static_cast<uint32_t>(end - first);
   describe(first, packets, operation, true, out);
   mark_sent(now_ns, first, packets, operation, true);
   ++counters_.resent;
   return true;
+}
+
+/// From the first lost answer of a READ to the range to ask for again.
+void RcRequester::find_request(uint64_t& first, uint64_t& end) const {
+  uint64_t begin = first;
+  while (begin > oldest_ && sent(begin - 1).operation == sent(first).operation && !piece_ends_.test(begin - 1)) {
+    --begin;
+  }
+  const bool is_executed = begin < acknowledged_;
+  if (!is_executed) {
+    first = begin;  // as it was: a part would make the peer count on from the part's end
+  }
+  while (end < next_ && !piece_ends_.test(end - 1) && (!is_executed || lost_.test(end))) {
+    ++end;
+  }
 }
 
 bool RcRequester::send_new(uint64_t now_ns, OutPacket& out) {

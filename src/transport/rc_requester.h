@@ -137,6 +137,7 @@ class RcRequester {
   // rc_requester.cpp: sending
   bool send_new(uint64_t now_ns, OutPacket& out);
   bool send_again(uint64_t now_ns, OutPacket& out);
+  void find_request(uint64_t& first, uint64_t& end) const;
   void mark_sent(uint64_t now_ns, uint64_t from, uint32_t packets, uint32_t operation, bool is_resent);
   void describe(uint64_t sequence, uint32_t packets, uint32_t operation, bool is_resent, OutPacket& out);
   void describe_data(const Entry& entry, uint32_t index, OutPacket& out) const;
