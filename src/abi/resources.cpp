@@ -215,6 +215,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   ah->attributes = *attributes;
   ah->source_gid_index = attributes->grh.sgid_index;
   ah->is_loopback = port.owns(attributes->grh.dgid);
+  ah->is_remote = port.is_remote(attributes->grh.dgid);
   const auto& table = ah->is_loopback ? port.gids : port.peer_gids;
   ah->target_gid_index = static_cast<uint8_t>(ringbolt::device::Port::index_of(table, attributes->grh.dgid));
   Pd::of(pd).impl.users.fetch_add(1);

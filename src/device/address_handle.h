@@ -15,6 +15,7 @@ struct AddressHandle {
   uint8_t source_gid_index = 0;
   uint8_t target_gid_index = 0;  ///< in the table of the port that the handle leads to
   bool is_loopback = false;      ///< to the port itself
+  bool is_remote = false;        ///< through the network
   ibv_ah_attr attributes{};
 
   static const AddressHandle& of(const ibv_ah* ah) { return *reinterpret_cast<const AddressHandle*>(ah); }

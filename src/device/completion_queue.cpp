@@ -45,6 +45,11 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
 
 int CompletionQueue::poll(int count, ibv_wc* wc) {
   bool gives_way = false;
+  if (Network* network = context_.network()) {
+    const uint64_t now = base::now_ns();
+    last_poll_ns_.store(now, std::memory_order_relaxed);
+    network->poll(now);
+  }
   {
     const std::scoped_lock guard(lock_);
     int taken = take(count, wc);
@@ -247,6 +252,15 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
     }
   }
   return remains;
+}
+
+uint64_t CompletionQueue::wire_deadline_ns() {
+  const std::scoped_lock guard(lock_);
+  uint64_t deadline = UINT64_MAX;
+  for (const QueuePair* qp : senders_) {
+    deadline = std::min(deadline, qp->wire_deadline_ns());
+  }
+  return deadline;
 }
 
 void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {

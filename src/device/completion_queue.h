@@ -44,6 +44,8 @@ class CompletionQueue {
   };
   /// What the service thread does: brings every attached queue pair on.
   Remains serve(uint64_t now_ns);
+  /// When the earliest timer of its queue pairs on the network runs out.
+  uint64_t wire_deadline_ns();
 
   // For queue pairs.
   void attach(QueuePair& qp, bool receives, bool sends);
@@ -61,6 +63,11 @@ class CompletionQueue {
   void commit(ibv_wc_status status, bool is_solicited);
   /// Whether a receive of the queue pair lies here that nobody has polled.
   bool holds_receive_of(uint32_t qpn);
+  /// A program polls it, as of just now. For ports on a network only.
+  bool is_polled_at(uint64_t now_ns) const {
+    return now_ns < last_poll_ns_.load(std::memory_order_relaxed) + kPollerNs;
+  }
+  static constexpr uint64_t kPollerNs = 20'000;  ///< somebody polls if he did so this short a time ago
   /// Drops the completions of a queue pair that is being destroyed or reset.
   void forget(uint32_t qpn);
 
@@ -95,6 +102,7 @@ class CompletionQueue {
   bool has_overflowed_ = false;
   bool drops_bells_ = false;  // no longer armed: the peers need not ring
   std::atomic<uint32_t> armed_{kNotArmed};
+  std::atomic<uint64_t> last_poll_ns_{0};
   std::vector<QueuePair*> receivers_;
   std::vector<QueuePair*> senders_;
 };

@@ -44,6 +44,9 @@ uint64_t fresh_nonce() {
 }  // namespace
 
 int QueuePair::connect() {
+  if (context_.port().is_remote(attributes_.ah_attr.grh.dgid)) {
+    return connect_wired();
+  }
   auto connection = make_connection(attributes_.dest_qp_num, bytes_of(attributes_.ah_attr.grh.dgid));
   if (connection == nullptr) {
     return ENOMEM;
@@ -225,6 +228,9 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
 }
 
 bool QueuePair::is_accessed(uint32_t key) {
+  if (inboxes_ != nullptr) {
+    const std::scoped_lock copies_out(send_lock_);  // whoever copies for the network holds one of the two
+  }
   const std::scoped_lock guard(receive_lock_);
   bool accessed = false;
   each_connection([&](Connection& connection) {

@@ -5,7 +5,10 @@
 namespace ringbolt::device {
 
 Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> process)
-    : port_(std::move(port)), process_(std::move(process)), was_up_(port_->is_up()) {
+    : port_(std::move(port)),
+      process_(std::move(process)),
+      network_(port_->is_on_network() ? &process_->open_network() : nullptr),
+      was_up_(port_->is_up()) {
   process_->add(this);
 }
 

@@ -24,6 +24,8 @@ class Context {
   Process& process() { return *process_; }
   const std::shared_ptr<Process>& shared_process() const { return process_; }
   AsyncEvents& events() { return events_; }
+  /// Null for a port in shared memory.
+  Network* network() const { return network_; }
 
   /// A cable may have been cut or healed: announces IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE when ours was.
   void look_at_port();
@@ -33,6 +35,7 @@ class Context {
  private:
   std::shared_ptr<const Port> port_;
   std::shared_ptr<Process> process_;
+  Network* const network_;
   AsyncEvents events_;
   std::atomic<bool> was_up_;
 };

@@ -40,11 +40,6 @@ ibv_gid mapped_gid(uint32_t ipv4) {
   return gid;
 }
 
-bool is_ipv4(const ibv_gid& gid) {
-  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
-}
-
 bool holds(const std::vector<ibv_gid>& gids, const ibv_gid& gid) { return Port::index_of(gids, gid) != gids.size(); }
 
 uint32_t node_from_environment(const char* text) {
@@ -99,6 +94,11 @@ std::vector<std::shared_ptr<const Port>> netdev_ports(const cluster::RuntimeDir&
 }
 
 }  // namespace
+
+bool is_ipv4(const ibv_gid& gid) {
+  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
+}
 
 bool Port::reaches(const ibv_gid& gid) const {
   if (is_on_network()) {

@@ -44,6 +44,9 @@ struct Port {
   static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
 };
 
+/// ::ffff:a.b.c.d
+bool is_ipv4(const ibv_gid& gid);
+
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS; RINGBOLT_RUNTIME_DIR). Throws
 /// base::Error that names the cluster or the interface.
 std::vector<std::shared_ptr<const Port>> list_ports();

@@ -180,6 +180,19 @@ void Process::on_poke() {
   }
 }
 
+Network& Process::open_network() {
+  std::call_once(network_opened_, [this] {
+    network_ = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
+    if (!rendezvous_->watch(network_->descriptor())) {
+      throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
+    }
+    management_->set_network_sender([this](const Port& port, const Mad& mad) { return network_->send(port, mad); });
+  });
+  return *network_;
+}
+
+void Process::on_readable() { network_->serve(base::now_ns()); }
+
 void Process::serve() {
   prctl(PR_SET_NAME, "ringbolt");
   int tick_ms = -1;
@@ -188,6 +201,7 @@ void Process::serve() {
     rendezvous_->dispatch(tick_ms);
     // Cleared before looking: what is asked for from here on wakes us again.
     is_ticking_.store(false, std::memory_order_seq_cst);
+    is_woken_.store(false, std::memory_order_seq_cst);
     tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
     if (tick_ms >= 0) {
       is_ticking_.store(true, std::memory_order_seq_cst);
@@ -203,8 +217,15 @@ int Process::next_tick_ms(int last_tick_ms) {
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;
+  uint64_t deadline = UINT64_MAX;
   for (const auto& queue : queues) {
     remains = std::max(remains, queue->serve(now));
+    deadline = std::min(deadline, queue->wire_deadline_ns());
+  }
+  if (deadline != UINT64_MAX) {
+    // Rounded up: a timer that is looked at too early is looked at twice.
+    const uint64_t wait_ms = deadline <= now ? 0 : (deadline - now) / 1'000'000 + 1;
+    return static_cast<int>(std::clamp<uint64_t>(wait_ms, kFirstTickMs, kLastTickMs));
   }
   switch (remains) {
     case CompletionQueue::Remains::nothing:
@@ -222,6 +243,9 @@ void Process::leave() {
     for (const auto& qp : queue_pairs()) {
       qp->tell_peers();
     }
+    if (network_ != nullptr) {
+      rendezvous_->unwatch(network_->descriptor());
+    }
     management_->leave();
     rendezvous_->leave();
   });
@@ -230,6 +254,9 @@ void Process::leave() {
 void Process::abandon_after_fork() {
   is_abandoned_.store(true);
   management_->abandon_after_fork();
+  if (network_ != nullptr) {
+    network_->abandon_after_fork();
+  }
   rendezvous_->abandon_after_fork();
 }
 

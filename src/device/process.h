@@ -11,6 +11,7 @@
 
 #include "device/limits.h"
 #include "device/management.h"
+#include "device/network.h"
 #include "device/port.h"
 #include "link/arena.h"
 #include "link/region_table.h"
@@ -62,6 +63,10 @@ class Process final : private link::RendezvousSink {
   WindowBook& windows() { return windows_; }
   /// Queue pair 1: management datagrams for the connection manager.
   Management& management() { return *management_; }
+  /// Opens the network at the first call. Throws base::Error.
+  Network& open_network();
+  /// Only after open_network().
+  Network& network() { return *network_; }
   uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Makes the arena known to every peer.
@@ -86,6 +91,14 @@ class Process final : private link::RendezvousSink {
     }
   }
 
+  /// Packets wait for queue pairs that nobody polls: wakes the service thread, whatever it is at.
+  void wake_service() {
+    if (!is_woken_.exchange(true, std::memory_order_seq_cst)) {
+      rendezvous_->wake();
+    }
+  }
+  std::shared_ptr<QueuePair> find(uint32_t qpn);
+
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
   void wait_for_accesses(uint32_t key);
@@ -104,12 +117,12 @@ class Process final : private link::RendezvousSink {
   void on_gone(const std::shared_ptr<link::Peer>& peer) override;
   void on_poke() override;
   void on_bell() override { has_bell_ = true; }
+  void on_readable() override;
 
   void serve();
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
-  std::shared_ptr<QueuePair> find(uint32_t qpn);
 
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;
@@ -128,6 +141,9 @@ class Process final : private link::RendezvousSink {
 
   std::unique_ptr<link::Rendezvous> rendezvous_;
   std::unique_ptr<Management> management_;
+  std::once_flag network_opened_;
+  std::unique_ptr<Network> network_;
+  std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_abandoned_{false};

@@ -70,6 +70,7 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       signals_all_(init.sq_sig_all != 0),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
+      inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
       receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge) {
   const uint32_t slots = std::bit_ceil(caps_.max_send_wr);
   entries_.resize(slots);
@@ -138,6 +139,9 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
       return error;
     }
   }
+  if (wired_ != nullptr && to == IBV_QPS_RTS) {
+    start_requester();
+  }
   set_state(to);
   each_connection([&](Connection& connection) { settle(connection); });
   if (to == IBV_QPS_SQD && attributes.en_sqd_async_notify != 0 && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
@@ -157,6 +161,7 @@ int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
   const auto wants = [&](int bit) { return (mask & bit) != 0; };
   if ((wants(IBV_QP_PORT) && attributes.port_num != 1) || (wants(IBV_QP_PKEY_INDEX) && attributes.pkey_index != 0) ||
       (wants(IBV_QP_PATH_MTU) && (attributes.path_mtu < IBV_MTU_256 || attributes.path_mtu > IBV_MTU_4096)) ||
+      (wants(IBV_QP_PATH_MTU) && attributes.path_mtu > context_.port().mtu) ||
       (wants(IBV_QP_DEST_QPN) && attributes.dest_qp_num > kMaxPsn) ||
       (wants(IBV_QP_TIMEOUT) && attributes.timeout > kMaxTimeout) ||
       (wants(IBV_QP_RETRY_CNT) && attributes.retry_cnt > kMaxRetries) ||
@@ -173,6 +178,10 @@ int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
     }
     if (!context_.port().reaches(path.grh.dgid)) {
       return ETIMEDOUT;
+    }
+    if (context_.port().is_remote(path.grh.dgid) &&
+        is_ipv4(path.grh.dgid) != is_ipv4(context_.port().gids[path.grh.sgid_index])) {
+      return EINVAL;
     }
   }
   return 0;
@@ -225,6 +234,7 @@ void QueuePair::reset() {
   each_connection([&](Connection& connection) { disconnect(connection); });
   connection_.store(nullptr, std::memory_order_release);
   connections_.clear();
+  disconnect_wired();
   done_.store(0);
   next_.store(0);
   tail_.store(0);
@@ -255,6 +265,17 @@ void QueuePair::fail_from_queue() {
   receive_attention_.store(true, std::memory_order_relaxed);
   state_.store(IBV_QPS_ERR);
   announce(IBV_EVENT_QP_FATAL);
+}
+
+void QueuePair::disconnect_wired() {
+  if (inboxes_ == nullptr) {
+    return;
+  }
+  is_wired_.store(false);
+  wired_.reset();
+  wire_deadline_ns_.store(UINT64_MAX);
+  inboxes_->requests.clear();
+  inboxes_->answers.clear();
 }
 
 void QueuePair::announce(ibv_event_type type) { context_.announce(type, handle_); }

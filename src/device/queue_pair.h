@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -12,18 +13,22 @@
 #include "base/spinlock.h"
 #include "device/completion_queue.h"
 #include "device/connection.h"
+#include "device/inbox.h"
 #include "device/memory.h"
+#include "device/network.h"
 #include "device/pieces.h"
 #include "device/receive_ring.h"
 #include "device/send_request.h"
 #include "device/shared_receive_queue.h"
+#include "device/wired.h"
 
 namespace ringbolt::device {
 
 /// A queue pair of type RC, UC or UD. Completions are made only by the progress functions, which its completion queues
 /// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
 /// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
-/// peers), requester.cpp (the send queue), transfers.cpp (what one send does), responder.cpp (incoming messages).
+/// peers), requester.cpp (the send queue), transfers.cpp (what one send does), responder.cpp (incoming messages); and
+/// wired_*.cpp for peers on the network.
 class QueuePair {
  public:
   struct Queues {
@@ -61,10 +66,13 @@ class QueuePair {
     if (receive_attention_.load(std::memory_order_relaxed) || type_ == IBV_QPT_UD) {
       return true;
     }
+    if (inboxes_ != nullptr && !inboxes_->requests.is_empty()) {
+      return true;
+    }
     const Connection* connection = connection_.load(std::memory_order_acquire);
     return connection != nullptr && (connection->receiver.has_slot() || connection->receiver.has_news());
   }
-  bool may_send() const { return has_unfinished_sends(); }
+  bool may_send() const { return has_unfinished_sends() || (inboxes_ != nullptr && !inboxes_->answers.is_empty()); }
   void progress_receives(CompletionQueue& cq);
   void progress_sends(CompletionQueue& cq);
   /// Gets on with queued sends without completing any.
@@ -82,6 +90,10 @@ class QueuePair {
   void fail_from_queue();
 
   // For the process.
+  /// A packet from the network whose ICRC was right. Thread-safe and without locks of its own but the inbox's.
+  void arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread);
+  /// When the timers of its network engine want to be looked at; UINT64_MAX: never.
+  uint64_t wire_deadline_ns() const { return wire_deadline_ns_.load(std::memory_order_relaxed); }
   void on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, link::SharedSegment lane);
   void on_withdraw(const link::Withdraw& withdraw);
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
@@ -122,6 +134,7 @@ class QueuePair {
   SendRequest describe(const ibv_send_wr& wr) const;
   void store(uint32_t index, const SendRequest& request);
   void run_queue();
+  void push_out();
   void complete_sends(CompletionQueue& cq);
   bool is_complete(SendEntry& entry, uint32_t index);
   void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status);
@@ -165,6 +178,7 @@ class QueuePair {
     uint32_t wanted_count = 0;
     Pieces pieces;
     uint32_t received = 0;
+    bool is_refused = false;  ///< its keys don't allow it
   };
   void drain(CompletionQueue& cq, Connection& connection);
   bool receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
@@ -173,9 +187,11 @@ class QueuePair {
   bool receive_datagram(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
   bool receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
   bool begin_message(CompletionQueue& cq, Connection& connection, uint32_t total);
+  bool take_posted();
   bool open_receive(Connection& connection);
-  void complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header,
-                        ibv_wc_opcode opcode, uint32_t length);
+  void note_established();
+  void complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header, ibv_wc_opcode opcode,
+                        uint32_t length);
   void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
   bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
   void flush_receives(CompletionQueue& cq);
@@ -187,6 +203,29 @@ class QueuePair {
   bool refuse(Connection& connection, link::Refusal refusal);
   std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
   void settle(Connection& connection);
+
+  // wired_requester.cpp, wired_responder.cpp, wired_datagrams.cpp: peers on the network
+  struct AnswerHost;
+  struct RequestHost;
+  int connect_wired();
+  void start_requester();
+  void disconnect_wired();
+  void greet(bool wants_answer);
+  bool submit_wired(SendEntry& entry, const SendRequest& request);
+  uint32_t place_of(uint32_t operation) const;
+  bool fill_payload(const transport::OutPacket& packet, std::byte* target);
+  bool build(Network::Lease& batch, const transport::OutPacket& packet);
+  void send_wired();
+  void take_answers();
+  ibv_wc_status wired_failure() const;
+  void serve_requests(CompletionQueue& cq);
+  void take_greeting(const wire::PacketView& view);
+  void send_answers(uint64_t now_ns);
+  void end_after(CompletionQueue& cq, transport::ResponderFailure failure);
+  bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces);
+  void flush_datagrams();
+  void receive_datagrams(CompletionQueue& cq);
+  void receive_datagram(CompletionQueue& cq, const InboundPacket& packet);
 
   ProtectionDomain& pd_;
   Context& context_;
@@ -227,6 +266,14 @@ class QueuePair {
   uint64_t next_ring_ns_ = 0;
   uint64_t ring_pause_ns_ = 0;
   std::atomic<bool> wants_send_bells_{false};
+
+  /// Ports on a network only: what came in, and the tie to the peer (RC, UC; changed under both locks).
+  const std::unique_ptr<Inboxes> inboxes_;
+  std::unique_ptr<Wired> wired_;
+  std::atomic<bool> is_wired_{false};
+  std::atomic<uint64_t> wire_deadline_ns_{UINT64_MAX};
+  std::optional<Network::Lease> datagrams_out_;  // under send_lock_: built, not yet sent
+  uint32_t next_datagram_psn_ = 0;               // under send_lock_
 
   base::Spinlock receive_lock_;
   // Under receive_lock_:

@@ -138,6 +138,8 @@ SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
     request.source_gid_index = target.source_gid_index;
     request.target_gid_index = target.target_gid_index;
     request.is_loopback = target.is_loopback;
+    request.is_remote = target.is_remote;
+    request.traffic_class = target.attributes.grh.traffic_class;
     request.remote_qpn = wr.wr.ud.remote_qpn & 0xffffffU;
     // A Q_Key with the high bit set stands for the sender's own.
     request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? attributes_.qkey : wr.wr.ud.remote_qkey;
@@ -190,7 +192,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     entry.length = request.length;
     const bool is_next = next_.load(std::memory_order_relaxed) == tail;
     if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
-      if (entry.phase == SendPhase::answering) {
+      if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
         store(tail, request);
       }
       next_.store(tail + 1, std::memory_order_relaxed);
@@ -199,9 +201,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     }
     tail_.store(tail + 1, std::memory_order_relaxed);
   }
-  if (Connection* connection = connection_.load(std::memory_order_relaxed)) {
-    ring_peer(*connection);
-  }
+  push_out();
   // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
   const uint32_t unfinished = tail_.load(std::memory_order_relaxed) - done_.load(std::memory_order_relaxed);
   if (has_queued_sends() || queues_.send->is_armed() || unfinished > queues_.send->capacity()) {
@@ -218,13 +218,24 @@ void QueuePair::run_queue() {
     }
     next_.store(next + 1, std::memory_order_relaxed);
   }
+  push_out();
+}
+
+void QueuePair::push_out() {
   if (Connection* connection = connection_.load(std::memory_order_relaxed)) {
     ring_peer(*connection);
+  } else if (wired_ != nullptr) {
+    send_wired();
+  } else if (datagrams_out_) {
+    flush_datagrams();
   }
 }
 
 void QueuePair::progress_sends(CompletionQueue& cq) {
   const std::scoped_lock guard(send_lock_);
+  if (wired_ != nullptr) {
+    take_answers();
+  }
   if (!has_unfinished_sends()) {
     return;
   }
@@ -248,6 +259,9 @@ void QueuePair::advance_sends() {
 bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
   if (entry.phase == SendPhase::failed) {
     return true;
+  }
+  if (entry.phase == SendPhase::wired) {
+    return wired_->is_complete(entry.operation);
   }
   if (entry.phase == SendPhase::answering) {
     return finish_answer(entry, requests_[index & entry_mask_]);
@@ -280,14 +294,14 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       answers_pending_ = 0;
     } else {
       Connection* connection = connection_.load(std::memory_order_relaxed);
-      if (connection == nullptr) {
+      if (connection == nullptr && wired_ == nullptr) {
         return;
       }
-      const ibv_wc_status refusal = refusal_status(*connection);
+      const ibv_wc_status refusal = wired_ != nullptr ? wired_failure() : refusal_status(*connection);
       if (refusal == IBV_WC_SUCCESS) {
         return;
       }
-      if (connection->peer_state.load(std::memory_order_relaxed) == PeerState::died) {
+      if (connection != nullptr && connection->peer_state.load(std::memory_order_relaxed) == PeerState::died) {
         announce(IBV_EVENT_QP_FATAL);
       }
       enter_error(refusal);
@@ -380,7 +394,7 @@ ibv_wc_status QueuePair::overdue(uint64_t now_ns, Connection* connection) {
 }
 
 void QueuePair::check_timers(uint64_t now_ns) {
-  if (!has_unfinished_sends() || !send_lock_.try_lock()) {
+  if (is_wired_.load(std::memory_order_relaxed) || !has_unfinished_sends() || !send_lock_.try_lock()) {
     return;
   }
   const std::lock_guard guard(send_lock_, std::adopt_lock);

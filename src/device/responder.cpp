@@ -53,14 +53,27 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
   if (!context_.port().is_up()) {
     return;
   }
+  if (wired_ != nullptr) {
+    serve_requests(cq);
+    return;
+  }
+  if (inboxes_ != nullptr && type_ == IBV_QPT_UD) {
+    receive_datagrams(cq);
+  }
   if (Connection* only = connection_.load(std::memory_order_relaxed)) {
-    if (state == IBV_QPS_RTR && !is_established_ && only->receiver.has_slot()) {
-      is_established_ = true;
-      announce(IBV_EVENT_COMM_EST);
+    if (only->receiver.has_slot()) {
+      note_established();
     }
     drain(cq, *only);
   } else {
     each_connection([&](Connection& connection) { drain(cq, connection); });
+  }
+}
+
+void QueuePair::note_established() {
+  if (!is_established_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTR) {
+    is_established_ = true;
+    announce(IBV_EVENT_COMM_EST);
   }
 }
 
@@ -122,18 +135,16 @@ bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const 
   }
 }
 
-bool QueuePair::open_receive(Connection& connection) {
+bool QueuePair::take_posted() {
   if (current_.is_open) {
     return true;
   }
   if (queues_.shared != nullptr) {
     if (!queues_.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count)) {
-      connection.receiver.note_waits_for_receive();
       return false;
     }
   } else {
     if (receives_.is_empty()) {
-      connection.receiver.note_waits_for_receive();
       return false;
     }
     const ReceiveRing::Receive receive = receives_.front();
@@ -142,10 +153,21 @@ bool QueuePair::open_receive(Connection& connection) {
     std::ranges::copy(receive.pieces, current_.wanted.begin());
     receives_.pop();
   }
-  connection.receiver.note_receive_posted();
   current_.is_open = true;
   current_.received = 0;
   current_.pieces.count = 0;
+  return true;
+}
+
+bool QueuePair::open_receive(Connection& connection) {
+  if (current_.is_open) {
+    return true;
+  }
+  if (!take_posted()) {
+    connection.receiver.note_waits_for_receive();
+    return false;
+  }
+  connection.receiver.note_receive_posted();
   return true;
 }
 
@@ -185,7 +207,7 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
       announce(IBV_EVENT_QP_ACCESS_ERR);
       return fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
     }
-    complete_receive(cq, connection, header, IBV_WC_RECV, current_.received);
+    complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, current_.received);
   }
   lane.release();
   return true;
@@ -205,7 +227,7 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     return fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
   }
   current_.pieces.scatter(0, data, fields.total);
-  complete_receive(cq, connection, header, IBV_WC_RECV, fields.total);
+  complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total);
   connection.receiver.release();
   return true;
 }
@@ -214,7 +236,7 @@ bool QueuePair::receive_written(CompletionQueue& cq, Connection& connection, con
   if (!open_receive(connection)) {
     return false;
   }
-  complete_receive(cq, connection, header, IBV_WC_RECV_RDMA_WITH_IMM,
+  complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV_RDMA_WITH_IMM,
                    connection.receiver.fields<link::RemoteFields>().total);
   connection.receiver.release();
   return true;
@@ -240,13 +262,13 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
     write_grh(grh.data(), sources[fields.source_gid_index], own[fields.target_gid_index], header.length);
     current_.pieces.scatter(0, grh.data(), kGrhBytes);
     current_.pieces.scatter(kGrhBytes, data, header.length);
-    complete_receive(cq, connection, header, IBV_WC_RECV, kGrhBytes + header.length);
+    complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, kGrhBytes + header.length);
   }
   lane.release();  // a datagram that nobody waits for is lost
   return true;
 }
 
-void QueuePair::complete_receive(CompletionQueue& cq, const Connection& connection, const link::SlotHeader& header,
+void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header,
                                  ibv_wc_opcode opcode, uint32_t length) {
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
   const bool invalidates = (header.flags & link::kSlotInvalidate) != 0;
@@ -258,7 +280,7 @@ void QueuePair::complete_receive(CompletionQueue& cq, const Connection& connecti
   wc.byte_len = length;
   wc.imm_data = has_immediate || invalidates ? header.immediate : 0;
   wc.qp_num = qpn_;
-  wc.src_qp = connection.remote_qpn;
+  wc.src_qp = source_qpn;
   wc.wc_flags = (type_ == IBV_QPT_UD ? kWithGrh : 0U) | (has_immediate ? kWithImmediate : 0U) |
                 (invalidates ? kWithInvalidate : 0U);
   wc.pkey_index = 0;

@@ -33,13 +33,16 @@ struct SendRequest {
   std::array<uint8_t, 16> remote_gid;
   uint8_t source_gid_index;
   uint8_t target_gid_index;
+  uint8_t traffic_class;
   bool is_loopback;
+  bool is_remote;  ///< a datagram that leaves through the network
 };
 
 /// Where a queued send stands.
 enum class SendPhase : uint8_t {
   queued,    ///< its request is stored, and `moved` bytes are on their way already
   answering, ///< the peer executes it; its request is stored, for the result
+  wired,     ///< number `operation` of the network engine; its request is stored, for its bytes
   sent,      ///< complete once the slots before `end_slot` are consumed
   failed,    ///< complete, with `status`
 };

@@ -96,6 +96,9 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
   if (type_ == IBV_QPT_UD) {
     return send_datagram(entry, request);
   }
+  if (wired_ != nullptr) {
+    return submit_wired(entry, request);
+  }
   Connection& connection = *connection_.load(std::memory_order_relaxed);
   const PeerState peer = connection.peer_state.load(std::memory_order_relaxed);
   if (peer != PeerState::present) [[unlikely]] {
@@ -168,12 +171,15 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
 }
 
 bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
-  if (request.length > kDatagramBytes) {
+  if (request.length > (request.is_remote ? mtu_bytes(context_.port().mtu) : kDatagramBytes)) {
     return fail(entry, IBV_WC_LOC_LEN_ERR);
   }
   Pieces pieces;
   if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
     return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  if (request.is_remote) {
+    return send_datagram_out(entry, request, pieces);
   }
   Connection* connection = datagram_connection(request.remote_qpn, request.remote_gid);
   if (connection == nullptr || connection->remote == nullptr || !context_.port().is_up()) {

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "link/udp_buffer.h"
+#include "wire/flow.h"
+#include "wire/packet.h"
+
+namespace ringbolt::device {
+
+/// A packet from the network for one queue pair: parsed, its ICRC checked.
+struct InboundPacket {
+  wire::PacketView view;  ///< points into `buffer`
+  wire::Flow flow;
+  link::UdpBufferRef buffer;
+};
+
+/// Packets that wait until their queue pair gets to them: whoever reads the socket must not take the locks of a queue
+/// pair that another thread is at. Bounded: what finds no room is lost, as on a network. Thread-safe.
+class Inbox {
+ public:
+  static constexpr size_t kMaxPackets = 1024;
+
+  bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
+
+  /// False when it is full.
+  bool push(InboundPacket&& packet) {
+    const std::scoped_lock guard(lock_);
+    const size_t count = count_.load(std::memory_order_relaxed);
+    if (count == ring_.size() && !grow()) {
+      return false;
+    }
+    ring_[(first_ + count) % ring_.size()] = std::move(packet);
+    count_.store(count + 1, std::memory_order_release);
+    return true;
+  }
+
+  /// False when there is none.
+  bool pop(InboundPacket& packet) {
+    if (is_empty()) {
+      return false;
+    }
+    const std::scoped_lock guard(lock_);
+    const size_t count = count_.load(std::memory_order_relaxed);
+    if (count == 0) {
+      return false;
+    }
+    packet = std::move(ring_[first_]);
+    first_ = (first_ + 1) % ring_.size();
+    count_.store(count - 1, std::memory_order_release);
+    return true;
+  }
+
+  void clear() {
+    InboundPacket packet;
+    while (pop(packet)) {
+    }
+  }
+
+ private:
+  bool grow() {
+    if (ring_.size() == kMaxPackets) {
+      return false;
+    }
+    std::vector<InboundPacket> grown(ring_.empty() ? 8 : ring_.size() * 2);
+    for (size_t i = 0; i < ring_.size(); ++i) {
+      grown[i] = std::move(ring_[(first_ + i) % ring_.size()]);
+    }
+    ring_ = std::move(grown);
+    first_ = 0;
+    return true;
+  }
+
+  base::Spinlock lock_;
+  std::vector<InboundPacket> ring_;
+  size_t first_ = 0;
+  std::atomic<size_t> count_{0};
+};
+
+/// Both directions of one queue pair.
+struct Inboxes {
+  Inbox requests;  ///< for the responder; of a UD queue pair: all
+  Inbox answers;   ///< for the requester
+};
+
+}  // namespace ringbolt::device

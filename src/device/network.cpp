@@ -1,0 +1,198 @@
+#include "device/network.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "device/completion_queue.h"
+#include "device/inbox.h"
+#include "device/limits.h"
+#include "device/management.h"
+#include "device/process.h"
+#include "device/queue_pair.h"
+#include "wire/icrc.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr size_t kDatagramsAtOnce = 32;
+// How long the service thread stays away while somebody polls: longer and longer.
+constexpr uint64_t kFirstAbsenceNs = 20'000;
+constexpr uint64_t kLastAbsenceNs = 1'000'000;
+// For room in a full socket: its queue drains at the speed of the cable.
+constexpr uint64_t kRoomPatienceNs = 4'000'000;
+constexpr uint16_t kPkeyMask = 0x7fff;  // full and limited members differ in the top bit only
+
+base::UniqueFd checked(int descriptor, const char* call) {
+  if (descriptor < 0) {
+    throw base::Error(errno, call, "network", "look at the limits of this process (ulimit -n)");
+  }
+  return base::UniqueFd(descriptor);
+}
+
+}  // namespace
+
+Network::Network(Process& process, const std::string& slots_directory, uint32_t slot)
+    : process_(process),
+      endpoint_(link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits})),
+      events_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
+      absence_ns_(kFirstAbsenceNs) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, endpoint_->descriptor(), &event) != 0 ||
+      epoll_ctl(events_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) {
+    throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
+  }
+}
+
+Network::~Network() = default;
+
+void Network::poll(uint64_t now_ns) {
+  last_poll_ns_.store(now_ns, std::memory_order_relaxed);
+  receive(now_ns, false);
+}
+
+void Network::serve(uint64_t now_ns) {
+  uint64_t expirations = 0;
+  (void)!read(timer_.get(), &expirations, sizeof expirations);
+  const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
+  if (now_ns < last_poll_ns + CompletionQueue::kPollerNs) {
+    watch_sockets(false);
+    look_again_in(absence_ns_);
+    absence_ns_ = std::min(absence_ns_ * 2, kLastAbsenceNs);
+    return;
+  }
+  absence_ns_ = kFirstAbsenceNs;
+  receive(now_ns, true);
+  watch_sockets(true);
+}
+
+void Network::watch_sockets(bool wanted) {
+  if (is_watching_ != wanted) {
+    is_watching_ = wanted;
+    epoll_event event{};
+    event.events = wanted ? EPOLLIN : 0U;
+    epoll_ctl(events_.get(), EPOLL_CTL_MOD, endpoint_->descriptor(), &event);
+  }
+}
+
+void Network::look_again_in(uint64_t delay_ns) {
+  itimerspec when{};
+  when.it_value.tv_nsec = static_cast<long>(delay_ns);
+  timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
+void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
+  endpoint_->receive([&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); },
+                     kDatagramsAtOnce);
+}
+
+void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
+  if (!wire::check_icrc(arrived.flow, arrived.packet)) {
+    return;
+  }
+  const auto view = wire::parse(arrived.packet);
+  if (!view || (view->headers.bth.pkey & kPkeyMask) != kPkeyMask) {
+    return;
+  }
+  const uint32_t qpn = view->headers.bth.dest_qp;
+  if (qpn == wire::kGsiQpn) {
+    if (wire::is_ud(view->headers.bth.opcode) && view->headers.deth.qkey == wire::kGsiQkey &&
+        view->payload.size() == wire::kMadBytes) {
+      process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
+    }
+    return;
+  }
+  if (const auto qp = process_.find(qpn)) {
+    qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns, is_on_service_thread);
+  }
+}
+
+std::unique_ptr<link::UdpBatch> Network::take_batch() {
+  {
+    const std::scoped_lock guard(batches_lock_);
+    if (!batches_.empty()) {
+      auto batch = std::move(batches_.back());
+      batches_.pop_back();
+      return batch;
+    }
+  }
+  return std::make_unique<link::UdpBatch>(*endpoint_);
+}
+
+void Network::give_back(std::unique_ptr<link::UdpBatch> batch) {
+  const std::scoped_lock guard(batches_lock_);
+  batches_.push_back(std::move(batch));
+}
+
+std::span<std::byte> Network::Lease::reserve(size_t bytes) {
+  auto place = batch_->reserve(bytes);
+  if (place.empty() && !batch_->is_empty()) {
+    send();
+    place = batch_->reserve(bytes);
+  }
+  return place;
+}
+
+void Network::send(link::UdpBatch& batch) {
+  if (batch.is_empty()) {
+    return;
+  }
+  if (batch.flush().left == 0) {
+    return;
+  }
+  const uint64_t deadline = base::now_ns() + kRoomPatienceNs;
+  while (base::now_ns() < deadline) {
+    // The descriptor is readable for what comes in as well; then this is a short pause and no more.
+    pollfd waiter{endpoint_->descriptor(), POLLIN, 0};
+    ::poll(&waiter, 1, 1);
+    if (batch.flush().left == 0) {
+      return;
+    }
+  }
+  batch.clear();
+}
+
+int Network::send(const Port& port, const Mad& mad) {
+  wire::Headers headers;
+  headers.bth.opcode = wire::kUdSendOnly;
+  headers.bth.dest_qp = wire::kGsiQpn;
+  headers.bth.psn = next_mad_psn_.fetch_add(1, std::memory_order_relaxed) & wire::kPsnMask;
+  headers.deth = {wire::kGsiQkey, wire::kGsiQpn};
+  link::UdpPath path;
+  path.source = mad.source;
+  path.destination = mad.destination;
+  path.interface_index = port.netdev_index;
+  path.traffic_class = mad.traffic_class;
+  Lease batch(*this);
+  const size_t header = wire::header_bytes(headers.bth.opcode);
+  const auto place = batch.reserve(header + mad.bytes.size());
+  RINGBOLT_ASSERT(!place.empty());
+  wire::emit(headers, place);
+  std::memcpy(place.data() + header, mad.bytes.data(), mad.bytes.size());
+  batch->commit(path, header + mad.bytes.size());
+  const auto flushed = batch->flush();
+  batch->clear();
+  return flushed.left != 0 ? EAGAIN : flushed.refused != 0 ? ENETUNREACH : 0;
+}
+
+void Network::abandon_after_fork() {
+  endpoint_->abandon_after_fork();
+  events_.reset();
+  timer_.reset();
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "base/unique_fd.h"
+#include "link/udp_batch.h"
+#include "link/udp_endpoint.h"
+
+namespace ringbolt::device {
+
+class Process;
+struct Mad;
+struct Port;
+
+/// The network side of a process with ports on interfaces: hands packets to queue pairs and management datagrams to
+/// queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while they do, the
+/// service thread stays away. Thread-safe.
+class Network {
+ public:
+  /// Opens the sockets. Throws base::Error. `process` must outlive it.
+  Network(Process& process, const std::string& slots_directory, uint32_t slot);
+  ~Network();
+
+  /// A program polls: takes in what has come. Called without locks held; never blocks.
+  void poll(uint64_t now_ns);
+  /// The descriptor is readable: the service thread takes in what nobody polls for.
+  void serve(uint64_t now_ns);
+  int descriptor() const { return events_.get(); }
+
+  /// A batch of one's own for a while.
+  class Lease {
+   public:
+    explicit Lease(Network& network) : network_(&network), batch_(network.take_batch()) {}
+    ~Lease() { network_->give_back(std::move(batch_)); }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    link::UdpBatch& operator*() const { return *batch_; }
+    link::UdpBatch* operator->() const { return batch_.get(); }
+    /// A place for a packet of `bytes`; sends what is in the batch already if there is no room. Empty: too long.
+    std::span<std::byte> reserve(size_t bytes);
+    /// Sends what is in it. Waits a little for room in the socket; what finds none is lost, as on a network.
+    void send() { network_->send(*batch_); }
+
+   private:
+    Network* network_;
+    std::unique_ptr<link::UdpBatch> batch_;
+  };
+
+  /// A management datagram, to queue pair 1 at its destination. 0, ENETUNREACH, or EAGAIN while the socket is full.
+  int send(const Port& port, const Mad& mad);
+
+  void abandon_after_fork();
+
+ private:
+  std::unique_ptr<link::UdpBatch> take_batch();
+  void give_back(std::unique_ptr<link::UdpBatch> batch);
+  void send(link::UdpBatch& batch);
+  void receive(uint64_t now_ns, bool is_on_service_thread);
+  void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
+  void watch_sockets(bool wanted);
+  void look_again_in(uint64_t delay_ns);
+
+  Process& process_;
+  std::unique_ptr<link::UdpEndpoint> endpoint_;
+  base::UniqueFd events_;  // the endpoint's sockets and the timer
+  base::UniqueFd timer_;
+  std::atomic<uint64_t> last_poll_ns_{0};
+  std::atomic<uint32_t> next_mad_psn_{0};
+  // Service thread only:
+  bool is_watching_ = true;
+  uint64_t absence_ns_;
+
+  base::Spinlock batches_lock_;
+  std::vector<std::unique_ptr<link::UdpBatch>> batches_;
+};
+
+}  // namespace ringbolt::device

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "link/udp_message.h"
+#include "transport/rc_requester.h"
+#include "transport/rc_responder.h"
+#include "transport/uc_requester.h"
+#include "transport/uc_responder.h"
+
+namespace ringbolt::device {
+
+/// An RC or UC queue pair's tie to one over the network: the protocol engines, of which it has those of its type. The
+/// requesting half is guarded by the queue pair's send lock, the responding half by its receive lock.
+struct Wired {
+  link::UdpPath path;
+  uint32_t remote_qpn = 0;
+  uint32_t mtu_bytes = 0;
+
+  // Responding half, from RTR on.
+  std::optional<transport::RcResponder> rc_responder;
+  std::optional<transport::UcResponder> uc_responder;
+  std::optional<transport::ResponderFailure> failure;  ///< what the engine's host was told
+
+  // Requesting half, from RTS on.
+  std::optional<transport::RcRequester> rc_requester;
+  std::optional<transport::UcRequester> uc_requester;
+  std::vector<uint32_t> places;  ///< in the send queue, by operation number modulo the size, a power of two
+  uint32_t submitted = 0;        ///< operations
+  uint32_t greetings = 0;        ///< sent without knowing whether the peer heard one
+  uint64_t next_greeting_ns = 0;
+
+  /// The peer's greeting came: it understands selective acknowledgements. From the responding half to the other.
+  std::atomic<bool> is_greeted{false};
+
+  uint32_t completed() const {
+    return rc_requester ? rc_requester->completed() : uc_requester ? uc_requester->completed() : 0;
+  }
+  bool can_submit() const {
+    return rc_requester ? rc_requester->can_submit() : uc_requester && uc_requester->can_submit();
+  }
+  bool is_complete(uint32_t operation) const { return static_cast<int32_t>(completed() - operation) > 0; }
+};
+
+/// Bytes of a path MTU as the verbs number it.
+constexpr uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << static_cast<uint32_t>(mtu); }
+
+}  // namespace ringbolt::device

@@ -1,0 +1,135 @@
+// Datagrams of UD queue pairs through the network: each is one packet, and nothing answers.
+
+#include <array>
+#include <cstring>
+
+#include "base/assert.h"
+#include "device/network.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr int kMaxDatagramsAtOnce = 256;
+constexpr uint8_t kHopLimit = 64;
+constexpr uint8_t kUdpProtocol = 17;
+constexpr size_t kUdpHeaderBytes = 8;
+
+wire::Address address_of(const ibv_gid& gid) {
+  wire::Address address{};
+  std::memcpy(address.data(), gid.raw, address.size());
+  return address;
+}
+
+void put16(std::byte* at, size_t value) {
+  at[0] = static_cast<std::byte>(value >> 8U);
+  at[1] = static_cast<std::byte>(value);
+}
+
+/// The 40 bytes before a datagram hold the IP header that it came with: an IPv6 one, or an IPv4 one in the last 20
+/// (InfiniBand specification, annex 17). What the socket does not tell is made up from what must have been there.
+std::array<std::byte, kGrhBytes> route_header(const InboundPacket& packet) {
+  std::array<std::byte, kGrhBytes> header{};
+  const wire::Flow& flow = packet.flow;
+  const size_t datagram = kUdpHeaderBytes + wire::header_bytes(packet.view.headers.bth.opcode) +
+                          packet.view.payload.size() + packet.view.headers.bth.pad_count + wire::kIcrcBytes;
+  if (wire::is_ipv4(flow)) {
+    constexpr size_t kAt = 20;
+    std::byte* ip = header.data() + kAt;
+    ip[0] = std::byte{0x45};
+    put16(ip + 2, kAt + datagram);
+    ip[6] = std::byte{0x40};  // don't fragment
+    ip[8] = std::byte{kHopLimit};
+    ip[9] = std::byte{kUdpProtocol};
+    std::memcpy(ip + 12, flow.source.data() + 12, 4);
+    std::memcpy(ip + 16, flow.destination.data() + 12, 4);
+    uint32_t sum = 0;
+    for (size_t i = 0; i < kAt; i += 2) {
+      sum += (std::to_integer<uint32_t>(ip[i]) << 8U) | std::to_integer<uint32_t>(ip[i + 1]);
+    }
+    sum = (sum & 0xffffU) + (sum >> 16U);
+    put16(ip + 10, ~(sum + (sum >> 16U)) & 0xffffU);
+    return header;
+  }
+  header[0] = std::byte{0x60};
+  put16(header.data() + 4, datagram);
+  header[6] = std::byte{kUdpProtocol};
+  header[7] = std::byte{kHopLimit};
+  std::memcpy(header.data() + 8, flow.source.data(), flow.source.size());
+  std::memcpy(header.data() + 24, flow.destination.data(), flow.destination.size());
+  return header;
+}
+
+}  // namespace
+
+bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces) {
+  wire::Headers headers;
+  const bool has_immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
+  headers.bth.opcode = has_immediate ? wire::kUdSendOnlyImmediate : wire::kUdSendOnly;
+  headers.bth.is_solicited = request.is_solicited;
+  headers.bth.dest_qp = request.remote_qpn;
+  headers.bth.psn = next_datagram_psn_++ & wire::kPsnMask;
+  headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(request.length));
+  headers.deth = {request.qkey, qpn_};
+  headers.immediate = request.immediate;
+  entry.phase = SendPhase::sent;
+  if (!context_.port().is_up()) {
+    return true;  // lost
+  }
+  if (!datagrams_out_) {
+    datagrams_out_.emplace(process_.network());
+  }
+  const size_t header = wire::header_bytes(headers.bth.opcode);
+  const size_t bytes = header + request.length + headers.bth.pad_count;
+  const auto place = datagrams_out_->reserve(bytes);
+  RINGBOLT_ASSERT(!place.empty());  // a path MTU and headers always fit
+  wire::emit(headers, place);
+  pieces.gather(0, place.data() + header, request.length);
+  std::memset(place.data() + header + request.length, 0, headers.bth.pad_count);
+  link::UdpPath path;
+  path.source = address_of(context_.port().gids[request.source_gid_index]);
+  path.destination = request.remote_gid;
+  path.interface_index = context_.port().netdev_index;
+  path.traffic_class = request.traffic_class;
+  (*datagrams_out_)->commit(path, bytes);
+  return true;
+}
+
+void QueuePair::flush_datagrams() {
+  datagrams_out_->send();
+  datagrams_out_.reset();
+}
+
+void QueuePair::receive_datagrams(CompletionQueue& cq) {
+  InboundPacket packet;
+  for (int taken = 0; taken < kMaxDatagramsAtOnce && cq.has_room() && inboxes_->requests.pop(packet); ++taken) {
+    receive_datagram(cq, packet);
+  }
+}
+
+void QueuePair::receive_datagram(CompletionQueue& cq, const InboundPacket& packet) {
+  const wire::Headers& headers = packet.view.headers;
+  if (headers.deth.qkey != attributes_.qkey || state_.load(std::memory_order_relaxed) == IBV_QPS_ERR || !take_posted()) {
+    return;  // lost, as datagrams may be
+  }
+  current_.pieces.arena = {};
+  const auto length = static_cast<uint32_t>(packet.view.payload.size());
+  const bool is_allowed =
+      translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces);
+  if (!is_allowed || kGrhBytes + length > current_.pieces.length()) {
+    current_.is_open = false;
+    push_failed_receive(cq, current_.wr_id, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+    enter_error(IBV_WC_WR_FLUSH_ERR);
+    return;
+  }
+  const auto route = route_header(packet);
+  current_.pieces.scatter(0, route.data(), kGrhBytes);
+  current_.pieces.scatter(kGrhBytes, packet.view.payload.data(), length);
+  link::SlotHeader header;
+  header.flags = static_cast<uint8_t>((headers.bth.is_solicited ? link::kSlotSolicited : 0U) |
+                                      (wire::has_immediate(headers.bth.opcode) ? link::kSlotImmediate : 0U));
+  header.immediate = headers.immediate;
+  complete_receive(cq, headers.deth.source_qp, header, IBV_WC_RECV, kGrhBytes + length);
+}
+
+}  // namespace ringbolt::device

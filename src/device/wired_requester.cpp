@@ -1,0 +1,313 @@
+// The send queue of a queue pair whose peer is on the network: sends go through the protocol engine, whose packets are
+// built here. Hot path: send_wired and take_answers.
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/clock.h"
+#include "device/network.h"
+#include "device/queue_pair.h"
+#include "device/wired.h"
+#include "wire/greeting.h"
+
+namespace ringbolt::device {
+namespace {
+
+// Packets taken in at once, so that one busy peer does not starve the others of a completion queue.
+constexpr int kMaxAnswersAtOnce = 256;
+// A greeting may get lost, and until one is answered a loss costs more: a few tries, further and further apart.
+constexpr uint32_t kMaxGreetings = 6;
+constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
+
+wire::Address address_of(const ibv_gid& gid) {
+  wire::Address address{};
+  std::memcpy(address.data(), gid.raw, address.size());
+  return address;
+}
+
+ibv_wc_status status_of(transport::RequesterFailure why) {
+  using transport::RequesterFailure;
+  switch (why) {
+    case RequesterFailure::retry_exceeded:
+      return IBV_WC_RETRY_EXC_ERR;
+    case RequesterFailure::rnr_retry_exceeded:
+      return IBV_WC_RNR_RETRY_EXC_ERR;
+    case RequesterFailure::remote_invalid_request:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case RequesterFailure::remote_access:
+      return IBV_WC_REM_ACCESS_ERR;
+    case RequesterFailure::remote_operation:
+      return IBV_WC_REM_OP_ERR;
+    case RequesterFailure::local_protection:
+      return IBV_WC_LOC_PROT_ERR;
+    case RequesterFailure::bad_response:
+      return IBV_WC_BAD_RESP_ERR;
+  }
+  return IBV_WC_GENERAL_ERR;
+}
+
+transport::Operation operation_of(const SendRequest& request) {
+  transport::Operation operation;
+  operation.length = request.length;
+  operation.is_solicited = request.is_solicited;
+  operation.is_fenced = request.is_fenced;
+  operation.remote_address = request.remote_address;
+  operation.key = request.key;
+  switch (request.opcode) {
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      operation.has_immediate = true;
+      operation.immediate = request.immediate;
+      [[fallthrough]];
+    case IBV_WR_RDMA_WRITE:
+      operation.kind = transport::Operation::write;
+      break;
+    case IBV_WR_RDMA_READ:
+      operation.kind = transport::Operation::read;
+      break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      operation.kind = transport::Operation::compare_swap;
+      operation.compare = request.compare_or_add;
+      operation.swap_or_add = request.swap;
+      break;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      operation.kind = transport::Operation::fetch_add;
+      operation.swap_or_add = request.compare_or_add;
+      break;
+    case IBV_WR_SEND_WITH_INV:
+      operation.invalidates = true;
+      operation.invalidate_key = request.immediate;
+      break;
+    case IBV_WR_SEND_WITH_IMM:
+      operation.has_immediate = true;
+      operation.immediate = request.immediate;
+      break;
+    default:
+      break;
+  }
+  return operation;
+}
+
+}  // namespace
+
+/// Where the answers of our requests go.
+struct QueuePair::AnswerHost {
+  QueuePair& qp;
+
+  bool place_read(uint32_t operation, uint32_t offset, std::span<const std::byte> bytes) {
+    return place(operation, offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
+  }
+  bool place_atomic(uint32_t operation, uint64_t value) {
+    return place(operation, 0, reinterpret_cast<const std::byte*>(&value), sizeof value);
+  }
+
+ private:
+  bool place(uint32_t operation, uint32_t offset, const std::byte* bytes, uint32_t length) {
+    Pieces pieces;
+    const SendRequest& request = qp.requests_[qp.place_of(operation)];
+    if (!qp.translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
+      return false;
+    }
+    pieces.scatter(offset, bytes, length);
+    return true;
+  }
+};
+
+uint32_t QueuePair::place_of(uint32_t operation) const {
+  return wired_->places[operation & (static_cast<uint32_t>(wired_->places.size()) - 1)] & entry_mask_;
+}
+
+int QueuePair::connect_wired() {
+  const ibv_ah_attr& path = attributes_.ah_attr;
+  auto wired = std::make_unique<Wired>();
+  wired->path.source = address_of(context_.port().gids[path.grh.sgid_index]);
+  wired->path.destination = address_of(path.grh.dgid);
+  wired->path.interface_index = context_.port().netdev_index;
+  wired->path.traffic_class = path.grh.traffic_class;
+  wired->remote_qpn = attributes_.dest_qp_num;
+  wired->mtu_bytes = mtu_bytes(attributes_.path_mtu);
+  if (type_ == IBV_QPT_RC) {
+    wired->rc_responder.emplace(transport::ResponderConfig{wired->remote_qpn, attributes_.rq_psn, wired->mtu_bytes,
+                                                           attributes_.max_dest_rd_atomic, attributes_.min_rnr_timer});
+  } else {
+    wired->uc_responder.emplace(transport::UcResponderConfig{attributes_.rq_psn, wired->mtu_bytes});
+  }
+  wired_ = std::move(wired);
+  is_wired_.store(true, std::memory_order_release);
+  if (type_ == IBV_QPT_RC) {
+    greet(true);
+  }
+  return 0;
+}
+
+void QueuePair::start_requester() {
+  if (wired_->rc_requester || wired_->uc_requester) {
+    return;
+  }
+  const auto depth = static_cast<uint32_t>(entries_.size());
+  wired_->places.assign(depth, 0);
+  if (type_ == IBV_QPT_RC) {
+    transport::RequesterConfig config;
+    config.dest_qp = wired_->remote_qpn;
+    config.first_psn = attributes_.sq_psn;
+    config.mtu_bytes = wired_->mtu_bytes;
+    config.queue_depth = depth;
+    config.timeout_code = attributes_.timeout;
+    config.retry_count = attributes_.retry_cnt;
+    config.rnr_retry = attributes_.rnr_retry;
+    config.max_rd_atomic = attributes_.max_rd_atomic;
+    wired_->rc_requester.emplace(config);
+  } else {
+    wired_->uc_requester.emplace(
+        transport::UcRequester::Config{wired_->remote_qpn, attributes_.sq_psn, wired_->mtu_bytes, depth});
+  }
+}
+
+void QueuePair::greet(bool wants_answer) {
+  Network::Lease batch(process_.network());
+  wire::Headers headers;
+  headers.bth.opcode = wire::kGreeting;
+  headers.bth.dest_qp = wired_->remote_qpn;
+  std::array<std::byte, wire::kGreetingBytes> payload;
+  wire::emit(wire::Greeting{wire::kFeatureSelectiveAck, wants_answer}, payload);
+  if (const auto place = batch.reserve(wire::kBthBytes + payload.size()); !place.empty()) {
+    const size_t at = wire::emit(headers, place);
+    std::memcpy(place.data() + at, payload.data(), payload.size());
+    batch->commit(wired_->path, at + payload.size());
+    batch.send();
+  }
+}
+
+bool QueuePair::submit_wired(SendEntry& entry, const SendRequest& request) {
+  const bool is_atomic =
+      request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  if (request.length > kMaxMessageBytes || (is_atomic && request.length != sizeof(uint64_t))) {
+    return fail(entry, IBV_WC_LOC_LEN_ERR);
+  }
+  Pieces pieces;
+  const bool is_answered = is_atomic || request.opcode == IBV_WR_RDMA_READ;
+  const uint32_t access = is_answered ? static_cast<uint32_t>(IBV_ACCESS_LOCAL_WRITE) : 0U;
+  if (!translate({request.pieces, request.pieces_count}, request.is_inline, access, pieces)) {
+    return fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  if (!wired_->can_submit()) {
+    return false;
+  }
+  const transport::Operation operation = operation_of(request);
+  entry.operation = wired_->submitted++;
+  wired_->places[entry.operation & (static_cast<uint32_t>(wired_->places.size()) - 1)] =
+      next_.load(std::memory_order_relaxed);
+  if (wired_->rc_requester) {
+    wired_->rc_requester->submit(operation);
+  } else {
+    wired_->uc_requester->submit(operation);
+  }
+  entry.phase = SendPhase::wired;
+  return true;
+}
+
+bool QueuePair::fill_payload(const transport::OutPacket& packet, std::byte* target) {
+  using Payload = transport::OutPacket::Payload;
+  switch (packet.payload) {
+    case Payload::none:
+      return true;
+    case Payload::bytes:
+      std::memcpy(target, packet.bytes.data(), packet.length);
+      return true;
+    case Payload::operation: {
+      const SendRequest& request = requests_[place_of(packet.operation)];
+      Pieces pieces;
+      if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
+        return false;
+      }
+      pieces.gather(packet.offset, target, packet.length);
+      return true;
+    }
+    case Payload::memory: {
+      const std::byte* source = find_local(packet.address, packet.length, packet.key, IBV_ACCESS_REMOTE_READ);
+      if (source != nullptr) {
+        std::memcpy(target, source, packet.length);
+      }
+      return source != nullptr;
+    }
+  }
+  return false;
+}
+
+bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet) {
+  const size_t header = wire::header_bytes(packet.headers.bth.opcode);
+  const size_t pad = wire::pad_bytes(packet.length);
+  const auto place = batch.reserve(header + packet.length + pad);
+  RINGBOLT_ASSERT(!place.empty());  // the engine keeps to the MTU, for which every batch has room
+  wire::emit(packet.headers, place);
+  if (!fill_payload(packet, place.data() + header)) {
+    return false;
+  }
+  std::memset(place.data() + header + packet.length, 0, pad);
+  if (context_.port().is_up()) {
+    batch->commit(wired_->path, header + packet.length + pad);
+  }
+  return true;
+}
+
+void QueuePair::send_wired() {
+  if (!wired_->rc_requester && !wired_->uc_requester) {
+    return;
+  }
+  const uint64_t now = base::now_ns();
+  if (wired_->rc_requester) {
+    if (wired_->is_greeted.load(std::memory_order_relaxed)) {
+      wired_->rc_requester->enable_selective();
+    } else if (wired_->greetings < kMaxGreetings && now >= wired_->next_greeting_ns) {
+      wired_->next_greeting_ns = now + (kFirstGreetingPauseNs << (2 * wired_->greetings++));
+      greet(true);
+    }
+  }
+  Network::Lease batch(process_.network());
+  transport::OutPacket packet;
+  while (wired_->rc_requester ? wired_->rc_requester->next_packet(now, packet)
+                              : wired_->uc_requester->next_packet(now, packet)) {
+    if (!build(batch, packet)) {
+      enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
+      break;
+    }
+  }
+  batch.send();
+  if (wired_->rc_requester) {
+    wire_deadline_ns_.store(wired_->rc_requester->next_deadline_ns(), std::memory_order_relaxed);
+  }
+}
+
+void QueuePair::take_answers() {
+  InboundPacket packet;
+  if (!wired_->rc_requester) {
+    inboxes_->answers.clear();
+    return;
+  }
+  transport::RcRequester& requester = *wired_->rc_requester;
+  AnswerHost host{*this};
+  const uint64_t now = base::now_ns();
+  bool has_news = false;
+  for (int taken = 0; taken < kMaxAnswersAtOnce && inboxes_->answers.pop(packet); ++taken) {
+    if (packet.flow.source == wired_->path.destination && packet.flow.destination == wired_->path.source) {
+      requester.on_packet(now, packet.view, host);
+      has_news = true;
+    }
+  }
+  if (now >= requester.next_deadline_ns()) {
+    requester.on_timer(now);
+    has_news = true;
+  }
+  if (has_news && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
+    send_wired();
+  }
+}
+
+ibv_wc_status QueuePair::wired_failure() const {
+  const bool has_failed = wired_->rc_requester && wired_->rc_requester->failure().has_value();
+  return has_failed ? status_of(wired_->rc_requester->failure()->why) : IBV_WC_SUCCESS;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,193 @@
+// Requests from the network: what the protocol engine has us do with them. Hot path: serve_requests.
+
+#include <atomic>
+#include <cstring>
+
+#include "base/clock.h"
+#include "device/network.h"
+#include "device/queue_pair.h"
+#include "device/wired.h"
+#include "wire/greeting.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr int kMaxRequestsAtOnce = 256;
+
+uint32_t flags_of(transport::Access access) {
+  switch (access) {
+    case transport::Access::write:
+      return IBV_ACCESS_REMOTE_WRITE;
+    case transport::Access::read:
+      return IBV_ACCESS_REMOTE_READ;
+    case transport::Access::atomic:
+      return IBV_ACCESS_REMOTE_ATOMIC;
+  }
+  return UINT32_MAX;
+}
+
+}  // namespace
+
+/// Where requests of the peer go.
+struct QueuePair::RequestHost {
+  QueuePair& qp;
+  CompletionQueue& cq;
+
+  bool take_receive() {
+    if (!qp.take_posted()) {
+      return false;
+    }
+    Current& current = qp.current_;
+    current.pieces.count = 0;
+    current.pieces.arena = {};
+    current.is_refused =
+        !qp.translate({current.wanted.data(), current.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current.pieces);
+    return true;
+  }
+  transport::Placed place_receive(uint32_t offset, std::span<const std::byte> bytes) {
+    const Pieces& pieces = qp.current_.pieces;
+    if (qp.current_.is_refused) {
+      return transport::Placed::protection;
+    }
+    if (offset + bytes.size() > pieces.length()) {
+      return transport::Placed::too_long;
+    }
+    pieces.scatter(offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
+    return transport::Placed::ok;
+  }
+  void complete_receive(const transport::Received& received) {
+    link::SlotHeader header;
+    header.flags = static_cast<uint8_t>((received.is_solicited ? link::kSlotSolicited : 0U) |
+                                        (received.has_immediate ? link::kSlotImmediate : 0U) |
+                                        (received.invalidated ? link::kSlotInvalidate : 0U));
+    header.immediate = received.invalidated ? received.invalidated_key : received.immediate;
+    const bool is_send = received.kind == transport::Received::send;
+    qp.complete_receive(cq, qp.wired_->remote_qpn, header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
+                        received.length);
+  }
+  bool invalidate(uint32_t key) { return close_window(qp.process_, qp.qpn_, key); }
+  bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) {
+    return qp.find_local(address, length, key, flags_of(access)) != nullptr;
+  }
+  bool write(uint64_t address, uint32_t key, std::span<const std::byte> bytes) {
+    std::byte* target = qp.find_local(address, bytes.size(), key, IBV_ACCESS_REMOTE_WRITE);
+    if (target != nullptr) {
+      base::copy(target, bytes.data(), bytes.size());
+    }
+    return target != nullptr;
+  }
+  std::optional<uint64_t> compare_swap(uint64_t address, uint32_t key, uint64_t compare, uint64_t swap) {
+    auto* word = find_word(address, key);
+    if (word == nullptr) {
+      return std::nullopt;
+    }
+    std::atomic_ref<uint64_t>(*word).compare_exchange_strong(compare, swap);
+    return compare;
+  }
+  std::optional<uint64_t> fetch_add(uint64_t address, uint32_t key, uint64_t add) {
+    auto* word = find_word(address, key);
+    return word == nullptr ? std::nullopt : std::optional(std::atomic_ref<uint64_t>(*word).fetch_add(add));
+  }
+  void fail(transport::ResponderFailure why) { qp.wired_->failure = why; }
+
+ private:
+  /// The region may begin anywhere, so an aligned address of the peer's may still be an odd one of ours.
+  uint64_t* find_word(uint64_t address, uint32_t key) {
+    std::byte* target = qp.find_local(address, sizeof(uint64_t), key, IBV_ACCESS_REMOTE_ATOMIC);
+    return reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0 ? reinterpret_cast<uint64_t*>(target) : nullptr;
+  }
+};
+
+void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread) {
+  const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+  if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
+    return;
+  }
+  const uint8_t opcode = packet.view.headers.bth.opcode;
+  const bool is_ours = type_ == IBV_QPT_RC   ? wire::is_rc(opcode) || opcode == wire::kGreeting || opcode == wire::kSelectiveAck
+                       : type_ == IBV_QPT_UC ? wire::is_uc(opcode)
+                                             : wire::is_ud(opcode);
+  if (!is_ours || (type_ != IBV_QPT_UD && !is_wired_.load(std::memory_order_acquire))) {
+    return;
+  }
+  const bool is_answer = wire::is_response(opcode);
+  if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
+    return;
+  }
+  const CompletionQueue& cq = is_answer ? *queues_.send : *queues_.receive;
+  if (!is_on_service_thread && !cq.is_polled_at(now_ns)) {
+    process_.wake_service();
+  }
+}
+
+void QueuePair::serve_requests(CompletionQueue& cq) {
+  const uint64_t now = base::now_ns();
+  RequestHost host{*this, cq};
+  InboundPacket packet;
+  for (int taken = 0; taken < kMaxRequestsAtOnce && !wired_->failure && cq.has_room() &&
+                      inboxes_->requests.pop(packet);
+       ++taken) {
+    if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
+      continue;  // a queue pair number alone proves nothing
+    }
+    if (packet.view.headers.bth.opcode == wire::kGreeting) {
+      take_greeting(packet.view);
+      continue;
+    }
+    note_established();
+    if (wired_->rc_responder) {
+      wired_->rc_responder->on_packet(now, packet.view, host);
+    } else {
+      wired_->uc_responder->on_packet(now, packet.view, host);
+    }
+  }
+  send_answers(now);
+  if (wired_->failure) {
+    end_after(cq, *wired_->failure);
+  }
+}
+
+void QueuePair::take_greeting(const wire::PacketView& view) {
+  const auto greeting = wire::parse_greeting(view.payload);
+  if (greeting && (greeting->features & wire::kFeatureSelectiveAck) != 0) {
+    wired_->rc_responder->enable_selective();
+    wired_->is_greeted.store(true, std::memory_order_relaxed);
+  }
+  if (greeting && greeting->wants_answer) {
+    greet(false);
+  }
+}
+
+void QueuePair::send_answers(uint64_t now_ns) {
+  if (!wired_->rc_responder || !wired_->rc_responder->has_packet()) {
+    return;
+  }
+  Network::Lease batch(process_.network());
+  transport::OutPacket packet;
+  while (wired_->rc_responder->next_packet(now_ns, packet)) {
+    if (!build(batch, packet)) {
+      wired_->rc_responder->refuse_read();
+      wired_->failure = transport::ResponderFailure::remote_access;
+    }
+  }
+  batch.send();
+}
+
+void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failure) {
+  using transport::ResponderFailure;
+  if (current_.is_open) {
+    current_.is_open = false;
+    const bool is_short = failure == ResponderFailure::receive_too_short;
+    const bool is_bad = failure == ResponderFailure::receive_protection;
+    push_failed_receive(cq, current_.wr_id,
+                        is_short ? IBV_WC_LOC_LEN_ERR : is_bad ? IBV_WC_LOC_PROT_ERR : IBV_WC_WR_FLUSH_ERR);
+  }
+  if (failure == ResponderFailure::invalid_request) {
+    announce(IBV_EVENT_QP_REQ_ERR);
+  } else if (failure == ResponderFailure::remote_access) {
+    announce(IBV_EVENT_QP_ACCESS_ERR);
+  }
+  enter_error(IBV_WC_WR_FLUSH_ERR);
+}
+
+}  // namespace ringbolt::device
