@@ -220,6 +220,7 @@ class QueuePair {
   ibv_wc_status wired_failure() const;
   void serve_requests(CompletionQueue& cq);
   void take_greeting(const wire::PacketView& view);
+  void report(uint32_t psn);
   void send_answers(uint64_t now_ns);
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);
   bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces);

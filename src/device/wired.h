@@ -12,6 +12,7 @@
 #include "transport/rc_responder.h"
 #include "transport/uc_requester.h"
 #include "transport/uc_responder.h"
+#include "transport/uc_window.h"
 
 namespace ringbolt::device {
 
@@ -30,12 +31,13 @@ struct Wired {
   // Requesting half, from RTS on.
   std::optional<transport::RcRequester> rc_requester;
   std::optional<transport::UcRequester> uc_requester;
+  std::optional<transport::UcWindow> uc_window;
   std::vector<uint32_t> places;  ///< in the send queue, by operation number modulo the size, a power of two
   uint32_t submitted = 0;        ///< operations
   uint32_t greetings = 0;        ///< sent without knowing whether the peer heard one
   uint64_t next_greeting_ns = 0;
 
-  /// The peer's greeting came: it understands selective acknowledgements. From the responding half to the other.
+  /// The peer's greeting came: it is one of ours. From the responding half to the other.
   std::atomic<bool> is_greeted{false};
 
   uint32_t completed() const {
@@ -43,6 +45,28 @@ struct Wired {
   }
   bool can_submit() const {
     return rc_requester ? rc_requester->can_submit() : uc_requester && uc_requester->can_submit();
+  }
+  /// Of the requester there is.
+  bool next_packet(uint64_t now_ns, transport::OutPacket& packet) {
+    if (rc_requester) {
+      return rc_requester->next_packet(now_ns, packet);
+    }
+    if (uc_requester->is_idle() || !uc_window->may_send(now_ns) || !uc_requester->next_packet(now_ns, packet)) {
+      return false;
+    }
+    packet.headers.bth.wants_ack = uc_window->on_sent(packet.headers.bth.psn);
+    return true;
+  }
+  uint64_t next_deadline_ns() const {
+    return rc_requester ? rc_requester->next_deadline_ns() : uc_window ? uc_window->next_deadline_ns() : UINT64_MAX;
+  }
+  /// What only peers of ours understand.
+  void enable_extras() {
+    if (rc_requester) {
+      rc_requester->enable_selective();
+    } else {
+      uc_window->enable();
+    }
   }
   bool is_complete(uint32_t operation) const { return static_cast<int32_t>(completed() - operation) > 0; }
 };

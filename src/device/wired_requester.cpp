@@ -136,9 +136,7 @@ int QueuePair::connect_wired() {
   }
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
-  if (type_ == IBV_QPT_RC) {
-    greet(true);
-  }
+  greet(true);
   return 0;
 }
 
@@ -162,6 +160,7 @@ void QueuePair::start_requester() {
   } else {
     wired_->uc_requester.emplace(
         transport::UcRequester::Config{wired_->remote_qpn, attributes_.sq_psn, wired_->mtu_bytes, depth});
+    wired_->uc_window.emplace(attributes_.sq_psn);
   }
 }
 
@@ -171,7 +170,8 @@ void QueuePair::greet(bool wants_answer) {
   headers.bth.opcode = wire::kGreeting;
   headers.bth.dest_qp = wired_->remote_qpn;
   std::array<std::byte, wire::kGreetingBytes> payload;
-  wire::emit(wire::Greeting{wire::kFeatureSelectiveAck, wants_answer}, payload);
+  const uint32_t features = type_ == IBV_QPT_RC ? wire::kFeatureSelectiveAck : wire::kFeatureReports;
+  wire::emit(wire::Greeting{features, wants_answer}, payload);
   if (const auto place = batch.reserve(wire::kBthBytes + payload.size()); !place.empty()) {
     const size_t at = wire::emit(headers, place);
     std::memcpy(place.data() + at, payload.data(), payload.size());
@@ -257,47 +257,43 @@ void QueuePair::send_wired() {
     return;
   }
   const uint64_t now = base::now_ns();
-  if (wired_->rc_requester) {
-    if (wired_->is_greeted.load(std::memory_order_relaxed)) {
-      wired_->rc_requester->enable_selective();
-    } else if (wired_->greetings < kMaxGreetings && now >= wired_->next_greeting_ns) {
-      wired_->next_greeting_ns = now + (kFirstGreetingPauseNs << (2 * wired_->greetings++));
-      greet(true);
-    }
+  if (wired_->is_greeted.load(std::memory_order_relaxed)) {
+    wired_->enable_extras();
+  } else if (wired_->greetings < kMaxGreetings && now >= wired_->next_greeting_ns) {
+    wired_->next_greeting_ns = now + (kFirstGreetingPauseNs << (2 * wired_->greetings++));
+    greet(true);
   }
   Network::Lease batch(process_.network());
   transport::OutPacket packet;
-  while (wired_->rc_requester ? wired_->rc_requester->next_packet(now, packet)
-                              : wired_->uc_requester->next_packet(now, packet)) {
+  while (wired_->next_packet(now, packet)) {
     if (!build(batch, packet)) {
       enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
     }
   }
   batch.send();
-  if (wired_->rc_requester) {
-    wire_deadline_ns_.store(wired_->rc_requester->next_deadline_ns(), std::memory_order_relaxed);
-  }
+  wire_deadline_ns_.store(wired_->next_deadline_ns(), std::memory_order_relaxed);
 }
 
 void QueuePair::take_answers() {
   InboundPacket packet;
-  if (!wired_->rc_requester) {
-    inboxes_->answers.clear();
-    return;
-  }
-  transport::RcRequester& requester = *wired_->rc_requester;
   AnswerHost host{*this};
   const uint64_t now = base::now_ns();
   bool has_news = false;
   for (int taken = 0; taken < kMaxAnswersAtOnce && inboxes_->answers.pop(packet); ++taken) {
     if (packet.flow.source == wired_->path.destination && packet.flow.destination == wired_->path.source) {
-      requester.on_packet(now, packet.view, host);
+      if (wired_->rc_requester) {
+        wired_->rc_requester->on_packet(now, packet.view, host);
+      } else if (wired_->uc_window) {
+        wired_->uc_window->on_report(packet.view.headers.bth.psn);
+      }
       has_news = true;
     }
   }
-  if (now >= requester.next_deadline_ns()) {
-    requester.on_timer(now);
+  if (now >= wired_->next_deadline_ns()) {
+    if (wired_->rc_requester) {
+      wired_->rc_requester->on_timer(now);
+    }
     has_news = true;
   }
   if (has_news && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {

@@ -14,6 +14,8 @@ namespace {
 
 constexpr int kMaxRequestsAtOnce = 256;
 
+bool is_vendor(uint8_t opcode) { return opcode == wire::kGreeting || opcode == wire::kSelectiveAck; }
+
 uint32_t flags_of(transport::Access access) {
   switch (access) {
     case transport::Access::write:
@@ -104,9 +106,10 @@ void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_servi
     return;
   }
   const uint8_t opcode = packet.view.headers.bth.opcode;
-  const bool is_ours = type_ == IBV_QPT_RC   ? wire::is_rc(opcode) || opcode == wire::kGreeting || opcode == wire::kSelectiveAck
-                       : type_ == IBV_QPT_UC ? wire::is_uc(opcode)
-                                             : wire::is_ud(opcode);
+  const bool is_ours = type_ == IBV_QPT_UD   ? wire::is_ud(opcode)
+                       : is_vendor(opcode)   ? true
+                       : type_ == IBV_QPT_RC ? wire::is_rc(opcode)
+                                             : wire::is_uc(opcode);
   if (!is_ours || (type_ != IBV_QPT_UD && !is_wired_.load(std::memory_order_acquire))) {
     return;
   }
@@ -139,6 +142,9 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
       wired_->rc_responder->on_packet(now, packet.view, host);
     } else {
       wired_->uc_responder->on_packet(now, packet.view, host);
+      if (packet.view.headers.bth.wants_ack && wired_->is_greeted.load(std::memory_order_relaxed)) {
+        report(transport::psn_add(packet.view.headers.bth.psn, 1));
+      }
     }
   }
   send_answers(now);
@@ -149,13 +155,30 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
 
 void QueuePair::take_greeting(const wire::PacketView& view) {
   const auto greeting = wire::parse_greeting(view.payload);
-  if (greeting && (greeting->features & wire::kFeatureSelectiveAck) != 0) {
-    wired_->rc_responder->enable_selective();
+  const uint32_t needed = type_ == IBV_QPT_RC ? wire::kFeatureSelectiveAck : wire::kFeatureReports;
+  if (greeting && (greeting->features & needed) != 0) {
+    if (wired_->rc_responder) {
+      wired_->rc_responder->enable_selective();
+    }
     wired_->is_greeted.store(true, std::memory_order_relaxed);
   }
   if (greeting && greeting->wants_answer) {
     greet(false);
   }
+}
+
+void QueuePair::report(uint32_t psn) {
+  transport::OutPacket packet;
+  packet.headers.bth.opcode = wire::kSelectiveAck;
+  packet.headers.bth.dest_qp = wired_->remote_qpn;
+  packet.headers.bth.psn = psn;
+  packet.headers.aeth.syndrome = wire::kAckUnlimited;
+  packet.payload = transport::OutPacket::Payload::bytes;
+  packet.length = wire::kSelectiveAckBytes;
+  packet.bytes = {};
+  Network::Lease batch(process_.network());
+  build(batch, packet);
+  batch.send();
 }
 
 void QueuePair::send_answers(uint64_t now_ns) {
