@@ -69,6 +69,9 @@ void Congestion::on_delivered(uint64_t now_ns, uint32_t packets, uint64_t rtt_ns
     }
     return;
   }
+  if (last_rtt_ns_ > least_rtt_ns_ + config_.target_delay_ns / 4) {
+    is_starting_ = false;  // a queue begins to fill: doubling once more would overshoot
+  }
   const uint64_t growth =
       is_starting_ ? uint64_t{packets} * kScale : uint64_t{packets} * kScale * kGrowthPerRound * kScale / window_x256_;
   window_x256_ = static_cast<uint32_t>(std::min<uint64_t>(config_.largest_window * kScale, window_x256_ + growth));

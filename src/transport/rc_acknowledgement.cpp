@@ -50,7 +50,7 @@ void RcRequester::on_nak(uint64_t now_ns, const wire::Headers& headers) {
       return;
     }
     rnr_retries_left_ = static_cast<uint8_t>(rnr_retries_left_ - (config_.rnr_retry == 7 ? 0 : 1));
-    rewind(sequence);
+    rewind(sequence, false);
     resume_at_ns_ = now_ns + uint64_t{wire::rnr_timer_us(syndrome)} * 1000;
     return;
   }
@@ -60,7 +60,7 @@ void RcRequester::on_nak(uint64_t now_ns, const wire::Headers& headers) {
       const Sent& refused = sent(sequence);
       // A second copy of the NAK, or one that crossed our repair, asks for nothing new.
       if (!lost_.test(sequence) && !(refused.is_resent && now_ns - refused.at_ns < congestion_.least_rtt_ns())) {
-        rewind(sequence);
+        rewind(sequence, false);
         congestion_.on_rewind(now_ns);
       }
       break;
@@ -89,25 +89,47 @@ void RcRequester::on_selective(uint64_t now_ns, const wire::PacketView& packet) 
   is_selective_ = true;
   const uint64_t missing = oldest_ + static_cast<uint64_t>(ahead);
   acknowledge_below(now_ns, missing);
+  take_hearsay(now_ns, missing, *ack);
+  find_lost_requests(now_ns, missing, *ack);
+  look_for_gap(now_ns);
+}
+
+/// The peer holds these, though it did not execute them yet. A READ or atomic is delivered only when its answer is
+/// here.
+void RcRequester::take_hearsay(uint64_t now_ns, uint64_t missing, const wire::SelectiveAck& ack) {
   uint32_t packets = 0;
-  for (size_t word = 0; word < ack->words.size(); ++word) {
-    for (uint64_t bits = ack->words[word]; bits != 0; bits &= bits - 1) {
+  for (size_t word = 0; word < ack.words.size(); ++word) {
+    for (uint64_t bits = ack.words[word]; bits != 0; bits &= bits - 1) {
       const uint64_t sequence = missing + 1 + word * 64 + static_cast<uint64_t>(std::countr_zero(bits));
       if (sequence >= next_) {
         break;
       }
-      // Of READs and atomics only the answer counts.
-      if (!sent(sequence).is_answered && !delivered_.test(sequence)) {
-        delivered_.set(sequence);
-        lost_.clear(sequence);
+      if (!delivered_.test(sequence) && sent(sequence).is_unheard) {
         note_delivered(now_ns, sequence);
-        ++packets;
+        if (!sent(sequence).is_answered) {
+          delivered_.set(sequence);
+          lost_.clear(sequence);
+          ++packets;
+        }
       }
     }
   }
   congestion_.on_delivered(now_ns, packets, newest_rtt_ns_);
   newest_rtt_ns_ = 0;
-  find_losses(now_ns);
+}
+
+void RcRequester::find_lost_requests(uint64_t now_ns, uint64_t missing, const wire::SelectiveAck& ack) {
+  uint32_t found = 0;
+  for (uint64_t at = missing; at < next_; ++at) {
+    const bool is_held = at > missing && at - missing <= wire::kSelectiveAckBits && ack.has(at - missing - 1);
+    if (!is_held && sent(at).is_unheard && is_overtaken(at)) {
+      lost_.set(at);
+      ++found;
+    }
+  }
+  if (found != 0) {
+    congestion_.on_loss(now_ns, found);
+  }
 }
 
 std::optional<RcRequester::Place> RcRequester::find_answer(uint64_t now_ns, const wire::PacketView& packet) {
@@ -170,7 +192,7 @@ void RcRequester::acknowledge_below(uint64_t now_ns, uint64_t sequence) {
 }
 
 void RcRequester::note_delivered(uint64_t now_ns, uint64_t sequence) {
-  const Sent& packet = sent(sequence);
+  Sent& packet = sent(sequence);
   // Of a packet that was sent twice, an answer sooner than any other is one to the first copy.
   const uint64_t elapsed = now_ns - packet.at_ns;
   if (packet.is_resent && elapsed < congestion_.least_rtt_ns()) {
@@ -181,9 +203,10 @@ void RcRequester::note_delivered(uint64_t now_ns, uint64_t sequence) {
   }
   activity_at_ns_ = now_ns;
   // Later answers of one READ request tell how long the data takes, not the way.
-  if (!packet.is_resent && packet.is_request) {
+  if (!packet.is_resent && packet.is_unheard) {
     newest_rtt_ns_ = std::max<uint64_t>(elapsed, 1);
   }
+  packet.is_unheard = false;
 }
 
 /// Operations before sending_ are complete when their packets are; so is the one being sent up to where it was.
@@ -225,21 +248,21 @@ void RcRequester::look_for_gap(uint64_t now_ns) {
     return;
   }
   if (is_selective_) {
-    find_losses(now_ns);
+    find_lost_answers(now_ns);
   } else if (!has_seen_gap_) {
     // Data is missing of a READ that the peer has answered: ask again from there, once.
     has_seen_gap_ = true;
     ++counters_.implied_naks;
-    rewind(oldest_);
+    rewind(oldest_, false);
     congestion_.on_rewind(now_ns);
   }
 }
 
-void RcRequester::find_losses(uint64_t now_ns) {
+/// What the peer has executed and answered, and of which the answer is overtaken by later ones.
+void RcRequester::find_lost_answers(uint64_t now_ns) {
   uint32_t found = 0;
-  for (uint64_t at = oldest_; at < next_; ++at) {
-    if (!delivered_.test(at) && !lost_.test(at) &&
-        static_cast<int32_t>(newest_order_ - sent(at).order) > kReorderPackets) {
+  for (uint64_t at = oldest_; at < acknowledged_; ++at) {
+    if (sent(at).is_answered && is_overtaken(at)) {
       lost_.set(at);
       ++found;
     }
@@ -249,10 +272,15 @@ void RcRequester::find_losses(uint64_t now_ns) {
   }
 }
 
-/// All from `from` on goes again, except what is certain to have arrived.
-void RcRequester::rewind(uint64_t from) {
+bool RcRequester::is_overtaken(uint64_t sequence) const {
+  return !delivered_.test(sequence) && !lost_.test(sequence) &&
+         static_cast<int32_t>(newest_order_ - sent(sequence).order) > kReorderPackets;
+}
+
+/// All from `from` on goes again, except what is certain to have arrived, or said to have.
+void RcRequester::rewind(uint64_t from, bool trusts_hearsay) {
   for (uint64_t at = from; at < next_; ++at) {
-    const bool has_arrived = sent(at).is_answered ? delivered_.test(at) : at < acknowledged_;
+    const bool has_arrived = sent(at).is_answered || trusts_hearsay ? delivered_.test(at) : at < acknowledged_;
     if (!has_arrived) {
       delivered_.clear(at);
       lost_.set(at);

@@ -13,6 +13,9 @@ namespace {
 constexpr uint64_t kTimeoutUnitNs = 4096;
 // At least this often somebody is asked to acknowledge, whatever the window: an ACK frees that many operations at once.
 constexpr uint32_t kMostUnaskedPackets = 32;
+// What others have under way at most (rdma_rxe), and so are sized for. A loss costs go-back-N all of it.
+constexpr uint32_t kStrangerWindowPackets = 128;
+constexpr uint32_t kReadPiecesPerWindow = 4;
 
 uint64_t timeout_ns(const RequesterConfig& config) {
   const uint64_t programmed = kTimeoutUnitNs << (config.timeout_code & 0x1f);
@@ -65,6 +68,10 @@ void RcRequester::submit(const Operation& operation) {
   ++submitted_;
 }
 
+uint32_t RcRequester::window() const {
+  return is_selective_ ? congestion_.window() : std::min(congestion_.window(), kStrangerWindowPackets);
+}
+
 uint32_t RcRequester::in_flight() const {
   const uint32_t span = static_cast<uint32_t>(next_ - oldest_);
   return span - delivered_.count(oldest_, next_) - lost_.count(oldest_, next_);
@@ -86,7 +93,7 @@ bool RcRequester::send_again(uint64_t now_ns, OutPacket& out) {
     find_request(first, end);
   }
   const uint32_t flying = in_flight();
-  if (flying != 0 && flying + lost_.count(first, end) > congestion_.window()) {
+  if (flying != 0 && flying + lost_.count(first, end) > window()) {
     return false;
   }
   lost_.clear_range(first, end);
@@ -125,20 +132,20 @@ bool RcRequester::send_new(uint64_t now_ns, OutPacket& out) {
   if (operation.is_answered() && answers_under_way_ >= config_.max_rd_atomic) {
     return false;
   }
-  const uint32_t window = congestion_.window();
+  const uint32_t limit = window();
   const uint32_t flying = in_flight();
   // A window that shrank under packets which nobody was asked to acknowledge would stay shut: one more may go, and
   // asks.
-  if (flying >= window && asked_end_ > acknowledged_) {
+  if (flying >= limit && asked_end_ > acknowledged_) {
     return false;
   }
   uint32_t packets = 1;
   if (operation.kind == Operation::read) {
-    // Half a window each, so that one piece is asked for while another arrives.
-    const uint32_t piece = config_.max_rd_atomic == 1 ? window : window / 2;
+    // Parts of a window, so that some are asked for while others arrive, and one that waits for a repair leaves room.
+    const uint32_t piece = limit / std::min<uint32_t>(config_.max_rd_atomic, kReadPiecesPerWindow);
     const auto room = static_cast<uint32_t>(kWindowPackets - (next_ - oldest_));
     packets = std::min({current.packets - index, std::max(piece, 1U), room});
-    if (flying != 0 && flying + packets > window) {
+    if (flying != 0 && flying + packets > limit) {
       return false;
     }
   }
@@ -169,9 +176,9 @@ void RcRequester::mark_sent(uint64_t now_ns, uint64_t from, uint32_t packets, ui
 }
 
 bool RcRequester::wants_ack(bool is_last, bool is_resent) {
-  const uint32_t window = congestion_.window();
-  const uint32_t interval = std::clamp(window / 4, 1U, kMostUnaskedPackets);
-  const bool asks = is_last || is_resent || unasked_packets_ + 1 >= interval || in_flight() >= window;
+  const uint32_t limit = window();
+  const uint32_t interval = std::clamp(limit / 4, 1U, kMostUnaskedPackets);
+  const bool asks = is_last || is_resent || unasked_packets_ + 1 >= interval || in_flight() >= limit;
   unasked_packets_ = asks ? 0 : unasked_packets_ + 1;
   return asks;
 }

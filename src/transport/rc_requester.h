@@ -116,7 +116,7 @@ class RcRequester {
     uint32_t operation = 0;
     bool is_answered = false;  ///< by data: READ, atomic
     bool is_resent = false;
-    bool is_request = false;  ///< a packet went out with this PSN (the first of a READ's)
+    bool is_unheard = false;  ///< a packet went out with this PSN (of a READ's, the first) and nothing came back for it
   };
   struct Place {
     uint64_t sequence;
@@ -135,6 +135,7 @@ class RcRequester {
   bool find_sequence(uint32_t psn, uint64_t& sequence) const;
 
   // rc_requester.cpp: sending
+  uint32_t window() const;
   bool send_new(uint64_t now_ns, OutPacket& out);
   bool send_again(uint64_t now_ns, OutPacket& out);
   void find_request(uint64_t& first, uint64_t& end) const;
@@ -146,6 +147,7 @@ class RcRequester {
   // rc_acknowledgement.cpp: what comes back
   void on_acknowledge(uint64_t now_ns, const wire::Headers& headers);
   void on_selective(uint64_t now_ns, const wire::PacketView& packet);
+  void take_hearsay(uint64_t now_ns, uint64_t missing, const wire::SelectiveAck& ack);
   void on_nak(uint64_t now_ns, const wire::Headers& headers);
   std::optional<Place> find_answer(uint64_t now_ns, const wire::PacketView& packet);
   void take_answer(uint64_t now_ns, const Place& place);
@@ -154,8 +156,10 @@ class RcRequester {
   void advance(uint64_t now_ns);
   uint64_t advance_answered(uint64_t end);
   void look_for_gap(uint64_t now_ns);
-  void find_losses(uint64_t now_ns);
-  void rewind(uint64_t from);
+  void find_lost_answers(uint64_t now_ns);
+  void find_lost_requests(uint64_t now_ns, uint64_t missing, const wire::SelectiveAck& ack);
+  bool is_overtaken(uint64_t sequence) const;
+  void rewind(uint64_t from, bool trusts_hearsay);
 
   // rc_timers.cpp
   void on_transport_timeout(uint64_t now_ns);

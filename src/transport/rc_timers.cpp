@@ -51,11 +51,13 @@ void RcRequester::on_transport_timeout(uint64_t now_ns) {
     fail(RequesterFailure::retry_exceeded);
     return;
   }
+  // What the peer said it holds it may have thrown away since (it may, until it acknowledges): believe it once.
+  const bool is_first = retries_left_ == config_.retry_count;
   --retries_left_;
   progress_at_ns_ = now_ns;
   activity_at_ns_ = now_ns;
   has_seen_gap_ = false;
-  rewind(oldest_);
+  rewind(oldest_, is_selective_ && is_first);
   congestion_.on_timeout(now_ns);
 }
 
