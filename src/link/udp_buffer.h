@@ -23,11 +23,11 @@ class UdpBuffer {
  private:
   friend class UdpBufferPool;
   friend class UdpBufferRef;
-  UdpBuffer(UdpBufferPool& pool, size_t capacity);
+  explicit UdpBuffer(size_t capacity);
 
   std::atomic<uint32_t> references_{0};
   size_t capacity_;
-  UdpBufferPool& pool_;
+  std::shared_ptr<UdpBufferPool> pool_;  // while it is taken
   std::unique_ptr<std::byte[]> data_;
 };
 
@@ -61,8 +61,8 @@ class UdpBufferRef {
 };
 
 /// Buffers of two sizes, made when needed up to a bound, and used again last in, first out while they are in the cache.
-/// Thread-safe. Must outlive every reference.
-class UdpBufferPool {
+/// Lives as long as its owner or a reference to one of its buffers. Thread-safe.
+class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
  public:
   /// Any UDP datagram fits into a large buffer. What fits into a small one is copied there, so that an acknowledgement
   /// that waits somewhere does not hold 64 KiB.
@@ -71,8 +71,7 @@ class UdpBufferPool {
   static constexpr size_t kMaxLarge = 1024;
   static constexpr size_t kMaxSmall = 32 * 1024;
 
-  UdpBufferPool() = default;
-  ~UdpBufferPool();
+  static std::shared_ptr<UdpBufferPool> make() { return std::shared_ptr<UdpBufferPool>(new UdpBufferPool); }
   UdpBufferPool(const UdpBufferPool&) = delete;
   UdpBufferPool& operator=(const UdpBufferPool&) = delete;
 
@@ -82,6 +81,7 @@ class UdpBufferPool {
 
  private:
   friend class UdpBufferRef;
+  UdpBufferPool() = default;
   struct Class {
     size_t bytes;
     size_t limit;
@@ -90,7 +90,7 @@ class UdpBufferPool {
     std::vector<std::unique_ptr<UdpBuffer>> free{};
   };
   UdpBufferRef take(Class& of);
-  void give_back(UdpBuffer& buffer);
+  static void give_back(UdpBuffer& buffer);
 
   Class large_{kLargeBytes, kMaxLarge};
   Class small_{kSmallBytes, kMaxSmall};
@@ -98,7 +98,7 @@ class UdpBufferPool {
 
 inline void UdpBufferRef::reset() {
   if (buffer_ != nullptr && buffer_->references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    buffer_->pool_.give_back(*buffer_);
+    UdpBufferPool::give_back(*buffer_);
   }
   buffer_ = nullptr;
 }

@@ -1,10 +1,12 @@
 #include "link/udp_endpoint.h"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "link/udp_forwarder.h"
 #include "link/udp_group.h"
@@ -14,6 +16,7 @@ namespace ringbolt::link {
 UdpEndpoint::UdpEndpoint(const Config& config)
     : config_(config),
       owner_(getpid()),
+      pool_(UdpBufferPool::make()),
       forwarder_(std::make_unique<UdpForwarder>(config.slots_directory, config.slot)),
       group_(std::make_unique<UdpGroup>(UdpGroup::Config{config.slot, config.slot_shift, config.port}, sockets_,
                                         *forwarder_)),
@@ -33,6 +36,7 @@ UdpEndpoint::UdpEndpoint(const Config& config)
     watch(socket.get());
   }
   watch(forwarder_->descriptor());
+  watch(forwarder_->retry_descriptor());
   watch(group_->descriptor());
 }
 
@@ -50,6 +54,7 @@ UdpEndpoint::~UdpEndpoint() {
   group_->leave([this] {
     // What came in before the program left us out. Bounded: others keep sending to our slot.
     constexpr int kMaxDatagrams = 4096;
+    constexpr uint64_t kPatienceNs = 100'000'000;
     is_leaving_ = true;
     due_ = kAllSources;
     for (int i = 0; i < kMaxDatagrams && next_datagram(); ++i) {
@@ -57,6 +62,11 @@ UdpEndpoint::~UdpEndpoint() {
         offset += divert(offset);
       }
       datagram_.buffer.reset();
+    }
+    const uint64_t deadline = base::now_ns() + kPatienceNs;
+    while (forwarder_->has_waiting() && base::now_ns() < deadline) {
+      sched_yield();
+      count_alone(tally_.forward_failures, forwarder_->retry());
     }
   });
 }

@@ -42,7 +42,7 @@ class UdpEndpoint {
   /// Opens the sockets and joins the processes that share the port. Throws base::Error that names who holds the port.
   static std::unique_ptr<UdpEndpoint> open(const Config& config);
 
-  /// Leaves the group. Packets that had come in for others are passed on first. Every UdpBufferRef must be gone.
+  /// Leaves the group. Packets that had come in for others are passed on first. Buffers that are held stay.
   ~UdpEndpoint();
   UdpEndpoint(const UdpEndpoint&) = delete;
   UdpEndpoint& operator=(const UdpEndpoint&) = delete;
@@ -96,6 +96,7 @@ class UdpEndpoint {
     return qpn >> config_.slot_shift == config_.slot || qpn == kGeneralServicesQp;
   }
   void begin_turn();
+  void look_after_group();
   /// The next datagram of this turn, in datagram_. False: nothing more.
   bool next_datagram();
   bool read_source(size_t source);
@@ -116,7 +117,7 @@ class UdpEndpoint {
 
   const Config config_;
   const pid_t owner_;
-  UdpBufferPool pool_;
+  const std::shared_ptr<UdpBufferPool> pool_;
   UdpTally tally_;
   std::array<base::UniqueFd, 2> sockets_;  // IPv4, IPv6
   std::unique_ptr<UdpForwarder> forwarder_;

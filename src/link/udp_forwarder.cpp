@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "link/socket.h"
 #include "link/udp_message.h"
@@ -20,6 +23,11 @@ namespace {
 
 constexpr uint32_t kMagic = 0x7564'4252;  // "RBdu"
 constexpr int kSendBufferBytes = 1 << 20;
+// A receiver that is off the processor gets what waits when it is back; for one that was stopped the packets are lost,
+// as if on the way.
+constexpr size_t kMaxWaiting = 256;
+constexpr uint64_t kMaxWaitNs = 1'000'000'000;
+constexpr long kRetryNs = 1'000'000;
 
 enum Kind : uint32_t { kPackets = 1, kChange = 2 };
 
@@ -46,15 +54,16 @@ UdpForwarder::UdpForwarder(std::string directory, uint32_t slot)
       slot_(slot),
       owner_(getpid()),
       directory_fd_(open(directory_.c_str(), O_DIRECTORY | O_NOFOLLOW | O_RDONLY | O_CLOEXEC)),
-      socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+      socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!directory_fd_.is_open()) {
     throw base::Error(errno, "open", directory_, "it is the folder of the processes' slots");
   }
   const std::string name = socket_name(slot);
   const std::string object = directory_ + "/" + name;
   const auto address = socket_address(directory_, directory_fd_.get(), name);
-  if (!socket_.is_open() || !address) {
-    throw base::Error(socket_.is_open() ? ENAMETOOLONG : errno, "socket", object);
+  if (!socket_.is_open() || !timer_.is_open() || !address) {
+    throw base::Error(socket_.is_open() && timer_.is_open() ? ENAMETOOLONG : errno, "socket or timer", object);
   }
   setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &kSendBufferBytes, sizeof kSendBufferBytes);
   unlinkat(directory_fd_.get(), name.c_str(), 0);
@@ -75,12 +84,13 @@ UdpForwarder::~UdpForwarder() {
 void UdpForwarder::abandon_after_fork() {
   directory_fd_.reset();
   socket_.reset();
+  timer_.reset();
 }
 
-bool UdpForwarder::send(uint32_t slot, const void* header, const std::byte* bytes, size_t length) {
+int UdpForwarder::send(uint32_t slot, const void* header, const std::byte* bytes, size_t length) {
   auto address = socket_address(directory_, directory_fd_.get(), socket_name(slot));
   if (!address) {
-    return false;
+    return ENAMETOOLONG;
   }
   std::array<iovec, 2> parts{iovec{const_cast<void*>(header), sizeof(Header)},
                              iovec{const_cast<std::byte*>(bytes), length}};
@@ -89,10 +99,10 @@ bool UdpForwarder::send(uint32_t slot, const void* header, const std::byte* byte
   message.msg_namelen = address->length;
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
-  return sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
+  return sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0 ? 0 : errno;
 }
 
-bool UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
+int UdpForwarder::send_packets(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
   Header header;
   header.kind = kPackets;
   header.interface_index = datagram.interface_index;
@@ -104,10 +114,51 @@ bool UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t of
   return send(slot, &header, datagram.buffer.get()->data() + offset, bytes);
 }
 
+bool UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
+  // Behind what waits already: packets keep their order.
+  const bool must_wait =
+      std::any_of(waiting_.begin(), waiting_.end(), [slot](const Waiting& each) { return each.slot == slot; });
+  const int error = must_wait ? EAGAIN : send_packets(slot, datagram, offset, bytes);
+  if (error == 0) {
+    return true;
+  }
+  if (error != EAGAIN || waiting_.size() == kMaxWaiting) {
+    return false;
+  }
+  waiting_.push_back({slot, base::now_ns(), offset, bytes, datagram});
+  set_timer(true);
+  return true;
+}
+
+size_t UdpForwarder::retry() {
+  const uint64_t now = base::now_ns();
+  size_t lost = 0;
+  std::deque<Waiting> still;
+  for (Waiting& each : waiting_) {
+    const bool is_behind =
+        std::any_of(still.begin(), still.end(), [&each](const Waiting& other) { return other.slot == each.slot; });
+    const int error = is_behind ? EAGAIN : send_packets(each.slot, each.datagram, each.offset, each.bytes);
+    if (error == EAGAIN && now - each.since_ns < kMaxWaitNs) {
+      still.push_back(std::move(each));
+    } else {
+      lost += error != 0 ? 1 : 0;
+    }
+  }
+  waiting_ = std::move(still);
+  set_timer(has_waiting());
+  return lost;
+}
+
+void UdpForwarder::set_timer(bool is_armed) {
+  itimerspec when{};
+  when.it_value.tv_nsec = is_armed ? kRetryNs : 0;
+  timerfd_settime(timer_.get(), 0, &when, nullptr);
+}
+
 bool UdpForwarder::announce_change(uint32_t slot) {
   Header header;
   header.kind = kChange;
-  return send(slot, &header, nullptr, 0);
+  return send(slot, &header, nullptr, 0) == 0;
 }
 
 UdpForwarder::Read UdpForwarder::read(UdpDatagram& datagram) {

@@ -81,8 +81,17 @@ void UdpEndpoint::begin_turn() {
       due_ |= 1U << source;
     }
   }
-  if (is_thorough && group_->settle_if_needed()) {
+  if (is_thorough) {
+    look_after_group();
+  }
+}
+
+void UdpEndpoint::look_after_group() {
+  if (group_->settle_if_needed()) {
     count_alone(tally_.group_changes);
+  }
+  if (forwarder_->has_waiting()) {
+    count_alone(tally_.forward_failures, forwarder_->retry());
   }
 }
 
@@ -93,7 +102,7 @@ bool UdpEndpoint::next_datagram() {
     if ((due_ & 1U << source_) == 0) {
       continue;
     }
-    if (!spare_.is_held() && !(spare_ = pool_.take_large()).is_held()) {
+    if (!spare_.is_held() && !(spare_ = pool_->take_large()).is_held()) {
       count_alone(tally_.no_buffer);
       return false;
     }
@@ -103,7 +112,7 @@ bool UdpEndpoint::next_datagram() {
     }
     hot_turns_[source_] = kHotTurns;
     if (datagram_.bytes <= UdpBufferPool::kSmallBytes) {
-      if (UdpBufferRef small = pool_.take_small(); small.is_held()) {
+      if (UdpBufferRef small = pool_->take_small(); small.is_held()) {
         std::memcpy(small.get()->data(), spare_.get()->data(), datagram_.bytes);
         datagram_.buffer = std::move(small);
         return true;
@@ -131,9 +140,7 @@ bool UdpEndpoint::read_source(size_t source) {
       count_alone(tally_.dropped_malformed);
     } else if (!is_leaving_) {
       group_->suspect();
-      if (group_->settle_if_needed()) {
-        count_alone(tally_.group_changes);
-      }
+      look_after_group();
     }
   }
   return false;
