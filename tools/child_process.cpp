@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "enter_namespace.h"
 #include "failure.h"
 
 namespace ringbolt::tools {
@@ -40,9 +41,26 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return array;
 }
 
+/// What goes into the child, as plain values: between fork() and exec() nothing may be allocated.
+struct Wiring {
+  char* const* command = nullptr;
+  char* const* environment = nullptr;
+  const char* netns = nullptr;
+  int kept_fd = -1;
+  int input = -1;
+  int output = -1;
+  int error_output = -1;
+  int report = -1;
+};
+
+/// What the child says if it can't become the program.
+struct Refusal {
+  const char* call = nullptr;  // of our own text: the same address on both sides of fork(); nullptr: execvpe
+  int error = 0;
+};
+
 /// The child's side of fork(): only async-signal-safe calls.
-[[noreturn]] void become(char* const* command, char* const* environment, int kept_fd, pid_t parent, int input,
-                         int output, int error_output, int report) {
+[[noreturn]] void become(const Wiring& wiring, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) {
@@ -52,45 +70,65 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::signal(SIGPIPE, SIG_DFL);
-  const bool is_wired = ::dup2(input, 0) >= 0 && ::dup2(output, 1) >= 0 && ::dup2(error_output, 2) >= 0 &&
-                        (kept_fd < 0 || ::fcntl(kept_fd, F_SETFD, 0) == 0);
-  if (is_wired) {
-    ::execvpe(command[0], command, environment);
+  const bool is_wired = ::dup2(wiring.input, 0) >= 0 && ::dup2(wiring.output, 1) >= 0 &&
+                        ::dup2(wiring.error_output, 2) >= 0 &&
+                        (wiring.kept_fd < 0 || ::fcntl(wiring.kept_fd, F_SETFD, 0) == 0);
+  Refusal refusal;
+  if (is_wired && wiring.netns != nullptr) {
+    refusal.call = enter_namespace(wiring.netns);
   }
-  const int error = errno;
-  (void)!::write(report, &error, sizeof error);
+  if (is_wired && refusal.call == nullptr) {
+    ::execvpe(wiring.command[0], wiring.command, wiring.environment);
+  }
+  refusal.error = errno;
+  (void)!::write(wiring.report, &refusal, sizeof refusal);
   ::_exit(127);
+}
+
+std::string refusal_text(const Launch& launch, const Refusal& refusal) {
+  if (refusal.call != nullptr) {
+    return fmt::format("can't enter the network namespace {} for {}: {}: {}; run it as root", launch.netns,
+                       launch.command.front(), refusal.call, std::strerror(refusal.error));
+  }
+  return fmt::format("can't start {}: {}; is it installed and on PATH?", launch.command.front(),
+                     std::strerror(refusal.error));
 }
 
 }  // namespace
 
 ChildProcess ChildProcess::start(Launch launch) {
-  Pipe output = make_pipe();
+  Pipe output = launch.output_fd < 0 ? make_pipe() : Pipe{};
   Pipe error_output = make_pipe();
   Pipe report = make_pipe();
-  base::UniqueFd input(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const std::vector<char*> command = pointers(launch.command);
   const std::vector<char*> environment = pointers(launch.environment);
+  const Wiring wiring{command.data(),
+                      environment.data(),
+                      launch.netns.empty() ? nullptr : launch.netns.c_str(),
+                      launch.kept_fd,
+                      launch.input_fd < 0 ? nothing.get() : launch.input_fd,
+                      launch.output_fd < 0 ? output.write.get() : launch.output_fd,
+                      error_output.write.get(),
+                      report.write.get()};
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) {
     throw base::Error(errno, "fork", launch.command.front(), "end other processes, or raise the limit: ulimit -u");
   }
   if (pid == 0) {
-    become(command.data(), environment.data(), launch.kept_fd, parent, input.get(), output.write.get(),
-           error_output.write.get(), report.write.get());
+    become(wiring, parent);
   }
   ::setpgid(pid, pid);  // both sides, so that the group is there whoever comes first
   ChildProcess child(pid, std::move(output.read), std::move(error_output.read));
   report.write.reset();
-  int error = 0;
+  Refusal refusal;
   ssize_t got = 0;
   do {
-    got = ::read(report.read.get(), &error, sizeof error);
+    got = ::read(report.read.get(), &refusal, sizeof refusal);
   } while (got < 0 && errno == EINTR);
-  if (got == static_cast<ssize_t>(sizeof error)) {
-    throw UsageError(
-        fmt::format("can't start {}: {}; is it installed and on PATH?", launch.command.front(), std::strerror(error)));
+  if (got == static_cast<ssize_t>(sizeof refusal)) {
+    throw UsageError(refusal_text(launch, refusal));
   }
   return child;
 }

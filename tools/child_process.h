@@ -14,9 +14,12 @@ struct Launch {
   std::vector<std::string> command;
   std::vector<std::string> environment;  ///< all of it, "NAME=value"
   int kept_fd = -1;                      ///< stays open in the child, under the same number; -1: none
+  int input_fd = -1;                     ///< its input; -1: /dev/null
+  int output_fd = -1;                    ///< its output; -1: a pipe to us
+  std::string netns = {};                ///< file of the network namespace that it runs in; empty: ours
 };
 
-/// A child that leads a process group of its own, with /dev/null as input and pipes as output. The leader stays
+/// A child that leads a process group of its own. The leader stays
 /// unreaped until destruction, so that the number of its group can't be given to others in between. If it still runs at
 /// destruction the group is killed. Dies with its parent. Not thread-safe.
 class ChildProcess {
@@ -29,7 +32,7 @@ class ChildProcess {
   ~ChildProcess();
 
   pid_t pid() const { return pid_; }
-  /// Closed by the owner at end of file.
+  /// Closed by the owner at end of file. Not open if the launch has an output_fd.
   base::UniqueFd& output() { return output_; }
   base::UniqueFd& error_output() { return error_output_; }
 

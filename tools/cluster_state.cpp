@@ -1,27 +1,25 @@
 #include "cluster_state.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
-#include <thread>
 
 #include <fmt/format.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
 #include "failure.h"
+#include "file_lock.h"
+#include "namespace_claim.h"
+#include "namespaces.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -48,12 +46,29 @@ void remove_tree(const std::string& path) {
   }
 }
 
+/// One of the cluster, or one of each node.
+std::vector<std::string> slot_folders(const cluster::RuntimeDir& dir, const std::string& name) {
+  std::vector<std::string> folders;
+  std::error_code error;
+  for (fs::directory_iterator entry(dir.cluster(name), error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().filename().string().rfind("slots", 0) == 0) {
+      folders.push_back(entry->path().string());
+    }
+  }
+  return folders;
+}
+
 void fill(const std::string& path, const cluster::Cluster& model) {
   cluster::make_private_dir(path);
-  cluster::make_private_dir(path + "/slots");
+  if (model.kind == cluster::Kind::emulated) {
+    cluster::make_private_dir(path + "/slots");
+  }
   cluster::write_new_file(path + "/cluster.json", cluster::emit_cluster(model));
   cluster::write_new_file(path + "/boot", boot_id());
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    if (model.kind != cluster::Kind::emulated) {
+      cluster::make_private_dir(fmt::format("{}/slots-{}", path, node));
+    }
     cluster::write_new_file(fmt::format("{}/node-{}.ports", path, node),
                             cluster::emit_node(cluster::node_spec(model, node)));
   }
@@ -110,6 +125,9 @@ std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& nam
     if (cluster::read_file(dir.cluster(name) + "/boot", 64) != boot_id()) {
       return "it is from before the machine was booted";
     }
+    if (model.kind == cluster::Kind::netns) {
+      return missing_namespace(model);
+    }
   } catch (const base::Error& error) {
     return error.what();
   }
@@ -130,37 +148,26 @@ LiveCluster open_cluster(const std::string& wanted) {
 }
 
 base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir) {
-  constexpr uint64_t kPatienceNs = 10'000'000'000;
   cluster::make_private_dir(dir.clusters());
-  const std::string path = dir.clusters() + "/.lock";
-  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!fd.is_open()) {
-    throw base::Error(errno, "open", path);
-  }
-  // flock() without LOCK_NB would wait for ever for a stopped holder.
-  for (const uint64_t give_up = base::now_ns() + kPatienceNs; ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;) {
-    if (errno != EWOULDBLOCK && errno != EINTR) {
-      throw base::Error(errno, "flock", path);
-    }
-    if (base::now_ns() > give_up) {
-      throw UsageError(
-          fmt::format("another `ringbolt up` or `down` has held {} for 10 s; end it, then try again", path));
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return fd;
+  return lock_file(dir.clusters() + "/.lock");
 }
 
 void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model) {
   const std::string hidden = dir.clusters() + "/" + kNewPrefix + model.name;
   try {
     fill(hidden, model);
+    if (model.kind == cluster::Kind::netns) {
+      make_namespaces(model);
+    }
     if (::rename(hidden.c_str(), dir.cluster(model.name).c_str()) != 0) {
       throw base::Error(errno, "rename to " + dir.cluster(model.name), hidden);
     }
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(hidden, ignored);
+    if (model.kind == cluster::Kind::netns) {
+      give_up_namespaces(dir, model.name);
+    }
     throw;
   }
 }
@@ -170,6 +177,7 @@ void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name) {
   if (::rename(dir.cluster(name).c_str(), hidden.c_str()) != 0) {
     throw base::Error(errno, "rename", dir.cluster(name), "remove it by hand");
   }
+  release_namespaces(dir, name);
   remove_tree(hidden);
 }
 
@@ -181,10 +189,33 @@ size_t remove_leftovers(const cluster::RuntimeDir& dir) {
       leftovers.push_back(entry.path().string());
     }
   }
+  // A folder without its namespaces, or namespaces without their folder: one interrupted command may leave both.
+  const size_t claims = release_dead_claims(dir);
   for (const std::string& path : leftovers) {
     remove_tree(path);
   }
-  return leftovers.size();
+  return std::max(leftovers.size(), claims);
+}
+
+std::vector<Program> cluster_programs(const cluster::RuntimeDir& dir, const std::string& name) {
+  std::vector<Program> programs = owns_namespaces(dir, name) ? namespace_programs(name) : std::vector<Program>();
+  for (const std::string& slots : slot_folders(dir, name)) {
+    for (Program& program : running_programs(slots)) {
+      programs.push_back(std::move(program));
+    }
+  }
+  std::ranges::sort(programs, {}, &Program::pid);
+  const auto repeated = std::ranges::unique(programs, {}, &Program::pid);
+  programs.erase(repeated.begin(), repeated.end());
+  return programs;
+}
+
+size_t poke_cluster(const cluster::RuntimeDir& dir, const std::string& name) {
+  size_t told = 0;
+  for (const std::string& slots : slot_folders(dir, name)) {
+    told += poke_programs(slots);
+  }
+  return told;
 }
 
 std::string sysroot_of(const LiveCluster& live, uint32_t node) {

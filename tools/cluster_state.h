@@ -10,6 +10,7 @@
 #include "cluster/control_page.h"
 #include "cluster/model.h"
 #include "cluster/runtime_dir.h"
+#include "programs.h"
 
 namespace ringbolt::tools {
 
@@ -36,15 +37,22 @@ std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& nam
 /// Serialises `up` and `down` of one user. Waits a bounded time for the other; then throws UsageError.
 base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir);
 
-/// Writes all files of a cluster under a hidden name, then renames: nothing half-made is ever seen. The caller holds
-/// lock_clusters() and has checked that the name is free. Throws base::Error after removing what it made.
+/// Writes all files of a cluster under a hidden name, makes its network namespaces if it has some, then renames: nothing
+/// half-made is ever seen. The caller holds lock_clusters(), has checked that the name is free, and has claimed it if
+/// there are namespaces. Throws after removing what it made.
 void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model);
 
-/// Renames the state away, then removes it. The caller holds lock_clusters(). Throws base::Error.
+/// Renames the state away, then removes it, and the network namespaces if there are some. The caller holds lock_clusters(). Throws base::Error.
 void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Removes what interrupted make_cluster() and remove_cluster() left; returns how many. The caller holds the lock.
 size_t remove_leftovers(const cluster::RuntimeDir& dir);
+
+/// The processes that have devices of the cluster open or are in its network namespaces, by pid.
+std::vector<Program> cluster_programs(const cluster::RuntimeDir& dir, const std::string& name);
+
+/// Tells all programs of the cluster that its control page has changed; returns how many were told.
+size_t poke_cluster(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Where the synthetic /sys and /dev of a node's programs are, once one was started.
 std::string sysroot_of(const LiveCluster& live, uint32_t node);

@@ -14,6 +14,9 @@ namespace ringbolt::tools {
 struct UpOptions {
   std::string spec;  ///< a topology, or the path of a cluster file
   std::string name;  ///< empty: the file's, else made from the topology
+  bool is_netns = false;
+  uint32_t mtu = 0;  ///< of netns; 0: the file's, else the default
+  std::string rate;  ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
 };
 int up(const UpOptions& options);
 

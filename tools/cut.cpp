@@ -3,6 +3,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "namespaces.h"
 #include "programs.h"
 #include "sysroot.h"
 
@@ -99,7 +100,14 @@ int set_cable(const CableOptions& options, bool is_up) {
   LiveCluster live = open_cluster(options.cluster);
   const uint32_t index = find_cable(live, options.cable);
   const char* state = is_up ? "healed" : "cut";
+  // The control page says "cut" for as long as the interfaces may be down.
+  if (is_up && live.model.kind == cluster::Kind::netns) {
+    set_cable_link(live.model, index, true);
+  }
   const bool changed = live.control.set_cable(index, is_up);
+  if (!is_up && live.model.kind == cluster::Kind::netns) {
+    set_cable_link(live.model, index, false);
+  }
   for (const cluster::CableEnd& end : {live.model.cables[index].a, live.model.cables[index].b}) {
     set_sysroot_state(sysroot_of(live, end.node), live.model.nodes[end.node].ports[end.port].name, is_up);
   }
@@ -107,7 +115,7 @@ int set_cable(const CableOptions& options, bool is_up) {
     fmt::print("cable {} ({}) was {} already\n", index, cable_text(live, index), is_up ? "up" : "cut");
     return kOk;
   }
-  const size_t told = poke_programs(live.dir.cluster_slots(live.model.name));
+  const size_t told = poke_cluster(live.dir, live.model.name);
   fmt::print("cable {} ({}) is {}; {} running program{} told\n", index, cable_text(live, index), state, told,
              told == 1 ? "" : "s");
   return kOk;

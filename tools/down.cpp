@@ -1,8 +1,12 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "cluster/names.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "namespace_claim.h"
 #include "programs.h"
 
 namespace ringbolt::tools {
@@ -17,16 +21,31 @@ void cut_everything(const cluster::RuntimeDir& dir, const std::string& name) {
   for (uint32_t cable = 0; cable < control.n_cables(); ++cable) {
     control.set_cable(cable, false);
   }
-  poke_programs(dir.cluster_slots(name));
+  poke_cluster(dir, name);
+}
+
+/// What is left where there is no cluster any more: namespaces whose `up` or whose folder met its end.
+bool remove_remains(const cluster::RuntimeDir& dir, const DownOptions& options) {
+  const std::vector<std::string> names = cluster_names(dir);
+  if (!options.is_forced || !cluster::is_cluster_name(options.cluster) ||
+      std::find(names.begin(), names.end(), options.cluster) != names.end()) {
+    return false;
+  }
+  const base::UniqueFd lock = lock_clusters(dir);
+  return remove_dead_namespaces(dir, options.cluster);
 }
 
 }  // namespace
 
 int down(const DownOptions& options) {
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
+  if (remove_remains(dir, options)) {
+    fmt::print("removed the network namespaces that a dead cluster {} has left\n", options.cluster);
+    return kOk;
+  }
   const std::string name = choose_cluster(dir, options.cluster);
   const base::UniqueFd lock = lock_clusters(dir);
-  const std::vector<Program> programs = running_programs(dir.cluster_slots(name));
+  const std::vector<Program> programs = cluster_programs(dir, name);
   if (!programs.empty()) {
     if (!options.is_forced) {
       throw UsageError(

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "cluster/limits.h"
 #include "cluster/topology.h"
 #include "commands.h"
 #include "failure.h"
@@ -58,11 +59,18 @@ void define_state_commands(CLI::App& app, Request& request) {
       ->required()
       ->type_name("SPEC|FILE");
   up_command->add_option("--name", request.up.name, "Name of the cluster (default: from the topology or the file)");
+  up_command->add_flag("--netns", request.up.is_netns,
+                       "Make every node a network namespace, every cable a pair of interfaces (needs root)");
+  up_command->add_option("--mtu", request.up.mtu, "Of the interfaces of --netns (default: 9000)")
+      ->check(CLI::Range(cluster::kMinMtu, cluster::kMaxMtu))
+      ->type_name("BYTES");
+  up_command->add_option("--rate", request.up.rate, "Hold every cable of --netns to a rate")->type_name("RATE");
   up_command->footer("Topologies: " + cluster::known_topologies() +
                      "\n\nExamples:\n"
                      "  ringbolt up --emulate ring:4\n"
                      "  ringbolt up --emulate torus:3x3 --name t\n"
-                     "  ringbolt up --emulate examples/clusters/two-rails.json\n");
+                     "  ringbolt up --emulate examples/clusters/two-rails.json\n"
+                     "  sudo ringbolt up --netns --emulate ring:4 --rate 2.5Gbit\n");
   up_command->callback([&request] { request.action = [&request] { return up(request.up); }; });
 
   CLI::App* down_command = app.add_subcommand("down", "Remove an emulated cluster");

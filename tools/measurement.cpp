@@ -61,6 +61,7 @@ Launch probe_launch(const LiveCluster& live, const cluster::CableEnd& end, bool 
   // The probe does not look at paths, and a sanitizer's runtime wants no other library before it.
   std::erase_if(environment.set, [](const Variable& one) { return one.name == "LD_PRELOAD"; });
   launch.environment = merged_environment(environment);
+  launch.netns = environment.netns;
   launch.kept_fd = channel_fd;
   return launch;
 }

@@ -11,6 +11,7 @@
 
 #include "cluster/address.h"
 #include "failure.h"
+#include "namespaces.h"
 #include "sysroot.h"
 
 extern char** environ;  // NOLINT: POSIX names it so
@@ -75,7 +76,7 @@ void set(NodeEnvironment& environment, const std::string& name, const std::strin
 /// Made by the first program on the node: a mesh of many nodes has more of these files than all the rest.
 std::string node_sysroot(const LiveCluster& live, const cluster::NodeSpec& spec) {
   const std::string path = sysroot_of(live, spec.node);
-  if (make_sysroot(path, sysroot_devices(spec))) {
+  if (make_sysroot(path, sysroot_devices(live.model, spec))) {
     for (const cluster::PortSpec& port : spec.ports) {
       if (!live.control.cable_up(port.cable)) {
         set_sysroot_state(path, port.device, false);
@@ -107,6 +108,9 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
   set(environment, "RINGBOLT_CLUSTER", live.model.name);
   set(environment, "RINGBOLT_NODE", std::to_string(node));
   set(environment, "RINGBOLT_NODES", std::to_string(live.model.nodes.size()));
+  if (live.model.kind == cluster::Kind::netns) {
+    environment.netns = namespace_path(live.model.name, node);
+  }
   std::vector<uint32_t> told;
   for (const cluster::PortSpec& port : spec.ports) {
     // Of parallel cables the first.

@@ -20,6 +20,7 @@ struct Variable {
 struct NodeEnvironment {
   std::vector<Variable> set;
   std::vector<std::string> unset;  ///< left by another node or cluster; would mislead
+  std::string netns = {};          ///< file of the network namespace that they must be in; empty: any
 };
 
 /// The folder of libibverbs.so.1 and libringbolt-paths.so, beside this executable's: ../lib/ringbolt. Throws

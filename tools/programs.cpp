@@ -87,11 +87,13 @@ std::string Program::text() const {
   return command.empty() ? fmt::format("pid {}", pid) : fmt::format("{} (pid {})", command, pid);
 }
 
+Program program_of(pid_t pid) { return {pid, command_of(pid)}; }
+
 std::vector<Program> running_programs(const std::string& slots) {
   std::vector<Program> programs;
   for (const std::string& path : files_ending_in(slots, ".lock")) {
     if (const std::optional<pid_t> pid = holder(path)) {
-      programs.push_back({*pid, command_of(*pid)});
+      programs.push_back(program_of(*pid));
     }
   }
   std::sort(programs.begin(), programs.end(), [](const Program& a, const Program& b) { return a.pid < b.pid; });

@@ -16,6 +16,9 @@ struct Program {
   std::string text() const;
 };
 
+/// The process `pid`, by the name that the kernel has for it.
+Program program_of(pid_t pid);
+
 /// The processes that hold slots in the folder `slots`, by pid. Files that nobody holds are passed over.
 std::vector<Program> running_programs(const std::string& slots);
 

@@ -47,7 +47,9 @@ int run(const RunOptions& options) {
     member.label = live.model.nodes[node].name;
     member.prefix = is_tagged ? fmt::format("{:<{}} | ", member.label, width) : "";
     member.launch.command = options.command;
-    member.launch.environment = merged_environment(node_environment(live, node));
+    const NodeEnvironment environment = node_environment(live, node);
+    member.launch.environment = merged_environment(environment);
+    member.launch.netns = environment.netns;
     members.push_back(std::move(member));
   }
   return supervise(std::move(members), {"ringbolt run", options.timeout_s, options.keeps_going});

@@ -25,7 +25,7 @@ struct Seen {
 };
 
 Seen look(const cluster::RuntimeDir& dir, const std::string& name) {
-  Seen seen{name, broken_reason(dir, name), std::nullopt, running_programs(dir.cluster_slots(name))};
+  Seen seen{name, broken_reason(dir, name), std::nullopt, cluster_programs(dir, name)};
   if (seen.stale_reason.empty()) {
     seen.live = open_cluster(name);
   }

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cluster/address_plan.h"
 #include "cluster/read_file.h"
 
 namespace ringbolt::tools {
@@ -43,16 +45,25 @@ std::string guid_words(uint64_t guid) {
                      guid & 0xffffU);
 }
 
-std::string gid_words(const SysrootDevice& device, uint32_t index) {
-  switch (index) {
-    case 0:
-      // RFC 4291: an interface identifier is an EUI-64 with the universal bit turned.
-      return "fe80:0000:0000:0000:" + guid_words(device.guid ^ 0x0200000000000000U);
-    case 1:
-      return fmt::format("0000:0000:0000:0000:0000:ffff:{:04x}:{:04x}", device.ipv4 >> 16U, device.ipv4 & 0xffffU);
-    default:
-      return "0000:0000:0000:0000:0000:0000:0000:0000";
+std::string gid_words(const cluster::IpAddress& address) {
+  std::string words;
+  for (size_t i = 0; i < address.bytes.size(); i += 2) {
+    words += fmt::format("{}{:02x}{:02x}", i == 0 ? "" : ":", address.bytes[i], address.bytes[i + 1]);
   }
+  return words;
+}
+
+/// As the device fills its table: link-local, then IPv4, then the others.
+std::vector<cluster::IpAddress> gid_table(std::vector<cluster::IpAddress> addresses) {
+  std::ranges::stable_sort(addresses, {}, [](const cluster::IpAddress& one) {
+    return one.is_link_local() ? 0 : one.is_ipv4() ? 1 : 2;
+  });
+  addresses.resize(std::min<size_t>(addresses.size(), kGidTableLength));
+  return addresses;
+}
+
+std::vector<cluster::IpAddress> emulated_gids(const SysrootDevice& device) {
+  return {cluster::link_local_of(device.guid), cluster::IpAddress::from_ipv4(device.ipv4, 32)};
 }
 
 /// The kernel's text form of a rate: speed, lanes and the name of the lane's speed.
@@ -83,11 +94,13 @@ void make_port(const std::string& port, const SysrootDevice& device) {
   cluster::write_new_file(port + "/link_layer", "Ethernet\n");
   cluster::write_new_file(port + "/lid", "0x0\n");
   cluster::write_new_file(port + "/rate", rate_text(device.speed_gbps) + "\n");
+  const std::vector<cluster::IpAddress> gids = device.gids.empty() ? emulated_gids(device) : device.gids;
   for (uint32_t index = 0; index < kGidTableLength; ++index) {
-    cluster::write_new_file(fmt::format("{}/gids/{}", port, index), gid_words(device, index) + "\n");
-    if (index < 2) {  // an empty slot has no attributes, as in the kernel
+    const cluster::IpAddress gid = index < gids.size() ? gids[index] : cluster::IpAddress{};
+    cluster::write_new_file(fmt::format("{}/gids/{}", port, index), gid_words(gid) + "\n");
+    if (index < gids.size()) {  // an empty slot has no attributes, as in the kernel
       cluster::write_new_file(fmt::format("{}/gid_attrs/types/{}", port, index), "RoCE v2\n");
-      cluster::write_new_file(fmt::format("{}/gid_attrs/ndevs/{}", port, index), "lo\n");
+      cluster::write_new_file(fmt::format("{}/gid_attrs/ndevs/{}", port, index), device.netdev + "\n");
     }
   }
   // No counters: numbers that never move would be a lie.
@@ -95,7 +108,7 @@ void make_port(const std::string& port, const SysrootDevice& device) {
 
 void make_device(const std::string& path, const SysrootDevice& device, size_t index) {
   const std::string folder = fmt::format("{}/sys/class/infiniband/{}", path, device.name);
-  make_folders(folder, "device/net/lo");
+  make_folders(folder, "device/net/" + device.netdev);
   make_folders(folder, "ports/1");
   cluster::write_new_file(folder + "/node_type", "1: CA\n");
   cluster::write_new_file(folder + "/node_guid", guid_words(device.guid) + "\n");
@@ -124,15 +137,32 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
 
 }  // namespace
 
-std::vector<SysrootDevice> sysroot_devices(const cluster::NodeSpec& spec) {
+std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const cluster::NodeSpec& spec) {
   std::vector<SysrootDevice> devices;
   for (const cluster::PortSpec& port : spec.ports) {
-    devices.push_back({port.device, port.guid, port.ipv4, port.speed_gbps});
+    SysrootDevice device;
+    device.name = port.device;
+    device.guid = port.guid;
+    device.ipv4 = port.ipv4;
+    device.speed_gbps = port.speed_gbps;
+    if (!port.netdev.empty()) {
+      const std::vector<cluster::Port>& ports = model.nodes[spec.node].ports;
+      device.netdev = port.netdev;
+      device.gids = gid_table(std::ranges::find(ports, port.device, &cluster::Port::name)->addresses);
+    }
+    devices.push_back(std::move(device));
   }
   return devices;
 }
 
-SysrootDevice local_device() { return {"rdma_lo", 0x0252420000000001U, 0x7f000001U, 100}; }
+SysrootDevice local_device() {
+  SysrootDevice device;
+  device.name = "rdma_lo";
+  device.guid = 0x0252420000000001U;
+  device.ipv4 = 0x7f000001U;
+  device.speed_gbps = 100;
+  return device;
+}
 
 void set_sysroot_state(const std::string& path, const std::string& device, bool is_up) {
   const std::string port = fmt::format("{}/sys/class/infiniband/{}/ports/1", path, device);

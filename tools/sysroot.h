@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cluster/node_file.h"
+#include "cluster/ip_address.h"
+#include "cluster/model.h"
 
 namespace ringbolt::tools {
 
@@ -14,10 +15,12 @@ struct SysrootDevice {
   uint64_t guid = 0;  ///< host order
   uint32_t ipv4 = 0;  ///< host order
   uint32_t speed_gbps = 0;
+  std::string netdev = "lo";                      ///< the interface that it lies on
+  std::vector<cluster::IpAddress> gids = {};      ///< its GID table; empty: the usual two of an emulated port
 };
 
-/// The devices of a node, in the order in which its programs see them.
-std::vector<SysrootDevice> sysroot_devices(const cluster::NodeSpec& spec);
+/// The devices of a node, in the order in which its programs see them. `spec` is node_spec() of the model.
+std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const cluster::NodeSpec& spec);
 
 /// The default device, which every process sees outside clusters.
 SysrootDevice local_device();

@@ -1,14 +1,19 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "cluster/address_plan.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "cluster/topology.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "namespace_claim.h"
+#include "namespaces.h"
 #include "programs.h"
+#include "rate.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -55,6 +60,30 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
   return model;
 }
 
+/// What the options make of it.
+void settle_kind(const UpOptions& options, cluster::Cluster& model) {
+  model.kind = cluster::Kind::emulated;
+  if (!options.is_netns) {
+    if (options.mtu != 0 || !options.rate.empty()) {
+      throw UsageError("--mtu and --rate are for interfaces: give --netns too, or leave them out");
+    }
+    return;
+  }
+  require_namespace_rights();
+  model.mtu = options.mtu != 0 ? options.mtu : model.mtu;
+  if (!options.rate.empty()) {
+    const std::optional<uint32_t> rate = parse_rate_mbps(options.rate);
+    if (!rate) {
+      throw UsageError(fmt::format("--rate \"{}\" is no rate from 1Mbit to {}Gbit, as in 2.5Gbit or 100Mbit", options.rate,
+                                   cluster::kMaxSpeedGbps));
+    }
+    for (cluster::Cable& cable : model.cables) {
+      cable.rate_mbps = *rate;
+    }
+  }
+  cluster::plan_namespaces(model);
+}
+
 /// Makes the name free, or refuses.
 void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
   const std::vector<std::string> names = cluster_names(dir);
@@ -68,7 +97,7 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
                     "choose another --name",
                     name, name));
   }
-  const std::vector<Program> programs = running_programs(dir.cluster_slots(name));
+  const std::vector<Program> programs = cluster_programs(dir, name);
   if (!programs.empty()) {
     throw UsageError(
         fmt::format("the state of cluster \"{}\" is stale ({}), but programs still use it: {}; end them, "
@@ -82,17 +111,25 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
 }  // namespace
 
 int up(const UpOptions& options) {
-  const cluster::Cluster model = wanted_cluster(options);
+  cluster::Cluster model = wanted_cluster(options);
+  settle_kind(options, model);
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   const base::UniqueFd lock = lock_clusters(dir);
   if (const size_t count = remove_leftovers(dir); count > 0) {
     fmt::print("removed what {} interrupted command{} left in {}\n", count, count == 1 ? "" : "s", dir.clusters());
   }
   clear_stale(dir, model.name);
+  std::optional<NamespaceClaim> claim;
+  if (model.kind == cluster::Kind::netns) {
+    claim = claim_namespaces(dir, model.name);
+    if (claim->had_leftovers) {
+      fmt::print("removed the network namespaces that a dead cluster {} has left\n", model.name);
+    }
+  }
   make_cluster(dir, model);
-  fmt::print("cluster {} is up: {} node{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
-             model.nodes.size() == 1 ? "" : "s", model.cables.size(), model.cables.size() == 1 ? "" : "s",
-             dir.cluster(model.name));
+  fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
+             model.nodes.size() == 1 ? "" : "s", claim ? " in network namespaces" : "", model.cables.size(),
+             model.cables.size() == 1 ? "" : "s", dir.cluster(model.name));
   return kOk;
 }
 

@@ -12,19 +12,12 @@ namespace {
 
 constexpr uint8_t kIpv4Prefix = 24;
 constexpr uint8_t kIpv6Prefix = 64;
+static_assert(kMaxCables <= kMaxPlannedCables);
 
 void put_u64(IpAddress& address, size_t at, uint64_t value) {
   for (size_t i = 0; i < 8; ++i) {
     address.bytes[at + i] = static_cast<uint8_t>(value >> (56U - 8U * i));
   }
-}
-
-IpAddress link_local(uint64_t guid) {
-  IpAddress address;
-  put_u64(address, 0, 0xfe80'0000'0000'0000U);
-  put_u64(address, 8, guid ^ 0x0200'0000'0000'0000U);  // RFC 4291: an EUI-64 with the universal bit turned
-  address.prefix_bits = kIpv6Prefix;
-  return address;
 }
 
 IpAddress planned_ipv4(uint32_t cable, uint32_t side) {
@@ -62,7 +55,7 @@ void plan_end(Cluster& cluster, const CableEnd& end, uint32_t cable, uint32_t si
     port.addresses = {planned_ipv4(cable, side), planned_ipv6(cable, side)};
   }
   std::erase_if(port.addresses, [](const IpAddress& one) { return one.is_link_local(); });
-  port.addresses.insert(port.addresses.begin(), link_local(port_guid(cluster.name, end.node, end.port)));
+  port.addresses.insert(port.addresses.begin(), link_local_of(port_guid(cluster.name, end.node, end.port)));
 }
 
 }  // namespace
@@ -89,6 +82,14 @@ void plan_namespaces(Cluster& cluster) {
       plan_end(cluster, cable.b, index, 2);
     }
   }
+}
+
+IpAddress link_local_of(uint64_t guid) {
+  IpAddress address;
+  put_u64(address, 0, 0xfe80'0000'0000'0000U);
+  put_u64(address, 8, guid ^ 0x0200'0000'0000'0000U);  // RFC 4291: an EUI-64 with the universal bit turned
+  address.prefix_bits = kIpv6Prefix;
+  return address;
 }
 
 std::string namespace_name(const std::string& cluster, uint32_t node) { return fmt::format("rb-{}-{}", cluster, node); }

@@ -16,6 +16,9 @@ inline constexpr uint32_t kMaxPlannedCables = (256 - 77) * 256;
 /// link-local address that is made of the port's GUID. Ports without a cable lose what they have. Pure. Thread-safe.
 void plan_namespaces(Cluster& cluster);
 
+/// The link-local address of an interface whose EUI-64 is `guid` (host order), with prefix 64. Thread-safe.
+IpAddress link_local_of(uint64_t guid);
+
 /// The name of a node's network namespace: "rb-ring4-0". Thread-safe.
 std::string namespace_name(const std::string& cluster, uint32_t node);
 

@@ -1,0 +1,213 @@
+#include "namespaces.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <sstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cluster/address_plan.h"
+#include "cluster/read_file.h"
+#include "failure.h"
+#include "iproute.h"
+
+namespace ringbolt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFolder = "/run/netns";
+constexpr auto kNamespaceMagic = 0x6e736673;  // NSFS_MAGIC: what was there before the mount is an empty file
+
+uint32_t mtu_of(const cluster::Cluster& model) { return model.mtu == 0 ? cluster::kDefaultMtu : model.mtu; }
+
+const cluster::Port& port_at(const cluster::Cluster& model, const cluster::CableEnd& end) {
+  return model.nodes[end.node].ports[end.port];
+}
+
+/// Effective rights of this process, as the kernel prints them.
+uint64_t effective_rights() {
+  std::istringstream lines(cluster::read_file("/proc/self/status", size_t{1} << 16U));
+  constexpr std::string_view kField = "CapEff:\t";
+  uint64_t rights = 0;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind(kField, 0) == 0) {
+      std::from_chars(line.data() + kField.size(), line.data() + line.size(), rights, 16);
+    }
+  }
+  return rights;
+}
+
+std::string link_script(const cluster::Cluster& model) {
+  std::string script;
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    script += fmt::format("netns add {}\n", cluster::namespace_name(model.name, node));
+  }
+  for (const cluster::Cable& cable : model.cables) {
+    const std::string a = fmt::format("name {} mtu {} netns {}", port_at(model, cable.a).netdev, mtu_of(model),
+                                      cluster::namespace_name(model.name, cable.a.node));
+    // A loopback plug is one interface: what it sends to its own address never leaves it.
+    script += cable.a == cable.b
+                  ? fmt::format("link add {} type dummy\n", a)
+                  : fmt::format("link add {} type veth peer name {} mtu {} netns {}\n", a, port_at(model, cable.b).netdev,
+                                mtu_of(model), cluster::namespace_name(model.name, cable.b.node));
+  }
+  return script;
+}
+
+std::string address_script(const cluster::Port& port) {
+  std::string script;
+  for (const cluster::IpAddress& address : port.addresses) {
+    // `replace`: also after a cut, which takes the IPv6 ones off and leaves the IPv4 ones on.
+    script += fmt::format("addr replace {} dev {}{}\n", address.text_with_prefix(), port.netdev,
+                          address.is_ipv4() ? "" : " nodad");
+  }
+  return script;
+}
+
+std::string up_script(const cluster::Port& port) {
+  // The kernel would make a link-local address of its own, and take a second or two to believe it.
+  return fmt::format("link set dev {0} addrgenmode none\nlink set dev {0} up\n", port.netdev) + address_script(port);
+}
+
+void run_in(const cluster::Cluster& model, uint32_t node, const char* tool, const std::string& script) {
+  run_iproute({tool, "-n", cluster::namespace_name(model.name, node)}, script);
+}
+
+/// The pids in a namespace, by its inode.
+std::vector<pid_t> pids_in(const std::string& path) {
+  std::vector<pid_t> pids;
+  struct stat wanted {};
+  if (::stat(path.c_str(), &wanted) != 0) {
+    return pids;
+  }
+  std::error_code error;
+  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    pid_t pid = 0;
+    const auto [stop, refused] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    struct stat seen {};
+    if (refused == std::errc{} && stop == name.data() + name.size() &&
+        ::stat(fmt::format("/proc/{}/ns/net", pid).c_str(), &seen) == 0 && seen.st_ino == wanted.st_ino &&
+        seen.st_dev == wanted.st_dev) {
+      pids.push_back(pid);
+    }
+  }
+  return pids;
+}
+
+}  // namespace
+
+void require_namespace_rights() {
+  constexpr uint64_t kNetAdmin = uint64_t{1} << 12U;
+  constexpr uint64_t kSysAdmin = uint64_t{1} << 21U;
+  if ((effective_rights() & (kNetAdmin | kSysAdmin)) != (kNetAdmin | kSysAdmin)) {
+    throw UsageError(
+        "network namespaces take the rights CAP_NET_ADMIN and CAP_SYS_ADMIN: run it as root (sudo), or in a user "
+        "namespace of your own (docs/cluster.md, \"Without root\"), or leave --netns out");
+  }
+  find_program("ip", "iproute2");
+}
+
+std::string namespace_path(const std::string& cluster, uint32_t node) {
+  return fmt::format("{}/{}", kFolder, cluster::namespace_name(cluster, node));
+}
+
+std::vector<std::string> namespaces_of(const std::string& cluster) {
+  const std::string prefix = cluster::namespace_name(cluster, 0).substr(0, cluster.size() + 4);
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(kFolder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (name.rfind(prefix, 0) == 0 && name.size() > prefix.size() &&
+        std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
+                    [](char c) { return c >= '0' && c <= '9'; })) {
+      names.push_back(name);
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string missing_namespace(const cluster::Cluster& model) {
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    const std::string path = namespace_path(model.name, node);
+    struct statfs status {};
+    if (::statfs(path.c_str(), &status) != 0 || status.f_type != kNamespaceMagic) {
+      return fmt::format("network namespace {} is gone", path);
+    }
+  }
+  return "";
+}
+
+void make_namespaces(const cluster::Cluster& model) {
+  run_iproute({"ip"}, link_script(model));
+  std::vector<std::string> up(model.nodes.size(), "link set dev lo up\n");
+  std::vector<std::string> rates(model.nodes.size());
+  for (const cluster::Cable& cable : model.cables) {
+    for (const auto& end : std::set{std::pair{cable.a.node, cable.a.port}, std::pair{cable.b.node, cable.b.port}}) {
+      const cluster::Port& port = model.nodes[end.first].ports[end.second];
+      up[end.first] += up_script(port);
+      rates[end.first] += cable.rate_mbps == 0 ? "" : rate_script(port.netdev, cable.rate_mbps, mtu_of(model));
+    }
+  }
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    run_in(model, node, "ip", up[node]);
+    run_in(model, node, "tc", rates[node]);
+  }
+}
+
+void remove_namespaces(const std::string& cluster) {
+  std::string script;
+  for (const std::string& name : namespaces_of(cluster)) {
+    if (!pids_in(fmt::format("{}/{}", kFolder, name)).empty()) {
+      // The namespace lives on under what runs in it; its cables must not.
+      run_iproute({"ip", "-n", name}, "link delete group default\n", OnFailure::go_on);
+    }
+    script += fmt::format("netns delete {}\n", name);
+  }
+  run_iproute({"ip"}, script, OnFailure::go_on);
+  if (const std::vector<std::string> left = namespaces_of(cluster); !left.empty()) {
+    throw UsageError(fmt::format("these network namespaces could not be removed: {}; remove them by hand: ip netns "
+                                 "delete {}",
+                                 fmt::join(left, ", "), left.front()));
+  }
+}
+
+std::vector<Program> namespace_programs(const std::string& cluster) {
+  std::vector<Program> programs;
+  for (const std::string& name : namespaces_of(cluster)) {
+    for (const pid_t pid : pids_in(fmt::format("{}/{}", kFolder, name))) {
+      programs.push_back(program_of(pid));
+    }
+  }
+  return programs;
+}
+
+void set_cable_link(const cluster::Cluster& model, uint32_t cable, bool is_up) {
+  const cluster::Cable& wanted = model.cables[cable];
+  for (const cluster::CableEnd& end : {wanted.a, wanted.b}) {
+    const cluster::Port& port = port_at(model, end);
+    run_in(model, end.node, "ip", is_up ? up_script(port) : fmt::format("link set dev {} down\n", port.netdev));
+  }
+}
+
+std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t mtu) {
+  // A bucket of a millisecond, but of some frames at least: the kernel fills it by its timer. What waits, waits 10 ms
+  // at most, as in the buffers of a switch.
+  constexpr uint32_t kLeastFrames = 4;
+  const uint64_t bytes_per_ms = uint64_t{rate_mbps} * 1'000'000 / 8 / 1000;
+  return fmt::format("qdisc replace dev {} root tbf rate {}mbit burst {} latency 10ms\n", netdev, rate_mbps,
+                     std::max<uint64_t>(bytes_per_ms, uint64_t{kLeastFrames} * mtu));
+}
+
+}  // namespace ringbolt::tools
