@@ -77,7 +77,8 @@ int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes
   const bool is_up = port.is_up();
   ibv_port_attr all{};
   all.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-  all.max_mtu = all.active_mtu = IBV_MTU_4096;
+  all.max_mtu = IBV_MTU_4096;
+  all.active_mtu = port.mtu;
   all.gid_tbl_len = device::kGidTableLength;
   all.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   all.max_msg_sz = device::kMaxMessageBytes;
@@ -212,7 +213,8 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   all.gid_index = index;
   all.port_num = port_num;
   all.gid_type = IBV_GID_TYPE_ROCE_V2;
-  all.ndev_ifindex = 1;  // the loopback interface
+  const uint32_t netdev = Context::of(context).impl->port().netdev_index;
+  all.ndev_ifindex = netdev != 0 ? netdev : 1;  // 1: the loopback interface
   std::memset(entry, 0, entry_size);
   std::memcpy(entry, &all, std::min(entry_size, sizeof all));
   return 0;

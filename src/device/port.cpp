@@ -65,6 +65,26 @@ std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir&
   return {port};
 }
 
+/// So that one machine without a cable can try the network's side of a program.
+bool loops_through_network() {
+  const char* value = std::getenv("RINGBOLT_LOOPBACK");
+  if (value == nullptr || std::strcmp(value, "memory") == 0) {
+    return false;
+  }
+  if (std::strcmp(value, "network") != 0) {
+    throw base::Error(EINVAL, "choose how ports reach themselves", std::string("RINGBOLT_LOOPBACK=") + value,
+                      "say memory (the default) or network");
+  }
+  return true;
+}
+
+/// An interface that is down may have lost its addresses; its port is there all the same.
+void take_netdev(Port& port, const Netdev& netdev) {
+  port.gids = netdev.gids.empty() ? std::vector{link_local_gid(port.guid)} : netdev.gids;
+  port.netdev_index = netdev.index;
+  port.mtu = path_mtu_of(netdev.mtu_bytes);
+}
+
 std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric>& fabric) {
   if (netdev.gids.empty()) {
     throw base::Error(EADDRNOTAVAIL, "make a device of the network interface", netdev.name,
@@ -73,10 +93,8 @@ std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric
   auto port = std::make_shared<Port>();
   port->name = "rdma_" + netdev.name;
   port->guid = netdev.guid;
-  port->gids = netdev.gids;
   port->speed_gbps = kDefaultSpeedGbps;
-  port->netdev_index = netdev.index;
-  port->mtu = path_mtu_of(netdev.mtu_bytes);
+  take_netdev(*port, netdev);
   port->fabric = fabric;
   return port;
 }
@@ -84,6 +102,7 @@ std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric
 std::vector<std::shared_ptr<const Port>> netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_network_slots();
+  fabric->loops_through_network = loops_through_network();
   std::vector<std::shared_ptr<const Port>> ports;
   for (const std::string& name : netdev_names(list)) {
     auto port = port_of(read_netdev(name), fabric);
@@ -133,7 +152,7 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
   }
   const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
   auto fabric = std::make_shared<Fabric>();
-  fabric->slots_directory = runtime.cluster_slots(name);
+  fabric->slots_directory = spec.has_netdevs() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
   fabric->control = cluster::ControlPage::open(runtime.control(name));
   std::vector<std::shared_ptr<const Port>> ports;
   for (const cluster::PortSpec& wanted : spec.ports) {
@@ -141,8 +160,12 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
     port->name = wanted.device;
     port->index = static_cast<uint32_t>(ports.size());
     port->guid = wanted.guid;
-    port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
-    port->peer_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
+    if (wanted.netdev.empty()) {
+      port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
+      port->peer_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
+    } else {
+      take_netdev(*port, read_netdev(wanted.netdev));
+    }
     port->cable = wanted.cable;
     port->speed_gbps = wanted.speed_gbps;
     port->fabric = fabric;

@@ -16,6 +16,7 @@ namespace ringbolt::device {
 struct Fabric {
   std::string slots_directory;
   cluster::ControlPage control;  ///< not mapped: no cluster, and no cable can be cut
+  bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
 };
 
 /// One device with its one port. A value; thread-safe.
@@ -35,7 +36,9 @@ struct Port {
   /// It speaks RoCEv2 to everything but itself.
   bool is_on_network() const { return netdev_index != 0; }
   /// Frames to `gid` leave this host's memory.
-  bool is_remote(const ibv_gid& gid) const { return is_on_network() && !owns(gid); }
+  bool is_remote(const ibv_gid& gid) const {
+    return is_on_network() && (fabric->loops_through_network || !owns(gid));
+  }
   /// The other end of the cable, or, as with any NIC, the port itself. A network may lead to any address of the same
   /// family as one of the port's own.
   bool reaches(const ibv_gid& gid) const;
@@ -47,8 +50,8 @@ struct Port {
 /// ::ffff:a.b.c.d
 bool is_ipv4(const ibv_gid& gid);
 
-/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS; RINGBOLT_RUNTIME_DIR). Throws
-/// base::Error that names the cluster or the interface.
+/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK;
+/// RINGBOLT_RUNTIME_DIR). Throws base::Error that names the cluster or the interface.
 std::vector<std::shared_ptr<const Port>> list_ports();
 
 }  // namespace ringbolt::device
