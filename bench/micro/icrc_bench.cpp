@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/crc.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -32,7 +31,6 @@ void put_icrc(benchmark::State& state) {
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
-  state.SetLabel(base::crc32_library());
 }
 BENCHMARK(put_icrc)->Arg(8)->Arg(1024)->Arg(4096);
 

@@ -6,6 +6,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/crc_folding.h"
+#include "base/crc_tables.h"
+
 namespace ringbolt::base {
 namespace {
 
@@ -42,8 +45,34 @@ TEST(Crc32, agrees_with_polynomial_at_every_length_and_alignment) {
   for (size_t first = 0; first < 17; ++first) {
     for (size_t length = 0; first + length <= bytes.size(); ++length) {
       const auto part = std::span(bytes).subspan(first, length);
-      ASSERT_EQ(crc32(0, part), slow_crc32(0, part)) << first << "+" << length << " by " << crc32_library();
+      ASSERT_EQ(crc32(0, part), slow_crc32(0, part)) << first << "+" << length;
+      ASSERT_EQ(~crc32_register_by_tables(~0U, part), slow_crc32(0, part)) << first << "+" << length << " by tables";
     }
+  }
+}
+
+TEST(Crc32, by_folding_agrees_with_tables_on_every_number_of_blocks) {
+  if (!can_fold_crc32()) {
+    GTEST_SKIP() << "skip: this processor has no carry-less multiplication";
+  }
+  const std::vector<std::byte> bytes = counting_bytes(4200 + 16);
+  for (size_t length = 16; length <= 4200; length += 16) {
+    for (const uint32_t before : {0U, 1U, 0x80000000U, 0xffffffffU, 0x12345678U}) {
+      const auto part = std::span(bytes).subspan(length % 7, length);
+      ASSERT_EQ(fold_crc32(before, part), crc32_register_by_tables(before, part)) << length << " after " << before;
+    }
+  }
+}
+
+TEST(Crc32, of_single_bits_is_linear) {
+  // Each bit of a message on its own, so that no two mistakes cancel.
+  std::vector<std::byte> bytes(160);
+  const uint32_t zeros = crc32(0, bytes);
+  for (size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    bytes[bit / 8] = std::byte{1} << (bit % 8);
+    ASSERT_EQ(crc32(0, bytes), slow_crc32(0, bytes)) << "bit " << bit;
+    ASSERT_NE(crc32(0, bytes), zeros) << "bit " << bit;
+    bytes[bit / 8] = std::byte{0};
   }
 }
 
