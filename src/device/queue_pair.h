@@ -111,7 +111,7 @@ class QueuePair {
   void set_state(ibv_qp_state state);
   void reset();
   void enter_error(ibv_wc_status first_send_status);
-  void announce(ibv_event_type type);
+  void announce(ibv_event_type type);  ///< after the change of state that it tells of: who hears it asks for the state
   void kick();
 
   // connecting.cpp

@@ -301,10 +301,10 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       if (refusal == IBV_WC_SUCCESS) {
         return;
       }
+      enter_error(refusal);
       if (connection != nullptr && connection->peer_state.load(std::memory_order_relaxed) == PeerState::died) {
         announce(IBV_EVENT_QP_FATAL);
       }
-      enter_error(refusal);
       continue;
     }
     if (!is_executed) {

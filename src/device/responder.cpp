@@ -98,8 +98,8 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
   }
   if (type_ == IBV_QPT_RC && connection.peer_state.load(std::memory_order_relaxed) == PeerState::died &&
       !lane.has_slot() && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
-    announce(IBV_EVENT_QP_FATAL);
     enter_error(IBV_WC_RETRY_EXC_ERR);
+    announce(IBV_EVENT_QP_FATAL);
   }
 }
 
@@ -126,8 +126,8 @@ bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const 
       return serve_atomic(connection, header);
     case link::SlotKind::refused:
       connection.receiver.release();
-      announce((header.flags & link::kSlotInvalidRequest) != 0 ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
       enter_error(IBV_WC_WR_FLUSH_ERR);
+      announce((header.flags & link::kSlotInvalidRequest) != 0 ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
       return false;
     default:
       connection.receiver.release();
@@ -204,8 +204,9 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
   current_.received += header.length;
   if ((header.flags & link::kSlotLast) != 0) {
     if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
+      fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
       announce(IBV_EVENT_QP_ACCESS_ERR);
-      return fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
+      return false;
     }
     complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, current_.received);
   }
@@ -223,8 +224,9 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     return false;  // news of the arena is on its way
   }
   if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
+    fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
     announce(IBV_EVENT_QP_ACCESS_ERR);
-    return fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
+    return false;
   }
   current_.pieces.scatter(0, data, fields.total);
   complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total);

@@ -27,8 +27,8 @@ bool QueuePair::refuse(Connection& connection, link::Refusal refusal) {
   if (connection.receiver.tell() && connection.remote != nullptr) {
     connection.remote->peer().ring();
   }
-  announce(refusal == link::Refusal::access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
   enter_error(IBV_WC_WR_FLUSH_ERR);
+  announce(refusal == link::Refusal::access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
   return false;
 }
 

@@ -205,12 +205,12 @@ void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failu
     push_failed_receive(cq, current_.wr_id,
                         is_short ? IBV_WC_LOC_LEN_ERR : is_bad ? IBV_WC_LOC_PROT_ERR : IBV_WC_WR_FLUSH_ERR);
   }
+  enter_error(IBV_WC_WR_FLUSH_ERR);
   if (failure == ResponderFailure::invalid_request) {
     announce(IBV_EVENT_QP_REQ_ERR);
   } else if (failure == ResponderFailure::remote_access) {
     announce(IBV_EVENT_QP_ACCESS_ERR);
   }
-  enter_error(IBV_WC_WR_FLUSH_ERR);
 }
 
 }  // namespace ringbolt::device

@@ -111,6 +111,28 @@ TEST(Async, unfetched_event_does_not_outlive_its_queue_pair) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
+// Who reads the event asks the queue pair for its state next.
+TEST(Async, queue_pair_is_in_error_before_its_event_is_there) {
+  const Device device = open_device();
+  for (int round = 0; round < 200; ++round) {
+    Endpoint a(device, {}), b(device, {});
+    Region memory(a.pd(), 64);
+    connect(a, b);
+    ibv_qp_state state = IBV_QPS_UNKNOWN;
+    std::thread listener([&] {
+      const Deadline deadline;
+      while (has_no_async_event(device) && !deadline.has_passed()) {
+      }
+      state = b.state();
+    });
+    SendWr wr(1, IBV_WR_RDMA_WRITE, {memory.sge(0, 8)});
+    EXPECT_EQ(wr.remote(memory.address(), 0x1234).post(a.qp()), 0);
+    listener.join();
+    EXPECT_EQ(wait_async_event(device).event_type, IBV_EVENT_QP_ACCESS_ERR);
+    ASSERT_EQ(state, IBV_QPS_ERR) << "round " << round;
+  }
+}
+
 TEST(Async, events_have_names) {
   EXPECT_NE(ibv_event_type_str(IBV_EVENT_QP_FATAL), nullptr);
   EXPECT_STRNE(ibv_event_type_str(IBV_EVENT_QP_FATAL), ibv_event_type_str(IBV_EVENT_CQ_ERR));
