@@ -5,16 +5,15 @@
 #include <deque>
 #include <mutex>
 
-#include "base/unique_fd.h"
+#include "device/event_count.h"
 
 namespace ringbolt::device {
 
 /// The asynchronous events of one context: a queue with a descriptor that is readable while it holds something.
-/// Thread-safe.
+/// Its constructor throws base::Error. Thread-safe.
 class AsyncEvents {
  public:
-  AsyncEvents();  ///< throws base::Error
-  int descriptor() const { return fd_.get(); }
+  int descriptor() const { return count_.descriptor(); }
 
   void push(const ibv_async_event& event);
   /// The oldest event. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN. 0 or an errno.
@@ -23,7 +22,7 @@ class AsyncEvents {
   void forget(const void* element);
 
  private:
-  base::UniqueFd fd_;  // an eventfd that counts the events in queue_
+  EventCount count_{"asynchronous events"};  // of what is in queue_
   std::mutex mutex_;
   std::deque<ibv_async_event> queue_;
 };

@@ -1,34 +1,19 @@
 #include "device/completion_channel.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cerrno>
-
-#include "base/error.h"
-
 namespace ringbolt::device {
-
-CompletionChannel::CompletionChannel() : fd_(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE)) {
-  if (!fd_.is_open()) {
-    throw base::Error(errno, "eventfd", "completion channel", "raise the limit of open files (ulimit -n)");
-  }
-}
 
 void CompletionChannel::push(CompletionQueue* queue) {
   {
     const std::scoped_lock guard(mutex_);
     queue_.push_back(queue);
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(fd_.get(), &one, sizeof one);
+  count_.add();
 }
 
 int CompletionChannel::take(CompletionQueue*& queue) {
   for (;;) {
-    uint64_t one = 0;
-    if (read(fd_.get(), &one, sizeof one) != sizeof one) {
-      return errno;
+    if (const int error = count_.take()) {
+      return error;
     }
     const std::scoped_lock guard(mutex_);
     if (!queue_.empty()) {
@@ -41,7 +26,7 @@ int CompletionChannel::take(CompletionQueue*& queue) {
 
 void CompletionChannel::forget(const CompletionQueue* queue) {
   const std::scoped_lock guard(mutex_);
-  std::erase(queue_, queue);
+  count_.take_back(std::erase(queue_, queue));
 }
 
 }  // namespace ringbolt::device

@@ -3,18 +3,17 @@
 #include <deque>
 #include <mutex>
 
-#include "base/unique_fd.h"
+#include "device/event_count.h"
 
 namespace ringbolt::device {
 
 class CompletionQueue;
 
 /// Where armed completion queues announce themselves: a queue with a descriptor that is readable while it holds
-/// something. One announcement per arming. Thread-safe.
+/// something. One announcement per arming. Its constructor throws base::Error. Thread-safe.
 class CompletionChannel {
  public:
-  CompletionChannel();  ///< throws base::Error
-  int descriptor() const { return fd_.get(); }
+  int descriptor() const { return count_.descriptor(); }
 
   void push(CompletionQueue* queue);
   /// The oldest announcement. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN.
@@ -23,7 +22,7 @@ class CompletionChannel {
   void forget(const CompletionQueue* queue);
 
  private:
-  base::UniqueFd fd_;  // an eventfd; every push is a fresh edge for epoll
+  EventCount count_{"completion channel"};  // of what is in queue_; every push is a fresh edge for epoll
   std::mutex mutex_;
   std::deque<CompletionQueue*> queue_;
 };

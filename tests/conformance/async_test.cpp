@@ -106,6 +106,7 @@ TEST(Async, unfetched_event_does_not_outlive_its_queue_pair) {
     ASSERT_EQ(wr.remote(memory.address(), 0x1234).post(a.qp()), 0);
     expect_status(wait_completion(a.send_cq()), 1, IBV_WC_REM_ACCESS_ERR);
   }
+  EXPECT_TRUE(has_no_async_event(device));
   ibv_async_event event{};
   EXPECT_EQ(ibv_get_async_event(device.context.get(), &event), -1);
   EXPECT_EQ(errno, EAGAIN);

@@ -304,7 +304,10 @@ TEST(Channel, unfetched_event_does_not_outlive_its_queue) {
     ASSERT_EQ(post_recv(a.qp(), 1, {}), 0);
     ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
     ASSERT_EQ(a.to_state(IBV_QPS_ERR), 0);
+    // Only once the event is there can it be left behind.
+    ASSERT_TRUE(is_readable(channel->fd, Deadline().remaining_ms()));
   }
+  EXPECT_FALSE(is_readable(channel->fd, 0));
   ibv_cq* from = nullptr;
   void* context = nullptr;
   EXPECT_EQ(ibv_get_cq_event(channel.get(), &from, &context), -1);

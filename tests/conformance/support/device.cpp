@@ -20,11 +20,6 @@ ibv_device* pick(ibv_device** list, const char* wanted) {
                                      : std::string("no verbs device is named ") + wanted);
 }
 
-bool is_readable(int fd, int wait_ms) {
-  pollfd entry{fd, POLLIN, 0};
-  return poll(&entry, 1, wait_ms) == 1 && (entry.revents & POLLIN) != 0;
-}
-
 }  // namespace
 
 Device open_device() {
@@ -55,6 +50,11 @@ Cq make_cq(const Device& device, int entries, ibv_comp_channel* channel, void* c
 
 Channel make_channel(const Device& device) {
   return Channel(must(ibv_create_comp_channel(device.context.get()), "ibv_create_comp_channel"));
+}
+
+bool is_readable(int fd, int wait_ms) {
+  pollfd entry{fd, POLLIN, 0};
+  return poll(&entry, 1, wait_ms) == 1 && (entry.revents & POLLIN) != 0;
 }
 
 void set_nonblocking(int fd) {

@@ -23,6 +23,9 @@ Cq make_cq(const Device& device, int entries, ibv_comp_channel* channel = nullpt
            void* context = nullptr);
 Channel make_channel(const Device& device);
 
+/// Whether `fd` becomes readable within so many milliseconds.
+bool is_readable(int fd, int wait_ms);
+
 /// Makes reads of `fd` return EAGAIN instead of waiting.
 void set_nonblocking(int fd);
 
