@@ -1,6 +1,7 @@
 // Hot path: no allocation, no system call.
 //
-// The builders fill work requests of the classical kind, one after the other, and wr_complete posts them as one list.
+// The builders fill work requests of the classical kind, one after the other, and wr_complete posts them as one list:
+// all of it or nothing, which is what our post_send makes of a null third argument.
 
 #include <cerrno>
 #include <cstring>
@@ -209,8 +210,7 @@ int wr_complete(ibv_qp_ex* qp) {
     for (uint32_t i = 0; i + 1 < state.count; ++i) {
       state.requests[i].next = &state.requests[i + 1];
     }
-    ibv_send_wr* refused = nullptr;
-    error = qp->qp_base.context->ops.post_send(&qp->qp_base, &state.requests[0], &refused);
+    error = qp->qp_base.context->ops.post_send(&qp->qp_base, &state.requests[0], nullptr);
   }
   state.building.unlock();
   return error;

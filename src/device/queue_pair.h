@@ -55,6 +55,7 @@ class QueuePair {
   int modify(const ibv_qp_attr& attributes, int mask);
   void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
 
+  /// Where `bad` is null the list is posted whole or not at all; else up to the request that it then names.
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
@@ -131,6 +132,7 @@ class QueuePair {
 
   // requester.cpp
   int check_request(const ibv_send_wr& wr) const;
+  int check_list(const ibv_send_wr* wr) const;
   SendRequest describe(const ibv_send_wr& wr) const;
   void store(uint32_t index, const SendRequest& request);
   void run_queue();

@@ -87,6 +87,15 @@ int QueuePair::check_request(const ibv_send_wr& wr) const {
   return 0;
 }
 
+int QueuePair::check_list(const ibv_send_wr* wr) const {
+  for (uint32_t used = unfinished_sends(); wr != nullptr; wr = wr->next) {
+    if (const int error = used++ >= caps_.max_send_wr ? ENOMEM : check_request(*wr)) {
+      return error;
+    }
+  }
+  return 0;
+}
+
 SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
   SendRequest request;  // NOLINT: see its declaration
   request.opcode = wr.opcode;
@@ -174,6 +183,11 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   const std::scoped_lock guard(send_lock_);
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   int error = state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR ? EINVAL : 0;
+  ibv_send_wr* unnamed = nullptr;
+  if (bad == nullptr) {
+    error = error == 0 ? check_list(wr) : error;
+    bad = &unnamed;
+  }
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (error == 0) {

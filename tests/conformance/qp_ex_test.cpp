@@ -40,6 +40,7 @@ class QpExTest : public testing::TestWithParam<ibv_qp_type> {
     attr.pd = pd.get();
     attr.send_ops_flags = operations_of(GetParam());
     qp.reset(must(ibv_create_qp_ex(device.context.get(), &attr), "ibv_create_qp_ex"));
+    depth = attr.cap.max_send_wr;
     ex = must(ibv_qp_to_qp_ex(qp.get()), "ibv_qp_to_qp_ex");
     receiver = std::make_unique<Endpoint>(device, options,
                                           Parts{pd.get(), nullptr, nullptr, nullptr});
@@ -92,6 +93,7 @@ class QpExTest : public testing::TestWithParam<ibv_qp_type> {
   QpOptions options;
   Qp qp;
   ibv_qp_ex* ex = nullptr;
+  uint32_t depth = 0;  // of the send queue, as granted
   std::unique_ptr<Endpoint> receiver;
   Ah ah;
 };
@@ -200,9 +202,8 @@ TEST_P(QpExTest, aborted_batch_never_was) {
 }
 
 TEST_P(QpExTest, batch_that_does_not_fit_is_refused_whole) {
-  const uint32_t depth = 4096;
   ibv_wr_start(ex);
-  for (uint64_t i = 0; i < depth; ++i) {
+  for (uint64_t i = 0; i < uint64_t{depth} + 1; ++i) {
     ex->wr_id = i;
     ex->wr_flags = IBV_SEND_SIGNALED;
     ibv_wr_send(ex);
@@ -211,6 +212,31 @@ TEST_P(QpExTest, batch_that_does_not_fit_is_refused_whole) {
   }
   EXPECT_EQ(ibv_wr_complete(ex), ENOMEM);
   EXPECT_TRUE(is_empty(send_cq.get()));
+}
+
+TEST_P(QpExTest, batch_for_which_too_little_room_is_left_is_refused_whole) {
+  // Nothing is received, so nothing of the first batch makes room; datagrams do not wait for a receive.
+  if (GetParam() == IBV_QPT_UD) {
+    GTEST_SKIP() << "datagrams complete without a receive";
+  }
+  const auto send = [&](uint32_t first, uint32_t count) {
+    ibv_wr_start(ex);
+    for (uint32_t i = first; i < first + count; ++i) {
+      ex->wr_id = i;
+      ex->wr_flags = IBV_SEND_SIGNALED;
+      ibv_wr_send(ex);
+      ibv_wr_set_sge(ex, source.lkey(), source.address(), 8);
+    }
+    return ibv_wr_complete(ex);
+  };
+  ASSERT_EQ(send(0, depth - 1), 0);
+  EXPECT_EQ(send(1000, 2), ENOMEM);
+  EXPECT_EQ(send(depth - 1, 1), 0);
+  for (uint32_t i = 0; i < depth; ++i) {
+    ASSERT_EQ(post_recv(receiver->qp(), i, {target.sge(0, 64)}), 0);
+    expect_success(wait_completion(send_cq.get()), i, IBV_WC_SEND);
+    receive();
+  }
 }
 
 TEST_P(QpExTest, plain_posting_works_too) {
