@@ -1,9 +1,10 @@
 // One-sided operations that the requester could not do itself, because it can't reach our memory: we do them for it,
-// in a program's poll or on the service thread.
+// in a program's poll or on the service thread. The program may have unmapped the memory without deregistering it, and a
+// peer's access must not end the program.
 
 #include <atomic>
-#include <cstring>
 
+#include "base/guarded_copy.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -36,10 +37,9 @@ bool QueuePair::serve_write(Connection& connection, const link::SlotHeader& head
   const auto fields = connection.receiver.fields<link::RemoteFields>();
   const std::byte* data = connection.receiver.payload(header);
   std::byte* target = find_local(fields.remote_address, header.length, fields.key, IBV_ACCESS_REMOTE_WRITE);
-  if (data == nullptr || target == nullptr) {
+  if (data == nullptr || target == nullptr || !base::guarded_copy(target, data, header.length)) {
     return refuse(connection, link::Refusal::access);
   }
-  std::memcpy(target, data, header.length);
   connection.receiver.release();
   return true;
 }
@@ -47,10 +47,10 @@ bool QueuePair::serve_write(Connection& connection, const link::SlotHeader& head
 bool QueuePair::serve_read(Connection& connection) {
   const auto fields = connection.receiver.fields<link::RemoteFields>();
   const std::byte* source = find_local(fields.remote_address, fields.total, fields.key, IBV_ACCESS_REMOTE_READ);
-  if (source == nullptr || fields.total > link::kLaneReadBufferBytes) {
+  if (source == nullptr || fields.total > link::kLaneReadBufferBytes ||
+      !base::guarded_copy(connection.receiver.read_buffer(), source, fields.total)) {
     return refuse(connection, link::Refusal::access);
   }
-  std::memcpy(connection.receiver.read_buffer(), source, fields.total);
   connection.receiver.respond(fields.operation, 0);
   connection.receiver.release();
   return true;
@@ -64,6 +64,9 @@ bool QueuePair::serve_atomic(Connection& connection, const link::SlotHeader& hea
   }
   if (reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) != 0) {
     return refuse(connection, link::Refusal::invalid_request);
+  }
+  if (!base::is_accessible(target, sizeof(uint64_t), true)) {
+    return refuse(connection, link::Refusal::access);
   }
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
   uint64_t before = fields.compare_or_add;

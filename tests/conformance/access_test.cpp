@@ -1,6 +1,9 @@
 // Keys, bounds, access rights and protection domains: who may touch what, and the status of whom
 // may not. Statuses after the InfiniBand specification, volume 1, sections 9.7.5.2, 10.7.3 and
 // 11.6.2.
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "far.h"
@@ -145,6 +148,37 @@ INSTANTIATE_TEST_SUITE_P(All, RemoteAccessTest,
                          testing::Combine(testing::ValuesIn(kOperations),
                                           testing::ValuesIn(kPlacements)),
                          remote_name);
+
+// A program that unmaps memory without deregistering it has a bug, but its peers are not to be the ones who end it.
+class LostMemoryTest : public testing::TestWithParam<RemoteOperation> {};
+
+INSTANTIATE_TEST_SUITE_P(All, LostMemoryTest, testing::ValuesIn(kOperations),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST_P(LostMemoryTest, is_a_remote_access_error) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const Device device = open_device();
+  Endpoint near(device, {}), far(device, {});
+  Region from(near.pd(), 64);
+  // Taken away, not unmapped: nothing else can come to lie there meanwhile.
+  void* memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const Mr mr = register_memory(far.pd(), memory, page, kAllAccess);
+  connect(near, far);
+  ASSERT_EQ(mprotect(memory, page, PROT_NONE), 0);
+  ASSERT_EQ(post_recv(far.qp(), 900, {}), 0);
+  SendWr wr(11, GetParam().opcode, {from.sge(0, 8)});
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  if (is_atomic(GetParam().opcode)) {
+    wr.atomic(address, mr->rkey, 1, 2);
+  } else {
+    wr.remote(address, mr->rkey);
+  }
+  ASSERT_EQ(wr.post(near.qp()), 0);
+  expect_status(wait_completion(near.send_cq()), 11, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(wait_async_event(device).event_type, IBV_EVENT_QP_ACCESS_ERR);
+  munmap(memory, page);
+}
 
 class PlacementTest : public testing::TestWithParam<Placement> {};
 

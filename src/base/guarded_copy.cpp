@@ -1,0 +1,73 @@
+#include "base/guarded_copy.h"
+
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+namespace ringbolt::base {
+namespace {
+
+bool is_mapped(uintptr_t first, size_t length, size_t page) {
+  std::array<unsigned char, 256> resident;
+  const size_t step = resident.size() * page;
+  for (size_t at = 0; at < length; at += step) {
+    if (mincore(reinterpret_cast<void*>(first + at), length - at < step ? length - at : step, resident.data()) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_accessible(const void* memory, size_t length_bytes, bool for_writing) {
+  if (length_bytes == 0) {
+    return true;
+  }
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t first = address / page * page;
+  const size_t length = address + length_bytes - first;
+  if (madvise(reinterpret_cast<void*>(first), length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
+    return true;
+  }
+  // EINVAL: a mapping without this right, or a kernel before 5.14, which can tell no more than what is mapped.
+  static const bool kernel_can_tell = [page] {
+    void* probe = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool works = probe != MAP_FAILED && madvise(probe, page, MADV_POPULATE_READ) == 0;
+    if (probe != MAP_FAILED) {
+      munmap(probe, page);
+    }
+    return works;
+  }();
+  return !kernel_can_tell && is_mapped(first, length, page);
+}
+
+bool guarded_copy(void* target, const void* source, size_t length_bytes) {
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  while (length_bytes > 0) {
+    const iovec into{to, length_bytes};
+    const iovec out_of{const_cast<std::byte*>(from), length_bytes};
+    const ssize_t moved = process_vm_readv(getpid(), &into, 1, &out_of, 1, 0);
+    if (moved <= 0) {
+      const bool is_forbidden = moved < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES);
+      if (!is_forbidden || !is_accessible(to, length_bytes, true) || !is_accessible(from, length_bytes, false)) {
+        return false;
+      }
+      std::memcpy(to, from, length_bytes);
+      return true;
+    }
+    to += moved;
+    from += moved;
+    length_bytes -= static_cast<size_t>(moved);
+  }
+  return true;
+}
+
+}  // namespace ringbolt::base
