@@ -18,6 +18,9 @@ namespace {
 
 // How a poller that finds nothing backs off, counted in empty polls of some 80 ns.
 constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sleep
+// The same for a poller that gives its core away: each time it may be gone for milliseconds, so that polls tell nothing
+// of time. A target that sleeps is rung from there.
+constexpr uint64_t kNsBetweenChecks = 50'000;
 constexpr uint32_t kPollsBetweenYields = 8;    // once the core is given away now and then
 // Polls before that: some 20 us where that suffices; next to nothing while completions come only after a yield, which
 // means that the peer needs this very core.
@@ -68,14 +71,11 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
       return -1;
     }
     ++empty_polls_;
-    if (empty_polls_ % kPollsBetweenChecks == 0) {
-      const uint64_t now = base::now_ns();
-      for (QueuePair* qp : senders_) {
-        qp->check_timers(now);
-      }
-    }
     const bool shares_core = patience_ == kLeastPollsBeforeYield;
     gives_way = empty_polls_ >= patience_ && (shares_core || empty_polls_ % kPollsBetweenYields == 0);
+    if (gives_way || empty_polls_ % kPollsBetweenChecks == 0) {
+      check_timers();
+    }
   }
   if (gives_way) {
     sched_yield();
@@ -83,6 +83,16 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
     base::cpu_pause();
   }
   return 0;
+}
+
+void CompletionQueue::check_timers() {
+  const uint64_t now = base::now_ns();
+  if (now - checked_ns_ >= kNsBetweenChecks) {
+    checked_ns_ = now;
+    for (QueuePair* qp : senders_) {
+      qp->check_timers(now);
+    }
+  }
 }
 
 void CompletionQueue::adapt_patience() {

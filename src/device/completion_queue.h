@@ -77,6 +77,7 @@ class CompletionQueue {
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
   int take(int count, ibv_wc* wc);
   void progress();
+  void check_timers();
   void adapt_patience();
   void overflow();
   void announce_if_armed(bool is_solicited, uint64_t completion);
@@ -97,6 +98,7 @@ class CompletionQueue {
   uint64_t last_solicited_ = 0;  // which of them was the last solicited or failed one
   uint64_t announced_ = 0;       // which of them raised the last event
   uint32_t empty_polls_ = 0;
+  uint64_t checked_ns_ = 0;  // when a poller last looked at the timers
   uint32_t patience_ = 64;  // empty polls before the core is given away
   bool is_served_ = false;  // by the service thread, just now
   bool has_overflowed_ = false;
