@@ -7,6 +7,7 @@
 #include "device/address_handle.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
+#include "device/vendor_error.h"
 
 namespace ringbolt::device {
 namespace {
@@ -363,7 +364,7 @@ void QueuePair::push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_st
   wc.wr_id = entry.wr_id;
   wc.status = status;
   wc.opcode = entry.wc_opcode;
-  wc.vendor_err = 0;
+  wc.vendor_err = vendor_error(status);
   wc.byte_len = entry.length;
   wc.imm_data = 0;
   wc.qp_num = qpn_;

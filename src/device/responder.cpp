@@ -4,6 +4,7 @@
 
 #include "device/limits.h"
 #include "device/queue_pair.h"
+#include "device/vendor_error.h"
 
 namespace ringbolt::device {
 namespace {
@@ -299,6 +300,7 @@ void QueuePair::push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_
   wc.wr_id = wr_id;
   wc.status = status;
   wc.opcode = IBV_WC_RECV;
+  wc.vendor_err = vendor_error(status);
   wc.qp_num = qpn_;
   cq.commit(status, true);
 }

@@ -23,6 +23,7 @@ QpOptions impatient() {
 void expect_dead(Endpoint& near, size_t outstanding) {
   const std::vector<ibv_wc> done = wait_completions(near.send_cq(), outstanding);
   expect_status(done[0], 0, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(done[0].vendor_err, 0x81U);  // what adapters say there, and people search for
   for (uint64_t i = 1; i < outstanding; ++i) {
     expect_status(done[i], i, IBV_WC_WR_FLUSH_ERR);
   }
