@@ -73,7 +73,10 @@ uint32_t RcRequester::window() const {
 }
 
 uint32_t RcRequester::in_flight() const {
-  const uint32_t span = static_cast<uint32_t>(next_ - oldest_);
+  const auto span = static_cast<uint32_t>(next_ - oldest_);
+  if (!delivered_.any() && !lost_.any()) {
+    return span;
+  }
   return span - delivered_.count(oldest_, next_) - lost_.count(oldest_, next_);
 }
 

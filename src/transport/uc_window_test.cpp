@@ -59,7 +59,7 @@ TEST(UcWindow, asks_for_reports_often_enough_to_keep_going) {
   window.enable();
   uint32_t asked = 0;
   for (uint32_t i = 0; i < UcWindow::kPackets; ++i) {
-    asked += window.on_sent(psn_add(kFirst, i)) ? 1 : 0;
+    asked += window.on_sent(psn_add(kFirst, i)) ? 1U : 0U;
   }
   EXPECT_EQ(asked, UcWindow::kPackets / UcWindow::kPacketsPerReport);
 }
