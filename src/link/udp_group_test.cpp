@@ -1,6 +1,7 @@
 // Several processes behind one port: who gets which packet while members come, leave, are stopped and killed.
 #include "link/udp_group.h"
 
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -50,6 +51,7 @@ bool wait_until(const std::function<bool()>& is_done) {
 /// A member process with slot 10 + number: receives until it is told to leave.
 std::unique_ptr<Child> member(const SlotsFolder& folder, const SharedBoard& board, uint32_t number) {
   return std::make_unique<Child>([&folder, &board, number] {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when the test itself crashes
     auto endpoint = folder.open(10 + number);
     board->opened[number] = 1;
     while (!board->must_leave[number]) {
