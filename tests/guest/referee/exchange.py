@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import pathlib
 import time
 
 from harness.pair import PairResult
 from harness.processes import Finished
 from referee.sides import GID_INDEX, Running, Side
 
-_LISTEN_LIMIT_S = 20.0
+_LISTEN_LIMIT_S = 60.0
+_PROBES = pathlib.Path(__file__).resolve().parents[1] / "probes.py"
 # What a client of rdma_cm prints when nobody listens yet (REJ reason 8).
 _NOT_YET = ("REJECTED", "rdma_connect: Connection refused", "event 8")
 
@@ -82,6 +84,12 @@ def perftest(program: str, family: str, *options: str) -> Exchange:
     """ib_send_lat and its like; they find each other over TCP."""
     words = (program, "-d", "{device}", "-x", "{gid}", "-p", "{port}", "-F", *options)
     return Exchange(" ".join((program, *options)), family, words, (*words, "{address}"))
+
+
+def probes(family: str) -> Exchange:
+    """probes.py: what no ready-made program asks."""
+    words = ("/usr/bin/python3", "-B", str(_PROBES), "{device}", "{gid}", "{port}")
+    return Exchange("probes", family, words, (*words, "{address}"), limit_s=90.0)
 
 
 def rping(family: str, *options: str) -> Exchange:
