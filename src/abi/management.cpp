@@ -37,7 +37,6 @@ device::ServiceBook::IsAlive liveness(ibv_context* context) {
 
 using ringbolt::abi::Context;
 using ringbolt::abi::management_of;
-using ringbolt::abi::Qp;
 namespace device = ringbolt::device;
 
 extern "C" {
@@ -113,8 +112,14 @@ int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) {
   return Context::of(context).impl->port().reaches(*gid) ? 1 : 0;
 }
 
-int ringbolt_management_has_unread(ibv_qp* qp) { return Qp::of(qp).impl->has_unread_receives() ? 1 : 0; }
+int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) {
+  const auto qp = Context::of(context).impl->process().find(qp_num);
+  return qp != nullptr && qp->has_unread_receives() ? 1 : 0;
+}
 
-int ringbolt_management_has_queued_sends(ibv_qp* qp) { return Qp::of(qp).impl->has_queued_sends() ? 1 : 0; }
+int ringbolt_management_has_queued_sends(ibv_context* context, uint32_t qp_num) {
+  const auto qp = Context::of(context).impl->process().find(qp_num);
+  return qp != nullptr && qp->has_queued_sends() ? 1 : 0;
+}
 
 }  // extern "C"

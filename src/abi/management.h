@@ -77,10 +77,11 @@ int ringbolt_management_port(struct ibv_context* context, struct ringbolt_port_f
 /// 1 if a queue pair of the context's port can connect to `gid`.
 int ringbolt_management_reaches(struct ibv_context* context, const union ibv_gid* gid);
 
-/// 1 while data that came for the queue pair lies unread: in a lane, or as completions that nobody has polled.
-int ringbolt_management_has_unread(struct ibv_qp* qp);
+/// 1 while data that came for a queue pair of this process lies unread: in a lane, or as completions that nobody has
+/// polled. By number: the program may destroy the queue pair at any time. 0 for a number that nobody has.
+int ringbolt_management_has_unread(struct ibv_context* context, uint32_t qp_num);
 /// 1 while posted sends wait for room: they were not executed yet.
-int ringbolt_management_has_queued_sends(struct ibv_qp* qp);
+int ringbolt_management_has_queued_sends(struct ibv_context* context, uint32_t qp_num);
 
 #ifdef __cplusplus
 }
