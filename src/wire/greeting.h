@@ -14,7 +14,7 @@ inline constexpr size_t kGreetingBytes = 16;
 
 /// Bits of Greeting::features. Unknown bits are ignored: both use what both have.
 inline constexpr uint32_t kFeatureSelectiveAck = 1U << 0;
-inline constexpr uint32_t kFeatureReports = 1U << 1;  ///< UC: answers AckReq with how far it is (a kSelectiveAck packet)
+inline constexpr uint32_t kFeatureReports = 1U << 1;  ///< UC: answers AckReq with kSelectiveAck: how far it is
 
 struct Greeting {
   uint32_t features = 0;
