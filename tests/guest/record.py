@@ -15,7 +15,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
 
 from harness.report import Report  # noqa: E402
-from referee import kernel, packets, place  # noqa: E402
+from referee import kernel, machine, packets, place  # noqa: E402
 from referee.capture import Capture, write_text  # noqa: E402
 from referee.exchange import Exchange, perftest, pingpong, rdmacm, rping  # noqa: E402
 from referee.machine import Card, Guest  # noqa: E402
@@ -81,6 +81,8 @@ def main() -> int:
         parser.add_argument(name, type=pathlib.Path, required=True)
     parser.add_argument("--only")
     arguments = parser.parse_args()
+    place.check()
+    machine.check()
     found = kernel.prepared(arguments.cache)  # before there is no way to the network any more
     place.enter()
     cards = [Card(f"rbt{number}", f"52:54:00:77:00:0{number}", _MTU, f"10.77.0.{number}/24", f"fd77::{number}/64")

@@ -20,7 +20,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
 
 from harness.report import SKIP_EXIT_CODE, Report, Skip  # noqa: E402
-from referee import dissector, kernel, packets, place  # noqa: E402
+from referee import dissector, kernel, machine, packets, place  # noqa: E402
 from referee.capture import Capture, Frame, write_text  # noqa: E402
 from referee.channel import GuestLost  # noqa: E402
 from referee.exchange import Exchange, perftest, pingpong, probes, rdmacm, rping  # noqa: E402
@@ -158,6 +158,8 @@ def main() -> int:
     parser.add_argument("--keep", type=pathlib.Path, help="keep each exchange's frames as text in this folder")
     arguments = parser.parse_args()
     try:
+        place.check()
+        machine.check()
         found = kernel.prepared(arguments.cache)  # before there is no way to the network any more
         place.enter()
         report = Report("rdma_rxe of another kernel as the peer")

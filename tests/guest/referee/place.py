@@ -21,20 +21,29 @@ def enter() -> None:
     """Runs this program once more in namespaces of its own, in place of this run; returns in the second one.
 
     The second run is process 1 of its process namespace, so that with its end the kernel kills all that it has started.
-    Raises Skip where namespaces are not allowed.
     """
     if os.environ.pop(_MARK, None):
         _settle()
         return
-    command = ["unshare", *([] if os.geteuid() == 0 else ["--user", "--map-root-user"]), "--net", "--mount", "--pid",
-               "--fork", "--kill-child", "--mount-proc"]
-    if shutil.which("unshare") is None or subprocess.call([*command, "true"], stderr=subprocess.DEVNULL) != 0:
-        raise Skip("this user may not make namespaces (unshare --net --pid), so there is no place for a tap")
-    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
-        raise Skip("no /dev/net/tun, so there is no tap for the guest's network card")
+    command = _unshare()
     sys.stdout.flush()
     # unshare takes this process' place: who ends it, even by SIGKILL, ends everything.
     os.execvpe(command[0], [*command, sys.executable, "-B", *sys.argv], dict(os.environ, **{_MARK: "1"}))
+
+
+def check() -> None:
+    """Raises Skip where there can be no such place."""
+    if _MARK in os.environ:
+        return
+    if shutil.which("unshare") is None or subprocess.call([*_unshare(), "true"], stderr=subprocess.DEVNULL) != 0:
+        raise Skip("this user may not make namespaces (unshare --net --pid), so there is no place for a tap")
+    if not os.access("/dev/net/tun", os.R_OK | os.W_OK):
+        raise Skip("no /dev/net/tun, so there is no tap for the guest's network card")
+
+
+def _unshare() -> list[str]:
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    return ["unshare", *user, "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def _settle() -> None:
