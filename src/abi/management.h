@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /// The private interface between our librdmacm.so.1 and our libibverbs.so.1, exported at node RINGBOLT_PRIVATE_1. It
-/// moves management datagrams (the messages of the connection manager) without saying how they travel, keeps the list of
-/// services that processes of this host offer, and answers what only the device knows. Both libraries come from one
+/// moves management datagrams (the messages of the connection manager) without saying how they travel, keeps the list
+/// of services that processes of this host offer, and answers what only the device knows. Both libraries come from one
 /// build; nobody else may use it.
 ///
 /// All functions are thread-safe, never block for long, and may be called with any context of the process: contexts of
@@ -24,20 +24,20 @@ enum { RINGBOLT_NO_SLOT = 0xffffffff };
 
 /// A datagram of 256 bytes with what its IP header says, or, received, another notice.
 struct ringbolt_mad {
-  uint32_t kind;                 ///< received: ringbolt_notice_kind
-  uint32_t peer_slot;            ///< received: the sender's slot if it is a process of this host, else RINGBOLT_NO_SLOT
-  uint8_t source_gid[16];        ///< sent: a GID of the context's port
+  uint32_t kind;           ///< received: ringbolt_notice_kind
+  uint32_t peer_slot;      ///< received: the sender's slot if it is a process of this host, else RINGBOLT_NO_SLOT
+  uint8_t source_gid[16];  ///< sent: a GID of the context's port
   uint8_t destination_gid[16];
-  uint32_t flow_label;           ///< 20 bits; sent only
+  uint32_t flow_label;  ///< 20 bits; sent only
   uint8_t traffic_class;
-  uint8_t hop_limit;             ///< sent only; 0: the usual one
+  uint8_t hop_limit;  ///< sent only; 0: the usual one
   uint8_t reserved[2];
   uint8_t bytes[256];
 };
 
 /// A service id bound by this process: one listener, or one that may become one.
 struct ringbolt_service {
-  uint64_t token;       ///< the caller's number for it, unique in the process
+  uint64_t token;  ///< the caller's number for it, unique in the process
   uint64_t service_id;
   uint8_t address[16];  ///< the local address it is bound to; ignored when is_any
   uint8_t is_any;       ///< bound to all addresses of the family
@@ -47,8 +47,8 @@ struct ringbolt_service {
 };
 
 struct ringbolt_port_facts {
-  uint64_t guid;                    ///< host order
-  uint32_t netdev_index;            ///< 0: the port lies in shared memory
+  uint64_t guid;          ///< host order
+  uint32_t netdev_index;  ///< 0: the port lies in shared memory
   uint8_t is_up;
   uint8_t takes_any_local_address;  ///< the default device stands for every address of this host
   uint8_t mtu;                      ///< enum ibv_mtu

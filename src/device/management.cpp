@@ -214,7 +214,8 @@ bool Management::deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_net
   if (!is_from_network && begins_connection(mad)) {
     watch_(slot);
   }
-  const link::MadFrame frame{slot_, mad.source, mad.destination, mad.flow_label, mad.traffic_class, is_from_network, mad.bytes};
+  const link::MadFrame frame{slot_,           mad.source, mad.destination, mad.flow_label, mad.traffic_class,
+                             is_from_network, mad.bytes};
   const std::scoped_lock guard(mutex_);
   const bool must_queue = std::ranges::any_of(unsent_queue_, [&](const Unsent& one) { return one.slot == slot; });
   const int error = must_queue ? EAGAIN : socket->send(slot, frame);

@@ -47,13 +47,13 @@ struct Notice {
 ///   local    UNIX datagram sockets `<slots>/<slot>.mad`, for GIDs of this host (all ports of an emulated cluster)
 ///   network  packets to queue pair 1 over UDP, through the hook below
 ///
-/// A datagram that reaches this process but belongs to another one of this host is forwarded. REQ and SIDR_REQ belong to
-/// who listens for their service id, everything else to the slot in the upper bits of the remote communication id. What
-/// belongs to nobody is answered as a kernel would: REJ 8, SIDR_REP 1, DREP. Thread-safe.
+/// A datagram that reaches this process but belongs to another one of this host is forwarded. REQ and SIDR_REQ belong
+/// to who listens for their service id, everything else to the slot in the upper bits of the remote communication id.
+/// What belongs to nobody is answered as a kernel would: REJ 8, SIDR_REP 1, DREP. Thread-safe.
 class Management {
  public:
-  /// Sends one datagram from `port`, that is with BTH, DETH and ICRC around it to queue pair 1 at mad.destination. 0 or an
-  /// errno. Called without locks held, from any thread; must not block.
+  /// Sends one datagram from `port`, that is with BTH, DETH and ICRC around it to queue pair 1 at mad.destination. 0 or
+  /// an errno. Called without locks held, from any thread; must not block.
   using NetworkSender = std::function<int(const Port& port, const Mad& mad)>;
   /// Makes sure that the process hears when the one of `slot` ends (on_peer_gone is called then).
   using Watcher = std::function<void(uint32_t slot)>;
@@ -107,7 +107,7 @@ class Management {
 
   std::mutex mutex_;
   std::vector<std::shared_ptr<const Port>> ports_;  // filled once
-  std::shared_ptr<link::MadSocket> socket_;  // also without open(), for forwarding
+  std::shared_ptr<link::MadSocket> socket_;         // also without open(), for forwarding
   NetworkSender network_;
   std::deque<Notice> notices_;  // beside those in the socket
   struct Unsent {

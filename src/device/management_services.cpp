@@ -244,7 +244,8 @@ std::vector<ServiceBook::Other> ServiceBook::others() const {
     const std::string_view name(entry->d_name);
     uint32_t slot = 0;
     if (!name.ends_with(kSuffix) ||
-        std::from_chars(name.data(), name.data() + name.size(), slot).ptr != name.data() + name.size() - kSuffix.size() ||
+        std::from_chars(name.data(), name.data() + name.size(), slot).ptr !=
+            name.data() + name.size() - kSuffix.size() ||
         slot == slot_) {
       continue;
     }
@@ -265,9 +266,8 @@ std::vector<uint32_t> ServiceBook::owners_of(uint64_t service_id, const wire::Ad
     return !gid || std::ranges::find(file.gids, *gid) != file.gids.end();
   };
   const auto accepts = [&](const ServiceFile& file) {
-    return has_gid(file) && std::ranges::any_of(file.services, [&](const Service& one) {
-             return one.accepts(service_id, destination);
-           });
+    return has_gid(file) &&
+           std::ranges::any_of(file.services, [&](const Service& one) { return one.accepts(service_id, destination); });
   };
   std::vector<uint32_t> slots;
   {

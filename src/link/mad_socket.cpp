@@ -111,8 +111,8 @@ int MadSocket::send(uint32_t slot, const MadFrame& frame) const {
   }
   std::array<std::byte, kMadFrameBytes> bytes;
   emit(frame, bytes);
-  const ssize_t sent = sendto(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT, address->get(),
-                              address->length);
+  const ssize_t sent =
+      sendto(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT, address->get(), address->length);
   return sent >= 0 ? 0 : errno;
 }
 

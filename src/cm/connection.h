@@ -1,0 +1,62 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cm/types.h"
+
+namespace ringbolt::cm {
+
+/// Names as in the architecture's state diagram (IBTA volume 1, 12.9.7).
+enum class State : uint8_t {
+  idle,
+  req_sent,
+  mra_req_received,
+  rep_received,
+  req_received,
+  rep_sent,
+  mra_rep_received,
+  established,
+  dreq_sent,
+  dreq_received,
+  timewait,
+  lookup_sent,      ///< SIDR, active
+  lookup_received,  ///< SIDR, passive
+  lookup_answered,  ///< SIDR, passive: the answer is kept for repeated questions
+};
+
+/// One connection or lookup as its state machine remembers it. A plain record; Engine alone changes it.
+struct Connection {
+  Handle id = 0;
+  State state = State::idle;
+  bool is_active = false;
+  bool is_orphan = false;     ///< its user is gone: no events any more
+  bool is_accepted = false;   ///< passive: the user has answered; before, he hears of nothing
+  bool has_told_end = false;  ///< disconnected was raised
+  uint32_t remote_id = 0;
+  uint64_t remote_guid = 0;
+  uint32_t local_qpn = 0;
+  uint32_t remote_qpn = 0;
+  uint32_t peer_slot = kNoSlot;
+  uint64_t transaction_id = 0;
+  uint64_t service_id = 0;
+  uint64_t listener = 0;
+  bool is_waiting = false;  ///< counts in its listener's backlog
+  Path path;
+
+  uint8_t lifetime = 18;  ///< packet lifetime of the path, as code
+  uint64_t wait_ns = 0;   ///< between tries
+  uint8_t max_retries = 15;
+  uint8_t tries_left = 0;
+  uint64_t deadline_ns = UINT64_MAX;
+  std::array<std::byte, wire::kMadBytes> last{};  ///< what is sent again: REQ, REP, RTU, DREQ, DREP, SIDR_*
+};
+
+constexpr bool is_lookup(State state) {
+  return state == State::lookup_sent || state == State::lookup_received || state == State::lookup_answered;
+}
+
+/// It is known to the peer under its ids and queue pair numbers.
+constexpr bool is_live(State state) { return state != State::idle && state != State::timewait && !is_lookup(state); }
+
+}  // namespace ringbolt::cm

@@ -1,0 +1,309 @@
+#include "cm/engine.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/assert.h"
+#include "cm/timing.h"
+#include "wire/bytes.h"
+
+namespace ringbolt::cm {
+namespace {
+
+constexpr unsigned kSlotShift = 22;
+constexpr uint32_t kIdMask = (1U << kSlotShift) - 1;
+
+template <class Target>
+void fill(Target& target, std::span<const std::byte> from) {
+  std::copy_n(from.begin(), std::min(from.size(), target.size()), target.begin());
+}
+
+}  // namespace
+
+Engine::Engine(const Config& config, const Host& host) : config_(config), host_(host), next_id_(config.random) {}
+
+Connection& Engine::create(const Path& path) {
+  RINGBOLT_ASSERT(connections_.size() < kIdMask);
+  Handle id = 0;
+  do {
+    id = (config_.slot << kSlotShift) | (next_id_++ & kIdMask);
+  } while (id == 0 || connections_.contains(id));
+  Connection& made = connections_[id];
+  made.id = id;
+  made.path = path;
+  return made;
+}
+
+Connection* Engine::find(Handle handle) {
+  const auto found = connections_.find(handle);
+  return found == connections_.end() ? nullptr : &found->second;
+}
+
+State Engine::state_of(Handle handle) const {
+  const auto found = connections_.find(handle);
+  return found == connections_.end() ? State::idle : found->second.state;
+}
+
+size_t Engine::disconnecting() const {
+  return static_cast<size_t>(
+      std::ranges::count_if(connections_, [](const auto& entry) { return entry.second.state == State::dreq_sent; }));
+}
+
+void Engine::erase(Connection& connection) {
+  stop_tries(connection);
+  leave_remote(connection);
+  release_backlog(connection);
+  connections_.erase(connection.id);
+}
+
+void Engine::enter_remote(Connection& connection) {
+  by_remote_id_[{connection.remote_guid, connection.remote_id}] = connection.id;
+  if (connection.remote_qpn > wire::kGsiQpn) {
+    by_remote_qpn_[{connection.remote_guid, connection.remote_qpn}] = connection.id;
+  }
+}
+
+void Engine::leave_remote(const Connection& connection) {
+  const auto drop = [&](auto& map, uint32_t number) {
+    const auto found = map.find({connection.remote_guid, number});
+    if (found != map.end() && found->second == connection.id) {
+      map.erase(found);
+    }
+  };
+  drop(by_remote_id_, connection.remote_id);
+  drop(by_remote_qpn_, connection.remote_qpn);
+}
+
+void Engine::tell(const Connection& connection, Event::Kind kind, int status, const wire::CmMessage& message) {
+  const bool is_new = kind == Event::Kind::request || kind == Event::Kind::lookup;
+  if (connection.is_orphan || (!connection.is_active && !connection.is_accepted && !is_new)) {
+    return;
+  }
+  events_.push_back({kind, connection.id, connection.listener, status, connection.path, message});
+}
+
+void Engine::release_backlog(Connection& connection) {
+  if (!connection.is_waiting) {
+    return;
+  }
+  connection.is_waiting = false;
+  const auto found = std::ranges::find(listeners_, connection.listener, &Listener::cookie);
+  if (found != listeners_.end()) {
+    --found->waiting;
+  }
+}
+
+void Engine::note_fetched(Handle request) {
+  if (Connection* connection = find(request)) {
+    release_backlog(*connection);
+  }
+}
+
+void Engine::listen(const Listener& listener) {
+  unlisten(listener.cookie);
+  listeners_.push_back(listener);
+}
+
+void Engine::unlisten(uint64_t cookie) {
+  std::erase_if(listeners_, [&](const Listener& one) { return one.cookie == cookie; });
+}
+
+template <class Message>
+void Engine::send(Connection& connection, const Message& message) {
+  wire::emit(wire::CmMad{connection.transaction_id, message}, connection.last);
+  resend(connection);
+}
+
+void Engine::resend(const Connection& connection) { outgoing_.push_back({connection.path, connection.last}); }
+
+void Engine::send_once(const Connection& connection, const wire::CmMessage& message) {
+  Outgoing out{connection.path, {}};
+  wire::emit(wire::CmMad{connection.transaction_id, message}, out.bytes);
+  outgoing_.push_back(out);
+}
+
+void Engine::send_reject(const Connection& connection, wire::CmAnswered answered, uint16_t reason,
+                         std::span<const std::byte> private_data) {
+  wire::CmRej message;
+  message.local_id = connection.id;
+  message.remote_id = connection.remote_id;
+  message.answered = answered;
+  message.reason = reason;
+  fill(message.private_data, private_data);
+  if (reason == wire::kRejTimeout) {
+    wire::put_be<uint64_t>(message.info, 0, host_.guid(connection.path.port));
+    message.info_length = sizeof(uint64_t);
+  }
+  send_once(connection, message);
+}
+
+Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
+  Connection& connection = create(path);
+  connection.is_active = true;
+  connection.state = State::req_sent;
+  connection.local_qpn = request.local_qpn;
+  connection.service_id = request.service_id;
+  connection.transaction_id = uint64_t{config_.random} << 32 | connection.id;
+  request.local_id = connection.id;
+  request.local_cm_timeout = request.remote_cm_timeout = kResponseTimeout;
+  request.max_cm_retries = kMaxRetries;
+  connection.max_retries = kMaxRetries;
+  connection.lifetime = kPacketLifetime;
+  send(connection, request);
+  start_tries(now_ns, connection, active_wait_ns(connection.lifetime));
+  return connection.id;
+}
+
+int Engine::ready(uint64_t, Handle handle) {
+  Connection* connection = find(handle);
+  if (connection == nullptr || connection->state != State::rep_received) {
+    return EINVAL;
+  }
+  connection->state = State::established;
+  send(*connection, wire::CmRtu{connection->id, connection->remote_id, {}});
+  return 0;
+}
+
+int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
+  Connection* connection = find(handle);
+  if (connection == nullptr || connection->state != State::req_received) {
+    return EINVAL;
+  }
+  release_backlog(*connection);
+  connection->is_accepted = true;
+  connection->state = State::rep_sent;
+  connection->local_qpn = reply.local_qpn;
+  reply.local_id = connection->id;
+  reply.remote_id = connection->remote_id;
+  reply.target_ack_delay = kAckDelay;
+  send(*connection, reply);
+  start_tries(now_ns, *connection, connection->wait_ns);
+  return 0;
+}
+
+int Engine::note_data(uint64_t, Handle handle) {
+  Connection* connection = find(handle);
+  if (connection == nullptr) {
+    return EINVAL;
+  }
+  if (connection->state == State::established) {
+    return EISCONN;
+  }
+  if (connection->state != State::rep_sent && connection->state != State::mra_rep_received) {
+    return EINVAL;
+  }
+  connection->state = State::established;
+  stop_tries(*connection);
+  tell(*connection, Event::Kind::established, 0);
+  return 0;
+}
+
+int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std::byte> private_data) {
+  Connection* connection = find(handle);
+  if (connection == nullptr) {
+    return EINVAL;
+  }
+  switch (connection->state) {
+    case State::req_received:
+      send_reject(*connection, wire::CmAnswered::req, reason, private_data);
+      break;
+    case State::rep_received:
+      send_reject(*connection, wire::CmAnswered::rep, reason, private_data);
+      break;
+    case State::rep_sent:
+    case State::mra_rep_received:
+      send_reject(*connection, wire::CmAnswered::other, reason, private_data);
+      break;
+    default:
+      return EINVAL;
+  }
+  become_idle(*connection);
+  return 0;
+}
+
+void Engine::send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer) {
+  connection.transaction_id = uint64_t{config_.random} << 32 | connection.id;
+  const uint64_t wait_ns = connection.is_active ? active_wait_ns(connection.lifetime) : connection.wait_ns;
+  connection.state = State::dreq_sent;
+  send(connection, wire::CmDreq{connection.id, connection.remote_id, connection.remote_qpn, {}});
+  if (wants_answer) {
+    start_tries(now_ns, connection, wait_ns);
+  } else {
+    enter_timewait(now_ns, connection);
+  }
+}
+
+void Engine::send_agreement(uint64_t now_ns, Connection& connection) {
+  send(connection, wire::CmDrep{connection.id, connection.remote_id, {}});
+  enter_timewait(now_ns, connection);
+}
+
+int Engine::disconnect(uint64_t now_ns, Handle handle) {
+  Connection* connection = find(handle);
+  if (connection == nullptr) {
+    return EINVAL;
+  }
+  switch (connection->state) {
+    case State::rep_sent:
+    case State::mra_rep_received:
+    case State::established:
+      send_disconnect(now_ns, *connection, true);
+      return 0;
+    case State::dreq_received:
+      send_agreement(now_ns, *connection);
+      return 0;
+    case State::dreq_sent:
+    case State::timewait:
+      return 0;
+    default:
+      return EINVAL;
+  }
+}
+
+void Engine::destroy(uint64_t now_ns, Handle handle) {
+  Connection* connection = find(handle);
+  if (connection == nullptr) {
+    return;
+  }
+  connection->is_orphan = true;
+  switch (connection->state) {
+    case State::req_sent:
+    case State::mra_req_received:
+      send_reject(*connection, wire::CmAnswered::req, wire::kRejTimeout, {});
+      break;
+    case State::req_received:
+      send_reject(*connection, wire::CmAnswered::req, wire::kRejConsumer, {});
+      break;
+    case State::rep_received:
+      send_reject(*connection, wire::CmAnswered::rep, wire::kRejConsumer, {});
+      break;
+    case State::rep_sent:
+    case State::mra_rep_received:
+      send_reject(*connection, wire::CmAnswered::other, wire::kRejConsumer, {});
+      break;
+    case State::established:
+      send_disconnect(now_ns, *connection, false);
+      return;
+    case State::dreq_sent:
+      enter_timewait(now_ns, *connection);
+      return;
+    case State::dreq_received:
+      send_agreement(now_ns, *connection);
+      return;
+    case State::timewait:
+    case State::lookup_answered:
+      return;  // its time runs on
+    case State::lookup_received: {
+      wire::CmSidrRep refusal;
+      refusal.status = wire::kSidrRejected;
+      static_cast<void>(answer(now_ns, handle, refusal));
+      return;
+    }
+    case State::lookup_sent:
+    case State::idle:
+      break;
+  }
+  erase(*connection);
+}
+
+}  // namespace ringbolt::cm

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cm/connection.h"
+#include "cm/types.h"
+
+namespace ringbolt::cm {
+
+/// All connections of one process: IB CM over RoCE as the Linux kernel speaks it (docs/rdma-cm.md,
+/// docs/formats/ib-cm.md). Functions that can fail return 0 or an errno: EINVAL when the state does not allow it. After
+/// any call, take what is to be sent and what is to be told. Not thread-safe.
+///
+/// Split by concern: engine.cpp (what the user does), engine_receive.cpp and engine_requests.cpp (what comes in),
+/// engine_timers.cpp (what time does).
+class Engine {
+ public:
+  struct Config {
+    uint32_t slot = 0;    ///< goes into bits 22 to 31 of every id
+    uint32_t random = 0;  ///< where ids begin, and the upper half of transaction ids
+  };
+  Engine(const Config& config, const Host& host);
+
+  // Listening.
+  void listen(const Listener& listener);
+  void unlisten(uint64_t cookie);
+  /// The user has fetched the request: room in the backlog.
+  void note_fetched(Handle request);
+
+  // The active side. Ids, transaction and timeouts of the messages are filled in here.
+  Handle connect(uint64_t now_ns, const Path& path, wire::CmReq request);
+  /// After a response event: the queue pair is ready; tells the peer.
+  int ready(uint64_t now_ns, Handle handle);
+
+  // The passive side.
+  int accept(uint64_t now_ns, Handle handle, wire::CmRep reply);
+  /// Data came: as good as the peer's "ready to use".
+  int note_data(uint64_t now_ns, Handle handle);
+
+  // Both.
+  int reject(uint64_t now_ns, Handle handle, uint16_t reason, std::span<const std::byte> private_data);
+  int disconnect(uint64_t now_ns, Handle handle);
+  /// No further events for the handle; the peer learns what it must.
+  void destroy(uint64_t now_ns, Handle handle);
+
+  // Datagrams: who serves this id.
+  Handle look_up(uint64_t now_ns, const Path& path, wire::CmSidrReq question);
+  int answer(uint64_t now_ns, Handle handle, wire::CmSidrRep reply);
+
+  void receive(uint64_t now_ns, const Arrival& arrival);
+  /// The process at a slot of this host ended: what a kernel would have sent for it is taken as received.
+  void on_peer_gone(uint64_t now_ns, uint32_t slot);
+  void on_timer(uint64_t now_ns);
+  uint64_t next_deadline_ns() const { return timers_.empty() ? UINT64_MAX : timers_.begin()->first; }
+
+  std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
+  std::vector<Event> take_events() { return std::exchange(events_, {}); }
+
+  State state_of(Handle handle) const;
+  /// How many wait for a peer to agree to their end.
+  size_t disconnecting() const;
+  size_t size() const { return connections_.size(); }
+
+ private:
+  using RemoteKey = std::pair<uint64_t, uint32_t>;  // the peer's GUID, and its id or queue pair number
+
+  // engine.cpp
+  Connection& create(const Path& path);
+  Connection* find(Handle handle);
+  void erase(Connection& connection);
+  void enter_remote(Connection& connection);
+  void leave_remote(const Connection& connection);
+  void tell(const Connection& connection, Event::Kind kind, int status, const wire::CmMessage& message = {});
+  void release_backlog(Connection& connection);
+  template <class Message>
+  void send(Connection& connection, const Message& message);
+  void send_once(const Connection& connection, const wire::CmMessage& message);
+  void resend(const Connection& connection);
+  void send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer);
+  void send_agreement(uint64_t now_ns, Connection& connection);
+  void send_reject(const Connection& connection, wire::CmAnswered answered, uint16_t reason,
+                   std::span<const std::byte> private_data);
+
+  // engine_receive.cpp, engine_requests.cpp
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmReq& request);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmRep& reply);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmRtu& message);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmRej& message);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmMra& message);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmDreq& message);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmDrep& message);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmSidrReq& question);
+  void on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmSidrRep& reply);
+  Connection* find(Handle local_id, uint32_t remote_id);
+  Connection* find_rejected(const wire::CmRej& message);
+  bool replace_stale(uint64_t now_ns, uint64_t guid, uint32_t qpn, Handle except);
+  struct Verdict {
+    Listener* listener = nullptr;
+    uint16_t reason = 0;  ///< why not
+  };
+  Verdict judge(const Arrival& arrival, uint64_t service_id, std::span<const std::byte> private_data);
+  void answer_request(const Arrival& arrival, uint64_t tid, const wire::CmMessage& message);
+  void refuse(const Arrival& arrival, uint64_t tid, uint32_t remote_id, wire::CmAnswered answered, uint16_t reason,
+              std::span<const uint8_t> info);
+  void end_by_reject(uint64_t now_ns, Connection& connection, uint16_t reason, const wire::CmRej& message);
+
+  // engine_timers.cpp
+  void set_deadline(Connection& connection, uint64_t deadline_ns);
+  void start_tries(uint64_t now_ns, Connection& connection, uint64_t wait_ns);
+  void stop_tries(Connection& connection) { set_deadline(connection, UINT64_MAX); }
+  void enter_timewait(uint64_t now_ns, Connection& connection);
+  void become_idle(Connection& connection);
+  void give_up(uint64_t now_ns, Connection& connection);
+  void forget_peer(uint64_t now_ns, Connection& connection);
+
+  const Config config_;
+  const Host& host_;
+  uint32_t next_id_;
+  std::unordered_map<Handle, Connection> connections_;
+  std::map<RemoteKey, Handle> by_remote_id_;
+  std::map<RemoteKey, Handle> by_remote_qpn_;
+  std::set<std::pair<uint64_t, Handle>> timers_;
+  std::vector<Listener> listeners_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<Event> events_;
+};
+
+}  // namespace ringbolt::cm

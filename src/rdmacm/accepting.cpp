@@ -1,0 +1,244 @@
+// The passive side: listening, accepting, rejecting; and the end of a connection.
+
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "rdmacm/connection_data.h"
+#include "rdmacm/identifiers.h"
+#include "rdmacm/qp_attributes.h"
+#include "rdmacm/station.h"
+#include "wire/cm_private.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+using Phase = Id::Phase;
+
+constexpr int kMaxBacklog = 1024;
+constexpr uint8_t kMaxRetry = 7;
+
+int listen(Id& id, int backlog) {
+  Station& station = *id.station;
+  if (id.phase != Phase::bound || id.token == 0) {
+    return EINVAL;
+  }
+  if (const int error = ringbolt_management_listen(station.devices().at(0).context, id.token)) {
+    return error;
+  }
+  const bool is_ipv4 = id.c.route.addr.src_addr.sa_family == AF_INET;
+  cm::Listener listener;
+  listener.cookie = id.token;
+  listener.service_id = wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.source_port());
+  listener.address = address_of(&id.c.route.addr.src_addr).value_or(wire::Address{});
+  listener.is_any = is_any(listener.address);
+  listener.is_ipv4 = is_ipv4;
+  listener.is_family_only = id.is_family_only.value_or(is_ipv4);
+  listener.is_on_port = is_link_local(listener.address) && id.route.has_value();
+  listener.port = id.route ? id.route->device : 0;
+  listener.backlog = static_cast<uint32_t>(backlog >= 1 && backlog <= kMaxBacklog ? backlog : kMaxBacklog);
+  station.engine().listen(listener);
+  station.add_listener(id.token, id);
+  id.phase = Phase::listening;
+  return 0;
+}
+
+int accept_queue_pair(Id& id, const rdma_conn_param* param) {
+  Station& station = *id.station;
+  const Device& device = station.devices().at(id.route->device);
+  const auto data = private_data_of(param);
+  wire::CmRep reply;
+  if (data.size() > reply.private_data.size()) {
+    return EINVAL;
+  }
+  if (param != nullptr || id.c.qp == nullptr) {
+    if (const int error = check_limits(id, device, param)) {
+      return error;
+    }
+  }
+  if (station.engine().state_of(id.handle) != cm::State::req_received) {
+    return EINVAL;
+  }
+  std::ranges::copy(data, reply.private_data.begin());
+  const bool takes_all = param == nullptr;
+  reply.responder_resources = takes_all || param->responder_resources == RDMA_MAX_RESP_RES
+                                  ? at_most(id.request.initiator_depth, device.max_responder_resources)
+                                  : param->responder_resources;
+  reply.initiator_depth = takes_all || param->initiator_depth == RDMA_MAX_INIT_DEPTH
+                              ? at_most(id.request.responder_resources, device.max_initiator_depth)
+                              : param->initiator_depth;
+  reply.local_qpn = id.c.qp != nullptr ? id.c.qp->qp_num : (takes_all ? 0 : param->qp_num);
+  reply.has_srq = id.c.qp != nullptr ? id.c.qp->srq != nullptr : (!takes_all && param->srq != 0);
+  reply.has_flow_control = !takes_all && param->flow_control != 0;
+  reply.rnr_retry_count = std::min(kMaxRetry, takes_all ? kMaxRetry : param->rnr_retry_count);
+  reply.starting_psn = random_psn();
+  reply.local_guid = device.facts.guid;
+  id.reply = reply;
+  id.has_reply = true;
+  if (id.c.qp != nullptr) {
+    // Ready before the reply leaves: the peer's first message may come before its "ready to use".
+    if (const int error = prepare_queue_pair(id)) {
+      static_cast<void>(station.engine().reject(station.now(), id.handle, wire::kRejConsumer, {}));
+      return error;
+    }
+  }
+  return station.engine().accept(station.now(), id.handle, reply);
+}
+
+int accept_datagrams(Id& id, const rdma_conn_param* param) {
+  const auto data = private_data_of(param);
+  wire::CmSidrRep reply;
+  if (data.size() > reply.private_data.size() || (id.c.qp == nullptr && param == nullptr)) {
+    return EINVAL;
+  }
+  std::ranges::copy(data, reply.private_data.begin());
+  reply.qpn = id.c.qp != nullptr ? id.c.qp->qp_num : param->qp_num;
+  reply.qkey = RDMA_UDP_QKEY;
+  return id.station->engine().answer(id.station->now(), id.handle, reply);
+}
+
+int accept(Id& id, const rdma_conn_param* param) {
+  if (!id.is_passive || id.handle == 0) {
+    return EINVAL;
+  }
+  const int error = id.is_datagram() ? accept_datagrams(id, param) : accept_queue_pair(id, param);
+  id.station->settle();
+  return error;
+}
+
+int reject(Id& id, uint16_t reason, std::span<const std::byte> data) {
+  if (id.handle == 0) {
+    return EINVAL;
+  }
+  Station& station = *id.station;
+  int error = 0;
+  if (id.is_datagram()) {
+    wire::CmSidrRep refusal;
+    if (data.size() > refusal.private_data.size()) {
+      return EINVAL;
+    }
+    refusal.status = wire::kSidrRejected;
+    std::ranges::copy(data, refusal.private_data.begin());
+    error = station.engine().answer(station.now(), id.handle, refusal);
+  } else {
+    if (data.size() > wire::CmRej::kPrivateBytes) {
+      return EINVAL;
+    }
+    error = station.engine().reject(station.now(), id.handle, reason, data);
+  }
+  id.is_rejected = error == 0 && id.is_passive;
+  station.settle();
+  return error;
+}
+
+int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason) {
+  Id& id = Id::of(c);
+  const Station::Lock guard = lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  return result(reject(id, reason, {static_cast<const std::byte*>(data), data == nullptr ? size_t{0} : length}));
+}
+
+/// What was posted before the end is carried out: gives it a moment to leave.
+void let_sends_go(const Id& id) {
+  constexpr uint64_t kPatienceNs = 20'000'000;
+  constexpr timespec kPause{0, 50'000};
+  if (id.c.qp == nullptr || id.c.verbs == nullptr) {
+    return;
+  }
+  const uint64_t deadline = base::now_ns() + kPatienceNs;
+  while (ringbolt_management_has_queued_sends(id.c.verbs, id.c.qp->qp_num) != 0 && base::now_ns() < deadline) {
+    nanosleep(&kPause, nullptr);
+  }
+}
+
+}  // namespace
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+using ringbolt::rdmacm::Station;
+namespace cm = ringbolt::cm;
+namespace wire = ringbolt::wire;
+
+extern "C" {
+
+int rdma_listen(rdma_cm_id* c, int backlog) {
+  Id& id = Id::of(c);
+  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  if (const int error = ringbolt::rdmacm::prepare_to_listen(id)) {
+    return result(error);
+  }
+  return result(ringbolt::rdmacm::listen(id, backlog));
+}
+
+int rdma_accept(rdma_cm_id* c, rdma_conn_param* param) {
+  Id& id = Id::of(c);
+  {
+    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+    if (!guard.owns_lock()) {
+      return -1;
+    }
+    if (const int error = ringbolt::rdmacm::accept(id, param)) {
+      return result(error);
+    }
+  }
+  return id.is_datagram() ? 0 : ringbolt::rdmacm::await_event(id);
+}
+
+int rdma_reject(rdma_cm_id* c, const void* private_data, uint8_t length) {
+  return ringbolt::rdmacm::reject_for(c, private_data, length, wire::kRejConsumer);
+}
+
+int rdma_reject_ece(rdma_cm_id* c, const void* private_data, uint8_t length) {
+  return ringbolt::rdmacm::reject_for(c, private_data, length, wire::kRejVendorOption);
+}
+
+int rdma_notify(rdma_cm_id* c, ibv_event_type event) {
+  Id& id = Id::of(c);
+  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  if (event != IBV_EVENT_COMM_EST || id.handle == 0) {
+    return result(EINVAL);
+  }
+  const int error = id.station->engine().note_data(id.station->now(), id.handle);
+  id.station->settle();
+  return result(error);
+}
+
+int rdma_disconnect(rdma_cm_id* c) {
+  Id& id = Id::of(c);
+  if (id.is_datagram() || id.station->is_dead()) {
+    return result(id.is_datagram() ? EINVAL : ENODEV);
+  }
+  ringbolt::rdmacm::let_sends_go(id);
+  bool is_awaited = false;
+  {
+    const Station::Lock guard = id.station->lock();
+    if (id.handle == 0) {
+      return result(EINVAL);
+    }
+    if (id.c.qp != nullptr) {
+      flush_queue_pair(id);
+    }
+    const cm::State before = id.station->engine().state_of(id.handle);
+    const int error = id.station->engine().disconnect(id.station->now(), id.handle);
+    id.station->settle();
+    if (error != 0 && before != cm::State::idle) {
+      return result(error);
+    }
+    is_awaited = error == 0 && !id.has_seen_end;
+  }
+  return is_awaited ? ringbolt::rdmacm::await_event(id) : 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,241 @@
+// Addresses: binding, finding the device and the way.
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "rdmacm/events.h"
+#include "rdmacm/identifiers.h"
+#include "rdmacm/station.h"
+#include "wire/cm_private.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+using Phase = Id::Phase;
+
+constexpr uint16_t kFirstOpenPort = 1024;
+
+uint32_t scope_of(const sockaddr* address) {
+  return address->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(address)->sin6_scope_id : 0;
+}
+
+size_t length_of(const sockaddr* address) {
+  return address->sa_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+}
+
+bool may_bind_low_ports() { return geteuid() == 0; }
+
+/// Makes the bound address known to the host, so that nobody else takes it.
+int publish(Id& id, const wire::Address& address) {
+  Station& station = *id.station;
+  const bool is_ipv4 = id.c.route.addr.src_addr.sa_family == AF_INET;
+  ringbolt_service service{};
+  service.token = station.next_token();
+  service.service_id = wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.source_port());
+  std::memcpy(service.address, address.data(), sizeof service.address);
+  service.is_any = is_any(address) ? 1 : 0;
+  service.is_ipv4 = is_ipv4 ? 1 : 0;
+  service.is_family_only = id.is_family_only.value_or(is_ipv4) ? 1 : 0;
+  service.is_reusable = id.reuses_address ? 1 : 0;
+  if (const int error = ringbolt_management_bind(station.devices().at(0).context, &service)) {
+    return error;
+  }
+  id.token = service.token;
+  return 0;
+}
+
+int take_port(Id& id, const wire::Address& address, bool is_public) {
+  Station& station = *id.station;
+  const auto space = static_cast<uint16_t>(id.c.ps);
+  constexpr int kTries = 64;  // another process may have the number
+  const bool is_chosen = id.source_port() != 0;
+  if (is_chosen && id.source_port() < kFirstOpenPort && !may_bind_low_ports()) {
+    return EACCES;
+  }
+  int error = EADDRINUSE;
+  for (int i = 0; i < (is_chosen ? 1 : kTries) && error != 0; ++i) {
+    if (is_chosen) {
+      station.take_port(space, id.source_port());
+    } else {
+      set_port(&id.c.route.addr.src_addr, station.take_ephemeral_port(space));
+      if (id.source_port() == 0) {
+        return EADDRNOTAVAIL;
+      }
+    }
+    error = is_public || is_chosen ? publish(id, address) : 0;
+    if (error != 0) {
+      station.release_port(space, id.source_port());
+    }
+  }
+  id.is_bound = error == 0;
+  return error;
+}
+
+/// Binds to `wanted`; `is_public`: the program asked for it, so others must not have the same.
+int bind_to(Id& id, const sockaddr* wanted, bool is_public) {
+  const auto address = address_of(wanted);
+  if (!address) {
+    return EAFNOSUPPORT;
+  }
+  if (id.phase != Phase::idle || id.is_bound) {
+    return EINVAL;
+  }
+  if (is_link_local(*address) && scope_of(wanted) == 0) {
+    return EINVAL;
+  }
+  std::optional<uint32_t> device;
+  // A loopback address is nobody's in particular: the device is found when the way is.
+  if (!is_any(*address)) {
+    device = id.station->devices().bind(*address, scope_of(wanted));
+    if (!device) {
+      return ENODEV;
+    }
+  }
+  std::memcpy(&id.c.route.addr.src_storage, wanted, length_of(wanted));
+  if (const int error = take_port(id, *address, is_public)) {
+    std::memset(&id.c.route.addr.src_storage, 0, sizeof id.c.route.addr.src_storage);
+    return error;
+  }
+  if (device) {
+    const Devices& devices = id.station->devices();
+    const uint8_t index = devices.gid_index(*device, *address);
+    id.route = Route{*device, index, devices.at(*device).gids[index], {}, *address};
+    show_device(id);
+  }
+  id.phase = Phase::bound;
+  return 0;
+}
+
+int bind_to_any(Id& id, int family) {
+  sockaddr_storage any{};
+  any.ss_family = static_cast<sa_family_t>(family);
+  return bind_to(id, reinterpret_cast<const sockaddr*>(&any), false);
+}
+
+/// Finds the way to `target` and queues what came of it. Errors that the kernel's own lookup gives come at once.
+int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) {
+  Station& station = *id.station;
+  const auto bound = address_of(&id.c.route.addr.src_addr);
+  const auto source = bound && !is_any(*bound) ? bound : std::nullopt;
+  wire::Address address = wanted;
+  if (is_any(address)) {
+    address = target->sa_family == AF_INET ? wire::ipv4_address(127, 0, 0, 1) : wire::Address{};
+    address.back() = 1;
+  }
+  const uint32_t scope = scope_of(target) != 0 ? scope_of(target) : scope_of(&id.c.route.addr.src_addr);
+  Route route;
+  const int error = station.devices().route(source, address, scope, route);
+  if (error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EINVAL) {
+    return -error;
+  }
+  std::memcpy(&id.c.route.addr.dst_storage, target, length_of(target));
+  if (error != 0) {
+    id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_ERROR, error));
+    return 0;
+  }
+  write_address(address, port_of(target), scope, id.c.route.addr.dst_storage);
+  if (target->sa_family == AF_INET6) {
+    id.c.route.addr.dst_sin6.sin6_flowinfo = reinterpret_cast<const sockaddr_in6*>(target)->sin6_flowinfo;
+  }
+  write_address(route.source, id.source_port(), scope, id.c.route.addr.src_storage);
+  id.route = route;
+  id.phase = Phase::address_resolved;
+  id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
+  return 0;
+}
+
+int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) {
+  const auto address = address_of(target);
+  if (!address) {
+    return EAFNOSUPPORT;
+  }
+  if (id.phase != Phase::idle && id.phase != Phase::bound) {
+    return EINVAL;
+  }
+  if (const int error = id.station->start()) {
+    return error;
+  }
+  if (id.phase == Phase::idle) {
+    const bool has_source = source != nullptr && source->sa_family != AF_UNSPEC;
+    const int error = has_source ? bind_to(id, source, port_of(source) != 0) : bind_to_any(id, target->sa_family);
+    if (error != 0) {
+      return error;
+    }
+  }
+  if (id.c.route.addr.src_addr.sa_family != target->sa_family) {
+    return EINVAL;
+  }
+  return resolve(id, *address, target);
+}
+
+}  // namespace
+
+int prepare_to_listen(Id& id) {
+  if (const int error = id.station->start()) {
+    return error;
+  }
+  if (id.phase == Phase::idle) {
+    return bind_to_any(id, AF_INET) != 0 ? EINVAL : prepare_to_listen(id);
+  }
+  const auto address = address_of(&id.c.route.addr.src_addr);
+  return id.phase == Phase::bound && id.token == 0 && address ? publish(id, *address) : 0;
+}
+
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+using ringbolt::rdmacm::Station;
+
+extern "C" {
+
+int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) {
+  Id& id = Id::of(c);
+  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  if (const int error = id.station->start()) {
+    return result(error);
+  }
+  return result(ringbolt::rdmacm::bind_to(id, address, true));
+}
+
+int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) {
+  Id& id = Id::of(c);
+  {
+    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+    if (!guard.owns_lock()) {
+      return -1;
+    }
+    if (const int error = ringbolt::rdmacm::resolve_address(id, source, target)) {
+      return result(error);
+    }
+  }
+  return ringbolt::rdmacm::await_event(id);
+}
+
+int rdma_resolve_route(rdma_cm_id* c, int) {
+  Id& id = Id::of(c);
+  {
+    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+    if (!guard.owns_lock()) {
+      return -1;
+    }
+    if (id.phase != Id::Phase::address_resolved) {
+      return result(EINVAL);
+    }
+    fill_path(id);
+    id.phase = Id::Phase::route_resolved;
+    id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
+  }
+  return ringbolt::rdmacm::await_event(id);
+}
+
+__be16 rdma_get_src_port(rdma_cm_id* c) { return htons(Id::of(c).source_port()); }
+__be16 rdma_get_dst_port(rdma_cm_id* c) { return htons(Id::of(c).destination_port()); }
+
+}  // extern "C"

@@ -1,0 +1,178 @@
+// Event channels: taking and acknowledging events.
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <new>
+
+#include "rdmacm/events.h"
+#include "rdmacm/identifiers.h"
+#include "rdmacm/station.h"
+
+namespace ringbolt::rdmacm {
+
+int result(int error) {
+  if (error == 0) {
+    return 0;
+  }
+  errno = error;
+  return -1;
+}
+
+void Channel::push(std::unique_ptr<QueuedEvent> event) {
+  if (is_closed) {
+    return;
+  }
+  queue.push_back(std::move(event));
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof one);
+}
+
+void Channel::count_down() {
+  // The count equals the length of the queue, which is not empty: this never blocks.
+  uint64_t one = 0;
+  [[maybe_unused]] const ssize_t got = read(fd.get(), &one, sizeof one);
+}
+
+std::unique_ptr<QueuedEvent> Channel::pop() {
+  count_down();
+  auto event = std::move(queue.front());
+  queue.pop_front();
+  return event;
+}
+
+Channel* new_channel(Station& station) {
+  base::UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
+  if (!fd.is_open()) {
+    return nullptr;
+  }
+  auto* channel = new (std::nothrow) Channel;
+  if (channel == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  channel->station = &station;
+  channel->c.fd = fd.get();
+  channel->fd = std::move(fd);
+  return channel;
+}
+
+void release_channel(Channel& channel) {
+  if (--channel.users == 0 && channel.is_closed) {
+    delete &channel;
+  }
+}
+
+namespace {
+
+/// Blocks until an event may be there. 0, or -1 with errno: EAGAIN, EINTR.
+int wait_readable(int fd) {
+  if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
+    return result(EAGAIN);
+  }
+  pollfd descriptor{fd, POLLIN, 0};
+  return poll(&descriptor, 1, -1) < 0 ? -1 : 0;
+}
+
+/// What the requests in a channel that goes away, or of a listener that goes away, have made so far.
+void refuse_requests(Station& station, std::vector<std::unique_ptr<QueuedEvent>> events) {
+  for (const auto& event : events) {
+    if (event->c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      Id& id = Id::of(event->c.id);
+      detach_id(id);
+      delete_id(&id);
+    }
+  }
+  station.settle();
+}
+
+}  // namespace
+
+void drop_events_of(Id& id) {
+  auto dropped =
+      id.channel().take_if([&](const QueuedEvent& event) { return event.c.id == &id.c || event.counts_for == &id; });
+  std::erase_if(dropped, [&](const auto& event) { return event->c.id == &id.c; });
+  if (!dropped.empty()) {
+    refuse_requests(*id.station, std::move(dropped));
+  }
+}
+
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Channel;
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::QueuedEvent;
+using ringbolt::rdmacm::Station;
+
+extern "C" {
+
+rdma_event_channel* rdma_create_event_channel(void) {
+  Station& station = Station::get();
+  const Station::Lock guard = station.lock();
+  Channel* channel = ringbolt::rdmacm::new_channel(station);
+  return channel == nullptr ? nullptr : &channel->c;
+}
+
+void rdma_destroy_event_channel(rdma_event_channel* c) {
+  Channel& channel = Channel::of(c);
+  Station& station = *channel.station;
+  if (station.is_dead()) {
+    return;
+  }
+  const Station::Lock guard = station.lock();
+  ++channel.users;
+  auto dropped = channel.take_if([](const QueuedEvent&) { return true; });
+  channel.is_closed = true;
+  ringbolt::rdmacm::refuse_requests(station, std::move(dropped));
+  station.drop_rejected(channel);
+  channel.fd.reset();
+  ringbolt::rdmacm::release_channel(channel);
+}
+
+int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) {
+  Channel& channel = Channel::of(c);
+  Station& station = *channel.station;
+  for (;;) {
+    if (station.is_dead()) {
+      return ringbolt::rdmacm::result(ENODEV);
+    }
+    {
+      const Station::Lock guard = station.lock();
+      if (!channel.queue.empty()) {
+        auto taken = channel.pop();
+        ++taken->counts_for->delivered;
+        on_fetch(station, *taken);
+        *event = &taken.release()->c;
+        break;
+      }
+    }
+    if (ringbolt::rdmacm::wait_readable(c->fd) != 0) {
+      return -1;
+    }
+  }
+  // A request to a synchronous listener belongs to whoever takes it: it gets a channel of its own.
+  if ((*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST && Id::of((*event)->listen_id).is_sync) {
+    return rdma_migrate_id((*event)->id, nullptr);
+  }
+  return 0;
+}
+
+int rdma_ack_cm_event(rdma_cm_event* c) {
+  if (c == nullptr) {
+    return ringbolt::rdmacm::result(EINVAL);
+  }
+  QueuedEvent& event = QueuedEvent::of(c);
+  Station& station = *event.counts_for->station;
+  if (!station.is_dead()) {
+    const Station::Lock guard = station.lock();
+    ++event.counts_for->acknowledged;
+    station.notify();
+  }
+  delete &event;
+  return 0;
+}
+
+}  // extern "C"

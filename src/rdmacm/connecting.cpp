@@ -1,0 +1,188 @@
+// The active side: connecting, and looking services up.
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <random>
+
+#include "cm/timing.h"
+#include "rdmacm/connection_data.h"
+#include "rdmacm/identifiers.h"
+#include "rdmacm/station.h"
+#include "wire/cm_private.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+using Phase = Id::Phase;
+
+constexpr uint16_t kNoLid = 0xffff;
+constexpr uint8_t kMaxRetry = 7;
+
+/// The header that tells the peer the addresses, then what the program says.
+template <size_t kBytes>
+int fill_private_data(const Id& id, const rdma_conn_param* param, std::array<std::byte, kBytes>& out) {
+  const auto source = address_of(&id.c.route.addr.src_addr);
+  const auto target = address_of(&id.c.route.addr.dst_addr);
+  if (!source || !target) {
+    return EINVAL;
+  }
+  const wire::CmIpHeader header{id.source_port(), *source, *target};
+  wire::emit(header, std::span(out).template first<wire::kCmIpHeaderBytes>());
+  const auto given = private_data_of(param);
+  if (id.connect_data.size() + given.size() > kBytes - wire::kCmIpHeaderBytes) {
+    return EINVAL;
+  }
+  auto at = std::copy(id.connect_data.begin(), id.connect_data.end(), out.begin() + wire::kCmIpHeaderBytes);
+  std::copy(given.begin(), given.end(), at);
+  return 0;
+}
+
+cm::Path path_of(const Id& id) {
+  cm::Path path;
+  path.port = id.route->device;
+  path.local = id.route->local_gid;
+  path.remote = id.route->remote_gid;
+  path.flow_label = ntohl(id.path.flow_label);
+  path.traffic_class = id.path.traffic_class;
+  path.hop_limit = id.path.hop_limit;
+  return path;
+}
+
+uint64_t service_of(const Id& id) { return wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.destination_port()); }
+
+wire::CmPath wire_path(const Id& id) {
+  wire::CmPath path;
+  path.local_lid = path.remote_lid = kNoLid;
+  path.local_gid = id.route->local_gid;
+  path.remote_gid = id.route->remote_gid;
+  path.flow_label = ntohl(id.path.flow_label);
+  path.traffic_class = id.path.traffic_class;
+  path.hop_limit = id.path.hop_limit;
+  path.ack_timeout = cm::ack_timeout(cm::kAckDelay, id.path.packet_life_time);
+  return path;
+}
+
+int connect_queue_pair(Id& id, const rdma_conn_param* param) {
+  Station& station = *id.station;
+  const Device& device = station.devices().at(id.route->device);
+  wire::CmReq request;
+  if (const int error = check_limits(id, device, param)) {
+    return error;
+  }
+  if (const int error = fill_private_data(id, param, request.private_data)) {
+    return error;
+  }
+  request.service_id = service_of(id);
+  request.local_guid = device.facts.guid;
+  request.local_qpn = id.c.qp != nullptr ? id.c.qp->qp_num : (param == nullptr ? 0 : param->qp_num);
+  request.has_srq = id.c.qp != nullptr ? id.c.qp->srq != nullptr : (param != nullptr && param->srq != 0);
+  request.responder_resources =
+      at_most(param == nullptr ? RDMA_MAX_RESP_RES : int{param->responder_resources}, device.max_responder_resources);
+  request.initiator_depth =
+      at_most(param == nullptr ? RDMA_MAX_INIT_DEPTH : int{param->initiator_depth}, device.max_initiator_depth);
+  request.transport = id.c.qp_type == IBV_QPT_UC ? wire::CmTransport::uc : wire::CmTransport::rc;
+  request.has_flow_control = param != nullptr && param->flow_control != 0;
+  request.starting_psn = random_psn();
+  request.retry_count = std::min(kMaxRetry, param == nullptr ? kMaxRetry : param->retry_count);
+  request.rnr_retry_count = std::min(kMaxRetry, param == nullptr ? kMaxRetry : param->rnr_retry_count);
+  request.path_mtu = id.path.mtu;
+  request.primary = wire_path(id);
+  id.request = request;
+  id.handle = station.engine().connect(station.now(), path_of(id), request);
+  return 0;
+}
+
+int connect_datagrams(Id& id, const rdma_conn_param* param) {
+  Station& station = *id.station;
+  wire::CmSidrReq question;
+  if (const int error = fill_private_data(id, param, question.private_data)) {
+    return error;
+  }
+  question.service_id = service_of(id);
+  id.question = question;
+  id.handle = station.engine().look_up(station.now(), path_of(id), question);
+  return 0;
+}
+
+int connect(Id& id, const rdma_conn_param* param) {
+  if (id.phase != Phase::route_resolved || !id.route) {
+    return EINVAL;
+  }
+  const int error = id.is_datagram() ? connect_datagrams(id, param) : connect_queue_pair(id, param);
+  if (error == 0) {
+    id.phase = Phase::connecting;
+    id.station->add_connection(id.handle, id);
+    id.station->settle();
+  }
+  return error;
+}
+
+}  // namespace
+
+std::span<const std::byte> private_data_of(const rdma_conn_param* param) {
+  if (param == nullptr || param->private_data == nullptr) {
+    return {};
+  }
+  return {static_cast<const std::byte*>(param->private_data), param->private_data_len};
+}
+
+uint8_t at_most(int wanted, uint8_t limit) { return static_cast<uint8_t>(std::min<int>(wanted, limit)); }
+
+int check_limits(const Id& id, const Device& device, const rdma_conn_param* param) {
+  if (param == nullptr) {
+    return id.c.ps == RDMA_PS_TCP && id.c.qp == nullptr ? EINVAL : 0;
+  }
+  const auto exceeds = [](uint8_t wanted, int as_much_as_possible, uint8_t limit) {
+    return wanted != as_much_as_possible && wanted > limit;
+  };
+  const bool is_too_much = exceeds(param->responder_resources, RDMA_MAX_RESP_RES, device.max_responder_resources) ||
+                           exceeds(param->initiator_depth, RDMA_MAX_INIT_DEPTH, device.max_initiator_depth);
+  return id.c.ps == RDMA_PS_TCP && is_too_much ? EINVAL : 0;
+}
+
+uint32_t random_psn() {
+  static thread_local std::mt19937 random{std::random_device{}()};
+  return static_cast<uint32_t>(random()) & 0xffffffU;
+}
+
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+using ringbolt::rdmacm::Station;
+
+extern "C" {
+
+int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) {
+  Id& id = Id::of(c);
+  {
+    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+    if (!guard.owns_lock()) {
+      return -1;
+    }
+    if (const int error = ringbolt::rdmacm::connect(id, param)) {
+      return result(error);
+    }
+  }
+  return ringbolt::rdmacm::await_event(id);
+}
+
+int rdma_establish(rdma_cm_id* c) {
+  Id& id = Id::of(c);
+  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  // With a queue pair on the identifier taking the event has done it already.
+  if (c->qp != nullptr || id.handle == 0) {
+    return result(EINVAL);
+  }
+  const int error = id.station->engine().ready(id.station->now(), id.handle);
+  id.station->settle();
+  return result(error);
+}
+
+}  // extern "C"

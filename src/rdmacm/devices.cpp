@@ -1,0 +1,214 @@
+#include "rdmacm/devices.h"
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/unique_fd.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+/// The address that the kernel would send from, as for any UDP program: its route lookup. Nothing with errno set when
+/// there is no way.
+std::optional<wire::Address> source_by_kernel(const wire::Address& target, uint32_t scope) {
+  sockaddr_storage to{};
+  constexpr uint16_t kAnyPort = 9;  // nothing is sent
+  write_address(target, kAnyPort, scope, to);
+  const base::UniqueFd socket(::socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const socklen_t length = to.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  sockaddr_storage from{};
+  socklen_t from_length = sizeof from;
+  if (!socket.is_open() || connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), length) != 0 ||
+      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&from), &from_length) != 0) {
+    return std::nullopt;
+  }
+  return address_of(reinterpret_cast<const sockaddr*>(&from));
+}
+
+/// The kernel has the address on one of its interfaces.
+bool is_of_this_host(const wire::Address& address, uint32_t scope) {
+  if (is_loopback(address)) {
+    return true;
+  }
+  sockaddr_storage at{};
+  write_address(address, 0, scope, at);
+  const base::UniqueFd socket(::socket(at.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const socklen_t length = at.ss_family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  return socket.is_open() && bind(socket.get(), reinterpret_cast<const sockaddr*>(&at), length) == 0;
+}
+
+int open_device(ibv_device* from, Device& device) {
+  device.context = ibv_open_device(from);
+  if (device.context == nullptr) {
+    return errno;
+  }
+  static_cast<void>(ringbolt_management_port(device.context, &device.facts));
+  ibv_device_attr limits{};
+  if (const int error = ibv_query_device(device.context, &limits)) {
+    return error;
+  }
+  device.max_responder_resources = static_cast<uint8_t>(std::min(limits.max_qp_rd_atom, 254));
+  device.max_initiator_depth = static_cast<uint8_t>(std::min(limits.max_qp_init_rd_atom, 254));
+  ibv_port_attr port{};
+  if (const int error = ibv_query_port(device.context, 1, &port)) {
+    return error;
+  }
+  for (int i = 0; i < port.gid_tbl_len; ++i) {
+    ibv_gid_entry entry{};
+    if (ibv_query_gid_ex(device.context, 1, static_cast<uint32_t>(i), &entry, 0) != 0) {
+      break;
+    }
+    wire::Address gid;
+    std::memcpy(gid.data(), entry.gid.raw, gid.size());
+    device.gids.push_back(gid);
+  }
+  device.pd = ibv_alloc_pd(device.context);
+  return device.pd == nullptr ? errno : (device.gids.empty() ? ENODEV : 0);
+}
+
+}  // namespace
+
+std::optional<uint8_t> Device::index_of(const wire::Address& gid) const {
+  const auto found = std::ranges::find(gids, gid);
+  return found == gids.end() ? std::nullopt : std::optional(static_cast<uint8_t>(found - gids.begin()));
+}
+
+bool Device::reaches(const wire::Address& gid) const {
+  ibv_gid raw{};
+  std::memcpy(raw.raw, gid.data(), gid.size());
+  return ringbolt_management_reaches(context, &raw) != 0;
+}
+
+bool Device::is_up() const {
+  ringbolt_port_facts now{};
+  return ringbolt_management_port(context, &now) == 0 && now.is_up != 0;
+}
+
+int Devices::open() {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  if (list == nullptr) {
+    return errno;
+  }
+  int error = count == 0 ? ENODEV : 0;
+  for (int i = 0; i < count; ++i) {
+    Device device;
+    const int refusal = open_device(list[i], device);
+    if (refusal == 0) {
+      devices_.push_back(std::move(device));
+    } else {
+      error = refusal;
+    }
+  }
+  ibv_free_device_list(list);
+  return devices_.empty() ? error : 0;
+}
+
+std::optional<uint32_t> Devices::index_of(const ibv_context* context) const {
+  const auto found = std::ranges::find(devices_, context, &Device::context);
+  return found == devices_.end() ? std::nullopt : std::optional(static_cast<uint32_t>(found - devices_.begin()));
+}
+
+std::optional<uint32_t> Devices::owner_of(const wire::Address& gid) const {
+  const auto found = std::ranges::find_if(devices_, [&](const Device& one) { return one.index_of(gid).has_value(); });
+  return found == devices_.end() ? std::nullopt : std::optional(static_cast<uint32_t>(found - devices_.begin()));
+}
+
+std::optional<uint32_t> Devices::first_up() const {
+  const auto found = std::ranges::find_if(devices_, &Device::is_up);
+  return found == devices_.end() ? std::nullopt : std::optional(static_cast<uint32_t>(found - devices_.begin()));
+}
+
+bool Devices::stands_for(uint32_t device, const wire::Address& address) const {
+  const Device& one = devices_[device];
+  return one.index_of(address).has_value() || is_loopback(address) ||
+         (one.facts.takes_any_local_address != 0 && is_of_this_host(address, one.facts.netdev_index));
+}
+
+std::optional<uint32_t> Devices::bind(const wire::Address& address, uint32_t scope) const {
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    const Device& one = devices_[i];
+    const bool is_its_own = one.index_of(address).has_value() &&
+                            (!is_link_local(address) || one.facts.netdev_index == 0 || one.facts.netdev_index == scope);
+    if (is_its_own || (one.facts.takes_any_local_address != 0 && is_of_this_host(address, scope))) {
+      return i;
+    }
+  }
+  return is_loopback(address) ? first_up() : std::nullopt;
+}
+
+uint8_t Devices::gid_index(uint32_t device, const wire::Address& address) const {
+  const Device& one = devices_[device];
+  if (const auto exact = one.index_of(address)) {
+    return *exact;
+  }
+  // An address that the port stands for without having it: its first one of that family that is no link-local one.
+  for (uint8_t i = 0; i < one.gids.size(); ++i) {
+    if (wire::is_ipv4(one.gids[i]) == wire::is_ipv4(address) && !is_link_local(one.gids[i])) {
+      return i;
+    }
+  }
+  return one.gids.size() > 1 ? 1 : 0;
+}
+
+int Devices::route_to_self(const std::optional<uint32_t>& bound, const wire::Address& target, Route& route) const {
+  const auto device = bound ? bound : (bind(target, 0) ? bind(target, 0) : first_up());
+  if (!device) {
+    return -ENODEV;
+  }
+  const Device& one = devices_[*device];
+  const uint8_t index = gid_index(*device, target);
+  route = {*device, index, one.gids[index], one.gids[index], target};
+  return 0;
+}
+
+int Devices::route(const std::optional<wire::Address>& source, const wire::Address& target, uint32_t scope,
+                   Route& route) const {
+  const auto bound = source ? bind(*source, scope) : std::nullopt;
+  if (source && !bound) {
+    return -ENODEV;
+  }
+  for (uint32_t i = 0; i < devices_.size(); ++i) {
+    const Device& one = devices_[i];
+    if (bound && *bound != i) {
+      continue;
+    }
+    if (one.facts.takes_any_local_address != 0 && is_of_this_host(target, scope)) {
+      route_to_self(i, target, route);
+      route.source = source.value_or(target);
+      return 0;
+    }
+    const bool is_in_memory = one.facts.netdev_index == 0;
+    if (one.index_of(target) || (is_in_memory && one.reaches(target))) {
+      // Our own address, or the one at the other end of a cable: there is nothing to look up.
+      const uint8_t index = one.index_of(target) ? *one.index_of(target) : gid_index(i, source.value_or(target));
+      const uint8_t same_family =
+          wire::is_ipv4(one.gids[index]) == wire::is_ipv4(target) ? index : gid_index(i, target);
+      route = {i, same_family, one.gids[same_family], target, source.value_or(one.gids[same_family])};
+      if (one.index_of(target)) {
+        route.source = source.value_or(target);
+      }
+      return 0;
+    }
+  }
+  if (is_loopback(target)) {
+    return route_to_self(bound, target, route);
+  }
+  const auto from = source ? source : source_by_kernel(target, scope);
+  if (!from) {
+    return -errno;
+  }
+  const auto device = bind(*from, scope);
+  if (!device || devices_[*device].facts.netdev_index == 0 || !devices_[*device].reaches(target)) {
+    return -ENODEV;
+  }
+  const uint8_t index = gid_index(*device, *from);
+  route = {*device, index, devices_[*device].gids[index], target, *from};
+  return 0;
+}
+
+}  // namespace ringbolt::rdmacm

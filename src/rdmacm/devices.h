@@ -1,0 +1,78 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "abi/management.h"
+#include "wire/flow.h"
+
+namespace ringbolt::rdmacm {
+
+/// A device that the process has opened for good, as every librdmacm does.
+struct Device {
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;  ///< for identifiers whose program brings none
+  ringbolt_port_facts facts{};
+  uint8_t max_responder_resources = 0;  ///< READs and atomics of a peer under way at once
+  uint8_t max_initiator_depth = 0;      ///< the same of ours
+  std::vector<wire::Address> gids;
+
+  std::optional<uint8_t> index_of(const wire::Address& gid) const;
+  bool reaches(const wire::Address& gid) const;
+  bool is_up() const;
+};
+
+/// A way from one of our ports to an address.
+struct Route {
+  uint32_t device = 0;
+  uint8_t gid_index = 0;
+  wire::Address local_gid{};
+  wire::Address remote_gid{};
+  wire::Address source{};  ///< the address that the peer sees; the GID, or, on the default device, any of this host
+};
+
+/// All devices of this process, and which addresses lead where. Filled once, then read only.
+class Devices {
+ public:
+  /// 0 or an errno; ENODEV when there is none.
+  int open();
+  size_t size() const { return devices_.size(); }
+  const Device& at(uint32_t index) const { return devices_[index]; }
+  std::optional<uint32_t> index_of(const ibv_context* context) const;
+  /// The device whose port has the GID.
+  std::optional<uint32_t> owner_of(const wire::Address& gid) const;
+
+  /// An address of this host that the device can be bound to.
+  bool stands_for(uint32_t device, const wire::Address& address) const;
+  /// The device for a local address; `scope`: the interface of a link-local one, else 0. Nothing when none has it.
+  std::optional<uint32_t> bind(const wire::Address& address, uint32_t scope) const;
+  /// The GID that stands for a local address.
+  uint8_t gid_index(uint32_t device, const wire::Address& address) const;
+
+  /// The way to `target`, from `source` if that is given. 0, or -ENODEV: none of our devices leads there; other errno
+  /// values negated: the kernel knows no way either.
+  int route(const std::optional<wire::Address>& source, const wire::Address& target, uint32_t scope,
+            Route& route) const;
+
+ private:
+  std::optional<uint32_t> first_up() const;
+  int route_to_self(const std::optional<uint32_t>& bound, const wire::Address& target, Route& route) const;
+
+  std::vector<Device> devices_;
+};
+
+/// Addresses as programs give them. Not AF_INET or AF_INET6: nothing.
+std::optional<wire::Address> address_of(const sockaddr* address);
+uint16_t port_of(const sockaddr* address);
+void set_port(sockaddr* address, uint16_t port);
+/// Writes an AF_INET or AF_INET6 address, as `address` is IPv4 or not; the flow label is kept 0.
+void write_address(const wire::Address& address, uint16_t port, uint32_t scope, sockaddr_storage& out);
+bool is_any(const wire::Address& address);
+bool is_loopback(const wire::Address& address);
+bool is_link_local(const wire::Address& address);
+
+}  // namespace ringbolt::rdmacm

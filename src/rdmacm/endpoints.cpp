@@ -1,0 +1,115 @@
+// rdma_create_ep and its companions: a synchronous identifier made in one call.
+
+#include <rdma/rdma_verbs.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "rdmacm/identifiers.h"
+#include "rdmacm/station.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+constexpr int kStepMs = 2000;
+
+int prepare_passive(Id& id, const rdma_addrinfo& info, ibv_pd* pd, const ibv_qp_init_attr* attributes) {
+  if (rdma_bind_addr(&id.c, info.ai_src_addr) != 0) {
+    return errno;
+  }
+  if (attributes != nullptr) {
+    id.qp_attributes = *attributes;
+    id.qp_attributes->qp_type = static_cast<ibv_qp_type>(info.ai_qp_type);
+  }
+  if (pd != nullptr) {
+    id.c.pd = pd;
+  }
+  return 0;
+}
+
+int prepare_active(Id& id, const rdma_addrinfo& info, ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  if (rdma_resolve_addr(&id.c, info.ai_src_addr, info.ai_dst_addr, kStepMs) != 0 ||
+      rdma_resolve_route(&id.c, kStepMs) != 0) {
+    return errno;
+  }
+  if (attributes != nullptr) {
+    attributes->qp_type = static_cast<ibv_qp_type>(info.ai_qp_type);
+    if (rdma_create_qp(&id.c, pd, attributes) != 0) {
+      return errno;
+    }
+  }
+  if (info.ai_connect_len != 0) {
+    const auto* data = static_cast<const std::byte*>(info.ai_connect);
+    id.connect_data.assign(data, data + info.ai_connect_len);
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+
+extern "C" {
+
+int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_attr* attributes) {
+  rdma_cm_id* made = nullptr;
+  if (rdma_create_id(nullptr, &made, nullptr, static_cast<rdma_port_space>(info->ai_port_space)) != 0) {
+    return -1;
+  }
+  Id& id = Id::of(made);
+  if (info->ai_qp_type != 0) {
+    made->qp_type = static_cast<ibv_qp_type>(info->ai_qp_type);
+  }
+  const bool is_passive = (info->ai_flags & RAI_PASSIVE) != 0;
+  const int error = is_passive ? ringbolt::rdmacm::prepare_passive(id, *info, pd, attributes)
+                               : ringbolt::rdmacm::prepare_active(id, *info, pd, attributes);
+  if (error != 0) {
+    rdma_destroy_ep(made);
+    return result(error);
+  }
+  *c = made;
+  return 0;
+}
+
+void rdma_destroy_ep(rdma_cm_id* c) {
+  if (c->qp != nullptr) {
+    rdma_destroy_qp(c);
+  }
+  if (c->srq != nullptr) {
+    rdma_destroy_srq(c);
+  }
+  rdma_destroy_id(c);
+}
+
+int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) {
+  Id& listener = Id::of(c);
+  if (!listener.is_sync) {
+    return result(EINVAL);
+  }
+  if (c->event != nullptr) {
+    rdma_ack_cm_event(std::exchange(c->event, nullptr));
+  }
+  rdma_cm_event* event = nullptr;
+  if (rdma_get_cm_event(c->channel, &event) != 0) {
+    return -1;
+  }
+  int error = event->status < 0 ? -event->status : event->status;
+  if (error == 0 && event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
+    error = EINVAL;
+  }
+  if (error == 0 && listener.qp_attributes) {
+    ibv_qp_init_attr attributes = *listener.qp_attributes;
+    error = rdma_create_qp(event->id, c->pd, &attributes) == 0 ? 0 : errno;
+  }
+  if (error != 0) {
+    c->event = event;
+    return result(error);
+  }
+  *request = event->id;
+  (*request)->event = event;
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,202 @@
+#include "rdmacm/events.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "rdmacm/identifiers.h"
+#include "rdmacm/qp_attributes.h"
+#include "rdmacm/station.h"
+#include "wire/cm_private.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+using Kind = cm::Event::Kind;
+
+void keep_private_data(QueuedEvent& event, std::span<const std::byte> data) {
+  std::copy(data.begin(), data.end(), event.private_data.begin());
+  // conn and ud begin alike: pointer and length.
+  event.c.param.conn.private_data = event.private_data.data();
+  event.c.param.conn.private_data_len = static_cast<uint8_t>(data.size());
+}
+
+void fill_from_request(rdma_conn_param& param, const wire::CmReq& request) {
+  param.responder_resources = request.initiator_depth;  // what they will start, we must be able to answer
+  param.initiator_depth = request.responder_resources;
+  param.flow_control = request.has_flow_control ? 1 : 0;
+  param.retry_count = request.retry_count;
+  param.rnr_retry_count = request.rnr_retry_count;
+  param.srq = request.has_srq ? 1 : 0;
+  param.qp_num = request.local_qpn;
+}
+
+void fill_from_reply(rdma_conn_param& param, const wire::CmRep& reply) {
+  param.responder_resources = reply.initiator_depth;
+  param.initiator_depth = reply.responder_resources;
+  param.flow_control = reply.has_flow_control ? 1 : 0;
+  param.rnr_retry_count = reply.rnr_retry_count;
+  param.srq = reply.has_srq ? 1 : 0;
+  param.qp_num = reply.local_qpn;
+}
+
+rdma_cm_event_type type_of(const cm::Event& event) {
+  switch (event.kind) {
+    case Kind::response:
+      return RDMA_CM_EVENT_CONNECT_RESPONSE;
+    case Kind::established:
+      return RDMA_CM_EVENT_ESTABLISHED;
+    case Kind::rejected:
+      return RDMA_CM_EVENT_REJECTED;
+    case Kind::disconnected:
+      return RDMA_CM_EVENT_DISCONNECTED;
+    case Kind::timewait_exit:
+      return RDMA_CM_EVENT_TIMEWAIT_EXIT;
+    case Kind::lookup_answer:
+      return event.status == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_UNREACHABLE;
+    default:
+      return RDMA_CM_EVENT_UNREACHABLE;
+  }
+}
+
+std::unique_ptr<QueuedEvent> new_event(Id& id, rdma_cm_event_type type, int status) {
+  auto event = std::make_unique<QueuedEvent>();
+  event->c.id = &id.c;
+  event->c.event = type;
+  event->c.status = status;
+  event->counts_for = &id;
+  return event;
+}
+
+/// The answer to a lookup: all that is needed to send datagrams there.
+void fill_datagram(Id& id, QueuedEvent& event) {
+  rdma_ud_param& param = event.c.param.ud;
+  param.qp_num = id.answer.qpn;
+  param.qkey = id.answer.qkey;
+  param.ah_attr = address_vector(id);
+}
+
+/// CONNECT_RESPONSE of an identifier with a queue pair: it becomes ready, and only now is the peer told so. Told
+/// earlier, its first message could reach the program before this event does.
+void complete_connection(Station& station, Id& id, QueuedEvent& event) {
+  int error = prepare_queue_pair(id);
+  if (error == 0) {
+    error = station.engine().ready(station.now(), id.handle);
+  } else {
+    static_cast<void>(station.engine().reject(station.now(), id.handle, wire::kRejConsumer, {}));
+  }
+  station.settle();
+  event.c.event = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
+  event.c.status = -error;
+}
+
+void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::span<const std::byte> private_data) {
+  const auto header = wire::parse_cm_ip_header(private_data.first<wire::kCmIpHeaderBytes>());
+  const uint32_t scope = id.station->devices().at(event.path.port).facts.netdev_index;
+  if (header) {
+    write_address(header->destination, wire::cm_service_port(service_id), scope, id.c.route.addr.src_storage);
+    write_address(header->source, header->source_port, scope, id.c.route.addr.dst_storage);
+  }
+}
+
+void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) {
+  id.request = request;
+  fill_from_request(queued.c.param.conn, request);
+  keep_private_data(queued, std::span(request.private_data).subspan(wire::kCmIpHeaderBytes));
+}
+
+void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) {
+  id.question = question;
+  keep_private_data(queued, std::span(question.private_data).subspan(wire::kCmIpHeaderBytes));
+}
+
+}  // namespace
+
+std::unique_ptr<QueuedEvent> make_local_event(Id& id, rdma_cm_event_type type, int status) {
+  return new_event(id, type, status);
+}
+
+std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) {
+  auto queued = new_event(id, type_of(event), event.status);
+  queued->source = event;
+  if (const auto* reply = std::get_if<wire::CmRep>(&event.message); reply != nullptr && event.kind == Kind::response) {
+    id.reply = *reply;
+    id.has_reply = true;
+    fill_from_reply(queued->c.param.conn, *reply);
+    keep_private_data(*queued, reply->private_data);
+  } else if (const auto* refusal = std::get_if<wire::CmRej>(&event.message); event.kind == Kind::rejected) {
+    keep_private_data(*queued, refusal->private_data);
+    id.phase = Id::Phase::ended;
+  } else if (const auto* answer = std::get_if<wire::CmSidrRep>(&event.message); event.kind == Kind::lookup_answer) {
+    id.answer = *answer;
+    keep_private_data(*queued, answer->private_data);
+    if (event.status == 0) {
+      fill_datagram(id, *queued);
+    }
+  }
+  if (event.kind == Kind::unreachable) {
+    id.phase = Id::Phase::ended;
+  }
+  return queued;
+}
+
+std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const cm::Event& event) {
+  Id* id = new_id(station, &listener.channel(), listener.c.context, listener.c.ps, listener.c.qp_type);
+  if (id == nullptr) {
+    return nullptr;
+  }
+  auto queued = new_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  queued->c.listen_id = &listener.c;
+  queued->counts_for = &listener;
+  queued->source = event;
+  id->is_passive = true;
+  id->phase = Id::Phase::connecting;
+  id->handle = event.handle;
+  const Device& device = station.devices().at(event.path.port);
+  const uint8_t gid_index = device.index_of(event.path.local).value_or(0);
+  id->route = Route{event.path.port, gid_index, event.path.local, event.path.remote, event.path.local};
+  if (const auto* request = std::get_if<wire::CmReq>(&event.message)) {
+    take_request(*id, *queued, *request);
+    set_addresses(*id, event, request->service_id, request->private_data);
+    fill_path(*id);
+    id->c.route.path_rec = &id->path;
+    id->c.route.num_paths = 1;
+  } else if (const auto* question = std::get_if<wire::CmSidrReq>(&event.message)) {
+    take_lookup(*id, *queued, *question);
+    set_addresses(*id, event, question->service_id, question->private_data);
+  }
+  show_device(*id);
+  station.add_connection(event.handle, *id);
+  return queued;
+}
+
+void on_fetch(Station& station, QueuedEvent& event) {
+  Id& id = Id::of(event.c.id);
+  switch (event.c.event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      show_device(id);
+      break;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      id.c.route.path_rec = &id.path;
+      id.c.route.num_paths = 1;
+      break;
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+      station.engine().note_fetched(id.handle);
+      break;
+    case RDMA_CM_EVENT_DISCONNECTED:
+      id.has_seen_end = true;
+      break;
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      if (id.c.qp != nullptr) {
+        complete_connection(station, id, event);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace ringbolt::rdmacm

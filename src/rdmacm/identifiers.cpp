@@ -1,0 +1,250 @@
+// Identifiers: their life, and what they show of their device.
+
+#include "rdmacm/identifiers.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "cm/timing.h"
+#include "rdmacm/station.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+constexpr uint8_t kRoceHopLimit = 64;
+constexpr uint8_t kExactly = 2;  // selector of a path record: IB_SA_EQ
+
+uint32_t flow_label(const Id& id) {
+  if (id.c.route.addr.dst_addr.sa_family == AF_INET6) {
+    const uint32_t given = ntohl(id.c.route.addr.dst_sin6.sin6_flowinfo) & 0xfffffU;
+    if (given != 0) {
+      return given;
+    }
+  }
+  return (31U * id.source_port() + id.destination_port()) & 0xfffffU;
+}
+
+}  // namespace
+
+std::unique_lock<std::mutex> lock_of(const Id& id) {
+  if (id.station->is_dead()) {
+    errno = ENODEV;
+    return {};
+  }
+  return id.station->lock();
+}
+
+Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type) {
+  auto* id = new (std::nothrow) Id;
+  if (id == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  id->station = &station;
+  id->c.context = context;
+  id->c.ps = ps;
+  id->c.qp_type = type;
+  id->c.channel = &channel->c;
+  ++channel->users;
+  return id;
+}
+
+void detach_id(Id& id) {
+  Station& station = *id.station;
+  if (id.handle != 0) {
+    station.engine().destroy(station.now(), id.handle);
+    station.remove_connection(id.handle);
+    id.handle = 0;
+  }
+  if (id.token != 0) {
+    station.engine().unlisten(id.token);
+    station.remove_listener(id.token);
+    ringbolt_management_unbind(station.devices().at(0).context, id.token);
+    id.token = 0;
+  }
+  if (id.is_bound && !id.is_passive) {
+    station.release_port(static_cast<uint16_t>(id.c.ps), id.source_port());
+  }
+  station.drop_held(id);
+  drop_events_of(id);
+}
+
+void delete_id(Id* id) {
+  Channel& channel = id->channel();
+  if (id->is_sync) {
+    channel.is_closed = true;
+  }
+  delete id;
+  release_channel(channel);
+}
+
+void show_device(Id& id) {
+  const Device& device = id.station->devices().at(id.route->device);
+  id.c.verbs = device.context;
+  id.c.port_num = 1;
+  if (id.c.pd == nullptr) {
+    id.c.pd = device.pd;
+  }
+  std::memcpy(id.c.route.addr.addr.ibaddr.sgid.raw, id.route->local_gid.data(), id.route->local_gid.size());
+  std::memcpy(id.c.route.addr.addr.ibaddr.dgid.raw, id.route->remote_gid.data(), id.route->remote_gid.size());
+  id.c.route.addr.addr.ibaddr.pkey = htons(0xffff);
+}
+
+void fill_path(Id& id) {
+  const Device& device = id.station->devices().at(id.route->device);
+  ibv_sa_path_rec& path = id.path;
+  path = {};
+  std::memcpy(path.dgid.raw, id.route->remote_gid.data(), sizeof path.dgid.raw);
+  std::memcpy(path.sgid.raw, id.route->local_gid.data(), sizeof path.sgid.raw);
+  path.hop_limit = kRoceHopLimit;
+  path.reversible = 1;
+  path.numb_path = 1;
+  path.pkey = htons(0xffff);
+  path.mtu_selector = path.rate_selector = path.packet_life_time_selector = kExactly;
+  if (id.is_passive) {
+    path.flow_label = htonl(id.request.primary.flow_label);
+    path.traffic_class = id.request.primary.traffic_class;
+    path.mtu = id.request.path_mtu;
+    path.packet_life_time = static_cast<uint8_t>(std::max(1, int{id.request.primary.ack_timeout}) - 1);
+    return;
+  }
+  path.flow_label = htonl(flow_label(id));
+  path.traffic_class = id.type_of_service;
+  path.mtu = device.facts.mtu;
+  path.packet_life_time =
+      id.ack_timeout && *id.ack_timeout > 0 ? static_cast<uint8_t>(*id.ack_timeout - 1) : cm::kPacketLifetime;
+}
+
+void move_request(Id& id, Channel& target) {
+  Channel& from = id.channel();
+  id.c.channel = &target.c;
+  ++target.users;
+  release_channel(from);
+}
+
+int await_event(Id& id) {
+  if (!id.is_sync) {
+    return 0;
+  }
+  if (id.c.event != nullptr) {
+    rdma_ack_cm_event(id.c.event);
+    id.c.event = nullptr;
+  }
+  if (rdma_get_cm_event(id.c.channel, &id.c.event) != 0) {
+    return -1;
+  }
+  if (id.c.event->status == 0) {
+    return 0;
+  }
+  return result(id.c.event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : std::abs(id.c.event->status));
+}
+
+void Station::drop_rejected(const Channel& channel) {
+  std::vector<Id*> gone;
+  for (const auto& [handle, id] : connections_) {
+    if (id->is_rejected && &id->channel() == &channel && id->delivered == id->acknowledged) {
+      gone.push_back(id);
+    }
+  }
+  for (Id* id : gone) {
+    detach_id(*id);
+    delete_id(id);
+  }
+}
+
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Channel;
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+using ringbolt::rdmacm::Station;
+
+extern "C" {
+
+int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps) {
+  const bool is_known = ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IB || ps == RDMA_PS_IPOIB;
+  if (!is_known) {
+    return result(EINVAL);
+  }
+  Station& station = channel == nullptr ? Station::get() : *Channel::of(channel).station;
+  if (station.is_dead()) {
+    return result(ENODEV);
+  }
+  const Station::Lock guard = station.lock();
+  Channel* home = channel == nullptr ? ringbolt::rdmacm::new_channel(station) : &Channel::of(channel);
+  if (home == nullptr) {
+    return -1;
+  }
+  const ibv_qp_type type = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
+  Id* made = ringbolt::rdmacm::new_id(station, home, context, ps, type);
+  if (made == nullptr) {
+    return -1;
+  }
+  made->is_sync = channel == nullptr;
+  *id = &made->c;
+  return 0;
+}
+
+int rdma_destroy_id(rdma_cm_id* c) {
+  Id& id = Id::of(c);
+  Station& station = *id.station;
+  Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  detach_id(id);
+  if (station.is_running()) {
+    station.settle();
+  }
+  if (c->event != nullptr) {
+    rdma_cm_event* last = std::exchange(c->event, nullptr);
+    guard.unlock();
+    rdma_ack_cm_event(last);
+    guard.lock();
+  }
+  station.wait(guard, [&] { return id.acknowledged == id.delivered; });
+  ringbolt::rdmacm::delete_id(&id);
+  return 0;
+}
+
+int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) {
+  Id& id = Id::of(c);
+  Station& station = *id.station;
+  if (id.is_sync && target == nullptr) {
+    return result(EINVAL);
+  }
+  if (id.is_sync && c->event != nullptr) {
+    rdma_ack_cm_event(std::exchange(c->event, nullptr));
+  }
+  Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  Channel* to = target == nullptr ? ringbolt::rdmacm::new_channel(station) : &Channel::of(target);
+  if (to == nullptr) {
+    return -1;
+  }
+  Channel& from = id.channel();
+  const bool was_sync = id.is_sync;
+  c->channel = &to->c;
+  ++to->users;
+  id.is_sync = target == nullptr;
+  for (auto& event : from.take_if([&](const ringbolt::rdmacm::QueuedEvent& one) { return one.counts_for == &id; })) {
+    if (event->c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+      ringbolt::rdmacm::move_request(Id::of(event->c.id), *to);
+    }
+    to->push(std::move(event));
+  }
+  station.wait(guard, [&] { return id.acknowledged == id.delivered; });
+  from.is_closed = from.is_closed || was_sync;
+  ringbolt::rdmacm::release_channel(from);
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,117 @@
+// Options of identifiers, names of events, the device list, and what is refused.
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "rdmacm/identifiers.h"
+#include "rdmacm/station.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+constexpr uint8_t kMaxAckTimeout = 31;
+
+template <class Value>
+std::optional<Value> read_value(const void* from, size_t length) {
+  if (from == nullptr || length != sizeof(Value)) {
+    return std::nullopt;
+  }
+  Value value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+int set_option(Id& id, int name, const void* from, size_t length) {
+  const auto number = read_value<int>(from, length);
+  const auto byte = read_value<uint8_t>(from, length);
+  switch (name) {
+    case RDMA_OPTION_ID_TOS:
+      id.type_of_service = byte.value_or(0);
+      return byte ? 0 : EINVAL;
+    case RDMA_OPTION_ID_REUSEADDR:
+      id.reuses_address = number.value_or(0) != 0;
+      return number ? 0 : EINVAL;
+    case RDMA_OPTION_ID_AFONLY:
+      if (!number || id.is_bound) {
+        return EINVAL;
+      }
+      id.is_family_only = *number != 0;
+      return 0;
+    case RDMA_OPTION_ID_ACK_TIMEOUT:
+      if (!byte || *byte > kMaxAckTimeout) {
+        return EINVAL;
+      }
+      id.ack_timeout = *byte;
+      return 0;
+    default:
+      return ENOSYS;
+  }
+}
+
+}  // namespace
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+using ringbolt::rdmacm::Station;
+
+extern "C" {
+
+int rdma_set_option(rdma_cm_id* c, int level, int name, void* value, size_t length) {
+  Id& id = Id::of(c);
+  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  // RDMA_OPTION_IB_PATH replaces the path record: on RoCE the route is always found locally.
+  return result(level == RDMA_OPTION_ID ? ringbolt::rdmacm::set_option(id, name, value, length) : ENOSYS);
+}
+
+const char* rdma_event_str(rdma_cm_event_type event) {
+  static constexpr const char* kNames[] = {
+      "RDMA_CM_EVENT_ADDR_RESOLVED",  "RDMA_CM_EVENT_ADDR_ERROR",        "RDMA_CM_EVENT_ROUTE_RESOLVED",
+      "RDMA_CM_EVENT_ROUTE_ERROR",    "RDMA_CM_EVENT_CONNECT_REQUEST",   "RDMA_CM_EVENT_CONNECT_RESPONSE",
+      "RDMA_CM_EVENT_CONNECT_ERROR",  "RDMA_CM_EVENT_UNREACHABLE",       "RDMA_CM_EVENT_REJECTED",
+      "RDMA_CM_EVENT_ESTABLISHED",    "RDMA_CM_EVENT_DISCONNECTED",      "RDMA_CM_EVENT_DEVICE_REMOVAL",
+      "RDMA_CM_EVENT_MULTICAST_JOIN", "RDMA_CM_EVENT_MULTICAST_ERROR",   "RDMA_CM_EVENT_ADDR_CHANGE",
+      "RDMA_CM_EVENT_TIMEWAIT_EXIT",  "RDMA_CM_EVENT_ADDRINFO_RESOLVED", "RDMA_CM_EVENT_ADDRINFO_ERROR",
+      "RDMA_CM_EVENT_USER",           "RDMA_CM_EVENT_INTERNAL"};
+  const auto index = static_cast<size_t>(event);
+  return index < std::size(kNames) ? kNames[index] : "UNKNOWN EVENT";
+}
+
+ibv_context** rdma_get_devices(int* count) {
+  Station& station = Station::get();
+  const Station::Lock guard = station.lock();
+  if (const int error = station.start()) {
+    errno = error;
+    return nullptr;
+  }
+  const size_t size = station.devices().size();
+  auto** list = static_cast<ibv_context**>(std::calloc(size + 1, sizeof(ibv_context*)));
+  if (list == nullptr) {
+    errno = ENOMEM;
+    return nullptr;
+  }
+  for (uint32_t i = 0; i < size; ++i) {
+    list[i] = station.devices().at(i).context;
+  }
+  if (count != nullptr) {
+    *count = static_cast<int>(size);
+  }
+  return list;
+}
+
+void rdma_free_devices(ibv_context** list) { std::free(list); }
+
+// No multicast: the device has no groups, so joining one is refused at once.
+int rdma_join_multicast(rdma_cm_id*, sockaddr*, void*) { return result(EOPNOTSUPP); }
+int rdma_join_multicast_ex(rdma_cm_id*, rdma_cm_join_mc_attr_ex*, void*) { return result(EOPNOTSUPP); }
+int rdma_leave_multicast(rdma_cm_id*, sockaddr*) { return result(EADDRNOTAVAIL); }
+
+// No enhanced connection establishment: it is for vendors' own options.
+int rdma_set_local_ece(rdma_cm_id*, ibv_ece*) { return result(EOPNOTSUPP); }
+int rdma_get_remote_ece(rdma_cm_id*, ibv_ece*) { return result(EOPNOTSUPP); }
+
+}  // extern "C"

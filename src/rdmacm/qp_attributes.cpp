@@ -1,0 +1,166 @@
+#include "rdmacm/qp_attributes.h"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "cm/timing.h"
+#include "rdmacm/identifiers.h"
+#include "rdmacm/station.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+constexpr int kAllAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+
+bool is_reliable(const Id& id) { return id.c.qp_type != IBV_QPT_UC && id.c.qp_type != IBV_QPT_UD; }
+
+/// What this side answers and begins at most: the reply has the last word.
+uint8_t responder_resources(const Id& id) {
+  return id.is_passive ? id.reply.responder_resources : id.reply.initiator_depth;
+}
+uint8_t initiator_depth(const Id& id) {
+  return id.is_passive ? id.reply.initiator_depth : id.reply.responder_resources;
+}
+
+QpStep init_step(const Id& id) {
+  QpStep step;
+  step.attributes.qp_state = IBV_QPS_INIT;
+  step.attributes.port_num = 1;
+  step.mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
+  if (id.is_datagram()) {
+    step.attributes.qkey = RDMA_UDP_QKEY;
+    step.mask |= IBV_QP_QKEY;
+    return step;
+  }
+  step.mask |= IBV_QP_ACCESS_FLAGS;
+  if (id.handle != 0) {
+    const bool reads = (id.is_passive ? id.request.initiator_depth : id.request.responder_resources) > 0;
+    step.attributes.qp_access_flags = reads ? static_cast<unsigned>(kAllAccess) : unsigned{IBV_ACCESS_REMOTE_WRITE};
+  }
+  return step;
+}
+
+QpStep rtr_step(const Id& id) {
+  QpStep step;
+  step.attributes.qp_state = IBV_QPS_RTR;
+  step.attributes.ah_attr = address_vector(id);
+  step.attributes.path_mtu = static_cast<ibv_mtu>(id.request.path_mtu);
+  step.attributes.dest_qp_num = id.is_passive ? id.request.local_qpn : id.reply.local_qpn;
+  step.attributes.rq_psn = id.is_passive ? id.reply.starting_psn : id.request.starting_psn;
+  step.mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+  if (is_reliable(id)) {
+    step.attributes.max_dest_rd_atomic = responder_resources(id);
+    step.attributes.min_rnr_timer = 0;
+    step.mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  }
+  return step;
+}
+
+QpStep rts_step(const Id& id) {
+  QpStep step;
+  step.attributes.qp_state = IBV_QPS_RTS;
+  step.attributes.sq_psn = id.is_passive ? id.request.starting_psn : id.reply.starting_psn;
+  step.mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
+  if (is_reliable(id)) {
+    const auto lifetime = static_cast<uint8_t>(std::max(1, int{id.request.primary.ack_timeout}) - 1);
+    const uint8_t delay = id.is_passive ? cm::kAckDelay : id.reply.target_ack_delay;
+    step.attributes.timeout = id.ack_timeout.value_or(cm::ack_timeout(delay, lifetime));
+    step.attributes.retry_cnt = id.request.retry_count;
+    step.attributes.rnr_retry = id.is_passive ? id.request.rnr_retry_count : id.reply.rnr_retry_count;
+    step.attributes.max_rd_atomic = initiator_depth(id);
+    step.mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+  }
+  return step;
+}
+
+}  // namespace
+
+ibv_ah_attr address_vector(const Id& id) {
+  ibv_ah_attr attributes{};
+  attributes.is_global = 1;
+  attributes.port_num = 1;
+  attributes.grh.sgid_index = id.route->gid_index;
+  attributes.grh.hop_limit = id.is_passive && id.request.primary.hop_limit > 1 ? id.request.primary.hop_limit : 64;
+  attributes.grh.traffic_class = id.is_passive ? id.request.primary.traffic_class : id.path.traffic_class;
+  attributes.grh.flow_label = id.is_passive ? id.request.primary.flow_label : ntohl(id.path.flow_label);
+  std::memcpy(attributes.grh.dgid.raw, id.route->remote_gid.data(), id.route->remote_gid.size());
+  return attributes;
+}
+
+std::optional<QpStep> qp_step(const Id& id, ibv_qp_state state) {
+  const bool knows_peer = id.handle != 0 && (id.is_passive || id.has_reply);
+  switch (state) {
+    case IBV_QPS_INIT:
+      return init_step(id);
+    case IBV_QPS_RTR:
+      return knows_peer ? std::optional(rtr_step(id)) : std::nullopt;
+    case IBV_QPS_RTS:
+      return knows_peer ? std::optional(rts_step(id)) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
+}
+
+int prepare_queue_pair(Id& id) {
+  for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
+    auto step = qp_step(id, state);
+    if (!step) {
+      return EINVAL;
+    }
+    if (const int error = ibv_modify_qp(id.c.qp, &step->attributes, step->mask)) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+int initialize_queue_pair(Id& id, ibv_qp* qp) {
+  auto step = qp_step(id, IBV_QPS_INIT);
+  if (const int error = ibv_modify_qp(qp, &step->attributes, step->mask)) {
+    return error;
+  }
+  if (!id.is_datagram()) {
+    return 0;
+  }
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTR;
+  if (const int error = ibv_modify_qp(qp, &attributes, IBV_QP_STATE)) {
+    return error;
+  }
+  attributes.qp_state = IBV_QPS_RTS;
+  return ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+void flush_queue_pair(Id& id) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_ERR;
+  static_cast<void>(ibv_modify_qp(id.c.qp, &attributes, IBV_QP_STATE));
+}
+
+}  // namespace ringbolt::rdmacm
+
+extern "C" {
+
+int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) {
+  using namespace ringbolt::rdmacm;
+  const Id& id = Id::of(c);
+  const Station::Lock guard = lock_of(id);
+  if (!guard.owns_lock()) {
+    return -1;
+  }
+  if (!id.route) {
+    return result(EINVAL);
+  }
+  const auto step = qp_step(id, attributes->qp_state);
+  if (!step) {
+    return result(EINVAL);
+  }
+  *attributes = step->attributes;
+  *mask = step->mask;
+  return 0;
+}
+
+}  // extern "C"

@@ -1,0 +1,182 @@
+// Queue pairs, completion queues and shared receive queues that hang on an identifier.
+
+#include <rdma/rdma_verbs.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "rdmacm/identifiers.h"
+#include "rdmacm/qp_attributes.h"
+#include "rdmacm/station.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+/// A completion queue of the library's own, for programs that bring none and use rdma_get_send_comp() and its like.
+int make_cq(rdma_cm_id& id, uint32_t depth, ibv_comp_channel*& channel, ibv_cq*& cq) {
+  if (channel == nullptr) {
+    channel = ibv_create_comp_channel(id.verbs);
+    if (channel == nullptr) {
+      return errno;
+    }
+  }
+  cq = ibv_create_cq(id.verbs, static_cast<int>(depth == 0 ? 1 : depth), &id, channel, 0);
+  return cq == nullptr ? errno : 0;
+}
+
+void drop_cq(ibv_comp_channel*& channel, ibv_cq*& cq) {
+  if (cq != nullptr) {
+    ibv_destroy_cq(std::exchange(cq, nullptr));
+  }
+  if (channel != nullptr) {
+    ibv_destroy_comp_channel(std::exchange(channel, nullptr));
+  }
+}
+
+void drop_cqs(rdma_cm_id& id) {
+  drop_cq(id.recv_cq_channel, id.recv_cq);
+  drop_cq(id.send_cq_channel, id.send_cq);
+}
+
+int check(const rdma_cm_id& id, const ibv_qp_init_attr_ex& wanted) {
+  if (id.qp != nullptr || id.verbs == nullptr || wanted.pd == nullptr || wanted.pd->context != id.verbs) {
+    return EINVAL;
+  }
+  const auto differs = [](const ibv_cq* own, const ibv_cq* given) {
+    return own != nullptr && given != nullptr && own != given;
+  };
+  return differs(id.recv_cq, wanted.recv_cq) || differs(id.send_cq, wanted.send_cq) ? EINVAL : 0;
+}
+
+int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
+  if (wanted.recv_cq == nullptr && id.recv_cq == nullptr && wanted.cap.max_recv_wr > 0) {
+    if (const int error = make_cq(id, wanted.cap.max_recv_wr, id.recv_cq_channel, id.recv_cq)) {
+      return error;
+    }
+  }
+  if (wanted.send_cq == nullptr && id.send_cq == nullptr) {
+    if (const int error = make_cq(id, wanted.cap.max_send_wr, id.send_cq_channel, id.send_cq)) {
+      return error;
+    }
+  }
+  wanted.recv_cq = wanted.recv_cq == nullptr ? id.recv_cq : wanted.recv_cq;
+  wanted.send_cq = wanted.send_cq == nullptr ? id.send_cq : wanted.send_cq;
+  // A queue pair that receives from a shared queue still completes its receives somewhere.
+  wanted.recv_cq = wanted.recv_cq == nullptr ? wanted.send_cq : wanted.recv_cq;
+  wanted.srq = wanted.srq == nullptr ? id.srq : wanted.srq;
+  return 0;
+}
+
+int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
+  if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
+    wanted.comp_mask |= IBV_QP_INIT_ATTR_PD;
+    wanted.pd = id.c.pd;
+  }
+  if (const int error = check(id.c, wanted)) {
+    return error;
+  }
+  if (const int error = fill_cqs(id.c, wanted)) {
+    drop_cqs(id.c);
+    return error;
+  }
+  ibv_qp* qp = ibv_create_qp_ex(id.c.verbs, &wanted);
+  int error = qp == nullptr ? errno : 0;
+  if (qp != nullptr) {
+    const auto guard = lock_of(id);
+    error = guard.owns_lock() ? initialize_queue_pair(id, qp) : ENODEV;
+  }
+  if (error != 0) {
+    if (qp != nullptr) {
+      ibv_destroy_qp(qp);
+    }
+    drop_cqs(id.c);
+    return error;
+  }
+  id.c.pd = qp->pd;
+  id.c.qp = qp;
+  return 0;
+}
+
+}  // namespace
+}  // namespace ringbolt::rdmacm
+
+using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::result;
+
+extern "C" {
+
+int rdma_create_qp_ex(rdma_cm_id* c, ibv_qp_init_attr_ex* wanted) {
+  return result(ringbolt::rdmacm::create_qp(Id::of(c), *wanted));
+}
+
+int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) {
+  ibv_qp_init_attr_ex extended{};
+  static_assert(offsetof(ibv_qp_init_attr_ex, comp_mask) >= sizeof(ibv_qp_init_attr) - sizeof(int));
+  extended.qp_context = wanted->qp_context;
+  extended.send_cq = wanted->send_cq;
+  extended.recv_cq = wanted->recv_cq;
+  extended.srq = wanted->srq;
+  extended.cap = wanted->cap;
+  extended.qp_type = wanted->qp_type;
+  extended.sq_sig_all = wanted->sq_sig_all;
+  extended.pd = pd;
+  if (const int error = ringbolt::rdmacm::create_qp(Id::of(c), extended)) {
+    return result(error);
+  }
+  wanted->send_cq = extended.send_cq;
+  wanted->recv_cq = extended.recv_cq;
+  wanted->srq = extended.srq;
+  wanted->cap = extended.cap;
+  return 0;
+}
+
+void rdma_destroy_qp(rdma_cm_id* c) {
+  if (c->qp != nullptr) {
+    ibv_destroy_qp(std::exchange(c->qp, nullptr));
+  }
+  ringbolt::rdmacm::drop_cqs(*c);
+}
+
+int rdma_create_srq(rdma_cm_id* c, ibv_pd* pd, ibv_srq_init_attr* wanted) {
+  pd = pd == nullptr ? c->pd : pd;
+  if (c->srq != nullptr || pd == nullptr || c->verbs == nullptr || pd->context != c->verbs) {
+    return result(EINVAL);
+  }
+  c->srq = ibv_create_srq(pd, wanted);
+  if (c->srq == nullptr) {
+    return -1;
+  }
+  c->pd = pd;
+  return 0;
+}
+
+int rdma_create_srq_ex(rdma_cm_id* c, ibv_srq_init_attr_ex* wanted) {
+  if (c->srq != nullptr || c->verbs == nullptr) {
+    return result(EINVAL);
+  }
+  if ((wanted->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0 || wanted->pd == nullptr) {
+    wanted->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+    wanted->pd = c->pd;
+  }
+  if (wanted->pd == nullptr || wanted->pd->context != c->verbs) {
+    return result(EINVAL);
+  }
+  c->srq = ibv_create_srq_ex(c->verbs, wanted);
+  if (c->srq == nullptr) {
+    return -1;
+  }
+  c->pd = wanted->pd;
+  return 0;
+}
+
+void rdma_destroy_srq(rdma_cm_id* c) {
+  if (c->srq != nullptr) {
+    ibv_destroy_srq(std::exchange(c->srq, nullptr));
+  }
+  if (c->qp == nullptr) {
+    ringbolt::rdmacm::drop_cqs(*c);
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,282 @@
+#include "rdmacm/station.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <random>
+
+#include "base/clock.h"
+#include "rdmacm/events.h"
+
+namespace ringbolt::rdmacm {
+namespace {
+
+constexpr uint64_t kMillisecondNs = 1'000'000;
+constexpr uint64_t kUnsentPauseNs = kMillisecondNs;
+constexpr uint64_t kHeldPauseNs = kMillisecondNs;
+constexpr uint64_t kHeldLimitNs = 100 * kMillisecondNs;
+// Programs poll the completion first and act on it before they look at the event that was in the same batch.
+constexpr uint64_t kReadPauseNs = 2 * kMillisecondNs;
+constexpr uint64_t kLeaveLimitNs = 200 * kMillisecondNs;
+constexpr uint16_t kFirstEphemeral = 32768;
+constexpr uint16_t kEphemeralCount = 28232;  // as Linux by default: up to 60999
+
+std::atomic<Station*> current{nullptr};
+
+ringbolt_mad mad_of(const cm::Outgoing& out) {
+  ringbolt_mad mad{};
+  std::memcpy(mad.source_gid, out.path.local.data(), sizeof mad.source_gid);
+  std::memcpy(mad.destination_gid, out.path.remote.data(), sizeof mad.destination_gid);
+  mad.flow_label = out.path.flow_label;
+  mad.traffic_class = out.path.traffic_class;
+  mad.hop_limit = out.path.hop_limit;
+  std::memcpy(mad.bytes, out.bytes.data(), sizeof mad.bytes);
+  return mad;
+}
+
+}  // namespace
+
+Station& Station::get() {
+  static std::once_flag handlers;
+  std::call_once(handlers, [] { pthread_atfork(nullptr, nullptr, in_child); });
+  Station* known = current.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    auto* made = new Station;
+    if (current.compare_exchange_strong(known, made)) {
+      return *made;
+    }
+    delete made;
+  }
+  return *known;
+}
+
+/// The thread did not come along, and what the devices hold is the parent's; so is the lock, which another thread may
+/// hold just now. The next call makes a new station.
+void Station::in_child() {
+  if (Station* station = current.exchange(nullptr)) {
+    station->is_dead_.store(true);
+  }
+}
+
+uint64_t Station::now() const { return base::now_ns(); }
+
+int Station::start() {
+  if (is_started_) {
+    return 0;
+  }
+  if (const int error = devices_.size() == 0 ? devices_.open() : 0) {
+    return error;
+  }
+  ibv_context* context = devices_.at(0).context;
+  if (const int error = ringbolt_management_open(context)) {
+    return error;
+  }
+  bell_ = base::UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!bell_.is_open()) {
+    return errno;
+  }
+  std::random_device random;
+  engine_.reset(new cm::Engine({ringbolt_management_slot(context), random()}, *this));
+  is_started_ = true;
+  thread_ = std::thread([this] { run(); });
+  return 0;
+}
+
+bool Station::routes_back(uint32_t port, const wire::Address& local, const wire::Address& remote) const {
+  Route route;
+  const Device& device = devices_.at(port);
+  if (device.facts.takes_any_local_address != 0 || is_loopback(remote)) {
+    return true;
+  }
+  return devices_.route(local, remote, device.facts.netdev_index, route) == 0 && route.device == port;
+}
+
+void Station::run() {
+  prctl(PR_SET_NAME, "ringbolt-cm");
+  const int management = ringbolt_management_descriptor(devices_.at(0).context);
+  for (;;) {
+    uint64_t wait_ns = 0;
+    bool is_timed = false;
+    {
+      const Lock guard = lock();
+      receive_all();
+      engine_->on_timer(now());
+      settle();
+      const uint64_t now_ns = now();
+      release_held(now_ns);
+      wakes_at_ns_ = next_wake_ns(now_ns);
+      is_timed = wakes_at_ns_ != UINT64_MAX;
+      wait_ns = is_timed && wakes_at_ns_ > now_ns ? wakes_at_ns_ - now_ns : 0;
+    }
+    pollfd descriptors[] = {{management, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+    const timespec timeout{static_cast<time_t>(wait_ns / 1'000'000'000), static_cast<long>(wait_ns % 1'000'000'000)};
+    ppoll(descriptors, 2, is_timed ? &timeout : nullptr, nullptr);
+    uint64_t count = 0;
+    [[maybe_unused]] const ssize_t got = read(bell_.get(), &count, sizeof count);
+  }
+}
+
+uint64_t Station::next_wake_ns(uint64_t now_ns) const {
+  uint64_t next = engine_->next_deadline_ns();
+  if (!held_.empty()) {
+    next = std::min(next, now_ns + kHeldPauseNs);
+  }
+  if (ringbolt_management_unsent(devices_.at(0).context) != 0) {
+    next = std::min(next, now_ns + kUnsentPauseNs);
+  }
+  return next;
+}
+
+void Station::receive_all() {
+  ringbolt_mad notice;
+  // Bounded, so that a flood of datagrams leaves the lock to the program now and then.
+  constexpr int kBatch = 256;
+  for (int i = 0; i < kBatch && ringbolt_management_receive(devices_.at(0).context, &notice) != 0; ++i) {
+    if (notice.kind == RINGBOLT_NOTICE_PEER_GONE) {
+      engine_->on_peer_gone(now(), notice.peer_slot);
+    } else {
+      cm::Arrival arrival;
+      std::memcpy(arrival.path.local.data(), notice.destination_gid, arrival.path.local.size());
+      std::memcpy(arrival.path.remote.data(), notice.source_gid, arrival.path.remote.size());
+      arrival.path.traffic_class = notice.traffic_class;
+      arrival.peer_slot = notice.peer_slot;
+      std::memcpy(arrival.bytes.data(), notice.bytes, arrival.bytes.size());
+      const auto device = devices_.owner_of(arrival.path.local);
+      if (device) {
+        arrival.path.port = *device;
+        engine_->receive(now(), arrival);
+      }
+    }
+    settle();
+  }
+}
+
+void Station::settle() {
+  send_outgoing();
+  for (const cm::Event& event : engine_->take_events()) {
+    tell(event);
+  }
+  send_outgoing();
+  changed_.notify_all();
+  if (thread_.get_id() != std::this_thread::get_id() && next_wake_ns(now()) < wakes_at_ns_) {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
+  }
+}
+
+void Station::send_outgoing() {
+  for (const cm::Outgoing& out : engine_->take_outgoing()) {
+    const ringbolt_mad mad = mad_of(out);
+    // What is not sent is as good as lost on the way: the state machines try again.
+    static_cast<void>(ringbolt_management_send(devices_.at(out.path.port).context, &mad));
+  }
+}
+
+void Station::tell(const cm::Event& event) {
+  if (event.kind == cm::Event::Kind::request || event.kind == cm::Event::Kind::lookup) {
+    tell_request(event);
+    return;
+  }
+  const auto found = connections_.find(event.handle);
+  if (found == connections_.end()) {
+    return;
+  }
+  Id& id = *found->second;
+  auto queued = make_event(id, event);
+  if (event.kind == cm::Event::Kind::disconnected && id.route && !id.is_datagram()) {
+    const uint32_t qpn = id.is_passive ? id.reply.local_qpn : id.request.local_qpn;
+    if (ringbolt_management_has_unread(devices_.at(id.route->device).context, qpn) != 0) {
+      held_.push_back({&id, std::move(queued), now() + kHeldLimitNs, 0});
+      return;
+    }
+  }
+  id.channel().push(std::move(queued));
+}
+
+void Station::tell_request(const cm::Event& event) {
+  const auto found = listeners_.find(event.listener);
+  auto queued = found == listeners_.end() ? nullptr : make_request(*this, *found->second, event);
+  if (queued == nullptr) {
+    engine_->destroy(now(), event.handle);
+    return;
+  }
+  found->second->channel().push(std::move(queued));
+}
+
+void Station::release_held(uint64_t now_ns) {
+  std::erase_if(held_, [&](Held& held) {
+    const uint32_t qpn = held.id->is_passive ? held.id->reply.local_qpn : held.id->request.local_qpn;
+    if (ringbolt_management_has_unread(devices_.at(held.id->route->device).context, qpn) != 0) {
+      held.read_since_ns = 0;
+    } else if (held.read_since_ns == 0) {
+      held.read_since_ns = now_ns;
+    }
+    if (now_ns < held.until_ns && (held.read_since_ns == 0 || now_ns < held.read_since_ns + kReadPauseNs)) {
+      return false;
+    }
+    held.id->channel().push(std::move(held.event));
+    return true;
+  });
+}
+
+void Station::drop_held(const Id& id) {
+  std::erase_if(held_, [&](const Held& held) { return held.id == &id; });
+}
+
+uint16_t Station::take_ephemeral_port(uint16_t port_space) {
+  static thread_local std::minstd_rand random{std::random_device{}()};
+  const auto start = static_cast<uint32_t>(random() % kEphemeralCount);
+  for (uint32_t i = 0; i < kEphemeralCount; ++i) {
+    const auto port = static_cast<uint16_t>(kFirstEphemeral + (start + i) % kEphemeralCount);
+    if (!ports_.contains({port_space, port})) {
+      take_port(port_space, port);
+      return port;
+    }
+  }
+  return 0;
+}
+
+void Station::release_port(uint16_t port_space, uint16_t port) {
+  const auto found = ports_.find({port_space, port});
+  if (found != ports_.end() && --found->second == 0) {
+    ports_.erase(found);
+  }
+}
+
+void Station::leave() {
+  Lock guard = lock();
+  if (!is_started_ || has_left_) {
+    return;
+  }
+  has_left_ = true;
+  const uint64_t deadline = now() + kLeaveLimitNs;
+  const auto is_done = [&] {
+    return engine_->disconnecting() == 0 && ringbolt_management_unsent(devices_.at(0).context) == 0;
+  };
+  while (!is_done() && now() < deadline) {
+    changed_.wait_for(guard, std::chrono::milliseconds(1));
+  }
+  for (const auto& [handle, id] : connections_) {
+    engine_->destroy(now(), handle);
+  }
+  send_outgoing();
+}
+
+namespace {
+
+__attribute__((destructor)) void at_exit() {
+  if (Station* station = current.load()) {
+    station->leave();
+  }
+}
+
+}  // namespace
+}  // namespace ringbolt::rdmacm

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <rdma/rdma_cma.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "abi/management.h"
+#include "base/unique_fd.h"
+#include "cm/engine.h"
+#include "rdmacm/devices.h"
+#include "rdmacm/objects.h"
+
+/// What librdmacm.so.1 is made of: the state machines of src/cm, a thread that feeds them, and the C functions of
+/// <rdma/rdma_cma.h> around them.
+namespace ringbolt::rdmacm {
+
+/// The connection manager of this process. Made at the first use, never destroyed: programs call us from their own
+/// destructors. One mutex guards all of it, identifiers and channels included; calls into libibverbs are made under it
+/// except those that wait for the program. Thread-safe where it says so.
+class Station final : private cm::Host {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// The one of this process; a forked child gets a new one. Thread-safe.
+  static Station& get();
+
+  Lock lock() { return Lock(mutex_); }
+  /// Belongs to the parent of this process: nothing of it can be used any more.
+  bool is_dead() const { return is_dead_.load(std::memory_order_relaxed); }
+
+  // All of the following under lock().
+
+  /// Opens the devices and starts the thread; 0 or an errno. Later calls do nothing.
+  int start();
+  bool is_running() const { return is_started_; }
+  const Devices& devices() const { return devices_; }
+  cm::Engine& engine() { return *engine_; }
+  uint64_t now() const;
+  /// Sends and tells what the engine has brought forth, and wakes the thread if it sleeps too long. After every engine
+  /// call.
+  void settle();
+
+  uint64_t next_token() { return ++last_token_; }
+  void add_listener(uint64_t token, Id& id) { listeners_[token] = &id; }
+  void remove_listener(uint64_t token) { listeners_.erase(token); }
+  void add_connection(cm::Handle handle, Id& id) { connections_[handle] = &id; }
+  void remove_connection(cm::Handle handle) { connections_.erase(handle); }
+  /// Held back until the received data was read.
+  void drop_held(const Id& id);
+  /// Waits until `condition`, which somebody's settle() or ack makes true. Gives the lock away meanwhile.
+  template <class Condition>
+  void wait(Lock& lock, Condition condition) {
+    changed_.wait(lock, condition);
+  }
+  void notify() { changed_.notify_all(); }
+
+  /// A port number of this process that is free in the port space, from the ephemeral range; 0 when all are taken.
+  uint16_t take_ephemeral_port(uint16_t port_space);
+  void take_port(uint16_t port_space, uint16_t port) { ++ports_[{port_space, port}]; }
+  void release_port(uint16_t port_space, uint16_t port);
+
+  /// Identifiers of requests that were rejected and never destroyed go with the channel that they came on.
+  void drop_rejected(const Channel& channel);
+
+  /// At exit: says good-bye to all peers, and gives the network a moment for it. Takes the lock itself.
+  void leave();
+
+ private:
+  Station() = default;
+
+  static void in_child();
+
+  uint64_t guid(uint32_t port) const override { return devices_.at(port).facts.guid; }
+  wire::Address first_gid(uint32_t port) const override { return devices_.at(port).gids.front(); }
+  bool owns_gid(uint32_t port, const wire::Address& gid) const override {
+    return devices_.at(port).index_of(gid).has_value();
+  }
+  bool is_local(uint32_t port, const wire::Address& address) const override {
+    return devices_.stands_for(port, address);
+  }
+  bool routes_back(uint32_t port, const wire::Address& local, const wire::Address& remote) const override;
+
+  void run();
+  void receive_all();
+  void send_outgoing();
+  void tell(const cm::Event& event);
+  void tell_request(const cm::Event& event);
+  void release_held(uint64_t now_ns);
+  uint64_t next_wake_ns(uint64_t now_ns) const;
+
+  /// DISCONNECTED of a connection whose received data the program has not polled yet.
+  struct Held {
+    Id* id;
+    std::unique_ptr<QueuedEvent> event;
+    uint64_t until_ns;       ///< not longer than this
+    uint64_t read_since_ns;  ///< 0: not all is read yet
+  };
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> is_dead_{false};
+  bool is_started_ = false;
+  bool has_left_ = false;
+  Devices devices_;
+  std::unique_ptr<cm::Engine> engine_;
+  std::map<uint64_t, Id*> listeners_;
+  std::map<cm::Handle, Id*> connections_;
+  std::vector<Held> held_;
+  std::map<std::pair<uint16_t, uint16_t>, uint32_t> ports_;
+  uint64_t last_token_ = 0;
+  uint64_t wakes_at_ns_ = 0;
+  base::UniqueFd bell_;
+  std::thread thread_;
+};
+
+}  // namespace ringbolt::rdmacm
