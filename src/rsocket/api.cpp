@@ -1,0 +1,277 @@
+// The rsocket API as programs call it: <rdma/rsocket.h>. Each function finds its socket, lets it do the work, and turns
+// an error into errno and -1.
+#include <fcntl.h>
+#include <rdma/rsocket.h>
+
+#include <array>
+#include <cstdarg>
+
+#include "rsocket/create.h"
+#include "rsocket/descriptor_table.h"
+#include "rsocket/poll.h"
+
+namespace {
+
+using ringbolt::base::Result;
+using ringbolt::rsocket::Address;
+using ringbolt::rsocket::descriptors;
+using ringbolt::rsocket::IoCursor;
+using ringbolt::rsocket::Socket;
+using ringbolt::rsocket::Status;
+
+int refuse(int error) {
+  errno = error;
+  return -1;
+}
+
+template <class T>
+T answer(const Result<T>& result) {
+  return result ? *result : static_cast<T>(refuse(result.error().value));
+}
+
+int answer(const Status& status) { return status ? 0 : refuse(status.error().value); }
+
+/// No exception leaves a C function; the only one there can be is want of memory.
+template <class Call>
+auto guarded(Call call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (...) {
+    return static_cast<decltype(call())>(refuse(ENOMEM));
+  }
+}
+
+/// Calls `use` with the socket, or answers EBADF.
+template <class Use>
+auto with(int descriptor, Use use) {
+  using Answer = decltype(answer(use(std::declval<Socket&>())));
+  return guarded([&]() -> Answer {
+    const auto socket = descriptors().find(descriptor);
+    return socket == nullptr ? static_cast<Answer>(refuse(EBADF)) : answer(use(*socket));
+  });
+}
+
+Result<ssize_t> signed_size(const Result<size_t>& size) {
+  if (!size) {
+    return ringbolt::base::fail(size.error().value);
+  }
+  return static_cast<ssize_t>(*size);
+}
+
+ssize_t send_pieces(int descriptor, const iovec* pieces, size_t count, int flags, const sockaddr* to,
+                    socklen_t length) {
+  return with(descriptor, [&](Socket& socket) -> Result<ssize_t> {
+    const auto cursor = IoCursor::over(pieces, count);
+    if (!cursor) {
+      return ringbolt::base::fail(EINVAL);
+    }
+    if (to == nullptr) {
+      return signed_size(socket.send(*cursor, flags, nullptr));
+    }
+    const auto address = Address::from(to, length);
+    return address ? signed_size(socket.send(*cursor, flags, &*address)) : ringbolt::base::fail(EINVAL);
+  });
+}
+
+ssize_t receive_pieces(int descriptor, const iovec* pieces, size_t count, int flags, sockaddr* from,
+                       socklen_t* length) {
+  return with(descriptor, [&](Socket& socket) -> Result<ssize_t> {
+    const auto cursor = IoCursor::over(pieces, count);
+    if (!cursor) {
+      return ringbolt::base::fail(EINVAL);
+    }
+    Address sender;
+    const auto received = socket.receive(*cursor, flags, from == nullptr ? nullptr : &sender);
+    if (received) {
+      sender.copy_to(from, length);
+    }
+    return signed_size(received);
+  });
+}
+
+/// The calls with an address that a program gives.
+template <class Use>
+int with_address(int descriptor, const sockaddr* given, socklen_t length, Use use) {
+  return with(descriptor, [&](Socket& socket) -> Status {
+    const auto address = Address::from(given, length);
+    return address ? use(socket, *address) : ringbolt::base::fail(EINVAL);
+  });
+}
+
+/// The calls that tell a program an address.
+template <class Ask>
+int tell_address(int descriptor, sockaddr* out, socklen_t* length, Ask ask) {
+  return with(descriptor, [&](Socket& socket) -> Status {
+    if (out == nullptr || length == nullptr) {
+      return ringbolt::base::fail(EFAULT);
+    }
+    const auto address = ask(socket);
+    if (!address) {
+      return ringbolt::base::fail(address.error().value);
+    }
+    address->copy_to(out, length);
+    return {};
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+int rsocket(int domain, int type, int protocol) {
+  return guarded([&] {
+    const auto made = ringbolt::rsocket::create_socket(domain, type, protocol);
+    return made ? answer(descriptors().add(*made)) : refuse(made.error().value);
+  });
+}
+
+int rbind(int socket, const sockaddr* addr, socklen_t addrlen) {
+  return with_address(socket, addr, addrlen, [](Socket& s, const Address& address) { return s.bind(address); });
+}
+
+int rlisten(int socket, int backlog) {
+  return with(socket, [&](Socket& s) { return s.listen(backlog); });
+}
+
+int raccept(int socket, sockaddr* addr, socklen_t* addrlen) {
+  return with(socket, [&](Socket& s) -> Result<int> {
+    const auto made = s.accept();
+    if (!made) {
+      return ringbolt::base::fail(made.error().value);
+    }
+    if (addr != nullptr) {
+      if (const auto peer = (*made)->peer_name()) {
+        peer->copy_to(addr, addrlen);
+      }
+    }
+    return descriptors().add(*made);
+  });
+}
+
+int rconnect(int socket, const sockaddr* addr, socklen_t addrlen) {
+  return with_address(socket, addr, addrlen, [](Socket& s, const Address& address) { return s.connect(address); });
+}
+
+int rshutdown(int socket, int how) {
+  return with(socket, [&](Socket& s) { return s.shut_down(how); });
+}
+
+int rclose(int socket) {
+  return guarded([&] {
+    const auto found = descriptors().remove(socket);
+    if (found == nullptr) {
+      return refuse(EBADF);
+    }
+    found->close();
+    return 0;
+  });
+}
+
+ssize_t rrecv(int socket, void* buf, size_t len, int flags) {
+  const iovec piece{buf, len};
+  return receive_pieces(socket, &piece, 1, flags, nullptr, nullptr);
+}
+
+ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_addr, socklen_t* addrlen) {
+  const iovec piece{buf, len};
+  return receive_pieces(socket, &piece, 1, flags, src_addr, addrlen);
+}
+
+ssize_t rrecvmsg(int socket, msghdr* msg, int flags) {
+  if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
+    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP);
+  }
+  msg->msg_flags = 0;
+  auto* name = static_cast<sockaddr*>(msg->msg_name);
+  return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags, name, &msg->msg_namelen);
+}
+
+ssize_t rread(int socket, void* buf, size_t count) { return rrecv(socket, buf, count, 0); }
+
+ssize_t rreadv(int socket, const iovec* iov, int iovcnt) {
+  return iovcnt < 0 ? refuse(EINVAL) : receive_pieces(socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, nullptr);
+}
+
+ssize_t rsend(int socket, const void* buf, size_t len, int flags) {
+  return rsendto(socket, buf, len, flags, nullptr, 0);
+}
+
+ssize_t rsendto(int socket, const void* buf, size_t len, int flags, const sockaddr* dest_addr, socklen_t addrlen) {
+  const iovec piece{const_cast<void*>(buf), len};
+  return send_pieces(socket, &piece, 1, flags, dest_addr, addrlen);
+}
+
+ssize_t rsendmsg(int socket, const msghdr* msg, int flags) {
+  if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
+    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP);
+  }
+  const auto* name = static_cast<const sockaddr*>(msg->msg_name);
+  return send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags, name, msg->msg_namelen);
+}
+
+ssize_t rwrite(int socket, const void* buf, size_t count) { return rsend(socket, buf, count, 0); }
+
+ssize_t rwritev(int socket, const iovec* iov, int iovcnt) {
+  return iovcnt < 0 ? refuse(EINVAL) : send_pieces(socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, 0);
+}
+
+int rpoll(pollfd* fds, nfds_t nfds, int timeout) {
+  return guarded([&] { return answer(ringbolt::rsocket::poll_all(descriptors(), fds, nfds, timeout)); });
+}
+
+int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, timeval* timeout) {
+  return guarded([&] {
+    return answer(ringbolt::rsocket::select_all(descriptors(), nfds, readfds, writefds, exceptfds, timeout));
+  });
+}
+
+int rgetpeername(int socket, sockaddr* addr, socklen_t* addrlen) {
+  return tell_address(socket, addr, addrlen, [](Socket& s) { return s.peer_name(); });
+}
+
+int rgetsockname(int socket, sockaddr* addr, socklen_t* addrlen) {
+  return tell_address(socket, addr, addrlen, [](Socket& s) { return s.own_name(); });
+}
+
+int rsetsockopt(int socket, int level, int optname, const void* optval, socklen_t optlen) {
+  return with(socket, [&](Socket& s) { return s.set_option(level, optname, optval, optlen); });
+}
+
+int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* optlen) {
+  return with(socket, [&](Socket& s) { return s.get_option(level, optname, optval, optlen); });
+}
+
+int rfcntl(int socket, int cmd, ...) {
+  va_list arguments;
+  va_start(arguments, cmd);
+  const int flags = cmd == F_SETFL ? va_arg(arguments, int) : 0;
+  va_end(arguments);
+  return with(socket, [&](Socket& s) -> Result<int> {
+    if (cmd == F_GETFL) {
+      return s.file_flags();
+    }
+    if (cmd != F_SETFL) {
+      return ringbolt::base::fail(EOPNOTSUPP);
+    }
+    const auto status = s.set_file_flags(flags);
+    return status ? Result<int>(0) : ringbolt::base::fail(status.error().value);
+  });
+}
+
+off_t riomap(int socket, void* buf, size_t len, int prot, int, off_t offset) {
+  return with(socket, [&](Socket& s) { return s.map(buf, len, prot, offset); });
+}
+
+int riounmap(int socket, void* buf, size_t len) {
+  return with(socket, [&](Socket& s) { return s.unmap(buf, len); });
+}
+
+size_t riowrite(int socket, const void* buf, size_t count, off_t offset, int flags) {
+  const iovec piece{const_cast<void*>(buf), count};
+  const ssize_t written = with(socket, [&](Socket& s) -> Result<ssize_t> {
+    const auto cursor = IoCursor::over(&piece, 1);
+    return cursor ? signed_size(s.write_mapped(*cursor, offset, flags)) : ringbolt::base::fail(EINVAL);
+  });
+  return static_cast<size_t>(written);  // -1 as the header has it: the largest number
+}
+}

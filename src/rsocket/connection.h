@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+
+#include "rsocket/connection_data.h"
+#include "rsocket/credits.h"
+#include "rsocket/endpoint.h"
+#include "rsocket/immediate.h"
+#include "rsocket/io_cursor.h"
+#include "rsocket/receive_ring.h"
+#include "rsocket/staging_ring.h"
+#include "rsocket/target_table.h"
+
+// Hot path: no allocation and no lock of its own per message.
+
+namespace ringbolt::rsocket {
+
+/// The data part of a connected stream: what goes out, what comes in, and the flow control of both. Knows nothing of
+/// waiting. Not thread-safe: its owner's lock guards it. Two calls let go of that lock while they copy, and rely on
+/// their owner that only one thread sends, and one receives, at a time.
+class Connection {
+ public:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// Makes the verbs objects on `id`, which outlives this. Throws base::Error.
+  Connection(rdma_cm_id* id, const Settings& settings);
+
+  /// What was asked for, lowered to what the device can do.
+  const Settings& settings() const { return settings_; }
+
+  /// What to tell the peer.
+  ConnectionData local_data() const;
+  /// What the peer told. Only after this may anything be sent. EPROTO: it makes no sense.
+  base::Result<void> join(const ConnectionData& peer);
+
+  /// Takes all completions, tells the peer of room that became free. Returns whether anything came in.
+  bool progress();
+
+  /// Why nothing moves any more; 0 while it does. Data that has come in can still be received.
+  int error() const { return error_; }
+  bool peer_has_shut_down() const { return peer_shut_down_; }  ///< no more data will come
+  bool peer_has_disconnected() const { return peer_disconnected_; }
+  bool has_heard_from_peer() const { return heard_; }
+
+  bool can_send() const;
+  bool can_send_direct() const;
+  /// can_send(), and it would be worth while: what POLLOUT stands for.
+  bool has_room_to_send() const;
+  /// Everything that was sent has reached the peer's memory.
+  bool is_idle() const { return slots_.is_idle(); }
+  uint32_t readable() const { return ring_.readable(); }
+
+  /// Sends a message of the next bytes of `from`, at most `at_most`. Precondition: can_send(). Returns how many.
+  uint32_t send(IoCursor& from, uint32_t at_most, Lock& lock);
+  /// Writes the next bytes of `from`, at most `at_most`, to the peer's mapping at `offset`; the peer gets no message.
+  /// Precondition: can_send_direct(). Returns how many; 0: the peer has no such mapping.
+  uint32_t send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, Lock& lock);
+  bool can_send_mapping() const;
+  /// Makes known a mapping of ours as entry `index` of the peer's table. Precondition: can_send_mapping().
+  void send_mapping(uint32_t index, uint64_t offset, const RemoteBlock& block);
+  /// How many mappings the peer can keep.
+  uint32_t peer_mappings() const { return peer_iomap_.length; }
+
+  bool can_send_control() const { return slots_.has_control(); }
+  /// Precondition: can_send_control().
+  void send_control(Control what);
+
+  /// Copies what has come in, as much as fits. `peek`: it stays there. Returns how many bytes.
+  size_t receive(IoCursor& to, bool peek, Lock& lock);
+
+  Endpoint& endpoint() { return endpoint_; }
+  const Endpoint& endpoint() const { return endpoint_; }
+
+ private:
+  void handle_receive(const ibv_wc& completion);
+  void handle_send(const ibv_wc& completion);
+  void handle_message(Immediate message);
+  void break_off(int error);
+  void grant();
+  void grant_if_due();
+  uint32_t stage(IoCursor& from, uint32_t length, ibv_sge& piece, Lock& lock);
+  static unsigned flags_for(bool is_inline) { return is_inline ? unsigned{IBV_SEND_INLINE} : 0U; }
+  void post(ibv_send_wr& request);
+
+  Settings settings_;
+  Endpoint endpoint_;
+  SendSlots slots_;
+  StagingRing staging_;
+  ReceiveRing ring_;
+  ReceiveCredits grants_;
+  SendCredits credits_;
+  TargetTable targets_;
+  RemoteBlock peer_table_;
+  RemoteBlock peer_iomap_;
+  uint32_t next_peer_entry_ = 1;
+  uint32_t control_number_ = 0;
+  uint32_t receives_to_post_ = 0;
+  int error_ = 0;
+  bool swaps_ = false;  ///< the peer has the other byte order
+  bool has_joined_ = false;
+  bool heard_ = false;
+  bool peer_shut_down_ = false;
+  bool peer_disconnected_ = false;
+};
+
+}  // namespace ringbolt::rsocket

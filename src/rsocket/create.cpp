@@ -1,0 +1,25 @@
+#include "rsocket/create.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "rsocket/stream.h"
+
+namespace ringbolt::rsocket {
+
+base::Result<std::shared_ptr<Socket>> create_socket(int domain, int type, int protocol) {
+  const int kind = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const bool is_known =
+      (domain == AF_INET || domain == AF_INET6) && (kind == SOCK_STREAM && (protocol == 0 || protocol == IPPROTO_TCP));
+  if (!is_known) {
+    return base::fail(EOPNOTSUPP);
+  }
+  auto made = Stream::create(domain);
+  if (made && (type & SOCK_NONBLOCK) != 0) {
+    (void)(*made)->set_file_flags(O_NONBLOCK);
+  }
+  return made;
+}
+
+}  // namespace ringbolt::rsocket

@@ -1,0 +1,41 @@
+#include "rsocket/descriptor_table.h"
+
+#include <mutex>
+#include <utility>
+
+namespace ringbolt::rsocket {
+
+base::Result<int> DescriptorTable::add(std::shared_ptr<Socket> socket) {
+  const int descriptor = socket->descriptor();
+  const auto index = static_cast<size_t>(descriptor);
+  const std::unique_lock lock(lock_);
+  try {
+    if (sockets_.size() <= index) {
+      sockets_.resize(index + 1);
+    }
+  } catch (const std::bad_alloc&) {
+    return base::fail(ENOMEM);
+  }
+  sockets_[index] = std::move(socket);
+  return descriptor;
+}
+
+std::shared_ptr<Socket> DescriptorTable::find(int descriptor) const {
+  const std::shared_lock lock(lock_);
+  const auto index = static_cast<size_t>(descriptor);
+  return descriptor >= 0 && index < sockets_.size() ? sockets_[index] : nullptr;
+}
+
+std::shared_ptr<Socket> DescriptorTable::remove(int descriptor) {
+  const std::unique_lock lock(lock_);
+  const auto index = static_cast<size_t>(descriptor);
+  return descriptor >= 0 && index < sockets_.size() ? std::exchange(sockets_[index], nullptr) : nullptr;
+}
+
+/// Never destroyed: threads may still be in a call while the program's statics go away.
+DescriptorTable& descriptors() {
+  static auto* const table = new DescriptorTable;
+  return *table;
+}
+
+}  // namespace ringbolt::rsocket

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memory>
+#include <shared_mutex>
+#include <vector>
+
+#include "rsocket/socket.h"
+
+namespace ringbolt::rsocket {
+
+/// Which numbers are sockets of ours. Thread-safe.
+class DescriptorTable {
+ public:
+  /// Returns its number, or ENOMEM.
+  base::Result<int> add(std::shared_ptr<Socket> socket);
+  /// Null: not one of ours.
+  std::shared_ptr<Socket> find(int descriptor) const;
+  /// Takes it out, and returns it.
+  std::shared_ptr<Socket> remove(int descriptor);
+
+ private:
+  mutable std::shared_mutex lock_;
+  std::vector<std::shared_ptr<Socket>> sockets_;
+};
+
+/// The table of this process: what the calls of the C interface find their sockets in.
+DescriptorTable& descriptors();
+
+}  // namespace ringbolt::rsocket

@@ -1,0 +1,181 @@
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "rsocket/stream.h"
+#include "rsocket/stream_wait.h"
+
+// Hot path: no allocation per message.
+
+namespace ringbolt::rsocket {
+namespace {
+
+/// A long transfer begins with a short message, so that the peer can begin to copy, and goes on with longer ones.
+constexpr uint32_t kFirstPieceBytes = 8192;
+constexpr uint32_t kMaxPieceBytes = 65536;
+
+}  // namespace
+
+int Stream::reason_not_to_send() const {
+  if (phase_ == Phase::failed) {
+    return error_;
+  }
+  if (!may_write_) {
+    return EPIPE;
+  }
+  return phase_ == Phase::closed ? ECONNRESET : 0;
+}
+
+/// An error that is reported to the caller is not reported a second time by SO_ERROR.
+int Stream::take_error(int error) {
+  unreported_error_ = 0;
+  return error;
+}
+
+template <class CanSend, class SendOne>
+base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_send, SendOne send_one) {
+  std::unique_lock sending(sending_, std::defer_lock);
+  if (!is_nonblocking(flags)) {
+    sending.lock();
+  } else if (!sending.try_lock()) {
+    return base::fail(EAGAIN);
+  }
+  Lock lock(lock_);
+  const Deadline deadline = deadline_of(options_.send_timeout, flags);
+  auto status = await_connected(lock, deadline);
+  if (status && mappings_.news() != nullptr) {
+    status = send_mappings(lock, deadline);
+  }
+  const size_t total = from.left();
+  uint32_t at_most = kFirstPieceBytes;
+  while (status && from.left() > 0) {
+    if (!can_send()) {
+      status = wait(lock, deadline, [&] { return can_send() || reason_not_to_send() != 0; });
+      if (!status) {
+        break;
+      }
+    }
+    if (reason_not_to_send() != 0) {
+      status = base::fail(take_error(reason_not_to_send()));
+      break;
+    }
+    if (send_one(at_most, lock) == 0) {
+      status = base::fail(EINVAL);
+      break;
+    }
+    at_most = std::min(2 * at_most, kMaxPieceBytes);
+  }
+  const size_t sent = total - from.left();
+  if (!status && sent == 0) {
+    return base::fail(status.error().value);
+  }
+  return sent;
+}
+
+base::Result<size_t> Stream::send(IoCursor from, int flags, const Address* to) {
+  if (to != nullptr) {
+    return base::fail(EISCONN);
+  }
+  if ((flags & MSG_OOB) != 0) {
+    return base::fail(EOPNOTSUPP);
+  }
+  return send_all(
+      from, flags, [this] { return connection_->can_send(); },
+      [&](uint32_t at_most, Lock& lock) { return connection_->send(from, at_most, lock); });
+}
+
+base::Result<size_t> Stream::write_mapped(IoCursor from, off_t offset, int flags) {
+  auto at = static_cast<uint64_t>(offset);
+  return send_all(
+      from, flags, [this] { return connection_->can_send_direct(); },
+      [&](uint32_t at_most, Lock& lock) {
+        const uint32_t sent = connection_->send_direct(from, at, at_most, lock);
+        at += sent;
+        return sent;
+      });
+}
+
+base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
+  if ((flags & MSG_OOB) != 0) {
+    return base::fail(EOPNOTSUPP);
+  }
+  std::unique_lock receiving(receiving_, std::defer_lock);
+  if (!is_nonblocking(flags)) {
+    receiving.lock();
+  } else if (!receiving.try_lock()) {
+    return base::fail(EAGAIN);
+  }
+  Lock lock(lock_);
+  const Deadline deadline = deadline_of(options_.receive_timeout, flags);
+  auto status = await_connected(lock, deadline);
+  const bool is_peek = (flags & MSG_PEEK) != 0;
+  const size_t total = to.left();
+  const auto is_over = [this] { return phase_ == Phase::failed || phase_ == Phase::closed || !may_read_; };
+  while (status && to.left() > 0) {
+    if (connection_->readable() == 0) {
+      status = wait(lock, deadline, [&] { return connection_->readable() > 0 || is_over(); });
+      if (!status) {
+        break;
+      }
+    }
+    if (connection_->readable() == 0) {
+      status = phase_ == Phase::failed ? base::fail(take_error(error_)) : Status{};
+      break;
+    }
+    connection_->receive(to, is_peek, lock);
+    if (is_peek || (flags & MSG_WAITALL) == 0) {
+      break;
+    }
+  }
+  const size_t received = total - to.left();
+  if (!status && received == 0) {
+    return base::fail(status.error().value);
+  }
+  if (from != nullptr) {
+    *from = peer_;
+  }
+  return received;
+}
+
+Status Stream::send_mappings(Lock& lock, const Deadline& deadline) {
+  while (mappings_.news() != nullptr) {
+    const auto status =
+        wait(lock, deadline, [this] { return connection_->can_send_mapping() || reason_not_to_send() != 0; });
+    if (!status) {
+      return status;
+    }
+    if (reason_not_to_send() != 0) {
+      return base::fail(take_error(reason_not_to_send()));
+    }
+    if (const Mappings::News* news = mappings_.news()) {
+      connection_->send_mapping(news->index, news->offset, news->block);
+      mappings_.told();
+    }
+  }
+  return {};
+}
+
+base::Result<off_t> Stream::map(void* memory, size_t bytes, int protection, off_t offset) {
+  if ((protection & ~PROT_WRITE) != 0 || bytes == 0) {
+    return base::fail(EINVAL);
+  }
+  Lock lock(lock_);
+  const auto status = await_connected(lock, deadline_of(options_.send_timeout, 0));
+  if (!status) {
+    return base::fail(status.error().value);
+  }
+  const bool is_remote = (protection & PROT_WRITE) != 0;
+  const off_t at = offset == -1 ? static_cast<off_t>(reinterpret_cast<uintptr_t>(memory)) : offset;
+  const int error =
+      mappings_.add(link_.id()->pd, memory, bytes, is_remote, static_cast<uint64_t>(at), connection_->peer_mappings());
+  if (error != 0) {
+    return base::fail(error);
+  }
+  return at;
+}
+
+Status Stream::unmap(void* memory, size_t bytes) {
+  const Lock lock(lock_);
+  return mappings_.remove(memory, bytes) ? Status{} : base::fail(EINVAL);
+}
+
+}  // namespace ringbolt::rsocket
