@@ -1,9 +1,9 @@
-"""What no ready-made program asks of a peer: immediate data, empty messages, refusals of every kind, a peer that is gone.
+"""What no ready-made program asks of a peer: immediate data, empty messages, every kind of refusal, a peer that is gone.
 
     probes.py DEVICE GID_INDEX PORT             waits for the other end
     probes.py DEVICE GID_INDEX PORT ADDRESS     asks; prints a line per probe; exit status 1 if one went wrong
 
-Runs over whatever verbs library the search path gives, through rdma-core's pyverbs. Each probe has a queue pair of its own.
+Runs over whatever verbs library the search path gives, through rdma-core's pyverbs. Each probe has its own queue pair.
 """
 
 from __future__ import annotations
@@ -221,19 +221,20 @@ def probes() -> Sequence[Probe]:
     p = functools.partial
     found = [Probe(f"SEND of {size} bytes", p(_send, length=size), far_statuses=(_OK,), receives=(_MEMORY_BYTES,),
                    verify=p(_received, size, 0)) for size in (0, 1, 1023, 1024, 1025, 9001)]
-    found += [Probe(f"WRITE of {size} bytes", p(_write, length=size), verify=p(_arrived, size)) for size in (0, 1, 1025, 9001)]
+    found += [Probe(f"WRITE of {size} bytes", p(_write, length=size), verify=p(_arrived, size))
+              for size in (0, 1, 1025, 9001)]
     found += [Probe(f"READ of {size} bytes", p(_read, length=size, offset=17), verify=p(_fetched, size, 17))
               for size in (0, 1, 1024, 1025, 9001)]
     found += [
-        Probe("SEND with immediate data", p(_send, length=5, immediate=0x01020304), far_statuses=(_OK,), receives=(100,),
-              verify=p(_received, 5, 0x01020304)),
+        Probe("SEND with immediate data", p(_send, length=5, immediate=0x01020304), far_statuses=(_OK,),
+              receives=(100,), verify=p(_received, 5, 0x01020304)),
         Probe("WRITE with immediate data", p(_write_immediate, length=3001), far_statuses=(_OK,), receives=(0,),
               verify=p(_received, 3001, 0x01020304)),
         Probe("SEND inline", _send_inline, far_statuses=(_OK,), receives=(100,), verify=p(_received, 20, 0)),
         Probe("FETCH AND ADD", p(_atomic, opcode=e.IBV_WR_ATOMIC_FETCH_AND_ADD, compare_or_add=0x123456789),
               verify=p(_original, (before + 0x123456789) & mask)),
-        Probe("COMPARE AND SWAP that hits", p(_atomic, opcode=e.IBV_WR_ATOMIC_CMP_AND_SWP, compare_or_add=before, swap=99),
-              verify=p(_original, 99)),
+        Probe("COMPARE AND SWAP that hits",
+              p(_atomic, opcode=e.IBV_WR_ATOMIC_CMP_AND_SWP, compare_or_add=before, swap=99), verify=p(_original, 99)),
         Probe("COMPARE AND SWAP that misses", p(_atomic, opcode=e.IBV_WR_ATOMIC_CMP_AND_SWP, compare_or_add=5, swap=99),
               verify=p(_original, None)),
         Probe("WRITE of nothing with a wrong key", p(_write, length=0, key_change=0xFFFFFF00)),
@@ -247,8 +248,7 @@ def probes() -> Sequence[Probe]:
         Probe("atomic at an odd address", p(_atomic, opcode=e.IBV_WR_ATOMIC_FETCH_AND_ADD, compare_or_add=1, offset=12),
               (_INVALID,), may_be_refused=True),
         Probe("SEND longer than the receive", p(_send, length=3000), (_INVALID, _OPERATION),
-              (_LENGTH, _LOCAL, _INVALID, _FLUSHED),
-              receives=(2999,)),
+              (_LENGTH, _LOCAL, _INVALID, _FLUSHED), receives=(2999,)),
         Probe("SEND without a receive", p(_send, length=10), (_RNR,)),
         Probe("SEND to a queue pair that is gone", p(_send, length=10), (_RETRY,), is_peer_gone=True),
         Probe("UC SEND", p(_send, length=1000), far_statuses=(_OK,), receives=(_MEMORY_BYTES,), kind=e.IBV_QPT_UC,
@@ -322,8 +322,8 @@ def ask(line: Line, probe: Probe, make: Callable[[int], End]) -> str:
     line.tell("done")
     theirs = line.hear()
     try:
-        problem = _wrong("our completion", ours, probe.statuses) or _wrong("theirs", theirs["completions"], probe.far_statuses)
-        return problem or probe.verify(end, theirs)
+        return (_wrong("our completion", ours, probe.statuses)
+                or _wrong("theirs", theirs["completions"], probe.far_statuses) or probe.verify(end, theirs))
     finally:
         end.close()
 

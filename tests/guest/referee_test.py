@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import os
 import pathlib
 import subprocess
 import sys
@@ -28,7 +27,6 @@ from referee.machine import Card, Guest  # noqa: E402
 from referee.sides import GuestSide, HostSide, Side  # noqa: E402
 
 _TAP = "rbt0"
-_HOST_IPV4, _HOST_IPV6 = "10.77.0.1/24", "fd77::1/64"
 _FRAMES_LOOKED_AT = 600
 _FIRST_PORT = 20000
 # perftest sets its own depth of READs to what the peer can do at most (rdma_rxe: 128), which a device need not accept.
@@ -119,26 +117,16 @@ def _story(frames: list[Frame]) -> list[str]:
     return lines
 
 
-def host_side(lib: pathlib.Path) -> HostSide:
-    """The device under test on the tap."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("RINGBOLT_", "LD_"))}
-    runtime = place.SCRATCH / "run"
-    runtime.mkdir(mode=0o700)
-    env |= {"LD_LIBRARY_PATH": str(lib.resolve()), "RINGBOLT_NETDEVS": _TAP, "RINGBOLT_RUNTIME_DIR": str(runtime)}
-    return HostSide(env, f"rdma_{_TAP}", _HOST_IPV4.partition("/")[0], _HOST_IPV6.partition("/")[0])
-
-
 def play_all(arguments: argparse.Namespace, found: kernel.Kernel, report: Report) -> None:
     """Sets the place up, boots the guest and runs everything."""
     if not (arguments.lib / "libibverbs.so.1").exists():
         raise SystemExit(f"{arguments.lib}/libibverbs.so.1 does not exist: build the project first")
-    place.add_tap(_TAP, arguments.mtu)
-    place.add_address(_TAP, _HOST_IPV4, _HOST_IPV6)
+    host = HostSide.on_tap(_TAP, arguments.mtu, arguments.lib)
     card = Card(_TAP, "52:54:00:77:00:02", arguments.mtu, "10.77.0.2/24", "fd77::2/64")
     with Guest(found, arguments.agent, card, place.SCRATCH) as guest:
         print(f"guest with Linux {found.version} is up after {guest.seconds_to_boot:.1f} s", flush=True)
         referee = Referee(arguments.check, arguments.keep)
-        host, other = host_side(arguments.lib), GuestSide(guest)
+        other = GuestSide(guest)
         for exchange in exchanges():
             for server, client in ((other, host), (host, other)):
                 name = f"{exchange.name} {exchange.family}, {server.name} serves"

@@ -13,7 +13,7 @@ import tempfile
 from harness.report import Skip
 
 _MARK = "RINGBOLT_GUEST_TEST_INSIDE"
-# Files of the run: a memory file system that only the run sees, over a folder that every Debian has and nobody needs here.
+# Files of the run: a memory file system that only the run sees, over a folder that every Debian has and no test needs.
 SCRATCH = pathlib.Path("/mnt")
 
 

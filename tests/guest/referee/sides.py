@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import pathlib
 from typing import Protocol
 
 from harness.processes import Child, Finished, run
+from referee import place
 from referee.machine import Guest
 
 # Both ends make their tables of GIDs in the same order: the link-local address, then the others as they were added.
@@ -43,6 +46,18 @@ class HostSide:
     ipv4: str
     ipv6: str
     name: str = "host"
+
+    @classmethod
+    def on_tap(cls, tap: str, mtu: int, lib: pathlib.Path) -> HostSide:
+        """Makes the tap and its addresses, and a folder for what the library keeps at run time."""
+        ipv4, ipv6 = "10.77.0.1", "fd77::1"
+        place.add_tap(tap, mtu)
+        place.add_address(tap, f"{ipv4}/24", f"{ipv6}/64")
+        runtime = place.SCRATCH / "run"
+        runtime.mkdir(mode=0o700)
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("RINGBOLT_", "LD_"))}
+        env |= {"LD_LIBRARY_PATH": str(lib.resolve()), "RINGBOLT_NETDEVS": tap, "RINGBOLT_RUNTIME_DIR": str(runtime)}
+        return cls(env, f"rdma_{tap}", ipv4, ipv6)
 
     def start(self, *argv: str) -> Child:
         return Child(argv, self.env)
