@@ -228,9 +228,6 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
 }
 
 bool QueuePair::is_accessed(uint32_t key) {
-  if (inboxes_ != nullptr) {
-    const std::scoped_lock copies_out(send_lock_);  // whoever copies for the network holds one of the two
-  }
   const std::scoped_lock guard(receive_lock_);
   bool accessed = false;
   each_connection([&](Connection& connection) {
@@ -238,6 +235,12 @@ bool QueuePair::is_accessed(uint32_t key) {
                             connection.peer_state.load() == PeerState::present);
   });
   return accessed;
+}
+
+void QueuePair::wait_for_own_copies() {
+  if (inboxes_ != nullptr) {
+    const std::scoped_lock guard(send_lock_);  // who builds packets of a send, or places an answer, holds it
+  }
 }
 
 void QueuePair::tell_peers() {

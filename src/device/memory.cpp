@@ -120,6 +120,7 @@ MemoryRegion::~MemoryRegion() {
   }
   process.regions().hide(key_);
   process.wait_for_accesses(key_);
+  process.wait_for_own_copies();
   process.regions().release(key_);
   pd_->users.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -148,6 +149,7 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
   Process& process = pd_->context.process();
   process.regions().hide(key_);
   process.wait_for_accesses(key_);
+  process.wait_for_own_copies();
   process.regions().publish(key_, region);
   new_pd.users.fetch_add(1, std::memory_order_relaxed);
   pd_->users.fetch_sub(1, std::memory_order_relaxed);

@@ -142,6 +142,14 @@ void Process::wait_for_accesses(uint32_t key) {
   }
 }
 
+void Process::wait_for_own_copies() {
+  if (network_ != nullptr) {
+    for (const auto& qp : queue_pairs()) {
+      qp->wait_for_own_copies();
+    }
+  }
+}
+
 void Process::on_ready(const std::shared_ptr<link::Peer>& peer) {
   static_cast<void>(remote_of(peer)->open_regions());  // without a table every access of ours is refused
 }
@@ -181,13 +189,15 @@ void Process::on_poke() {
 }
 
 Network& Process::open_network() {
-  std::call_once(network_opened_, [this] {
-    network_ = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
-    if (!rendezvous_->watch(network_->descriptor())) {
+  const std::scoped_lock guard(network_opening_);
+  if (network_ == nullptr) {
+    auto network = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
+    if (!rendezvous_->watch(network->descriptor())) {
       throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
     }
+    network_ = std::move(network);
     management_->set_network_sender([this](const Port& port, const Mad& mad) { return network_->send(port, mad); });
-  });
+  }
   return *network_;
 }
 

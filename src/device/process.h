@@ -102,6 +102,8 @@ class Process final : private link::RendezvousSink {
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
   void wait_for_accesses(uint32_t key);
+  /// The same for copies of ours for sends over the network. Not from within a queue pair.
+  void wait_for_own_copies();
 
   /// Tells the peers that we exit, and what we have received. Further calls have no effect.
   void leave();
@@ -141,7 +143,7 @@ class Process final : private link::RendezvousSink {
 
   std::unique_ptr<link::Rendezvous> rendezvous_;
   std::unique_ptr<Management> management_;
-  std::once_flag network_opened_;
+  std::mutex network_opening_;  // std::call_once must not be left by an exception where libgcc is linked in
   std::unique_ptr<Network> network_;
   std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};

@@ -100,6 +100,8 @@ class QueuePair {
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
   /// A peer copies from or to the region of `key` on behalf of a queue pair connected to this one.
   bool is_accessed(uint32_t key);
+  /// Returns when no copy from or to the memory of a send is under way for the network; new ones check their keys.
+  void wait_for_own_copies();
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();
 

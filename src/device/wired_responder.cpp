@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/guarded_copy.h"
 #include "device/network.h"
 #include "device/queue_pair.h"
 #include "device/wired.h"
@@ -69,7 +70,9 @@ struct QueuePair::RequestHost {
   }
   bool invalidate(uint32_t key) { return close_window(qp.process_, qp.qpn_, key); }
   bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) {
-    return qp.find_local(address, length, key, flags_of(access)) != nullptr;
+    // The program may have unmapped what it registered: looked at once a message, which costs a system call.
+    const std::byte* memory = qp.find_local(address, length, key, flags_of(access));
+    return memory != nullptr && base::is_accessible(memory, length, access != transport::Access::read);
   }
   bool write(uint64_t address, uint32_t key, std::span<const std::byte> bytes) {
     std::byte* target = qp.find_local(address, bytes.size(), key, IBV_ACCESS_REMOTE_WRITE);
@@ -96,7 +99,10 @@ struct QueuePair::RequestHost {
   /// The region may begin anywhere, so an aligned address of the peer's may still be an odd one of ours.
   uint64_t* find_word(uint64_t address, uint32_t key) {
     std::byte* target = qp.find_local(address, sizeof(uint64_t), key, IBV_ACCESS_REMOTE_ATOMIC);
-    return reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0 ? reinterpret_cast<uint64_t*>(target) : nullptr;
+    const bool is_aligned = reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0;
+    return target != nullptr && is_aligned && base::is_accessible(target, sizeof(uint64_t), true)
+               ? reinterpret_cast<uint64_t*>(target)
+               : nullptr;
   }
 };
 
