@@ -69,8 +69,9 @@ struct End {
 };
 
 /// Runs both ends over the network until both are done, one has failed, or `deadline_ns`. Returns the time.
-template <class Engines>
-uint64_t run(End<Engines> (&ends)[2], Network& network, uint64_t deadline_ns) {
+/// `disturb(now_ns)` is called whenever something happens.
+template <class Engines, class Disturb>
+uint64_t run(End<Engines> (&ends)[2], Network& network, uint64_t deadline_ns, Disturb&& disturb) {
   uint64_t now_ns = 0;
   transport::OutPacket out;
   const auto pump = [&](uint32_t side) {
@@ -105,6 +106,7 @@ uint64_t run(End<Engines> (&ends)[2], Network& network, uint64_t deadline_ns) {
         ends[arrived->to_side].engines.on_packet(now_ns, *packet, ends[arrived->to_side].host);
       }
     }
+    disturb(now_ns);
     for (End<Engines>& end : ends) {
       if (end.engines.next_deadline_ns() <= now_ns) {
         end.engines.on_timer(now_ns);
@@ -116,6 +118,11 @@ uint64_t run(End<Engines> (&ends)[2], Network& network, uint64_t deadline_ns) {
     }
   }
   return now_ns;
+}
+
+template <class Engines>
+uint64_t run(End<Engines> (&ends)[2], Network& network, uint64_t deadline_ns) {
+  return run(ends, network, deadline_ns, [](uint64_t) {});
 }
 
 }  // namespace ringbolt::sim

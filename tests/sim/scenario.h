@@ -20,4 +20,8 @@ Outcome run_rc(uint64_t seed, bool is_tracing);
 /// UC on such a network: messages arrive whole or not at all, in order, at most once.
 Outcome run_uc(uint64_t seed, bool is_tracing);
 
+/// RC with an attacker who forges packets between the true ones. Without knowing the packet numbers he changes nothing;
+/// with them he cannot make the engines leave their bounds (they assert) or touch memory that the keys do not allow.
+Outcome run_hostile(uint64_t seed, bool is_tracing);
+
 }  // namespace ringbolt::sim

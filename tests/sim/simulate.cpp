@@ -1,7 +1,7 @@
 // The engines on a simulated network, over many seeds.
 //
-//   simulate [--rc | --uc] [--from SEED] [--seeds N]   exit 1 if a promise was broken; says by which seed
-//   simulate [--rc | --uc] --seed SEED                 one seed, with a trace of every packet
+//   simulate [--rc | --uc | --hostile] [--from SEED] [--seeds N]   exit 1 if a promise was broken; says by which seed
+//   simulate [--rc | --uc | --hostile] --seed SEED                 one seed, with a trace of every packet
 
 #include <charconv>
 #include <cstdio>
@@ -16,14 +16,14 @@ namespace {
 using ringbolt::sim::Outcome;
 
 struct Options {
-  bool runs_uc = false;
+  std::string scenario = "rc";
   uint64_t first_seed = 1;
   uint64_t seeds = 1000;
   bool is_tracing = false;
 };
 
 [[noreturn]] void usage() {
-  std::fprintf(stderr, "usage: simulate [--rc | --uc] [--from SEED] [--seeds N] [--seed SEED]\n");
+  std::fprintf(stderr, "usage: simulate [--rc | --uc | --hostile] [--from SEED] [--seeds N] [--seed SEED]\n");
   std::exit(2);
 }
 
@@ -40,8 +40,8 @@ Options parse(int argc, char** argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--rc" || name == "--uc") {
-      options.runs_uc = name == "--uc";
+    if (name == "--rc" || name == "--uc" || name == "--hostile") {
+      options.scenario = name.substr(2);
       continue;
     }
     if (i + 1 == argc) {
@@ -67,7 +67,9 @@ Options parse(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
-  const auto run = options.runs_uc ? ringbolt::sim::run_uc : ringbolt::sim::run_rc;
+  const auto run = options.scenario == "uc"   ? ringbolt::sim::run_uc
+                   : options.scenario == "rc" ? ringbolt::sim::run_rc
+                                              : ringbolt::sim::run_hostile;
   uint64_t packets = 0;
   uint64_t broken = 0;
   for (uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds; ++seed) {
@@ -81,7 +83,7 @@ int main(int argc, char** argv) {
       std::printf("seed %llu is fine: %s\n", static_cast<unsigned long long>(seed), outcome.description.c_str());
     }
   }
-  std::printf("%s: %llu seeds, %llu packets, %llu broken\n", options.runs_uc ? "uc" : "rc",
+  std::printf("%s: %llu seeds, %llu packets, %llu broken\n", options.scenario.c_str(),
               static_cast<unsigned long long>(options.seeds), static_cast<unsigned long long>(packets),
               static_cast<unsigned long long>(broken));
   return broken == 0 ? 0 : 1;
