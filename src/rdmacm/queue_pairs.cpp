@@ -71,7 +71,7 @@ int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
 int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
     wanted.comp_mask |= IBV_QP_INIT_ATTR_PD;
-    wanted.pd = id.c.pd;
+    wanted.pd = id.c.pd;  // the program's of rdma_create_ep, or the library's for this device
   }
   if (const int error = check(id.c, wanted)) {
     return error;
@@ -112,7 +112,6 @@ int rdma_create_qp_ex(rdma_cm_id* c, ibv_qp_init_attr_ex* wanted) {
 
 int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) {
   ibv_qp_init_attr_ex extended{};
-  static_assert(offsetof(ibv_qp_init_attr_ex, comp_mask) >= sizeof(ibv_qp_init_attr) - sizeof(int));
   extended.qp_context = wanted->qp_context;
   extended.send_cq = wanted->send_cq;
   extended.recv_cq = wanted->recv_cq;
@@ -121,6 +120,7 @@ int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) {
   extended.qp_type = wanted->qp_type;
   extended.sq_sig_all = wanted->sq_sig_all;
   extended.pd = pd;
+  extended.comp_mask = IBV_QP_INIT_ATTR_PD;
   if (const int error = ringbolt::rdmacm::create_qp(Id::of(c), extended)) {
     return result(error);
   }

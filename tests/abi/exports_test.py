@@ -15,7 +15,9 @@ import sys
 # What a drop-in library may need of the machine it runs on: the C library alone.
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
 LINKS = {"libibverbs.so.1": ("libibverbs.so", "librdma.dylib"), "libmlx5.so.1": ("libmlx5.so",),
-         "libefa.so.1": ("libefa.so",)}
+         "libefa.so.1": ("libefa.so",), "librdmacm.so.1": ("librdmacm.so",)}
+# Ours among each other: the connection manager is nothing without our device.
+COMPANIONS = {"librdmacm.so.1": {"libibverbs.so.1"}}
 
 
 def readelf(*arguments: str) -> list[list[str]]:
@@ -58,8 +60,9 @@ def check(library: pathlib.Path, names: set[str], is_instrumented: bool) -> list
     if not any("NODELETE" in " ".join(fields) for fields in dynamic):
         found.append("not marked nodelete")
     needed = set(values.get("NEEDED", []))
-    if not is_instrumented and needed - SYSTEM_LIBRARIES:
-        found.append(f"needs {', '.join(sorted(needed - SYSTEM_LIBRARIES))}: programs may not have it, or another one")
+    foreign = needed - SYSTEM_LIBRARIES - COMPANIONS.get(library.name, set())
+    if not is_instrumented and foreign:
+        found.append(f"needs {', '.join(sorted(foreign))}: programs may not have it, or another one")
     for link in LINKS[library.name]:
         path = library.parent / link
         if not path.exists() or path.resolve() != library.resolve():
