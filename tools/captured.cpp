@@ -57,7 +57,8 @@ Captured run_captured(Launch launch, const std::string& input, double timeout_s)
       result.is_late = true;
       break;
     }
-    std::array<pollfd, 2> polled{pollfd{child.output().get(), POLLIN, 0}, pollfd{child.error_output().get(), POLLIN, 0}};
+    std::array<pollfd, 2> polled{pollfd{child.output().get(), POLLIN, 0},
+                                 pollfd{child.error_output().get(), POLLIN, 0}};
     constexpr int kLookMs = 50;
     ::poll(polled.data(), polled.size(), is_open ? kLookMs : 1);
     if (polled[0].revents != 0) {

@@ -99,6 +99,7 @@ std::string refusal_text(const Launch& launch, const Refusal& refusal) {
 ChildProcess ChildProcess::start(Launch launch) {
   Pipe output = launch.output_fd < 0 ? make_pipe() : Pipe{};
   Pipe error_output = make_pipe();
+  Pipe control = launch.is_remote ? make_pipe() : Pipe{};
   Pipe report = make_pipe();
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   const std::vector<char*> command = pointers(launch.command);
@@ -107,7 +108,9 @@ ChildProcess ChildProcess::start(Launch launch) {
                       environment.data(),
                       launch.netns.empty() ? nullptr : launch.netns.c_str(),
                       launch.kept_fd,
-                      launch.input_fd < 0 ? nothing.get() : launch.input_fd,
+                      launch.is_remote      ? control.read.get()
+                      : launch.input_fd < 0 ? nothing.get()
+                                            : launch.input_fd,
                       launch.output_fd < 0 ? output.write.get() : launch.output_fd,
                       error_output.write.get(),
                       report.write.get()};
@@ -120,7 +123,7 @@ ChildProcess ChildProcess::start(Launch launch) {
     become(wiring, parent);
   }
   ::setpgid(pid, pid);  // both sides, so that the group is there whoever comes first
-  ChildProcess child(pid, std::move(output.read), std::move(error_output.read));
+  ChildProcess child(pid, std::move(output.read), std::move(error_output.read), std::move(control.write));
   report.write.reset();
   Refusal refusal;
   ssize_t got = 0;
@@ -133,13 +136,14 @@ ChildProcess ChildProcess::start(Launch launch) {
   return child;
 }
 
-ChildProcess::ChildProcess(pid_t pid, base::UniqueFd output, base::UniqueFd error_output)
-    : pid_(pid), output_(std::move(output)), error_output_(std::move(error_output)) {}
+ChildProcess::ChildProcess(pid_t pid, base::UniqueFd output, base::UniqueFd error_output, base::UniqueFd control)
+    : pid_(pid), output_(std::move(output)), error_output_(std::move(error_output)), control_(std::move(control)) {}
 
 ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       output_(std::move(other.output_)),
       error_output_(std::move(other.error_output_)),
+      control_(std::move(other.control_)),
       has_ended_(other.has_ended_),
       exit_code_(other.exit_code_),
       signal_(other.signal_) {}
@@ -174,6 +178,11 @@ std::string ChildProcess::end_text() const {
 }
 
 void ChildProcess::signal_group(int signal) const {
+  if (control_.is_open() && signal != SIGKILL) {
+    const std::string line = fmt::format("{}\n", signal);
+    (void)!::write(control_.get(), line.data(), line.size());  // a pipe that is full or broken leads nowhere any more
+    return;
+  }
   if (pid_ > 0) {
     ::kill(-pid_, signal);
   }

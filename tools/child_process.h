@@ -16,6 +16,7 @@ struct Launch {
   int kept_fd = -1;                      ///< stays open in the child, under the same number; -1: none
   int input_fd = -1;                     ///< its input; -1: /dev/null
   int output_fd = -1;                    ///< its output; -1: a pipe to us
+  bool is_remote = false;                ///< a `ringbolt run --remote` by ssh: its input tells it of signals
   std::string netns = {};                ///< file of the network namespace that it runs in; empty: ours
 };
 
@@ -42,14 +43,16 @@ class ChildProcess {
   int exit_code() const { return exit_code_; }
   /// "exited with 3", "was killed by signal 9 (Killed)".
   std::string end_text() const;
+  /// A remote program is told by a line of its input, and hung up by SIGKILL.
   void signal_group(int signal) const;
 
  private:
-  ChildProcess(pid_t pid, base::UniqueFd output, base::UniqueFd error_output);
+  ChildProcess(pid_t pid, base::UniqueFd output, base::UniqueFd error_output, base::UniqueFd control);
 
   pid_t pid_ = -1;
   base::UniqueFd output_;
   base::UniqueFd error_output_;
+  base::UniqueFd control_;  // of a remote program
   bool has_ended_ = false;
   int exit_code_ = 0;
   int signal_ = 0;

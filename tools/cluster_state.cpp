@@ -38,6 +38,21 @@ std::string boot_id() {
   }
 }
 
+/// The node that this machine is, as the file beside the cluster's says; none where there is no such file.
+std::optional<uint32_t> read_here(const std::string& folder, const cluster::Cluster& model) {
+  const std::string path = folder + "/here";
+  if (::access(path.c_str(), F_OK) != 0) {
+    return std::nullopt;
+  }
+  const std::string text = cluster::read_file(path, 16);
+  uint32_t node = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), node);
+  if (error != std::errc{} || node >= model.nodes.size()) {
+    throw base::Error(EINVAL, "holds no node of the cluster", path, "make the cluster anew");
+  }
+  return node;
+}
+
 void remove_tree(const std::string& path) {
   std::error_code error;
   fs::remove_all(path, error);
@@ -58,13 +73,16 @@ std::vector<std::string> slot_folders(const cluster::RuntimeDir& dir, const std:
   return folders;
 }
 
-void fill(const std::string& path, const cluster::Cluster& model) {
+void fill(const std::string& path, const cluster::Cluster& model, std::optional<uint32_t> here) {
   cluster::make_private_dir(path);
   if (model.kind == cluster::Kind::emulated) {
     cluster::make_private_dir(path + "/slots");
   }
   cluster::write_new_file(path + "/cluster.json", cluster::emit_cluster(model));
   cluster::write_new_file(path + "/boot", boot_id());
+  if (here) {
+    cluster::write_new_file(path + "/here", std::to_string(*here) + "\n");
+  }
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
     if (model.kind != cluster::Kind::emulated) {
       cluster::make_private_dir(fmt::format("{}/slots-{}", path, node));
@@ -144,7 +162,8 @@ LiveCluster open_cluster(const std::string& wanted) {
   }
   cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
   cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));
-  return {std::move(dir), std::move(model), std::move(control)};
+  const std::optional<uint32_t> here = read_here(dir.cluster(name), model);
+  return {std::move(dir), std::move(model), std::move(control), here};
 }
 
 base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir) {
@@ -152,10 +171,10 @@ base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir) {
   return lock_file(dir.clusters() + "/.lock");
 }
 
-void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model) {
+void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model, std::optional<uint32_t> here) {
   const std::string hidden = dir.clusters() + "/" + kNewPrefix + model.name;
   try {
-    fill(hidden, model);
+    fill(hidden, model, here);
     if (model.kind == cluster::Kind::netns) {
       make_namespaces(model);
     }
@@ -179,6 +198,17 @@ void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name) {
   }
   release_namespaces(dir, name);
   remove_tree(hidden);
+}
+
+void cut_every_cable(const cluster::RuntimeDir& dir, const std::string& name) {
+  if (!broken_reason(dir, name).empty()) {
+    return;
+  }
+  cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));
+  for (uint32_t cable = 0; cable < control.n_cables(); ++cable) {
+    control.set_cable(cable, false);
+  }
+  poke_cluster(dir, name);
 }
 
 size_t remove_leftovers(const cluster::RuntimeDir& dir) {

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,10 @@ struct LiveCluster {
   cluster::RuntimeDir dir;
   cluster::Cluster model;
   cluster::ControlPage control;
+  std::optional<uint32_t> here = std::nullopt;  ///< of a cluster of hosts, on one of them: the node that it is
+
+  /// Whether its nodes are other machines, which this one commands.
+  bool is_remote() const { return model.kind == cluster::Kind::hosts && !here; }
 };
 
 /// Names of the clusters that have state, in order, whole or not.
@@ -37,12 +42,17 @@ std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& nam
 /// Serialises `up` and `down` of one user. Waits a bounded time for the other; then throws UsageError.
 base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir);
 
-/// Writes all files of a cluster under a hidden name, makes its network namespaces if it has some, then renames: nothing
-/// half-made is ever seen. The caller holds lock_clusters(), has checked that the name is free, and has claimed it if
-/// there are namespaces. Throws after removing what it made.
-void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model);
+/// Writes all files of a cluster under a hidden name, makes its network namespaces if it has some, then renames:
+/// nothing half-made is ever seen. The caller holds lock_clusters(), has checked that the name is free, and has claimed
+/// it if there are namespaces. Throws after removing what it made. `here`: on a host, the node that it is.
+void make_cluster(const cluster::RuntimeDir& dir, const cluster::Cluster& model,
+                  std::optional<uint32_t> here = std::nullopt);
 
-/// Renames the state away, then removes it, and the network namespaces if there are some. The caller holds lock_clusters(). Throws base::Error.
+/// Sets every cable of a cluster to cut, if its state is whole, and tells its programs.
+void cut_every_cable(const cluster::RuntimeDir& dir, const std::string& name);
+
+/// Renames the state away, then removes it, and the network namespaces if there are some. The caller holds
+/// lock_clusters(). Throws base::Error.
 void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Removes what interrupted make_cluster() and remove_cluster() left; returns how many. The caller holds the lock.

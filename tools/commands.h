@@ -12,11 +12,13 @@ namespace ringbolt::tools {
 // only one that is up. A node is given by number or name; "local" is the default device, outside any cluster.
 
 struct UpOptions {
-  std::string spec;  ///< a topology, or the path of a cluster file
-  std::string name;  ///< empty: the file's, else made from the topology
+  std::string spec;   ///< a topology, or the path of a cluster file
+  std::string hosts;  ///< instead of it: hosts separated by commas, or the path of a cluster file
+  std::string name;   ///< empty: the file's, else made from the topology
   bool is_netns = false;
-  uint32_t mtu = 0;  ///< of netns; 0: the file's, else the default
-  std::string rate;  ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
+  uint32_t mtu = 0;    ///< of netns; 0: the file's, else the default
+  std::string rate;    ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
+  std::string prefix;  ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
 };
 int up(const UpOptions& options);
 
@@ -40,6 +42,7 @@ struct RunOptions {
   bool is_untagged = false;        ///< never prefix
   bool keeps_going = false;        ///< a failure does not end the other nodes
   std::optional<double> timeout_s;
+  bool is_remote = false;  ///< hidden: on a host, for the machine that commands
   std::vector<std::string> command;
 };
 int run(const RunOptions& options);
@@ -47,6 +50,7 @@ int run(const RunOptions& options);
 struct ExecOptions {
   std::string cluster;
   std::string node;
+  bool is_watched = false;  ///< hidden: on a host; the program ends when nobody reads its output any more
   std::vector<std::string> command;
 };
 /// Does not return when the command was started.
@@ -83,7 +87,7 @@ struct ProbeOptions {
   std::string library;
   std::string device;
   bool is_first = false;  ///< measures first, while the other answers
-  int channel_fd = -1;    ///< a stream to the other end
+  int channel_fd = -1;    ///< a stream to the other end; -1: input and output are, and the report is for stderr
   double timeout_s = 20;
   double phase_s = 0.5;
   uint32_t size_bytes = 1U << 20U;

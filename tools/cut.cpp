@@ -3,6 +3,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "hosts.h"
 #include "namespaces.h"
 #include "programs.h"
 #include "sysroot.h"
@@ -96,10 +97,20 @@ uint32_t find_cable(const LiveCluster& live, const std::string& text) {
   return fitting.front();
 }
 
+void print_told(const LiveCluster& live, uint32_t index, bool is_up, size_t told) {
+  fmt::print("cable {} ({}) is {}; {} running program{} told\n", index, cable_text(live, index),
+             is_up ? "healed" : "cut", told, told == 1 ? "" : "s");
+}
+
 int set_cable(const CableOptions& options, bool is_up) {
   LiveCluster live = open_cluster(options.cluster);
   const uint32_t index = find_cable(live, options.cable);
-  const char* state = is_up ? "healed" : "cut";
+  if (live.is_remote()) {
+    const size_t told = set_host_cable(live.model, index, is_up);
+    live.control.set_cable(index, is_up);
+    print_told(live, index, is_up, told);
+    return kOk;
+  }
   // The control page says "cut" for as long as the interfaces may be down.
   if (is_up && live.model.kind == cluster::Kind::netns) {
     set_cable_link(live.model, index, true);
@@ -116,8 +127,7 @@ int set_cable(const CableOptions& options, bool is_up) {
     return kOk;
   }
   const size_t told = poke_cluster(live.dir, live.model.name);
-  fmt::print("cable {} ({}) is {}; {} running program{} told\n", index, cable_text(live, index), state, told,
-             told == 1 ? "" : "s");
+  print_told(live, index, is_up, told);
   return kOk;
 }
 

@@ -6,23 +6,12 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "hosts.h"
 #include "namespace_claim.h"
 #include "programs.h"
 
 namespace ringbolt::tools {
 namespace {
-
-/// So that programs that lose their cluster hear of it: every cable is cut first.
-void cut_everything(const cluster::RuntimeDir& dir, const std::string& name) {
-  if (!broken_reason(dir, name).empty()) {
-    return;
-  }
-  cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));
-  for (uint32_t cable = 0; cable < control.n_cables(); ++cable) {
-    control.set_cable(cable, false);
-  }
-  poke_cluster(dir, name);
-}
 
 /// What is left where there is no cluster any more: namespaces whose `up` or whose folder met its end.
 bool remove_remains(const cluster::RuntimeDir& dir, const DownOptions& options) {
@@ -45,7 +34,7 @@ int down(const DownOptions& options) {
   }
   const std::string name = choose_cluster(dir, options.cluster);
   const base::UniqueFd lock = lock_clusters(dir);
-  const std::vector<Program> programs = cluster_programs(dir, name);
+  const std::vector<Program> programs = whole_cluster_programs(dir, name);
   if (!programs.empty()) {
     if (!options.is_forced) {
       throw UsageError(
@@ -53,9 +42,9 @@ int down(const DownOptions& options) {
                       "as if every cable was cut)",
                       name, list_programs(programs)));
     }
-    cut_everything(dir, name);
+    cut_every_cable(dir, name);
   }
-  remove_cluster(dir, name);
+  remove_whole_cluster(dir, name, options.is_forced);
   remove_leftovers(dir);
   fmt::print("cluster {} is down{}\n", name,
              programs.empty() ? "" : fmt::format("; still running, without cables: {}", list_programs(programs)));

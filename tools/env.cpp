@@ -11,6 +11,12 @@ namespace ringbolt::tools {
 
 int env(const EnvOptions& options) {
   const NodeEnvironment environment = environment_of(options.cluster, options.node);
+  if (!environment.netns.empty()) {
+    fmt::print(stderr,
+               "ringbolt env: a node of this cluster is also a network namespace, which no variable enters; for a "
+               "shell there: ringbolt exec {} -- bash\n",
+               options.node);
+  }
   if (options.is_json) {
     nlohmann::ordered_json root{{"set", nlohmann::ordered_json::object()}, {"unset", environment.unset}};
     for (const Variable& one : environment.set) {

@@ -1,14 +1,23 @@
+#include <poll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 
 #include <fmt/format.h>
 
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "cluster_state.h"
 #include "commands.h"
 #include "enter_namespace.h"
 #include "failure.h"
 #include "node_choice.h"
+#include "ssh.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -22,21 +31,84 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return array;
 }
 
+[[noreturn]] void become(std::vector<std::string> command, std::vector<std::string> environment) {
+  ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
+  throw UsageError(
+      fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), std::strerror(errno)));
+}
+
+int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+/// The parent's part while the program runs as `child`, which leads a group: returns its exit code. When our output
+/// has no reader any more, the ssh that brought us here is gone, and the group follows it.
+int watch(pid_t child) {
+  const base::UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  if (!ended.is_open()) {
+    throw base::Error(errno, "pidfd_open", "the program");
+  }
+  std::array<pollfd, 2> polled{pollfd{ended.get(), POLLIN, 0}, pollfd{STDOUT_FILENO, 0, 0}};
+  while (::poll(polled.data(), polled.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (polled[0].revents == 0) {
+    constexpr int kPoliteMs = 2000;
+    ::kill(-child, SIGHUP);
+    ::kill(-child, SIGCONT);
+    ::poll(polled.data(), 1, kPoliteMs);
+    ::kill(-child, SIGKILL);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  ::kill(-child, SIGKILL);  // what it left in its group
+  return exit_code_of(status);
+}
+
+int exec_watched(std::vector<std::string> command, std::vector<std::string> environment) {
+  const pid_t child = ::fork();
+  if (child < 0) {
+    throw base::Error(errno, "fork", command.front());
+  }
+  if (child == 0) {
+    ::setpgid(0, 0);
+    become(std::move(command), std::move(environment));
+  }
+  ::setpgid(child, child);
+  return watch(child);
+}
+
+[[noreturn]] void exec_remote(const LiveCluster& live, const ExecOptions& options) {
+  const uint32_t node = find_node(live.model, options.node);
+  const bool has_terminal = ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
+  std::vector<std::string> words{"exec", std::to_string(node)};
+  if (!has_terminal) {
+    words.emplace_back("--watched");  // with a terminal the hang-up does it
+  }
+  words.emplace_back("--");
+  words.insert(words.end(), options.command.begin(), options.command.end());
+  const Launch launch =
+      node_launch(live.model, node, std::move(words), has_terminal ? Terminal::wanted : Terminal::none);
+  become(launch.command, launch.environment);
+}
+
 }  // namespace
 
 int exec(const ExecOptions& options) {
-  std::vector<std::string> command = options.command;
+  if (options.node != "local") {
+    if (const LiveCluster live = open_cluster(options.cluster); live.is_remote()) {
+      exec_remote(live, options);
+    }
+  }
   const NodeEnvironment changes = environment_of(options.cluster, options.node);
-  std::vector<std::string> environment = merged_environment(changes);
   if (!changes.netns.empty()) {
     if (const char* call = enter_namespace(changes.netns.c_str()); call != nullptr) {
       throw UsageError(fmt::format("can't enter the network namespace {}: {}: {}; run it as root", changes.netns, call,
                                    std::strerror(errno)));
     }
   }
-  ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
-  throw UsageError(
-      fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), std::strerror(errno)));
+  if (options.is_watched) {
+    return exec_watched(options.command, merged_environment(changes));
+  }
+  become(options.command, merged_environment(changes));
 }
 
 }  // namespace ringbolt::tools

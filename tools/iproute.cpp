@@ -65,11 +65,12 @@ void run_iproute(std::vector<std::string> words, const std::string& script, OnFa
   launch.environment = merged_environment({});
   const Captured result = run_captured(std::move(launch), script, kPatienceS);
   if (result.is_late) {
-    throw UsageError(fmt::format("{}: not done after {} s; look at the machine's load, then try again", shown, kPatienceS));
+    throw UsageError(
+        fmt::format("{}: not done after {} s; look at the machine's load, then try again", shown, kPatienceS));
   }
   if (result.exit_code != 0 && on_failure == OnFailure::stop) {
-    throw UsageError(fmt::format("{} {}: {}", shown, failed_line(script, result.error_output),
-                                 one_line(result.error_output)));
+    throw UsageError(
+        fmt::format("{} {}: {}", shown, failed_line(script, result.error_output), one_line(result.error_output)));
   }
 }
 

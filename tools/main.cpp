@@ -14,6 +14,7 @@
 #include "cluster/topology.h"
 #include "commands.h"
 #include "failure.h"
+#include "host_node.h"
 #include "version.h"
 
 namespace ringbolt::tools {
@@ -30,6 +31,7 @@ struct Request {
   CableOptions cable;
   MatrixOptions matrix;
   ProbeOptions probe;
+  HostOptions host;
   std::function<int()> action;
   bool takes_command = false;  ///< words after "--" belong to it
 };
@@ -54,10 +56,15 @@ void add_cluster(CLI::App* command, std::string& cluster) {
 void add_json(CLI::App* command, bool& is_json) { command->add_flag("--json", is_json, "Print JSON"); }
 
 void define_state_commands(CLI::App& app, Request& request) {
-  CLI::App* up_command = app.add_subcommand("up", "Make an emulated cluster");
-  up_command->add_option("--emulate,spec", request.up.spec, "A topology or the path of a cluster file")
-      ->required()
-      ->type_name("SPEC|FILE");
+  CLI::App* up_command =
+      app.add_subcommand("up", "Make a cluster: emulated, of network namespaces, or of real machines");
+  CLI::Option* spec =
+      up_command->add_option("--emulate,spec", request.up.spec, "A topology or the path of a cluster file")
+          ->type_name("SPEC|FILE");
+  up_command
+      ->add_option("--hosts", request.up.hosts, "Real machines that ssh reaches, or a cluster file that names them")
+      ->type_name("FILE|A,B,...")
+      ->excludes(spec);
   up_command->add_option("--name", request.up.name, "Name of the cluster (default: from the topology or the file)");
   up_command->add_flag("--netns", request.up.is_netns,
                        "Make every node a network namespace, every cable a pair of interfaces (needs root)");
@@ -65,15 +72,19 @@ void define_state_commands(CLI::App& app, Request& request) {
       ->check(CLI::Range(cluster::kMinMtu, cluster::kMaxMtu))
       ->type_name("BYTES");
   up_command->add_option("--rate", request.up.rate, "Hold every cable of --netns to a rate")->type_name("RATE");
+  up_command
+      ->add_option("--prefix", request.up.prefix, "Where Ringbolt is installed on --hosts (default: where it is here)")
+      ->type_name("FOLDER");
   up_command->footer("Topologies: " + cluster::known_topologies() +
                      "\n\nExamples:\n"
                      "  ringbolt up --emulate ring:4\n"
                      "  ringbolt up --emulate torus:3x3 --name t\n"
                      "  ringbolt up --emulate examples/clusters/two-rails.json\n"
-                     "  sudo ringbolt up --netns --emulate ring:4 --rate 2.5Gbit\n");
+                     "  sudo ringbolt up --netns --emulate ring:4 --rate 2.5Gbit\n"
+                     "  ringbolt up --hosts mac1,mac2,mac3\n");
   up_command->callback([&request] { request.action = [&request] { return up(request.up); }; });
 
-  CLI::App* down_command = app.add_subcommand("down", "Remove an emulated cluster");
+  CLI::App* down_command = app.add_subcommand("down", "Remove a cluster");
   add_cluster(down_command, request.down.cluster);
   down_command->add_flag("--force", request.down.is_forced, "Also while programs run in it: they lose every cable");
   down_command->footer("Examples:\n  ringbolt down\n  ringbolt down --cluster ring4 --force\n");
@@ -130,7 +141,7 @@ void define_run(CLI::App& app, Request& request) {
       "  ringbolt run -- ibv_devinfo\n"
       "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
       "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n");
-  request.run.command.clear();
+  command->add_flag("--remote", request.run.is_remote)->group("");
   command->callback([&request] {
     request.takes_command = true;
     request.action = [&request] { return run(request.run); };
@@ -144,6 +155,7 @@ void define_node_commands(CLI::App& app, Request& request) {
       ->required()
       ->type_name("NODE");
   add_cluster(exec_command, request.exec.cluster);
+  exec_command->add_flag("--watched", request.exec.is_watched)->group("");
   exec_command->formatter(std::make_shared<CommandFormatter>());
   exec_command->footer(
       "Examples:\n  ringbolt exec 0 -- ib_send_lat\n  ringbolt exec 2 -- bash\n  ringbolt exec local -- ucx_info -d\n");
@@ -198,13 +210,24 @@ void define_matrix(CLI::App& app, Request& request) {
   probe_command->add_option("--library", request.probe.library)->required();
   probe_command->add_option("--device", request.probe.device)->required();
   probe_command->add_flag("--first", request.probe.is_first);
-  probe_command->add_option("--channel", request.probe.channel_fd)->required();
+  probe_command->add_option("--channel", request.probe.channel_fd);
   probe_command->add_option("--timeout", request.probe.timeout_s);
   probe_command->add_option("--seconds", request.probe.phase_s);
   probe_command->add_option("--size", request.probe.size_bytes);
   probe_command->add_option("--messages", request.probe.messages);
   probe_command->add_option("--rounds", request.probe.rounds);
   probe_command->callback([&request] { request.action = [&request] { return probe(request.probe); }; });
+}
+
+/// What a host of `up --hosts` is asked by the machine that commands.
+void define_host(CLI::App& app, Request& request) {
+  app.add_option("--host-node", request.host.node)->group("");
+  CLI::App* command = app.add_subcommand("host", "")->group("");
+  command->add_option("action", request.host.action)->required();
+  command->add_option("cable", request.host.cable);
+  command->add_flag("--up,!--down", request.host.is_up);
+  command->add_flag("--force", request.host.is_forced);
+  command->callback([&request] { request.action = [&request] { return host(request.host); }; });
 }
 
 /// The name to put before messages: "ringbolt up".
@@ -220,6 +243,9 @@ int act(const CLI::App& app, Request& request, std::vector<std::string> command,
   }
   if (!request.takes_command && has_command) {
     throw UsageError("takes no command: leave out what follows --");
+  }
+  if (!request.host.node.empty()) {
+    enter_host_node(request.host.node);
   }
   request.run.command = command;
   request.exec.command = std::move(command);
@@ -253,6 +279,7 @@ int main_inside(int argc, char** argv) {
   define_node_commands(app, request);
   define_matrix(app, request);
   define_cable_commands(app, request);
+  define_host(app, request);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

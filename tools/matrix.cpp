@@ -70,8 +70,9 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
 }
 
 void print_json(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
-  Json root{{"cluster", live.model.name}, {"kind", "emulated"}, {"machine", machine_text()},
-            {"operation", "RC SEND"},     {"latency_bytes", 8}, {"bandwidth_bytes", options.size_bytes},
+  Json root{{"cluster", live.model.name}, {"kind", cluster::kind_text(live.model.kind)},
+            {"machine", machine_text()},  {"operation", "RC SEND"},
+            {"latency_bytes", 8},         {"bandwidth_bytes", options.size_bytes},
             {"directions", Json::array()}};
   for (const Direction& one : directions) {
     Json json{{"cable", one.cable},
@@ -118,6 +119,19 @@ size_t terminal_columns() {
   return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : kUsual;
 }
 
+/// What the figures are of.
+std::string caveat(cluster::Kind kind) {
+  switch (kind) {
+    case cluster::Kind::netns:
+      return fmt::format("Network namespaces: figures of this machine's kernel ({}), not of cables.", machine_text());
+    case cluster::Kind::hosts:
+      return "Between machines, by RoCEv2 in software.";
+    case cluster::Kind::emulated:
+      break;
+  }
+  return fmt::format("Emulated cluster: figures of this machine's memory ({}), not of cables.", machine_text());
+}
+
 void print_maps(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
   const char* no_color = std::getenv("NO_COLOR");
   const bool has_colours = ::isatty(STDOUT_FILENO) != 0 && (no_color == nullptr || *no_color == '\0');
@@ -128,8 +142,7 @@ void print_maps(const LiveCluster& live, const MatrixOptions& options, const std
     fmt::print("{}\n{}", terminal_text(latency, has_colours),
                terminal_text(bandwidth_map(live.model, directions), has_colours));
   }
-  fmt::print("\n{}.\nEmulated cluster: figures of this machine's memory ({}), not of cables.\n",
-             conditions_text(options), machine_text());
+  fmt::print("\n{}.\n{}\n", conditions_text(options), caveat(live.model.kind));
 }
 
 /// Said once per direction, on stderr, whatever the form of the output.
@@ -187,7 +200,9 @@ int matrix(const MatrixOptions& options) {
     throw UsageError("--json and --html - both want stdout: give --html a path");
   }
   const LiveCluster live = open_cluster(options.cluster);
-  library_folder();  // refuses before anything is opened
+  if (!live.is_remote()) {
+    library_folder();  // refuses before anything is opened
+  }
   Page page(options.html_path);
   const std::vector<Direction> directions = measure_all(live, options);
   page.write(html_report({live.model.name, conditions_text(options), machine_text()}, live.model, directions));

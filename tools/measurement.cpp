@@ -17,6 +17,7 @@
 #include "child_process.h"
 #include "node_environment.h"
 #include "probe/report.h"
+#include "ssh.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -33,30 +34,48 @@ struct Probe {
   std::string error_output;
 };
 
+std::vector<std::string> probe_words(const LiveCluster& live, const cluster::CableEnd& end, bool is_first,
+                                     const MatrixOptions& options) {
+  std::vector<std::string> words{"probe",
+                                 "--device",
+                                 live.model.nodes[end.node].ports[end.port].name,
+                                 "--timeout",
+                                 std::to_string(options.timeout_s),
+                                 "--seconds",
+                                 std::to_string(options.phase_s),
+                                 "--size",
+                                 std::to_string(options.size_bytes),
+                                 "--messages",
+                                 std::to_string(options.messages),
+                                 "--rounds",
+                                 std::to_string(options.rounds),
+                                 "--library"};
+  words.push_back((live.is_remote() ? live.model.prefix + "/lib/ringbolt" : library_folder()) + "/libibverbs.so.1");
+  if (is_first) {
+    words.emplace_back("--first");
+  }
+  return words;
+}
+
+/// By ssh, whose input and output are the channel.
+Launch remote_launch(const LiveCluster& live, const cluster::CableEnd& end, std::vector<std::string> words,
+                     int channel_fd) {
+  words.insert(words.begin(), {"exec", std::to_string(end.node), "--", live.model.prefix + "/bin/ringbolt"});
+  Launch launch = node_launch(live.model, end.node, std::move(words));
+  launch.input_fd = launch.output_fd = channel_fd;
+  return launch;
+}
+
 Launch probe_launch(const LiveCluster& live, const cluster::CableEnd& end, bool is_first, int channel_fd,
                     const MatrixOptions& options) {
-  Launch launch;
-  launch.command = {std::filesystem::read_symlink("/proc/self/exe").string(),
-                    "probe",
-                    "--library",
-                    library_folder() + "/libibverbs.so.1",
-                    "--device",
-                    live.model.nodes[end.node].ports[end.port].name,
-                    "--channel",
-                    std::to_string(channel_fd),
-                    "--timeout",
-                    std::to_string(options.timeout_s),
-                    "--seconds",
-                    std::to_string(options.phase_s),
-                    "--size",
-                    std::to_string(options.size_bytes),
-                    "--messages",
-                    std::to_string(options.messages),
-                    "--rounds",
-                    std::to_string(options.rounds)};
-  if (is_first) {
-    launch.command.emplace_back("--first");
+  std::vector<std::string> words = probe_words(live, end, is_first, options);
+  if (live.is_remote()) {
+    return remote_launch(live, end, std::move(words), channel_fd);
   }
+  words.insert(words.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
+  words.insert(words.end(), {"--channel", std::to_string(channel_fd)});
+  Launch launch;
+  launch.command = std::move(words);
   NodeEnvironment environment = node_environment(live, end.node);
   // The probe does not look at paths, and a sanitizer's runtime wants no other library before it.
   std::erase_if(environment.set, [](const Variable& one) { return one.name == "LD_PRELOAD"; });
@@ -105,8 +124,11 @@ bool await(std::array<Probe, 2>& probes, uint64_t deadline_ns) {
 }
 
 ProbeReport report_of(Probe& probe, double timeout_s) {
-  if (const std::optional<ProbeReport> report = parse_report(probe.output)) {
-    return *report;
+  // Of a remote one the output is the channel.
+  for (const std::string* text : {&probe.output, &probe.error_output}) {
+    if (const std::optional<ProbeReport> report = parse_report(*text)) {
+      return *report;
+    }
   }
   ProbeReport report;
   std::string said = probe.error_output.substr(0, 300);

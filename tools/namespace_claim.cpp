@@ -52,9 +52,10 @@ base::UniqueFd lock_claims() {
 bool clear_name(const cluster::RuntimeDir& dir, const std::string& cluster) {
   const std::string owner = claimed_by(cluster);
   if (!owner.empty() && owner != dir.cluster(cluster) && is_there(owner)) {
-    throw UsageError(fmt::format("the network namespaces rb-{}-* belong to the cluster in {}; take that down first, or "
-                                 "choose another --name",
-                                 cluster, owner));
+    throw UsageError(
+        fmt::format("the network namespaces rb-{}-* belong to the cluster in {}; take that down first, or "
+                    "choose another --name",
+                    cluster, owner));
   }
   const bool had_some = !owner.empty() || !namespaces_of(cluster).empty();
   remove_namespaces(cluster);

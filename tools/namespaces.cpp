@@ -56,27 +56,17 @@ std::string link_script(const cluster::Cluster& model) {
     const std::string a = fmt::format("name {} mtu {} netns {}", port_at(model, cable.a).netdev, mtu_of(model),
                                       cluster::namespace_name(model.name, cable.a.node));
     // A loopback plug is one interface: what it sends to its own address never leaves it.
-    script += cable.a == cable.b
-                  ? fmt::format("link add {} type dummy\n", a)
-                  : fmt::format("link add {} type veth peer name {} mtu {} netns {}\n", a, port_at(model, cable.b).netdev,
-                                mtu_of(model), cluster::namespace_name(model.name, cable.b.node));
+    script += cable.a == cable.b ? fmt::format("link add {} type dummy\n", a)
+                                 : fmt::format("link add {} type veth peer name {} mtu {} netns {}\n", a,
+                                               port_at(model, cable.b).netdev, mtu_of(model),
+                                               cluster::namespace_name(model.name, cable.b.node));
   }
   return script;
 }
 
-std::string address_script(const cluster::Port& port) {
-  std::string script;
-  for (const cluster::IpAddress& address : port.addresses) {
-    // `replace`: also after a cut, which takes the IPv6 ones off and leaves the IPv4 ones on.
-    script += fmt::format("addr replace {} dev {}{}\n", address.text_with_prefix(), port.netdev,
-                          address.is_ipv4() ? "" : " nodad");
-  }
-  return script;
-}
-
+/// The kernel would make a link-local address of its own, and take a second or two to believe it.
 std::string up_script(const cluster::Port& port) {
-  // The kernel would make a link-local address of its own, and take a second or two to believe it.
-  return fmt::format("link set dev {0} addrgenmode none\nlink set dev {0} up\n", port.netdev) + address_script(port);
+  return fmt::format("link set dev {} addrgenmode none\n", port.netdev) + link_up_script(port);
 }
 
 void run_in(const cluster::Cluster& model, uint32_t node, const char* tool, const std::string& script) {
@@ -177,9 +167,10 @@ void remove_namespaces(const std::string& cluster) {
   }
   run_iproute({"ip"}, script, OnFailure::go_on);
   if (const std::vector<std::string> left = namespaces_of(cluster); !left.empty()) {
-    throw UsageError(fmt::format("these network namespaces could not be removed: {}; remove them by hand: ip netns "
-                                 "delete {}",
-                                 fmt::join(left, ", "), left.front()));
+    throw UsageError(
+        fmt::format("these network namespaces could not be removed: {}; remove them by hand: ip netns "
+                    "delete {}",
+                    fmt::join(left, ", "), left.front()));
   }
 }
 
@@ -199,6 +190,16 @@ void set_cable_link(const cluster::Cluster& model, uint32_t cable, bool is_up) {
     const cluster::Port& port = port_at(model, end);
     run_in(model, end.node, "ip", is_up ? up_script(port) : fmt::format("link set dev {} down\n", port.netdev));
   }
+}
+
+std::string link_up_script(const cluster::Port& port) {
+  std::string script = fmt::format("link set dev {} up\n", port.netdev);
+  for (const cluster::IpAddress& address : port.addresses) {
+    // `replace`: also after a cut, which takes the IPv6 ones off and leaves the IPv4 ones on.
+    script += fmt::format("addr replace {} dev {}{}\n", address.text_with_prefix(), port.netdev,
+                          address.is_ipv4() ? "" : " nodad");
+  }
+  return script;
 }
 
 std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t mtu) {

@@ -21,8 +21,8 @@ std::vector<std::string> namespaces_of(const std::string& cluster);
 /// Why the namespaces of a cluster are not all there, or "".
 std::string missing_namespace(const cluster::Cluster& model);
 
-/// Makes a namespace for each node, a pair of interfaces for each cable, with addresses, MTU and rate, all up. The model
-/// must have been through cluster::plan_namespaces(). Throws UsageError, then some of it may be there.
+/// Makes a namespace for each node, a pair of interfaces for each cable, with addresses, MTU and rate, all up. The
+/// model must have been through cluster::plan_namespaces(). Throws UsageError, then some of it may be there.
 void make_namespaces(const cluster::Cluster& model);
 
 /// Removes the namespaces of that cluster by their names, also when only some are there. What runs in one goes on
@@ -35,6 +35,9 @@ std::vector<Program> namespace_programs(const std::string& cluster);
 /// Pulls a cable (both interfaces go down) or plugs it in (they come up and get their addresses again). Throws
 /// UsageError.
 void set_cable_link(const cluster::Cluster& model, uint32_t cable, bool is_up);
+
+/// The batch for `ip` that brings a port's interface up and gives it the addresses that it should have. Thread-safe.
+std::string link_up_script(const cluster::Port& port);
 
 /// The batch for `tc` that holds what `netdev` sends to a rate. Thread-safe.
 std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t mtu);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cluster/address.h"
+#include "cluster/cabling.h"
 #include "failure.h"
 #include "namespaces.h"
 #include "sysroot.h"
@@ -73,6 +74,16 @@ void set(NodeEnvironment& environment, const std::string& name, const std::strin
                           environment.unset.end());
 }
 
+/// As this port reaches its peer; a host need not have IPv4 addresses.
+std::string peer_address(const cluster::Cluster& model, uint32_t node, const cluster::PortSpec& port) {
+  if (model.kind == cluster::Kind::emulated) {
+    return cluster::ipv4_text(port.peer_ipv4);
+  }
+  const cluster::Cable& cable = model.cables[port.cable];
+  const bool is_a = cable.a.node == node && model.nodes[node].ports[cable.a.port].name == port.device;
+  return cluster::address_across(model, port.cable, is_a ? cable.a : cable.b);
+}
+
 /// Made by the first program on the node: a mesh of many nodes has more of these files than all the rest.
 std::string node_sysroot(const LiveCluster& live, const cluster::NodeSpec& spec) {
   const std::string path = sysroot_of(live, spec.node);
@@ -88,10 +99,13 @@ std::string node_sysroot(const LiveCluster& live, const cluster::NodeSpec& spec)
 
 }  // namespace
 
-std::string library_folder() {
+std::string own_prefix() {
   std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  const std::string folder = (self.parent_path().parent_path() / "lib" / "ringbolt").string();
+  return fs::read_symlink("/proc/self/exe", error).parent_path().parent_path().string();
+}
+
+std::string library_folder() {
+  const std::string folder = own_prefix() + "/lib/ringbolt";
   for (const std::string& library : {folder + "/libibverbs.so.1", folder + kPathsLibrary}) {
     if (::access(library.c_str(), R_OK) != 0) {
       throw UsageError(
@@ -116,7 +130,7 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
     // Of parallel cables the first.
     if (std::find(told.begin(), told.end(), port.peer_node) == told.end()) {
       told.push_back(port.peer_node);
-      set(environment, fmt::format("RINGBOLT_ADDR_{}", port.peer_node), cluster::ipv4_text(port.peer_ipv4));
+      set(environment, fmt::format("RINGBOLT_ADDR_{}", port.peer_node), peer_address(live.model, node, port));
       set(environment, fmt::format("RINGBOLT_DEVICE_{}", port.peer_node), port.device);
     }
   }

@@ -23,6 +23,9 @@ struct NodeEnvironment {
   std::string netns = {};          ///< file of the network namespace that they must be in; empty: any
 };
 
+/// Where this Ringbolt is installed: the folder that holds bin/ringbolt.
+std::string own_prefix();
+
 /// The folder of libibverbs.so.1 and libringbolt-paths.so, beside this executable's: ../lib/ringbolt. Throws
 /// UsageError if they are not there.
 std::string library_folder();

@@ -84,10 +84,11 @@ bool poke(int folder_fd, const std::string& socket_path) {
 }  // namespace
 
 std::string Program::text() const {
-  return command.empty() ? fmt::format("pid {}", pid) : fmt::format("{} (pid {})", command, pid);
+  const std::string place = node.empty() ? fmt::format("pid {}", pid) : fmt::format("pid {} on {}", pid, node);
+  return command.empty() ? place : fmt::format("{} ({})", command, place);
 }
 
-Program program_of(pid_t pid) { return {pid, command_of(pid)}; }
+Program program_of(pid_t pid) { return {pid, command_of(pid), ""}; }
 
 std::vector<Program> running_programs(const std::string& slots) {
   std::vector<Program> programs;

@@ -10,7 +10,8 @@ namespace ringbolt::tools {
 /// A process that has a device open: it holds the lock of its slot.
 struct Program {
   pid_t pid = 0;
-  std::string command;  ///< as the kernel names it; empty if it just ended
+  std::string command;    ///< as the kernel names it; empty if it just ended
+  std::string node = {};  ///< of a cluster of hosts: the node whose machine it runs on
 
   /// "ib_send_lat (pid 71)".
   std::string text() const;

@@ -16,7 +16,8 @@ std::optional<uint32_t> parse_rate_mbps(std::string_view text) {
     return std::nullopt;
   }
   std::string unit(end, text.data() + text.size());
-  std::ranges::transform(unit, unit.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::ranges::transform(unit, unit.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   if (unit == "gbit" || unit == "gb/s" || unit == "gbps") {
     number *= 1000;
   } else if (unit != "mbit" && unit != "mb/s" && unit != "mbps") {

@@ -6,6 +6,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "node_environment.h"
+#include "ssh.h"
 #include "supervisor.h"
 
 namespace ringbolt::tools {
@@ -28,6 +29,22 @@ std::vector<uint32_t> chosen_nodes(const LiveCluster& live, const RunOptions& op
   return nodes;
 }
 
+Launch launch_of(const LiveCluster& live, uint32_t node, const std::vector<std::string>& command) {
+  if (live.is_remote()) {
+    std::vector<std::string> words{"run", "--node", std::to_string(node), "--no-tag", "--remote", "--"};
+    words.insert(words.end(), command.begin(), command.end());
+    Launch launch = node_launch(live.model, node, std::move(words));
+    launch.is_remote = true;
+    return launch;
+  }
+  const NodeEnvironment environment = node_environment(live, node);
+  Launch launch;
+  launch.command = command;
+  launch.environment = merged_environment(environment);
+  launch.netns = environment.netns;
+  return launch;
+}
+
 }  // namespace
 
 int run(const RunOptions& options) {
@@ -46,13 +63,10 @@ int run(const RunOptions& options) {
     Member member;
     member.label = live.model.nodes[node].name;
     member.prefix = is_tagged ? fmt::format("{:<{}} | ", member.label, width) : "";
-    member.launch.command = options.command;
-    const NodeEnvironment environment = node_environment(live, node);
-    member.launch.environment = merged_environment(environment);
-    member.launch.netns = environment.netns;
+    member.launch = launch_of(live, node, options.command);
     members.push_back(std::move(member));
   }
-  return supervise(std::move(members), {"ringbolt run", options.timeout_s, options.keeps_going});
+  return supervise(std::move(members), {"ringbolt run", options.timeout_s, options.keeps_going, options.is_remote});
 }
 
 }  // namespace ringbolt::tools

@@ -7,6 +7,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "hosts.h"
 #include "programs.h"
 #include "table.h"
 
@@ -22,12 +23,16 @@ struct Seen {
   std::string stale_reason;         ///< empty: it is up
   std::optional<LiveCluster> live;  ///< of a cluster that is up
   std::vector<Program> programs;
+  std::vector<std::string> problems = {};  ///< hosts that can't be asked
 };
 
 Seen look(const cluster::RuntimeDir& dir, const std::string& name) {
   Seen seen{name, broken_reason(dir, name), std::nullopt, cluster_programs(dir, name)};
   if (seen.stale_reason.empty()) {
     seen.live = open_cluster(name);
+  }
+  if (seen.live && seen.live->is_remote()) {
+    seen.programs = host_programs(seen.live->model, seen.problems);
   }
   return seen;
 }
@@ -45,6 +50,7 @@ size_t cables_up(const LiveCluster& live) {
 void print_clusters(const std::vector<Seen>& clusters) {
   Table table("clusters",
               {{"CLUSTER"},
+               {"KIND"},
                {"STATE"},
                {"NODES", Kind::kNumber},
                {"CABLES", Kind::kNumber},
@@ -54,10 +60,11 @@ void print_clusters(const std::vector<Seen>& clusters) {
   for (const Seen& seen : clusters) {
     const std::string running = list_programs(seen.programs);
     if (seen.live) {
-      table.add({seen.name, "up", std::to_string(seen.live->model.nodes.size()),
-                 std::to_string(seen.live->model.cables.size()), std::to_string(cables_up(*seen.live)), running});
+      table.add({seen.name, cluster::kind_text(seen.live->model.kind), "up",
+                 std::to_string(seen.live->model.nodes.size()), std::to_string(seen.live->model.cables.size()),
+                 std::to_string(cables_up(*seen.live)), running});
     } else {
-      table.add({seen.name, "stale", "", "", "", running});
+      table.add({seen.name, "", "stale", "", "", "", running});
     }
   }
   table.print();
@@ -78,11 +85,15 @@ Json as_json(const Seen& seen) {
   json["running"] = Json::array();
   for (const Program& program : seen.programs) {
     json["running"].push_back(Json{{"pid", program.pid}, {"command", program.command}});
+    if (!program.node.empty()) {
+      json["running"].back()["node"] = program.node;
+    }
   }
   if (!seen.live) {
     json["reason"] = seen.stale_reason;
     return json;
   }
+  json["kind"] = cluster::kind_text(seen.live->model.kind);
   json["nodes"] = Json::array();
   for (const cluster::Node& node : seen.live->model.nodes) {
     Json ports = Json::array();
@@ -137,6 +148,10 @@ int status(const ListOptions& options) {
   }
   int answer = kOk;
   for (const Seen& seen : clusters) {
+    for (const std::string& problem : seen.problems) {
+      fmt::print(stderr, "ringbolt status: {}\n", problem);
+      answer = kFoundProblem;
+    }
     if (!seen.live) {
       fmt::print(stderr,
                  "ringbolt status: the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}\n",

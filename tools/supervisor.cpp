@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -106,6 +107,7 @@ class Supervisor {
     for (OutputQueue* queue : {&out_, &err_}) {
       polled.push_back({queue->is_empty() ? -1 : queue->fd(), POLLOUT, 0});
     }
+    polled.push_back({is_listening_ ? STDIN_FILENO : -1, POLLIN, 0});
     for (Running& one : running_) {
       polled.push_back({out_.is_full() ? -1 : one.child.output().get(), POLLIN, 0});
       polled.push_back({err_.is_full() ? -1 : one.child.error_output().get(), POLLIN, 0});
@@ -119,11 +121,14 @@ class Supervisor {
     if (!is_read) {
       lose_reader();
     }
+    if (polled[3].revents != 0) {
+      listen();
+    }
     for (size_t i = 0; i < running_.size(); ++i) {
-      if (polled[3 + 2 * i].revents != 0) {
+      if (polled[4 + 2 * i].revents != 0) {
         pass_on(running_[i].child.output(), running_[i].lines, out_);
       }
-      if (polled[4 + 2 * i].revents != 0) {
+      if (polled[5 + 2 * i].revents != 0) {
         pass_on(running_[i].child.error_output(), running_[i].error_lines, err_);
       }
     }
@@ -148,19 +153,46 @@ class Supervisor {
     stop(SIGTERM);
   }
 
+  /// The other end of ssh passes on what it was sent.
+  void listen() {
+    std::array<char, 256> buffer;
+    const ssize_t got = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) {
+      return;
+    }
+    if (got <= 0) {
+      is_listening_ = false;
+      obey(SIGHUP);
+      return;
+    }
+    for (const char c : std::string_view(buffer.data(), static_cast<size_t>(got))) {
+      if (c >= '0' && c <= '9' && heard_ < 100) {
+        heard_ = heard_ * 10 + (c - '0');
+      } else if (c == '\n') {
+        if (heard_ == SIGINT || heard_ == SIGTERM || heard_ == SIGHUP) {
+          obey(heard_);
+        }
+        heard_ = 0;
+      }
+    }
+  }
+
+  void obey(int signal) {
+    fail(128 + signal);
+    if (is_stopping_) {
+      kill_ns_ = 0;  // asked twice
+    } else {
+      stop(signal);
+    }
+  }
+
   void take_signals() {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
       if (info.ssi_signo == SIGCHLD) {
         continue;
       }
-      const int number = static_cast<int>(info.ssi_signo);
-      fail(128 + number);
-      if (is_stopping_) {
-        kill_ns_ = 0;  // asked twice
-      } else {
-        stop(number);
-      }
+      obey(static_cast<int>(info.ssi_signo));
     }
   }
 
@@ -241,7 +273,11 @@ class Supervisor {
     return text;
   }
 
-  void say(const std::string& message) { err_.bytes() += options_.command_name + ": " + message + "\n"; }
+  void say(const std::string& message) {
+    if (!options_.is_remote) {  // the other end says it
+      err_.bytes() += options_.command_name + ": " + message + "\n";
+    }
+  }
 
   void fail(int code) {
     if (answer_ == kOk) {
@@ -254,6 +290,8 @@ class Supervisor {
   std::vector<Running> running_;
   OutputQueue out_{STDOUT_FILENO};
   OutputQueue err_{STDERR_FILENO};
+  bool is_listening_ = options_.is_remote;
+  int heard_ = 0;  // the digits of a line so far
   bool is_stopping_ = false;
   bool has_given_up_ = false;
   int answer_ = kOk;

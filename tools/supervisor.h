@@ -20,6 +20,7 @@ struct SuperviseOptions {
   std::string command_name;  ///< "ringbolt run", before messages
   std::optional<double> timeout_s;
   bool keeps_going = false;
+  bool is_remote = false;  ///< our input tells of signals, a number a line, and its end means hang up; say nothing
 };
 
 /// Starts all members, passes their output on line by line, and waits for all of them. Ends the whole groups of all:

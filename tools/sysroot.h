@@ -15,8 +15,8 @@ struct SysrootDevice {
   uint64_t guid = 0;  ///< host order
   uint32_t ipv4 = 0;  ///< host order
   uint32_t speed_gbps = 0;
-  std::string netdev = "lo";                      ///< the interface that it lies on
-  std::vector<cluster::IpAddress> gids = {};      ///< its GID table; empty: the usual two of an emulated port
+  std::string netdev = "lo";                  ///< the interface that it lies on
+  std::vector<cluster::IpAddress> gids = {};  ///< its GID table; empty: the usual two of an emulated port
 };
 
 /// The devices of a node, in the order in which its programs see them. `spec` is node_spec() of the model.

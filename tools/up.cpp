@@ -10,6 +10,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "hosts.h"
 #include "namespace_claim.h"
 #include "namespaces.h"
 #include "programs.h"
@@ -30,6 +31,48 @@ std::string name_of_file(const std::string& path) {
   return stem.substr(0, cluster::kMaxNameBytes);
 }
 
+/// Gives the model its name: the option's, else its own, else `fallback`.
+void settle_name(const UpOptions& options, const std::string& fallback, cluster::Cluster& model) {
+  if (!options.name.empty()) {
+    model.name = options.name;
+  } else if (model.name.empty()) {
+    model.name = fallback;
+  }
+  if (!cluster::is_cluster_name(model.name)) {
+    throw UsageError(
+        fmt::format("\"{}\" is no name for a cluster: give --name and 1 to {} of [A-Za-z0-9_.-], not "
+                    "beginning with . or -",
+                    model.name, cluster::kMaxNameBytes));
+  }
+}
+
+/// What the options make of it.
+void settle_kind(const UpOptions& options, cluster::Cluster& model) {
+  model.kind = cluster::Kind::emulated;
+  if (!options.prefix.empty()) {
+    throw UsageError("--prefix is for --hosts");
+  }
+  if (!options.is_netns) {
+    if (options.mtu != 0 || !options.rate.empty()) {
+      throw UsageError("--mtu and --rate are for interfaces: give --netns too, or leave them out");
+    }
+    return;
+  }
+  require_namespace_rights();
+  model.mtu = options.mtu != 0 ? options.mtu : model.mtu;
+  if (!options.rate.empty()) {
+    const std::optional<uint32_t> rate = parse_rate_mbps(options.rate);
+    if (!rate) {
+      throw UsageError(fmt::format("--rate \"{}\" is no rate from 1Mbit to {}Gbit, as in 2.5Gbit or 100Mbit",
+                                   options.rate, cluster::kMaxSpeedGbps));
+    }
+    for (cluster::Cable& cable : model.cables) {
+      cable.rate_mbps = *rate;
+    }
+  }
+  cluster::plan_namespaces(model);
+}
+
 cluster::Cluster wanted_cluster(const UpOptions& options) {
   cluster::Cluster model;
   if (cluster::names_topology(options.spec)) {
@@ -46,42 +89,18 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
                     "file of that name)",
                     options.spec, cluster::known_topologies(), options.spec));
   }
-  if (!options.name.empty()) {
-    model.name = options.name;
-  } else if (model.name.empty()) {
-    model.name = name_of_file(options.spec);
-  }
-  if (!cluster::is_cluster_name(model.name)) {
-    throw UsageError(
-        fmt::format("\"{}\" is no name for a cluster: give --name and 1 to {} of [A-Za-z0-9_.-], not "
-                    "beginning with . or -",
-                    model.name, cluster::kMaxNameBytes));
-  }
+  settle_name(options, name_of_file(options.spec), model);
+  settle_kind(options, model);
   return model;
 }
 
-/// What the options make of it.
-void settle_kind(const UpOptions& options, cluster::Cluster& model) {
-  model.kind = cluster::Kind::emulated;
-  if (!options.is_netns) {
-    if (options.mtu != 0 || !options.rate.empty()) {
-      throw UsageError("--mtu and --rate are for interfaces: give --netns too, or leave them out");
-    }
-    return;
+cluster::Cluster wanted_hosts(const UpOptions& options) {
+  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty()) {
+    throw UsageError("--hosts takes the machines as they are: leave --emulate, --netns, --mtu and --rate out");
   }
-  require_namespace_rights();
-  model.mtu = options.mtu != 0 ? options.mtu : model.mtu;
-  if (!options.rate.empty()) {
-    const std::optional<uint32_t> rate = parse_rate_mbps(options.rate);
-    if (!rate) {
-      throw UsageError(fmt::format("--rate \"{}\" is no rate from 1Mbit to {}Gbit, as in 2.5Gbit or 100Mbit", options.rate,
-                                   cluster::kMaxSpeedGbps));
-    }
-    for (cluster::Cable& cable : model.cables) {
-      cable.rate_mbps = *rate;
-    }
-  }
-  cluster::plan_namespaces(model);
+  cluster::Cluster model = survey_hosts(options);
+  settle_name(options, name_of_file(options.hosts), model);
+  return model;
 }
 
 /// Makes the name free, or refuses.
@@ -104,15 +123,21 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
                     "or ringbolt down --force --cluster {}",
                     name, reason, list_programs(programs), name));
   }
-  remove_cluster(dir, name);
+  remove_whole_cluster(dir, name, true);
   fmt::print("removed stale state of cluster {}: {}\n", name, reason);
+}
+
+const char* place_text(cluster::Kind kind) {
+  return kind == cluster::Kind::netns ? " in network namespaces" : kind == cluster::Kind::hosts ? " on hosts" : "";
 }
 
 }  // namespace
 
 int up(const UpOptions& options) {
-  cluster::Cluster model = wanted_cluster(options);
-  settle_kind(options, model);
+  if (options.hosts.empty() && options.spec.empty()) {
+    throw UsageError("--emulate or --hosts is required; for example: ringbolt up --emulate ring:4");
+  }
+  cluster::Cluster model = options.hosts.empty() ? wanted_cluster(options) : wanted_hosts(options);
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   const base::UniqueFd lock = lock_clusters(dir);
   if (const size_t count = remove_leftovers(dir); count > 0) {
@@ -126,9 +151,12 @@ int up(const UpOptions& options) {
       fmt::print("removed the network namespaces that a dead cluster {} has left\n", model.name);
     }
   }
+  if (model.kind == cluster::Kind::hosts) {
+    make_host_nodes(model);
+  }
   make_cluster(dir, model);
   fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
-             model.nodes.size() == 1 ? "" : "s", claim ? " in network namespaces" : "", model.cables.size(),
+             model.nodes.size() == 1 ? "" : "s", place_text(model.kind), model.cables.size(),
              model.cables.size() == 1 ? "" : "s", dir.cluster(model.name));
   return kOk;
 }

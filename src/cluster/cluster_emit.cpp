@@ -52,6 +52,9 @@ std::string emit_cluster(const Cluster& cluster) {
   if (cluster.mtu != 0) {
     root["mtu"] = cluster.mtu;
   }
+  if (!cluster.prefix.empty()) {
+    root["prefix"] = cluster.prefix;
+  }
   root["nodes"] = Json::array();
   for (const Node& node : cluster.nodes) {
     root["nodes"].push_back(node_json(node));

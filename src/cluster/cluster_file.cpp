@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cluster/cabling.h"
 #include "cluster/json_reader.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
@@ -39,8 +40,8 @@ class Directory {
     const std::vector<Port>& ports = cluster_.nodes[node].ports;
     const auto found = std::ranges::find(ports, port, &Port::name);
     if (found == ports.end()) {
-      stop(place, fmt::format("node {} has no port {} (it has {})", cluster_.nodes[node].name, quote(port),
-                              names_of(ports)));
+      stop(place,
+           fmt::format("node {} has no port {} (it has {})", cluster_.nodes[node].name, quote(port), names_of(ports)));
     }
     return {node, static_cast<uint32_t>(found - ports.begin())};
   }
@@ -115,15 +116,6 @@ Port read_port(const Json& value, const std::string& place) {
     port.addresses = read_addresses(value["addresses"], place + ".addresses");
   }
   return port;
-}
-
-/// What ssh takes, and nothing that it could take for an option or a shell for more than a word.
-bool is_host(std::string_view text) {
-  return !text.empty() && text.size() <= kMaxHostBytes && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  std::string_view("._-:@%[]/").find(c) != std::string_view::npos;
-         });
 }
 
 Node read_node(const Json& value, const std::string& place) {
@@ -223,7 +215,7 @@ Cluster read_cluster(std::string_view text) {
     stop("", fmt::format("{} bytes are more than a cluster file's {}", text.size(), kMaxClusterFileBytes));
   }
   const Json root = parse_json(text, kMaxDepth);
-  check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "nodes", "cables"});
+  check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "prefix", "nodes", "cables"});
   number_of(field(root, "", "ringbolt"), "ringbolt (the format's version)", kClusterFileVersion, kClusterFileVersion);
   Cluster cluster;
   if (root.contains("name")) {
@@ -238,6 +230,12 @@ Cluster read_cluster(std::string_view text) {
   }
   if (root.contains("mtu")) {
     cluster.mtu = number_of(root["mtu"], "mtu", kMinMtu, kMaxMtu);
+  }
+  if (root.contains("prefix")) {
+    cluster.prefix = text_of(root["prefix"], "prefix");
+    if (!is_prefix(cluster.prefix)) {
+      stop("prefix", fmt::format("{} is no absolute path of printable letters", quote(cluster.prefix)));
+    }
   }
   read_nodes(field(root, "", "nodes"), cluster);
   read_cables(field(root, "", "cables"), cluster);

@@ -25,8 +25,8 @@ struct JsonRefusal {
 /// A part of somebody's text that is safe to print.
 std::string quote(std::string_view text);
 
-/// Any bytes are safe to pass. Refuses nesting deeper than `max_depth` and keys that occur twice in one object (the last
-/// would win silently).
+/// Any bytes are safe to pass. Refuses nesting deeper than `max_depth` and keys that occur twice in one object (the
+/// last would win silently).
 Json parse_json(std::string_view text, int max_depth);
 
 void check_fields(const Json& object, const std::string& place, std::initializer_list<std::string_view> known);

@@ -29,8 +29,8 @@ struct Cable {
 /// A port: its device's name, and what carries it where that is no shared memory.
 struct Port {
   std::string name;
-  std::string netdev = {};                  ///< interface; empty: none, or not known yet
-  std::vector<IpAddress> addresses = {};    ///< of the interface; empty: none, or not known yet
+  std::string netdev = {};                ///< interface; empty: none, or not known yet
+  std::vector<IpAddress> addresses = {};  ///< of the interface; empty: none, or not known yet
   friend bool operator==(const Port&, const Port&) = default;
 };
 
@@ -58,7 +58,8 @@ struct Cluster {
   std::vector<Node> nodes;
   std::vector<Cable> cables;
   Kind kind = Kind::emulated;
-  uint32_t mtu = 0;  ///< of the interfaces between network namespaces; 0: kDefaultMtu
+  uint32_t mtu = 0;         ///< of the interfaces between network namespaces; 0: kDefaultMtu
+  std::string prefix = {};  ///< where Ringbolt is installed on hosts; empty: not known
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 
@@ -66,8 +67,8 @@ struct Cluster {
 std::string port_device(uint32_t port_index);
 
 /// What a process on `node` may know: its cabled ports in order, with the addresses of address.h, or those of the
-/// interface that carries the port. Ports without a cable are left out: they could reach nothing. `node` must exist, and
-/// if the kind is not `emulated`, its cabled ports have netdevs. Thread-safe.
+/// interface that carries the port. Ports without a cable are left out: they could reach nothing. `node` must exist,
+/// and if the kind is not `emulated`, its cabled ports have netdevs. Thread-safe.
 NodeSpec node_spec(const Cluster& cluster, uint32_t node);
 
 /// "n0:rdma_en2". The end must exist. Thread-safe.

@@ -36,4 +36,9 @@ bool is_netdev_name(std::string_view name) {
          name != "lo" && std::all_of(name.begin(), name.end(), is_name_character);
 }
 
+bool is_prefix(std::string_view path) {
+  return !path.empty() && path.size() <= kMaxHostBytes && path.front() == '/' &&
+         std::all_of(path.begin(), path.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
 }  // namespace ringbolt::cluster

@@ -20,4 +20,7 @@ bool is_device_name(std::string_view name);
 /// (The kernel takes more; these need no quoting anywhere.) Thread-safe.
 bool is_netdev_name(std::string_view name);
 
+/// True for an absolute path of printable ASCII of up to 255 bytes. Thread-safe.
+bool is_prefix(std::string_view path);
+
 }  // namespace ringbolt::cluster

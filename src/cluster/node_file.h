@@ -13,7 +13,7 @@ namespace ringbolt::cluster {
 struct PortSpec {
   std::string device;  ///< name of the verbs device, "rdma_en2"
   uint64_t guid = 0;
-  uint32_t ipv4 = 0;  ///< in 127.0.0.0/8; with a netdev: an address of that, 0 if it has no IPv4 address
+  uint32_t ipv4 = 0;   ///< in 127.0.0.0/8; with a netdev: an address of that, 0 if it has no IPv4 address
   uint32_t cable = 0;  ///< index into the control page
   uint32_t speed_gbps = 0;
   uint32_t peer_node = 0;

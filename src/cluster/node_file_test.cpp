@@ -75,7 +75,8 @@ TEST(NodeFile, names_line_and_problem) {
   EXPECT_THAT(refusal(golden_with("cable 0", "cable 4")), HasSubstr("line 4: the cable is not a number from 0 to 3"));
   EXPECT_THAT(refusal(golden_with("speed_gbps 40", "speed_gbps -1")), HasSubstr("line 4: the speed"));
   EXPECT_THAT(refusal(golden_with("peer-node 1", "peer-node  1")), HasSubstr("line 4: the peer's node"));
-  EXPECT_THAT(refusal(golden_with("127.77.1.3\n", "127.77.1.3 and\n")), HasSubstr("line 4: expected the word \"netdev\""));
+  EXPECT_THAT(refusal(golden_with("127.77.1.3\n", "127.77.1.3 and\n")),
+              HasSubstr("line 4: expected the word \"netdev\""));
   EXPECT_THAT(refusal(golden_with("port rdma_en2", "port\nrdma_en2")), HasSubstr("line 4: the device is missing"));
 }
 
@@ -172,7 +173,8 @@ TEST(NodeFile, names_the_interfaces_of_ports) {
 TEST(NodeFile, refuses_interfaces_that_do_not_fit) {
   EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev en2"), HasSubstr("interface en2 of rdma_en2 and rdma_en3"));
   EXPECT_THAT(refusal_on_interfaces(" netdev en3", ""), HasSubstr("line 5: address 0.0.0.0 is not in 127.0.0.0/8"));
-  EXPECT_THAT(refusal_on_interfaces("addr 10.77.0.1", "addr 127.77.0.2"), HasSubstr("line 4: address 127.77.0.2 of an"));
+  EXPECT_THAT(refusal_on_interfaces("addr 10.77.0.1", "addr 127.77.0.2"),
+              HasSubstr("line 4: address 127.77.0.2 of an"));
   EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev"), HasSubstr("the interface is missing"));
   EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev lo"), HasSubstr("line 5: the interface is not"));
   EXPECT_THAT(refusal_on_interfaces(" netdev en3", " netdev a/b"), HasSubstr("line 5: the interface is not"));

@@ -156,7 +156,8 @@ constexpr std::array<Family, 8> kFamilies = {{
 }};
 
 const Family* find_family(std::string_view word) {
-  const auto* found = std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& family) { return family.word == word; });
+  const auto* found =
+      std::find_if(kFamilies.begin(), kFamilies.end(), [&](const Family& family) { return family.word == word; });
   return found == kFamilies.end() ? nullptr : found;
 }
 
@@ -181,8 +182,8 @@ Parsed<Size> parse_size(const Family& family, std::string_view text) {
   const std::optional<uint32_t> a = number(text.substr(0, times));
   const std::optional<uint32_t> b = number(times == std::string_view::npos ? "" : text.substr(times + 1));
   if (!a || !b || *a < family.least || *b < family.least || uint64_t{*a} * *b > family.most) {
-    return refuse(0, fmt::format("{} needs two sides of at least {}, as in torus:3x3, and {} nodes at most", family.usage,
-                                 family.least, family.most));
+    return refuse(0, fmt::format("{} needs two sides of at least {}, as in torus:3x3, and {} nodes at most",
+                                 family.usage, family.least, family.most));
   }
   return Size{*a, *b};
 }

@@ -1,7 +1,7 @@
 #include "probe/channel.h"
 
 #include <poll.h>
-#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -23,13 +23,13 @@ void wait_readable(int fd, uint64_t deadline_ns) {
 }  // namespace
 
 void Channel::exchange(std::span<const std::byte> mine, std::span<std::byte> theirs) {
-  // Messages of some tens of bytes: they fit the socket's buffer, so sending first can't block.
-  if (::send(fd_, mine.data(), mine.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(mine.size())) {
+  // Messages of some tens of bytes: they fit the buffer of a socket or pipe, so sending first can't block.
+  if (::write(write_fd_, mine.data(), mine.size()) != static_cast<ssize_t>(mine.size())) {
     throw ProbeFailure("the other end is gone", true);
   }
   while (!theirs.empty()) {
-    wait_readable(fd_, deadline_ns_);
-    const ssize_t got = ::recv(fd_, theirs.data(), theirs.size(), MSG_DONTWAIT);
+    wait_readable(read_fd_, deadline_ns_);
+    const ssize_t got = ::read(read_fd_, theirs.data(), theirs.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       continue;
     }

@@ -17,7 +17,6 @@ namespace {
 constexpr size_t kMostSlots = 64;
 constexpr uint32_t kQueueDepth = kMostSlots + 8;
 constexpr int kPort = 1;
-constexpr int kGidIndex = 1;  // the IPv4-mapped one
 
 [[noreturn]] void fail(const char* call, int error) {
   throw ProbeFailure(fmt::format("{}: {}", call, std::strerror(error)));
@@ -103,15 +102,13 @@ void Endpoint::connect() {
   Identity mine;
   mine.qp_num = qp_->qp_num;
   mine.psn = static_cast<uint32_t>(base::now_ns()) & 0xffffffU;
-  if (verbs_.query_gid(context_.get(), kPort, kGidIndex, &mine.gid) != 0) {
-    fail("ibv_query_gid", errno);
-  }
+  const uint8_t gid_index = choose_gid(mine.gid);
   Identity theirs;
   channel_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
 
   attr = {};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = IBV_MTU_4096;
+  attr.path_mtu = port_mtu();
   attr.dest_qp_num = theirs.qp_num;
   attr.rq_psn = theirs.psn;
   attr.max_dest_rd_atomic = 1;
@@ -119,7 +116,7 @@ void Endpoint::connect() {
   attr.ah_attr.is_global = 1;
   attr.ah_attr.port_num = kPort;
   attr.ah_attr.grh.dgid = theirs.gid;
-  attr.ah_attr.grh.sgid_index = kGidIndex;
+  attr.ah_attr.grh.sgid_index = gid_index;
   attr.ah_attr.grh.hop_limit = 64;
   if (const int error = verbs_.modify_qp(qp_.get(), &attr,
                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
@@ -139,6 +136,25 @@ void Endpoint::connect() {
     fail("ibv_modify_qp to RTS", error);
   }
   channel_.meet();
+}
+
+uint8_t Endpoint::choose_gid(ibv_gid& gid) const {
+  constexpr ibv_gid kNone{};
+  // Index 1 is the IPv4-mapped one, if there is one; an interface may have its link-local address alone.
+  for (const uint8_t index : {uint8_t{1}, uint8_t{0}}) {
+    if (verbs_.query_gid(context_.get(), kPort, index, &gid) == 0 && std::memcmp(&gid, &kNone, sizeof gid) != 0) {
+      return index;
+    }
+  }
+  fail("ibv_query_gid", errno);
+}
+
+ibv_mtu Endpoint::port_mtu() const {
+  ibv_port_attr port{};
+  if (const int error = verbs_.query_port(context_.get(), kPort, &port)) {
+    fail("ibv_query_port", error);
+  }
+  return port.active_mtu;
 }
 
 void Endpoint::send_word(uint64_t value) { post_send(std::as_bytes(std::span(&value, 1)), IBV_SEND_INLINE); }

@@ -60,6 +60,8 @@ class Endpoint {
 
   void open(const std::string& device);
   void connect();
+  uint8_t choose_gid(ibv_gid& gid) const;
+  ibv_mtu port_mtu() const;
   void post_receive();
   void post_send(std::span<const std::byte> bytes, unsigned flags);
   void wait_received();

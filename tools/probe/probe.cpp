@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <vector>
 
@@ -92,7 +95,9 @@ void verify(Endpoint& endpoint, const ProbeOptions& options) {
 }
 
 ProbeReport measure(const ProbeOptions& options) {
-  Channel channel(options.channel_fd, base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9));
+  const bool has_channel = options.channel_fd >= 0;
+  Channel channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
+                  base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9));
   const VerbsLibrary verbs = VerbsLibrary::load(options.library);
   Endpoint endpoint(verbs, options.device, SlotPlan::for_size(options.size_bytes), channel);
   ProbeReport report;
@@ -108,6 +113,7 @@ ProbeReport measure(const ProbeOptions& options) {
 }  // namespace
 
 int probe(const ProbeOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
   ProbeReport report;
   try {
     report = measure(options);
@@ -118,7 +124,7 @@ int probe(const ProbeOptions& options) {
     report.problem = error.what();
   }
   std::replace(report.problem.begin(), report.problem.end(), '\n', ' ');
-  fmt::print("{}", emit_report(report));
+  fmt::print(options.channel_fd >= 0 ? stdout : stderr, "{}", emit_report(report));
   return report.problem.empty() ? kOk : kFoundProblem;
 }
 

@@ -42,6 +42,7 @@ VerbsLibrary VerbsLibrary::load(const std::string& path) {
   find(library, path, "ibv_create_qp", verbs.create_qp);
   find(library, path, "ibv_modify_qp", verbs.modify_qp);
   find(library, path, "ibv_destroy_qp", verbs.destroy_qp);
+  find(library, path, "ibv_query_port", verbs.query_port);
   find(library, path, "ibv_query_gid", verbs.query_gid);
   find(library, path, "ibv_wc_status_str", verbs.wc_status_str);
   return verbs;

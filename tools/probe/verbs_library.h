@@ -23,6 +23,7 @@ struct VerbsLibrary {
   ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*) = nullptr;
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
   int (*destroy_qp)(ibv_qp*) = nullptr;
+  int (*query_port)(ibv_context*, uint8_t, ibv_port_attr*) = nullptr;
   int (*query_gid)(ibv_context*, uint8_t, int, ibv_gid*) = nullptr;
   const char* (*wc_status_str)(ibv_wc_status) = nullptr;
 

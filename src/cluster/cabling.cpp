@@ -1,0 +1,204 @@
+#include "cluster/cabling.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "cluster/names.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+/// An interface by its place.
+struct Place {
+  uint32_t host = 0;
+  uint32_t interface = 0;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+bool shares_subnet(const Interface& a, const Interface& b) {
+  return std::ranges::any_of(a.addresses, [&](const IpAddress& one) {
+    return !one.is_link_local() &&
+           std::ranges::any_of(b.addresses, [&](const IpAddress& other) { return one.shares_subnet(other); });
+  });
+}
+
+std::string interfaces_text(const HostInterfaces& host) {
+  std::string text;
+  for (const Interface& one : host.interfaces) {
+    text += (text.empty() ? "" : ", ") + one.name;
+    for (const IpAddress& address : one.addresses) {
+      text += " " + address.text_with_prefix();
+    }
+    text += one.has_default_route ? " (default route)" : "";
+  }
+  return text.empty() ? "no interfaces" : text;
+}
+
+/// "root@mac1.local" -> "mac1"; "" if nothing of it makes a name.
+std::string short_name(std::string_view host) {
+  if (const size_t scheme = host.find("://"); scheme != std::string_view::npos) {
+    host.remove_prefix(scheme + 3);
+  }
+  if (const size_t at = host.rfind('@'); at != std::string_view::npos) {
+    host.remove_prefix(at + 1);
+  }
+  if (host.find(':') != host.rfind(':') || IpAddress::parse(host)) {
+    return "";  // an address
+  }
+  host = host.substr(0, host.find(':'));
+  if (IpAddress::parse(host)) {
+    return "";
+  }
+  const std::string name(host.substr(0, host.find('.')).substr(0, kMaxNameBytes));
+  return is_node_name(name) ? name : "";
+}
+
+std::vector<Node> nodes_of(const std::vector<HostInterfaces>& hosts) {
+  std::vector<Node> nodes;
+  std::set<std::string> taken;
+  for (const HostInterfaces& host : hosts) {
+    Node node;
+    node.host = host.host;
+    node.name = short_name(host.host);
+    if (node.name.empty() || !taken.insert(node.name).second) {
+      node.name = fmt::format("n{}", nodes.size());
+      taken.insert(node.name);
+    }
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+/// "rdma_en2"; what no device may be called becomes '_'.
+std::string device_of(const std::string& netdev) {
+  std::string name = "rdma_" + netdev;
+  std::ranges::replace_if(
+      name, [](char c) { return !is_device_name(std::string("x") + c); }, '_');
+  return name.substr(0, kMaxNameBytes);
+}
+
+CableEnd plug(Cluster& cluster, const std::vector<HostInterfaces>& hosts, const Place& place) {
+  std::vector<Port>& ports = cluster.nodes[place.host].ports;
+  const std::string& netdev = hosts[place.host].interfaces[place.interface].name;
+  ports.push_back({device_of(netdev), netdev});
+  return {place.host, static_cast<uint32_t>(ports.size() - 1)};
+}
+
+/// Interfaces that may be an end of a cable, each with the others that it shares a subnet with.
+std::map<Place, std::vector<Place>> neighbours(const std::vector<HostInterfaces>& hosts) {
+  std::vector<Place> places;
+  for (uint32_t host = 0; host < hosts.size(); ++host) {
+    for (uint32_t index = 0; index < hosts[host].interfaces.size(); ++index) {
+      const Interface& one = hosts[host].interfaces[index];
+      if (!one.has_default_route && is_netdev_name(one.name)) {
+        places.push_back({host, index});
+      }
+    }
+  }
+  std::map<Place, std::vector<Place>> found;
+  for (const Place& a : places) {
+    for (const Place& b : places) {
+      if (a != b && shares_subnet(hosts[a.host].interfaces[a.interface], hosts[b.host].interfaces[b.interface])) {
+        found[a].push_back(b);
+      }
+    }
+  }
+  return found;
+}
+
+const Interface* find_interface(const HostInterfaces& host, const std::string& name) {
+  const auto found = std::ranges::find(host.interfaces, name, &Interface::name);
+  return found == host.interfaces.end() ? nullptr : &*found;
+}
+
+std::string problem_of_end(const Cluster& cluster, const CableEnd& end, const HostInterfaces& host) {
+  const Port& port = cluster.nodes[end.node].ports[end.port];
+  if (port.netdev.empty()) {
+    return fmt::format("{} names no interface: write {{\"name\": \"{}\", \"netdev\": \"...\"}}; {} has {}",
+                       end_text(cluster, end), port.name, host.host, interfaces_text(host));
+  }
+  const Interface* found = find_interface(host, port.netdev);
+  if (found == nullptr) {
+    return fmt::format("{} has no interface {} for {}; it has {}", host.host, port.netdev, end_text(cluster, end),
+                       interfaces_text(host));
+  }
+  return found->addresses.empty()
+             ? fmt::format("interface {} of {} has no address; bring it up", port.netdev, host.host)
+             : "";
+}
+
+}  // namespace
+
+Parsed<Cluster> find_cables(const std::vector<HostInterfaces>& hosts) {
+  Cluster cluster;
+  cluster.nodes = nodes_of(hosts);
+  const std::map<Place, std::vector<Place>> found = neighbours(hosts);
+  for (const auto& [place, others] : found) {
+    // Alone together: with a third there is a switch, and within one host it is no cable to another.
+    if (others.size() == 1 && found.at(others.front()).size() == 1 && place < others.front() &&
+        place.host != others.front().host) {
+      const CableEnd a = plug(cluster, hosts, place);
+      cluster.cables.push_back({a, plug(cluster, hosts, others.front())});
+    }
+  }
+  for (uint32_t node = 0; node < hosts.size(); ++node) {
+    if (cluster.nodes[node].ports.empty()) {
+      return refuse(0,
+                    fmt::format("found no cable of {} (it has {}): give every cable a subnet of its own, or describe "
+                                "the cables in a cluster file",
+                                hosts[node].host, interfaces_text(hosts[node])));
+    }
+  }
+  return cluster;
+}
+
+Parsed<Cluster> with_found_addresses(Cluster cluster, const std::vector<HostInterfaces>& hosts) {
+  for (uint32_t index = 0; index < cluster.cables.size(); ++index) {
+    const Cable& cable = cluster.cables[index];
+    for (const CableEnd& end : {cable.a, cable.b}) {
+      if (std::string problem = problem_of_end(cluster, end, hosts[end.node]); !problem.empty()) {
+        return refuse(0, std::move(problem));
+      }
+      Port& port = cluster.nodes[end.node].ports[end.port];
+      port.addresses = find_interface(hosts[end.node], port.netdev)->addresses;
+      port.addresses.resize(std::min(port.addresses.size(), kMaxAddressesPerPort));
+    }
+    if (address_across(cluster, index, cable.a).empty()) {
+      return refuse(0, fmt::format("{} and {} have no subnet in common; give both an address in one",
+                                   end_text(cluster, cable.a), end_text(cluster, cable.b)));
+    }
+  }
+  cluster.kind = Kind::hosts;
+  return cluster;
+}
+
+std::string address_across(const Cluster& cluster, uint32_t cable, const CableEnd& from) {
+  const CableEnd& to = cluster.cables[cable].a == from ? cluster.cables[cable].b : cluster.cables[cable].a;
+  const Port& here = cluster.nodes[from.node].ports[from.port];
+  const Port& there = cluster.nodes[to.node].ports[to.port];
+  std::string best;
+  unsigned best_rank = 3;
+  for (const IpAddress& address : there.addresses) {
+    const unsigned rank = address.is_ipv4() ? 0U : address.is_link_local() ? 2U : 1U;
+    const bool is_reached =
+        std::ranges::any_of(here.addresses, [&](const IpAddress& own) { return own.shares_subnet(address); });
+    if (is_reached && rank < best_rank) {
+      best_rank = rank;
+      best = address.text() + (address.is_link_local() ? "%" + here.netdev : "");
+    }
+  }
+  return best;
+}
+
+bool is_host(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxHostBytes && text.front() != '-' && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("._-:@%[]/").find(c) != std::string_view::npos;
+  });
+}
+
+}  // namespace ringbolt::cluster

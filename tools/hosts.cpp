@@ -1,0 +1,260 @@
+#include "hosts.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cluster/cabling.h"
+#include "cluster/cluster_file.h"
+#include "cluster/names.h"
+#include "failure.h"
+#include "host_look.h"
+#include "node_environment.h"
+#include "ssh.h"
+#include "version.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr double kPatienceS = 40;  // beyond ssh's own patience with a host that is not there
+
+using Json = nlohmann::json;
+
+bool is_file(const std::string& text) {
+  const std::string_view ending = ".json";
+  return text.find("://") == std::string::npos &&
+         (text.find('/') != std::string::npos ||
+          (text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0));
+}
+
+std::vector<std::string> split_hosts(const std::string& text) {
+  std::vector<std::string> hosts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string host = text.substr(begin, end - begin);
+    if (!cluster::is_host(host)) {
+      throw UsageError(
+          fmt::format("--hosts \"{}\": \"{}\" is no host; give a cluster file (a path, or a name that ends in "
+                      ".json) or hosts as ssh knows them: a,b,c",
+                      text, host));
+    }
+    if (std::find(hosts.begin(), hosts.end(), host) != hosts.end()) {
+      throw UsageError(fmt::format("--hosts: {} is given twice", host));
+    }
+    hosts.push_back(host);
+    begin = end + 1;
+  }
+  if (hosts.size() > cluster::kMaxNodes) {
+    throw UsageError(fmt::format("--hosts: {} hosts are more than a cluster's {}", hosts.size(), cluster::kMaxNodes));
+  }
+  return hosts;
+}
+
+/// One launch for each node, of the same words.
+std::vector<Launch> launches(const cluster::Cluster& model, const std::vector<std::string>& words) {
+  std::vector<Launch> all;
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    all.push_back(node_launch(model, node, words));
+  }
+  return all;
+}
+
+std::vector<std::string> problems_of(const cluster::Cluster& model, const std::vector<Captured>& results) {
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (std::string problem = remote_problem(host_of(model.nodes[i]), model.prefix, results[i]); !problem.empty()) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  return problems;
+}
+
+[[noreturn]] void refuse_with(const std::vector<std::string>& problems) {
+  throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
+}
+
+std::vector<cluster::HostInterfaces> look_at(const std::vector<std::string>& hosts, const std::string& prefix) {
+  std::vector<Launch> asked;
+  for (const std::string& host : hosts) {
+    asked.push_back(ssh_launch(host, prefix, {"host", "look"}));
+  }
+  const std::vector<Captured> results = run_all(asked, {}, kPatienceS);
+  std::vector<cluster::HostInterfaces> found;
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    std::string problem = remote_problem(hosts[i], prefix, results[i]);
+    if (problem.empty()) {
+      const HostLook look = parse_look(hosts[i], results[i].output);
+      found.push_back({hosts[i], look.interfaces});
+      if (look.version != kVersion) {
+        problem = fmt::format("{} has Ringbolt {}, here is {}: install the same", hosts[i], look.version, kVersion);
+      }
+    }
+    if (!problem.empty()) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  if (!problems.empty()) {
+    refuse_with(problems);
+  }
+  return found;
+}
+
+/// The number after "told", wherever a login shell put its greetings.
+size_t told_of(const std::string& output) {
+  const size_t begin = output.rfind("{\"told\":");
+  const Json json = Json::parse(begin == std::string::npos ? "" : output.substr(begin), nullptr, false);
+  return json.is_object() && json["told"].is_number_unsigned() ? json["told"].get<size_t>() : 0;
+}
+
+void add_programs(const std::string& output, const std::string& node, std::vector<Program>& programs) {
+  const size_t begin = output.rfind("{\"programs\":");
+  const Json json = Json::parse(begin == std::string::npos ? "" : output.substr(begin), nullptr, false);
+  if (!json.is_object() || !json["programs"].is_array()) {
+    return;
+  }
+  for (const Json& one : json["programs"]) {
+    if (one.is_object() && one.contains("pid") && one["pid"].is_number_integer() && one.contains("command") &&
+        one["command"].is_string()) {
+      programs.push_back({one["pid"].get<pid_t>(), one["command"].get<std::string>(), node});
+    }
+  }
+}
+
+/// The cluster, if it is one of hosts and its file can be read; its state may be stale otherwise.
+std::optional<cluster::Cluster> model_of_hosts(const cluster::RuntimeDir& dir, const std::string& name) {
+  try {
+    cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
+    if (model.kind == cluster::Kind::hosts) {
+      return model;
+    }
+  } catch (const base::Error&) {
+    // Then there is nobody to tell.
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+cluster::Cluster survey_hosts(const UpOptions& options) {
+  cluster::Cluster model;
+  std::vector<std::string> hosts;
+  const bool has_file = is_file(options.hosts);
+  if (has_file) {
+    model = cluster::load_cluster(options.hosts);
+    for (const cluster::Node& node : model.nodes) {
+      hosts.push_back(host_of(node));
+    }
+  } else {
+    hosts = split_hosts(options.hosts);
+  }
+  std::string prefix = options.prefix.empty() ? model.prefix : options.prefix;
+  if (prefix.empty()) {
+    prefix = own_prefix();
+  }
+  if (!cluster::is_prefix(prefix)) {
+    throw UsageError(fmt::format("--prefix \"{}\" is no absolute path", prefix));
+  }
+  const std::vector<cluster::HostInterfaces> found = look_at(hosts, prefix);
+  if (!has_file) {
+    cluster::Parsed<cluster::Cluster> cabled = cluster::find_cables(found);
+    if (!cabled) {
+      throw UsageError(cabled.error().text());
+    }
+    model = std::move(*cabled);
+    model.name = "hosts";
+  }
+  cluster::Parsed<cluster::Cluster> whole = cluster::with_found_addresses(std::move(model), found);
+  if (!whole) {
+    throw UsageError(whole.error().text());
+  }
+  whole->prefix = prefix;
+  return std::move(*whole);
+}
+
+void make_host_nodes(const cluster::Cluster& model) {
+  const std::vector<std::string> inputs(model.nodes.size(), cluster::emit_cluster(model));
+  const std::vector<Captured> results = run_all(launches(model, {"host", "up"}), inputs, kPatienceS);
+  if (const std::vector<std::string> problems = problems_of(model, results); !problems.empty()) {
+    std::vector<Launch> undo;
+    for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+      if (results[node].exit_code == 0) {
+        undo.push_back(node_launch(model, node, {"host", "down", "--force"}));
+      }
+    }
+    run_all(undo, {}, kPatienceS);
+    refuse_with(problems);
+  }
+}
+
+void remove_host_nodes(const cluster::Cluster& model, bool is_forced) {
+  std::vector<std::string> words{"host", "down"};
+  if (is_forced) {
+    words.emplace_back("--force");
+  }
+  const std::vector<std::string> problems = problems_of(model, run_all(launches(model, words), {}, kPatienceS));
+  if (!problems.empty() && !is_forced) {
+    throw UsageError(fmt::format("{}\n--force takes the rest down", fmt::join(problems, "\n")));
+  }
+  for (const std::string& problem : problems) {
+    fmt::print(stderr, "ringbolt down: {}\n", problem);
+  }
+}
+
+std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems) {
+  const std::vector<Captured> results = run_all(launches(model, {"host", "programs"}), {}, kPatienceS);
+  std::vector<Program> programs;
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    add_programs(results[node].output, model.nodes[node].name, programs);
+  }
+  for (std::string& problem : problems_of(model, results)) {
+    problems.push_back(std::move(problem));
+  }
+  return programs;
+}
+
+void remove_whole_cluster(const cluster::RuntimeDir& dir, const std::string& name, bool is_forced) {
+  if (const std::optional<cluster::Cluster> model = model_of_hosts(dir, name)) {
+    remove_host_nodes(*model, is_forced);
+  }
+  remove_cluster(dir, name);
+}
+
+std::vector<Program> whole_cluster_programs(const cluster::RuntimeDir& dir, const std::string& name) {
+  const std::optional<cluster::Cluster> model = model_of_hosts(dir, name);
+  std::vector<std::string> ignored;  // whoever can't be asked can't be taken down either, and that is said then
+  return model ? host_programs(*model, ignored) : cluster_programs(dir, name);
+}
+
+size_t set_host_cable(const cluster::Cluster& model, uint32_t cable, bool is_up) {
+  const std::vector<std::string> words{"host", "cable", std::to_string(cable), is_up ? "--up" : "--down"};
+  std::vector<uint32_t> nodes{model.cables[cable].a.node};
+  if (model.cables[cable].b.node != nodes.front()) {
+    nodes.push_back(model.cables[cable].b.node);
+  }
+  std::vector<Launch> asked;
+  for (const uint32_t node : nodes) {
+    asked.push_back(node_launch(model, node, words));
+  }
+  const std::vector<Captured> results = run_all(asked, {}, kPatienceS);
+  size_t told = 0;
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    told += told_of(results[i].output);
+    if (std::string problem = remote_problem(host_of(model.nodes[nodes[i]]), model.prefix, results[i]);
+        !problem.empty()) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  if (!problems.empty()) {
+    refuse_with(problems);
+  }
+  return told;
+}
+
+}  // namespace ringbolt::tools

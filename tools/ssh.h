@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "captured.h"
+#include "cluster/model.h"
+
+namespace ringbolt::tools {
+
+/// Whether ssh's side of a program is a terminal.
+enum class Terminal { none, wanted };
+
+/// Runs `words` of the `ringbolt` command below `prefix` on `host`, by ssh (the words of $RINGBOLT_SSH, default "ssh"),
+/// which asks no questions and gives up on a host that does not answer. Throws UsageError if there is no ssh.
+Launch ssh_launch(const std::string& host, const std::string& prefix, const std::vector<std::string>& words,
+                  Terminal terminal = Terminal::none);
+
+/// The same on the machine of node `node`, where the command then finds the node's state.
+Launch node_launch(const cluster::Cluster& model, uint32_t node, std::vector<std::string> words,
+                   Terminal terminal = Terminal::none);
+
+/// How ssh reaches a node: its host, or else its name. Thread-safe.
+std::string host_of(const cluster::Node& node);
+
+/// Runs all launches at the same time, launch i with input `inputs[i]` (none: no input). Each blocks for at most
+/// `timeout_s`. A launch that can't be started ends with exit code 127 and the reason as its error output.
+std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::vector<std::string>& inputs,
+                              double timeout_s);
+
+/// Why a remote command failed, in words that name the host and what to do; "" if it did not.
+std::string remote_problem(const std::string& host, const std::string& prefix, const Captured& result);
+
+}  // namespace ringbolt::tools
