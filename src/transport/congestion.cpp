@@ -43,13 +43,14 @@ void Congestion::sample(uint64_t rtt_ns) {
   smoothed_rtt_ns_ = (7 * smoothed_rtt_ns_ + rtt_ns) / 8;
 }
 
-void Congestion::shrink(uint64_t now_ns, uint32_t percent) {
+void Congestion::shrink(uint64_t now_ns, uint32_t percent, uint32_t least) {
   if (now_ns < round_until_ns_) {
     return;
   }
   is_starting_ = false;
   round_until_ns_ = now_ns + std::max(smoothed_rtt_ns_, last_rtt_ns_);
-  window_x256_ = std::max(config_.least_window * kScale, window_x256_ - window_x256_ * percent / 100);
+  const uint32_t smaller = std::max(least * kScale, window_x256_ - window_x256_ * percent / 100);
+  window_x256_ = std::min(window_x256_, smaller);
 }
 
 void Congestion::on_delivered(uint64_t now_ns, uint32_t packets, uint64_t rtt_ns) {
@@ -65,7 +66,7 @@ void Congestion::on_delivered(uint64_t now_ns, uint32_t packets, uint64_t rtt_ns
     if (rtt_ns != 0) {
       // In proportion to the excess, at most a half.
       const uint64_t excess = last_rtt_ns_ - least_rtt_ns_ - config_.target_delay_ns;
-      shrink(now_ns, static_cast<uint32_t>(std::min<uint64_t>(50, 80 * excess / last_rtt_ns_)));
+      shrink(now_ns, static_cast<uint32_t>(std::min<uint64_t>(50, 80 * excess / last_rtt_ns_)), config_.least_by_delay);
     }
     return;
   }
@@ -82,15 +83,15 @@ void Congestion::on_loss(uint64_t now_ns, uint32_t packets) {
   const bool is_heavy = lost_in_round_ >= kLeastLossesToJudge &&
                         lost_in_round_ * 100 > (lost_in_round_ + delivered_in_round_) * kTolerableLossPercent;
   if (is_heavy || last_rtt_ns_ > least_rtt_ns_ + config_.target_delay_ns / 2) {
-    shrink(now_ns, 30);
+    shrink(now_ns, 30, config_.least_window);
   }
 }
 
-void Congestion::on_rewind(uint64_t now_ns) { shrink(now_ns, 50); }
+void Congestion::on_rewind(uint64_t now_ns) { shrink(now_ns, 50, config_.least_window); }
 
 void Congestion::on_timeout(uint64_t now_ns) {
   round_until_ns_ = 0;
-  shrink(now_ns, 50);
+  shrink(now_ns, 50, config_.least_window);
   is_starting_ = true;  // nothing is known any more: find the feet again
 }
 

@@ -17,7 +17,9 @@ class Congestion {
  public:
   struct Config {
     uint32_t first_window = 64;  ///< packets
-    uint32_t least_window = 4;
+    uint32_t least_window = 4;   ///< after losses
+    uint32_t least_by_delay =
+        32;  ///< a delay alone may as well be a peer off its core, which a smaller window won't help
     uint32_t largest_window = 256;
     uint64_t target_delay_ns = 2'000'000;  ///< of queues, above the least round trip seen
   };
@@ -43,7 +45,7 @@ class Congestion {
 
  private:
   void sample(uint64_t rtt_ns);
-  void shrink(uint64_t now_ns, uint32_t percent);
+  void shrink(uint64_t now_ns, uint32_t percent, uint32_t least);
   bool is_delayed() const;
 
   Config config_;

@@ -28,7 +28,11 @@ TEST(Congestion, gives_way_when_a_queue_fills_and_stops_at_the_least) {
   uint64_t now_ns = run(congestion, 0, 4, kRttNs);
   now_ns = run(congestion, now_ns, 1, 3'000'000);
   EXPECT_LT(congestion.window(), 256U);
-  run(congestion, now_ns, 200, 50'000'000);
+  now_ns = run(congestion, now_ns, 200, 50'000'000);
+  EXPECT_EQ(congestion.window(), 32U);
+  for (int i = 0; i < 20; ++i) {
+    congestion.on_timeout(now_ns += 100'000'000);
+  }
   EXPECT_EQ(congestion.window(), 4U);
 }
 
