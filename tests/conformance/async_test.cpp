@@ -86,7 +86,7 @@ TEST(Async, destroying_a_queue_pair_waits_for_its_acknowledgement) {
     b->destroy_qp();
     was_acknowledged_first = is_acknowledged;
   });
-  for (int i = 0; i < 1000; ++i) {
+  for (int i = 0; i < 20; ++i) {  // each may cost milliseconds where cores are busy
     std::this_thread::yield();
   }
   is_acknowledged = true;
@@ -112,18 +112,17 @@ TEST(Async, unfetched_event_does_not_outlive_its_queue_pair) {
   EXPECT_EQ(errno, EAGAIN);
 }
 
-// Who reads the event asks the queue pair for its state next.
+// Who reads the event asks the queue pair for its state next. The moment between the two is short: this catches a wrong
+// order only now and then.
 TEST(Async, queue_pair_is_in_error_before_its_event_is_there) {
   const Device device = open_device();
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 50; ++round) {
     Endpoint a(device, {}), b(device, {});
     Region memory(a.pd(), 64);
     connect(a, b);
     ibv_qp_state state = IBV_QPS_UNKNOWN;
     std::thread listener([&] {
-      const Deadline deadline;
-      while (has_no_async_event(device) && !deadline.has_passed()) {
-      }
+      static_cast<void>(is_readable(device.context->async_fd, Deadline().remaining_ms()));
       state = b.state();
     });
     SendWr wr(1, IBV_WR_RDMA_WRITE, {memory.sge(0, 8)});
