@@ -7,9 +7,10 @@ namespace ringbolt::base {
 
 uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes) {
   uint32_t value = ~crc;
-  if (bytes.size() >= kMinFoldedBytes && can_fold_crc32()) {
+  const Crc32Folding folding = widest_crc32_folding();
+  if (bytes.size() >= kMinFoldedBytes && folding != Crc32Folding::none) {
     const size_t folded = bytes.size() / 16 * 16;
-    value = fold_crc32(value, bytes.first(folded));
+    value = fold_crc32(folding, value, bytes.first(folded));
     bytes = bytes.subspan(folded);
   }
   return ~crc32_register_by_tables(value, bytes);
