@@ -22,6 +22,12 @@ struct Netdev {
 /// are. Thread-safe.
 Netdev read_netdev(const std::string& name);
 
+/// The kernel knows a way to `gid`; link-local ones lie behind the interface. Costs a few system calls. Thread-safe.
+bool has_route(const ibv_gid& gid, uint32_t netdev_index);
+
+/// ::ffff:a.b.c.d
+bool is_ipv4(const ibv_gid& gid);
+
 /// The names in a list separated by commas, as in RINGBOLT_NETDEVS. Throws base::Error for an empty or repeated name.
 std::vector<std::string> netdev_names(const std::string& list);
 

@@ -1,7 +1,6 @@
 #include "device/port.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -114,14 +113,11 @@ std::vector<std::shared_ptr<const Port>> netdev_ports(const cluster::RuntimeDir&
 
 }  // namespace
 
-bool is_ipv4(const ibv_gid& gid) {
-  constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
-}
-
 bool Port::reaches(const ibv_gid& gid) const {
   if (is_on_network()) {
-    return std::ranges::any_of(gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
+    const bool speaks_family =
+        std::ranges::any_of(gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
+    return owns(gid) || (speaks_family && has_route(gid, netdev_index));
   }
   return holds(peer_gids, gid) || owns(gid);
 }

@@ -39,16 +39,13 @@ struct Port {
   bool is_remote(const ibv_gid& gid) const {
     return is_on_network() && (fabric->loops_through_network || !owns(gid));
   }
-  /// The other end of the cable, or, as with any NIC, the port itself. A network may lead to any address of the same
-  /// family as one of the port's own.
+  /// The other end of the cable, or, as with any NIC, the port itself. Through a network: whatever
+  /// the kernel has a route to, from an address of the same family.
   bool reaches(const ibv_gid& gid) const;
   bool owns(const ibv_gid& gid) const;
   /// Place of `gid` in a table of GIDs; their number when it is not there.
   static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
 };
-
-/// ::ffff:a.b.c.d
-bool is_ipv4(const ibv_gid& gid);
 
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK;
 /// RINGBOLT_RUNTIME_DIR). Throws base::Error that names the cluster or the interface.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "device/limits.h"
+#include "device/netdev.h"
 #include "device/qp_transitions.h"
 
 namespace ringbolt::device {

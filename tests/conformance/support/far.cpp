@@ -113,6 +113,15 @@ std::string Far::check(const std::vector<Piece>& pieces, uint64_t length, uint64
   return call(request).text;
 }
 
+std::string Far::check_soon(const std::vector<Piece>& pieces, uint64_t length, uint64_t seed) {
+  std::string text;
+  wait_until([&] {
+    text = check(pieces, length, seed);
+    return text.empty();
+  });
+  return text;
+}
+
 void Far::clear() { call(FarCommand::clear); }
 
 uint64_t Far::word(uint64_t offset) {
