@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "deadline.h"
+
 namespace ringbolt::conformance {
 namespace {
 
