@@ -6,8 +6,9 @@ namespace ringbolt::transport {
 namespace {
 
 constexpr uint32_t kScale = 256;  // of window_x256_
-// Packets by which the window grows in each round trip, once it has found its feet.
+// Packets by which the window grows in each round trip, once it has found its feet; less when it is small.
 constexpr uint32_t kGrowthPerRound = 4;
+constexpr uint32_t kSmallWindowShare = 16;
 // A round in which more than this share is lost is congestion even if the delay says nothing: a queue that drops
 // everything at once has no delay to show.
 constexpr uint32_t kTolerableLossPercent = 15;
@@ -74,7 +75,8 @@ void Congestion::on_delivered(uint64_t now_ns, uint32_t packets, uint64_t rtt_ns
     is_starting_ = false;  // a queue begins to fill: doubling once more would overshoot
   }
   const uint64_t growth =
-      is_starting_ ? uint64_t{packets} * kScale : uint64_t{packets} * kScale * kGrowthPerRound * kScale / window_x256_;
+      uint64_t{packets} *
+      (is_starting_ ? kScale : std::min(kScale / kSmallWindowShare, kGrowthPerRound * kScale * kScale / window_x256_));
   window_x256_ = static_cast<uint32_t>(std::min<uint64_t>(config_.largest_window * kScale, window_x256_ + growth));
 }
 
@@ -94,5 +96,7 @@ void Congestion::on_timeout(uint64_t now_ns) {
   shrink(now_ns, 50, config_.least_window);
   is_starting_ = true;  // nothing is known any more: find the feet again
 }
+
+void Congestion::on_idle() { window_x256_ = std::min(window_x256_, config_.first_window * kScale); }
 
 }  // namespace ringbolt::transport

@@ -36,6 +36,8 @@ class Congestion {
   void on_rewind(uint64_t now_ns);
   /// Nothing came back for a whole timeout.
   void on_timeout(uint64_t now_ns);
+  /// Nothing was sent for so long that the queues on the way may be other people's now: no burst of a full window.
+  void on_idle();
 
   /// 0: no sample yet.
   uint64_t smoothed_rtt_ns() const { return smoothed_rtt_ns_; }

@@ -16,6 +16,7 @@ constexpr uint32_t kMostUnaskedPackets = 32;
 // What others have under way at most (rdma_rxe), and so are sized for. A loss costs go-back-N all of it.
 constexpr uint32_t kStrangerWindowPackets = 128;
 constexpr uint32_t kReadPiecesPerWindow = 4;
+constexpr uint64_t kIdleNs = 100'000'000;
 
 uint64_t timeout_ns(const RequesterConfig& config) {
   const uint64_t programmed = kTimeoutUnitNs << (config.timeout_code & 0x1f);
@@ -125,6 +126,9 @@ void RcRequester::find_request(uint64_t& first, uint64_t& end) const {
 bool RcRequester::send_new(uint64_t now_ns, OutPacket& out) {
   if (sending_ == submitted_ || next_ - oldest_ == kWindowPackets) {
     return false;
+  }
+  if (next_ == oldest_ && now_ns - activity_at_ns_ > kIdleNs) {
+    congestion_.on_idle();
   }
   const Entry& current = entry(sending_);
   const Operation& operation = current.operation;

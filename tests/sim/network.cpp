@@ -1,5 +1,6 @@
 #include "network.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -67,6 +68,7 @@ void Network::send(uint64_t now_ns, uint32_t from_side, const transport::OutPack
   std::vector<std::byte> bytes = serialize(from_side, packet, payload);
   if (now_ns >= weather_.cut_from_ns && now_ns < weather_.cut_until_ns) {
     ++counters_.lost;
+    failure_times_ns_.push_back(now_ns);
     note(now_ns, "cut", from_side, bytes);
     return;
   }
@@ -78,6 +80,7 @@ void Network::send(uint64_t now_ns, uint32_t from_side, const transport::OutPack
     const uint64_t waiting_bytes = (begins_ns - now_ns) * weather_.bits_per_second / 8'000'000'000;
     if (waiting_bytes + bytes.size() > weather_.queue_bytes) {
       ++counters_.overflowed;
+      failure_times_ns_.push_back(now_ns);
       note(now_ns, "overflow", from_side, bytes);
       return;
     }
@@ -86,6 +89,7 @@ void Network::send(uint64_t now_ns, uint32_t from_side, const transport::OutPack
   }
   if (random_.happens(weather_.loss)) {
     ++counters_.lost;
+    failure_times_ns_.push_back(now_ns);
     note(now_ns, "lost", from_side, bytes);
     return;
   }
@@ -101,9 +105,15 @@ void Network::launch(uint64_t at_ns, uint32_t from_side, std::vector<std::byte> 
   const bool is_damaged = random_.happens(weather_.corruption);
   if (is_damaged) {
     ++counters_.corrupted;
+    failure_times_ns_.push_back(at_ns);
     bytes[random_.below(bytes.size())] ^= static_cast<std::byte>(1U << random_.below(8));
   }
   flying_.push({at_ns, numbers_++, 1 - from_side, is_damaged, std::move(bytes)});
+}
+
+uint64_t Network::failures_since(uint64_t from_ns) const {
+  return static_cast<uint64_t>(
+      std::count_if(failure_times_ns_.begin(), failure_times_ns_.end(), [&](uint64_t at) { return at >= from_ns; }));
 }
 
 std::optional<Network::Arrived> Network::receive(uint64_t now_ns) {

@@ -56,6 +56,8 @@ class Network {
   std::optional<Arrived> receive(uint64_t now_ns);
 
   const NetworkCounters& counters() const { return counters_; }
+  /// Packets that were lost or damaged at `from_ns` or later.
+  uint64_t failures_since(uint64_t from_ns) const;
   /// Prints what happens to each packet.
   void trace(bool is_on) { is_tracing_ = is_on; }
 
@@ -82,6 +84,7 @@ class Network {
   uint64_t numbers_ = 0;
   std::priority_queue<Flying, std::vector<Flying>, std::greater<>> flying_;
   NetworkCounters counters_;
+  std::vector<uint64_t> failure_times_ns_;
   bool is_tracing_ = false;
 };
 

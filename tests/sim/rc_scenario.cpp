@@ -58,9 +58,9 @@ Settings choose(Random& random) {
     settings.retry_count = static_cast<uint8_t>(settings.is_cut_for_good ? random.below(8) : 7);
     // A short one must be over before the retries are.
     const uint64_t timeout_ns = uint64_t{4096} << settings.timeout_code;
-    if (settings.is_cut_for_good) {
-      weather.loss = weather.corruption = 0;  // the end must come from the cut, not from few retries
-    }
+    // The end must come from the cut, not from losses that use up what retries it leaves.
+    weather.corruption = 0;
+    weather.loss = settings.is_cut_for_good ? 0 : std::min(weather.loss, 1'000U);
     weather.cut_until_ns = settings.is_cut_for_good ? UINT64_MAX : weather.cut_from_ns + random.below(4 * timeout_ns);
   }
   return settings;
@@ -98,12 +98,19 @@ RcEngines make_engines(const Settings& settings, uint32_t sq_psn, uint32_t rq_ps
 }
 
 /// A partition for good: RETRY_EXC after the programmed number of timeouts since the last progress, on who had work.
-std::string check_failure(const Settings& settings, const End<RcEngines> (&ends)[2], uint64_t end_ns) {
+std::string check_failure(const Settings& settings, const End<RcEngines> (&ends)[2], const Network& network,
+                          Outcome& outcome) {
+  const uint64_t end_ns = outcome.virtual_ns;
   for (const End<RcEngines>& end : ends) {
     if (const auto& failure = end.engines.requester.failure()) {
       const uint64_t timeout_ns = uint64_t{4096} << settings.timeout_code;
       const uint64_t least_ns = timeout_ns * (settings.retry_count + 1U);
       const uint64_t since_ns = end_ns > settings.weather.cut_from_ns ? end_ns - settings.weather.cut_from_ns : 0;
+      if (!settings.is_cut_for_good &&
+          network.failures_since(end_ns - std::min(end_ns, least_ns)) > settings.retry_count) {
+        outcome.is_unlucky = true;
+        return {};
+      }
       if (!settings.is_cut_for_good) {
         return fmt::format("operation {} failed ({}) although the network works", failure->operation,
                            static_cast<int>(failure->why));
@@ -155,7 +162,7 @@ Outcome run_rc(uint64_t seed, bool is_tracing) {
   outcome.description = describe(settings);
   outcome.virtual_ns = run(ends, network, 120 * kSecondNs);
   outcome.packets = network.counters().sent;
-  outcome.complaint = check_failure(settings, ends, outcome.virtual_ns);
+  outcome.complaint = check_failure(settings, ends, network, outcome);
   const bool has_failed = ends[0].engines.has_failed() || ends[1].engines.has_failed();
   for (End<RcEngines>& end : ends) {
     if (outcome.complaint.empty() && !has_failed && !end.is_done()) {

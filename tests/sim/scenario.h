@@ -8,6 +8,7 @@ namespace ringbolt::sim {
 struct Outcome {
   std::string complaint;    ///< empty: all promises were kept
   std::string description;  ///< what the seed stands for
+  bool is_unlucky = false;  ///< the network destroyed every retry: RETRY_EXC is right, and must be rare
   uint64_t packets = 0;
   uint64_t virtual_ns = 0;
 };

@@ -15,6 +15,10 @@ namespace {
 
 using ringbolt::sim::Outcome;
 
+// All of eight tries are lost in one of so many seeds at most: at a loss of 10 % there and back, 0.19^8 for each
+// operation.
+constexpr uint64_t kUnluckySeeds = 5000;
+
 struct Options {
   std::string scenario = "rc";
   uint64_t first_seed = 1;
@@ -72,9 +76,11 @@ int main(int argc, char** argv) {
                                               : ringbolt::sim::run_hostile;
   uint64_t packets = 0;
   uint64_t broken = 0;
+  uint64_t unlucky = 0;
   for (uint64_t seed = options.first_seed; seed < options.first_seed + options.seeds; ++seed) {
     const Outcome outcome = run(seed, options.is_tracing);
     packets += outcome.packets;
+    unlucky += outcome.is_unlucky ? 1U : 0U;
     if (!outcome.complaint.empty()) {
       ++broken;
       std::printf("seed %llu: %s\n  %s\n", static_cast<unsigned long long>(seed), outcome.complaint.c_str(),
@@ -83,8 +89,9 @@ int main(int argc, char** argv) {
       std::printf("seed %llu is fine: %s\n", static_cast<unsigned long long>(seed), outcome.description.c_str());
     }
   }
-  std::printf("%s: %llu seeds, %llu packets, %llu broken\n", options.scenario.c_str(),
-              static_cast<unsigned long long>(options.seeds), static_cast<unsigned long long>(packets),
-              static_cast<unsigned long long>(broken));
-  return broken == 0 ? 0 : 1;
+  std::printf("%s: %llu seeds, %llu packets, %llu broken, %llu in which every retry was lost\n",
+              options.scenario.c_str(), static_cast<unsigned long long>(options.seeds),
+              static_cast<unsigned long long>(packets), static_cast<unsigned long long>(broken),
+              static_cast<unsigned long long>(unlucky));
+  return broken == 0 && unlucky <= 1 + options.seeds / kUnluckySeeds ? 0 : 1;
 }
