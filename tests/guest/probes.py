@@ -1,4 +1,4 @@
-"""What no ready-made program asks of a peer: immediate data, empty messages, every kind of refusal, a peer that is gone.
+"""What no ready-made program asks of a peer: immediate data, empty messages, each kind of refusal, a peer that is gone.
 
     probes.py DEVICE GID_INDEX PORT             waits for the other end
     probes.py DEVICE GID_INDEX PORT ADDRESS     asks; prints a line per probe; exit status 1 if one went wrong

@@ -2,9 +2,9 @@
 
     record.py --agent FILE --cache FOLDER --out FOLDER [--lib FOLDER] [--only TEXT]
 
-Without --lib between rdma_rxe of two guests on a bridge; with it between our device, built in that folder, and rdma_rxe of
-one guest, each exchange in both directions (the names of the files then start with ringbolt-asks or ringbolt-answers). Needs
-what the referee needs (see README.md).
+Without --lib between rdma_rxe of two guests on a bridge; with it between our device, built in that folder, and rdma_rxe
+of one guest, each exchange in both directions (the names of the files then start with ringbolt-asks or ringbolt-answers).
+Needs what the referee needs (see README.md).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
 from harness.report import Report  # noqa: E402
 from referee import kernel, machine, packets, place  # noqa: E402
 from referee.capture import Capture, write_text  # noqa: E402
-from referee.exchange import Exchange, perftest, pingpong, rdmacm, rping  # noqa: E402
+from referee.exchange import Exchange, ask_in_vain, perftest, pingpong, rdmacm, rping  # noqa: E402
 from referee.machine import Card, Guest  # noqa: E402
 from referee.sides import GuestSide, HostSide, Side  # noqa: E402
 
@@ -73,10 +73,9 @@ class Recorder:
     def record_refusal(self, name: str, server: Side, client: Side) -> str:
         """A REQ and a SIDR_REQ that nobody waits for."""
         with Capture(_TAP, _FRAMES) as capture:
-            tcp = client.run(["rping", "-c", "-a", server.ipv4, "-C", "1"], 20)
-            udp = client.run(["udaddy", "-s", server.ipv4], 20)
-        if "REJECTED, error 8" not in tcp.output or "UNREACHABLE, error: 1" not in udp.output:
-            raise AssertionError(f"{tcp.describe()}\n{udp.describe()}")
+            problems = ask_in_vain(server, client)
+        if problems:
+            raise AssertionError("\n".join(problems))
         self._write(name, "rping -c and udaddy -s towards ports at which nobody listens (IPv4)", capture)
         return f"{len(capture.frames)} frames"
 

@@ -22,7 +22,7 @@ from harness.report import SKIP_EXIT_CODE, Report, Skip  # noqa: E402
 from referee import dissector, kernel, machine, packets, place  # noqa: E402
 from referee.capture import Capture, Frame, write_text  # noqa: E402
 from referee.channel import GuestLost  # noqa: E402
-from referee.exchange import Exchange, perftest, pingpong, probes, rdmacm, rping  # noqa: E402
+from referee.exchange import Exchange, ask_in_vain, perftest, pingpong, probes, rdmacm, rping  # noqa: E402
 from referee.machine import Card, Guest  # noqa: E402
 from referee.sides import GuestSide, HostSide, Side  # noqa: E402
 
@@ -69,10 +69,18 @@ class Referee:
         self._port += 1
         with Capture(_TAP, _FRAMES_LOOKED_AT) as capture:
             result = exchange.run(server, client, self._port)
+        return self._judge(f"{exchange.name}-{exchange.family}-{server.name}-serves", result.problems(), capture)
+
+    def refuse(self, server: Side, client: Side) -> str:
+        """Connections that nobody waits for have to be refused, with the right reasons."""
+        with Capture(_TAP, _FRAMES_LOOKED_AT) as capture:
+            problems = ask_in_vain(server, client)
+        return self._judge(f"refusal-{server.name}-serves", problems, capture)
+
+    def _judge(self, name: str, problems: list[str], capture: Capture) -> str:
         if self._keep:
-            name = f"{exchange.name}-{exchange.family}-{server.name}-serves".replace(" ", "-")
-            write_text(self._keep / f"{name}.txt", [exchange.name], capture.frames)
-        problems = result.problems() + self._unsound(capture.frames)
+            write_text(self._keep / f"{name.replace(' ', '-')}.txt", [name], capture.frames)
+        problems = problems + self._unsound(capture.frames)
         if not capture.frames:
             problems.append("no RoCEv2 frame crossed the tap")
         if problems:
@@ -132,6 +140,10 @@ def play_all(arguments: argparse.Namespace, found: kernel.Kernel, report: Report
                 name = f"{exchange.name} {exchange.family}, {server.name} serves"
                 if arguments.only is None or arguments.only in name:
                     report.case(name, functools.partial(referee.play, exchange, server, client))
+        for server, client in ((other, host), (host, other)):
+            name = f"rping and udaddy towards nobody, {server.name} refuses"
+            if arguments.only is None or arguments.only in name:
+                report.case(name, functools.partial(referee.refuse, server, client))
     if referee.frames:
         report.case("our codecs on all frames", referee.ask_codecs)
         report.case("Wireshark on all frames", referee.ask_wireshark)

@@ -11,6 +11,8 @@ from harness.processes import Finished
 from referee.sides import GID_INDEX, Running, Side
 
 _LISTEN_LIMIT_S = 60.0
+_REFUSAL_LIMIT_S = 30.0
+_ELSEWHERE = 19999
 _PROBES = pathlib.Path(__file__).resolve().parents[1] / "probes.py"
 # What a client of rdma_cm prints when nobody listens yet (REJ reason 8).
 _NOT_YET = ("REJECTED", "rdma_connect: Connection refused", "event 8")
@@ -105,3 +107,20 @@ def rdmacm(program: str, family: str, *options: str) -> Exchange:
     words = (program, *port, *options)
     return Exchange(" ".join((program, *options)), family, (*words, "-b", "{address}"), (*words, "-s", "{address}"),
                     connects_by_cm=True)
+
+
+def ask_in_vain(server: Side, client: Side) -> list[str]:
+    """Connects to ports at which nobody listens, over RC and over UD; a text per answer that is no refusal.
+
+    On a host whose kernel knows nothing of rdma_cm somebody has to be there to refuse: a server at another port.
+    """
+    bystander = server.start("rping", "-s", "-a", server.ipv4, "-p", str(_ELSEWHERE))
+    try:
+        server.run(["sh", "-c", "until grep -qi ':12B7 ' /proc/net/udp /proc/net/udp6; do sleep 0.02; done"],
+                   _LISTEN_LIMIT_S)
+        tcp = client.run(["rping", "-c", "-a", server.ipv4, "-C", "1"], _REFUSAL_LIMIT_S)
+        udp = client.run(["udaddy", "-s", server.ipv4], _REFUSAL_LIMIT_S)
+    finally:
+        bystander.kill()
+    return [ended.describe() for ended, words in ((tcp, "REJECTED, error 8"), (udp, "UNREACHABLE, error: 1"))
+            if words not in ended.output]
