@@ -67,15 +67,18 @@ void Network::poll(uint64_t now_ns) {
 
 void Network::serve(uint64_t now_ns) {
   uint64_t expirations = 0;
-  (void)!read(timer_.get(), &expirations, sizeof expirations);
+  if (read(timer_.get(), &expirations, sizeof expirations) > 0) {
+    is_look_due_.store(false, std::memory_order_seq_cst);
+  }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   if (now_ns < last_poll_ns + CompletionQueue::kPollerNs) {
     watch_sockets(false);
-    look_again_in(absence_ns_);
-    absence_ns_ = std::min(absence_ns_ * 2, kLastAbsenceNs);
+    absence_ns_.store(std::min(absence_ns_.load(std::memory_order_relaxed) * 2, kLastAbsenceNs),
+                      std::memory_order_relaxed);
+    look_soon();
     return;
   }
-  absence_ns_ = kFirstAbsenceNs;
+  absence_ns_.store(kFirstAbsenceNs, std::memory_order_relaxed);
   receive(now_ns, true);
   watch_sockets(true);
 }
@@ -89,9 +92,12 @@ void Network::watch_sockets(bool wanted) {
   }
 }
 
-void Network::look_again_in(uint64_t delay_ns) {
+void Network::look_soon() {
+  if (is_look_due_.load(std::memory_order_relaxed) || is_look_due_.exchange(true, std::memory_order_seq_cst)) {
+    return;
+  }
   itimerspec when{};
-  when.it_value.tv_nsec = static_cast<long>(delay_ns);
+  when.it_value.tv_nsec = static_cast<long>(absence_ns_.load(std::memory_order_relaxed));
   timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
@@ -118,6 +124,9 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
   }
   if (const auto qp = process_.find(qpn)) {
     qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns, is_on_service_thread);
+    if (!is_on_service_thread) {
+      look_soon();  // who took it out of the socket need not be the one who polls for it, or polls no more
+    }
   }
 }
 

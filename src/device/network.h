@@ -64,7 +64,7 @@ class Network {
   void receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void watch_sockets(bool wanted);
-  void look_again_in(uint64_t delay_ns);
+  void look_soon();
 
   Process& process_;
   std::unique_ptr<link::UdpEndpoint> endpoint_;
@@ -72,9 +72,9 @@ class Network {
   base::UniqueFd timer_;
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};
-  // Service thread only:
-  bool is_watching_ = true;
-  uint64_t absence_ns_;
+  std::atomic<uint64_t> absence_ns_;  // written by the service thread
+  std::atomic<bool> is_look_due_{false};  // the timer runs
+  bool is_watching_ = true;  // service thread only
 
   base::Spinlock batches_lock_;
   std::vector<std::unique_ptr<link::UdpBatch>> batches_;
