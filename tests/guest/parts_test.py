@@ -8,7 +8,8 @@ import unittest
 _HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
 
-from referee import capture, cpio, kernel, packets  # noqa: E402
+from harness.report import Skip  # noqa: E402
+from referee import capture, cpio, dissector, kernel, packets  # noqa: E402
 
 # A congestion notification of a ConnectX-4 Lx, from the public tests of scapy.
 CNP = bytes.fromhex("45c2003c718c4000401191610a0011010a001201000012b7002800008100ffff40000118"
@@ -62,6 +63,27 @@ class Captures(unittest.TestCase):
             content = path.read_bytes()
         self.assertEqual(len(content), 24 + 16 + len(CNP))
         self.assertEqual(content[24:32], bytes.fromhex("0100000001000000"))
+
+
+class Golden(unittest.TestCase):
+    """What kernels, and our device and a kernel, have said to each other."""
+
+    def setUp(self):
+        self.files = sorted((_HERE.parent / "golden" / "captures").glob("*.txt"))
+
+    def test_every_frame_is_sound(self):
+        self.assertGreater(len(self.files), 10)
+        for file in self.files:
+            for number, frame in enumerate(capture.read_text(file), 1):
+                with self.subTest(file=file.name, frame=number):
+                    packets.parse(frame.data)
+
+    def test_wireshark_agrees(self):
+        frames = [frame for file in self.files for frame in capture.read_text(file)]
+        try:
+            self.assertEqual(dissector.objections(frames), [])
+        except Skip as reason:
+            self.skipTest(str(reason))
 
 
 class Archives(unittest.TestCase):

@@ -3,7 +3,7 @@
     record.py --agent FILE --cache FOLDER --out FOLDER [--lib FOLDER] [--only TEXT]
 
 Without --lib between rdma_rxe of two guests on a bridge; with it between our device, built in that folder, and rdma_rxe
-of one guest, each exchange in both directions (the names of the files then start with ringbolt-asks or ringbolt-answers).
+of one guest, each exchange in both directions (the files' names then start with ringbolt-asks or ringbolt-answers).
 Needs what the referee needs (see README.md).
 """
 
