@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace ringbolt::sim {
@@ -273,7 +274,8 @@ void MemoryHost::check_complete(uint32_t operation, const MemoryHost& peer) {
   const Operation& what = outbound_.operations[operation];
   if (what.kind == Operation::read) {
     const uint64_t from = what.remote_address - kRegionAddress;
-    if (std::memcmp(reads_[operation].data(), peer.region_.data() + from, what.length) != 0) {
+    if (!std::equal(reads_[operation].begin(), reads_[operation].end(),
+                    peer.region_.begin() + static_cast<ptrdiff_t>(from))) {
       complain(fmt::format("READ {} is complete with wrong data", operation));
     }
     return;
