@@ -21,6 +21,8 @@ namespace {
 constexpr unsigned kIdSlotShift = 22;
 constexpr uint64_t kUnsentPatienceNs = 2'000'000'000;
 constexpr size_t kMaxUnsent = 8192;
+constexpr size_t kMaxHeld = 1024;
+constexpr uint64_t kHeldPauseNs = 5'000'000;
 constexpr size_t kMaxNotices = 65536;
 
 wire::Address address_of(const ibv_gid& gid) {
@@ -173,30 +175,64 @@ void Management::on_network_mad(const wire::Flow& flow, uint8_t traffic_class, w
 
 void Management::deliver(const Port* port, const Mad& mad, bool is_from_network) {
   const auto message = wire::parse_cm(mad.bytes);
-  if (!message) {
-    return;  // not the connection manager's; silence, as the kernel
+  // What is not the connection manager's is met with silence, as by a kernel.
+  if (message && !try_to_deliver(port, mad, *message, is_from_network)) {
+    answer_for_nobody(mad, *message, is_from_network);
   }
+}
+
+bool Management::try_to_deliver(const Port* port, const Mad& mad, const wire::CmMad& message, bool is_from_network) {
   // Hosts that share a folder are told apart by their GIDs; on a network the datagram is at the right host already.
   const bool is_shared_folder = port != nullptr && !port->is_on_network() && fabric_->control.is_mapped();
   const std::optional<wire::Address> host = is_shared_folder ? std::optional(mad.destination) : std::nullopt;
   const auto to_service = [&](uint64_t id, const auto& private_data) {
     const auto header = std::span<const std::byte>(private_data).template first<wire::kCmIpHeaderBytes>();
     const auto owners = services_.owners_of(id, requested_address(mad, header), host);
-    return std::ranges::any_of(owners, [&](uint32_t slot) { return deliver_to_slot(slot, mad, is_from_network); });
+    return std::ranges::any_of(owners, [&](uint32_t slot) { return deliver_to_slot(slot, mad, is_from_network); }) ||
+           hold(port, mad, id, is_from_network);
   };
-  bool is_delivered = false;
-  if (const auto* request = std::get_if<wire::CmReq>(&message->message)) {
-    is_delivered = to_service(request->service_id, request->private_data);
-  } else if (const auto* lookup = std::get_if<wire::CmSidrReq>(&message->message)) {
-    is_delivered = to_service(lookup->service_id, lookup->private_data);
-  } else if (const uint32_t id = std::visit(RemoteId{}, message->message); id != 0) {
-    is_delivered = deliver_to_slot(id >> kIdSlotShift, mad, is_from_network);
-  } else {
-    deliver_to_all(mad, is_from_network);
-    is_delivered = true;
+  if (const auto* request = std::get_if<wire::CmReq>(&message.message)) {
+    return to_service(request->service_id, request->private_data);
   }
-  if (!is_delivered) {
-    answer_for_nobody(mad, *message, is_from_network);
+  if (const auto* lookup = std::get_if<wire::CmSidrReq>(&message.message)) {
+    return to_service(lookup->service_id, lookup->private_data);
+  }
+  if (const uint32_t id = std::visit(RemoteId{}, message.message); id != 0) {
+    return deliver_to_slot(id >> kIdSlotShift, mad, is_from_network);
+  }
+  deliver_to_all(mad, is_from_network);
+  return true;
+}
+
+bool Management::hold(const Port* port, const Mad& mad, uint64_t service_id, bool is_from_network) {
+  const uint64_t now = base::now_ns();
+  if (!is_open() || !services_.is_between_listeners(service_id, now)) {
+    return false;
+  }
+  const std::scoped_lock guard(mutex_);
+  if (held_.size() >= kMaxHeld) {
+    return false;
+  }
+  held_.push_back({port, mad, is_from_network, now + kHeldPauseNs});
+  unsent_.fetch_add(1, std::memory_order_relaxed);
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
+  return true;
+}
+
+void Management::deliver_held() {
+  std::vector<Held> due;
+  {
+    const uint64_t now = base::now_ns();
+    const std::scoped_lock guard(mutex_);
+    while (!held_.empty() && held_.front().next_ns <= now) {
+      due.push_back(held_.front());
+      held_.pop_front();
+    }
+    unsent_.fetch_sub(static_cast<uint32_t>(due.size()), std::memory_order_relaxed);
+  }
+  for (const Held& one : due) {
+    deliver(one.port, one.mad, one.is_from_network);
   }
 }
 
@@ -221,7 +257,7 @@ bool Management::deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_net
   const int error = must_queue ? EAGAIN : socket->send(slot, frame);
   if (error == EAGAIN && is_open() && unsent_queue_.size() < kMaxUnsent) {
     unsent_queue_.push_back({slot, frame, base::now_ns() + kUnsentPatienceNs});
-    unsent_.store(static_cast<uint32_t>(unsent_queue_.size()), std::memory_order_relaxed);
+    unsent_.fetch_add(1, std::memory_order_relaxed);
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
   }
@@ -232,10 +268,11 @@ void Management::send_unsent() {
   if (unsent() == 0) {
     return;
   }
+  deliver_held();
   const std::scoped_lock guard(mutex_);
   std::vector<uint32_t> full;
   const uint64_t now = base::now_ns();
-  std::erase_if(unsent_queue_, [&](const Unsent& one) {
+  const auto sent = std::erase_if(unsent_queue_, [&](const Unsent& one) {
     if (now > one.deadline_ns) {
       return true;
     }
@@ -248,7 +285,7 @@ void Management::send_unsent() {
     full.push_back(one.slot);
     return false;
   });
-  unsent_.store(static_cast<uint32_t>(unsent_queue_.size()), std::memory_order_relaxed);
+  unsent_.fetch_sub(static_cast<uint32_t>(sent), std::memory_order_relaxed);
 }
 
 void Management::deliver_to_all(const Mad& mad, bool is_from_network) {

@@ -91,12 +91,16 @@ class Management {
  private:
   /// `port`: the sender's, null for what came over the network.
   void deliver(const Port* port, const Mad& mad, bool is_from_network);
+  /// False when it is nobody's, and nobody is about to listen for it.
+  bool try_to_deliver(const Port* port, const Mad& mad, const wire::CmMad& message, bool is_from_network);
+  bool hold(const Port* port, const Mad& mad, uint64_t service_id, bool is_from_network);
   /// False when nobody receives there.
   bool deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_network);
   void deliver_to_all(const Mad& mad, bool is_from_network);
   void answer_for_nobody(const Mad& mad, const wire::CmMad& message, bool is_from_network);
   void push(Notice notice);
   void send_unsent();
+  void deliver_held();
   std::shared_ptr<link::MadSocket> socket();
   const std::vector<std::shared_ptr<const Port>>& ports();
 
@@ -116,6 +120,14 @@ class Management {
     uint64_t deadline_ns;
   };
   std::deque<Unsent> unsent_queue_;
+  /// Requests that came between two listeners.
+  struct Held {
+    const Port* port;
+    Mad mad;
+    bool is_from_network;
+    uint64_t next_ns;
+  };
+  std::deque<Held> held_;
   std::atomic<uint32_t> unsent_{0};
   std::atomic<bool> is_open_{false};
   base::UniqueFd poller_;

@@ -22,6 +22,7 @@ namespace ringbolt::device {
 namespace {
 
 constexpr std::string_view kSuffix = ".services";
+constexpr uint64_t kClosedKeptNs = 1'000'000'000;
 constexpr size_t kMaxFileBytes = 4U << 20U;
 
 std::string hex(const wire::Address& address) {
@@ -132,6 +133,9 @@ std::string emit(const ServiceFile& file) {
                         one.is_any ? '*' : '-', one.is_family_only ? 'o' : '-', one.is_reusable ? 'r' : '-',
                         one.is_listening ? 'l' : '-');
   }
+  for (const ClosedService& one : file.closed) {
+    text += fmt::format("closed {:016x} {}\n", one.service_id, one.closed_ns);
+  }
   return text;
 }
 
@@ -153,6 +157,9 @@ std::optional<ServiceFile> parse_services(const std::string& text) {
       file.gids.push_back(gid);
     } else if (kind == "service" && read_service(words, service)) {
       file.services.push_back(service);
+    } else if (ClosedService closed;
+               kind == "closed" && words >> std::hex >> closed.service_id >> std::dec >> closed.closed_ns) {
+      file.closed.push_back(closed);
     } else {
       return std::nullopt;
     }
@@ -186,9 +193,17 @@ int ServiceBook::listen(uint64_t token, const IsAlive& is_alive) {
 
 void ServiceBook::unbind(uint64_t token) {
   const std::scoped_lock guard(mutex_);
-  if (std::erase_if(own_.services, [&](const Service& one) { return one.token == token; }) != 0) {
-    static_cast<void>(write_file());  // a line too many is harmless: the connection manager refuses
+  const auto found = std::ranges::find(own_.services, token, &Service::token);
+  if (found == own_.services.end()) {
+    return;
   }
+  const uint64_t now = base::now_ns();
+  std::erase_if(own_.closed, [&](const ClosedService& one) { return now > one.closed_ns + kClosedKeptNs; });
+  if (found->is_listening) {
+    own_.closed.push_back({found->service_id, now});
+  }
+  own_.services.erase(found);
+  static_cast<void>(write_file());  // a line too many is harmless: the connection manager refuses
 }
 
 int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) {
@@ -282,6 +297,23 @@ std::vector<uint32_t> ServiceBook::owners_of(uint64_t service_id, const wire::Ad
     }
   }
   return slots;
+}
+
+bool ServiceBook::is_between_listeners(uint64_t service_id, uint64_t now_ns) const {
+  const auto closed_lately = [&](const ServiceFile& file) {
+    return std::ranges::any_of(file.closed, [&](const ClosedService& one) {
+      // The port number is enough: perftest connects over TCP's port space first, then over UDP's.
+      return static_cast<uint16_t>(one.service_id) == static_cast<uint16_t>(service_id) &&
+             now_ns < one.closed_ns + kClosedKeptNs;
+    });
+  };
+  {
+    const std::scoped_lock guard(mutex_);
+    if (closed_lately(own_)) {
+      return true;
+    }
+  }
+  return std::ranges::any_of(others(), [&](const Other& other) { return closed_lately(other.file); });
 }
 
 int ServiceBook::write_file() const {

@@ -28,10 +28,18 @@ struct Service {
   bool accepts(uint64_t id, const wire::Address& destination) const;
 };
 
+/// A listener that went away a moment ago.
+struct ClosedService {
+  uint64_t service_id = 0;
+  uint64_t closed_ns = 0;  ///< base::now_ns(), the same clock in all processes of a host
+  friend bool operator==(const ClosedService&, const ClosedService&) = default;
+};
+
 /// One process' services as others read them.
 struct ServiceFile {
   std::vector<wire::Address> gids;  ///< of all ports of its node: which host it is on
   std::vector<Service> services;
+  std::vector<ClosedService> closed;
   friend bool operator==(const ServiceFile&, const ServiceFile&) = default;
 };
 std::string emit(const ServiceFile& file);
@@ -60,6 +68,9 @@ class ServiceBook {
   /// The slots whose processes say they listen for the id at that address; `gid` given: only those of its host.
   std::vector<uint32_t> owners_of(uint64_t service_id, const wire::Address& destination,
                                   const std::optional<wire::Address>& gid) const;
+  /// Somebody listened for the id a moment ago and lives on: programs that listen anew for each connection (perftest)
+  /// count on the next request being slower than they are.
+  bool is_between_listeners(uint64_t service_id, uint64_t now_ns) const;
   /// Forgets all and removes the file.
   void leave();
 

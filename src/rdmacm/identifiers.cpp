@@ -199,9 +199,7 @@ int rdma_destroy_id(rdma_cm_id* c) {
     return -1;
   }
   detach_id(id);
-  if (station.is_running()) {
-    station.settle();
-  }
+  station.settle();
   if (c->event != nullptr) {
     rdma_cm_event* last = std::exchange(c->event, nullptr);
     guard.unlock();

@@ -2,6 +2,7 @@
 
 #include <rdma/rdma_verbs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -68,6 +69,14 @@ int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {
   return 0;
 }
 
+/// The kernel's software device grants as many inline bytes as the pieces of a request take up, asked or not, and
+/// programs have come to send inline on that (rdma_xclient).
+void grant_inline(ibv_qp_cap& caps) {
+  constexpr uint32_t kMostInline = 256;
+  constexpr auto kPieceBytes = static_cast<uint32_t>(sizeof(ibv_sge));
+  caps.max_inline_data = std::max(caps.max_inline_data, std::min(kMostInline, caps.max_send_sge * kPieceBytes));
+}
+
 int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
     wanted.comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -80,6 +89,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
     drop_cqs(id.c);
     return error;
   }
+  grant_inline(wanted.cap);
   ibv_qp* qp = ibv_create_qp_ex(id.c.verbs, &wanted);
   int error = qp == nullptr ? errno : 0;
   if (qp != nullptr) {

@@ -160,6 +160,9 @@ void Station::receive_all() {
 }
 
 void Station::settle() {
+  if (!is_started_) {
+    return;
+  }
   send_outgoing();
   for (const cm::Event& event : engine_->take_events()) {
     tell(event);

@@ -41,7 +41,6 @@ class Station final : private cm::Host {
 
   /// Opens the devices and starts the thread; 0 or an errno. Later calls do nothing.
   int start();
-  bool is_running() const { return is_started_; }
   const Devices& devices() const { return devices_; }
   cm::Engine& engine() { return *engine_; }
   uint64_t now() const;
