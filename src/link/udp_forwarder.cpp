@@ -25,8 +25,9 @@ constexpr uint32_t kMagic = 0x7564'4252;  // "RBdu"
 constexpr int kSendBufferBytes = 1 << 20;
 // A receiver that is off the processor gets what waits when it is back; for one that was stopped the packets are lost,
 // as if on the way.
-constexpr size_t kMaxWaiting = 256;
-constexpr uint64_t kMaxWaitNs = 1'000'000'000;
+constexpr size_t kMaxWaiting = 1024;
+constexpr ptrdiff_t kMaxWaitingForOne = 256;
+constexpr uint64_t kMaxWaitNs = 5'000'000'000;
 constexpr long kRetryNs = 1'000'000;
 
 enum Kind : uint32_t { kPackets = 1, kChange = 2 };
@@ -114,20 +115,20 @@ int UdpForwarder::send_packets(uint32_t slot, const UdpDatagram& datagram, size_
   return send(slot, &header, datagram.buffer.get()->data() + offset, bytes);
 }
 
-bool UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
+UdpForwarder::PassedOn UdpForwarder::pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes) {
   // Behind what waits already: packets keep their order.
-  const bool must_wait =
-      std::any_of(waiting_.begin(), waiting_.end(), [slot](const Waiting& each) { return each.slot == slot; });
-  const int error = must_wait ? EAGAIN : send_packets(slot, datagram, offset, bytes);
+  const auto ahead =
+      std::count_if(waiting_.begin(), waiting_.end(), [slot](const Waiting& each) { return each.slot == slot; });
+  const int error = ahead > 0 ? EAGAIN : send_packets(slot, datagram, offset, bytes);
   if (error == 0) {
-    return true;
+    return PassedOn::yes;
   }
-  if (error != EAGAIN || waiting_.size() == kMaxWaiting) {
-    return false;
+  if (error != EAGAIN || waiting_.size() == kMaxWaiting || ahead == kMaxWaitingForOne) {
+    return error == ENOENT ? PassedOn::nobody_there : PassedOn::lost;
   }
   waiting_.push_back({slot, base::now_ns(), offset, bytes, datagram});
   set_timer(true);
-  return true;
+  return PassedOn::yes;
 }
 
 size_t UdpForwarder::retry() {

@@ -28,9 +28,13 @@ class UdpForwarder {
   int retry_descriptor() const { return timer_.get(); }
   int directory_fd() const { return directory_fd_.get(); }
 
-  /// Packets `offset` to `offset + bytes` of a datagram. False if they are lost: the other one is gone, or too much
-  /// waits already.
-  bool pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes);
+  enum class PassedOn {
+    yes,           ///< or it waits for retry()
+    nobody_there,  ///< nobody has the slot
+    lost,          ///< its owner has died, or too much waits already
+  };
+  /// Packets `offset` to `offset + bytes` of a datagram.
+  PassedOn pass_on(uint32_t slot, const UdpDatagram& datagram, size_t offset, size_t bytes);
   bool has_waiting() const { return !waiting_.empty(); }
   /// Sends what waits. Returns how many calls of pass_on() were given up: their receiver is gone or has been stopped
   /// for too long.

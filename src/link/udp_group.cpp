@@ -1,17 +1,15 @@
 #include "link/udp_group.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <netinet/in.h>
-#include <sys/epoll.h>
 #include <sys/random.h>
-#include <sys/syscall.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -25,6 +23,7 @@ constexpr uint64_t kJoinPatienceMs = 5000;
 constexpr uint64_t kLeavePatienceMs = 500;
 constexpr uint64_t kRetryMs = 5;
 constexpr uint64_t kReportIntervalNs = 10'000'000;
+constexpr int kLooks = 3;
 constexpr std::array<UdpFamily, 2> kFamilies{UdpFamily::ipv4, UdpFamily::ipv6};
 
 /// What a member sends to its own port to learn its place. The first two words are read by the selecting program.
@@ -36,24 +35,12 @@ struct Probe {
 };
 static_assert(sizeof(Probe) == 24);
 
-int watch_process(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
-
 }  // namespace
 
 UdpGroup::UdpGroup(const Config& config, Sockets& sockets, UdpForwarder& forwarder)
-    : config_(config),
-      sockets_(sockets),
-      forwarder_(forwarder),
-      namespace_(network_namespace()),
-      watch_(epoll_create1(EPOLL_CLOEXEC)),
-      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      known_(size_t{1} << (24 - config.slot_shift)) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.fd = timer_.get();
-  if (!watch_.is_open() || !timer_.is_open() || epoll_ctl(watch_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0 ||
-      getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
-    throw base::Error(errno, "epoll, timer or random number", "UDP link");
+    : config_(config), sockets_(sockets), forwarder_(forwarder), namespace_(network_namespace()) {
+  if (getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
+    throw base::Error(errno, "getrandom", "UDP link");
   }
   join();
 }
@@ -107,9 +94,14 @@ void UdpGroup::refuse_strangers(const UdpOrderFile& file, const UdpOrderLock& lo
 bool UdpGroup::remove_dead(UdpOrderFile& file) const {
   bool is_changed = false;
   for (size_t family = 0; family < kFamilies.size(); ++family) {
-    if (!file.families[family].members().empty()) {
-      is_changed |= file.families[family].keep(bound_udp_sockets(kFamilies[family], config_.port));
+    std::vector<uint64_t> living = bound_udp_sockets(kFamilies[family], config_.port);
+    // The list is read in pages. A socket that goes away meanwhile makes the kernel skip another one: who seems dead is
+    // looked for again.
+    for (int i = 1; i < kLooks && file.families[family].has_others_than(living); ++i) {
+      const std::vector<uint64_t> again = bound_udp_sockets(kFamilies[family], config_.port);
+      living.insert(living.end(), again.begin(), again.end());
     }
+    is_changed |= file.families[family].keep(living);
   }
   return is_changed;
 }
@@ -135,26 +127,14 @@ int UdpGroup::attach(const UdpOrderFile& file, bool is_leaving) const {
 }
 
 bool UdpGroup::settle_if_needed() {
-  std::array<epoll_event, 16> events;
-  const int count = epoll_wait(watch_.get(), events.data(), events.size(), 0);
-  for (int i = 0; i < count; ++i) {
-    is_suspicious_ = true;
-    uint64_t expirations = 0;
-    if (events[static_cast<size_t>(i)].data.fd == timer_.get()) {
-      (void)!read(timer_.get(), &expirations, sizeof expirations);
-    } else {
-      std::erase_if(processes_, [&](const auto& process) {
-        return process.second.get() == events[static_cast<size_t>(i)].data.fd;
-      });
-    }
-  }
+  is_suspicious_ |= watch_.take_news();
   if (!is_suspicious_) {
     return false;
   }
   is_suspicious_ = false;
   UdpOrderLock lock(forwarder_.directory_fd(), namespace_, 0);
   if (!lock.is_held()) {
-    retry_in(kRetryMs);
+    watch_.alarm_in(kRetryMs);
     return false;
   }
   auto file = lock.read();
@@ -196,39 +176,16 @@ bool UdpGroup::apply_proofs(UdpOrderFile& file) {
 
 void UdpGroup::learn(const UdpOrderFile& file) {
   seen_ = file;
-  std::fill(known_.begin(), known_.end(), false);
+  std::vector<pid_t> others;
   for (const UdpOrder& order : seen_.families) {
     for (const UdpMember& member : order.members()) {
-      if (member.slot < known_.size()) {
-        known_[member.slot] = true;
+      if (member.pid != getpid()) {
+        others.push_back(member.pid);
       }
     }
   }
-  watch_processes();
+  watch_.watch(others);
   send_probes();
-}
-
-void UdpGroup::watch_processes() {
-  std::map<pid_t, base::UniqueFd> before;
-  before.swap(processes_);
-  for (const UdpOrder& order : seen_.families) {
-    for (const UdpMember& member : order.members()) {
-      if (member.pid == getpid() || processes_.contains(member.pid)) {
-        continue;
-      }
-      if (const auto old = before.find(member.pid); old != before.end()) {
-        processes_.insert(before.extract(old));
-        continue;
-      }
-      base::UniqueFd process(watch_process(member.pid));
-      epoll_event event{};
-      event.events = EPOLLIN;
-      event.data.fd = process.get();
-      if (process.is_open() && epoll_ctl(watch_.get(), EPOLL_CTL_ADD, process.get(), &event) == 0) {
-        processes_.emplace(member.pid, std::move(process));
-      }
-    }
-  }
 }
 
 void UdpGroup::send_probes() {
@@ -294,17 +251,16 @@ std::optional<uint32_t> UdpGroup::another() const {
 }
 
 void UdpGroup::announce() const {
-  for (uint32_t slot = 0; slot < known_.size(); ++slot) {
-    if (known_[slot] && slot != config_.slot) {
-      forwarder_.announce_change(slot);
+  std::set<uint32_t> slots;
+  for (const UdpOrder& order : seen_.families) {
+    for (const UdpMember& member : order.members()) {
+      slots.insert(member.slot);
     }
   }
-}
-
-void UdpGroup::retry_in(uint64_t delay_ms) {
-  itimerspec when{};
-  when.it_value.tv_nsec = static_cast<long>(delay_ms * 1'000'000);
-  timerfd_settime(timer_.get(), 0, &when, nullptr);
+  slots.erase(config_.slot);
+  for (const uint32_t slot : slots) {
+    forwarder_.announce_change(slot);
+  }
 }
 
 void UdpGroup::leave(const std::function<void()>& drain) {
@@ -333,19 +289,10 @@ void UdpGroup::leave(const std::function<void()>& drain) {
   }
   ++file->generation;
   (void)lock.write(*file);
-  known_.assign(known_.size(), false);
-  for (const UdpOrder& order : file->families) {
-    for (const UdpMember& member : order.members()) {
-      known_[member.slot] = true;
-    }
-  }
+  seen_ = *file;
   announce();
 }
 
-void UdpGroup::abandon_after_fork() {
-  watch_.reset();
-  timer_.reset();
-  processes_.clear();
-}
+void UdpGroup::abandon_after_fork() { watch_.abandon_after_fork(); }
 
 }  // namespace ringbolt::link

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +13,7 @@
 #include "link/udp_order.h"
 #include "link/udp_order_lock.h"
 #include "link/udp_selector.h"
+#include "link/udp_watch.h"
 
 namespace ringbolt::link {
 
@@ -39,15 +37,13 @@ class UdpGroup {
   void leave(const std::function<void()>& drain);
 
   /// Readable when settle_if_needed() has work.
-  int descriptor() const { return watch_.get(); }
+  int descriptor() const { return watch_.descriptor(); }
   /// A packet went astray, or another member says that something changed.
   void suspect() { is_suspicious_ = true; }
   /// Looks whether members have died. Puts order file and program right if there is reason to. True if it changed the
   /// program. A system call, and when there is reason some dozens.
   bool settle_if_needed();
 
-  /// Whether a living member had the slot when we last looked.
-  bool has(uint32_t slot) const { return slot < known_.size() && known_[slot]; }
   /// Some member other than us; nothing if we are alone.
   std::optional<uint32_t> another() const;
   /// A probe came back to our socket of this family. False if it is none of ours.
@@ -72,10 +68,9 @@ class UdpGroup {
   int attach(const UdpOrderFile& file, bool is_leaving) const;
   bool apply_proofs(UdpOrderFile& file);
   void learn(const UdpOrderFile& file);
-  void watch_processes();
   void send_probes();
+  /// Tells the other members of seen_ to look at the order file.
   void announce() const;
-  void retry_in(uint64_t delay_ms);
 
   const Config config_;
   Sockets& sockets_;
@@ -83,11 +78,8 @@ class UdpGroup {
   uint64_t namespace_;
   uint64_t nonce_ = 0;
   std::array<uint64_t, 2> inodes_{};
-  base::UniqueFd watch_;  // epoll: the members' processes, the timer
-  base::UniqueFd timer_;
-  std::map<pid_t, base::UniqueFd> processes_;
+  UdpWatch watch_;
   UdpOrderFile seen_;
-  std::vector<bool> known_;
   std::array<std::optional<Proof>, 2> proofs_;
   bool is_suspicious_ = false;
   uint64_t next_report_ns_ = 0;

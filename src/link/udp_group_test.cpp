@@ -24,6 +24,8 @@ struct Board {
   std::atomic<uint32_t> foreign;                           // packets for another slot that were delivered
   std::atomic<uint32_t> forwarded[kMostMembers];           // by the member with this number
   std::atomic<uint32_t> changes[kMostMembers];
+  std::atomic<uint32_t> lost[kMostMembers];     // given up by the member with this number
+  std::atomic<uint32_t> strange[kMostMembers];  // refused by it
   std::atomic<bool> must_leave[kMostMembers];
 };
 
@@ -67,6 +69,8 @@ std::unique_ptr<Child> member(const SlotsFolder& folder, const SharedBoard& boar
           },
           16);
       board->forwarded[number] = static_cast<uint32_t>(endpoint->counters().forwarded_packets);
+      board->lost[number] = static_cast<uint32_t>(endpoint->counters().forward_failures);
+      board->strange[number] = static_cast<uint32_t>(endpoint->counters().dropped_strangers);
       board->changes[number] = static_cast<uint32_t>(endpoint->counters().group_changes);
       sched_yield();
     }
@@ -110,12 +114,20 @@ struct Stage {
         drain(*sender);
         return board->got[number] >= sent[number];
       })) << "member "
-          << number << ": " << board->got[number] << " of " << sent[number];
+          << number << ": " << board->got[number] << " of " << sent[number] << losses();
       for (uint32_t packet = 0; packet < sent[number]; ++packet) {
         EXPECT_EQ(board->times[number][packet], 1) << "member " << number << " packet " << packet;
       }
     }
     EXPECT_EQ(board->foreign, 0U);
+  }
+  std::string losses() const {
+    std::string text = "; given up and refused by the sender " + std::to_string(sender->counters().forward_failures) +
+                       " " + std::to_string(sender->counters().dropped_strangers) + ", by members";
+    for (uint32_t number = 0; number < members.size(); ++number) {
+      text += " " + std::to_string(board->lost[number]) + " " + std::to_string(board->strange[number]);
+    }
+    return text;
   }
   void kill(uint32_t number) {
     members[number]->kill(SIGKILL);

@@ -47,11 +47,17 @@ bool parse_member(std::string_view line, UdpOrderFile& file) {
 
 }  // namespace
 
+bool UdpOrder::has_others_than(const std::vector<uint64_t>& living) const {
+  return std::any_of(members_.begin(), members_.end(), [&living](const UdpMember& member) {
+    return std::find(living.begin(), living.end(), member.inode) == living.end();
+  });
+}
+
 bool UdpOrder::keep(const std::vector<uint64_t>& living) {
   const auto is_dead = [&living](const UdpMember& member) {
     return std::find(living.begin(), living.end(), member.inode) == living.end();
   };
-  if (std::none_of(members_.begin(), members_.end(), is_dead)) {
+  if (!has_others_than(living)) {
     return false;
   }
   const auto dead = static_cast<size_t>(std::count_if(members_.begin(), members_.end(), is_dead));

@@ -29,6 +29,9 @@ class UdpOrder {
   const std::vector<UdpMember>& members() const { return members_; }
   void append(const UdpMember& member) { members_.push_back(member); }
 
+  /// Whether a socket is not in `living`.
+  bool has_others_than(const std::vector<uint64_t>& living) const;
+
   /// Takes the sockets out that are not in `living`, as the kernel did when they were closed. Of several at a time the
   /// sequence is unknown: whoever may have been moved to more than one place is put at one of them and is not sure.
   /// True if anything changed.

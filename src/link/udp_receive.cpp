@@ -81,7 +81,7 @@ void UdpEndpoint::begin_turn() {
       due_ |= 1U << source;
     }
   }
-  if (is_thorough) {
+  if (is_thorough || forwarder_->has_waiting()) {
     look_after_group();
   }
 }
@@ -223,14 +223,23 @@ size_t UdpEndpoint::divert(size_t offset) {
     bytes += next.size();
     ++packets;
   }
-  if (slot == config_.slot || datagram_.is_forwarded || !group_->has(slot)) {
+  if (slot == config_.slot || datagram_.is_forwarded) {
     count_alone(tally_.dropped_strangers, packets);
-  } else if (forwarder_->pass_on(slot, datagram_, offset, bytes)) {
-    count_alone(tally_.forwarded_packets, packets);
-    group_->report_stray(slot);
-  } else {
-    count_alone(tally_.forward_failures, packets);
-    group_->report_stray(slot);
+    return bytes;
+  }
+  // Tried for any slot: one that joined while we were stopped is not known to us yet.
+  switch (forwarder_->pass_on(slot, datagram_, offset, bytes)) {
+    case UdpForwarder::PassedOn::yes:
+      count_alone(tally_.forwarded_packets, packets);
+      group_->report_stray(slot);
+      break;
+    case UdpForwarder::PassedOn::nobody_there:
+      count_alone(tally_.dropped_strangers, packets);
+      break;
+    case UdpForwarder::PassedOn::lost:
+      count_alone(tally_.forward_failures, packets);
+      group_->report_stray(slot);
+      break;
   }
   return bytes;
 }
