@@ -219,7 +219,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   push_out();
   // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
   const uint32_t unfinished = tail_.load(std::memory_order_relaxed) - done_.load(std::memory_order_relaxed);
-  if (has_queued_sends() || queues_.send->is_armed() || unfinished > queues_.send->capacity()) {
+  // What may get lost on a network is repeated whether the program polls or not.
+  const bool has_timer = wire_deadline_ns_.load(std::memory_order_relaxed) != UINT64_MAX;
+  if (has_queued_sends() || queues_.send->is_armed() || unfinished > queues_.send->capacity() || has_timer) {
     process_.request_service();
   }
   return error;
