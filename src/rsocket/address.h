@@ -1,5 +1,6 @@
 #pragma once
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -36,6 +37,31 @@ struct Address {
     return family() == AF_INET    ? socklen_t{sizeof(sockaddr_in)}
            : family() == AF_INET6 ? socklen_t{sizeof(sockaddr_in6)}
                                   : 0;
+  }
+
+  uint16_t port() const {
+    return family() == AF_INET ? ntohs(reinterpret_cast<const sockaddr_in&>(storage).sin_port)
+                               : ntohs(reinterpret_cast<const sockaddr_in6&>(storage).sin6_port);
+  }
+  void set_port(uint16_t port) {
+    if (family() == AF_INET) {
+      reinterpret_cast<sockaddr_in&>(storage).sin_port = htons(port);
+    } else {
+      reinterpret_cast<sockaddr_in6&>(storage).sin6_port = htons(port);
+    }
+  }
+  /// All hosts' addresses at once, or this one's own.
+  bool is_any_or_loopback() const {
+    if (family() == AF_INET) {
+      const uint32_t host = ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr);
+      return host == INADDR_ANY || host == INADDR_LOOPBACK;
+    }
+    const in6_addr& host = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
+    return IN6_IS_ADDR_UNSPECIFIED(&host) || IN6_IS_ADDR_LOOPBACK(&host);
+  }
+
+  friend bool operator<(const Address& a, const Address& b) {
+    return std::memcmp(&a.storage, &b.storage, sizeof a.storage) < 0;
   }
 
   /// As getsockname() does: as much as fits, and how long it is.

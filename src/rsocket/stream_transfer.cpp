@@ -159,9 +159,11 @@ base::Result<off_t> Stream::map(void* memory, size_t bytes, int protection, off_
     return base::fail(EINVAL);
   }
   Lock lock(lock_);
-  const auto status = await_connected(lock, deadline_of(options_.send_timeout, 0));
-  if (!status) {
-    return base::fail(status.error().value);
+  if (!has_data_part()) {
+    const auto status = await_connected(lock, deadline_of(options_.send_timeout, 0));
+    if (!status) {
+      return base::fail(status.error().value);
+    }
   }
   const bool is_remote = (protection & PROT_WRITE) != 0;
   const off_t at = offset == -1 ? static_cast<off_t>(reinterpret_cast<uintptr_t>(memory)) : offset;

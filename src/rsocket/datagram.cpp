@@ -1,0 +1,257 @@
+#include "rsocket/datagram.h"
+
+#include <rdma/rsocket.h>
+
+#include <algorithm>
+#include <array>
+
+namespace ringbolt::rsocket {
+namespace {
+
+/// Datagrams that nobody has read: those beyond this are dropped, as a full socket buffer drops them.
+constexpr size_t kMostUnread = 512;
+/// Peers that a socket remembers. A new one beyond this is not answered: whoever makes up addresses gains nothing.
+constexpr size_t kMostPeers = 4096;
+
+}  // namespace
+
+base::Result<std::shared_ptr<Socket>> Datagram::create(int family) {
+  const int udp = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (udp < 0) {
+    return base::fail(errno);
+  }
+  return std::shared_ptr<Socket>(new Datagram(udp, family));
+}
+
+Status Datagram::bind(const Address& address) {
+  return ::bind(udp_.get(), address.get(), address.length()) == 0 ? Status{} : base::fail(errno);
+}
+
+Status Datagram::connect(const Address& address) {
+  const Lock lock(lock_);
+  if (::connect(udp_.get(), address.get(), address.length()) != 0) {
+    return base::fail(errno);
+  }
+  const auto peer = peer_at(address);
+  if (!peer) {
+    return base::fail(peer.error().value);
+  }
+  connected_ = std::make_unique<Address>(address);
+  return {};
+}
+
+Status Datagram::shut_down(int) { return connected_ ? Status{} : base::fail(ENOTCONN); }
+
+void Datagram::close() {
+  const Lock lock(lock_);
+  is_closed_ = true;
+  watchers_.ring();
+}
+
+base::Result<Address> Datagram::own_name() {
+  Address address;
+  socklen_t length = sizeof address.storage;
+  return ::getsockname(udp_.get(), address.get(), &length) == 0 ? base::Result<Address>(address) : base::fail(errno);
+}
+
+base::Result<Address> Datagram::peer_name() {
+  Address address;
+  socklen_t length = sizeof address.storage;
+  return ::getpeername(udp_.get(), address.get(), &length) == 0 ? base::Result<Address>(address) : base::fail(errno);
+}
+
+Status Datagram::set_option(int level, int name, const void* value, socklen_t length) {
+  const Lock lock(lock_);
+  const auto noted = options_.set(level, name, value, length, !links_.empty());
+  if (level >= SOL_RDMA) {
+    return noted;
+  }
+  return ::setsockopt(udp_.get(), level, name, value, length) == 0 ? Status{} : base::fail(errno);
+}
+
+Status Datagram::get_option(int level, int name, void* value, socklen_t* length) {
+  const Lock lock(lock_);
+  if (level == SOL_RDMA || (level == SOL_SOCKET && (name == SO_RCVBUF || name == SO_SNDBUF))) {
+    return options_.get(level, name, value, length);
+  }
+  return ::getsockopt(udp_.get(), level, name, value, length) == 0 ? Status{} : base::fail(errno);
+}
+
+Status Datagram::set_file_flags(int flags) {
+  file_flags_ = flags;
+  return {};
+}
+
+/// The address that this host's routes take towards `remote`, with our port.
+base::Result<Address> Datagram::local_towards(const Address& remote) const {
+  Address own;
+  socklen_t length = sizeof own.storage;
+  if (::getsockname(udp_.get(), own.get(), &length) != 0) {
+    return base::fail(errno);
+  }
+  if (own.port() == 0) {
+    // Nobody could answer: let the kernel choose a port.
+    own = {};
+    own.storage.ss_family = static_cast<sa_family_t>(family_);
+    length = own.length();
+    if (::bind(udp_.get(), own.get(), length) != 0 || ::getsockname(udp_.get(), own.get(), &length) != 0) {
+      return base::fail(errno);
+    }
+  }
+  if (!own.is_any_or_loopback()) {
+    return own;
+  }
+  const base::UniqueFd probe(::socket(remote.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  Address source;
+  length = sizeof source.storage;
+  if (::connect(probe.get(), remote.get(), remote.length()) != 0 ||
+      ::getsockname(probe.get(), source.get(), &length) != 0) {
+    return base::fail(errno);
+  }
+  source.set_port(own.port());
+  return source;
+}
+
+base::Result<DatagramLink*> Datagram::link_at(const Address& local) {
+  for (const auto& link : links_) {
+    if (std::memcmp(&link->local().storage, &local.storage, sizeof local.storage) == 0) {
+      return link.get();
+    }
+  }
+  try {
+    links_.push_back(std::make_unique<DatagramLink>(local, options_.settings));
+  } catch (const base::Error& error) {
+    return base::fail(error.errno_value());
+  }
+  return links_.back().get();
+}
+
+base::Result<Datagram::Peer*> Datagram::peer_at(const Address& address) {
+  const auto known = peers_.find(address);
+  if (known != peers_.end()) {
+    return &known->second;
+  }
+  if (peers_.size() >= kMostPeers) {
+    return base::fail(ENOBUFS);
+  }
+  const auto local = local_towards(address);
+  if (!local) {
+    return base::fail(local.error().value);
+  }
+  const auto link = link_at(*local);
+  if (!link) {
+    return base::fail(link.error().value);
+  }
+  Peer& peer = peers_[address];
+  peer.link = *link;
+  return &peer;
+}
+
+void Datagram::take_greeting(const Address& from, std::span<const std::byte> datagram) {
+  const auto header = GreetingHeader::parse(datagram);
+  if (!header) {
+    return;
+  }
+  const auto found = peer_at(from);
+  if (!found) {
+    return;
+  }
+  Peer& peer = **found;
+  if (header->op == GreetingHeader::Op::data) {
+    (void)greet(from, peer, GreetingHeader::Op::control, nullptr);
+    deliver(from, datagram.subspan(header->bytes()));
+  }
+  if (peer.handle == nullptr || peer.qpn != header->qpn) {
+    auto handle = resolve_path(peer.link->pd(), peer.link->local(), from);
+    if (handle) {
+      peer.handle = std::move(*handle);
+      peer.qpn = header->qpn;
+    }
+  }
+}
+
+void Datagram::deliver(const Address& from, std::span<const std::byte> bytes) {
+  const bool is_strange = connected_ && (*connected_ < from || from < *connected_);
+  if (!is_strange && received_.size() < kMostUnread) {
+    received_.push_back({from, {bytes.begin(), bytes.end()}});
+  }
+}
+
+void Datagram::progress() {
+  bool any = false;
+  std::array<std::byte, DatagramLink::kSlotBytes + GreetingHeader::kMaxBytes> datagram;
+  Address from;
+  socklen_t length = sizeof from.storage;
+  ssize_t bytes = 0;
+  while ((bytes = ::recvfrom(udp_.get(), datagram.data(), datagram.size(), 0, from.get(), &length)) >= 0) {
+    take_greeting(from, std::span(datagram).first(static_cast<size_t>(bytes)));
+    any = true;
+    from = {};
+    length = sizeof from.storage;
+  }
+  for (const auto& link : links_) {
+    any = link->progress([this](const Address& source, std::span<const std::byte> data) { deliver(source, data); }) || any;
+  }
+  if (any) {
+    watchers_.ring();
+  }
+}
+
+bool Datagram::has_slots() const {
+  return std::all_of(links_.begin(), links_.end(), [](const auto& link) { return link->has_slot(); });
+}
+
+short Datagram::events_now(short events) const {
+  int now = received_.empty() ? 0 : POLLIN | POLLRDNORM;
+  now |= has_slots() ? POLLOUT | POLLWRNORM : 0;
+  return static_cast<short>(is_closed_ ? POLLHUP : now & events);
+}
+
+bool Datagram::arm() {
+  bool is_new = false;
+  for (const auto& link : links_) {
+    is_new = link->arm() || is_new;
+  }
+  return is_new;
+}
+
+void Datagram::add_waits(std::vector<pollfd>& waits) const {
+  waits.push_back({udp_.get(), POLLIN, 0});
+  for (const auto& link : links_) {
+    waits.push_back({link->channel_fd(), POLLIN, 0});
+  }
+}
+
+void Datagram::take_events() {
+  for (const auto& link : links_) {
+    link->take_events();
+  }
+}
+
+short Datagram::poll(short events) {
+  const Lock lock(lock_);
+  progress();
+  return events_now(events);
+}
+
+short Datagram::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) {
+  const Lock lock(lock_);
+  do {
+    progress();
+    const short now = events_now(events);
+    if (now != 0) {
+      return now;
+    }
+  } while (arm());
+  watchers_.add(sleeper);
+  add_waits(waits);
+  return 0;
+}
+
+void Datagram::end_sleep(Sleeper& sleeper) {
+  const Lock lock(lock_);
+  watchers_.remove(sleeper);
+  take_events();
+}
+
+}  // namespace ringbolt::rsocket

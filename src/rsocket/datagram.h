@@ -1,0 +1,90 @@
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "rsocket/datagram_link.h"
+#include "rsocket/datagram_path.h"
+#include "rsocket/options.h"
+#include "rsocket/socket.h"
+
+namespace ringbolt::rsocket {
+
+/// A datagram socket: a UDP socket, by which two ends learn each other's queue pairs (the first datagrams go that way), and
+/// a UD queue pair per address of this host that it talks through. No thread behind it: each call takes along what has
+/// come in. Unreliable, as datagrams are. Thread-safe.
+class Datagram final : public Socket {
+ public:
+  static base::Result<std::shared_ptr<Socket>> create(int family);
+
+  int descriptor() const override { return udp_.get(); }
+  Status bind(const Address& address) override;
+  Status connect(const Address& address) override;
+  Status listen(int) override { return base::fail(EOPNOTSUPP); }
+  base::Result<std::shared_ptr<Socket>> accept() override { return base::fail(EOPNOTSUPP); }
+  Status shut_down(int how) override;
+  void close() override;
+  base::Result<size_t> send(IoCursor from, int flags, const Address* to) override;
+  base::Result<size_t> receive(IoCursor to, int flags, Address* from) override;
+  base::Result<Address> peer_name() override;
+  base::Result<Address> own_name() override;
+  Status set_option(int level, int name, const void* value, socklen_t length) override;
+  Status get_option(int level, int name, void* value, socklen_t* length) override;
+  int file_flags() const override { return file_flags_.load(); }
+  Status set_file_flags(int flags) override;
+  short poll(short events) override;
+  short begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) override;
+  void end_sleep(Sleeper& sleeper) override;
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// Somebody we talk to. Without a handle, his queue pair is not known yet, and UDP serves.
+  struct Peer {
+    DatagramLink* link = nullptr;
+    AddressHandle handle;
+    uint32_t qpn = 0;
+  };
+  struct Message {
+    Address from;
+    std::vector<std::byte> bytes;
+  };
+
+  Datagram(int udp, int family) : udp_(udp), family_(family) { options_.settings = default_settings(); }
+
+  // All with the lock held.
+  base::Result<Peer*> peer_at(const Address& address);
+  base::Result<DatagramLink*> link_at(const Address& local);
+  base::Result<Address> local_towards(const Address& remote) const;
+  int greet(const Address& to, const Peer& peer, GreetingHeader::Op op, IoCursor* bytes);
+  void take_greeting(const Address& from, std::span<const std::byte> datagram);
+  void deliver(const Address& from, std::span<const std::byte> bytes);
+  void progress();
+  short events_now(short events) const;
+  bool has_slots() const;
+  bool arm();
+  void add_waits(std::vector<pollfd>& waits) const;
+  void take_events();
+  template <class Done>
+  Status wait(Lock& lock, const Deadline& deadline, Done done);
+  Deadline deadline_of(const timeval& timeout, int flags) const;
+
+  base::UniqueFd udp_;
+  const int family_;
+  std::mutex lock_;  ///< guards all below
+  std::atomic<int> file_flags_{0};
+  Options options_;
+  bool is_closed_ = false;
+  std::unique_ptr<Address> connected_;
+  std::vector<std::unique_ptr<DatagramLink>> links_;
+  std::map<Address, Peer> peers_;
+  std::deque<Message> received_;
+  WatchList watchers_;
+};
+
+}  // namespace ringbolt::rsocket

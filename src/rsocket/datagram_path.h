@@ -1,0 +1,15 @@
+#pragma once
+
+#include "base/result.h"
+#include "rsocket/address.h"
+#include "rsocket/verbs_objects.h"
+
+namespace ringbolt::rsocket {
+
+using AddressHandle = std::unique_ptr<ibv_ah, Release<&ibv_destroy_ah>>;
+
+/// Asks the connection manager for the way from `source`, an address of this host, to `destination`, and makes the address
+/// handle for it in `pd`. Waits for its answer, on a fabric of our own microseconds, and at most two seconds. Thread-safe.
+base::Result<AddressHandle> resolve_path(ibv_pd* pd, const Address& source, const Address& destination);
+
+}  // namespace ringbolt::rsocket
