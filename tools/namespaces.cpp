@@ -47,19 +47,23 @@ uint64_t effective_rights() {
   return rights;
 }
 
+/// What a loopback plug is on its far side, so that the port has a carrier. What a port sends to its own address never
+/// gets there.
+std::string plug_netdev(uint32_t cable) { return fmt::format("plug{}", cable); }
+
 std::string link_script(const cluster::Cluster& model) {
   std::string script;
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
     script += fmt::format("netns add {}\n", cluster::namespace_name(model.name, node));
   }
-  for (const cluster::Cable& cable : model.cables) {
-    const std::string a = fmt::format("name {} mtu {} netns {}", port_at(model, cable.a).netdev, mtu_of(model),
-                                      cluster::namespace_name(model.name, cable.a.node));
-    // A loopback plug is one interface: what it sends to its own address never leaves it.
-    script += cable.a == cable.b ? fmt::format("link add {} type dummy\n", a)
-                                 : fmt::format("link add {} type veth peer name {} mtu {} netns {}\n", a,
-                                               port_at(model, cable.b).netdev, mtu_of(model),
-                                               cluster::namespace_name(model.name, cable.b.node));
+  for (uint32_t index = 0; index < model.cables.size(); ++index) {
+    const cluster::Cable& cable = model.cables[index];
+    const bool is_plug = cable.a == cable.b;
+    script += fmt::format("link add name {0} mtu {1} netns {2} type veth peer name {3} mtu {1} netns {4}\n",
+                          port_at(model, cable.a).netdev, mtu_of(model),
+                          cluster::namespace_name(model.name, cable.a.node),
+                          is_plug ? plug_netdev(index) : port_at(model, cable.b).netdev,
+                          cluster::namespace_name(model.name, cable.b.node));
   }
   return script;
 }
@@ -143,7 +147,11 @@ void make_namespaces(const cluster::Cluster& model) {
   run_iproute({"ip"}, link_script(model));
   std::vector<std::string> up(model.nodes.size(), "link set dev lo up\n");
   std::vector<std::string> rates(model.nodes.size());
-  for (const cluster::Cable& cable : model.cables) {
+  for (uint32_t index = 0; index < model.cables.size(); ++index) {
+    const cluster::Cable& cable = model.cables[index];
+    if (cable.a == cable.b) {
+      up[cable.a.node] += fmt::format("link set dev {} up\n", plug_netdev(index));
+    }
     for (const auto& end : std::set{std::pair{cable.a.node, cable.a.port}, std::pair{cable.b.node, cable.b.port}}) {
       const cluster::Port& port = model.nodes[end.first].ports[end.second];
       up[end.first] += up_script(port);

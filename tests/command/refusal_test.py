@@ -22,7 +22,7 @@ class Refusal(CommandCase):
     def test_usage(self):
         self.refused(says=["subcommand"])
         self.refused("fly", says=["fly"])
-        self.refused("up", says=["--emulate is required"])
+        self.refused("up", says=["--emulate or --hosts is required"])
         self.refused("up", "--emulate", "ring:4", "--colour", "red", says=["--colour"])
         self.refused("up", "--emulate", "ring:4", "--", "ls", says=["takes no command"])
         self.refused("run", says=["say what to run, after --"])

@@ -1,0 +1,206 @@
+"""Clusters of network namespaces: made whole, with the addresses of the plan; cut, healed, shaped; removed without a trace."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+
+import namespaces
+from namespaces import NamespaceCase, command
+
+namespaces.need()
+
+
+class Cluster(NamespaceCase):
+    def test_every_cable_carries_all_three_kinds_of_address(self):
+        self.up("ring:3")
+        self.assertEqual(namespaces.namespaces(self.name), [f"rb-{self.name}-{node}" for node in range(3)])
+        local = self.on(1, "cat", "/sys/class/infiniband/rdma_en3/ports/1/gids/0").strip()
+        link_local = ":".join(local.split(":")) + "%en2"
+        for address in ("10.77.0.2", "fd77::2", link_local):
+            self.assertTrue(self.reaches(0, address), address)
+        self.assertFalse(self.reaches(0, "10.77.1.2"), "a port reaches the other end of its cable and no more")
+        self.down()
+        self.assertEqual(namespaces.namespaces(self.name), [])
+
+    def test_programs_see_their_node_and_no_other(self):
+        self.up("line:3")
+        self.assertEqual(self.on(1, "ls", "/sys/class/net").split(), ["en2", "en3", "lo"])
+        said = self.call("run", "-c", self.name, "--", "sh", "-c", "ls /sys/class/net | wc -l; echo $RINGBOLT_ADDR_1").stdout
+        self.assertEqual(sorted(said.splitlines()), sorted(["n0 | 2", "n0 | 10.77.0.2", "n1 | 3", "n1 | ", "n2 | 2",
+                                                            "n2 | 10.77.1.1"]))
+        here = os.readlink("/proc/self/ns/net")
+        self.assertNotEqual(self.on(0, "readlink", "/proc/self/ns/net").strip(), here)
+        self.assertEqual(os.readlink("/proc/self/ns/net"), here)
+
+    def test_exit_status_and_input_pass_through(self):
+        self.up("line:2")
+        self.on(0, "sh", "-c", "exit 7", expect=7)
+        self.refused("exec", "-c", self.name, "0", "--", "./no-such-program", says=["./no-such-program"])
+        self.refused("run", "-c", self.name, "--", "./no-such-program", says=["./no-such-program"])
+
+    def test_cut_takes_the_link_down_and_heal_brings_back_every_address(self):
+        self.up("ring:2")
+        before = self.on(0, "ip", "-br", "address", "show", "en2").split()[2:]
+        self.call("cut", "-c", self.name, "0:rdma_en2-1:rdma_en3")
+        self.assertEqual(self.on(0, "cat", "/sys/class/net/en2/operstate").strip(), "down")
+        self.assertEqual(self.on(1, "cat", "/sys/class/net/en3/operstate").strip(), "down")
+        self.assertFalse(self.reaches(0, "10.77.0.2"))
+        self.assertTrue(self.reaches(0, "10.77.1.1"), "the other cable is whole")
+        state = self.on(0, "cat", "/sys/class/infiniband/rdma_en2/ports/1/state")
+        self.assertIn("DOWN", state)
+        self.call("heal", "-c", self.name, "0:rdma_en2-1:rdma_en3")
+        self.assertTrue(self.reaches(0, "10.77.0.2"))
+        self.assertEqual(sorted(self.on(0, "ip", "-br", "address", "show", "en2").split()[2:]), sorted(before))
+
+    def test_mtu_and_rate(self):
+        self.up("line:2", "--rate", "2.5Gbit", "--mtu", "1500")
+        for node in (0, 1):
+            self.assertEqual(self.on(node, "cat", "/sys/class/net/en2/mtu").strip(), "1500")
+            self.assertIn("tbf", self.on(node, "tc", "qdisc", "show", "dev", "en2"))
+            self.assertIn("rate 2500Mbit", self.on(node, "tc", "qdisc", "show", "dev", "en2"))
+
+    def test_file_says_names_addresses_and_rates(self):
+        path = self.root / "c.json"
+        path.write_text(json.dumps({
+            "ringbolt": 1, "mtu": 4000,
+            "nodes": [{"name": "a", "ports": [{"name": "x", "netdev": "tb0", "addresses": ["192.168.77.1/30"]}, "spare"]},
+                      {"name": "b", "ports": [{"name": "x", "addresses": ["192.168.77.2/30"]}]}],
+            "cables": [{"between": ["a:x", "b:x"], "rate_mbps": 100}]}))
+        self.up(path)
+        self.assertTrue(self.reaches("a", "192.168.77.2"))
+        self.assertEqual(self.on("a", "ls", "/sys/class/net").split(), ["lo", "tb0"])
+        self.assertEqual(self.on("b", "cat", "/sys/class/net/en2/mtu").strip(), "4000")
+        self.assertIn("rate 100Mbit", self.on("a", "tc", "qdisc", "show", "dev", "tb0"))
+        kept = self.root / "clusters" / self.name / "cluster.json"
+        self.assertEqual(json.loads(kept.read_text())["kind"], "netns")
+
+    def test_loopback_plug(self):
+        self.up("loop")
+        self.assertTrue(self.reaches(0, "10.77.0.1"))
+
+    def test_status_and_devices(self):
+        self.up("line:2")
+        status = json.loads(self.call("status", "--json", "-c", self.name).stdout)["clusters"][0]
+        self.assertEqual(status["kind"], "netns")
+        listed = json.loads(self.call("devices", "--json", "-c", self.name).stdout)["devices"]
+        self.assertEqual([one["address"] for one in listed], ["10.77.0.1", "10.77.0.2"])
+
+    def test_down_refuses_while_something_runs_inside(self):
+        self.up("line:2")
+        inside = self.start_on(0, "sleep", "60")
+        command.wait_until(lambda: self.running() == [inside.pid], "the program is inside")
+        self.refused("down", "-c", self.name, says=["programs run", f"sleep (pid {inside.pid})", "--force"])
+        self.assertIn("still running", self.call("down", "--force", "-c", self.name).stdout)
+        links = subprocess.run(["nsenter", "-t", str(inside.pid), "-n", "ip", "-br", "link"], capture_output=True,
+                               text=True, check=True).stdout
+        self.assertNotIn("en2", links)
+
+    def running(self):
+        status = json.loads(self.call("status", "--json", "-c", self.name).stdout)["clusters"]
+        return [one["pid"] for one in status[0]["running"]]
+
+
+class Crash(NamespaceCase):
+    def test_killed_up_leaves_nothing_that_the_next_one_does_not_clear(self):
+        for millisecond in (1, 5, 10, 20, 40, 60, 80, 120, 200):
+            up = self.start("up", "--netns", "--emulate", "ring:6", "--name", self.name)
+            try:
+                up.wait(millisecond / 1000)
+            except subprocess.TimeoutExpired:
+                os.kill(up.pid, signal.SIGKILL)
+            up.communicate()
+            self.addCleanup(self.down)
+            if (self.root / "clusters" / self.name).exists():
+                self.call("down", "-c", self.name)
+            self.call("up", "--netns", "--emulate", "line:2", "--name", self.name)
+            self.assertTrue(self.reaches(0, "10.77.0.2"))
+            self.call("down", "-c", self.name)
+            self.assertEqual(namespaces.namespaces(self.name), [])
+
+    def test_any_up_or_down_of_the_folder_clears_what_an_interrupted_one_left(self):
+        self.up("line:2")
+        state = self.root / "clusters" / self.name
+        state.rename(state.with_name(f".gone-{self.name}"))
+        self.call("up", "--emulate", "loop")
+        self.assertEqual(namespaces.namespaces(self.name), [])
+        self.call("down", "-c", "loop")
+
+    def test_namespaces_without_any_state_are_removed_by_name(self):
+        self.up("line:2")
+        shutil.rmtree(self.root / "clusters")
+        self.assertEqual(len(namespaces.namespaces(self.name)), 2)
+        self.assertIn("dead cluster", self.call("down", "--force", "-c", self.name).stdout)
+        self.assertEqual(namespaces.namespaces(self.name), [])
+        self.up("line:2")
+        shutil.rmtree(self.root / "clusters")
+        self.assertIn("removed", self.up("line:3").stdout)
+        self.assertTrue(self.reaches(1, "10.77.1.2"))
+
+    def test_a_namespace_that_somebody_removed_makes_the_state_stale(self):
+        self.up("line:2")
+        subprocess.run(["ip", "netns", "delete", f"rb-{self.name}-1"], check=True)
+        self.refused("exec", "-c", self.name, "0", "--", "true", says=["is stale", f"rb-{self.name}-1 is gone"])
+        self.assertIn("removed stale state", self.up("line:2").stdout)
+        self.assertTrue(self.reaches(0, "10.77.0.2"))
+
+    def test_a_name_belongs_to_one_runtime_folder(self):
+        self.up("line:2")
+        other = self.root / "other"
+        other.mkdir(mode=0o700)
+        elsewhere = {"RINGBOLT_RUNTIME_DIR": str(other)}
+        self.call("up", "--netns", "--emulate", "line:2", "--name", self.name, env=elsewhere, expect=2)
+        self.assertTrue(self.reaches(0, "10.77.0.2"))
+        self.call("down", "--force", "-c", self.name, env=elsewhere, expect=2)
+        self.assertTrue(self.reaches(0, "10.77.0.2"))
+
+    def test_what_ip_refuses_is_shown_and_undone(self):
+        path = self.root / "c.json"
+        # Two interfaces of one name in a namespace, which only the kernel sees: "all" is no name for one.
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": [{"name": "a", "ports": [{"name": "x", "netdev": "dev"}]},
+                                                             {"name": "b", "ports": [{"name": "x", "netdev": "all"}]}],
+                                    "cables": [{"between": ["a:x", "b:x"]}]}))
+        done = subprocess.run([command.RINGBOLT, "up", "--netns", "--emulate", str(path), "--name", self.name],
+                              env=self.environment, capture_output=True, text=True, check=False)
+        if done.returncode == 0:  # this kernel takes both
+            self.addCleanup(self.down)
+            return
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("ip", done.stderr)
+        self.assertEqual(namespaces.namespaces(self.name), [])
+        self.assertFalse((self.root / "clusters" / self.name).exists())
+
+
+class Rights(NamespaceCase):
+    def test_refuses_without_rights_and_says_what_to_do(self):
+        done = subprocess.run(["setpriv", "--bounding-set=-all", "--inh-caps=-all", command.RINGBOLT, "up", "--netns",
+                               "--emulate", "line:2", "--name", self.name], env=self.environment, capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("CAP_NET_ADMIN", done.stderr)
+        self.assertEqual(self.state_files(), [])
+
+    def test_works_in_a_user_namespace(self):
+        if subprocess.run(["unshare", "-Urnm", "true"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("no user namespaces here")
+        script = f"""mount -t tmpfs tmpfs /run && {command.RINGBOLT} up --netns --emulate line:2 --name {self.name} &&
+                     {command.RINGBOLT} exec 0 -- ping -c 1 -W 1 10.77.0.2 && {command.RINGBOLT} down"""
+        done = subprocess.run(["unshare", "-Urnm", "sh", "-c", script], env=self.environment, capture_output=True,
+                              text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_refuses_options_that_do_not_fit(self):
+        self.refused("up", "--emulate", "ring:4", "--rate", "1Gbit", says=["--netns"])
+        self.refused("up", "--emulate", "ring:4", "--mtu", "1500", says=["--netns"])
+        self.refused("up", "--netns", "--emulate", "ring:4", "--rate", "fast", says=["\"fast\"", "2.5Gbit"])
+        self.refused("up", "--netns", "--emulate", "ring:4", "--mtu", "100", says=["--mtu"])
+        self.refused("up", "--hosts", "a,b", "--netns", says=["--netns"])
+        self.refused("up", "--hosts", "a,,b", says=["\"\" is no host"])
+        self.refused("up", "--hosts", "a,a", says=["given twice"])
+        self.refused("up", "--hosts", "-oProxyCommand=x", says=["host"])
+
+
+if __name__ == "__main__":
+    namespaces.main()

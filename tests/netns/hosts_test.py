@@ -1,0 +1,226 @@
+"""`ringbolt up --hosts`: machines played by network namespaces, each with an sshd of its own."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+import namespaces
+from namespaces import NamespaceCase, command
+
+namespaces.need("ssh", "sshd", "ssh-keygen")
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:" + os.environ.get("PATH", ""))
+PORT = 2222  # in namespaces of our own every port is free
+NAP = str(10_000 + os.getpid())  # a program that no other test runs
+
+
+class Hosts(NamespaceCase):
+    """Two machines `left` and `right` with two cables; ssh uses the first. We command from `left`."""
+
+    def setUp(self):
+        super().setUp()
+        self.up("ring:2")
+        self.keys = self.root / "ssh"
+        self.keys.mkdir(mode=0o700)
+        for key in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.keys / key)], check=True)
+        self.write_configuration()
+        pathlib.Path("/run/sshd").mkdir(exist_ok=True)  # sshd insists on it
+        self.daemons = [self.start_sshd(node) for node in (0, 1)]
+        for node, address in ((0, "10.77.0.1"), (1, "10.77.0.2")):
+            command.wait_until(lambda: self.listens(node), f"sshd on {address} listens")
+        self.lab = dict(self.environment)
+        folder = self.root / "control"
+        folder.mkdir(mode=0o700)
+        self.environment |= {"RINGBOLT_RUNTIME_DIR": str(folder), "RINGBOLT_SSH": f"ssh -F {self.keys}/config"}
+
+    def tearDown(self):
+        self.environment = self.lab
+        for daemon in self.daemons:
+            daemon.kill()
+            daemon.communicate()
+        super().tearDown()
+
+    def write_configuration(self):
+        shutil.copy(self.keys / "user.pub", self.keys / "authorized")
+        (self.keys / "config").write_text(
+            "Host left\nHostName 10.77.0.1\nHost right\nHostName 10.77.0.2\nHost nobody\nHostName 10.77.0.99\n"
+            f"Host *\nPort {PORT}\nIdentityFile {self.keys}/user\nIdentitiesOnly yes\nUserKnownHostsFile /dev/null\n"
+            "StrictHostKeyChecking no\nLogLevel ERROR\n")
+        for node in (0, 1):
+            (self.root / f"host{node}").mkdir(mode=0o700)
+            (self.keys / f"sshd{node}").write_text(
+                f"HostKey {self.keys}/host\nAuthorizedKeysFile {self.keys}/authorized\nStrictModes no\nPidFile none\n"
+                "UsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\n"
+                f"SetEnv RINGBOLT_RUNTIME_DIR={self.root}/host{node}\n")
+
+    def start_sshd(self, node):
+        return subprocess.Popen(["ip", "netns", "exec", f"rb-{self.name}-{node}", SSHD, "-D", "-e", "-f",
+                                 str(self.keys / f"sshd{node}"), "-p", str(PORT)],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def listens(self, node):
+        return f":{PORT}" in subprocess.run(["ip", "netns", "exec", f"rb-{self.name}-{node}", "ss", "-ltn"],
+                                            capture_output=True, text=True, check=True).stdout
+
+    # Everything below is typed on the machine `left`.
+    def start(self, *words, **options):
+        if not hasattr(self, "lab"):
+            return super().start(*words, **options)
+        return subprocess.Popen(self.there(words), env=self.environment, text=True, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, **options)
+
+    def there(self, words):
+        return ["ip", "netns", "exec", f"rb-{self.name}-0", command.RINGBOLT, *map(str, words)]
+
+    def type(self, *words, expect=0, stdin=subprocess.DEVNULL, text_in=None):
+        options = {"input": text_in} if text_in is not None else {"stdin": stdin}
+        done = subprocess.run(self.there(words), env=self.environment, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=90, check=False, **options)
+        self.assertEqual(done.returncode, expect, f"{words}\nstdout: {done.stdout}\nstderr: {done.stderr}")
+        return done
+
+    def up_hosts(self, *options):
+        said = self.type("up", "--hosts", "left,right", *options).stdout
+        self.addCleanup(subprocess.run, self.there(["down", "--force"]), env=dict(self.environment), check=False,
+                        capture_output=True)
+        return said
+
+    def host_state(self):
+        return [path for node in (0, 1) for path in (self.root / f"host{node}").glob("nodes/*/*")]
+
+    def test_cables_are_found_and_everything_goes_away_again(self):
+        self.assertIn("cluster hosts is up: 2 nodes on hosts, 2 cables", self.up_hosts())
+        listed = json.loads(self.type("devices", "--json").stdout)["devices"]
+        self.assertEqual([(one["node"], one["device"], one["leads_to"]) for one in listed],
+                         [("left", "rdma_en2", "right:rdma_en3"), ("left", "rdma_en3", "right:rdma_en2"),
+                          ("right", "rdma_en3", "left:rdma_en2"), ("right", "rdma_en2", "left:rdma_en3")])
+        self.assertEqual(len(self.host_state()), 2)
+        self.type("down")
+        self.assertEqual(self.host_state(), [])
+        self.assertIn("no cluster is up", self.type("status").stdout)
+
+    def test_programs_run_on_their_machines_with_their_environment(self):
+        self.up_hosts()
+        said = self.type("run", "--", "sh", "-c", "echo $RINGBOLT_NODE of $RINGBOLT_NODES; ls /sys/class/infiniband").stdout
+        self.assertEqual(sorted(said.splitlines()),
+                         ["left  | 0 of 2", "left  | rdma_en2", "left  | rdma_en3", "right | 1 of 2", "right | rdma_en2",
+                          "right | rdma_en3"])
+        # Words reach the program as they were typed, whatever the shells on the way think of them.
+        odd = "a  b'c\"d $HOME `id` \\ *"
+        self.assertEqual(self.type("exec", "right", "--", "printf", "%s", odd).stdout, odd)
+        self.assertEqual(self.type("exec", "1", "--", "cat", text_in="input\n").stdout, "input\n")
+
+    def test_exit_codes_and_time_limits(self):
+        self.up_hosts()
+        self.type("exec", "right", "--", "sh", "-c", "exit 7", expect=7)
+        self.type("exec", "right", "--", "sh", "-c", "kill -9 $$", expect=137)
+        done = self.type("run", "--", "sh", "-c", "[ $RINGBOLT_NODE = 0 ] || exit 3", expect=3)
+        self.assertIn("node right", done.stderr)
+        done = self.type("run", "--timeout", "1", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; while :; do sleep .05; done",
+                         expect=124)
+        self.assertEqual(sorted(line for line in done.stdout.splitlines()), ["left  | bye", "right | bye"])
+        self.type("run", "--", "./no-such-program", expect=2)
+
+    def test_programs_end_with_the_machine_that_commands(self):
+        self.up_hosts()
+        for words in (["run", "--", "sleep", NAP], ["exec", "right", "--", "sleep", NAP]):
+            commander = self.start(*words)
+            command.wait_until(lambda: len(self.sleepers()) == (2 if words[0] == "run" else 1), "the programs run")
+            os.kill(commander.pid, signal.SIGKILL)
+            commander.communicate()
+            command.wait_until(lambda: not self.sleepers(), "the programs have ended")
+
+    @staticmethod
+    def sleepers():
+        found = []
+        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if path.read_bytes() == f"sleep\0{NAP}\0".encode():
+                    found.append(path)
+            except OSError:
+                pass
+        return found
+
+    def test_interrupt_is_passed_on(self):
+        self.up_hosts()
+        script = "trap 'echo interrupted; exit 0' INT; echo ready; while :; do sleep .05; done"
+        commander = self.start("run", "--node", "1", "--", "sh", "-c", script)
+        self.assertEqual(commander.stdout.readline(), "ready\n")
+        commander.send_signal(signal.SIGINT)
+        said, _ = commander.communicate(timeout=command.PATIENCE_S)
+        self.assertEqual(said, "interrupted\n")
+        self.assertEqual(commander.returncode, 130)
+
+    def test_cut_and_heal_reach_both_machines(self):
+        self.up_hosts()
+        before = self.type("exec", "right", "--", "ip", "-br", "address", "show", "en2").stdout.split()[2:]
+        self.type("cut", "left:rdma_en3-right")
+        for node, device in (("left", "en3"), ("right", "en2")):
+            self.assertEqual(self.type("exec", node, "--", "cat", f"/sys/class/net/{device}/operstate").stdout, "down\n")
+        status = json.loads(self.type("status", "--json").stdout)["clusters"][0]
+        self.assertEqual([one["state"] for one in status["cables"]], ["up", "cut"])
+        self.type("heal", "left:rdma_en3-right")
+        after = self.type("exec", "right", "--", "ip", "-br", "address", "show", "en2").stdout.split()[2:]
+        self.assertEqual(sorted(after), sorted(before))
+
+    def test_matrix_measures_both_cables(self):
+        self.up_hosts()
+        found = json.loads(self.type("matrix", "--json", "--seconds", "0.2").stdout)
+        self.assertEqual(found["kind"], "hosts")
+        self.assertEqual([one["state"] for one in found["directions"]], ["measured"] * 4)
+
+    def test_running_programs_are_named_with_their_node(self):
+        self.up_hosts()
+        server = self.start("exec", "right", "--", "ib_send_lat", "-d", "rdma_en2")
+        self.addCleanup(self.end, server)
+
+        def running():
+            clusters = json.loads(self.type("status", "--json").stdout)["clusters"]
+            return [(one["command"], one["node"]) for one in clusters[0]["running"]]
+
+        if shutil.which("ib_send_lat"):
+            command.wait_until(lambda: running() == [("ib_send_lat", "right")], "the program has its device open")
+            self.assertIn("ib_send_lat (pid", self.type("down", expect=2).stderr)
+
+    def test_file_names_hosts_and_interfaces(self):
+        path = self.root / "real.json"
+        path.write_text(json.dumps({
+            "ringbolt": 1, "nodes": [{"name": "a", "host": "left", "ports": [{"name": "tb", "netdev": "en3"}]},
+                                     {"name": "b", "host": "root@right", "ports": [{"name": "tb", "netdev": "en2"}]}],
+            "cables": [{"between": ["a:tb", "b:tb"], "speed_gbps": 20}]}))
+        self.assertIn("cluster real is up", self.type("up", "--hosts", path).stdout)
+        self.assertEqual(self.type("exec", "b", "--", "sh", "-c", "echo $RINGBOLT_ADDR_0 $RINGBOLT_DEVICE_0").stdout,
+                         "10.77.1.2 tb\n")
+        self.type("down")
+
+    def test_refusals_name_host_and_remedy_and_change_nothing(self):
+        started = time.monotonic()
+        said = self.type("up", "--hosts", "left,right,nobody", expect=2).stderr
+        self.assertIn("ssh can't reach nobody", said)
+        self.assertLess(time.monotonic() - started, command.PATIENCE_S)
+        said = self.type("up", "--hosts", "left,right", "--prefix", "/nowhere", expect=2).stderr
+        self.assertIn("right has no /nowhere/bin/ringbolt", said)
+        path = self.root / "real.json"
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": [{"name": "left", "ports": ["x"]},
+                                                             {"name": "right", "ports": ["x"]}],
+                                    "cables": [{"between": ["left:x", "right:x"]}]}))
+        self.assertIn("left:x names no interface", self.type("up", "--hosts", path, expect=2).stderr)
+        self.assertEqual(self.host_state(), [])
+        self.assertIn("no cluster is up", self.type("status").stdout)
+
+    def test_down_of_a_machine_that_is_gone(self):
+        self.up_hosts()
+        self.daemons[1].kill()
+        self.assertIn("ssh can't reach right", self.type("status", expect=1).stderr)
+        self.assertIn("--force", self.type("down", expect=2).stderr)
+        self.assertIn("ssh can't reach right", self.type("down", "--force").stderr)
+        self.assertIn("no cluster is up", self.type("status").stdout)
+
+
+if __name__ == "__main__":
+    namespaces.main()
