@@ -103,7 +103,7 @@ void Network::look_soon() {
 
 void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   endpoint_->receive([&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); },
-                     kDatagramsAtOnce);
+                     kDatagramsAtOnce, is_on_service_thread);
 }
 
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {

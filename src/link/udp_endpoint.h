@@ -62,9 +62,10 @@ class UdpEndpoint {
 
   /// Hands the packets of up to `max_datagrams` datagrams to `sink(const Arrived&)` and returns how many packets that
   /// were. Never blocks: 0 as well when another thread is in here. A sink must not throw, and is called under a lock:
-  /// packets of one flow arrive in order. A socket that was quiet is looked at every kQuietTurns-th call only.
+  /// packets of one flow arrive in order. A socket that was quiet is looked at every kQuietTurns-th call only, for
+  /// those who poll; who was woken by the descriptor asks for a thorough look at all of them.
   template <class Sink>
-  size_t receive(Sink&& sink, size_t max_datagrams);
+  size_t receive(Sink&& sink, size_t max_datagrams, bool is_thorough = false);
 
   /// Readable when receive() has something to do or when there is room for a batch's leftovers. For poll and epoll; do
   /// not read it.
@@ -95,7 +96,7 @@ class UdpEndpoint {
     }
     return qpn >> config_.slot_shift == config_.slot || qpn == kGeneralServicesQp;
   }
-  void begin_turn();
+  void begin_turn(bool is_thorough);
   void look_after_group();
   /// The next datagram of this turn, in datagram_. False: nothing more.
   bool next_datagram();
@@ -138,12 +139,12 @@ class UdpEndpoint {
 };
 
 template <class Sink>
-size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams) {
+size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough) {
   const std::unique_lock lock(receiving_, std::try_to_lock);
   if (!lock.owns_lock()) {
     return 0;
   }
-  begin_turn();
+  begin_turn(is_thorough);
   size_t packets = 0;
   uint64_t bytes = 0;
   for (size_t i = 0; i < max_datagrams && next_datagram(); ++i) {

@@ -69,10 +69,9 @@ bool read_control(msghdr& header, UdpDatagram& datagram) {
 
 }  // namespace
 
-void UdpEndpoint::begin_turn() {
-  ++turn_;
+void UdpEndpoint::begin_turn(bool is_thorough) {
   due_ = 0;
-  const bool is_thorough = turn_ % kQuietTurns == 0;
+  is_thorough |= ++turn_ % kQuietTurns == 0;
   for (size_t source = 0; source < kSources; ++source) {
     if (hot_turns_[source] > 0) {
       --hot_turns_[source];
