@@ -59,6 +59,21 @@ struct Address {
     const in6_addr& host = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
     return IN6_IS_ADDR_UNSPECIFIED(&host) || IN6_IS_ADDR_LOOPBACK(&host);
   }
+  /// Means the same on every interface: neither all addresses nor a link-local one.
+  bool is_routable() const {
+    if (family() == AF_INET) {
+      return reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr != INADDR_ANY;
+    }
+    const in6_addr& host = reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr;
+    return !IN6_IS_ADDR_UNSPECIFIED(&host) && !IN6_IS_ADDR_LINKLOCAL(&host);
+  }
+  /// A link-local address without an interface gets the one of `local`.
+  void complete_scope(const Address& local) {
+    auto& own = reinterpret_cast<sockaddr_in6&>(storage);
+    if (family() == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&own.sin6_addr) && own.sin6_scope_id == 0) {
+      own.sin6_scope_id = reinterpret_cast<const sockaddr_in6&>(local.storage).sin6_scope_id;
+    }
+  }
 
   friend bool operator<(const Address& a, const Address& b) {
     return std::memcmp(&a.storage, &b.storage, sizeof a.storage) < 0;

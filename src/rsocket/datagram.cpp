@@ -29,6 +29,13 @@ Status Datagram::bind(const Address& address) {
 
 Status Datagram::connect(const Address& address) {
   const Lock lock(lock_);
+  const auto own = own_name();
+  if (own && own->port() == 0) {
+    // The peer knows us by the address on its fabric, which need not be the one that the kernel would choose.
+    if (const auto source = resolve_source(address)) {
+      (void)::bind(udp_.get(), source->get(), source->length());
+    }
+  }
   if (::connect(udp_.get(), address.get(), address.length()) != 0) {
     return base::fail(errno);
   }
@@ -82,7 +89,7 @@ Status Datagram::set_file_flags(int flags) {
   return {};
 }
 
-/// The address that this host's routes take towards `remote`, with our port.
+/// The address of ours that is the way to `remote`, with our port.
 base::Result<Address> Datagram::local_towards(const Address& remote) const {
   Address own;
   socklen_t length = sizeof own.storage;
@@ -101,14 +108,10 @@ base::Result<Address> Datagram::local_towards(const Address& remote) const {
   if (!own.is_any_or_loopback()) {
     return own;
   }
-  const base::UniqueFd probe(::socket(remote.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  Address source;
-  length = sizeof source.storage;
-  if (::connect(probe.get(), remote.get(), remote.length()) != 0 ||
-      ::getsockname(probe.get(), source.get(), &length) != 0) {
-    return base::fail(errno);
+  auto source = resolve_source(remote);
+  if (source) {
+    source->set_port(own.port());
   }
-  source.set_port(own.port());
   return source;
 }
 
@@ -152,17 +155,21 @@ void Datagram::take_greeting(const Address& from, std::span<const std::byte> dat
   if (!header) {
     return;
   }
-  const auto found = peer_at(from);
+  // Who sends says which address it has on the fabric; UDP may show another one of its host.
+  const bool is_said = header->address.family() == from.family() && header->address.is_routable();
+  Address who = is_said ? header->address : from;
+  who.set_port(from.port());
+  const auto found = peer_at(who);
   if (!found) {
     return;
   }
   Peer& peer = **found;
   if (header->op == GreetingHeader::Op::data) {
-    (void)greet(from, peer, GreetingHeader::Op::control, nullptr);
-    deliver(from, datagram.subspan(header->bytes()));
+    (void)greet(who, peer, GreetingHeader::Op::control, nullptr);
+    deliver(who, datagram.subspan(header->bytes()));
   }
   if (peer.handle == nullptr || peer.qpn != header->qpn) {
-    auto handle = resolve_path(peer.link->pd(), peer.link->local(), from);
+    auto handle = resolve_path(peer.link->pd(), peer.link->local(), who);
     if (handle) {
       peer.handle = std::move(*handle);
       peer.qpn = header->qpn;
@@ -190,7 +197,8 @@ void Datagram::progress() {
     length = sizeof from.storage;
   }
   for (const auto& link : links_) {
-    any = link->progress([this](const Address& source, std::span<const std::byte> data) { deliver(source, data); }) || any;
+    any = link->progress([this](const Address& source, std::span<const std::byte> data) { deliver(source, data); }) ||
+          any;
   }
   if (any) {
     watchers_.ring();

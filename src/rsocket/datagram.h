@@ -15,9 +15,9 @@
 
 namespace ringbolt::rsocket {
 
-/// A datagram socket: a UDP socket, by which two ends learn each other's queue pairs (the first datagrams go that way), and
-/// a UD queue pair per address of this host that it talks through. No thread behind it: each call takes along what has
-/// come in. Unreliable, as datagrams are. Thread-safe.
+/// A datagram socket: a UDP socket, by which two ends learn each other's queue pairs (the first datagrams go that way),
+/// and a UD queue pair per address of this host that it talks through. No thread behind it: each call takes along what
+/// has come in. Unreliable, as datagrams are. Thread-safe.
 class Datagram final : public Socket {
  public:
   static base::Result<std::shared_ptr<Socket>> create(int family);

@@ -11,8 +11,8 @@
 /// What stands before a program's bytes in a datagram. Source: rdma-core's librdmacm/docs/rsocket, "Datagram Overview".
 namespace ringbolt::rsocket {
 
-/// Over the queue pair: who sends. IPv4: version 4, length 8, port 2, address 4. IPv6: version 6, length 24, port 2, flow
-/// information 4, address 16. Port and addresses as they lie in a sockaddr.
+/// Over the queue pair: who sends. IPv4: version 4, length 8, port 2, address 4. IPv6: version 6, length 24, port 2,
+/// flow information 4, address 16. Port and addresses as they lie in a sockaddr.
 struct DatagramHeader {
   static constexpr size_t kMaxBytes = 24;
 
@@ -25,8 +25,8 @@ struct DatagramHeader {
   static std::optional<DatagramHeader> parse(std::span<const std::byte> in);
 };
 
-/// Over UDP, until both sides know each other's queue pair: tag 55555555, version 4 or 6, op, length 16 or 28, zero, queue
-/// pair number 4, the sender's address 4 or 16. All numbers most significant byte first.
+/// Over UDP, until both sides know each other's queue pair: tag 55555555, version 4 or 6, op, length 16 or 28, zero,
+/// queue pair number 4, the sender's address 4 or 16. All numbers most significant byte first.
 struct GreetingHeader {
   static constexpr size_t kMaxBytes = 28;
   enum class Op : uint8_t {

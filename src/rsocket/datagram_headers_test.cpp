@@ -75,8 +75,7 @@ TEST(DatagramHeader, refuses_every_beginning_and_wrong_versions_and_lengths) {
 
 TEST(GreetingHeader, lies_as_the_protocol_says) {
   const GreetingHeader header{GreetingHeader::Op::control, 0xabcdef, v4("10.1.2.3", 0)};
-  EXPECT_EQ(emitted(header),
-            (std::vector<int>{0x55, 0x55, 0x55, 0x55, 4, 7, 16, 0, 0, 0xab, 0xcd, 0xef, 10, 1, 2, 3}));
+  EXPECT_EQ(emitted(header), (std::vector<int>{0x55, 0x55, 0x55, 0x55, 4, 7, 16, 0, 0, 0xab, 0xcd, 0xef, 10, 1, 2, 3}));
 }
 
 TEST(GreetingHeader, returns_what_was_put_in_and_refuses_every_beginning) {

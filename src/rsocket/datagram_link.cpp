@@ -146,7 +146,8 @@ bool DatagramLink::progress(const Deliver& deliver) {
       }
       if (completion.status == IBV_WC_SUCCESS && completion.byte_len >= kGrhBytes) {
         const auto bytes = receive_slot(id.staged_bytes).subspan(kGrhBytes, completion.byte_len - kGrhBytes);
-        if (const auto header = DatagramHeader::parse(bytes)) {
+        if (auto header = DatagramHeader::parse(bytes)) {
+          header->source.complete_scope(header_.source);
           deliver(header->source, bytes.subspan(header->bytes()));
         }
       }

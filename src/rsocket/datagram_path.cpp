@@ -56,6 +56,24 @@ ibv_ah_attr attributes_of(const rdma_cm_id& id) {
 
 }  // namespace
 
+base::Result<Address> resolve_source(const Address& destination) {
+  const auto link = CmLink::create(RDMA_PS_UDP);
+  if (!link) {
+    return base::fail(link.error().value);
+  }
+  Address to = destination;
+  if (rdma_resolve_addr(link->id(), nullptr, to.get(), kPathMs) != 0) {
+    return base::fail(errno);
+  }
+  const int error = await(*link, RDMA_CM_EVENT_ADDR_RESOLVED, Deadline::in_ms(kPathMs));
+  if (error != 0) {
+    return base::fail(error);
+  }
+  Address source = Address::from(*rdma_get_local_addr(link->id()));
+  source.set_port(0);
+  return source;
+}
+
 base::Result<AddressHandle> resolve_path(ibv_pd* pd, const Address& source, const Address& destination) {
   const auto link = CmLink::create(RDMA_PS_UDP);
   if (!link) {
