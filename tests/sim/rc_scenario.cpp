@@ -107,7 +107,7 @@ std::string check_failure(const Settings& settings, const End<RcEngines> (&ends)
       const uint64_t least_ns = timeout_ns * (settings.retry_count + 1U);
       const uint64_t since_ns = end_ns > settings.weather.cut_from_ns ? end_ns - settings.weather.cut_from_ns : 0;
       if (!settings.is_cut_for_good &&
-          network.failures_since(end_ns - std::min(end_ns, least_ns)) > settings.retry_count) {
+          network.failures_since(end_ns - std::min(end_ns, least_ns + timeout_ns)) > settings.retry_count) {
         outcome.is_unlucky = true;
         return {};
       }
