@@ -1,48 +1,14 @@
-#include "transport/rc_responder.h"
+#include "transport/responder_test_support.h"
 
-#include <gtest/gtest.h>
-
-#include "transport/engine_test_support.h"
-
-namespace ringbolt::transport {
+namespace ringbolt::transport::test {
 namespace {
-
-using test::answer;
-using test::Host;
-using test::kMtu;
-using test::request;
-
-constexpr uint32_t kFirst = 0xfffffe;  // the numbers wrap early in each test
-
-ResponderConfig config() {
-  return {.dest_qp = 0x55, .first_psn = kFirst, .mtu_bytes = kMtu, .max_dest_rd_atomic = 2, .min_rnr_timer = 12};
-}
-
-struct RcResponderTest : testing::Test {
-  RcResponder responder{config()};
-  Host host;
-  OutPacket out;
-
-  uint32_t psn(uint32_t index) const { return psn_add(kFirst, index); }
-  void feed(const test::Packet& packet) { responder.on_packet(0, packet.view(), host); }
-  /// The next answer is an ACK or NAK with these; and the last of all if `is_last`.
-  void expect_acknowledge(uint8_t syndrome, uint32_t index, uint32_t msn) {
-    ASSERT_TRUE(responder.next_packet(0, out));
-    EXPECT_EQ(out.headers.bth.opcode, wire::kRcAcknowledge);
-    EXPECT_EQ(out.headers.bth.dest_qp, 0x55U);
-    EXPECT_EQ(out.headers.aeth.syndrome, syndrome);
-    EXPECT_EQ(out.headers.bth.psn, psn(index));
-    EXPECT_EQ(out.headers.aeth.msn, msn);
-  }
-  void expect_silence() { EXPECT_FALSE(responder.next_packet(0, out)); }
-};
 
 TEST_F(RcResponderTest, executes_a_send_of_several_packets_and_acknowledges_once) {
   feed(request(wire::kRcSendFirst, psn(0), kMtu, 1));
   expect_silence();
   feed(request(wire::kRcSendMiddle, psn(1), kMtu, 2));
   EXPECT_TRUE(responder.has_open_message());
-  test::Packet last = request(wire::kRcSendLastImmediate, psn(2), 9, 3);
+  Packet last = request(wire::kRcSendLastImmediate, psn(2), 9, 3);
   last.headers.immediate = 42;
   last.headers.bth.is_solicited = true;
   feed(last);
@@ -108,12 +74,12 @@ TEST_F(RcResponderTest, says_receiver_not_ready_and_then_keeps_quiet) {
 }
 
 TEST_F(RcResponderTest, executes_writes_where_they_belong) {
-  test::Packet first = request(wire::kRcWriteFirst, psn(0), kMtu, 1);
+  Packet first = request(wire::kRcWriteFirst, psn(0), kMtu, 1);
   first.headers.reth.length = kMtu + 3;
   feed(first);
   feed(request(wire::kRcWriteLastImmediate, psn(1), 3, 9));
   EXPECT_TRUE(std::equal(first.payload.begin(), first.payload.end(), host.region.begin()));
-  EXPECT_EQ(host.region[kMtu], test::bytes(1, 9)[0]);
+  EXPECT_EQ(host.region[kMtu], bytes(1, 9)[0]);
   ASSERT_EQ(host.received.size(), 1U);
   EXPECT_EQ(host.received[0].kind, Received::write_immediate);
   EXPECT_EQ(host.received[0].length, kMtu + 3);
@@ -131,7 +97,7 @@ TEST_F(RcResponderTest, lets_empty_writes_and_reads_pass_with_any_key) {
 }
 
 TEST_F(RcResponderTest, answers_a_read_in_packets) {
-  test::Packet read = request(wire::kRcReadRequest, psn(0));
+  Packet read = request(wire::kRcReadRequest, psn(0));
   read.headers.reth.length = 2 * kMtu + 5;
   feed(read);
   feed(request(wire::kRcSendOnly, psn(3), 1));
@@ -141,7 +107,7 @@ TEST_F(RcResponderTest, answers_a_read_in_packets) {
     EXPECT_EQ(out.headers.bth.opcode, opcodes[i]);
     EXPECT_EQ(out.headers.bth.psn, psn(i));
     EXPECT_EQ(out.payload, OutPacket::Payload::memory);
-    EXPECT_EQ(out.address, test::kAddress + uint64_t{i} * kMtu);
+    EXPECT_EQ(out.address, kAddress + uint64_t{i} * kMtu);
     EXPECT_EQ(out.length, i == 2 ? 5 : kMtu);
     EXPECT_EQ(out.headers.bth.pad_count, i == 2 ? 3 : 0);
   }
@@ -149,7 +115,7 @@ TEST_F(RcResponderTest, answers_a_read_in_packets) {
 }
 
 TEST_F(RcResponderTest, reads_again_for_a_duplicate_but_only_what_was_asked) {
-  test::Packet read = request(wire::kRcReadRequest, psn(0));
+  Packet read = request(wire::kRcReadRequest, psn(0));
   read.headers.reth.length = 3 * kMtu;
   feed(read);
   feed(read);  // its answer waits: not twice
@@ -158,8 +124,8 @@ TEST_F(RcResponderTest, reads_again_for_a_duplicate_but_only_what_was_asked) {
     ++packets;
   }
   EXPECT_EQ(packets, 3U);
-  test::Packet rest = request(wire::kRcReadRequest, psn(1));
-  rest.headers.reth = {test::kAddress + kMtu, test::kKey, 2 * kMtu};
+  Packet rest = request(wire::kRcReadRequest, psn(1));
+  rest.headers.reth = {kAddress + kMtu, kKey, 2 * kMtu};
   feed(rest);
   ASSERT_TRUE(responder.next_packet(0, out));
   EXPECT_EQ(out.headers.bth.opcode, wire::kRcReadResponseFirst);
@@ -190,7 +156,7 @@ TEST_F(RcResponderTest, never_executes_an_atomic_twice) {
 }
 
 TEST_F(RcResponderTest, makes_reads_wait_when_too_many_are_unanswered) {
-  test::Packet read = request(wire::kRcReadRequest, psn(0));
+  Packet read = request(wire::kRcReadRequest, psn(0));
   read.headers.reth.length = kMtu;
   for (uint32_t i = 0; i < 20; ++i) {
     read.headers.bth.psn = psn(i);
@@ -206,7 +172,7 @@ TEST_F(RcResponderTest, makes_reads_wait_when_too_many_are_unanswered) {
 }
 
 TEST_F(RcResponderTest, replaces_a_read_response_that_cannot_be_read) {
-  test::Packet read = request(wire::kRcReadRequest, psn(0));
+  Packet read = request(wire::kRcReadRequest, psn(0));
   read.headers.reth.length = 3 * kMtu;
   feed(read);
   ASSERT_TRUE(responder.next_packet(0, out));
@@ -217,90 +183,6 @@ TEST_F(RcResponderTest, replaces_a_read_response_that_cannot_be_read) {
   EXPECT_TRUE(responder.has_failed());
 }
 
-struct Offence {
-  const char* name;
-  std::vector<test::Packet> packets;
-  uint8_t syndrome;
-  ResponderFailure why;
-};
-
-test::Packet with_length(test::Packet packet, uint32_t length) {
-  packet.headers.reth.length = length;
-  return packet;
-}
-
-test::Packet misaligned(test::Packet packet) {
-  packet.headers.atomic.address += 4;
-  return packet;
-}
-
-std::vector<Offence> offences() {
-  const auto p = [](uint32_t index) { return psn_add(kFirst, index); };
-  using enum ResponderFailure;
-  const uint8_t invalid = wire::kNakInvalidRequest;
-  return {
-      {"middle first", {request(wire::kRcSendMiddle, p(0), kMtu)}, invalid, invalid_request},
-      {"last first", {request(wire::kRcSendLast, p(0), 1)}, invalid, invalid_request},
-      {"first twice",
-       {request(wire::kRcSendFirst, p(0), kMtu), request(wire::kRcSendFirst, p(1), kMtu)},
-       invalid,
-       invalid_request},
-      {"write in a send",
-       {request(wire::kRcSendFirst, p(0), kMtu), request(wire::kRcWriteOnly, p(1), 4)},
-       invalid,
-       invalid_request},
-      {"write's last in a send",
-       {request(wire::kRcSendFirst, p(0), kMtu), request(wire::kRcWriteLast, p(1), 4)},
-       invalid,
-       invalid_request},
-      {"read in a send",
-       {request(wire::kRcSendFirst, p(0), kMtu), request(wire::kRcReadRequest, p(1))},
-       invalid,
-       invalid_request},
-      {"short first", {request(wire::kRcSendFirst, p(0), kMtu - 1)}, invalid, invalid_request},
-      {"long only", {request(wire::kRcSendOnly, p(0), kMtu + 1)}, invalid, invalid_request},
-      {"empty last",
-       {request(wire::kRcSendFirst, p(0), kMtu), request(wire::kRcSendLast, p(1), 0)},
-       invalid,
-       invalid_request},
-      {"write shorter than said", {with_length(request(wire::kRcWriteOnly, p(0), 8), 9)}, invalid, invalid_request},
-      {"write longer than said",
-       {with_length(request(wire::kRcWriteFirst, p(0), kMtu), kMtu + 1), request(wire::kRcWriteLast, p(1), 2)},
-       invalid,
-       invalid_request},
-      {"write that should have ended",
-       {with_length(request(wire::kRcWriteFirst, p(0), kMtu), kMtu)},
-       invalid,
-       invalid_request},
-      {"endless read", {with_length(request(wire::kRcReadRequest, p(0)), 0x8000'0001)}, invalid, invalid_request},
-      {"misaligned atomic", {misaligned(request(wire::kRcFetchAdd, p(0)))}, invalid, invalid_request},
-      {"write beyond the region",
-       {with_length(request(wire::kRcWriteFirst, p(0), kMtu), test::kRegionBytes + 1)},
-       wire::kNakRemoteAccess,
-       remote_access},
-      {"read beyond the region",
-       {with_length(request(wire::kRcReadRequest, p(0)), test::kRegionBytes + 1)},
-       wire::kNakRemoteAccess,
-       remote_access},
-  };
-}
-
-TEST_F(RcResponderTest, ends_the_connection_over_each_offence) {
-  for (const Offence& offence : offences()) {
-    SCOPED_TRACE(offence.name);
-    responder = RcResponder(config());
-    host = {};
-    for (const test::Packet& packet : offence.packets) {
-      feed(packet);
-    }
-    EXPECT_EQ(host.failure, offence.why);
-    expect_acknowledge(offence.syndrome, static_cast<uint32_t>(offence.packets.size()) - 1, 0);
-    feed(request(wire::kRcSendOnly, responder.expected_psn(), 1));
-    expect_silence();
-    EXPECT_TRUE(host.received.empty());
-  }
-}
-
 TEST_F(RcResponderTest, tells_a_short_receive_from_an_unreadable_one) {
   host.receive_bytes = 5;
   feed(request(wire::kRcSendOnly, psn(0), 6));
@@ -309,7 +191,7 @@ TEST_F(RcResponderTest, tells_a_short_receive_from_an_unreadable_one) {
 }
 
 TEST_F(RcResponderTest, invalidates_or_refuses) {
-  test::Packet packet = request(wire::kRcSendOnlyInvalidate, psn(0), 6);
+  Packet packet = request(wire::kRcSendOnlyInvalidate, psn(0), 6);
   packet.headers.invalidate_key = 99;
   feed(packet);
   ASSERT_EQ(host.received.size(), 1U);
@@ -324,7 +206,7 @@ TEST_F(RcResponderTest, invalidates_or_refuses) {
 TEST_F(RcResponderTest, ignores_what_is_no_request_of_its_kind) {
   feed(request(wire::kUcSendOnly, psn(0), 6));
   feed(answer(wire::kRcReadResponseOnly, psn(0), 6));
-  feed(test::acknowledge(psn(0)));
+  feed(acknowledge(psn(0)));
   expect_silence();
   EXPECT_EQ(responder.expected_psn(), psn(0));
 }
@@ -349,7 +231,7 @@ TEST_F(RcResponderTest, keeps_early_packets_for_a_selective_peer) {
   EXPECT_EQ(out.headers.bth.psn, psn(2));
   feed(request(wire::kRcSendOnly, psn(2), 10, 3));
   EXPECT_EQ(host.received.size(), 4U);
-  EXPECT_EQ(host.message, test::bytes(10, 4));
+  EXPECT_EQ(host.message, bytes(10, 4));
   expect_acknowledge(wire::kAckUnlimited, 3, 4);
 }
 
@@ -371,4 +253,4 @@ TEST_F(RcResponderTest, keeps_nothing_beyond_a_window_and_nothing_after_not_read
 }
 
 }  // namespace
-}  // namespace ringbolt::transport
+}  // namespace ringbolt::transport::test
