@@ -113,7 +113,8 @@ TEST(Cabling, names_nodes_after_hosts_once) {
     }
     found.back().interfaces[1].addresses = {IpAddress::from_ipv4(0x0a000001U, 30)};
     std::string text;
-    for (const Node& node : find_cables(found).value().nodes) {
+    const Cluster cluster = find_cables(found).value();
+    for (const Node& node : cluster.nodes) {
       text += node.name + " ";
     }
     return text;
