@@ -1,9 +1,7 @@
 #include "link/udp_endpoint.h"
 
 #include <netinet/udp.h>
-#include <poll.h>
 
-#include <numeric>
 #include <thread>
 
 #include "base/error.h"
@@ -13,23 +11,6 @@ namespace ringbolt::link {
 namespace {
 
 using namespace testing;
-
-std::span<const std::byte> without_icrc(const Seen& seen) {
-  return std::span<const std::byte>(seen.packet).first(seen.packet.size() - 4);
-}
-
-void expect_packet(const Seen& seen, const UdpPath& path, uint32_t qpn, uint32_t number, size_t length) {
-  const std::vector<std::byte> sent = numbered_packet(qpn, number, length);
-  ASSERT_EQ(seen.packet.size(), length + 4) << "packet " << number;
-  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), seen.packet.begin())) << "packet " << number;
-  EXPECT_TRUE(wire::check_icrc(seen.flow, seen.packet)) << "packet " << number;
-  EXPECT_EQ(seen.flow, (wire::Flow{path.source, path.destination, wire::kRocePort, wire::kRocePort}));
-}
-
-bool is_readable(int fd) {
-  pollfd waiting{fd, POLLIN, 0};
-  return poll(&waiting, 1, 0) == 1;
-}
 
 /// A plain socket, as a stranger uses it.
 class Stranger {
@@ -62,79 +43,6 @@ TEST(UdpEndpoint, carries_a_packet_over_both_families) {
         EXPECT_EQ(seen[0].interface_index, 1U);  // lo
       }
     }
-  });
-}
-
-// The IPv4 identification is covered by the ICRC and hidden by the socket: the batch must know it.
-TEST(UdpEndpoint, numbers_the_segments_of_a_call) {
-  in_own_network([] {
-    const SlotsFolder folder;
-    const auto endpoint = folder.open(3);
-    for (const UdpPath& path : {ipv4_path(), ipv6_path()}) {
-      UdpBatch batch(*endpoint);
-      constexpr uint32_t kFull = 15;
-      for (uint32_t i = 0; i < kFull; ++i) {
-        ASSERT_TRUE(put(batch, path, numbered_packet(qpn_of(3), i, 4108)));
-      }
-      ASSERT_TRUE(put(batch, path, numbered_packet(qpn_of(3), kFull, 40)));  // a shorter last one
-      EXPECT_EQ(batch.packet_count(), kFull + 1);
-      const auto flushed = batch.flush();
-      EXPECT_EQ(flushed.sent, kFull + 1);
-      EXPECT_EQ(flushed.left, 0U);
-      const auto seen = receive_packets(*endpoint, kFull + 1);
-      ASSERT_EQ(seen.size(), kFull + 1);
-      for (uint32_t i = 0; i <= kFull; ++i) {
-        expect_packet(seen[i], path, qpn_of(3), i, i < kFull ? 4108 : 40);
-        EXPECT_EQ(seen[i].segment, i);
-        if (wire::is_ipv4(path.source)) {
-          EXPECT_EQ(wire::icrc(seen[i].flow, static_cast<uint16_t>(i), without_icrc(seen[i])),
-                    wire::icrc(seen[i].flow, *wire::find_ipv4_id(seen[i].flow, seen[i].packet), without_icrc(seen[i])));
-          EXPECT_EQ(wire::find_ipv4_id(seen[i].flow, seen[i].packet), static_cast<uint16_t>(i));
-        }
-      }
-      const UdpCounters counters = endpoint->counters();
-      EXPECT_EQ(counters.sent_messages, counters.received_datagrams);
-    }
-    EXPECT_EQ(endpoint->counters().sent_messages, 2U);
-    EXPECT_EQ(endpoint->counters().sent_packets, 32U);
-    EXPECT_EQ(endpoint->counters().received_packets, 32U);
-    EXPECT_EQ(endpoint->counters().received_bytes, endpoint->counters().sent_bytes);
-  });
-}
-
-TEST(UdpEndpoint, keeps_the_order_of_mixed_sizes_and_families) {
-  in_own_network([] {
-    const SlotsFolder folder;
-    const auto endpoint = folder.open(3);
-    UdpBatch batch(*endpoint);
-    std::array<std::vector<uint32_t>, 2> sent;
-    uint32_t number = 0;
-    const auto collect = [&](size_t count) {
-      for (const Seen& seen : receive_packets(*endpoint, count)) {
-        EXPECT_TRUE(wire::check_icrc(seen.flow, seen.packet));
-        auto& expected = sent[wire::is_ipv4(seen.flow) ? 0 : 1];
-        ASSERT_FALSE(expected.empty());
-        EXPECT_EQ(number_of(seen.packet), expected.front());
-        expected.erase(expected.begin());
-      }
-    };
-    for (int round = 0; round < 50; ++round) {
-      for (const size_t length : {64UL, 64UL, 20UL, 20UL, 1036UL, 1036UL, 1036UL, 24UL, 4108UL, 4108UL}) {
-        const size_t family = number % 7 < 4 ? 0 : 1;
-        const UdpPath path = family == 0 ? ipv4_path() : ipv6_path();
-        if (!put(batch, path, numbered_packet(qpn_of(3), number, length))) {
-          const size_t count = batch.packet_count();
-          EXPECT_EQ(batch.flush().sent, count);
-          collect(count);
-          ASSERT_TRUE(put(batch, path, numbered_packet(qpn_of(3), number, length)));
-        }
-        sent[family].push_back(number++);
-      }
-    }
-    const size_t count = batch.packet_count();
-    EXPECT_EQ(batch.flush().sent, count);
-    collect(count);
-    EXPECT_TRUE(sent[0].empty() && sent[1].empty());
   });
 }
 

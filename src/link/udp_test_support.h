@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -150,6 +151,20 @@ inline size_t drain(UdpEndpoint& endpoint) {
     packets += endpoint.receive([](const UdpEndpoint::Arrived&) {}, 1024, true);
   }
   return packets;
+}
+
+/// The packet that numbered_packet() made, on its path, with a right ICRC.
+inline void expect_packet(const Seen& seen, const UdpPath& path, uint32_t qpn, uint32_t number, size_t length) {
+  const std::vector<std::byte> sent = numbered_packet(qpn, number, length);
+  ASSERT_EQ(seen.packet.size(), length + 4) << "packet " << number;
+  EXPECT_TRUE(std::equal(sent.begin(), sent.end(), seen.packet.begin())) << "packet " << number;
+  EXPECT_TRUE(wire::check_icrc(seen.flow, seen.packet)) << "packet " << number;
+  EXPECT_EQ(seen.flow, (wire::Flow{path.source, path.destination, wire::kRocePort, wire::kRocePort}));
+}
+
+inline bool is_readable(int fd) {
+  pollfd waiting{fd, POLLIN, 0};
+  return poll(&waiting, 1, 0) == 1;
 }
 
 }  // namespace ringbolt::link::testing
