@@ -132,6 +132,12 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const std::scoped_lock guard(send_lock_, receive_lock_);
   store_attributes(attributes, mask);
   if (to == IBV_QPS_ERR) {
+    // What we took counts as received: a peer that ends its side next must not find its sends unfinished.
+    each_connection([](Connection& connection) {
+      if (connection.receiver.tell() && connection.remote != nullptr) {
+        connection.remote->peer().ring();
+      }
+    });
     enter_error(IBV_WC_WR_FLUSH_ERR);
     return 0;
   }

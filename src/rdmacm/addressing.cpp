@@ -87,7 +87,6 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) {
     return EINVAL;
   }
   std::optional<uint32_t> device;
-  // A loopback address is nobody's in particular: the device is found when the way is.
   if (!is_any(*address)) {
     device = id.station->devices().bind(*address, scope_of(wanted));
     if (!device) {
@@ -95,14 +94,18 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) {
     }
   }
   std::memcpy(&id.c.route.addr.src_storage, wanted, length_of(wanted));
-  if (const int error = take_port(id, *address, is_public)) {
+  const wire::Address own = device ? id.station->devices().own_address(*device, *address) : *address;
+  if (own != *address) {
+    write_address(own, port_of(wanted), 0, id.c.route.addr.src_storage);
+  }
+  if (const int error = take_port(id, own, is_public)) {
     std::memset(&id.c.route.addr.src_storage, 0, sizeof id.c.route.addr.src_storage);
     return error;
   }
   if (device) {
     const Devices& devices = id.station->devices();
-    const uint8_t index = devices.gid_index(*device, *address);
-    id.route = Route{*device, index, devices.at(*device).gids[index], {}, *address};
+    const uint8_t index = devices.gid_index(*device, own);
+    id.route = Route{*device, index, devices.at(*device).gids[index], {}, own};
     show_device(id);
   }
   id.phase = Phase::bound;
@@ -136,11 +139,14 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) {
     id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_ERROR, error));
     return 0;
   }
-  write_address(address, port_of(target), scope, id.c.route.addr.dst_storage);
+  const bool is_self = is_loopback(address);
+  const wire::Address peer = is_self ? station.devices().own_address(route.device, address) : address;
+  write_address(peer, port_of(target), scope, id.c.route.addr.dst_storage);
   if (target->sa_family == AF_INET6) {
     id.c.route.addr.dst_sin6.sin6_flowinfo = reinterpret_cast<const sockaddr_in6*>(target)->sin6_flowinfo;
   }
-  write_address(route.source, id.source_port(), scope, id.c.route.addr.src_storage);
+  write_address(is_self ? station.devices().own_address(route.device, route.source) : route.source, id.source_port(),
+                scope, id.c.route.addr.src_storage);
   id.route = route;
   id.phase = Phase::address_resolved;
   id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));

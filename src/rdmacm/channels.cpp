@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -62,19 +63,34 @@ Channel* new_channel(Station& station) {
 
 void release_channel(Channel& channel) {
   if (--channel.users == 0 && channel.is_closed) {
-    delete &channel;
+    channel.station->retire(std::unique_ptr<Channel>(&channel));
   }
 }
 
 namespace {
 
+/// The channel is destroyed, and a thread of the program does not know yet: programs end while one of their threads
+/// goes for the next event (rping). A kernel's call would be asleep by then.
+int wait_for_exit() {
+  constexpr timespec kGrace{0, 200'000'000};
+  nanosleep(&kGrace, nullptr);
+  return result(EBADF);
+}
+
 /// Blocks until an event may be there. 0, or -1 with errno: EAGAIN, EINTR.
 int wait_readable(int fd) {
-  if ((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0) {
+    return wait_for_exit();
+  }
+  if ((flags & O_NONBLOCK) != 0) {
     return result(EAGAIN);
   }
   pollfd descriptor{fd, POLLIN, 0};
-  return poll(&descriptor, 1, -1) < 0 ? -1 : 0;
+  if (poll(&descriptor, 1, -1) < 0) {
+    return -1;
+  }
+  return (descriptor.revents & POLLNVAL) != 0 ? wait_for_exit() : 0;
 }
 
 /// What the requests in a channel that goes away, or of a listener that goes away, have made so far.
@@ -129,6 +145,7 @@ void rdma_destroy_event_channel(rdma_event_channel* c) {
   ringbolt::rdmacm::refuse_requests(station, std::move(dropped));
   station.drop_rejected(channel);
   channel.fd.reset();
+  c->fd = -1;
   ringbolt::rdmacm::release_channel(channel);
 }
 
@@ -139,8 +156,10 @@ int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) {
     if (station.is_dead()) {
       return ringbolt::rdmacm::result(ENODEV);
     }
+    bool is_closed = false;
     {
       const Station::Lock guard = station.lock();
+      is_closed = channel.is_closed;
       if (!channel.queue.empty()) {
         auto taken = channel.pop();
         ++taken->counts_for->delivered;
@@ -148,6 +167,9 @@ int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) {
         *event = &taken.release()->c;
         break;
       }
+    }
+    if (is_closed) {
+      return ringbolt::rdmacm::wait_for_exit();
     }
     if (ringbolt::rdmacm::wait_readable(c->fd) != 0) {
       return -1;

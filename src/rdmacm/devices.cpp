@@ -155,6 +155,15 @@ uint8_t Devices::gid_index(uint32_t device, const wire::Address& address) const 
   return one.gids.size() > 1 ? 1 : 0;
 }
 
+wire::Address Devices::own_address(uint32_t device, const wire::Address& address) const {
+  const Device& one = devices_[device];
+  if (!is_loopback(address) || one.facts.takes_any_local_address != 0 || one.index_of(address)) {
+    return address;
+  }
+  const wire::Address& gid = one.gids[gid_index(device, address)];
+  return wire::is_ipv4(gid) == wire::is_ipv4(address) ? gid : address;
+}
+
 int Devices::route_to_self(const std::optional<uint32_t>& bound, const wire::Address& target, Route& route) const {
   const auto device = bound ? bound : (bind(target, 0) ? bind(target, 0) : first_up());
   if (!device) {

@@ -53,6 +53,9 @@ class Devices {
   /// The GID that stands for a local address.
   uint8_t gid_index(uint32_t device, const wire::Address& address) const;
 
+  /// A loopback address, on a device that has addresses of its own: nodes share one host, so "myself" is the port's.
+  wire::Address own_address(uint32_t device, const wire::Address& address) const;
+
   /// The way to `target`, from `source` if that is given. 0, or -ENODEV: none of our devices leads there; other errno
   /// values negated: the kernel knows no way either.
   int route(const std::optional<wire::Address>& source, const wire::Address& target, uint32_t scope,

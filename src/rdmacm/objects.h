@@ -38,7 +38,7 @@ struct Channel {
   base::UniqueFd fd;  ///< an eventfd that counts the queue: readable while an event waits, a new edge for each
   std::deque<std::unique_ptr<QueuedEvent>> queue;
   uint32_t users = 0;      ///< identifiers that live on it
-  bool is_closed = false;  ///< the program destroyed it; it goes with its last identifier
+  bool is_closed = false;  ///< the program destroyed it; it goes after its last identifier
 
   static Channel& of(rdma_event_channel* c) { return *reinterpret_cast<Channel*>(c); }
   void push(std::unique_ptr<QueuedEvent> event);

@@ -234,6 +234,14 @@ void Station::drop_held(const Id& id) {
   std::erase_if(held_, [&](const Held& held) { return held.id == &id; });
 }
 
+void Station::retire(std::unique_ptr<Channel> channel) {
+  constexpr size_t kKept = 64;
+  retired_.push_back(std::move(channel));
+  if (retired_.size() > kKept) {
+    retired_.pop_front();
+  }
+}
+
 uint16_t Station::take_ephemeral_port(uint16_t port_space) {
   static thread_local std::minstd_rand random{std::random_device{}()};
   const auto start = static_cast<uint32_t>(random() % kEphemeralCount);

@@ -67,6 +67,8 @@ class Station final : private cm::Host {
   void take_port(uint16_t port_space, uint16_t port) { ++ports_[{port_space, port}]; }
   void release_port(uint16_t port_space, uint16_t port);
 
+  /// Keeps a destroyed channel for a while: a thread may be about to look at it.
+  void retire(std::unique_ptr<Channel> channel);
   /// Identifiers of requests that were rejected and never destroyed go with the channel that they came on.
   void drop_rejected(const Channel& channel);
 
@@ -114,6 +116,7 @@ class Station final : private cm::Host {
   std::map<uint64_t, Id*> listeners_;
   std::map<cm::Handle, Id*> connections_;
   std::vector<Held> held_;
+  std::deque<std::unique_ptr<Channel>> retired_;
   std::map<std::pair<uint16_t, uint16_t>, uint32_t> ports_;
   uint64_t last_token_ = 0;
   uint64_t wakes_at_ns_ = 0;

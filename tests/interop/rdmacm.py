@@ -1,0 +1,157 @@
+"""Programs that connect through rdma_cm: rdma-core's own, perftest -R, libfabric's message endpoints, UCX's rdmacm."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import sys
+import time
+from typing import Sequence
+
+from harness.pair import PairResult, require
+from harness.ports import free_port
+from harness.processes import Child, Finished
+from harness.report import Report
+from harness.world import World, add_arguments, check_parts
+
+_LIMIT_S = 60.0
+_START_LIMIT_S = 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A server and a client. PORT and ADDRESS are filled in; `stays`: the server serves on until it is killed.
+
+    fixed_port: the program has no option for it.
+    """
+
+    name: str
+    server: str
+    client: str
+    stays: bool = False
+    fixed_port: int = 0
+    is_quick: bool = True
+
+
+def perftest(program: str, options: str, name: str = "") -> Case:
+    """One program of perftest with -R."""
+    words = f"{program} -R -F -p PORT -n 300 {options}"
+    return Case(name or f"{program} -R {options}".strip(), words, f"{words} ADDRESS")
+
+
+CASES = [
+    Case("rping", "rping -s -a ADDRESS -p PORT -V -C 20", "rping -c -a ADDRESS -p PORT -V -C 20"),
+    Case("rping -S 65535", "rping -s -a ADDRESS -p PORT -V -C 20 -S 65535", "rping -c -a ADDRESS -p PORT -V -C 20 -S 65535"),
+    Case("rping -q", "rping -s -q -a ADDRESS -p PORT -V -C 20", "rping -c -q -a ADDRESS -p PORT -V -C 20"),
+    Case("rping persistent", "rping -s -P -a ADDRESS -p PORT", "rping -c -a ADDRESS -p PORT -V -C 20", stays=True),
+    Case("ucmatose", "ucmatose -p PORT -c 8 -C 20 -S 1000", "ucmatose -p PORT -s ADDRESS -c 8 -C 20 -S 1000"),
+    Case("ucmatose -m", "ucmatose -p PORT -c 8 -C 20 -m", "ucmatose -p PORT -s ADDRESS -c 8 -C 20 -m"),
+    Case("udaddy", "udaddy -c 4 -C 20", "udaddy -s ADDRESS -c 4 -C 20", fixed_port=7174),
+    Case("rdma_server", "rdma_server -p PORT", "rdma_client -s ADDRESS -p PORT"),
+    Case("rdma_xserver -c r", "rdma_xserver -p PORT -c r", "rdma_xclient -s ADDRESS -p PORT -c r"),
+    Case("cmtime", "cmtime -b ADDRESS -p PORT -c 200", "cmtime -s ADDRESS -p PORT -c 200", stays=True),
+    perftest("ib_send_lat", ""),
+    perftest("ib_write_lat", "-T 96", "ib_write_lat -R, type of service"),
+    perftest("ib_read_bw", "-q 4"),
+    perftest("ib_write_bw", "-q 4 -s 65536"),
+    perftest("ib_atomic_lat", ""),
+    perftest("ib_send_bw", "-c UD -s 1024"),
+]
+
+
+def wait_listening(world: World, server: Child, port: int) -> bool:
+    """Waits until some process of the runtime folder listens at the port of an rdma_cm port space; then True."""
+    deadline = time.monotonic() + _START_LIMIT_S
+    while time.monotonic() < deadline and not server.has_ended:
+        for path in world.runtime.glob("**/slots/*.services"):
+            try:
+                lines = path.read_text().splitlines()
+            except OSError:
+                continue
+            for words in (line.split() for line in lines):
+                if words[0] == "service" and int(words[1], 16) & 0xFFFF == port and words[3].endswith("l"):
+                    return True
+        server.pause(0.02)
+    return False
+
+
+def words_of(text: str, port: int, address: str) -> list[str]:
+    return [str(port) if word == "PORT" else address if word == "ADDRESS" else word for word in text.split()]
+
+
+def run_pair(world: World, case: Case, address: str) -> PairResult:
+    """Starts the server, waits for its listener, runs the client against it."""
+    port = case.fixed_port or free_port()
+    server: Sequence[str] = words_of(case.server, port, address)
+    client: Sequence[str] = words_of(case.client, port, address)
+    require(server[0])
+    first = Child(world.server.command(*server), world.server.env)
+    if not wait_listening(world, first, port):
+        ended = first.wait(0.0)
+        return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
+    second = Child(world.client.command(*client), world.client.env)
+    ended_client = second.wait(_LIMIT_S)
+    if case.stays and ended_client.ok:
+        first.kill()
+        return PairResult(Finished(list(server), 0, first.output(), False, 0.0), ended_client)
+    return PairResult(first.wait(20.0 if ended_client.ok else 2.0), ended_client)
+
+
+def run_case(world: World, case: Case, address: str) -> str:
+    """Both sides end well and leave nothing behind; a killed server may leave its slot."""
+    result = run_pair(world, case, address)
+    problems = result.problems() + world.leftovers(slots_may_stay=True)
+    assert not problems, "\n".join(problems)
+    return f"{result.client.seconds:.2f} s"
+
+
+def run_refused(world: World, words: str, wanted: str) -> str:
+    """A client that nobody listens for, or an option that the device does not have: it ends and says why."""
+    command = words_of(words, free_port(), world.server.address)
+    require(command[0])
+    done = Child(world.client.command(*command), world.client.env).wait(_LIMIT_S)
+    assert not done.timed_out and done.returncode != 0 and wanted in done.output, done.describe()
+    return wanted
+
+
+def run_fabric(world: World, endpoint: str) -> str:
+    """fi_pingpong with data check; it agrees on addresses over TCP, at a port that is told."""
+    require("fi_pingpong")
+    port = free_port()
+    options = ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-c", "-I", "50"]
+    server = Child(world.server.command(*options, "-B", str(port)), world.server.env)
+    client: Finished
+    deadline = time.monotonic() + _START_LIMIT_S
+    while True:  # its TCP side may not listen yet
+        client = Child(world.client.command(*options, "-P", str(port), world.server.address), world.client.env).wait(_LIMIT_S)
+        if "onnection refused" not in client.output or time.monotonic() > deadline:
+            break
+    problems = PairResult(server.wait(10.0 if client.ok else 2.0), client).problems() + world.leftovers(slots_may_stay=True)
+    assert not problems, "\n".join(problems)
+    return client.output.strip().splitlines()[-1]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_arguments(parser)
+    arguments = parser.parse_args()
+    check_parts(arguments)
+    report = Report(f"rdma_cm, {arguments.place}", arguments.only)
+    with World(arguments.lib, arguments.ringbolt, arguments.place) as world:
+        for case in CASES:
+            report.case(case.name, functools.partial(run_case, world, case, world.server.address))
+        if arguments.place == "default":
+            for case in CASES[:2]:
+                report.case(f"{case.name}, IPv6", functools.partial(run_case, world, case, "::1"))
+        report.case("no listener", functools.partial(run_refused, world, "ucmatose -s ADDRESS -p PORT",
+                                                     "RDMA_CM_EVENT_REJECTED, error: 8"))
+        report.case("XRC is refused", functools.partial(run_refused, world, "rdma_xclient -s ADDRESS -p PORT -c x",
+                                                        "Operation not supported"))
+        for endpoint in ("msg", "rdm"):
+            report.case(f"fi_pingpong {endpoint}", functools.partial(run_fabric, world, endpoint))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
