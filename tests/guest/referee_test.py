@@ -14,6 +14,7 @@ import functools
 import pathlib
 import subprocess
 import sys
+from typing import Callable
 
 _HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(_HERE), str(_HERE.parent / "interop")]
@@ -29,6 +30,8 @@ from referee.sides import GuestSide, HostSide, Side  # noqa: E402
 _TAP = "rbt0"
 _FRAMES_LOOKED_AT = 600
 _FIRST_PORT = 20000
+# In words of netem: one packet in a hundred is lost; one in fifty is late, and one in a hundred comes twice.
+_IMPAIRMENTS = ("loss 1%", "delay 0.3ms reorder 98% duplicate 1%")
 # perftest sets its own depth of READs to what the peer can do at most (rdma_rxe: 128), which a device need not accept.
 _READS = ("-o", "16")
 
@@ -53,6 +56,13 @@ def exchanges() -> list[Exchange]:
     found += [probes(family) for family in ("IPv4", "IPv6")]
     found += [rdmacm(program, "IPv4", "-C", "5", "-S", "1000") for program in ("ucmatose", "udaddy", "rstream")]
     return found
+
+
+def rough_exchanges() -> list[Exchange]:
+    """What is run over a network with losses: programs whose ends wait for each other before they go."""
+    return [rping("IPv4", "-C", "10", "-S", "20000")] + [perftest(f"ib_{operation}_bw", "IPv4", "-n", "20", "-s", "65536", *options)
+            for operation, options in (("send", ()), ("write", ()), ("read", _READS))] + [
+                perftest("ib_atomic_bw", "IPv4", "-n", "200", *_READS)]
 
 
 class Referee:
@@ -129,21 +139,28 @@ def play_all(arguments: argparse.Namespace, found: kernel.Kernel, report: Report
     """Sets the place up, boots the guest and runs everything."""
     if not (arguments.lib / "libibverbs.so.1").exists():
         raise SystemExit(f"{arguments.lib}/libibverbs.so.1 does not exist: build the project first")
+
+    def play(name: str, body: Callable[..., str], *words: object) -> None:
+        if arguments.only is None or arguments.only in name:
+            report.case(name, functools.partial(body, *words))
+
     host = HostSide.on_tap(_TAP, arguments.mtu, arguments.lib)
     card = Card(_TAP, "52:54:00:77:00:02", arguments.mtu, "10.77.0.2/24", "fd77::2/64")
     with Guest(found, arguments.agent, card, place.SCRATCH) as guest:
         print(f"guest with Linux {found.version} is up after {guest.seconds_to_boot:.1f} s", flush=True)
         referee = Referee(arguments.check, arguments.keep)
         other = GuestSide(guest)
+        both = ((other, host), (host, other))
         for exchange in exchanges():
-            for server, client in ((other, host), (host, other)):
-                name = f"{exchange.name} {exchange.family}, {server.name} serves"
-                if arguments.only is None or arguments.only in name:
-                    report.case(name, functools.partial(referee.play, exchange, server, client))
-        for server, client in ((other, host), (host, other)):
-            name = f"rping and udaddy towards nobody, {server.name} refuses"
-            if arguments.only is None or arguments.only in name:
-                report.case(name, functools.partial(referee.refuse, server, client))
+            for server, client in both:
+                play(f"{exchange.name} {exchange.family}, {server.name} serves", referee.play, exchange, server, client)
+        for server, client in both:
+            play(f"rping and udaddy towards nobody, {server.name} refuses", referee.refuse, server, client)
+        for impairment in _IMPAIRMENTS:
+            guest.impair(impairment)
+            for exchange in rough_exchanges():
+                for server, client in both:
+                    play(f"{impairment}: {exchange.name}, {server.name} serves", referee.play, exchange, server, client)
     if referee.frames:
         report.case("our codecs on all frames", referee.ask_codecs)
         report.case("Wireshark on all frames", referee.ask_wireshark)

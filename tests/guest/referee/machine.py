@@ -105,6 +105,18 @@ class Guest:
             raise GuestLost(f"in the guest:\n{done.describe()}\n{self.last_words()}")
         return done.output
 
+    def impair(self, what: str) -> None:
+        """Does to all packets of the card, in both directions, what netem is told ("loss 1%"), until told otherwise."""
+        self.must("sh", "-ec", f"""
+            if ! tc qdisc show dev eth0 | grep -q ingress; then
+              ip link set ifb0 up
+              tc qdisc add dev eth0 ingress
+              tc filter add dev eth0 parent ffff: matchall action mirred egress redirect dev ifb0
+            fi
+            tc qdisc replace dev eth0 root netem limit 10000 {what}
+            tc qdisc replace dev ifb0 root netem limit 10000 {what}
+            """)
+
     def last_words(self) -> str:
         """The end of the console's text, for messages."""
         try:
