@@ -96,7 +96,6 @@ int ibv_query_qp(ibv_qp* c, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init
   init->send_cq = c->send_cq;
   init->recv_cq = c->recv_cq;
   init->srq = c->srq;
-  c->state = attributes->qp_state;
   return 0;
 }
 

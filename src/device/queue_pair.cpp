@@ -269,8 +269,7 @@ void QueuePair::enter_error(ibv_wc_status first_send_status) {
 
 void QueuePair::fail_from_queue() {
   // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
-  receive_attention_.store(true, std::memory_order_relaxed);
-  state_.store(IBV_QPS_ERR);
+  set_state(IBV_QPS_ERR);
   announce(IBV_EVENT_QP_FATAL);
 }
 
