@@ -235,8 +235,8 @@ std::vector<Program> cluster_programs(const cluster::RuntimeDir& dir, const std:
     }
   }
   std::ranges::sort(programs, {}, &Program::pid);
-  const auto repeated = std::ranges::unique(programs, {}, &Program::pid);
-  programs.erase(repeated.begin(), repeated.end());
+  const auto is_same = [](const Program& a, const Program& b) { return a.pid == b.pid; };
+  programs.erase(std::unique(programs.begin(), programs.end(), is_same), programs.end());
   return programs;
 }
 
