@@ -130,6 +130,7 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
   make_folders(path, "sys/class/infiniband");
   make_folders(path, "sys/class/infiniband_verbs");
   make_folders(path, "dev/infiniband");
+  make_link("/dev/null", path + "/dev/infiniband/rdma_cm");  // UCX asks for it before it loads its connection manager
   for (size_t index = 0; index < devices.size(); ++index) {
     make_device(path, devices[index], index);
   }
