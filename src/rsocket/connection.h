@@ -43,18 +43,18 @@ class Connection {
   bool peer_has_disconnected() const { return peer_disconnected_; }
   bool has_heard_from_peer() const { return heard_; }
 
-  bool can_send() const;
-  bool can_send_direct() const;
-  /// can_send(), and it would be worth while: what POLLOUT stands for.
-  bool has_room_to_send() const;
+  /// Whether a message of `wanted` bytes can go now, or of as many as the peer and our buffer take at a time. Waiting
+  /// for room for all of them keeps a full buffer from being passed on in crumbs.
+  bool can_send(size_t wanted) const;
+  bool can_send_direct(size_t wanted) const;
   /// Everything that was sent has reached the peer's memory.
   bool is_idle() const { return slots_.is_idle(); }
   uint32_t readable() const { return ring_.readable(); }
 
-  /// Sends a message of the next bytes of `from`, at most `at_most`. Precondition: can_send(). Returns how many.
+  /// Sends a message of the next bytes of `from`, at most `at_most`. Precondition: can_send(that). Returns how many.
   uint32_t send(IoCursor& from, uint32_t at_most, Lock& lock);
   /// Writes the next bytes of `from`, at most `at_most`, to the peer's mapping at `offset`; the peer gets no message.
-  /// Precondition: can_send_direct(). Returns how many; 0: the peer has no such mapping.
+  /// Precondition: can_send_direct(that). Returns how many; 0: the peer has no such mapping.
   uint32_t send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, Lock& lock);
   bool can_send_mapping() const;
   /// Makes known a mapping of ours as entry `index` of the peer's table. Precondition: can_send_mapping().
@@ -79,6 +79,8 @@ class Connection {
   void break_off(int error);
   void grant();
   void grant_if_due();
+  bool is_usable() const { return has_joined_ && error_ == 0 && !peer_disconnected_; }
+  uint32_t piece_bytes(size_t wanted) const;
   uint32_t stage(IoCursor& from, uint32_t length, ibv_sge& piece, Lock& lock);
   static unsigned flags_for(bool is_inline) { return is_inline ? unsigned{IBV_SEND_INLINE} : 0U; }
   void post(ibv_send_wr& request);

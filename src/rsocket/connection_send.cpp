@@ -6,26 +6,25 @@
 // Hot path: no allocation and no lock of its own per message.
 
 namespace ringbolt::rsocket {
-namespace {
 
-constexpr uint32_t kLowWaterBytes = 2048;
-
-}  // namespace
-
-bool Connection::can_send_direct() const {
-  return has_joined_ && error_ == 0 && !peer_disconnected_ && slots_.has_data() && staging_.contiguous() > 0;
+/// How much of `wanted` goes into one message: no more than a quarter of the buffer, so that others are on their way
+/// meanwhile.
+uint32_t Connection::piece_bytes(size_t wanted) const {
+  return static_cast<uint32_t>(std::min<size_t>({wanted, settings_.send_bytes / 4, Immediate::kMaxValue}));
 }
 
-bool Connection::can_send() const {
-  return can_send_direct() && credits_.has_credit() && targets_.current() != nullptr;
+bool Connection::can_send_direct(size_t wanted) const {
+  return is_usable() && slots_.has_data() && staging_.fits_whole(piece_bytes(wanted));
 }
 
-bool Connection::has_room_to_send() const {
-  return can_send() && staging_.free_bytes() >= std::min(kLowWaterBytes, settings_.send_bytes / 2);
+bool Connection::can_send(size_t wanted) const {
+  const RemoteBlock* target = targets_.current();
+  return target != nullptr && credits_.has_credit() && can_send_direct(std::min<size_t>(wanted, target->length));
 }
 
 bool Connection::can_send_mapping() const {
-  return can_send() && (kIomapBytes <= settings_.inline_bytes || staging_.fits_whole(kIomapBytes));
+  return is_usable() && slots_.has_data() && credits_.has_credit() &&
+         (kIomapBytes <= settings_.inline_bytes || staging_.fits_whole(kIomapBytes));
 }
 
 /// Brings the next `length` bytes to where a work request may take them from. Returns how many bytes of staging that
@@ -37,13 +36,15 @@ uint32_t Connection::stage(IoCursor& from, uint32_t length, ibv_sge& piece, Lock
     from.skip(length);
     return 0;
   }
+  const uint32_t padding = staging_.padding(length);
+  staging_.take(padding);
   std::byte* place = endpoint_.staging().data() + staging_.take(length);
   // The place is ours until its completion; nobody else sends meanwhile.
   lock.unlock();
   from.gather(place, length);
   lock.lock();
   piece = {reinterpret_cast<uint64_t>(place), length, endpoint_.staging().lkey()};
-  return length;
+  return padding + length;
 }
 
 uint32_t Connection::send(IoCursor& from, uint32_t at_most, Lock& lock) {
@@ -51,8 +52,7 @@ uint32_t Connection::send(IoCursor& from, uint32_t at_most, Lock& lock) {
   credits_.spend();
   slots_.take_data();
   const RemoteBlock target = *targets_.current();
-  const auto wanted = static_cast<uint32_t>(std::min<size_t>(from.left(), at_most));
-  const uint32_t length = std::min({wanted, target.length, staging_.contiguous(), Immediate::kMaxValue});
+  const uint32_t length = piece_bytes(std::min<size_t>({from.left(), at_most, target.length}));
   targets_.advance(length);
 
   ibv_sge piece{};
@@ -76,8 +76,7 @@ uint32_t Connection::send_direct(IoCursor& from, uint64_t offset, uint32_t at_mo
     return 0;
   }
   slots_.take_data();
-  const auto wanted = static_cast<uint32_t>(std::min<size_t>(from.left(), at_most));
-  const uint32_t length = std::min({wanted, target->length, staging_.contiguous()});
+  const uint32_t length = piece_bytes(std::min<size_t>({from.left(), at_most, target->length}));
 
   ibv_sge piece{};
   const uint32_t staged = stage(from, length, piece, lock);

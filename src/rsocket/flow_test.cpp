@@ -84,16 +84,15 @@ TEST(SendSlots, keep_four_for_control) {
 
 TEST(StagingRing, hands_out_every_place_once_round_by_round) {
   StagingRing ring(100);
-  EXPECT_EQ(ring.contiguous(), 100U);
   EXPECT_EQ(ring.take(60), 0U);
-  EXPECT_EQ(ring.contiguous(), 40U);
+  EXPECT_FALSE(ring.fits_whole(41));
   ring.give_back(60);
-  EXPECT_EQ(ring.contiguous(), 40U) << "bytes at the front are another piece";
+  EXPECT_TRUE(ring.fits_whole(40));
   EXPECT_EQ(ring.take(40), 60U);
-  EXPECT_EQ(ring.contiguous(), 60U);
   EXPECT_EQ(ring.take(60), 0U);
   EXPECT_EQ(ring.free_bytes(), 0U);
-  EXPECT_EQ(ring.contiguous(), 0U);
+  EXPECT_TRUE(ring.fits_whole(0));
+  EXPECT_FALSE(ring.fits_whole(1));
 }
 
 TEST(StagingRing, passes_over_an_end_that_is_too_short) {

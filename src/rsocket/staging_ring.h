@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 
 namespace ringbolt::rsocket {
@@ -12,9 +11,7 @@ class StagingRing {
   explicit StagingRing(uint32_t bytes = 0) : bytes_(bytes), free_(bytes) {}
 
   uint32_t free_bytes() const { return free_; }
-  /// How much can be taken in one piece now.
-  uint32_t contiguous() const { return std::min(free_, bytes_ - next_); }
-  /// Takes `length` bytes, at most contiguous(), and says where they begin.
+  /// Takes `length` bytes, which fit before the end, and says where they begin.
   uint32_t take(uint32_t length) {
     const uint32_t at = next_;
     next_ = next_ + length == bytes_ ? 0 : next_ + length;

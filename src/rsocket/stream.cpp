@@ -135,7 +135,7 @@ short Stream::events_now(short events) const {
       break;
     case Phase::connected:
       now |= has_data || !may_read_ ? kIn : 0;
-      now |= may_write_ && connection_->has_room_to_send() ? kOut : 0;
+      now |= may_write_ && connection_->can_send(kFirstPieceBytes) ? kOut : 0;
       now |= may_read_ ? 0 : POLLRDHUP;
       break;
     case Phase::closed:

@@ -48,6 +48,8 @@ class Stream final : public Socket {
 
  private:
   using Lock = Connection::Lock;
+  /// A long transfer begins with a short message, so that the peer can begin to copy. POLLOUT: such a one can go.
+  static constexpr uint32_t kFirstPieceBytes = 8192;
   enum class Phase {
     fresh,
     bound,

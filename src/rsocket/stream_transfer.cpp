@@ -9,9 +9,7 @@
 namespace ringbolt::rsocket {
 namespace {
 
-/// A long transfer begins with a short message, so that the peer can begin to copy, and goes on with longer ones.
-constexpr uint32_t kFirstPieceBytes = 8192;
-constexpr uint32_t kMaxPieceBytes = 65536;
+constexpr uint32_t kMaxPieceBytes = 65536;  ///< of a long transfer; it begins with shorter ones
 
 }  // namespace
 
@@ -48,8 +46,9 @@ base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_sen
   const size_t total = from.left();
   uint32_t at_most = kFirstPieceBytes;
   while (status && from.left() > 0) {
-    if (!can_send()) {
-      status = wait(lock, deadline, [&] { return can_send() || reason_not_to_send() != 0; });
+    const size_t wanted = std::min<size_t>(from.left(), at_most);
+    if (!can_send(wanted)) {
+      status = wait(lock, deadline, [&] { return can_send(wanted) || reason_not_to_send() != 0; });
       if (!status) {
         break;
       }
@@ -79,14 +78,14 @@ base::Result<size_t> Stream::send(IoCursor from, int flags, const Address* to) {
     return base::fail(EOPNOTSUPP);
   }
   return send_all(
-      from, flags, [this] { return connection_->can_send(); },
+      from, flags, [this](size_t wanted) { return connection_->can_send(wanted); },
       [&](uint32_t at_most, Lock& lock) { return connection_->send(from, at_most, lock); });
 }
 
 base::Result<size_t> Stream::write_mapped(IoCursor from, off_t offset, int flags) {
   auto at = static_cast<uint64_t>(offset);
   return send_all(
-      from, flags, [this] { return connection_->can_send_direct(); },
+      from, flags, [this](size_t wanted) { return connection_->can_send_direct(wanted); },
       [&](uint32_t at_most, Lock& lock) {
         const uint32_t sent = connection_->send_direct(from, at, at_most, lock);
         at += sent;
