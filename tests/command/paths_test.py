@@ -69,7 +69,7 @@ class Paths(CommandCase):
 
     def test_device_nodes_look_like_character_devices(self):
         script = f"test -c {LINK} && test -r {LINK} && test -w {LINK} && ls /dev/infiniband"
-        self.assertEqual(self.call("exec", "0", "--", "sh", "-c", script).stdout.split(), ["uverbs0", "uverbs1"])
+        self.assertEqual(self.call("exec", "0", "--", "sh", "-c", script).stdout.split(), ["rdma_cm", "uverbs0", "uverbs1"])
 
     def test_devices_have_different_real_paths(self):
         paths = {self.call("exec", "0", "--", "realpath", f"/sys/class/infiniband/{name}/device").stdout
