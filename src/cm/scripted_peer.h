@@ -33,10 +33,12 @@ struct OneHost final : Host {
   }
 };
 
+inline constexpr Engine::Config kConfig{3, 0x1234};
+
 class ScriptedPeer {
  public:
   OneHost host;
-  Engine engine{{3, 0x1234}, host};
+  Engine engine{kConfig, host};
   uint64_t now = 1'000'000 * kMs;
 
   Path path() const { return {0, kOwnAddress, kPeerAddress, 0, 0, 64}; }
