@@ -22,7 +22,7 @@ namespace ringbolt::bench {
 namespace {
 
 constexpr size_t kHeaderBytes = 12;
-constexpr uint32_t kWindowPackets = 64;  // what rdma_rxe allows; without a window the receiver loses a third
+constexpr size_t kWindowBytes = 256 * 1024;  // without a window the receiver loses a third
 constexpr uint64_t kGiveUpSpins = 2'000'000'000;
 
 constexpr wire::Address kIpv6Loopback{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
@@ -100,7 +100,8 @@ void udp_endpoint_stream(benchmark::State& state) {
     });
     link::UdpBatch batch(endpoints[0]);
     for (auto _ : state) {
-      for (uint64_t spins = 0; sent + packets_per_call > received + kWindowPackets && spins < kGiveUpSpins; ++spins) {
+      for (uint64_t spins = 0;
+           sent + packets_per_call > received + kWindowBytes / (payload_bytes + 16) && spins < kGiveUpSpins; ++spins) {
       }
       for (size_t i = 0; i < packets_per_call; ++i) {
         put(batch, path, 1, source.data() + (sent + i) * payload_bytes % (source.size() - 4096), payload_bytes);
@@ -202,8 +203,7 @@ void bare_socket_stream(benchmark::State& state) {
       }
     });
     for (auto _ : state) {
-      for (uint64_t spins = 0; sent + call_bytes > received + kWindowPackets * packet_bytes && spins < kGiveUpSpins;
-           ++spins) {
+      for (uint64_t spins = 0; sent + call_bytes > received + kWindowBytes && spins < kGiveUpSpins; ++spins) {
       }
       if (const ssize_t length = sender.send(source.data(), call_bytes, target); length > 0) {
         sent += static_cast<uint64_t>(length);
