@@ -19,7 +19,7 @@ class Congestion {
     uint32_t first_window = 64;  ///< packets
     uint32_t least_window = 4;   ///< after losses
     uint32_t least_by_delay =
-        32;  ///< a delay alone may as well be a peer off its core, which a smaller window won't help
+        96;  ///< a delay alone may as well be a peer off its core, which a smaller window won't help
     uint32_t largest_window = 256;
     uint64_t target_delay_ns = 2'000'000;  ///< of queues, above the least round trip seen
   };

@@ -29,7 +29,7 @@ TEST(Congestion, gives_way_when_a_queue_fills_and_stops_at_the_least) {
   now_ns = run(congestion, now_ns, 1, 3'000'000);
   EXPECT_LT(congestion.window(), 256U);
   now_ns = run(congestion, now_ns, 200, 50'000'000);
-  EXPECT_EQ(congestion.window(), 32U);
+  EXPECT_EQ(congestion.window(), 96U);
   for (int i = 0; i < 20; ++i) {
     congestion.on_timeout(now_ns += 100'000'000);
   }
