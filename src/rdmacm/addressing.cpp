@@ -139,7 +139,8 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) {
     id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_ERROR, error));
     return 0;
   }
-  const bool is_self = is_loopback(address);
+  // The ports of an emulated cluster have addresses of 127.0.0.0/8 too: those of other nodes lead elsewhere.
+  const bool is_self = is_loopback(address) && route.remote_gid == route.local_gid;
   const wire::Address peer = is_self ? station.devices().own_address(route.device, address) : address;
   write_address(peer, port_of(target), scope, id.c.route.addr.dst_storage);
   if (target->sa_family == AF_INET6) {
