@@ -30,8 +30,8 @@ from referee.sides import GuestSide, HostSide, Side  # noqa: E402
 _TAP = "rbt0"
 _FRAMES_LOOKED_AT = 600
 _FIRST_PORT = 20000
-# In words of netem: one packet in a hundred is lost; one in fifty is late, and one in a hundred comes twice.
-_IMPAIRMENTS = ("loss 1%", "delay 0.3ms reorder 98% duplicate 1%")
+# In words of netem. Packets out of order are no part of it: rdma_rxe asks for all outstanding READs again for each.
+_IMPAIRMENTS = ("loss 1%", "duplicate 1%")
 # perftest sets its own depth of READs to what the peer can do at most (rdma_rxe: 128), which a device need not accept.
 _READS = ("-o", "16")
 
@@ -40,20 +40,20 @@ def exchanges() -> list[Exchange]:
     """What is run in both directions."""
     found = []
     for family in ("IPv4", "IPv6"):
-        found += [pingpong("rc", family, size, rounds) for size, rounds in ((1, 100), (4096, 100), (1 << 20, 5))]
-        found += [pingpong("uc", family, size, 100) for size in (1, 2500)]
-        found += [pingpong("ud", family, size, 100) for size in (1, 1024)]
+        found += [pingpong("rc", family, size, rounds) for size, rounds in ((1, 50), (4096, 50), (1 << 20, 4))]
+        found += [pingpong("uc", family, size, 50) for size in (1, 2500)]
+        found += [pingpong("ud", family, size, 50) for size in (1, 1024)]
         for operation, options in (("send", ()), ("write", ()), ("read", _READS)):
-            found.append(perftest(f"ib_{operation}_lat", family, "-n", "100", "-s", "1500", *options))
-            found.append(perftest(f"ib_{operation}_bw", family, "-n", "100", "-s", "65536", *options))
+            found.append(perftest(f"ib_{operation}_lat", family, "-n", "50", "-s", "1500", *options))
+            found.append(perftest(f"ib_{operation}_bw", family, "-n", "50", "-s", "65536", *options))
         for kind in ("FETCH_AND_ADD", "CMP_AND_SWAP"):
-            found.append(perftest("ib_atomic_lat", family, "-n", "100", "-A", kind, *_READS))
+            found.append(perftest("ib_atomic_lat", family, "-n", "50", "-A", kind, *_READS))
         found += [perftest("ib_atomic_bw", family, "-n", "200", *_READS)]
         found += [rping(family, "-C", "10", "-S", size) for size in ("100", "65535")]
     found += [pingpong("rc", "IPv4", size, 20) for size in (1023, 1024, 1025, 65537)]
     found += [pingpong("rc", "link-local", 3000, 20)]
     found += [perftest("ib_send_bw", "IPv4", "-n", "64", "-s", "64", "-r", "1", "-t", "16")]  # runs into RNR NAKs
-    found += [probes(family) for family in ("IPv4", "IPv6")]
+    found += [probes("IPv4")]
     found += [rdmacm(program, "IPv4", "-C", "5", "-S", "1000") for program in ("ucmatose", "udaddy", "rstream")]
     return found
 
