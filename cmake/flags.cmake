@@ -16,3 +16,10 @@ if(RINGBOLT_COVERAGE)
   target_compile_options(ringbolt_flags INTERFACE --coverage)
   target_link_options(ringbolt_flags INTERFACE --coverage)
 endif()
+
+# Test programs are compiled once and run for seconds: without optimization that takes less than half the time. What they
+# test is optimized as always. Sanitizers and fuzzers have flags of their own.
+set(RINGBOLT_TEST_OPTIONS "")
+if(NOT RINGBOLT_SANITIZE AND NOT RINGBOLT_FUZZ AND NOT RINGBOLT_COVERAGE)
+  set(RINGBOLT_TEST_OPTIONS -O0 -g1)
+endif()
