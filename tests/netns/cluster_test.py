@@ -28,7 +28,8 @@ class Cluster(NamespaceCase):
     def test_programs_see_their_node_and_no_other(self):
         self.up("line:3")
         self.assertEqual(self.on(1, "ls", "/sys/class/net").split(), ["en2", "en3", "lo"])
-        said = self.call("run", "-c", self.name, "--", "sh", "-c", "ls /sys/class/net | wc -l; echo $RINGBOLT_ADDR_1").stdout
+        script = "ls /sys/class/net | wc -l; echo $RINGBOLT_ADDR_1"
+        said = self.call("run", "-c", self.name, "--", "sh", "-c", script).stdout
         self.assertEqual(sorted(said.splitlines()), sorted(["n0 | 2", "n0 | 10.77.0.2", "n1 | 3", "n1 | ", "n2 | 2",
                                                             "n2 | 10.77.1.1"]))
         here = os.readlink("/proc/self/ns/net")

@@ -106,7 +106,8 @@ class Hosts(NamespaceCase):
 
     def test_programs_run_on_their_machines_with_their_environment(self):
         self.up_hosts()
-        said = self.type("run", "--", "sh", "-c", "echo $RINGBOLT_NODE of $RINGBOLT_NODES; ls /sys/class/infiniband").stdout
+        script = "echo $RINGBOLT_NODE of $RINGBOLT_NODES; ls /sys/class/infiniband"
+        said = self.type("run", "--", "sh", "-c", script).stdout
         self.assertEqual(sorted(said.splitlines()),
                          ["left  | 0 of 2", "left  | rdma_en2", "left  | rdma_en3", "right | 1 of 2", "right | rdma_en2",
                           "right | rdma_en3"])
@@ -121,8 +122,8 @@ class Hosts(NamespaceCase):
         self.type("exec", "right", "--", "sh", "-c", "kill -9 $$", expect=137)
         done = self.type("run", "--", "sh", "-c", "[ $RINGBOLT_NODE = 0 ] || exit 3", expect=3)
         self.assertIn("node right", done.stderr)
-        done = self.type("run", "--timeout", "1", "--", "sh", "-c", "trap 'echo bye; exit 0' TERM; while :; do sleep .05; done",
-                         expect=124)
+        script = "trap 'echo bye; exit 0' TERM; while :; do sleep .05; done"
+        done = self.type("run", "--timeout", "1", "--", "sh", "-c", script, expect=124)
         self.assertEqual(sorted(line for line in done.stdout.splitlines()), ["left  | bye", "right | bye"])
         self.type("run", "--", "./no-such-program", expect=2)
 
