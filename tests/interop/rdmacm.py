@@ -36,7 +36,7 @@ class Case:
 
 def perftest(program: str, options: str, name: str = "") -> Case:
     """One program of perftest with -R."""
-    words = f"{program} -R -F -p PORT -n 300 {options}"
+    words = f"{program} -R -F -p PORT -n 100 {options}"
     return Case(name or f"{program} -R {options}".strip(), words, f"{words} ADDRESS")
 
 
