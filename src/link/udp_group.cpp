@@ -94,6 +94,9 @@ void UdpGroup::refuse_strangers(const UdpOrderFile& file, const UdpOrderLock& lo
 bool UdpGroup::remove_dead(UdpOrderFile& file) const {
   bool is_changed = false;
   for (size_t family = 0; family < kFamilies.size(); ++family) {
+    if (file.families[family].members().empty()) {
+      continue;
+    }
     std::vector<uint64_t> living = bound_udp_sockets(kFamilies[family], config_.port);
     // The list is read in pages. A socket that goes away meanwhile makes the kernel skip another one: who seems dead is
     // looked for again.

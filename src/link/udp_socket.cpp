@@ -104,6 +104,9 @@ std::vector<uint64_t> bound_udp_sockets(UdpFamily family, uint16_t port) {
   // "  sl  local_address rem_address st tx_queue:rx_queue tr:tm->when retrnsmt uid timeout inode ref pointer drops"
   const char* path = family == UdpFamily::ipv4 ? "/proc/thread-self/net/udp" : "/proc/thread-self/net/udp6";
   const std::string wanted = fmt::format("{}:{:04X}", std::string(family == UdpFamily::ipv4 ? 8 : 32, '0'), port);
+  if (family == UdpFamily::ipv6 && access(path, F_OK) != 0) {
+    return {};  // a kernel without IPv6
+  }
   std::ifstream file(path);
   std::string line;
   if (!std::getline(file, line)) {
