@@ -117,6 +117,12 @@ int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) {
   return qp != nullptr && qp->has_unread_receives() ? 1 : 0;
 }
 
+void ringbolt_management_take_receives(ibv_context* context, uint32_t qp_num) {
+  if (const auto qp = Context::of(context).impl->process().find(qp_num)) {
+    qp->take_receives();
+  }
+}
+
 int ringbolt_management_has_queued_sends(ibv_context* context, uint32_t qp_num) {
   const auto qp = Context::of(context).impl->process().find(qp_num);
   return qp != nullptr && qp->has_queued_sends() ? 1 : 0;

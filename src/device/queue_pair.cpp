@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/clock.h"
 #include "device/limits.h"
 #include "device/netdev.h"
 #include "device/qp_transitions.h"
@@ -314,6 +315,12 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
     }
   }
   return 0;
+}
+
+void QueuePair::take_receives() {
+  if (queues_.receive != nullptr) {
+    static_cast<void>(queues_.receive->serve(base::now_ns()));
+  }
 }
 
 bool QueuePair::has_unread_receives() {

@@ -61,6 +61,8 @@ class QueuePair {
 
   /// Data that came lies unread: in the lane, or as completions that nobody polled. Never true for datagrams.
   bool has_unread_receives();
+  /// Puts what has come into the posted receives although nobody polls.
+  void take_receives();
 
   // For its completion queues, under their locks.
   bool may_receive() const {

@@ -143,13 +143,15 @@ int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason)
   return result(reject(id, reason, {static_cast<const std::byte*>(data), data == nullptr ? size_t{0} : length}));
 }
 
-/// What was posted before the end is carried out: gives it a moment to leave.
-void let_sends_go(const Id& id) {
+/// What was posted before the end is carried out: gives it a moment to leave. And what has come has come: its sender must
+/// not find it unfinished because this program stopped polling.
+void finish_transfers(const Id& id) {
   constexpr uint64_t kPatienceNs = 20'000'000;
   constexpr timespec kPause{0, 50'000};
   if (id.c.qp == nullptr || id.c.verbs == nullptr) {
     return;
   }
+  ringbolt_management_take_receives(id.c.verbs, id.c.qp->qp_num);
   const uint64_t deadline = base::now_ns() + kPatienceNs;
   while (ringbolt_management_has_queued_sends(id.c.verbs, id.c.qp->qp_num) != 0 && base::now_ns() < deadline) {
     nanosleep(&kPause, nullptr);
@@ -220,7 +222,7 @@ int rdma_disconnect(rdma_cm_id* c) {
   if (id.is_datagram() || id.station->is_dead()) {
     return result(id.is_datagram() ? EINVAL : ENODEV);
   }
-  ringbolt::rdmacm::let_sends_go(id);
+  ringbolt::rdmacm::finish_transfers(id);
   bool is_awaited = false;
   {
     const Station::Lock guard = id.station->lock();
