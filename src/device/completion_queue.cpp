@@ -16,6 +16,8 @@
 namespace ringbolt::device {
 namespace {
 
+// A program that has not polled for so long has to have room for what comes.
+constexpr uint64_t kAbandonedNs = 100'000'000;
 // How a poller that finds nothing backs off, counted in empty polls of some 80 ns.
 constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sleep
 // The same for a poller that gives its core away: each time it may be gone for milliseconds, so that polls tell nothing
@@ -115,6 +117,12 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
 }
 
 void CompletionQueue::progress() {
+  // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
+  // where receives took all the room last time, sends go first.
+  const bool sends_go_first = sends_go_first_;
+  if (sends_go_first) {
+    progress_senders();
+  }
   for (QueuePair* qp : receivers_) {
     if (qp->may_receive()) {
       qp->progress_receives(*this);
@@ -123,14 +131,21 @@ void CompletionQueue::progress() {
       qp->advance_sends();  // its program may poll this queue alone until an answer comes
     }
   }
-  for (QueuePair* qp : senders_) {
-    if (qp->may_send()) {
-      qp->progress_sends(*this);
-    }
+  sends_go_first_ = !sends_go_first && out_ != nullptr && out_ == out_end_;
+  if (!sends_go_first) {
+    progress_senders();
   }
   if (drops_bells_) {
     drops_bells_ = false;
     want_bells(false);
+  }
+}
+
+void CompletionQueue::progress_senders() {
+  for (QueuePair* qp : senders_) {
+    if (qp->may_send()) {
+      qp->progress_sends(*this);
+    }
   }
 }
 
@@ -245,7 +260,8 @@ int CompletionQueue::resize(uint32_t cqe) {
 
 CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   const std::scoped_lock guard(lock_);
-  is_served_ = true;
+  // On a network the service thread gets on with things while the program polls, too: then it waits for room.
+  is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
   for (QueuePair* qp : senders_) {
     qp->check_timers(now_ns);
