@@ -77,6 +77,7 @@ class CompletionQueue {
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
   int take(int count, ibv_wc* wc);
   void progress();
+  void progress_senders();
   void check_timers();
   void adapt_patience();
   void overflow();
@@ -101,6 +102,7 @@ class CompletionQueue {
   uint64_t checked_ns_ = 0;  // when a poller last looked at the timers
   uint32_t patience_ = 64;  // empty polls before the core is given away
   bool is_served_ = false;  // by the service thread, just now
+  bool sends_go_first_ = false;
   bool has_overflowed_ = false;
   bool drops_bells_ = false;  // no longer armed: the peers need not ring
   std::atomic<uint32_t> armed_{kNotArmed};
