@@ -40,8 +40,8 @@ class Vanish(NamespaceCase):
         server = self.start_on(0, *words)
         command.wait_until(lambda: f":{PORT + 1} " in self.on(0, "ss", "-ltn"), "the server listens")
         self.on(1, *words, "10.77.0.1")
-        server.communicate(timeout=command.PATIENCE_S)
-        self.assertEqual(server.returncode, 0)
+        said, complaint = server.communicate(timeout=command.PATIENCE_S)
+        self.assertEqual(server.returncode, 0, f"{said}{complaint}")
 
     def test_killed_peer(self):
         for program in ("ib_send_bw", "ib_write_bw"):
