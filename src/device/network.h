@@ -40,7 +40,6 @@ class Network {
     ~Lease() { network_->give_back(std::move(batch_)); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    link::UdpBatch& operator*() const { return *batch_; }
     link::UdpBatch* operator->() const { return batch_.get(); }
     /// A place for a packet of `bytes`; sends what is in the batch already if there is no room. Empty: too long.
     std::span<std::byte> reserve(size_t bytes);

@@ -191,11 +191,13 @@ void Process::on_poke() {
 Network& Process::open_network() {
   const std::scoped_lock guard(network_opening_);
   if (network_ == nullptr) {
-    auto network = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
-    if (!rendezvous_->watch(network->descriptor())) {
-      throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
+    network_ = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
+    // The service thread may be told of a packet from here on.
+    if (!rendezvous_->watch(network_->descriptor())) {
+      const int error = errno;
+      network_.reset();
+      throw base::Error(error, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
     }
-    network_ = std::move(network);
     management_->set_network_sender([this](const Port& port, const Mad& mad) { return network_->send(port, mad); });
   }
   return *network_;

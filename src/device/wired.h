@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "transport/uc_requester.h"
 #include "transport/uc_responder.h"
 #include "transport/uc_window.h"
+#include "wire/flow.h"
 
 namespace ringbolt::device {
 
@@ -70,6 +72,13 @@ struct Wired {
   }
   bool is_complete(uint32_t operation) const { return static_cast<int32_t>(completed() - operation) > 0; }
 };
+
+/// A GID as packets carry it.
+inline wire::Address address_of(const ibv_gid& gid) {
+  wire::Address address{};
+  std::memcpy(address.data(), gid.raw, address.size());
+  return address;
+}
 
 /// Bytes of a path MTU as the verbs number it.
 constexpr uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << static_cast<uint32_t>(mtu); }

@@ -15,12 +15,6 @@ constexpr uint8_t kHopLimit = 64;
 constexpr uint8_t kUdpProtocol = 17;
 constexpr size_t kUdpHeaderBytes = 8;
 
-wire::Address address_of(const ibv_gid& gid) {
-  wire::Address address{};
-  std::memcpy(address.data(), gid.raw, address.size());
-  return address;
-}
-
 void put16(std::byte* at, size_t value) {
   at[0] = static_cast<std::byte>(value >> 8U);
   at[1] = static_cast<std::byte>(value);

@@ -22,12 +22,6 @@ constexpr int kMaxAnswersAtOnce = 256;
 constexpr uint32_t kMaxGreetings = 6;
 constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
 
-wire::Address address_of(const ibv_gid& gid) {
-  wire::Address address{};
-  std::memcpy(address.data(), gid.raw, address.size());
-  return address;
-}
-
 ibv_wc_status status_of(transport::RequesterFailure why) {
   using transport::RequesterFailure;
   switch (why) {
