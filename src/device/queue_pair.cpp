@@ -92,6 +92,7 @@ void QueuePair::destroy() {
     return;  // in a forked child: everything shared is the parent's
   }
   process_.remove(*this);
+  finish_receiving();
   queues_.receive->detach(*this);
   queues_.send->detach(*this);
   {
@@ -110,12 +111,14 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const std::scoped_lock one_at_a_time(modify_lock_);
   const ibv_qp_state from = state_.load();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
-  if (((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != from) ||
-      !may_transition(type_, from, to, mask)) {
+  if (((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != from) || !may_transition(type_, from, to, mask)) {
     return EINVAL;
   }
   if (const int error = check_attributes(attributes, mask)) {
     return error;
+  }
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
+    finish_receiving();
   }
   if (to == IBV_QPS_RESET) {
     queues_.receive->detach(*this);
@@ -133,12 +136,6 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const std::scoped_lock guard(send_lock_, receive_lock_);
   store_attributes(attributes, mask);
   if (to == IBV_QPS_ERR) {
-    // What we took counts as received: a peer that ends its side next must not find its sends unfinished.
-    each_connection([](Connection& connection) {
-      if (connection.receiver.tell() && connection.remote != nullptr) {
-        connection.remote->peer().ring();
-      }
-    });
     enter_error(IBV_WC_WR_FLUSH_ERR);
     return 0;
   }
@@ -321,6 +318,20 @@ void QueuePair::take_receives() {
   if (queues_.receive != nullptr) {
     static_cast<void>(queues_.receive->serve(base::now_ns()));
   }
+}
+
+void QueuePair::finish_receiving() {
+  const ibv_qp_state state = state_.load();
+  if (type_ == IBV_QPT_UD || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
+    return;
+  }
+  take_receives();
+  const std::scoped_lock guard(receive_lock_);
+  each_connection([](Connection& connection) {
+    if (connection.receiver.tell() && connection.remote != nullptr) {
+      connection.remote->peer().ring();
+    }
+  });
 }
 
 bool QueuePair::has_unread_receives() {

@@ -126,6 +126,9 @@ class QueuePair {
   void purge_datagram_peers();
   Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
   void disconnect(Connection& connection);
+  /// Before the end: what has come with a receive waiting for it counts as received, as a card would have acknowledged
+  /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
+  void finish_receiving();
   void adopt(std::unique_ptr<Connection> connection);
   template <class Visit>
   void each_connection(Visit visit) {

@@ -82,13 +82,17 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
   link::LaneConsumer& lane = connection.receiver;
   link::SlotHeader header;
   bool is_stuck = false;
-  for (int taken = 0; taken < kMaxSlotsAtOnce && cq.has_room() && lane.peek(header); ++taken) {
+  int taken = 0;
+  for (; taken < kMaxSlotsAtOnce && cq.has_room() && lane.peek(header); ++taken) {
     connection.heard_consumed.store(header.consumed, std::memory_order_relaxed);
     if (!receive_slot(cq, connection, header)) {
       is_stuck = true;  // what came before must not wait with the one that can't be received yet
       break;
     }
     connection.untold_bytes += header.length;
+  }
+  if (taken == kMaxSlotsAtOnce && cq.is_armed()) {
+    process_.request_service();  // what is left was rung for already, and what was taken need not have raised an event
   }
   const bool is_due = connection.untold_bytes >= kTellAfterBytes || lane.untold() >= kTellAfterSlots;
   if (lane.has_news() && (is_due || is_stuck || !cq.has_room() || !lane.has_slot())) {
@@ -196,7 +200,8 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
       return false;
     }
   }
-  const std::byte* data = is_inline && (header.flags & link::kSlotFirst) != 0 ? lane.inline_body() : lane.payload(header);
+  const std::byte* data =
+      is_inline && (header.flags & link::kSlotFirst) != 0 ? lane.inline_body() : lane.payload(header);
   // The lengths come from another process, which may have said something else in the first chunk.
   if (!current_.is_open || data == nullptr || current_.received + uint64_t{header.length} > current_.pieces.length()) {
     return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);

@@ -133,9 +133,8 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
   const uint64_t now = base::now_ns();
   RequestHost host{*this, cq};
   InboundPacket packet;
-  for (int taken = 0; taken < kMaxRequestsAtOnce && !wired_->failure && cq.has_room() &&
-                      inboxes_->requests.pop(packet);
-       ++taken) {
+  int taken = 0;
+  for (; taken < kMaxRequestsAtOnce && !wired_->failure && cq.has_room() && inboxes_->requests.pop(packet); ++taken) {
     if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
       continue;  // a queue pair number alone proves nothing
     }
@@ -152,6 +151,9 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
         report(transport::psn_add(packet.view.headers.bth.psn, 1));
       }
     }
+  }
+  if (taken == kMaxRequestsAtOnce && cq.is_armed()) {
+    process_.request_service();
   }
   send_answers(now);
   if (wired_->failure) {
@@ -209,7 +211,9 @@ void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failu
     const bool is_short = failure == ResponderFailure::receive_too_short;
     const bool is_bad = failure == ResponderFailure::receive_protection;
     push_failed_receive(cq, current_.wr_id,
-                        is_short ? IBV_WC_LOC_LEN_ERR : is_bad ? IBV_WC_LOC_PROT_ERR : IBV_WC_WR_FLUSH_ERR);
+                        is_short ? IBV_WC_LOC_LEN_ERR
+                        : is_bad ? IBV_WC_LOC_PROT_ERR
+                                 : IBV_WC_WR_FLUSH_ERR);
   }
   enter_error(IBV_WC_WR_FLUSH_ERR);
   if (failure == ResponderFailure::invalid_request) {

@@ -129,6 +129,29 @@ TEST_P(ChannelTest, solicited_arming_ignores_plain_messages) {
   expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
 }
 
+TEST_P(ChannelTest, solicited_message_behind_many_plain_ones_is_reported) {
+  // All of them are there before the queue is armed: nobody rings for them again.
+  constexpr uint32_t kMessages = 200;
+  QpOptions many;
+  many.send_wr = many.recv_wr = kMessages;
+  Endpoint deep(device, many, {near.pd(), send_cq.get(), cq.get(), nullptr});
+  Far sender(GetParam());
+  sender.open(many, 4096);
+  deep.connect(sender.address());
+  sender.connect(deep.address());
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(post_recv(deep.qp(), i, {memory.sge(0, 64)}), 0);
+  }
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    ASSERT_EQ(sender.post_send(i, IBV_WR_SEND, {{0, 8}}, i + 1 == kMessages ? unsigned{IBV_SEND_SOLICITED} : 0U), 0);
+  }
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 1), 0);
+  expect_event();
+  for (uint32_t i = 0; i < kMessages; ++i) {
+    expect_success(wait_completion(cq.get()), i, IBV_WC_RECV);
+  }
+}
+
 TEST_P(ChannelTest, plain_arming_covers_solicited_messages) {
   ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
   receive_one(IBV_SEND_SOLICITED);
