@@ -26,6 +26,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFolder = "/run/netns";
+/// The group of our network devices, by which they are removed at once: `ip link delete group default` refuses, for lo
+/// is in that group too. What `ip netns delete` takes along goes when the kernel gets around to it.
+constexpr int kLinkGroup = 4791;
 constexpr auto kNamespaceMagic = 0x6e736673;  // NSFS_MAGIC: what was there before the mount is an empty file
 
 uint32_t mtu_of(const cluster::Cluster& model) { return model.mtu == 0 ? cluster::kDefaultMtu : model.mtu; }
@@ -59,11 +62,11 @@ std::string link_script(const cluster::Cluster& model) {
   for (uint32_t index = 0; index < model.cables.size(); ++index) {
     const cluster::Cable& cable = model.cables[index];
     const bool is_plug = cable.a == cable.b;
-    script += fmt::format("link add name {0} mtu {1} netns {2} type veth peer name {3} mtu {1} netns {4}\n",
-                          port_at(model, cable.a).netdev, mtu_of(model),
-                          cluster::namespace_name(model.name, cable.a.node),
-                          is_plug ? plug_netdev(index) : port_at(model, cable.b).netdev,
-                          cluster::namespace_name(model.name, cable.b.node));
+    script += fmt::format(
+        "link add name {0} mtu {1} group {5} netns {2} type veth peer name {3} mtu {1} group {5} netns {4}\n",
+        port_at(model, cable.a).netdev, mtu_of(model), cluster::namespace_name(model.name, cable.a.node),
+        is_plug ? plug_netdev(index) : port_at(model, cable.b).netdev,
+        cluster::namespace_name(model.name, cable.b.node), kLinkGroup);
   }
   return script;
 }
@@ -169,7 +172,7 @@ void remove_namespaces(const std::string& cluster) {
   for (const std::string& name : namespaces_of(cluster)) {
     if (!pids_in(fmt::format("{}/{}", kFolder, name)).empty()) {
       // The namespace lives on under what runs in it; its cables must not.
-      run_iproute({"ip", "-n", name}, "link delete group default\n", OnFailure::go_on);
+      run_iproute({"ip", "-n", name}, fmt::format("link delete group {}\n", kLinkGroup), OnFailure::go_on);
     }
     script += fmt::format("netns delete {}\n", name);
   }
