@@ -117,6 +117,11 @@ TEST(UdpGroup, finds_its_order_again_after_several_deaths) {
 TEST(UdpGroup, is_not_disturbed_by_a_stopped_member) {
   in_own_network([] {
     Stage stage(3);
+    // Stopped while it has the order file locked it would keep others from joining, as the error for them says.
+    ASSERT_TRUE(wait_until([&] {
+      drain(*stage.sender);
+      return stage.board->changes[1] > 0;
+    })) << "member 1 has not noticed that member 2 joined";
     stage.members[1]->kill(SIGSTOP);
     for (int i = 0; i < 300; ++i) {
       stage.send({0, 1, 2});

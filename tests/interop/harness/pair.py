@@ -57,7 +57,7 @@ def _attempt(world: World, server: Sequence[str], client: Sequence[str], limit_s
         ended = first.wait(0.0)
         return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
     second = Child(world.client.command(*client, port_options[1], str(port), world.server.address), world.client.env)
-    ended_client = second.wait(limit_s)
+    ended_client = second.wait(limit_s, partner=first)
     # A server outlives its client by no more than the tear-down; a failed client leaves it waiting for nothing.
     ended_server = first.wait(10.0 if ended_client.ok else 2.0)
     return PairResult(ended_server, ended_client)

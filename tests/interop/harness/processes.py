@@ -78,8 +78,8 @@ class Child:
         except subprocess.TimeoutExpired:
             pass
 
-    def wait(self, limit_s: float) -> Finished:
-        """Waits for the end; at the limit takes backtraces, then kills the whole session."""
+    def wait(self, limit_s: float, partner: Optional["Child"] = None) -> Finished:
+        """Waits for the end; at the limit takes backtraces, the partner's as well, then kills the whole session."""
         timed_out = False
         post_mortem = ""
         try:
@@ -87,6 +87,8 @@ class Child:
         except subprocess.TimeoutExpired:
             timed_out = True
             post_mortem = autopsy.session_report(self.pid)
+            if partner is not None and not partner.has_ended:
+                post_mortem += "\n" + autopsy.session_report(partner.pid)
         self.kill()
         return Finished(self.argv, self.process.returncode, self.output(), timed_out,
                         time.monotonic() - self._started, post_mortem)
