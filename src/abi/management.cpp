@@ -114,7 +114,7 @@ int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) {
 
 int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) {
   const auto qp = Context::of(context).impl->process().find(qp_num);
-  return qp != nullptr && qp->has_unread_receives() ? 1 : 0;
+  return qp != nullptr && qp->has_unread() ? 1 : 0;
 }
 
 void ringbolt_management_take_receives(ibv_context* context, uint32_t qp_num) {

@@ -77,8 +77,8 @@ int ringbolt_management_port(struct ibv_context* context, struct ringbolt_port_f
 /// 1 if a queue pair of the context's port can connect to `gid`.
 int ringbolt_management_reaches(struct ibv_context* context, const union ibv_gid* gid);
 
-/// 1 while data that came for a queue pair of this process lies unread: in a lane, or as completions that nobody has
-/// polled. By number: the program may destroy the queue pair at any time. 0 for a number that nobody has.
+/// 1 while data that came for a queue pair of this process, or the word that its signaled sends have arrived, lies
+/// unread: in a lane, or as completions that nobody has polled. By number: the program may destroy the queue pair at any time. 0 for a number that nobody has.
 int ringbolt_management_has_unread(struct ibv_context* context, uint32_t qp_num);
 /// Puts what has come for the queue pair into its posted receives, as an adapter does whether anybody polls or not.
 void ringbolt_management_take_receives(struct ibv_context* context, uint32_t qp_num);

@@ -316,11 +316,11 @@ void CompletionQueue::retire() {
   channel_ = nullptr;
 }
 
-bool CompletionQueue::holds_receive_of(uint32_t qpn) {
+bool CompletionQueue::holds_success_of(uint32_t qpn) {
   const std::scoped_lock guard(lock_);
   for (uint32_t i = 0; i < count_; ++i) {
     const ibv_wc& one = ring_[(head_ + i) % capacity_];
-    if (one.qp_num == qpn && (one.opcode & IBV_WC_RECV) != 0 && one.status == IBV_WC_SUCCESS) {
+    if (one.qp_num == qpn && one.status == IBV_WC_SUCCESS) {
       return true;
     }
   }

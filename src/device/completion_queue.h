@@ -61,8 +61,8 @@ class CompletionQueue {
   ibv_wc& next();
   /// One completion too many ends the queue and its queue pairs.
   void commit(ibv_wc_status status, bool is_solicited);
-  /// Whether a receive of the queue pair lies here that nobody has polled.
-  bool holds_receive_of(uint32_t qpn);
+  /// Whether a good completion of the queue pair lies here that nobody has polled.
+  bool holds_success_of(uint32_t qpn);
   /// A program polls it, as of just now. For ports on a network only.
   bool is_polled_at(uint64_t now_ns) const {
     return now_ns < last_poll_ns_.load(std::memory_order_relaxed) + kPollerNs;

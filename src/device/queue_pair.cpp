@@ -334,7 +334,7 @@ void QueuePair::finish_receiving() {
   });
 }
 
-bool QueuePair::has_unread_receives() {
+bool QueuePair::has_unread() {
   if (type_ == IBV_QPT_UD) {
     return false;
   }
@@ -345,7 +345,17 @@ bool QueuePair::has_unread_receives() {
       return true;
     }
   }
-  return queues_.receive != nullptr && queues_.receive->holds_receive_of(qpn_);
+  {
+    const std::scoped_lock guard(send_lock_);
+    const uint32_t done = done_.load(std::memory_order_relaxed);
+    SendEntry& first = entries_[done & entry_mask_];
+    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled && first.phase != SendPhase::answering &&
+        is_complete(first, done)) {
+      return true;
+    }
+  }
+  return queues_.receive != nullptr &&
+         (queues_.receive->holds_success_of(qpn_) || queues_.send->holds_success_of(qpn_));
 }
 
 }  // namespace ringbolt::device

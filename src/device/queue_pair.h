@@ -59,8 +59,9 @@ class QueuePair {
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
-  /// Data that came lies unread: in the lane, or as completions that nobody polled. Never true for datagrams.
-  bool has_unread_receives();
+  /// Data that came, or the word that signaled sends have arrived, lies unread: in the lane, or as completions that
+  /// nobody polled. Never true for datagrams.
+  bool has_unread();
   /// Puts what has come into the posted receives although nobody polls.
   void take_receives();
 
