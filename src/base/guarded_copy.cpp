@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/remote_access.h"
+
 namespace ringbolt::base {
 namespace {
 
@@ -60,6 +62,7 @@ bool guarded_copy(void* target, const void* source, size_t length_bytes) {
       if (!is_forbidden || !is_accessible(to, length_bytes, true) || !is_accessible(from, length_bytes, false)) {
         return false;
       }
+      const RemoteAccess by_peer;
       std::memcpy(to, from, length_bytes);
       return true;
     }

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "base/guarded_copy.h"
+#include "base/remote_access.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -70,10 +71,13 @@ bool QueuePair::serve_atomic(Connection& connection, const link::SlotHeader& hea
   }
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
   uint64_t before = fields.compare_or_add;
-  if ((header.flags & link::kSlotFetchAdd) != 0) {
-    before = word.fetch_add(fields.compare_or_add);
-  } else {
-    word.compare_exchange_strong(before, fields.swap);
+  {
+    const base::RemoteAccess by_peer;
+    if ((header.flags & link::kSlotFetchAdd) != 0) {
+      before = word.fetch_add(fields.compare_or_add);
+    } else {
+      word.compare_exchange_strong(before, fields.swap);
+    }
   }
   connection.receiver.respond(fields.operation, before);
   connection.receiver.release();

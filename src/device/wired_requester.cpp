@@ -8,6 +8,8 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/remote_access.h"
+#include "device/limits.h"
 #include "device/network.h"
 #include "device/queue_pair.h"
 #include "device/wired.h"
@@ -222,6 +224,7 @@ bool QueuePair::fill_payload(const transport::OutPacket& packet, std::byte* targ
     case Payload::memory: {
       const std::byte* source = find_local(packet.address, packet.length, packet.key, IBV_ACCESS_REMOTE_READ);
       if (source != nullptr) {
+        const base::RemoteAccess by_peer;
         std::memcpy(target, source, packet.length);
       }
       return source != nullptr;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/guarded_copy.h"
+#include "base/remote_access.h"
 #include "device/network.h"
 #include "device/queue_pair.h"
 #include "device/wired.h"
@@ -77,6 +78,7 @@ struct QueuePair::RequestHost {
   bool write(uint64_t address, uint32_t key, std::span<const std::byte> bytes) {
     std::byte* target = qp.find_local(address, bytes.size(), key, IBV_ACCESS_REMOTE_WRITE);
     if (target != nullptr) {
+      const base::RemoteAccess by_peer;
       base::copy(target, bytes.data(), bytes.size());
     }
     return target != nullptr;
@@ -86,11 +88,13 @@ struct QueuePair::RequestHost {
     if (word == nullptr) {
       return std::nullopt;
     }
+    const base::RemoteAccess by_peer;
     std::atomic_ref<uint64_t>(*word).compare_exchange_strong(compare, swap);
     return compare;
   }
   std::optional<uint64_t> fetch_add(uint64_t address, uint32_t key, uint64_t add) {
     auto* word = find_word(address, key);
+    const base::RemoteAccess by_peer;
     return word == nullptr ? std::nullopt : std::optional(std::atomic_ref<uint64_t>(*word).fetch_add(add));
   }
   void fail(transport::ResponderFailure why) { qp.wired_->failure = why; }
