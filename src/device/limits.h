@@ -18,5 +18,7 @@ inline constexpr uint32_t kGidTableLength = 8;
 inline constexpr uint32_t kDatagramBytes = 4096;  ///< the largest UD message: the path MTU
 inline constexpr uint32_t kGrhBytes = 40;
 inline constexpr uint32_t kQpnIndexBits = 14;  ///< a QPN is (process slot << 14) | index
+/// RC gives up on a silent peer no sooner: software may be off its core for a while without being dead.
+inline constexpr uint64_t kLeastTimeoutNs = 500'000'000;
 
 }  // namespace ringbolt::device

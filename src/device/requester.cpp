@@ -12,8 +12,6 @@
 namespace ringbolt::device {
 namespace {
 
-// A software peer may be off its core for a while without being dead.
-constexpr uint64_t kLeastTimeoutNs = 500'000'000;
 // The architecture lets a requester wait up to four times the programmed time; a peer that runs gets that much.
 constexpr uint64_t kSlowPeerFactor = 4;
 // A queue pair that was closed never answers; without a transport timer we say so after this time.

@@ -150,6 +150,7 @@ void QueuePair::start_requester() {
     config.queue_depth = depth;
     config.timeout_code = attributes_.timeout;
     config.retry_count = attributes_.retry_cnt;
+    config.least_timeout_ns = kLeastTimeoutNs / (attributes_.retry_cnt + 1ULL);
     config.rnr_retry = attributes_.rnr_retry;
     config.max_rd_atomic = attributes_.max_rd_atomic;
     wired_->rc_requester.emplace(config);

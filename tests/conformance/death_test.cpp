@@ -188,6 +188,22 @@ TEST(Death, stopped_peer_that_goes_on_in_time_costs_nothing) {
   EXPECT_EQ(link.far.check({{0, 64}}, 64, 1), "");
 }
 
+TEST(Death, peer_that_is_off_its_core_for_a_moment_is_not_dead) {
+  PeerProcess peer;
+  Link link(peer, impatient(), 4096);
+  ASSERT_EQ(link.far.post_recv(1, {{0, 64}}), 0);
+  peer.signal(SIGSTOP);
+  const auto start = steady_clock::now();
+  ASSERT_EQ(SendWr(1, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+  ibv_wc wc{};
+  int done = 0;
+  while (done == 0 && steady_clock::now() - start < std::chrono::milliseconds(100)) {
+    done = ibv_poll_cq(link.near.send_cq(), 1, &wc);
+  }
+  peer.signal(SIGCONT);
+  expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 1, IBV_WC_SEND);
+}
+
 TEST(Death, next_peer_works_after_a_killed_one) {
   for (int round = 0; round < 3; ++round) {
     PeerProcess peer;
