@@ -272,6 +272,7 @@ TEST_P(PlacementTest, send_from_memory_without_any_access_works) {
   ASSERT_EQ(link.far.post_recv(70, {{0, 64}}), 0);
   ASSERT_EQ(SendWr(1, IBV_WR_SEND, {constant.sge(0, 8)}).post(link.near.qp()), 0);
   expect_success(wait_completion(link.near.send_cq()), 1, IBV_WC_SEND);
+  expect_success(link.far.wait_recv(), 70, IBV_WC_RECV);
   EXPECT_EQ(link.far.check({{0, 8}}, 8, 9), "");
 }
 
