@@ -143,7 +143,7 @@ void Process::wait_for_accesses(uint32_t key) {
 }
 
 void Process::wait_for_own_copies() {
-  if (network_ != nullptr) {
+  if (open_network_.load(std::memory_order_acquire) != nullptr) {
     for (const auto& qp : queue_pairs()) {
       qp->wait_for_own_copies();
     }
@@ -192,18 +192,20 @@ Network& Process::open_network() {
   const std::scoped_lock guard(network_opening_);
   if (network_ == nullptr) {
     network_ = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
+    open_network_.store(network_.get(), std::memory_order_release);
     // The service thread may be told of a packet from here on.
     if (!rendezvous_->watch(network_->descriptor())) {
       const int error = errno;
+      open_network_.store(nullptr, std::memory_order_relaxed);
       network_.reset();
       throw base::Error(error, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
     }
-    management_->set_network_sender([this](const Port& port, const Mad& mad) { return network_->send(port, mad); });
+    management_->set_network_sender([this](const Port& port, const Mad& mad) { return network().send(port, mad); });
   }
   return *network_;
 }
 
-void Process::on_readable() { network_->serve(base::now_ns()); }
+void Process::on_readable() { network().serve(base::now_ns()); }
 
 void Process::serve() {
   prctl(PR_SET_NAME, "ringbolt");
@@ -255,8 +257,8 @@ void Process::leave() {
     for (const auto& qp : queue_pairs()) {
       qp->tell_peers();
     }
-    if (network_ != nullptr) {
-      rendezvous_->unwatch(network_->descriptor());
+    if (Network* network = open_network_.load(std::memory_order_acquire)) {
+      rendezvous_->unwatch(network->descriptor());
     }
     management_->leave();
     rendezvous_->leave();
@@ -266,8 +268,8 @@ void Process::leave() {
 void Process::abandon_after_fork() {
   is_abandoned_.store(true);
   management_->abandon_after_fork();
-  if (network_ != nullptr) {
-    network_->abandon_after_fork();
+  if (Network* network = open_network_.load(std::memory_order_acquire)) {
+    network->abandon_after_fork();
   }
   rendezvous_->abandon_after_fork();
 }

@@ -66,7 +66,7 @@ class Process final : private link::RendezvousSink {
   /// Opens the network at the first call. Throws base::Error.
   Network& open_network();
   /// Only after open_network().
-  Network& network() { return *network_; }
+  Network& network() { return *open_network_.load(std::memory_order_acquire); }
   uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Makes the arena known to every peer.
@@ -145,6 +145,7 @@ class Process final : private link::RendezvousSink {
   std::unique_ptr<Management> management_;
   std::mutex network_opening_;  // std::call_once must not be left by an exception where libgcc is linked in
   std::unique_ptr<Network> network_;
+  std::atomic<Network*> open_network_{nullptr};  // the same, for those who look without the lock
   std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};
   std::atomic<bool> is_stopping_{false};
