@@ -1,6 +1,5 @@
 #include "device/network.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -33,6 +32,7 @@ constexpr uint64_t kFirstAbsenceNs = 20'000;
 constexpr uint64_t kLastAbsenceNs = 1'000'000;
 // For room in a full socket: its queue drains at the speed of the cable.
 constexpr uint64_t kRoomPatienceNs = 4'000'000;
+constexpr uint32_t kRoomPauseUs = 1'000;
 constexpr uint16_t kPkeyMask = 0x7fff;  // full and limited members differ in the top bit only
 
 base::UniqueFd checked(int descriptor, const char* call) {
@@ -160,17 +160,11 @@ void Network::send(link::UdpBatch& batch) {
   if (batch.is_empty()) {
     return;
   }
-  if (batch.flush().left == 0) {
-    return;
-  }
+  auto flushed = batch.flush();
   const uint64_t deadline = base::now_ns() + kRoomPatienceNs;
-  while (base::now_ns() < deadline) {
-    // The descriptor is readable for what comes in as well; then this is a short pause and no more.
-    pollfd waiter{endpoint_->descriptor(), POLLIN, 0};
-    ::poll(&waiter, 1, 1);
-    if (batch.flush().left == 0) {
-      return;
-    }
+  while (flushed.left != 0 && base::now_ns() < deadline) {
+    batch.wait_for_room(flushed.error, kRoomPauseUs);
+    flushed = batch.flush();
   }
   batch.clear();
 }

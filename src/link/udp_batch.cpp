@@ -1,7 +1,10 @@
 // Hot path: no allocation, no lock; system calls only in flush().
 #include "link/udp_batch.h"
 
+#include <poll.h>
+
 #include <cerrno>
+#include <ctime>
 
 #include "base/assert.h"
 #include "link/udp_datagram.h"
@@ -118,6 +121,16 @@ UdpBatch::Flushed UdpBatch::flush() {
     count(endpoint_.tally_.sent_packets, flushed.sent);
   }
   return flushed;
+}
+
+void UdpBatch::wait_for_room(int error, uint32_t timeout_us) const {
+  if (first_message_ == message_count_) {
+    return;
+  }
+  const timespec timeout{0, static_cast<long>(timeout_us) * 1000};
+  pollfd socket{endpoint_.sockets_[family_of(messages_[first_message_])].get(), POLLOUT, 0};
+  // With any other error the socket may have room and the interface none: nothing tells when that changes.
+  ppoll(&socket, error == EAGAIN ? 1 : 0, &timeout, nullptr);
 }
 
 void UdpBatch::clear() {

@@ -49,6 +49,10 @@ class UdpBatch {
   /// Sends. Never blocks. While packets are left, the endpoint's descriptor() is readable whenever there is room.
   Flushed flush();
 
+  /// After a flush() with leftovers and `error`: sleeps until the socket has room again, whatever comes in meanwhile, and
+  /// at most `timeout_us` (below a second).
+  void wait_for_room(int error, uint32_t timeout_us) const;
+
   /// Drops what has not been sent.
   void clear();
 

@@ -124,6 +124,11 @@ TEST(UdpBatch, keeps_what_a_full_socket_does_not_take) {
     EXPECT_EQ(flushed.error, EAGAIN);
     EXPECT_EQ(flushed.refused, 0U);
     EXPECT_EQ(batch.packet_count(), flushed.left);
+    // Packets have come in and nobody takes them: that must not pass for room.
+    pollfd incoming{endpoint->descriptor(), POLLIN, 0};
+    EXPECT_EQ(poll(&incoming, 1, 10'000), 1);
+    batch.wait_for_room(flushed.error, 900'000);
+    EXPECT_GT(batch.flush().sent, 0U);
     const uint64_t deadline = base::now_ns() + kPatienceNs;
     while (received < sent && base::now_ns() < deadline) {
       pollfd waiting{endpoint->descriptor(), POLLIN, 0};
