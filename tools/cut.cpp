@@ -122,11 +122,12 @@ int set_cable(const CableOptions& options, bool is_up) {
   for (const cluster::CableEnd& end : {live.model.cables[index].a, live.model.cables[index].b}) {
     set_sysroot_state(sysroot_of(live, end.node), live.model.nodes[end.node].ports[end.port].name, is_up);
   }
+  // Also when nothing changed: an earlier command may have ended between its write and its word to the programs.
+  const size_t told = poke_cluster(live.dir, live.model.name);
   if (!changed) {
     fmt::print("cable {} ({}) was {} already\n", index, cable_text(live, index), is_up ? "up" : "cut");
     return kOk;
   }
-  const size_t told = poke_cluster(live.dir, live.model.name);
   print_told(live, index, is_up, told);
   return kOk;
 }

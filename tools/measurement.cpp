@@ -175,6 +175,7 @@ std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, co
   directions[0].cable = directions[1].cable = index;
   directions[0].from = directions[1].to = cable.a;
   directions[0].to = directions[1].from = cable.b;
+  live.control.refresh();
   if (live.control.cable_up(index)) {
     int fds[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
@@ -193,6 +194,7 @@ std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, co
     directions[0] = direction_of(first, second, directions[0]);
     directions[1] = direction_of(second, first, directions[1]);
   }
+  live.control.refresh();
   for (Direction& direction : directions) {
     if (direction.state == Direction::State::kFailed && !live.control.cable_up(index)) {
       direction.state = Direction::State::kCut;  // before, or while we measured

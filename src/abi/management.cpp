@@ -103,7 +103,7 @@ int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) {
   facts->guid = port.guid;
   facts->netdev_index = port.netdev_index;
   facts->is_up = port.is_up() ? 1 : 0;
-  facts->takes_any_local_address = !port.is_on_network() && !port.fabric->control.is_mapped() ? 1 : 0;
+  facts->takes_any_local_address = !port.is_on_network() && !port.fabric->control.is_open() ? 1 : 0;
   facts->mtu = static_cast<uint8_t>(port.mtu);
   return 0;
 }

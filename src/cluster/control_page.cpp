@@ -1,13 +1,15 @@
 #include "cluster/control_page.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -30,9 +32,18 @@ constexpr size_t kFirstCableWord = 5;
 
 constexpr size_t size_bytes(uint32_t n_cables) { return (kFirstCableWord + n_cables) * sizeof(uint32_t); }
 
-static_assert(std::atomic_ref<uint32_t>::is_always_lock_free, "the page is shared between processes");
+/// The words of a page with `n_cables`; fewer when the file ends before. One read, so that a word is never half of two.
+std::vector<uint32_t> read_words(int fd, uint32_t n_cables) {
+  std::vector<uint32_t> words(kFirstCableWord + n_cables);
+  const ssize_t bytes = ::pread(fd, words.data(), words.size() * sizeof(uint32_t), 0);
+  words.resize(bytes > 0 ? static_cast<size_t>(bytes) / sizeof(uint32_t) : 0);
+  return words;
+}
 
-std::atomic_ref<uint32_t> word(uint32_t* words, size_t index) { return std::atomic_ref<uint32_t>(words[index]); }
+bool is_page(const std::vector<uint32_t>& words, uint32_t n_cables) {
+  return words.size() >= kFirstCableWord && std::memcmp(words.data(), kMagic.data(), kMagic.size()) == 0 &&
+         words[kVersionWord] == kVersion && words[kCountWord] == n_cables;
+}
 
 [[noreturn]] void refuse_page(const std::string& path, const std::string& reason) {
   throw base::Error(EINVAL, "not a control page: " + reason, path,
@@ -41,6 +52,41 @@ std::atomic_ref<uint32_t> word(uint32_t* words, size_t index) { return std::atom
 
 }  // namespace
 
+struct ControlPage::Content {
+  explicit Content(size_t n_cables) : cables(n_cables) {}
+
+  std::string path;
+  base::UniqueFd fd;
+  std::mutex mutex;  // one refresh at a time, or an older one could overwrite a newer one
+  std::vector<std::atomic<bool>> cables;
+  std::atomic<uint32_t> generation{0};
+
+  void take(const std::vector<uint32_t>& words) {
+    const bool is_whole = is_page(words, static_cast<uint32_t>(cables.size()));
+    for (size_t i = 0; i < cables.size(); ++i) {
+      const size_t at = kFirstCableWord + i;
+      cables[i].store(is_whole && at < words.size() && words[at] == 1, std::memory_order_release);
+    }
+    if (is_whole) {
+      generation.store(words[kGenerationWord], std::memory_order_release);
+    }
+  }
+
+  void write_word(size_t index, uint32_t value) {
+    const auto at = static_cast<off_t>(index * sizeof value);
+    if (::pwrite(fd.get(), &value, sizeof value, at) != static_cast<ssize_t>(sizeof value)) {
+      throw base::Error(errno, "write", path);
+    }
+  }
+};
+
+ControlPage::ControlPage() = default;
+ControlPage::ControlPage(std::unique_ptr<Content> content)
+    : content_(std::move(content)), n_cables_(static_cast<uint32_t>(content_->cables.size())) {}
+ControlPage::ControlPage(ControlPage&&) noexcept = default;
+ControlPage& ControlPage::operator=(ControlPage&&) noexcept = default;
+ControlPage::~ControlPage() = default;
+
 ControlPage ControlPage::create(const std::string& path, uint32_t n_cables) {
   RINGBOLT_ASSERT(n_cables >= 1 && n_cables <= kMaxCables);
   std::vector<uint32_t> image(kFirstCableWord + n_cables, 1);
@@ -48,7 +94,6 @@ ControlPage ControlPage::create(const std::string& path, uint32_t n_cables) {
   image[kVersionWord] = kVersion;
   image[kCountWord] = n_cables;
   image[kGenerationWord] = 0;
-  // Written, not truncated to size: a full file system refuses here instead of by SIGBUS later.
   write_new_file(path, {reinterpret_cast<const char*>(image.data()), image.size() * sizeof(uint32_t)});
   return open(path);
 }
@@ -67,47 +112,48 @@ ControlPage ControlPage::open(const std::string& path) {
     refuse_page(path, fmt::format("{} bytes", status.st_size));
   }
   const auto length = static_cast<size_t>(status.st_size);
-  void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
-  if (memory == MAP_FAILED) {
-    throw base::Error(errno, "mmap", path);
+  const auto n_cables = static_cast<uint32_t>(length / sizeof(uint32_t) - kFirstCableWord);
+  const std::vector<uint32_t> words = read_words(fd.get(), n_cables);
+  if (!is_page(words, n_cables) || length != size_bytes(n_cables) || words.size() != kFirstCableWord + n_cables) {
+    refuse_page(path, fmt::format("it is damaged, or of another version: {} bytes", length));
   }
-  auto* words = static_cast<uint32_t*>(memory);
-  const uint32_t version = word(words, kVersionWord).load();
-  const uint32_t n_cables = word(words, kCountWord).load();
-  if (std::memcmp(words, kMagic.data(), kMagic.size()) != 0 || version != kVersion || n_cables > kMaxCables ||
-      length != size_bytes(n_cables)) {
-    ::munmap(memory, length);
-    refuse_page(path, fmt::format("version {}, {} cables in {} bytes", version, n_cables, length));
-  }
-  return {words, n_cables};
-}
-
-ControlPage& ControlPage::operator=(ControlPage&& other) noexcept {
-  std::swap(words_, other.words_);
-  std::swap(n_cables_, other.n_cables_);
-  return *this;
-}
-
-ControlPage::~ControlPage() {
-  if (words_ != nullptr) {
-    ::munmap(words_, size_bytes(n_cables_));
-  }
+  auto content = std::make_unique<Content>(n_cables);
+  content->path = path;
+  content->fd = std::move(fd);
+  content->take(words);
+  return ControlPage(std::move(content));
 }
 
 bool ControlPage::cable_up(uint32_t cable) const {
-  return cable < n_cables_ && word(words_, kFirstCableWord + cable).load(std::memory_order_acquire) == 1;
+  return cable < n_cables_ && content_->cables[cable].load(std::memory_order_acquire);
 }
 
-uint32_t ControlPage::generation() const { return word(words_, kGenerationWord).load(std::memory_order_acquire); }
+uint32_t ControlPage::generation() const {
+  return content_ == nullptr ? 0 : content_->generation.load(std::memory_order_acquire);
+}
+
+void ControlPage::refresh() const {
+  if (content_ != nullptr) {
+    const std::scoped_lock guard(content_->mutex);
+    content_->take(read_words(content_->fd.get(), n_cables_));
+  }
+}
 
 bool ControlPage::set_cable(uint32_t cable, bool is_up) {
   RINGBOLT_ASSERT(cable < n_cables_);
-  const uint32_t wanted = is_up ? 1 : 0;
-  const bool changed = word(words_, kFirstCableWord + cable).exchange(wanted) != wanted;
-  if (changed) {
-    // Pairs with generation(): who sees the new count sees the new cable.
-    word(words_, kGenerationWord).fetch_add(1, std::memory_order_acq_rel);
+  const std::scoped_lock guard(content_->mutex);
+  const std::vector<uint32_t> before = read_words(content_->fd.get(), n_cables_);
+  if (!is_page(before, n_cables_) || before.size() != kFirstCableWord + n_cables_) {
+    refuse_page(content_->path, "it was changed since it was opened");
   }
+  const uint32_t wanted = is_up ? 1 : 0;
+  const bool changed = before[kFirstCableWord + cable] != wanted;
+  if (changed) {
+    content_->write_word(kFirstCableWord + cable, wanted);
+    // After the cable: who sees the new count sees the new cable.
+    content_->write_word(kGenerationWord, before[kGenerationWord] + 1);
+  }
+  content_->take(read_words(content_->fd.get(), n_cables_));
   return changed;
 }
 

@@ -2,44 +2,47 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
-#include <utility>
 
 namespace ringbolt::cluster {
 
-/// The memory that all processes of a cluster share: for every cable whether it is up, and a count of changes.
+/// The file that all processes of a cluster share: for every cable whether it is up, and a count of changes.
 /// Layout in bytes: 0 magic "RBCTL1\0\0", 8 version, 12 cables, 16 generation, 20 + 4 i cable i (1 up, 0 cut); all
-/// but the magic are u32. Writers: `ringbolt cut` and `heal`. Readers: every device, on its data path.
-/// Thread-safe, also between processes.
+/// but the magic are u32. Writers: `ringbolt cut` and `heal`, which then tell every reader to look again.
+///
+/// The file is not mapped: whoever may write to it could end a process that maps it by making it shorter. Asking for a
+/// cable reads memory of this process' own, as of the last refresh. Thread-safe, also between processes.
 class ControlPage {
  public:
-  /// Makes the file `path` (mode 0600), all cables up, and maps it. Throws base::Error: EEXIST if there is one.
+  /// Makes the file `path` (mode 0600), all cables up, and opens it. Throws base::Error: EEXIST if there is one.
   static ControlPage create(const std::string& path, uint32_t n_cables);
-  /// Maps an existing file. Throws base::Error if its size, magic or count are not those of a control page.
+  /// Opens and reads an existing file. Throws base::Error if its size, magic or count are not those of a control page.
   static ControlPage open(const std::string& path);
 
-  ControlPage() = default;
-  ControlPage(ControlPage&& other) noexcept
-      : words_(std::exchange(other.words_, nullptr)), n_cables_(std::exchange(other.n_cables_, 0)) {}
-  ControlPage& operator=(ControlPage&& other) noexcept;
-  ControlPage(const ControlPage&) = delete;
-  ControlPage& operator=(const ControlPage&) = delete;
+  ControlPage();
+  ControlPage(ControlPage&&) noexcept;
+  ControlPage& operator=(ControlPage&&) noexcept;
   ~ControlPage();
 
-  bool is_mapped() const { return words_ != nullptr; }
+  bool is_open() const { return content_ != nullptr; }
   uint32_t n_cables() const { return n_cables_; }
-  /// Whether cable `cable` carries data. A cable that does not exist is not up.
+  /// Whether cable `cable` carries data. A cable that does not exist is not up. No system call.
   bool cable_up(uint32_t cable) const;
-  /// Counts changes (wraps). Read it again after acting on cables: no change means that nothing was missed.
+  /// Counts changes (wraps), as of the last refresh.
   uint32_t generation() const;
-  /// Sets a cable and, if that changed it, bumps the generation after. Returns whether it changed.
+  /// Reads the file again. Whatever a file that was cut short, or is no control page any more, does not hold is cut.
+  void refresh() const;
+  /// Sets a cable in the file and, if that changed it, bumps the generation after. Returns whether it changed. Throws
+  /// base::Error if the file can't be written or is no control page any more.
   bool set_cable(uint32_t cable, bool is_up);
 
  private:
-  ControlPage(uint32_t* words, uint32_t n_cables) : words_(words), n_cables_(n_cables) {}
+  struct Content;
+  explicit ControlPage(std::unique_ptr<Content> content);
 
-  uint32_t* words_ = nullptr;  // the mapping; owned
-  uint32_t n_cables_ = 0;      // as checked when mapped: a later scribble over the file can't widen our reach
+  std::unique_ptr<Content> content_;
+  uint32_t n_cables_ = 0;  // as checked when opened: a later scribble over the file can't widen our reach
 };
 
 }  // namespace ringbolt::cluster

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -60,16 +61,20 @@ TEST_F(ControlPageTest, has_the_documented_layout) {
   EXPECT_EQ(status.st_mode & 07777U, 0600U);
 }
 
-TEST_F(ControlPageTest, is_shared_between_mappings) {
+TEST_F(ControlPageTest, tells_others_when_they_look_again) {
   ControlPage here = ControlPage::create(path_, 2);
   const ControlPage there = ControlPage::open(path_);
   EXPECT_TRUE(here.set_cable(1, false));
+  EXPECT_FALSE(here.cable_up(1));
+  EXPECT_TRUE(there.cable_up(1));
+  there.refresh();
   EXPECT_TRUE(there.cable_up(0));
   EXPECT_FALSE(there.cable_up(1));
   EXPECT_EQ(there.generation(), 1U);
   EXPECT_FALSE(here.set_cable(1, false));
   EXPECT_EQ(there.generation(), 1U);
   EXPECT_TRUE(here.set_cable(1, true));
+  there.refresh();
   EXPECT_TRUE(there.cable_up(1));
   EXPECT_EQ(there.generation(), 2U);
 }
@@ -107,11 +112,47 @@ TEST_F(ControlPageTest, refuses_links_and_folders) {
   EXPECT_THROW(ControlPage::open(folder_ + "/absent"), base::Error);
 }
 
+TEST_F(ControlPageTest, survives_a_file_that_is_cut_short) {
+  ControlPage page = ControlPage::create(path_, 2);
+  ASSERT_EQ(::truncate(path_.c_str(), 24), 0);  // ends after cable 0
+  page.refresh();
+  EXPECT_TRUE(page.cable_up(0));
+  EXPECT_FALSE(page.cable_up(1));
+  EXPECT_THROW(page.set_cable(0, false), base::Error);
+  ASSERT_EQ(::truncate(path_.c_str(), 0), 0);
+  EXPECT_TRUE(page.cable_up(0)) << "nothing is read before the next refresh";
+  page.refresh();
+  EXPECT_FALSE(page.cable_up(0) || page.cable_up(1));
+  EXPECT_THROW(page.set_cable(0, true), base::Error);
+}
+
+TEST_F(ControlPageTest, survives_a_file_that_is_scribbled_over) {
+  ControlPage page = ControlPage::create(path_, 2);
+  std::filesystem::copy_file(path_, path_ + ".good");
+  const auto refresh_with = [&](size_t at, char byte) {
+    std::string bytes = read_file(path_ + ".good", 100);
+    bytes[at] = byte;
+    std::ofstream(path_, std::ios::binary | std::ios::trunc) << bytes;
+    page.refresh();
+  };
+  refresh_with(16, 9);
+  EXPECT_TRUE(page.cable_up(0) && page.cable_up(1));
+  EXPECT_EQ(page.generation(), 9U);
+  refresh_with(20, 2);  // neither up nor cut
+  EXPECT_FALSE(page.cable_up(0));
+  EXPECT_TRUE(page.cable_up(1));
+  for (const size_t at : {size_t{0}, size_t{8}, size_t{12}}) {
+    refresh_with(at, 7);
+    EXPECT_FALSE(page.cable_up(0) || page.cable_up(1)) << "byte " << at;
+    EXPECT_EQ(page.n_cables(), 2U);
+  }
+}
+
 TEST_F(ControlPageTest, can_be_moved) {
   ControlPage page;
-  EXPECT_FALSE(page.is_mapped());
+  EXPECT_FALSE(page.is_open());
   page = ControlPage::create(path_, kMaxCables);
-  EXPECT_TRUE(page.is_mapped());
+  EXPECT_TRUE(page.is_open());
   EXPECT_TRUE(page.cable_up(kMaxCables - 1));
 }
 

@@ -183,7 +183,7 @@ void Management::deliver(const Port* port, const Mad& mad, bool is_from_network)
 
 bool Management::try_to_deliver(const Port* port, const Mad& mad, const wire::CmMad& message, bool is_from_network) {
   // Hosts that share a folder are told apart by their GIDs; on a network the datagram is at the right host already.
-  const bool is_shared_folder = port != nullptr && !port->is_on_network() && fabric_->control.is_mapped();
+  const bool is_shared_folder = port != nullptr && !port->is_on_network() && fabric_->control.is_open();
   const std::optional<wire::Address> host = is_shared_folder ? std::optional(mad.destination) : std::nullopt;
   const auto to_service = [&](uint64_t id, const auto& private_data) {
     const auto header = std::span<const std::byte>(private_data).template first<wire::kCmIpHeaderBytes>();

@@ -15,7 +15,7 @@ namespace ringbolt::device {
 /// What all ports of this process share. Thread-safe.
 struct Fabric {
   std::string slots_directory;
-  cluster::ControlPage control;  ///< not mapped: no cluster, and no cable can be cut
+  cluster::ControlPage control;  ///< not open: no cluster, and no cable can be cut
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
 };
 
@@ -32,7 +32,7 @@ struct Port {
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
 
-  bool is_up() const { return !fabric->control.is_mapped() || fabric->control.cable_up(cable); }
+  bool is_up() const { return !fabric->control.is_open() || fabric->control.cable_up(cable); }
   /// It speaks RoCEv2 to everything but itself.
   bool is_on_network() const { return netdev_index != 0; }
   /// Frames to `gid` leave this host's memory.

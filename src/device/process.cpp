@@ -36,6 +36,7 @@ Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), n
                       "free memory or raise the limit of open files (ulimit -n)");
   }
   rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, link::kSlotCount}, *this);
+  fabric_->control.refresh();  // from here on we are told of changes; earlier ones went to others
   management_ = std::make_unique<Management>(fabric_, rendezvous_->slot(), [this](uint32_t slot) {
     static_cast<void>(rendezvous_->peer_at(slot));  // whoever is connected hears of the other's end
   });
@@ -182,6 +183,7 @@ void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
 }
 
 void Process::on_poke() {
+  fabric_->control.refresh();
   const std::scoped_lock guard(registry_);
   for (Context* context : contexts_) {
     context->look_at_port();

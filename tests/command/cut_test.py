@@ -1,6 +1,7 @@
 """`cut` and `heal` under running programs: Debian's ib_send_bw is the program."""
 
 import json
+import os
 import pathlib
 import shutil
 import socket
@@ -85,6 +86,23 @@ class Cut(CommandCase):
         self.assertIsNone(client.poll())
         self.end(client)
         self.end(server)
+
+    def test_a_control_page_cut_short_ends_no_program_by_signal(self):
+        server, client = self.start_endless_pair()
+        cluster = self.root / "clusters" / "ring4"
+        os.truncate(cluster / "control", 0)
+        for _ in range(2):
+            self.assertEqual(client.stdout.readline().split()[:1], ["65536"])
+        for path in (cluster / "slots").glob("*.sock"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as speaker:
+                speaker.connect(str(path))
+                speaker.send(b"RBPOKE1\n")
+        # What the page no longer says to be up is cut.
+        said, errors = client.communicate(timeout=command.PATIENCE_S)
+        self.assertGreater(client.returncode, 0)
+        self.assertIn("Failed status 12", said + errors)
+        self.end(server)
+        self.refused("cut", "1-2", says=["stale", "not a control page"])
 
     def test_down_by_force_ends_programs(self):
         _, client = self.start_endless_pair()

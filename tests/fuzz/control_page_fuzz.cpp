@@ -53,15 +53,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   file.fill(data, size);
   try {
     auto page = cluster::ControlPage::open(file.path());
-    if (size > 8) {
-      file.scribble(size - 8);
-    }
-    for (const uint32_t cable : {0U, page.n_cables() - 1, page.n_cables(), page.n_cables() + 1, 0xffffffffU}) {
-      if (cable < page.n_cables()) {
-        page.set_cable(cable, false);
-      }
+    const uint32_t last = page.n_cables() - 1;
+    page.set_cable(last, false);
+    RINGBOLT_ASSERT(!page.cable_up(last));
+    file.scribble(size - 8);
+    page.refresh();
+    for (const uint32_t cable : {0U, last, page.n_cables(), page.n_cables() + 1, 0xffffffffU}) {
       RINGBOLT_ASSERT(!page.cable_up(cable));
     }
+    page.set_cable(last, true);
+    RINGBOLT_ASSERT(!"a page that is none was written to");
   } catch (const base::Error& refused) {
     RINGBOLT_ASSERT(refused.errno_value() != 0);
   }
