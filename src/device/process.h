@@ -91,6 +91,9 @@ class Process final : private link::RendezvousSink {
     }
   }
 
+  /// Messages of peers, or their ends, wait for the service thread. A system call.
+  bool is_behind() const { return rendezvous_->has_pending(); }
+
   /// Packets wait for queue pairs that nobody polls: wakes the service thread, whatever it is at.
   void wake_service() {
     if (!is_woken_.exchange(true, std::memory_order_seq_cst)) {

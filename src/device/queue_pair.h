@@ -151,6 +151,7 @@ class QueuePair {
   ibv_wc_status refusal_status(const Connection& connection) const;
   ibv_wc_status overdue(uint64_t now_ns, Connection* connection);
   uint64_t transport_timeout_ns() const;
+  uint64_t patience_factor(bool has_lane);
 
   // transfers.cpp: each moves what it can and says whether the entry needs no more pushing.
   bool execute(SendEntry& entry, const SendRequest& request);

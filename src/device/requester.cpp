@@ -394,18 +394,20 @@ ibv_wc_status QueuePair::overdue(uint64_t now_ns, Connection* connection) {
     return is_over ? IBV_WC_RNR_RETRY_EXC_ERR : IBV_WC_SUCCESS;
   }
   not_ready_since_ns_ = 0;
-  const bool is_closed = connection->peer_state.load() != PeerState::present || !has_lane ||
-                         connection->sender->is_closed();
-  if (attributes_.timeout == 0) {
-    return is_closed && waited >= kClosedPeerNs ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
-  }
-  const uint64_t limit = transport_timeout_ns();
-  if (waited < limit) {
+  const bool is_closed = connection->peer_state.load() != PeerState::present ||
+                         (has_lane && connection->sender->is_closed());
+  const uint64_t limit = attributes_.timeout == 0 ? kClosedPeerNs : transport_timeout_ns();
+  if (waited < limit || (attributes_.timeout == 0 && has_lane && !is_closed)) {
     return IBV_WC_SUCCESS;
   }
   const bool is_hopeless = is_closed || !context_.port().is_up() || connection->remote == nullptr ||
                            connection->remote->peer().is_stopped();
-  return is_hopeless || waited >= kSlowPeerFactor * limit ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+  return waited >= limit * (is_hopeless ? 1 : patience_factor(has_lane)) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+}
+
+uint64_t QueuePair::patience_factor(bool has_lane) {
+  // The offer of a lane may lie unread: then it is our own service thread that is slow.
+  return !has_lane && process_.is_behind() ? kSlowPeerFactor * kSlowPeerFactor : kSlowPeerFactor;
 }
 
 void QueuePair::check_timers(uint64_t now_ns) {
@@ -438,8 +440,10 @@ void QueuePair::check_timers(uint64_t now_ns) {
   }
   if (type_ == IBV_QPT_UC) {
     // UC knows no answer: what no peer takes is lost, and complete.
-    const bool has_lane = connection->sender && !connection->sender->is_closed();
-    if (!has_lane && now_ns - progress_since_ns_ >= kLeastTimeoutNs) {
+    const bool is_closed = connection->sender && connection->sender->is_closed();
+    const uint64_t waited = now_ns - progress_since_ns_;
+    if ((is_closed && waited >= kLeastTimeoutNs) ||
+        (!connection->sender && waited >= kLeastTimeoutNs && waited >= kLeastTimeoutNs * patience_factor(false))) {
       connection->peer_state.store(PeerState::withdrawn);
       run_queue();
     }

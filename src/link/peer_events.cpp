@@ -1,5 +1,6 @@
 #include "link/peer_events.h"
 
+#include <poll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -42,6 +43,11 @@ Watch PeerEvents::watch_of_line(uint64_t id) const {
 size_t PeerEvents::wait(std::span<epoll_event> events, int timeout_ms) {
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   return static_cast<size_t>(std::max(count, 0));
+}
+
+bool PeerEvents::has_pending() const {
+  pollfd waiting{epoll_.get(), POLLIN, 0};
+  return poll(&waiting, 1, 0) == 1;
 }
 
 void PeerEvents::acknowledge_retry() {

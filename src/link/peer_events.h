@@ -28,6 +28,8 @@ class PeerEvents {
   Watch watch_of_line(uint64_t id) const;
   /// Fills `events`, waiting up to timeout_ms (-1: for ever). Returns how many; 0 also after a signal.
   size_t wait(std::span<epoll_event> events, int timeout_ms);
+  /// wait() would return at once.
+  bool has_pending() const;
   /// The retry timer's event was seen.
   void acknowledge_retry();
 

@@ -82,6 +82,9 @@ class Rendezvous {
   /// Waits up to timeout_ms (-1: for ever) for messages, deaths or the bell and tells the sink. One thread only.
   virtual void dispatch(int timeout_ms) = 0;
 
+  /// Something waits for dispatch(). Thread-safe.
+  virtual bool has_pending() const = 0;
+
   /// Wakes dispatch() from any thread of this process (the same bell the peers ring).
   virtual void wake() = 0;
 

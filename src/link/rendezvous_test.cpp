@@ -282,9 +282,11 @@ TEST(Rendezvous, poke_is_told_and_makes_no_peer) {
   End a(folder.slots());
   const base::UniqueFd tool = call(folder.slots(), a.rendezvous->slot());
   ASSERT_TRUE(tool.is_open());
+  EXPECT_TRUE(a.rendezvous->has_pending());
   constexpr std::string_view kPoke = "RBPOKE1\n";
   ASSERT_EQ(send_datagram(tool.get(), std::as_bytes(std::span(kPoke)), {}), 0);
   ASSERT_TRUE(run_until({&a}, [&] { return a.seen.pokes == 1; }));
+  EXPECT_FALSE(a.rendezvous->has_pending());
   EXPECT_TRUE(a.seen.events.empty());
 }
 

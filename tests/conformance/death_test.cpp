@@ -204,6 +204,26 @@ TEST(Death, peer_that_is_off_its_core_for_a_moment_is_not_dead) {
   expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 1, IBV_WC_SEND);
 }
 
+TEST(Death, peer_that_connects_late_is_waited_for) {
+  PeerProcess peer;
+  const Device device = open_device();
+  Endpoint near(device, impatient());
+  Region memory(near.pd(), 64);
+  Far far(peer);
+  far.open(impatient(), 64);
+  near.connect(far.address());
+  const auto start = steady_clock::now();
+  ASSERT_EQ(SendWr(1, IBV_WR_SEND, {memory.sge(0, 64)}).post(near.qp()), 0);
+  // Longer than the shortest time after which a dead peer is given up.
+  while (steady_clock::now() - start < std::chrono::milliseconds(800)) {
+    ASSERT_TRUE(is_empty(near.send_cq()));
+  }
+  far.connect(near.address());
+  ASSERT_EQ(far.post_recv(1, {{0, 64}}), 0);
+  expect_success(wait_completion(near.send_cq()), 1, IBV_WC_SEND);
+  expect_success(far.wait_recv(), 1, IBV_WC_RECV);
+}
+
 TEST(Death, next_peer_works_after_a_killed_one) {
   for (int round = 0; round < 3; ++round) {
     PeerProcess peer;
