@@ -62,7 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       RINGBOLT_ASSERT(!page.cable_up(cable));
     }
     page.set_cable(last, true);
-    RINGBOLT_ASSERT(!"a page that is none was written to");
+    const bool is_refused = false;
+    RINGBOLT_ASSERT(is_refused);
   } catch (const base::Error& refused) {
     RINGBOLT_ASSERT(refused.errno_value() != 0);
   }
