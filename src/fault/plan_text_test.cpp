@@ -1,0 +1,95 @@
+#include "fault/plan_text.h"
+
+#include <gtest/gtest.h>
+
+#include "fault/quantities.h"
+
+namespace ringbolt::fault {
+namespace {
+
+Rule only_rule(const std::string& text) {
+  const auto plan = parse_plan(text);
+  EXPECT_TRUE(plan && plan->rules.size() == 1) << text << ": " << (plan ? "" : plan.error().text());
+  return plan && plan->rules.size() == 1 ? plan->rules.front() : Rule{};
+}
+
+std::string refusal(const std::string& text) {
+  const auto plan = parse_plan(text);
+  return plan ? "" : plan.error().text();
+}
+
+TEST(FaultText, reads_every_kind) {
+  EXPECT_EQ(only_rule("loss 1%").kind, Kind::loss);
+  EXPECT_EQ(only_rule("loss 1%").chance, Rule::kCertain / 100);
+  EXPECT_EQ(only_rule("duplicate 0.25").chance, Rule::kCertain / 4);
+  const Rule reorder = only_rule("reorder 10% by 5 within 200us");
+  EXPECT_EQ(reorder.overtakers, 5U);
+  EXPECT_EQ(reorder.within_ns, 200'000U);
+  EXPECT_EQ(only_rule("corrupt 0.01% bits 3").bits, 3U);
+  EXPECT_EQ(only_rule("truncate 100%").chance, Rule::kCertain);
+  const Rule delay = only_rule("delay 1 by 2ms jitter 500us");
+  EXPECT_EQ(delay.delay_ns, 2'000'000U);
+  EXPECT_EQ(delay.jitter_ns, 500'000U);
+}
+
+TEST(FaultText, reads_which_frames) {
+  const Rule rule = only_rule("loss 1 seed 7 node 2 cable 3 port rdma_en2 direction receive frames 10-19 time 2s-5s");
+  EXPECT_EQ(rule.seed, 7U);
+  EXPECT_EQ(rule.node, 2U);
+  EXPECT_EQ(rule.cable, 3U);
+  EXPECT_EQ(rule.port, "rdma_en2");
+  EXPECT_EQ(rule.direction, Direction::receive);
+  EXPECT_EQ(rule.first_frame, 10U);
+  EXPECT_EQ(rule.last_frame, 19U);
+  EXPECT_EQ(rule.from_ns, 2'000'000'000U);
+  EXPECT_EQ(rule.until_ns, 5'000'000'000U);
+  EXPECT_EQ(only_rule("loss 1 frames 5-").last_frame, UINT64_MAX);
+}
+
+TEST(FaultText, separates_by_lines_and_semicolons_and_knows_remarks) {
+  const auto plan =
+      parse_plan("# cable of the lab\nloss 1%; duplicate 2% # both\n\n  reorder 3%\t by 2\r\n;;\ncorrupt 1%");
+  ASSERT_TRUE(plan) << plan.error().text();
+  EXPECT_EQ(plan->rules.size(), 4U);
+  EXPECT_TRUE(parse_plan("")->rules.empty());
+  EXPECT_TRUE(parse_plan(" # nothing; loss 1%")->rules.empty());
+}
+
+TEST(FaultText, refuses_with_line_and_reason) {
+  EXPECT_EQ(refusal("loss 1%\nlos 1%"),
+            "line 2: \"los\" is no fault; there are loss, duplicate, reorder, corrupt, truncate, delay");
+  EXPECT_EQ(refusal("loss"), "line 1: the fault takes a chance, as in 1% or 0.01, with up to 9 digits");
+  EXPECT_EQ(refusal("loss 1% bits 2"), "line 1: loss does not know \"bits\"");
+  EXPECT_EQ(refusal("loss 1% seed 1 seed 2"), "line 1: seed is said twice");
+  EXPECT_EQ(refusal("delay 1%"), "line 1: delay takes a time: by 1ms");
+  EXPECT_EQ(refusal("delay 1% by 11s"), "line 1: by takes a time up to 10s, as in 200us or 5ms");
+  EXPECT_EQ(refusal("corrupt 1% bits 17"), "line 1: bits takes a number from 1 to 16");
+  EXPECT_EQ(refusal("loss 1% frames 9-8"), "line 1: frames takes A-B or A-, as in 100-199");
+  EXPECT_EQ(refusal("loss 1% time 5s"), "line 1: time takes A-B or A-, as in 2s-5s");
+  EXPECT_EQ(refusal("loss 1% direction up"), "line 1: direction takes send or receive");
+  EXPECT_EQ(refusal("loss 1% port"), "line 1: port takes the name of a device, as in rdma_en2");
+  for (const char* chance : {"101%", "1.1", "-1%", "1.%", "%", ".5", "0.0000000001", "1%%", "x", "1e-3"}) {
+    EXPECT_NE(refusal(std::string("loss ") + chance), "") << chance;
+  }
+  std::string many;
+  for (size_t i = 0; i <= Plan::kMaxRules; ++i) {
+    many += "loss 1%\n";
+  }
+  EXPECT_EQ(refusal(many), "line 257: more than 256 faults");
+  EXPECT_NE(refusal(std::string(kMaxPlanBytes + 1, '#')), "");
+}
+
+TEST(FaultText, writes_what_it_reads) {
+  for (const char* text : {"loss 1%", "loss 0.0000001%", "duplicate 100% seed 0", "reorder 10% by 5 within 200us",
+                           "corrupt 0.01% bits 3 port rdma_en2 direction send", "truncate 0% frames 7-7",
+                           "delay 50% by 2ms jitter 1500us node 1 cable 0 time 100ms-", "delay 1% by 0s jitter 1s"}) {
+    EXPECT_EQ(emit_rule(only_rule(text)), text);
+  }
+  const auto plan = parse_plan("loss 0.01; reorder 1%");
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(emit_plan(*plan), "loss 1%\nreorder 1% by 3\n");
+  EXPECT_EQ(*parse_plan(emit_plan(*plan)), *plan);
+}
+
+}  // namespace
+}  // namespace ringbolt::fault

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "fault/rule.h"
+
+namespace ringbolt::fault {
+
+/// What happens to one frame. Who judged it acts on it in this order: a frame that is not lost is harmed (turned bits,
+/// then the cut), multiplied, and held back.
+struct Verdict {
+  bool is_lost = false;
+  uint32_t copies = 0;           ///< that come besides it
+  uint32_t overtakers = 0;       ///< so many frames go first; 0: it is not held back for others
+  uint64_t hold_ns = 0;          ///< longest time that it is held back; 0: not at all
+  size_t kept_bytes = SIZE_MAX;  ///< what is beyond is cut off
+  uint32_t flip_count = 0;
+  std::array<uint32_t, Rule::kMaxBits> flips{};  ///< bit numbers; bit 8 k + i is bit i of byte k
+
+  bool is_harmed() const { return flip_count != 0 || kept_bytes != SIZE_MAX; }
+  bool is_clean() const { return !is_lost && copies == 0 && hold_ns == 0 && !is_harmed(); }
+  friend bool operator==(const Verdict&, const Verdict&) = default;
+};
+
+/// Turns the bits that the verdict names.
+void turn_bits(const Verdict& verdict, std::span<std::byte> frame);
+
+/// How many frames suffered what.
+struct Tally {
+  uint64_t frames = 0;
+  uint64_t lost = 0;
+  uint64_t duplicated = 0;
+  uint64_t reordered = 0;
+  uint64_t corrupted = 0;
+  uint64_t truncated = 0;
+  uint64_t delayed = 0;
+  friend bool operator==(const Tally&, const Tally&) = default;
+};
+
+/// The frames of one port in one direction, in their order. What happens to the n-th frame depends on the rule, its
+/// seed, the place, the direction and n alone: rules don't disturb each other, and the same seed gives the same faults.
+/// Not thread-safe.
+class Stream {
+ public:
+  Stream(Place place, Direction direction) : place_(std::move(place)), direction_(direction) {}
+
+  /// From now on these rules. A rule that was there before goes on counting its frames and its time.
+  void set_rules(const Plan& plan, uint64_t now_ns);
+  bool has_rules() const { return !active_.empty(); }
+
+  /// The next frame, of `bytes` bytes (at least 2).
+  Verdict judge(size_t bytes, uint64_t now_ns);
+
+  const Place& place() const { return place_; }
+  Direction direction() const { return direction_; }
+  const Tally& tally() const { return tally_; }
+
+ private:
+  struct Active {
+    Rule rule;
+    uint64_t key;
+    uint64_t frames;
+    uint64_t since_ns;
+  };
+  uint64_t key_of(const Rule& rule) const;
+  static bool is_due(const Active& active, uint64_t now_ns);
+  void apply(const Rule& rule, uint64_t key, uint64_t frame, size_t bytes, Verdict& verdict);
+
+  Place place_;
+  Direction direction_;
+  std::vector<Active> active_;
+  Tally tally_;
+};
+
+}  // namespace ringbolt::fault

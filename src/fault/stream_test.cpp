@@ -1,0 +1,171 @@
+#include "fault/stream.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+
+#include "fault/plan_text.h"
+
+namespace ringbolt::fault {
+namespace {
+
+constexpr size_t kFrameBytes = 1044;
+
+Plan plan_of(const std::string& text) {
+  auto plan = parse_plan(text);
+  EXPECT_TRUE(plan) << plan.error().text();
+  return plan ? *plan : Plan{};
+}
+
+Stream stream_of(const std::string& text, Direction direction = Direction::send,
+                 const Place& place = {{}, {}, "rdma_a"}) {
+  Stream stream(place, direction);
+  stream.set_rules(plan_of(text), 0);
+  return stream;
+}
+
+std::vector<Verdict> judge(Stream stream, size_t frames) {
+  std::vector<Verdict> verdicts;
+  for (size_t i = 0; i < frames; ++i) {
+    verdicts.push_back(stream.judge(kFrameBytes, i * 1000));
+  }
+  return verdicts;
+}
+
+constexpr const char* kEverything =
+    "loss 1%; duplicate 2%; reorder 3% by 4; corrupt 4% bits 2; truncate 5%; delay 6% by 1ms jitter 300us";
+
+TEST(FaultStream, without_rules_every_frame_is_clean) {
+  for (const Verdict& verdict : judge(stream_of(""), 1000)) {
+    EXPECT_TRUE(verdict.is_clean());
+  }
+  EXPECT_FALSE(stream_of("").has_rules());
+  EXPECT_FALSE(stream_of("loss 1% port rdma_b").has_rules());
+}
+
+TEST(FaultStream, each_kind_happens_as_often_as_it_says) {
+  constexpr size_t kFrames = 1'000'000;
+  for (const double chance : {0.0001, 0.001, 0.01, 0.1, 1.0}) {
+    const std::string text = std::to_string(chance * 100) + "%";
+    Stream stream = stream_of("loss " + text + " direction receive; duplicate " + text + "; reorder " + text +
+                              "; corrupt " + text + "; truncate " + text);
+    for (size_t i = 0; i < kFrames; ++i) {
+      (void)stream.judge(kFrameBytes, 0);
+    }
+    const double expected = chance * kFrames;
+    const double spread = 5 * std::sqrt(expected * (1 - chance));  // five sigma; the seed is fixed
+    const Tally& tally = stream.tally();
+    for (const uint64_t count : {tally.duplicated, tally.reordered, tally.corrupted, tally.truncated}) {
+      EXPECT_NEAR(static_cast<double>(count), expected, spread) << chance;
+    }
+    EXPECT_EQ(tally.lost, 0U);
+  }
+}
+
+TEST(FaultStream, hundred_runs_of_one_seed_are_the_same) {
+  const auto first = judge(stream_of(kEverything), 20'000);
+  for (int run = 1; run < 100; ++run) {
+    ASSERT_EQ(judge(stream_of(kEverything), 20'000), first) << "run " << run;
+  }
+}
+
+TEST(FaultStream, seed_place_direction_and_kind_each_choose_other_frames) {
+  const auto lost = [](const std::string& text, Direction direction, const Place& place) {
+    std::set<size_t> frames;
+    const auto verdicts = judge(stream_of(text, direction, place), 10'000);
+    for (size_t i = 0; i < verdicts.size(); ++i) {
+      if (!verdicts[i].is_clean()) {
+        frames.insert(i);
+      }
+    }
+    return frames;
+  };
+  const Place place{0, 0, "rdma_a"};
+  const auto base = lost("loss 1%", Direction::send, place);
+  EXPECT_GT(base.size(), 50U);
+  const std::set<size_t> others[] = {
+      lost("loss 1% seed 2", Direction::send, place),     lost("loss 1%", Direction::receive, place),
+      lost("loss 1%", Direction::send, {1, 0, "rdma_a"}), lost("loss 1%", Direction::send, {0, 0, "rdma_b"}),
+      lost("duplicate 1%", Direction::send, place),       lost("loss 1%", Direction::send, {{}, 0, "rdma_a"})};
+  for (const auto& other : others) {
+    std::vector<size_t> both;
+    std::ranges::set_intersection(base, other, std::back_inserter(both));
+    EXPECT_LT(both.size(), 10U);
+  }
+}
+
+TEST(FaultStream, rules_do_not_disturb_each_other) {
+  const auto alone = judge(stream_of("loss 1%"), 5000);
+  const auto beside = judge(stream_of("duplicate 50%; loss 1%; corrupt 10%"), 5000);
+  for (size_t i = 0; i < alone.size(); ++i) {
+    EXPECT_EQ(alone[i].is_lost, beside[i].is_lost) << i;
+  }
+}
+
+TEST(FaultStream, rule_that_stays_goes_on_counting_and_a_new_one_begins_at_0) {
+  const auto whole = judge(stream_of("loss 10%"), 2000);
+  Stream stream = stream_of("loss 10%");
+  for (size_t i = 0; i < 2000; ++i) {
+    if (i == 700) {
+      stream.set_rules(plan_of("duplicate 100% frames 0-9; loss 10%"), i * 1000);
+    }
+    const Verdict verdict = stream.judge(kFrameBytes, i * 1000);
+    EXPECT_EQ(verdict.is_lost, whole[i].is_lost) << i;
+    EXPECT_EQ(!verdict.is_lost && i >= 700 && i < 710, verdict.copies == 1) << i;
+  }
+}
+
+TEST(FaultStream, frames_and_time_bound_a_rule) {
+  const auto by_frames = judge(stream_of("loss 100% frames 10-19"), 40);
+  const auto by_time = judge(stream_of("loss 100% time 10us-20us"), 40);
+  const auto open = judge(stream_of("loss 100% frames 30-"), 40);
+  for (size_t i = 0; i < 40; ++i) {
+    EXPECT_EQ(by_frames[i].is_lost, i >= 10 && i < 20) << i;
+    EXPECT_EQ(by_time[i].is_lost, i >= 10 && i < 20) << i;
+    EXPECT_EQ(open[i].is_lost, i >= 30) << i;
+  }
+}
+
+TEST(FaultStream, strength_is_as_the_rule_says) {
+  Stream stream =
+      stream_of("reorder 100% by 7 within 3ms; corrupt 100% bits 4; delay 100% by 5ms jitter 2ms; truncate 100%");
+  uint64_t least = UINT64_MAX;
+  uint64_t most = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const Verdict verdict = stream.judge(64, 0);
+    EXPECT_EQ(verdict.overtakers, 7U);
+    ASSERT_EQ(verdict.flip_count, 4U);
+    const std::set<uint32_t> bits(verdict.flips.begin(), verdict.flips.begin() + 4);
+    EXPECT_LT(*bits.rbegin(), 64U * 8);
+    EXPECT_GE(verdict.kept_bytes, 1U);
+    EXPECT_LT(verdict.kept_bytes, 64U);
+    least = std::min(least, verdict.hold_ns);
+    most = std::max(most, verdict.hold_ns);
+  }
+  EXPECT_GE(least, 6'000'000U);  // 3 ms and at least 3 more
+  EXPECT_LT(least, 6'100'000U);
+  EXPECT_LE(most, 10'000'000U);
+  EXPECT_GT(most, 9'900'000U);
+}
+
+TEST(FaultStream, lost_frame_suffers_nothing_else) {
+  for (const Verdict& verdict : judge(stream_of("loss 50%; duplicate 100%; corrupt 100%"), 100)) {
+    EXPECT_EQ(verdict.is_lost, verdict.copies == 0 && verdict.flip_count == 0);
+  }
+}
+
+TEST(FaultStream, turned_bits_are_those_named) {
+  Verdict verdict;
+  verdict.flip_count = 3;
+  verdict.flips = {0, 15, 999};  // the last lies beyond the frame
+  std::array<std::byte, 2> frame{};
+  turn_bits(verdict, frame);
+  EXPECT_EQ(frame[0], std::byte{0x01});
+  EXPECT_EQ(frame[1], std::byte{0x80});
+}
+
+}  // namespace
+}  // namespace ringbolt::fault
