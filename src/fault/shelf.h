@@ -31,7 +31,7 @@ class Shelf {
   /// A frame went by that is not held back.
   void count_passing() { ++passed_; }
   /// The time has come for all that are here.
-  void release_all() { is_released_ = true; }
+  void release_all() { is_released_ = !frames_.empty(); }
 
   /// The next one that is due; nothing if there is none.
   std::optional<Frame> take(uint64_t now_ns) {

@@ -66,6 +66,13 @@ TEST(Shelf, releasing_empties_it_once) {
   EXPECT_EQ(take_all(shelf, 0), "");
 }
 
+TEST(Shelf, releasing_an_empty_one_means_nothing_to_what_comes_later) {
+  Shelf<char> shelf;
+  shelf.release_all();
+  shelf.put('a', 0, 1000);
+  EXPECT_EQ(take_all(shelf, 0), "");
+}
+
 TEST(Shelf, is_full_at_its_bound) {
   Shelf<int> shelf;
   for (size_t i = 0; i < Shelf<int>::kMaxFrames; ++i) {

@@ -79,6 +79,15 @@ bool UdpBatch::joins(const UdpMessage& message, const UdpPath& path, size_t byte
 
 void UdpBatch::commit(const UdpPath& path, size_t bytes) {
   RINGBOLT_ASSERT(bytes >= kBthBytes && bytes <= reserved_bytes_ && bytes % 4 == 0);
+  if (UdpFaults* faults = endpoint_.faults(); faults != nullptr) [[unlikely]] {
+    append_through(*faults, path, bytes);
+    return;
+  }
+  append(path, bytes);
+  reserved_bytes_ = 0;
+}
+
+void UdpBatch::append(const UdpPath& path, size_t bytes) {
   const size_t length = bytes + kIcrcBytes;
   const std::span<std::byte> packet(arena_.get() + used_bytes_, length);
   const uint32_t slot = dest_qp(packet) >> endpoint_.config_.slot_shift;
@@ -99,11 +108,23 @@ void UdpBatch::commit(const UdpPath& path, size_t bytes) {
   ++message.packet_count;
   used_bytes_ += length;
   ++packet_count_;
-  reserved_bytes_ = 0;
 }
 
 UdpBatch::Flushed UdpBatch::flush() {
   Flushed flushed;
+  send_all(flushed);
+  if (UdpFaults* faults = endpoint_.faults(); faults != nullptr) [[unlikely]] {
+    while (packet_count_ == 0 && append_late(*faults)) {
+      send_all(flushed);
+    }
+  }
+  if (flushed.sent > 0) {
+    count(endpoint_.tally_.sent_packets, flushed.sent);
+  }
+  return flushed;
+}
+
+void UdpBatch::send_all(Flushed& flushed) {
   while (first_message_ < message_count_) {
     const UdpMessage& first = messages_[first_message_];
     if (!(first.packet_count > 1 && !first.is_segmented ? send_singly(flushed) : send_some(flushed))) {
@@ -117,10 +138,6 @@ UdpBatch::Flushed UdpBatch::flush() {
   } else {
     set_waiting(true);
   }
-  if (flushed.sent > 0) {
-    count(endpoint_.tally_.sent_packets, flushed.sent);
-  }
-  return flushed;
 }
 
 void UdpBatch::wait_for_room(int error, uint32_t timeout_us) const {

@@ -11,6 +11,8 @@
 namespace ringbolt::link {
 
 class UdpEndpoint;
+class UdpFaults;
+struct UdpDeparture;
 
 /// Packets on their way out: the caller writes them in place, one after the other, and flush() hands them to the
 /// kernel. What goes to one place in equal sizes (the last may be shorter) becomes one GSO call; everything else is a
@@ -37,6 +39,7 @@ class UdpBatch {
   std::span<std::byte> reserve(size_t bytes);
 
   /// Takes the reserved packet's first `bytes` bytes (a multiple of 4, at least a BTH) and writes the ICRC behind them.
+  /// Where faults are in effect it may come to nothing, or to something else (UdpFaults).
   void commit(const UdpPath& path, size_t bytes);
 
   struct Flushed {
@@ -46,7 +49,8 @@ class UdpBatch {
     int error = 0;        ///< the last errno: EAGAIN or ENOBUFS with `left`, another with `refused`; else 0
     size_t too_long = 0;  ///< of `refused`: EMSGSIZE, beyond the interface's MTU or the path's
   };
-  /// Sends. Never blocks. While packets are left, the endpoint's descriptor() is readable whenever there is room.
+  /// Sends, also frames that faults held back and that are due. Never blocks. While packets are left, the endpoint's
+  /// descriptor() is readable whenever there is room.
   Flushed flush();
 
   /// After a flush() with leftovers and `error`: sleeps until the socket has room again, whatever comes in meanwhile, and
@@ -66,6 +70,16 @@ class UdpBatch {
   static constexpr size_t kMaxSegments = 64;
   static constexpr size_t kMaxMessages = 32;
 
+  void append(const UdpPath& path, size_t bytes);
+  // udp_batch_faults.cpp: the same, where faults are in effect
+  void append_through(UdpFaults& faults, const UdpPath& path, size_t bytes);
+  /// Frames that were held back and whose time has come. False: none.
+  bool append_late(UdpFaults& faults);
+  /// False: there is no room.
+  bool append(const UdpDeparture& departure);
+  void append_harmed(const UdpDeparture& departure);
+
+  void send_all(Flushed& flushed);
   bool joins(const UdpMessage& message, const UdpPath& path, size_t bytes, uint32_t slot) const;
   /// Hands messages from first_message_ on to the kernel in one call, as many as go to the same socket. False: stop.
   bool send_some(Flushed& flushed);

@@ -38,6 +38,7 @@ UdpEndpoint::UdpEndpoint(const Config& config)
   watch(forwarder_->descriptor());
   watch(forwarder_->retry_descriptor());
   watch(group_->descriptor());
+  watch(faults_.descriptor());
 }
 
 std::unique_ptr<UdpEndpoint> UdpEndpoint::open(const Config& config) {
@@ -73,12 +74,17 @@ UdpEndpoint::~UdpEndpoint() {
 
 UdpCounters UdpEndpoint::counters() const { return read(tally_); }
 
+void UdpEndpoint::set_faults(const fault::Plan& plan, std::span<const UdpFaultPort> ports) {
+  faults_.set(plan, ports, base::now_ns());
+}
+
 void UdpEndpoint::abandon_after_fork() {
   for (base::UniqueFd& socket : sockets_) {
     socket.reset();
   }
   group_->abandon_after_fork();
   forwarder_->abandon_after_fork();
+  faults_.abandon_after_fork();
   epoll_.reset();
 }
 

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
@@ -18,6 +19,7 @@
 #include "link/udp_buffer.h"
 #include "link/udp_counters.h"
 #include "link/udp_datagram.h"
+#include "link/udp_faults.h"
 #include "link/udp_message.h"
 #include "link/udp_segmentation.h"
 #include "wire/flow.h"
@@ -48,7 +50,8 @@ class UdpEndpoint {
   UdpEndpoint& operator=(const UdpEndpoint&) = delete;
 
   /// One packet that came in: from BTH to ICRC. Its length is checked (a multiple of 4, kMinUdpPacketBytes to
-  /// kMaxUdpPacketBytes) and that its DestQP is in our slot, or 1; nothing else is, the ICRC neither.
+  /// kMaxUdpPacketBytes) and that its DestQP is in our slot, or 1, unless a fault turned a bit of it; nothing else is,
+  /// the ICRC neither.
   struct Arrived {
     const wire::Flow& flow;
     uint32_t interface_index;
@@ -71,6 +74,13 @@ class UdpEndpoint {
   /// not read it.
   int descriptor() const { return epoll_.get(); }
 
+  /// From now on these faults befall the packets of these ports, both ways. Held back packets leave with some batch's
+  /// flush() and get in with receive(), for which descriptor() becomes readable.
+  void set_faults(const fault::Plan& plan, std::span<const UdpFaultPort> ports);
+  /// A batch's flush() has something to send that was held back.
+  bool has_late_packets(uint64_t now_ns) const { return faults() != nullptr && faults_.has_departures(now_ns); }
+  std::vector<UdpFaults::Seen> faults_seen() const { return faults_.seen(); }
+
   UdpCounters counters() const;
   bool has_ipv4() const { return sockets_[0].is_open(); }
   bool has_ipv6() const { return sockets_[1].is_open(); }
@@ -86,8 +96,15 @@ class UdpEndpoint {
 
   explicit UdpEndpoint(const Config& config);
 
+  /// Null while there are none: all that faults cost then.
+  UdpFaults* faults() { return faults_.is_on() ? &faults_ : nullptr; }
+  const UdpFaults* faults() const { return faults_.is_on() ? &faults_ : nullptr; }
+
+  static bool is_whole(std::span<const std::byte> packet) {
+    return packet.size() >= kMinUdpPacketBytes && packet.size() <= kMaxUdpPacketBytes && packet.size() % 4 == 0;
+  }
   bool is_mine(std::span<const std::byte> packet) const {
-    if (packet.size() < kMinUdpPacketBytes || packet.size() > kMaxUdpPacketBytes || packet.size() % 4 != 0) {
+    if (!is_whole(packet)) {
       return false;
     }
     const uint32_t qpn = dest_qp(packet);
@@ -102,6 +119,10 @@ class UdpEndpoint {
   bool next_datagram();
   bool read_source(size_t source);
   bool read_socket(size_t family);
+  /// A packet that came in, or none, goes through the faults into late_.
+  void pass_through(UdpFaults& faults, std::span<const std::byte> packet, uint16_t segment);
+  template <class Sink>
+  void hand_over_late(Sink& sink);
   /// Deals with the packets at `offset` that are not ours: passes them on or drops them. Returns how many bytes they
   /// are.
   size_t divert(size_t offset);
@@ -127,6 +148,7 @@ class UdpEndpoint {
   base::Spinlock waiting_lock_;
   uint32_t waiting_batches_ = 0;
   UdpSegmentationMemory segmentation_;
+  UdpFaults faults_;
 
   base::Spinlock receiving_;  // guards all below; only ever tried
   UdpDatagram datagram_;
@@ -136,7 +158,20 @@ class UdpEndpoint {
   uint32_t due_ = 0;  // bit i: source i has not been found empty in this turn
   size_t source_ = 0;
   bool is_leaving_ = false;
+  std::vector<UdpArrival> late_;  // what faults let in
 };
+
+template <class Sink>
+void UdpEndpoint::hand_over_late(Sink& sink) {
+  for (const UdpArrival& late : late_) {
+    if (is_whole(late.packet)) {
+      sink(Arrived{late.flow, late.interface_index, late.segment, late.packet, *late.buffer.get()});
+    } else {
+      count_alone(tally_.dropped_runts);
+    }
+  }
+  late_.clear();
+}
 
 template <class Sink>
 size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough) {
@@ -147,6 +182,11 @@ size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough)
   begin_turn(is_thorough);
   size_t packets = 0;
   uint64_t bytes = 0;
+  UdpFaults* const faults = this->faults();
+  if (faults != nullptr) [[unlikely]] {
+    pass_through(*faults, {}, 0);
+    hand_over_late(sink);
+  }
   for (size_t i = 0; i < max_datagrams && next_datagram(); ++i) {
     uint16_t segment = 0;
     for (size_t offset = 0; offset < datagram_.bytes; ++segment) {
@@ -155,7 +195,12 @@ size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough)
         offset += divert(offset);
         continue;
       }
-      sink(Arrived{datagram_.flow, datagram_.interface_index, segment, packet, *datagram_.buffer.get()});
+      if (faults != nullptr) [[unlikely]] {
+        pass_through(*faults, packet, segment);
+        hand_over_late(sink);
+      } else {
+        sink(Arrived{datagram_.flow, datagram_.interface_index, segment, packet, *datagram_.buffer.get()});
+      }
       offset += packet.size();
       bytes += packet.size();
       ++packets;

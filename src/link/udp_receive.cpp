@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "link/udp_endpoint.h"
 #include "link/udp_forwarder.h"
 #include "link/udp_group.h"
@@ -190,6 +191,21 @@ bool UdpEndpoint::read_socket(size_t family) {
     return true;
   }
   return false;
+}
+
+void UdpEndpoint::pass_through(UdpFaults& faults, std::span<const std::byte> packet, uint16_t segment) {
+  const uint64_t now = base::now_ns();
+  if (packet.empty()) {
+    faults.take_arrivals(now, late_);
+    return;
+  }
+  const auto at = static_cast<size_t>(packet.data() - datagram_.buffer.get()->data());
+  faults.arrive({datagram_.flow,
+                 datagram_.interface_index,
+                 segment,
+                 {datagram_.buffer.get()->data() + at, packet.size()},
+                 datagram_.buffer},
+                now, late_);
 }
 
 size_t UdpEndpoint::divert(size_t offset) {
