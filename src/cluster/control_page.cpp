@@ -139,13 +139,17 @@ void ControlPage::refresh() const {
   }
 }
 
+void ControlPage::announce() {
+  const std::scoped_lock guard(content_->mutex);
+  const std::vector<uint32_t> before = read_whole();
+  content_->write_word(kGenerationWord, before[kGenerationWord] + 1);
+  content_->take(read_words(content_->fd.get(), n_cables_));
+}
+
 bool ControlPage::set_cable(uint32_t cable, bool is_up) {
   RINGBOLT_ASSERT(cable < n_cables_);
   const std::scoped_lock guard(content_->mutex);
-  const std::vector<uint32_t> before = read_words(content_->fd.get(), n_cables_);
-  if (!is_page(before, n_cables_) || before.size() != kFirstCableWord + n_cables_) {
-    refuse_page(content_->path, "it was changed since it was opened");
-  }
+  const std::vector<uint32_t> before = read_whole();
   const uint32_t wanted = is_up ? 1 : 0;
   const bool changed = before[kFirstCableWord + cable] != wanted;
   if (changed) {
@@ -155,6 +159,14 @@ bool ControlPage::set_cable(uint32_t cable, bool is_up) {
   }
   content_->take(read_words(content_->fd.get(), n_cables_));
   return changed;
+}
+
+std::vector<uint32_t> ControlPage::read_whole() const {
+  std::vector<uint32_t> words = read_words(content_->fd.get(), n_cables_);
+  if (!is_page(words, n_cables_) || words.size() != kFirstCableWord + n_cables_) {
+    refuse_page(content_->path, "it was changed since it was opened");
+  }
+  return words;
 }
 
 }  // namespace ringbolt::cluster

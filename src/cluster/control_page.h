@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ringbolt::cluster {
 
 /// The file that all processes of a cluster share: for every cable whether it is up, and a count of changes.
 /// Layout in bytes: 0 magic "RBCTL1\0\0", 8 version, 12 cables, 16 generation, 20 + 4 i cable i (1 up, 0 cut); all
-/// but the magic are u32. Writers: `ringbolt cut` and `heal`, which then tell every reader to look again.
+/// but the magic are u32. Writers: `ringbolt cut`, `heal` and `fault`, which then tell every reader to look again.
 ///
 /// The file is not mapped: whoever may write to it could end a process that maps it by making it shorter. Asking for a
 /// cable reads memory of this process' own, as of the last refresh. Thread-safe, also between processes.
@@ -33,6 +34,8 @@ class ControlPage {
   uint32_t generation() const;
   /// Reads the file again. Whatever a file that was cut short, or is no control page any more, does not hold is cut.
   void refresh() const;
+  /// Something else of the cluster has changed, which programs should look at: bumps the generation. Throws as set_cable.
+  void announce();
   /// Sets a cable in the file and, if that changed it, bumps the generation after. Returns whether it changed. Throws
   /// base::Error if the file can't be written or is no control page any more.
   bool set_cable(uint32_t cable, bool is_up);
@@ -40,6 +43,8 @@ class ControlPage {
  private:
   struct Content;
   explicit ControlPage(std::unique_ptr<Content> content);
+  /// The file's words; throws if it is no longer the page that was opened.
+  std::vector<uint32_t> read_whole() const;
 
   std::unique_ptr<Content> content_;
   uint32_t n_cables_ = 0;  // as checked when opened: a later scribble over the file can't widen our reach

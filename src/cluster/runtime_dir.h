@@ -30,6 +30,8 @@ class RuntimeDir {
   }
   std::string cluster_file(std::string_view name) const { return cluster(name) + "/cluster.json"; }
   std::string control(std::string_view name) const { return cluster(name) + "/control"; }
+  /// The faults of the cluster's frames; there while there are some.
+  std::string fault_file(std::string_view name) const { return cluster(name) + "/faults"; }
   std::string node_file(std::string_view name, uint32_t node) const {
     return cluster(name) + "/node-" + std::to_string(node) + ".ports";
   }

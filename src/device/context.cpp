@@ -9,6 +9,9 @@ Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> proc
       process_(std::move(process)),
       network_(port_->is_on_network() ? &process_->open_network() : nullptr),
       was_up_(port_->is_up()) {
+  if (network_ != nullptr) {
+    network_->add(*port_);
+  }
   process_->add(this);
 }
 
@@ -19,6 +22,9 @@ Context::~Context() {
 }
 
 void Context::look_at_port() {
+  if (network_ != nullptr) {
+    network_->look_at_faults();
+  }
   const bool is_up = port_->is_up();
   if (was_up_.exchange(is_up) != is_up) {
     ibv_async_event event{};

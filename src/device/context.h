@@ -27,7 +27,8 @@ class Context {
   /// Null for a port in shared memory.
   Network* network() const { return network_; }
 
-  /// A cable may have been cut or healed: announces IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE when ours was.
+  /// A cable may have been cut or healed, or its faults changed: announces IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE
+  /// when ours was.
   void look_at_port();
   /// Announces an event of a queue pair, completion queue, SRQ (`element`) or the device.
   void announce(ibv_event_type type, void* element);

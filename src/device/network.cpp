@@ -70,6 +70,7 @@ void Network::serve(uint64_t now_ns) {
   if (read(timer_.get(), &expirations, sizeof expirations) > 0) {
     is_look_due_.store(false, std::memory_order_seq_cst);
   }
+  look_at_faults();
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   if (now_ns < last_poll_ns + CompletionQueue::kPollerNs) {
     watch_sockets(false);
@@ -104,29 +105,46 @@ void Network::look_soon() {
 void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   endpoint_->receive([&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); },
                      kDatagramsAtOnce, is_on_service_thread);
+  if (endpoint_->has_late_packets(now_ns)) [[unlikely]] {
+    send_late();
+  }
+}
+
+void Network::send_late() {
+  Lease batch(*this);
+  if (batch->flush().left != 0) {
+    batch.send();
+  }
 }
 
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
+  const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
   if (!wire::check_icrc(arrived.flow, arrived.packet)) {
-    return;
+    return drop(Drop::bad_checksum);
   }
   const auto view = wire::parse(arrived.packet);
-  if (!view || (view->headers.bth.pkey & kPkeyMask) != kPkeyMask) {
-    return;
+  if (!view) {
+    return drop(Drop::unreadable);
+  }
+  if ((view->headers.bth.pkey & kPkeyMask) != kPkeyMask) {
+    return drop(Drop::foreign_partition);
   }
   const uint32_t qpn = view->headers.bth.dest_qp;
   if (qpn == wire::kGsiQpn) {
-    if (wire::is_ud(view->headers.bth.opcode) && view->headers.deth.qkey == wire::kGsiQkey &&
-        view->payload.size() == wire::kMadBytes) {
-      process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
+    if (!wire::is_ud(view->headers.bth.opcode) || view->headers.deth.qkey != wire::kGsiQkey ||
+        view->payload.size() != wire::kMadBytes) {
+      return drop(Drop::bad_management);
     }
+    process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
     return;
   }
-  if (const auto qp = process_.find(qpn)) {
-    qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns, is_on_service_thread);
-    if (!is_on_service_thread) {
-      look_soon();  // who took it out of the socket need not be the one who polls for it, or polls no more
-    }
+  const auto qp = process_.find(qpn);
+  if (qp == nullptr) {
+    return drop(Drop::unknown_queue_pair);
+  }
+  qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns, is_on_service_thread);
+  if (!is_on_service_thread) {
+    look_soon();  // who took it out of the socket need not be the one who polls for it, or polls no more
   }
 }
 

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
+#include "device/drops.h"
 #include "link/udp_batch.h"
 #include "link/udp_endpoint.h"
 
@@ -26,6 +28,14 @@ class Network {
   /// Opens the sockets. Throws base::Error. `process` must outlive it.
   Network(Process& process, const std::string& slots_directory, uint32_t slot);
   ~Network();
+
+  /// A port of this process was opened: its faults begin, and what it drops is counted.
+  void add(const Port& port);
+  /// Takes up the faults of the cluster if its control page says that something has changed.
+  void look_at_faults();
+  Drops& drops() { return drops_; }
+  /// With RINGBOLT_LOG=debug: on standard error, what was dropped and which faults befell how many packets.
+  void report() const;
 
   /// A program polls: takes in what has come. Called without locks held; never blocks.
   void poll(uint64_t now_ns);
@@ -62,6 +72,8 @@ class Network {
   void send(link::UdpBatch& batch);
   void receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
+  void send_late();
+  void set_faults();
   void watch_sockets(bool wanted);
   void look_soon();
 
@@ -71,9 +83,14 @@ class Network {
   base::UniqueFd timer_;
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};
-  std::atomic<uint64_t> absence_ns_;  // written by the service thread
+  std::atomic<uint64_t> absence_ns_;      // written by the service thread
   std::atomic<bool> is_look_due_{false};  // the timer runs
-  bool is_watching_ = true;  // service thread only
+  bool is_watching_ = true;               // service thread only
+
+  Drops drops_;
+  std::mutex faults_lock_;
+  std::vector<link::UdpFaultPort> fault_ports_;  // under faults_lock_
+  std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
 
   base::Spinlock batches_lock_;
   std::vector<std::unique_ptr<link::UdpBatch>> batches_;

@@ -52,9 +52,12 @@ uint32_t node_from_environment(const char* text) {
   return node;
 }
 
-std::vector<std::shared_ptr<const Port>> default_port(const cluster::RuntimeDir& runtime) {
+using Ports = std::vector<std::shared_ptr<const Port>>;
+
+Ports default_port(const cluster::RuntimeDir& runtime) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_default_slots();
+  fabric->faults.own = faults_from_environment();
   auto port = std::make_shared<Port>();
   port->name = "rdma_lo";
   port->guid = kDefaultGuid;
@@ -98,14 +101,50 @@ std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric
   return port;
 }
 
-std::vector<std::shared_ptr<const Port>> netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
+Ports netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_network_slots();
+  fabric->faults.own = faults_from_environment();
   fabric->loops_through_network = loops_through_network();
-  std::vector<std::shared_ptr<const Port>> ports;
+  Ports ports;
   for (const std::string& name : netdev_names(list)) {
     auto port = port_of(read_netdev(name), fabric);
     port->index = static_cast<uint32_t>(ports.size());
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const char* node) {
+  if (name == nullptr || node == nullptr) {
+    throw base::Error(EINVAL, "choose the node",
+                      name == nullptr ? "RINGBOLT_CLUSTER is not set" : "RINGBOLT_NODE is not set",
+                      "set both, as `ringbolt env NODE` prints them, or neither for the default device");
+  }
+  if (!cluster::is_cluster_name(name)) {
+    throw base::Error(EINVAL, "open the cluster", std::string("RINGBOLT_CLUSTER=") + name,
+                      "give the name of a cluster that `ringbolt status` lists");
+  }
+  const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
+  auto fabric = std::make_shared<Fabric>();
+  fabric->slots_directory = spec.has_netdevs() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
+  fabric->control = cluster::ControlPage::open(runtime.control(name));
+  fabric->faults = {faults_from_environment(), runtime.fault_file(name), spec.node};
+  Ports ports;
+  for (const cluster::PortSpec& wanted : spec.ports) {
+    auto port = std::make_shared<Port>();
+    port->name = wanted.device;
+    port->index = static_cast<uint32_t>(ports.size());
+    port->guid = wanted.guid;
+    if (wanted.netdev.empty()) {
+      port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
+      port->peer_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
+    } else {
+      take_netdev(*port, read_netdev(wanted.netdev));
+    }
+    port->cable = wanted.cable;
+    port->speed_gbps = wanted.speed_gbps;
+    port->fabric = fabric;
     ports.push_back(std::move(port));
   }
   return ports;
@@ -133,39 +172,13 @@ bool Port::owns(const ibv_gid& gid) const { return holds(gids, gid); }
 std::vector<std::shared_ptr<const Port>> list_ports() {
   const char* name = std::getenv("RINGBOLT_CLUSTER");
   const char* node = std::getenv("RINGBOLT_NODE");
+  const char* netdevs = std::getenv("RINGBOLT_NETDEVS");
   const auto runtime = cluster::RuntimeDir::from_environment();
-  if (name == nullptr && node == nullptr) {
-    const char* netdevs = std::getenv("RINGBOLT_NETDEVS");
-    return netdevs == nullptr ? default_port(runtime) : netdev_ports(runtime, netdevs);
-  }
-  if (name == nullptr || node == nullptr) {
-    throw base::Error(EINVAL, "choose the node", name == nullptr ? "RINGBOLT_CLUSTER is not set" : "RINGBOLT_NODE is not set",
-                      "set both, as `ringbolt env NODE` prints them, or neither for the default device");
-  }
-  if (!cluster::is_cluster_name(name)) {
-    throw base::Error(EINVAL, "open the cluster", std::string("RINGBOLT_CLUSTER=") + name,
-                      "give the name of a cluster that `ringbolt status` lists");
-  }
-  const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
-  auto fabric = std::make_shared<Fabric>();
-  fabric->slots_directory = spec.has_netdevs() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
-  fabric->control = cluster::ControlPage::open(runtime.control(name));
-  std::vector<std::shared_ptr<const Port>> ports;
-  for (const cluster::PortSpec& wanted : spec.ports) {
-    auto port = std::make_shared<Port>();
-    port->name = wanted.device;
-    port->index = static_cast<uint32_t>(ports.size());
-    port->guid = wanted.guid;
-    if (wanted.netdev.empty()) {
-      port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
-      port->peer_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
-    } else {
-      take_netdev(*port, read_netdev(wanted.netdev));
-    }
-    port->cable = wanted.cable;
-    port->speed_gbps = wanted.speed_gbps;
-    port->fabric = fabric;
-    ports.push_back(std::move(port));
+  Ports ports = name != nullptr || node != nullptr ? cluster_ports(runtime, name, node)
+                : netdevs != nullptr               ? netdev_ports(runtime, netdevs)
+                                                   : default_port(runtime);
+  if (!ports.empty()) {
+    check_faults(ports.front()->fabric->faults.own, ports);
   }
   return ports;
 }

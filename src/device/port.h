@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/control_page.h"
+#include "device/faults.h"
 
 /// The ports that this process sees: those of its node in an emulated cluster, or the one default device.
 namespace ringbolt::device {
@@ -15,8 +16,9 @@ namespace ringbolt::device {
 /// What all ports of this process share. Thread-safe.
 struct Fabric {
   std::string slots_directory;
-  cluster::ControlPage control;  ///< not open: no cluster, and no cable can be cut
+  cluster::ControlPage control;        ///< not open: no cluster, and no cable can be cut
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
+  FaultSource faults;                  ///< of the ports on the network
 };
 
 /// One device with its one port. A value; thread-safe.
@@ -36,9 +38,7 @@ struct Port {
   /// It speaks RoCEv2 to everything but itself.
   bool is_on_network() const { return netdev_index != 0; }
   /// Frames to `gid` leave this host's memory.
-  bool is_remote(const ibv_gid& gid) const {
-    return is_on_network() && (fabric->loops_through_network || !owns(gid));
-  }
+  bool is_remote(const ibv_gid& gid) const { return is_on_network() && (fabric->loops_through_network || !owns(gid)); }
   /// The other end of the cable, or, as with any NIC, the port itself. Through a network: whatever
   /// the kernel has a route to, from an address of the same family.
   bool reaches(const ibv_gid& gid) const;
@@ -48,7 +48,7 @@ struct Port {
 };
 
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK;
-/// RINGBOLT_RUNTIME_DIR). Throws base::Error that names the cluster or the interface.
+/// RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster, the interface or the variable.
 std::vector<std::shared_ptr<const Port>> list_ports();
 
 }  // namespace ringbolt::device

@@ -37,8 +37,8 @@ class QueuePair {
     SharedReceiveQueue* shared = nullptr;
   };
 
-  /// Writes the granted capabilities back. `handle` is the C object: events name it, and it shows the state. EINVAL for capabilities out of range, EOPNOTSUPP for types that the device
-  /// does not know, ENOMEM.
+  /// Writes the granted capabilities back. `handle` is the C object: events name it, and it shows the state. EINVAL for
+  /// capabilities out of range, EOPNOTSUPP for types that the device does not know, ENOMEM.
   static base::Result<std::shared_ptr<QueuePair>> create(ProtectionDomain& pd, Queues queues, ibv_qp_init_attr& wanted,
                                                          ibv_qp* handle);
   ~QueuePair();
@@ -87,7 +87,9 @@ class QueuePair {
   uint32_t unfinished_sends() const {
     return tail_.load(std::memory_order_relaxed) - done_.load(std::memory_order_relaxed);
   }
-  bool has_queued_sends() const { return next_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed); }
+  bool has_queued_sends() const {
+    return next_.load(std::memory_order_relaxed) != tail_.load(std::memory_order_relaxed);
+  }
   void want_receive_bells(bool wanted);
   void want_send_bells(bool wanted);
   /// A completion queue overflowed: nothing can be completed any more.
@@ -236,6 +238,7 @@ class QueuePair {
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);
   bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces);
   void flush_datagrams();
+  void drop(Drop why) { process_.network().drops().count(context_.port().netdev_index, why); }
   void receive_datagrams(CompletionQueue& cq);
   void receive_datagram(CompletionQueue& cq, const InboundPacket& packet);
 
@@ -269,7 +272,7 @@ class QueuePair {
   std::atomic<uint32_t> done_{0};
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> tail_{0};
-  bool has_failed_send_ = false;     // nothing after it may begin
+  bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
   uint32_t answers_pending_ = 0;     // operations that the peer executes
   uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends
@@ -292,7 +295,7 @@ class QueuePair {
   ReceiveRing receives_;
   Current current_;
   bool has_flushed_last_ = false;
-  bool is_established_ = false;  // IBV_EVENT_COMM_EST was announced
+  bool is_established_ = false;                 // IBV_EVENT_COMM_EST was announced
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
   std::atomic<bool> wants_receive_bells_{false};
 

@@ -103,8 +103,14 @@ void QueuePair::receive_datagrams(CompletionQueue& cq) {
 
 void QueuePair::receive_datagram(CompletionQueue& cq, const InboundPacket& packet) {
   const wire::Headers& headers = packet.view.headers;
-  if (headers.deth.qkey != attributes_.qkey || state_.load(std::memory_order_relaxed) == IBV_QPS_ERR || !take_posted()) {
-    return;  // lost, as datagrams may be
+  if (headers.deth.qkey != attributes_.qkey) {
+    return drop(Drop::wrong_qkey);
+  }
+  if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) {
+    return drop(Drop::not_ready);
+  }
+  if (!take_posted()) {
+    return drop(Drop::no_receive);
   }
   current_.pieces.arena = {};
   const auto length = static_cast<uint32_t>(packet.view.payload.size());

@@ -178,8 +178,7 @@ void QueuePair::greet(bool wants_answer) {
 }
 
 bool QueuePair::submit_wired(SendEntry& entry, const SendRequest& request) {
-  const bool is_atomic =
-      request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const bool is_atomic = request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   if (request.length > kMaxMessageBytes || (is_atomic && request.length != sizeof(uint64_t))) {
     return fail(entry, IBV_WC_LOC_LEN_ERR);
   }
@@ -279,14 +278,16 @@ void QueuePair::take_answers() {
   const uint64_t now = base::now_ns();
   bool has_news = false;
   for (int taken = 0; taken < kMaxAnswersAtOnce && inboxes_->answers.pop(packet); ++taken) {
-    if (packet.flow.source == wired_->path.destination && packet.flow.destination == wired_->path.source) {
-      if (wired_->rc_requester) {
-        wired_->rc_requester->on_packet(now, packet.view, host);
-      } else if (wired_->uc_window) {
-        wired_->uc_window->on_report(packet.view.headers.bth.psn);
-      }
-      has_news = true;
+    if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
+      drop(Drop::wrong_source);
+      continue;
     }
+    if (wired_->rc_requester) {
+      wired_->rc_requester->on_packet(now, packet.view, host);
+    } else if (wired_->uc_window) {
+      wired_->uc_window->on_report(packet.view.headers.bth.psn);
+    }
+    has_news = true;
   }
   if (now >= wired_->next_deadline_ns()) {
     if (wired_->rc_requester) {

@@ -113,19 +113,22 @@ struct QueuePair::RequestHost {
 void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread) {
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
-    return;
+    return drop(Drop::not_ready);
   }
   const uint8_t opcode = packet.view.headers.bth.opcode;
   const bool is_ours = type_ == IBV_QPT_UD   ? wire::is_ud(opcode)
                        : is_vendor(opcode)   ? true
                        : type_ == IBV_QPT_RC ? wire::is_rc(opcode)
                                              : wire::is_uc(opcode);
-  if (!is_ours || (type_ != IBV_QPT_UD && !is_wired_.load(std::memory_order_acquire))) {
-    return;
+  if (!is_ours) {
+    return drop(Drop::wrong_type);
+  }
+  if (type_ != IBV_QPT_UD && !is_wired_.load(std::memory_order_acquire)) {
+    return drop(Drop::not_ready);
   }
   const bool is_answer = wire::is_response(opcode);
   if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
-    return;
+    return drop(Drop::inbox_full);
   }
   const CompletionQueue& cq = is_answer ? *queues_.send : *queues_.receive;
   if (!is_on_service_thread && !cq.is_polled_at(now_ns)) {
@@ -140,7 +143,8 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
   int taken = 0;
   for (; taken < kMaxRequestsAtOnce && !wired_->failure && cq.has_room() && inboxes_->requests.pop(packet); ++taken) {
     if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
-      continue;  // a queue pair number alone proves nothing
+      drop(Drop::wrong_source);  // a queue pair number alone proves nothing
+      continue;
     }
     if (packet.view.headers.bth.opcode == wire::kGreeting) {
       take_greeting(packet.view);

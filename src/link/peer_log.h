@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/debug_log.h"
+
 namespace ringbolt::link {
 
 /// Lines about misbehaving connections on stderr, when RINGBOLT_LOG=debug, at most one a second. Not thread-safe.
@@ -16,7 +18,7 @@ class PeerLog {
 
  private:
   const bool is_on_;
-  uint64_t next_ns_ = 0;
+  base::LinePace pace_;
   uint64_t kept_back_ = 0;
 };
 

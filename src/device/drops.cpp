@@ -1,0 +1,84 @@
+#include "device/drops.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/clock.h"
+
+namespace ringbolt::device {
+
+const char* reason_of(Drop why) {
+  switch (why) {
+    case Drop::bad_checksum:
+      return "a wrong checksum";
+    case Drop::unreadable:
+      return "unreadable headers";
+    case Drop::foreign_partition:
+      return "a foreign P_Key";
+    case Drop::bad_management:
+      return "no management datagram";
+    case Drop::unknown_queue_pair:
+      return "an unknown queue pair";
+    case Drop::not_ready:
+      return "a queue pair that is not ready";
+    case Drop::wrong_type:
+      return "another type of queue pair";
+    case Drop::wrong_source:
+      return "a wrong source";
+    case Drop::inbox_full:
+      return "a full inbox";
+    case Drop::wrong_qkey:
+      return "a wrong Q_Key";
+    case Drop::no_receive:
+      return "no posted receive";
+  }
+  return "";
+}
+
+void Drops::add_port(uint32_t interface_index, const std::string& name) {
+  const std::scoped_lock guard(adding_);
+  for (const auto& entry : entries_) {
+    if (entry->interface_index == interface_index) {
+      return;
+    }
+  }
+  auto entry = std::make_unique<Entry>(name);
+  entry->interface_index = interface_index;
+  entry->next = first_.load(std::memory_order_relaxed);
+  first_.store(entry.get(), std::memory_order_release);
+  entries_.push_back(std::move(entry));
+}
+
+void Drops::count(uint32_t interface_index, Drop why) {
+  Entry* entry = first_.load(std::memory_order_acquire);
+  while (entry != nullptr && entry->interface_index != interface_index) {
+    entry = entry->next;
+  }
+  if (entry == nullptr) {
+    entry = &others_;
+  }
+  const auto kind = static_cast<size_t>(why);
+  const uint64_t so_far = entry->counts[kind].fetch_add(1, std::memory_order_relaxed) + 1;
+  if (is_logged_ && entry->paces[kind].may_say(base::now_ns())) {
+    fmt::print(stderr, "ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far);
+  }
+}
+
+std::vector<Drops::Port> Drops::read() const {
+  const auto copy = [](const Entry& entry) {
+    Port port{entry.name, {}};
+    for (size_t kind = 0; kind < kDrops; ++kind) {
+      port.counts[kind] = entry.counts[kind].load(std::memory_order_relaxed);
+    }
+    return port;
+  };
+  const std::scoped_lock guard(adding_);
+  std::vector<Port> ports{copy(others_)};
+  for (const auto& entry : entries_) {
+    ports.push_back(copy(*entry));
+  }
+  return ports;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/debug_log.h"
+
+namespace ringbolt::device {
+
+/// Why a packet from the network came to nothing. Reliable connections repeat it; for others it is lost.
+enum class Drop : uint8_t {
+  bad_checksum,        ///< its ICRC does not fit
+  unreadable,          ///< its headers make no packet
+  foreign_partition,   ///< its P_Key is not the default one
+  bad_management,      ///< to queue pair 1, but no management datagram
+  unknown_queue_pair,  ///< there is none of that number
+  not_ready,           ///< the queue pair is not connected, or in error
+  wrong_type,          ///< its opcode is for another type of queue pair
+  wrong_source,        ///< it comes from an address that the queue pair is not connected to
+  inbox_full,          ///< more packets wait for the queue pair than there is room for
+  wrong_qkey,          ///< a datagram with another Q_Key
+  no_receive,          ///< a datagram that finds no receive posted
+};
+inline constexpr size_t kDrops = static_cast<size_t>(Drop::no_receive) + 1;
+
+/// The reason in words: "a wrong checksum".
+const char* reason_of(Drop why);
+
+/// Counts the dropped packets of each port, and with RINGBOLT_LOG=debug says so on standard error: the first of each
+/// kind, then one a second at most. Thread-safe.
+class Drops {
+ public:
+  Drops() : is_logged_(base::is_debug_log_wanted()) {}
+
+  /// Packets of that network interface are counted under that name.
+  void add_port(uint32_t interface_index, const std::string& name);
+  /// Packets of unknown interfaces are counted together.
+  void count(uint32_t interface_index, Drop why);
+
+  struct Port {
+    std::string name;
+    std::array<uint64_t, kDrops> counts{};
+  };
+  /// Ports in the order in which they were added, behind the unknown ones.
+  std::vector<Port> read() const;
+
+ private:
+  struct Entry {
+    explicit Entry(std::string its_name) : name(std::move(its_name)) {}
+    std::string name;
+    uint32_t interface_index = 0;
+    std::array<std::atomic<uint64_t>, kDrops> counts{};
+    std::array<base::LinePace, kDrops> paces;
+    Entry* next = nullptr;
+  };
+
+  const bool is_logged_;
+  Entry others_{"network"};
+  std::atomic<Entry*> first_{nullptr};
+  mutable std::mutex adding_;
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+}  // namespace ringbolt::device

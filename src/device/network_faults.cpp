@@ -1,0 +1,98 @@
+// What befalls packets on purpose, and what is said of those that came to nothing.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/debug_log.h"
+#include "device/faults.h"
+#include "device/network.h"
+#include "device/process.h"
+
+namespace ringbolt::device {
+namespace {
+
+void print_drops(const Drops::Port& port) {
+  std::string reasons;
+  uint64_t all = 0;
+  for (size_t kind = 0; kind < kDrops; ++kind) {
+    if (port.counts[kind] != 0) {
+      reasons += fmt::format("{}{} {}", all == 0 ? "" : ", ", port.counts[kind], reason_of(static_cast<Drop>(kind)));
+      all += port.counts[kind];
+    }
+  }
+  if (all != 0) {
+    fmt::print(stderr, "ringbolt: {}: dropped {} packets: {}\n", port.name, all, reasons);
+  }
+}
+
+void print_faults(const link::UdpFaults::Seen& seen) {
+  const fault::Tally& tally = seen.tally;
+  if (tally.frames != 0) {
+    fmt::print(stderr,
+               "ringbolt: {}: faults on {}: {} frames, {} lost, {} duplicated, {} reordered, {} corrupted, {} "
+               "truncated, {} delayed, {} overflowed\n",
+               seen.place.port, seen.direction == fault::Direction::send ? "sending" : "receiving", tally.frames,
+               tally.lost, tally.duplicated, tally.reordered, tally.corrupted, tally.truncated, tally.delayed,
+               seen.overflowed);
+  }
+}
+
+}  // namespace
+
+void Network::add(const Port& port) {
+  drops_.add_port(port.netdev_index, port.name);
+  const std::scoped_lock guard(faults_lock_);
+  for (const link::UdpFaultPort& known : fault_ports_) {
+    if (known.interface_index == port.netdev_index) {
+      return;
+    }
+  }
+  fault_ports_.push_back({port.netdev_index, place_of(port)});
+  set_faults();
+}
+
+void Network::look_at_faults() {
+  const cluster::ControlPage& control = process_.fabric().control;
+  if (control.is_open() && control.generation() != faults_generation_.load(std::memory_order_relaxed)) [[unlikely]] {
+    const std::scoped_lock guard(faults_lock_);
+    set_faults();
+  }
+}
+
+void Network::set_faults() {
+  const Fabric& fabric = process_.fabric();
+  if (fabric.control.is_open()) {
+    // Before the file is read: a change in between is seen the next time.
+    faults_generation_.store(fabric.control.generation(), std::memory_order_relaxed);
+  }
+  std::string complaint;
+  const fault::Plan plan = fabric.faults.read(complaint);
+  if (!complaint.empty()) {
+    fmt::print(stderr, "ringbolt: no faults of the cluster: {}; ringbolt fault clear makes it whole\n", complaint);
+  }
+  endpoint_->set_faults(plan, fault_ports_);
+}
+
+void Network::report() const {
+  if (!base::is_debug_log_wanted()) {
+    return;
+  }
+  for (const Drops::Port& port : drops_.read()) {
+    print_drops(port);
+  }
+  for (const link::UdpFaults::Seen& seen : endpoint_->faults_seen()) {
+    print_faults(seen);
+  }
+  const link::UdpCounters counters = endpoint_->counters();
+  const uint64_t misshapen = counters.dropped_runts + counters.dropped_oversize + counters.dropped_malformed;
+  if (misshapen + counters.dropped_strangers + counters.forward_failures + counters.send_refused != 0) {
+    fmt::print(
+        stderr,
+        "ringbolt: network: dropped {} misshapen datagrams, {} packets for nobody, {} for a process that did not "
+        "take them, {} that the kernel refused to send\n",
+        misshapen, counters.dropped_strangers, counters.forward_failures, counters.send_refused);
+  }
+}
+
+}  // namespace ringbolt::device
