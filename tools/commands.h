@@ -70,6 +70,17 @@ struct CableOptions {
 int cut(const CableOptions& options);
 int heal(const CableOptions& options);
 
+struct FaultOptions {
+  std::string cluster;
+  bool is_json = false;                ///< of list
+  std::vector<std::string> words;      ///< of add: one fault
+  std::string file;                    ///< of add, instead: some
+  std::vector<uint32_t> numbers = {};  ///< of clear: as list shows them; none: all
+};
+int fault_add(const FaultOptions& options);
+int fault_list(const FaultOptions& options);
+int fault_clear(const FaultOptions& options);
+
 struct MatrixOptions {
   std::string cluster;
   bool is_json = false;

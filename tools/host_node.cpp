@@ -18,6 +18,7 @@
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "failure.h"
+#include "fault_file.h"
 #include "host_look.h"
 #include "iproute.h"
 #include "namespaces.h"
@@ -126,6 +127,14 @@ int set_node_cable(uint32_t node, uint32_t cable, bool is_up) {
   return kOk;
 }
 
+int set_node_faults() {
+  LiveCluster live = open_cluster("");
+  const fault::Plan plan = read_faults(live, std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  const base::UniqueFd lock = lock_clusters(live.dir);
+  fmt::print("{}", told(store_faults(live, plan)));
+  return kOk;
+}
+
 }  // namespace
 
 void enter_host_node(const std::string& text) {
@@ -156,6 +165,9 @@ int host(const HostOptions& options) {
   }
   if (options.action == "cable") {
     return set_node_cable(self.node, options.cable, options.is_up);
+  }
+  if (options.action == "faults") {
+    return set_node_faults();
   }
   throw UsageError(fmt::format("\"{}\" is nothing that a host does", options.action));
 }

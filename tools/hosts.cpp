@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -139,6 +140,25 @@ std::optional<cluster::Cluster> model_of_hosts(const cluster::RuntimeDir& dir, c
   return std::nullopt;
 }
 
+/// Asks node nodes[i] with asked[i]; how many programs they told. Throws UsageError.
+size_t ask_and_count(const cluster::Cluster& model, const std::vector<uint32_t>& nodes,
+                     const std::vector<Launch>& asked, const std::vector<std::string>& inputs) {
+  const std::vector<Captured> results = run_all(asked, inputs, kPatienceS);
+  size_t told = 0;
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    told += told_of(results[i].output);
+    if (std::string problem = remote_problem(host_of(model.nodes[nodes[i]]), model.prefix, results[i]);
+        !problem.empty()) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  if (!problems.empty()) {
+    refuse_with(problems);
+  }
+  return told;
+}
+
 }  // namespace
 
 cluster::Cluster survey_hosts(const UpOptions& options) {
@@ -241,20 +261,13 @@ size_t set_host_cable(const cluster::Cluster& model, uint32_t cable, bool is_up)
   for (const uint32_t node : nodes) {
     asked.push_back(node_launch(model, node, words));
   }
-  const std::vector<Captured> results = run_all(asked, {}, kPatienceS);
-  size_t told = 0;
-  std::vector<std::string> problems;
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    told += told_of(results[i].output);
-    if (std::string problem = remote_problem(host_of(model.nodes[nodes[i]]), model.prefix, results[i]);
-        !problem.empty()) {
-      problems.push_back(std::move(problem));
-    }
-  }
-  if (!problems.empty()) {
-    refuse_with(problems);
-  }
-  return told;
+  return ask_and_count(model, nodes, asked, {});
+}
+
+size_t set_host_faults(const cluster::Cluster& model, const std::string& plan) {
+  std::vector<uint32_t> nodes(model.nodes.size());
+  std::iota(nodes.begin(), nodes.end(), 0U);
+  return ask_and_count(model, nodes, launches(model, {"host", "faults"}), std::vector<std::string>(nodes.size(), plan));
 }
 
 }  // namespace ringbolt::tools

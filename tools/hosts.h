@@ -33,4 +33,7 @@ std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<st
 /// Cuts or heals a cable at both of its ends; returns how many programs were told. Throws UsageError.
 size_t set_host_cable(const cluster::Cluster& model, uint32_t cable, bool is_up);
 
+/// Gives all nodes these faults; returns how many programs were told. Throws UsageError.
+size_t set_host_faults(const cluster::Cluster& model, const std::string& plan);
+
 }  // namespace ringbolt::tools

@@ -29,6 +29,7 @@ struct Request {
   ExecOptions exec;
   EnvOptions env;
   CableOptions cable;
+  FaultOptions fault;
   MatrixOptions matrix;
   ProbeOptions probe;
   HostOptions host;
@@ -119,6 +120,37 @@ void define_cable_commands(CLI::App& app, Request& request) {
     command->footer(fmt::format("Examples:\n  ringbolt {0} 1-2\n  ringbolt {0} n0:rdma_en2-n1:rdma_en3\n", one.name));
     command->callback([&request, act = one.act] { request.action = [&request, act] { return act(request.cable); }; });
   }
+}
+
+void define_fault(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("fault", "Lose, damage, double or delay frames on purpose");
+  command->require_subcommand(1);
+  command->footer(
+      "A fault is KIND CHANCE [KEY VALUE]...; kinds: loss, duplicate, reorder, corrupt, truncate, delay.\n"
+      "docs/faults.md has the words. Programs that run suffer it at once.\n\n"
+      "Examples:\n"
+      "  ringbolt fault add loss 1% seed 7\n"
+      "  ringbolt fault add delay 100% by 2ms jitter 500us cable 0-1\n"
+      "  ringbolt fault list\n"
+      "  ringbolt fault clear\n");
+  CLI::App* add = command->add_subcommand("add", "Add a fault");
+  add->add_option("fault", request.fault.words, "Its words: KIND CHANCE [KEY VALUE]...")->type_name("WORD...");
+  add->add_option("--file", request.fault.file, "Add all faults of a file, one a line")->type_name("FILE");
+  add_cluster(add, request.fault.cluster);
+  add->footer(
+      "Examples:\n  ringbolt fault add loss 1%\n  ringbolt fault add corrupt 0.1% node n1 port rdma_en2 direction "
+      "receive\n");
+  add->callback([&request] { request.action = [&request] { return fault_add(request.fault); }; });
+
+  CLI::App* list = command->add_subcommand("list", "Show the faults in effect");
+  add_cluster(list, request.fault.cluster);
+  add_json(list, request.fault.is_json);
+  list->callback([&request] { request.action = [&request] { return fault_list(request.fault); }; });
+
+  CLI::App* clear = command->add_subcommand("clear", "Remove faults");
+  clear->add_option("number", request.fault.numbers, "As list shows them (default: all)")->type_name("N...");
+  add_cluster(clear, request.fault.cluster);
+  clear->callback([&request] { request.action = [&request] { return fault_clear(request.fault); }; });
 }
 
 void define_run(CLI::App& app, Request& request) {
@@ -279,6 +311,7 @@ int main_inside(int argc, char** argv) {
   define_node_commands(app, request);
   define_matrix(app, request);
   define_cable_commands(app, request);
+  define_fault(app, request);
   define_host(app, request);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);

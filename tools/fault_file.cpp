@@ -1,0 +1,112 @@
+#include "fault_file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cable_choice.h"
+#include "cluster/read_file.h"
+#include "failure.h"
+#include "fault/plan_text.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr const char* kSeparators = " \t\r\n;";
+
+bool is_number(const std::string& word) {
+  return !word.empty() && std::ranges::all_of(word, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// A plan knows numbers alone.
+std::string as_number(const LiveCluster& live, const std::string& key, const std::string& word) {
+  if (key == "node") {
+    return std::to_string(find_node(live.model, word));
+  }
+  return key == "cable" && !is_number(word) ? std::to_string(find_cable(live, word)) : word;
+}
+
+std::string with_numbers(const LiveCluster& live, const std::string& text) {
+  std::string result;
+  std::string last;
+  for (size_t at = 0; at < text.size();) {
+    const size_t begin = std::min(text.find_first_not_of(kSeparators, at), text.size());
+    result += text.substr(at, begin - at);
+    if (begin < text.size() && text[begin] == '#') {
+      at = std::min(text.find('\n', begin), text.size());
+      continue;
+    }
+    const size_t end = std::min(text.find_first_of(std::string(kSeparators) + "#", begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    result += as_number(live, last, word);
+    last = word;
+    at = end;
+  }
+  return result;
+}
+
+bool fits(const LiveCluster& live, const fault::Rule& rule) {
+  const auto suffers = [&](uint32_t cable, const cluster::CableEnd& end) {
+    const fault::Place place{end.node, cable, live.model.nodes[end.node].ports[end.port].name};
+    return rule.applies_to(place, fault::Direction::send) || rule.applies_to(place, fault::Direction::receive);
+  };
+  for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
+    if (suffers(index, live.model.cables[index].a) || suffers(index, live.model.cables[index].b)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+fault::Plan load_faults(const cluster::RuntimeDir& dir, const std::string& name) {
+  const std::string path = dir.fault_file(name);
+  if (::access(path.c_str(), F_OK) != 0) {
+    return {};
+  }
+  auto plan = fault::parse_plan(cluster::read_file(path, fault::kMaxPlanBytes));
+  if (!plan) {
+    throw UsageError(fmt::format("{}: {}; ringbolt fault clear removes it", path, plan.error().text()));
+  }
+  return std::move(*plan);
+}
+
+size_t store_faults(LiveCluster& live, const fault::Plan& plan) {
+  const std::string path = live.dir.fault_file(live.model.name);
+  if (plan.rules.empty()) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      throw base::Error(errno, "remove", path);
+    }
+  } else {
+    const std::string fresh = path + ".new";
+    ::unlink(fresh.c_str());  // of one that was interrupted
+    cluster::write_new_file(fresh, fault::emit_plan(plan));
+    if (::rename(fresh.c_str(), path.c_str()) != 0) {
+      throw base::Error(errno, "rename to " + path, fresh);
+    }
+  }
+  live.control.announce();
+  return poke_cluster(live.dir, live.model.name);
+}
+
+fault::Plan read_faults(const LiveCluster& live, const std::string& text) {
+  auto plan = fault::parse_plan(with_numbers(live, text));
+  if (!plan) {
+    throw UsageError(plan.error().text());
+  }
+  for (const fault::Rule& rule : plan->rules) {
+    if (!fits(live, rule)) {
+      throw UsageError(fmt::format("\"{}\" fits no cabled port of cluster \"{}\"; ringbolt devices shows them",
+                                   fault::emit_rule(rule), live.model.name));
+    }
+  }
+  return std::move(*plan);
+}
+
+}  // namespace ringbolt::tools
