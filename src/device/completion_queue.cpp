@@ -150,7 +150,7 @@ void CompletionQueue::progress_senders() {
 }
 
 ibv_wc& CompletionQueue::next() {
-  if (out_ != nullptr) {
+  if (has_room_for_poller()) {
     return *out_;
   }
   if (count_ == capacity_) {
@@ -161,7 +161,7 @@ ibv_wc& CompletionQueue::next() {
 }
 
 void CompletionQueue::commit(ibv_wc_status status, bool is_solicited) {
-  if (out_ != nullptr) {
+  if (has_room_for_poller()) {
     ++out_;
   } else if (count_ < capacity_) {
     ++count_;

@@ -57,7 +57,8 @@ class CompletionQueue {
   /// for a program that does not poll, and there one entry too many is the program's error.
   bool has_room() const { return out_ != nullptr ? out_ != out_end_ : count_ < capacity_ || is_served_; }
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
-  /// array where there is one. Only from within this queue's progress.
+  /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's
+  /// progress.
   ibv_wc& next();
   /// One completion too many ends the queue and its queue pairs.
   void commit(ibv_wc_status status, bool is_solicited);
@@ -75,6 +76,7 @@ class CompletionQueue {
   enum Armed : uint32_t { kNotArmed, kArmedSolicited, kArmedNext };
 
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
+  bool has_room_for_poller() const { return out_ != out_end_; }
   int take(int count, ibv_wc* wc);
   void progress();
   void progress_senders();
