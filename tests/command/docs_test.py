@@ -9,7 +9,8 @@ import shutil
 import command
 from command import CommandCase
 
-COMMANDS = ["up", "down", "status", "devices", "run", "exec", "env", "matrix", "cut", "heal"]
+COMMANDS = ["up", "down", "status", "devices", "run", "exec", "env", "matrix", "cut", "heal", "fault"]
+NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 
 class Docs(CommandCase):
@@ -19,8 +20,8 @@ class Docs(CommandCase):
 
     def options(self):
         found = set()
-        for name in COMMANDS:
-            found |= set(re.findall(r"--[a-z][a-z-]+", self.call(name, "--help").stdout.split("Example")[0]))
+        for words in [(name,) for name in COMMANDS] + NESTED:
+            found |= set(re.findall(r"--[a-z][a-z-]+", self.call(*words, "--help").stdout.split("Example")[0]))
         return found
 
     def test_document_and_manual_name_everything(self):

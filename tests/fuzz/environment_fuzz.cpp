@@ -41,6 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
   set_or_clear("RINGBOLT_CLUSTER", input.take_line());
   set_or_clear("RINGBOLT_NODE", input.take_line());
+  set_or_clear("RINGBOLT_FAULTS", input.is_empty() ? "-" : input.take_line());
   try {
     for (const auto& port : device::list_ports()) {
       RINGBOLT_ASSERT(!port->name.empty() && port->gids.size() == 2);
