@@ -77,6 +77,9 @@ TEST_F(ControlPageTest, tells_others_when_they_look_again) {
   there.refresh();
   EXPECT_TRUE(there.cable_up(1));
   EXPECT_EQ(there.generation(), 2U);
+  here.announce();
+  EXPECT_EQ(there.generation(), 3U);
+  EXPECT_TRUE(there.cable_up(1));
 }
 
 TEST_F(ControlPageTest, does_not_replace_a_page) {

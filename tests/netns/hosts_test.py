@@ -169,6 +169,15 @@ class Hosts(NamespaceCase):
         after = self.type("exec", "right", "--", "ip", "-br", "address", "show", "en2").stdout.split()[2:]
         self.assertEqual(sorted(after), sorted(before))
 
+    def test_faults_reach_every_machine(self):
+        self.up_hosts()
+        self.type("fault", "add", "loss", "1%", "cable", "left:rdma_en3-right")
+        copies = [path for path in self.root.rglob("faults") if path.is_file()]
+        self.assertEqual(len(copies), 3, "of the machine that commands and of both nodes")
+        self.assertEqual({path.read_text() for path in copies}, {"loss 1% cable 1\n"})
+        self.type("fault", "clear")
+        self.assertEqual([path for path in self.root.rglob("faults") if path.is_file()], [])
+
     def test_matrix_measures_both_cables(self):
         self.up_hosts()
         found = json.loads(self.type("matrix", "--json", "--seconds", "0.2").stdout)
