@@ -34,8 +34,9 @@ class Network {
   /// Takes up the faults of the cluster if its control page says that something has changed.
   void look_at_faults();
   Drops& drops() { return drops_; }
-  /// With RINGBOLT_LOG=debug: on standard error, what was dropped and which faults befell how many packets.
-  void report() const;
+  /// The process ends: lets go of the packets that faults hold back. With RINGBOLT_LOG=debug says on standard error what
+  /// was dropped, and which faults befell how many packets.
+  void leave();
 
   /// A program polls: takes in what has come. Called without locks held; never blocks.
   void poll(uint64_t now_ns);
@@ -73,6 +74,7 @@ class Network {
   void receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();
+  void report() const;
   void set_faults();
   void watch_sockets(bool wanted);
   void look_soon();

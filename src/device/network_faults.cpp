@@ -74,10 +74,16 @@ void Network::set_faults() {
   endpoint_->set_faults(plan, fault_ports_);
 }
 
-void Network::report() const {
-  if (!base::is_debug_log_wanted()) {
-    return;
+void Network::leave() {
+  // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
+  endpoint_->set_faults({}, {});
+  send_late();
+  if (base::is_debug_log_wanted()) {
+    report();
   }
+}
+
+void Network::report() const {
   for (const Drops::Port& port : drops_.read()) {
     print_drops(port);
   }

@@ -261,7 +261,7 @@ void Process::leave() {
     }
     if (Network* network = open_network_.load(std::memory_order_acquire)) {
       rendezvous_->unwatch(network->descriptor());
-      network->report();
+      network->leave();
     }
     management_->leave();
     rendezvous_->leave();
