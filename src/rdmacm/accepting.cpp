@@ -74,7 +74,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) {
   reply.has_srq = id.c.qp != nullptr ? id.c.qp->srq != nullptr : (!takes_all && param->srq != 0);
   reply.has_flow_control = !takes_all && param->flow_control != 0;
   reply.rnr_retry_count = std::min(kMaxRetry, takes_all ? kMaxRetry : param->rnr_retry_count);
-  reply.starting_psn = random_psn();
+  reply.starting_psn = id.reply.starting_psn;  // rdma_init_qp_attr may have told it already
   reply.local_guid = device.facts.guid;
   id.reply = reply;
   id.has_reply = true;
@@ -143,8 +143,8 @@ int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason)
   return result(reject(id, reason, {static_cast<const std::byte*>(data), data == nullptr ? size_t{0} : length}));
 }
 
-/// What was posted before the end is carried out: gives it a moment to leave. And what has come has come: its sender must
-/// not find it unfinished because this program stopped polling.
+/// What was posted before the end is carried out: gives it a moment to leave. And what has come has come: its sender
+/// must not find it unfinished because this program stopped polling.
 void finish_transfers(const Id& id) {
   constexpr uint64_t kPatienceNs = 20'000'000;
   constexpr timespec kPause{0, 50'000};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <new>
 
+#include "rdmacm/connection_data.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
 #include "rdmacm/station.h"
@@ -108,6 +109,14 @@ void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) {
   keep_private_data(queued, std::span(request.private_data).subspan(wire::kCmIpHeaderBytes));
 }
 
+/// What rdma_accept will say unless told otherwise: a program with a queue pair of its own asks rdma_init_qp_attr for
+/// it before that, and the peer will count from this number.
+void promise_reply(Id& id, const Device& device, const wire::CmReq& request) {
+  id.reply.starting_psn = random_psn();
+  id.reply.responder_resources = at_most(request.initiator_depth, device.max_responder_resources);
+  id.reply.initiator_depth = at_most(request.responder_resources, device.max_initiator_depth);
+}
+
 void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) {
   id.question = question;
   keep_private_data(queued, std::span(question.private_data).subspan(wire::kCmIpHeaderBytes));
@@ -160,6 +169,7 @@ std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const 
   id->route = Route{event.path.port, gid_index, event.path.local, event.path.remote, event.path.local};
   if (const auto* request = std::get_if<wire::CmReq>(&event.message)) {
     take_request(*id, *queued, *request);
+    promise_reply(*id, device, *request);
     set_addresses(*id, event, request->service_id, request->private_data);
     fill_path(*id);
     id->c.route.path_rec = &id->path;

@@ -156,6 +156,41 @@ TEST(Connection, without_a_queue_pair_is_completed_by_the_program) {
   discard(listener);
 }
 
+TEST(Connection, without_a_queue_pair_agrees_on_numbers_before_it_is_accepted) {
+  Channel servers;
+  Channel clients;
+  rdma_cm_id* listener = listen(servers);
+  rdma_cm_id* client = routed(clients, ntohs(rdma_get_src_port(listener)));
+  rdma_conn_param param = parameters();
+  param.qp_num = 0x1234;
+  ASSERT_EQ(rdma_connect(client, &param), 0);
+  rdma_cm_id* server = servers.expect(RDMA_CM_EVENT_CONNECT_REQUEST).id;
+  ASSERT_NE(server, nullptr);
+  const auto step = [](rdma_cm_id* id, ibv_qp_state state) {
+    ibv_qp_attr attributes{};
+    int mask = 0;
+    attributes.qp_state = state;
+    EXPECT_EQ(rdma_init_qp_attr(id, &attributes, &mask), 0);
+    return attributes;
+  };
+  const ibv_qp_attr server_receives = step(server, IBV_QPS_RTR);
+  const ibv_qp_attr server_sends = step(server, IBV_QPS_RTS);
+  EXPECT_EQ(server_receives.max_dest_rd_atomic, param.initiator_depth);
+  EXPECT_EQ(server_sends.max_rd_atomic, param.responder_resources);
+  param.qp_num = 0x4321;
+  ASSERT_EQ(rdma_accept(server, &param), 0);
+  clients.expect(RDMA_CM_EVENT_CONNECT_RESPONSE);
+  EXPECT_EQ(step(client, IBV_QPS_RTS).sq_psn, server_receives.rq_psn);
+  EXPECT_EQ(step(client, IBV_QPS_RTR).rq_psn, server_sends.sq_psn);
+  EXPECT_EQ(step(server, IBV_QPS_RTR).rq_psn, server_receives.rq_psn);
+  ASSERT_EQ(rdma_establish(client), 0);
+  servers.expect(RDMA_CM_EVENT_ESTABLISHED);
+  discard(client);
+  servers.expect(RDMA_CM_EVENT_DISCONNECTED);
+  discard(server);
+  discard(listener);
+}
+
 TEST(Connection, beyond_the_limits_is_refused_at_once) {
   Channel servers;
   Channel clients;
