@@ -117,9 +117,14 @@ int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) {
   return qp != nullptr && qp->has_unread() ? 1 : 0;
 }
 
-void ringbolt_management_take_receives(ibv_context* context, uint32_t qp_num) {
+int ringbolt_management_awaits_answers(ibv_context* context, uint32_t qp_num) {
+  const auto qp = Context::of(context).impl->process().find(qp_num);
+  return qp != nullptr && qp->has_unfinished_sends() ? 1 : 0;
+}
+
+void ringbolt_management_take_arrived(ibv_context* context, uint32_t qp_num) {
   if (const auto qp = Context::of(context).impl->process().find(qp_num)) {
-    qp->take_receives();
+    qp->take_arrived();
   }
 }
 

@@ -314,9 +314,13 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return 0;
 }
 
-void QueuePair::take_receives() {
+void QueuePair::take_arrived() {
+  const uint64_t now = base::now_ns();
   if (queues_.receive != nullptr) {
-    static_cast<void>(queues_.receive->serve(base::now_ns()));
+    static_cast<void>(queues_.receive->serve(now));
+  }
+  if (queues_.send != nullptr && queues_.send != queues_.receive) {
+    static_cast<void>(queues_.send->serve(now));
   }
 }
 
@@ -325,7 +329,7 @@ void QueuePair::finish_receiving() {
   if (type_ == IBV_QPT_UD || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
     return;
   }
-  take_receives();
+  take_arrived();
   const std::scoped_lock guard(receive_lock_);
   each_connection([](Connection& connection) {
     if (connection.receiver.tell() && connection.remote != nullptr) {

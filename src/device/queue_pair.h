@@ -62,8 +62,8 @@ class QueuePair {
   /// Data that came, or the word that signaled sends have arrived, lies unread: in the lane, or as completions that
   /// nobody polled. Never true for datagrams.
   bool has_unread();
-  /// Puts what has come into the posted receives although nobody polls.
-  void take_receives();
+  /// Puts what has come into the posted receives and completes what was answered, although nobody polls.
+  void take_arrived();
 
   // For its completion queues, under their locks.
   bool may_receive() const {

@@ -151,7 +151,7 @@ void finish_transfers(const Id& id) {
   if (id.c.qp == nullptr || id.c.verbs == nullptr) {
     return;
   }
-  ringbolt_management_take_receives(id.c.verbs, id.c.qp->qp_num);
+  ringbolt_management_take_arrived(id.c.verbs, id.c.qp->qp_num);
   const uint64_t deadline = base::now_ns() + kPatienceNs;
   while (ringbolt_management_has_queued_sends(id.c.verbs, id.c.qp->qp_num) != 0 && base::now_ns() < deadline) {
     nanosleep(&kPause, nullptr);

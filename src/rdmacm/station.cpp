@@ -23,6 +23,8 @@ constexpr uint64_t kMillisecondNs = 1'000'000;
 constexpr uint64_t kUnsentPauseNs = kMillisecondNs;
 constexpr uint64_t kHeldPauseNs = kMillisecondNs;
 constexpr uint64_t kHeldLimitNs = 100 * kMillisecondNs;
+// An answer that the peer sent before it ended the connection, but by way of another core.
+constexpr uint64_t kAnswerLimitNs = 10 * kMillisecondNs;
 // Programs poll the completion first and act on it before they look at the event that was in the same batch.
 constexpr uint64_t kReadPauseNs = 2 * kMillisecondNs;
 constexpr uint64_t kLeaveLimitNs = 200 * kMillisecondNs;
@@ -183,6 +185,18 @@ void Station::send_outgoing() {
   }
 }
 
+/// A program may tear all down when it hears of the end, and then what came before it must be there: data, and answers
+/// that say which of its sends have arrived. An answer can lie unread still, or be just behind on another core's way.
+Station::Owed Station::owes_completions(const Id& id) const {
+  const uint32_t qpn = id.is_passive ? id.reply.local_qpn : id.request.local_qpn;
+  ibv_context* context = devices_.at(id.route->device).context;
+  ringbolt_management_take_arrived(context, qpn);
+  if (ringbolt_management_has_unread(context, qpn) != 0) {
+    return Owed::polling;
+  }
+  return ringbolt_management_awaits_answers(context, qpn) != 0 ? Owed::answers : Owed::nothing;
+}
+
 void Station::tell(const cm::Event& event) {
   if (event.kind == cm::Event::Kind::request || event.kind == cm::Event::Kind::lookup) {
     tell_request(event);
@@ -195,9 +209,9 @@ void Station::tell(const cm::Event& event) {
   Id& id = *found->second;
   auto queued = make_event(id, event);
   if (event.kind == cm::Event::Kind::disconnected && id.route && !id.is_datagram()) {
-    const uint32_t qpn = id.is_passive ? id.reply.local_qpn : id.request.local_qpn;
-    if (ringbolt_management_has_unread(devices_.at(id.route->device).context, qpn) != 0) {
-      held_.push_back({&id, std::move(queued), now() + kHeldLimitNs, 0});
+    if (const Owed owed = owes_completions(id); owed != Owed::nothing) {
+      const uint64_t limit_ns = owed == Owed::polling ? kHeldLimitNs : kAnswerLimitNs;
+      held_.push_back({&id, std::move(queued), now() + limit_ns, 0});
       return;
     }
   }
@@ -216,8 +230,7 @@ void Station::tell_request(const cm::Event& event) {
 
 void Station::release_held(uint64_t now_ns) {
   std::erase_if(held_, [&](Held& held) {
-    const uint32_t qpn = held.id->is_passive ? held.id->reply.local_qpn : held.id->request.local_qpn;
-    if (ringbolt_management_has_unread(devices_.at(held.id->route->device).context, qpn) != 0) {
+    if (owes_completions(*held.id) != Owed::nothing) {
       held.read_since_ns = 0;
     } else if (held.read_since_ns == 0) {
       held.read_since_ns = now_ns;

@@ -98,7 +98,10 @@ class Station final : private cm::Host {
   void release_held(uint64_t now_ns);
   uint64_t next_wake_ns(uint64_t now_ns) const;
 
-  /// DISCONNECTED of a connection whose received data the program has not polled yet.
+  /// What a connection's program should find in its completion queues before it hears of the end.
+  enum class Owed : uint8_t { nothing, answers, polling };
+  Owed owes_completions(const Id& id) const;
+  /// DISCONNECTED of a connection that owes its program something.
   struct Held {
     Id* id;
     std::unique_ptr<QueuedEvent> event;

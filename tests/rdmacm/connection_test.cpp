@@ -2,6 +2,8 @@
 
 #include <netinet/in.h>
 
+#include <rdma/rdma_verbs.h>
+
 #include "support.h"
 
 namespace ringbolt::rdmacm_test {
@@ -86,6 +88,31 @@ TEST(Connection, ends_once_on_each_side_when_both_ask) {
   pair.server_channel.expect(RDMA_CM_EVENT_DISCONNECTED);
   pair.client_channel.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
   pair.server_channel.expect(RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+// The peer has what was sent, says so, and goes at once. Who hears of that may tear all down without a look at its
+// queue, and its completions go too: they must have been fetched before.
+TEST(Connection, tells_what_arrived_before_it_tells_of_the_end) {
+  Pair pair;
+  char word[16] = "the last word";
+  ibv_mr* from = rdma_reg_msgs(pair.client, word, sizeof word);
+  ibv_mr* to = rdma_reg_msgs(pair.server, word, sizeof word);
+  ASSERT_EQ(rdma_post_recv(pair.server, nullptr, word, sizeof word, to), 0);
+  ASSERT_EQ(rdma_post_send(pair.client, nullptr, word, sizeof word, from, IBV_SEND_SIGNALED), 0);
+  ibv_wc done{};
+  while (ibv_poll_cq(pair.server->recv_cq, 1, &done) == 0) {
+    ASSERT_EQ(ibv_poll_cq(pair.client->recv_cq, 1, &done), 0);  // whoever polls is trusted to take in what comes
+  }
+  EXPECT_EQ(done.status, IBV_WC_SUCCESS);
+  ASSERT_EQ(rdma_disconnect(pair.server), 0);
+  EXPECT_FALSE(pair.client_channel.is_readable(20));
+  ASSERT_EQ(ibv_poll_cq(pair.client->send_cq, 1, &done), 1);
+  EXPECT_STREQ(ibv_wc_status_str(done.status), ibv_wc_status_str(IBV_WC_SUCCESS));
+  pair.client_channel.expect(RDMA_CM_EVENT_DISCONNECTED);
+  ASSERT_EQ(rdma_disconnect(pair.client), 0);
+  pair.server_channel.expect(RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_EQ(rdma_dereg_mr(from), 0);
+  EXPECT_EQ(rdma_dereg_mr(to), 0);
 }
 
 TEST(Connection, is_rejected_with_a_reason_and_data) {
