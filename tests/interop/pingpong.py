@@ -94,12 +94,14 @@ def run_refused(world: World, program: str, option: str, reason: str) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
+    parser.add_argument("--part", default="1/1", help="K/N: the K-th of N interleaved shares of the grid")
     arguments = parser.parse_args()
     check_parts(arguments)
     report = Report(f"pingpong, {arguments.place}", arguments.only)
+    part, _, parts = arguments.part.partition("/")
     with World(arguments.lib, arguments.ringbolt, arguments.place) as world:
-        for case in cases():
-            report.case(case.name, functools.partial(run_case, world, case, 1))
+        for case in cases()[int(part) - 1::int(parts)]:
+            report.case(case.name, functools.partial(run_case, world, case, world.server.gid_index))
         for kind in ("rc", "uc", "ud", "srq"):
             case = Case(f"ibv_{kind}_pingpong", ())
             report.case(f"{case.name} over GID 0", functools.partial(run_case, world, case, 0))

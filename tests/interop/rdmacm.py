@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import functools
+import pathlib
 import sys
 import time
 from typing import Sequence
@@ -15,7 +16,7 @@ from harness.processes import Child, Finished
 from harness.report import Report
 from harness.world import World, add_arguments, check_parts
 
-_LIMIT_S = 60.0
+_LIMIT_S = 30.0
 _START_LIMIT_S = 20.0
 
 
@@ -23,7 +24,7 @@ _START_LIMIT_S = 20.0
 class Case:
     """A server and a client. PORT and ADDRESS are filled in; `stays`: the server serves on until it is killed.
 
-    fixed_port: the program has no option for it.
+    fixed_port: the program has no option for it. clients: how many come, one after the other.
     """
 
     name: str
@@ -31,25 +32,33 @@ class Case:
     client: str
     stays: bool = False
     fixed_port: int = 0
-    is_quick: bool = True
+    clients: int = 1
+    ipv4_only: str = ""  # why, if the program cannot do otherwise, whoever made the library
 
 
 def perftest(program: str, options: str, name: str = "") -> Case:
     """One program of perftest with -R."""
     words = f"{program} -R -F -p PORT -n 100 {options}"
-    return Case(name or f"{program} -R {options}".strip(), words, f"{words} ADDRESS")
+    return Case(name or f"{program} -R {options}".strip(), words, f"{words} ADDRESS",
+                ipv4_only="this perftest looks up IPv4 addresses only")
+
+
+def rping(size: int, count: int = 20) -> Case:
+    """rping with its data shown and checked: -v prints every message, -V compares it at either end."""
+    options = f"-a ADDRESS -p PORT -v -V -C {count} -S {size}"
+    return Case(f"rping -v -V -S {size}", f"rping -s {options}", f"rping -c {options}")
 
 
 CASES = [
-    Case("rping", "rping -s -a ADDRESS -p PORT -V -C 20", "rping -c -a ADDRESS -p PORT -V -C 20"),
-    Case("rping -S 65535", "rping -s -a ADDRESS -p PORT -V -C 20 -S 65535", "rping -c -a ADDRESS -p PORT -V -C 20 -S 65535"),
+    *(rping(size) for size in (23, 64, 1000, 4096, 4097, 65535)),
     Case("rping -q", "rping -s -q -a ADDRESS -p PORT -V -C 20", "rping -c -q -a ADDRESS -p PORT -V -C 20"),
-    Case("rping persistent", "rping -s -P -a ADDRESS -p PORT", "rping -c -a ADDRESS -p PORT -V -C 20", stays=True),
-    Case("ucmatose", "ucmatose -p PORT -c 8 -C 20 -S 1000", "ucmatose -p PORT -s ADDRESS -c 8 -C 20 -S 1000"),
-    Case("ucmatose -m", "ucmatose -p PORT -c 8 -C 20 -m", "ucmatose -p PORT -s ADDRESS -c 8 -C 20 -m"),
-    Case("udaddy", "udaddy -c 4 -C 20", "udaddy -s ADDRESS -c 4 -C 20", fixed_port=7174),
-    Case("rdma_server", "rdma_server -p PORT", "rdma_client -s ADDRESS -p PORT"),
-    Case("rdma_xserver -c r", "rdma_xserver -p PORT -c r", "rdma_xclient -s ADDRESS -p PORT -c r"),
+    Case("rping persistent", "rping -s -P -a ADDRESS -p PORT", "rping -c -a ADDRESS -p PORT -V -C 20", stays=True, clients=3),
+    Case("ucmatose", "ucmatose -b ADDRESS -p PORT -c 8 -C 20 -S 1000", "ucmatose -p PORT -s ADDRESS -c 8 -C 20 -S 1000"),
+    Case("ucmatose -m", "ucmatose -b ADDRESS -p PORT -c 8 -C 20 -m", "ucmatose -p PORT -s ADDRESS -c 8 -C 20 -m"),
+    Case("udaddy", "udaddy -b ADDRESS -c 4 -C 20", "udaddy -s ADDRESS -c 4 -C 20", fixed_port=7174),
+    Case("rdma_server", "rdma_server -s ADDRESS -p PORT", "rdma_client -s ADDRESS -p PORT"),
+    Case("rdma_xserver -c r", "rdma_xserver -p PORT -c r", "rdma_xclient -s ADDRESS -p PORT -c r",
+         ipv4_only="it listens at 0.0.0.0, and has no option to say otherwise"),
     Case("cmtime", "cmtime -b ADDRESS -p PORT -c 200", "cmtime -s ADDRESS -p PORT -c 200", stays=True),
     perftest("ib_send_lat", ""),
     perftest("ib_write_lat", "-T 96", "ib_write_lat -R, type of service"),
@@ -64,7 +73,7 @@ def wait_listening(world: World, server: Child, port: int) -> bool:
     """Waits until some process of the runtime folder listens at the port of an rdma_cm port space; then True."""
     deadline = time.monotonic() + _START_LIMIT_S
     while time.monotonic() < deadline and not server.has_ended:
-        for path in world.runtime.glob("**/slots/*.services"):
+        for path in world.runtime.glob("**/slots*/*.services"):
             try:
                 lines = path.read_text().splitlines()
             except OSError:
@@ -90,8 +99,10 @@ def run_pair(world: World, case: Case, address: str) -> PairResult:
     if not wait_listening(world, first, port):
         ended = first.wait(0.0)
         return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
-    second = Child(world.client.command(*client), world.client.env)
-    ended_client = second.wait(_LIMIT_S)
+    for _ in range(case.clients):
+        ended_client = Child(world.client.command(*client), world.client.env).wait(_LIMIT_S)
+        if not ended_client.ok:
+            break
     if case.stays and ended_client.ok:
         first.kill()
         return PairResult(Finished(list(server), 0, first.output(), False, 0.0), ended_client)
@@ -115,11 +126,25 @@ def run_refused(world: World, words: str, wanted: str) -> str:
     return wanted
 
 
+def run_unserved(world: World) -> str:
+    """Nobody listens at the port, though somebody does at another one: a host whose programs all sleep cannot refuse."""
+    port = free_port()
+    other = Child(world.server.command(*words_of("rping -s -P -a ADDRESS -p PORT", port, world.server.address)), world.server.env)
+    try:
+        assert wait_listening(world, other, port), other.output()
+        remark = run_refused(world, "ucmatose -s ADDRESS -p PORT", "RDMA_CM_EVENT_REJECTED, error: 8")
+    finally:
+        other.kill()
+    left = world.leftovers(slots_may_stay=True)
+    assert not left, "\n".join(left)
+    return remark
+
+
 def run_fabric(world: World, endpoint: str) -> str:
     """fi_pingpong with data check; it agrees on addresses over TCP, at a port that is told."""
     require("fi_pingpong")
     port = free_port()
-    options = ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-c", "-I", "50"]
+    options = ["fi_pingpong", "-p", "verbs", "-e", endpoint, "-c", "-I", "50", *(["-6"] if world.server.is_ipv6 else [])]
     server = Child(world.server.command(*options, "-B", str(port)), world.server.env)
     client: Finished
     deadline = time.monotonic() + _START_LIMIT_S
@@ -132,24 +157,55 @@ def run_fabric(world: World, endpoint: str) -> str:
     return client.output.strip().splitlines()[-1]
 
 
+def run_ucx(world: World, program: pathlib.Path, kind: str, size: int) -> str:
+    """UCX's own example, unmodified: its endpoints are wired up by rdma_cm alone, its data goes over rc_verbs alone.
+    One client each: with a second one the example's "am" hangs over any transport."""
+    port = str(free_port())
+    variables = ["UCX_SOCKADDR_TLS_PRIORITY=rdmacm", "UCX_TLS=rc_v", f"UCX_NET_DEVICES={world.server.device}:1"]
+    options = [str(program), "-p", port, "-c", kind, "-s", str(size), "-i", "50", *(["-6"] if world.server.is_ipv6 else [])]
+    server = Child(world.server.command("env", *variables, *options, "-l", world.server.address), world.server.env)
+    try:
+        assert wait_listening(world, server, int(port)), server.output()
+        client = Child(world.client.command("env", *variables, *options, "-a", world.server.address), world.client.env)
+        done = client.wait(_LIMIT_S)
+        assert done.ok, f"{done.describe()}\nserver:\n{server.output()}"
+    finally:
+        server.kill()
+    assert done.output.count("UCX data message was") + done.output.count("Client: iteration") >= 2, done.describe()
+    left = world.leftovers(slots_may_stay=True)
+    assert not left, "\n".join(left)
+    return "50 messages"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
+    parser.add_argument("--ucx", type=pathlib.Path, help="UCX's example ucp_client_server, built")
     arguments = parser.parse_args()
     check_parts(arguments)
     report = Report(f"rdma_cm, {arguments.place}", arguments.only)
     with World(arguments.lib, arguments.ringbolt, arguments.place) as world:
         for case in CASES:
+            if world.server.is_ipv6 and case.ipv4_only:
+                report.skip(case.name, case.ipv4_only)
+                continue
             report.case(case.name, functools.partial(run_case, world, case, world.server.address))
         if arguments.place == "default":
             for case in CASES[:2]:
                 report.case(f"{case.name}, IPv6", functools.partial(run_case, world, case, "::1"))
-        report.case("no listener", functools.partial(run_refused, world, "ucmatose -s ADDRESS -p PORT",
-                                                     "RDMA_CM_EVENT_REJECTED, error: 8"))
+        report.case("no listener", functools.partial(run_unserved, world))
         report.case("XRC is refused", functools.partial(run_refused, world, "rdma_xclient -s ADDRESS -p PORT -c x",
                                                         "Operation not supported"))
         for endpoint in ("msg", "rdm"):
             report.case(f"fi_pingpong {endpoint}", functools.partial(run_fabric, world, endpoint))
+    if arguments.ucx is None:
+        report.skip("UCX over rdma_cm", "its example is not there (Debian: libucx-dev)")
+    else:
+        # UCX looks for device nodes and sysfs files, which the launcher shows.
+        with World(arguments.lib, arguments.ringbolt, arguments.place, with_sysfs=True) as world:
+            for kind, size in (("am", 16), ("tag", 2000), ("stream", 300_000), ("tag", 3_000_000)):
+                report.case(f"UCX over rdma_cm {kind} {size}",
+                            functools.partial(run_ucx, world, arguments.ucx.resolve(), kind, size))
     return report.finish()
 
 

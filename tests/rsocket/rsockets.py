@@ -75,7 +75,8 @@ def run_case(world: World, case: Case) -> str:
     require(case.program)
     port = str(free_port())
     common = [case.program, "-p", port, *case.options]
-    bind_server = ["-b", world.server.address] if case.binds else []
+    # A server that is not told otherwise takes IPv4 only.
+    bind_server = ["-b", world.server.address] if case.binds or world.server.is_ipv6 else []
     # The program binds to the server's port there too, which is free at another address only.
     bind_client = ["-b", world.client.address] if case.binds and world.client != world.server else []
     server = Child(world.server.command(*common, *bind_server), world.server.env)
@@ -181,6 +182,7 @@ def lose_the_peer(world: World, peer: pathlib.Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
+    parser.add_argument("--quick", action="store_true", help="every fourth of the pairs, and no program's own series")
     parser.add_argument("--peer", required=True, type=pathlib.Path, help="our own program, rsocket_peer")
     arguments = parser.parse_args()
     check_parts(arguments)
@@ -188,12 +190,19 @@ def main() -> int:
     with World(arguments.lib, arguments.ringbolt, arguments.place) as world:
         peer = arguments.peer.resolve()
         report.case("exchange", functools.partial(exchange, world, peer))
-        report.case("lose the peer", functools.partial(lose_the_peer, world, peer))
-        report.case("rcopy", functools.partial(copy_files, world, (1, 4096, 1_000_003, 30_000_000)))
+        if world.is_network:
+            report.skip("lose the peer", "who only receives learns nothing of a peer's death over a network, as with a card")
+        else:
+            report.case("lose the peer", functools.partial(lose_the_peer, world, peer))
+        if world.server.is_ipv6:
+            report.skip("rcopy", "it takes what follows the first colon for the name of the file")
+        else:
+            report.case("rcopy", functools.partial(copy_files, world, (1, 4096, 1_000_003, 30_000_000)))
         for options in (("-C", "1000", "-S", "100"), ("-C", "1000", "-S", "1500", "-T", "b"),
                         ("-C", "200", "-S", "100", "-T", "e"), ("-C", "200", "-S", "1000", "-T", "e", "-T", "a")):
             report.case("udpong " + " ".join(options), functools.partial(udp_ping_pong, world, options))
-        for case in cases():
+        chosen = [case for case in cases() if case.options and case.options[-1] != "ip"][::4] if arguments.quick else cases()
+        for case in chosen:
             report.case(case.name, functools.partial(run_case, world, case))
     return report.finish()
 

@@ -31,14 +31,15 @@ def processes_using(runtime: pathlib.Path) -> dict[int, str]:
 
 
 def slot_files(runtime: pathlib.Path) -> list[str]:
-    """Everything that processes left in the slot folders, relative to the runtime folder."""
-    return sorted(str(path.relative_to(runtime)) for path in runtime.glob("**/slots/*"))
+    """Everything that processes left in the slot folders, relative to the runtime folder. The order in which processes
+    share a UDP port belongs to the network namespace, not to a process."""
+    return sorted(str(path.relative_to(runtime)) for path in runtime.glob("**/slots*/*") if path.suffix != ".order")
 
 
 def slots_in_use(runtime: pathlib.Path) -> list[str]:
     """Slots whose lock somebody holds: their owners are alive, whatever their environment says."""
     held = []
-    for path in runtime.glob("**/slots/*.lock"):
+    for path in runtime.glob("**/slots*/*.lock"):
         try:
             with open(path, "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

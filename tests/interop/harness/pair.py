@@ -56,7 +56,8 @@ def _attempt(world: World, server: Sequence[str], client: Sequence[str], limit_s
     if not wait_listening(first, port, _START_LIMIT_S):
         ended = first.wait(0.0)
         return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
-    second = Child(world.client.command(*client, port_options[1], str(port), world.server.address), world.client.env)
+    address = world.server.side_address or world.server.address
+    second = Child(world.client.command(*client, port_options[1], str(port), address), world.client.env)
     ended_client = second.wait(limit_s, partner=first)
     # A server outlives its client by no more than the tear-down; a failed client leaves it waiting for nothing.
     ended_server = first.wait(10.0 if ended_client.ok else 2.0)

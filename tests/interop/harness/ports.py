@@ -20,7 +20,7 @@ def wait_listening(child: Child, port: int, limit_s: float) -> bool:
     """Waits until a process of the child's session listens on `port`; False when it ended or the time is over."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
-        inodes = _listeners(port)
+        inodes = _listeners(child.pid, port)
         if inodes and any(_owns_socket(pid, inodes) for pid in session_members(child.pid)):
             return True
         if child.has_ended:
@@ -29,10 +29,10 @@ def wait_listening(child: Child, port: int, limit_s: float) -> bool:
     return False
 
 
-def _listeners(port: int) -> set[str]:
-    """Inodes of the sockets that listen on a port, from /proc/net/tcp and tcp6 (state 0A is LISTEN)."""
+def _listeners(pid: int, port: int) -> set[str]:
+    """Inodes of the sockets that listen on a port in the network namespace of a process (state 0A is LISTEN)."""
     inodes = set()
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in (f"/proc/{pid}/net/tcp", f"/proc/{pid}/net/tcp6"):
         try:
             with open(table, encoding="ascii") as file:
                 rows = file.read().splitlines()[1:]

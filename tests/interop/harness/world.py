@@ -1,4 +1,4 @@
-"""The places programs run at: the default device, or the nodes of an emulated cluster."""
+"""The places programs run at: the default device, the nodes of an emulated cluster, or network namespaces."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Optional
 
 from harness import leaks, processes
+from harness.report import SKIP_EXIT_CODE
 
 _FOREIGN_PREFIXES = ("RINGBOLT_", "LD_", "UCX_", "OMPI_", "FI_", "PMIX_", "ASAN_", "UBSAN_", "TSAN_")
 
@@ -26,6 +27,11 @@ class Place:
     device: str
     gid_index: int
     address: str
+    side_address: str = ""  # for what programs agree on over TCP; `address` where there is no choice
+
+    @property
+    def is_ipv6(self) -> bool:
+        return ":" in self.address
 
     def command(self, *argv: str) -> list[str]:
         return [*self.prefix, *argv]
@@ -35,8 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that every driver has."""
     parser.add_argument("--lib", required=True, type=pathlib.Path, help="folder with libibverbs.so.1")
     parser.add_argument("--ringbolt", required=True, type=pathlib.Path, help="the ringbolt command")
-    parser.add_argument("--place", default="default", choices=["default", "mesh"],
-                        help="the default device, or two neighbours of mesh:3")
+    parser.add_argument("--place", default="default", choices=["default", "mesh", "netns", "netns6"],
+                        help="the default device, two neighbours of mesh:3, or two network namespaces by IPv4 or IPv6")
     parser.add_argument("--only", help="run only the cases whose name contains this text")
 
 
@@ -68,6 +74,10 @@ class World:
         try:
             if self.place == "default":
                 self.server = self.client = self.default_place(self._with_sysfs)
+            elif self.is_network:
+                self._raise_cluster("line:2", "--netns")
+                self.server = self.namespace(0)
+                self.client = self.namespace(1)
             else:
                 self._raise_cluster("mesh:3")
                 self.server = self.node(0, towards=1)
@@ -109,6 +119,17 @@ class World:
                 return Place(prefix, dict(self.base_env), words[1], 1, fields["addr"])
         raise SystemExit(f"{spec}: no port with a cable to node {towards}")
 
+    @property
+    def is_network(self) -> bool:
+        """Whether the two places reach each other over a network, not through shared memory."""
+        return self.place.startswith("netns")
+
+    def namespace(self, number: int) -> Place:
+        """A namespace of the pair, with the addresses of the plan; in its GID table IPv4 has place 1 and IPv6 2."""
+        index, address = (2, f"fd77::{number + 1}") if self.place == "netns6" else (1, f"10.77.0.{number + 1}")
+        return Place((str(self.ringbolt), "exec", str(number), "--"), dict(self.base_env), "rdma_en2", index, address,
+                     f"10.77.0.{number + 1}")
+
     def leftovers(self, slots_may_stay: bool = False) -> list[str]:
         """What programs left behind up to now; see leaks.complaints."""
         return leaks.complaints(self.runtime, self._shm_before, slots_may_stay)
@@ -117,10 +138,14 @@ class World:
         """How many slots of dead processes wait to be taken over."""
         return sum(name.endswith(".lock") for name in leaks.slot_files(self.runtime))
 
-    def _raise_cluster(self, shape: str) -> None:
-        done = processes.run([str(self.ringbolt), "up", "--emulate", shape, "--name", self._cluster], self.base_env, 30)
+    def _raise_cluster(self, shape: str, *options: str) -> None:
+        command = [str(self.ringbolt), "up", "--emulate", shape, "--name", self._cluster, *options]
+        done = processes.run(command, self.base_env, 30)
+        if self.is_network and "CAP_NET_ADMIN" in done.output:
+            print("skip: network namespaces take root")
+            raise SystemExit(SKIP_EXIT_CODE)
         if not done.ok:
-            raise SystemExit(f"cannot raise the emulated cluster:\n{done.describe()}")
+            raise SystemExit(f"cannot raise the cluster:\n{done.describe()}")
 
 
 def check_parts(arguments: argparse.Namespace) -> None:
