@@ -78,6 +78,7 @@ TEST_F(ControlPageTest, tells_others_when_they_look_again) {
   EXPECT_TRUE(there.cable_up(1));
   EXPECT_EQ(there.generation(), 2U);
   here.announce();
+  there.refresh();
   EXPECT_EQ(there.generation(), 3U);
   EXPECT_TRUE(there.cable_up(1));
 }
