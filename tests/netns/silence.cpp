@@ -223,7 +223,8 @@ int watch(uint8_t gid_index, uint8_t timeout, uint8_t retry_count, bool sleeps, 
   std::vector<Peer> others;
   if (count == 6) {
     other_device.emplace(peers[3], gid_index);
-    others.emplace_back(*other_device, false).connect(resolve(peers[4], peers[5], false), timeout, retry_count);
+    // Patient: what was on its way through the socket of the process that is killed next is lost to it, too.
+    others.emplace_back(*other_device, false).connect(resolve(peers[4], peers[5], false), 14, 7);
   }
   const uint64_t begin = now_ns();
   bool is_announced = false;

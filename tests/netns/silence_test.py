@@ -27,11 +27,14 @@ class Silence(NamespaceCase):
     def setUp(self):
         super().setUp()
         self.up("ring:2")
+        self.port = PORT  # each server has one of its own: one that a failure left behind takes no other's client
 
-    def serve(self, device, port):
-        server = self.start_on(0, command.EXTRA[0], "serve", device, 1, port)
-        command.wait_until(lambda: f":{port} " in self.on(0, "ss", "-ltn"), "the server listens")
-        return server
+    def serve(self, device):
+        """A server, and the port that it listens on."""
+        self.port += 1
+        server = self.start_on(0, command.EXTRA[0], "serve", device, 1, self.port)
+        command.wait_until(lambda: f":{self.port} " in self.on(0, "ss", "-ltn"), "the server listens")
+        return server, self.port
 
     def watch(self, programming, way, *peers):
         """A client that sends already."""
@@ -54,11 +57,11 @@ class Silence(NamespaceCase):
             self.assertGreater(int(re.search(r"bystander (\d+)", said)[1]), 0)
 
     def signalled(self, number, programming, way, has_bystander):
-        victim = self.serve("rdma_en2", PORT)
-        peers = ["rdma_en3", "10.77.0.1", PORT]
+        victim, port = self.serve("rdma_en2")
+        peers = ["rdma_en3", "10.77.0.1", port]
         if has_bystander:  # another process of the same machine, by the same cable
-            bystander = self.serve("rdma_en2", PORT + 1)
-            peers += ["rdma_en3", "10.77.0.1", PORT + 1]
+            bystander, port = self.serve("rdma_en2")
+            peers += ["rdma_en3", "10.77.0.1", port]
         client = self.watch(programming, way, *peers)
         os.kill(victim.pid, number)
         self.check(client, programming, has_bystander)
@@ -78,10 +81,10 @@ class Silence(NamespaceCase):
     def test_link_that_goes_down(self):
         for way, programming in (("POLL", FEW), ("SLEEP", MANY)):
             with self.subTest(way):
-                victim = self.serve("rdma_en2", PORT)
-                bystander = self.serve("rdma_en3", PORT + 1)
-                peers = ["rdma_en3", "10.77.0.1", PORT]
-                peers += ["rdma_en2", "10.77.1.2", PORT + 1] if way == "POLL" else []
+                victim, port = self.serve("rdma_en2")
+                peers = ["rdma_en3", "10.77.0.1", port]
+                bystander, port = self.serve("rdma_en3")
+                peers += ["rdma_en2", "10.77.1.2", port] if way == "POLL" else []
                 client = self.watch(programming, way, *peers)
                 self.on(0, "ip", "link", "set", "en2", "down")
                 self.check(client, programming, way == "POLL")
