@@ -78,7 +78,8 @@ int ringbolt_management_port(struct ibv_context* context, struct ringbolt_port_f
 int ringbolt_management_reaches(struct ibv_context* context, const union ibv_gid* gid);
 
 /// 1 while data that came for a queue pair of this process, or the word that its signaled sends have arrived, lies
-/// unread: in a lane, or as completions that nobody has polled. By number: the program may destroy the queue pair at any time. 0 for a number that nobody has.
+/// unread: in a lane, or as completions that nobody has polled. By number: the program may destroy the queue pair at any
+/// time. 0 for a number that nobody has.
 int ringbolt_management_has_unread(struct ibv_context* context, uint32_t qp_num);
 /// 1 while sends of the queue pair wait for the peer's answer, or for their turn.
 int ringbolt_management_awaits_answers(struct ibv_context* context, uint32_t qp_num);
