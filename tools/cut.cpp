@@ -22,10 +22,13 @@ int set_cable(const CableOptions& options, bool is_up) {
   const uint32_t index = find_cable(live, options.cable);
   if (live.is_remote()) {
     const size_t told = set_host_cable(live.model, index, is_up);
+    const base::UniqueFd lock = lock_clusters(live.dir);
     live.control.set_cable(index, is_up);
     print_told(live, index, is_up, told);
     return kOk;
   }
+  // One writer of the control page at a time, or two changes could count as one.
+  const base::UniqueFd lock = lock_clusters(live.dir);
   // The control page says "cut" for as long as the interfaces may be down.
   if (is_up && live.model.kind == cluster::Kind::netns) {
     set_cable_link(live.model, index, true);

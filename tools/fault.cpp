@@ -101,7 +101,10 @@ int fault_clear(const FaultOptions& options) {
   // All of them: also those of a file that can't be read.
   const fault::Plan rest =
       options.numbers.empty() ? fault::Plan{} : without(load_faults(live.dir, live.model.name), options.numbers);
-  apply(live, rest, rest.rules.empty() ? "no faults are left" : fmt::format("{} fault{} left", rest.rules.size(), rest.rules.size() == 1 ? " is" : "s are"));
+  apply(live, rest,
+        rest.rules.empty()
+            ? "no faults are left"
+            : fmt::format("{} fault{} left", rest.rules.size(), rest.rules.size() == 1 ? " is" : "s are"));
   return kOk;
 }
 

@@ -28,7 +28,7 @@ base::UniqueFd lock_file(const std::string& path) {
     }
     if (base::now_ns() > give_up) {
       throw UsageError(
-          fmt::format("another `ringbolt up` or `down` has held {} for 10 s; end it, then try again", path));
+          fmt::format("another ringbolt command has held {} for 10 s; end it, then try again", path));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -115,6 +115,7 @@ int set_node_cable(uint32_t node, uint32_t cable, bool is_up) {
   if (cable >= live.model.cables.size()) {
     throw UsageError(fmt::format("there is no cable {}", cable));
   }
+  const base::UniqueFd lock = lock_clusters(live.dir);
   for (const cluster::CableEnd& end : {live.model.cables[cable].a, live.model.cables[cable].b}) {
     if (end.node == node) {
       const cluster::Port& port = live.model.nodes[node].ports[end.port];

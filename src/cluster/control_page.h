@@ -13,7 +13,8 @@ namespace ringbolt::cluster {
 /// but the magic are u32. Writers: `ringbolt cut`, `heal` and `fault`, which then tell every reader to look again.
 ///
 /// The file is not mapped: whoever may write to it could end a process that maps it by making it shorter. Asking for a
-/// cable reads memory of this process' own, as of the last refresh. Thread-safe, also between processes.
+/// cable reads memory of this process' own, as of the last refresh. Thread-safe; of several processes one at a time may
+/// write.
 class ControlPage {
  public:
   /// Makes the file `path` (mode 0600), all cables up, and opens it. Throws base::Error: EEXIST if there is one.
