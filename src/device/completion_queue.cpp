@@ -49,24 +49,22 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
     : context_(context), channel_(channel), ring_(cqe), capacity_(cqe) {}
 
 int CompletionQueue::poll(int count, ibv_wc* wc) {
-  bool gives_way = false;
   if (Network* network = context_.network()) {
     const uint64_t now = base::now_ns();
     last_poll_ns_.store(now, std::memory_order_relaxed);
+    // First what has come: packets read faster than the program collects what they bring would fill the inboxes.
+    {
+      const std::scoped_lock guard(lock_);
+      if (const int taken = collect(count, wc); taken != 0) {
+        return taken;
+      }
+    }
     network->poll(now);
   }
+  bool gives_way = false;
   {
     const std::scoped_lock guard(lock_);
-    int taken = take(count, wc);
-    if (taken == 0 && count > 0) {
-      out_ = wc;
-      out_end_ = wc + count;
-      progress();
-      taken = static_cast<int>(out_ - wc);
-      out_ = out_end_ = nullptr;
-    }
-    if (taken != 0) {
-      adapt_patience();
+    if (const int taken = collect(count, wc); taken != 0) {
       return taken;
     }
     if (has_overflowed_) {
@@ -85,6 +83,21 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
     base::cpu_pause();
   }
   return 0;
+}
+
+int CompletionQueue::collect(int count, ibv_wc* wc) {
+  int taken = take(count, wc);
+  if (taken == 0 && count > 0) {
+    out_ = wc;
+    out_end_ = wc + count;
+    progress();
+    taken = static_cast<int>(out_ - wc);
+    out_ = out_end_ = nullptr;
+  }
+  if (taken != 0) {
+    adapt_patience();
+  }
+  return taken;
 }
 
 void CompletionQueue::check_timers() {

@@ -77,6 +77,8 @@ class CompletionQueue {
 
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
   bool has_room_for_poller() const { return out_ != out_end_; }
+  /// Up to `count` completions, of those that lie here or else of what progress brings.
+  int collect(int count, ibv_wc* wc);
   int take(int count, ibv_wc* wc);
   void progress();
   void progress_senders();

@@ -24,7 +24,9 @@ struct InboundPacket {
 /// pair that another thread is at. Bounded: what finds no room is lost, as on a network. Thread-safe.
 class Inbox {
  public:
-  static constexpr size_t kMaxPackets = 1024;
+  static constexpr size_t kMaxPackets = 8192;
+  /// Packets in large buffers, which are fewer, find room among the first so many.
+  static constexpr size_t kMaxLargePackets = 1024;
 
   bool is_empty() const { return count_.load(std::memory_order_acquire) == 0; }
 
@@ -32,8 +34,12 @@ class Inbox {
   bool push(InboundPacket&& packet) {
     const std::scoped_lock guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);
-    if (count == ring_.size() && !grow()) {
+    const bool is_small = packet.buffer.get()->capacity() <= link::UdpBufferPool::kSmallBytes;
+    if (count >= (is_small ? kMaxPackets : kMaxLargePackets)) {
       return false;
+    }
+    if (count == ring_.size()) {
+      grow();
     }
     ring_[(first_ + count) % ring_.size()] = std::move(packet);
     count_.store(count + 1, std::memory_order_release);
@@ -63,17 +69,13 @@ class Inbox {
   }
 
  private:
-  bool grow() {
-    if (ring_.size() == kMaxPackets) {
-      return false;
-    }
+  void grow() {
     std::vector<InboundPacket> grown(ring_.empty() ? 8 : ring_.size() * 2);
     for (size_t i = 0; i < ring_.size(); ++i) {
       grown[i] = std::move(ring_[(first_ + i) % ring_.size()]);
     }
     ring_ = std::move(grown);
     first_ = 0;
-    return true;
   }
 
   base::Spinlock lock_;
