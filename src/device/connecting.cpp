@@ -119,6 +119,9 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
 void QueuePair::disconnect(Connection& connection) {
   connection.receiver.tell();
   connection.receiver.close();
+  if (connection.sender) {
+    connection.sender->end();
+  }
   if (connection.remote != nullptr) {
     connection.remote->peer().send(link::Withdraw{qpn_, connection.remote_qpn, connection.own_nonce});
   }

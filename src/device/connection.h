@@ -39,6 +39,8 @@ struct Connection {
   link::LaneConsumer receiver;
   uint64_t own_nonce = 0;
   uint32_t untold_bytes = 0;  ///< taken from the lane since we last told the peer
+  /// Messages that may still take a receive; no more than receives were posted when the peer flushed its sends.
+  uint32_t receivable = UINT32_MAX;
 
   // Sending half.
   link::SharedSegment send_segment;

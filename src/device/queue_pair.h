@@ -202,6 +202,8 @@ class QueuePair {
   bool begin_message(CompletionQueue& cq, Connection& connection, uint32_t total);
   bool take_posted();
   bool open_receive(Connection& connection);
+  void limit_to_posted(Connection& connection);
+  void drop_unreceived(Connection& connection);
   void note_established();
   void complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header, ibv_wc_opcode opcode,
                         uint32_t length);

@@ -305,6 +305,10 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
     if (is_executed && is_complete(entry, done)) {
       status = static_cast<ibv_wc_status>(entry.status);
     } else if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+      if (Connection* connection = connection_.load(std::memory_order_relaxed);
+          state == IBV_QPS_ERR && connection != nullptr && connection->sender) {
+        connection->sender->end();
+      }
       status = first_flush_status_.exchange(IBV_WC_WR_FLUSH_ERR);
       answers_pending_ = 0;
     } else {

@@ -168,12 +168,33 @@ bool QueuePair::open_receive(Connection& connection) {
   if (current_.is_open) {
     return true;
   }
-  if (!take_posted()) {
-    connection.receiver.note_waits_for_receive();
+  if (connection.receivable == 0 || !take_posted()) {
+    if (type_ != IBV_QPT_UD && connection.receiver.is_ended()) {
+      drop_unreceived(connection);
+    } else {
+      connection.receiver.note_waits_for_receive();
+    }
     return false;
+  }
+  if (connection.receivable != UINT32_MAX) {
+    --connection.receivable;
   }
   connection.receiver.note_receive_posted();
   return true;
+}
+
+void QueuePair::limit_to_posted(Connection& connection) {
+  if (type_ != IBV_QPT_UD && connection.receivable == UINT32_MAX && connection.receiver.has_slot() &&
+      connection.receiver.is_ended()) {
+    connection.receivable = receives_.count();
+  }
+}
+
+void QueuePair::drop_unreceived(Connection& connection) {
+  connection.receivable = 0;
+  for (uint32_t i = 0; i < link::kLaneSlots && connection.receiver.has_slot(); ++i) {
+    connection.receiver.release();
+  }
 }
 
 bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint32_t total) {

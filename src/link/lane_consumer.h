@@ -86,6 +86,9 @@ class LaneConsumer {
   /// The region that the producer is copying from or to; 0 for none. Thread-safe.
   uint32_t announced_key() const { return memory_->announced_key.load(std::memory_order_seq_cst); }
 
+  /// The producer has flushed its sends; those in the slots may still take a receive that was posted before. Thread-safe.
+  bool is_ended() const { return memory_->is_ended.load(std::memory_order_acquire) != 0; }
+
   void respond(uint32_t operation, uint64_t value) {
     Response& response = memory_->responses[operation % kLaneResponses];
     response.value = value;

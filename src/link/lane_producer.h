@@ -105,6 +105,9 @@ class LaneProducer {
   /// Asks to be rung when the consumer gets on. Thread-safe.
   void want_bell(bool wanted) { memory_->producer_wants_bell.store(wanted ? 1 : 0, std::memory_order_seq_cst); }
 
+  /// The sends that the consumer is not done with are flushed: it must not match them with receives posted after this.
+  void end() { memory_->is_ended.store(1, std::memory_order_release); }
+
   /// From here to end_access() the owner of the region waits before it lets the memory go; look the region up after it.
   void announce_access(uint32_t key) {
     memory_->announced_key.store(key, std::memory_order_relaxed);

@@ -148,6 +148,15 @@ TEST(Lane, a_wait_for_a_receive_is_noted_for_that_slot_alone) {
   EXPECT_FALSE(lane.producer.waits_for_receive());
 }
 
+TEST(Lane, the_consumer_learns_that_the_producer_has_ended) {
+  Lane lane;
+  lane.send(1);
+  EXPECT_FALSE(lane.consumer.is_ended());
+  lane.producer.end();
+  EXPECT_TRUE(lane.consumer.is_ended());
+  EXPECT_TRUE(lane.consumer.has_slot());  // a receive that was posted before may take it
+}
+
 TEST(Lane, an_unknown_refusal_is_one_all_the_same) {
   Lane lane;
   EXPECT_EQ(lane.producer.refusal(), Refusal::none);
