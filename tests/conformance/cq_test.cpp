@@ -6,7 +6,7 @@
 namespace ringbolt::conformance {
 namespace {
 
-/// Two connected queue pairs over one completion queue each, in this process.
+/// Two connected queue pairs in this process; the completion queue under test takes what a sends.
 struct Loop {
   Device device = open_device();
   Pd pd = make_pd(device);
@@ -18,7 +18,7 @@ struct Loop {
   explicit Loop(int entries, ibv_comp_channel* channel = nullptr)
       : cq(make_cq(device, entries, channel)),
         memory(pd.get(), 4096),
-        a(device, options(), {pd.get(), cq.get(), cq.get(), nullptr}),
+        a(device, options(), {pd.get(), cq.get(), nullptr, nullptr}),
         b(device, options(), {pd.get(), nullptr, nullptr, nullptr}) {
     connect(a, b);
   }
@@ -38,11 +38,14 @@ struct Loop {
   }
 
   /// Returns when everything posted so far has completed, without touching the queue under test:
-  /// a send to b arrives after all of it.
+  /// a send to b arrives after all of it, and b's answer behind what b acknowledged.
   void settle() {
     ASSERT_EQ(post_recv(b.qp(), 1, {memory.sge(128, 8)}), 0);
     ASSERT_EQ(SendWr(999, IBV_WR_SEND, {memory.sge(0, 8)}, 0).post(a.qp()), 0);
     expect_success(wait_completion(b.recv_cq()), 1, IBV_WC_RECV);
+    ASSERT_EQ(post_recv(a.qp(), 2, {memory.sge(192, 8)}), 0);
+    ASSERT_EQ(SendWr(998, IBV_WR_SEND, {memory.sge(0, 8)}, 0).post(b.qp()), 0);
+    expect_success(wait_completion(a.recv_cq()), 2, IBV_WC_RECV);
   }
 };
 

@@ -61,6 +61,35 @@ TEST_F(DestroyTest, channel_of_a_completion_queue_is_busy) {
   EXPECT_EQ(ibv_destroy_comp_channel(channel.get()), EBUSY);
 }
 
+/// How a queue pair ends while what has come for it lies unpolled.
+class EndTest : public testing::TestWithParam<const char*> {};
+INSTANTIATE_TEST_SUITE_P(All, EndTest, testing::Values("error", "reset", "destroyed"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(EndTest, answers_what_has_come) {
+  // A card has acknowledged the message by now, polled for or not: its sender must not find it flushed.
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  Endpoint a(device, {}, {pd.get(), nullptr, nullptr, nullptr});
+  auto b = std::make_unique<Endpoint>(device, QpOptions{}, Parts{pd.get(), nullptr, nullptr, nullptr});
+  connect(a, *b);
+  Region memory(pd.get(), 64);
+  // Once one message has come through, the next one is there as soon as it is posted.
+  ASSERT_EQ(post_recv(b->qp(), 0, {}), 0);
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {}).post(a.qp()), 0);
+  expect_success(wait_completion(b->recv_cq()), 0, IBV_WC_RECV);
+  expect_success(wait_completion(a.send_cq()), 0, IBV_WC_SEND);
+  ASSERT_EQ(post_recv(b->qp(), 1, {memory.sge(8, 8)}), 0);
+  ASSERT_EQ(SendWr(2, IBV_WR_SEND, {memory.sge(0, 8)}).post(a.qp()), 0);
+  if (GetParam() == std::string("destroyed")) {
+    b.reset();
+  } else {
+    ASSERT_EQ(b->to_state(GetParam() == std::string("error") ? IBV_QPS_ERR : IBV_QPS_RESET), 0);
+  }
+  ASSERT_EQ(a.to_state(IBV_QPS_ERR), 0);
+  expect_success(wait_completion(a.send_cq()), 2, IBV_WC_SEND);
+}
+
 TEST_F(DestroyTest, region_with_a_bound_window_is_busy) {
   Endpoint a(device, {}, parts()), b(device, {}, parts());
   connect(a, b);

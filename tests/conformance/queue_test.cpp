@@ -7,6 +7,14 @@ namespace {
 class QueueTest : public testing::TestWithParam<Placement> {};
 INSTANTIATE_TEST_SUITE_P(All, QueueTest, testing::ValuesIn(kPlacements), parameter_name);
 
+/// Once an empty message has come through, the next one is under way as soon as it is posted.
+void send_empty(Link& link) {
+  ASSERT_EQ(link.far.post_recv(0, {}), 0);
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {}).post(link.near.qp()), 0);
+  expect_success(link.far.wait_recv(), 0, IBV_WC_RECV);
+  expect_success(wait_completion(link.near.send_cq()), 0, IBV_WC_SEND);
+}
+
 TEST(Queue, posting_in_a_wrong_state_is_refused) {
   const Device device = open_device();
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD}) {
@@ -75,6 +83,7 @@ TEST_P(QueueTest, error_state_flushes_both_queues_in_order) {
 
 TEST_P(QueueTest, flushed_send_arrives_nowhere) {
   Link link(GetParam(), {}, 4096);
+  send_empty(link);
   link.memory.fill(std::vector<Piece>{{0, 64}}, 1);
   ASSERT_EQ(SendWr(1, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
   ASSERT_EQ(link.near.to_state(IBV_QPS_ERR), 0);
@@ -83,6 +92,24 @@ TEST_P(QueueTest, flushed_send_arrives_nowhere) {
   ASSERT_EQ(link.far.modify(IBV_QPS_ERR), 0);
   expect_status(link.far.wait_recv(), 2, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(link.far.check({}, 0, 0), "");
+}
+
+TEST_P(QueueTest, flushed_send_arrives_nowhere_but_in_a_receive_posted_before) {
+  Link link(GetParam(), {}, 4096);
+  send_empty(link);
+  link.memory.fill(std::vector<Piece>{{0, 64}}, 1);
+  ASSERT_EQ(link.far.post_recv(1, {{0, 64}}), 0);
+  for (uint64_t id = 1; id <= 2; ++id) {
+    ASSERT_EQ(SendWr(id, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+  }
+  ASSERT_EQ(link.near.to_state(IBV_QPS_ERR), 0);
+  wait_completion(link.near.send_cq());  // it may have arrived, its sender can't know
+  expect_status(wait_completion(link.near.send_cq()), 2, IBV_WC_WR_FLUSH_ERR);
+  ASSERT_EQ(link.far.post_recv(2, {{64, 64}}), 0);
+  expect_success(link.far.wait_recv(), 1, IBV_WC_RECV);
+  ASSERT_EQ(link.far.modify(IBV_QPS_ERR), 0);
+  expect_status(link.far.wait_recv(), 2, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(link.far.check({{0, 64}}, 64, 1), "");
 }
 
 TEST_P(QueueTest, full_send_queue_refuses_until_a_completion_is_polled) {
