@@ -48,12 +48,17 @@ class Inbox {
 
   /// False when there is none.
   bool pop(InboundPacket& packet) {
+    return pop_if(packet, [](const InboundPacket&) { return true; });
+  }
+  /// False when there is none, or the first is not wanted: then it stays.
+  template <class Wanted>
+  bool pop_if(InboundPacket& packet, Wanted is_wanted) {
     if (is_empty()) {
       return false;
     }
     const std::scoped_lock guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);
-    if (count == 0) {
+    if (count == 0 || !is_wanted(ring_[first_])) {
       return false;
     }
     packet = std::move(ring_[first_]);

@@ -15,6 +15,11 @@ constexpr int kMaxSlotsAtOnce = 64;
 constexpr uint32_t kTellAfterBytes = link::kLaneDataBytes / 8;
 constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
 
+bool takes_receive(link::SlotKind kind) {
+  return kind == link::SlotKind::send || kind == link::SlotKind::send_shared || kind == link::SlotKind::write_done ||
+         kind == link::SlotKind::datagram;
+}
+
 constexpr unsigned kWithGrh = IBV_WC_GRH;
 constexpr unsigned kWithImmediate = IBV_WC_WITH_IMM;
 constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV;
@@ -83,7 +88,10 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
   link::SlotHeader header;
   bool is_stuck = false;
   int taken = 0;
-  for (; taken < kMaxSlotsAtOnce && cq.has_room() && lane.peek(header); ++taken) {
+  for (; taken < kMaxSlotsAtOnce && lane.peek(header); ++taken) {
+    if (takes_receive(header.kind) && !cq.has_room()) {
+      break;  // others go on: a program that spins on its memory may leave its queue full
+    }
     connection.heard_consumed.store(header.consumed, std::memory_order_relaxed);
     if (!receive_slot(cq, connection, header)) {
       is_stuck = true;  // what came before must not wait with the one that can't be received yet

@@ -139,9 +139,13 @@ void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_servi
 void QueuePair::serve_requests(CompletionQueue& cq) {
   const uint64_t now = base::now_ns();
   RequestHost host{*this, cq};
+  // A program that spins on its memory may leave its queue full: a WRITE arrives all the same.
+  const auto has_room = [&cq](const InboundPacket& first) {
+    return cq.has_room() || !wire::takes_receive(first.view.headers.bth.opcode);
+  };
   InboundPacket packet;
   int taken = 0;
-  for (; taken < kMaxRequestsAtOnce && !wired_->failure && cq.has_room() && inboxes_->requests.pop(packet); ++taken) {
+  for (; taken < kMaxRequestsAtOnce && !wired_->failure && inboxes_->requests.pop_if(packet, has_room); ++taken) {
     if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
       drop(Drop::wrong_source);  // a queue pair number alone proves nothing
       continue;

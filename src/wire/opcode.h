@@ -166,6 +166,10 @@ constexpr bool ends_message(uint8_t opcode) { return has_trait(opcode, kTraitLas
 
 constexpr bool is_send(uint8_t opcode) { return has_trait(opcode, kTraitSend); }
 constexpr bool is_write(uint8_t opcode) { return has_trait(opcode, kTraitWrite); }
+/// A request that uses up a receive of the target: a SEND, or a WRITE with an immediate.
+constexpr bool takes_receive(uint8_t opcode) {
+  return is_send(opcode) || (is_write(opcode) && has_trait(opcode, kTraitImmediate));
+}
 constexpr bool is_read_response(uint8_t opcode) { return has_trait(opcode, kTraitReadResponse); }
 constexpr bool is_atomic_request(uint8_t opcode) { return has_trait(opcode, kTraitAtomicEth); }
 constexpr bool is_request(uint8_t opcode) { return has_trait(opcode, kTraitRequest); }

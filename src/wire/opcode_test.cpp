@@ -50,6 +50,13 @@ TEST(Opcode, marks_the_ends_of_messages) {
   EXPECT_FALSE(ends_message(kRcReadResponseFirst) || ends_message(kRcReadResponseMiddle));
 }
 
+TEST(Opcode, knows_what_uses_up_a_receive) {
+  EXPECT_TRUE(takes_receive(kRcSendFirst) && takes_receive(kUcSendLast) && takes_receive(kUdSendOnly));
+  EXPECT_TRUE(takes_receive(kRcSendOnlyInvalidate) && takes_receive(kUcWriteOnlyImmediate));
+  EXPECT_FALSE(takes_receive(kRcWriteOnly) || takes_receive(kUcWriteLast) || takes_receive(kRcReadRequest));
+  EXPECT_FALSE(takes_receive(kRcFetchAdd) || takes_receive(kRcReadResponseOnly) || takes_receive(kRcAcknowledge));
+}
+
 TEST(Syndrome, is_of_one_kind) {
   EXPECT_TRUE(is_ack(kAckUnlimited) && !is_nak(kAckUnlimited) && !is_rnr_nak(kAckUnlimited));
   EXPECT_TRUE(is_rnr_nak(0x20) && is_rnr_nak(0x3f) && !is_rnr_nak(0x40));

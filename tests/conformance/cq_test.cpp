@@ -1,6 +1,8 @@
 // Completion queues: capacity, overflow, resizing, sharing, order.
+#include <atomic>
 #include <climits>
 
+#include "deadline.h"
 #include "far.h"
 
 namespace ringbolt::conformance {
@@ -152,6 +154,36 @@ TEST(CompletionQueue, resize_below_the_entries_inside_is_refused) {
   const std::vector<ibv_wc> done = wait_completions(loop.cq.get(), 300);
   for (uint64_t i = 0; i < 300; ++i) {
     expect_success(done[i], i, IBV_WC_RDMA_WRITE);
+  }
+}
+
+class SpinTest : public testing::TestWithParam<ibv_qp_type> {};
+INSTANTIATE_TEST_SUITE_P(All, SpinTest, testing::Values(IBV_QPT_RC, IBV_QPT_UC),
+                         [](const auto& one) { return std::string(type_name(one.param)); });
+
+TEST_P(SpinTest, writes_arrive_while_the_queue_is_full) {
+  // As ib_write_lat: each side writes, then looks at its memory alone until the other's write is there.
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  Region memory(pd.get(), 128);
+  QpOptions options;
+  options.type = GetParam();
+  options.send_wr = 1;
+  const Cq a_done = make_cq(device, 1), b_done = make_cq(device, 1);
+  Endpoint a(device, options, {pd.get(), a_done.get(), a_done.get(), nullptr});
+  Endpoint b(device, options, {pd.get(), b_done.get(), b_done.get(), nullptr});
+  connect(a, b);
+  std::atomic_ref<uint8_t> at_a(memory.data()[0]), at_b(memory.data()[64]);
+  for (uint8_t round = 1; round <= 100; ++round) {
+    memory.data()[32] = round;
+    SendWr there(round, IBV_WR_RDMA_WRITE, {memory.sge(32, 1)});
+    ASSERT_EQ(there.remote(memory.address(64), memory.rkey()).post(a.qp()), 0);
+    ASSERT_TRUE(wait_until([&] { return at_b.load() == round; })) << "round " << +round;
+    SendWr back(round, IBV_WR_RDMA_WRITE, {memory.sge(64, 1)});
+    ASSERT_EQ(back.remote(memory.address(0), memory.rkey()).post(b.qp()), 0);
+    ASSERT_TRUE(wait_until([&] { return at_a.load() == round; })) << "round " << +round;
+    expect_success(wait_completion(a_done.get()), round, IBV_WC_RDMA_WRITE);
+    expect_success(wait_completion(b_done.get()), round, IBV_WC_RDMA_WRITE);
   }
 }
 
