@@ -97,7 +97,10 @@ def main() -> int:
     report = Report(title, arguments.only)
     with World(arguments.lib, arguments.ringbolt, arguments.place) as world, core_0_busy(arguments.loaded):
         for cell in chosen(arguments):
-            report.case(cell.name, functools.partial(run_cell, world, cell))
+            if world.is_network and cell.needs_patience:
+                report.skip(cell.name, "a message that finds no receive is lost on a network, and perftest waits for it")
+            else:
+                report.case(cell.name, functools.partial(run_cell, world, cell))
         for what, reason in LEFT_OUT.items():
             report.skip(what, reason)
     return report.finish()

@@ -26,6 +26,11 @@ class Cell:
         return f"{self.program} {self.transport} {self.variant}"
 
     @property
+    def needs_patience(self) -> bool:
+        """It sends more messages than receives are posted, on a transport that repeats none."""
+        return self.variant == "-r 2" and self.transport == "UC"
+
+    @property
     def is_latency(self) -> bool:
         return self.program.endswith("_lat")
 
