@@ -28,7 +28,7 @@ class Cell:
     @property
     def needs_patience(self) -> bool:
         """It sends more messages than receives are posted, on a transport that repeats none."""
-        return self.variant == "-r 2" and self.transport == "UC"
+        return self.variant == "-r 2" and self.transport == "UC" and not self.is_latency
 
     @property
     def is_latency(self) -> bool:
