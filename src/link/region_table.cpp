@@ -9,6 +9,8 @@ namespace ringbolt::link {
 namespace {
 
 constexpr uint32_t kIndexMask = (kRegionCount - 1) << 8U;
+constexpr uint32_t kLowByte = 0xff;
+constexpr uint32_t kTagStep = 1U << (kRegionIndexBits + 8U);
 // A freed entry is used again only after this many others: stale keys are caught, not honoured.
 constexpr size_t kRestingEntries = 1024;
 
@@ -47,18 +49,19 @@ base::Result<int> RegionTable::create() {
 
 base::Result<uint32_t> RegionTable::add(const Region& region) {
   const std::scoped_lock guard(lock_);
-  uint32_t index = 0;
+  uint32_t tag_and_index = 0;
   if (never_used_ < kRegionCount && free_.size() < kRestingEntries) {
-    index = never_used_++;
+    tag_and_index = (random_bits() & ~kIndexMask) | (never_used_++ << 8U);
   } else if (!free_.empty()) {
-    index = free_.front();
+    // Counted on, so that the entry's last 63 keys differ above the byte that windows may choose.
+    tag_and_index = (free_.front() ^ key_mask_) + kTagStep;
     free_.pop_front();
   } else {
     return base::fail(ENOMEM);
   }
   uint32_t key = 0;
   while (key == 0 || key == 0xffffffffU) {
-    key = ((random_bits() & ~kIndexMask) | (index << 8U)) ^ key_mask_;
+    key = ((tag_and_index & ~kLowByte) | (random_bits() & kLowByte)) ^ key_mask_;
   }
   publish(key, region);
   return key;
@@ -68,7 +71,7 @@ void RegionTable::hide(uint32_t key) { entries_[index_of(key)].key.store(0, std:
 
 void RegionTable::release(uint32_t key) {
   const std::scoped_lock guard(lock_);
-  free_.push_back(index_of(key));
+  free_.push_back(key);
 }
 
 void RegionTable::publish(uint32_t key, const Region& region) {

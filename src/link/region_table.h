@@ -84,7 +84,8 @@ class RegionTableView {
   }
 
  protected:
-  /// A key is, under the mask: 6 random bits, the index, and a low byte that owners of windows may choose.
+  /// A key is, under the mask: 6 bits that count the uses of its entry, the index, and a low byte that owners of
+  /// windows may choose.
   uint32_t index_of(uint32_t key) const { return ((key ^ key_mask_) >> 8U) & (kRegionCount - 1); }
 
   RegionEntry* entries_ = nullptr;
@@ -114,7 +115,7 @@ class RegionTable : public RegionTableView {
  private:
   SharedSegment segment_;
   base::Spinlock lock_;
-  std::deque<uint32_t> free_;  ///< first in, first out: a stale key stays stale for long
+  std::deque<uint32_t> free_;  ///< keys that were; first in, first out: a stale key stays stale for long
   uint32_t never_used_ = 0;
 };
 

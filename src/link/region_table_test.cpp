@@ -55,14 +55,14 @@ TEST(RegionTable, keys_near_a_valid_one_open_nothing) {
   EXPECT_FALSE(table.find(0, found));
 }
 
-TEST(RegionTable, a_freed_key_is_not_given_out_again_soon) {
+TEST(RegionTable, a_freed_key_is_not_given_out_again_soon_whatever_its_low_byte) {
   RegionTable table;
   ASSERT_TRUE(table.create());
   std::set<uint32_t> keys;
   Region found;
   for (int i = 0; i < 3000; ++i) {
     const uint32_t key = table.add(region_at(4096, 64)).value();
-    EXPECT_TRUE(keys.insert(key).second);
+    EXPECT_TRUE(keys.insert(key & ~0xffU).second);
     table.hide(key);
     table.release(key);
     EXPECT_FALSE(table.find(key, found));
