@@ -13,7 +13,7 @@ uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes) {
     value = fold_crc32(folding, value, bytes.first(folded));
     bytes = bytes.subspan(folded);
   }
-  return ~crc32_register_by_tables(value, bytes);
+  return ~crc_register_by_tables<kCrc32Polynomial>(value, bytes);
 }
 
 }  // namespace ringbolt::base

@@ -11,4 +11,8 @@ namespace ringbolt::base {
 /// multiplication where the processor has it. Never blocks. Thread-safe.
 uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes);
 
+/// CRC-32C (Castagnoli) as iSCSI and SCTP have it: polynomial 0x1EDC6F41 reflected; otherwise like crc32(). Uses the
+/// processor's own instruction where it has one.
+uint32_t crc32c(uint32_t crc, std::span<const std::byte> bytes);
+
 }  // namespace ringbolt::base

@@ -7,27 +7,29 @@
 #include <cstring>
 #include <span>
 
-/// CRC-32 by tables, eight bytes a step ("slicing by 8": Kounavis and Berry 2005): for short pieces, and for processors
-/// without carry-less multiplication.
+/// Reflected CRCs of 32 bits by tables, eight bytes a step ("slicing by 8": Kounavis and Berry 2005): for short pieces,
+/// and for processors without carry-less multiplication.
 namespace ringbolt::base {
 
-inline constexpr uint32_t kCrc32Polynomial = 0xedb88320;  ///< reflected: bit 31 is the coefficient of x^0
+// Reflected: bit 31 is the coefficient of x^0.
+inline constexpr uint32_t kCrc32Polynomial = 0xedb88320;
+inline constexpr uint32_t kCrc32cPolynomial = 0x82f63b78;
 
 /// The register after eight more bits of zeros.
-constexpr uint32_t crc32_after_zero_byte(uint32_t value) {
+constexpr uint32_t crc_after_zero_byte(uint32_t polynomial, uint32_t value) {
   for (int bit = 0; bit < 8; ++bit) {
-    value = value >> 1 ^ (kCrc32Polynomial & (0U - (value & 1U)));
+    value = value >> 1 ^ (polynomial & (0U - (value & 1U)));
   }
   return value;
 }
 
-using Crc32Tables = std::array<std::array<uint32_t, 256>, 8>;
+using CrcTables = std::array<std::array<uint32_t, 256>, 8>;
 
 /// Table k: what a byte does to the register when k bytes follow it.
-constexpr Crc32Tables make_crc32_tables() {
-  Crc32Tables tables{};
+constexpr CrcTables make_crc_tables(uint32_t polynomial) {
+  CrcTables tables{};
   for (uint32_t byte = 0; byte < 256; ++byte) {
-    tables[0][byte] = crc32_after_zero_byte(byte);
+    tables[0][byte] = crc_after_zero_byte(polynomial, byte);
   }
   for (size_t k = 1; k < tables.size(); ++k) {
     for (uint32_t byte = 0; byte < 256; ++byte) {
@@ -37,12 +39,14 @@ constexpr Crc32Tables make_crc32_tables() {
   }
   return tables;
 }
-inline constexpr Crc32Tables kCrc32Tables = make_crc32_tables();
+template <uint32_t Polynomial>
+inline constexpr CrcTables kCrcTables = make_crc_tables(Polynomial);
 
 /// The register after `bytes`; without the inversion before and after. Little-endian machines.
-inline uint32_t crc32_register_by_tables(uint32_t value, std::span<const std::byte> bytes) {
+template <uint32_t Polynomial>
+uint32_t crc_register_by_tables(uint32_t value, std::span<const std::byte> bytes) {
   static_assert(std::endian::native == std::endian::little);
-  const Crc32Tables& tables = kCrc32Tables;
+  const CrcTables& tables = kCrcTables<Polynomial>;
   while (bytes.size() >= 8) {
     uint64_t word = 0;
     std::memcpy(&word, bytes.data(), sizeof word);

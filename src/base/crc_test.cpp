@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 #include <vector>
@@ -15,16 +16,18 @@ namespace {
 uint32_t crc_of(std::string_view text) { return crc32(0, std::as_bytes(std::span(text))); }
 
 /// Bit by bit, as the polynomial is written down.
-uint32_t slow_crc32(uint32_t crc, std::span<const std::byte> bytes) {
+uint32_t slow_crc(uint32_t polynomial, uint32_t crc, std::span<const std::byte> bytes) {
   crc = ~crc;
   for (const std::byte byte : bytes) {
     crc ^= std::to_integer<uint32_t>(byte);
     for (int bit = 0; bit < 8; ++bit) {
-      crc = crc >> 1 ^ ((crc & 1) != 0 ? 0xedb88320U : 0U);
+      crc = crc >> 1 ^ ((crc & 1) != 0 ? polynomial : 0U);
     }
   }
   return ~crc;
 }
+
+uint32_t slow_crc32(uint32_t crc, std::span<const std::byte> bytes) { return slow_crc(0xedb88320U, crc, bytes); }
 
 std::vector<std::byte> counting_bytes(size_t size) {
   std::vector<std::byte> bytes(size);
@@ -46,7 +49,8 @@ TEST(Crc32, agrees_with_polynomial_at_every_length_and_alignment) {
     for (size_t length = 0; first + length <= bytes.size(); ++length) {
       const auto part = std::span(bytes).subspan(first, length);
       ASSERT_EQ(crc32(0, part), slow_crc32(0, part)) << first << "+" << length;
-      ASSERT_EQ(~crc32_register_by_tables(~0U, part), slow_crc32(0, part)) << first << "+" << length << " by tables";
+      ASSERT_EQ(~crc_register_by_tables<kCrc32Polynomial>(~0U, part), slow_crc32(0, part))
+          << first << "+" << length << " by tables";
     }
   }
 }
@@ -59,7 +63,7 @@ TEST(Crc32, by_folding_agrees_with_tables_on_every_number_of_blocks) {
   for (size_t length = 16; length <= 4200; length += 16) {
     for (const uint32_t before : {0U, 1U, 0x80000000U, 0xffffffffU, 0x12345678U}) {
       const auto part = std::span(bytes).subspan(length % 7, length);
-      const uint32_t expected = crc32_register_by_tables(before, part);
+      const uint32_t expected = crc_register_by_tables<kCrc32Polynomial>(before, part);
       ASSERT_EQ(fold_crc32(Crc32Folding::bits_128, before, part), expected) << length << " after " << before;
       ASSERT_EQ(fold_crc32(widest_crc32_folding(), before, part), expected) << length << " after " << before;
     }
@@ -88,6 +92,34 @@ TEST(Crc32, goes_on_where_it_stopped) {
 }
 
 TEST(Crc32, takes_empty_span_without_memory) { EXPECT_EQ(crc32(0x12345678, {}), 0x12345678U); }
+
+TEST(Crc32c, gives_published_check_values) {
+  // RFC 3720, appendix B.4, and the check value of CRC-32/ISCSI.
+  std::vector<std::byte> bytes(32);
+  EXPECT_EQ(crc32c(0, bytes), 0x8a9136aaU);
+  std::fill(bytes.begin(), bytes.end(), std::byte{0xff});
+  EXPECT_EQ(crc32c(0, bytes), 0x62a8ab43U);
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::byte>(i);
+  }
+  EXPECT_EQ(crc32c(0, bytes), 0x46dd794eU);
+  EXPECT_EQ(crc32c(0, std::as_bytes(std::span(std::string_view("123456789")))), 0xe3069283U);
+}
+
+TEST(Crc32c, agrees_with_polynomial_at_every_length_alignment_and_cut) {
+  const std::vector<std::byte> bytes = counting_bytes(300);
+  for (size_t first = 0; first < 17; ++first) {
+    for (size_t length = 0; first + length <= bytes.size(); ++length) {
+      const auto part = std::span(bytes).subspan(first, length);
+      const uint32_t expected = slow_crc(0x82f63b78U, 0, part);
+      ASSERT_EQ(crc32c(0, part), expected) << first << "+" << length;
+      ASSERT_EQ(crc32c(crc32c(0, part.first(length / 3)), part.subspan(length / 3)), expected)
+          << first << "+" << length;
+      ASSERT_EQ(~crc_register_by_tables<kCrc32cPolynomial>(~0U, part), expected)
+          << first << "+" << length << " by tables";
+    }
+  }
+}
 
 }  // namespace
 }  // namespace ringbolt::base
