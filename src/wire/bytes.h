@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-/// Big-endian fields at offsets of a byte span. Bounds are the caller's business: check the length once per packet.
+/// Fields at offsets of a byte span, big-endian as on a network or little-endian as on Thunderbolt. Bounds are the caller's business: check the length once per packet.
 /// Hot path: no allocation.
 namespace ringbolt::wire {
 
@@ -37,6 +37,20 @@ template <class T>
 void put_be(std::span<std::byte> out, size_t at, T value) {
   const T big_endian = to_big_endian(value);
   std::memcpy(out.data() + at, &big_endian, sizeof big_endian);
+}
+
+template <class T>
+T get_le(std::span<const std::byte> in, size_t at) {
+  static_assert(std::is_unsigned_v<T> && std::endian::native == std::endian::little);
+  T value;
+  std::memcpy(&value, in.data() + at, sizeof value);
+  return value;
+}
+
+template <class T>
+void put_le(std::span<std::byte> out, size_t at, T value) {
+  static_assert(std::is_unsigned_v<T> && std::endian::native == std::endian::little);
+  std::memcpy(out.data() + at, &value, sizeof value);
 }
 
 inline uint32_t get_be24(std::span<const std::byte> in, size_t at) { return get_be<uint32_t>(in, at) >> 8; }
