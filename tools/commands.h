@@ -81,6 +81,11 @@ int fault_add(const FaultOptions& options);
 int fault_list(const FaultOptions& options);
 int fault_clear(const FaultOptions& options);
 
+struct DecodeOptions {
+  std::string path;  ///< a capture, frames as lines of hexadecimal digits, or the bytes of a stream
+};
+int decode(const DecodeOptions& options);
+
 struct MatrixOptions {
   std::string cluster;
   bool is_json = false;

@@ -30,6 +30,7 @@ struct Request {
   EnvOptions env;
   CableOptions cable;
   FaultOptions fault;
+  DecodeOptions decode;
   MatrixOptions matrix;
   ProbeOptions probe;
   HostOptions host;
@@ -151,6 +152,20 @@ void define_fault(CLI::App& app, Request& request) {
   clear->add_option("number", request.fault.numbers, "As list shows them (default: all)")->type_name("N...");
   add_cluster(clear, request.fault.cluster);
   clear->callback([&request] { request.action = [&request] { return fault_clear(request.fault); }; });
+}
+
+void define_decode(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("decode", "Show the packets of a capture, one a line");
+  command->add_option("file", request.decode.path, "The capture")->required()->type_name("FILE");
+  command->footer(
+      "Takes captures of tcpdump and Wireshark (RoCEv2 and rdma_cm's messages in UDP port 4791, ICRC checked),\n"
+      "text with a frame in hexadecimal digits at the end of each line (the same packets from the Ethernet or IP\n"
+      "header on, frames of the native Thunderbolt verbs, frames of streams), and the bytes of a stream.\n"
+      "Exit code 1: something in it is damaged or unknown.\n\n"
+      "Examples:\n"
+      "  sudo ringbolt exec 0 -- tcpdump -i en2 -w /tmp/en2.pcap udp port 4791\n"
+      "  ringbolt decode /tmp/en2.pcap\n");
+  command->callback([&request] { request.action = [&request] { return decode(request.decode); }; });
 }
 
 void define_run(CLI::App& app, Request& request) {
@@ -312,6 +327,7 @@ int main_inside(int argc, char** argv) {
   define_matrix(app, request);
   define_cable_commands(app, request);
   define_fault(app, request);
+  define_decode(app, request);
   define_host(app, request);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);

@@ -1,0 +1,227 @@
+#include "packet_text.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <optional>
+
+#include "cm_text.h"
+#include "wire/bytes.h"
+#include "wire/greeting.h"
+#include "wire/icrc.h"
+#include "wire/mad.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+#include "wire/selective_ack.h"
+#include "wire/syndrome.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+struct RocePackets {
+  wire::Flow flow;
+  Bytes bytes;  ///< one packet, or several of the same length but the last
+};
+
+std::optional<RocePackets> find_packets(Bytes datagram) {
+  const unsigned version = datagram.empty() ? 0 : std::to_integer<unsigned>(datagram[0]) >> 4U;
+  const size_t udp = version == 4 ? (std::to_integer<size_t>(datagram[0]) & 0xfU) * 4 : 40;
+  const size_t least = version == 4 ? 20 : 40;
+  constexpr size_t kUdpBytes = 8;
+  constexpr std::byte kUdp{17};
+  if ((version != 4 && version != 6) || udp < least || datagram.size() < udp + kUdpBytes ||
+      datagram[version == 4 ? 9 : 6] != kUdp) {
+    return std::nullopt;
+  }
+  RocePackets found;
+  if (version == 4) {
+    const auto address = [&](size_t at) {
+      const auto bytes = wire::get_bytes<uint8_t, 4>(datagram, at);
+      return wire::ipv4_address(bytes[0], bytes[1], bytes[2], bytes[3]);
+    };
+    found.flow = {address(12), address(16), 0, 0};
+  } else {
+    found.flow = {wire::get_bytes<uint8_t, 16>(datagram, 8), wire::get_bytes<uint8_t, 16>(datagram, 24), 0, 0};
+  }
+  found.flow.source_port = wire::get_be<uint16_t>(datagram, udp);
+  found.flow.destination_port = wire::get_be<uint16_t>(datagram, udp + 2);
+  const auto length = wire::get_be<uint16_t>(datagram, udp + 4);
+  const size_t behind = datagram.size() - udp;
+  // Ethernet pads short frames. A length of 0 or less than the header is offload's way to say "see the IP header".
+  found.bytes =
+      datagram.subspan(udp + kUdpBytes, (length >= kUdpBytes ? std::min<size_t>(length, behind) : behind) - kUdpBytes);
+  return found.flow.destination_port == wire::kRocePort ? std::optional(found) : std::nullopt;
+}
+
+/// How long each packet of an offloaded row is: the least length with which the first one's ICRC is right.
+size_t segment_bytes(const RocePackets& packets) {
+  constexpr size_t kMostBytes = 4096 + wire::kMaxHeaderBytes + wire::kIcrcBytes;
+  if (!wire::check_icrc(packets.flow, packets.bytes)) {
+    for (size_t length = 16; length <= std::min(kMostBytes, packets.bytes.size()); length += 4) {
+      if (wire::check_icrc(packets.flow, packets.bytes.first(length))) {
+        return length;
+      }
+    }
+  }
+  return packets.bytes.size();
+}
+
+std::string text_of(const wire::Address& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool is_v4 = wire::is_ipv4(address);
+  inet_ntop(is_v4 ? AF_INET : AF_INET6, address.data() + (is_v4 ? 12 : 0), text.data(), text.size());
+  return text.data();
+}
+
+std::string operation_of(uint8_t opcode) {
+  if (opcode == wire::kGreeting) {
+    return "ringbolt greeting";
+  }
+  if (opcode == wire::kSelectiveAck) {
+    return "ringbolt selective ACK";
+  }
+  if (opcode == wire::kCnp) {
+    return "congestion notification";
+  }
+  const char* transport = wire::is_rc(opcode) ? "RC" : wire::is_uc(opcode) ? "UC" : "UD";
+  const char* what = wire::is_send(opcode)                  ? "SEND"
+                     : wire::is_write(opcode)               ? "WRITE"
+                     : opcode == wire::kRcReadRequest       ? "READ request"
+                     : wire::is_read_response(opcode)       ? "READ response"
+                     : opcode == wire::kRcCompareSwap       ? "compare and swap"
+                     : opcode == wire::kRcFetchAdd          ? "fetch and add"
+                     : opcode == wire::kRcAtomicAcknowledge ? "atomic ACK"
+                                                            : "ACK";
+  const char* place = wire::is_first(opcode)    ? " first"
+                      : wire::is_middle(opcode) ? " middle"
+                      : wire::is_last(opcode)   ? " last"
+                                                : "";
+  return fmt::format("{} {}{}", transport, what, place);
+}
+
+std::string syndrome_of(uint8_t syndrome) {
+  switch (syndrome) {
+    case wire::kNakSequence:
+      return "NAK: sequence";
+    case wire::kNakInvalidRequest:
+      return "NAK: invalid request";
+    case wire::kNakRemoteAccess:
+      return "NAK: remote access";
+    case wire::kNakRemoteOperation:
+      return "NAK: remote operation";
+    default:
+      break;
+  }
+  if (wire::is_rnr_nak(syndrome)) {
+    return fmt::format("NAK: receiver not ready, wait {} us", wire::rnr_timer_us(syndrome));
+  }
+  return wire::is_ack(syndrome) ? "" : fmt::format("syndrome {:#04x}", syndrome);
+}
+
+std::string extensions_of(const wire::Headers& headers) {
+  const uint8_t opcode = headers.bth.opcode;
+  std::string text;
+  if (wire::has_reth(opcode)) {
+    text += fmt::format(" at {:#x} key {:#x} of {} B", headers.reth.address, headers.reth.key, headers.reth.length);
+  }
+  if (wire::has_atomic_eth(opcode)) {
+    text += fmt::format(" at {:#x} key {:#x}", headers.atomic.address, headers.atomic.key);
+    text += opcode == wire::kRcFetchAdd
+                ? fmt::format(" add {:#x}", headers.atomic.swap_or_add)
+                : fmt::format(" compare {:#x} swap {:#x}", headers.atomic.compare, headers.atomic.swap_or_add);
+  }
+  if (wire::has_aeth(opcode) && opcode != wire::kSelectiveAck) {
+    text += fmt::format(" MSN {}", headers.aeth.msn);
+    if (const std::string why = syndrome_of(headers.aeth.syndrome); !why.empty()) {
+      text += " " + why;
+    }
+  }
+  if (wire::has_atomic_ack(opcode)) {
+    text += fmt::format(" was {:#x}", headers.atomic_ack);
+  }
+  if (wire::has_deth(opcode)) {
+    text += fmt::format(" from QP {:#x} Q_Key {:#x}", headers.deth.source_qp, headers.deth.qkey);
+  }
+  if (wire::has_immediate(opcode)) {
+    text += fmt::format(" immediate {:#010x}", wire::to_big_endian(headers.immediate));
+  }
+  if (wire::has_invalidate(opcode)) {
+    text += fmt::format(" invalidates {:#x}", headers.invalidate_key);
+  }
+  return text;
+}
+
+std::string payload_of(const wire::PacketView& view) {
+  const wire::Bth& bth = view.headers.bth;
+  if (bth.opcode == wire::kGreeting) {
+    const auto greeting = wire::parse_greeting(view.payload);
+    return greeting
+               ? fmt::format(" features {:#x}{}", greeting->features, greeting->wants_answer ? ", wants an answer" : "")
+               : " (unreadable)";
+  }
+  if (bth.opcode == wire::kSelectiveAck) {
+    const auto ack = wire::parse_selective_ack(view.payload);
+    if (!ack) {
+      return " (unreadable)";
+    }
+    int held = 0;
+    for (size_t bit = 0; bit < wire::kSelectiveAckBits; ++bit) {
+      held += ack->has(bit) ? 1 : 0;
+    }
+    return fmt::format(" {} packets beyond it", held);
+  }
+  if (bth.dest_qp == wire::kGsiQpn && view.payload.size() == wire::kMadBytes) {
+    return " " + describe_cm(wire::MadIn(view.payload.data(), wire::kMadBytes));
+  }
+  return wire::has_payload(bth.opcode) ? fmt::format(" {} B", view.payload.size()) : "";
+}
+
+PacketText describe_packet(const wire::Flow& flow, Bytes packet, bool is_whole) {
+  PacketText text;
+  text.text = fmt::format("{} > {} ", text_of(flow.source), text_of(flow.destination));
+  if (!is_whole) {
+    text.text += fmt::format("{} B of a packet that the capture has cut short", packet.size());
+    return text;
+  }
+  const bool has_icrc = wire::check_icrc(flow, packet);
+  const auto view = wire::parse(packet);
+  text.is_good = has_icrc && view.has_value();
+  if (!view) {
+    text.text += fmt::format("no RoCE packet: {} B, opcode {:#04x}", packet.size(),
+                             packet.empty() ? 0U : std::to_integer<unsigned>(packet[0]));
+  } else {
+    const wire::Bth& bth = view->headers.bth;
+    text.text += fmt::format("{} QP {:#x} PSN {}{}{}{}{}", operation_of(bth.opcode), bth.dest_qp, bth.psn,
+                             extensions_of(view->headers), payload_of(*view), bth.wants_ack ? " wants ACK" : "",
+                             bth.is_solicited ? " solicited" : "");
+  }
+  if (!has_icrc) {
+    text.text += " WRONG ICRC";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<PacketText> describe_datagram(Bytes datagram, bool is_whole) {
+  std::vector<PacketText> texts;
+  const auto packets = find_packets(datagram);
+  if (!packets) {
+    return texts;
+  }
+  const size_t length = is_whole ? segment_bytes(*packets) : packets->bytes.size();
+  Bytes left = packets->bytes;
+  do {
+    const size_t bytes = std::min(length, left.size());
+    texts.push_back(describe_packet(packets->flow, left.first(bytes), is_whole));
+    left = left.subspan(bytes);
+  } while (!left.empty());
+  return texts;
+}
+
+}  // namespace ringbolt::tools
