@@ -1,0 +1,21 @@
+// The compiled part of {fmt}, once. Debian ships it as a shared library alone, which a drop-in library must not ask for;
+// header-only it would be compiled anew with every file, which took two thirds of a build's time. Instantiated is what
+// fmt 9 declares extern.
+
+#include <fmt/format-inl.h>
+
+FMT_BEGIN_NAMESPACE
+namespace detail {
+
+template FMT_API auto dragonbox::to_decimal(float x) noexcept -> dragonbox::decimal_fp<float>;
+template FMT_API auto dragonbox::to_decimal(double x) noexcept -> dragonbox::decimal_fp<double>;
+template FMT_API auto thousands_sep_impl(locale_ref) -> thousands_sep_result<char>;
+template FMT_API auto decimal_point_impl(locale_ref) -> char;
+template FMT_API void buffer<char>::append(const char*, const char*);
+template FMT_API void vformat_to(buffer<char>&, string_view, basic_format_args<FMT_BUFFER_CONTEXT(char)>, locale_ref);
+
+}  // namespace detail
+
+template FMT_API detail::locale_ref::locale_ref(const std::locale& loc);
+template FMT_API auto detail::locale_ref::get<std::locale>() const -> std::locale;
+FMT_END_NAMESPACE
