@@ -17,5 +17,12 @@ fi
 # shellcheck disable=SC2086
 exec unshare --net $map_root sh -c '
   ip link set lo up && ip addr add fe80::1/64 dev lo nodad || exit 77
+  # The kernel makes the address its own a moment later, on a thread of its own; until then packets to it get lost.
+  tries=0
+  until ip -6 route show table local | grep -q "^local fe80::1 "; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 500 ] || { echo "skip: fe80::1 did not become local in 5 s"; exit 77; }
+    sleep 0.01
+  done
   export RINGBOLT_NETDEVS=lo RINGBOLT_LOOPBACK=network
   exec "$@"' sh "$@"
