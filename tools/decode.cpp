@@ -11,6 +11,7 @@
 #include "failure.h"
 #include "packet_text.h"
 #include "wire/bytes.h"
+#include "wire/stream_frame.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -128,7 +129,13 @@ int decode(const DecodeOptions& options) {
   } else if (is_text(text)) {
     list_text(options.path, text, listing);
   } else {
-    for (const PacketText& packet : describe_stream(file)) {
+    const auto packets = describe_stream(file);
+    if (packets.size() == 1 && !packets.front().is_good && !wire::parse_stream_header(file)) {
+      throw UsageError(fmt::format("{}: no capture, no text and no frame of a stream; give a file of tcpdump -w, or frames "
+                                   "as lines of hexadecimal digits",
+                                   options.path));
+    }
+    for (const PacketText& packet : packets) {
       listing.print("", packet);
     }
   }

@@ -124,7 +124,7 @@ class Decode(CommandCase):
 
     def test_what_is_no_capture_is_refused_in_words(self):
         frames = frames_of(captures() / "rc-pingpong-v6.txt")
-        for content, words in ((b"", "is empty"), (b"xyz\n", "odd number"), (b"zz\n", '"zz" is no hexadecimal byte'),
+        for content, words in ((b"", "is empty"), (b"xyz\n", "odd number"), (bytes(500), "no frame of a stream"), (b"zz\n", '"zz" is no hexadecimal byte'),
                                (classic(frames)[:20], "breaks off after 20 of the 24 bytes"),
                                (classic(frames, link=147), "links of type 147"),
                                (classic([(0, bytes(60))]), "none of its 0 IP datagrams"),
