@@ -267,33 +267,43 @@ void UdpGroup::announce() const {
 }
 
 void UdpGroup::leave(const std::function<void()>& drain) {
+  const bool is_out = take_us_out(drain);
+  if (is_out && another()) {
+    // Whoever was choosing a socket when ours went may still give it a packet.
+    wait_for_kernel_readers();
+    drain();
+  }
+  for (base::UniqueFd& socket : sockets_) {
+    socket.reset();
+  }
+}
+
+bool UdpGroup::take_us_out(const std::function<void()>& drain) {
   UdpOrderLock lock(forwarder_.directory_fd(), namespace_, kLeavePatienceMs);
   auto file = lock.is_held() ? lock.read() : std::nullopt;
-  const auto close_sockets = [this] {
-    for (base::UniqueFd& socket : sockets_) {
-      socket.reset();
-    }
-  };
   if (!file) {  // the others notice that we are gone as they do when we are killed
     drain();
-    close_sockets();
-    return;
+    return false;
   }
   try {
     remove_dead(*file);
     learn(*file);
     (void)attach(*file, true);
     drain();
-    close_sockets();
+    for (size_t family = 0; family < kFamilies.size(); ++family) {
+      if (sockets_[family].is_open() && !withdraw_udp_socket(sockets_[family].get(), kFamilies[family])) {
+        sockets_[family].reset();
+      }
+    }
     remove_dead(*file);
   } catch (const base::Error&) {
-    close_sockets();
-    return;
+    return false;
   }
   ++file->generation;
   (void)lock.write(*file);
   seen_ = *file;
   announce();
+  return true;
 }
 
 void UdpGroup::abandon_after_fork() { watch_.abandon_after_fork(); }

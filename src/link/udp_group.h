@@ -61,6 +61,8 @@ class UdpGroup {
   };
 
   void join();
+  /// Out of the order, the sockets still open for what is on its way to them. False if the others have to find out.
+  bool take_us_out(const std::function<void()>& drain);
   void refuse_strangers(const UdpOrderFile& file, const UdpOrderLock& lock) const;
   /// Brings the order in line with the living sockets. True if it was not.
   bool remove_dead(UdpOrderFile& file) const;

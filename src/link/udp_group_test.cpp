@@ -49,6 +49,33 @@ TEST(UdpGroup, loses_nothing_while_a_member_leaves_and_another_comes) {
   });
 }
 
+// Where a packet and the end of a socket meet, the kernel gives it to the socket that ends.
+TEST(UdpGroup, loses_nothing_at_the_moment_at_which_a_member_leaves) {
+  in_own_network([] {
+    Stage stage(1);
+    Child leaver([&stage] {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      for (int i = 0; i < 100; ++i) {
+        stage.folder.open(20).reset();
+      }
+      stage.board->must_leave[1] = true;
+      return 0;
+    });
+    while (!stage.board->must_leave[1]) {
+      stage.send({0, 0, 0, 0});
+      EXPECT_TRUE(wait_until([&] {
+        drain(*stage.sender);
+        return stage.has_all(0);
+      })) << stage.board->got[0] << " of " << stage.sent[0] << stage.losses();
+      if (::testing::Test::HasFailure()) {
+        leaver.kill(SIGKILL);
+        break;
+      }
+    }
+    leaver.wait();
+  });
+}
+
 TEST(UdpGroup, loses_nothing_of_others_when_a_member_is_killed) {
   in_own_network([] {
     for (uint32_t victim = 0; victim < 3; ++victim) {

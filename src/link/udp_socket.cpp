@@ -2,14 +2,17 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/membarrier.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
+#include <ctime>
 #include <fstream>
 #include <string_view>
 
@@ -133,6 +136,29 @@ std::vector<uint64_t> bound_udp_sockets(UdpFamily family, uint16_t port) {
     }
   }
   return inodes;
+}
+
+bool withdraw_udp_socket(int socket, UdpFamily family) {
+  // A socket that is closed leaves the group a moment before it leaves the list that packets are looked up in, and what
+  // comes between is lost with it. A connected one leaves the group as well, and lives on.
+  constexpr uint16_t kDiscardPort = 9;
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(kDiscardPort);
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(kDiscardPort);
+  v6.sin6_addr = in6addr_loopback;
+  return family == UdpFamily::ipv4 ? connect(socket, reinterpret_cast<const sockaddr*>(&v4), sizeof v4) == 0
+                                   : connect(socket, reinterpret_cast<const sockaddr*>(&v6), sizeof v6) == 0;
+}
+
+void wait_for_kernel_readers() {
+  if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) != 0) {
+    constexpr timespec kLonger{0, 20'000'000};  // not told (old kernels, seccomp, nohz_full): longer than it takes
+    nanosleep(&kLonger, nullptr);
+  }
 }
 
 uint64_t inode_of(int descriptor) {

@@ -20,6 +20,14 @@ base::UniqueFd open_udp_socket(UdpFamily family, uint16_t port);
 /// namespace, unordered. Throws base::Error when /proc/net does not tell.
 std::vector<uint64_t> bound_udp_sockets(UdpFamily family, uint16_t port);
 
+/// Takes a socket of open_udp_socket() out of those that share the port, without closing it: it keeps what has come in,
+/// and nothing new is chosen for it. Packets that the kernel was handing out just then may still arrive until
+/// wait_for_kernel_readers() returns. False if the kernel refused.
+bool withdraw_udp_socket(int socket, UdpFamily family);
+
+/// Returns when every packet that the kernel was handing out at the call is where it belongs: some 10 ms.
+void wait_for_kernel_readers();
+
 /// The inode number of a socket, as bound_udp_sockets() lists it.
 uint64_t inode_of(int descriptor);
 
