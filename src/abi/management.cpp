@@ -2,14 +2,19 @@
 
 #include "abi/management.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "abi/objects.h"
 #include "base/error.h"
 #include "device/management.h"
+#include "device/queue_pair.h"
 
 namespace ringbolt::abi {
 namespace {
@@ -32,9 +37,25 @@ device::ServiceBook::IsAlive liveness(ibv_context* context) {
   return [&management = management_of(context)](uint32_t slot) { return management.is_alive(slot); };
 }
 
+/// The queue pairs that carry the data of a connection whose request named `qp_num`.
+std::vector<std::shared_ptr<device::QueuePair>> carriers_of(ibv_context* context, uint32_t qp_num) {
+  device::Process& process = Context::of(context).impl->process();
+  auto named = process.find(qp_num);
+  if (named == nullptr) {
+    return {};
+  }
+  if (named->type() != IBV_QPT_UD) {
+    return {std::move(named)};
+  }
+  auto all = process.queue_pairs();
+  std::erase_if(all, [](const auto& qp) { return qp->type() == IBV_QPT_UD; });
+  return all;
+}
+
 }  // namespace
 }  // namespace ringbolt::abi
 
+using ringbolt::abi::carriers_of;
 using ringbolt::abi::Context;
 using ringbolt::abi::management_of;
 namespace device = ringbolt::device;
@@ -113,8 +134,8 @@ int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) {
 }
 
 int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) {
-  const auto qp = Context::of(context).impl->process().find(qp_num);
-  return qp != nullptr && qp->has_unread() ? 1 : 0;
+  const auto carriers = carriers_of(context, qp_num);
+  return std::any_of(carriers.begin(), carriers.end(), [](const auto& qp) { return qp->has_unread(); }) ? 1 : 0;
 }
 
 int ringbolt_management_awaits_answers(ibv_context* context, uint32_t qp_num) {
@@ -123,7 +144,7 @@ int ringbolt_management_awaits_answers(ibv_context* context, uint32_t qp_num) {
 }
 
 void ringbolt_management_take_arrived(ibv_context* context, uint32_t qp_num) {
-  if (const auto qp = Context::of(context).impl->process().find(qp_num)) {
+  for (const auto& qp : carriers_of(context, qp_num)) {
     qp->take_arrived();
   }
 }

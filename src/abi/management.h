@@ -79,12 +79,13 @@ int ringbolt_management_reaches(struct ibv_context* context, const union ibv_gid
 
 /// 1 while data that came for a queue pair of this process, or the word that its signaled sends have arrived, lies
 /// unread: in a lane, or as completions that nobody has polled. By number: the program may destroy the queue pair at any
-/// time. 0 for a number that nobody has.
+/// time. Where the number is that of a datagram queue pair, any connected queue pair of this process counts: UCX names
+/// such a placeholder to the connection manager and connects others by itself. 0 for a number that nobody has.
 int ringbolt_management_has_unread(struct ibv_context* context, uint32_t qp_num);
 /// 1 while sends of the queue pair wait for the peer's answer, or for their turn.
 int ringbolt_management_awaits_answers(struct ibv_context* context, uint32_t qp_num);
 /// Puts what has come for the queue pair into its posted receives, and completes the sends that were answered, as an
-/// adapter does whether anybody polls or not.
+/// adapter does whether anybody polls or not. Which queue pairs these are: see above.
 void ringbolt_management_take_arrived(struct ibv_context* context, uint32_t qp_num);
 /// 1 while posted sends wait for room: they were not executed yet.
 int ringbolt_management_has_queued_sends(struct ibv_context* context, uint32_t qp_num);

@@ -101,6 +101,8 @@ class Process final : private link::RendezvousSink {
     }
   }
   std::shared_ptr<QueuePair> find(uint32_t qpn);
+  /// All of them, unordered.
+  std::vector<std::shared_ptr<QueuePair>> queue_pairs();
 
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
@@ -127,7 +129,6 @@ class Process final : private link::RendezvousSink {
   void serve();
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
-  std::vector<std::shared_ptr<QueuePair>> queue_pairs();
 
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import functools
 import pathlib
+import re
 import sys
 import time
 from typing import Sequence
@@ -157,24 +158,27 @@ def run_fabric(world: World, endpoint: str) -> str:
     return client.output.strip().splitlines()[-1]
 
 
-def run_ucx(world: World, program: pathlib.Path, kind: str, size: int) -> str:
+def run_ucx(world: World, program: pathlib.Path, kind: str, size: int, clients: int, messages: int) -> str:
     """UCX's own example, unmodified: its endpoints are wired up by rdma_cm alone, its data goes over rc_verbs alone.
-    One client each: with a second one the example's "am" hangs over any transport."""
+    With a second client the example's "am" hangs over any transport."""
     port = str(free_port())
     variables = ["UCX_SOCKADDR_TLS_PRIORITY=rdmacm", "UCX_TLS=rc_v", f"UCX_NET_DEVICES={world.server.device}:1"]
-    options = [str(program), "-p", port, "-c", kind, "-s", str(size), "-i", "50", *(["-6"] if world.server.is_ipv6 else [])]
+    options = [str(program), "-p", port, "-c", kind, "-s", str(size), "-i", str(messages),
+               *(["-6"] if world.server.is_ipv6 else [])]
     server = Child(world.server.command("env", *variables, *options, "-l", world.server.address), world.server.env)
     try:
         assert wait_listening(world, server, int(port)), server.output()
-        client = Child(world.client.command("env", *variables, *options, "-a", world.server.address), world.client.env)
-        done = client.wait(_LIMIT_S)
-        assert done.ok, f"{done.describe()}\nserver:\n{server.output()}"
+        for _ in range(clients):
+            client = Child(world.client.command("env", *variables, *options, "-a", world.server.address), world.client.env)
+            done = client.wait(_LIMIT_S)
+            assert done.ok, f"{done.describe()}\nserver:\n{server.output()}"
+            assert re.search("UCX data message was|Client: iteration", done.output), done.describe()
     finally:
         server.kill()
-    assert done.output.count("UCX data message was") + done.output.count("Client: iteration") >= 2, done.describe()
+    assert "server failed" not in server.output(), server.output()
     left = world.leftovers(slots_may_stay=True)
     assert not left, "\n".join(left)
-    return "50 messages"
+    return f"{clients} clients, {messages} messages each"
 
 
 def main() -> int:
@@ -203,9 +207,10 @@ def main() -> int:
     else:
         # UCX looks for device nodes and sysfs files, which the launcher shows.
         with World(arguments.lib, arguments.ringbolt, arguments.place, with_sysfs=True) as world:
-            for kind, size in (("am", 16), ("tag", 2000), ("stream", 300_000), ("tag", 3_000_000)):
-                report.case(f"UCX over rdma_cm {kind} {size}",
-                            functools.partial(run_ucx, world, arguments.ucx.resolve(), kind, size))
+            for kind, size, clients, messages in (("am", 16, 1, 50), ("tag", 2000, 1, 50), ("stream", 300_000, 1, 50),
+                                                  ("stream", 300_000, 3, 1), ("tag", 3_000_000, 1, 50)):
+                report.case(f"UCX over rdma_cm {kind} {size} x {messages}, {clients} clients",
+                            functools.partial(run_ucx, world, arguments.ucx.resolve(), kind, size, clients, messages))
     return report.finish()
 
 
