@@ -18,6 +18,7 @@ struct UpOptions {
   bool is_netns = false;
   uint32_t mtu = 0;    ///< of netns; 0: the file's, else the default
   std::string rate;    ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
+  std::string like;    ///< whose limits the devices take on; empty: the file's, else none
   std::string prefix;  ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
 };
 int up(const UpOptions& options);

@@ -28,7 +28,7 @@ Table device_table(bool is_json) {
 }
 
 void print_default(bool is_json) {
-  const SysrootDevice device = local_device();
+  const SysrootDevice device = local_device({});
   Table table = device_table(is_json);
   table.add({"local", device.name, cluster::guid_text(device.guid), cluster::ipv4_text(device.ipv4), "up", "",
              std::to_string(device.speed_gbps), "every process of this user"});

@@ -73,6 +73,8 @@ void define_state_commands(CLI::App& app, Request& request) {
   up_command->add_option("--mtu", request.up.mtu, "Of the interfaces of --netns (default: 9000)")
       ->check(CLI::Range(cluster::kMinMtu, cluster::kMaxMtu))
       ->type_name("BYTES");
+  up_command->add_option("--like", request.up.like, "Whose limits the devices take on: tn3205, apple, usb4-linux, spark")
+      ->type_name("PROFILE");
   up_command->add_option("--rate", request.up.rate, "Hold every cable of --netns to a rate")->type_name("RATE");
   up_command
       ->add_option("--prefix", request.up.prefix, "Where Ringbolt is installed on --hosts (default: where it is here)")
@@ -81,6 +83,7 @@ void define_state_commands(CLI::App& app, Request& request) {
                      "\n\nExamples:\n"
                      "  ringbolt up --emulate ring:4\n"
                      "  ringbolt up --emulate torus:3x3 --name t\n"
+                     "  ringbolt up --emulate mesh:4 --like apple,gid=2\n"
                      "  ringbolt up --emulate examples/clusters/two-rails.json\n"
                      "  sudo ringbolt up --netns --emulate ring:4 --rate 2.5Gbit\n"
                      "  ringbolt up --hosts mac1,mac2,mac3\n");

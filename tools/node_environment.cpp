@@ -12,6 +12,7 @@
 #include "cluster/address.h"
 #include "cluster/cabling.h"
 #include "failure.h"
+#include "like.h"
 #include "namespaces.h"
 #include "sysroot.h"
 
@@ -139,9 +140,10 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
 
 NodeEnvironment local_environment(const cluster::RuntimeDir& dir) {
   const std::string libraries = library_folder();
-  const std::string sysroot = dir.default_dir() + "/sys";
+  const std::string like = variable("RINGBOLT_LIKE");
+  const std::string sysroot = dir.default_dir() + "/sys" + (like.empty() ? "" : "-" + like);
   cluster::make_private_dir(dir.default_dir());
-  make_sysroot(sysroot, {local_device()});
+  make_sysroot(sysroot, {local_device(profile_of(like))});
   NodeEnvironment environment = common_environment(dir, libraries, sysroot);
   for (const char* name : {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"}) {
     environment.unset.emplace_back(name);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <iterator>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -13,11 +15,13 @@
 #include "base/error.h"
 #include "cluster/address_plan.h"
 #include "cluster/read_file.h"
+#include "like.h"
+#include "profile/gid_layout.h"
 
 namespace ringbolt::tools {
 namespace {
 
-constexpr uint32_t kGidTableLength = 8;
+constexpr size_t kMostAddresses = 8;  // as many as the device takes of an interface
 
 void make_folder(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -53,17 +57,33 @@ std::string gid_words(const cluster::IpAddress& address) {
   return words;
 }
 
-/// As the device fills its table: link-local, then IPv4, then the others.
-std::vector<cluster::IpAddress> gid_table(std::vector<cluster::IpAddress> addresses) {
-  std::ranges::stable_sort(addresses, {}, [](const cluster::IpAddress& one) {
-    return one.is_link_local() ? 0 : one.is_ipv4() ? 1 : 2;
-  });
-  addresses.resize(std::min<size_t>(addresses.size(), kGidTableLength));
+profile::GidKind kind_of(const cluster::IpAddress& one) {
+  return one.is_link_local() ? profile::GidKind::link_local : one.is_ipv4() ? profile::GidKind::ipv4 : profile::GidKind::other;
+}
+
+std::vector<cluster::IpAddress> emulated_addresses(const SysrootDevice& device) {
+  std::vector<cluster::IpAddress> addresses{cluster::link_local_of(device.guid),
+                                            cluster::IpAddress::from_ipv4(device.ipv4, 32)};
+  if (device.like.look.gids == profile::GidLayout::apple || device.like.look.gids == profile::GidLayout::late) {
+    // link_local_of() turns the universal bit, which this identifier has as it should be.
+    constexpr uint64_t kUniversalBit = uint64_t{2} << 56U;
+    addresses.push_back(cluster::link_local_of(profile::second_interface_id(device.guid) ^ kUniversalBit));
+  }
   return addresses;
 }
 
-std::vector<cluster::IpAddress> emulated_gids(const SysrootDevice& device) {
-  return {cluster::link_local_of(device.guid), cluster::IpAddress::from_ipv4(device.ipv4, 32)};
+/// As the device fills its table: link-local, then IPv4, then the others, in the order of its profile.
+std::vector<cluster::IpAddress> gid_table(const SysrootDevice& device) {
+  std::vector<cluster::IpAddress> found = device.addresses.empty() ? emulated_addresses(device) : device.addresses;
+  std::ranges::stable_sort(found, {}, kind_of);
+  found.resize(std::min<size_t>(found.size(), kMostAddresses));
+  std::vector<profile::GidKind> kinds;
+  std::ranges::transform(found, std::back_inserter(kinds), kind_of);
+  std::vector<cluster::IpAddress> table;
+  for (const std::optional<size_t> slot : profile::gid_slots(device.like.look.gids, kinds)) {
+    table.push_back(slot ? found[*slot] : cluster::IpAddress{});
+  }
+  return table;
 }
 
 /// The kernel's text form of a rate: speed, lanes and the name of the lane's speed.
@@ -92,14 +112,16 @@ void make_port(const std::string& port, const SysrootDevice& device) {
   make_folders(port, "gids");
   write_state(port, true);
   cluster::write_new_file(port + "/link_layer", "Ethernet\n");
-  cluster::write_new_file(port + "/lid", "0x0\n");
+  cluster::write_new_file(port + "/lid", fmt::format("{:#x}\n", profile::shown_lid(device.like.look, device.guid)));
   cluster::write_new_file(port + "/rate", rate_text(device.speed_gbps) + "\n");
-  const std::vector<cluster::IpAddress> gids = device.gids.empty() ? emulated_gids(device) : device.gids;
-  for (uint32_t index = 0; index < kGidTableLength; ++index) {
+  const std::vector<cluster::IpAddress> gids = gid_table(device);
+  const profile::Look& look = device.like.look;
+  for (uint32_t index = 0; index < look.gid_table_length; ++index) {
     const cluster::IpAddress gid = index < gids.size() ? gids[index] : cluster::IpAddress{};
     cluster::write_new_file(fmt::format("{}/gids/{}", port, index), gid_words(gid) + "\n");
-    if (index < gids.size()) {  // an empty slot has no attributes, as in the kernel
-      cluster::write_new_file(fmt::format("{}/gid_attrs/types/{}", port, index), "RoCE v2\n");
+    if (gid.bytes != cluster::IpAddress{}.bytes) {  // an empty slot has no attributes, as in the kernel
+      cluster::write_new_file(fmt::format("{}/gid_attrs/types/{}", port, index),
+                              profile::is_version_1(look.gids, index) ? "IB/RoCE v1\n" : "RoCE v2\n");
       cluster::write_new_file(fmt::format("{}/gid_attrs/ndevs/{}", port, index), device.netdev + "\n");
     }
   }
@@ -111,8 +133,10 @@ void make_device(const std::string& path, const SysrootDevice& device, size_t in
   make_folders(folder, "device/net/" + device.netdev);
   make_folders(folder, "ports/1");
   cluster::write_new_file(folder + "/node_type", "1: CA\n");
-  cluster::write_new_file(folder + "/node_guid", guid_words(device.guid) + "\n");
-  cluster::write_new_file(folder + "/sys_image_guid", guid_words(device.guid) + "\n");
+  const std::string guid =
+      guid_words(profile::shown_guid(device.like.look, device.guid, static_cast<uint32_t>(index))) + "\n";
+  cluster::write_new_file(folder + "/node_guid", guid);
+  cluster::write_new_file(folder + "/sys_image_guid", guid);
   cluster::write_new_file(folder + "/device/numa_node", "-1\n");
   cluster::write_new_file(folder + "/device/vendor", "0xffff\n");
   cluster::write_new_file(folder + "/device/device", "0x0000\n");
@@ -139,6 +163,7 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
 }  // namespace
 
 std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const cluster::NodeSpec& spec) {
+  const profile::Profile like = profile_of(spec.like);
   std::vector<SysrootDevice> devices;
   for (const cluster::PortSpec& port : spec.ports) {
     SysrootDevice device;
@@ -146,18 +171,20 @@ std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const 
     device.guid = port.guid;
     device.ipv4 = port.ipv4;
     device.speed_gbps = port.speed_gbps;
+    device.like = like;
     if (!port.netdev.empty()) {
       const std::vector<cluster::Port>& ports = model.nodes[spec.node].ports;
       device.netdev = port.netdev;
-      device.gids = gid_table(std::ranges::find(ports, port.device, &cluster::Port::name)->addresses);
+      device.addresses = std::ranges::find(ports, port.device, &cluster::Port::name)->addresses;
     }
     devices.push_back(std::move(device));
   }
   return devices;
 }
 
-SysrootDevice local_device() {
+SysrootDevice local_device(const profile::Profile& like) {
   SysrootDevice device;
+  device.like = like;
   device.name = "rdma_lo";
   device.guid = 0x0252420000000001U;
   device.ipv4 = 0x7f000001U;

@@ -6,6 +6,7 @@
 
 #include "cluster/ip_address.h"
 #include "cluster/model.h"
+#include "profile/profile.h"
 
 namespace ringbolt::tools {
 
@@ -16,14 +17,15 @@ struct SysrootDevice {
   uint32_t ipv4 = 0;  ///< host order
   uint32_t speed_gbps = 0;
   std::string netdev = "lo";                  ///< the interface that it lies on
-  std::vector<cluster::IpAddress> gids = {};  ///< its GID table; empty: the usual two of an emulated port
+  std::vector<cluster::IpAddress> addresses = {};  ///< of its interface; empty: those of an emulated port
+  profile::Profile like = {};                      ///< lays the GID table out
 };
 
 /// The devices of a node, in the order in which its programs see them. `spec` is node_spec() of the model.
 std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const cluster::NodeSpec& spec);
 
 /// The default device, which every process sees outside clusters.
-SysrootDevice local_device();
+SysrootDevice local_device(const profile::Profile& like);
 
 /// Makes the tree that libringbolt-paths.so shows programs in place of /sys/class/infiniband,
 /// /sys/class/infiniband_verbs and /dev/infiniband: `path`/sys/class/... and `path`/dev/infiniband/... (see

@@ -11,6 +11,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "hosts.h"
+#include "like.h"
 #include "namespace_claim.h"
 #include "namespaces.h"
 #include "programs.h"
@@ -81,8 +82,10 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
       throw UsageError(fmt::format("\"{}\": {}", options.spec, parsed.error().text()));
     }
     model = std::move(*parsed);
+    take_likeness(model, options.like, true);
   } else if (options.spec.find('.') != std::string::npos || options.spec.find('/') != std::string::npos) {
     model = cluster::load_cluster(options.spec);
+    take_likeness(model, options.like, false);
   } else {
     throw UsageError(
         fmt::format("\"{}\" is no topology (known are {}) and no path of a cluster file (give ./{} for a "
@@ -99,6 +102,7 @@ cluster::Cluster wanted_hosts(const UpOptions& options) {
     throw UsageError("--hosts takes the machines as they are: leave --emulate, --netns, --mtu and --rate out");
   }
   cluster::Cluster model = survey_hosts(options);
+  take_likeness(model, options.like, false);
   settle_name(options, name_of_file(options.hosts), model);
   return model;
 }

@@ -4,15 +4,24 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "device/object_rules.h"
 
 namespace ringbolt::abi {
 namespace {
 
 Cq* make_cq(ibv_context* context, uint32_t cqe, void* cq_context, ibv_comp_channel* channel) {
+  if (const int error = device::check_cq(port_of(context), cqe)) {
+    return refuse<Cq>(error);
+  }
+  auto claim = port_of(context).claim(profile::Counted::cq);
+  if (!claim) {
+    return refuse<Cq>(claim.error().value);
+  }
   auto* cq = new (std::nothrow) Cq;
   if (cq == nullptr) {
     return refuse<Cq>(ENOMEM);
   }
+  cq->claim = std::move(*claim);
   auto queue = device::CompletionQueue::create(*Context::of(context).impl, cqe,
                                                channel == nullptr ? nullptr : &Channel::of(channel).impl);
   if (!queue) {
@@ -75,7 +84,10 @@ ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_
 }
 
 int ibv_resize_cq(ibv_cq* cq, int cqe) {
-  const int error = cqe <= 0 ? EINVAL : Cq::of(cq).impl->resize(static_cast<uint32_t>(cqe));
+  int error = cqe <= 0 ? EINVAL : ringbolt::device::check_cq(ringbolt::abi::port_of(cq->context), static_cast<uint32_t>(cqe));
+  if (error == 0) {
+    error = Cq::of(cq).impl->resize(static_cast<uint32_t>(cqe));
+  }
   if (error == 0) {
     cq->cqe = cqe;
   }

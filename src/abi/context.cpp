@@ -13,6 +13,7 @@
 #include "abi/objects.h"
 #include "abi/process_registry.h"
 #include "base/error.h"
+#include "device/gid_table.h"
 #include "device/limits.h"
 
 #undef ibv_query_port
@@ -25,7 +26,6 @@ namespace {
 
 constexpr uint16_t kDefaultPkey = 0xffff;
 constexpr uint32_t kVendorOfSoftware = 0xffffff;  // as the kernel's software device says
-constexpr uint8_t kWidth4x = 2;
 constexpr uint8_t kPhysicalLinkUp = 5;
 constexpr uint8_t kPhysicalDisabled = 3;
 
@@ -75,22 +75,28 @@ int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes
   }
   const device::Port& port = Context::of(context).impl->port();
   const bool is_up = port.is_up();
+  const profile::Profile& like = port.profile;
   ibv_port_attr all{};
   all.state = is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   all.max_mtu = IBV_MTU_4096;
   all.active_mtu = port.mtu;
-  all.gid_tbl_len = device::kGidTableLength;
+  all.gid_tbl_len = static_cast<int>(like.look.gid_table_length);
+  all.lid = profile::shown_lid(like.look, port.guid);
   all.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-  all.max_msg_sz = device::kMaxMessageBytes;
+  all.max_msg_sz = profile::limited(like.limits.message_bytes, device::kMaxMessageBytes);
   all.pkey_tbl_len = 1;
   all.max_vl_num = 1;
-  all.active_width = kWidth4x;
-  all.active_speed = speed_code(port.speed_gbps);
+  all.active_width = like.look.width;
+  all.active_speed = profile::limited(like.look.speed, speed_code(port.speed_gbps));
   all.phys_state = is_up ? kPhysicalLinkUp : kPhysicalDisabled;
   all.link_layer = IBV_LINK_LAYER_ETHERNET;
   std::memset(attributes, 0, size);
   std::memcpy(attributes, &all, std::min(size, sizeof all));
   return 0;
+}
+
+uint32_t gid_table_length(ibv_context* context) {
+  return Context::of(context).impl->port().profile.look.gid_table_length;
 }
 
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
@@ -113,6 +119,7 @@ int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input
 using ringbolt::abi::Context;
 using ringbolt::abi::Device;
 namespace device = ringbolt::device;
+namespace profile = ringbolt::profile;
 
 extern "C" {
 
@@ -160,23 +167,42 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   const device::Port& port = Context::of(context).impl->port();
   ibv_device_attr all{};
   std::snprintf(all.fw_ver, sizeof all.fw_ver, "ringbolt");
-  all.node_guid = all.sys_image_guid = htobe64(port.guid);
-  all.max_mr_size = UINT64_MAX;
+  all.node_guid = all.sys_image_guid = htobe64(profile::shown_guid(port.profile.look, port.guid, port.index));
+  const profile::Limits& like = port.profile.limits;
+  const auto granted = [](uint32_t limit, uint32_t own) { return static_cast<int>(profile::limited(limit, own)); };
+  all.max_mr_size = profile::limited(like.advertised_mr_bytes, UINT64_MAX);
   all.page_size_cap = 0xfffff000;
   all.vendor_id = ringbolt::abi::kVendorOfSoftware;
-  all.max_qp = static_cast<int>(device::kMaxQueuePairs);
-  all.max_qp_wr = static_cast<int>(device::kMaxQueueDepth);
-  all.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_MEM_WINDOW |
-                         IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
-                         IBV_DEVICE_MEM_MGT_EXTENSIONS;
-  all.max_sge = all.max_sge_rd = all.max_srq_sge = static_cast<int>(device::kMaxSge);
-  all.max_cq = all.max_pd = all.max_srq = all.max_ah = all.max_mw = static_cast<int>(device::kMaxObjects);
-  all.max_cqe = static_cast<int>(device::kMaxCqe);
-  all.max_mr = static_cast<int>(ringbolt::link::kRegionCount);
-  all.max_qp_rd_atom = all.max_qp_init_rd_atom = static_cast<int>(device::kMaxReadAtomic);
-  all.max_res_rd_atom = static_cast<int>(device::kMaxReadAtomic * device::kMaxQueuePairs);
-  all.atomic_cap = IBV_ATOMIC_HCA;
-  all.max_srq_wr = static_cast<int>(device::kMaxSrqDepth);
+  all.max_qp = granted(like.advertised_qp, device::kMaxQueuePairs);
+  all.max_qp_wr = granted(like.qp_wr, device::kMaxQueueDepth);
+  all.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID;
+  all.max_sge = all.max_sge_rd = granted(like.sge, device::kMaxSge);
+  all.max_cq = granted(like.cq, device::kMaxObjects);
+  all.max_pd = granted(like.pd, device::kMaxObjects);
+  all.max_cqe = granted(like.cqe, device::kMaxCqe);
+  all.max_mr = granted(like.mr, ringbolt::link::kRegionCount);
+  if ((like.qp_types & profile::kUd) != 0) {
+    all.max_ah = static_cast<int>(device::kMaxObjects);
+  }
+  if (port.profile.allows(profile::kRead)) {
+    all.max_qp_rd_atom = all.max_qp_init_rd_atom = granted(like.read_atomic, device::kMaxReadAtomic);
+    all.max_res_rd_atom = all.max_qp_rd_atom * all.max_qp;
+  }
+  all.atomic_cap = port.profile.allows(profile::kAtomic) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+  if ((like.qp_types & profile::kRc) != 0) {
+    all.device_cap_flags |= IBV_DEVICE_RC_RNR_NAK_GEN;
+  }
+  if (like.has_srq) {
+    all.device_cap_flags |= IBV_DEVICE_SRQ_RESIZE;
+    all.max_srq_sge = static_cast<int>(device::kMaxSge);
+    all.max_srq = static_cast<int>(device::kMaxObjects);
+    all.max_srq_wr = static_cast<int>(device::kMaxSrqDepth);
+  }
+  if (like.has_windows) {
+    all.device_cap_flags |=
+        IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+    all.max_mw = static_cast<int>(device::kMaxObjects);
+  }
   all.max_pkeys = 1;
   all.phys_port_cnt = 1;
   *attributes = all;
@@ -190,7 +216,7 @@ int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr
 }
 
 int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gid) {
-  if (port_num != 1 || index < 0 || static_cast<uint32_t>(index) >= device::kGidTableLength) {
+  if (port_num != 1 || index < 0 || static_cast<uint32_t>(index) >= ringbolt::abi::gid_table_length(context)) {
     errno = EINVAL;
     return -1;
   }
@@ -201,19 +227,21 @@ int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gi
 
 int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
                       size_t entry_size) {
-  if (port_num != 1 || index >= device::kGidTableLength || flags != 0) {
+  if (port_num != 1 || index >= ringbolt::abi::gid_table_length(context) || flags != 0) {
     return EINVAL;
   }
-  const auto& gids = Context::of(context).impl->port().gids;
-  if (index >= gids.size()) {
+  const device::Port& port = Context::of(context).impl->port();
+  const auto& gids = port.gids;
+  if (index >= gids.size() || device::is_zero(gids[index])) {
     return ENODATA;
   }
   ibv_gid_entry all{};
   all.gid = gids[index];
   all.gid_index = index;
   all.port_num = port_num;
-  all.gid_type = IBV_GID_TYPE_ROCE_V2;
-  const uint32_t netdev = Context::of(context).impl->port().netdev_index;
+  all.gid_type =
+      profile::is_version_1(port.profile.look.gids, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+  const uint32_t netdev = port.netdev_index;
   all.ndev_ifindex = netdev != 0 ? netdev : 1;  // 1: the loopback interface
   std::memset(entry, 0, entry_size);
   std::memcpy(entry, &all, std::min(entry_size, sizeof all));
@@ -225,15 +253,20 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
   if (flags != 0) {
     return -EINVAL;
   }
-  const size_t count = Context::of(context).impl->port().gids.size();
-  if (count > max_entries) {
-    return -EINVAL;
-  }
-  for (size_t i = 0; i < count; ++i) {
-    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + i * entry_size);
+  const auto& gids = Context::of(context).impl->port().gids;
+  size_t count = 0;
+  for (size_t i = 0; i < gids.size(); ++i) {
+    if (device::is_zero(gids[i])) {
+      continue;
+    }
+    if (count == max_entries) {
+      return -EINVAL;
+    }
+    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + count * entry_size);
     if (const int error = _ibv_query_gid_ex(context, 1, static_cast<uint32_t>(i), entry, 0, entry_size)) {
       return -error;
     }
+    ++count;
   }
   return static_cast<ssize_t>(count);
 }

@@ -22,7 +22,7 @@ namespace {
 Device* make_device(std::shared_ptr<const device::Port> port) {
   auto* made = new Device;
   made->c.node_type = IBV_NODE_CA;
-  made->c.transport_type = IBV_TRANSPORT_IB;
+  made->c.transport_type = static_cast<ibv_transport_type>(port->profile.look.transport);
   std::snprintf(made->c.name, sizeof made->c.name, "%s", port->name.c_str());
   std::snprintf(made->c.dev_name, sizeof made->c.dev_name, "uverbs%u", port->index);
   std::snprintf(made->c.dev_path, sizeof made->c.dev_path, "/sys/class/infiniband_verbs/uverbs%u", port->index);
@@ -92,7 +92,10 @@ void ibv_free_device_list(ibv_device** list) {
 
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 
-__be64 ibv_get_device_guid(ibv_device* device) { return htobe64(Device::of(device).port->guid); }
+__be64 ibv_get_device_guid(ibv_device* device) {
+  const ringbolt::device::Port& port = *Device::of(device).port;
+  return htobe64(ringbolt::profile::shown_guid(port.profile.look, port.guid, port.index));
+}
 
 int ibv_get_device_index(ibv_device* device) { return static_cast<int>(Device::of(device).port->index); }
 

@@ -4,6 +4,7 @@
 #include <exception>
 
 #include "abi/objects.h"
+#include "device/object_rules.h"
 #include "base/error.h"
 
 namespace ringbolt::abi {
@@ -65,6 +66,9 @@ using ringbolt::abi::Cq;
 extern "C" {
 
 ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+  if (const int error = ringbolt::device::check_channel(ringbolt::abi::port_of(context))) {
+    return ringbolt::abi::refuse<ibv_comp_channel>(error);
+  }
   try {
     auto channel = std::make_unique<Channel>();
     channel->c = {context, channel->impl.descriptor(), 0};

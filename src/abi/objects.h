@@ -48,6 +48,7 @@ static_assert(offsetof(Context, wide) == 0);
 
 struct Pd {
   ibv_pd c{};
+  device::Claim claim;  ///< as in the others: its place among the objects that the profile limits
   device::ProtectionDomain impl;
 
   explicit Pd(device::Context& context) : impl(context) {}
@@ -56,6 +57,7 @@ struct Pd {
 
 struct Mr {
   ibv_mr c{};
+  device::Claim claim;
   std::unique_ptr<device::MemoryRegion> impl;
 
   static Mr& of(ibv_mr* c) { return *reinterpret_cast<Mr*>(c); }
@@ -81,6 +83,7 @@ struct Taken {
 };
 
 struct Cq : ExtendableCq {
+  device::Claim claim;
   std::shared_ptr<device::CompletionQueue> impl;
   Taken completions;
   Taken asynchronous;
@@ -97,6 +100,7 @@ struct Srq {
 };
 
 struct Qp : ExtendableQp {
+  device::Claim claim;
   std::shared_ptr<device::QueuePair> impl;
   Taken asynchronous;
 
@@ -109,6 +113,8 @@ T* refuse(int error) {
   errno = error;
   return nullptr;
 }
+
+inline const device::Port& port_of(ibv_context* c) { return Context::of(c).impl->port(); }
 
 /// Blocks until the program has acknowledged all that it took, as the verbs promise for a destroy. `completed` is the
 /// count in the C structure, under its mutex.

@@ -4,15 +4,24 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "device/object_rules.h"
 
 namespace ringbolt::abi {
 namespace {
 
 Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
+  if (const int error = device::check_qp(port_of(pd->context), wanted)) {
+    return refuse<Qp>(error);
+  }
+  auto claim = port_of(pd->context).claim(profile::Counted::qp);
+  if (!claim) {
+    return refuse<Qp>(claim.error().value);
+  }
   auto* qp = new (std::nothrow) Qp;
   if (qp == nullptr) {
     return refuse<Qp>(ENOMEM);
   }
+  qp->claim = std::move(*claim);
   device::QueuePair::Queues queues;
   queues.send = wanted.send_cq == nullptr ? nullptr : Cq::of(wanted.send_cq).impl;
   queues.receive = wanted.recv_cq == nullptr ? nullptr : Cq::of(wanted.recv_cq).impl;

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "device/object_rules.h"
 
 #undef ibv_reg_mr
 #undef ibv_reg_mr_iova
@@ -19,10 +20,19 @@ constexpr int kReregFlags =
     IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
 
 ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
+  const device::Port& port = port_of(pd->context);
+  if (const int error = device::check_region(port, reinterpret_cast<uint64_t>(address), length, iova, access)) {
+    return refuse<ibv_mr>(error);
+  }
+  auto claim = port.claim(profile::Counted::mr);
+  if (!claim) {
+    return refuse<ibv_mr>(claim.error().value);
+  }
   auto* mr = new (std::nothrow) Mr;
   if (mr == nullptr) {
     return refuse<ibv_mr>(ENOMEM);
   }
+  mr->claim = std::move(*claim);
   auto region =
       device::MemoryRegion::create(Pd::of(pd).impl, reinterpret_cast<uint64_t>(address), length, iova, access);
   if (!region) {
@@ -30,7 +40,8 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova,
     return refuse<ibv_mr>(region.error().value);
   }
   mr->impl = std::move(*region);
-  mr->c = {pd->context, pd, address, length, mr->impl->key(), mr->impl->key(), mr->impl->key()};
+  const uint32_t remote_key = port.profile.knobs.zero_rkey ? 0 : mr->impl->key();
+  mr->c = {pd->context, pd, address, length, mr->impl->key(), mr->impl->key(), remote_key};
   Context::of(pd->context).objects.fetch_add(1);
   return &mr->c;
 }
@@ -44,6 +55,9 @@ struct Buffer {
 }  // namespace
 
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
+  if (const int error = device::check_window(port_of(pd->context))) {
+    return refuse<ibv_mw>(error);
+  }
   auto window = device::MemoryWindow::create(Pd::of(pd).impl, type);
   if (!window) {
     return refuse<ibv_mw>(window.error().value);
@@ -103,10 +117,18 @@ using namespace ringbolt::abi;  // NOLINT: this file is its C border
 extern "C" {
 
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
+  if (const int error = ringbolt::device::check_pd(port_of(context))) {
+    return refuse<ibv_pd>(error);
+  }
+  auto claim = port_of(context).claim(ringbolt::profile::Counted::pd);
+  if (!claim) {
+    return refuse<ibv_pd>(claim.error().value);
+  }
   auto* pd = new (std::nothrow) Pd(*Context::of(context).impl);
   if (pd == nullptr) {
     return refuse<ibv_pd>(ENOMEM);
   }
+  pd->claim = std::move(*claim);
   pd->c = {context, pd->impl.key};
   Context::of(context).objects.fetch_add(1);
   return &pd->c;
@@ -199,8 +221,16 @@ ibv_mr* ibv_reg_buf_mr(ibv_pd* pd, ibv_buf*, void* address, size_t length, int a
 }
 
 ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
-  const ringbolt::device::Port& port = Context::of(pd->context).impl->port();
+  const ringbolt::device::Port& port = port_of(pd->context);
+  if (const int error = ringbolt::device::check_address_handle(port)) {
+    return refuse<ibv_ah>(error);
+  }
   if (attributes->port_num != 1 || attributes->is_global == 0 || attributes->grh.sgid_index >= port.gids.size()) {
+    return refuse<ibv_ah>(EINVAL);
+  }
+  const ibv_gid& own = port.gids[attributes->grh.sgid_index];
+  const size_t source = ringbolt::device::Port::index_of(port.known_gids, own);
+  if (source == port.known_gids.size()) {
     return refuse<ibv_ah>(EINVAL);
   }
   if (!port.reaches(attributes->grh.dgid)) {
@@ -213,10 +243,10 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   ah->c = {pd->context, pd, 0};
   std::memcpy(ah->gid.data(), attributes->grh.dgid.raw, ah->gid.size());
   ah->attributes = *attributes;
-  ah->source_gid_index = attributes->grh.sgid_index;
+  ah->source_gid_index = static_cast<uint8_t>(source);
   ah->is_loopback = port.owns(attributes->grh.dgid);
   ah->is_remote = port.is_remote(attributes->grh.dgid);
-  const auto& table = ah->is_loopback ? port.gids : port.peer_gids;
+  const auto& table = ah->is_loopback ? port.known_gids : port.peer_gids;
   ah->target_gid_index = static_cast<uint8_t>(ringbolt::device::Port::index_of(table, attributes->grh.dgid));
   Pd::of(pd).impl.users.fetch_add(1);
   Context::of(pd->context).objects.fetch_add(1);
@@ -231,6 +261,9 @@ int ibv_destroy_ah(ibv_ah* c) {
 }
 
 ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) {
+  if (const int error = ringbolt::device::check_srq(port_of(pd->context))) {
+    return refuse<ibv_srq>(error);
+  }
   auto queue = ringbolt::device::SharedReceiveQueue::create(Pd::of(pd).impl, wanted->attr);
   if (!queue) {
     return refuse<ibv_srq>(queue.error().value);

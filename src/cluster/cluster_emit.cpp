@@ -23,6 +23,9 @@ Json node_json(const Node& node) {
   if (!node.host.empty()) {
     json["host"] = node.host;
   }
+  if (!node.like.empty()) {
+    json["like"] = node.like;
+  }
   json["ports"] = Json::array();
   for (const Port& port : node.ports) {
     json["ports"].push_back(port_json(port));

@@ -119,7 +119,7 @@ Port read_port(const Json& value, const std::string& place) {
 }
 
 Node read_node(const Json& value, const std::string& place) {
-  check_fields(value, place, {"name", "host", "ports"});
+  check_fields(value, place, {"name", "host", "like", "ports"});
   Node node;
   node.name = text_of(field(value, place, "name"), place + ".name");
   if (!is_node_name(node.name)) {
@@ -131,6 +131,13 @@ Node read_node(const Json& value, const std::string& place) {
     node.host = text_of(value["host"], place + ".host");
     if (!is_host(node.host)) {
       stop(place + ".host", fmt::format("{} is no host, USER@HOST or ssh://USER@HOST:PORT", quote(node.host)));
+    }
+  }
+  if (value.contains("like")) {
+    node.like = text_of(value["like"], place + ".like");
+    if (!is_profile_text(node.like)) {
+      stop(place + ".like", fmt::format("{} is not 1 to {} of [a-z0-9=,._-], as in \"apple,gid=2\"", quote(node.like),
+                                        kMaxProfileBytes));
     }
   }
   const Json& ports = list(field(value, place, "ports"), place + ".ports", 0, kMaxPortsPerNode);

@@ -42,6 +42,7 @@ NodeSpec node_spec(const Cluster& cluster, uint32_t node) {
   spec.n_cables = static_cast<uint32_t>(cluster.cables.size());
   spec.node = node;
   spec.name = cluster.nodes[node].name;
+  spec.like = cluster.nodes[node].like;
   for (uint32_t index = 0; index < spec.n_cables; ++index) {
     const Cable& cable = cluster.cables[index];
     if (cable.a.node == node) {

@@ -39,6 +39,7 @@ struct Node {
   std::string name;
   std::vector<Port> ports;
   std::string host = {};  ///< how ssh reaches it; empty: by its name
+  std::string like = {};  ///< profile of its devices (docs/profiles.md); empty: none
   friend bool operator==(const Node&, const Node&) = default;
 };
 

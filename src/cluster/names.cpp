@@ -36,6 +36,13 @@ bool is_netdev_name(std::string_view name) {
          name != "lo" && std::all_of(name.begin(), name.end(), is_name_character);
 }
 
+bool is_profile_text(std::string_view text) {
+  static constexpr std::string_view kPunctuation = "=,._-";
+  return !text.empty() && text.size() <= kMaxProfileBytes && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || kPunctuation.find(c) != std::string_view::npos;
+  });
+}
+
 bool is_prefix(std::string_view path) {
   return !path.empty() && path.size() <= kMaxHostBytes && path.front() == '/' &&
          std::all_of(path.begin(), path.end(), [](char c) { return c >= ' ' && c <= '~'; });

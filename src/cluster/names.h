@@ -20,6 +20,10 @@ bool is_device_name(std::string_view name);
 /// (The kernel takes more; these need no quoting anywhere.) Thread-safe.
 bool is_netdev_name(std::string_view name);
 
+/// True for what may stand for a profile in files: 1 to 128 of [a-z0-9=,._-]. Whether there is such a profile is another
+/// matter. Thread-safe.
+bool is_profile_text(std::string_view text);
+
 /// True for an absolute path of printable ASCII of up to 255 bytes. Thread-safe.
 bool is_prefix(std::string_view path);
 

@@ -98,6 +98,19 @@ class Words {
     return std::string(word.substr(0, kMaxNetdevBytes));
   }
 
+  /// What stands after the word "like", if the line goes on; else "".
+  std::string optional_like() {
+    if (rest_.empty()) {
+      return "";
+    }
+    keyword("like");
+    const std::string_view word = next("the profile");
+    if (!is_profile_text(word)) {
+      complain(fmt::format("the profile is not 1 to {} of [a-z0-9=,._-]", kMaxProfileBytes));
+    }
+    return std::string(word.substr(0, kMaxProfileBytes));
+  }
+
   std::string device(std::string_view what) {
     const std::string_view word = next(what);
     if (!is_device_name(word)) {
@@ -223,6 +236,7 @@ std::optional<ParseError> read_head(std::string_view line, size_t number, NodeSp
         words.complain("the node's name is not 1 to 32 of [A-Za-z0-9_.-], or is a number or \"local\"");
       }
       spec.name = name;
+      spec.like = words.optional_like();
       break;
     }
   }
@@ -270,8 +284,8 @@ Parsed<NodeSpec> parse_node(std::string_view text) {
 }
 
 std::string emit_node(const NodeSpec& spec) {
-  std::string text = fmt::format("ringbolt-node 1\ncluster {} cables {}\nnode {} name {}\n", spec.cluster,
-                                 spec.n_cables, spec.node, spec.name);
+  std::string text = fmt::format("ringbolt-node 1\ncluster {} cables {}\nnode {} name {}{}{}\n", spec.cluster,
+                                 spec.n_cables, spec.node, spec.name, spec.like.empty() ? "" : " like ", spec.like);
   for (const PortSpec& port : spec.ports) {
     text += fmt::format(
         "port {} guid {} addr {} cable {} speed_gbps {} peer-node {} peer-port {} peer-guid {} peer-addr {}{}{}\n",

@@ -32,6 +32,7 @@ struct NodeSpec {
   uint32_t node = 0;
   std::string name;
   std::vector<PortSpec> ports;  ///< all with a netdev, or none
+  std::string like = {};        ///< profile of its devices; empty: none
 
   /// Whether the ports lie on interfaces: then the node has slots of its own, RuntimeDir::node_slots().
   bool has_netdevs() const { return !ports.empty() && !ports.front().netdev.empty(); }

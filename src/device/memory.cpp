@@ -105,6 +105,9 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
   if (!key) {
     return base::fail(key.error().value);
   }
+  if (pd.context.port().profile.knobs.refuses_late_regions) {
+    pd.context.process().region_ages().add(*key);
+  }
   return std::unique_ptr<MemoryRegion>(new MemoryRegion(pd, region, *key));
 }
 
@@ -119,6 +122,7 @@ MemoryRegion::~MemoryRegion() {
     return;  // in a forked child: the table is the parent's
   }
   process.regions().hide(key_);
+  process.region_ages().remove(key_);
   process.wait_for_accesses(key_);
   process.wait_for_own_copies();
   process.regions().release(key_);

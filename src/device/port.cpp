@@ -10,7 +10,9 @@
 #include "cluster/names.h"
 #include "cluster/node_file.h"
 #include "cluster/runtime_dir.h"
+#include "device/gid_table.h"
 #include "device/netdev.h"
+#include "profile/catalogue.h"
 
 namespace ringbolt::device {
 namespace {
@@ -18,26 +20,6 @@ namespace {
 constexpr uint64_t kDefaultGuid = 0x0252420000000001U;
 constexpr uint32_t kLoopbackAddress = 0x7f000001U;
 constexpr uint32_t kDefaultSpeedGbps = 100;
-
-ibv_gid link_local_gid(uint64_t guid) {
-  ibv_gid gid{};
-  gid.raw[0] = 0xfe;
-  gid.raw[1] = 0x80;
-  for (unsigned i = 0; i < 8; ++i) {
-    gid.raw[8 + i] = static_cast<uint8_t>(guid >> (56U - 8U * i));
-  }
-  gid.raw[8] ^= 0x02U;  // RFC 4291: an interface identifier is an EUI-64 with the universal bit turned
-  return gid;
-}
-
-ibv_gid mapped_gid(uint32_t ipv4) {
-  ibv_gid gid{};
-  gid.raw[10] = gid.raw[11] = 0xff;
-  for (unsigned i = 0; i < 4; ++i) {
-    gid.raw[12 + i] = static_cast<uint8_t>(ipv4 >> (24U - 8U * i));
-  }
-  return gid;
-}
 
 bool holds(const std::vector<ibv_gid>& gids, const ibv_gid& gid) { return Port::index_of(gids, gid) != gids.size(); }
 
@@ -52,6 +34,38 @@ uint32_t node_from_environment(const char* text) {
   return node;
 }
 
+/// RINGBOLT_LIKE, else what the cluster says of the node, else the device as it is.
+profile::Profile wanted_profile(const std::string& of_node) {
+  const char* own = std::getenv("RINGBOLT_LIKE");
+  const std::string text = own != nullptr && *own != '\0' ? own : of_node;
+  if (text.empty()) {
+    return {};
+  }
+  auto parsed = profile::parse_profile(text);
+  if (!parsed) {
+    throw base::Error(EINVAL, "choose whom the device is like: " + parsed.error().problem, "RINGBOLT_LIKE=" + text,
+                      "docs/profiles.md lists them");
+  }
+  return std::move(*parsed);
+}
+
+/// Gives a port whose addresses are known the face of its profile.
+void take_profile(Port& port, const profile::Profile& profile, const std::string& ledger_stem) {
+  port.profile = profile;
+  std::vector<ibv_gid> shown = port.known_gids;
+  const bool has_second = profile.look.gids == profile::GidLayout::apple || profile.look.gids == profile::GidLayout::late;
+  if (!port.is_on_network() && !has_second) {
+    shown.pop_back();
+  }
+  port.gids = arranged(profile.look.gids, shown);
+  port.ledger = std::make_shared<Ledger>(ledger_stem + port.name + ".ledger", profile.knobs.leaks_until_reboot);
+}
+
+/// The addresses of a port in shared memory, in the order of Port::known_gids.
+std::vector<ibv_gid> memory_gids(uint64_t guid, uint32_t ipv4) {
+  return {link_local_gid(guid), mapped_gid(ipv4), second_link_local_gid(guid)};
+}
+
 using Ports = std::vector<std::shared_ptr<const Port>>;
 
 Ports default_port(const cluster::RuntimeDir& runtime) {
@@ -61,9 +75,10 @@ Ports default_port(const cluster::RuntimeDir& runtime) {
   auto port = std::make_shared<Port>();
   port->name = "rdma_lo";
   port->guid = kDefaultGuid;
-  port->gids = {link_local_gid(kDefaultGuid), mapped_gid(kLoopbackAddress)};
+  port->known_gids = memory_gids(kDefaultGuid, kLoopbackAddress);
   port->speed_gbps = kDefaultSpeedGbps;
   port->fabric = std::move(fabric);
+  take_profile(*port, wanted_profile(""), runtime.default_dir() + "/");
   return {port};
 }
 
@@ -82,7 +97,7 @@ bool loops_through_network() {
 
 /// An interface that is down may have lost its addresses; its port is there all the same.
 void take_netdev(Port& port, const Netdev& netdev) {
-  port.gids = netdev.gids.empty() ? std::vector{link_local_gid(port.guid)} : netdev.gids;
+  port.known_gids = netdev.gids.empty() ? std::vector{link_local_gid(port.guid)} : netdev.gids;
   port.netdev_index = netdev.index;
   port.mtu = path_mtu_of(netdev.mtu_bytes);
 }
@@ -106,9 +121,11 @@ Ports netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   fabric->slots_directory = runtime.make_network_slots();
   fabric->faults.own = faults_from_environment();
   fabric->loops_through_network = loops_through_network();
+  const profile::Profile profile = wanted_profile("");
   Ports ports;
   for (const std::string& name : netdev_names(list)) {
     auto port = port_of(read_netdev(name), fabric);
+    take_profile(*port, profile, fabric->slots_directory + "/");
     port->index = static_cast<uint32_t>(ports.size());
     ports.push_back(std::move(port));
   }
@@ -130,6 +147,7 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
   fabric->slots_directory = spec.has_netdevs() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
   fabric->control = cluster::ControlPage::open(runtime.control(name));
   fabric->faults = {faults_from_environment(), runtime.fault_file(name), spec.node};
+  const profile::Profile profile = wanted_profile(spec.like);
   Ports ports;
   for (const cluster::PortSpec& wanted : spec.ports) {
     auto port = std::make_shared<Port>();
@@ -137,14 +155,15 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
     port->index = static_cast<uint32_t>(ports.size());
     port->guid = wanted.guid;
     if (wanted.netdev.empty()) {
-      port->gids = {link_local_gid(wanted.guid), mapped_gid(wanted.ipv4)};
-      port->peer_gids = {link_local_gid(wanted.peer_guid), mapped_gid(wanted.peer_ipv4)};
+      port->known_gids = memory_gids(wanted.guid, wanted.ipv4);
+      port->peer_gids = memory_gids(wanted.peer_guid, wanted.peer_ipv4);
     } else {
       take_netdev(*port, read_netdev(wanted.netdev));
     }
     port->cable = wanted.cable;
     port->speed_gbps = wanted.speed_gbps;
     port->fabric = fabric;
+    take_profile(*port, profile, runtime.cluster(name) + "/" + std::to_string(spec.node) + "-");
     ports.push_back(std::move(port));
   }
   return ports;
@@ -155,19 +174,22 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
 bool Port::reaches(const ibv_gid& gid) const {
   if (is_on_network()) {
     const bool speaks_family =
-        std::ranges::any_of(gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
+        std::ranges::any_of(known_gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
     return owns(gid) || (speaks_family && has_route(gid, netdev_index));
   }
   return holds(peer_gids, gid) || owns(gid);
 }
 
 size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
+  if (is_zero(gid)) {
+    return gids.size();
+  }
   const auto found = std::ranges::find_if(
       gids, [&](const ibv_gid& one) { return std::memcmp(one.raw, gid.raw, sizeof gid.raw) == 0; });
   return static_cast<size_t>(found - gids.begin());
 }
 
-bool Port::owns(const ibv_gid& gid) const { return holds(gids, gid); }
+bool Port::owns(const ibv_gid& gid) const { return holds(known_gids, gid); }
 
 std::vector<std::shared_ptr<const Port>> list_ports() {
   const char* name = std::getenv("RINGBOLT_CLUSTER");

@@ -2,13 +2,18 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "cluster/control_page.h"
 #include "device/faults.h"
+#include "device/ledger.h"
+#include "profile/profile.h"
+#include "profile/rules.h"
 
 /// The ports that this process sees: those of its node in an emulated cluster, or the one default device.
 namespace ringbolt::device {
@@ -19,6 +24,7 @@ struct Fabric {
   cluster::ControlPage control;        ///< not open: no cluster, and no cable can be cut
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
   FaultSource faults;                  ///< of the ports on the network
+  mutable std::atomic<uint64_t> told_rules{0};  ///< which violations of the profile were told: one bit each
 };
 
 /// One device with its one port. A value; thread-safe.
@@ -26,13 +32,16 @@ struct Port {
   std::string name;           ///< "rdma_en2"
   uint32_t index = 0;         ///< place in the device list
   uint64_t guid = 0;          ///< host order
-  std::vector<ibv_gid> gids;  ///< [0] IPv6 link-local, [1] IPv4-mapped, then what other addresses the interface has
-  std::vector<ibv_gid> peer_gids;  ///< of the port at the other end of the cable; none for the default device
+  profile::Profile profile;
+  std::vector<ibv_gid> known_gids;  ///< IPv6 link-local, IPv4-mapped, then what other addresses the interface has
+  std::vector<ibv_gid> gids;        ///< the GID table: the same as the profile lays it out; a slot may be zero
+  std::vector<ibv_gid> peer_gids;   ///< as known_gids, at the other end of the cable; none for the default device
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
   uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
+  std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
 
   bool is_up() const { return !fabric->control.is_open() || fabric->control.cable_up(cable); }
   /// It speaks RoCEv2 to everything but itself.
@@ -43,11 +52,20 @@ struct Port {
   /// the kernel has a route to, from an address of the same family.
   bool reaches(const ibv_gid& gid) const;
   bool owns(const ibv_gid& gid) const;
-  /// Place of `gid` in a table of GIDs; their number when it is not there.
+  /// Place of `gid` in a table of GIDs; their number when it is not there, as the zero GID never is.
   static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
+
+  /// Tells once in a process, on standard error, what a program did that the profile's machine refuses, why it does,
+  /// and the fix; the error number that the program gets.
+  int refuse(profile::Rule rule, int error, const std::string& what) const;
+  /// The same where nothing is refused but something will go wrong.
+  void warn(profile::Rule rule, const std::string& what) const { refuse(rule, 0, what); }
+  /// Counts an object of a kind that the profile limits. Refused with the profile's error number when there are as many
+  /// as it allows.
+  base::Result<Claim> claim(profile::Counted kind) const;
 };
 
-/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK;
+/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK; RINGBOLT_LIKE,
 /// RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster, the interface or the variable.
 std::vector<std::shared_ptr<const Port>> list_ports();
 

@@ -13,6 +13,7 @@
 #include "device/management.h"
 #include "device/network.h"
 #include "device/port.h"
+#include "device/region_ages.h"
 #include "link/arena.h"
 #include "link/region_table.h"
 #include "link/remote_process.h"
@@ -100,6 +101,7 @@ class Process final : private link::RendezvousSink {
       rendezvous_->wake();
     }
   }
+  RegionAges& region_ages() { return region_ages_; }
   std::shared_ptr<QueuePair> find(uint32_t qpn);
   /// All of them, unordered.
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
@@ -132,6 +134,7 @@ class Process final : private link::RendezvousSink {
 
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;
+  RegionAges region_ages_;
   link::OwnArenas arenas_;
   WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};

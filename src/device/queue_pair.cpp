@@ -65,6 +65,8 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       type_(init.qp_type),
       queues_(std::move(queues)),
       signals_all_(init.sq_sig_all != 0),
+      is_constrained_(context_.port().profile.name != "roce"),
+      counts_frames_(context_.port().profile.limits.counts_frames),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
@@ -106,8 +108,10 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const std::scoped_lock one_at_a_time(modify_lock_);
   const ibv_qp_state from = state_.load();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
-  if (((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != from) || !may_transition(type_, from, to, mask)) {
-    return EINVAL;
+  const bool is_allowed = ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) &&
+                          may_transition(type_, from, to, mask);
+  if (const int error = check_step_rules(from, to, is_allowed)) {
+    return error;
   }
   if (const int error = check_attributes(attributes, mask)) {
     return error;
@@ -138,6 +142,7 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     if (const int error = connect()) {
       return error;
     }
+    regions_at_rtr_ = process_.region_ages().count();
   }
   if (wired_ != nullptr && to == IBV_QPS_RTS) {
     start_requester();
@@ -175,6 +180,9 @@ void QueuePair::reset() {
   tail_.store(0);
   receives_.clear();
   current_ = {};
+  send_frames_ = receive_frames_ = 0;
+  receives_posted_ = receives_taken_ = 0;
+  overrun_receives_.clear();
   has_flushed_last_ = is_established_ = false;
   first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
   progress_since_ns_ = not_ready_since_ns_ = 0;
@@ -224,12 +232,17 @@ void QueuePair::kick() {
 
 int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   const std::scoped_lock guard(receive_lock_);
+  ibv_recv_wr* const untouched = *bad;
   *bad = wr;
   if (queues_.shared != nullptr || state_.load(std::memory_order_relaxed) == IBV_QPS_RESET) {
     return EINVAL;
   }
   each_connection([this](Connection& connection) { limit_to_posted(connection); });
   for (; wr != nullptr; wr = wr->next) {
+    if (const int error = is_constrained_ ? check_receive_rules(*wr, state_.load(std::memory_order_relaxed)) : 0) {
+      *bad = error < 0 ? untouched : wr;
+      return error;
+    }
     if (const int error = receives_.push(*wr)) {
       *bad = wr;
       return error;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -115,6 +116,17 @@ class QueuePair {
 
   // queue_pair.cpp
   int check_attributes(const ibv_qp_attr& attributes, int mask) const;
+
+  // queue_pair_rules.cpp: 0, or the error number that the port's profile has for it, after telling why
+  int check_step_rules(ibv_qp_state from, ibv_qp_state to, bool is_allowed) const;
+  int check_path(const ibv_ah_attr& path) const;
+  int check_send_rules(const ibv_send_wr& wr) const;
+  int check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state);
+  uint32_t postable_frames(uint32_t granted) const;
+  void take_receive_frames();
+  /// Of a message of `total` bytes for the current receive; not success: what the receive completes with.
+  ibv_wc_status judge_receive(uint32_t total);
+
   void store_attributes(const ibv_qp_attr& attributes, int mask);
   void set_state(ibv_qp_state state);
   void reset();
@@ -192,6 +204,7 @@ class QueuePair {
     Pieces pieces;
     uint32_t received = 0;
     bool is_refused = false;  ///< its keys don't allow it
+    bool is_overrun = false;  ///< it was posted beyond the depth, and accepted silently
   };
   void drain(CompletionQueue& cq, Connection& connection);
   bool receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
@@ -251,6 +264,8 @@ class QueuePair {
   const ibv_qp_type type_;
   const Queues queues_;
   const bool signals_all_;
+  const bool is_constrained_;  ///< the port's profile takes something away
+  const bool counts_frames_;
   ibv_qp_cap caps_;
   uint32_t qpn_ = 0;
 
@@ -276,6 +291,7 @@ class QueuePair {
   std::atomic<uint32_t> tail_{0};
   bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
+  uint32_t send_frames_ = 0;         // of unfinished sends, where depths are counted in frames
   uint32_t answers_pending_ = 0;     // operations that the peer executes
   uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends
   uint64_t progress_since_ns_ = 0;   // since when; 0: not looked yet
@@ -296,6 +312,11 @@ class QueuePair {
   // Under receive_lock_:
   ReceiveRing receives_;
   Current current_;
+  uint32_t receive_frames_ = 0;    // of posted receives, where depths are counted in frames
+  uint64_t receives_posted_ = 0;   // likewise
+  uint64_t receives_taken_ = 0;
+  std::set<uint64_t> overrun_receives_;  // those beyond the depth, by number
+  uint64_t regions_at_rtr_ = 0;
   bool has_flushed_last_ = false;
   bool is_established_ = false;                 // IBV_EVENT_COMM_EST was announced
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes

@@ -4,7 +4,6 @@
 #include <mutex>
 
 #include "device/limits.h"
-#include "device/netdev.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -18,6 +17,7 @@ constexpr uint32_t kMaxRetries = 7;
 
 int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
   const auto wants = [&](int bit) { return (mask & bit) != 0; };
+  const uint32_t read_atomic = profile::limited(context_.port().profile.limits.read_atomic, kMaxReadAtomic);
   if ((wants(IBV_QP_PORT) && attributes.port_num != 1) || (wants(IBV_QP_PKEY_INDEX) && attributes.pkey_index != 0) ||
       (wants(IBV_QP_PATH_MTU) && (attributes.path_mtu < IBV_MTU_256 || attributes.path_mtu > IBV_MTU_4096)) ||
       (wants(IBV_QP_PATH_MTU) && attributes.path_mtu > context_.port().mtu) ||
@@ -26,24 +26,11 @@ int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
       (wants(IBV_QP_RETRY_CNT) && attributes.retry_cnt > kMaxRetries) ||
       (wants(IBV_QP_RNR_RETRY) && attributes.rnr_retry > kMaxRetries) ||
       (wants(IBV_QP_MIN_RNR_TIMER) && attributes.min_rnr_timer > kMaxTimeout) ||
-      (wants(IBV_QP_MAX_QP_RD_ATOMIC) && attributes.max_rd_atomic > kMaxReadAtomic) ||
-      (wants(IBV_QP_MAX_DEST_RD_ATOMIC) && attributes.max_dest_rd_atomic > kMaxReadAtomic)) {
+      (wants(IBV_QP_MAX_QP_RD_ATOMIC) && attributes.max_rd_atomic > read_atomic) ||
+      (wants(IBV_QP_MAX_DEST_RD_ATOMIC) && attributes.max_dest_rd_atomic > read_atomic)) {
     return EINVAL;
   }
-  if (wants(IBV_QP_AV)) {
-    const ibv_ah_attr& path = attributes.ah_attr;
-    if (path.port_num != 1 || path.is_global == 0 || path.grh.sgid_index >= context_.port().gids.size()) {
-      return EINVAL;
-    }
-    if (!context_.port().reaches(path.grh.dgid)) {
-      return ETIMEDOUT;
-    }
-    if (context_.port().is_remote(path.grh.dgid) &&
-        is_ipv4(path.grh.dgid) != is_ipv4(context_.port().gids[path.grh.sgid_index])) {
-      return EINVAL;
-    }
-  }
-  return 0;
+  return wants(IBV_QP_AV) ? check_path(attributes.ah_attr) : 0;
 }
 
 void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {

@@ -8,6 +8,7 @@
 #include "device/limits.h"
 #include "device/queue_pair.h"
 #include "device/vendor_error.h"
+#include "profile/frames.h"
 
 namespace ringbolt::device {
 namespace {
@@ -70,6 +71,11 @@ bool is_known(ibv_qp_type type, ibv_wr_opcode opcode) {
 }  // namespace
 
 int QueuePair::check_request(const ibv_send_wr& wr) const {
+  if (is_constrained_) {
+    if (const int error = check_send_rules(wr)) {
+      return error;
+    }
+  }
   if (!is_known(type_, wr.opcode) || wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > caps_.max_send_sge) {
     return EINVAL;
   }
@@ -97,7 +103,9 @@ int QueuePair::check_list(const ibv_send_wr* wr) const {
 
 SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
   SendRequest request;  // NOLINT: see its declaration
-  request.opcode = wr.opcode;
+  const bool becomes_message = is_constrained_ && wr.opcode == IBV_WR_RDMA_WRITE &&
+                               context_.port().profile.knobs.writes_into_stream;
+  request.opcode = becomes_message ? IBV_WR_SEND : wr.opcode;
   request.immediate = 0;
   request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   request.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
@@ -193,7 +201,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
       error = tail - done_.load(std::memory_order_relaxed) >= caps_.max_send_wr ? ENOMEM : check_request(*wr);
     }
     if (error != 0) {
-      *bad = wr;
+      *bad = error < 0 ? *bad : wr;
       break;
     }
     SendEntry& entry = entries_[tail & entry_mask_];
@@ -203,6 +211,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     entry.is_signaled = signals_all_ || (wr->send_flags & IBV_SEND_SIGNALED) != 0;
     const SendRequest request = describe(*wr);
     entry.length = request.length;
+    if (counts_frames_) {
+      send_frames_ += profile::frames_of(request.length);
+    }
     const bool is_next = next_.load(std::memory_order_relaxed) == tail;
     if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
       if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
@@ -331,6 +342,9 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
     }
     if (entry.is_signaled || status != IBV_WC_SUCCESS) {
       push_send(cq, entry, status);
+    }
+    if (counts_frames_) {
+      send_frames_ -= std::min(send_frames_, profile::frames_of(entry.length));
     }
     done_.store(done + 1, std::memory_order_relaxed);
     if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && state == IBV_QPS_RTS) {

@@ -169,6 +169,9 @@ bool QueuePair::take_posted() {
   current_.is_open = true;
   current_.received = 0;
   current_.pieces.count = 0;
+  if (counts_frames_) {
+    take_receive_frames();
+  }
   return true;
 }
 
@@ -213,6 +216,10 @@ bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint3
   current_.pieces.arena = {};
   if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
     return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
+  }
+  const ibv_wc_status judgement = is_constrained_ ? judge_receive(total) : IBV_WC_SUCCESS;
+  if (judgement != IBV_WC_SUCCESS) {
+    return fail_receive(cq, connection, judgement, link::Refusal::invalid_request);
   }
   if (total > current_.pieces.length()) {
     return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
@@ -284,7 +291,7 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
   const auto fields = lane.fields<link::DatagramFields>();
   const bool is_inline = header.length <= link::kInlineBytes - sizeof fields;
   const std::byte* data = is_inline ? lane.inline_body() + sizeof fields : lane.payload(header);
-  const auto& own = context_.port().gids;
+  const auto& own = context_.port().known_gids;
   const auto& sources = fields.is_loopback != 0 ? own : context_.port().peer_gids;
   const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey &&
                          fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
@@ -363,6 +370,7 @@ void QueuePair::flush_receives(CompletionQueue& cq) {
   while (!receives_.is_empty() && cq.has_room()) {
     const uint64_t wr_id = receives_.front().wr_id;
     receives_.pop();
+    receive_frames_ = 0;  // nothing is posted any more but to be flushed
     push_failed_receive(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
   }
   if (queues_.shared != nullptr && !has_flushed_last_) {

@@ -66,6 +66,13 @@ struct QueuePair::RequestHost {
                                         (received.invalidated ? link::kSlotInvalidate : 0U));
     header.immediate = received.invalidated ? received.invalidated_key : received.immediate;
     const bool is_send = received.kind == transport::Received::send;
+    const ibv_wc_status judgement =
+        qp.is_constrained_ && is_send ? qp.judge_receive(received.length) : IBV_WC_SUCCESS;
+    if (judgement != IBV_WC_SUCCESS) {
+      fail(judgement == IBV_WC_LOC_PROT_ERR ? transport::ResponderFailure::receive_protection
+                                            : transport::ResponderFailure::receive_too_short);
+      return;
+    }
     qp.complete_receive(cq, qp.wired_->remote_qpn, header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
                         received.length);
   }

@@ -18,14 +18,15 @@ ALLOWED = {
     "src/transport": {"base", "wire"},
     "src/cm": {"base", "wire"},
     "src/fault": {"base"},
+    "src/profile": {"base"},
     "src/cluster": {"base"},
     "src/link": {"base", "wire", "fault"},
-    "src/device": {"base", "wire", "transport", "fault", "cluster", "link"},
-    "src/abi": {"base", "wire", "transport", "fault", "cluster", "link", "device"},
+    "src/device": {"base", "wire", "transport", "fault", "profile", "cluster", "link"},
+    "src/abi": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "device"},
     # Above the waist: any verbs library may be underneath; rsocket, any connection manager too.
     "src/rsocket": {"base"},
     "src/rdmacm": {"base", "wire", "cm"},
-    "tools": {"base", "wire", "fault", "cluster"},  # wire: pure codecs, for captures
+    "tools": {"base", "wire", "fault", "profile", "cluster"},  # wire: pure codecs, for captures
     "bench": {"base", "cluster"},
     # Micro benchmarks take single parts of the lower half, as unit tests do.
     "bench/micro": {"base", "wire", "fault", "cluster", "link", "device"},
@@ -33,9 +34,10 @@ ALLOWED = {
 }
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
-LAYERS = {"base", "wire", "transport", "cm", "fault", "cluster", "link", "device", "abi", "rsocket", "rdmacm"}
+LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm"}
 # Layers that know nothing of verbs: they move bytes and keep files.
-WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/cluster", "src/link"}
+WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
+                 "src/link"}
 # What a program that includes a public header should not have to install.
 NOT_IN_PUBLIC_HEADERS = ("nlohmann/", "fmt/", "CLI/", "libsmartcols")
 

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+#include "profile/ledger_book.h"
+
+namespace ringbolt::device {
+
+/// Counts the objects of a device over all processes, in a file under flock. Thread-safe.
+class Ledger {
+ public:
+  /// `leaks`: protection domains of processes that die stay counted until `ringbolt reboot`.
+  Ledger(std::string path, bool leaks) : path_(std::move(path)), leaks_(leaks) {}
+
+  /// Counts one more for this process. False: there are `limit` already. An errno when the file can't be used.
+  base::Result<bool> take(profile::Counted kind, uint32_t limit);
+  void give(profile::Counted kind);
+
+ private:
+  const std::string path_;
+  const bool leaks_;
+};
+
+/// One counted object; gives its place back, unless a forked child does so for its parent. Move-only.
+class Claim {
+ public:
+  Claim() = default;
+  Claim(std::shared_ptr<Ledger> ledger, profile::Counted kind);
+  Claim(Claim&& other) noexcept = default;
+  Claim& operator=(Claim&& other) noexcept {
+    std::swap(ledger_, other.ledger_);
+    std::swap(kind_, other.kind_);
+    std::swap(owner_, other.owner_);
+    return *this;
+  }
+  ~Claim();
+
+ private:
+  std::shared_ptr<Ledger> ledger_;
+  profile::Counted kind_ = profile::Counted::qp;
+  pid_t owner_ = 0;
+};
+
+}  // namespace ringbolt::device

@@ -1,0 +1,59 @@
+// What a port's profile refuses, and the counting of what it limits.
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "device/port.h"
+
+namespace ringbolt::device {
+namespace {
+
+struct CountedRule {
+  uint32_t limit;
+  profile::Rule rule;
+  int error;
+};
+
+CountedRule rule_of(const profile::Limits& limits, profile::Counted kind) {
+  switch (kind) {
+    case profile::Counted::qp:
+      return {limits.usable_qp, profile::Rule::qp_limit, EBUSY};
+    case profile::Counted::pd:
+      return {limits.pd, profile::Rule::pd_limit, ENOMEM};
+    case profile::Counted::cq:
+      return {limits.cq, profile::Rule::cq_limit, ENOMEM};
+    case profile::Counted::mr:
+      break;
+  }
+  return {limits.mr, profile::Rule::mr_limit, ENOMEM};
+}
+
+}  // namespace
+
+int Port::refuse(profile::Rule rule, int error, const std::string& what) const {
+  const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rule);
+  static_assert(static_cast<unsigned>(profile::Rule::count_) <= 64);
+  if ((fabric->told_rules.fetch_or(bit) & bit) == 0) {
+    std::fputs(profile::violation_text(profile, rule, name, what, error).c_str(), stderr);
+  }
+  return profile::number_of(profile, error);
+}
+
+base::Result<Claim> Port::claim(profile::Counted kind) const {
+  const CountedRule counted = rule_of(profile.limits, kind);
+  if (counted.limit == 0) {
+    return Claim();
+  }
+  const auto has_room = ledger->take(kind, counted.limit);
+  if (!has_room) {
+    return base::fail(has_room.error().value);
+  }
+  if (!*has_room) {
+    return base::fail(refuse(counted.rule, counted.error,
+                             fmt::format("one more {} than the {} that the device has", kind_name(kind), counted.limit)));
+  }
+  return Claim(ledger, kind);
+}
+
+}  // namespace ringbolt::device

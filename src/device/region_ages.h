@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <unordered_map>
+
+#include "base/spinlock.h"
+
+namespace ringbolt::device {
+
+/// In which order regions were made: for profiles whose queue pairs know only those that there were at their RTR.
+/// Thread-safe.
+class RegionAges {
+ public:
+  void add(uint32_t key) {
+    const std::scoped_lock guard(lock_);
+    made_[key] = ++count_;
+  }
+  void remove(uint32_t key) {
+    const std::scoped_lock guard(lock_);
+    made_.erase(key);
+  }
+  /// How many were made so far.
+  uint64_t count() {
+    const std::scoped_lock guard(lock_);
+    return count_;
+  }
+  /// Whether the region was made after the first `count`.
+  bool is_after(uint32_t key, uint64_t count) {
+    const std::scoped_lock guard(lock_);
+    const auto found = made_.find(key);
+    return found != made_.end() && found->second > count;
+  }
+
+ private:
+  base::Spinlock lock_;
+  uint64_t count_ = 0;
+  std::unordered_map<uint32_t, uint64_t> made_;
+};
+
+}  // namespace ringbolt::device

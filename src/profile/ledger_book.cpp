@@ -1,0 +1,128 @@
+#include "profile/ledger_book.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace ringbolt::profile {
+namespace {
+
+constexpr std::string_view kTitle = "ringbolt-ledger 1";
+constexpr std::array<std::string_view, kCountedKinds> kWords{"qp", "pd", "cq", "mr"};
+constexpr size_t kMaxOwners = 4096;
+
+std::string_view take_until(std::string_view& text, char end) {
+  const size_t at = std::min(text.find(end), text.size());
+  const std::string_view taken = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return taken;
+}
+
+template <class Number>
+bool take_number(std::string_view& line, Number& number) {
+  const std::string_view field = take_until(line, ' ');
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
+  return error == std::errc{} && end == field.data() + field.size();
+}
+
+bool take_counts(std::string_view& line, Counts& counts) {
+  for (size_t kind = 0; kind < kCountedKinds; ++kind) {
+    if (take_until(line, ' ') != kWords[kind] || !take_number(line, counts[kind])) {
+      return false;
+    }
+  }
+  return line.empty();
+}
+
+std::string counts_text(const Counts& counts) {
+  std::string text;
+  for (size_t kind = 0; kind < kCountedKinds; ++kind) {
+    text += fmt::format(" {} {}", kWords[kind], counts[kind]);
+  }
+  return text;
+}
+
+}  // namespace
+
+const char* kind_name(Counted kind) {
+  constexpr std::array<const char*, kCountedKinds> kNames{"queue pair", "protection domain", "completion queue",
+                                                          "memory region"};
+  return kNames.at(static_cast<size_t>(kind));
+}
+
+uint32_t LedgerBook::total(Counted kind) const {
+  const auto place = static_cast<size_t>(kind);
+  uint64_t sum = leaked[place];
+  for (const Owner& owner : owners) {
+    sum += owner.held[place];
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(sum, UINT32_MAX));
+}
+
+void LedgerBook::add(pid_t pid, uint64_t started, Counted kind) {
+  auto found = std::ranges::find_if(owners, [&](const Owner& o) { return o.pid == pid && o.started == started; });
+  if (found == owners.end()) {
+    owners.push_back({pid, started, {}});
+    found = owners.end() - 1;
+  }
+  ++found->held[static_cast<size_t>(kind)];
+}
+
+void LedgerBook::remove(pid_t pid, uint64_t started, Counted kind) {
+  const auto found = std::ranges::find_if(owners, [&](const Owner& o) { return o.pid == pid && o.started == started; });
+  if (found == owners.end() || found->held[static_cast<size_t>(kind)] == 0) {
+    return;
+  }
+  --found->held[static_cast<size_t>(kind)];
+  if (found->held == Counts{}) {
+    owners.erase(found);
+  }
+}
+
+void LedgerBook::bury(const std::function<bool(const Owner&)>& is_alive, bool leaks) {
+  std::erase_if(owners, [&](const Owner& owner) {
+    if (is_alive(owner)) {
+      return false;
+    }
+    if (leaks) {
+      leaked[static_cast<size_t>(Counted::pd)] += owner.held[static_cast<size_t>(Counted::pd)];
+    }
+    return true;
+  });
+}
+
+std::string LedgerBook::emit() const {
+  std::string text = fmt::format("{}\n", kTitle);
+  for (const Owner& owner : owners) {
+    text += fmt::format("process {} started {}{}\n", owner.pid, owner.started, counts_text(owner.held));
+  }
+  return text + fmt::format("leaked{}\nend\n", counts_text(leaked));
+}
+
+base::Parsed<LedgerBook> LedgerBook::parse(std::string_view text) {
+  LedgerBook book;
+  size_t number = 1;
+  if (take_until(text, '\n') != kTitle) {
+    return base::refuse(number, "is no ledger");
+  }
+  while (!text.empty()) {
+    ++number;
+    std::string_view line = take_until(text, '\n');
+    const std::string_view word = take_until(line, ' ');
+    if (word == "end") {
+      return book;
+    }
+    Owner owner;
+    const bool is_owner = word == "process" && take_number(line, owner.pid) && take_until(line, ' ') == "started" &&
+                          take_number(line, owner.started) && take_counts(line, owner.held);
+    if (is_owner && owner.pid > 0 && book.owners.size() < kMaxOwners) {
+      book.owners.push_back(owner);
+    } else if (word != "leaked" || !take_counts(line, book.leaked)) {
+      return base::refuse(number, "is no line of a ledger");
+    }
+  }
+  return base::refuse(number, "the ledger has no end");
+}
+
+}  // namespace ringbolt::profile

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/parsed.h"
+
+namespace ringbolt::profile {
+
+/// What a device counts over all processes.
+enum class Counted : uint8_t { qp, pd, cq, mr };
+inline constexpr size_t kCountedKinds = 4;
+using Counts = std::array<uint32_t, kCountedKinds>;
+
+/// "queue pair", "protection domain"...
+const char* kind_name(Counted kind);
+
+/// Who holds which objects of one device. A value; not thread-safe. Text form:
+///     ringbolt-ledger 1
+///     process 4242 started 918273 qp 3 pd 1 cq 2 mr 16
+///     leaked qp 0 pd 2 cq 0 mr 0
+///     end
+struct LedgerBook {
+  struct Owner {
+    pid_t pid = 0;
+    uint64_t started = 0;  ///< as /proc/<pid>/stat says: pids are used again
+    Counts held{};
+    friend bool operator==(const Owner&, const Owner&) = default;
+  };
+  std::vector<Owner> owners;
+  Counts leaked{};  ///< by processes that have died, until the next reboot
+
+  uint32_t total(Counted kind) const;
+  /// Adds one object for the process, or takes one back; what is not there can't be taken back.
+  void add(pid_t pid, uint64_t started, Counted kind);
+  void remove(pid_t pid, uint64_t started, Counted kind);
+  /// Takes the owners out that are dead; `leaks`: their protection domains stay behind as leaked.
+  void bury(const std::function<bool(const Owner&)>& is_alive, bool leaks);
+  bool is_empty() const { return owners.empty() && leaked == Counts{}; }
+
+  std::string emit() const;
+  /// Any bytes are safe to pass.
+  static base::Parsed<LedgerBook> parse(std::string_view text);
+  friend bool operator==(const LedgerBook&, const LedgerBook&) = default;
+};
+
+}  // namespace ringbolt::profile

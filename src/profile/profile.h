@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// Whose limits and oddities a device takes on. Pure values; numbers are those of the verbs' headers, which this layer
+/// does not see. Sources and certainty of each: docs/profiles.md.
+namespace ringbolt::profile {
+
+enum QpTypes : uint8_t { kRc = 1, kUc = 2, kUd = 4 };
+
+enum Operations : uint8_t {
+  kSend = 1,
+  kSendImmediate = 2,
+  kWrite = 4,
+  kWriteImmediate = 8,
+  kRead = 16,
+  kAtomic = 32,
+  kInvalidateOrBind = 64,
+};
+
+/// What there is of each kind. 0: as much as the device has by itself.
+struct Limits {
+  uint8_t qp_types = kRc | kUc | kUd;
+  uint8_t operations = 0x7f;
+  uint32_t advertised_qp = 0;  ///< as ibv_query_device says
+  uint32_t usable_qp = 0;      ///< of one device, all processes together; as the following three
+  uint32_t pd = 0;
+  uint32_t cq = 0;
+  uint32_t mr = 0;
+  uint32_t qp_wr = 0;
+  uint32_t cqe = 0;
+  uint32_t sge = 0;
+  uint32_t posted_receive_sge = 0;  ///< where posting takes fewer than the queue pair was granted
+  uint32_t read_atomic = 0;
+  uint32_t message_bytes = 0;
+  uint64_t advertised_mr_bytes = 0;  ///< not enforced, as on the real thing
+  bool has_inline = true;
+  bool has_srq = true;
+  bool has_windows = true;
+  bool counts_frames = false;  ///< queue depths are 4 KiB frames; see frames.h
+};
+
+enum class GidLayout : uint8_t {
+  plain,  ///< link-local, IPv4, then others
+  apple,  ///< link-local, IPv4 at 1, a second link-local
+  late,   ///< the same with nothing at 1 and IPv4 at 2
+  empty,  ///< what a bridged port has
+  mlx5,   ///< each twice, for RoCE v1 and v2: IPv4 at 2 and 3
+};
+
+/// The port as ibv_query_port and the device list show it.
+struct Look {
+  uint8_t width = 2;  ///< as the architecture encodes it: 2 is 4 lanes, 4 is 8
+  uint8_t speed = 0;  ///< of a lane, as encoded; 0: from the port's nominal rate
+  bool has_lid = false;
+  bool has_rising_guids = false;  ///< those of a machine's ports differ in the first byte: e0, e1, e2
+  int transport = 0;  ///< enum ibv_transport_type, or a number beyond it
+  uint32_t gid_table_length = 8;
+  GidLayout gids = GidLayout::plain;
+};
+
+enum class ReceiveFrom : uint8_t { init, rtr, rts };
+
+/// Where sources conflict, or one machine is odder than another: a knob each.
+struct Knobs {
+  bool has_darwin_errno = false;
+  bool refuses_type_at_modify = false;  ///< not when the queue pair is made
+  ReceiveFrom receive_from = ReceiveFrom::init;
+  bool overruns_silently = false;
+  uint32_t short_grant_frames = 0;  ///< posting takes so many frames fewer than were granted
+  bool leaks_until_reboot = false;
+  bool refuses_late_regions = false;  ///< receives into regions made after the queue pair's RTR
+  bool wants_aligned_regions = false;
+  bool writes_into_stream = false;  ///< a WRITE arrives as a message
+  bool warns_at_4_gib = false;
+  bool has_channels = true;
+  bool zero_rkey = false;
+  bool empty_table_is_einval = false;
+  bool checks_port_at_pd = false;  ///< no protection domain while the port is down
+};
+
+/// The GUID that programs see of the port with this index, in host order.
+constexpr uint64_t shown_guid(const Look& look, uint64_t guid, uint32_t port_index) {
+  constexpr uint64_t kFirst = 0xe0;
+  constexpr uint64_t kSamePart = 0x00ffffffffffff00;
+  constexpr uint64_t kLastByte = 0x05;
+  return look.has_rising_guids ? ((kFirst + port_index) & 0xffU) << 56U | (guid & kSamePart) | kLastByte : guid;
+}
+
+/// The LID that programs see: of a port that has one never 0, and most likely another one for each port of a cluster.
+constexpr uint16_t shown_lid(const Look& look, uint64_t guid) {
+  constexpr uint16_t kUnicastLids = 0xbfff;
+  return look.has_lid ? static_cast<uint16_t>(1 + (guid ^ guid >> 16U ^ guid >> 32U) % kUnicastLids) : uint16_t{0};
+}
+
+struct Profile {
+  std::string name = "roce";
+  Limits limits;
+  Look look;
+  Knobs knobs;
+
+  bool allows(uint8_t operation) const { return (limits.operations & operation) != 0; }
+};
+
+/// The limit if there is one, else what the device has by itself.
+template <class Number>
+Number limited(Number limit, Number own) {
+  return limit == 0 ? own : limit;
+}
+
+}  // namespace ringbolt::profile
