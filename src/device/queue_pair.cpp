@@ -232,15 +232,14 @@ void QueuePair::kick() {
 
 int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   const std::scoped_lock guard(receive_lock_);
-  ibv_recv_wr* const untouched = *bad;
-  *bad = wr;
   if (queues_.shared != nullptr || state_.load(std::memory_order_relaxed) == IBV_QPS_RESET) {
+    *bad = wr;
     return EINVAL;
   }
   each_connection([this](Connection& connection) { limit_to_posted(connection); });
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = is_constrained_ ? check_receive_rules(*wr, state_.load(std::memory_order_relaxed)) : 0) {
-      *bad = error < 0 ? untouched : wr;
+      *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves it alone
       return error;
     }
     if (const int error = receives_.push(*wr)) {

@@ -36,6 +36,25 @@ uint8_t operation_bit(ibv_wr_opcode opcode) {
   }
 }
 
+const char* name_of(uint8_t operation) {
+  switch (operation) {
+    case profile::kSend:
+      return "SEND";
+    case profile::kSendImmediate:
+      return "SEND with immediate data";
+    case profile::kWrite:
+      return "WRITE";
+    case profile::kWriteImmediate:
+      return "WRITE with immediate data";
+    case profile::kRead:
+      return "READ";
+    case profile::kAtomic:
+      return "an atomic operation";
+    default:
+      return "an operation on memory windows or keys";
+  }
+}
+
 // What the observed driver returns: a negated errno, and the program's pointer is left as it was.
 constexpr int kBudgetExceeded = -ENOMEM;
 
@@ -61,8 +80,9 @@ uint32_t QueuePair::postable_frames(uint32_t granted) const {
 int QueuePair::check_send_rules(const ibv_send_wr& wr) const {
   const Port& port = context_.port();
   const profile::Limits& limits = port.profile.limits;
-  if (!port.profile.allows(operation_bit(wr.opcode))) {
-    return port.refuse(Rule::operation, EOPNOTSUPP, fmt::format("operation {} of a send queue", static_cast<int>(wr.opcode)));
+  const uint8_t operation = operation_bit(wr.opcode);
+  if (!port.profile.allows(operation)) {
+    return port.refuse(Rule::operation, EOPNOTSUPP, name_of(operation));
   }
   if (!limits.has_inline && (wr.send_flags & IBV_SEND_INLINE) != 0) {
     return port.refuse(Rule::inline_data, EINVAL, "a send with inline data");

@@ -129,7 +129,7 @@ bool set_receive_from(Profile& profile, std::string_view value) {
 }
 
 bool set_short_grant(Profile& profile, std::string_view value) {
-  constexpr uint32_t kMost = 1000;
+  constexpr uint32_t kMost = 4000;
   uint32_t frames = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), frames);
   profile.knobs.short_grant_frames = frames;

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "coordinator.h"
+#include "device_matrix.h"
 #include "rank_processes.h"
 #include "runtime_folder.h"
 
@@ -16,25 +17,6 @@ namespace ringbolt::jaccl {
 namespace {
 
 namespace fs = std::filesystem;
-
-using Matrix = std::vector<std::vector<std::string>>;
-
-/// Writes the device matrix as the JSON file that a rank reads; an empty name becomes null.
-fs::path write_devices(const fs::path& folder, const Matrix& devices) {
-  const fs::path path = folder / "devices.json";
-  std::ofstream out(path);
-  out << "[";
-  for (size_t row = 0; row < devices.size(); ++row) {
-    out << (row > 0 ? ",[" : "[");
-    for (size_t column = 0; column < devices[row].size(); ++column) {
-      const std::string& name = devices[row][column];
-      out << (column > 0 ? "," : "") << (name.empty() ? "null" : "\"" + name + "\"");
-    }
-    out << "]";
-  }
-  out << "]";
-  return path;
-}
 
 class JacclTest : public testing::TestWithParam<int> {
  protected:
@@ -48,11 +30,7 @@ INSTANTIATE_TEST_SUITE_P(All, JacclTest, testing::Values(2, 3, 4));
 
 TEST_P(JacclTest, ranks_exchange_every_size_on_the_default_device) {
   const auto world = static_cast<size_t>(GetParam());
-  Matrix devices(world, std::vector<std::string>(world, "rdma_lo"));
-  for (size_t i = 0; i < world; ++i) {
-    devices[i][i].clear();
-  }
-  const fs::path matrix = write_devices(folder_.path(), devices);
+  const fs::path matrix = write_devices(folder_.path(), shared_device(world, "rdma_lo"));
   const Coordinator coordinator(GetParam());
   std::vector<pid_t> ranks;
   for (int rank = 0; rank < GetParam(); ++rank) {

@@ -33,7 +33,9 @@ PeerLink::PeerLink(const RdmaLibrary& rdma, const std::string& device_name) : rd
   init.send_cq = init.recv_cq = cq_;
   init.cap.max_send_wr = init.cap.max_recv_wr = kQueueDepth;
   init.cap.max_send_sge = init.cap.max_recv_sge = 1;
-  init.qp_type = IBV_QPT_UC;
+  // Tests ask for another type to see it refused.
+  const char* type = std::getenv("JACCL_TEST_QP_TYPE");
+  init.qp_type = type != nullptr && std::strcmp(type, "RC") == 0 ? IBV_QPT_RC : IBV_QPT_UC;
   qp_ = rdma_->create_qp(pd_, &init);
   if (qp_ == nullptr) {
     fail("create_qp", errno);

@@ -49,7 +49,8 @@ struct Page {
 using Memory = std::unique_ptr<uint8_t, Page>;
 
 Memory allocate(size_t length) {
-  Memory memory(static_cast<uint8_t*>(std::aligned_alloc(4096, length)));
+  constexpr size_t kMacPage = 16384;
+  Memory memory(static_cast<uint8_t*>(std::aligned_alloc(kMacPage, std::max(length, kMacPage))));
   if (memory == nullptr) {
     throw std::runtime_error("out of memory");
   }
