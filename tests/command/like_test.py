@@ -1,0 +1,106 @@
+"""Clusters whose nodes are like other machines: what programs see there, in verbs and in /sys, and what is refused."""
+
+import json
+import pathlib
+import re
+import socket
+
+import command
+from command import CommandCase, wait_until
+
+
+def is_listening(port):
+    tables = [pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
+    lines = [line.split() for table in tables for line in table]
+    return any(int(words[1].rsplit(":", 1)[1], 16) == port and words[3] == "0A" for words in lines)
+
+
+class Like(CommandCase):
+    def devinfo(self, node):
+        return self.call("exec", node, "--", "ibv_devinfo", "-v").stdout
+
+    def gids(self, node, device):
+        """The table as /sys has it, without empty slots."""
+        program = f"grep . /sys/class/infiniband/{device}/ports/1/gids/*"
+        found = {}
+        for line in self.call("exec", node, "--", "sh", "-c", program).stdout.splitlines():
+            path, gid = line.split(":", 1)
+            if set(gid) - set("0:"):
+                found[int(path.rsplit("/", 1)[1])] = gid
+        return found
+
+    def test_a_mac_is_seen_the_same_in_verbs_and_in_sys(self):
+        self.call("up", "--emulate", "mesh:3", "--like", "tn3205")
+        said = self.devinfo(1)
+        self.assertRegex(said, r"max_qp:\s+11\n")
+        self.assertRegex(said, r"max_mr:\s+100\n")
+        self.assertRegex(said, r"transport:\s+unspecified")
+        guids = re.findall(r"node_guid:\s+([0-9a-f:]+)", said)
+        self.assertEqual([guid[:2] for guid in guids], ["e0", "e1"])
+        self.assertEqual(guids[0][2:], guids[1][2:])
+        gids = self.gids(1, "rdma_en2")
+        self.assertEqual(sorted(gids), [0, 1, 2])
+        self.assertTrue(gids[1].startswith("0000:0000:0000:0000:0000:ffff:7f4d"), gids)
+        verbs = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+)", said)[:3]
+        self.assertEqual(verbs[1][1].rstrip(","), "::ffff:127.77.1.2")
+        folder = "/sys/class/infiniband/rdma_en2"
+        shown = self.call("exec", 1, "--", "cat", f"{folder}/node_guid", f"{folder}/ports/1/lid").stdout.split()
+        self.assertEqual(shown[0], guids[0])
+        self.assertEqual(int(shown[1], 16), int(re.search(r"port_lid:\s+(\d+)", said)[1]))
+
+    def test_nodes_of_a_file_may_differ(self):
+        self.call("up", "--emulate", "line:2", "--name", "model")
+        model = json.loads((self.root / "clusters/model/cluster.json").read_text())
+        self.call("down")
+        model["nodes"][0]["like"] = "apple,gid=2"
+        path = pathlib.Path(self.root.parent / f"{self.root.name}-mixed.json")
+        self.addCleanup(path.unlink)
+        path.write_text(json.dumps(model))
+        self.call("up", "--emulate", path, "--like", "spark")
+        self.assertEqual(sorted(self.gids(0, "rdma_en2")), [0, 2, 3])
+        self.assertEqual(sorted(self.gids(1, "rdma_en2")), [0, 1, 2, 3])
+        self.assertRegex(self.devinfo(0), r"max_qp:\s+11\n")
+        self.assertNotRegex(self.devinfo(1), r"max_qp:\s+11\n")
+        # They reach each other all the same: UC is what both have.
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        server = self.start("exec", 1, "--", "ibv_uc_pingpong", "-g", "3", "-n", "100", "-p", port)
+        self.addCleanup(server.kill)
+        wait_until(lambda: is_listening(port), f"the server listens on port {port}")
+        self.call("exec", 0, "--", "ibv_uc_pingpong", "-g", "2", "-n", "100", "-p", port, "127.77.1.2")
+        self.assertEqual(server.wait(20), 0)
+        server.communicate()
+
+    def test_ports_are_named_as_on_the_machine(self):
+        for profile, names in (("spark", ["rocep1s0f0", "rocep1s0f1"]), ("usb4-linux", ["usb4_rdma0", "usb4_rdma1"]),
+                               ("apple", ["rdma_en2", "rdma_en3"])):
+            self.call("up", "--emulate", "ring:3", "--like", profile)
+            listed = json.loads(self.call("devices", "--json").stdout)["devices"]
+            self.assertEqual([one["device"] for one in listed][:2], names)
+            self.assertIn(names[1], self.devinfo(0))
+            self.call("down")
+
+    def test_what_is_unknown_is_refused_before_anything_is_made(self):
+        for text, word in (("mac", "tn3205"), ("apple,gid=9", "0|1|2|3|empty"), ("apple;rm", "no profile")):
+            refused = self.call("up", "--emulate", "ring:3", "--like", text, expect=2)
+            self.assertIn(word, refused.stderr)
+        self.assertIn("no cluster is up", self.call("status").stdout)
+
+    def test_a_program_may_choose_by_itself(self):
+        with self.cluster("line:2"):
+            said = self.call("exec", 0, "--", "ibv_devinfo", "-v", env={"RINGBOLT_LIKE": "usb4-linux"}).stdout
+            self.assertRegex(said, r"max_mr:\s+1024\n")
+            refused = self.call("exec", 0, "--", "ibv_devinfo", env={"RINGBOLT_LIKE": "nonsense"}, expect=255)
+            self.assertIn("RINGBOLT_LIKE=nonsense", refused.stderr)
+
+    def test_no_domain_while_the_port_is_down(self):
+        self.call("up", "--emulate", "line:2", "--like", "apple")
+        self.call("cut", "0-1")
+        refused = self.call("exec", 0, "--", "ibv_uc_pingpong", "-g", "1", expect=1)
+        self.assertIn("pd-port-down", refused.stderr)
+        self.assertIn("Couldn't allocate PD", refused.stderr)
+
+
+if __name__ == "__main__":
+    command.main()
