@@ -67,16 +67,18 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       signals_all_(init.sq_sig_all != 0),
       is_constrained_(context_.port().profile.name != "roce"),
       counts_frames_(context_.port().profile.limits.counts_frames),
+      completes_early_(context_.port().profile.knobs.completes_early && type_ != IBV_QPT_UD),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
       receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge) {
-  const uint32_t slots = std::bit_ceil(caps_.max_send_wr);
+  const size_t slots = send_slots();
   entries_.resize(slots);
   requests_.resize(slots);
-  request_pieces_.resize(size_t{slots} * caps_.max_send_sge);
-  request_inline_.resize(size_t{slots} * caps_.max_inline_data);
-  entry_mask_ = slots - 1;
+  request_pieces_.resize(slots * caps_.max_send_sge);
+  request_inline_.resize(slots * caps_.max_inline_data);
+  staged_.resize(completes_early_ ? slots : 0);
+  entry_mask_ = static_cast<uint32_t>(slots - 1);
   if (queues_.shared != nullptr) {
     caps_.max_recv_wr = caps_.max_recv_sge = 0;
   }
@@ -180,7 +182,9 @@ void QueuePair::reset() {
   tail_.store(0);
   receives_.clear();
   current_ = {};
-  send_frames_ = receive_frames_ = 0;
+  send_frames_ = receive_frames_ = told_ = 0;
+  std::ranges::fill(staged_, std::vector<std::byte>());
+  staged_bytes_ = 0;
   receives_posted_ = receives_taken_ = 0;
   overrun_receives_.clear();
   has_flushed_last_ = is_established_ = false;
@@ -296,7 +300,7 @@ bool QueuePair::has_unread() {
     const std::scoped_lock guard(send_lock_);
     const uint32_t done = done_.load(std::memory_order_relaxed);
     SendEntry& first = entries_[done & entry_mask_];
-    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled && first.phase != SendPhase::answering &&
+    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled && !first.is_told && first.phase != SendPhase::answering &&
         is_complete(first, done)) {
       return true;
     }

@@ -167,6 +167,16 @@ class QueuePair {
   uint64_t transport_timeout_ns() const;
   uint64_t patience_factor(bool has_lane);
 
+  // early_sends.cpp: for profiles whose sends complete before they are delivered
+  size_t send_slots() const;
+  void set_departure(SendEntry& entry);
+  void stage(uint32_t index);  ///< copies what the stored request sends
+  void tell_early(CompletionQueue& cq);
+  void forget_staged(uint32_t index);
+  void count_out(const SendEntry& entry);  ///< its frames count no longer
+  /// Posted and, as far as the program knows, not complete.
+  uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
+
   // transfers.cpp: each moves what it can and says whether the entry needs no more pushing.
   bool execute(SendEntry& entry, const SendRequest& request);
   bool send_message(Connection& connection, SendEntry& entry, const SendRequest& request);
@@ -266,6 +276,7 @@ class QueuePair {
   const bool signals_all_;
   const bool is_constrained_;  ///< the port's profile takes something away
   const bool counts_frames_;
+  const bool completes_early_;
   ibv_qp_cap caps_;
   uint32_t qpn_ = 0;
 
@@ -291,6 +302,10 @@ class QueuePair {
   std::atomic<uint32_t> tail_{0};
   bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
+  std::vector<std::vector<std::byte>> staged_;  // beside entries_
+  size_t staged_bytes_ = 0;
+  uint32_t told_ = 0;                // up to here completions were told; never behind done_
+  uint64_t line_free_ns_ = 0;        // when the cable has carried what is queued
   uint32_t send_frames_ = 0;         // of unfinished sends, where depths are counted in frames
   uint32_t answers_pending_ = 0;     // operations that the peer executes
   uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends

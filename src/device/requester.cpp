@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "device/address_handle.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
@@ -93,7 +94,7 @@ int QueuePair::check_request(const ibv_send_wr& wr) const {
 }
 
 int QueuePair::check_list(const ibv_send_wr* wr) const {
-  for (uint32_t used = unfinished_sends(); wr != nullptr; wr = wr->next) {
+  for (uint32_t used = open_sends(); wr != nullptr; wr = wr->next) {
     if (const int error = used++ >= caps_.max_send_wr ? ENOMEM : check_request(*wr)) {
       return error;
     }
@@ -198,7 +199,8 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (error == 0) {
-      error = tail - done_.load(std::memory_order_relaxed) >= caps_.max_send_wr ? ENOMEM : check_request(*wr);
+      const bool is_full = open_sends() >= caps_.max_send_wr || unfinished_sends() > entry_mask_;
+      error = is_full ? ENOMEM : check_request(*wr);
     }
     if (error != 0) {
       *bad = error < 0 ? *bad : wr;
@@ -215,7 +217,11 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
       send_frames_ += profile::frames_of(request.length);
     }
     const bool is_next = next_.load(std::memory_order_relaxed) == tail;
-    if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
+    if (completes_early_) {
+      store(tail, request);
+      stage(tail);
+      set_departure(entry);
+    } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
       if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
         store(tail, request);
       }
@@ -224,6 +230,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
       store(tail, request);
     }
     tail_.store(tail + 1, std::memory_order_relaxed);
+  }
+  if (completes_early_) {
+    run_queue();
   }
   push_out();
   // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
@@ -239,6 +248,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
 void QueuePair::run_queue() {
   while (has_queued_sends() && !has_failed_send_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTS) {
     const uint32_t next = next_.load(std::memory_order_relaxed);
+    if (completes_early_ && entries_[next & entry_mask_].departs_ns > base::now_ns()) {
+      break;
+    }
     if (!execute(entries_[next & entry_mask_], requests_[next & entry_mask_])) {
       break;
     }
@@ -307,6 +319,9 @@ bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
 }
 
 void QueuePair::complete_sends(CompletionQueue& cq) {
+  if (completes_early_) {
+    tell_early(cq);
+  }
   while (has_unfinished_sends() && cq.has_room()) {
     const uint32_t done = done_.load(std::memory_order_relaxed);
     SendEntry& entry = entries_[done & entry_mask_];
@@ -340,11 +355,14 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
     if (!is_executed) {
       next_.store(done + 1, std::memory_order_relaxed);
     }
-    if (entry.is_signaled || status != IBV_WC_SUCCESS) {
-      push_send(cq, entry, status);
+    if (!entry.is_told) {
+      if (entry.is_signaled || status != IBV_WC_SUCCESS) {
+        push_send(cq, entry, status);
+      }
+      count_out(entry);
     }
-    if (counts_frames_) {
-      send_frames_ -= std::min(send_frames_, profile::frames_of(entry.length));
+    if (completes_early_) {
+      forget_staged(done);
     }
     done_.store(done + 1, std::memory_order_relaxed);
     if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && state == IBV_QPS_RTS) {

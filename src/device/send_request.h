@@ -57,7 +57,10 @@ struct SendEntry {
   SendPhase phase = SendPhase::queued;
   bool awaits_chunk = false;  ///< a read by the peer: `operation` is under way
   bool is_signaled = false;
+  bool is_staged = false;  ///< its bytes are copied: the program's memory is free again
+  bool is_told = false;    ///< its completion came before its delivery
   uint8_t status = IBV_WC_SUCCESS;
+  uint64_t departs_ns = 0;  ///< not before
 };
 
 }  // namespace ringbolt::device

@@ -39,6 +39,7 @@ Profile tn3205() {
   mac.knobs.has_channels = false;
   mac.knobs.zero_rkey = true;
   mac.knobs.checks_port_at_pd = true;
+  mac.knobs.completes_early = true;
   return mac;
 }
 
@@ -48,6 +49,7 @@ Profile apple() {
   mac.limits.operations = kSend | kWrite;
   mac.knobs.writes_into_stream = true;
   mac.knobs.short_grant_frames = 16;
+  mac.knobs.holds_line_rate = true;
   mac.knobs.wants_aligned_regions = false;
   return mac;
 }
@@ -136,11 +138,25 @@ bool set_short_grant(Profile& profile, std::string_view value) {
   return error == std::errc{} && end == value.data() + value.size() && frames <= kMost;
 }
 
+/// "off", "on", or how long before delivery in microseconds: "200us".
+bool set_early(Profile& profile, std::string_view value) {
+  constexpr uint64_t kMostUs = 10'000'000;
+  profile.knobs.completes_early = value != "off";
+  profile.knobs.early_lead_ns = 0;
+  if (value == "off" || value == "on") {
+    return true;
+  }
+  uint64_t us = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), us);
+  profile.knobs.early_lead_ns = us * 1000U;
+  return error == std::errc{} && us <= kMostUs && std::string_view(end, value.data() + value.size()) == "us";
+}
+
 struct KnobEntry {
   KnobText text;
   Setter set;
 };
-constexpr std::array<KnobEntry, 12> kKnobs{{
+constexpr std::array<KnobEntry, 14> kKnobs{{
     {{"errno", "native|darwin", "whose error numbers"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::has_darwin_errno>(p, v, "native", "darwin"); }},
     {{"transport", "unspecified|NUMBER", "transport type of the device; a Mac says 100"}, set_transport},
@@ -160,6 +176,9 @@ constexpr std::array<KnobEntry, 12> kKnobs{{
      [](Profile& p, std::string_view v) { return choose<&Knobs::refuses_late_regions>(p, v, "ok", "error"); }},
     {{"align", "any|page", "whether regions must begin on a page of 16 KiB"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::wants_aligned_regions>(p, v, "any", "page"); }},
+    {{"early-cqe", "off|on|TIME", "sends complete before they are delivered; with 200us by so much at least"}, set_early},
+    {{"rate", "free|line", "whether messages leave no faster than the cable's nominal rate"},
+     [](Profile& p, std::string_view v) { return choose<&Knobs::holds_line_rate>(p, v, "free", "line"); }},
     {{"channels", "off|on", "completion channels"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::has_channels>(p, v, "off", "on"); }},
 }};

@@ -78,6 +78,9 @@ struct Knobs {
   bool zero_rkey = false;
   bool empty_table_is_einval = false;
   bool checks_port_at_pd = false;  ///< no protection domain while the port is down
+  bool completes_early = false;    ///< a send completes when it has left the queue, delivered or not
+  uint64_t early_lead_ns = 0;      ///< and is delivered so much later at least
+  bool holds_line_rate = false;    ///< messages leave no faster than the cable's nominal rate
 };
 
 /// The GUID that programs see of the port with this index, in host order.

@@ -219,6 +219,76 @@ TEST_P(MacQueue, wants_as_many_frames_in_the_receive_as_in_the_message) {
   }
 }
 
+TEST_P(MacQueue, completes_sends_before_they_are_received) {
+  const Rig rig(GetParam());
+  const Buffer source(rig, 8 * kFrame);
+  const Buffer target(rig, 8 * kFrame);
+  const Pair pair(rig);
+  for (uint8_t i = 0; i < 8; ++i) {
+    std::memset(source.data(), i, 8 * kFrame);  // the memory is ours again after each completion
+    ASSERT_EQ(post_send(pair.a.get(), source.piece(8 * kFrame)), 0);
+    const auto sent = poll(rig.cq.get(), 1);
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].opcode, IBV_WC_SEND);
+    EXPECT_EQ(sent[0].status, IBV_WC_SUCCESS);
+  }
+  for (uint8_t i = 0; i < 8; ++i) {
+    ASSERT_EQ(post_receive(pair.b.get(), target.piece(8 * kFrame)), 0);
+    const auto received = poll(rig.cq.get(), 1);
+    ASSERT_EQ(received.size(), 1U);
+    EXPECT_EQ(received[0].opcode, IBV_WC_RECV);
+    EXPECT_EQ(target.data()[0], i);
+    EXPECT_EQ(target.data()[8 * kFrame - 1], i);
+  }
+}
+
+TEST_P(MacQueue, delivers_later_than_it_completes_by_the_time_of_the_knob) {
+  const Rig rig(std::string(GetParam()) + ",early-cqe=30000us");
+  const Buffer buffer(rig, kFrame);
+  const Pair pair(rig);
+  ASSERT_EQ(post_receive(pair.b.get(), buffer.piece(kFrame)), 0);
+  const auto posted = std::chrono::steady_clock::now();
+  ASSERT_EQ(post_send(pair.a.get(), buffer.piece(kFrame)), 0);
+  EXPECT_EQ(poll(rig.cq.get(), 1).at(0).opcode, IBV_WC_SEND);
+  EXPECT_EQ(poll(rig.cq.get(), 1).at(0).opcode, IBV_WC_RECV);
+  EXPECT_GE(std::chrono::steady_clock::now() - posted, std::chrono::milliseconds(30));
+}
+
+TEST_P(MacQueue, loses_what_it_completed_when_it_is_destroyed_at_once) {
+  const Rig rig(std::string(GetParam()) + ",early-cqe=30000us");
+  const Buffer buffer(rig, kFrame);
+  Pair pair(rig);
+  ASSERT_EQ(post_receive(pair.b.get(), buffer.piece(kFrame)), 0);
+  ASSERT_EQ(post_send(pair.a.get(), buffer.piece(kFrame)), 0);
+  EXPECT_EQ(poll(rig.cq.get(), 1).at(0).status, IBV_WC_SUCCESS);
+  pair.a.reset();
+  ibv_wc wc{};
+  const conformance::Deadline later(std::chrono::milliseconds(60));
+  while (!later.has_passed()) {
+    ASSERT_EQ(ibv_poll_cq(rig.cq.get(), 1, &wc), 0);  // nothing comes, and nobody says so
+  }
+}
+
+TEST(Apple, sends_no_faster_than_the_line) {
+  const Rig rig("apple");  // the default device says 100 Gb/s
+  constexpr int kMessages = 200;
+  constexpr size_t kBytes = 16 * kFrame;
+  const Buffer buffer(rig, kBytes);
+  const Pair pair(rig);
+  const auto began = std::chrono::steady_clock::now();
+  for (int sent = 0, received = 0; received < kMessages;) {
+    ASSERT_EQ(post_receive(pair.b.get(), buffer.piece(kBytes)), 0);
+    ASSERT_EQ(post_send(pair.a.get(), buffer.piece(kBytes)), 0);
+    for (++sent; received < sent;) {
+      const auto done = poll(rig.cq.get(), 1);
+      ASSERT_EQ(done.size(), 1U);
+      received += done[0].opcode == IBV_WC_RECV ? 1 : 0;
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_LE(kMessages * kBytes * 8 / took.count(), 100e9);
+}
+
 TEST_P(MacQueue, knows_the_regions_that_there_were_at_rtr) {
   const Rig rig(GetParam());
   const Pair pair(rig);

@@ -1,0 +1,88 @@
+// Sends that complete before they are delivered, as on a Mac: their bytes are copied, the completion is told, and they
+// leave when their turn on the cable comes.
+
+#include <algorithm>
+#include <bit>
+
+#include "base/clock.h"
+#include "device/queue_pair.h"
+#include "profile/frames.h"
+
+namespace ringbolt::device {
+namespace {
+
+// Beyond that sends complete when they are delivered, so that a program which never receives does not eat all memory.
+constexpr size_t kMostStagedBytes = 16U << 20U;
+constexpr uint64_t kBitsPerByte = 8;
+
+}  // namespace
+
+size_t QueuePair::send_slots() const {
+  // Sends that have completed early still lie in the queue.
+  constexpr size_t kMostEarly = 8192;
+  return std::bit_ceil(size_t{caps_.max_send_wr} + (completes_early_ ? kMostEarly : 0));
+}
+
+void QueuePair::set_departure(SendEntry& entry) {
+  const profile::Knobs& knobs = context_.port().profile.knobs;
+  const uint64_t now = base::now_ns();
+  const uint64_t rate_gbps = knobs.holds_line_rate ? context_.port().speed_gbps : 0;
+  const uint64_t transfer_ns = rate_gbps == 0 ? 0 : entry.length * kBitsPerByte / rate_gbps;  // bits at bits per ns
+  line_free_ns_ = std::max(now + knobs.early_lead_ns, line_free_ns_) + transfer_ns;
+  entry.departs_ns = line_free_ns_;
+}
+
+void QueuePair::stage(uint32_t index) {
+  const uint32_t slot = index & entry_mask_;
+  SendEntry& entry = entries_[slot];
+  SendRequest& stored = requests_[slot];
+  if (staged_bytes_ + stored.length > kMostStagedBytes || stored.opcode == IBV_WR_RDMA_READ ||
+      stored.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || stored.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    return;
+  }
+  Pieces pieces;
+  if (!translate({stored.pieces, stored.pieces_count}, stored.is_inline, 0, pieces)) {
+    return;  // fails when its turn comes
+  }
+  std::vector<std::byte>& bytes = staged_[slot];
+  bytes.resize(stored.length);
+  pieces.gather(0, bytes.data(), stored.length);
+  request_pieces_[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(bytes.data()), stored.length, 0};
+  stored.pieces_count = stored.length == 0 ? 0 : 1;
+  stored.is_inline = true;
+  staged_bytes_ += stored.length;
+  entry.is_staged = true;
+}
+
+void QueuePair::tell_early(CompletionQueue& cq) {
+  const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+  const uint32_t tail = tail_.load(std::memory_order_relaxed);
+  for (; state == IBV_QPS_RTS && told_ != tail && cq.has_room(); ++told_) {
+    SendEntry& entry = entries_[told_ & entry_mask_];
+    if (!entry.is_staged) {
+      return;
+    }
+    entry.is_told = true;
+    count_out(entry);
+    if (entry.is_signaled) {
+      push_send(cq, entry, IBV_WC_SUCCESS);
+    }
+  }
+}
+
+void QueuePair::forget_staged(uint32_t index) {
+  const uint32_t slot = index & entry_mask_;
+  if (entries_[slot].is_staged) {
+    staged_bytes_ -= staged_[slot].size();
+    staged_[slot] = {};
+  }
+  told_ = told_ == index ? index + 1 : told_;
+}
+
+void QueuePair::count_out(const SendEntry& entry) {
+  if (counts_frames_) {
+    send_frames_ -= std::min(send_frames_, profile::frames_of(entry.length));
+  }
+}
+
+}  // namespace ringbolt::device
