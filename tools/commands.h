@@ -29,6 +29,13 @@ struct DownOptions {
 };
 int down(const DownOptions& options);
 
+struct RebootOptions {
+  std::string cluster;
+  std::string node;
+  bool is_forced = false;  ///< also while programs hold objects: they are killed
+};
+int reboot(const RebootOptions& options);
+
 struct ListOptions {
   std::string cluster;
   bool is_json = false;

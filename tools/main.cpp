@@ -24,6 +24,7 @@ namespace {
 struct Request {
   UpOptions up;
   DownOptions down;
+  RebootOptions reboot;
   ListOptions list;
   RunOptions run;
   ExecOptions exec;
@@ -94,6 +95,16 @@ void define_state_commands(CLI::App& app, Request& request) {
   down_command->add_flag("--force", request.down.is_forced, "Also while programs run in it: they lose every cable");
   down_command->footer("Examples:\n  ringbolt down\n  ringbolt down --cluster ring4 --force\n");
   down_command->callback([&request] { request.action = [&request] { return down(request.down); }; });
+
+  CLI::App* reboot_command = app.add_subcommand("reboot", "Give back what dead programs have left on a node's devices");
+  add_cluster(reboot_command, request.reboot.cluster);
+  reboot_command->add_option("node", request.reboot.node, "Number or name; \"local\" is the default device")
+      ->required()
+      ->type_name("NODE");
+  reboot_command->add_flag("--force", request.reboot.is_forced, "Also while programs hold objects: kill them");
+  reboot_command->footer("For devices that are like a Mac with leak=boot.\n\nExamples:\n  ringbolt reboot 2\n"
+                         "  ringbolt reboot local --force\n");
+  reboot_command->callback([&request] { request.action = [&request] { return reboot(request.reboot); }; });
 
   CLI::App* status_command = app.add_subcommand("status", "Show clusters, their cables and the programs that run");
   add_cluster(status_command, request.list.cluster);

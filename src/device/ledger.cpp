@@ -1,17 +1,14 @@
 #include "device/ledger.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
-#include <fstream>
-#include <optional>
 
+#include "base/process_start.h"
 #include "base/unique_fd.h"
 
 namespace ringbolt::device {
@@ -19,31 +16,7 @@ namespace {
 
 using profile::LedgerBook;
 
-/// Start time in clock ticks since boot; 0 when the process is gone or can't be looked at.
-uint64_t start_of(pid_t pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  // The second field is a name in parentheses that may hold anything; the start is the 22nd.
-  constexpr int kFieldsAfterName = 20;
-  size_t at = text.rfind(')');
-  for (int i = 0; i < kFieldsAfterName && at != std::string::npos; ++i) {
-    at = text.find(' ', at + 1);
-  }
-  uint64_t start = 0;
-  if (at != std::string::npos) {
-    std::from_chars(text.data() + at + 1, text.data() + text.size(), start);
-  }
-  return start;
-}
-
-bool is_alive(const LedgerBook::Owner& owner) {
-  if (kill(owner.pid, 0) != 0 && errno == ESRCH) {
-    return false;
-  }
-  const uint64_t start = start_of(owner.pid);
-  return start == 0 || start == owner.started;  // 0: of another user, say
-}
+bool is_alive(const LedgerBook::Owner& owner) { return base::is_same_process(owner.pid, owner.started); }
 
 /// The file, locked from construction to destruction.
 class LockedFile {
@@ -117,7 +90,7 @@ base::Result<bool> Ledger::take(profile::Counted kind, uint32_t limit) {
   book.bury(is_alive, leaks_);
   const bool has_room = book.total(kind) < limit;
   if (has_room) {
-    book.add(getpid(), start_of(getpid()), kind);
+    book.add(getpid(), base::process_start(getpid()), kind);
   }
   if (const int error = file.write(book)) {
     return base::fail(error);
@@ -131,7 +104,7 @@ void Ledger::give(profile::Counted kind) {
     return;
   }
   LedgerBook book = file.read();
-  book.remove(getpid(), start_of(getpid()), kind);
+  book.remove(getpid(), base::process_start(getpid()), kind);
   static_cast<void>(file.write(book));
 }
 

@@ -94,6 +94,26 @@ class Like(CommandCase):
             refused = self.call("exec", 0, "--", "ibv_devinfo", env={"RINGBOLT_LIKE": "nonsense"}, expect=255)
             self.assertIn("RINGBOLT_LIKE=nonsense", refused.stderr)
 
+    def test_a_reboot_gives_back_what_the_dead_have_left(self):
+        self.call("up", "--emulate", "line:2", "--like", "apple,leak=boot")
+        for _ in range(11):
+            victim = self.start("exec", 0, "--", "ibv_uc_pingpong", "-g", "1", "-p", "0")
+            ledger = self.root / "clusters/line2/0-rdma_en2.ledger"
+            wait_until(lambda: ledger.exists() and f"process {victim.pid} " in ledger.read_text(), "it holds objects")
+            victim.kill()
+            victim.communicate()
+        refused = self.call("exec", 0, "--", "ibv_uc_pingpong", "-g", "1", expect=1)
+        self.assertIn("pd-limit", refused.stderr)
+        self.call("exec", 1, "--", "ibv_devinfo")  # the other node has its own
+        self.assertIn("11 leaked protection domains came back", self.call("reboot", 0).stdout)
+        holder = self.start("exec", 0, "--", "ibv_uc_pingpong", "-g", "1", "-p", "0")
+        wait_until(lambda: ledger.exists() and f"process {holder.pid} " in ledger.read_text(), "it holds objects")
+        refused = self.call("reboot", "n0", expect=2)
+        self.assertIn(f"ibv_uc_pingpong (pid {holder.pid})", refused.stderr)
+        self.assertIn("1 programs killed", self.call("reboot", "n0", "--force").stdout)
+        self.assertEqual(holder.wait(20), -9)
+        holder.communicate()
+
     def test_no_domain_while_the_port_is_down(self):
         self.call("up", "--emulate", "line:2", "--like", "apple")
         self.call("cut", "0-1")

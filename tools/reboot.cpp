@@ -1,0 +1,99 @@
+// What a reboot of a node gives back: the objects that dead programs have left on its devices.
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/process_start.h"
+#include "cluster/read_file.h"
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "profile/ledger_book.h"
+
+namespace ringbolt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct NodeLedgers {
+  std::string node;
+  std::vector<fs::path> paths;
+};
+
+/// The ledgers of a node's devices: "<node>-<device>.ledger" in a cluster's folder, "<device>.ledger" of the default one.
+NodeLedgers ledgers_of(const RebootOptions& options) {
+  const bool is_local = options.node == "local";
+  std::string folder = cluster::RuntimeDir::from_environment().default_dir();
+  std::string prefix;
+  NodeLedgers ledgers{"local", {}};
+  if (!is_local) {
+    const LiveCluster live = open_cluster(options.cluster);
+    if (live.is_remote()) {
+      throw UsageError("this cluster's nodes are machines: restart the machine itself");
+    }
+    const uint32_t node = find_node(live.model, options.node);
+    folder = live.dir.cluster(live.model.name);
+    prefix = std::to_string(node) + "-";
+    ledgers.node = live.model.nodes[node].name;
+  }
+  std::error_code missing;
+  for (const auto& entry : fs::directory_iterator(folder, missing)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.path().extension() == ".ledger" && name.starts_with(prefix)) {
+      ledgers.paths.push_back(entry.path());
+    }
+  }
+  return ledgers;
+}
+
+}  // namespace
+
+int reboot(const RebootOptions& options) {
+  const NodeLedgers ledgers = ledgers_of(options);
+  std::set<pid_t> holders;
+  uint32_t leaked = 0;
+  for (const fs::path& path : ledgers.paths) {
+    constexpr size_t kMostBytes = 1U << 20U;
+    const auto book = profile::LedgerBook::parse(cluster::read_file(path.string(), kMostBytes));
+    if (!book) {
+      continue;  // goes all the same
+    }
+    for (const profile::LedgerBook::Owner& owner : book->owners) {
+      if (base::is_same_process(owner.pid, owner.started)) {
+        holders.insert(owner.pid);
+      } else {
+        leaked += owner.held[static_cast<size_t>(profile::Counted::pd)];
+      }
+    }
+    leaked += book->leaked[static_cast<size_t>(profile::Counted::pd)];
+  }
+  if (!holders.empty() && !options.is_forced) {
+    std::vector<Program> programs;
+    for (const pid_t pid : holders) {
+      programs.push_back(program_of(pid));
+    }
+    throw UsageError(fmt::format("programs hold objects of node {}: {}; end them, or give --force (they are killed, as a "
+                                 "reboot would)",
+                                 ledgers.node, list_programs(programs)));
+  }
+  for (const pid_t pid : holders) {
+    ::kill(pid, SIGKILL);
+  }
+  for (const fs::path& path : ledgers.paths) {
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+      throw base::Error(errno, "remove", path.string());
+    }
+  }
+  fmt::print("node {} is as after a reboot: {} leaked protection domain{} came back{}\n", ledgers.node, leaked,
+             leaked == 1 ? "" : "s", holders.empty() ? "" : fmt::format(", {} programs killed", holders.size()));
+  return kOk;
+}
+
+}  // namespace ringbolt::tools
