@@ -15,17 +15,6 @@
 namespace ringbolt::tools {
 namespace {
 
-LiveCluster open_faulty(const std::string& wanted) {
-  LiveCluster live = open_cluster(wanted);
-  if (live.model.kind == cluster::Kind::emulated) {
-    throw UsageError(fmt::format(
-        "cluster \"{}\" is emulated in memory, which carries no frames that could be lost; make one that has frames: "
-        "ringbolt up --netns, or --hosts",
-        live.model.name));
-  }
-  return live;
-}
-
 /// Here, or on all machines of the cluster and then here.
 void apply(LiveCluster& live, const fault::Plan& plan, const std::string& what) {
   size_t told = live.is_remote() ? set_host_faults(live.model, fault::emit_plan(plan)) : 0;
@@ -57,7 +46,7 @@ int fault_add(const FaultOptions& options) {
   if (options.words.empty() == options.file.empty()) {
     throw UsageError("give a fault, as in: ringbolt fault add loss 1%; or --file");
   }
-  LiveCluster live = open_faulty(options.cluster);
+  LiveCluster live = open_cluster(options.cluster);
   const std::string text =
       options.file.empty() ? joined(options.words) : cluster::read_file(options.file, fault::kMaxPlanBytes);
   const fault::Plan more = read_faults(live, text);
@@ -96,7 +85,7 @@ int fault_list(const FaultOptions& options) {
 }
 
 int fault_clear(const FaultOptions& options) {
-  LiveCluster live = open_faulty(options.cluster);
+  LiveCluster live = open_cluster(options.cluster);
   const base::UniqueFd lock = lock_clusters(live.dir);
   // All of them: also those of a file that can't be read.
   const fault::Plan rest =

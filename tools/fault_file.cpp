@@ -101,6 +101,12 @@ fault::Plan read_faults(const LiveCluster& live, const std::string& text) {
     throw UsageError(plan.error().text());
   }
   for (const fault::Rule& rule : plan->rules) {
+    if (live.model.kind == cluster::Kind::emulated && fault::subject_of(rule.kind) == fault::Subject::frame) {
+      throw UsageError(fmt::format(
+          "\"{}\": cluster \"{}\" is emulated in memory, which carries no frames that could be lost; make one that has "
+          "frames: ringbolt up --netns, or --hosts",
+          fault::emit_rule(rule), live.model.name));
+    }
     if (!fits(live, rule)) {
       throw UsageError(fmt::format("\"{}\" fits no cabled port of cluster \"{}\"; ringbolt devices shows them",
                                    fault::emit_rule(rule), live.model.name));

@@ -120,6 +120,10 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (const int error = ringbolt::device::check_pd(port_of(context))) {
     return refuse<ibv_pd>(error);
   }
+  ringbolt::device::VerbFaults& faults = Context::of(context).impl->process().verb_faults();
+  if (faults.has_any() && faults.judge(ringbolt::fault::Subject::pd, port_of(context)).is_lost) {
+    return refuse<ibv_pd>(ENOMEM);
+  }
   auto claim = port_of(context).claim(ringbolt::profile::Counted::pd);
   if (!claim) {
     return refuse<ibv_pd>(claim.error().value);

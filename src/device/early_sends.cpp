@@ -62,9 +62,17 @@ void QueuePair::tell_early(CompletionQueue& cq) {
     if (!entry.is_staged) {
       return;
     }
+    ibv_wc_status status = IBV_WC_SUCCESS;
+    if (process_.verb_faults().has_any() && !suffers_fault(entry, status)) {
+      return;
+    }
+    if (status != IBV_WC_SUCCESS) {
+      entry.is_staged = false;
+      return;
+    }
     entry.is_told = true;
     count_out(entry);
-    if (entry.is_signaled) {
+    if (entry.is_signaled && !entry.is_missing) {
       push_send(cq, entry, IBV_WC_SUCCESS);
     }
   }

@@ -50,12 +50,13 @@ fault::Place place_of(const Port& port) {
 
 void check_faults(const fault::Plan& plan, std::span<const std::shared_ptr<const Port>> ports) {
   for (const fault::Rule& rule : plan.rules) {
+    const bool is_of_frames = fault::subject_of(rule.kind) == fault::Subject::frame;
     const auto suffers = [&](const std::shared_ptr<const Port>& port) {
       const fault::Place place = place_of(*port);
       return rule.applies_to(place, fault::Direction::send) || rule.applies_to(place, fault::Direction::receive);
     };
     const auto found = std::ranges::find_if(ports, suffers);
-    if (found != ports.end() && !(*found)->is_on_network()) {
+    if (is_of_frames && found != ports.end() && !(*found)->is_on_network()) {
       throw base::Error(EOPNOTSUPP, "set faults of frames", (*found)->name,
                         "its cable is shared memory, which carries no frames: unset RINGBOLT_FAULTS, or take a port on "
                         "a network (RINGBOLT_NETDEVS, ringbolt up --netns)");

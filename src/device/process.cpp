@@ -29,7 +29,8 @@ uint32_t random_index() {
 
 }  // namespace
 
-Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), next_qp_index_(random_index()) {
+Process::Process(std::shared_ptr<Fabric> fabric)
+    : fabric_(std::move(fabric)), verb_faults_(*fabric_), next_qp_index_(random_index()) {
   const auto table = regions_.create();
   if (!table) {
     throw base::Error(table.error().value, "make the table of memory regions", "ringbolt",

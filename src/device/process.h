@@ -14,6 +14,7 @@
 #include "device/network.h"
 #include "device/port.h"
 #include "device/region_ages.h"
+#include "device/verb_faults.h"
 #include "link/arena.h"
 #include "link/region_table.h"
 #include "link/remote_process.h"
@@ -102,6 +103,7 @@ class Process final : private link::RendezvousSink {
     }
   }
   RegionAges& region_ages() { return region_ages_; }
+  VerbFaults& verb_faults() { return verb_faults_; }
   std::shared_ptr<QueuePair> find(uint32_t qpn);
   /// All of them, unordered.
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
@@ -135,6 +137,7 @@ class Process final : private link::RendezvousSink {
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;
   RegionAges region_ages_;
+  VerbFaults verb_faults_;
   link::OwnArenas arenas_;
   WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};

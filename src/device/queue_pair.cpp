@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <chrono>
 #include <new>
+#include <thread>
 #include <utility>
 
 #include "base/clock.h"
@@ -117,6 +119,13 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   }
   if (const int error = check_attributes(attributes, mask)) {
     return error;
+  }
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && process_.verb_faults().has_any()) {
+    const fault::Verdict verdict = process_.verb_faults().judge(fault::Subject::rtr, context_.port());
+    std::this_thread::sleep_for(std::chrono::nanoseconds(verdict.hold_ns));
+    if (verdict.error != 0) {
+      return profile::number_of(context_.port().profile, verdict.error);
+    }
   }
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
     finish_receiving();

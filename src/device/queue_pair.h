@@ -161,6 +161,7 @@ class QueuePair {
   void push_out();
   void complete_sends(CompletionQueue& cq);
   bool is_complete(SendEntry& entry, uint32_t index);
+  bool suffers_fault(SendEntry& entry, ibv_wc_status& status);
   void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status);
   ibv_wc_status refusal_status(const Connection& connection) const;
   ibv_wc_status overdue(uint64_t now_ns, Connection* connection);

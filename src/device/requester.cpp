@@ -352,11 +352,14 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       }
       continue;
     }
+    if (process_.verb_faults().has_any() && status == IBV_WC_SUCCESS && !suffers_fault(entry, status)) {
+      return;  // not yet
+    }
     if (!is_executed) {
       next_.store(done + 1, std::memory_order_relaxed);
     }
     if (!entry.is_told) {
-      if (entry.is_signaled || status != IBV_WC_SUCCESS) {
+      if ((entry.is_signaled || status != IBV_WC_SUCCESS) && !entry.is_missing) {
         push_send(cq, entry, status);
       }
       count_out(entry);
@@ -373,6 +376,20 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       }
     }
   }
+}
+
+/// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.
+bool QueuePair::suffers_fault(SendEntry& entry, ibv_wc_status& status) {
+  const uint64_t now = base::now_ns();
+  if (!entry.is_judged) {
+    const fault::Verdict verdict = process_.verb_faults().judge(fault::Subject::completion, context_.port());
+    entry.is_judged = true;
+    entry.is_missing = verdict.is_lost;
+    entry.status = static_cast<uint8_t>(verdict.status);
+    entry.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
+  }
+  status = static_cast<ibv_wc_status>(entry.status);
+  return now >= entry.tells_ns;
 }
 
 ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {

@@ -59,8 +59,11 @@ struct SendEntry {
   bool is_signaled = false;
   bool is_staged = false;  ///< its bytes are copied: the program's memory is free again
   bool is_told = false;    ///< its completion came before its delivery
+  bool is_judged = false;  ///< faults have been asked about its completion
+  bool is_missing = false;  ///< its completion never comes
   uint8_t status = IBV_WC_SUCCESS;
   uint64_t departs_ns = 0;  ///< not before
+  uint64_t tells_ns = 0;    ///< likewise its completion, by a fault
 };
 
 }  // namespace ringbolt::device

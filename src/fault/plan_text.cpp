@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,17 +12,33 @@
 namespace ringbolt::fault {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kind>, 6> kKinds{{{"loss", Kind::loss},
-                                                                   {"duplicate", Kind::duplicate},
-                                                                   {"reorder", Kind::reorder},
-                                                                   {"corrupt", Kind::corrupt},
-                                                                   {"truncate", Kind::truncate},
-                                                                   {"delay", Kind::delay}}};
+constexpr std::array<std::pair<std::string_view, Kind>, 12> kKinds{{{"loss", Kind::loss},
+                                                                    {"duplicate", Kind::duplicate},
+                                                                    {"reorder", Kind::reorder},
+                                                                    {"corrupt", Kind::corrupt},
+                                                                    {"truncate", Kind::truncate},
+                                                                    {"delay", Kind::delay},
+                                                                    {"rtr-errno", Kind::rtr_errno},
+                                                                    {"rtr-block", Kind::rtr_block},
+                                                                    {"pd-null", Kind::pd_null},
+                                                                    {"completion-error", Kind::completion_error},
+                                                                    {"completion-late", Kind::completion_late},
+                                                                    {"completion-missing", Kind::completion_missing}}};
+constexpr std::array<std::pair<std::string_view, int>, 6> kErrors{{{"EINVAL", EINVAL},
+                                                                   {"ETIMEDOUT", ETIMEDOUT},
+                                                                   {"EBUSY", EBUSY},
+                                                                   {"ENODATA", ENODATA},
+                                                                   {"EFAULT", EFAULT},
+                                                                   {"EOPNOTSUPP", EOPNOTSUPP}}};
 constexpr size_t kMaxPortBytes = 64;
 constexpr std::string_view kBlanks = " \t\r";
 
 std::string_view name_of(Kind kind) {
   return std::ranges::find(kKinds, kind, [](const auto& entry) { return entry.second; })->first;
+}
+
+std::string_view name_of_error(int error) {
+  return std::ranges::find(kErrors, error, &std::pair<std::string_view, int>::second)->first;
 }
 
 bool is_port_name(std::string_view text) {
@@ -129,10 +146,35 @@ bool read_strength(Words& words, std::string_view key, Rule& rule) {
     rule.delay_ns = words.time(key, Rule::kMaxDelayNs);
   } else if (key == "jitter" && rule.kind == Kind::delay) {
     rule.jitter_ns = words.time(key, Rule::kMaxDelayNs);
+  } else if (key == "by" && (rule.kind == Kind::rtr_block || rule.kind == Kind::completion_late)) {
+    rule.delay_ns = words.time(key, Rule::kMaxBlockNs);
+  } else if (key == "errno" && rule.kind == Kind::rtr_errno) {
+    const std::string_view word = words.next();
+    const auto* found = std::ranges::find(kErrors, word, &std::pair<std::string_view, int>::first);
+    rule.error = words.take(key, found == kErrors.end() ? std::nullopt : std::optional(found->second),
+                            "EINVAL, ETIMEDOUT, EBUSY, ENODATA, EFAULT or EOPNOTSUPP");
+  } else if (key == "status" && rule.kind == Kind::completion_error) {
+    rule.status = words.number(key, 1, Rule::kMaxStatus);
   } else {
     return false;
   }
   return true;
+}
+
+/// What a kind can't do without. Empty: all is there.
+std::string missing_part(const Rule& rule) {
+  switch (rule.kind) {
+    case Kind::delay:
+    case Kind::rtr_block:
+    case Kind::completion_late:
+      return rule.delay_ns + rule.jitter_ns == 0 ? "takes a time: by 1ms" : "";
+    case Kind::rtr_errno:
+      return rule.error == 0 ? "takes an error: errno EINVAL" : "";
+    case Kind::completion_error:
+      return rule.status == 0 ? "takes a status: status 12" : "";
+    default:
+      return "";
+  }
 }
 
 /// Which frames it is for. False: `key` is none of these.
@@ -148,13 +190,13 @@ bool read_choice(Words& words, std::string_view key, Rule& rule) {
     if (!is_port_name(rule.port)) {
       words.complain("port takes the name of a device, as in rdma_en2");
     }
-  } else if (key == "direction") {
+  } else if (key == "direction" && subject_of(rule.kind) == Subject::frame) {
     const std::string_view way = words.next();
     if (way != "send" && way != "receive") {
       words.complain("direction takes send or receive");
     }
     rule.direction = way == "send" ? Direction::send : Direction::receive;
-  } else if (key == "frames") {
+  } else if (key == (subject_of(rule.kind) == Subject::frame ? "frames" : "count")) {
     words.range(key, read_count, rule.first_frame, rule.last_frame);
   } else if (key == "time") {
     words.range(key, read_time_ns, rule.from_ns, rule.until_ns);
@@ -181,8 +223,8 @@ base::Parsed<Rule> parse_rule(std::string_view text, size_t line) {
     }
     seen.push_back(key);
   }
-  if (words.problem().empty() && rule.kind == Kind::delay && rule.delay_ns + rule.jitter_ns == 0) {
-    words.complain("delay takes a time: by 1ms");
+  if (const std::string missing = missing_part(rule); words.problem().empty() && !missing.empty()) {
+    words.complain(fmt::format("{} {}", name_of(rule.kind), missing));
   }
   if (!words.problem().empty()) {
     return base::refuse(line, words.problem());
@@ -243,13 +285,17 @@ std::string emit_rule(const Rule& rule) {
     add(true, "by", time_text(rule.delay_ns));
     add(rule.jitter_ns != 0, "jitter", time_text(rule.jitter_ns));
   }
+  add(rule.kind == Kind::rtr_block || rule.kind == Kind::completion_late, "by", time_text(rule.delay_ns));
+  add(rule.error != 0, "errno", std::string(name_of_error(rule.error)));
+  add(rule.status != 0, "status", count(rule.status));
   add(rule.kind == Kind::corrupt && rule.bits != usual.bits, "bits", count(rule.bits));
   add(rule.seed != usual.seed, "seed", count(rule.seed));
   add(rule.node.has_value(), "node", count(rule.node.value_or(0)));
   add(rule.cable.has_value(), "cable", count(rule.cable.value_or(0)));
   add(!rule.port.empty(), "port", rule.port);
   add(rule.direction.has_value(), "direction", rule.direction == Direction::send ? "send" : "receive");
-  add(rule.first_frame != 0 || rule.last_frame != UINT64_MAX, "frames",
+  add(rule.first_frame != 0 || rule.last_frame != UINT64_MAX,
+      subject_of(rule.kind) == Subject::frame ? "frames" : "count",
       range_text(rule.first_frame, rule.last_frame, count));
   add(rule.from_ns != 0 || rule.until_ns != UINT64_MAX, "time", range_text(rule.from_ns, rule.until_ns, time_text));
   return text;

@@ -91,5 +91,23 @@ TEST(FaultText, writes_what_it_reads) {
   EXPECT_EQ(*parse_plan(emit_plan(*plan)), *plan);
 }
 
+TEST(PlanText, writes_faults_of_calls_as_it_reads_them) {
+  for (const char* line : {"rtr-errno 100% errno ENODATA count 0-2", "rtr-block 5% by 3s node 1", "pd-null 100% cable 2",
+                           "completion-error 1% status 12 seed 9", "completion-late 10% by 250us port rdma_en2",
+                           "completion-missing 0.5% time 2s-"}) {
+    const auto plan = parse_plan(line);
+    ASSERT_TRUE(plan) << line;
+    EXPECT_EQ(emit_rule(plan->rules.at(0)), line);
+  }
+}
+
+TEST(PlanText, knows_what_a_kind_needs_and_what_it_has_not) {
+  for (const char* line : {"rtr-errno 1%", "rtr-errno 1% errno 22", "rtr-block 1%", "completion-late 1%", "completion-error 1%",
+                           "completion-error 1% status 0", "completion-error 1% status 24", "pd-null 1% by 1s",
+                           "pd-null 1% frames 1-2", "loss 1% count 1-2", "completion-missing 1% direction send"}) {
+    EXPECT_FALSE(parse_plan(line)) << line;
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::fault

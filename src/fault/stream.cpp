@@ -47,7 +47,7 @@ uint64_t Stream::key_of(const Rule& rule) const {
 void Stream::set_rules(const Plan& plan, uint64_t now_ns) {
   std::vector<Active> before = std::exchange(active_, {});
   for (const Rule& rule : plan.rules) {
-    if (!rule.applies_to(place_, direction_)) {
+    if (subject_of(rule.kind) != subject_ || !rule.applies_to(place_, direction_)) {
       continue;
     }
     const auto same = std::ranges::find(before, rule, &Active::rule);
@@ -116,6 +116,20 @@ void Stream::apply(const Rule& rule, uint64_t key, uint64_t frame, size_t bytes,
       verdict.hold_ns += std::max<uint64_t>(least_ns + dice.below(spread_ns + rule.jitter_ns + 1), 1);
       break;
     }
+    case Kind::rtr_errno:
+      verdict.error = rule.error;
+      break;
+    case Kind::rtr_block:
+    case Kind::completion_late:
+      verdict.hold_ns += rule.delay_ns;
+      break;
+    case Kind::completion_error:
+      verdict.status = rule.status;
+      break;
+    case Kind::pd_null:
+    case Kind::completion_missing:
+      verdict.is_lost = true;
+      break;
   }
 }
 

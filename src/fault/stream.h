@@ -19,11 +19,15 @@ struct Verdict {
   uint32_t overtakers = 0;       ///< so many frames go first; 0: it is not held back for others
   uint64_t hold_ns = 0;          ///< longest time that it is held back; 0: not at all
   size_t kept_bytes = SIZE_MAX;  ///< what is beyond is cut off
+  int error = 0;            ///< of a call: it fails with this
+  uint32_t status = 0;      ///< of a completion: it has this
   uint32_t flip_count = 0;
   std::array<uint32_t, Rule::kMaxBits> flips{};  ///< bit numbers; bit 8 k + i is bit i of byte k
 
   bool is_harmed() const { return flip_count != 0 || kept_bytes != SIZE_MAX; }
-  bool is_clean() const { return !is_lost && copies == 0 && hold_ns == 0 && !is_harmed(); }
+  bool is_clean() const {
+    return !is_lost && copies == 0 && hold_ns == 0 && !is_harmed() && error == 0 && status == 0;
+  }
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
@@ -42,12 +46,13 @@ struct Tally {
   friend bool operator==(const Tally&, const Tally&) = default;
 };
 
-/// The frames of one port in one direction, in their order. What happens to the n-th frame depends on the rule, its
+/// The frames of one port in one direction, in their order (or calls, or completions of sends). What happens to the n-th frame depends on the rule, its
 /// seed, the place, the direction and n alone: rules don't disturb each other, and the same seed gives the same faults.
 /// Not thread-safe.
 class Stream {
  public:
-  Stream(Place place, Direction direction) : place_(std::move(place)), direction_(direction) {}
+  Stream(Place place, Direction direction, Subject subject = Subject::frame)
+      : place_(std::move(place)), direction_(direction), subject_(subject) {}
 
   /// From now on these rules. A rule that was there before goes on counting its frames and its time.
   void set_rules(const Plan& plan, uint64_t now_ns);
@@ -73,6 +78,7 @@ class Stream {
 
   Place place_;
   Direction direction_;
+  Subject subject_;
   std::vector<Active> active_;
   Tally tally_;
 };

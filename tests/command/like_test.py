@@ -94,6 +94,25 @@ class Like(CommandCase):
             refused = self.call("exec", 0, "--", "ibv_devinfo", env={"RINGBOLT_LIKE": "nonsense"}, expect=255)
             self.assertIn("RINGBOLT_LIKE=nonsense", refused.stderr)
 
+    def test_faults_of_calls_come_and_go_in_a_cluster_of_memory(self):
+        self.call("up", "--emulate", "line:2")
+        refused = self.call("fault", "add", "loss", "1%", expect=2)
+        self.assertIn("carries no frames", refused.stderr)
+        pingpong = ["--", "ibv_rc_pingpong", "-g", "1", "-n", "10"]
+        self.assertIn("pd-null 100% node 0", self.call("fault", "add", "pd-null", "100%", "node", "n0").stdout)
+        self.assertIn("Couldn't allocate PD", self.call("exec", 0, *pingpong, expect=1).stderr)
+        self.call("fault", "clear")
+        self.call("fault", "add", "rtr-errno", "100%", "errno", "EBUSY", "node", 1)
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        server = self.start("exec", 0, *pingpong, "-p", port)
+        self.addCleanup(server.kill)
+        wait_until(lambda: is_listening(port), f"the server listens on port {port}")
+        self.assertIn("Failed to modify QP to RTR", self.call("exec", 1, *pingpong, "-p", port, "127.77.0.2", expect=1).stderr)
+        server.kill()
+        server.communicate()
+
     def test_a_reboot_gives_back_what_the_dead_have_left(self):
         self.call("up", "--emulate", "line:2", "--like", "apple,leak=boot")
         for _ in range(11):

@@ -167,10 +167,11 @@ struct Pair {
   Held<ibv_qp> b;
 };
 
-inline int post_send(ibv_qp* qp, ibv_sge piece, ibv_wr_opcode opcode = IBV_WR_SEND, ibv_send_wr** bad = nullptr) {
+inline int post_send(ibv_qp* qp, ibv_sge piece, ibv_wr_opcode opcode = IBV_WR_SEND, ibv_send_wr** bad = nullptr,
+                     uint64_t wr_id = 1) {
   ibv_send_wr wr{};
   ibv_send_wr* ignored = nullptr;
-  wr.wr_id = 1;
+  wr.wr_id = wr_id;
   wr.sg_list = &piece;
   wr.num_sge = 1;
   wr.opcode = opcode;
