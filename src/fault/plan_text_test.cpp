@@ -57,7 +57,8 @@ TEST(FaultText, separates_by_lines_and_semicolons_and_knows_remarks) {
 
 TEST(FaultText, refuses_with_line_and_reason) {
   EXPECT_EQ(refusal("loss 1%\nlos 1%"),
-            "line 2: \"los\" is no fault; there are loss, duplicate, reorder, corrupt, truncate, delay");
+            "line 2: \"los\" is no fault; there are loss, duplicate, reorder, corrupt, truncate, delay, rtr-errno, "
+            "rtr-block, pd-null, completion-error, completion-late, completion-missing");
   EXPECT_EQ(refusal("loss"), "line 1: the fault takes a chance, as in 1% or 0.01, with up to 9 digits");
   EXPECT_EQ(refusal("loss 1% bits 2"), "line 1: loss does not know \"bits\"");
   EXPECT_EQ(refusal("loss 1% seed 1 seed 2"), "line 1: seed is said twice");
@@ -91,7 +92,7 @@ TEST(FaultText, writes_what_it_reads) {
   EXPECT_EQ(*parse_plan(emit_plan(*plan)), *plan);
 }
 
-TEST(PlanText, writes_faults_of_calls_as_it_reads_them) {
+TEST(FaultText, writes_faults_of_calls_as_it_reads_them) {
   for (const char* line : {"rtr-errno 100% errno ENODATA count 0-2", "rtr-block 5% by 3s node 1", "pd-null 100% cable 2",
                            "completion-error 1% status 12 seed 9", "completion-late 10% by 250us port rdma_en2",
                            "completion-missing 0.5% time 2s-"}) {
@@ -101,7 +102,7 @@ TEST(PlanText, writes_faults_of_calls_as_it_reads_them) {
   }
 }
 
-TEST(PlanText, knows_what_a_kind_needs_and_what_it_has_not) {
+TEST(FaultText, knows_what_a_kind_needs_and_what_it_has_not) {
   for (const char* line : {"rtr-errno 1%", "rtr-errno 1% errno 22", "rtr-block 1%", "completion-late 1%", "completion-error 1%",
                            "completion-error 1% status 0", "completion-error 1% status 24", "pd-null 1% by 1s",
                            "pd-null 1% frames 1-2", "loss 1% count 1-2", "completion-missing 1% direction send"}) {
