@@ -28,8 +28,9 @@ namespace ringbolt::device {
 /// A queue pair of type RC, UC or UD. Completions are made only by the progress functions, which its completion queues
 /// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
 /// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
-/// peers), requester.cpp (the send queue), transfers.cpp (what one send does), responder.cpp (incoming messages); and
-/// wired_*.cpp for peers on the network.
+/// peers), requester.cpp (the send queue), send_timers.cpp (what waits too long), early_sends.cpp (completions before
+/// delivery), transfers.cpp (what one send does), responder.cpp (incoming messages), queue_pair_rules.cpp (what the
+/// profile refuses); and wired_*.cpp for peers on the network.
 class QueuePair {
  public:
   struct Queues {
@@ -164,6 +165,8 @@ class QueuePair {
   bool suffers_fault(SendEntry& entry, ibv_wc_status& status);
   void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status);
   ibv_wc_status refusal_status(const Connection& connection) const;
+
+  // send_timers.cpp
   ibv_wc_status overdue(uint64_t now_ns, Connection* connection);
   uint64_t transport_timeout_ns() const;
   uint64_t patience_factor(bool has_lane);
