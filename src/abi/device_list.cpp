@@ -22,7 +22,9 @@ namespace {
 Device* make_device(std::shared_ptr<const device::Port> port) {
   auto* made = new Device;
   made->c.node_type = IBV_NODE_CA;
-  made->c.transport_type = static_cast<ibv_transport_type>(port->profile.look.transport);
+  const int transport = port->profile.look.transport;  // may be none of the enumeration's
+  static_assert(sizeof transport == sizeof made->c.transport_type);
+  std::memcpy(&made->c.transport_type, &transport, sizeof transport);
   std::snprintf(made->c.name, sizeof made->c.name, "%s", port->name.c_str());
   std::snprintf(made->c.dev_name, sizeof made->c.dev_name, "uverbs%u", port->index);
   std::snprintf(made->c.dev_path, sizeof made->c.dev_path, "/sys/class/infiniband_verbs/uverbs%u", port->index);

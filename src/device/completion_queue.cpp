@@ -274,13 +274,14 @@ int CompletionQueue::resize(uint32_t cqe) {
 CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   const std::scoped_lock guard(lock_);
   // On a network the service thread gets on with things while the program polls, too: then it waits for room.
+  is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
   for (QueuePair* qp : senders_) {
     qp->check_timers(now_ns);
   }
   progress();
-  is_served_ = false;
+  is_served_ = is_in_service_ = false;
   auto remains = Remains::nothing;
   for (const QueuePair* qp : senders_) {
     if (qp->has_queued_sends()) {

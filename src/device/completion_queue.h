@@ -55,6 +55,8 @@ class CompletionQueue {
   void retire();
   /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
   /// for a program that does not poll, and there one entry too many is the program's error.
+  /// It is the service thread that gets on with things, not the program's poll.
+  bool is_in_service() const { return is_in_service_; }
   bool has_room() const { return out_ != nullptr ? out_ != out_end_ : count_ < capacity_ || is_served_; }
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
   /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's
@@ -105,7 +107,8 @@ class CompletionQueue {
   uint32_t empty_polls_ = 0;
   uint64_t checked_ns_ = 0;  // when a poller last looked at the timers
   uint32_t patience_ = 64;  // empty polls before the core is given away
-  bool is_served_ = false;  // by the service thread, just now
+  bool is_in_service_ = false;  // in serve()
+  bool is_served_ = false;      // likewise, and the program has not polled for long
   bool sends_go_first_ = false;
   bool has_overflowed_ = false;
   bool drops_bells_ = false;  // no longer armed: the peers need not ring
