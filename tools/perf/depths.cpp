@@ -23,13 +23,15 @@ uint32_t slots_used(uint32_t send_slots, uint32_t receive_slots) {
   return receive_slots % send_slots != 0 ? send_slots : send_slots - 1;
 }
 
-Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tuning& tuning) {
+Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tuning& tuning, bool is_latency) {
   Depths depths;
   depths.in_flight = tuning.tx_depth != 0 ? tuning.tx_depth
-                                          : std::max(fitting(size_bytes, parameters, kMostInFlight), tuning.post_list);
+                                          : std::max((is_latency ? 1 : fitting(size_bytes, parameters, kMostInFlight)),
+                                                     tuning.post_list);
   depths.in_flight = std::max(depths.in_flight, tuning.signal_every);
   depths.send_slots = depths.in_flight + 2;
-  depths.receive_slots = tuning.rx_depth != 0 ? tuning.rx_depth : fitting(size_bytes, parameters, kMostWindow);
+  depths.receive_slots =
+      tuning.rx_depth != 0 ? tuning.rx_depth : (is_latency ? 2 : fitting(size_bytes, parameters, kMostWindow));
   if (parameters.operation == Operation::kRead) {
     depths.receive_slots = depths.in_flight;  // what is read lands there
   }
@@ -37,8 +39,8 @@ Depths Depths::of(uint64_t size_bytes, const Parameters& parameters, const Tunin
   depths.signal_every = tuning.signal_every != 0 ? std::min(tuning.signal_every, depths.in_flight)
                                                  : std::clamp(depths.in_flight / 4, 1U, kMostSignalEvery);
   const bool fetches = parameters.operation == Operation::kRead || parameters.operation == Operation::kAtomic;
-  if (fetches) {
-    depths.signal_every = 1;  // each is checked as it comes
+  if (fetches || is_latency) {
+    depths.signal_every = 1;  // each is awaited
   }
   return depths;
 }

@@ -16,7 +16,8 @@ struct Depths {
   uint32_t post_list = 1;
 
   /// By default as many as fit a budget of memory that stays in a processor's cache. Thread-safe.
-  static Depths of(uint64_t size_bytes, const Parameters& parameters, const Tuning& tuning);
+  /// Of latency, where one message is under way, as few as do.
+  static Depths of(uint64_t size_bytes, const Parameters& parameters, const Tuning& tuning, bool is_latency);
 };
 
 /// How many of its slots an end sends from, to one that receives in `receive_slots`: the latter should be no multiple

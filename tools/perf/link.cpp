@@ -41,7 +41,7 @@ Link::Link(const Device& device, const Parameters& parameters, const Tuning& tun
       parameters_(parameters),
       step_(step),
       peer_(peer),
-      depths_(Depths::of(step.size_bytes, parameters, tuning)) {
+      depths_(Depths::of(step.size_bytes, parameters, tuning, step.is_latency)) {
   if (step_.is_latency) {
     parameters_.queue_pairs = 1;
   }

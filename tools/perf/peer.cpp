@@ -41,26 +41,27 @@ void Peer::tell_working() {
 }
 
 void Peer::take_texts(std::string_view what) {
+  const auto end_with = [&](const std::string& report) { end_.emplace(report, true); };
   try {
-    while (std::optional<std::string> text = channel_.look()) {
-      if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {
-        throw ProbeFailure(fmt::format("{} failed: {}", name_, text->substr(kFailed.size() + 1)), true);
+    while (!end_) {
+      std::optional<std::string> text = channel_.look();
+      if (!text) {
+        return;
       }
       if (*text == "working\n") {
         heard_ns_ = base::now_ns();
-        continue;
+      } else if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {
+        end_with(fmt::format("{} failed: {}", name_, text->substr(kFailed.size() + 1)));
+      } else if (texts_.size() >= kMostTexts) {
+        end_with(fmt::format("{} does not speak as ringbolt perf does", name_));
+      } else {
+        texts_.push_back(std::move(*text));
       }
-      if (texts_.size() >= kMostTexts) {
-        throw ProbeFailure(fmt::format("{} does not speak as ringbolt perf does", name_));
-      }
-      texts_.push_back(std::move(*text));
     }
   } catch (const ProbeFailure& failure) {
-    if (failure.is_echo() && std::string_view(failure.what()) == "the other end is gone") {
-      throw ProbeFailure(
-          fmt::format("{} is gone: its control connection closed while this end awaited {}", name_, what), true);
-    }
-    throw;
+    end_with(failure.is_echo()
+                 ? fmt::format("{} is gone: its control connection closed while this end awaited {}", name_, what)
+                 : fmt::format("{}: {}", name_, failure.what()));
   }
 }
 
@@ -81,7 +82,11 @@ std::optional<std::string> Peer::look(std::string_view kind, std::string_view wh
     return text;
   }
   take_texts(what);
-  return take(kind);
+  std::optional<std::string> text = take(kind);
+  if (!text && end_) {
+    throw *end_;
+  }
+  return text;
 }
 
 std::string Peer::await(std::string_view kind, std::string_view what) {
@@ -110,10 +115,9 @@ void Peer::fail(const std::string& problem) {
   constexpr uint64_t kMomentNs = 500'000'000;
   const uint64_t end = base::now_ns() + kMomentNs;
   while (base::now_ns() < end) {
-    try {
-      take_texts("its part");
-    } catch (const ProbeFailure& failure) {
-      throw ProbeFailure(fmt::format("{} (here: {})", failure.what(), problem), true);
+    take_texts("its part");
+    if (end_) {
+      throw ProbeFailure(fmt::format("{} (here: {})", end_->what(), problem), true);
     }
     wait_readable(fd(), 10);
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "probe/channel.h"
+#include "probe/probe_failure.h"
 
 namespace ringbolt::tools::perf {
 
@@ -46,9 +47,10 @@ class Peer {
   Channel channel_;
   std::string name_;
   uint64_t timeout_ns_;
-  uint64_t told_ns_ = 0;           // when this end last said that it works
-  uint64_t heard_ns_ = 0;          // and the peer
-  std::deque<std::string> texts_;  // come and not taken; each "kind\ntext"
+  uint64_t told_ns_ = 0;             // when this end last said that it works
+  uint64_t heard_ns_ = 0;            // and the peer
+  std::optional<ProbeFailure> end_;  // after which nothing more comes; what came before still counts
+  std::deque<std::string> texts_;    // come and not taken; each "kind\ntext"
 };
 
 }  // namespace ringbolt::tools::perf

@@ -32,6 +32,8 @@ uint64_t timeout_ns(const PerfOptions& options) { return static_cast<uint64_t>(o
 Result run_end(const Request& request, Peer& peer, bool is_client) {
   try {
     return run_session(request, peer, is_client);
+  } catch (const UsageError&) {
+    throw;  // the peer finds out by itself
   } catch (const std::exception& error) {
     peer.tell_failure(error.what());
     throw;

@@ -51,9 +51,8 @@ std::string curve_svg(const Curve& curve, double left, double right, double low,
     const double at_y = 10 + (1 - place(y, low, high)) * kHeight;
     points += fmt::format("{:.1f},{:.1f} ", at_x, at_y);
     dots += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"><title>{}: {:.0f} bytes, {:.4g}</title>"
-        "</circle>\n",
-        at_x, at_y, curve.colour, curve.name, x, y);
+        "<g><title>{}: {:.0f} bytes, {:.4g}</title><circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/></g>\n",
+        curve.name, x, y, at_x, at_y, curve.colour);
   }
   return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>\n", points,
                      curve.colour) +
@@ -141,10 +140,10 @@ std::string histogram_svg(const Row& row) {
     }
     const double height = kHeight * std::log1p(static_cast<double>(bar.count)) / std::log1p(static_cast<double>(most));
     svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#27a\"><title>{} to {} ns: {}"
-        "</title></rect>\n",
-        kLeft + step * static_cast<double>(i), 10 + kHeight - height, std::max(step - 1, 1.0), height, bar.from_ns,
-        bar.to_ns, bar.count);
+        "<g><title>{} to {} ns: {}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
+        "fill=\"#27a\"/></g>\n",
+        bar.from_ns, bar.to_ns, bar.count, kLeft + step * static_cast<double>(i), 10 + kHeight - height,
+        std::max(step - 1, 1.0), height);
   }
   svg += tick_svg(kLeft - 6, 22, "end", std::to_string(most));
   if (!bars.empty()) {

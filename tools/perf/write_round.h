@@ -26,7 +26,8 @@ class WriteRound {
   /// Whether the peer's message `number` has come whole.
   bool has_come(uint64_t number);
   void check(uint64_t number);
-  void reap();
+  /// How many completions it took.
+  int reap();
 
   Link& link_;
   Peer& peer_;
