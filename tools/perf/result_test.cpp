@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ringbolt::tools::perf {
 namespace {
 
@@ -33,7 +35,8 @@ TEST(Result, survives_json) {
   for (const bool is_compact : {false, true}) {
     EXPECT_EQ(parse_result(result_json(sample(), is_compact)), sample());
   }
-  EXPECT_EQ(std::count(result_json(sample(), true).begin(), result_json(sample(), true).end(), '\n'), 1);
+  const std::string compact = result_json(sample(), true);
+  EXPECT_EQ(std::count(compact.begin(), compact.end(), '\n'), 1);
 }
 
 TEST(Result, other_text_is_no_result) {
