@@ -24,9 +24,17 @@ void MessageRound::send(uint64_t number) {
   poster_.add(0, slot, 0);
   poster_.post(0);
   ++sent_;
+  repay();
   // As perftest does. Some devices push what is posted only while somebody polls for it.
   while (completed_ < sent_) {
     reap();
+  }
+}
+
+void MessageRound::repay() {
+  if (owed_slot_) {
+    link_.post_receive(0, *owed_slot_);
+    owed_slot_.reset();
   }
 }
 
@@ -47,6 +55,7 @@ std::optional<uint64_t> MessageRound::take() {
     return std::nullopt;
   }
   patience_.renew();
+  repay();  // of a message that nothing was sent for
   const auto slot = static_cast<uint32_t>(completion[0].wr_id);
   const std::span<const std::byte> message = link_.receive_slot(0, slot);
   const Check check = link_.parameters().latency_check;
@@ -61,7 +70,10 @@ std::optional<uint64_t> MessageRound::take() {
       peer_.fail(fmt::format("message {} came where {} was due", number, expected_));
     }
   }
-  link_.post_receive(0, slot);
+  owed_slot_ = slot;
+  if (link_.depths().receive_slots == 1) {
+    repay();
+  }
   return number;
 }
 

@@ -26,6 +26,8 @@ class MessageRound {
   /// The number of a message, if one has come.
   std::optional<uint64_t> take();
   void reap();
+  /// Posts the receive of the message taken last: after the answer, which it would only delay.
+  void repay();
 
   Link& link_;
   Peer& peer_;
@@ -36,6 +38,7 @@ class MessageRound {
   uint64_t sent_ = 0;
   uint64_t completed_ = 0;
   uint64_t expected_ = 0;
+  std::optional<uint32_t> owed_slot_;
 };
 
 }  // namespace ringbolt::tools::perf
