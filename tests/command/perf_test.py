@@ -90,7 +90,8 @@ class OnNodes(CommandCase):
         for words in (["send", "-s", "1"], ["send", "-s", "13", "-r", "1", "-t", "1"],
                       ["write", "-s", "4097", "-r", "2"], ["write", "-q", "3", "-l", "4", "-t", "8", "-Q", "2"],
                       ["send", "-q", "2", "-l", "4", "-I", "64", "-s", "64"], ["read", "-t", "3"], ["send", "-e"],
-                      ["atomic", "-q", "2", "-b", "--atomic_type", "cmp_swap"], ["send", "-s", "3000000"], ["read", "-e", "-m", "256"]):
+                      ["atomic", "-q", "2", "-b", "--atomic_type", "cmp_swap"], ["send", "-s", "3000000"],
+                      ["read", "-e", "-m", "256"]):
             with self.subTest(words):
                 found = self.perf(*words)
                 both = "-b" in words
