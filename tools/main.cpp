@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "host_node.h"
+#include "perf/command_line.h"
 #include "version.h"
 
 namespace ringbolt::tools {
@@ -33,6 +34,7 @@ struct Request {
   FaultOptions fault;
   DecodeOptions decode;
   MatrixOptions matrix;
+  PerfOptions perf;
   ProbeOptions probe;
   HostOptions host;
   std::function<int()> action;
@@ -339,6 +341,8 @@ int main_inside(int argc, char** argv) {
   define_run(app, request);
   define_node_commands(app, request);
   define_matrix(app, request);
+  perf::define_perf(app, request.perf,
+                    [&request] { request.action = [&request] { return perf_run(request.perf); }; });
   define_cable_commands(app, request);
   define_fault(app, request);
   define_decode(app, request);

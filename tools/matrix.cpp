@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <memory>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -19,6 +18,7 @@
 #include "html_report.h"
 #include "measurement.h"
 #include "node_environment.h"
+#include "page_file.h"
 #include "table.h"
 
 namespace ringbolt::tools {
@@ -164,34 +164,6 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
   return answer;
 }
 
-/// Opened before measuring: minutes of work must not end at a mistyped path.
-class Page {
- public:
-  explicit Page(const std::string& path) : path_(path) {
-    if (path.empty()) {
-      return;
-    }
-    file_.reset(path == "-" ? ::fdopen(::dup(STDOUT_FILENO), "w") : std::fopen(path.c_str(), "w"));
-    if (!file_) {
-      throw base::Error(errno, "open for writing", path, "give --html another path");
-    }
-  }
-
-  void write(const std::string& text) {
-    if (file_ &&
-        (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)) {
-      throw base::Error(errno, "write", path_, "make room there, or give --html another path");
-    }
-  }
-
- private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
-};
-
 }  // namespace
 
 int matrix(const MatrixOptions& options) {
@@ -203,7 +175,7 @@ int matrix(const MatrixOptions& options) {
   if (!live.is_remote()) {
     library_folder();  // refuses before anything is opened
   }
-  Page page(options.html_path);
+  PageFile page(options.html_path);
   const std::vector<Direction> directions = measure_all(live, options);
   page.write(html_report({live.model.name, conditions_text(options), machine_text()}, live.model, directions));
   if (options.is_json) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -17,10 +16,6 @@ namespace {
 constexpr size_t kMostSlots = 64;
 constexpr uint32_t kQueueDepth = kMostSlots + 8;
 constexpr int kPort = 1;
-
-[[noreturn]] void fail(const char* call, int error) {
-  throw ProbeFailure(fmt::format("{}: {}", call, std::strerror(error)));
-}
 
 /// What the two ends tell each other.
 struct Identity {
@@ -48,33 +43,10 @@ Endpoint::Endpoint(const VerbsLibrary& verbs, const std::string& device, const S
 }
 
 void Endpoint::open(const std::string& device) {
-  int count = 0;
-  ibv_device** list = verbs_.get_device_list(&count);
-  if (list == nullptr) {
-    fail("ibv_get_device_list", errno);
-  }
-  const auto found =
-      std::find_if(list, list + count, [&](ibv_device* one) { return device == verbs_.get_device_name(one); });
-  ibv_context* context = found == list + count ? nullptr : verbs_.open_device(*found);
-  const int error = found == list + count ? ENODEV : errno;
-  verbs_.free_device_list(list);
-  const CloseVerbs close{&verbs_};
-  context_ = Owned<ibv_context>(context, close);
-  if (!context_) {
-    fail("ibv_open_device", error);
-  }
-  pd_ = Owned<ibv_pd>(verbs_.alloc_pd(context_.get()), close);
-  if (!pd_) {
-    fail("ibv_alloc_pd", errno);
-  }
-  mr_ = Owned<ibv_mr>(verbs_.reg_mr(pd_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), close);
-  if (!mr_) {
-    fail("ibv_reg_mr", errno);
-  }
-  cq_ = Owned<ibv_cq>(verbs_.create_cq(context_.get(), 2 * kQueueDepth, nullptr, nullptr, 0), close);
-  if (!cq_) {
-    fail("ibv_create_cq", errno);
-  }
+  context_ = open_device(verbs_, device);
+  pd_ = own(verbs_, verbs_.alloc_pd(context_.get()), "ibv_alloc_pd");
+  mr_ = own(verbs_, verbs_.reg_mr(pd_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
+  cq_ = own(verbs_, verbs_.create_cq(context_.get(), 2 * kQueueDepth, nullptr, nullptr, 0), "ibv_create_cq");
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = cq_.get();
   wanted.qp_type = IBV_QPT_RC;
@@ -82,10 +54,7 @@ void Endpoint::open(const std::string& device) {
   wanted.cap.max_send_wr = wanted.cap.max_recv_wr = kQueueDepth;
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = sizeof(uint64_t);
-  qp_ = Owned<ibv_qp>(verbs_.create_qp(pd_.get(), &wanted), close);
-  if (!qp_) {
-    fail("ibv_create_qp", errno);
-  }
+  qp_ = own(verbs_, verbs_.create_qp(pd_.get(), &wanted), "ibv_create_qp");
 }
 
 void Endpoint::connect() {
@@ -94,7 +63,7 @@ void Endpoint::connect() {
   attr.port_num = kPort;
   if (const int error =
           verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
-    fail("ibv_modify_qp to INIT", error);
+    fail_call("ibv_modify_qp to INIT", error);
   }
   while (receives_posted_ < plan_.receive_slots) {
     post_receive();
@@ -102,7 +71,7 @@ void Endpoint::connect() {
   Identity mine;
   mine.qp_num = qp_->qp_num;
   mine.psn = static_cast<uint32_t>(base::now_ns()) & 0xffffffU;
-  const uint8_t gid_index = choose_gid(mine.gid);
+  const uint8_t gid_index = choose_gid(verbs_, context_.get(), kPort, mine.gid);
   Identity theirs;
   channel_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
 
@@ -121,7 +90,7 @@ void Endpoint::connect() {
   if (const int error = verbs_.modify_qp(qp_.get(), &attr,
                                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
-    fail("ibv_modify_qp to RTR", error);
+    fail_call("ibv_modify_qp to RTR", error);
   }
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
@@ -133,26 +102,15 @@ void Endpoint::connect() {
   if (const int error = verbs_.modify_qp(qp_.get(), &attr,
                                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) {
-    fail("ibv_modify_qp to RTS", error);
+    fail_call("ibv_modify_qp to RTS", error);
   }
   channel_.meet();
-}
-
-uint8_t Endpoint::choose_gid(ibv_gid& gid) const {
-  constexpr ibv_gid kNone{};
-  // Index 1 is the IPv4-mapped one, if there is one; an interface may have its link-local address alone.
-  for (const uint8_t index : {uint8_t{1}, uint8_t{0}}) {
-    if (verbs_.query_gid(context_.get(), kPort, index, &gid) == 0 && std::memcmp(&gid, &kNone, sizeof gid) != 0) {
-      return index;
-    }
-  }
-  fail("ibv_query_gid", errno);
 }
 
 ibv_mtu Endpoint::port_mtu() const {
   ibv_port_attr port{};
   if (const int error = verbs_.query_port(context_.get(), kPort, &port)) {
-    fail("ibv_query_port", error);
+    fail_call("ibv_query_port", error);
   }
   return port.active_mtu;
 }
@@ -195,7 +153,7 @@ void Endpoint::post_receive() {
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
   if (const int error = ibv_post_recv(qp_.get(), &request, &bad)) {
-    fail("ibv_post_recv", error);
+    fail_call("ibv_post_recv", error);
   }
   ++receives_posted_;
 }
@@ -213,7 +171,7 @@ void Endpoint::post_send(std::span<const std::byte> bytes, unsigned flags) {
   request.send_flags = flags;
   ibv_send_wr* bad = nullptr;
   if (const int error = ibv_post_send(qp_.get(), &request, &bad)) {
-    fail("ibv_post_send", error);
+    fail_call("ibv_post_send", error);
   }
   ++sends_under_way_;
 }

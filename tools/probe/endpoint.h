@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "probe/channel.h"
 #include "probe/verbs_library.h"
+#include "probe/verbs_objects.h"
 
 namespace ringbolt::tools {
 
@@ -25,16 +25,6 @@ struct SlotPlan {
 
   /// At most 16 MiB of each kind, except that there are two slots to send from at least.
   static SlotPlan for_size(size_t size_bytes);
-};
-
-/// Gives an object back through the library that made it.
-struct CloseVerbs {
-  const VerbsLibrary* verbs = nullptr;
-  void operator()(ibv_context* context) const { verbs->close_device(context); }
-  void operator()(ibv_pd* pd) const { verbs->dealloc_pd(pd); }
-  void operator()(ibv_mr* mr) const { verbs->dereg_mr(mr); }
-  void operator()(ibv_cq* cq) const { verbs->destroy_cq(cq); }
-  void operator()(ibv_qp* qp) const { verbs->destroy_qp(qp); }
 };
 
 /// One end of an RC connection over one device, with its buffers. Every wait ends by the channel's deadline. Calls
@@ -55,12 +45,8 @@ class Endpoint {
   void receive_message(uint32_t number);
 
  private:
-  template <class T>
-  using Owned = std::unique_ptr<T, CloseVerbs>;
-
   void open(const std::string& device);
   void connect();
-  uint8_t choose_gid(ibv_gid& gid) const;
   ibv_mtu port_mtu() const;
   void post_receive();
   void post_send(std::span<const std::byte> bytes, unsigned flags);
@@ -74,11 +60,11 @@ class Endpoint {
   SlotPlan plan_;
   Channel& channel_;
   std::vector<std::byte> memory_;
-  Owned<ibv_context> context_;
-  Owned<ibv_pd> pd_;
-  Owned<ibv_mr> mr_;
-  Owned<ibv_cq> cq_;
-  Owned<ibv_qp> qp_;
+  OwnedVerbs<ibv_context> context_;
+  OwnedVerbs<ibv_pd> pd_;
+  OwnedVerbs<ibv_mr> mr_;
+  OwnedVerbs<ibv_cq> cq_;
+  OwnedVerbs<ibv_qp> qp_;
   uint32_t sends_under_way_ = 0;
   uint64_t receives_posted_ = 0;
   uint64_t receives_taken_ = 0;

@@ -1,0 +1,263 @@
+"""`perf`: every operation over every transport measures and verifies; what is wrong is said in words, in time."""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import time
+
+import command
+from command import CommandCase, wait_until
+from matrix_test import Page
+
+# Shared memory is faster than the line that its port claims, so nothing is judged but where it is the matter.
+QUICK = ["-n", "100", "--line-rate", "0", "--timeout", "20"]
+LISTENING = "0A"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(port):
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if fields[3] == LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                return True
+    return False
+
+
+class OnNodes(CommandCase):
+    def setUp(self):
+        super().setUp()
+        self.call("up", "--emulate", "line:2")
+        self.addCleanup(self.call, "down", "--force")
+
+    def perf(self, *words, **options):
+        done = self.call("perf", *words, "--nodes", "0,1", *QUICK, "--json", timeout=90, **options)
+        return json.loads(done.stdout)
+
+    def check_latency(self, row):
+        one = row["latency"]
+        self.assertGreaterEqual(one["rounds"], 100)
+        self.assertEqual(one["lost"], 0)
+        self.assertTrue(0 < one["min_us"] <= one["p50_us"] <= one["p99_us"] <= one["p99_9_us"] <= one["max_us"], one)
+        self.assertEqual(sum(bar["count"] for bar in one["histogram"]), one["rounds"])
+
+    def check_bandwidth(self, row, by=("client",)):
+        self.assertEqual([one["by"] for one in row["bandwidth"]], list(by))
+        for one in row["bandwidth"]:
+            self.assertTrue(one["verified"])
+            self.assertEqual(one["lost"], 0)
+            self.assertEqual(one["verified_bytes"], one["messages"] * row["size_bytes"])
+            self.assertGreaterEqual(one["messages"], 100)
+            self.assertGreaterEqual(one["duration_ns"], 10_000_000)
+
+    def test_every_operation_over_every_transport(self):
+        cases = [(operation, "RC") for operation in ("send", "write", "read", "atomic")]
+        cases += [("send", "UC"), ("write", "UC"), ("send", "UD")]
+        for operation, transport in cases:
+            with self.subTest(f"{operation} {transport}"):
+                found = self.perf(operation, "-c", transport, "--report-both")
+                self.assertEqual(found["problems"], [])
+                self.assertEqual([end["port_counters"] for end in found["ends"]], ["not measured"] * 2)
+                self.check_latency(found["results"][0])
+                self.check_bandwidth(found["results"][0])
+
+    def test_both_directions(self):
+        for words in (["send"], ["write"], ["read"], ["atomic"], ["send", "-c", "UC"], ["send", "-c", "UD"]):
+            with self.subTest(words):
+                self.check_bandwidth(self.perf(*words, "-b")["results"][0], ("client", "server"))
+
+    def test_all_sizes(self):
+        for operation in ("send", "write", "read"):
+            with self.subTest(operation):
+                rows = self.perf(operation, "-a", "-s", "65536")["results"]
+                self.assertEqual([row["size_bytes"] for row in rows], [2 << k for k in range(16)])
+                for row in rows:
+                    self.check_bandwidth(row)
+
+    def test_sizes_depths_lists_and_events(self):
+        for words in (["send", "-s", "1"], ["send", "-s", "13", "-r", "1", "-t", "1"],
+                      ["write", "-s", "4097", "-r", "2"], ["write", "-q", "3", "-l", "4", "-t", "8", "-Q", "2"],
+                      ["send", "-q", "2", "-l", "4", "-I", "64", "-s", "64"], ["read", "-t", "3"], ["send", "-e"],
+                      ["atomic", "-q", "2", "-b", "--atomic_type", "cmp_swap"], ["send", "-s", "3000000"],
+                      ["read", "-e", "-m", "256"]):
+            with self.subTest(words):
+                found = self.perf(*words)
+                both = "-b" in words
+                self.check_bandwidth(found["results"][0], ("client", "server") if both else ("client",))
+
+    def test_latency_of_small_and_large(self):
+        for words in (["send", "-s", "1"], ["write", "-s", "1"], ["write", "-s", "100000"], ["read", "-s", "5"],
+                      ["send", "-c", "UD", "-s", "1"], ["send", "-e"]):
+            with self.subTest(words):
+                self.check_latency(self.perf(*words, "--lat")["results"][0])
+
+    def test_duration_and_checks(self):
+        done = self.call("perf", "send", "--nodes", "n1,n0", "-D", "0.05", "--check", "none", "--line-rate", "0",
+                         "--report_gbits", "-F")
+        self.assertIn("not verified", done.stdout)
+        self.assertIn("GOODPUT_Gb/s", done.stdout)
+
+    def test_above_the_line_rate_is_invalid(self):
+        done = self.call("perf", "send", "--nodes", "0,1", "-n", "100", "--line-rate", "0.001", expect=1)
+        self.assertIn("goodput INVALID(above line rate)", done.stdout)
+        self.assertIn("is above the line rate of 0.001 Gb/s", done.stderr)
+
+    def test_required_counters(self):
+        done = self.call("perf", "send", "--nodes", "0,1", *QUICK, "--require-counters", expect=1)
+        self.assertIn("port counters", done.stderr)
+
+    def test_counters_that_stand_still(self):
+        """A tree that shows counters which never move."""
+        self.call("exec", "0", "--", "true")
+        self.call("exec", "1", "--", "true")
+        for counters in [path / "counters" for path in self.root.rglob("ports/1")]:
+            counters.mkdir(parents=True, exist_ok=True)
+            for name in ("port_xmit_data", "port_rcv_data"):
+                (counters / name).write_text("5\n")
+        done = self.call("perf", "send", "--nodes", "0,1", *QUICK, expect=1)
+        self.assertIn("did not move", done.stderr)
+
+    def test_page_is_whole_and_needs_nothing_else(self):
+        path = self.root / "perf.html"
+        self.call("perf", "send", "--nodes", "0,1", *QUICK, "--report-both", "-a", "-s", "64", "--html", path)
+        page = Page()
+        page.feed(path.read_text())
+        self.assertEqual(page.open, [])
+        self.assertEqual(page.counts["svg"], 2 + 6)
+        self.assertNotIn("script", page.counts)
+        self.assertEqual([name for name, _ in page.attributes if name in ("src", "href")], [])
+        self.refused("perf", "send", "--nodes", "0,1", "--html", self.root / "no/where.html", says=["no/where.html"])
+
+    def test_histogram(self):
+        done = self.call("perf", "send", "--nodes", "0,1", *QUICK, "--lat", "--histogram")
+        self.assertIn("half of each round trip", done.stdout)
+        self.assertIn("Histogram of 8 bytes", done.stdout)
+
+    def test_cut_cable_is_named(self):
+        self.call("cut", "0-1")
+        done = self.call("perf", "send", "--nodes", "0,1", *QUICK, expect=1)
+        self.assertIn("is its cable plugged in?", done.stderr)
+
+    def test_wrong_usage(self):
+        nodes = ["--nodes", "0,1"]
+        for words, says in [
+                (["dance"], "none of send, write, read, atomic"), (["read", "-c", "UC"], "RC only"),
+                (["write", "-c", "UD"], "UD has no WRITE"), (["atomic", "-s", "16"], "8 bytes"),
+                (["send", "-s", "0"], "from 1 on"), (["send", "-c", "UD", "-s", "5000"], "one packet"),
+                (["send", "--lat", "-b"], "-b is for bandwidth"), (["send", "--lat", "-q", "2"], "-q is for bandwidth"),
+                (["send", "-n", "5", "-D", "1"], "-n and -D"), (["send", "-t", "4", "-Q", "8"], "-Q 8"),
+                (["write", "--lat", "-e"], "-e"), (["read", "-I", "8"], "-I"), (["read", "-r", "8"], "-r"),
+                (["send", "--histogram"], "--histogram"), (["send", "host", *nodes], "HOST and --nodes"),
+                (["send", *nodes, "-d", "x"], "leave out -d"), (["send", "--nodes", "0"], "two"),
+                (["send", "--verbs", "/no/lib"], "--verbs"), (["send", "--check", "some"], "--check")]:
+            with self.subTest(words):
+                self.refused("perf", *words, says=[says])
+        self.refused("perf", "send", "-n", "0", says=[])
+        self.refused("perf", "send", "--nodes", "0,0", says=["no cable between"])
+
+
+class OverTcp(CommandCase):
+    """Server and client as perftest has them, on the default device."""
+
+    def server(self, port, *words):
+        server = self.start("perf", *words, "-p", port)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        wait_until(lambda: is_listening(port) or server.poll() is not None, "the server listens")
+        return server
+
+    def test_both_ends_print_the_result(self):
+        port = free_port()
+        server = self.server(port, "send", *QUICK, "--json")
+        mine = json.loads(self.call("perf", "send", "localhost", "-p", port, *QUICK, "--json").stdout)
+        theirs, _ = server.communicate(timeout=command.PATIENCE_S)
+        self.assertEqual(json.loads(theirs), mine)
+        self.assertEqual(server.returncode, 0)
+
+    def test_different_parameters_are_refused_at_both_ends(self):
+        port = free_port()
+        server = self.server(port, "send", *QUICK, "-s", "64")
+        done = self.call("perf", "send", "127.0.0.1", "-p", port, *QUICK, "-s", "65", expect=2)
+        self.assertIn("sizes (-s or -a) is 65 here and 64 at the other end", done.stderr)
+        _, said = server.communicate(timeout=command.PATIENCE_S)
+        self.assertIn("sizes (-s or -a) is 64 here and 65 at the other end", said)
+        self.assertEqual(server.returncode, 2)
+
+    def test_nobody_there(self):
+        port = free_port()
+        done = self.call("perf", "send", "127.0.0.1", "-p", port, "--timeout", "0.3", expect=1)
+        self.assertIn(f"no connection to 127.0.0.1 on TCP port {port}", done.stderr)
+        done = self.call("perf", "send", "-p", port, "--timeout", "0.3", expect=1)
+        self.assertIn("waited 0.3 s for a client", done.stderr)
+        done = self.call("perf", "send", "no.such.host.invalid", "--timeout", "5", expect=1)
+        self.assertIn("no.such.host.invalid", done.stderr)
+        done = self.call("perf", "send", "127.0.0.1", "-p", port, "--timeout", "0.3", "-d", "nix", expect=1)
+
+    def test_wrong_device(self):
+        port = free_port()
+        server = self.server(port, "send", *QUICK)
+        done = self.call("perf", "send", "127.0.0.1", "-p", port, *QUICK, "-d", "nix", expect=1)
+        self.assertRegex(done.stderr, r"there is no device nix; there are: rdma_")
+        _, said = server.communicate(timeout=command.PATIENCE_S)
+        self.assertIn("failed: there is no device nix", said)
+        self.assertEqual(server.returncode, 1)
+
+    def broken_off(self, *words, end):
+        """What the client says, and after how long, when `end` is done to the server amid a long run."""
+        port = free_port()
+        server = self.server(port, *words, "-D", "60", "--timeout", "1.5")
+        client = self.start("perf", *words, "127.0.0.1", "-p", port, "-D", "60", "--timeout", "1.5")
+        self.addCleanup(client.communicate)
+        self.addCleanup(client.kill)
+        # Until it measures: both use the processor.
+        wait_until(lambda: self.cpu_ticks(client.pid) > 5 or client.poll() is not None, "the client measures")
+        server.send_signal(end)
+        begin = time.monotonic()
+        _, said = client.communicate(timeout=command.PATIENCE_S)
+        if end == signal.SIGSTOP:
+            server.send_signal(signal.SIGCONT)
+        self.assertEqual(client.returncode, 1, said)
+        return said, time.monotonic() - begin
+
+    @staticmethod
+    def cpu_ticks(pid):
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+        except OSError:
+            return 0
+        return int(fields[11]) + int(fields[12])
+
+    def test_killed_peer_is_named_at_once(self):
+        for words in (["send"], ["send", "-c", "UC"], ["send", "-c", "UD"], ["write"], ["read"], ["send", "--lat"],
+                      ["write", "--lat"], ["read", "--lat"]):
+            with self.subTest(words):
+                said, seconds = self.broken_off(*words, end=signal.SIGKILL)
+                self.assertIn("127.0.0.1 is gone", said)
+                self.assertLess(seconds, 10)
+
+    def test_frozen_peer_ends_at_the_deadline(self):
+        said, seconds = self.broken_off("send", "--lat", end=signal.SIGSTOP)
+        self.assertRegex(said, r"waited [\d.]+ s for .*127\.0\.0\.1 is connected and silent|retry counter")
+        self.assertLess(seconds, 20)
+
+    def test_library_that_is_none(self):
+        port = free_port()
+        done = self.call("perf", "send", "127.0.0.1", "-p", port, "--verbs", os.path.realpath(command.RINGBOLT),
+                         "--timeout", "0.3", expect=1)
+        self.assertTrue(re.search(r"no connection|dlopen", done.stderr))
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,28 @@
+#include "page_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "base/error.h"
+
+namespace ringbolt::tools {
+
+PageFile::PageFile(const std::string& path) : path_(path) {
+  if (path.empty()) {
+    return;
+  }
+  file_.reset(path == "-" ? ::fdopen(::dup(STDOUT_FILENO), "w") : std::fopen(path.c_str(), "w"));
+  if (!file_) {
+    throw base::Error(errno, "open for writing", path, "give --html another path");
+  }
+}
+
+void PageFile::write(const std::string& text) {
+  if (file_ &&
+      (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)) {
+    throw base::Error(errno, "write", path_, "make room there, or give --html another path");
+  }
+}
+
+}  // namespace ringbolt::tools

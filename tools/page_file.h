@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace ringbolt::tools {
+
+/// The file of --html. Opened before measuring: minutes of work must not end at a mistyped path. Not thread-safe.
+class PageFile {
+ public:
+  /// `path`: "-" for stdout; empty for none, then write() does nothing. Throws base::Error.
+  explicit PageFile(const std::string& path);
+
+  /// Throws base::Error.
+  void write(const std::string& text);
+
+ private:
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::string path_;
+  std::unique_ptr<std::FILE, Close> file_;
+};
+
+}  // namespace ringbolt::tools

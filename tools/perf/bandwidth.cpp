@@ -1,0 +1,178 @@
+#include "perf/bandwidth.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "perf/fetcher.h"
+#include "perf/patience.h"
+#include "perf/receiver.h"
+#include "perf/sender.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools::perf {
+namespace {
+
+constexpr const char* kEnd = "its last message";
+/// How often who fetches looks whether it should say that it is still at it.
+constexpr uint32_t kTurns = 4096;
+
+/// What travels between the ends as one line of numbers.
+template <size_t kCount>
+std::array<uint64_t, kCount> numbers_in(Peer& peer, const std::string& text) {
+  std::array<uint64_t, kCount> numbers{};
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  for (uint64_t& number : numbers) {
+    at += at != end && *at == ' ' ? 1 : 0;
+    const auto [next, error] = std::from_chars(at, end, number);
+    if (error != std::errc{}) {
+      peer.fail("the figures of the other end make no sense");
+    }
+    at = next;
+  }
+  return numbers;
+}
+
+struct Sent {
+  Timing timing;
+  Receipt receipt;  ///< the receiver's
+};
+
+/// SEND and WRITE. Returns what this end has sent, if it sends.
+std::optional<Sent> stream(Link& link, Peer& peer, bool sends, bool receives) {
+  std::optional<Sender> sender;
+  std::optional<Receiver> receiver;
+  if (sends) {
+    sender.emplace(link, peer);
+  }
+  if (receives) {
+    receiver.emplace(link, peer);
+  }
+  Patience patience(link, peer, sends ? "acknowledgements of what was sent" : "messages");
+  bool has_told = !sends;
+  bool knows_all = !receives;
+  while (!has_told || (receives && !receiver->is_done())) {
+    const bool has_sent = sends && !sender->is_done() && sender->advance();
+    const bool has_received = receives && receiver->advance();
+    if (!has_told && sender->is_done()) {
+      peer.tell("posted", sender->posted_text());
+      has_told = true;
+    }
+    if (has_sent || has_received) {
+      patience.renew();
+    } else if (patience.wait() && !knows_all) {
+      if (const std::optional<std::string> posted = peer.look("posted", kEnd)) {
+        receiver->set_posted(*posted);
+        knows_all = true;
+      }
+    }
+  }
+  if (receives) {
+    peer.tell("receipt", fmt::format("{} {}", receiver->receipt().messages, receiver->receipt().lost));
+  }
+  if (!sends) {
+    return std::nullopt;
+  }
+  const auto [messages, lost] = numbers_in<2>(peer, peer.await("receipt", "what it has received"));
+  return Sent{sender->timing(), {messages, lost}};
+}
+
+std::string counts_text(const std::vector<uint64_t>& counts) { return fmt::format("{}", fmt::join(counts, " ")); }
+
+/// The counters that the peer's atomics worked on, as they must be after so many.
+void check_counters(Link& link, Peer& peer, std::string_view counts) {
+  for (uint32_t index = 0; index < link.queue_pairs(); ++index) {
+    uint64_t value = 0;
+    std::memcpy(&value, link.receive_slot(index, 0).data(), sizeof value);
+    uint64_t count = 0;
+    const auto [end, error] = std::from_chars(counts.data(), counts.data() + counts.size(), count);
+    counts.remove_prefix(std::min(static_cast<size_t>(end - counts.data()) + 1, counts.size()));
+    if (error != std::errc{} || value != atomic_value(count)) {
+      peer.fail(fmt::format("after {} atomics on queue pair {} the counter is {:#x} and should be {:#x}", count, index,
+                            value, atomic_value(count)));
+    }
+  }
+}
+
+/// READ and atomics. Returns what this end has fetched, if it does.
+std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target) {
+  std::optional<Sent> sent;
+  if (fetches) {
+    Fetcher fetcher(link, peer);
+    Patience patience(link, peer, "what was asked for");
+    for (uint32_t turns = 0; !fetcher.is_done(); ++turns) {
+      if (turns % kTurns == 0) {
+        peer.tell_working();
+      }
+      if (fetcher.advance()) {
+        patience.renew();
+      } else {
+        patience.wait();
+      }
+    }
+    sent = Sent{fetcher.timing(), {fetcher.checked(), 0}};
+    peer.tell("posted", counts_text(fetcher.counts()));
+  }
+  if (is_target) {
+    // Passive, as the operations are: the device serves them by itself.
+    const std::string counts = peer.await("posted", kEnd);
+    if (link.parameters().operation == Operation::kAtomic) {
+      check_counters(link, peer, counts);
+    }
+    peer.tell("receipt", "0 0");
+  }
+  if (fetches) {
+    peer.await("receipt", "its check of the counters");
+  }
+  return sent;
+}
+
+BandwidthFigures figures_of(const Link& link, const Sent& sent, const char* by) {
+  BandwidthFigures figures;
+  figures.by = by;
+  figures.is_verified =
+      link.parameters().bandwidth_check != Check::kNone || link.parameters().operation == Operation::kAtomic;
+  // What warmed up is not in the time, so not in the bytes; over UC and UD it may have been lost, or not.
+  figures.messages = sent.receipt.messages - std::min(sent.receipt.messages, sent.timing.first);
+  figures.lost = sent.receipt.lost;
+  figures.verified_bytes = figures.messages * link.size_bytes();
+  figures.duration_ns = sent.timing.duration_ns;
+  figures.tx_bytes = sent.timing.tx_operations * link.size_bytes();
+  figures.tx_duration_ns = sent.timing.tx_duration_ns;
+  return figures;
+}
+
+}  // namespace
+
+std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_client) {
+  const Parameters& parameters = link.parameters();
+  const bool goes_both_ways = parameters.is_bidirectional;
+  const bool is_fetched = parameters.operation == Operation::kRead || parameters.operation == Operation::kAtomic;
+  const bool acts = is_client || goes_both_ways;
+  const bool serves = !is_client || goes_both_ways;
+  const std::optional<Sent> sent = is_fetched ? fetch(link, peer, acts, serves) : stream(link, peer, acts, serves);
+  std::vector<BandwidthFigures> figures;
+  if (is_client) {
+    figures.push_back(figures_of(link, *sent, "client"));
+    if (goes_both_ways) {
+      Sent theirs;
+      const auto [first, duration, tx_operations, tx_duration, messages, lost] =
+          numbers_in<6>(peer, peer.await("figures", "its figures"));
+      theirs.timing = {first, duration, tx_operations, tx_duration};
+      theirs.receipt = {messages, lost};
+      figures.push_back(figures_of(link, theirs, "server"));
+    }
+  } else if (goes_both_ways) {
+    const Timing& timing = sent->timing;
+    peer.tell("figures", fmt::format("{} {} {} {} {} {}", timing.first, timing.duration_ns, timing.tx_operations,
+                                     timing.tx_duration_ns, sent->receipt.messages, sent->receipt.lost));
+  }
+  return figures;
+}
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "perf/link.h"
+#include "perf/peer.h"
+#include "perf/result.h"
+
+namespace ringbolt::tools::perf {
+
+/// Measures bandwidth over a link, at both ends at once. At the client: a figure for each direction. At the server:
+/// nothing. Throws ProbeFailure.
+std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_client);
+
+}  // namespace ringbolt::tools::perf

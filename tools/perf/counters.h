@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ringbolt::tools::perf {
+
+/// What a port has sent and received since it came up.
+struct PortCounters {
+  uint64_t transmitted_bytes = 0;
+  uint64_t received_bytes = 0;
+  friend bool operator==(const PortCounters&, const PortCounters&) = default;
+};
+
+/// Reads `root`/sys/class/infiniband/`device`/ports/`port`/counters/port_xmit_data and port_rcv_data, which count words
+/// of 4 bytes. Empty if they are not there. Thread-safe.
+std::optional<PortCounters> read_port_counters(const std::string& root, const std::string& device, unsigned port);
+
+/// Where this process finds the /sys of its devices: $RINGBOLT_SYSROOT, which `ringbolt run`, `exec` and `env` set, or
+/// "". Thread-safe.
+std::string counters_root();
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+
+#include "perf/parameters.h"
+#include "probe/verbs_library.h"
+#include "probe/verbs_objects.h"
+
+namespace ringbolt::tools::perf {
+
+/// An open device and what its port says. Calls throw ProbeFailure. Not thread-safe.
+class Device {
+ public:
+  /// `name`: empty for the first one.
+  Device(const VerbsLibrary& verbs, const std::string& name, const Tuning& tuning);
+
+  const VerbsLibrary& verbs() const { return verbs_; }
+  ibv_context* context() const { return context_.get(); }
+  ibv_pd* pd() const { return pd_.get(); }
+  const std::string& name() const { return name_; }
+  uint8_t port() const { return port_; }
+  const ibv_gid& gid() const { return gid_; }
+  uint8_t gid_index() const { return gid_index_; }
+  uint16_t lid() const { return attributes_.lid; }
+  /// What one packet carries: of the port, or less if the tuning says so.
+  uint32_t mtu_bytes() const { return mtu_bytes_; }
+  /// READs and atomics in flight: as target, and as initiator.
+  uint8_t target_depth() const { return target_depth_; }
+  uint8_t initiator_depth() const { return initiator_depth_; }
+  /// Width times speed, as ibv_query_port reports it.
+  double port_rate_gbps() const;
+
+ private:
+  const VerbsLibrary& verbs_;
+  OwnedVerbs<ibv_context> context_;
+  OwnedVerbs<ibv_pd> pd_;
+  std::string name_;
+  uint8_t port_;
+  ibv_port_attr attributes_{};
+  ibv_gid gid_{};
+  uint8_t gid_index_ = 0;
+  uint32_t mtu_bytes_ = 0;
+  uint8_t target_depth_ = 1;
+  uint8_t initiator_depth_ = 1;
+};
+
+/// IBV_MTU_256 for 256, and so on; of a size between two the smaller. Thread-safe.
+ibv_mtu mtu_code(uint32_t bytes);
+
+/// Of width and speed codes of ibv_port_attr; 0 for unknown ones. Thread-safe.
+double rate_of_codes(uint8_t width, uint8_t speed);
+
+}  // namespace ringbolt::tools::perf

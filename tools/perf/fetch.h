@@ -1,0 +1,37 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "perf/link.h"
+#include "perf/peer.h"
+#include "perf/poster.h"
+
+namespace ringbolt::tools::perf {
+
+/// What an atomic's counter holds after `count` of them; starts at 0. An odd step, so that all 64 bits take part.
+uint64_t atomic_value(uint64_t count);
+
+/// READs and atomics as requests, and what each must bring: the bytes that the peer keeps in its slots, or what the
+/// atomics before have left in the counter. Not thread-safe.
+class Fetch {
+ public:
+  Fetch(Link& link, Peer& peer, Check check);
+
+  static ibv_wr_opcode opcode_of(const Parameters& parameters);
+  /// Adds operation `sequence` of a queue pair to the poster's list. Hot path.
+  void add(Poster& poster, uint32_t queue_pair, uint64_t sequence) const;
+  /// Throws ProbeFailure naming the operation if it brought anything else. Hot path.
+  void check(uint32_t queue_pair, uint64_t sequence) const;
+
+ private:
+  Link& link_;
+  Peer& peer_;
+  Check check_;
+  bool is_atomic_;
+  uint32_t source_slots_;
+  uint32_t landing_slots_;
+};
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,77 @@
+#include "perf/latency.h"
+
+#include "base/clock.h"
+#include "perf/fetch_round.h"
+#include "perf/histogram.h"
+#include "perf/message_round.h"
+#include "perf/pace.h"
+#include "perf/write_round.h"
+
+namespace ringbolt::tools::perf {
+namespace {
+
+constexpr uint64_t kWarmUpRounds = 200;
+
+/// `round.ask(n)` makes round trip n and says whether it came back.
+template <class Round>
+LatencyFigures ask(Link& link, Round& round, bool is_half) {
+  Histogram histogram;
+  Pace pace(link.parameters());
+  uint64_t number = 0;
+  for (; number < kWarmUpRounds; ++number) {
+    round.ask(number);
+  }
+  uint64_t lost = 0;
+  uint64_t before = base::now_ns();
+  pace.begin(before);
+  while (pace.wants_more(histogram.count() + lost)) {
+    const bool has_come = round.ask(number++);
+    const uint64_t now = base::now_ns();
+    if (has_come) {
+      histogram.add(now - before);
+    } else {
+      ++lost;
+    }
+    before = now;
+  }
+  return latency_figures(histogram, lost, is_half);
+}
+
+/// Both ends take part: the client asks and the server answers, until it hears that it was enough.
+template <class Round>
+std::optional<LatencyFigures> play(Link& link, Peer& peer, bool is_client) {
+  Round round(link, peer);
+  if (!is_client) {
+    round.answer_all();
+    peer.tell("answered", "");
+    return std::nullopt;
+  }
+  const LatencyFigures figures = ask(link, round, true);
+  peer.tell("asked", "");
+  peer.await("answered", "its end of the round trips");
+  return figures;
+}
+
+}  // namespace
+
+std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client) {
+  switch (link.parameters().operation) {
+    case Operation::kSend:
+      return play<MessageRound>(link, peer, is_client);
+    case Operation::kWrite:
+      return play<WriteRound>(link, peer, is_client);
+    case Operation::kRead:
+    case Operation::kAtomic:
+      break;
+  }
+  if (!is_client) {
+    peer.await("asked", "the end of its round trips");
+    return std::nullopt;
+  }
+  FetchRound round(link, peer);
+  const LatencyFigures figures = ask(link, round, false);
+  peer.tell("asked", "");
+  return figures;
+}
+
+}  // namespace ringbolt::tools::perf

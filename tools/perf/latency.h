@@ -1,0 +1,15 @@
+#pragma once
+
+#include <optional>
+
+#include "perf/link.h"
+#include "perf/peer.h"
+#include "perf/result.h"
+
+namespace ringbolt::tools::perf {
+
+/// Measures latency over a link, at both ends at once: closed loops, so that no early completion makes it look better.
+/// At the client: the figures. At the server: nothing. Throws ProbeFailure.
+std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client);
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,108 @@
+// Hot path: no allocation, lock or system call for a message.
+#include "perf/message_round.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "perf/message.h"
+
+namespace ringbolt::tools::perf {
+
+MessageRound::MessageRound(Link& link, Peer& peer)
+    : link_(link),
+      peer_(peer),
+      poster_(link, peer, IBV_WR_SEND),
+      patience_(link, peer, "a message of the round trips"),
+      slots_(slots_used(link.depths().send_slots, link.theirs().window)),
+      source_slots_(slots_used(link.theirs().send_slots, link.depths().receive_slots)) {}
+
+void MessageRound::send(uint64_t number) {
+  const std::span<std::byte> slot = link_.send_slot(0, number % slots_);
+  write_stamp(slot, stamp_of(link_.seed(), number));
+  poster_.add(0, slot, 0);
+  poster_.post(0);
+  ++sent_;
+  repay();
+  // As perftest does. Some devices push what is posted only while somebody polls for it.
+  while (completed_ < sent_) {
+    reap();
+  }
+}
+
+void MessageRound::repay() {
+  if (owed_slot_) {
+    link_.post_receive(0, *owed_slot_);
+    owed_slot_.reset();
+  }
+}
+
+void MessageRound::reap() {
+  std::array<ibv_wc, 4> completions;
+  const int count = link_.poll(link_.send_cq(), completions, "what was sent");
+  if (count == 0) {
+    patience_.wait();
+  }
+  for (int i = 0; i < count; ++i) {
+    completed_ += static_cast<uint32_t>(completions[static_cast<size_t>(i)].wr_id);
+  }
+}
+
+std::optional<uint64_t> MessageRound::take() {
+  std::array<ibv_wc, 1> completion;
+  if (link_.poll(link_.receive_cq(), completion, "a receive") == 0) {
+    return std::nullopt;
+  }
+  patience_.renew();
+  repay();  // of a message that nothing was sent for
+  const auto slot = static_cast<uint32_t>(completion[0].wr_id);
+  const std::span<const std::byte> message = link_.receive_slot(0, slot);
+  const Check check = link_.parameters().latency_check;
+  uint64_t number = expected_;
+  if (check != Check::kNone) {
+    number = sequence_in(message, expected_);
+    const auto source = static_cast<uint32_t>(number % source_slots_);
+    if (const auto wrong = find_damage(message, link_.theirs().seed, number, source, check)) {
+      peer_.fail(fmt::format("message {} of {} bytes is damaged from byte {} on", number, message.size(), *wrong));
+    }
+    if (number != expected_ && link_.is_reliable()) {
+      peer_.fail(fmt::format("message {} came where {} was due", number, expected_));
+    }
+  }
+  owed_slot_ = slot;
+  if (link_.depths().receive_slots == 1) {
+    repay();
+  }
+  return number;
+}
+
+bool MessageRound::ask(uint64_t number) {
+  constexpr uint64_t kLostNs = 50'000'000;
+  expected_ = number;
+  send(number);
+  while (true) {
+    // An answer that comes after it was given up is passed over.
+    if (const std::optional<uint64_t> got = take()) {
+      if (*got == number) {
+        return true;
+      }
+    } else if (patience_.wait() && !link_.is_reliable() && patience_.silent_ns() > kLostNs) {
+      patience_.renew();
+      return false;
+    }
+  }
+}
+
+void MessageRound::answer_all() {
+  while (true) {
+    if (const std::optional<uint64_t> number = take()) {
+      send(*number);
+      expected_ = *number + 1;
+    } else if (patience_.wait() && peer_.look("asked", "the next message of the round trips")) {
+      return;
+    }
+  }
+}
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "perf/link.h"
+#include "perf/patience.h"
+#include "perf/peer.h"
+#include "perf/poster.h"
+
+namespace ringbolt::tools::perf {
+
+/// One end of round trips by SEND. Each message bears its sender's seed, so an echo is no answer. Not thread-safe.
+class MessageRound {
+ public:
+  MessageRound(Link& link, Peer& peer);
+
+  /// Sends message `number` and takes the answer to it. False if that was lost, which over RC is a failure.
+  /// Throws ProbeFailure. Hot path.
+  bool ask(uint64_t number);
+  /// Answers everything until the peer says that it has "asked" all.
+  void answer_all();
+
+ private:
+  void send(uint64_t number);
+  /// The number of a message, if one has come.
+  std::optional<uint64_t> take();
+  void reap();
+  /// Posts the receive of the message taken last: after the answer, which it would only delay.
+  void repay();
+
+  Link& link_;
+  Peer& peer_;
+  Poster poster_;
+  Patience patience_;
+  uint32_t slots_;
+  uint32_t source_slots_;
+  uint64_t sent_ = 0;
+  uint64_t completed_ = 0;
+  uint64_t expected_ = 0;
+  std::optional<uint32_t> owed_slot_;
+};
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/clock.h"
+#include "perf/parameters.h"
+
+namespace ringbolt::tools::perf {
+
+/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs. Not thread-safe.
+class Pace {
+ public:
+  explicit Pace(const Parameters& parameters)
+      : iterations_(parameters.iterations),
+        least_ns_(std::max(kLeastRunNs, static_cast<uint64_t>(parameters.duration_s * 1e9))) {}
+
+  void begin(uint64_t now_ns) { end_ns_ = now_ns + least_ns_; }
+
+  /// Whether another operation is wanted after `done` of them. Hot path: looks at the clock every 16th time only.
+  bool wants_more(uint64_t done) {
+    if (is_over_ || done < iterations_) {
+      return !is_over_;
+    }
+    constexpr uint32_t kSkipped = 16;
+    if (calls_++ % kSkipped == 0 && base::now_ns() >= end_ns_) {
+      is_over_ = true;
+    }
+    return !is_over_;
+  }
+
+ private:
+  uint64_t iterations_;
+  uint64_t least_ns_;
+  uint64_t end_ns_ = 0;
+  uint32_t calls_ = 0;
+  bool is_over_ = false;
+};
+
+}  // namespace ringbolt::tools::perf

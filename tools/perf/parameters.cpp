@@ -1,0 +1,120 @@
+#include "perf/parameters.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace ringbolt::tools::perf {
+namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
+constexpr uint64_t kMostUdBytes = 4096;
+
+std::string objection_to_operation(const Parameters& all) {
+  const bool is_one_sided = all.operation == Operation::kRead || all.operation == Operation::kAtomic;
+  if (is_one_sided && all.transport != Transport::kRc) {
+    return fmt::format("{} goes over RC only: leave out -c {}", text_of(all.operation), text_of(all.transport));
+  }
+  if (all.operation == Operation::kWrite && all.transport == Transport::kUd) {
+    return "UD has no WRITE: use -c RC or -c UC, or perf send";
+  }
+  if (all.operation == Operation::kAtomic && all.sizes != std::vector<uint64_t>{8}) {
+    return "atomic operations are of 8 bytes: leave out -s and -a";
+  }
+  return "";
+}
+
+std::string objection_to_sizes(const Parameters& all) {
+  const bool is_ud = all.transport == Transport::kUd;
+  for (const uint64_t size : all.sizes) {
+    if (size == 0 && !is_ud) {
+      return "-s is in bytes, from 1 on";
+    }
+    if (size > (is_ud ? kMostUdBytes : kMostBytes)) {
+      return is_ud
+                 ? fmt::format("a UD message is one packet: -s can't be above the MTU, {} bytes at most", kMostUdBytes)
+                 : fmt::format("-s {} is too much: {} bytes at most", size, kMostBytes);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+const char* text_of(Operation operation) {
+  constexpr std::array kTexts{"send", "write", "read", "atomic"};
+  return kTexts[static_cast<size_t>(operation)];
+}
+
+const char* text_of(Transport transport) {
+  constexpr std::array kTexts{"RC", "UC", "UD"};
+  return kTexts[static_cast<size_t>(transport)];
+}
+
+const char* text_of(Check check) {
+  constexpr std::array kTexts{"full", "sample", "none"};
+  return kTexts[static_cast<size_t>(check)];
+}
+
+const char* text_of(AtomicKind kind) { return kind == AtomicKind::kFetchAdd ? "fetch_add" : "cmp_swap"; }
+
+std::string title_of(const Parameters& parameters) {
+  if (parameters.operation == Operation::kAtomic) {
+    return parameters.atomic_kind == AtomicKind::kFetchAdd ? "RC atomic fetch and add" : "RC atomic compare and swap";
+  }
+  std::string operation = text_of(parameters.operation);
+  std::transform(operation.begin(), operation.end(), operation.begin(),
+                 [](char letter) { return static_cast<char>(letter - 'a' + 'A'); });
+  return fmt::format("{} {}", text_of(parameters.transport), operation);
+}
+
+std::string objection_to(const Parameters& all, const Tuning& tuning) {
+  for (const auto& objection : {objection_to_operation(all), objection_to_sizes(all)}) {
+    if (!objection.empty()) {
+      return objection;
+    }
+  }
+  if (!all.has_bandwidth) {
+    if (all.is_bidirectional) {
+      return "-b is for bandwidth: a round trip goes both ways already";
+    }
+    if (all.queue_pairs != 1) {
+      return "-q is for bandwidth: latency is that of one queue pair";
+    }
+    if (tuning.post_list != 1) {
+      return "-l is for bandwidth: a round trip posts one request at a time";
+    }
+  }
+  if (all.has_latency && all.operation == Operation::kWrite && tuning.has_events) {
+    return "-e can't be had with the latency of write: its receiver looks at memory, which raises no event";
+  }
+  if (tuning.inline_bytes > 0 && (all.operation == Operation::kRead || all.operation == Operation::kAtomic)) {
+    return fmt::format("-I is for send and write: {} sends no data", text_of(all.operation));
+  }
+  if (tuning.rx_depth != 0 && (all.operation == Operation::kRead || all.operation == Operation::kAtomic)) {
+    return fmt::format("-r is for send and write: {} receives by nothing posted", text_of(all.operation));
+  }
+  if (tuning.signal_every != 0 && (all.operation == Operation::kRead || all.operation == Operation::kAtomic)) {
+    return fmt::format("-Q is for send and write: each {} is checked, so each completes visibly",
+                       text_of(all.operation));
+  }
+  const uint32_t tx_depth = tuning.tx_depth;
+  if (tx_depth != 0 && tuning.signal_every > tx_depth) {
+    return fmt::format("-Q {} can't be above -t {}: no completion would ever come", tuning.signal_every, tx_depth);
+  }
+  if (tx_depth != 0 && tuning.post_list > tx_depth) {
+    return fmt::format("-l {} can't be above -t {}: the list would not fit the queue", tuning.post_list, tx_depth);
+  }
+  return "";
+}
+
+std::vector<uint64_t> all_sizes(uint64_t most) {
+  std::vector<uint64_t> sizes;
+  for (uint64_t size = 2; size <= most; size *= 2) {
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringbolt::tools::perf {
+
+enum class Operation { kSend, kWrite, kRead, kAtomic };
+enum class Transport { kRc, kUc, kUd };
+/// How much of each message its receiver compares: every byte; the stamps at both ends and the first bytes; nothing.
+enum class Check { kFull, kSample, kNone };
+enum class AtomicKind { kFetchAdd, kCompareSwap };
+
+/// What is measured. Both ends of a run must have the same.
+struct Parameters {
+  Operation operation = Operation::kSend;
+  Transport transport = Transport::kRc;
+  AtomicKind atomic_kind = AtomicKind::kFetchAdd;
+  bool has_latency = false;
+  bool has_bandwidth = true;
+  bool is_bidirectional = false;
+  Check latency_check = Check::kSample;
+  Check bandwidth_check = Check::kFull;
+  std::vector<uint64_t> sizes;  ///< bytes, ascending; 0: a UD datagram as large as the path takes
+  uint32_t queue_pairs = 1;     ///< of bandwidth
+  uint64_t iterations = 0;      ///< for each size and figure; 0: duration_s says
+  double duration_s = 0;        ///< for each size and figure, if iterations is 0
+  friend bool operator==(const Parameters&, const Parameters&) = default;
+};
+
+/// What each end chooses for itself. 0: the default.
+struct Tuning {
+  uint32_t tx_depth = 0;
+  uint32_t rx_depth = 0;
+  uint32_t signal_every = 0;
+  uint32_t post_list = 1;
+  int inline_bytes = -1;  ///< -1: as much as the device gives, for latency; none for bandwidth
+  bool has_events = false;
+  uint32_t mtu_bytes = 0;
+  uint8_t timeout_code = 14;
+  uint8_t retry_count = 7;
+  uint8_t port = 1;
+  int gid_index = -1;
+  double line_rate_gbps = -1;  ///< -1: what the port says; 0: none, nothing is judged
+};
+
+/// Less than this is not worth a figure: the run goes on until it has taken so long.
+inline constexpr uint64_t kLeastRunNs = 10'000'000;
+
+const char* text_of(Operation operation);  ///< "send"
+const char* text_of(Transport transport);  ///< "RC"
+const char* text_of(Check check);          ///< "full"
+const char* text_of(AtomicKind kind);      ///< "fetch_add"
+
+/// One operation of the device: "RC SEND".
+std::string title_of(const Parameters& parameters);
+
+/// What of these can't be had together, in words for the user; empty: all is well. Thread-safe.
+std::string objection_to(const Parameters& parameters, const Tuning& tuning);
+
+/// Powers of two from 2 to `most` bytes, as perftest's -a takes them.
+std::vector<uint64_t> all_sizes(uint64_t most);
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,138 @@
+#include "perf/parameters.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "perf/depths.h"
+#include "perf/device.h"
+#include "perf/hello.h"
+#include "perf/offer.h"
+
+namespace ringbolt::tools::perf {
+namespace {
+
+using testing::HasSubstr;
+
+Parameters send_of(uint64_t size) {
+  Parameters parameters;
+  parameters.sizes = {size};
+  parameters.iterations = 1000;
+  return parameters;
+}
+
+TEST(Parameters, what_makes_no_sense_is_refused_in_words) {
+  EXPECT_EQ(objection_to(send_of(64), {}), "");
+  Parameters parameters = send_of(64);
+  parameters.operation = Operation::kRead;
+  parameters.transport = Transport::kUc;
+  EXPECT_THAT(objection_to(parameters, {}), HasSubstr("RC only"));
+  parameters.operation = Operation::kWrite;
+  parameters.transport = Transport::kUd;
+  EXPECT_THAT(objection_to(parameters, {}), HasSubstr("UD has no WRITE"));
+  parameters = send_of(4097);
+  parameters.transport = Transport::kUd;
+  EXPECT_THAT(objection_to(parameters, {}), HasSubstr("one packet"));
+  parameters = send_of(16);
+  parameters.operation = Operation::kAtomic;
+  EXPECT_THAT(objection_to(parameters, {}), HasSubstr("8 bytes"));
+  parameters = send_of(8);
+  parameters.has_bandwidth = false;
+  parameters.is_bidirectional = true;
+  EXPECT_THAT(objection_to(parameters, {}), HasSubstr("-b is for bandwidth"));
+}
+
+TEST(Parameters, depths_must_fit_each_other) {
+  Tuning tuning;
+  tuning.tx_depth = 4;
+  tuning.signal_every = 5;
+  EXPECT_THAT(objection_to(send_of(64), tuning), HasSubstr("-Q 5"));
+  tuning.signal_every = 4;
+  EXPECT_EQ(objection_to(send_of(64), tuning), "");
+  tuning.post_list = 5;
+  EXPECT_THAT(objection_to(send_of(64), tuning), HasSubstr("-l 5"));
+}
+
+TEST(Parameters, all_sizes_double_from_two) {
+  EXPECT_EQ(all_sizes(8), (std::vector<uint64_t>{2, 4, 8}));
+  EXPECT_EQ(all_sizes(15).back(), 8U);
+  EXPECT_EQ(all_sizes(uint64_t{1} << 23U).size(), 23U);
+}
+
+TEST(Depths, every_size_has_room_and_slots_that_differ) {
+  for (const bool is_latency : {false, true}) {
+    for (uint64_t size = 1; size <= uint64_t{1} << 30U; size *= 2) {
+      const Depths depths = Depths::of(size, send_of(size), {}, is_latency);
+      EXPECT_GE(depths.in_flight, 1U);
+      EXPECT_GE(depths.receive_slots, 2U);
+      EXPECT_LE(depths.signal_every, depths.in_flight);
+      const uint32_t used = slots_used(depths.send_slots, depths.receive_slots);
+      EXPECT_GT(used, depths.in_flight);
+      EXPECT_NE(depths.receive_slots % used, 0U) << size;
+    }
+  }
+}
+
+TEST(Depths, those_given_are_kept) {
+  Tuning tuning;
+  tuning.tx_depth = 7;
+  tuning.rx_depth = 9;
+  tuning.signal_every = 3;
+  const Depths depths = Depths::of(64, send_of(64), tuning, false);
+  EXPECT_EQ(depths.in_flight, 7U);
+  EXPECT_EQ(depths.receive_slots, 9U);
+  EXPECT_EQ(depths.signal_every, 3U);
+}
+
+TEST(Hello, equal_ends_agree) { EXPECT_EQ(hello_objection(send_of(8), emit_hello(send_of(8))), ""); }
+
+TEST(Hello, differences_are_named_with_both_values_and_the_flag) {
+  Parameters other = send_of(16);
+  other.queue_pairs = 3;
+  const std::string objection = hello_objection(send_of(8), emit_hello(other));
+  EXPECT_THAT(objection, HasSubstr("sizes (-s or -a) is 8 here and 16 at the other end"));
+  EXPECT_THAT(objection, HasSubstr("(-q) is 1 here and 3"));
+}
+
+TEST(Hello, strangers_and_other_versions_are_told_apart) {
+  EXPECT_THAT(hello_objection(send_of(8), "GET / HTTP/1.1"), HasSubstr("not ringbolt perf"));
+  EXPECT_THAT(hello_objection(send_of(8), "ringbolt perf 2\n"), HasSubstr("version 2"));
+  EXPECT_THAT(hello_objection(send_of(8), "ringbolt perf 1\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
+  EXPECT_NE(hello_objection(send_of(8), "ringbolt perf 1"), "");
+}
+
+TEST(Offer, survives_the_way) {
+  Offer offer;
+  offer.gid[15] = 7;
+  offer.window = 3;
+  offer.send_slots = 4;
+  offer.send_address = ~uint64_t{0};
+  offer.queue_pairs = {{1, 2}, {3, 4}};
+  EXPECT_EQ(parse_offer(emit_offer(offer)), offer);
+}
+
+TEST(Offer, nonsense_is_refused) {
+  Offer offer;
+  offer.window = offer.send_slots = 1;
+  const std::string text = emit_offer(offer);
+  EXPECT_TRUE(parse_offer(text));
+  for (size_t length = 0; length < text.size(); ++length) {
+    EXPECT_FALSE(parse_offer(text.substr(0, length))) << length;
+  }
+  EXPECT_FALSE(parse_offer(text + " 1"));
+  EXPECT_FALSE(parse_offer("x" + text));
+  offer.window = 0;
+  EXPECT_FALSE(parse_offer(emit_offer(offer)));
+}
+
+TEST(Device, codes_of_ports_become_figures) {
+  EXPECT_EQ(mtu_code(256), IBV_MTU_256);
+  EXPECT_EQ(mtu_code(1500), IBV_MTU_1024);
+  EXPECT_EQ(mtu_code(9000), IBV_MTU_4096);
+  EXPECT_EQ(rate_of_codes(2, 4), 40);
+  EXPECT_EQ(rate_of_codes(1, 1), 2.5);
+  EXPECT_EQ(rate_of_codes(2, 64), 200);
+  EXPECT_EQ(rate_of_codes(0, 4), 0);
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::perf

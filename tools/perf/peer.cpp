@@ -1,0 +1,132 @@
+#include "perf/peer.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools::perf {
+namespace {
+
+constexpr std::string_view kFailed = "failed";
+/// A peer that sends more than anybody awaits is no peer of ours.
+constexpr size_t kMostTexts = 64;
+
+void wait_readable(int fd, int most_ms) {
+  pollfd polled{fd, POLLIN, 0};
+  ::poll(&polled, 1, most_ms);
+}
+
+}  // namespace
+
+void Peer::tell(std::string_view kind, std::string_view text) {
+  try {
+    channel_.send_text(fmt::format("{}\n{}", kind, text));
+  } catch (const ProbeFailure& failure) {
+    fail(fmt::format("{} (telling it \"{}\")", failure.what(), kind));
+  }
+}
+
+void Peer::tell_working() {
+  constexpr uint64_t kOftenNs = 1'000'000'000;
+  const uint64_t now = base::now_ns();
+  if (now - told_ns_ >= kOftenNs) {
+    told_ns_ = now;
+    tell("working", "");
+  }
+}
+
+void Peer::take_texts(std::string_view what) {
+  const auto end_with = [&](const std::string& report) { end_.emplace(report, true); };
+  try {
+    while (!end_) {
+      std::optional<std::string> text = channel_.look();
+      if (!text) {
+        return;
+      }
+      if (*text == "working\n") {
+        heard_ns_ = base::now_ns();
+      } else if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {
+        end_with(fmt::format("{} failed: {}", name_, text->substr(kFailed.size() + 1)));
+      } else if (texts_.size() >= kMostTexts) {
+        end_with(fmt::format("{} does not speak as ringbolt perf does", name_));
+      } else {
+        texts_.push_back(std::move(*text));
+      }
+    }
+  } catch (const ProbeFailure& failure) {
+    end_with(failure.is_echo()
+                 ? fmt::format("{} is gone: its control connection closed while this end awaited {}", name_, what)
+                 : fmt::format("{}: {}", name_, failure.what()));
+  }
+}
+
+std::optional<std::string> Peer::take(std::string_view kind) {
+  const auto found = std::find_if(texts_.begin(), texts_.end(), [&](const std::string& text) {
+    return text.size() > kind.size() && text[kind.size()] == '\n' && text.substr(0, kind.size()) == kind;
+  });
+  if (found == texts_.end()) {
+    return std::nullopt;
+  }
+  std::string text = found->substr(kind.size() + 1);
+  texts_.erase(found);
+  return text;
+}
+
+std::optional<std::string> Peer::look(std::string_view kind, std::string_view what) {
+  if (std::optional<std::string> text = take(kind)) {
+    return text;
+  }
+  take_texts(what);
+  std::optional<std::string> text = take(kind);
+  if (!text && end_) {
+    throw *end_;
+  }
+  return text;
+}
+
+std::string Peer::await(std::string_view kind, std::string_view what) {
+  const uint64_t begin = base::now_ns();
+  while (true) {
+    if (std::optional<std::string> text = look(kind, what)) {
+      return *text;
+    }
+    const uint64_t waited = base::now_ns() - std::max(begin, heard_ns_);
+    if (waited >= timeout_ns_) {
+      give_up(what, waited);
+    }
+    wait_readable(fd(), static_cast<int>((timeout_ns_ - waited) / 1'000'000 + 1));
+  }
+}
+
+void Peer::tell_failure(const std::string& problem) noexcept {
+  try {
+    channel_.send_text(fmt::format("{}\n{}", kFailed, problem));
+  } catch (const std::exception&) {
+    // It is gone, or does not listen: then it has noticed already, or never will.
+  }
+}
+
+void Peer::fail(const std::string& problem) {
+  constexpr uint64_t kMomentNs = 500'000'000;
+  const uint64_t end = base::now_ns() + kMomentNs;
+  while (base::now_ns() < end) {
+    take_texts("its part");
+    if (end_) {
+      throw ProbeFailure(fmt::format("{} (here: {})", end_->what(), problem), true);
+    }
+    wait_readable(fd(), 10);
+  }
+  throw ProbeFailure(problem);
+}
+
+void Peer::give_up(std::string_view what, uint64_t waited_ns) const {
+  throw ProbeFailure(fmt::format("waited {:.1f} s for {}; {} is connected and silent (--timeout gives it longer)",
+                                 static_cast<double>(waited_ns) / 1e9, what, name_));
+}
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "probe/channel.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools::perf {
+
+/// The other end of a run, over a stream beside the verbs connections. Each text has a kind; texts of other kinds than
+/// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own
+/// (then is_echo()), or does not answer in time. Not thread-safe.
+class Peer {
+ public:
+  /// `name`: for messages, "10.0.0.2". `timeout_ns`: the most for one wait.
+  Peer(Channel channel, std::string name, uint64_t timeout_ns)
+      : channel_(std::move(channel)), name_(std::move(name)), timeout_ns_(timeout_ns) {}
+
+  const std::string& name() const { return name_; }
+  uint64_t timeout_ns() const { return timeout_ns_; }
+  /// Readable when a text may have come.
+  int fd() const { return channel_.read_fd(); }
+
+  void tell(std::string_view kind, std::string_view text);
+  /// At most once a second: that this end is at work, for a peer that awaits its end and sees nothing else of it.
+  void tell_working();
+  /// `what`: the awaited, for messages. The time limit counts from when the peer last said that it works.
+  std::string await(std::string_view kind, std::string_view what);
+  /// The first text of that kind, if it has come; does not wait.
+  std::optional<std::string> look(std::string_view kind, std::string_view what);
+  /// Tells the peer why this end gives up, if the peer is still there. Never throws.
+  void tell_failure(const std::string& problem) noexcept;
+  /// Ends the run because of `problem`; waits a moment for the peer, which may know better. Throws always.
+  [[noreturn]] void fail(const std::string& problem);
+  /// Ends the run because what was awaited did not come for so long.
+  [[noreturn]] void give_up(std::string_view what, uint64_t waited_ns) const;
+
+ private:
+  void take_texts(std::string_view what);
+  std::optional<std::string> take(std::string_view kind);
+
+  Channel channel_;
+  std::string name_;
+  uint64_t timeout_ns_;
+  uint64_t told_ns_ = 0;             // when this end last said that it works
+  uint64_t heard_ns_ = 0;            // and the peer
+  std::optional<ProbeFailure> end_;  // after which nothing more comes; what came before still counts
+  std::deque<std::string> texts_;    // come and not taken; each "kind\ntext"
+};
+
+}  // namespace ringbolt::tools::perf

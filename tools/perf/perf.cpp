@@ -1,0 +1,114 @@
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "commands.h"
+#include "failure.h"
+#include "page_file.h"
+#include "perf/meeting.h"
+#include "perf/pair_run.h"
+#include "perf/peer.h"
+#include "perf/request.h"
+#include "perf/result.h"
+#include "perf/session.h"
+#include "probe/probe_failure.h"
+#include "probe/verbs_library.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using perf::Peer;
+using perf::Request;
+using perf::Result;
+
+uint64_t timeout_ns(const PerfOptions& options) { return static_cast<uint64_t>(options.timeout_s * 1e9); }
+
+Result run_end(const Request& request, Peer& peer, bool is_client) {
+  try {
+    return run_session(request, peer, is_client);
+  } catch (const UsageError&) {
+    throw;  // the peer finds out by itself
+  } catch (const std::exception& error) {
+    peer.tell_failure(error.what());
+    throw;
+  }
+}
+
+/// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
+int run_as_end(const PerfOptions& options) {
+  const bool has_channel = options.channel_fd >= 0;
+  std::FILE* const out = has_channel ? stdout : stderr;
+  try {
+    Request request = perf::request_of(options);
+    request.library = VerbsLibrary::path_of(options.verbs);
+    Peer peer(Channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
+                      UINT64_MAX),
+              options.peer, timeout_ns(options));
+    const Result result = run_end(request, peer, options.end == "client");
+    fmt::print(out, "{}", perf::emit_outcome(result));
+    return kOk;
+  } catch (const ProbeFailure& failure) {
+    fmt::print(out, "{}", perf::emit_failure(failure.what(), failure.is_echo()));
+  } catch (const std::exception& error) {
+    fmt::print(out, "{}", perf::emit_failure(error.what(), false));
+  }
+  return kFoundProblem;
+}
+
+Result run_over_tcp(const PerfOptions& options) {
+  Request request = perf::request_of(options);
+  request.library = VerbsLibrary::path_of(options.verbs);
+  const bool is_client = !options.host.empty();
+  if (!is_client) {
+    fmt::print(stderr, "ringbolt perf: waiting for a client on TCP port {}\n", options.tcp_port);
+  }
+  const perf::Meeting meeting = is_client ? perf::go_to_server(options.host, options.tcp_port, options.timeout_s)
+                                          : perf::await_client(options.tcp_port, options.timeout_s);
+  Peer peer(Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, timeout_ns(options));
+  return run_end(request, peer, is_client);
+}
+
+int print(const PerfOptions& options, const Result& result) {
+  const bool prints_page = options.html_path == "-";
+  if (options.is_json) {
+    fmt::print("{}", result_json(result, false));
+  } else if (!prints_page) {
+    fmt::print("{}", result_text(result, {options.is_in_gbits, options.has_histogram}));
+  }
+  std::fflush(stdout);
+  const std::vector<std::string> problems = problems_of(result);
+  for (const std::string& problem : problems) {
+    fmt::print(stderr, "ringbolt perf: {}\n", problem);
+  }
+  return problems.empty() ? kOk : kFoundProblem;
+}
+
+}  // namespace
+
+int perf_run(const PerfOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  if (!options.end.empty()) {
+    return run_as_end(options);
+  }
+  if (options.html_path == "-" && options.is_json) {
+    throw UsageError("--json and --html - both want stdout: give --html a path");
+  }
+  (void)perf::request_of(options);  // what is wrong with the words comes before what is wrong with the path
+  PageFile page(options.html_path);
+  try {
+    const Result result = options.nodes.empty() ? run_over_tcp(options) : perf::run_on_nodes(options);
+    page.write(result_page(result));
+    return print(options, result);
+  } catch (const ProbeFailure& failure) {
+    fmt::print(stderr, "ringbolt perf: {}\n", failure.what());
+    return kFoundProblem;
+  }
+}
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,155 @@
+#include "perf/queue_pair.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools::perf {
+namespace {
+
+constexpr uint32_t kQueueKey = 0x52425046;
+
+ibv_qp_type type_of(Transport transport) {
+  switch (transport) {
+    case Transport::kUc:
+      return IBV_QPT_UC;
+    case Transport::kUd:
+      return IBV_QPT_UD;
+    case Transport::kRc:
+      break;
+  }
+  return IBV_QPT_RC;
+}
+
+}  // namespace
+
+QueuePair::QueuePair(const Device& device, const QueuePairPlan& plan)
+    : transport_(plan.transport), psn_(static_cast<uint32_t>(base::now_ns() >> 4U) & 0xffffffU) {
+  const bool is_usual = plan.inline_bytes < 0;
+  try {
+    make(device, plan, static_cast<uint32_t>(is_usual ? kUsualInlineBytes : plan.inline_bytes));
+  } catch (const ProbeFailure&) {
+    if (!is_usual) {
+      throw;
+    }
+    make(device, plan, 0);  // there are devices without
+  }
+  if (!is_usual && plan.inline_bytes > static_cast<int>(inline_bytes_)) {
+    throw ProbeFailure(
+        fmt::format("the device grants {} bytes inline, -I {} asks for more", inline_bytes_, plan.inline_bytes));
+  }
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = device.port();
+  attr.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | plan.remote_access;
+  attr.qkey = kQueueKey;
+  const int last = transport_ == Transport::kUd ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS;
+  if (const int error = device.verbs().modify_qp(get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | last)) {
+    fail_call("ibv_modify_qp to INIT", error);
+  }
+}
+
+void QueuePair::make(const Device& device, const QueuePairPlan& plan, uint32_t inline_bytes) {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = plan.send_cq;
+  wanted.recv_cq = plan.receive_cq;
+  wanted.qp_type = type_of(transport_);
+  wanted.cap.max_send_wr = plan.send_depth;
+  wanted.cap.max_recv_wr = plan.receive_depth;
+  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+  wanted.cap.max_inline_data = inline_bytes;
+  qp_ = own(device.verbs(), device.verbs().create_qp(device.pd(), &wanted), "ibv_create_qp");
+  inline_bytes_ = wanted.cap.max_inline_data;
+  send_depth_ = wanted.cap.max_send_wr;
+}
+
+ibv_ah_attr QueuePair::path_to(const Device& device, const Offer& peer) const {
+  ibv_ah_attr path{};
+  path.is_global = 1;
+  path.dlid = peer.lid;
+  path.port_num = device.port();
+  std::memcpy(path.grh.dgid.raw, peer.gid.data(), peer.gid.size());
+  path.grh.sgid_index = device.gid_index();
+  path.grh.hop_limit = 64;
+  return path;
+}
+
+void QueuePair::connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address,
+                                 const Tuning& tuning) {
+  const bool is_rc = transport_ == Transport::kRc;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = mtu_code(std::min(device.mtu_bytes(), peer.mtu_bytes));
+  attr.dest_qp_num = address.number;
+  attr.rq_psn = address.psn;
+  attr.max_dest_rd_atomic = device.target_depth();
+  attr.min_rnr_timer = 12;
+  attr.ah_attr = path_to(device, peer);
+  if (const int error =
+          device.verbs().modify_qp(get(), &attr,
+                                   IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                       (is_rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0))) {
+    fail_call("ibv_modify_qp to RTR", error);
+  }
+  attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = psn_;
+  attr.timeout = tuning.timeout_code;
+  attr.retry_cnt = tuning.retry_count;
+  attr.rnr_retry = 7;
+  attr.max_rd_atomic = static_cast<uint8_t>(std::min<uint32_t>(device.initiator_depth(), peer.target_depth));
+  if (const int error = device.verbs().modify_qp(
+          get(), &attr,
+          IBV_QP_STATE | IBV_QP_SQ_PSN |
+              (is_rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0))) {
+    fail_call("ibv_modify_qp to RTS", error);
+  }
+}
+
+void QueuePair::connect(const Device& device, const Offer& peer, const QueuePairAddress& address,
+                        const Tuning& tuning) {
+  if (transport_ != Transport::kUd) {
+    connect_reliably(device, peer, address, tuning);
+    return;
+  }
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  if (const int error = device.verbs().modify_qp(get(), &attr, IBV_QP_STATE)) {
+    fail_call("ibv_modify_qp to RTR", error);
+  }
+  attr.qp_state = IBV_QPS_RTS;
+  attr.sq_psn = psn_;
+  if (const int error = device.verbs().modify_qp(get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN)) {
+    fail_call("ibv_modify_qp to RTS", error);
+  }
+  ibv_ah_attr path = path_to(device, peer);
+  handle_ = own(device.verbs(), device.verbs().create_ah(device.pd(), &path), "ibv_create_ah");
+  peer_number_ = address.number;
+}
+
+void QueuePair::address_request(ibv_send_wr& request) const {
+  if (transport_ == Transport::kUd) {
+    request.wr.ud.ah = handle_.get();
+    request.wr.ud.remote_qpn = peer_number_;
+    request.wr.ud.remote_qkey = kQueueKey;
+  }
+}
+
+void QueuePair::post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const {
+  ibv_sge sge{reinterpret_cast<uintptr_t>(slot.data()), static_cast<uint32_t>(slot.size()), local_key};
+  ibv_recv_wr request{};
+  request.wr_id = id;
+  request.sg_list = &sge;
+  request.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  if (const int error = ibv_post_recv(get(), &request, &bad)) {
+    fail_call("ibv_post_recv", error);
+  }
+}
+
+}  // namespace ringbolt::tools::perf

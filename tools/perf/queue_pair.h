@@ -1,0 +1,60 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "perf/device.h"
+#include "perf/offer.h"
+#include "perf/parameters.h"
+#include "probe/verbs_objects.h"
+
+namespace ringbolt::tools::perf {
+
+/// What a queue pair is made for.
+struct QueuePairPlan {
+  Transport transport = Transport::kRc;
+  ibv_cq* send_cq = nullptr;
+  ibv_cq* receive_cq = nullptr;
+  uint32_t send_depth = 1;
+  uint32_t receive_depth = 1;
+  int inline_bytes = 0;        ///< -1: as much as the device gives, up to kUsualInlineBytes
+  unsigned remote_access = 0;  ///< IBV_ACCESS_REMOTE_...
+};
+
+/// A connected queue pair, or a UD one with one peer. Calls throw ProbeFailure. Not thread-safe.
+class QueuePair {
+ public:
+  static constexpr int kUsualInlineBytes = 220;  // as perftest asks
+
+  /// Made, and ready for receives to be posted.
+  QueuePair(const Device& device, const QueuePairPlan& plan);
+
+  QueuePairAddress address() const { return {qp_->qp_num, psn_}; }
+  void connect(const Device& device, const Offer& peer, const QueuePairAddress& address, const Tuning& tuning);
+
+  /// What the device has granted.
+  uint32_t inline_bytes() const { return inline_bytes_; }
+  uint32_t send_depth() const { return send_depth_; }
+  ibv_qp* get() const { return qp_.get(); }
+  /// Fills in where a UD request goes; nothing for others.
+  void address_request(ibv_send_wr& request) const;
+  void post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const;
+
+ private:
+  void make(const Device& device, const QueuePairPlan& plan, uint32_t inline_bytes);
+  ibv_ah_attr path_to(const Device& device, const Offer& peer) const;
+  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address, const Tuning& tuning);
+
+  Transport transport_;
+  OwnedVerbs<ibv_qp> qp_;
+  OwnedVerbs<ibv_ah> handle_;  // of UD
+  uint32_t psn_ = 0;
+  uint32_t inline_bytes_ = 0;
+  uint32_t send_depth_ = 0;
+  uint32_t peer_number_ = 0;
+};
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "perf/histogram.h"
+#include "perf/parameters.h"
+
+namespace ringbolt::tools::perf {
+
+/// Of one size. Times in microseconds: half a round trip of send and write, a whole one of read and atomic.
+struct LatencyFigures {
+  uint64_t rounds = 0;
+  uint64_t lost = 0;  ///< of UC and UD: rounds without an answer, not in the times
+  double least_us = 0;
+  double p50_us = 0;
+  double p99_us = 0;
+  double p999_us = 0;
+  double most_us = 0;
+  double mean_us = 0;
+  std::vector<Histogram::Bar> bars = {};
+  friend bool operator==(const LatencyFigures&, const LatencyFigures&) = default;
+};
+
+/// `is_half`: the histogram holds whole round trips, and halves are wanted. Thread-safe.
+LatencyFigures latency_figures(const Histogram& histogram, uint64_t lost, bool is_half);
+
+/// Of one size and direction.
+struct BandwidthFigures {
+  std::string by;           ///< which end posted: "client", "server"
+  bool is_verified = true;  ///< false with --check none
+  uint64_t messages = 0;    ///< that the receiver has and has checked
+  uint64_t lost = 0;        ///< of UC and UD
+  uint64_t verified_bytes = 0;
+  uint64_t duration_ns = 0;     ///< first post to acknowledgement of the last checked byte, on the sender's clock
+  uint64_t tx_duration_ns = 0;  ///< first post to the last completion; 0: not apart from the other
+  uint64_t tx_bytes = 0;        ///< completed at the sender
+  friend bool operator==(const BandwidthFigures&, const BandwidthFigures&) = default;
+
+  double goodput_gbps() const;
+  double messages_per_s() const;
+  /// How fast the sender's completions came; 0 where there is no such figure.
+  double tx_cqe_rate_gbps() const;
+};
+
+/// All of one size.
+struct Row {
+  uint64_t size_bytes = 0;
+  std::optional<LatencyFigures> latency;
+  std::vector<BandwidthFigures> bandwidth = {};
+  friend bool operator==(const Row&, const Row&) = default;
+};
+
+/// One end of the run.
+struct EndFacts {
+  std::string end;  ///< "client", "server"
+  std::string device;
+  std::string library;
+  double port_rate_gbps = 0;
+  bool has_counters = false;       ///< the port has them
+  uint64_t transmitted_bytes = 0;  ///< by the port's counters, over the whole run
+  uint64_t received_bytes = 0;
+  friend bool operator==(const EndFacts&, const EndFacts&) = default;
+};
+
+struct Result {
+  Parameters parameters;
+  uint32_t mtu_bytes = 0;
+  double line_rate_gbps = 0;  ///< 0: none
+  bool needs_counters = false;
+  std::vector<EndFacts> ends = {};
+  std::vector<Row> rows = {};
+  friend bool operator==(const Result&, const Result&) = default;
+};
+
+/// A figure that no such line can carry. Thread-safe.
+bool is_above_line_rate(double gbps, double line_rate_gbps);
+
+/// Everything about it that is no good, in words; empty: exit code 0. Thread-safe.
+std::vector<std::string> problems_of(const Result& result);
+
+/// How it is printed.
+struct Style {
+  bool is_in_gbits = false;  ///< Gb/s, else MiB/s
+  bool has_histogram = false;
+};
+
+/// Tables for people. Thread-safe.
+std::string result_text(const Result& result, const Style& style);
+/// docs/perf.md has the names. One line if `is_compact`. Thread-safe.
+std::string result_json(const Result& result, bool is_compact);
+/// Takes what result_json() wrote. Any bytes are safe to pass. Thread-safe.
+std::optional<Result> parse_result(std::string_view text);
+/// A page with plots as inline SVG; needs no other file. Thread-safe.
+std::string result_page(const Result& result);
+
+}  // namespace ringbolt::tools::perf

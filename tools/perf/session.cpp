@@ -1,0 +1,137 @@
+#include "perf/session.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "failure.h"
+#include "perf/bandwidth.h"
+#include "perf/counters.h"
+#include "perf/device.h"
+#include "perf/hello.h"
+#include "perf/latency.h"
+#include "perf/link.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools::perf {
+namespace {
+
+void agree(const Parameters& parameters, Peer& peer) {
+  peer.tell("hello", emit_hello(parameters));
+  const std::string objection = hello_objection(parameters, peer.await("hello", "its parameters"));
+  if (!objection.empty()) {
+    throw UsageError(fmt::format("{}: {}", peer.name(), objection));
+  }
+}
+
+/// The port's MTU at both ends.
+uint32_t agree_on_mtu(const Device& device, Peer& peer) {
+  peer.tell("mtu", std::to_string(device.mtu_bytes()));
+  const std::string theirs = peer.await("mtu", "its MTU");
+  const uint64_t mtu = std::strtoul(theirs.c_str(), nullptr, 10);
+  if (mtu < 256 || mtu > 65536) {
+    peer.fail("what the other end tells of its MTU makes no sense");
+  }
+  return std::min(device.mtu_bytes(), static_cast<uint32_t>(mtu));
+}
+
+/// Those of UD depend on the path.
+void settle_sizes(Parameters& parameters, uint32_t mtu_bytes) {
+  if (parameters.transport != Transport::kUd) {
+    return;
+  }
+  for (uint64_t& size : parameters.sizes) {
+    size = size == 0 ? mtu_bytes : size;
+    if (size > mtu_bytes) {
+      throw ProbeFailure(
+          fmt::format("a UD message is one packet: -s {} is above the path's MTU, {} bytes", size, mtu_bytes));
+    }
+  }
+}
+
+Row measure_size(const Device& device, const Request& request, const Parameters& parameters, uint64_t size, Peer& peer,
+                 bool is_client) {
+  Row row;
+  row.size_bytes = size;
+  if (parameters.has_latency) {
+    Link link(device, parameters, request.tuning, {size, true}, peer);
+    row.latency = measure_latency(link, peer, is_client);
+  }
+  if (parameters.has_bandwidth) {
+    Link link(device, parameters, request.tuning, {size, false}, peer);
+    row.bandwidth = measure_bandwidth(link, peer, is_client);
+  }
+  return row;
+}
+
+EndFacts facts_of(const Device& device, const Request& request, const std::optional<PortCounters>& before,
+                  bool is_client) {
+  EndFacts facts{is_client ? "client" : "server", device.name(), request.library, device.port_rate_gbps()};
+  const std::optional<PortCounters> after = read_port_counters(counters_root(), device.name(), device.port());
+  if (before && after) {
+    facts.has_counters = true;
+    facts.transmitted_bytes = after->transmitted_bytes - before->transmitted_bytes;
+    facts.received_bytes = after->received_bytes - before->received_bytes;
+  }
+  return facts;
+}
+
+double line_rate(const Tuning& tuning, const std::vector<EndFacts>& ends) {
+  if (tuning.line_rate_gbps >= 0) {
+    return tuning.line_rate_gbps;
+  }
+  double slowest = 0;
+  for (const EndFacts& end : ends) {
+    slowest = slowest == 0 || (end.port_rate_gbps > 0 && end.port_rate_gbps < slowest) ? end.port_rate_gbps : slowest;
+  }
+  return slowest;
+}
+
+Result result_in(Peer& peer, const std::string& text) {
+  std::optional<Result> result = parse_result(text);
+  if (!result) {
+    peer.fail("the result of the other end makes no sense");
+  }
+  return std::move(*result);
+}
+
+/// The server tells what it knows, and gets the whole.
+Result share(Result result, const EndFacts& mine, const Request& request, Peer& peer, bool is_client) {
+  result.ends = {mine};
+  if (!is_client) {
+    peer.tell("facts", result_json(result, true));
+    return result_in(peer, peer.await("result", "the result"));
+  }
+  const Result theirs = result_in(peer, peer.await("facts", "its device's facts"));
+  result.ends.insert(result.ends.end(), theirs.ends.begin(), theirs.ends.end());
+  result.needs_counters = request.needs_counters || theirs.needs_counters;
+  result.line_rate_gbps = line_rate(request.tuning, result.ends);
+  peer.tell("result", result_json(result, true));
+  return result;
+}
+
+}  // namespace
+
+Result run_session(const Request& request, Peer& peer, bool is_client) {
+  agree(request.parameters, peer);
+  const VerbsLibrary verbs = VerbsLibrary::load(request.library);
+  const Device device(verbs, request.device, request.tuning);
+  Result result;
+  result.parameters = request.parameters;
+  result.mtu_bytes = agree_on_mtu(device, peer);
+  settle_sizes(result.parameters, result.mtu_bytes);
+  result.needs_counters = request.needs_counters;
+  const std::optional<PortCounters> before = read_port_counters(counters_root(), device.name(), device.port());
+  for (const uint64_t size : result.parameters.sizes) {
+    result.rows.push_back(measure_size(device, request, result.parameters, size, peer, is_client));
+  }
+  const EndFacts mine = facts_of(device, request, before, is_client);
+  if (!is_client) {
+    result.rows.clear();
+  }
+  return share(std::move(result), mine, request, peer, is_client);
+}
+
+}  // namespace ringbolt::tools::perf

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "perf/parameters.h"
+#include "perf/peer.h"
+#include "perf/result.h"
+
+namespace ringbolt::tools::perf {
+
+/// What one end was asked for.
+struct Request {
+  Parameters parameters;
+  Tuning tuning;
+  std::string library;  ///< path of the verbs library
+  std::string device;   ///< empty: the first
+  bool needs_counters = false;
+};
+
+/// One end's whole part: both agree, then measure size after size, and both get the same result, whose line rate is the
+/// client's. Throws ProbeFailure, and UsageError if the ends were asked for different things.
+Result run_session(const Request& request, Peer& peer, bool is_client);
+
+}  // namespace ringbolt::tools::perf

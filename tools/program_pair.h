@@ -1,0 +1,27 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/model.h"
+#include "cluster_state.h"
+
+namespace ringbolt::tools {
+
+/// How one of two programs ended, and what it printed.
+struct ProgramEnd {
+  std::string output;
+  std::string error_output;
+  std::string end_text;  ///< "exited with 0"; empty: it hung, and was killed
+  int exit_code = 0;
+};
+
+/// Runs `ringbolt` with `words` at both ends of a cable at once, with a stream between them: on this machine a socket
+/// that `--channel FD` names, between hosts their input and output. Ends both at the deadline, and the other some
+/// seconds after one has ended. Throws UsageError if one can't be started; then none is left.
+std::array<ProgramEnd, 2> run_pair(const LiveCluster& live, const std::array<cluster::CableEnd, 2>& ends,
+                                   const std::array<std::vector<std::string>, 2>& words, uint64_t deadline_ns);
+
+}  // namespace ringbolt::tools
