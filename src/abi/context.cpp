@@ -214,7 +214,7 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   all.port_num = port_num;
   all.gid_type = IBV_GID_TYPE_ROCE_V2;
   const uint32_t netdev = Context::of(context).impl->port().netdev_index;
-  all.ndev_ifindex = netdev != 0 ? netdev : 1;  // 1: the loopback interface
+  all.ndev_ifindex = netdev != 0 && netdev < device::kFirstStreamInterface ? netdev : 1;  // 1: the loopback interface
   std::memset(entry, 0, entry_size);
   std::memcpy(entry, &all, std::min(entry_size, sizeof all));
   return 0;

@@ -11,6 +11,7 @@
 #include "cluster/node_file.h"
 #include "cluster/runtime_dir.h"
 #include "device/netdev.h"
+#include "device/stream_specs.h"
 
 namespace ringbolt::device {
 namespace {
@@ -115,6 +116,30 @@ Ports netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   return ports;
 }
 
+Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
+  auto fabric = std::make_shared<Fabric>();
+  fabric->slots_directory = runtime.make_default_slots();
+  fabric->is_of_streams = true;
+  if (std::getenv("RINGBOLT_FAULTS") != nullptr) {
+    throw base::Error(EOPNOTSUPP, "set faults of frames", "RINGBOLT_FAULTS",
+                      "a stream loses nothing: unset it, or take a port on a network (RINGBOLT_NETDEVS)");
+  }
+  Ports ports;
+  for (const StreamSpec& spec : parse_stream_specs(text)) {
+    auto port = std::make_shared<Port>();
+    port->name = "rdma_" + spec.name;
+    port->index = static_cast<uint32_t>(ports.size());
+    port->guid = stream_guid(spec);
+    port->gids = {link_local_gid(port->guid)};
+    port->speed_gbps = kDefaultSpeedGbps;
+    port->netdev_index = kFirstStreamInterface + port->index;
+    port->streams = spec.rails;
+    port->fabric = fabric;
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
 Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const char* node) {
   if (name == nullptr || node == nullptr) {
     throw base::Error(EINVAL, "choose the node",
@@ -153,6 +178,9 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
 }  // namespace
 
 bool Port::reaches(const ibv_gid& gid) const {
+  if (!streams.empty()) {
+    return owns(gid) || !is_ipv4(gid);  // who is at the other end shows when it speaks
+  }
   if (is_on_network()) {
     const bool speaks_family =
         std::ranges::any_of(gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
@@ -173,9 +201,11 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
   const char* name = std::getenv("RINGBOLT_CLUSTER");
   const char* node = std::getenv("RINGBOLT_NODE");
   const char* netdevs = std::getenv("RINGBOLT_NETDEVS");
+  const char* streams = std::getenv("RINGBOLT_STREAMS");
   const auto runtime = cluster::RuntimeDir::from_environment();
   Ports ports = name != nullptr || node != nullptr ? cluster_ports(runtime, name, node)
                 : netdevs != nullptr               ? netdev_ports(runtime, netdevs)
+                : streams != nullptr               ? stream_ports(runtime, streams)
                                                    : default_port(runtime);
   if (!ports.empty()) {
     check_faults(ports.front()->fabric->faults.own, ports);

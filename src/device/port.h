@@ -17,9 +17,13 @@ namespace ringbolt::device {
 struct Fabric {
   std::string slots_directory;
   cluster::ControlPage control;        ///< not open: no cluster, and no cable can be cut
+  bool is_of_streams = false;          ///< its ports are at streams, see docs/streams.md; then no other network is opened
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
   FaultSource faults;                  ///< of the ports on the network
 };
+
+/// Ports at streams are numbered from here on, where no interface of the kernel is.
+inline constexpr uint32_t kFirstStreamInterface = 0x8000'0000U;
 
 /// One device with its one port. A value; thread-safe.
 struct Port {
@@ -31,6 +35,7 @@ struct Port {
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
   uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
+  std::vector<std::string> streams;  ///< that carry it instead, as link::make_stream_source() reads them
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
 
@@ -47,7 +52,7 @@ struct Port {
   static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
 };
 
-/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK;
+/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK, or RINGBOLT_STREAMS;
 /// RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster, the interface or the variable.
 std::vector<std::shared_ptr<const Port>> list_ports();
 

@@ -57,6 +57,8 @@ class StreamLink {
 
   size_t rail_count() const { return rails_.size(); }
   StreamSession::State state(size_t rail) const { return rails_[rail].session.state(); }
+  /// Packets are under way, or wait.
+  bool has_unacknowledged() const { return !window_.is_empty(); }
   /// At least one rail is ready.
   bool is_up() const;
   /// Why the rail's last epoch ended.
