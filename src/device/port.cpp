@@ -120,6 +120,7 @@ Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_default_slots();
   fabric->is_of_streams = true;
+  fabric->loops_through_network = loops_through_network();
   if (std::getenv("RINGBOLT_FAULTS") != nullptr) {
     throw base::Error(EOPNOTSUPP, "set faults of frames", "RINGBOLT_FAULTS",
                       "a stream loses nothing: unset it, or take a port on a network (RINGBOLT_NETDEVS)");
@@ -130,7 +131,7 @@ Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
     port->name = "rdma_" + spec.name;
     port->index = static_cast<uint32_t>(ports.size());
     port->guid = stream_guid(spec);
-    port->gids = {link_local_gid(port->guid)};
+    port->gids = {link_local_gid(port->guid), mapped_gid(stream_ipv4(port->guid))};
     port->speed_gbps = kDefaultSpeedGbps;
     port->netdev_index = kFirstStreamInterface + port->index;
     port->streams = spec.rails;
@@ -179,7 +180,7 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
 
 bool Port::reaches(const ibv_gid& gid) const {
   if (!streams.empty()) {
-    return owns(gid) || !is_ipv4(gid);  // who is at the other end shows when it speaks
+    return true;  // who is at the other end shows when it speaks
   }
   if (is_on_network()) {
     const bool speaks_family =

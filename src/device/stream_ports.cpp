@@ -2,11 +2,14 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <string>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -23,6 +26,7 @@ constexpr size_t kPrefixBytes = 4;
 constexpr uint32_t kWindowPackets = 4096;  // 17 MiB, of which the system gives what is used
 constexpr size_t kMaxWaiting = 8192;       // packets that came while a sender waited for room
 constexpr uint64_t kRoomPatienceNs = 4'000'000;
+constexpr const char* kPair = "pair:";
 constexpr uint64_t kLeavePatienceNs = 200'000'000;
 static_assert(kPrefixBytes + link::kMaxUdpPacketBytes <= link::kMaxStreamPacketBytes);
 
@@ -52,6 +56,21 @@ bool has_gid(std::span<const std::byte> greeting, const wire::Address& wanted) {
   return false;
 }
 
+using Sources = std::vector<std::unique_ptr<link::StreamSource>>;
+
+/// Both ends of a socket pair. `pairs` keeps the descriptors until the sources have made their own of them.
+void make_pair_of_sources(Sources& near, Sources& far, std::vector<base::UniqueFd>& pairs) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    throw base::Error(errno, "socketpair", kPair, "look at the limits of this process (ulimit -n)");
+  }
+  for (const int end : ends) {
+    pairs.emplace_back(end);
+  }
+  near.push_back(link::make_stream_source("fd:" + std::to_string(ends[0])));
+  far.push_back(link::make_stream_source("fd:" + std::to_string(ends[1])));
+}
+
 link::StreamLink::Config link_config(const Port& port) {
   std::random_device random;
   link::StreamLink::Config config;
@@ -78,23 +97,44 @@ void StreamPorts::add(const Port& port) {
   if (entry.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
-  std::vector<std::unique_ptr<link::StreamSource>> sources;
-  for (const std::string& rail : port.streams) {
-    sources.push_back(link::make_stream_source(rail));
-  }
   auto stream = std::make_unique<Stream>();
   stream->interface_index = port.netdev_index;
   for (const ibv_gid& gid : port.gids) {
     stream->gids.push_back(address_of(gid));
   }
-  stream->endpoint.emplace(std::move(sources), link_config(port), base::now_ns());
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, stream->endpoint->descriptor(), &event) != 0) {
-    throw base::Error(errno, "epoll_ctl", port.name, "look at /proc/sys/fs/epoll/max_user_watches");
-  }
+  open(*stream, port);
   entry.store(stream.get(), std::memory_order_release);
   owned_.push_back(std::move(stream));
+}
+
+void StreamPorts::open(Stream& stream, const Port& port) {
+  Sources near;
+  Sources far;
+  std::vector<base::UniqueFd> pairs;
+  for (const std::string& rail : port.streams) {
+    if (rail == kPair) {
+      make_pair_of_sources(near, far, pairs);
+    } else {
+      near.push_back(link::make_stream_source(rail));
+    }
+  }
+  if (!far.empty() && far.size() != near.size()) {
+    throw base::Error(EINVAL, "choose streams", port.name, "pair: stands with its like alone");
+  }
+  stream.endpoint.emplace(std::move(near), link_config(port), base::now_ns());
+  watch(*stream.endpoint, port);
+  if (!far.empty()) {
+    stream.far_end.emplace(std::move(far), link_config(port), base::now_ns());
+    watch(*stream.far_end, port);
+  }
+}
+
+void StreamPorts::watch(const link::StreamEndpoint& endpoint, const Port& port) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, endpoint.descriptor(), &event) != 0) {
+    throw base::Error(errno, "epoll_ctl", port.name, "look at /proc/sys/fs/epoll/max_user_watches");
+  }
 }
 
 StreamPorts::Stream* StreamPorts::find(uint32_t interface_index) const {
@@ -103,7 +143,11 @@ StreamPorts::Stream* StreamPorts::find(uint32_t interface_index) const {
 }
 
 void StreamPorts::take_in(Stream& stream, uint64_t now_ns) {
-  stream.endpoint->receive(now_ns, [&](std::span<const std::byte> message) { keep(stream, message); });
+  const auto sink = [&](std::span<const std::byte> message) { keep(stream, message); };
+  stream.endpoint->receive(now_ns, sink);
+  if (stream.far_end) {
+    stream.far_end->receive(now_ns, sink);
+  }
   stream.has_unflushed = false;
 }
 
@@ -119,7 +163,12 @@ void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
     return;
   }
   Pending one;
-  one.flow = {*source, stream.gids.front()};
+  const auto of_family = [&](const wire::Address& own) { return wire::is_ipv4(own) == wire::is_ipv4(*source); };
+  const auto destination = std::ranges::find_if(stream.gids, of_family);
+  if (destination == stream.gids.end()) {
+    return;
+  }
+  one.flow = {*source, *destination};
   one.bytes = bytes;
   if (bytes <= link::UdpBufferPool::kSmallBytes) {
     one.buffer = pool_->take_small();
@@ -203,7 +252,7 @@ void StreamPorts::leave() {
            base::now_ns() < deadline) {
       pollfd readable{stream->endpoint->descriptor(), POLLIN, 0};
       poll(&readable, 1, 1);
-      stream->endpoint->receive(base::now_ns(), [](auto) {});
+      take_in(*stream, base::now_ns());
     }
     stream->endpoint->leave(base::now_ns());
   }
@@ -212,6 +261,9 @@ void StreamPorts::leave() {
 void StreamPorts::abandon_after_fork() {
   for (const auto& stream : owned_) {
     stream->endpoint->abandon_after_fork();
+    if (stream->far_end) {
+      stream->far_end->abandon_after_fork();
+    }
   }
   epoll_.reset();
 }

@@ -59,6 +59,7 @@ class StreamPorts {
     std::vector<wire::Address> gids;
     std::mutex lock;  // guards all below
     std::optional<link::StreamEndpoint> endpoint;
+    std::optional<link::StreamEndpoint> far_end;  // of a port that reaches itself alone
     std::vector<Pending> arrived;
     link::UdpBufferRef filling;
     size_t filled_bytes = 0;
@@ -66,6 +67,8 @@ class StreamPorts {
     bool is_stalled = false;  // somebody has waited for room in vain; nobody does again before there is some
   };
 
+  void open(Stream& stream, const Port& port);
+  void watch(const link::StreamEndpoint& endpoint, const Port& port);
   void take_in(Stream& stream, uint64_t now_ns);
   void keep(Stream& stream, std::span<const std::byte> message);
   bool wait_for_room(Stream& stream);

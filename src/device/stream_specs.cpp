@@ -96,4 +96,10 @@ uint64_t stream_guid(const StreamSpec& spec) {
   return (hash & 0xfcffffffffffffffU) | 0x0200000000000000U;
 }
 
+uint32_t stream_ipv4(uint64_t guid) {
+  constexpr uint32_t kFirst = 0xa9fe'0100U;     // 169.254.1.0
+  constexpr uint32_t kAddresses = 254U * 256U;  // up to 169.254.254.255
+  return kFirst + static_cast<uint32_t>((guid ^ (guid >> 32U)) % kAddresses);
+}
+
 }  // namespace ringbolt::device

@@ -24,4 +24,7 @@ std::vector<StreamSpec> parse_stream_specs(const std::string& text);
 /// started with, and that the device at the other end of the streams does not have.
 uint64_t stream_guid(const StreamSpec& spec);
 
+/// An IPv4 link-local address (RFC 3927) for it, host order: only to tell the two ends apart.
+uint32_t stream_ipv4(uint64_t guid);
+
 }  // namespace ringbolt::device

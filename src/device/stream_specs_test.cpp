@@ -25,6 +25,7 @@ TEST(StreamSpecs, the_two_ends_have_different_identifiers) {
   const StreamSpec other{"a", {"unix:/s"}};
   EXPECT_EQ(stream_guid(one), stream_guid(one));
   EXPECT_NE(stream_guid(one), stream_guid(other));
+  EXPECT_NE(stream_ipv4(stream_guid(one)), stream_ipv4(stream_guid(other)));
 }
 
 }  // namespace
