@@ -176,11 +176,16 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
   return ports;
 }
 
+/// All ports at streams have such addresses.
+bool is_of_streams(const ibv_gid& gid) {
+  return is_ipv4(gid) ? gid.raw[12] == 169 && gid.raw[13] == 254 : gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0U) == 0x80;
+}
+
 }  // namespace
 
 bool Port::reaches(const ibv_gid& gid) const {
   if (!streams.empty()) {
-    return true;  // who is at the other end shows when it speaks
+    return is_of_streams(gid);  // which of them is at the other end shows when it speaks
   }
   if (is_on_network()) {
     const bool speaks_family =

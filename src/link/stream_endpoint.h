@@ -47,7 +47,7 @@ class StreamEndpoint {
  private:
   static constexpr int kReadsAtOnce = 4;
   static constexpr uint64_t kFirstRetryNs = 10'000'000;
-  static constexpr uint64_t kLastRetryNs = 1'000'000'000;
+  static constexpr uint64_t kLastRetryNs = 200'000'000;
 
   struct Rail {
     std::unique_ptr<StreamSource> source;
