@@ -3,7 +3,8 @@
 #
 #   over_stream.sh pair PROGRAM [ARGUMENT...]   a device that reaches itself through both ends of a socket pair
 #   over_stream.sh unix PROGRAM [ARGUMENT...]   the program and its peer process, over a UNIX socket
-#   over_stream.sh tcp PROGRAM [ARGUMENT...]    the same over TCP, in a network namespace of its own
+#   over_stream.sh cut PROGRAM [ARGUMENT...]    the same, and the stream is cut again and again
+#   over_stream.sh tcp PROGRAM [ARGUMENT...]    between two processes over TCP, in a network namespace of its own
 #
 # Exit status: the program's, or 77 and a reason when no namespace can be had.
 set -u
@@ -19,6 +20,18 @@ if [ "$kind" = unix ]; then
   trap 'rm -rf "$folder"' EXIT
   RINGBOLT_STREAMS="near=unix:$folder/s" RINGBOLT_TEST_PEER_STREAMS="far=unix-listen:$folder/s" "$@"
   exit $?
+fi
+if [ "$kind" = cut ]; then
+  folder=$(mktemp -d) || exit 1
+  trap 'rm -rf "$folder"' EXIT
+  mkfifo "$folder/stop"
+  "$(dirname "$0")/cutting_proxy.py" "$folder/near" "$folder/far" 1 <"$folder/stop" &
+  exec 9>"$folder/stop"
+  RINGBOLT_STREAMS="near=unix:$folder/near" RINGBOLT_TEST_PEER_STREAMS="far=unix-listen:$folder/far" "$@" 9>&-
+  result=$?
+  exec 9>&-
+  wait
+  exit $result
 fi
 map_root=
 [ "$(id -u)" = 0 ] || map_root=--map-root-user
