@@ -36,6 +36,9 @@ class Pipe {
   template <class Random>
   size_t write(std::span<const std::byte> from, Random& random) {
     const size_t most = std::min({from.size(), capacity_ - std::min(capacity_, bytes_.size()), up_to(random)});
+    if (most == 0) {
+      return 0;
+    }
     bytes_.resize(bytes_.size() + most);
     std::memcpy(bytes_.data() + bytes_.size() - most, from.data(), most);
     return most;
@@ -43,6 +46,9 @@ class Pipe {
   template <class Random>
   size_t read(std::span<std::byte> into, Random& random) {
     const size_t most = std::min({into.size(), bytes_.size(), up_to(random)});
+    if (most == 0) {
+      return 0;
+    }
     std::memcpy(into.data(), bytes_.data(), most);
     lose_head(most);
     return most;
@@ -189,8 +195,7 @@ class World {
       const uint64_t number = arrived_[side]++;
       ASSERT_LT(number, lengths_[1 - side].size()) << "seed " << config_.seed;
       const Bytes wanted = packet_of(number, 1 - side, lengths_[1 - side][number]);
-      ASSERT_TRUE(wanted.size() == packet->size() && std::memcmp(wanted.data(), packet->data(), wanted.size()) == 0)
-          << "seed " << config_.seed << " packet " << number;
+      ASSERT_TRUE(std::ranges::equal(wanted, *packet)) << "seed " << config_.seed << " packet " << number;
     }
   }
 
