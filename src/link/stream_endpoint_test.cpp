@@ -85,6 +85,10 @@ class Traffic {
     }
     return true;
   }
+  bool is_ready(size_t rail) const {
+    return std::ranges::all_of(ends_,
+                               [&](const auto& end) { return end->link().state(rail) == StreamSession::State::ready; });
+  }
   StreamEndpoint& end(unsigned side) { return *ends_[side]; }
 
  private:
@@ -199,6 +203,10 @@ TEST(StreamEndpoint, loses_and_doubles_nothing_when_rails_die_and_come_back) {
   uint64_t packets = 0;
   for (const base::UniqueFd& handle : handles) {
     ASSERT_TRUE(traffic.run(packets += 300));
+    const uint64_t give_up = base::now_ns() + 20'000'000'000U;
+    while (!traffic.is_ready(0) && base::now_ns() < give_up) {
+      traffic.turn(packets);  // until the rail is back
+    }
     traffic.turn(packets + 200);  // so that something is under way
     ASSERT_EQ(shutdown(handle.get(), SHUT_RDWR), 0);
     ASSERT_TRUE(traffic.run(packets += 300));
