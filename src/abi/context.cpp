@@ -242,7 +242,7 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   all.gid_type =
       profile::is_version_1(port.profile.look.gids, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
   const uint32_t netdev = port.netdev_index;
-  all.ndev_ifindex = netdev != 0 ? netdev : 1;  // 1: the loopback interface
+  all.ndev_ifindex = netdev != 0 && netdev < device::kFirstStreamInterface ? netdev : 1;  // 1: the loopback interface
   std::memset(entry, 0, entry_size);
   std::memcpy(entry, &all, std::min(entry_size, sizeof all));
   return 0;

@@ -46,13 +46,15 @@ base::UniqueFd checked(int descriptor, const char* call) {
 
 Network::Network(Process& process, const std::string& slots_directory, uint32_t slot)
     : process_(process),
-      endpoint_(link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits})),
+      endpoint_(process.fabric().is_of_streams ? nullptr
+                                               : link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits})),
+      streams_(process.fabric().is_of_streams ? std::make_unique<StreamPorts>() : nullptr),
       events_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
       absence_ns_(kFirstAbsenceNs) {
   epoll_event event{};
   event.events = EPOLLIN;
-  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, endpoint_->descriptor(), &event) != 0 ||
+  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, packets_descriptor(), &event) != 0 ||
       epoll_ctl(events_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) {
     throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
   }
@@ -89,7 +91,7 @@ void Network::watch_sockets(bool wanted) {
     is_watching_ = wanted;
     epoll_event event{};
     event.events = wanted ? EPOLLIN : 0U;
-    epoll_ctl(events_.get(), EPOLL_CTL_MOD, endpoint_->descriptor(), &event);
+    epoll_ctl(events_.get(), EPOLL_CTL_MOD, packets_descriptor(), &event);
   }
 }
 
@@ -103,8 +105,11 @@ void Network::look_soon() {
 }
 
 void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
-  endpoint_->receive([&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); },
-                     kDatagramsAtOnce, is_on_service_thread);
+  const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
+  if (streams_) {
+    return streams_->receive(now_ns, sink);
+  }
+  endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread);
   if (endpoint_->has_late_packets(now_ns)) [[unlikely]] {
     send_late();
   }
@@ -112,14 +117,14 @@ void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
 
 void Network::send_late() {
   Lease batch(*this);
-  if (batch->flush().left != 0) {
+  if (batch.batch_.datagrams->flush().left != 0) {
     batch.send();
   }
 }
 
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
   const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
-  if (!wire::check_icrc(arrived.flow, arrived.packet)) {
+  if (endpoint_ && !wire::check_icrc(arrived.flow, arrived.packet)) {  // a stream's frames have checksums of their own
     return drop(Drop::bad_checksum);
   }
   const auto view = wire::parse(arrived.packet);
@@ -148,7 +153,7 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
   }
 }
 
-std::unique_ptr<link::UdpBatch> Network::take_batch() {
+Network::Batch Network::take_batch() {
   {
     const std::scoped_lock guard(batches_lock_);
     if (!batches_.empty()) {
@@ -157,24 +162,43 @@ std::unique_ptr<link::UdpBatch> Network::take_batch() {
       return batch;
     }
   }
-  return std::make_unique<link::UdpBatch>(*endpoint_);
+  if (streams_) {
+    return {nullptr, std::make_unique_for_overwrite<std::byte[]>(link::kMaxUdpPacketBytes)};
+  }
+  return {std::make_unique<link::UdpBatch>(*endpoint_), nullptr};
 }
 
-void Network::give_back(std::unique_ptr<link::UdpBatch> batch) {
+void Network::give_back(Batch batch) {
   const std::scoped_lock guard(batches_lock_);
   batches_.push_back(std::move(batch));
 }
 
 std::span<std::byte> Network::Lease::reserve(size_t bytes) {
-  auto place = batch_->reserve(bytes);
-  if (place.empty() && !batch_->is_empty()) {
+  if (batch_.packet) {
+    return bytes + wire::kIcrcBytes <= link::kMaxUdpPacketBytes ? std::span(batch_.packet.get(), bytes)
+                                                                : std::span<std::byte>();
+  }
+  auto place = batch_.datagrams->reserve(bytes);
+  if (place.empty() && !batch_.datagrams->is_empty()) {
     send();
-    place = batch_->reserve(bytes);
+    place = batch_.datagrams->reserve(bytes);
   }
   return place;
 }
 
-void Network::send(link::UdpBatch& batch) {
+void Network::Lease::commit(const link::UdpPath& path, size_t bytes) {
+  if (batch_.packet) {
+    static_cast<void>(network_->streams_->send(path, {batch_.packet.get(), bytes}));
+    return;
+  }
+  batch_.datagrams->commit(path, bytes);
+}
+
+void Network::send(Batch& of) {
+  if (of.packet) {
+    return streams_->flush();
+  }
+  link::UdpBatch& batch = *of.datagrams;
   if (batch.is_empty()) {
     return;
   }
@@ -204,14 +228,24 @@ int Network::send(const Port& port, const Mad& mad) {
   RINGBOLT_ASSERT(!place.empty());
   wire::emit(headers, place);
   std::memcpy(place.data() + header, mad.bytes.data(), mad.bytes.size());
-  batch->commit(path, header + mad.bytes.size());
-  const auto flushed = batch->flush();
-  batch->clear();
+  if (streams_) {
+    const int error = streams_->send(path, place.first(header + mad.bytes.size()));
+    streams_->flush();
+    return error;
+  }
+  link::UdpBatch& datagrams = *batch.batch_.datagrams;
+  datagrams.commit(path, header + mad.bytes.size());
+  const auto flushed = datagrams.flush();
+  datagrams.clear();
   return flushed.left != 0 ? EAGAIN : flushed.refused != 0 ? ENETUNREACH : 0;
 }
 
 void Network::abandon_after_fork() {
-  endpoint_->abandon_after_fork();
+  if (streams_) {
+    streams_->abandon_after_fork();
+  } else {
+    endpoint_->abandon_after_fork();
+  }
   events_.reset();
   timer_.reset();
 }

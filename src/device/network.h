@@ -11,6 +11,7 @@
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/drops.h"
+#include "device/stream_ports.h"
 #include "link/udp_batch.h"
 #include "link/udp_endpoint.h"
 
@@ -20,7 +21,7 @@ class Process;
 struct Mad;
 struct Port;
 
-/// The network side of a process with ports on interfaces: hands packets to queue pairs and management datagrams to
+/// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management datagrams to
 /// queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while they do, the
 /// service thread stays away. Thread-safe.
 class Network {
@@ -44,6 +45,12 @@ class Network {
   void serve(uint64_t now_ns);
   int descriptor() const { return events_.get(); }
 
+  /// Packets on their way out: of a network, or one packet's place on its way into a stream.
+  struct Batch {
+    std::unique_ptr<link::UdpBatch> datagrams;
+    std::unique_ptr<std::byte[]> packet;
+  };
+
   /// A batch of one's own for a while.
   class Lease {
    public:
@@ -51,15 +58,17 @@ class Network {
     ~Lease() { network_->give_back(std::move(batch_)); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    link::UdpBatch* operator->() const { return batch_.get(); }
     /// A place for a packet of `bytes`; sends what is in the batch already if there is no room. Empty: too long.
     std::span<std::byte> reserve(size_t bytes);
+    /// Takes the reserved packet's first `bytes` bytes, from BTH to pad.
+    void commit(const link::UdpPath& path, size_t bytes);
     /// Sends what is in it. Waits a little for room in the socket; what finds none is lost, as on a network.
-    void send() { network_->send(*batch_); }
+    void send() { network_->send(batch_); }
 
    private:
+    friend class Network;
     Network* network_;
-    std::unique_ptr<link::UdpBatch> batch_;
+    Batch batch_;
   };
 
   /// A management datagram, to queue pair 1 at its destination. 0, ENETUNREACH, or EAGAIN while the socket is full.
@@ -68,9 +77,10 @@ class Network {
   void abandon_after_fork();
 
  private:
-  std::unique_ptr<link::UdpBatch> take_batch();
-  void give_back(std::unique_ptr<link::UdpBatch> batch);
-  void send(link::UdpBatch& batch);
+  Batch take_batch();
+  void give_back(Batch batch);
+  void send(Batch& batch);
+  int packets_descriptor() const { return endpoint_ ? endpoint_->descriptor() : streams_->descriptor(); }
   void receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();
@@ -80,8 +90,9 @@ class Network {
   void look_soon();
 
   Process& process_;
-  std::unique_ptr<link::UdpEndpoint> endpoint_;
-  base::UniqueFd events_;  // the endpoint's sockets and the timer
+  std::unique_ptr<link::UdpEndpoint> endpoint_;  // null where the ports are at streams
+  std::unique_ptr<StreamPorts> streams_;         // null where not
+  base::UniqueFd events_;                        // the packets' descriptor and the timer
   base::UniqueFd timer_;
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};
@@ -95,7 +106,7 @@ class Network {
   std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
 
   base::Spinlock batches_lock_;
-  std::vector<std::unique_ptr<link::UdpBatch>> batches_;
+  std::vector<Batch> batches_;
 };
 
 }  // namespace ringbolt::device

@@ -42,6 +42,9 @@ void print_faults(const link::UdpFaults::Seen& seen) {
 
 void Network::add(const Port& port) {
   drops_.add_port(port.netdev_index, port.name);
+  if (streams_) {
+    return streams_->add(port);
+  }
   const std::scoped_lock guard(faults_lock_);
   for (const link::UdpFaultPort& known : fault_ports_) {
     if (known.interface_index == port.netdev_index) {
@@ -53,6 +56,9 @@ void Network::add(const Port& port) {
 }
 
 void Network::look_at_faults() {
+  if (streams_) {
+    return;
+  }
   const cluster::ControlPage& control = process_.fabric().control;
   if (control.is_open() && control.generation() != faults_generation_.load(std::memory_order_relaxed)) [[unlikely]] {
     const std::scoped_lock guard(faults_lock_);
@@ -75,9 +81,13 @@ void Network::set_faults() {
 }
 
 void Network::leave() {
-  // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
-  endpoint_->set_faults({}, {});
-  send_late();
+  if (streams_) {
+    streams_->leave();
+  } else {
+    // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
+    endpoint_->set_faults({}, {});
+    send_late();
+  }
   if (base::is_debug_log_wanted()) {
     report();
   }
@@ -86,6 +96,9 @@ void Network::leave() {
 void Network::report() const {
   for (const Drops::Port& port : drops_.read()) {
     print_drops(port);
+  }
+  if (streams_) {
+    return;
   }
   for (const link::UdpFaults::Seen& seen : endpoint_->faults_seen()) {
     print_faults(seen);

@@ -13,6 +13,7 @@
 #include "device/gid_table.h"
 #include "device/netdev.h"
 #include "profile/catalogue.h"
+#include "device/stream_specs.h"
 
 namespace ringbolt::device {
 namespace {
@@ -132,6 +133,36 @@ Ports netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   return ports;
 }
 
+Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
+  auto fabric = std::make_shared<Fabric>();
+  fabric->slots_directory = runtime.make_default_slots();
+  fabric->is_of_streams = true;
+  fabric->loops_through_network = loops_through_network();
+  fabric->faults.own = faults_from_environment();
+  for (const fault::Rule& rule : fabric->faults.own.rules) {
+    if (fault::subject_of(rule.kind) == fault::Subject::frame) {
+      throw base::Error(EOPNOTSUPP, "set faults of frames", "RINGBOLT_FAULTS",
+                        "a stream loses nothing: unset it, or take a port on a network (RINGBOLT_NETDEVS)");
+    }
+  }
+  const profile::Profile profile = wanted_profile("");
+  Ports ports;
+  for (const StreamSpec& spec : parse_stream_specs(text)) {
+    auto port = std::make_shared<Port>();
+    port->name = "rdma_" + spec.name;
+    port->index = static_cast<uint32_t>(ports.size());
+    port->guid = stream_guid(spec);
+    port->known_gids = {link_local_gid(port->guid), mapped_gid(stream_ipv4(port->guid))};
+    port->speed_gbps = kDefaultSpeedGbps;
+    port->netdev_index = kFirstStreamInterface + port->index;
+    port->streams = spec.rails;
+    port->fabric = fabric;
+    take_profile(*port, profile, fabric->slots_directory + "/");
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
 Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const char* node) {
   if (name == nullptr || node == nullptr) {
     throw base::Error(EINVAL, "choose the node",
@@ -169,9 +200,17 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
   return ports;
 }
 
+/// All ports at streams have such addresses.
+bool is_of_streams(const ibv_gid& gid) {
+  return is_ipv4(gid) ? gid.raw[12] == 169 && gid.raw[13] == 254 : gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0U) == 0x80;
+}
+
 }  // namespace
 
 bool Port::reaches(const ibv_gid& gid) const {
+  if (!streams.empty()) {
+    return is_of_streams(gid);  // which of them is at the other end shows when it speaks
+  }
   if (is_on_network()) {
     const bool speaks_family =
         std::ranges::any_of(known_gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
@@ -195,9 +234,11 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
   const char* name = std::getenv("RINGBOLT_CLUSTER");
   const char* node = std::getenv("RINGBOLT_NODE");
   const char* netdevs = std::getenv("RINGBOLT_NETDEVS");
+  const char* streams = std::getenv("RINGBOLT_STREAMS");
   const auto runtime = cluster::RuntimeDir::from_environment();
   Ports ports = name != nullptr || node != nullptr ? cluster_ports(runtime, name, node)
                 : netdevs != nullptr               ? netdev_ports(runtime, netdevs)
+                : streams != nullptr               ? stream_ports(runtime, streams)
                                                    : default_port(runtime);
   if (!ports.empty()) {
     check_faults(ports.front()->fabric->faults.own, ports);

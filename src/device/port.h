@@ -22,10 +22,14 @@ namespace ringbolt::device {
 struct Fabric {
   std::string slots_directory;
   cluster::ControlPage control;        ///< not open: no cluster, and no cable can be cut
+  bool is_of_streams = false;          ///< its ports are at streams, see docs/streams.md; then no other network is opened
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
   FaultSource faults;                  ///< of the ports on the network
   mutable std::atomic<uint64_t> told_rules{0};  ///< which violations of the profile were told: one bit each
 };
+
+/// Ports at streams are numbered from here on, where no interface of the kernel is.
+inline constexpr uint32_t kFirstStreamInterface = 0x8000'0000U;
 
 /// One device with its one port. A value; thread-safe.
 struct Port {
@@ -39,6 +43,7 @@ struct Port {
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
   uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
+  std::vector<std::string> streams;  ///< that carry it instead, as link::make_stream_source() reads them
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
@@ -65,8 +70,9 @@ struct Port {
   base::Result<Claim> claim(profile::Counted kind) const;
 };
 
-/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK; RINGBOLT_LIKE,
-/// RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster, the interface or the variable.
+/// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK, or
+/// RINGBOLT_STREAMS; RINGBOLT_LIKE, RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster, the
+/// interface or the variable.
 std::vector<std::shared_ptr<const Port>> list_ports();
 
 }  // namespace ringbolt::device

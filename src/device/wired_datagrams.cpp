@@ -85,7 +85,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   path.destination = request.remote_gid;
   path.interface_index = context_.port().netdev_index;
   path.traffic_class = request.traffic_class;
-  (*datagrams_out_)->commit(path, bytes);
+  datagrams_out_->commit(path, bytes);
   return true;
 }
 

@@ -172,7 +172,7 @@ void QueuePair::greet(bool wants_answer) {
   if (const auto place = batch.reserve(wire::kBthBytes + payload.size()); !place.empty()) {
     const size_t at = wire::emit(headers, place);
     std::memcpy(place.data() + at, payload.data(), payload.size());
-    batch->commit(wired_->path, at + payload.size());
+    batch.commit(wired_->path, at + payload.size());
     batch.send();
   }
 }
@@ -244,7 +244,7 @@ bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet)
   }
   std::memset(place.data() + header + packet.length, 0, pad);
   if (context_.port().is_up()) {
-    batch->commit(wired_->path, header + packet.length + pad);
+    batch.commit(wired_->path, header + packet.length + pad);
   }
   return true;
 }

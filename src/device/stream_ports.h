@@ -1,0 +1,110 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/spinlock.h"
+#include "base/unique_fd.h"
+#include "device/stream_specs.h"
+#include "link/stream_endpoint.h"
+#include "link/udp_buffer.h"
+#include "link/udp_endpoint.h"
+
+namespace ringbolt::device {
+
+struct Port;
+
+/// The streams of this process' ports: packets as on a network, from BTH to ICRC, but the checksums of the frames stand
+/// for the ICRC, which is 0. docs/formats/stream.md has what stands before a packet. Thread-safe.
+class StreamPorts {
+ public:
+  StreamPorts();
+  ~StreamPorts();
+
+  /// Opens the port's streams, unless they are. Throws base::Error.
+  void add(const Port& port);
+
+  /// Hands what has come to `sink(const link::UdpEndpoint::Arrived&)`, in order. Never blocks; nothing when another
+  /// thread is in here. A sink may send.
+  template <class Sink>
+  void receive(uint64_t now_ns, Sink&& sink);
+  /// For epoll: receive() has something to do.
+  int descriptor() const { return epoll_.get(); }
+
+  /// A packet from BTH to pad. Waits a little while too many are under way, and takes in what comes meanwhile. 0,
+  /// ENETUNREACH (there is nobody of that address at the other end), or EAGAIN: it is lost.
+  int send(const link::UdpPath& path, std::span<const std::byte> packet);
+  void flush();
+
+  /// Gives the last packets a little time to arrive; then says goodbye.
+  void leave();
+  void abandon_after_fork();
+
+ private:
+  struct Pending {
+    wire::Flow flow;
+    size_t offset = 0;
+    size_t bytes = 0;
+    link::UdpBufferRef buffer;
+  };
+  struct Stream {
+    uint32_t interface_index = 0;
+    std::vector<wire::Address> gids;
+    std::mutex lock;  // guards all below
+    std::optional<link::StreamEndpoint> endpoint;
+    std::optional<link::StreamEndpoint> far_end;  // of a port that reaches itself alone
+    std::vector<Pending> arrived;
+    link::UdpBufferRef filling;
+    size_t filled_bytes = 0;
+    bool has_unflushed = false;
+    bool is_stalled = false;  // somebody has waited for room in vain; nobody does again before there is some
+  };
+
+  void open(Stream& stream, const Port& port);
+  void watch(const link::StreamEndpoint& endpoint, const Port& port);
+  void take_in(Stream& stream, uint64_t now_ns);
+  void keep(Stream& stream, std::span<const std::byte> message);
+  bool wait_for_room(Stream& stream);
+  Stream* find(uint32_t interface_index) const;
+
+  base::UniqueFd epoll_;
+  const std::shared_ptr<link::UdpBufferPool> pool_;
+  std::mutex adding_;
+  std::array<std::atomic<Stream*>, kMaxStreamPorts> streams_{};
+  std::vector<std::unique_ptr<Stream>> owned_;  // under adding_
+  base::Spinlock receiving_;                    // only ever tried
+  std::vector<Pending> turn_;                   // under receiving_
+};
+
+template <class Sink>
+void StreamPorts::receive(uint64_t now_ns, Sink&& sink) {
+  const std::unique_lock only_one(receiving_, std::try_to_lock);
+  if (!only_one.owns_lock()) {
+    return;
+  }
+  for (const auto& entry : streams_) {
+    Stream* stream = entry.load(std::memory_order_acquire);
+    if (stream == nullptr) {
+      continue;
+    }
+    {
+      const std::scoped_lock guard(stream->lock);
+      take_in(*stream, now_ns);
+      turn_.swap(stream->arrived);
+    }
+    for (const Pending& one : turn_) {
+      const std::span<const std::byte> packet(one.buffer.get()->data() + one.offset, one.bytes);
+      sink(link::UdpEndpoint::Arrived{one.flow, stream->interface_index, 0, packet, *one.buffer.get()});
+    }
+    turn_.clear();
+  }
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,105 @@
+#include "device/stream_specs.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <ranges>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr const char* kForm = "say NAME=STREAM[+STREAM...][;NAME=...]";
+constexpr size_t kMaxNameBytes = 32;
+
+[[noreturn]] void refuse(const std::string& part, const std::string& remedy) {
+  throw base::Error(EINVAL, "read the list of streams", "RINGBOLT_STREAMS=" + part, remedy);
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+bool is_name(const std::string& name) {
+  return !name.empty() && name.size() <= kMaxNameBytes && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+StreamSpec parse_one(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    refuse(text, kForm);
+  }
+  StreamSpec spec{text.substr(0, equals), split(text.substr(equals + 1), '+')};
+  if (!is_name(spec.name)) {
+    refuse(text, "a name has up to 32 letters, digits, _ and -");
+  }
+  if (spec.rails.size() > kMaxStreamRails || std::ranges::any_of(spec.rails, &std::string::empty)) {
+    refuse(text, "give one to eight streams, with + between them");
+  }
+  return spec;
+}
+
+/// FNV-1a.
+void mix(uint64_t& hash, std::string_view text) {
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+}
+
+}  // namespace
+
+std::vector<StreamSpec> parse_stream_specs(const std::string& text) {
+  std::vector<StreamSpec> specs;
+  for (const std::string& part : split(text, ';')) {
+    if (part.empty()) {
+      continue;
+    }
+    specs.push_back(parse_one(part));
+    const auto same = [&](const StreamSpec& other) { return other.name == specs.back().name; };
+    if (std::ranges::count_if(specs, same) > 1) {
+      refuse(part, "each name may stand there once");
+    }
+  }
+  if (specs.empty() || specs.size() > kMaxStreamPorts) {
+    refuse(text, kForm);
+  }
+  return specs;
+}
+
+uint64_t stream_guid(const StreamSpec& spec) {
+  uint64_t hash = 0xcbf29ce484222325U;
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  mix(hash, boot);
+  mix(hash, spec.name);
+  for (const std::string& rail : spec.rails) {
+    mix(hash, "+" + rail);  // two ends on one machine: one listens, the other connects
+  }
+  if (std::ranges::any_of(spec.rails, [](const std::string& rail) { return rail.starts_with("fd:"); })) {
+    mix(hash, std::to_string(getpid()));
+  }
+  // Locally administered and no group address (IEEE 802), so that it is no manufacturer's.
+  return (hash & 0xfcffffffffffffffU) | 0x0200000000000000U;
+}
+
+uint32_t stream_ipv4(uint64_t guid) {
+  constexpr uint32_t kFirst = 0xa9fe'0100U;     // 169.254.1.0
+  constexpr uint32_t kAddresses = 254U * 256U;  // up to 169.254.254.255
+  return kFirst + static_cast<uint32_t>((guid ^ (guid >> 32U)) % kAddresses);
+}
+
+}  // namespace ringbolt::device
