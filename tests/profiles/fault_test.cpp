@@ -23,7 +23,7 @@ class Faults {
 std::string statuses(const Rig& rig, const Pair& pair, const Buffer& buffer, int count) {
   std::string all;
   for (int i = 0; i < count; ++i) {
-    if (post_receive(pair.b.get(), buffer.piece(kBytes)) != 0 || post_send(pair.a.get(), buffer.piece(kBytes)) != 0) {
+    if (post_receive(pair.b.get(), buffer.piece(kBytes, kBytes)) != 0 || post_send(pair.a.get(), buffer.piece(kBytes)) != 0) {
       return all + " refused";
     }
     const conformance::Deadline deadline(std::chrono::milliseconds(40));
@@ -87,7 +87,7 @@ TEST(Fault, ends_a_send_with_the_status_that_it_says) {
   for (const char* profile : {"roce", "apple"}) {
     const Faults faults("completion-error 100% status 12 count 2-2");
     const Rig rig(profile);
-    const Buffer buffer(rig, kBytes);
+    const Buffer buffer(rig, 2 * kBytes);
     const Pair pair(rig);
     EXPECT_EQ(statuses(rig, pair, buffer, 3), " 0 0 12") << profile;
   }
@@ -96,7 +96,7 @@ TEST(Fault, ends_a_send_with_the_status_that_it_says) {
 TEST(Fault, loses_completions_but_no_messages) {
   const Faults faults("completion-missing 100% count 1-2");
   const Rig rig("roce");
-  const Buffer buffer(rig, kBytes);
+  const Buffer buffer(rig, 2 * kBytes);
   const Pair pair(rig);
   EXPECT_EQ(statuses(rig, pair, buffer, 4), " 0 none none 0");
 }
@@ -104,11 +104,11 @@ TEST(Fault, loses_completions_but_no_messages) {
 TEST(Fault, delays_completions_in_their_order) {
   const Faults faults("completion-late 100% by 30ms count 1-1");
   const Rig rig("roce");
-  const Buffer buffer(rig, kBytes);
+  const Buffer buffer(rig, 2 * kBytes);
   const Pair pair(rig);
   const auto began = std::chrono::steady_clock::now();
   for (uint64_t i = 0; i < 3; ++i) {
-    ASSERT_EQ(post_receive(pair.b.get(), buffer.piece(kBytes)), 0);
+    ASSERT_EQ(post_receive(pair.b.get(), buffer.piece(kBytes, kBytes)), 0);
     ASSERT_EQ(post_send(pair.a.get(), buffer.piece(kBytes)), 0);
   }
   EXPECT_EQ(poll(rig.cq.get(), 6).size(), 6U);
@@ -120,12 +120,12 @@ std::vector<uint64_t> completed_sends(const std::string& seed) {
   constexpr uint64_t kFirst = 1000;
   const Faults faults("completion-missing 20% seed " + seed);
   const Rig rig("roce");
-  const Buffer buffer(rig, kBytes);
+  const Buffer buffer(rig, 2 * kBytes);
   const Pair pair(rig);
   std::vector<uint64_t> numbers;
   ibv_wc wc{};
   for (uint64_t i = 0; i < 64; ++i) {
-    EXPECT_EQ(post_receive(pair.b.get(), buffer.piece(kBytes)), 0);
+    EXPECT_EQ(post_receive(pair.b.get(), buffer.piece(kBytes, kBytes)), 0);
     EXPECT_EQ(post_send(pair.a.get(), buffer.piece(kBytes), IBV_WR_SEND, nullptr, kFirst + i), 0);
     for (bool has_received = false; !has_received;) {
       if (ibv_poll_cq(rig.cq.get(), 1, &wc) == 1) {

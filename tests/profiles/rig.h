@@ -100,8 +100,8 @@ struct Buffer {
     mr.reset(ibv_reg_mr(rig.pd.get(), memory.get(), size, IBV_ACCESS_LOCAL_WRITE));
   }
   uint8_t* data() const { return static_cast<uint8_t*>(memory.get()); }
-  ibv_sge piece(size_t length) const {
-    return {reinterpret_cast<uint64_t>(memory.get()), static_cast<uint32_t>(length), mr == nullptr ? 0 : mr->lkey};
+  ibv_sge piece(size_t length, size_t from = 0) const {
+    return {reinterpret_cast<uint64_t>(data() + from), static_cast<uint32_t>(length), mr == nullptr ? 0 : mr->lkey};
   }
 
   Held<void> memory;
