@@ -53,10 +53,10 @@ class CompletionQueue {
   bool is_attached();
   /// No further announcement: it is being destroyed.
   void retire();
-  /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
-  /// for a program that does not poll, and there one entry too many is the program's error.
   /// It is the service thread that gets on with things, not the program's poll.
   bool is_in_service() const { return is_in_service_; }
+  /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
+  /// for a program that does not poll, and there one entry too many is the program's error.
   bool has_room() const { return out_ != nullptr ? out_ != out_end_ : count_ < capacity_ || is_served_; }
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
   /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's

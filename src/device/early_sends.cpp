@@ -59,15 +59,14 @@ void QueuePair::tell_early(CompletionQueue& cq) {
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   for (; state == IBV_QPS_RTS && told_ != tail && cq.has_room(); ++told_) {
     SendEntry& entry = entries_[told_ & entry_mask_];
-    if (!entry.is_staged) {
-      return;
+    if (!entry.is_staged || entry.status != IBV_WC_SUCCESS) {
+      return;  // completes when its turn has come
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
     if (process_.verb_faults().has_any() && !suffers_fault(entry, status)) {
       return;
     }
     if (status != IBV_WC_SUCCESS) {
-      entry.is_staged = false;
       return;
     }
     entry.is_told = true;

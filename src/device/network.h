@@ -21,8 +21,8 @@ class Process;
 struct Mad;
 struct Port;
 
-/// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management datagrams to
-/// queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while they do, the
+/// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management
+/// datagrams to queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while they do, the
 /// service thread stays away. Thread-safe.
 class Network {
  public:

@@ -12,8 +12,8 @@
 #include "cluster/runtime_dir.h"
 #include "device/gid_table.h"
 #include "device/netdev.h"
-#include "profile/catalogue.h"
 #include "device/stream_specs.h"
+#include "profile/catalogue.h"
 
 namespace ringbolt::device {
 namespace {

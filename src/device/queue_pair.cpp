@@ -67,7 +67,7 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       type_(init.qp_type),
       queues_(std::move(queues)),
       signals_all_(init.sq_sig_all != 0),
-      is_constrained_(context_.port().profile.name != "roce"),
+      is_constrained_(context_.port().profile.takes_away()),
       counts_frames_(context_.port().profile.limits.counts_frames),
       completes_early_(context_.port().profile.knobs.completes_early && type_ != IBV_QPT_UD),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),

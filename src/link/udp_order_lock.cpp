@@ -1,92 +1,20 @@
 #include "link/udp_order_lock.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-
-#include <cerrno>
-
-#include "base/clock.h"
 
 namespace ringbolt::link {
-namespace {
-
-constexpr uint64_t kNanosecondsPerMillisecond = 1'000'000;
-constexpr size_t kMaxFileBytes = 1 << 20;
-
-bool names_same_file(int directory_fd, const std::string& name, int fd) {
-  struct stat by_name {};
-  struct stat by_fd {};
-  return fstatat(directory_fd, name.c_str(), &by_name, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &by_fd) == 0 &&
-         by_name.st_ino == by_fd.st_ino && by_name.st_dev == by_fd.st_dev;
-}
-
-}  // namespace
 
 UdpOrderLock::UdpOrderLock(int directory_fd, uint64_t network_namespace, uint64_t patience_ms)
-    : directory_fd_(directory_fd), name_(fmt::format("udp-{}.order", network_namespace)) {
-  const uint64_t deadline = base::now_ns() + patience_ms * kNanosecondsPerMillisecond;
-  while (!try_lock() && error_ == EWOULDBLOCK && base::now_ns() < deadline) {
-    const timespec pause{0, 100'000};
-    nanosleep(&pause, nullptr);
-  }
-}
-
-UdpOrderLock::~UdpOrderLock() {
-  if (file_.is_open()) {
-    // Closing is not enough where a fork has copied the descriptor meanwhile.
-    flock(file_.get(), LOCK_UN);
-  }
-}
-
-bool UdpOrderLock::try_lock() {
-  constexpr int kAttempts = 8;  // each fails only when the last member left between our open and our flock
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    base::UniqueFd file(openat(directory_fd_, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.is_open() || flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      error_ = errno;
-      return false;
-    }
-    if (names_same_file(directory_fd_, name_, file.get())) {
-      file_ = std::move(file);
-      error_ = 0;
-      return true;
-    }
-  }
-  error_ = EWOULDBLOCK;
-  return false;
-}
+    : file_(directory_fd, fmt::format("udp-{}.order", network_namespace), patience_ms) {}
 
 std::optional<UdpOrderFile> UdpOrderLock::read() const {
-  std::string text;
-  for (;;) {
-    constexpr size_t kStep = 4096;
-    const size_t at = text.size();
-    text.resize(at + kStep);
-    const ssize_t length = pread(file_.get(), text.data() + at, kStep, static_cast<off_t>(at));
-    if (length < 0 || text.size() > kMaxFileBytes) {
-      return std::nullopt;
-    }
-    text.resize(at + static_cast<size_t>(length));
-    if (length == 0) {
-      return text.empty() ? UdpOrderFile{} : UdpOrderFile::parse(text);
-    }
-  }
+  const std::optional<std::string> text = file_.read();
+  return !text ? std::nullopt : text->empty() ? UdpOrderFile{} : UdpOrderFile::parse(*text);
 }
 
-int UdpOrderLock::write(const UdpOrderFile& order) {
-  if (order.families[0].members().empty() && order.families[1].members().empty()) {
-    // Removed before it is unlocked: who waits for the lock sees that the file is no longer the one.
-    return unlinkat(directory_fd_, name_.c_str(), 0) == 0 ? 0 : errno;
-  }
-  const std::string text = order.emit();
-  if (pwrite(file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return errno != 0 ? errno : ENOSPC;
-  }
-  return ftruncate(file_.get(), static_cast<off_t>(text.size())) == 0 ? 0 : errno;
+int UdpOrderLock::write(const UdpOrderFile& order) const {
+  const bool is_empty = order.families[0].members().empty() && order.families[1].members().empty();
+  return is_empty ? file_.remove() : file_.write(order.emit());
 }
 
 }  // namespace ringbolt::link

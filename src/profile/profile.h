@@ -39,6 +39,7 @@ struct Limits {
   bool has_srq = true;
   bool has_windows = true;
   bool counts_frames = false;  ///< queue depths are 4 KiB frames; see frames.h
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 enum class GidLayout : uint8_t {
@@ -81,6 +82,7 @@ struct Knobs {
   bool completes_early = false;    ///< a send completes when it has left the queue, delivered or not
   uint64_t early_lead_ns = 0;      ///< and is delivered so much later at least
   bool holds_line_rate = false;    ///< messages leave no faster than the cable's nominal rate
+  friend bool operator==(const Knobs&, const Knobs&) = default;
 };
 
 /// The GUID that programs see of the port with this index, in host order.
@@ -103,6 +105,8 @@ struct Profile {
   Look look;
   Knobs knobs;
 
+  /// Whether queue pairs have to look at it at all.
+  bool takes_away() const { return limits != Limits{} || knobs != Knobs{}; }
   bool allows(uint8_t operation) const { return (limits.operations & operation) != 0; }
 };
 

@@ -1,6 +1,8 @@
 // How many objects there are, over all processes, and what happens beyond.
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -247,6 +249,20 @@ TEST(Usb4Linux, has_its_own_limits) {
   wr.num_sge = 2;
   EXPECT_EQ(ibv_post_recv(qp.get(), &wr, &bad), EINVAL);  // granted four, takes one
   EXPECT_EQ(bad, &wr);
+}
+
+TEST(Mixed, gives_up_in_time_when_somebody_was_stopped_with_the_ledger) {
+  const Rig rig("apple");
+  const std::string ledger = std::string(std::getenv("RINGBOLT_RUNTIME_DIR")) + "/default/rdma_lo.ledger";
+  const int held = open(ledger.c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  testing::internal::CaptureStderr();
+  errno = 0;
+  EXPECT_EQ(rig.make_qp(), nullptr);
+  EXPECT_EQ(errno, EWOULDBLOCK);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find(ledger), std::string::npos);
+  close(held);
+  EXPECT_NE(rig.make_qp(), nullptr);
 }
 
 TEST(Mixed, leaves_nothing_behind) {

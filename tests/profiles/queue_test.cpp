@@ -79,6 +79,20 @@ TEST_P(MacQueue, takes_receives_from_the_state_of_the_knob_on) {
   }
 }
 
+TEST(Roce, takes_knobs_too) {
+  const Rig rig("roce,recv-from=rtr,late-mr=error");
+  const Held<ibv_qp> qp = rig.make_qp();
+  const Buffer early(rig, kFrame);
+  ASSERT_EQ(to_init(qp.get()), 0);
+  EXPECT_EQ(post_receive(qp.get(), early.piece(64)), EINVAL);
+  const Pair pair(rig);
+  const Buffer late(rig, kFrame);
+  ASSERT_EQ(post_receive(pair.b.get(), late.piece(kFrame)), 0);
+  ASSERT_EQ(post_send(pair.a.get(), early.piece(64)), 0);
+  const auto done = poll(rig.cq.get(), 1);
+  EXPECT_EQ(done.at(0).status, IBV_WC_LOC_PROT_ERR);
+}
+
 TEST_P(MacQueue, carries_messages) {
   const Rig rig(GetParam());
   const Buffer source(rig, 64 * kFrame);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace ringbolt::base {
+
+/// A small file that processes share, locked (flock) from construction to destruction. Not thread-safe.
+class LockedFile {
+ public:
+  /// Makes the file, with mode 0600, if it is missing; `name` is relative to `directory_fd` (AT_FDCWD: or absolute). Waits
+  /// up to `patience_ms` for other processes. Not held then, or when the file can't be opened: error() says why
+  /// (EWOULDBLOCK: somebody else has it).
+  LockedFile(int directory_fd, std::string name, uint64_t patience_ms);
+  ~LockedFile();
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
+
+  bool is_held() const { return file_.is_open(); }
+  int error() const { return error_; }
+  const std::string& name() const { return name_; }
+
+  /// All of it. Nothing if it can't be read or is longer than 1 MiB.
+  std::optional<std::string> read() const;
+  /// Puts `text` in the place of what was there. An errno or 0.
+  int write(const std::string& text) const;
+  /// Whoever waits for the lock sees that the file is no longer the one, and makes another. An errno or 0.
+  int remove() const;
+
+ private:
+  bool try_lock();
+  const int directory_fd_;
+  const std::string name_;
+  UniqueFd file_;
+  int error_ = 0;
+};
+
+}  // namespace ringbolt::base
