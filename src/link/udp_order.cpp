@@ -3,30 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/text_fields.h"
 
 namespace ringbolt::link {
 namespace {
+
+using base::take_number;
+using base::take_until;
 
 constexpr std::string_view kTitle = "ringbolt-udp-order 1";
 constexpr std::string_view kEnd = "end";  // what follows is of an older, longer text
 constexpr std::array<std::string_view, 2> kFamilyNames{"ipv4", "ipv6"};
 constexpr size_t kMaxMembers = 4096;  // per family; there are 1024 slots
-
-/// Takes the text up to `end` off the front.
-std::string_view take_until(std::string_view& text, char end) {
-  const size_t at = std::min(text.find(end), text.size());
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return taken;
-}
-
-template <class Number>
-bool take_number(std::string_view& text, Number& number) {
-  const std::string_view field = take_until(text, ' ');
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
-  return error == std::errc{} && end == field.data() + field.size();
-}
 
 bool parse_member(std::string_view line, UdpOrderFile& file) {
   const std::string_view name = take_until(line, ' ');

@@ -3,28 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+
+#include "base/text_fields.h"
 
 namespace ringbolt::profile {
 namespace {
 
+using base::take_number;
+using base::take_until;
+
 constexpr std::string_view kTitle = "ringbolt-ledger 1";
 constexpr std::array<std::string_view, kCountedKinds> kWords{"qp", "pd", "cq", "mr"};
 constexpr size_t kMaxOwners = 4096;
-
-std::string_view take_until(std::string_view& text, char end) {
-  const size_t at = std::min(text.find(end), text.size());
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return taken;
-}
-
-template <class Number>
-bool take_number(std::string_view& line, Number& number) {
-  const std::string_view field = take_until(line, ' ');
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
-  return error == std::errc{} && end == field.data() + field.size();
-}
 
 bool take_counts(std::string_view& line, Counts& counts) {
   for (size_t kind = 0; kind < kCountedKinds; ++kind) {

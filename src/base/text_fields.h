@@ -1,0 +1,27 @@
+#pragma once
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <system_error>
+
+/// Reading lines of words, as the small files have them that processes share. All thread-safe.
+namespace ringbolt::base {
+
+/// Takes the text up to `end`, and `end` itself, off the front.
+inline std::string_view take_until(std::string_view& text, char end) {
+  const size_t at = std::min(text.find(end), text.size());
+  const std::string_view taken = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return taken;
+}
+
+/// Takes the next word as a decimal number. False: it is none, or too large.
+template <class Number>
+bool take_number(std::string_view& text, Number& number) {
+  const std::string_view field = take_until(text, ' ');
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
+  return error == std::errc{} && end == field.data() + field.size();
+}
+
+}  // namespace ringbolt::base
