@@ -40,6 +40,7 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova,
     return refuse<ibv_mr>(region.error().value);
   }
   mr->impl = std::move(*region);
+  port.live->registered_bytes.fetch_add(length);
   const uint32_t remote_key = port.profile.knobs.zero_rkey ? 0 : mr->impl->key();
   mr->c = {pd->context, pd, address, length, mr->impl->key(), mr->impl->key(), remote_key};
   Context::of(pd->context).objects.fetch_add(1);
@@ -119,10 +120,6 @@ extern "C" {
 ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (const int error = ringbolt::device::check_pd(port_of(context))) {
     return refuse<ibv_pd>(error);
-  }
-  ringbolt::device::VerbFaults& faults = Context::of(context).impl->process().verb_faults();
-  if (faults.has_any() && faults.judge(ringbolt::fault::Subject::pd, port_of(context)).is_lost) {
-    return refuse<ibv_pd>(ENOMEM);
   }
   auto claim = port_of(context).claim(ringbolt::profile::Counted::pd);
   if (!claim) {

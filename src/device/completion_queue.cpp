@@ -86,6 +86,9 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
 }
 
 int CompletionQueue::collect(int count, ibv_wc* wc) {
+  if (context_.port().is_halted()) [[unlikely]] {
+    return 0;
+  }
   int taken = take(count, wc);
   if (taken == 0 && count > 0) {
     out_ = wc;
@@ -102,7 +105,7 @@ int CompletionQueue::collect(int count, ibv_wc* wc) {
 
 void CompletionQueue::check_timers() {
   const uint64_t now = base::now_ns();
-  if (now - checked_ns_ >= kNsBetweenChecks) {
+  if (!context_.port().is_halted() && now - checked_ns_ >= kNsBetweenChecks) {
     checked_ns_ = now;
     for (QueuePair* qp : senders_) {
       qp->check_timers(now);
@@ -130,6 +133,9 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
 }
 
 void CompletionQueue::progress() {
+  if (context_.port().is_halted()) [[unlikely]] {
+    return;
+  }
   // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
   // where receives took all the room last time, sends go first.
   const bool sends_go_first = sends_go_first_;
@@ -277,8 +283,10 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
-  for (QueuePair* qp : senders_) {
-    qp->check_timers(now_ns);
+  if (!context_.port().is_halted()) {
+    for (QueuePair* qp : senders_) {
+      qp->check_timers(now_ns);
+    }
   }
   progress();
   is_served_ = is_in_service_ = false;

@@ -25,7 +25,7 @@ void Context::look_at_port() {
   if (network_ != nullptr) {
     network_->look_at_faults();
   }
-  process_->verb_faults().look();
+  process_->fabric().verb_faults.look();
   const bool is_up = port_->is_up();
   if (was_up_.exchange(is_up) != is_up) {
     ibv_async_event event{};

@@ -17,32 +17,39 @@ constexpr uint64_t kBitsPerByte = 8;
 
 }  // namespace
 
+bool QueuePair::may_complete_early() const {
+  const Port& port = context_.port();
+  return type_ != IBV_QPT_UD && (port.profile.knobs.completes_early || faults().has_rule(fault::Kind::early, port));
+}
+
 size_t QueuePair::send_slots() const {
   // Sends that have completed early still lie in the queue.
   constexpr size_t kMostEarly = 8192;
   return std::bit_ceil(size_t{caps_.max_send_wr} + (completes_early_ ? kMostEarly : 0));
 }
 
-void QueuePair::set_departure(SendEntry& entry) {
+uint64_t QueuePair::early_departure_ns(uint32_t length, uint64_t now_ns) {
   const profile::Knobs& knobs = context_.port().profile.knobs;
-  const uint64_t now = base::now_ns();
   const uint64_t rate_gbps = knobs.holds_line_rate ? context_.port().speed_gbps : 0;
-  const uint64_t transfer_ns = rate_gbps == 0 ? 0 : entry.length * kBitsPerByte / rate_gbps;  // bits at bits per ns
-  line_free_ns_ = std::max(now + knobs.early_lead_ns, line_free_ns_) + transfer_ns;
-  entry.departs_ns = line_free_ns_;
+  const uint64_t transfer_ns = rate_gbps == 0 ? 0 : length * kBitsPerByte / rate_gbps;  // bits at bits per ns
+  line_free_ns_ = std::max(now_ns + knobs.early_lead_ns, line_free_ns_) + transfer_ns;
+  return line_free_ns_;
 }
 
-void QueuePair::stage(uint32_t index) {
+bool QueuePair::stage(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
-  SendEntry& entry = entries_[slot];
   SendRequest& stored = requests_[slot];
   if (staged_bytes_ + stored.length > kMostStagedBytes || stored.opcode == IBV_WR_RDMA_READ ||
-      stored.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || stored.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-    return;
+      stored.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || stored.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
+      stored.opcode == IBV_WR_LOCAL_INV || stored.opcode == IBV_WR_BIND_MW) {
+    return false;
   }
   Pieces pieces;
   if (!translate({stored.pieces, stored.pieces_count}, stored.is_inline, 0, pieces)) {
-    return;  // fails when its turn comes
+    return false;  // fails when its turn comes
+  }
+  if (staged_.empty()) {
+    staged_.resize(entries_.size());
   }
   std::vector<std::byte>& bytes = staged_[slot];
   bytes.resize(stored.length);
@@ -51,27 +58,29 @@ void QueuePair::stage(uint32_t index) {
   stored.pieces_count = stored.length == 0 ? 0 : 1;
   stored.is_inline = true;
   staged_bytes_ += stored.length;
-  entry.is_staged = true;
+  fates_[slot].is_staged = true;
+  return true;
 }
 
 void QueuePair::tell_early(CompletionQueue& cq) {
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   for (; state == IBV_QPS_RTS && told_ != tail && cq.has_room(); ++told_) {
-    SendEntry& entry = entries_[told_ & entry_mask_];
-    if (!entry.is_staged || entry.status != IBV_WC_SUCCESS) {
+    const SendEntry& entry = entries_[told_ & entry_mask_];
+    SendFate* fate = known_fate(told_);
+    if (fate == nullptr || !fate->is_early || entry.status != IBV_WC_SUCCESS) {
       return;  // completes when its turn has come
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
-    if (process_.verb_faults().has_any() && !suffers_fault(entry, status)) {
+    if (faults().has(fault::Subject::completion) && !suffers_fault(told_, status)) {
       return;
     }
     if (status != IBV_WC_SUCCESS) {
       return;
     }
-    entry.is_told = true;
+    fate->is_told = true;
     count_out(entry);
-    if (entry.is_signaled && !entry.is_missing) {
+    if (entry.is_signaled && !fate->is_missing) {
       push_send(cq, entry, IBV_WC_SUCCESS);
     }
   }
@@ -79,7 +88,7 @@ void QueuePair::tell_early(CompletionQueue& cq) {
 
 void QueuePair::forget_staged(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
-  if (entries_[slot].is_staged) {
+  if (entries_[slot].has_fate && fates_[slot].is_staged) {
     staged_bytes_ -= staged_[slot].size();
     staged_[slot] = {};
   }

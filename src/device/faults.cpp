@@ -45,7 +45,10 @@ fault::Plan FaultSource::read(std::string& complaint) const {
 
 fault::Place place_of(const Port& port) {
   const FaultSource& source = port.fabric->faults;
-  return {source.node, source.node ? std::optional(port.cable) : std::nullopt, port.name};
+  if (!source.node) {
+    return {std::nullopt, std::nullopt, port.name, std::nullopt};
+  }
+  return {source.node, port.cable, port.name, port.peer_node};
 }
 
 void check_faults(const fault::Plan& plan, std::span<const std::shared_ptr<const Port>> ports) {

@@ -41,6 +41,10 @@ ibv_gid mapped_gid(uint32_t ipv4) {
   return gid;
 }
 
+std::vector<ibv_gid> memory_gids(uint64_t guid, uint32_t ipv4) {
+  return {link_local_gid(guid), mapped_gid(ipv4), second_link_local_gid(guid)};
+}
+
 bool is_zero(const ibv_gid& gid) {
   return std::ranges::all_of(gid.raw, [](uint8_t byte) { return byte == 0; });
 }

@@ -15,6 +15,8 @@ ibv_gid link_local_gid(uint64_t guid);
 ibv_gid second_link_local_gid(uint64_t guid);
 /// `ipv4` in host order.
 ibv_gid mapped_gid(uint32_t ipv4);
+/// The addresses of a port in shared memory, in the order of Port::known_gids.
+std::vector<ibv_gid> memory_gids(uint64_t guid, uint32_t ipv4);
 bool is_zero(const ibv_gid& gid);
 
 /// The addresses of a port in the order of `layout`. `found`: link-local, IPv4, then others, as far as there are some.

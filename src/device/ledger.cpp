@@ -68,10 +68,15 @@ void Ledger::give(profile::Counted kind) {
   static_cast<void>(write(file, book));
 }
 
-Claim::Claim(std::shared_ptr<Ledger> ledger, profile::Counted kind)
-    : ledger_(std::move(ledger)), kind_(kind), owner_(getpid()) {}
+Claim::Claim(Counter counter, std::shared_ptr<Ledger> ledger, profile::Counted kind)
+    : counter_(std::move(counter)), ledger_(std::move(ledger)), kind_(kind), owner_(getpid()) {
+  counter_->fetch_add(1);
+}
 
 Claim::~Claim() {
+  if (counter_ != nullptr) {
+    counter_->fetch_sub(1);
+  }
   if (ledger_ != nullptr && owner_ == getpid()) {
     ledger_->give(kind_);
   }

@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,10 +31,14 @@ class Ledger {
 /// One counted object; gives its place back, unless a forked child does so for its parent. Move-only.
 class Claim {
  public:
+  using Counter = std::shared_ptr<std::atomic<uint32_t>>;
+
   Claim() = default;
-  Claim(std::shared_ptr<Ledger> ledger, profile::Counted kind);
+  /// `counter`: of this process, where the object counts as long as it is claimed. `ledger`, if any: of all processes.
+  explicit Claim(Counter counter, std::shared_ptr<Ledger> ledger = nullptr, profile::Counted kind = {});
   Claim(Claim&& other) noexcept = default;
   Claim& operator=(Claim&& other) noexcept {
+    std::swap(counter_, other.counter_);
     std::swap(ledger_, other.ledger_);
     std::swap(kind_, other.kind_);
     std::swap(owner_, other.owner_);
@@ -41,6 +47,7 @@ class Claim {
   ~Claim();
 
  private:
+  Counter counter_;
   std::shared_ptr<Ledger> ledger_;
   profile::Counted kind_ = profile::Counted::qp;
   pid_t owner_ = 0;

@@ -13,6 +13,7 @@
 #include "device/gid_table.h"
 #include "device/netdev.h"
 #include "device/stream_specs.h"
+#include "fault/look.h"
 #include "profile/catalogue.h"
 
 namespace ringbolt::device {
@@ -60,11 +61,6 @@ void take_profile(Port& port, const profile::Profile& profile, const std::string
   }
   port.gids = arranged(profile.look.gids, shown);
   port.ledger = std::make_shared<Ledger>(ledger_stem + port.name + ".ledger", profile.knobs.leaks_until_reboot);
-}
-
-/// The addresses of a port in shared memory, in the order of Port::known_gids.
-std::vector<ibv_gid> memory_gids(uint64_t guid, uint32_t ipv4) {
-  return {link_local_gid(guid), mapped_gid(ipv4), second_link_local_gid(guid)};
 }
 
 using Ports = std::vector<std::shared_ptr<const Port>>;
@@ -177,6 +173,7 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = spec.has_netdevs() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
   fabric->control = cluster::ControlPage::open(runtime.control(name));
+  fabric->cluster = name;
   fabric->faults = {faults_from_environment(), runtime.fault_file(name), spec.node};
   const profile::Profile profile = wanted_profile(spec.like);
   Ports ports;
@@ -192,6 +189,7 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
       take_netdev(*port, read_netdev(wanted.netdev));
     }
     port->cable = wanted.cable;
+    port->peer_node = wanted.peer_node;
     port->speed_gbps = wanted.speed_gbps;
     port->fabric = fabric;
     take_profile(*port, profile, runtime.cluster(name) + "/" + std::to_string(spec.node) + "-");
@@ -214,9 +212,9 @@ bool Port::reaches(const ibv_gid& gid) const {
   if (is_on_network()) {
     const bool speaks_family =
         std::ranges::any_of(known_gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
-    return owns(gid) || (speaks_family && has_route(gid, netdev_index));
+    return owns(gid) || (speaks_family && plug() == cable && has_route(gid, netdev_index));
   }
-  return holds(peer_gids, gid) || owns(gid);
+  return holds(plugged_gids(), gid) || owns(gid);
 }
 
 size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
@@ -230,6 +228,32 @@ size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
 
 bool Port::owns(const ibv_gid& gid) const { return holds(known_gids, gid); }
 
+namespace {
+
+/// What faults make of the names and GID tables.
+Ports disguised(const Ports& ports) {
+  std::string complaint;  // whoever looks at the faults next says it
+  const fault::Plan plan = ports.front()->fabric->faults.read(complaint);
+  std::vector<fault::Place> places;
+  for (const auto& port : ports) {
+    places.push_back(place_of(*port));
+  }
+  const std::vector<std::string> names = fault::device_names(plan, places);
+  Ports shown;
+  for (size_t i = 0; i < ports.size(); ++i) {
+    auto port = std::make_shared<Port>(*ports[i]);
+    port->name = names[i];
+    port->gids.clear();
+    for (const size_t index : fault::gid_order(plan, places[i], ports[i]->gids.size())) {
+      port->gids.push_back(ports[i]->gids[index]);
+    }
+    shown.push_back(std::move(port));
+  }
+  return shown;
+}
+
+}  // namespace
+
 std::vector<std::shared_ptr<const Port>> list_ports() {
   const char* name = std::getenv("RINGBOLT_CLUSTER");
   const char* node = std::getenv("RINGBOLT_NODE");
@@ -242,6 +266,10 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
                                                    : default_port(runtime);
   if (!ports.empty()) {
     check_faults(ports.front()->fabric->faults.own, ports);
+    ports.front()->fabric->verb_faults.look();
+    if (ports.front()->fabric->verb_faults.has(fault::Subject::look)) {
+      ports = disguised(ports);
+    }
   }
   return ports;
 }

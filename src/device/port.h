@@ -12,6 +12,7 @@
 #include "cluster/control_page.h"
 #include "device/faults.h"
 #include "device/ledger.h"
+#include "device/verb_faults.h"
 #include "profile/profile.h"
 #include "profile/rules.h"
 
@@ -24,12 +25,20 @@ struct Fabric {
   cluster::ControlPage control;        ///< not open: no cluster, and no cable can be cut
   bool is_of_streams = false;          ///< its ports are at streams, see docs/streams.md; then no other network is opened
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
-  FaultSource faults;                  ///< of the ports on the network
+  std::string cluster;                 ///< its name; empty: none
+  FaultSource faults;
+  mutable VerbFaults verb_faults{control, faults};
   mutable std::atomic<uint64_t> told_rules{0};  ///< which violations of the profile were told: one bit each
 };
 
 /// Ports at streams are numbered from here on, where no interface of the kernel is.
 inline constexpr uint32_t kFirstStreamInterface = 0x8000'0000U;
+
+/// How many objects of a port this process has, and how many bytes it ever registered there.
+struct LiveObjects {
+  std::array<std::atomic<uint32_t>, profile::kCountedKinds> counts{};
+  std::atomic<uint64_t> registered_bytes{0};
+};
 
 /// One device with its one port. A value; thread-safe.
 struct Port {
@@ -47,8 +56,19 @@ struct Port {
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
+  std::shared_ptr<LiveObjects> live = std::make_shared<LiveObjects>();
+  uint32_t peer_node = 0;  ///< in a cluster, see Fabric::cluster
 
-  bool is_up() const { return !fabric->control.is_open() || fabric->control.cable_up(cable); }
+  bool is_up() const {
+    return (!fabric->control.is_open() || fabric->control.cable_up(cable)) &&
+           (!fabric->verb_faults.has(fault::Subject::state) || !is_flapped());
+  }
+  /// A fault has the machine at one of its ends do nothing: the port looks as if nothing were wrong.
+  bool is_frozen() const;
+  /// It is this machine: its programs see nothing happen either.
+  bool is_halted() const;
+  /// The cable that is plugged in, which is another one if a fault crossed it.
+  uint32_t plug() const;
   /// It speaks RoCEv2 to everything but itself.
   bool is_on_network() const { return netdev_index != 0; }
   /// Frames to `gid` leave this host's memory.
@@ -60,14 +80,19 @@ struct Port {
   /// Place of `gid` in a table of GIDs; their number when it is not there, as the zero GID never is.
   static size_t index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid);
 
+  /// Those at the end of the cable that is plugged in.
+  std::vector<ibv_gid> plugged_gids() const;
+
   /// Tells once in a process, on standard error, what a program did that the profile's machine refuses, why it does,
   /// and the fix; the error number that the program gets.
   int refuse(profile::Rule rule, int error, const std::string& what) const;
   /// The same where nothing is refused but something will go wrong.
   void warn(profile::Rule rule, const std::string& what) const { refuse(rule, 0, what); }
-  /// Counts an object of a kind that the profile limits. Refused with the profile's error number when there are as many
-  /// as it allows.
+  /// Counts an object. Refused with the profile's error number when there are as many as it, or a fault, allows.
   base::Result<Claim> claim(profile::Counted kind) const;
+
+ private:
+  bool is_flapped() const;
 };
 
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK, or

@@ -29,6 +29,20 @@ CountedRule rule_of(const profile::Limits& limits, profile::Counted kind) {
   return {limits.mr, profile::Rule::mr_limit, ENOMEM};
 }
 
+fault::Object object_of(profile::Counted kind) {
+  switch (kind) {
+    case profile::Counted::qp:
+      return fault::Object::qp;
+    case profile::Counted::pd:
+      return fault::Object::pd;
+    case profile::Counted::cq:
+      return fault::Object::cq;
+    case profile::Counted::mr:
+      break;
+  }
+  return fault::Object::mr;
+}
+
 }  // namespace
 
 int Port::refuse(profile::Rule rule, int error, const std::string& what) const {
@@ -42,8 +56,16 @@ int Port::refuse(profile::Rule rule, int error, const std::string& what) const {
 
 base::Result<Claim> Port::claim(profile::Counted kind) const {
   const CountedRule counted = rule_of(profile.limits, kind);
+  std::atomic<uint32_t>& count = live->counts[static_cast<size_t>(kind)];
+  if (VerbFaults& faults = fabric->verb_faults; faults.has(fault::Subject::object)) {
+    const fault::Verdict verdict = faults.judge(object_of(kind), *this, count.load());
+    if (verdict.is_refused) {
+      return base::fail(profile::number_of(profile, verdict.error == 0 ? counted.error : verdict.error));
+    }
+  }
+  std::shared_ptr<std::atomic<uint32_t>> counter(live, &count);
   if (counted.limit == 0) {
-    return Claim();
+    return Claim(std::move(counter));
   }
   const auto has_room = ledger->take(kind, counted.limit);
   if (!has_room) {
@@ -53,7 +75,7 @@ base::Result<Claim> Port::claim(profile::Counted kind) const {
     return base::fail(refuse(counted.rule, counted.error,
                              fmt::format("one more {} than the {} that the device has", kind_name(kind), counted.limit)));
   }
-  return Claim(ledger, kind);
+  return Claim(std::move(counter), ledger, kind);
 }
 
 }  // namespace ringbolt::device

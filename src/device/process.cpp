@@ -20,6 +20,7 @@ namespace {
 // How often the service thread looks at work that no bell announces: often at first, then ever less often.
 constexpr int kFirstTickMs = 1;
 constexpr int kLastTickMs = 64;
+constexpr int kStateTickMs = 2;
 constexpr uint64_t kAccessDrainNs = 1'000'000'000;
 
 uint32_t random_index() {
@@ -30,7 +31,7 @@ uint32_t random_index() {
 }  // namespace
 
 Process::Process(std::shared_ptr<Fabric> fabric)
-    : fabric_(std::move(fabric)), verb_faults_(*fabric_), next_qp_index_(random_index()) {
+    : fabric_(std::move(fabric)), next_qp_index_(random_index()) {
   const auto table = regions_.create();
   if (!table) {
     throw base::Error(table.error().value, "make the table of memory regions", "ringbolt",
@@ -185,6 +186,10 @@ void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
 
 void Process::on_poke() {
   fabric_->control.refresh();
+  look_at_ports();
+}
+
+void Process::look_at_ports() {
   const std::scoped_lock guard(registry_);
   for (Context* context : contexts_) {
     context->look_at_port();
@@ -212,7 +217,7 @@ void Process::on_readable() { network().serve(base::now_ns()); }
 
 void Process::serve() {
   prctl(PR_SET_NAME, "ringbolt");
-  int tick_ms = -1;
+  int tick_ms = fabric_->verb_faults.has(fault::Subject::state) ? kStateTickMs : -1;
   while (!is_stopping_.load()) {
     has_bell_ = false;
     rendezvous_->dispatch(tick_ms);
@@ -232,12 +237,19 @@ int Process::next_tick_ms(int last_tick_ms) {
     const std::scoped_lock guard(registry_);
     queues = completion_queues_;
   }
+  const bool has_states = fabric_->verb_faults.has(fault::Subject::state);
+  if (has_states) {
+    look_at_ports();
+  }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;
   uint64_t deadline = UINT64_MAX;
   for (const auto& queue : queues) {
     remains = std::max(remains, queue->serve(now));
     deadline = std::min(deadline, queue->wire_deadline_ns());
+  }
+  if (has_states) {
+    return kStateTickMs;  // they change by the clock
   }
   if (deadline != UINT64_MAX) {
     // Rounded up: a timer that is looked at too early is looked at twice.

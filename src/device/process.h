@@ -14,7 +14,6 @@
 #include "device/network.h"
 #include "device/port.h"
 #include "device/region_ages.h"
-#include "device/verb_faults.h"
 #include "link/arena.h"
 #include "link/region_table.h"
 #include "link/remote_process.h"
@@ -103,7 +102,6 @@ class Process final : private link::RendezvousSink {
     }
   }
   RegionAges& region_ages() { return region_ages_; }
-  VerbFaults& verb_faults() { return verb_faults_; }
   std::shared_ptr<QueuePair> find(uint32_t qpn);
   /// All of them, unordered.
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
@@ -131,13 +129,13 @@ class Process final : private link::RendezvousSink {
   void on_readable() override;
 
   void serve();
+  void look_at_ports();
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
 
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;
   RegionAges region_ages_;
-  VerbFaults verb_faults_;
   link::OwnArenas arenas_;
   WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};

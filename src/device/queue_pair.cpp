@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <chrono>
 #include <new>
-#include <thread>
 #include <utility>
 
 #include "base/clock.h"
 #include "device/limits.h"
+#include "device/call_faults.h"
 #include "device/qp_transitions.h"
 
 namespace ringbolt::device {
@@ -69,7 +68,7 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       signals_all_(init.sq_sig_all != 0),
       is_constrained_(context_.port().profile.takes_away()),
       counts_frames_(context_.port().profile.limits.counts_frames),
-      completes_early_(context_.port().profile.knobs.completes_early && type_ != IBV_QPT_UD),
+      completes_early_(may_complete_early()),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
@@ -79,7 +78,6 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
   requests_.resize(slots);
   request_pieces_.resize(slots * caps_.max_send_sge);
   request_inline_.resize(slots * caps_.max_inline_data);
-  staged_.resize(completes_early_ ? slots : 0);
   entry_mask_ = static_cast<uint32_t>(slots - 1);
   if (queues_.shared != nullptr) {
     caps_.max_recv_wr = caps_.max_recv_sge = 0;
@@ -92,6 +90,7 @@ void QueuePair::destroy() {
   if (process_.is_abandoned()) {
     return;  // in a forked child: everything shared is the parent's
   }
+  suffer_destruction(context_.port());
   process_.remove(*this);
   finish_receiving();
   queues_.receive->detach(*this);
@@ -120,11 +119,9 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   if (const int error = check_attributes(attributes, mask)) {
     return error;
   }
-  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && process_.verb_faults().has_any()) {
-    const fault::Verdict verdict = process_.verb_faults().judge(fault::Subject::rtr, context_.port());
-    std::this_thread::sleep_for(std::chrono::nanoseconds(verdict.hold_ns));
-    if (verdict.error != 0) {
-      return profile::number_of(context_.port().profile, verdict.error);
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    if (const int error = suffer_rtr(context_.port())) {
+      return error;
     }
   }
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
@@ -154,6 +151,9 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
       return error;
     }
     regions_at_rtr_ = process_.region_ages().count();
+  }
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    plug_at_rtr_.store(context_.port().plug(), std::memory_order_relaxed);
   }
   if (wired_ != nullptr && to == IBV_QPS_RTS) {
     start_requester();
@@ -194,6 +194,10 @@ void QueuePair::reset() {
   send_frames_ = receive_frames_ = told_ = 0;
   std::ranges::fill(staged_, std::vector<std::byte>());
   staged_bytes_ = 0;
+  receive_fault_ = IBV_WC_SUCCESS;
+  last_traffic_ns_.store(0);
+  next_tick_ns_ = 0;
+  has_tick_traffic_ = false;
   receives_posted_ = receives_taken_ = 0;
   overrun_receives_.clear();
   has_flushed_last_ = is_established_ = false;
@@ -309,7 +313,8 @@ bool QueuePair::has_unread() {
     const std::scoped_lock guard(send_lock_);
     const uint32_t done = done_.load(std::memory_order_relaxed);
     SendEntry& first = entries_[done & entry_mask_];
-    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled && !first.is_told && first.phase != SendPhase::answering &&
+    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled && (!first.has_fate || !fates_[done & entry_mask_].is_told) &&
+        first.phase != SendPhase::answering &&
         is_complete(first, done)) {
       return true;
     }

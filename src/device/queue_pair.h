@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/spinlock.h"
 #include "device/completion_queue.h"
 #include "device/connection.h"
@@ -29,7 +30,7 @@ namespace ringbolt::device {
 /// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
 /// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
 /// peers), requester.cpp (the send queue), send_timers.cpp (what waits too long), early_sends.cpp (completions before
-/// delivery), transfers.cpp (what one send does), responder.cpp (incoming messages), queue_pair_rules.cpp (what the
+/// delivery), send_faults.cpp, receive_faults.cpp (what befalls messages on purpose), transfers.cpp (what one send does), responder.cpp (incoming messages), queue_pair_rules.cpp (what the
 /// profile refuses); and wired_*.cpp for peers on the network.
 class QueuePair {
  public:
@@ -162,7 +163,6 @@ class QueuePair {
   void push_out();
   void complete_sends(CompletionQueue& cq);
   bool is_complete(SendEntry& entry, uint32_t index);
-  bool suffers_fault(SendEntry& entry, ibv_wc_status& status);
   void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status);
   ibv_wc_status refusal_status(const Connection& connection) const;
 
@@ -171,15 +171,46 @@ class QueuePair {
   uint64_t transport_timeout_ns() const;
   uint64_t patience_factor(bool has_lane);
 
-  // early_sends.cpp: for profiles whose sends complete before they are delivered
+  // early_sends.cpp: for profiles and faults whose sends complete before they are delivered
+  bool may_complete_early() const;
   size_t send_slots() const;
-  void set_departure(SendEntry& entry);
-  void stage(uint32_t index);  ///< copies what the stored request sends
+  uint64_t early_departure_ns(uint32_t length, uint64_t now_ns);
+  bool stage(uint32_t index);  ///< copies what the stored request sends; false: it can't, or must not, be copied
   void tell_early(CompletionQueue& cq);
   void forget_staged(uint32_t index);
   void count_out(const SendEntry& entry);  ///< its frames count no longer
   /// Posted and, as far as the program knows, not complete.
   uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
+
+  // send_faults.cpp
+  VerbFaults& faults() const { return context_.port().fabric->verb_faults; }
+  /// Of the entry at `index`, made if it has none yet.
+  SendFate& fate_of(uint32_t index);
+  SendFate* known_fate(uint32_t index) {
+    return entries_[index & entry_mask_].has_fate ? &fates_[index & entry_mask_] : nullptr;
+  }
+  void ordain(uint32_t index);  ///< what befalls the stored request
+  /// Whether the entry, whose turn it is, has to wait. May fail it, or lose it: then it is executed.
+  enum class Turn : uint8_t { execute, wait, over };
+  Turn take_turn(uint32_t index);
+  Turn try_again(SendEntry& entry, SendFate& fate, uint64_t now_ns);
+  bool is_next_held();
+  bool suffers_fault(uint32_t index, ibv_wc_status& status);
+
+  // receive_faults.cpp
+  /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
+  bool is_cut_off() {
+    return !context_.port().is_up() || (faults().has(fault::Subject::state) && is_silenced());
+  }
+  bool is_silenced();
+  bool is_coalescing(bool has_arrived);
+  void note_traffic() {
+    if (faults().has(fault::Subject::state)) {
+      last_traffic_ns_.store(base::now_ns(), std::memory_order_relaxed);
+    }
+  }
+  /// Of a message for the current receive; not success: what the receive completes with.
+  ibv_wc_status receive_fault();
 
   // transfers.cpp: each moves what it can and says whether the entry needs no more pushing.
   bool execute(SendEntry& entry, const SendRequest& request);
@@ -280,7 +311,7 @@ class QueuePair {
   const bool signals_all_;
   const bool is_constrained_;  ///< the port's profile takes something away
   const bool counts_frames_;
-  const bool completes_early_;
+  const bool completes_early_;  ///< some sends may
   ibv_qp_cap caps_;
   uint32_t qpn_ = 0;
 
@@ -306,7 +337,8 @@ class QueuePair {
   std::atomic<uint32_t> tail_{0};
   bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
-  std::vector<std::vector<std::byte>> staged_;  // beside entries_
+  std::vector<SendFate> fates_;                 // beside entries_; none before the first
+  std::vector<std::vector<std::byte>> staged_;  // likewise
   size_t staged_bytes_ = 0;
   uint32_t told_ = 0;                // up to here completions were told; never behind done_
   uint64_t line_free_ns_ = 0;        // when the cable has carried what is queued
@@ -336,6 +368,12 @@ class QueuePair {
   uint64_t receives_taken_ = 0;
   std::set<uint64_t> overrun_receives_;  // those beyond the depth, by number
   uint64_t regions_at_rtr_ = 0;
+  ibv_wc_status receive_fault_ = IBV_WC_SUCCESS;  // on a network: what ended the current receive
+  // Faults that hold for a while.
+  std::atomic<uint32_t> plug_at_rtr_{0};
+  std::atomic<uint64_t> last_traffic_ns_{0};  // 0: none yet
+  uint64_t next_tick_ns_ = 0;                 // coalescing; 0: not now
+  bool has_tick_traffic_ = false;             // something came at the last tick
   bool has_flushed_last_ = false;
   bool is_established_ = false;                 // IBV_EVENT_COMM_EST was announced
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes

@@ -128,10 +128,13 @@ int QueuePair::check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state) {
   }
   const uint32_t frames = profile::frames_of(length_of(wr.sg_list, wr.num_sge));
   if (receive_frames_ + frames > postable_frames(caps_.max_recv_wr)) {
-    port.refuse(Rule::frame_budget, port.profile.knobs.overruns_silently ? 0 : ENOMEM,
+    const bool is_silent = port.profile.knobs.overruns_silently ||
+                           (faults().has(fault::Subject::posting) &&
+                            faults().judge(fault::Subject::posting, port).is_refused);
+    port.refuse(Rule::frame_budget, is_silent ? 0 : ENOMEM,
                 fmt::format("a receive of {} frames beyond the {} that are posted, of {} granted", frames,
                             receive_frames_, caps_.max_recv_wr));
-    if (!port.profile.knobs.overruns_silently) {
+    if (!is_silent) {
       return kBudgetExceeded;
     }
     overrun_receives_.insert(receives_posted_);

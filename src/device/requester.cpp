@@ -189,6 +189,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     error = error == 0 ? check_list(wr) : error;
     bad = &unnamed;
   }
+  const bool has_fates = completes_early_ || faults().has(fault::Subject::message);
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (error == 0) {
@@ -210,10 +211,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
       send_frames_ += profile::frames_of(request.length);
     }
     const bool is_next = next_.load(std::memory_order_relaxed) == tail;
-    if (completes_early_) {
+    if (has_fates) {
       store(tail, request);
-      stage(tail);
-      set_departure(entry);
+      ordain(tail);
     } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
       if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
         store(tail, request);
@@ -224,7 +224,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     }
     tail_.store(tail + 1, std::memory_order_relaxed);
   }
-  if (completes_early_) {
+  if (has_fates) {
     run_queue();
   }
   push_out();
@@ -241,10 +241,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
 void QueuePair::run_queue() {
   while (has_queued_sends() && !has_failed_send_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTS) {
     const uint32_t next = next_.load(std::memory_order_relaxed);
-    if (completes_early_ && entries_[next & entry_mask_].departs_ns > base::now_ns()) {
-      break;
-    }
-    if (!execute(entries_[next & entry_mask_], requests_[next & entry_mask_])) {
+    SendEntry& entry = entries_[next & entry_mask_];
+    const Turn turn = entry.has_fate ? take_turn(next) : Turn::execute;
+    if (turn == Turn::wait || (turn == Turn::execute && !execute(entry, requests_[next & entry_mask_]))) {
       break;
     }
     next_.store(next + 1, std::memory_order_relaxed);
@@ -345,19 +344,20 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       }
       continue;
     }
-    if (process_.verb_faults().has_any() && status == IBV_WC_SUCCESS && !suffers_fault(entry, status)) {
+    if (faults().has(fault::Subject::completion) && status == IBV_WC_SUCCESS && !suffers_fault(done, status)) {
       return;  // not yet
     }
     if (!is_executed) {
       next_.store(done + 1, std::memory_order_relaxed);
     }
-    if (!entry.is_told) {
-      if ((entry.is_signaled || status != IBV_WC_SUCCESS) && !entry.is_missing) {
+    const SendFate* fate = known_fate(done);
+    if (fate == nullptr || !fate->is_told) {
+      if ((entry.is_signaled || status != IBV_WC_SUCCESS) && (fate == nullptr || !fate->is_missing)) {
         push_send(cq, entry, status);
       }
       count_out(entry);
     }
-    if (completes_early_) {
+    if (fate != nullptr || completes_early_) {
       forget_staged(done);
     }
     done_.store(done + 1, std::memory_order_relaxed);
@@ -369,20 +369,6 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       }
     }
   }
-}
-
-/// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.
-bool QueuePair::suffers_fault(SendEntry& entry, ibv_wc_status& status) {
-  const uint64_t now = base::now_ns();
-  if (!entry.is_judged) {
-    const fault::Verdict verdict = process_.verb_faults().judge(fault::Subject::completion, context_.port());
-    entry.is_judged = true;
-    entry.is_missing = verdict.is_lost;
-    entry.status = static_cast<uint8_t>(verdict.status);
-    entry.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
-  }
-  status = static_cast<ibv_wc_status>(entry.status);
-  return now >= entry.tells_ns;
 }
 
 ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {

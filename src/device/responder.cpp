@@ -56,7 +56,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     default:
       break;
   }
-  if (!context_.port().is_up()) {
+  if (is_cut_off() || (faults().has(fault::Subject::state) && is_coalescing(may_receive()))) {
     return;
   }
   if (wired_ != nullptr) {
@@ -217,7 +217,10 @@ bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint3
   if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
     return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
   }
-  const ibv_wc_status judgement = is_constrained_ ? judge_receive(total) : IBV_WC_SUCCESS;
+  ibv_wc_status judgement = is_constrained_ ? judge_receive(total) : IBV_WC_SUCCESS;
+  if (judgement == IBV_WC_SUCCESS && faults().has(fault::Subject::receive)) {
+    judgement = receive_fault();
+  }
   if (judgement != IBV_WC_SUCCESS) {
     return fail_receive(cq, connection, judgement, link::Refusal::invalid_request);
   }
@@ -316,6 +319,7 @@ void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const
                                  ibv_wc_opcode opcode, uint32_t length) {
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
   const bool invalidates = (header.flags & link::kSlotInvalidate) != 0;
+  note_traffic();
   ibv_wc& wc = cq.next();
   wc.wr_id = current_.wr_id;
   wc.status = IBV_WC_SUCCESS;

@@ -57,13 +57,22 @@ struct SendEntry {
   SendPhase phase = SendPhase::queued;
   bool awaits_chunk = false;  ///< a read by the peer: `operation` is under way
   bool is_signaled = false;
-  bool is_staged = false;  ///< its bytes are copied: the program's memory is free again
-  bool is_told = false;    ///< its completion came before its delivery
-  bool is_judged = false;  ///< faults have been asked about its completion
-  bool is_missing = false;  ///< its completion never comes
+  bool has_fate = false;  ///< see SendFate
   uint8_t status = IBV_WC_SUCCESS;
+};
+
+/// What befalls a send besides being executed and completed, where a profile or a fault wants that.
+struct SendFate {
   uint64_t departs_ns = 0;  ///< not before
-  uint64_t tells_ns = 0;    ///< likewise its completion, by a fault
+  uint64_t tells_ns = 0;    ///< likewise its completion
+  uint32_t tries = 0;       ///< that came to nothing
+  bool is_early = false;    ///< it completes before it is delivered
+  bool is_staged = false;   ///< its bytes are copied: the program's memory is free again
+  bool is_told = false;     ///< its completion came before its delivery
+  bool is_lost = false;     ///< this try comes to nothing
+  bool is_not_ready = false;  ///< likewise, and the receiver says so
+  bool is_judged = false;     ///< faults have been asked about its completion
+  bool is_missing = false;    ///< its completion never comes
 };
 
 }  // namespace ringbolt::device

@@ -41,7 +41,7 @@ ibv_wc_status QueuePair::overdue(uint64_t now_ns, Connection* connection) {
   if (waited < limit || (attributes_.timeout == 0 && has_lane && !is_closed)) {
     return IBV_WC_SUCCESS;
   }
-  const bool is_hopeless = is_closed || !context_.port().is_up() || connection->remote == nullptr ||
+  const bool is_hopeless = is_closed || is_cut_off() || connection->remote == nullptr ||
                            connection->remote->peer().is_stopped();
   return waited >= limit * (is_hopeless ? 1 : patience_factor(has_lane)) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 }
@@ -71,7 +71,7 @@ void QueuePair::check_timers(uint64_t now_ns) {
     return;
   }
   run_queue();
-  if (connection == nullptr || state_.load(std::memory_order_relaxed) != IBV_QPS_RTS) {
+  if (connection == nullptr || state_.load(std::memory_order_relaxed) != IBV_QPS_RTS || is_next_held()) {
     return;
   }
   if (now_ns >= next_ring_ns_ && connection->remote != nullptr) {

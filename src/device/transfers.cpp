@@ -97,6 +97,7 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
     return send_datagram(entry, request);
   }
   if (wired_ != nullptr) {
+    note_traffic();
     return submit_wired(entry, request);
   }
   Connection& connection = *connection_.load(std::memory_order_relaxed);
@@ -105,10 +106,11 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
     // RC fails it when its turn to complete comes; UC has lost it without knowing.
     return type_ == IBV_QPT_UC && finish(entry, connection);
   }
-  if (!connection.sender || connection.sender->is_closed() || !context_.port().is_up() ||
+  if (!connection.sender || connection.sender->is_closed() || is_cut_off() ||
       (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
     return false;
   }
+  note_traffic();
   connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
   switch (request.opcode) {
     case IBV_WR_RDMA_WRITE:
@@ -182,7 +184,7 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
     return send_datagram_out(entry, request, pieces);
   }
   Connection* connection = datagram_connection(request.remote_qpn, request.remote_gid);
-  if (connection == nullptr || connection->remote == nullptr || !context_.port().is_up()) {
+  if (connection == nullptr || connection->remote == nullptr || is_cut_off()) {
     entry.phase = SendPhase::sent;  // lost
     return true;
   }

@@ -4,46 +4,70 @@
 #include <cstdio>
 
 #include "base/clock.h"
+#include "device/port.h"
 
 namespace ringbolt::device {
 
-VerbFaults::VerbFaults(const Fabric& fabric) : fabric_(fabric) { read(); }
-
 void VerbFaults::look() {
-  const cluster::ControlPage& control = fabric_.control;
-  if (control.is_open() && control.generation() != generation_.load(std::memory_order_relaxed)) {
+  const bool is_news = control_.is_open() && control_.generation() != generation_.load(std::memory_order_relaxed);
+  if (is_news || !has_looked_.load(std::memory_order_relaxed)) {
     read();
   }
 }
 
 void VerbFaults::read() {
   const std::scoped_lock guard(lock_);
-  if (fabric_.control.is_open()) {
-    generation_.store(fabric_.control.generation());  // before the file: a change in between is seen the next time
+  has_looked_.store(true, std::memory_order_relaxed);
+  if (control_.is_open()) {
+    generation_.store(control_.generation());  // before the file: a change in between is seen the next time
   }
   std::string complaint;
-  plan_ = fabric_.faults.read(complaint);
+  plan_ = source_.read(complaint);
   if (!complaint.empty()) {
     std::fprintf(stderr, "ringbolt: no faults of the cluster: %s; ringbolt fault clear makes it whole\n",
                  complaint.c_str());
   }
   std::erase_if(plan_.rules, [](const fault::Rule& rule) { return fault::subject_of(rule.kind) == fault::Subject::frame; });
+  uint32_t subjects = 0;
+  for (const fault::Rule& rule : plan_.rules) {
+    subjects |= 1U << static_cast<unsigned>(fault::subject_of(rule.kind));
+  }
   for (auto& [key, stream] : streams_) {
     stream.set_rules(plan_, base::now_ns());
   }
-  has_any_.store(!plan_.rules.empty());
+  subjects_.store(subjects);
 }
 
-fault::Verdict VerbFaults::judge(fault::Subject subject, const Port& port) {
-  const std::scoped_lock guard(lock_);
-  const uint64_t now = base::now_ns();
+fault::Stream& VerbFaults::stream_of(fault::Subject subject, std::optional<fault::Object> object, const Port& port) {
   const auto [found, is_new] =
-      streams_.try_emplace({port.name, subject}, place_of(port), fault::Direction::send, subject);
+      streams_.try_emplace({port.name, subject, object}, place_of(port), fault::Direction::send, subject, object);
   if (is_new) {
-    found->second.set_rules(plan_, now);
+    found->second.set_rules(plan_, base::now_ns());
   }
-  constexpr size_t kNoBytes = 2;
-  return found->second.judge(kNoBytes, now);
+  return found->second;
+}
+
+fault::Verdict VerbFaults::judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port,
+                                 size_t bytes) {
+  const std::scoped_lock guard(lock_);
+  return stream_of(subject, object, port).judge(bytes, base::now_ns());
+}
+
+std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& port) {
+  const std::scoped_lock guard(lock_);
+  const fault::Rule* rule = stream_of(fault::subject_of(kind), {}, port).holding(kind, base::now_ns());
+  return rule == nullptr ? std::nullopt : std::optional(*rule);
+}
+
+bool VerbFaults::has_rule(fault::Kind kind, const Port& port) {
+  if (!has(fault::subject_of(kind))) {
+    return false;
+  }
+  const std::scoped_lock guard(lock_);
+  const fault::Place place = place_of(port);
+  return std::ranges::any_of(plan_.rules, [&](const fault::Rule& rule) {
+    return rule.kind == kind && rule.applies_to(place, fault::Direction::send);
+  });
 }
 
 }  // namespace ringbolt::device

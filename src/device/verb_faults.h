@@ -1,40 +1,62 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <utility>
+#include <tuple>
 
-#include "base/spinlock.h"
-#include "device/port.h"
+#include "cluster/control_page.h"
+#include "device/faults.h"
 #include "fault/stream.h"
 
 namespace ringbolt::device {
 
-/// The faults of a process that befall calls and completions, not frames: of every port, whatever carries it.
-/// Thread-safe.
+/// The faults of a process that befall calls, messages and states, not frames: of every port, whatever carries it.
+/// Thread-safe; its lock is a leaf.
 class VerbFaults {
  public:
-  explicit VerbFaults(const Fabric& fabric);
+  /// Both are its owner's. Has no faults before the first look().
+  VerbFaults(const cluster::ControlPage& control, const FaultSource& source) : control_(control), source_(source) {}
 
-  /// Whether any calls or completions may suffer something: one load.
-  bool has_any() const { return has_any_.load(std::memory_order_relaxed); }
-  /// The next call or completion of this kind at the port.
-  fault::Verdict judge(fault::Subject subject, const Port& port);
+  /// Whether anything of that kind may suffer something: one load.
+  bool has(fault::Subject subject) const {
+    return (subjects_.load(std::memory_order_relaxed) >> static_cast<unsigned>(subject) & 1U) != 0;
+  }
+  /// The next call, message or completion of this kind at the port.
+  fault::Verdict judge(fault::Subject subject, const Port& port, size_t bytes = kNoBytes) {
+    return judge(subject, {}, port, bytes);
+  }
+  /// The next call that would make one more object than the `live` ones.
+  fault::Verdict judge(fault::Object object, const Port& port, size_t live) {
+    return judge(fault::Subject::object, object, port, live);
+  }
+  /// The rule of this kind that holds at the port now, if any.
+  std::optional<fault::Rule> holding(fault::Kind kind, const Port& port);
+  /// Whether the port may ever suffer this kind, as things are.
+  bool has_rule(fault::Kind kind, const Port& port);
   /// The cluster's faults may have changed.
   void look();
 
  private:
+  static constexpr size_t kNoBytes = 2;
+  using Key = std::tuple<std::string, fault::Subject, std::optional<fault::Object>>;
+
+  fault::Verdict judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port, size_t bytes);
+  fault::Stream& stream_of(fault::Subject subject, std::optional<fault::Object> object, const Port& port);
   void read();
 
-  const Fabric& fabric_;
-  std::atomic<bool> has_any_{false};
+  const cluster::ControlPage& control_;
+  const FaultSource& source_;
+  std::atomic<uint32_t> subjects_{0};
+  std::atomic<bool> has_looked_{false};
   std::atomic<uint64_t> generation_{0};
   std::mutex lock_;
   fault::Plan plan_;
-  std::map<std::pair<std::string, fault::Subject>, fault::Stream> streams_;
+  std::map<Key, fault::Stream> streams_;
 };
 
 }  // namespace ringbolt::device

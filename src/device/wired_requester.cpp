@@ -243,7 +243,7 @@ bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet)
     return false;
   }
   std::memset(place.data() + header + packet.length, 0, pad);
-  if (context_.port().is_up()) {
+  if (!is_cut_off()) {
     batch.commit(wired_->path, header + packet.length + pad);
   }
   return true;

@@ -66,9 +66,12 @@ struct QueuePair::RequestHost {
                                         (received.invalidated ? link::kSlotInvalidate : 0U));
     header.immediate = received.invalidated ? received.invalidated_key : received.immediate;
     const bool is_send = received.kind == transport::Received::send;
-    const ibv_wc_status judgement =
-        qp.is_constrained_ && is_send ? qp.judge_receive(received.length) : IBV_WC_SUCCESS;
+    ibv_wc_status judgement = qp.is_constrained_ && is_send ? qp.judge_receive(received.length) : IBV_WC_SUCCESS;
+    if (judgement == IBV_WC_SUCCESS && qp.faults().has(fault::Subject::receive)) {
+      judgement = qp.receive_fault();
+    }
     if (judgement != IBV_WC_SUCCESS) {
+      qp.receive_fault_ = judgement;
       fail(judgement == IBV_WC_LOC_PROT_ERR ? transport::ResponderFailure::receive_protection
                                             : transport::ResponderFailure::receive_too_short);
       return;
@@ -230,9 +233,10 @@ void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failu
     const bool is_short = failure == ResponderFailure::receive_too_short;
     const bool is_bad = failure == ResponderFailure::receive_protection;
     push_failed_receive(cq, current_.wr_id,
-                        is_short ? IBV_WC_LOC_LEN_ERR
-                        : is_bad ? IBV_WC_LOC_PROT_ERR
-                                 : IBV_WC_WR_FLUSH_ERR);
+                        receive_fault_ != IBV_WC_SUCCESS ? receive_fault_
+                        : is_short                       ? IBV_WC_LOC_LEN_ERR
+                        : is_bad                         ? IBV_WC_LOC_PROT_ERR
+                                                         : IBV_WC_WR_FLUSH_ERR);
   }
   enter_error(IBV_WC_WR_FLUSH_ERR);
   if (failure == ResponderFailure::invalid_request) {

@@ -1,45 +1,18 @@
 #include "fault/plan_text.h"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "fault/plan_words.h"
 #include "fault/quantities.h"
+#include "fault/words.h"
 
 namespace ringbolt::fault {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Kind>, 12> kKinds{{{"loss", Kind::loss},
-                                                                    {"duplicate", Kind::duplicate},
-                                                                    {"reorder", Kind::reorder},
-                                                                    {"corrupt", Kind::corrupt},
-                                                                    {"truncate", Kind::truncate},
-                                                                    {"delay", Kind::delay},
-                                                                    {"rtr-errno", Kind::rtr_errno},
-                                                                    {"rtr-block", Kind::rtr_block},
-                                                                    {"pd-null", Kind::pd_null},
-                                                                    {"completion-error", Kind::completion_error},
-                                                                    {"completion-late", Kind::completion_late},
-                                                                    {"completion-missing", Kind::completion_missing}}};
-constexpr std::array<std::pair<std::string_view, int>, 6> kErrors{{{"EINVAL", EINVAL},
-                                                                   {"ETIMEDOUT", ETIMEDOUT},
-                                                                   {"EBUSY", EBUSY},
-                                                                   {"ENODATA", ENODATA},
-                                                                   {"EFAULT", EFAULT},
-                                                                   {"EOPNOTSUPP", EOPNOTSUPP}}};
 constexpr size_t kMaxPortBytes = 64;
-constexpr std::string_view kBlanks = " \t\r";
-
-std::string_view name_of(Kind kind) {
-  return std::ranges::find(kKinds, kind, [](const auto& entry) { return entry.second; })->first;
-}
-
-std::string_view name_of_error(int error) {
-  return std::ranges::find(kErrors, error, &std::pair<std::string_view, int>::second)->first;
-}
 
 bool is_port_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxPortBytes && std::ranges::all_of(text, [](char c) {
@@ -48,132 +21,20 @@ bool is_port_name(std::string_view text) {
   });
 }
 
-std::string kind_names() {
-  std::string names;
-  for (const auto& [name, kind] : kKinds) {
-    names += (names.empty() ? "" : ", ") + std::string(name);
-  }
-  return names;
-}
-
-/// The words of one fault, taken in order. The first complaint sticks.
-class Words {
- public:
-  explicit Words(std::string_view text) : rest_(text) { skip_blanks(); }
-
-  bool is_at_end() const { return rest_.empty(); }
-  std::string_view next() {
-    const std::string_view word = rest_.substr(0, rest_.find_first_of(kBlanks));
-    rest_.remove_prefix(word.size());
-    skip_blanks();
-    return word;
-  }
-
-  /// What was read, or else a complaint and nothing of worth.
-  template <class T>
-  T take(std::string_view key, const std::optional<T>& value, std::string_view wanted) {
-    if (value) {
-      return *value;
-    }
-    complain(fmt::format("{} takes {}", key, wanted));
-    return T{};
-  }
-  uint32_t number(std::string_view key, uint32_t least, uint32_t most) {
-    const uint64_t value = read_count(next()).value_or(UINT64_MAX);
-    if (value < least || value > most) {
-      complain(fmt::format("{} takes a number from {} to {}", key, least, most));
-      return least;
-    }
-    return static_cast<uint32_t>(value);
-  }
-  uint64_t time(std::string_view key, uint64_t most_ns) {
-    const uint64_t value_ns = read_time_ns(next()).value_or(UINT64_MAX);
-    if (value_ns > most_ns) {
-      complain(fmt::format("{} takes a time up to {}, as in 200us or 5ms", key, time_text(most_ns)));
-      return 0;
-    }
-    return value_ns;
-  }
-  /// "A-B" or "A-": both ends, as `read` reads them. `last` stays as it is when left out.
-  template <class Read>
-  void range(std::string_view key, Read read, uint64_t& first, uint64_t& last) {
-    const std::string_view word = next();
-    const size_t dash = word.find('-');
-    const auto from = dash == std::string_view::npos ? std::nullopt : read(word.substr(0, dash));
-    const bool is_open = dash != std::string_view::npos && dash + 1 == word.size();
-    const auto to = is_open || dash == std::string_view::npos ? std::nullopt : read(word.substr(dash + 1));
-    if (!from || (!is_open && (!to || *to < *from))) {
-      complain(fmt::format("{} takes A-B or A-, as in {}", key, key == "time" ? "2s-5s" : "100-199"));
-      return;
-    }
-    first = *from;
-    last = to.value_or(last);
-  }
-
-  void complain(std::string problem) {
-    if (problem_.empty()) {
-      problem_ = std::move(problem);
-    }
-  }
-  const std::string& problem() const { return problem_; }
-
- private:
-  void skip_blanks() { rest_.remove_prefix(std::min(rest_.find_first_not_of(kBlanks), rest_.size())); }
-
-  std::string_view rest_;
-  std::string problem_;
-};
-
+/// The kind, and how likely it is. Frames always have a chance; other things happen each time unless it is said.
 void read_kind(Words& words, Rule& rule) {
   const std::string_view word = words.next();
-  const auto* found = std::ranges::find(kKinds, word, [](const auto& entry) { return entry.first; });
-  if (found == kKinds.end()) {
+  const auto kind = kind_of(word);
+  if (!kind) {
     words.complain(fmt::format("\"{}\" is no fault; there are {}", word.substr(0, kMaxPortBytes), kind_names()));
     return;
   }
-  rule.kind = found->second;
-}
-
-/// What only some kinds have. False: `key` is none of these.
-bool read_strength(Words& words, std::string_view key, Rule& rule) {
-  if (key == "by" && rule.kind == Kind::reorder) {
-    rule.overtakers = words.number(key, 1, Rule::kMaxOvertakers);
-  } else if (key == "within" && rule.kind == Kind::reorder) {
-    rule.within_ns = words.time(key, Rule::kMaxDelayNs);
-  } else if (key == "bits" && rule.kind == Kind::corrupt) {
-    rule.bits = words.number(key, 1, Rule::kMaxBits);
-  } else if (key == "by" && rule.kind == Kind::delay) {
-    rule.delay_ns = words.time(key, Rule::kMaxDelayNs);
-  } else if (key == "jitter" && rule.kind == Kind::delay) {
-    rule.jitter_ns = words.time(key, Rule::kMaxDelayNs);
-  } else if (key == "by" && (rule.kind == Kind::rtr_block || rule.kind == Kind::completion_late)) {
-    rule.delay_ns = words.time(key, Rule::kMaxBlockNs);
-  } else if (key == "errno" && rule.kind == Kind::rtr_errno) {
-    const std::string_view word = words.next();
-    const auto* found = std::ranges::find(kErrors, word, &std::pair<std::string_view, int>::first);
-    rule.error = words.take(key, found == kErrors.end() ? std::nullopt : std::optional(found->second),
-                            "EINVAL, ETIMEDOUT, EBUSY, ENODATA, EFAULT or EOPNOTSUPP");
-  } else if (key == "status" && rule.kind == Kind::completion_error) {
-    rule.status = words.number(key, 1, Rule::kMaxStatus);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-/// What a kind can't do without. Empty: all is there.
-std::string missing_part(const Rule& rule) {
-  switch (rule.kind) {
-    case Kind::delay:
-    case Kind::rtr_block:
-    case Kind::completion_late:
-      return rule.delay_ns + rule.jitter_ns == 0 ? "takes a time: by 1ms" : "";
-    case Kind::rtr_errno:
-      return rule.error == 0 ? "takes an error: errno EINVAL" : "";
-    case Kind::completion_error:
-      return rule.status == 0 ? "takes a status: status 12" : "";
-    default:
-      return "";
+  rule.kind = *kind;
+  const auto chance = read_chance(words.peek());
+  if (chance && is_state(*kind)) {
+    words.complain(fmt::format("{} has no chance: it holds, or it does not", name_of(*kind)));
+  } else if (chance || subject_of(*kind) == Subject::frame) {
+    rule.chance = words.take("the fault", read_chance(words.next()), "a chance, as in 1% or 0.01, with up to 9 digits");
   }
 }
 
@@ -182,9 +43,9 @@ bool read_choice(Words& words, std::string_view key, Rule& rule) {
   if (key == "seed") {
     rule.seed = words.take(key, read_count(words.next()), "a number");
   } else if (key == "node") {
-    rule.node = words.number(key, 0, UINT32_MAX);
+    rule.node = static_cast<uint32_t>(words.number(key, 0, UINT32_MAX));
   } else if (key == "cable") {
-    rule.cable = words.number(key, 0, UINT32_MAX);
+    rule.cable = static_cast<uint32_t>(words.number(key, 0, UINT32_MAX));
   } else if (key == "port") {
     rule.port = words.next();
     if (!is_port_name(rule.port)) {
@@ -196,7 +57,7 @@ bool read_choice(Words& words, std::string_view key, Rule& rule) {
       words.complain("direction takes send or receive");
     }
     rule.direction = way == "send" ? Direction::send : Direction::receive;
-  } else if (key == (subject_of(rule.kind) == Subject::frame ? "frames" : "count")) {
+  } else if (!is_state(rule.kind) && key == (subject_of(rule.kind) == Subject::frame ? "frames" : "count")) {
     words.range(key, read_count, rule.first_frame, rule.last_frame);
   } else if (key == "time") {
     words.range(key, read_time_ns, rule.from_ns, rule.until_ns);
@@ -210,9 +71,6 @@ base::Parsed<Rule> parse_rule(std::string_view text, size_t line) {
   Words words(text);
   Rule rule;
   read_kind(words, rule);
-  if (words.problem().empty()) {
-    rule.chance = words.take("the fault", read_chance(words.next()), "a chance, as in 1% or 0.01, with up to 9 digits");
-  }
   std::vector<std::string_view> seen;
   while (words.problem().empty() && !words.is_at_end()) {
     const std::string_view key = words.next();
@@ -271,24 +129,14 @@ base::Parsed<Plan> parse_plan(std::string_view text) {
 std::string emit_rule(const Rule& rule) {
   const Rule usual;
   const auto count = [](uint64_t value) { return std::to_string(value); };
-  std::string text = fmt::format("{} {}", name_of(rule.kind), chance_text(rule.chance));
+  std::string text(name_of(rule.kind));
+  text += is_state(rule.kind) ? "" : " " + chance_text(rule.chance);
+  text += strength_text(rule);
   const auto add = [&](bool differs, std::string_view key, const std::string& value) {
     if (differs) {
       text += fmt::format(" {} {}", key, value);
     }
   };
-  if (rule.kind == Kind::reorder) {
-    add(true, "by", count(rule.overtakers));
-    add(rule.within_ns != usual.within_ns, "within", time_text(rule.within_ns));
-  }
-  if (rule.kind == Kind::delay) {
-    add(true, "by", time_text(rule.delay_ns));
-    add(rule.jitter_ns != 0, "jitter", time_text(rule.jitter_ns));
-  }
-  add(rule.kind == Kind::rtr_block || rule.kind == Kind::completion_late, "by", time_text(rule.delay_ns));
-  add(rule.error != 0, "errno", std::string(name_of_error(rule.error)));
-  add(rule.status != 0, "status", count(rule.status));
-  add(rule.kind == Kind::corrupt && rule.bits != usual.bits, "bits", count(rule.bits));
   add(rule.seed != usual.seed, "seed", count(rule.seed));
   add(rule.node.has_value(), "node", count(rule.node.value_or(0)));
   add(rule.cable.has_value(), "cable", count(rule.cable.value_or(0)));

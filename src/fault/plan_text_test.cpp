@@ -58,7 +58,9 @@ TEST(FaultText, separates_by_lines_and_semicolons_and_knows_remarks) {
 TEST(FaultText, refuses_with_line_and_reason) {
   EXPECT_EQ(refusal("loss 1%\nlos 1%"),
             "line 2: \"los\" is no fault; there are loss, duplicate, reorder, corrupt, truncate, delay, rtr-errno, "
-            "rtr-block, pd-null, completion-error, completion-late, completion-missing");
+            "rtr-block, pd-null, exhaust, destroy-hang, completion-error, completion-late, completion-missing, "
+            "message-loss, bitflip, shape, rnr, completion-early, receive-error, frame-mismatch, silent-overrun, "
+            "coalesce, qp-age, flap, frozen, cross-cables, gid-shuffle, gid-empty, rename-devices");
   EXPECT_EQ(refusal("loss"), "line 1: the fault takes a chance, as in 1% or 0.01, with up to 9 digits");
   EXPECT_EQ(refusal("loss 1% bits 2"), "line 1: loss does not know \"bits\"");
   EXPECT_EQ(refusal("loss 1% seed 1 seed 2"), "line 1: seed is said twice");
@@ -95,17 +97,38 @@ TEST(FaultText, writes_what_it_reads) {
 TEST(FaultText, writes_faults_of_calls_as_it_reads_them) {
   for (const char* line : {"rtr-errno 100% errno ENODATA count 0-2", "rtr-block 5% by 3s node 1", "pd-null 100% cable 2",
                            "completion-error 1% status 12 seed 9", "completion-late 10% by 250us port rdma_en2",
-                           "completion-missing 0.5% time 2s-"}) {
+                           "completion-missing 0.5% time 2s-", "exhaust 100% object qp left 4 errno EBUSY count 2-",
+                           "exhaust 100% object dma left 1048576", "destroy-hang 50% by 2s", "message-loss 1% seed 3",
+                           "bitflip 1% bits 3", "shape 100% rate 10Gbit by 5us jitter 1us window 4",
+                           "shape 100% rate 1500Mbit", "rnr 30% node 1", "completion-early 100% by 200us",
+                           "receive-error 100% status 4", "frame-mismatch 1%", "silent-overrun 100% count 3-",
+                           "coalesce after 10s every 5s", "qp-age after 23min", "flap by 200ms every 1s cable 2",
+                           "frozen node 1 time 1s-5s", "cross-cables with 3 node 1 cable 2", "gid-shuffle seed 4",
+                           "gid-empty port rdma_en3", "rename-devices"}) {
     const auto plan = parse_plan(line);
     ASSERT_TRUE(plan) << line;
     EXPECT_EQ(emit_rule(plan->rules.at(0)), line);
   }
 }
 
+TEST(FaultText, takes_a_call_each_time_unless_a_chance_is_said) {
+  EXPECT_EQ(only_rule("rnr"), only_rule("rnr 100%"));
+  EXPECT_EQ(only_rule("exhaust object pd"), only_rule("exhaust 1 object pd left 0"));
+}
+
+TEST(FaultText, knows_the_shapes_of_cables) {
+  EXPECT_EQ(only_rule("shape preset mac-linux-40g"), only_rule("shape rate 10Gbit by 5us"));
+  EXPECT_EQ(only_rule("shape preset mac-mac-80g"), only_rule("shape rate 40Gbit by 4500ns jitter 500ns"));
+  EXPECT_EQ(only_rule("shape preset linux-rc-rail"), only_rule("shape rate 10Gbit by 7500ns jitter 500ns"));
+}
+
 TEST(FaultText, knows_what_a_kind_needs_and_what_it_has_not) {
   for (const char* line : {"rtr-errno 1%", "rtr-errno 1% errno 22", "rtr-block 1%", "completion-late 1%", "completion-error 1%",
                            "completion-error 1% status 0", "completion-error 1% status 24", "pd-null 1% by 1s",
-                           "pd-null 1% frames 1-2", "loss 1% count 1-2", "completion-missing 1% direction send"}) {
+                           "pd-null 1% frames 1-2", "loss 1% count 1-2", "completion-missing 1% direction send",
+                           "exhaust", "exhaust object gpu", "shape", "shape window 4", "shape rate 10", "shape preset mac",
+                           "shape rate 0Gbit", "qp-age", "coalesce after 10s", "flap by 2s every 1s", "flap 1% by 1s every 2s",
+                           "cross-cables with 1", "frozen 50%", "frozen count 1-2", "rnr by 1s"}) {
     EXPECT_FALSE(parse_plan(line)) << line;
   }
 }

@@ -14,7 +14,8 @@ struct Unit {
   uint64_t ns;
 };
 // Longest first: "ms" ends in "s".
-constexpr Unit kUnits[] = {{"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}};
+constexpr Unit kUnits[] = {
+    {"ns", 1}, {"us", 1'000}, {"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}};
 
 }  // namespace
 
@@ -79,6 +80,9 @@ std::optional<uint64_t> read_time_ns(std::string_view text) {
 }
 
 std::string time_text(uint64_t time_ns) {
+  if (time_ns == 0) {
+    return "0s";
+  }
   const Unit* best = &kUnits[0];
   for (const Unit& unit : kUnits) {
     best = time_ns % unit.ns == 0 ? &unit : best;

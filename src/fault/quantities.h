@@ -18,7 +18,7 @@ std::optional<uint32_t> read_chance(std::string_view text);
 /// "0.05%".
 std::string chance_text(uint32_t chance);
 
-/// "250us": a whole number and one of ns, us, ms, s.
+/// "250us": a whole number and one of ns, us, ms, s, min.
 std::optional<uint64_t> read_time_ns(std::string_view text);
 /// In the largest unit that leaves a whole number.
 std::string time_text(uint64_t time_ns);

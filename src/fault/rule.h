@@ -6,33 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "fault/kind.h"
+
 /// Faults of a cable, chosen by seed: pure decisions, without clock or I/O. docs/faults.md is the page for users.
 namespace ringbolt::fault {
-
-enum class Kind : uint8_t {
-  loss,       ///< the frame is gone
-  duplicate,  ///< it comes twice
-  reorder,    ///< frames behind it overtake it
-  corrupt,    ///< bits of it are turned, and its checksum no longer fits
-  truncate,   ///< its end is missing
-  delay,      ///< it comes later
-  // Of verbs calls and completions, whatever carries the port.
-  rtr_errno,           ///< the step to RTR is refused
-  rtr_block,           ///< it takes its time
-  pd_null,             ///< there is no protection domain
-  completion_error,    ///< a send ends with a status
-  completion_late,     ///< its completion comes later, and those behind it
-  completion_missing,  ///< it never comes
-};
-
-/// What a kind befalls.
-enum class Subject : uint8_t { frame, rtr, pd, completion };
-constexpr Subject subject_of(Kind kind) {
-  return kind <= Kind::delay       ? Subject::frame
-         : kind <= Kind::rtr_block ? Subject::rtr
-         : kind == Kind::pd_null   ? Subject::pd
-                                   : Subject::completion;
-}
 
 /// As the port sees it.
 enum class Direction : uint8_t { send, receive };
@@ -42,29 +19,37 @@ struct Place {
   std::optional<uint32_t> node;   ///< none outside clusters
   std::optional<uint32_t> cable;  ///< its number in the cluster
   std::string port;               ///< name of the device
+  std::optional<uint32_t> peer_node = {};  ///< at the other end of the cable
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-/// One line of a plan. Frames (or calls, completions) and time count from when the rule took effect at a port, from 0.
+/// One line of a plan. Frames (or calls, messages, completions) and time count from when the rule took effect at a
+/// port, from 0.
 struct Rule {
   static constexpr uint32_t kCertain = 1'000'000'000;
-  static constexpr uint32_t kMaxOvertakers = 1024;
-  static constexpr uint32_t kMaxBits = 16;
   static constexpr uint64_t kMaxDelayNs = 10'000'000'000;
   static constexpr uint64_t kMaxBlockNs = 3'600'000'000'000;
-  static constexpr uint32_t kMaxStatus = 23;
+  static constexpr uint32_t kMaxBits = 16;
 
   Kind kind = Kind::loss;
-  uint32_t chance = 0;  ///< of kCertain, for each frame
+  uint32_t chance = kCertain;  ///< of kCertain, for each frame
   uint64_t seed = 1;
 
-  uint32_t overtakers = 3;         ///< reorder: so many frames go first
-  uint64_t within_ns = 1'000'000;  ///< reorder: but it waits no longer than this
-  uint32_t bits = 1;               ///< corrupt: how many are turned
-  uint64_t delay_ns = 0;           ///< delay, rtr_block, completion_late
-  uint64_t jitter_ns = 0;          ///< delay: up to this more or less, evenly
-  int error = 0;                   ///< rtr_errno: of this system
-  uint32_t status = 0;             ///< completion_error: as enum ibv_wc_status has it
+  // How strong it is; which kind has which: plan_words.cpp.
+  uint64_t overtakers = 3;         ///< so many frames go first
+  uint64_t within_ns = 1'000'000;  ///< but it waits no longer than this
+  uint64_t bits = 1;               ///< how many are turned
+  uint64_t delay_ns = 0;           ///< how much later, or how long
+  uint64_t jitter_ns = 0;          ///< up to this more or less, evenly
+  uint64_t rate_mbps = 0;          ///< 0: as fast as it goes
+  uint64_t window_frames = 0;      ///< frames of 4 KiB under way at most; 0: any number
+  uint64_t status = 0;             ///< as enum ibv_wc_status has it
+  uint64_t left = 0;               ///< so many objects (or bytes) are to be had
+  uint64_t after_ns = 0;           ///< idle time before it begins
+  uint64_t every_ns = 0;           ///< between two ticks, or from one beginning to the next
+  std::optional<uint64_t> other_cable;
+  std::optional<Object> object;
+  int error = 0;  ///< of this system; 0: what the device usually says
 
   std::optional<uint32_t> node;
   std::optional<uint32_t> cable;
@@ -75,10 +60,12 @@ struct Rule {
   uint64_t from_ns = 0;
   uint64_t until_ns = UINT64_MAX;
 
-  /// Whether frames of that port and direction may suffer it.
+  /// Whether frames of that port and direction may suffer it. Of a frozen machine, and of crossed cables, both ends do.
   bool applies_to(const Place& place, Direction way) const {
-    return (!node || node == place.node) && (!cable || cable == place.cable) && (port.empty() || port == place.port) &&
-           (!direction || *direction == way);
+    const bool is_of_both_ends = kind == Kind::frozen || kind == Kind::cross_cables;
+    const bool is_node = !node || node == place.node || (is_of_both_ends && node == place.peer_node);
+    const bool is_cable = !cable || cable == place.cable || (other_cable && other_cable == place.cable);
+    return is_node && is_cable && (port.empty() || port == place.port) && (!direction || *direction == way);
   }
   friend bool operator==(const Rule&, const Rule&) = default;
 };

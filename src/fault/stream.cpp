@@ -11,9 +11,9 @@ namespace {
 uint64_t mixed(uint64_t key, uint64_t value) { return scramble(key ^ scramble(value + 0x632be59bd9b4e019U)); }
 
 /// `count` bits more, all different: one that is turned twice would be whole again.
-void add_flips(uint32_t count, size_t bytes, Dice& dice, Verdict& verdict) {
+void add_flips(uint64_t count, size_t bytes, Dice& dice, Verdict& verdict) {
   constexpr int kMaxTries = 256;  // a short frame may not have so many
-  const uint32_t wanted = std::min(verdict.flip_count + count, Rule::kMaxBits);
+  const auto wanted = static_cast<uint32_t>(std::min<uint64_t>(verdict.flip_count + count, Rule::kMaxBits));
   for (int i = 0; i < kMaxTries && verdict.flip_count < wanted; ++i) {
     const auto bit = static_cast<uint32_t>(dice.below(bytes * 8));
     auto* const end = verdict.flips.data() + verdict.flip_count;
@@ -22,6 +22,22 @@ void add_flips(uint32_t count, size_t bytes, Dice& dice, Verdict& verdict) {
       ++verdict.flip_count;
     }
   }
+}
+
+uint64_t delay_of(const Rule& rule, Dice& dice) {
+  const uint64_t spread_ns = std::min(rule.jitter_ns, rule.delay_ns);
+  const uint64_t least_ns = rule.delay_ns - spread_ns;
+  return std::max<uint64_t>(least_ns + dice.below(spread_ns + rule.jitter_ns + 1), 1);
+}
+
+/// How long the cable is taken. With a window of frames it waits for the answer to the last of them, two delays later.
+uint64_t transfer_ns(const Rule& rule, size_t bytes) {
+  constexpr uint64_t kFrameBytes = 4096;
+  constexpr uint64_t kBitsPerByte = 8;
+  const uint64_t frames = std::max<uint64_t>(1, (bytes + kFrameBytes - 1) / kFrameBytes);
+  const uint64_t by_rate = rule.rate_mbps == 0 ? 0 : bytes * kBitsPerByte * 1000 / rule.rate_mbps;
+  const uint64_t by_window = rule.window_frames == 0 ? 0 : frames * 2 * rule.delay_ns / rule.window_frames;
+  return std::max(by_rate, by_window);
 }
 
 }  // namespace
@@ -47,7 +63,8 @@ uint64_t Stream::key_of(const Rule& rule) const {
 void Stream::set_rules(const Plan& plan, uint64_t now_ns) {
   std::vector<Active> before = std::exchange(active_, {});
   for (const Rule& rule : plan.rules) {
-    if (subject_of(rule.kind) != subject_ || !rule.applies_to(place_, direction_)) {
+    if (subject_of(rule.kind) != subject_ || !rule.applies_to(place_, direction_) ||
+        (rule.object && rule.object != object_) || (rule.kind == Kind::pd_null && object_ != Object::pd)) {
       continue;
     }
     const auto same = std::ranges::find(before, rule, &Active::rule);
@@ -55,7 +72,7 @@ void Stream::set_rules(const Plan& plan, uint64_t now_ns) {
       active_.push_back(std::move(*same));
       before.erase(same);
     } else {
-      active_.push_back({rule, key_of(rule), 0, now_ns});
+      active_.push_back({rule, key_of(rule), 0, now_ns, 0});
     }
   }
 }
@@ -71,11 +88,11 @@ Verdict Stream::judge(size_t bytes, uint64_t now_ns) {
   ++tally_.frames;
   for (Active& active : active_) {
     if (is_due(active, now_ns)) {
-      apply(active.rule, active.key, active.frames, bytes, verdict);
+      apply(active, bytes, now_ns, verdict);
     }
     ++active.frames;
   }
-  if (verdict.is_lost) {
+  if (verdict.is_lost && subject_ != Subject::message) {
     verdict = {};
     verdict.is_lost = true;
   }
@@ -88,8 +105,15 @@ Verdict Stream::judge(size_t bytes, uint64_t now_ns) {
   return verdict;
 }
 
-void Stream::apply(const Rule& rule, uint64_t key, uint64_t frame, size_t bytes, Verdict& verdict) {
-  Dice dice(key, frame);
+const Rule* Stream::holding(Kind kind, uint64_t now_ns) const {
+  const auto found = std::ranges::find_if(
+      active_, [&](const Active& active) { return active.rule.kind == kind && is_due(active, now_ns); });
+  return found == active_.end() ? nullptr : &found->rule;
+}
+
+void Stream::apply(Active& active, size_t bytes, uint64_t now_ns, Verdict& verdict) {
+  const Rule& rule = active.rule;
+  Dice dice(active.key, active.frames);
   if (dice.below(Rule::kCertain) >= rule.chance) {
     return;
   }
@@ -101,7 +125,7 @@ void Stream::apply(const Rule& rule, uint64_t key, uint64_t frame, size_t bytes,
       ++verdict.copies;
       break;
     case Kind::reorder:
-      verdict.overtakers = std::max(verdict.overtakers, rule.overtakers);
+      verdict.overtakers = std::max(verdict.overtakers, static_cast<uint32_t>(rule.overtakers));
       verdict.hold_ns = std::max(verdict.hold_ns, std::max<uint64_t>(rule.within_ns, 1));
       break;
     case Kind::corrupt:
@@ -110,26 +134,64 @@ void Stream::apply(const Rule& rule, uint64_t key, uint64_t frame, size_t bytes,
     case Kind::truncate:
       verdict.kept_bytes = std::min<size_t>(verdict.kept_bytes, 1 + dice.below(bytes - 1));
       break;
-    case Kind::delay: {
-      const uint64_t spread_ns = std::min(rule.jitter_ns, rule.delay_ns);
-      const uint64_t least_ns = rule.delay_ns - spread_ns;
-      verdict.hold_ns += std::max<uint64_t>(least_ns + dice.below(spread_ns + rule.jitter_ns + 1), 1);
+    case Kind::delay:
+      verdict.hold_ns += delay_of(rule, dice);
       break;
-    }
+    case Kind::shape:
+      active.line_free_ns = std::max(active.line_free_ns, now_ns) + transfer_ns(rule, bytes);
+      verdict.hold_ns += active.line_free_ns - now_ns + delay_of(rule, dice);
+      break;
     case Kind::rtr_errno:
+    case Kind::pd_null:
+      verdict.is_refused = true;
       verdict.error = rule.error;
       break;
+    case Kind::exhaust:
+      if (bytes >= rule.left) {
+        verdict.is_refused = true;
+        verdict.error = rule.error;
+      }
+      break;
     case Kind::rtr_block:
+    case Kind::destroy_hang:
     case Kind::completion_late:
       verdict.hold_ns += rule.delay_ns;
       break;
     case Kind::completion_error:
-      verdict.status = rule.status;
+    case Kind::receive_error:
+      verdict.status = static_cast<uint32_t>(rule.status);
       break;
-    case Kind::pd_null:
+    case Kind::frame_mismatch: {
+      constexpr uint32_t kLocalLengthError = 1;  // as enum ibv_wc_status has it
+      verdict.status = kLocalLengthError;
+      break;
+    }
     case Kind::completion_missing:
+    case Kind::message_loss:
       verdict.is_lost = true;
       break;
+    case Kind::bitflip:
+      add_flips(rule.bits, bytes, dice, verdict);
+      break;
+    case Kind::rnr:
+      verdict.is_not_ready = true;
+      break;
+    case Kind::early:
+      verdict.is_early = true;
+      verdict.hold_ns += rule.delay_ns;
+      break;
+    case Kind::silent_overrun:
+      verdict.is_refused = true;
+      break;
+    case Kind::coalesce:
+    case Kind::qp_age:
+    case Kind::flap:
+    case Kind::frozen:
+    case Kind::cross_cables:
+    case Kind::gid_shuffle:
+    case Kind::gid_empty:
+    case Kind::rename_devices:
+      break;  // they hold, see holding()
   }
 }
 

@@ -19,15 +19,16 @@ struct Verdict {
   uint32_t overtakers = 0;       ///< so many frames go first; 0: it is not held back for others
   uint64_t hold_ns = 0;          ///< longest time that it is held back; 0: not at all
   size_t kept_bytes = SIZE_MAX;  ///< what is beyond is cut off
-  int error = 0;            ///< of a call: it fails with this
-  uint32_t status = 0;      ///< of a completion: it has this
+  bool is_refused = false;       ///< a call fails
+  int error = 0;                 ///< with this; 0: with what the device usually says
+  uint32_t status = 0;           ///< of a completion: it has this
+  bool is_not_ready = false;     ///< of a message: the receiver says that it has no receive for it
+  bool is_early = false;         ///< likewise: it completes when it is posted
   uint32_t flip_count = 0;
   std::array<uint32_t, Rule::kMaxBits> flips{};  ///< bit numbers; bit 8 k + i is bit i of byte k
 
   bool is_harmed() const { return flip_count != 0 || kept_bytes != SIZE_MAX; }
-  bool is_clean() const {
-    return !is_lost && copies == 0 && hold_ns == 0 && !is_harmed() && error == 0 && status == 0;
-  }
+  bool is_clean() const { return *this == Verdict{}; }
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
@@ -46,20 +47,22 @@ struct Tally {
   friend bool operator==(const Tally&, const Tally&) = default;
 };
 
-/// The frames of one port in one direction, in their order (or calls, or completions of sends). What happens to the n-th frame depends on the rule, its
-/// seed, the place, the direction and n alone: rules don't disturb each other, and the same seed gives the same faults.
-/// Not thread-safe.
+/// The frames of one port in one direction, in their order (or calls, messages, completions). What happens to the n-th
+/// frame depends on the rule, its seed, the place, the direction and n alone (of a shape on time, too): rules don't
+/// disturb each other, and the same seed gives the same faults. Not thread-safe.
 class Stream {
  public:
-  Stream(Place place, Direction direction, Subject subject = Subject::frame)
-      : place_(std::move(place)), direction_(direction), subject_(subject) {}
+  Stream(Place place, Direction direction, Subject subject = Subject::frame, std::optional<Object> object = {})
+      : place_(std::move(place)), direction_(direction), subject_(subject), object_(object) {}
 
   /// From now on these rules. A rule that was there before goes on counting its frames and its time.
   void set_rules(const Plan& plan, uint64_t now_ns);
   bool has_rules() const { return !active_.empty(); }
 
-  /// The next frame, of `bytes` bytes (at least 2).
+  /// The next frame, of `bytes` bytes (at least 2); of objects: the next call, of which there are so many.
   Verdict judge(size_t bytes, uint64_t now_ns);
+  /// The first rule of this kind that holds now, if any.
+  const Rule* holding(Kind kind, uint64_t now_ns) const;
 
   const Place& place() const { return place_; }
   Direction direction() const { return direction_; }
@@ -71,14 +74,16 @@ class Stream {
     uint64_t key;
     uint64_t frames;
     uint64_t since_ns;
+    uint64_t line_free_ns;  ///< of a shape: when the cable has carried what came before
   };
   uint64_t key_of(const Rule& rule) const;
   static bool is_due(const Active& active, uint64_t now_ns);
-  void apply(const Rule& rule, uint64_t key, uint64_t frame, size_t bytes, Verdict& verdict);
+  static void apply(Active& active, size_t bytes, uint64_t now_ns, Verdict& verdict);
 
   Place place_;
   Direction direction_;
   Subject subject_;
+  std::optional<Object> object_;
   std::vector<Active> active_;
   Tally tally_;
 };

@@ -10,15 +10,6 @@ namespace {
 
 constexpr size_t kBytes = 64;
 
-/// Sets RINGBOLT_FAULTS while a device is opened.
-class Faults {
- public:
-  explicit Faults(const std::string& text) { setenv("RINGBOLT_FAULTS", text.c_str(), 1); }
-  ~Faults() { unsetenv("RINGBOLT_FAULTS"); }
-  Faults(const Faults&) = delete;
-  Faults& operator=(const Faults&) = delete;
-};
-
 /// Sends `count` messages one after the other; the statuses of their completions, -1 for one that did not come.
 std::string statuses(const Rig& rig, const Pair& pair, const Buffer& buffer, int count) {
   std::string all;

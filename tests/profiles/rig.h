@@ -39,6 +39,15 @@ class Like {
   Like& operator=(const Like&) = delete;
 };
 
+/// Sets RINGBOLT_FAULTS while a device is opened.
+class Faults {
+ public:
+  explicit Faults(const std::string& text) { setenv("RINGBOLT_FAULTS", text.c_str(), 1); }
+  ~Faults() { unsetenv("RINGBOLT_FAULTS"); }
+  Faults(const Faults&) = delete;
+  Faults& operator=(const Faults&) = delete;
+};
+
 /// The device opened, with a protection domain and a completion queue.
 class Rig {
  public:
@@ -131,6 +140,7 @@ inline int to_rtr(ibv_qp* qp, uint32_t peer, const ibv_gid& gid, uint8_t index) 
   int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (qp->qp_type == IBV_QPT_RC) {
     a.max_dest_rd_atomic = 1;
+    a.min_rnr_timer = 12;  // 0.64 ms
     mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
   return ibv_modify_qp(qp, &a, mask);

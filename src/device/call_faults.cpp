@@ -1,0 +1,38 @@
+#include "device/call_faults.h"
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+namespace ringbolt::device {
+namespace {
+
+void take_time(uint64_t time_ns) { std::this_thread::sleep_for(std::chrono::nanoseconds(time_ns)); }
+
+}  // namespace
+
+int suffer_rtr(const Port& port) {
+  VerbFaults& faults = port.fabric->verb_faults;
+  if (faults.has(fault::Subject::object)) {
+    // Registering went well: it is here that the memory for it is missing.
+    const fault::Verdict verdict = faults.judge(fault::Object::dma, port, port.live->registered_bytes.load());
+    if (verdict.is_refused) {
+      return profile::number_of(port.profile, verdict.error == 0 ? EFAULT : verdict.error);
+    }
+  }
+  if (!faults.has(fault::Subject::rtr)) {
+    return 0;
+  }
+  const fault::Verdict verdict = faults.judge(fault::Subject::rtr, port);
+  take_time(verdict.hold_ns);
+  return verdict.is_refused ? profile::number_of(port.profile, verdict.error) : 0;
+}
+
+void suffer_destruction(const Port& port) {
+  VerbFaults& faults = port.fabric->verb_faults;
+  if (faults.has(fault::Subject::destroy)) {
+    take_time(faults.judge(fault::Subject::destroy, port).hold_ns);
+  }
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "device/port.h"
+
+/// Faults of calls. Thread-safe.
+namespace ringbolt::device {
+
+/// A queue pair of the port is to step to RTR: takes as long as a fault says; 0, or the error number of the refusal.
+int suffer_rtr(const Port& port);
+
+/// A queue pair of the port is to be destroyed: takes as long as a fault says.
+void suffer_destruction(const Port& port);
+
+}  // namespace ringbolt::device

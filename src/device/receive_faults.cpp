@@ -1,0 +1,60 @@
+// What befalls receives on purpose, and queue pairs that go silent or wake up slowly. docs/faults.md is the page for
+// users.
+
+#include "base/clock.h"
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+
+ibv_wc_status QueuePair::receive_fault() {
+  return static_cast<ibv_wc_status>(faults().judge(fault::Subject::receive, context_.port()).status);
+}
+
+bool QueuePair::is_silenced() {
+  const Port& port = context_.port();
+  if (type_ != IBV_QPT_UD && port.plug() != plug_at_rtr_.load(std::memory_order_relaxed)) {
+    return true;  // what it is connected to is not at this cable's end
+  }
+  if (port.is_frozen()) {
+    return true;
+  }
+  const auto ageing = faults().holding(fault::Kind::qp_age, port);
+  if (!ageing) {
+    return false;
+  }
+  const uint64_t now = base::now_ns();
+  uint64_t never = 0;
+  last_traffic_ns_.compare_exchange_strong(never, now, std::memory_order_relaxed);
+  return now - last_traffic_ns_.load(std::memory_order_relaxed) > ageing->after_ns;
+}
+
+/// After some idle time what arrives waits for the next of long ticks, until something came at two in a row.
+bool QueuePair::is_coalescing(bool has_arrived) {
+  const auto rule = faults().holding(fault::Kind::coalesce, context_.port());
+  if (!rule) {
+    next_tick_ns_ = 0;
+    return false;
+  }
+  const uint64_t now = base::now_ns();
+  uint64_t never = 0;
+  last_traffic_ns_.compare_exchange_strong(never, now, std::memory_order_relaxed);
+  if (next_tick_ns_ == 0) {
+    if (now - last_traffic_ns_.load(std::memory_order_relaxed) < rule->after_ns) {
+      return false;
+    }
+    next_tick_ns_ = now + rule->every_ns;
+    has_tick_traffic_ = false;
+  }
+  if (now < next_tick_ns_) {
+    return true;
+  }
+  if (has_arrived && has_tick_traffic_) {
+    next_tick_ns_ = 0;
+    return false;
+  }
+  has_tick_traffic_ = has_arrived;
+  next_tick_ns_ += (now - next_tick_ns_) / rule->every_ns * rule->every_ns + rule->every_ns;
+  return false;
+}
+
+}  // namespace ringbolt::device

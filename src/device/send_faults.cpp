@@ -1,0 +1,123 @@
+// What befalls sends on purpose: lost messages, turned bits, cables that are slow or long, receivers that are never
+// ready, and completions that are late, wrong or missing. docs/faults.md is the page for users.
+
+#include "base/clock.h"
+#include "device/limits.h"
+#include "device/queue_pair.h"
+#include "fault/stream.h"
+#include "wire/syndrome.h"
+
+namespace ringbolt::device {
+namespace {
+
+bool takes_receive(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV ||
+         opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
+}  // namespace
+
+SendFate& QueuePair::fate_of(uint32_t index) {
+  const uint32_t slot = index & entry_mask_;
+  if (fates_.empty()) {
+    fates_.resize(entries_.size());
+  }
+  if (!entries_[slot].has_fate) {
+    entries_[slot].has_fate = true;
+    fates_[slot] = {};
+  }
+  return fates_[slot];
+}
+
+void QueuePair::ordain(uint32_t index) {
+  const uint32_t slot = index & entry_mask_;
+  const uint32_t length = entries_[slot].length;
+  const bool has_faults = faults().has(fault::Subject::message);
+  const bool is_like_mac = context_.port().profile.knobs.completes_early && completes_early_;
+  if (!has_faults && !is_like_mac) {
+    return;
+  }
+  SendFate& fate = fate_of(index);
+  const uint64_t now = base::now_ns();
+  constexpr uint32_t kLeastBytes = 2;
+  const fault::Verdict verdict =
+      has_faults ? faults().judge(fault::Subject::message, context_.port(), std::max(length, kLeastBytes))
+                 : fault::Verdict{};
+  const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
+  const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(index);
+  if (is_staged && verdict.flip_count != 0) {
+    fault::turn_bits(verdict, staged_[slot]);
+  }
+  fate.is_early = wants_early && is_staged;
+  fate.is_lost = verdict.is_lost;
+  fate.is_not_ready = verdict.is_not_ready && takes_receive(requests_[slot].opcode);
+  fate.departs_ns = (is_like_mac ? early_departure_ns(length, now) : now) + verdict.hold_ns;
+}
+
+QueuePair::Turn QueuePair::take_turn(uint32_t index) {
+  SendEntry& entry = entries_[index & entry_mask_];
+  SendFate& fate = fates_[index & entry_mask_];
+  const uint64_t now = base::now_ns();
+  if (fate.departs_ns > now) {
+    return Turn::wait;
+  }
+  if (!fate.is_lost && !fate.is_not_ready) {
+    return Turn::execute;
+  }
+  if (type_ == IBV_QPT_RC) {
+    return try_again(entry, fate, now);
+  }
+  const Connection* connection = connection_.load(std::memory_order_relaxed);
+  if (connection != nullptr) {
+    finish(entry, *connection);
+  }
+  entry.phase = SendPhase::sent;  // nobody knows that it is lost
+  return Turn::over;
+}
+
+/// RC hears no acknowledgement, or that the receiver is not ready, and sends again as often as it was told to.
+QueuePair::Turn QueuePair::try_again(SendEntry& entry, SendFate& fate, uint64_t now_ns) {
+  constexpr uint32_t kForever = 7;
+  const bool is_over = fate.is_lost ? fate.tries >= attributes_.retry_cnt
+                                    : attributes_.rnr_retry != kForever && fate.tries >= attributes_.rnr_retry;
+  if (is_over) {
+    fail(entry, fate.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
+    return Turn::over;
+  }
+  ++fate.tries;
+  const Connection* connection = connection_.load(std::memory_order_relaxed);
+  const uint64_t timer_us = connection != nullptr && connection->sender ? connection->sender->rnr_timer_us()
+                                                                        : wire::rnr_timer_us(attributes_.min_rnr_timer);
+  fate.departs_ns = now_ns + (fate.is_lost ? transport_timeout_ns() / (attributes_.retry_cnt + 1ULL) : timer_us * 1000);
+  const fault::Verdict verdict = faults().has(fault::Subject::message)
+                                     ? faults().judge(fault::Subject::message, context_.port(), entry.length + 2ULL)
+                                     : fault::Verdict{};
+  const bool was_lost = fate.is_lost;
+  fate.is_lost = verdict.is_lost;
+  fate.is_not_ready = verdict.is_not_ready && !was_lost;
+  return Turn::wait;
+}
+
+bool QueuePair::is_next_held() {
+  const uint32_t next = next_.load(std::memory_order_relaxed);
+  const SendFate* fate = has_queued_sends() ? known_fate(next) : nullptr;
+  return fate != nullptr && fate->departs_ns > base::now_ns();
+}
+
+/// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.
+bool QueuePair::suffers_fault(uint32_t index, ibv_wc_status& status) {
+  SendEntry& entry = entries_[index & entry_mask_];
+  SendFate& fate = fate_of(index);
+  const uint64_t now = base::now_ns();
+  if (!fate.is_judged) {
+    const fault::Verdict verdict = faults().judge(fault::Subject::completion, context_.port());
+    fate.is_judged = true;
+    fate.is_missing = verdict.is_lost;
+    entry.status = static_cast<uint8_t>(verdict.status);
+    fate.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
+  }
+  status = static_cast<ibv_wc_status>(entry.status);
+  return now >= fate.tells_ns;
+}
+
+}  // namespace ringbolt::device

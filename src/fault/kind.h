@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ringbolt::fault {
+
+/// What a fault does. Listed by what it befalls; see subject_of().
+enum class Kind : uint8_t {
+  // Frames: packets on a network.
+  loss,       ///< the frame is gone
+  duplicate,  ///< it comes twice
+  reorder,    ///< frames behind it overtake it
+  corrupt,    ///< bits of it are turned, and its checksum no longer fits
+  truncate,   ///< its end is missing
+  delay,      ///< it comes later
+  // The step to RTR.
+  rtr_errno,  ///< is refused
+  rtr_block,  ///< takes its time
+  // Calls that make objects.
+  pd_null,  ///< there is no protection domain
+  exhaust,  ///< there is no more of an object than so many
+  // Destroying a queue pair.
+  destroy_hang,  ///< takes its time
+  // Completions of sends.
+  completion_error,    ///< they have a status
+  completion_late,     ///< come later, and those behind them
+  completion_missing,  ///< never come
+  // Messages, and one-sided operations, on whatever link, as they are posted.
+  message_loss,  ///< the whole message is gone
+  bitflip,       ///< bits of its payload are turned, and no checksum tells
+  shape,         ///< the cable is slower or longer
+  rnr,           ///< its receiver says that it has no receive
+  early,         ///< it completes before it leaves
+  // Messages as they are received.
+  receive_error,   ///< the receive ends with a status
+  frame_mismatch,  ///< the receive ends as if the frame counts of both sides differed
+  // Receives as they are posted.
+  silent_overrun,  ///< one too many is accepted, and goes wrong later
+  // What holds for a while, not for one message.
+  coalesce,      ///< after some idle time receives complete at long ticks only
+  qp_age,        ///< a queue pair without traffic goes silent
+  flap,          ///< the cable goes down and up
+  frozen,        ///< the machine does nothing any more
+  cross_cables,  ///< two cables of a machine are plugged the wrong way around
+  // What a device looks like, from the next program on.
+  gid_shuffle,     ///< the GID table has another order
+  gid_empty,       ///< it has no entries
+  rename_devices,  ///< the devices have other names
+};
+inline constexpr Kind kLastKind = Kind::rename_devices;
+
+/// What a kind befalls: each has a count of its own.
+enum class Subject : uint8_t { frame, rtr, object, destroy, completion, message, receive, posting, state, look };
+inline constexpr unsigned kSubjects = 10;
+
+constexpr Subject subject_of(Kind kind) {
+  return kind <= Kind::delay                ? Subject::frame
+         : kind <= Kind::rtr_block          ? Subject::rtr
+         : kind <= Kind::exhaust            ? Subject::object
+         : kind <= Kind::destroy_hang       ? Subject::destroy
+         : kind <= Kind::completion_missing ? Subject::completion
+         : kind <= Kind::early              ? Subject::message
+         : kind <= Kind::frame_mismatch     ? Subject::receive
+         : kind <= Kind::silent_overrun     ? Subject::posting
+         : kind <= Kind::cross_cables       ? Subject::state
+                                            : Subject::look;
+}
+/// It holds, or it does not: no dice are thrown for each message.
+constexpr bool is_state(Kind kind) { return subject_of(kind) >= Subject::state; }
+
+/// What can run out.
+enum class Object : uint8_t { qp, pd, cq, mr, dma };
+inline constexpr unsigned kObjects = 5;
+
+}  // namespace ringbolt::fault

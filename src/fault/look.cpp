@@ -1,0 +1,82 @@
+#include "fault/look.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "fault/dice.h"
+#include "fault/quantities.h"
+
+namespace ringbolt::fault {
+namespace {
+
+std::string with_other_number(const std::string& name, uint64_t seed) {
+  constexpr uint64_t kFurther = 10;
+  const size_t digits = name.find_last_not_of("0123456789") + 1;
+  const uint64_t number = read_count(name.substr(digits)).value_or(0);
+  return name.substr(0, digits) + std::to_string(number + 1 + seed % kFurther);
+}
+
+void exchange(std::vector<std::string>& names, const std::vector<size_t>& which, uint64_t seed) {
+  if (which.size() == 1) {
+    names[which[0]] = with_other_number(names[which[0]], seed);
+    return;
+  }
+  std::vector<std::string> turned;
+  turned.reserve(which.size());
+  for (const size_t one : which) {
+    turned.push_back(names[one]);
+  }
+  // By at least one place, and never all the way around.
+  std::ranges::rotate(turned, turned.begin() + 1 + static_cast<std::ptrdiff_t>(seed % (which.size() - 1)));
+  for (size_t i = 0; i < which.size(); ++i) {
+    names[which[i]] = std::move(turned[i]);
+  }
+}
+
+}  // namespace
+
+std::vector<size_t> gid_order(const Plan& plan, const Place& place, size_t size) {
+  std::vector<size_t> order(size);
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (const Rule& rule : plan.rules) {
+    if (!rule.applies_to(place, Direction::send)) {
+      continue;
+    }
+    if (rule.kind == Kind::gid_empty) {
+      return {};
+    }
+    if (rule.kind == Kind::gid_shuffle && size > 1) {
+      const std::vector<size_t> before = order;
+      Dice dice(rule.seed, size);
+      for (size_t i = size - 1; i > 0; --i) {
+        std::swap(order[i], order[dice.below(i + 1)]);
+      }
+      if (order == before) {
+        std::ranges::rotate(order, order.begin() + 1);
+      }
+    }
+  }
+  return order;
+}
+
+std::vector<std::string> device_names(const Plan& plan, const std::vector<Place>& places) {
+  std::vector<std::string> names;
+  for (const Place& place : places) {
+    names.push_back(place.port);
+  }
+  for (const Rule& rule : plan.rules) {
+    std::vector<size_t> which;
+    for (size_t i = 0; i < places.size(); ++i) {
+      if (rule.kind == Kind::rename_devices && rule.applies_to(places[i], Direction::send)) {
+        which.push_back(i);
+      }
+    }
+    if (!which.empty()) {
+      exchange(names, which, rule.seed);
+    }
+  }
+  return names;
+}
+
+}  // namespace ringbolt::fault
