@@ -28,7 +28,8 @@ std::string as_number(const LiveCluster& live, const std::string& key, const std
   if (key == "node") {
     return std::to_string(find_node(live.model, word));
   }
-  return key == "cable" && !is_number(word) ? std::to_string(find_cable(live, word)) : word;
+  const bool is_cable = key == "cable" || key == "with";
+  return is_cable && !is_number(word) ? std::to_string(find_cable(live, word)) : word;
 }
 
 std::string with_numbers(const LiveCluster& live, const std::string& text) {
@@ -51,12 +52,13 @@ std::string with_numbers(const LiveCluster& live, const std::string& text) {
 }
 
 bool fits(const LiveCluster& live, const fault::Rule& rule) {
-  const auto suffers = [&](uint32_t cable, const cluster::CableEnd& end) {
-    const fault::Place place{end.node, cable, live.model.nodes[end.node].ports[end.port].name};
+  const auto suffers = [&](uint32_t cable, const cluster::CableEnd& end, const cluster::CableEnd& other) {
+    const fault::Place place{end.node, cable, live.model.nodes[end.node].ports[end.port].name, other.node};
     return rule.applies_to(place, fault::Direction::send) || rule.applies_to(place, fault::Direction::receive);
   };
   for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
-    if (suffers(index, live.model.cables[index].a) || suffers(index, live.model.cables[index].b)) {
+    const cluster::Cable& cable = live.model.cables[index];
+    if (suffers(index, cable.a, cable.b) || suffers(index, cable.b, cable.a)) {
       return true;
     }
   }
