@@ -51,10 +51,10 @@ bool QueuePair::stage(uint32_t index) {
   if (staged_.empty()) {
     staged_.resize(entries_.size());
   }
-  std::vector<std::byte>& bytes = staged_[slot];
-  bytes.resize(stored.length);
-  pieces.gather(0, bytes.data(), stored.length);
-  request_pieces_[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(bytes.data()), stored.length, 0};
+  StagedBytes& staged = staged_[slot];
+  staged = {std::make_unique_for_overwrite<std::byte[]>(stored.length), stored.length};
+  pieces.gather(0, staged.bytes.get(), stored.length);
+  request_pieces_[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(staged.bytes.get()), stored.length, 0};
   stored.pieces_count = stored.length == 0 ? 0 : 1;
   stored.is_inline = true;
   staged_bytes_ += stored.length;
@@ -89,7 +89,7 @@ void QueuePair::tell_early(CompletionQueue& cq) {
 void QueuePair::forget_staged(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
   if (entries_[slot].has_fate && fates_[slot].is_staged) {
-    staged_bytes_ -= staged_[slot].size();
+    staged_bytes_ -= staged_[slot].length;
     staged_[slot] = {};
   }
   told_ = told_ == index ? index + 1 : told_;

@@ -192,7 +192,8 @@ void QueuePair::reset() {
   receives_.clear();
   current_ = {};
   send_frames_ = receive_frames_ = told_ = 0;
-  std::ranges::fill(staged_, std::vector<std::byte>());
+  staged_.clear();
+  fates_.clear();
   staged_bytes_ = 0;
   receive_fault_ = IBV_WC_SUCCESS;
   last_traffic_ns_.store(0);

@@ -338,7 +338,7 @@ class QueuePair {
   bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
   std::vector<SendFate> fates_;                 // beside entries_; none before the first
-  std::vector<std::vector<std::byte>> staged_;  // likewise
+  std::vector<StagedBytes> staged_;             // likewise
   size_t staged_bytes_ = 0;
   uint32_t told_ = 0;                // up to here completions were told; never behind done_
   uint64_t line_free_ns_ = 0;        // when the cable has carried what is queued

@@ -46,7 +46,7 @@ void QueuePair::ordain(uint32_t index) {
   const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
   const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(index);
   if (is_staged && verdict.flip_count != 0) {
-    fault::turn_bits(verdict, staged_[slot]);
+    fault::turn_bits(verdict, staged_[slot].span());
   }
   fate.is_early = wants_early && is_staged;
   fate.is_lost = verdict.is_lost;

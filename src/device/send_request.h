@@ -3,7 +3,10 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 
 namespace ringbolt::device {
 
@@ -59,6 +62,13 @@ struct SendEntry {
   bool is_signaled = false;
   bool has_fate = false;  ///< see SendFate
   uint8_t status = IBV_WC_SUCCESS;
+};
+
+/// A copy of what a send carries.
+struct StagedBytes {
+  std::unique_ptr<std::byte[]> bytes;  // NOLINT: a vector would be filled with zeros first
+  uint32_t length = 0;
+  std::span<std::byte> span() const { return {bytes.get(), length}; }
 };
 
 /// What befalls a send besides being executed and completed, where a profile or a fault wants that.
