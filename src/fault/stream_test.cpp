@@ -167,5 +167,56 @@ TEST(FaultStream, turned_bits_are_those_named) {
   EXPECT_EQ(frame[1], std::byte{0x80});
 }
 
+Stream messages_of(const std::string& text) {
+  Stream stream({{}, {}, "rdma_a"}, Direction::send, Subject::message);
+  stream.set_rules(plan_of(text), 0);
+  return stream;
+}
+
+TEST(FaultStream, a_shape_queues_messages_behind_each_other) {
+  Stream stream = messages_of("shape rate 8Gbit by 5us");  // a byte a nanosecond
+  EXPECT_EQ(stream.judge(1000, 0).hold_ns, 6'000U);
+  EXPECT_EQ(stream.judge(1000, 0).hold_ns, 7'000U);
+  EXPECT_EQ(stream.judge(1000, 500).hold_ns, 7'500U);
+  EXPECT_EQ(stream.judge(1000, 1'000'000).hold_ns, 6'000U);  // the cable is free again
+}
+
+TEST(FaultStream, a_window_lets_so_many_frames_through_in_a_round_trip) {
+  Stream stream = messages_of("shape by 5us window 2");
+  EXPECT_EQ(stream.judge(64, 0).hold_ns, 10'000U);
+  EXPECT_EQ(stream.judge(64, 0).hold_ns, 15'000U);
+  EXPECT_EQ(stream.judge(8192, 0).hold_ns, 25'000U);
+}
+
+TEST(FaultStream, a_lost_message_is_still_early) {
+  const Verdict verdict = messages_of("completion-early by 1ms; message-loss 100%; rnr").judge(64, 0);
+  EXPECT_TRUE(verdict.is_early);
+  EXPECT_TRUE(verdict.is_lost);
+  EXPECT_TRUE(verdict.is_not_ready);
+  EXPECT_EQ(verdict.hold_ns, 1'000'000U);
+}
+
+TEST(FaultStream, objects_are_refused_from_so_many_on) {
+  Stream pairs({{}, {}, "rdma_a"}, Direction::send, Subject::object, Object::qp);
+  pairs.set_rules(plan_of("exhaust object qp left 3; exhaust object pd; pd-null"), 0);
+  EXPECT_FALSE(pairs.judge(2, 0).is_refused);
+  EXPECT_TRUE(pairs.judge(3, 0).is_refused);
+  Stream domains({{}, {}, "rdma_a"}, Direction::send, Subject::object, Object::pd);
+  domains.set_rules(plan_of("pd-null count 1-1"), 0);
+  EXPECT_FALSE(domains.judge(0, 0).is_refused);
+  EXPECT_TRUE(domains.judge(0, 0).is_refused);
+  EXPECT_FALSE(domains.judge(0, 0).is_refused);
+}
+
+TEST(FaultStream, states_hold_in_their_time_and_are_not_counted) {
+  Stream states({1, 2, "rdma_a", 3}, Direction::send, Subject::state);
+  states.set_rules(plan_of("frozen node 3 time 1s-2s; flap by 1ms every 2ms node 7; cross-cables node 3 cable 9 with 2"), 0);
+  EXPECT_EQ(states.holding(Kind::frozen, 0), nullptr);
+  EXPECT_NE(states.holding(Kind::frozen, 1'500'000'000), nullptr);  // the peer is: both ends suffer
+  EXPECT_EQ(states.holding(Kind::frozen, 2'000'000'000), nullptr);
+  EXPECT_EQ(states.holding(Kind::flap, 0), nullptr);
+  EXPECT_NE(states.holding(Kind::cross_cables, 0), nullptr);
+}
+
 }  // namespace
 }  // namespace ringbolt::fault
