@@ -19,7 +19,7 @@ constexpr uint64_t kBitsPerByte = 8;
 
 bool QueuePair::may_complete_early() const {
   const Port& port = context_.port();
-  return type_ != IBV_QPT_UD && (port.profile.knobs.completes_early || faults().has_rule(fault::Kind::early, port));
+  return type_ != IBV_QPT_UD && (port.profile.knobs.completes_early || faults_.has_rule(fault::Kind::early, port));
 }
 
 size_t QueuePair::send_slots() const {
@@ -72,7 +72,7 @@ void QueuePair::tell_early(CompletionQueue& cq) {
       return;  // completes when its turn has come
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
-    if (faults().has(fault::Subject::completion) && !suffers_fault(told_, status)) {
+    if (faults_.has(fault::Subject::completion) && !suffers_fault(told_, status)) {
       return;
     }
     if (status != IBV_WC_SUCCESS) {

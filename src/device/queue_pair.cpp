@@ -62,6 +62,7 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
     : pd_(pd),
       context_(pd.context),
       process_(pd.context.process()),
+      faults_(context_.port().fabric->verb_faults),
       handle_(handle),
       type_(init.qp_type),
       queues_(std::move(queues)),

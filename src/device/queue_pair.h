@@ -183,7 +183,6 @@ class QueuePair {
   uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
 
   // send_faults.cpp
-  VerbFaults& faults() const { return context_.port().fabric->verb_faults; }
   /// Of the entry at `index`, made if it has none yet.
   SendFate& fate_of(uint32_t index);
   SendFate* known_fate(uint32_t index) {
@@ -200,12 +199,12 @@ class QueuePair {
   // receive_faults.cpp
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
   bool is_cut_off() {
-    return !context_.port().is_up() || (faults().has(fault::Subject::state) && is_silenced());
+    return !context_.port().is_up() || (faults_.has(fault::Subject::state) && is_silenced());
   }
   bool is_silenced();
   bool is_coalescing(bool has_arrived);
   void note_traffic() {
-    if (faults().has(fault::Subject::state)) {
+    if (faults_.has(fault::Subject::state)) {
       last_traffic_ns_.store(base::now_ns(), std::memory_order_relaxed);
     }
   }
@@ -305,6 +304,7 @@ class QueuePair {
   ProtectionDomain& pd_;
   Context& context_;
   Process& process_;
+  VerbFaults& faults_;
   ibv_qp* const handle_;
   const ibv_qp_type type_;
   const Queues queues_;

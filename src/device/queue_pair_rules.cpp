@@ -129,8 +129,8 @@ int QueuePair::check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state) {
   const uint32_t frames = profile::frames_of(length_of(wr.sg_list, wr.num_sge));
   if (receive_frames_ + frames > postable_frames(caps_.max_recv_wr)) {
     const bool is_silent = port.profile.knobs.overruns_silently ||
-                           (faults().has(fault::Subject::posting) &&
-                            faults().judge(fault::Subject::posting, port).is_refused);
+                           (faults_.has(fault::Subject::posting) &&
+                            faults_.judge(fault::Subject::posting, port).is_refused);
     port.refuse(Rule::frame_budget, is_silent ? 0 : ENOMEM,
                 fmt::format("a receive of {} frames beyond the {} that are posted, of {} granted", frames,
                             receive_frames_, caps_.max_recv_wr));

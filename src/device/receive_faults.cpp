@@ -7,7 +7,7 @@
 namespace ringbolt::device {
 
 ibv_wc_status QueuePair::receive_fault() {
-  return static_cast<ibv_wc_status>(faults().judge(fault::Subject::receive, context_.port()).status);
+  return static_cast<ibv_wc_status>(faults_.judge(fault::Subject::receive, context_.port()).status);
 }
 
 bool QueuePair::is_silenced() {
@@ -18,7 +18,7 @@ bool QueuePair::is_silenced() {
   if (port.is_frozen()) {
     return true;
   }
-  const auto ageing = faults().holding(fault::Kind::qp_age, port);
+  const auto ageing = faults_.holding(fault::Kind::qp_age, port);
   if (!ageing) {
     return false;
   }
@@ -30,7 +30,7 @@ bool QueuePair::is_silenced() {
 
 /// After some idle time what arrives waits for the next of long ticks, until something came at two in a row.
 bool QueuePair::is_coalescing(bool has_arrived) {
-  const auto rule = faults().holding(fault::Kind::coalesce, context_.port());
+  const auto rule = faults_.holding(fault::Kind::coalesce, context_.port());
   if (!rule) {
     next_tick_ns_ = 0;
     return false;

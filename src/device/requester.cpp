@@ -189,7 +189,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     error = error == 0 ? check_list(wr) : error;
     bad = &unnamed;
   }
-  const bool has_fates = completes_early_ || faults().has(fault::Subject::message);
+  const bool has_fates = completes_early_ || faults_.has(fault::Subject::message);
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
     if (error == 0) {
@@ -344,7 +344,7 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       }
       continue;
     }
-    if (faults().has(fault::Subject::completion) && status == IBV_WC_SUCCESS && !suffers_fault(done, status)) {
+    if (faults_.has(fault::Subject::completion) && status == IBV_WC_SUCCESS && !suffers_fault(done, status)) {
       return;  // not yet
     }
     if (!is_executed) {

@@ -56,7 +56,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     default:
       break;
   }
-  if (is_cut_off() || (faults().has(fault::Subject::state) && is_coalescing(may_receive()))) {
+  if (is_cut_off() || (faults_.has(fault::Subject::state) && is_coalescing(may_receive()))) {
     return;
   }
   if (wired_ != nullptr) {
@@ -218,7 +218,7 @@ bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint3
     return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
   }
   ibv_wc_status judgement = is_constrained_ ? judge_receive(total) : IBV_WC_SUCCESS;
-  if (judgement == IBV_WC_SUCCESS && faults().has(fault::Subject::receive)) {
+  if (judgement == IBV_WC_SUCCESS && faults_.has(fault::Subject::receive)) {
     judgement = receive_fault();
   }
   if (judgement != IBV_WC_SUCCESS) {

@@ -32,7 +32,7 @@ SendFate& QueuePair::fate_of(uint32_t index) {
 void QueuePair::ordain(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
   const uint32_t length = entries_[slot].length;
-  const bool has_faults = faults().has(fault::Subject::message);
+  const bool has_faults = faults_.has(fault::Subject::message);
   const bool is_like_mac = context_.port().profile.knobs.completes_early && completes_early_;
   if (!has_faults && !is_like_mac) {
     return;
@@ -41,7 +41,7 @@ void QueuePair::ordain(uint32_t index) {
   const uint64_t now = base::now_ns();
   constexpr uint32_t kLeastBytes = 2;
   const fault::Verdict verdict =
-      has_faults ? faults().judge(fault::Subject::message, context_.port(), std::max(length, kLeastBytes))
+      has_faults ? faults_.judge(fault::Subject::message, context_.port(), std::max(length, kLeastBytes))
                  : fault::Verdict{};
   const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
   const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(index);
@@ -89,8 +89,8 @@ QueuePair::Turn QueuePair::try_again(SendEntry& entry, SendFate& fate, uint64_t 
   const uint64_t timer_us = connection != nullptr && connection->sender ? connection->sender->rnr_timer_us()
                                                                         : wire::rnr_timer_us(attributes_.min_rnr_timer);
   fate.departs_ns = now_ns + (fate.is_lost ? transport_timeout_ns() / (attributes_.retry_cnt + 1ULL) : timer_us * 1000);
-  const fault::Verdict verdict = faults().has(fault::Subject::message)
-                                     ? faults().judge(fault::Subject::message, context_.port(), entry.length + 2ULL)
+  const fault::Verdict verdict = faults_.has(fault::Subject::message)
+                                     ? faults_.judge(fault::Subject::message, context_.port(), entry.length + 2ULL)
                                      : fault::Verdict{};
   const bool was_lost = fate.is_lost;
   fate.is_lost = verdict.is_lost;
@@ -110,7 +110,7 @@ bool QueuePair::suffers_fault(uint32_t index, ibv_wc_status& status) {
   SendFate& fate = fate_of(index);
   const uint64_t now = base::now_ns();
   if (!fate.is_judged) {
-    const fault::Verdict verdict = faults().judge(fault::Subject::completion, context_.port());
+    const fault::Verdict verdict = faults_.judge(fault::Subject::completion, context_.port());
     fate.is_judged = true;
     fate.is_missing = verdict.is_lost;
     entry.status = static_cast<uint8_t>(verdict.status);

@@ -67,7 +67,7 @@ struct QueuePair::RequestHost {
     header.immediate = received.invalidated ? received.invalidated_key : received.immediate;
     const bool is_send = received.kind == transport::Received::send;
     ibv_wc_status judgement = qp.is_constrained_ && is_send ? qp.judge_receive(received.length) : IBV_WC_SUCCESS;
-    if (judgement == IBV_WC_SUCCESS && qp.faults().has(fault::Subject::receive)) {
+    if (judgement == IBV_WC_SUCCESS && qp.faults_.has(fault::Subject::receive)) {
       judgement = qp.receive_fault();
     }
     if (judgement != IBV_WC_SUCCESS) {

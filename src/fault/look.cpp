@@ -28,7 +28,7 @@ void exchange(std::vector<std::string>& names, const std::vector<size_t>& which,
     turned.push_back(names[one]);
   }
   // By at least one place, and never all the way around.
-  std::ranges::rotate(turned, turned.begin() + 1 + static_cast<std::ptrdiff_t>(seed % (which.size() - 1)));
+  std::rotate(turned.begin(), turned.begin() + 1 + static_cast<std::ptrdiff_t>(seed % (which.size() - 1)), turned.end());
   for (size_t i = 0; i < which.size(); ++i) {
     names[which[i]] = std::move(turned[i]);
   }
@@ -53,7 +53,7 @@ std::vector<size_t> gid_order(const Plan& plan, const Place& place, size_t size)
         std::swap(order[i], order[dice.below(i + 1)]);
       }
       if (order == before) {
-        std::ranges::rotate(order, order.begin() + 1);
+        std::rotate(order.begin(), order.begin() + 1, order.end());
       }
     }
   }
