@@ -47,6 +47,8 @@ struct Port {
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
+  std::string counter_path;       ///< where it counts, cluster/counter_page.h; empty: nowhere
+  std::string peer_counter_path;  ///< where its peer does, if both are in shared memory: who copies counts for both
 
   bool is_up() const { return !fabric->control.is_open() || fabric->control.cable_up(cable); }
   /// It speaks RoCEv2 to everything but itself.
