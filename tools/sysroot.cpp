@@ -172,6 +172,7 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
   make_folders(path, "dev/infiniband");
   make_folders(path, "counters");
   cluster::write_new_file(path + kNoNumber, std::string(kAttributeBytes, '\0'));
+  ::chmod((path + kNoNumber).c_str(), 0444);
   make_link("/dev/null", path + "/dev/infiniband/rdma_cm");  // UCX asks for it before it loads its connection manager
   for (size_t index = 0; index < devices.size(); ++index) {
     make_device(path, devices[index], index);

@@ -76,26 +76,37 @@ static int descriptor_of(const struct RingboltCounter* counter, const struct Rin
 int open_counter(const char* root, const char* path, int flags) {
   const char* device = NULL;
   size_t length = 0;
-  if ((flags & (O_ACCMODE | O_CREAT | O_TRUNC | O_PATH | O_DIRECTORY)) != O_RDONLY) {
+  const struct RingboltCounter* counter = parse(path, &device, &length);
+  if (counter == NULL || (flags & (O_PATH | O_DIRECTORY)) != 0) {
+    return RINGBOLT_NO_COUNTER;
+  }
+  if ((flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY) {
+    errno = EACCES;
     return -1;
   }
-  const struct RingboltCounter* counter = parse(path, &device, &length);
   char file[PATH_MAX];
-  if (counter == NULL ||
-      (size_t)snprintf(file, sizeof file, "%s/counters/%.*s", root, (int)length, device) >= sizeof file) {
-    return -1;
+  struct stat link;
+  if ((size_t)snprintf(file, sizeof file, "%s/counters/%.*s", root, (int)length, device) >= sizeof file) {
+    return RINGBOLT_NO_COUNTER;
   }
   const int kept = errno;
+  if (lstat(file, &link) != 0) {
+    errno = kept;
+    return RINGBOLT_NO_COUNTER;  // there is no such device
+  }
   struct RingboltCounterSum sum;
-  const int fd = add_up(file, &sum) ? descriptor_of(counter, &sum, flags) : -1;
+  if (!add_up(file, &sum)) {
+    errno = EIO;
+    return -1;
+  }
   errno = kept;
-  return fd;
+  return descriptor_of(counter, &sum, flags);
 }
 
 int open_counter_at(const char* root, int folder, const char* name, int flags) {
   if (strchr(name, '/') != NULL ||
       (ringbolt_find_counter("counters", name) == NULL && ringbolt_find_counter("hw_counters", name) == NULL)) {
-    return -1;
+    return RINGBOLT_NO_COUNTER;
   }
   const int kept = errno;
   char link[40];
@@ -105,7 +116,7 @@ int open_counter_at(const char* root, int folder, const char* name, int flags) {
   errno = kept;
   const size_t root_length = strlen(root);
   if (length <= 0 || (size_t)length <= root_length || strncmp(path, root, root_length) != 0) {
-    return -1;
+    return RINGBOLT_NO_COUNTER;
   }
   snprintf(path + length, sizeof path - (size_t)length, "/%s", name);
   return open_counter(root, path + root_length, flags);

@@ -79,19 +79,19 @@ static const char* twin(const char* path, char buffer[PATH_MAX]) {
   return buffer;
 }
 
-/// A descriptor of a counter, or -1: `path` is none. `folder` as openat() has it.
+/// As open_counter(), for any path; `folder` as openat() has it.
 static int counter(int folder, const char* path, int flags) {
   if (path == NULL || path[0] == '\0') {
-    return -1;
+    return RINGBOLT_NO_COUNTER;
   }
   const char* root = sysroot();
   if (root == NULL) {
-    return -1;
+    return RINGBOLT_NO_COUNTER;
   }
   if (path[0] == '/') {
-    return is_redirected(path) ? open_counter(root, path, flags) : -1;
+    return is_redirected(path) ? open_counter(root, path, flags) : RINGBOLT_NO_COUNTER;
   }
-  return folder >= 0 ? open_counter_at(root, folder, path, flags) : -1;
+  return folder >= 0 ? open_counter_at(root, folder, path, flags) : RINGBOLT_NO_COUNTER;
 }
 
 /// The function of that name behind us. Kept in `*slot`; two threads may look it up at once and find the same.
@@ -121,7 +121,7 @@ static void* real(_Atomic(void*)* slot, const char* name) {
   EXPORT int name(const char* path, int flags, ...) {                 \
     NEXT(int, -1, name, const char*, int, ...);                       \
     const int live = counter(AT_FDCWD, path, flags);                  \
-    if (live >= 0) {                                                  \
+    if (live != RINGBOLT_NO_COUNTER) {                                \
       return live;                                                    \
     }                                                                 \
     mode_t mode = 0;                                                  \
@@ -140,7 +140,7 @@ OPEN_LIKE(open64)
   EXPORT int name(int folder, const char* path, int flags, ...) {     \
     NEXT(int, -1, name, int, const char*, int, ...);                  \
     const int live = counter(folder, path, flags);                    \
-    if (live >= 0) {                                                  \
+    if (live != RINGBOLT_NO_COUNTER) {                                \
       return live;                                                    \
     }                                                                 \
     mode_t mode = 0;                                                  \
@@ -156,44 +156,46 @@ OPENAT_LIKE(openat)
 OPENAT_LIKE(openat64)
 
 // What _FORTIFY_SOURCE makes of open() and its like.
-#define OPEN_2_LIKE(name)                                      \
-  EXPORT int name(const char* path, int flags);                \
-  EXPORT int name(const char* path, int flags) {               \
-    NEXT(int, -1, name, const char*, int);                     \
-    const int live = counter(AT_FDCWD, path, flags);           \
-    return live >= 0 ? live : next(twin(path, buffer), flags); \
+#define OPEN_2_LIKE(name)                                                        \
+  EXPORT int name(const char* path, int flags);                                  \
+  EXPORT int name(const char* path, int flags) {                                 \
+    NEXT(int, -1, name, const char*, int);                                       \
+    const int live = counter(AT_FDCWD, path, flags);                             \
+    return live != RINGBOLT_NO_COUNTER ? live : next(twin(path, buffer), flags); \
   }
 OPEN_2_LIKE(__open_2)
 OPEN_2_LIKE(__open64_2)
 
-#define OPENAT_2_LIKE(name)                                            \
-  EXPORT int name(int folder, const char* path, int flags);            \
-  EXPORT int name(int folder, const char* path, int flags) {           \
-    NEXT(int, -1, name, int, const char*, int);                        \
-    const int live = counter(folder, path, flags);                     \
-    return live >= 0 ? live : next(folder, twin(path, buffer), flags); \
+#define OPENAT_2_LIKE(name)                                                              \
+  EXPORT int name(int folder, const char* path, int flags);                              \
+  EXPORT int name(int folder, const char* path, int flags) {                             \
+    NEXT(int, -1, name, int, const char*, int);                                          \
+    const int live = counter(folder, path, flags);                                       \
+    return live != RINGBOLT_NO_COUNTER ? live : next(folder, twin(path, buffer), flags); \
   }
 OPENAT_2_LIKE(__openat_2)
 OPENAT_2_LIKE(__openat64_2)
 
-/// The same for fopen(): null, `path` is none, or `mode` does more than read.
-static FILE* counter_file(const char* path, const char* mode) {
-  if (mode == NULL || mode[0] != 'r' || strchr(mode, '+') != NULL) {
-    return NULL;
+/// The same for fopen(). False: `path` is no counter.
+static int open_counter_file(const char* path, const char* mode, FILE** file) {
+  const int reads = mode != NULL && mode[0] == 'r' && strchr(mode, '+') == NULL;
+  const int keeps = mode != NULL && strchr(mode, 'e') != NULL;
+  const int fd = counter(AT_FDCWD, path, (reads ? O_RDONLY : O_RDWR) | (keeps ? O_CLOEXEC : 0));
+  if (fd == RINGBOLT_NO_COUNTER) {
+    return 0;
   }
-  const int fd = counter(AT_FDCWD, path, strchr(mode, 'e') != NULL ? O_CLOEXEC : 0);
-  FILE* file = fd < 0 ? NULL : fdopen(fd, "r");
-  if (fd >= 0 && file == NULL) {
+  *file = fd < 0 ? NULL : fdopen(fd, "r");
+  if (fd >= 0 && *file == NULL) {
     close(fd);
   }
-  return file;
+  return 1;
 }
 
-#define FOPEN_LIKE(name)                                         \
-  EXPORT FILE* name(const char* path, const char* mode) {        \
-    NEXT(FILE*, NULL, name, const char*, const char*);           \
-    FILE* live = counter_file(path, mode);                       \
-    return live != NULL ? live : next(twin(path, buffer), mode); \
+#define FOPEN_LIKE(name)                                                                 \
+  EXPORT FILE* name(const char* path, const char* mode) {                                \
+    NEXT(FILE*, NULL, name, const char*, const char*);                                   \
+    FILE* live = NULL;                                                                   \
+    return open_counter_file(path, mode, &live) ? live : next(twin(path, buffer), mode); \
   }
 FOPEN_LIKE(fopen)
 FOPEN_LIKE(fopen64)
