@@ -16,12 +16,11 @@
 namespace ringbolt::cluster {
 
 /// Counts of one queue pair under one of its locks: one writer at a time, so that counting takes no locked instruction.
+/// Plain words, each added to in one instruction: whoever reads them does so through the kernel, never in this process.
 struct alignas(64) CounterLane {
-  std::array<std::atomic<uint64_t>, RINGBOLT_COUNTER_LANE_WORDS> words{};
+  std::array<uint64_t, RINGBOLT_COUNTER_LANE_WORDS> words{};
 
-  void add(RingboltLaneWord word, uint64_t count) {
-    words[word].store(words[word].load(std::memory_order_relaxed) + count, std::memory_order_relaxed);
-  }
+  void add(RingboltLaneWord word, uint64_t count) { words[word] += count; }
 };
 
 /// What one queue pair counts in. Never set back: its numbers are part of the port's for ever.
