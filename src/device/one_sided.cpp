@@ -59,17 +59,25 @@ bool QueuePair::refuse_access(Connection& connection, SendEntry& entry, ibv_wc_s
   return fail(entry, status);
 }
 
-/// What a one-sided operation moves at both ends: its target need not know of it, so who does it counts for both.
+// What a one-sided operation moves at both ends: its target need not know of it, so who does it counts for both.
+
+inline void QueuePair::count_write(uint32_t length, uint32_t extra_words) {
+  const Load load = load_of(length, mtu_shift_, kRethWords + extra_words);
+  cluster::CounterLane& own = counts_.first();
+  cluster::CounterLane& peer = peer_counts_ != nullptr ? peer_counts_->first() : own;
+  count_sent(own, load);
+  count_received(peer, load);
+  peer.add(kLaneRxWrites, 1);
+}
+
 void QueuePair::count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind) {
   cluster::CounterLane& own = counts_.first();
   cluster::CounterLane& peer = peer_counts_ != nullptr ? peer_counts_->first() : own;
   count_sent(own, request);
   count_received(peer, request);
   peer.add(kind, 1);
-  if (answer.packets != 0) {
-    count_sent(peer, answer);
-    count_received(own, answer);
-  }
+  count_sent(peer, answer);
+  count_received(own, answer);
 }
 
 bool QueuePair::must_wait_for_peer(Connection& connection) {
@@ -109,7 +117,7 @@ bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const Sen
     if (outcome == link::CopyOutcome::done) {
       entry.moved = request.length;
       if (!has_immediate) {
-        count_exchange(load_of(request.length, mtu_shift_, kRethWords), {}, kLaneRxWrites);
+        count_write(request.length, 0);
         return finish(entry, connection);
       }
     }
@@ -120,8 +128,7 @@ bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const Sen
   if (has_immediate && !notify_written(connection, request)) {
     return false;
   }
-  count_exchange(load_of(request.length, mtu_shift_, kRethWords + (has_immediate ? kImmediateWords : 0)), {},
-                 kLaneRxWrites);
+  count_write(request.length, has_immediate ? kImmediateWords : 0);
   return finish(entry, connection);
 }
 

@@ -209,6 +209,7 @@ class QueuePair {
                              link::Region& region) const;
   bool refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status);
   bool must_wait_for_peer(Connection& connection);
+  void count_write(uint32_t length, uint32_t extra_words);
   void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind);
 
   // responder.cpp: each says whether the slot was dealt with; if not it stays and is looked at again.
