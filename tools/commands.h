@@ -89,6 +89,13 @@ int fault_add(const FaultOptions& options);
 int fault_list(const FaultOptions& options);
 int fault_clear(const FaultOptions& options);
 
+struct MetricsOptions {
+  std::string cluster;  ///< empty: all of them, and the ports outside
+  std::string listen;   ///< empty: print once; else "ADDRESS:PORT"
+  bool is_json = false;
+};
+int metrics(const MetricsOptions& options);
+
 struct DecodeOptions {
   std::string path;  ///< a capture, frames as lines of hexadecimal digits, or the bytes of a stream
 };

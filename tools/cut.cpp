@@ -6,6 +6,7 @@
 #include "failure.h"
 #include "hosts.h"
 #include "namespaces.h"
+#include "port_counts.h"
 #include "programs.h"
 #include "sysroot.h"
 
@@ -36,6 +37,9 @@ int set_cable(const CableOptions& options, bool is_up) {
   const bool changed = live.control.set_cable(index, is_up);
   if (!is_up && live.model.kind == cluster::Kind::netns) {
     set_cable_link(live.model, index, false);
+  }
+  if (changed && !is_up) {
+    count_cut(live, index);
   }
   for (const cluster::CableEnd& end : {live.model.cables[index].a, live.model.cables[index].b}) {
     set_sysroot_state(sysroot_of(live, end.node), live.model.nodes[end.node].ports[end.port].name, is_up);

@@ -27,8 +27,8 @@ Table device_table(bool is_json) {
           is_json};
 }
 
-void print_default(bool is_json) {
-  const SysrootDevice device = local_device({});
+void print_default(const cluster::RuntimeDir& dir, bool is_json) {
+  const SysrootDevice device = local_device(dir, {});
   Table table = device_table(is_json);
   table.add({"local", device.name, cluster::guid_text(device.guid), cluster::ipv4_text(device.ipv4), "up", "",
              std::to_string(device.speed_gbps), "every process of this user"});
@@ -40,7 +40,7 @@ void print_default(bool is_json) {
 int devices(const ListOptions& options) {
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   if (options.cluster.empty() && cluster_names(dir).empty()) {
-    print_default(options.is_json);
+    print_default(dir, options.is_json);
     return kOk;
   }
   const LiveCluster live = open_cluster(options.cluster);

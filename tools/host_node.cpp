@@ -23,6 +23,7 @@
 #include "iproute.h"
 #include "namespaces.h"
 #include "node_environment.h"
+#include "port_counts.h"
 #include "sysroot.h"
 
 namespace ringbolt::tools {
@@ -110,6 +111,15 @@ int list_node(const cluster::RuntimeDir& dir, const std::string& name) {
   return kOk;
 }
 
+int list_counters() {
+  std::vector<std::string> problems;
+  fmt::print("{}\n", counts_json(cluster_counts(open_cluster(""), problems)));
+  for (const std::string& problem : problems) {
+    fmt::print(stderr, "{}\n", problem);
+  }
+  return problems.empty() ? kOk : kFoundProblem;
+}
+
 int set_node_cable(uint32_t node, uint32_t cable, bool is_up) {
   LiveCluster live = open_cluster("");
   if (cable >= live.model.cables.size()) {
@@ -123,7 +133,9 @@ int set_node_cable(uint32_t node, uint32_t cable, bool is_up) {
       set_sysroot_state(sysroot_of(live, node), port.name, is_up);
     }
   }
-  live.control.set_cable(cable, is_up);
+  if (live.control.set_cable(cable, is_up) && !is_up) {
+    count_cut(live, cable);
+  }
   fmt::print("{}", told(poke_cluster(live.dir, live.model.name)));
   return kOk;
 }
@@ -163,6 +175,9 @@ int host(const HostOptions& options) {
   }
   if (options.action == "programs") {
     return list_node(dir, self.cluster);
+  }
+  if (options.action == "counters") {
+    return list_counters();
   }
   if (options.action == "cable") {
     return set_node_cable(self.node, options.cable, options.is_up);

@@ -13,7 +13,7 @@ void enter_host_node(const std::string& text);
 
 struct HostOptions {
   std::string node;    ///< as for enter_host_node(), which was called; look needs none
-  std::string action;  ///< look, up, down, programs, cable or faults
+  std::string action;  ///< look, up, down, programs, counters, cable or faults
   uint32_t cable = 0;
   bool is_up = false;
   bool is_forced = false;

@@ -238,6 +238,21 @@ std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<st
   return programs;
 }
 
+std::vector<PortCounts> host_counts(const cluster::Cluster& model, std::vector<std::string>& problems) {
+  const std::vector<Captured> results = run_all(launches(model, {"host", "counters"}), {}, kPatienceS);
+  std::vector<PortCounts> ports;
+  for (const Captured& result : results) {
+    const size_t begin = result.output.rfind("{\"ports\":");
+    for (PortCounts& port : parse_counts(begin == std::string::npos ? "" : result.output.substr(begin))) {
+      ports.push_back(std::move(port));
+    }
+  }
+  for (std::string& problem : problems_of(model, results)) {
+    problems.push_back(std::move(problem));
+  }
+  return ports;
+}
+
 void remove_whole_cluster(const cluster::RuntimeDir& dir, const std::string& name, bool is_forced) {
   if (const std::optional<cluster::Cluster> model = model_of_hosts(dir, name)) {
     remove_host_nodes(*model, is_forced);

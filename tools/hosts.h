@@ -6,6 +6,7 @@
 
 #include "cluster_state.h"
 #include "commands.h"
+#include "port_counts.h"
 
 /// What the machine that commands does to a cluster of hosts. All of them are asked at the same time.
 namespace ringbolt::tools {
@@ -29,6 +30,9 @@ std::vector<Program> whole_cluster_programs(const cluster::RuntimeDir& dir, cons
 
 /// The programs that run on the hosts. Those that can't be asked are named in `problems`.
 std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems);
+
+/// What the ports of the hosts have counted. Those that can't be asked are named in `problems`.
+std::vector<PortCounts> host_counts(const cluster::Cluster& model, std::vector<std::string>& problems);
 
 /// Cuts or heals a cable at both of its ends; returns how many programs were told. Throws UsageError.
 size_t set_host_cable(const cluster::Cluster& model, uint32_t cable, bool is_up);

@@ -33,6 +33,7 @@ struct Request {
   CableOptions cable;
   FaultOptions fault;
   DecodeOptions decode;
+  MetricsOptions metrics;
   MatrixOptions matrix;
   PerfOptions perf;
   ProbeOptions probe;
@@ -237,6 +238,21 @@ void define_node_commands(CLI::App& app, Request& request) {
   env_command->callback([&request] { request.action = [&request] { return env(request.env); }; });
 }
 
+void define_metrics(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("metrics", "Print what every port has counted, as Prometheus reads it");
+  command->add_option("-c,--cluster,--name", request.metrics.cluster,
+                      "Only this cluster (default: all that are up, and the ports outside clusters)");
+  add_json(command, request.metrics.is_json);
+  command->add_option("--listen", request.metrics.listen, "Serve it at http://ADDRESS:PORT/metrics until a signal comes")
+      ->type_name("ADDRESS:PORT");
+  command->footer(
+      "Examples:\n"
+      "  ringbolt metrics\n"
+      "  ringbolt metrics --cluster ring4 --json\n"
+      "  ringbolt metrics --listen 127.0.0.1:9315\n");
+  command->callback([&request] { request.action = [&request] { return metrics(request.metrics); }; });
+}
+
 void define_matrix(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all neighbours");
   add_cluster(command, request.matrix.cluster);
@@ -341,6 +357,7 @@ int main_inside(int argc, char** argv) {
   define_run(app, request);
   define_node_commands(app, request);
   define_matrix(app, request);
+  define_metrics(app, request);
   perf::define_perf(app, request.perf,
                     [&request] { request.action = [&request] { return perf_run(request.perf); }; });
   define_cable_commands(app, request);

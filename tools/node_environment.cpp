@@ -88,7 +88,7 @@ std::string peer_address(const cluster::Cluster& model, uint32_t node, const clu
 /// Made by the first program on the node: a mesh of many nodes has more of these files than all the rest.
 std::string node_sysroot(const LiveCluster& live, const cluster::NodeSpec& spec) {
   const std::string path = sysroot_of(live, spec.node);
-  if (make_sysroot(path, sysroot_devices(live.model, spec))) {
+  if (make_sysroot(path, sysroot_devices(live.dir, live.model, spec))) {
     for (const cluster::PortSpec& port : spec.ports) {
       if (!live.control.cable_up(port.cable)) {
         set_sysroot_state(path, port.device, false);
@@ -143,7 +143,7 @@ NodeEnvironment local_environment(const cluster::RuntimeDir& dir) {
   const std::string like = variable("RINGBOLT_LIKE");
   const std::string sysroot = dir.default_dir() + "/sys" + (like.empty() ? "" : "-" + like);
   cluster::make_private_dir(dir.default_dir());
-  make_sysroot(sysroot, {local_device(profile_of(like))});
+  make_sysroot(sysroot, {local_device(dir, profile_of(like))});
   NodeEnvironment environment = common_environment(dir, libraries, sysroot);
   for (const char* name : {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"}) {
     environment.unset.emplace_back(name);

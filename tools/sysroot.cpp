@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "cluster/address_plan.h"
+#include "cluster/counter_page.h"
 #include "cluster/read_file.h"
 #include "like.h"
 #include "profile/gid_layout.h"
@@ -21,6 +22,8 @@
 namespace ringbolt::tools {
 namespace {
 
+constexpr const char* kNoNumber = "/no-counter";  // what every counter's file in the tree is
+constexpr size_t kAttributeBytes = 4096;             // sysfs gives every file this size
 constexpr size_t kMostAddresses = 8;  // as many as the device takes of an interface
 
 void make_folder(const std::string& path) {
@@ -125,7 +128,19 @@ void make_port(const std::string& port, const SysrootDevice& device) {
       cluster::write_new_file(fmt::format("{}/gid_attrs/ndevs/{}", port, index), device.netdev + "\n");
     }
   }
-  // No counters: numbers that never move would be a lie.
+}
+
+/// Names alone: the shim reads the numbers when a program opens one. All are one file, as a mesh of many nodes has many.
+void make_counters(const std::string& path, const std::string& port, const SysrootDevice& device) {
+  make_folders(port, "counters");
+  make_folders(port, "hw_counters");
+  for (const RingboltCounter& counter : cluster::all_counters()) {
+    const std::string file = fmt::format("{}/{}/{}", port, counter.folder, counter.name);
+    if (::link((path + kNoNumber).c_str(), file.c_str()) != 0) {
+      throw base::Error(errno, "link", file);
+    }
+  }
+  make_link(device.counter_path, path + "/counters/" + device.name);
 }
 
 void make_device(const std::string& path, const SysrootDevice& device, size_t index) {
@@ -141,6 +156,7 @@ void make_device(const std::string& path, const SysrootDevice& device, size_t in
   cluster::write_new_file(folder + "/device/vendor", "0xffff\n");
   cluster::write_new_file(folder + "/device/device", "0x0000\n");
   make_port(folder + "/ports/1", device);
+  make_counters(path, folder + "/ports/1", device);
 
   // Programs check that the node is a character device which they may open for reading and writing, no more.
   const std::string uverbs = fmt::format("uverbs{}", index);
@@ -154,6 +170,9 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
   make_folders(path, "sys/class/infiniband");
   make_folders(path, "sys/class/infiniband_verbs");
   make_folders(path, "dev/infiniband");
+  make_folders(path, "counters");
+  cluster::write_new_file(path + kNoNumber, std::string(kAttributeBytes, '\0'));
+  ::chmod((path + kNoNumber).c_str(), 0444);
   make_link("/dev/null", path + "/dev/infiniband/rdma_cm");  // UCX asks for it before it loads its connection manager
   for (size_t index = 0; index < devices.size(); ++index) {
     make_device(path, devices[index], index);
@@ -162,7 +181,8 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
 
 }  // namespace
 
-std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const cluster::NodeSpec& spec) {
+std::vector<SysrootDevice> sysroot_devices(const cluster::RuntimeDir& dir, const cluster::Cluster& model,
+                                           const cluster::NodeSpec& spec) {
   const profile::Profile like = profile_of(spec.like);
   std::vector<SysrootDevice> devices;
   for (const cluster::PortSpec& port : spec.ports) {
@@ -172,6 +192,7 @@ std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const 
     device.ipv4 = port.ipv4;
     device.speed_gbps = port.speed_gbps;
     device.like = like;
+    device.counter_path = dir.counter_file(model.name, spec.node, port.device);
     if (!port.netdev.empty()) {
       const std::vector<cluster::Port>& ports = model.nodes[spec.node].ports;
       device.netdev = port.netdev;
@@ -182,10 +203,11 @@ std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const 
   return devices;
 }
 
-SysrootDevice local_device(const profile::Profile& like) {
+SysrootDevice local_device(const cluster::RuntimeDir& dir, const profile::Profile& like) {
   SysrootDevice device;
   device.like = like;
   device.name = "rdma_lo";
+  device.counter_path = dir.default_dir() + "/" + device.name + cluster::RuntimeDir::kCounterSuffix;
   device.guid = 0x0252420000000001U;
   device.ipv4 = 0x7f000001U;
   device.speed_gbps = 100;
@@ -200,11 +222,12 @@ void set_sysroot_state(const std::string& path, const std::string& device, bool 
 }
 
 bool make_sysroot(const std::string& path, const std::vector<SysrootDevice>& devices) {
-  if (::access(path.c_str(), F_OK) == 0) {
+  if (::access((path + kNoNumber).c_str(), F_OK) == 0) {
     return false;
   }
   const std::string mine = fmt::format("{}.new-{}", path, ::getpid());
   std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);  // of a release that had no counters
   std::filesystem::remove_all(mine, ignored);  // of a process of our number that was interrupted here
   try {
     fill(mine, devices);

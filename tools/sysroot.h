@@ -6,6 +6,8 @@
 
 #include "cluster/ip_address.h"
 #include "cluster/model.h"
+#include "cluster/node_file.h"
+#include "cluster/runtime_dir.h"
 #include "profile/profile.h"
 
 namespace ringbolt::tools {
@@ -19,17 +21,19 @@ struct SysrootDevice {
   std::string netdev = "lo";                  ///< the interface that it lies on
   std::vector<cluster::IpAddress> addresses = {};  ///< of its interface; empty: those of an emulated port
   profile::Profile like = {};                      ///< lays the GID table out
+  std::string counter_path = {};                   ///< where its port counts, cluster/counter_page.h
 };
 
 /// The devices of a node, in the order in which its programs see them. `spec` is node_spec() of the model.
-std::vector<SysrootDevice> sysroot_devices(const cluster::Cluster& model, const cluster::NodeSpec& spec);
+std::vector<SysrootDevice> sysroot_devices(const cluster::RuntimeDir& dir, const cluster::Cluster& model,
+                                           const cluster::NodeSpec& spec);
 
 /// The default device, which every process sees outside clusters.
-SysrootDevice local_device(const profile::Profile& like);
+SysrootDevice local_device(const cluster::RuntimeDir& dir, const profile::Profile& like);
 
 /// Makes the tree that libringbolt-paths.so shows programs in place of /sys/class/infiniband,
 /// /sys/class/infiniband_verbs and /dev/infiniband: `path`/sys/class/... and `path`/dev/infiniband/... (see
-/// docs/command.md), with all ports up. Built beside `path`, then renamed: nobody sees it half-made. Returns false if
+/// docs/command.md), with all ports up. Counters are empty there, `path`/counters/D leads to their file. Built beside `path`, then renamed: nobody sees it half-made. Returns false if
 /// it was there already. Throws base::Error.
 bool make_sysroot(const std::string& path, const std::vector<SysrootDevice>& devices);
 

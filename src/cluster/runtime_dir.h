@@ -32,6 +32,12 @@ class RuntimeDir {
   std::string control(std::string_view name) const { return cluster(name) + "/control"; }
   /// The faults of the cluster's frames; there while there are some.
   std::string fault_file(std::string_view name) const { return cluster(name) + "/faults"; }
+  /// What a port of the cluster has counted, see counter_page.h. Ports outside clusters have `<device>.counters` in
+  /// default_dir(), default_slots() or the folder of make_network_slots().
+  std::string counter_file(std::string_view name, uint32_t node, std::string_view device) const {
+    return cluster(name) + "/" + std::to_string(node) + "-" + std::string(device) + kCounterSuffix;
+  }
+  static constexpr const char* kCounterSuffix = ".counters";
   std::string node_file(std::string_view name, uint32_t node) const {
     return cluster(name) + "/node-" + std::to_string(node) + ".ports";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -44,6 +45,8 @@ uint64_t fresh_nonce() {
 }  // namespace
 
 int QueuePair::connect() {
+  mtu_shift_ = mtu_shift(attributes_.path_mtu);
+  peer_counts_.reset();
   if (context_.port().is_remote(attributes_.ah_attr.grh.dgid)) {
     return connect_wired();
   }
@@ -52,6 +55,13 @@ int QueuePair::connect() {
     return ENOMEM;
   }
   Connection& made = *connection;
+  if (const Port& port = context_.port(); !port.owns(attributes_.ah_attr.grh.dgid)) {
+    try {
+      peer_counts_ = std::make_unique<CountingCell>(process_.counters(port.peer_counter_path));
+    } catch (const std::bad_alloc&) {
+      return ENOMEM;
+    }
+  }
   adopt(std::move(connection));
   const std::scoped_lock guard(offers_lock_);
   if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {

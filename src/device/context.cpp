@@ -7,6 +7,7 @@ namespace ringbolt::device {
 Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> process)
     : port_(std::move(port)),
       process_(std::move(process)),
+      counters_(process_->counters(port_->counter_path)),
       network_(port_->is_on_network() ? &process_->open_network() : nullptr),
       was_up_(port_->is_up()) {
   if (network_ != nullptr) {

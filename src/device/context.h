@@ -24,6 +24,7 @@ class Context {
   Process& process() { return *process_; }
   const std::shared_ptr<Process>& shared_process() const { return process_; }
   AsyncEvents& events() { return events_; }
+  const std::shared_ptr<cluster::CounterPage>& counters() const { return counters_; }
   /// Null for a port in shared memory.
   Network* network() const { return network_; }
 
@@ -36,6 +37,7 @@ class Context {
  private:
   std::shared_ptr<const Port> port_;
   std::shared_ptr<Process> process_;
+  const std::shared_ptr<cluster::CounterPage> counters_;
   Network* const network_;
   AsyncEvents events_;
   std::atomic<bool> was_up_;

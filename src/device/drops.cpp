@@ -7,6 +7,30 @@
 #include "base/clock.h"
 
 namespace ringbolt::device {
+namespace {
+
+void count_drop(cluster::CounterPage& page, Drop why) {
+  page.add(kSharedRcvDrops);
+  switch (why) {
+    case Drop::bad_checksum:
+      page.add(kSharedWrongIcrc);
+      [[fallthrough]];
+    case Drop::unreadable:
+    case Drop::inbox_full:  // the specification counts packets that find no buffer among the errors (16.1.3.5)
+      page.add(kSharedRcvErrors);
+      break;
+    case Drop::foreign_partition:
+      page.add(kSharedRcvConstraintErrors);
+      break;
+    case Drop::no_receive:
+      page.add(kSharedOutOfBuffer);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
 
 const char* reason_of(Drop why) {
   switch (why) {
@@ -36,7 +60,8 @@ const char* reason_of(Drop why) {
   return "";
 }
 
-void Drops::add_port(uint32_t interface_index, const std::string& name) {
+void Drops::add_port(uint32_t interface_index, const std::string& name,
+                     std::shared_ptr<cluster::CounterPage> counters) {
   const std::scoped_lock guard(adding_);
   for (const auto& entry : entries_) {
     if (entry->interface_index == interface_index) {
@@ -45,18 +70,32 @@ void Drops::add_port(uint32_t interface_index, const std::string& name) {
   }
   auto entry = std::make_unique<Entry>(name);
   entry->interface_index = interface_index;
+  entry->page = std::move(counters);
   entry->next = first_.load(std::memory_order_relaxed);
   first_.store(entry.get(), std::memory_order_release);
   entries_.push_back(std::move(entry));
 }
 
-void Drops::count(uint32_t interface_index, Drop why) {
-  Entry* entry = first_.load(std::memory_order_acquire);
+const Drops::Entry* Drops::find(uint32_t interface_index) const {
+  const Entry* entry = first_.load(std::memory_order_acquire);
   while (entry != nullptr && entry->interface_index != interface_index) {
     entry = entry->next;
   }
+  return entry;
+}
+
+cluster::CounterPage* Drops::counters_of(uint32_t interface_index) const {
+  const Entry* entry = find(interface_index);
+  return entry == nullptr ? nullptr : entry->page.get();
+}
+
+void Drops::count(uint32_t interface_index, Drop why) {
+  Entry* entry = find(interface_index);
   if (entry == nullptr) {
     entry = &others_;
+  }
+  if (entry->page != nullptr) {
+    count_drop(*entry->page, why);
   }
   const auto kind = static_cast<size_t>(why);
   const uint64_t so_far = entry->counts[kind].fetch_add(1, std::memory_order_relaxed) + 1;

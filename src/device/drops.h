@@ -7,9 +7,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/debug_log.h"
+#include "cluster/counter_page.h"
 
 namespace ringbolt::device {
 
@@ -39,9 +41,12 @@ class Drops {
   Drops() : is_logged_(base::is_debug_log_wanted()) {}
 
   /// Packets of that network interface are counted under that name.
-  void add_port(uint32_t interface_index, const std::string& name);
+  void add_port(uint32_t interface_index, const std::string& name,
+                std::shared_ptr<cluster::CounterPage> counters = nullptr);
   /// Packets of unknown interfaces are counted together.
   void count(uint32_t interface_index, Drop why);
+  /// Where that interface's port counts; null for unknown ones.
+  cluster::CounterPage* counters_of(uint32_t interface_index) const;
 
   struct Port {
     std::string name;
@@ -54,11 +59,15 @@ class Drops {
   struct Entry {
     explicit Entry(std::string its_name) : name(std::move(its_name)) {}
     std::string name;
+    std::shared_ptr<cluster::CounterPage> page;
     uint32_t interface_index = 0;
     std::array<std::atomic<uint64_t>, kDrops> counts{};
     std::array<base::LinePace, kDrops> paces;
     Entry* next = nullptr;
   };
+
+  const Entry* find(uint32_t interface_index) const;
+  Entry* find(uint32_t interface_index) { return const_cast<Entry*>(std::as_const(*this).find(interface_index)); }
 
   const bool is_logged_;
   Entry others_{"network"};

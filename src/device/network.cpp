@@ -140,6 +140,11 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
         view->payload.size() != wire::kMadBytes) {
       return drop(Drop::bad_management);
     }
+    if (cluster::CounterPage* counters = drops_.counters_of(arrived.interface_index)) {
+      const Load load = load_of(*view);
+      counters->add(kSharedRcvPackets, load.packets);
+      counters->add(kSharedRcvWords, load.words);
+    }
     process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
     return;
   }
@@ -180,7 +185,7 @@ std::span<std::byte> Network::Lease::reserve(size_t bytes) {
   }
   auto place = batch_.datagrams->reserve(bytes);
   if (place.empty() && !batch_.datagrams->is_empty()) {
-    send();
+    untold_ += network_->send(batch_);
     place = batch_.datagrams->reserve(bytes);
   }
   return place;
@@ -188,27 +193,40 @@ std::span<std::byte> Network::Lease::reserve(size_t bytes) {
 
 void Network::Lease::commit(const link::UdpPath& path, size_t bytes) {
   if (batch_.packet) {
-    static_cast<void>(network_->streams_->send(path, {batch_.packet.get(), bytes}));
+    untold_.lost_packets += network_->streams_->send(path, {batch_.packet.get(), bytes}) == 0 ? 0U : 1U;
     return;
   }
   batch_.datagrams->commit(path, bytes);
 }
 
-void Network::send(Batch& of) {
+Network::Sent Network::Lease::send() {
+  Sent sent = network_->send(batch_);
+  sent += std::exchange(untold_, {});
+  return sent;
+}
+
+Network::Sent Network::send(Batch& of) {
   if (of.packet) {
-    return streams_->flush();
+    streams_->flush();
+    return {};
   }
   link::UdpBatch& batch = *of.datagrams;
   if (batch.is_empty()) {
-    return;
+    return {};
   }
   auto flushed = batch.flush();
-  const uint64_t deadline = base::now_ns() + kRoomPatienceNs;
-  while (flushed.left != 0 && base::now_ns() < deadline) {
-    batch.wait_for_room(flushed.error, kRoomPauseUs);
-    flushed = batch.flush();
+  Sent sent{flushed.refused, 0};
+  if (flushed.left != 0) [[unlikely]] {
+    const uint64_t began = base::now_ns();
+    while (flushed.left != 0 && base::now_ns() < began + kRoomPatienceNs) {
+      batch.wait_for_room(flushed.error, kRoomPauseUs);
+      flushed = batch.flush();
+      sent.lost_packets += flushed.refused;
+    }
+    sent += {flushed.left, (base::now_ns() - began) / 1000};
   }
   batch.clear();
+  return sent;
 }
 
 int Network::send(const Port& port, const Mad& mad) {
@@ -228,6 +246,9 @@ int Network::send(const Port& port, const Mad& mad) {
   RINGBOLT_ASSERT(!place.empty());
   wire::emit(headers, place);
   std::memcpy(place.data() + header, mad.bytes.data(), mad.bytes.size());
+  const auto counters = process_.counters(port.counter_path);
+  counters->add(kSharedXmitPackets);
+  counters->add(kSharedXmitWords, (header + mad.bytes.size() + wire::kIcrcBytes) / 4);
   if (streams_) {
     const int error = streams_->send(path, place.first(header + mad.bytes.size()));
     streams_->flush();

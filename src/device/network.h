@@ -51,6 +51,17 @@ class Network {
     std::unique_ptr<std::byte[]> packet;
   };
 
+  /// What became of a batch: packets that the port could not send, and how long it waited for room in the socket.
+  struct Sent {
+    uint64_t lost_packets = 0;
+    uint64_t waited_us = 0;
+    Sent& operator+=(const Sent& more) {
+      lost_packets += more.lost_packets;
+      waited_us += more.waited_us;
+      return *this;
+    }
+  };
+
   /// A batch of one's own for a while.
   class Lease {
    public:
@@ -63,12 +74,14 @@ class Network {
     /// Takes the reserved packet's first `bytes` bytes, from BTH to pad.
     void commit(const link::UdpPath& path, size_t bytes);
     /// Sends what is in it. Waits a little for room in the socket; what finds none is lost, as on a network.
-    void send() { network_->send(batch_); }
+    /// Also tells of what a full batch before it had to send.
+    Sent send();
 
    private:
     friend class Network;
     Network* network_;
     Batch batch_;
+    Sent untold_;
   };
 
   /// A management datagram, to queue pair 1 at its destination. 0, ENETUNREACH, or EAGAIN while the socket is full.
@@ -79,7 +92,7 @@ class Network {
  private:
   Batch take_batch();
   void give_back(Batch batch);
-  void send(Batch& batch);
+  Sent send(Batch& batch);
   int packets_descriptor() const { return endpoint_ ? endpoint_->descriptor() : streams_->descriptor(); }
   void receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);

@@ -41,7 +41,7 @@ void print_faults(const link::UdpFaults::Seen& seen) {
 }  // namespace
 
 void Network::add(const Port& port) {
-  drops_.add_port(port.netdev_index, port.name);
+  drops_.add_port(port.netdev_index, port.name, process_.counters(port.counter_path));
   if (streams_) {
     return streams_->add(port);
   }

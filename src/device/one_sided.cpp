@@ -59,6 +59,27 @@ bool QueuePair::refuse_access(Connection& connection, SendEntry& entry, ibv_wc_s
   return fail(entry, status);
 }
 
+// What a one-sided operation moves at both ends: its target need not know of it, so who does it counts for both.
+
+inline void QueuePair::count_write(uint32_t length, uint32_t extra_words) {
+  const Load load = load_of(length, mtu_shift_, kRethWords + extra_words);
+  cluster::CounterLane& own = counts_.first();
+  cluster::CounterLane& peer = peer_counts_ != nullptr ? peer_counts_->first() : own;
+  count_sent(own, load);
+  count_received(peer, load);
+  peer.add(kLaneRxWrites, 1);
+}
+
+void QueuePair::count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind) {
+  cluster::CounterLane& own = counts_.first();
+  cluster::CounterLane& peer = peer_counts_ != nullptr ? peer_counts_->first() : own;
+  count_sent(own, request);
+  count_received(peer, request);
+  peer.add(kind, 1);
+  count_sent(peer, answer);
+  count_received(own, answer);
+}
+
 bool QueuePair::must_wait_for_peer(Connection& connection) {
   link::LaneProducer& lane = *connection.sender;
   if (connection.operations_end_slot == 0 || lane.is_done(connection.operations_end_slot)) {
@@ -96,6 +117,7 @@ bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const Sen
     if (outcome == link::CopyOutcome::done) {
       entry.moved = request.length;
       if (!has_immediate) {
+        count_write(request.length, 0);
         return finish(entry, connection);
       }
     }
@@ -103,7 +125,11 @@ bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const Sen
   if (entry.moved < request.length && !write_by_peer(connection, entry, request, pieces)) {
     return false;
   }
-  return has_immediate ? notify_written(connection, entry, request) : finish(entry, connection);
+  if (has_immediate && !notify_written(connection, request)) {
+    return false;
+  }
+  count_write(request.length, has_immediate ? kImmediateWords : 0);
+  return finish(entry, connection);
 }
 
 bool QueuePair::write_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request,
@@ -126,7 +152,7 @@ bool QueuePair::write_by_peer(Connection& connection, SendEntry& entry, const Se
   return true;
 }
 
-bool QueuePair::notify_written(Connection& connection, SendEntry& entry, const SendRequest& request) {
+bool QueuePair::notify_written(Connection& connection, const SendRequest& request) {
   link::LaneProducer::Place place;
   if (!has_room(connection, 0, place)) {
     return false;
@@ -136,7 +162,7 @@ bool QueuePair::notify_written(Connection& connection, SendEntry& entry, const S
   const unsigned flags = link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
                          (request.is_solicited ? link::kSlotSolicited : 0U);
   publish(connection, link::SlotKind::write_done, flags, 0, request.immediate);
-  return finish(entry, connection);
+  return true;
 }
 
 bool QueuePair::read_remote(Connection& connection, SendEntry& entry, const SendRequest& request) {
@@ -163,6 +189,7 @@ bool QueuePair::read_remote(Connection& connection, SendEntry& entry, const Send
       return refuse_access(connection, entry, IBV_WC_REM_ACCESS_ERR);
     }
     if (outcome == link::CopyOutcome::done) {
+      count_exchange(kReadRequest, read_answer(request.length, mtu_shift_), kLaneRxReads);
       return finish(entry, connection);
     }
   }
@@ -199,6 +226,7 @@ bool QueuePair::read_by_peer(Connection& connection, SendEntry& entry, const Sen
     connection.operations_end_slot = lane.published();
     connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   }
+  count_exchange(kReadRequest, read_answer(request.length, mtu_shift_), kLaneRxReads);
   return finish(entry, connection);
 }
 
@@ -231,6 +259,7 @@ bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRe
         word.compare_exchange_strong(before, request.swap);
       }
       pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);
+      count_exchange(kAtomicRequest, kAtomicAnswer, kLaneRxAtomics);
       return finish(entry, connection);
     }
   }
@@ -267,6 +296,7 @@ bool QueuePair::finish_answer(SendEntry& entry, const SendRequest& request) {
     return fail(entry, IBV_WC_LOC_PROT_ERR);
   }
   pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);
+  count_exchange(kAtomicRequest, kAtomicAnswer, kLaneRxAtomics);
   entry.phase = SendPhase::sent;
   return true;
 }

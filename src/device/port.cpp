@@ -51,8 +51,8 @@ profile::Profile wanted_profile(const std::string& of_node) {
   return std::move(*parsed);
 }
 
-/// Gives a port whose addresses are known the face of its profile.
-void take_profile(Port& port, const profile::Profile& profile, const std::string& ledger_stem) {
+/// Gives a port whose addresses are known the face of its profile, and its files, whose names begin with `stem`.
+void take_profile(Port& port, const profile::Profile& profile, const std::string& stem) {
   port.profile = profile;
   std::vector<ibv_gid> shown = port.known_gids;
   const bool has_second = profile.look.gids == profile::GidLayout::apple || profile.look.gids == profile::GidLayout::late;
@@ -60,7 +60,8 @@ void take_profile(Port& port, const profile::Profile& profile, const std::string
     shown.pop_back();
   }
   port.gids = arranged(profile.look.gids, shown);
-  port.ledger = std::make_shared<Ledger>(ledger_stem + port.name + ".ledger", profile.knobs.leaks_until_reboot);
+  port.ledger = std::make_shared<Ledger>(stem + port.name + ".ledger", profile.knobs.leaks_until_reboot);
+  port.counter_path = stem + port.name + cluster::RuntimeDir::kCounterSuffix;
 }
 
 using Ports = std::vector<std::shared_ptr<const Port>>;
@@ -185,6 +186,7 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
     if (wanted.netdev.empty()) {
       port->known_gids = memory_gids(wanted.guid, wanted.ipv4);
       port->peer_gids = memory_gids(wanted.peer_guid, wanted.peer_ipv4);
+      port->peer_counter_path = runtime.counter_file(name, wanted.peer_node, wanted.peer_device);
     } else {
       take_netdev(*port, read_netdev(wanted.netdev));
     }

@@ -58,6 +58,8 @@ struct Port {
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
   std::shared_ptr<LiveObjects> live = std::make_shared<LiveObjects>();
   uint32_t peer_node = 0;  ///< in a cluster, see Fabric::cluster
+  std::string counter_path;       ///< where it counts, cluster/counter_page.h; empty: nowhere
+  std::string peer_counter_path;  ///< where its peer does, if both are in shared memory: who copies counts for both
 
   bool is_up() const {
     return (!fabric->control.is_open() || fabric->control.cable_up(cable)) &&

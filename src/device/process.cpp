@@ -4,10 +4,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <random>
+
+#include <fmt/format.h>
 
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
+#include "base/debug_log.h"
 #include "base/spinlock.h"
 #include "base/error.h"
 #include "device/completion_queue.h"
@@ -100,6 +104,24 @@ void Process::add(Context* context) {
 void Process::remove(Context* context) {
   const std::scoped_lock guard(registry_);
   std::erase(contexts_, context);
+}
+
+std::shared_ptr<cluster::CounterPage> Process::counters(const std::string& path) {
+  const std::scoped_lock guard(counters_mutex_);
+  auto& page = counters_[path];
+  if (page == nullptr && !path.empty()) {
+    try {
+      page = cluster::CounterPage::open(path);
+    } catch (const base::Error& error) {
+      if (base::is_debug_log_wanted()) {
+        fmt::print(stderr, "ringbolt: what this program does is not counted: {}\n", error.what());
+      }
+    }
+  }
+  if (page == nullptr) {
+    page = cluster::CounterPage::in_own_memory();
+  }
+  return page;
 }
 
 std::shared_ptr<QueuePair> Process::find(uint32_t qpn) {

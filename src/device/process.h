@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "cluster/counter_page.h"
 #include "device/limits.h"
 #include "device/management.h"
 #include "device/network.h"
@@ -102,6 +104,9 @@ class Process final : private link::RendezvousSink {
     }
   }
   RegionAges& region_ages() { return region_ages_; }
+  /// Where a port counts whose file lies at `path`; the same for all who ask. A file that can't be used is replaced by
+  /// own memory, which RINGBOLT_LOG=debug tells. Throws std::bad_alloc.
+  std::shared_ptr<cluster::CounterPage> counters(const std::string& path);
   std::shared_ptr<QueuePair> find(uint32_t qpn);
   /// All of them, unordered.
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
@@ -139,6 +144,8 @@ class Process final : private link::RendezvousSink {
   link::OwnArenas arenas_;
   WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};
+  std::mutex counters_mutex_;  // a leaf
+  std::unordered_map<std::string, std::shared_ptr<cluster::CounterPage>> counters_;
 
   std::mutex registry_;
   std::unordered_map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_;

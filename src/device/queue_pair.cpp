@@ -72,6 +72,8 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       completes_early_(may_complete_early()),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
+      mtu_shift_(mtu_shift(context_.port().mtu)),
+      counts_(context_.counters()),
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
       receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge) {
   const size_t slots = send_slots();

@@ -15,6 +15,7 @@
 #include "base/spinlock.h"
 #include "device/completion_queue.h"
 #include "device/connection.h"
+#include "device/counting.h"
 #include "device/inbox.h"
 #include "device/memory.h"
 #include "device/network.h"
@@ -229,7 +230,7 @@ class QueuePair {
   // one_sided.cpp
   bool write_remote(Connection& connection, SendEntry& entry, const SendRequest& request);
   bool write_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces);
-  bool notify_written(Connection& connection, SendEntry& entry, const SendRequest& request);
+  bool notify_written(Connection& connection, const SendRequest& request);
   bool read_remote(Connection& connection, SendEntry& entry, const SendRequest& request);
   bool read_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces);
   bool do_atomic(Connection& connection, SendEntry& entry, const SendRequest& request);
@@ -238,6 +239,8 @@ class QueuePair {
                              link::Region& region) const;
   bool refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status);
   bool must_wait_for_peer(Connection& connection);
+  void count_write(uint32_t length, uint32_t extra_words);
+  void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind);
 
   // responder.cpp: each says whether the slot was dealt with; if not it stays and is looked at again.
   struct Current {  // the receive that a message is being put into
@@ -262,6 +265,8 @@ class QueuePair {
   void limit_to_posted(Connection& connection);
   void drop_unreceived(Connection& connection);
   void note_established();
+  void note_no_receive(Connection& connection);
+  void count_message(const link::SlotHeader& header, uint32_t length);
   void complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header, ibv_wc_opcode opcode,
                         uint32_t length);
   void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
@@ -282,15 +287,19 @@ class QueuePair {
   int connect_wired();
   void start_requester();
   void disconnect_wired();
-  void greet(bool wants_answer);
+  void greet(bool wants_answer, cluster::CounterLane& lane);
   bool submit_wired(SendEntry& entry, const SendRequest& request);
   uint32_t place_of(uint32_t operation) const;
   bool fill_payload(const transport::OutPacket& packet, std::byte* target);
-  bool build(Network::Lease& batch, const transport::OutPacket& packet);
+  bool build(Network::Lease& batch, const transport::OutPacket& packet, cluster::CounterLane& lane);
+  void send_out(Network::Lease& batch);
+  void commit(Network::Lease& batch, const link::UdpPath& path, size_t bytes, cluster::CounterLane& lane);
   void send_wired();
   void take_answers();
   ibv_wc_status wired_failure() const;
   void serve_requests(CompletionQueue& cq);
+  void count_request(const wire::PacketView& view);
+  void count_responder();
   void take_greeting(const wire::PacketView& view);
   void report(uint32_t psn);
   void send_answers(uint64_t now_ns);
@@ -314,6 +323,9 @@ class QueuePair {
   const bool completes_early_;  ///< some sends may
   ibv_qp_cap caps_;
   uint32_t qpn_ = 0;
+  uint32_t mtu_shift_;
+  CountingCell counts_;                        ///< first lane under send_lock_, second under receive_lock_
+  std::unique_ptr<CountingCell> peer_counts_;  ///< of a peer at another port in shared memory; under send_lock_
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
   std::mutex modify_lock_;  // one modify at a time; taken before all others of this queue pair

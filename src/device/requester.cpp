@@ -392,6 +392,9 @@ ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {
 }
 
 void QueuePair::push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status) {
+  if (status != IBV_WC_SUCCESS) [[unlikely]] {
+    count_failed_send(status, counts_);
+  }
   ibv_wc& wc = cq.next();
   wc.wr_id = entry.wr_id;
   wc.status = status;

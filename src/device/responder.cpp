@@ -139,6 +139,7 @@ bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const 
       return serve_atomic(connection, header);
     case link::SlotKind::refused:
       connection.receiver.release();
+      counts_.note((header.flags & link::kSlotInvalidRequest) != 0 ? kSharedReceiveError : kSharedReceiveAccess);
       enter_error(IBV_WC_WR_FLUSH_ERR);
       announce((header.flags & link::kSlotInvalidRequest) != 0 ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
       return false;
@@ -183,7 +184,7 @@ bool QueuePair::open_receive(Connection& connection) {
     if (type_ != IBV_QPT_UD && connection.receiver.is_ended()) {
       drop_unreceived(connection);
     } else {
-      connection.receiver.note_waits_for_receive();
+      note_no_receive(connection);
     }
     return false;
   }
@@ -192,6 +193,15 @@ bool QueuePair::open_receive(Connection& connection) {
   }
   connection.receiver.note_receive_posted();
   return true;
+}
+
+void QueuePair::note_no_receive(Connection& connection) {
+  if (connection.receiver.note_waits_for_receive() && type_ != IBV_QPT_UD) {
+    counts_.note(kSharedOutOfBuffer);
+    if (type_ == IBV_QPT_RC) {
+      counts_.note(kSharedSentRnr);  // the note is what an RNR NAK is on a wire
+    }
+  }
 }
 
 void QueuePair::limit_to_posted(Connection& connection) {
@@ -253,6 +263,7 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
       announce(IBV_EVENT_QP_ACCESS_ERR);
       return false;
     }
+    count_message(header, current_.received);
     complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, current_.received);
   }
   lane.release();
@@ -274,6 +285,7 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     return false;
   }
   current_.pieces.scatter(0, data, fields.total);
+  count_message(header, fields.total);
   complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total);
   connection.receiver.release();
   return true;
@@ -298,7 +310,16 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
   const auto& sources = fields.is_loopback != 0 ? own : context_.port().peer_gids;
   const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey &&
                          fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
-  if (is_wanted && open_receive(connection)) {
+  const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
+  count_received(counts_.second(), {1, kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (header.length + 3) / 4});
+  const bool is_taken = is_wanted && open_receive(connection);
+  if (!is_taken) {
+    counts_.note(kSharedRcvDrops);
+    if (is_wanted) {
+      counts_.note(kSharedOutOfBuffer);
+    }
+  }
+  if (is_taken) {
     if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
       return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
     }
@@ -313,6 +334,12 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
   }
   lane.release();  // a datagram that nobody waits for is lost
   return true;
+}
+
+/// A SEND that came through memory.
+void QueuePair::count_message(const link::SlotHeader& header, uint32_t length) {
+  const bool has_word = (header.flags & (link::kSlotImmediate | link::kSlotInvalidate)) != 0;
+  count_received(counts_.second(), load_of(length, mtu_shift_, has_word ? kImmediateWords : 0));
 }
 
 void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header,
@@ -336,6 +363,7 @@ void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const
   wc.sl = wc.dlid_path_bits = 0;
   current_.is_open = false;
   current_.received = 0;
+  counts_.second().add(kLaneMessages, 1);
   cq.commit(IBV_WC_SUCCESS, (header.flags & link::kSlotSolicited) != 0);
 }
 
@@ -347,6 +375,7 @@ void QueuePair::push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_
   wc.opcode = IBV_WC_RECV;
   wc.vendor_err = vendor_error(status);
   wc.qp_num = qpn_;
+  count_failed_receive(status, counts_);
   cq.commit(status, true);
 }
 

@@ -29,6 +29,7 @@ ibv_wc_status QueuePair::overdue(uint64_t now_ns, Connection* connection) {
       connection->peer_state.load() == PeerState::present) {
     if (not_ready_since_ns_ == 0) {
       not_ready_since_ns_ = now_ns;
+      counts_.note(kSharedReceivedRnr);
     }
     const uint64_t pause_ns = uint64_t{connection->sender->rnr_timer_us()} * 1000U;
     const bool is_over = attributes_.rnr_retry != 7 && now_ns - not_ready_since_ns_ >= pause_ns * attributes_.rnr_retry;

@@ -137,6 +137,11 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
   const unsigned last_flags = link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) |
                               (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0U) |
                               (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0U);
+  const bool has_word = request.opcode == IBV_WR_SEND_WITH_IMM || request.opcode == IBV_WR_SEND_WITH_INV;
+  const auto count = [&] {
+    count_sent(counts_.first(), load_of(request.length, mtu_shift_, has_word ? kImmediateWords : 0));
+    counts_.first().add(kLaneMessages, 1);
+  };
   link::LaneProducer& lane = *connection.sender;
   link::LaneProducer::Place place;
   if (request.length <= link::kInlineBytes) {
@@ -145,6 +150,7 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
     }
     pieces.gather(0, lane.next_slot().body, request.length);
     publish(connection, link::SlotKind::send, link::kSlotFirst | last_flags, request.length, request.immediate);
+    count();
     return finish(entry, connection);
   }
   if (pieces.arena.arena_id != 0 && request.length >= kLeastSharedBytes && entry.moved == 0) {
@@ -154,6 +160,7 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
     const link::SharedFields fields{pieces.arena.offset, pieces.arena.arena_id, request.length};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
     publish(connection, link::SlotKind::send_shared, link::kSlotFirst | last_flags, 0, request.immediate);
+    count();
     return finish(entry, connection);
   }
   const uint32_t chunk_limit = request.length <= kShortMessageBytes ? kShortChunkBytes : kLongChunkBytes;
@@ -169,6 +176,7 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
     entry.moved += chunk;
     publish_data(connection, link::SlotKind::send, flags, chunk, request.immediate, place.data_at);
   }
+  count();
   return finish(entry, connection);
 }
 
@@ -185,6 +193,7 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
   }
   Connection* connection = datagram_connection(request.remote_qpn, request.remote_gid);
   if (connection == nullptr || connection->remote == nullptr || is_cut_off()) {
+    counts_.note(kSharedXmitDiscards);
     entry.phase = SendPhase::sent;  // lost
     return true;
   }
@@ -198,6 +207,7 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
     if (now - connection->wait_began_ns < kDatagramPatienceNs) {
       return false;
     }
+    counts_.note(kSharedXmitDiscards);
     entry.phase = SendPhase::sent;  // lost
     return true;
   }
@@ -215,6 +225,9 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
     publish_data(*connection, link::SlotKind::datagram, flags, request.length, request.immediate, place.data_at);
   }
   ring_peer(*connection);
+  const bool has_immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
+  count_sent(counts_.first(), {1, kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (request.length + 3) / 4});
+  counts_.first().add(kLaneMessages, 1);
   entry.phase = SendPhase::sent;
   return true;
 }

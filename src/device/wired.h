@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "device/counting.h"
 #include "link/udp_message.h"
 #include "transport/rc_requester.h"
 #include "transport/rc_responder.h"
@@ -38,6 +39,9 @@ struct Wired {
   uint32_t submitted = 0;        ///< operations
   uint32_t greetings = 0;        ///< sent without knowing whether the peer heard one
   uint64_t next_greeting_ns = 0;
+
+  /// Of each engine what the port's counters know, under that half's lock.
+  ToldCounters told;
 
   /// The peer's greeting came: it is one of ours. From the responding half to the other.
   std::atomic<bool> is_greeted{false};
@@ -82,5 +86,6 @@ inline wire::Address address_of(const ibv_gid& gid) {
 
 /// Bytes of a path MTU as the verbs number it.
 constexpr uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << static_cast<uint32_t>(mtu); }
+
 
 }  // namespace ringbolt::device

@@ -68,6 +68,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   headers.immediate = request.immediate;
   entry.phase = SendPhase::sent;
   if (is_cut_off()) {
+    counts_.note(kSharedXmitDiscards);
     return true;  // lost
   }
   if (!datagrams_out_) {
@@ -85,12 +86,13 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   path.destination = request.remote_gid;
   path.interface_index = context_.port().netdev_index;
   path.traffic_class = request.traffic_class;
-  datagrams_out_->commit(path, bytes);
+  commit(*datagrams_out_, path, bytes, counts_.first());
+  counts_.first().add(kLaneMessages, 1);
   return true;
 }
 
 void QueuePair::flush_datagrams() {
-  datagrams_out_->send();
+  send_out(*datagrams_out_);
   datagrams_out_.reset();
 }
 
@@ -103,6 +105,7 @@ void QueuePair::receive_datagrams(CompletionQueue& cq) {
 
 void QueuePair::receive_datagram(CompletionQueue& cq, const InboundPacket& packet) {
   const wire::Headers& headers = packet.view.headers;
+  count_received(counts_.second(), load_of(packet.view));
   if (headers.deth.qkey != attributes_.qkey) {
     return drop(Drop::wrong_qkey);
   }

@@ -132,7 +132,7 @@ int QueuePair::connect_wired() {
   }
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
-  greet(true);
+  greet(true, counts_.first());
   return 0;
 }
 
@@ -161,7 +161,7 @@ void QueuePair::start_requester() {
   }
 }
 
-void QueuePair::greet(bool wants_answer) {
+void QueuePair::greet(bool wants_answer, cluster::CounterLane& lane) {
   Network::Lease batch(process_.network());
   wire::Headers headers;
   headers.bth.opcode = wire::kGreeting;
@@ -172,8 +172,8 @@ void QueuePair::greet(bool wants_answer) {
   if (const auto place = batch.reserve(wire::kBthBytes + payload.size()); !place.empty()) {
     const size_t at = wire::emit(headers, place);
     std::memcpy(place.data() + at, payload.data(), payload.size());
-    batch.commit(wired_->path, at + payload.size());
-    batch.send();
+    commit(batch, wired_->path, at + payload.size(), lane);
+    send_out(batch);
   }
 }
 
@@ -199,6 +199,9 @@ bool QueuePair::submit_wired(SendEntry& entry, const SendRequest& request) {
     wired_->rc_requester->submit(operation);
   } else {
     wired_->uc_requester->submit(operation);
+  }
+  if (operation.kind == transport::Operation::send) {
+    counts_.first().add(kLaneMessages, 1);
   }
   entry.phase = SendPhase::wired;
   return true;
@@ -233,7 +236,20 @@ bool QueuePair::fill_payload(const transport::OutPacket& packet, std::byte* targ
   return false;
 }
 
-bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet) {
+void QueuePair::commit(Network::Lease& batch, const link::UdpPath& path, size_t bytes, cluster::CounterLane& lane) {
+  batch.commit(path, bytes);
+  count_sent(lane, {1, (bytes + wire::kIcrcBytes) / 4});
+}
+
+void QueuePair::send_out(Network::Lease& batch) {
+  const Network::Sent sent = batch.send();
+  if (sent.lost_packets != 0 || sent.waited_us != 0) [[unlikely]] {
+    counts_.note(kSharedXmitDiscards, sent.lost_packets);
+    counts_.note(kSharedXmitWait, sent.waited_us);
+  }
+}
+
+bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet, cluster::CounterLane& lane) {
   const size_t header = wire::header_bytes(packet.headers.bth.opcode);
   const size_t pad = wire::pad_bytes(packet.length);
   const auto place = batch.reserve(header + packet.length + pad);
@@ -244,7 +260,9 @@ bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet)
   }
   std::memset(place.data() + header + packet.length, 0, pad);
   if (!is_cut_off()) {
-    batch.commit(wired_->path, header + packet.length + pad);
+    commit(batch, wired_->path, header + packet.length + pad, lane);
+  } else {
+    counts_.note(kSharedXmitDiscards);
   }
   return true;
 }
@@ -258,17 +276,17 @@ void QueuePair::send_wired() {
     wired_->enable_extras();
   } else if (wired_->greetings < kMaxGreetings && now >= wired_->next_greeting_ns) {
     wired_->next_greeting_ns = now + (kFirstGreetingPauseNs << (2 * wired_->greetings++));
-    greet(true);
+    greet(true, counts_.first());
   }
   Network::Lease batch(process_.network());
   transport::OutPacket packet;
   while (wired_->next_packet(now, packet)) {
-    if (!build(batch, packet)) {
+    if (!build(batch, packet, counts_.first())) {
       enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
     }
   }
-  batch.send();
+  send_out(batch);
   wire_deadline_ns_.store(wired_->next_deadline_ns(), std::memory_order_relaxed);
 }
 
@@ -282,6 +300,7 @@ void QueuePair::take_answers() {
       drop(Drop::wrong_source);
       continue;
     }
+    count_received(counts_.first(), load_of(packet.view));
     if (wired_->rc_requester) {
       wired_->rc_requester->on_packet(now, packet.view, host);
     } else if (wired_->uc_window) {
@@ -294,6 +313,9 @@ void QueuePair::take_answers() {
       wired_->rc_requester->on_timer(now);
     }
     has_news = true;
+  }
+  if (has_news && wired_->rc_requester) {
+    count_news(wired_->rc_requester->counters(), wired_->told.requester, counts_);
   }
   if (has_news && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
     send_wired();

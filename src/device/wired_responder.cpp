@@ -39,6 +39,7 @@ struct QueuePair::RequestHost {
 
   bool take_receive() {
     if (!qp.take_posted()) {
+      qp.counts_.note(kSharedOutOfBuffer);
       return false;
     }
     Current& current = qp.current_;
@@ -160,6 +161,7 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
       drop(Drop::wrong_source);  // a queue pair number alone proves nothing
       continue;
     }
+    count_request(packet.view);
     if (packet.view.headers.bth.opcode == wire::kGreeting) {
       take_greeting(packet.view);
       continue;
@@ -177,9 +179,23 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
   if (taken == kMaxRequestsAtOnce && cq.is_armed()) {
     process_.request_service();
   }
+  if (taken != 0) {
+    count_responder();
+  }
   send_answers(now);
   if (wired_->failure) {
     end_after(cq, *wired_->failure);
+  }
+}
+
+void QueuePair::count_request(const wire::PacketView& view) {
+  cluster::CounterLane& lane = counts_.second();
+  count_received(lane, load_of(view));
+  const uint8_t opcode = view.headers.bth.opcode;
+  if (wire::has_reth(opcode)) {
+    lane.add(wire::is_write(opcode) ? kLaneRxWrites : kLaneRxReads, 1);
+  } else if (wire::is_atomic_request(opcode)) {
+    lane.add(kLaneRxAtomics, 1);
   }
 }
 
@@ -193,7 +209,7 @@ void QueuePair::take_greeting(const wire::PacketView& view) {
     wired_->is_greeted.store(true, std::memory_order_relaxed);
   }
   if (greeting && greeting->wants_answer) {
-    greet(false);
+    greet(false, counts_.second());
   }
 }
 
@@ -207,8 +223,8 @@ void QueuePair::report(uint32_t psn) {
   packet.length = wire::kSelectiveAckBytes;
   packet.bytes = {};
   Network::Lease batch(process_.network());
-  build(batch, packet);
-  batch.send();
+  build(batch, packet, counts_.second());
+  send_out(batch);
 }
 
 void QueuePair::send_answers(uint64_t now_ns) {
@@ -218,12 +234,20 @@ void QueuePair::send_answers(uint64_t now_ns) {
   Network::Lease batch(process_.network());
   transport::OutPacket packet;
   while (wired_->rc_responder->next_packet(now_ns, packet)) {
-    if (!build(batch, packet)) {
+    if (!build(batch, packet, counts_.second())) {
       wired_->rc_responder->refuse_read();
       wired_->failure = transport::ResponderFailure::remote_access;
     }
   }
-  batch.send();
+  send_out(batch);
+}
+
+void QueuePair::count_responder() {
+  if (wired_->rc_responder) {
+    count_news(wired_->rc_responder->counters(), wired_->told.responder, counts_);
+  } else {
+    count_news(wired_->uc_responder->counters(), wired_->told.uc_responder, counts_);
+  }
 }
 
 void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failure) {
@@ -239,6 +263,9 @@ void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failu
                                                          : IBV_WC_WR_FLUSH_ERR);
   }
   enter_error(IBV_WC_WR_FLUSH_ERR);
+  if (failure == ResponderFailure::remote_access) {
+    counts_.note(kSharedReceiveAccess);
+  }
   if (failure == ResponderFailure::invalid_request) {
     announce(IBV_EVENT_QP_REQ_ERR);
   } else if (failure == ResponderFailure::remote_access) {

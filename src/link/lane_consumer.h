@@ -64,12 +64,14 @@ class LaneConsumer {
     return memory_->producer_wants_bell.load(std::memory_order_relaxed) != 0;
   }
   void refuse(Refusal why) { memory_->refusal.store(static_cast<uint32_t>(why), std::memory_order_release); }
-  /// The waiting slot finds no receive posted; the producer's RNR timer runs while the note stands.
-  void note_waits_for_receive() {
-    if (!has_noted_wait_) {
-      has_noted_wait_ = true;
-      memory_->waits_for_receive.store(consumed() + 1, std::memory_order_relaxed);
+  /// The waiting slot finds no receive posted; the producer's RNR timer runs while the note stands. False: it stood.
+  bool note_waits_for_receive() {
+    if (has_noted_wait_) {
+      return false;
     }
+    has_noted_wait_ = true;
+    memory_->waits_for_receive.store(consumed() + 1, std::memory_order_relaxed);
+    return true;
   }
   void note_receive_posted() {
     if (has_noted_wait_) {

@@ -10,7 +10,7 @@ import command
 from command import CommandCase
 
 COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "cut", "heal", "fault",
-            "decode"]
+            "decode", "metrics"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 

@@ -69,7 +69,7 @@ class OnNodes(CommandCase):
             with self.subTest(f"{operation} {transport}"):
                 found = self.perf(operation, "-c", transport, "--report-both")
                 self.assertEqual(found["problems"], [])
-                self.assertEqual([end["port_counters"] for end in found["ends"]], ["not measured"] * 2)
+                self.check_counters(found)
                 self.check_latency(found["results"][0])
                 self.check_bandwidth(found["results"][0])
 
@@ -114,9 +114,33 @@ class OnNodes(CommandCase):
         self.assertIn("goodput INVALID(above line rate)", done.stdout)
         self.assertIn("is above the line rate of 0.001 Gb/s", done.stderr)
 
+    def check_counters(self, found):
+        """Each end's port has carried what was verified, and what warmed up or was too short to count."""
+        verified = sum(one["verified_bytes"] for row in found["results"] for one in row["bandwidth"])
+        for end in found["ends"]:
+            self.assertGreaterEqual(sum(end["port_counters"].values()), verified)
+        client, server = (end["port_counters"] for end in found["ends"])
+        self.assertEqual(client["transmitted_bytes"], server["received_bytes"])
+        self.assertEqual(client["received_bytes"], server["transmitted_bytes"])
+
+    def test_counters_say_what_was_moved(self):
+        """A run long enough to be measured at once: what is beyond the verified bytes are headers and warming up."""
+        for operation in ("send", "write", "read"):
+            done = self.call("perf", operation, "--nodes", "0,1", "-s", "65536", "-n", "6000", "--line-rate", "0", "--json")
+            found = json.loads(done.stdout)
+            self.check_counters(found)
+            verified = found["results"][0]["bandwidth"][0]["verified_bytes"]
+            for end in found["ends"]:
+                self.assertLess(sum(end["port_counters"].values()), 1.1 * verified, operation)
+
     def test_required_counters(self):
+        done = self.call("perf", "send", "--nodes", "0,1", *QUICK, "--require-counters")
+        self.assertRegex(done.stdout, r"client: .*; port counters: [1-9]\d* bytes out, [1-9]\d* bytes in")
+        for path in self.root.rglob("*.counters"):
+            path.unlink()
+            path.mkdir()  # a library that can't count
         done = self.call("perf", "send", "--nodes", "0,1", *QUICK, "--require-counters", expect=1)
-        self.assertIn("port counters", done.stderr)
+        self.assertIn("no port counters", done.stderr)
 
     def test_counters_that_stand_still(self):
         """A tree that shows counters which never move."""

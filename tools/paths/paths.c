@@ -1,10 +1,11 @@
 // libringbolt-paths.so: a preload library for programs that look at /sys/class/infiniband, /sys/class/infiniband_verbs
 // or /dev/infiniband. It answers from the tree that $RINGBOLT_SYSROOT names (docs/command.md has what is in it) and
-// leaves every other path alone. Without the variable it does nothing.
+// leaves every other path alone. Without the variable it does nothing. Counters alone are not in the tree: they are
+// read at the moment that a program opens them (live_counters.h).
 //
 // Plain C on libc alone, because it is loaded into every program. Thread-safe. Does not see: programs that are linked
 // statically or make system calls themselves, modules loaded with RTLD_DEEPBIND, setuid programs, paths relative to a
-// folder descriptor, and paths with "//" or ".." before the redirected part.
+// folder descriptor (but counters in an open folder), and paths with "//" or ".." before the redirected part.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -19,6 +20,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "live_counters.h"
 
 // The headers redirect or fortify some names; here the functions themselves are defined.
 #undef open
@@ -52,13 +55,18 @@ static int is_redirected(const char* path) {
   return 0;
 }
 
+static const char* sysroot(void) {
+  const char* root = getenv("RINGBOLT_SYSROOT");
+  return root == NULL || root[0] != '/' ? NULL : root;
+}
+
 /// The path to ask the real function for: `path`, or its twin below the root, built in `buffer`.
 static const char* twin(const char* path, char buffer[PATH_MAX]) {
   if (path == NULL || path[0] != '/' || !is_redirected(path)) {
     return path;
   }
-  const char* root = getenv("RINGBOLT_SYSROOT");
-  if (root == NULL || root[0] != '/') {
+  const char* root = sysroot();
+  if (root == NULL) {
     return path;
   }
   const size_t root_length = strlen(root);
@@ -69,6 +77,21 @@ static const char* twin(const char* path, char buffer[PATH_MAX]) {
   memcpy(buffer, root, root_length);
   memcpy(buffer + root_length, path, path_length + 1);
   return buffer;
+}
+
+/// As open_counter(), for any path; `folder` as openat() has it.
+static int counter(int folder, const char* path, int flags) {
+  if (path == NULL || path[0] == '\0') {
+    return RINGBOLT_NO_COUNTER;
+  }
+  const char* root = sysroot();
+  if (root == NULL) {
+    return RINGBOLT_NO_COUNTER;
+  }
+  if (path[0] == '/') {
+    return is_redirected(path) ? open_counter(root, path, flags) : RINGBOLT_NO_COUNTER;
+  }
+  return folder >= 0 ? open_counter_at(root, folder, path, flags) : RINGBOLT_NO_COUNTER;
 }
 
 /// The function of that name behind us. Kept in `*slot`; two threads may look it up at once and find the same.
@@ -97,6 +120,10 @@ static void* real(_Atomic(void*)* slot, const char* name) {
 #define OPEN_LIKE(name)                                               \
   EXPORT int name(const char* path, int flags, ...) {                 \
     NEXT(int, -1, name, const char*, int, ...);                       \
+    const int live = counter(AT_FDCWD, path, flags);                  \
+    if (live != RINGBOLT_NO_COUNTER) {                                \
+      return live;                                                    \
+    }                                                                 \
     mode_t mode = 0;                                                  \
     if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) { \
       va_list arguments;                                              \
@@ -112,6 +139,10 @@ OPEN_LIKE(open64)
 #define OPENAT_LIKE(name)                                             \
   EXPORT int name(int folder, const char* path, int flags, ...) {     \
     NEXT(int, -1, name, int, const char*, int, ...);                  \
+    const int live = counter(folder, path, flags);                    \
+    if (live != RINGBOLT_NO_COUNTER) {                                \
+      return live;                                                    \
+    }                                                                 \
     mode_t mode = 0;                                                  \
     if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) { \
       va_list arguments;                                              \
@@ -125,28 +156,46 @@ OPENAT_LIKE(openat)
 OPENAT_LIKE(openat64)
 
 // What _FORTIFY_SOURCE makes of open() and its like.
-#define OPEN_2_LIKE(name)                        \
-  EXPORT int name(const char* path, int flags);  \
-  EXPORT int name(const char* path, int flags) { \
-    NEXT(int, -1, name, const char*, int);       \
-    return next(twin(path, buffer), flags);      \
+#define OPEN_2_LIKE(name)                                                        \
+  EXPORT int name(const char* path, int flags);                                  \
+  EXPORT int name(const char* path, int flags) {                                 \
+    NEXT(int, -1, name, const char*, int);                                       \
+    const int live = counter(AT_FDCWD, path, flags);                             \
+    return live != RINGBOLT_NO_COUNTER ? live : next(twin(path, buffer), flags); \
   }
 OPEN_2_LIKE(__open_2)
 OPEN_2_LIKE(__open64_2)
 
-#define OPENAT_2_LIKE(name)                                  \
-  EXPORT int name(int folder, const char* path, int flags);  \
-  EXPORT int name(int folder, const char* path, int flags) { \
-    NEXT(int, -1, name, int, const char*, int);              \
-    return next(folder, twin(path, buffer), flags);          \
+#define OPENAT_2_LIKE(name)                                                              \
+  EXPORT int name(int folder, const char* path, int flags);                              \
+  EXPORT int name(int folder, const char* path, int flags) {                             \
+    NEXT(int, -1, name, int, const char*, int);                                          \
+    const int live = counter(folder, path, flags);                                       \
+    return live != RINGBOLT_NO_COUNTER ? live : next(folder, twin(path, buffer), flags); \
   }
 OPENAT_2_LIKE(__openat_2)
 OPENAT_2_LIKE(__openat64_2)
 
-#define FOPEN_LIKE(name)                                  \
-  EXPORT FILE* name(const char* path, const char* mode) { \
-    NEXT(FILE*, NULL, name, const char*, const char*);    \
-    return next(twin(path, buffer), mode);                \
+/// The same for fopen(). False: `path` is no counter.
+static int open_counter_file(const char* path, const char* mode, FILE** file) {
+  const int reads = mode != NULL && mode[0] == 'r' && strchr(mode, '+') == NULL;
+  const int keeps = mode != NULL && strchr(mode, 'e') != NULL;
+  const int fd = counter(AT_FDCWD, path, (reads ? O_RDONLY : O_RDWR) | (keeps ? O_CLOEXEC : 0));
+  if (fd == RINGBOLT_NO_COUNTER) {
+    return 0;
+  }
+  *file = fd < 0 ? NULL : fdopen(fd, "r");
+  if (fd >= 0 && *file == NULL) {
+    close(fd);
+  }
+  return 1;
+}
+
+#define FOPEN_LIKE(name)                                                                 \
+  EXPORT FILE* name(const char* path, const char* mode) {                                \
+    NEXT(FILE*, NULL, name, const char*, const char*);                                   \
+    FILE* live = NULL;                                                                   \
+    return open_counter_file(path, mode, &live) ? live : next(twin(path, buffer), mode); \
   }
 FOPEN_LIKE(fopen)
 FOPEN_LIKE(fopen64)

@@ -7,13 +7,30 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cluster/counter_page.h"
 #include "cluster/read_file.h"
+#include "cluster/runtime_dir.h"
 
 namespace ringbolt::tools::perf {
 namespace {
 
+constexpr uint64_t kWordBytes = 4;
+
+/// As the device's Port chooses it.
+std::string own_file(const std::string& device) {
+  const auto dir = cluster::RuntimeDir::from_environment();
+  const char* name = std::getenv("RINGBOLT_CLUSTER");
+  const char* node = std::getenv("RINGBOLT_NODE");
+  if (name != nullptr && node != nullptr) {
+    return dir.counter_file(name, static_cast<uint32_t>(std::strtoul(node, nullptr, 10)), device);
+  }
+  const std::string folder = std::getenv("RINGBOLT_NETDEVS") != nullptr  ? dir.make_network_slots()
+                             : std::getenv("RINGBOLT_STREAMS") != nullptr ? dir.default_slots()
+                                                                          : dir.default_dir();
+  return folder + "/" + device + cluster::RuntimeDir::kCounterSuffix;
+}
+
 std::optional<uint64_t> read_bytes(const std::string& path) {
-  constexpr uint64_t kWordBytes = 4;
   try {
     const std::string text = cluster::read_file(path, 8192);
     uint64_t words = 0;
@@ -34,6 +51,21 @@ std::optional<PortCounters> read_port_counters(const std::string& root, const st
     return std::nullopt;
   }
   return PortCounters{*transmitted, *received};
+}
+
+std::optional<PortCounters> read_own_counters(const std::string& device) {
+  try {
+    const auto sum = cluster::read_counters(own_file(device));
+    if (!sum) {
+      return std::nullopt;
+    }
+    const auto bytes = [&](const char* name) {
+      return ringbolt_counter_value(ringbolt_find_counter("counters", name), &*sum) * kWordBytes;
+    };
+    return PortCounters{bytes("port_xmit_data"), bytes("port_rcv_data")};
+  } catch (const base::Error&) {
+    return std::nullopt;
+  }
 }
 
 std::string counters_root() {

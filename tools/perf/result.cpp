@@ -66,11 +66,23 @@ void judge_rates(const Result& result, std::vector<std::string>& problems) {
 }
 
 void judge_counters(const Result& result, std::vector<std::string>& problems) {
+  uint64_t verified = 0;  // in both directions, and each end's port carries both
+  for (const Row& row : result.rows) {
+    for (const BandwidthFigures& one : row.bandwidth) {
+      verified += one.verified_bytes;
+    }
+  }
   for (const EndFacts& end : result.ends) {
-    if (end.has_counters && end.transmitted_bytes == 0 && end.received_bytes == 0) {
+    const uint64_t moved = end.transmitted_bytes + end.received_bytes;
+    if (end.has_counters && moved == 0) {
       problems.push_back(
           fmt::format("the port counters of {} at the {} did not move: what was measured did not go through this port",
                       end.device, end.end));
+    } else if (end.has_counters && moved < verified / 2) {
+      problems.push_back(fmt::format(
+          "the port counters of {} at the {} moved by {} bytes while {} bytes were verified: most of what was measured "
+          "did not go through this port",
+          end.device, end.end, moved, verified));
     }
     if (!end.has_counters && result.needs_counters) {
       problems.push_back(

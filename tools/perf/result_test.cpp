@@ -26,7 +26,7 @@ Result sample() {
   result.parameters.has_latency = true;
   result.mtu_bytes = 4096;
   result.line_rate_gbps = 40;
-  result.ends = {{"client", "rdma_en2", "/x/libibverbs.so.1", 40, true, 100, 200}, {"server", "b", "c", 40}};
+  result.ends = {{"client", "rdma_en2", "/x/libibverbs.so.1", 40, true, 100, 13'000'000}, {"server", "b", "c", 40}};
   result.rows = {{12500, latency_figures(histogram, 3, true), {figures("client")}}};
   return result;
 }
@@ -92,6 +92,15 @@ TEST(Result, counters_that_stand_still_are_a_problem) {
   result.ends[0].received_bytes = 0;
   ASSERT_EQ(problems_of(result).size(), 1U);
   EXPECT_THAT(problems_of(result)[0], HasSubstr("did not move"));
+}
+
+TEST(Result, counters_must_cover_what_was_verified) {
+  Result result = sample();
+  result.ends[0].received_bytes = figures("client").verified_bytes / 2 - 101;
+  ASSERT_EQ(problems_of(result).size(), 1U);
+  EXPECT_THAT(problems_of(result)[0], HasSubstr("moved by 6249999 bytes while 12500000 bytes were verified"));
+  ++result.ends[0].received_bytes;
+  EXPECT_TRUE(problems_of(result).empty());
 }
 
 TEST(Result, missing_counters_are_a_problem_only_when_asked_for) {

@@ -1,0 +1,220 @@
+#include "cluster/counter_page.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+constexpr size_t kBlockBytes = RINGBOLT_COUNTER_BLOCK_BYTES;
+constexpr const char* kRemedy = "remove it: what it counted is lost, nothing else";
+
+static_assert(kSharedWords <= RINGBOLT_COUNTER_SHARED_WORDS);
+static_assert(RINGBOLT_COUNTER_SHARED_AT + RINGBOLT_COUNTER_SHARED_WORDS == RINGBOLT_COUNTER_CELLS_AT);
+static_assert(RINGBOLT_COUNTER_CELLS_AT * sizeof(uint64_t) + RINGBOLT_COUNTER_CELLS * sizeof(CounterCell) ==
+              kBlockBytes);
+static_assert(sizeof(CounterLane) == RINGBOLT_COUNTER_LANE_WORDS * sizeof(uint64_t));
+static_assert(std::atomic<uint64_t>::is_always_lock_free);
+
+using Block = std::array<uint64_t, kBlockBytes / sizeof(uint64_t)>;
+
+bool is_ours(const Block& head) {
+  return std::memcmp(head.data(), RINGBOLT_COUNTER_MAGIC, sizeof RINGBOLT_COUNTER_MAGIC) == 0;
+}
+
+bool has_sane_size(const struct stat& status) {
+  return S_ISREG(status.st_mode) && status.st_size <= static_cast<off_t>(kBlockBytes * RINGBOLT_COUNTER_MAX_BLOCKS);
+}
+
+/// Bytes read, fewer at the end of the file only; -1 with errno.
+ssize_t read_block(int fd, uint64_t index, Block& block) {
+  size_t got = 0;
+  while (got < kBlockBytes) {
+    const ssize_t bytes = ::pread(fd, reinterpret_cast<std::byte*>(block.data()) + got, kBlockBytes - got,
+                                  static_cast<off_t>(index * kBlockBytes + got));
+    if (bytes < 0 && errno != EINTR) {
+      return -1;
+    }
+    if (bytes == 0) {
+      break;
+    }
+    got += bytes > 0 ? static_cast<size_t>(bytes) : 0;
+  }
+  return static_cast<ssize_t>(got);
+}
+
+/// Several may write the head of a new file at once: they write the same.
+void check_head(int fd, const std::string& path) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) {
+    throw base::Error(errno, "fstat", path);
+  }
+  if (!has_sane_size(status)) {
+    throw base::Error(EINVAL, "not a file of counters", path, kRemedy);
+  }
+  Block head{};
+  const ssize_t got = read_block(fd, 0, head);
+  if (got < 0) {
+    throw base::Error(errno, "read", path);
+  }
+  if (got == 0) {
+    std::memcpy(head.data(), RINGBOLT_COUNTER_MAGIC, sizeof RINGBOLT_COUNTER_MAGIC);
+    errno = ENOSPC;
+    if (::pwrite(fd, head.data(), kBlockBytes, 0) != static_cast<ssize_t>(kBlockBytes)) {
+      throw base::Error(errno, "write", path, "free space there");
+    }
+  } else if (got != static_cast<ssize_t>(kBlockBytes) || !is_ours(head)) {
+    throw base::Error(EINVAL, "not a file of counters, or of another version", path, kRemedy);
+  }
+}
+
+/// False with errno: another process has the block (EAGAIN, EACCES), or locks don't work there.
+bool lock_block(int fd, uint64_t index) {
+  struct flock wanted {};
+  wanted.l_type = F_WRLCK;
+  wanted.l_whence = SEEK_SET;
+  wanted.l_start = static_cast<off_t>(index * kBlockBytes);
+  wanted.l_len = static_cast<off_t>(kBlockBytes);
+  return ::fcntl(fd, F_OFD_SETLK, &wanted) == 0;
+}
+
+void* map_shared(int fd, uint64_t index) {
+  const auto at = static_cast<off_t>(index * kBlockBytes);
+  // Space is set aside now: a full disk must not show at the first count, as a signal.
+  if (const int error = ::posix_fallocate(fd, at, static_cast<off_t>(kBlockBytes)); error != 0) {
+    errno = error;
+    return MAP_FAILED;
+  }
+  return ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+}
+
+std::byte* map_own() {
+  void* memory = ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw std::bad_alloc();
+  }
+  return static_cast<std::byte*>(memory);
+}
+
+}  // namespace
+
+std::shared_ptr<CounterPage> CounterPage::open(const std::string& path) {
+  std::shared_ptr<CounterPage> page(new CounterPage);
+  page->file_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+  if (!page->file_.is_open()) {
+    throw base::Error(errno, "open", path);
+  }
+  check_head(page->file_.get(), path);
+  std::byte* block = page->map_block();
+  if (block == nullptr) {
+    throw base::Error(errno, "take a block of counters", path, "free space there, and see that it has file locks");
+  }
+  page->adopt(block);
+  return page;
+}
+
+std::shared_ptr<CounterPage> CounterPage::in_own_memory() {
+  std::shared_ptr<CounterPage> page(new CounterPage);
+  page->adopt(map_own());
+  return page;
+}
+
+CounterPage::~CounterPage() {
+  for (std::byte* block : blocks_) {
+    ::munmap(block, kBlockBytes);
+  }
+}
+
+/// The next block that nobody has; null with errno.
+std::byte* CounterPage::map_block() {
+  for (; next_block_ < RINGBOLT_COUNTER_MAX_BLOCKS; ++next_block_) {
+    if (lock_block(file_.get(), next_block_)) {
+      void* memory = map_shared(file_.get(), next_block_);
+      if (memory == MAP_FAILED) {
+        return nullptr;
+      }
+      ++next_block_;  // our own lock would not stop us
+      return static_cast<std::byte*>(memory);
+    }
+    if (errno != EAGAIN && errno != EACCES) {
+      return nullptr;
+    }
+  }
+  errno = ENOSPC;
+  return nullptr;
+}
+
+void CounterPage::adopt(std::byte* block) {
+  blocks_.push_back(block);
+  auto* words = reinterpret_cast<std::atomic<uint64_t>*>(block);
+  words[0].store(static_cast<uint64_t>(::getpid()), std::memory_order_relaxed);  // for people who look
+  if (shared_ == nullptr) {
+    shared_ = words + RINGBOLT_COUNTER_SHARED_AT;
+  }
+  auto* cells = reinterpret_cast<CounterCell*>(words + RINGBOLT_COUNTER_CELLS_AT);
+  for (size_t i = RINGBOLT_COUNTER_CELLS; i-- > 0;) {
+    free_.push_back(cells + i);
+  }
+}
+
+CounterCell& CounterPage::take() {
+  const std::scoped_lock guard(mutex_);
+  if (free_.empty()) {
+    free_.reserve(RINGBOLT_COUNTER_CELLS * (blocks_.size() + 1));  // give_back() must not throw
+    blocks_.reserve(blocks_.size() + 1);
+    std::byte* block = file_.is_open() ? map_block() : nullptr;
+    adopt(block != nullptr ? block : map_own());
+  }
+  CounterCell* cell = free_.back();
+  free_.pop_back();
+  return *cell;
+}
+
+void CounterPage::give_back(CounterCell& cell) {
+  const std::scoped_lock guard(mutex_);
+  free_.push_back(&cell);
+}
+
+base::Result<RingboltCounterSum> read_counters(const std::string& path) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!file.is_open() || ::fstat(file.get(), &status) != 0) {
+    return base::fail(errno);
+  }
+  if (!has_sane_size(status)) {
+    return base::fail(EINVAL);
+  }
+  Block block{};
+  RingboltCounterSum sum{};
+  for (uint64_t index = 0; index < RINGBOLT_COUNTER_MAX_BLOCKS; ++index) {
+    const ssize_t got = read_block(file.get(), index, block);
+    if (got < 0) {
+      return base::fail(errno);
+    }
+    if (index == 0 && got == 0) {
+      return sum;  // about to be made
+    }
+    if (index == 0 && (got != static_cast<ssize_t>(kBlockBytes) || !is_ours(block))) {
+      return base::fail(EINVAL);
+    }
+    if (got != static_cast<ssize_t>(kBlockBytes)) {
+      break;
+    }
+    if (index != 0) {
+      ringbolt_add_block(block.data(), &sum);
+    }
+  }
+  return sum;
+}
+
+}  // namespace ringbolt::cluster

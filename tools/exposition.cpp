@@ -1,0 +1,152 @@
+#include "exposition.h"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/assert.h"
+#include "cluster/counter_page.h"
+#include "version.h"
+
+namespace ringbolt::tools {
+namespace {
+
+/// How a counter of the kernel's is told. Its value times `scale`.
+struct Metric {
+  const char* name;  ///< without "ringbolt_"
+  const char* folder;
+  const char* counter;
+  uint64_t scale;
+  const char* help;
+};
+
+constexpr Metric kMetrics[] = {
+    {"port_data_transmitted_bytes_total", "counters", "port_xmit_data", 4, "Bytes of InfiniBand packets sent"},
+    {"port_data_received_bytes_total", "counters", "port_rcv_data", 4, "Bytes of InfiniBand packets received"},
+    {"port_packets_transmitted_total", "counters", "port_xmit_packets", 1, "Packets sent"},
+    {"port_packets_received_total", "counters", "port_rcv_packets", 1, "Packets received"},
+    {"unicast_packets_transmitted_total", "counters", "unicast_xmit_packets", 1, "Unicast packets sent"},
+    {"unicast_packets_received_total", "counters", "unicast_rcv_packets", 1, "Unicast packets received"},
+    {"multicast_packets_transmitted_total", "counters", "multicast_xmit_packets", 1, "Multicast packets sent"},
+    {"multicast_packets_received_total", "counters", "multicast_rcv_packets", 1, "Multicast packets received"},
+    {"port_errors_received_total", "counters", "port_rcv_errors", 1, "Packets received damaged or without a buffer"},
+    {"port_constraint_errors_received_total", "counters", "port_rcv_constraint_errors", 1,
+     "Packets received of a foreign partition"},
+    {"port_constraint_errors_transmitted_total", "counters", "port_xmit_constraint_errors", 1,
+     "Packets not sent because of their partition"},
+    {"port_discards_transmitted_total", "counters", "port_xmit_discards", 1, "Packets that could not be sent"},
+    {"port_transmit_wait_total", "counters", "port_xmit_wait", 1, "Microseconds that packets waited for room"},
+    {"port_remote_physical_errors_received_total", "counters", "port_rcv_remote_physical_errors", 1,
+     "Packets marked bad by a switch"},
+    {"port_switch_relay_errors_received_total", "counters", "port_rcv_switch_relay_errors", 1,
+     "Packets that a switch could not forward"},
+    {"symbol_error_total", "counters", "symbol_error", 1, "Symbols received damaged"},
+    {"link_downed_total", "counters", "link_downed", 1, "Times that the port's cable was cut"},
+    {"link_error_recovery_total", "counters", "link_error_recovery", 1, "Times that the link recovered"},
+    {"local_link_integrity_errors_total", "counters", "local_link_integrity_errors", 1, "Local link integrity errors"},
+    {"excessive_buffer_overrun_errors_total", "counters", "excessive_buffer_overrun_errors", 1,
+     "Excessive buffer overruns"},
+    {"vl15_dropped_total", "counters", "VL15_dropped", 1, "Subnet management packets dropped"},
+    {"rdma_sends_total", "hw_counters", "rdma_sends", 1, "SENDs begun"},
+    {"rdma_receives_total", "hw_counters", "rdma_recvs", 1, "Receives completed"},
+    {"rx_write_requests_total", "hw_counters", "rx_write_requests", 1, "WRITE requests received"},
+    {"rx_read_requests_total", "hw_counters", "rx_read_requests", 1, "READ requests received"},
+    {"rx_atomic_requests_total", "hw_counters", "rx_atomic_requests", 1, "Atomic requests received"},
+    {"duplicate_requests_packets_total", "hw_counters", "duplicate_request", 1, "Requests received once more"},
+    {"out_of_sequence_packets_received_total", "hw_counters", "out_of_sequence", 1,
+     "Requests received before an earlier one"},
+    {"out_of_buffer_drops_total", "hw_counters", "out_of_buffer", 1, "Messages that found no receive posted"},
+    {"rnr_nak_sent_packets_total", "hw_counters", "send_rnr_err", 1, "Senders told that no receive is posted"},
+    {"rnr_nak_retry_packets_total", "hw_counters", "rnr_nak_retry_err", 1, "Times told that no receive is posted"},
+    {"packet_sequence_errors_total", "hw_counters", "packet_seq_err", 1, "NAKs of a wrong sequence received"},
+    {"implied_nak_seq_errors_total", "hw_counters", "implied_nak_seq_err", 1, "Gaps in answers received"},
+    {"local_ack_timeout_errors_total", "hw_counters", "local_ack_timeout_err", 1,
+     "Times that the transport timer ran out"},
+    {"retransmitted_packets_total", "hw_counters", "completer_retry_err", 1, "Requests sent again"},
+    {"roce_adp_retransmits_total", "hw_counters", "roce_adp_retrans", 1, "Times asked early what is missing"},
+    {"retry_exceeded_errors_total", "hw_counters", "retry_exceeded_err", 1, "Sends ended: no answer after all retries"},
+    {"rnr_retry_exceeded_errors_total", "hw_counters", "retry_rnr_exceeded_err", 1,
+     "Sends ended: no receive posted after all retries"},
+    {"req_cqes_errors_total", "hw_counters", "req_cqe_error", 1, "Sends completed with an error"},
+    {"req_cqes_flush_errors_total", "hw_counters", "req_cqe_flush_error", 1, "Sends flushed"},
+    {"req_remote_access_errors_total", "hw_counters", "req_remote_access_errors", 1, "Sends refused: remote access"},
+    {"req_remote_invalid_request_errors_total", "hw_counters", "req_remote_invalid_request", 1,
+     "Sends refused: invalid request"},
+    {"resp_cqes_errors_total", "hw_counters", "resp_cqe_error", 1, "Receives completed with an error"},
+    {"resp_cqes_flush_errors_total", "hw_counters", "resp_cqe_flush_error", 1, "Receives flushed"},
+    {"resp_local_length_errors_total", "hw_counters", "resp_local_length_error", 1,
+     "Messages longer than their receive"},
+    {"resp_remote_access_errors_total", "hw_counters", "resp_remote_access_errors", 1, "Accesses of peers refused"},
+    {"icrc_encapsulated_errors_total", "hw_counters", "rx_icrc_encapsulated", 1, "Packets received with a wrong ICRC"},
+    {"rx_drops_total", "hw_counters", "rx_drops", 1, "Packets received that came to nothing"},
+};
+
+size_t place_of(const Metric& metric) {
+  const auto all = cluster::all_counters();
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (std::string_view(all[i].folder) == metric.folder && std::string_view(all[i].name) == metric.counter) {
+      return i;
+    }
+  }
+  RINGBOLT_ASSERT(false);  // the tables go together
+  return 0;
+}
+
+/// As a value between quotes.
+std::string escaped(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c == '\\' || c == '"' ? std::string{'\\', c} : std::string{c};
+    }
+  }
+  return result;
+}
+
+std::string labels_of(const PortCounts& port) {
+  return fmt::format("cluster=\"{}\",node=\"{}\",device=\"{}\",port=\"1\"", escaped(port.cluster), escaped(port.node),
+                     escaped(port.device));
+}
+
+using ValueOf = std::function<std::optional<uint64_t>(const PortCounts&)>;
+
+void add_metric(std::string& text, std::string_view name, std::string_view type, std::string_view help,
+                const std::vector<PortCounts>& ports, const ValueOf& value_of) {
+  text += fmt::format("# HELP ringbolt_{} {}\n# TYPE ringbolt_{} {}\n", name, help, name, type);
+  for (const PortCounts& port : ports) {
+    if (const std::optional<uint64_t> value = value_of(port)) {
+      text += fmt::format("ringbolt_{}{{{}}} {}\n", name, labels_of(port), *value);
+    }
+  }
+}
+
+}  // namespace
+
+std::string exposition(const std::vector<PortCounts>& ports) {
+  std::string text = fmt::format(
+      "# HELP ringbolt_build_info 1; the labels tell which release\n# TYPE ringbolt_build_info gauge\n"
+      "ringbolt_build_info{{version=\"{}\"}} 1\n",
+      kVersion);
+  add_metric(text, "port_up", "gauge", "1: the port's cable is plugged in; 0: it is cut", ports,
+             [](const PortCounts& port) {
+               return port.state.empty() ? std::nullopt : std::optional<uint64_t>(port.state == "up" ? 1 : 0);
+             });
+  add_metric(text, "port_rate_bytes_per_second", "gauge", "What the port says that its cable can do", ports,
+             [](const PortCounts& port) {
+               constexpr uint64_t kGigabit = 125'000'000;
+               return port.speed_gbps == 0 ? std::nullopt : std::optional<uint64_t>(port.speed_gbps * kGigabit);
+             });
+  for (const Metric& metric : kMetrics) {
+    const size_t place = place_of(metric);
+    add_metric(text, metric.name, "counter", metric.help, ports,
+               [&](const PortCounts& port) { return std::optional<uint64_t>(port.values[place] * metric.scale); });
+  }
+  return text;
+}
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,159 @@
+#include "port_counts.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cluster/counter_page.h"
+#include "sysroot.h"
+
+namespace ringbolt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+bool read_values(const std::string& path, PortCounts& port, std::vector<std::string>& problems) {
+  const auto sum = cluster::read_counters(path);
+  if (!sum && sum.error().value != ENOENT) {
+    const bool is_damaged = sum.error().value == EINVAL || sum.error().value == ELOOP;
+    problems.push_back(base::Error(sum.error().value, is_damaged ? "not a file of counters" : "read the counters", path,
+                                   is_damaged ? "remove it: what it counted is lost, nothing else" : "")
+                           .what());
+    return false;
+  }
+  const RingboltCounterSum counted = sum ? *sum : RingboltCounterSum{};
+  for (const RingboltCounter& counter : cluster::all_counters()) {
+    port.values.push_back(ringbolt_counter_value(&counter, &counted));
+  }
+  return true;
+}
+
+/// Ports whose files lie in `folder`, by name.
+void add_folder(const fs::path& folder, const std::string& node, std::vector<PortCounts>& ports,
+                std::vector<std::string>& problems) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() == cluster::RuntimeDir::kCounterSuffix) {
+      files.push_back(entry.path());
+    }
+  }
+  std::ranges::sort(files);
+  for (const fs::path& file : files) {
+    PortCounts port{"", node, file.stem().string(), "", 0, {}};
+    if (read_values(file.string(), port, problems)) {
+      ports.push_back(std::move(port));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<PortCounts> cluster_counts(const LiveCluster& live, std::vector<std::string>& problems) {
+  std::vector<PortCounts> ports;
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    if (live.here && *live.here != node) {
+      continue;
+    }
+    for (const cluster::PortSpec& spec : cluster::node_spec(live.model, node).ports) {
+      PortCounts port{live.model.name, live.model.nodes[node].name,
+                      spec.device,     live.control.cable_up(spec.cable) ? "up" : "cut",
+                      spec.speed_gbps, {}};
+      if (read_values(live.dir.counter_file(live.model.name, node, spec.device), port, problems)) {
+        ports.push_back(std::move(port));
+      }
+    }
+  }
+  return ports;
+}
+
+std::vector<PortCounts> local_counts(const cluster::RuntimeDir& dir, std::vector<std::string>& problems) {
+  std::vector<PortCounts> ports;
+  const SysrootDevice device = local_device(dir, {});
+  PortCounts port{"", "local", device.name, "up", device.speed_gbps, {}};
+  if (read_values(device.counter_path, port, problems)) {
+    ports.push_back(std::move(port));
+  }
+  add_folder(dir.default_slots(), "local", ports, problems);
+  std::vector<std::string> namespaces;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir.default_dir(), error)) {
+    if (const std::string name = entry.path().filename().string(); name.starts_with("net-")) {
+      namespaces.push_back(name.substr(4));
+    }
+  }
+  std::ranges::sort(namespaces);
+  for (const std::string& inode : namespaces) {
+    add_folder(dir.default_dir() + "/net-" + inode, "netns-" + inode, ports, problems);
+  }
+  return ports;
+}
+
+void count_cut(const LiveCluster& live, uint32_t cable) {
+  const cluster::Cable& cut = live.model.cables[cable];
+  std::vector<cluster::CableEnd> ends{cut.a};
+  if (!(cut.a == cut.b)) {
+    ends.push_back(cut.b);
+  }
+  for (const cluster::CableEnd& end : ends) {
+    if (live.here && *live.here != end.node) {
+      continue;
+    }
+    const std::string& device = live.model.nodes[end.node].ports[end.port].name;
+    try {
+      cluster::CounterPage::open(live.dir.counter_file(live.model.name, end.node, device))->add(kSharedLinkDowned);
+    } catch (const base::Error& error) {
+      fmt::print(stderr, "ringbolt: not counted: {}\n", error.what());
+    }
+  }
+}
+
+std::string counts_json(const std::vector<PortCounts>& ports) {
+  Json root{{"ports", Json::array()}};
+  for (const PortCounts& port : ports) {
+    Json one{{"cluster", port.cluster}, {"node", port.node}, {"device", port.device}, {"port", 1}};
+    if (!port.state.empty()) {
+      one["state"] = port.state;
+    }
+    if (port.speed_gbps != 0) {
+      one["speed_gbps"] = port.speed_gbps;
+    }
+    for (size_t i = 0; i < port.values.size(); ++i) {
+      const RingboltCounter& counter = cluster::all_counters()[i];
+      one[counter.folder][counter.name] = port.values[i];
+    }
+    root["ports"].push_back(std::move(one));
+  }
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::vector<PortCounts> parse_counts(const std::string& text) {
+  std::vector<PortCounts> ports;
+  try {
+    for (const Json& one : Json::parse(text).at("ports")) {
+      PortCounts port{one.at("cluster"),
+                      one.at("node"),
+                      one.at("device"),
+                      one.value("state", std::string()),
+                      one.value("speed_gbps", 0U),
+                      {}};
+      for (const RingboltCounter& counter : cluster::all_counters()) {
+        const Json& folder = one.at(counter.folder);
+        port.values.push_back(folder.contains(counter.name) ? folder.at(counter.name).get<uint64_t>() : 0);
+      }
+      ports.push_back(std::move(port));
+    }
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+  return ports;
+}
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cluster/runtime_dir.h"
+#include "cluster_state.h"
+
+namespace ringbolt::tools {
+
+/// What one port has counted since its cluster was made, or, outside clusters, since the machine started.
+struct PortCounts {
+  std::string cluster;  ///< empty: none
+  std::string node;     ///< its name; "local" outside clusters, "netns-4026531840" of a namespace's interfaces
+  std::string device;
+  std::string state;             ///< "up", "cut"; empty: not known
+  uint32_t speed_gbps = 0;       ///< 0: not known
+  std::vector<uint64_t> values;  ///< as cluster::all_counters() lists them
+};
+
+// Each leaves out a port whose file can't be read, and says so in `problems`, naming the file and the remedy. A port
+// that nobody has used is all zeros. Not for clusters whose nodes are other machines: host_counts() in hosts.h asks
+// those.
+
+/// All ports of a cluster of this machine; on a host, those of its own node.
+std::vector<PortCounts> cluster_counts(const LiveCluster& live, std::vector<std::string>& problems);
+/// Ports outside clusters: the default device, and what was used of interfaces and streams.
+std::vector<PortCounts> local_counts(const cluster::RuntimeDir& dir, std::vector<std::string>& problems);
+
+/// Counts in link_downed of the cable's ports (on a host, of its own) that it was cut. What can't be written is told on
+/// stderr: the cable is cut all the same.
+void count_cut(const LiveCluster& live, uint32_t cable);
+
+/// As JSON on one line, and back; what is no such text adds nothing. For another machine.
+std::string counts_json(const std::vector<PortCounts>& ports);
+std::vector<PortCounts> parse_counts(const std::string& text);
+
+}  // namespace ringbolt::tools
