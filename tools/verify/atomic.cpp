@@ -166,7 +166,7 @@ void compare_cells(const Context& context, const Rig& rig, const std::vector<uin
 }
 
 void be_counted_on(const Context& context, const Rig& rig) {
-  context.watch.begin(title_of(context.step), [&] { return fmt::format("the sum is {}", cell(rig, 0, kSumOffset)); });
+  const Part part(context.watch, title_of(context.step), [&] { return fmt::format("the sum is {}", cell(rig, 0, kSumOffset)); });
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
     std::memset(rig.area(index).data(), 0, rig.area(index).size());
   }
@@ -202,12 +202,11 @@ Outcome run_atomic(const Context& context) {
   Outcome outcome;
   if (context.initiates()) {
     Calculator calculator(context, rig);
-    context.watch.begin(title_of(step), [&] { return calculator.where(); });
+    const Part part(context.watch, title_of(step), [&] { return calculator.where(); });
     outcome = calculator.run();
   } else {
     be_counted_on(context, rig);
   }
-  context.watch.end();
   context.peer.tell("done", "");
   context.peer.await("done", "the end of the atomics");
   return outcome;

@@ -159,7 +159,7 @@ void run_round(const Context& context, uint64_t number, Outcome& outcome) {
   const uint64_t begin = base::now_ns();
   const std::unique_ptr<Rig> rig = make_rig(context, number);
   Round round(context, *rig, ending_of(number));
-  context.watch.begin(title_of(context.step), [&] { return fmt::format("round {}: {}", number, round.where()); });
+  const Part part(context.watch, title_of(context.step), [&] { return fmt::format("round {}: {}", number, round.where()); });
   round.run();
   if (!round.is_first() && !round.has_heard_gone()) {
     context.peer.await("gone", "the other end to destroy its queue pairs");
@@ -169,7 +169,6 @@ void run_round(const Context& context, uint64_t number, Outcome& outcome) {
   if (round.is_first()) {
     context.peer.await("gone", "the other end to destroy its queue pairs");
   }
-  context.watch.end();
   context.watch.moved();
   outcome.messages += round.receiver().messages();
   outcome.bytes += round.receiver().bytes();
@@ -183,7 +182,7 @@ Outcome run_churn(const Context& context) {
   Outcome outcome;
   Pace pace(context.step);
   const uint64_t begin = base::now_ns();
-  context.watch.begin(title_of(context.step), nullptr);
+  const Part part(context.watch, title_of(context.step), nullptr);
   for (uint64_t round = 0;; ++round) {
     if (context.is_client) {
       const bool wants_more = pace.wants_more(round) && !is_stopped();

@@ -161,7 +161,7 @@ class Reader {
 void be_read(const Context& context, const Rig& rig) {
   uint64_t version = 0;
   uint64_t count = 0;
-  context.watch.begin(title_of(context.step), [&] { return fmt::format("version {} of the memory is there", version); });
+  const Part part(context.watch, title_of(context.step), [&] { return fmt::format("version {} of the memory is there", version); });
   const auto write_counts = [&] {
     ++count;
     for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
@@ -204,12 +204,11 @@ Outcome run_read(const Context& context) {
   Outcome outcome;
   if (context.initiates()) {
     Reader reader(context, rig);
-    context.watch.begin(title_of(step), [&] { return reader.where(); });
+    const Part part(context.watch, title_of(step), [&] { return reader.where(); });
     outcome = reader.run();
   } else {
     be_read(context, rig);
   }
-  context.watch.end();
   context.peer.tell("done", "");
   context.peer.await("done", "the end of the READs");
   return outcome;

@@ -23,7 +23,7 @@ const char* hint_of(Kind kind) {
     case Kind::kStatus:
       return "docs/errors.md has the meaning of each status";
     case Kind::kNowhere:
-      return "if it is every WRITE: target memory unchanged after WRITE; cause: no remote address on the wire; use SEND only";
+      return "look at the target's memory, never at the completion";
     case Kind::kLeak:
       return "who ends a program gives its objects back; trying again does not help";
     case Kind::kStall:
@@ -130,11 +130,9 @@ std::string result_text(const Result& result) {
   }
   const double seconds = static_cast<double>(result.elapsed_ns) / 1e9;
   const double gap_ms = static_cast<double>(result.slowest_gap_ns) / 1e6;
-  if (!result.refusal.empty()) {
-    return text + fmt::format("refused: {}\n", result.refusal);
-  }
   if (exit_code_of(result) != 0) {
-    return text + fmt::format("{} failure{} in {:.1f} s; {} messages and {} bytes were as they should be; slowest gap {:.1f} ms\n",
+    return text + fmt::format("{} failure{} in {:.1f} s; in what was finished {} messages and {} bytes were as they should be; slowest gap "
+                              "{:.1f} ms\n",
                               result.tally.total(), result.tally.total() == 1 ? "" : "s", seconds, messages, bytes, gap_ms);
   }
   return text + fmt::format("all verified: {} messages, {} bytes in {:.1f} s; slowest gap {:.1f} ms\n", messages, bytes, seconds,

@@ -216,7 +216,6 @@ class Session {
   void take_step(const Step& step) {
     const Context context{*device_, step, request_.choice, peer_, watch_, result_.tally, result_.not_checked, is_client_};
     const Outcome mine = verify::run(context);
-    watch_.end();
     watch_.progress().set_errors(result_.tally.total());
     peer_.tell("outcome", emit_outcome(mine) + "\n" + mine.refusal);
     const std::string text = peer_.await("outcome", "what it has found out");
@@ -273,7 +272,6 @@ class Session {
     const std::string where = watch_.where();
     const bool has_where = where.empty() || problem.find(where) != std::string::npos;
     const std::string text = has_where ? problem : fmt::format("{}; {}", problem, where);
-    watch_.end();
     try {
       peer_.tell("findings", emit_tally(result_.tally));
       peer_.tell_failure(problem);

@@ -24,7 +24,7 @@ Outcome run_stream(const Context& context) {
   if (receives) {
     receiver.emplace(context, rig, true);
   }
-  context.watch.begin(title_of(step), [&] {
+  const Part part(context.watch, title_of(step), [&] {
     return (sender ? sender->where() : "") + (sender && receiver ? "; " : "") + (receiver ? receiver->where() : "");
   });
   while ((sender && !sender->is_done()) || (receiver && !receiver->is_done())) {
@@ -36,7 +36,6 @@ Outcome run_stream(const Context& context) {
       (void)context.watch.idle(sender && !sender->is_done() ? "acknowledgements of what was sent" : "messages");
     }
   }
-  context.watch.end();
   Outcome outcome;
   if (sender) {
     outcome.duration_ns = sender->duration_ns();

@@ -167,9 +167,12 @@ int verify_run(const VerifyOptions& given) {
   }
   try {
     const Result result = options.nodes.empty() ? run_over_tcp(options) : run_on_nodes(options);
-    fmt::print("{}", options.is_json ? verify::result_json(result, false) + "\n" : verify::result_text(result));
-    std::fflush(stdout);
-    if (!result.refusal.empty()) {
+    const bool is_refused = !result.refusal.empty();
+    if (options.is_json || !is_refused) {
+      fmt::print("{}", options.is_json ? verify::result_json(result, false) + "\n" : verify::result_text(result));
+      std::fflush(stdout);
+    }
+    if (is_refused) {
       fmt::print(stderr, "ringbolt verify: refused: {}\n", result.refusal);
     }
     return verify::exit_code_of(result);

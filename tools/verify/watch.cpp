@@ -10,10 +10,16 @@
 
 namespace ringbolt::tools::verify {
 
-void Watch::begin(const std::string& title, std::function<std::string()> where) {
-  where_ = std::move(where);
-  fruitless_ = 0;
-  progress_.begin(title);
+Part::Part(Watch& watch, const std::string& title, std::function<std::string()> where) : watch_(watch) {
+  watch.where_ = std::move(where);
+  watch.last_where_.clear();
+  watch.fruitless_ = 0;
+  watch.progress_.begin(title);
+}
+
+Part::~Part() {
+  watch_.last_where_ = watch_.where();
+  watch_.where_ = nullptr;
 }
 
 void Watch::look(uint64_t now_ns, const char* what) {

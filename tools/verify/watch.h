@@ -31,11 +31,8 @@ class Watch {
 
   uint64_t stall_ns() const { return stall_ns_; }
   Progress& progress() const { return progress_; }
-  /// A step begins. `where` tells how far it is.
-  void begin(const std::string& title, std::function<std::string()> where);
-  /// How far the step is; empty outside of one.
-  std::string where() const { return where_ ? where_() : ""; }
-  void end() { where_ = nullptr; }
+  /// How far the part under way is, or the last one was when it ended; empty if there was none.
+  std::string where() const { return where_ ? where_() : last_where_; }
 
   /// After a turn of the loop that brought something. Mostly cheap.
   void moved();
@@ -44,15 +41,29 @@ class Watch {
   bool idle(const char* what);
 
  private:
+  friend class Part;
   void look(uint64_t now_ns, const char* what);
 
   pair::Peer& peer_;
   Progress& progress_;
   uint64_t stall_ns_;
   std::function<std::string()> where_;
+  std::string last_where_;
   uint32_t turns_ = 0;
   uint32_t fruitless_ = 0;
   bool has_told_stop_ = false;
+};
+
+/// While it lives the watch knows how far a step is. Made after what `where` looks at, and gone before it.
+class Part {
+ public:
+  Part(Watch& watch, const std::string& title, std::function<std::string()> where);
+  ~Part();
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+ private:
+  Watch& watch_;
 };
 
 }  // namespace ringbolt::tools::verify

@@ -171,7 +171,7 @@ class Writer {
 
 Outcome be_written(const Context& context, const Rig& rig, uint64_t area_bytes) {
   WriteTarget target(context, rig, area_bytes);
-  context.watch.begin(title_of(context.step), [&] { return target.where(); });
+  const Part part(context.watch, title_of(context.step), [&] { return target.where(); });
   while (true) {
     if (target.poll()) {
       context.watch.moved();
@@ -187,11 +187,11 @@ Outcome be_written(const Context& context, const Rig& rig, uint64_t area_bytes) 
     }
     const uint32_t lanes = rig.queue_pairs();
     const std::vector<uint64_t> numbers = numbers_of(context.peer, *text, 3 * size_t{lanes});
-    const auto part = [&](size_t index) {
+    const auto third = [&](size_t index) {
       const auto begin = numbers.begin() + static_cast<ptrdiff_t>(index * lanes);
       return std::vector<uint64_t>(begin, begin + lanes);
     };
-    const bool has_come = target.check_round(part(0), part(1), part(2));
+    const bool has_come = target.check_round(third(0), third(1), third(2));
     context.peer.tell("checked", has_come ? "something" : "nothing");
   }
   target.judge_loss();
@@ -218,12 +218,11 @@ Outcome run_write(const Context& context) {
   Outcome outcome;
   if (context.initiates()) {
     Writer writer(context, rig, area_bytes);
-    context.watch.begin(title_of(step), [&] { return writer.where(); });
+    const Part part(context.watch, title_of(step), [&] { return writer.where(); });
     outcome = writer.run();
   } else {
     outcome = be_written(context, rig, area_bytes);
   }
-  context.watch.end();
   context.peer.tell("done", "");
   context.peer.await("done", "the end of the WRITEs");
   return outcome;

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -155,7 +156,25 @@ bool WriteTarget::check_round(const std::vector<uint64_t>& firsts, const std::ve
   }
   all_ += blocks;
   context_.watch.moved();
-  return nowhere_ < blocks || blocks == 0;
+  return !judge_nowhere(blocks);
+}
+
+/// True if that is the fate of all.
+bool WriteTarget::judge_nowhere(uint64_t blocks) {
+  const std::vector<std::string> texts = std::exchange(nowhere_texts_, {});
+  if (nowhere_ == blocks && blocks != 0) {
+    context_.tally.add(Kind::kNowhere,
+                       fmt::format("target memory unchanged after WRITE: all {} WRITEs of a round completed at the initiator"
+                                   "{}; cause: no remote address on the wire; fix: SEND only",
+                                   blocks, as_messages_ == 0 ? "" : ", and their bytes came as messages, into posted receives"),
+                       nowhere_);
+    as_messages_ = 0;
+    return true;
+  }
+  for (const std::string& text : texts) {
+    context_.tally.add(Kind::kNowhere, text);
+  }
+  return false;
 }
 
 void WriteTarget::explain(uint32_t queue_pair, const std::vector<Block>& blocks) {
@@ -176,10 +195,9 @@ void WriteTarget::explain(uint32_t queue_pair, const std::vector<Block>& blocks)
       ++lost_;
     } else if (is_as_before) {
       ++nowhere_;
-      context_.tally.add(Kind::kNowhere,
-                         fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} completed at the initiator and the "
-                                     "target's memory is as it was",
-                                     queue_pair, one.sequence, one.length, one.offset));
+      nowhere_texts_.push_back(fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} completed at the initiator and "
+                                           "the target's memory is as it was",
+                                           queue_pair, one.sequence, one.length, one.offset));
     } else {
       context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} is damaged, {}",
                                                      queue_pair, one.sequence, one.length, one.offset, text_of(*wrong)));

@@ -32,6 +32,7 @@ class WriteTarget {
  private:
   void await_immediates(const std::vector<uint64_t>& immediates);
   bool is_as_planned(uint32_t queue_pair) const;
+  bool judge_nowhere(uint64_t blocks);
   void explain(uint32_t queue_pair, const std::vector<Block>& blocks);
 
   const Context& context_;
@@ -45,6 +46,7 @@ class WriteTarget {
   uint64_t bytes_ = 0;
   uint64_t lost_ = 0;
   uint64_t nowhere_ = 0;  // of the round
+  std::vector<std::string> nowhere_texts_;
   uint64_t as_messages_ = 0;
   uint64_t all_ = 0;
 };
