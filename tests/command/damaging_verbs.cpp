@@ -30,6 +30,13 @@ struct Posted {
   ibv_wr_opcode opcode = IBV_WR_SEND;
 };
 
+/// A completion in its place: after so many others.
+struct MadeUp {
+  uint64_t after = 0;
+  ibv_cq* cq = nullptr;
+  ibv_wc completion{};
+};
+
 /// All of one process; its programs have one thread.
 struct Damager {
   void* real = nullptr;
@@ -39,9 +46,12 @@ struct Damager {
   ibv_context_ops ops{};
   std::map<std::pair<uint32_t, uint64_t>, Posted> receives;  // by queue pair and id
   std::map<std::pair<uint32_t, uint64_t>, Posted> sends;
-  std::map<ibv_cq*, std::deque<ibv_wc>> made_up;              // completions of what was never posted
+  std::map<uint32_t, MadeUp> made_up;                         // by queue pair: completions of what was never posted
+  std::map<uint32_t, uint64_t> posted;                        // sends, of each queue pair
+  std::map<uint32_t, uint64_t> completed;
   std::map<uint32_t, uint32_t> swallowed;                     // sends of a queue pair whose completion nobody awaits
   std::map<uint32_t, Bytes> last;                             // received, of each queue pair
+  std::map<uint32_t, std::deque<ibv_wc>> waiting;  // behind one that is made up
   bool is_stalled = false;
 
   /// Whether this is the one.
@@ -77,7 +87,13 @@ void make_up_completion(ibv_qp* qp, const ibv_send_wr& request) {
   one.status = IBV_WC_SUCCESS;
   one.opcode = request.opcode == IBV_WR_SEND ? IBV_WC_SEND : IBV_WC_RDMA_WRITE;
   one.qp_num = qp->qp_num;
-  damager().made_up[qp->send_cq].push_back(one);
+  Damager& all = damager();
+  const uint32_t number = qp->qp_num;
+  if (all.made_up.count(number) != 0) {
+    all.waiting[number].push_back(one);  // all of them are made up: any order will do
+    return;
+  }
+  all.made_up[number] = {all.posted[number], qp->send_cq, one};
 }
 
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
@@ -101,7 +117,9 @@ int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
       ++all.swallowed[qp->qp_num];
     }
   }
-  return all.ops.post_send(qp, request, bad);
+  const int error = all.ops.post_send(qp, request, bad);
+  all.posted[qp->qp_num] += error == 0 ? 1 : 0;
+  return error;
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
@@ -116,7 +134,7 @@ void damage_receive(ibv_wc& one) {
   Posted& posted = all.receives[{one.qp_num, one.wr_id}];
   const size_t length = std::min<size_t>(one.byte_len, posted.length);
   if (length >= 24 && all.hits("flip")) {
-    posted.at[17] ^= std::byte{4};
+    posted.at[length - 7] ^= std::byte{4};
   } else if (length >= 24 && all.hits("truncate")) {
     one.byte_len -= 8;
   } else if (all.hits("beyond")) {
@@ -150,9 +168,7 @@ void damage_sent(ibv_wc& one) {
   if (posted.opcode == IBV_WR_RDMA_READ && posted.length >= 24 && all.hits("flip-read")) {
     posted.at[17] ^= std::byte{4};
   }
-  const bool is_atomic =
-      posted.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || posted.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
-  if (is_atomic && all.hits("atomic")) {
+  if (posted.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD && all.hits("atomic")) {
     *posted.at ^= std::byte{1};
   }
 }
@@ -162,13 +178,21 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   if (all.is_stalled) {
     return 0;
   }
-  std::deque<ibv_wc>& made_up = all.made_up[cq];
-  if (!made_up.empty() && most > 0) {
-    *completions = made_up.front();
-    made_up.pop_front();
-    return 1;
+  for (auto& [number, one] : all.made_up) {
+    if (one.cq == cq && all.completed[number] >= one.after && most > 0) {
+      *completions = one.completion;
+      std::deque<ibv_wc>& waiting = all.waiting[number];
+      if (waiting.empty()) {
+        all.made_up.erase(number);
+      } else {
+        one.completion = waiting.front();
+        waiting.pop_front();
+      }
+      return 1;
+    }
   }
-  const int count = all.ops.poll_cq(cq, most, completions);
+  // One at a time while a made up one has to be put in between.
+  const int count = all.ops.poll_cq(cq, all.made_up.empty() ? most : 1, completions);
   int kept = 0;
   for (int i = 0; i < count; ++i) {
     ibv_wc& one = completions[i];
@@ -180,6 +204,7 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
         --swallowed;
         continue;
       }
+      ++all.completed[one.qp_num];
       damage_sent(one);
     }
     completions[kept++] = one;

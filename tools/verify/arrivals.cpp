@@ -43,7 +43,7 @@ void Arrivals::note_gap(uint64_t instead) {
   }
 }
 
-void Arrivals::count(uint64_t sequence, uint64_t verified_bytes) {
+void Arrivals::count(uint64_t sequence, bool is_verified, uint64_t bytes) {
   for (; next_ < sequence; ++next_) {
     missing_.insert(next_);
     note_gap(sequence);
@@ -51,8 +51,8 @@ void Arrivals::count(uint64_t sequence, uint64_t verified_bytes) {
   missing_.erase(sequence);
   next_ = std::max(next_, sequence + 1);
   last_ = sequence;
-  ++messages_;
-  verified_bytes_ += verified_bytes;
+  messages_ += is_verified ? 1 : 0;
+  verified_bytes_ += is_verified ? bytes : 0;
 }
 
 bool Arrivals::accept(std::span<const std::byte> message, uint64_t length) {
@@ -71,7 +71,7 @@ bool Arrivals::accept(std::span<const std::byte> message, uint64_t length) {
   if (length != stamp.length || message.size() != length || !is_message(message, seed_, stamp)) {
     return false;
   }
-  count(sequence, length);
+  count(sequence, true, length);
   return true;
 }
 
@@ -85,7 +85,7 @@ uint64_t Arrivals::examine(std::span<const std::byte> message, uint64_t length, 
   if (is_untouched && length > 0) {
     add(Kind::kNoData, fmt::format("the receive of message {} completed with {} bytes, and not one of them was written",
                                    next_, length));
-    count(next_, 0);
+    count(next_, false, 0);
     return 0;
   }
   const std::optional<Stamp> stamp = stamp_in(message, seed_);
@@ -107,7 +107,7 @@ uint64_t Arrivals::examine(std::span<const std::byte> message, uint64_t length, 
     const bool has_length_of_due = length == due.length && length != stamp->length;
     if (has_length_of_due) {
       add(Kind::kStale, fmt::format("the receive of message {} holds data of message {}", next_, stamp->sequence));
-      count(next_, 0);
+      count(next_, false, 0);
       return std::max<uint64_t>(length, stamp->length);
     }
     add(Kind::kDoubled, fmt::format("message {} came again: expected {}, found {}", stamp->sequence, next_,
@@ -132,7 +132,7 @@ uint64_t Arrivals::examine_stamped(std::span<const std::byte> message, uint64_t 
   if (!is_whole) {
     describe(message, length, stamp);
   }
-  count(stamp.sequence, is_whole ? length : 0);
+  count(stamp.sequence, is_whole, length);
   return std::max<uint64_t>(length, stamp.length);
 }
 
@@ -160,7 +160,7 @@ uint64_t Arrivals::examine_unreadable(std::span<const std::byte> message, uint64
   if (is_unknown) {
     ++unreadable_;
   } else {
-    count(best, 0);
+    count(best, false, 0);
   }
   return std::max<uint64_t>(length, size_of(step_, queue_pair_, best));
 }

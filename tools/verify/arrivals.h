@@ -37,6 +37,7 @@ class Arrivals {
   /// So many of the sender's messages need no more waiting: they came, or are given up.
   uint64_t settled() const { return next_ - missing_.size(); }
   uint64_t next() const { return next_; }
+  /// That came, and were as they should be.
   uint64_t messages() const { return messages_; }
   uint64_t verified_bytes() const { return verified_bytes_; }
   uint64_t lost() const { return lost_; }
@@ -51,7 +52,7 @@ class Arrivals {
   Stamp stamp_of(uint64_t sequence) const;
   bool is_awaited(uint64_t sequence) const { return sequence >= next_ || missing_.count(sequence) != 0; }
   void note_gap(uint64_t instead);
-  void count(uint64_t sequence, uint64_t verified_bytes);
+  void count(uint64_t sequence, bool is_verified, uint64_t bytes);
   void add(Kind kind, const std::string& text) { tally_.add(kind, name_ + ": " + text); }
   uint64_t examine_stamped(std::span<const std::byte> message, uint64_t length, const Stamp& stamp);
   uint64_t examine_unreadable(std::span<const std::byte> message, uint64_t length);

@@ -295,7 +295,7 @@ class Session {
       return;
     }
     if (kind) {
-      result_.tally.add(*kind, text);
+      result_.tally.add(*kind, kind == Kind::kStatus ? fmt::format("{}; the other end is {}", text, peer_.name()) : text);
     }
     result_.interruption = "it can't go on after that";
     if (watch_.progress().messages() != 0) {

@@ -14,8 +14,10 @@
 namespace ringbolt::tools::verify {
 namespace {
 
-/// After a mismatch: data that comes so much later is late, and not wrong.
-constexpr uint64_t kLateUs = 1000;
+/// After a mismatch: data that comes so much later is late, and not wrong. Of the first mismatches it is awaited longer.
+constexpr uint64_t kLookUs = 1000;
+constexpr uint64_t kPatientLooks = 30;
+constexpr uint64_t kPatientTimes = 8;
 /// What has left the sender and is not here after so long is lost. Over RC its completion says that it was here.
 constexpr uint64_t kReliableQuietNs = 50'000'000;
 constexpr uint64_t kQuietNs = 250'000'000;
@@ -128,6 +130,19 @@ void StreamReceiver::take(const ibv_wc& completion) {
   rig_.post_receive(index, slot);
 }
 
+template <class Look>
+bool StreamReceiver::becomes_right(Look&& look) {
+  constexpr timespec kPause{0, kLookUs * 1000};
+  const uint64_t looks = ++mismatches_ <= kPatientTimes ? kPatientLooks : 1;
+  for (uint64_t i = 0; i < looks; ++i) {
+    ::nanosleep(&kPause, nullptr);
+    if (look()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void StreamReceiver::check_message(uint32_t index, uint64_t slot, uint64_t length) {
   Arrivals& lane = lanes_[index];
   const std::span<std::byte> room = rig_.receive_slot(index, slot);
@@ -139,13 +154,11 @@ void StreamReceiver::check_message(uint32_t index, uint64_t slot, uint64_t lengt
   const uint64_t number = lane.next();
   const uint64_t bytes = lane.verified_bytes();
   if (!lane.accept(message(), length)) {
-    constexpr timespec kLate{0, kLateUs * 1000};
-    const bool is_untouched = rig_.is_untouched(index, slot);
-    ::nanosleep(&kLate, nullptr);
-    if (lane.accept(message(), length)) {
-      lane.note_late(kLateUs);
+    const uint64_t begin = base::now_ns();
+    if (becomes_right([&] { return lane.accept(message(), length); })) {
+      lane.note_late((base::now_ns() - begin) / 1000);
     } else {
-      explained = lane.examine(message(), length, is_untouched && rig_.is_untouched(index, slot));
+      explained = lane.examine(message(), length, rig_.is_untouched(index, slot));
     }
   }
   if (const auto damage = rig_.find_outside(index, slot, explained)) {

@@ -48,14 +48,15 @@ class Writer {
       context_.peer.tell("written", text_of_numbers(firsts_) + " " + text_of_numbers(counts_) + " " +
                                         text_of_numbers(immediates_));
       const std::string verdict = context_.peer.await("checked", "its look at its memory");
-      if (context_.step.has_read_back) {
+      const bool has_come = verdict != "nothing";
+      if (context_.step.has_read_back && has_come) {
         read_back(outcome);
       }
       for (size_t index = 0; index < firsts_.size(); ++index) {
         firsts_[index] += counts_[index];
       }
       outcome.duration_ns = base::now_ns() - begin;
-      if (verdict == "nothing") {
+      if (!has_come) {
         break;  // and will not come any more
       }
     }
