@@ -9,7 +9,7 @@ import shutil
 import command
 from command import CommandCase
 
-COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "cut", "heal", "fault",
+COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "verify", "cut", "heal", "fault",
             "decode"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 

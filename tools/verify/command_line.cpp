@@ -22,7 +22,7 @@ void add_what(CLI::App* command, VerifyOptions& options) {
   command->add_option("--allow-loss", options.loss_percent, "So much of what goes over UC and UD may be lost")
       ->check(CLI::Range(0.0, 100.0))
       ->type_name("PERCENT");
-  command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1)")->type_name("BYTES");
+  command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")->type_name("BYTES");
   command->add_option("--max", options.most_bytes, "Of the longest (default: 65536; of churn 4096; UD: the MTU)")
       ->type_name("BYTES");
   command->add_option("--seed", options.seed, "Chooses sizes and data (default: another one each time)")

@@ -62,7 +62,8 @@ std::string settle_sizes(const Wish& wish, const Abilities& both, Step& step) {
   const uint64_t usual = step.mode == Mode::kChurn ? kUsualChurnBytes : kUsualMostBytes;
   step.most_bytes = wish.most_bytes.value_or(std::max(std::min(usual, limit), wish.least_bytes.value_or(0)));
   const bool must_tell = step.order == Order::kAny || step.loss_ppm != 0;
-  step.least_bytes = wish.least_bytes.value_or(must_tell ? kTellingBytes : 1);
+  // What may get lost should tell who it is, so that a gap is seen as one.
+  step.least_bytes = wish.least_bytes.value_or(must_tell || step.transport != Transport::kRc ? kTellingBytes : 1);
   step.least_bytes = std::min(step.least_bytes, step.most_bytes);
   if (step.most_bytes > limit) {
     return fmt::format("messages of {} bytes: the devices take {} at most (--max, -s)", step.most_bytes, limit);
