@@ -46,11 +46,11 @@ struct Damager {
   ibv_context_ops ops{};
   std::map<std::pair<uint32_t, uint64_t>, Posted> receives;  // by queue pair and id
   std::map<std::pair<uint32_t, uint64_t>, Posted> sends;
-  std::map<uint32_t, MadeUp> made_up;                         // by queue pair: completions of what was never posted
-  std::map<uint32_t, uint64_t> posted;                        // sends, of each queue pair
+  std::map<uint32_t, MadeUp> made_up;   // by queue pair: completions of what was never posted
+  std::map<uint32_t, uint64_t> posted;  // sends, of each queue pair
   std::map<uint32_t, uint64_t> completed;
-  std::map<uint32_t, uint32_t> swallowed;                     // sends of a queue pair whose completion nobody awaits
-  std::map<uint32_t, Bytes> last;                             // received, of each queue pair
+  std::map<uint32_t, uint32_t> swallowed;          // sends of a queue pair whose completion nobody awaits
+  std::map<uint32_t, Bytes> last;                  // received, of each queue pair
   std::map<uint32_t, std::deque<ibv_wc>> waiting;  // behind one that is made up
   bool is_stalled = false;
 
@@ -100,8 +100,8 @@ int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
   Damager& all = damager();
   const bool is_write = request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
   if (request->num_sge == 1) {
-    all.sends[{qp->qp_num, request->wr_id}] = {reinterpret_cast<std::byte*>(request->sg_list[0].addr),
-                                               request->sg_list[0].length, {}, request->opcode};
+    all.sends[{qp->qp_num, request->wr_id}] = {
+        reinterpret_cast<std::byte*>(request->sg_list[0].addr), request->sg_list[0].length, {}, request->opcode};
   }
   const bool is_dropped = request->opcode == IBV_WR_SEND && all.hits("drop");
   const bool goes_nowhere = is_write && (all.kind == "nowhere-all" || all.hits("nowhere"));
@@ -243,32 +243,32 @@ EXPORTED int ibv_destroy_qp(ibv_qp* qp) {
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-#define PASS_ON(result, name, parameters, arguments)                                        \
-  EXPORTED result name parameters {                                                         \
-    using Function = result(*) parameters;                                                  \
-    return reinterpret_cast<Function>(::dlsym(damager().real, #name)) arguments;            \
+#define PASS_ON(result, name, parameters, arguments)                             \
+  EXPORTED result name parameters {                                              \
+    using Function = result(*) parameters;                                       \
+    return reinterpret_cast<Function>(::dlsym(damager().real, #name)) arguments; \
   }
 
 PASS_ON(ibv_device**, ibv_get_device_list, (int* count), (count))
-PASS_ON(void, ibv_free_device_list, (ibv_device** list), (list))
-PASS_ON(const char*, ibv_get_device_name, (ibv_device* device), (device))
-PASS_ON(int, ibv_query_device, (ibv_context* context, ibv_device_attr* all), (context, all))
-PASS_ON(int, ibv_close_device, (ibv_context* context), (context))
-PASS_ON(ibv_pd*, ibv_alloc_pd, (ibv_context* context), (context))
-PASS_ON(int, ibv_dealloc_pd, (ibv_pd* pd), (pd))
-PASS_ON(ibv_mr*, ibv_reg_mr, (ibv_pd* pd, void* at, size_t length, int access), (pd, at, length, access))
-PASS_ON(int, ibv_dereg_mr, (ibv_mr* region), (region))
-PASS_ON(ibv_comp_channel*, ibv_create_comp_channel, (ibv_context* context), (context))
-PASS_ON(int, ibv_destroy_comp_channel, (ibv_comp_channel* channel), (channel))
-PASS_ON(int, ibv_get_cq_event, (ibv_comp_channel* channel, ibv_cq** cq, void** own), (channel, cq, own))
-PASS_ON(void, ibv_ack_cq_events, (ibv_cq* cq, unsigned count), (cq, count))
-PASS_ON(ibv_ah*, ibv_create_ah, (ibv_pd* pd, ibv_ah_attr* path), (pd, path))
-PASS_ON(int, ibv_destroy_ah, (ibv_ah* handle), (handle))
-PASS_ON(ibv_cq*, ibv_create_cq, (ibv_context* context, int entries, void* own, ibv_comp_channel* channel, int vector),
+PASS_ON(void, ibv_free_device_list, (ibv_device * *list), (list))
+PASS_ON(const char*, ibv_get_device_name, (ibv_device * device), (device))
+PASS_ON(int, ibv_query_device, (ibv_context * context, ibv_device_attr* all), (context, all))
+PASS_ON(int, ibv_close_device, (ibv_context * context), (context))
+PASS_ON(ibv_pd*, ibv_alloc_pd, (ibv_context * context), (context))
+PASS_ON(int, ibv_dealloc_pd, (ibv_pd * pd), (pd))
+PASS_ON(ibv_mr*, ibv_reg_mr, (ibv_pd * pd, void* at, size_t length, int access), (pd, at, length, access))
+PASS_ON(int, ibv_dereg_mr, (ibv_mr * region), (region))
+PASS_ON(ibv_comp_channel*, ibv_create_comp_channel, (ibv_context * context), (context))
+PASS_ON(int, ibv_destroy_comp_channel, (ibv_comp_channel * channel), (channel))
+PASS_ON(int, ibv_get_cq_event, (ibv_comp_channel * channel, ibv_cq** cq, void** own), (channel, cq, own))
+PASS_ON(void, ibv_ack_cq_events, (ibv_cq * cq, unsigned count), (cq, count))
+PASS_ON(ibv_ah*, ibv_create_ah, (ibv_pd * pd, ibv_ah_attr* path), (pd, path))
+PASS_ON(int, ibv_destroy_ah, (ibv_ah * handle), (handle))
+PASS_ON(ibv_cq*, ibv_create_cq, (ibv_context * context, int entries, void* own, ibv_comp_channel* channel, int vector),
         (context, entries, own, channel, vector))
-PASS_ON(int, ibv_destroy_cq, (ibv_cq* cq), (cq))
-PASS_ON(ibv_qp*, ibv_create_qp, (ibv_pd* pd, ibv_qp_init_attr* wanted), (pd, wanted))
-PASS_ON(int, ibv_modify_qp, (ibv_qp* qp, ibv_qp_attr* all, int mask), (qp, all, mask))
-PASS_ON(int, ibv_query_port, (ibv_context* context, uint8_t port, _compat_ibv_port_attr* all), (context, port, all))
-PASS_ON(int, ibv_query_gid, (ibv_context* context, uint8_t port, int index, ibv_gid* gid), (context, port, index, gid))
+PASS_ON(int, ibv_destroy_cq, (ibv_cq * cq), (cq))
+PASS_ON(ibv_qp*, ibv_create_qp, (ibv_pd * pd, ibv_qp_init_attr* wanted), (pd, wanted))
+PASS_ON(int, ibv_modify_qp, (ibv_qp * qp, ibv_qp_attr* all, int mask), (qp, all, mask))
+PASS_ON(int, ibv_query_port, (ibv_context * context, uint8_t port, _compat_ibv_port_attr* all), (context, port, all))
+PASS_ON(int, ibv_query_gid, (ibv_context * context, uint8_t port, int index, ibv_gid* gid), (context, port, index, gid))
 PASS_ON(const char*, ibv_wc_status_str, (ibv_wc_status status), (status))

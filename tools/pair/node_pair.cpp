@@ -23,7 +23,9 @@ std::optional<std::string> line_after(std::string_view text, std::string_view be
   return std::string(rest.substr(0, rest.find('\n')));
 }
 
-std::string mark(std::string_view command, std::string_view kind) { return fmt::format("ringbolt-{} {}: ", command, kind); }
+std::string mark(std::string_view command, std::string_view kind) {
+  return fmt::format("ringbolt-{} {}: ", command, kind);
+}
 
 std::string one_line(std::string_view text) {
   std::string line(text);

@@ -41,9 +41,10 @@ Abilities common(const Abilities& one, const Abilities& other) {
   both.most_requests = std::min(one.most_requests, other.most_requests);
   both.mtu_bytes = std::min(one.mtu_bytes, other.mtu_bytes);
   both.most_message_bytes = std::min(one.most_message_bytes, other.most_message_bytes);
-  both.port_rate_gbps = one.port_rate_gbps == 0 || (other.port_rate_gbps > 0 && other.port_rate_gbps < one.port_rate_gbps)
-                            ? other.port_rate_gbps
-                            : one.port_rate_gbps;
+  both.port_rate_gbps =
+      one.port_rate_gbps == 0 || (other.port_rate_gbps > 0 && other.port_rate_gbps < one.port_rate_gbps)
+          ? other.port_rate_gbps
+          : one.port_rate_gbps;
   return both;
 }
 
@@ -69,8 +70,8 @@ std::optional<Abilities> parse_abilities(std::string_view text) {
     return std::nullopt;
   }
   const auto whole = [&](size_t index) { return static_cast<uint32_t>(numbers[index]); };
-  return Abilities{numbers[0] != 0, numbers[1] != 0, numbers[2] != 0, numbers[3] != 0, whole(4), whole(5),
-                   whole(6),        whole(7),        whole(8),        numbers[9]};
+  return Abilities{numbers[0] != 0, numbers[1] != 0, numbers[2] != 0, numbers[3] != 0, whole(4),
+                   whole(5),        whole(6),        whole(7),        whole(8),        numbers[9]};
 }
 
 }  // namespace ringbolt::tools::verify

@@ -11,8 +11,8 @@ namespace ringbolt::tools::verify {
 
 /// What a device can do, as far as it says so. For the other end a text.
 struct Abilities {
-  bool has_rc = false;         ///< it has READ contexts, and so a type of queue pair that uses them
-  bool has_ud = false;         ///< it has address handles
+  bool has_rc = false;  ///< it has READ contexts, and so a type of queue pair that uses them
+  bool has_ud = false;  ///< it has address handles
   bool has_atomics = false;
   bool counts_frames = false;  ///< it has the shape of a Mac's: one scatter entry, and neither RC nor UD
   uint32_t most_queue_pairs = 0;

@@ -76,8 +76,8 @@ bool Arrivals::accept(std::span<const std::byte> message, uint64_t length) {
 }
 
 void Arrivals::note_late(uint64_t waited_us) {
-  add(Kind::kLate, fmt::format("message {} completed before its data was there: it was whole only {} us later", last_,
-                               waited_us));
+  add(Kind::kLate,
+      fmt::format("message {} completed before its data was there: it was whole only {} us later", last_, waited_us));
 }
 
 uint64_t Arrivals::examine(std::span<const std::byte> message, uint64_t length, bool is_untouched) {
@@ -110,8 +110,8 @@ uint64_t Arrivals::examine(std::span<const std::byte> message, uint64_t length, 
       count(next_, false, 0);
       return std::max<uint64_t>(length, stamp->length);
     }
-    add(Kind::kDoubled, fmt::format("message {} came again: expected {}, found {}", stamp->sequence, next_,
-                                    stamp->sequence));
+    add(Kind::kDoubled,
+        fmt::format("message {} came again: expected {}, found {}", stamp->sequence, next_, stamp->sequence));
     return std::max<uint64_t>(length, stamp->length);
   }
   return examine_stamped(message, length, *stamp);
@@ -205,8 +205,10 @@ void Arrivals::judge_loss(uint64_t posted) {
     which += gap.instead == gap.missing ? fmt::format("; message {} never came, nor any after it", gap.missing)
                                         : fmt::format("; expected {}, found {}", gap.missing, gap.instead);
   }
-  tally_.add(Kind::kLost, fmt::format("{}: {} of {} messages never came{}{}", name_, lost, posted,
-                                      allowed == 0 ? "" : fmt::format(" ({} may)", allowed), which), lost);
+  tally_.add(Kind::kLost,
+             fmt::format("{}: {} of {} messages never came{}{}", name_, lost, posted,
+                         allowed == 0 ? "" : fmt::format(" ({} may)", allowed), which),
+             lost);
 }
 
 }  // namespace ringbolt::tools::verify

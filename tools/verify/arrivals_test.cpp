@@ -65,7 +65,8 @@ TEST(Arrivals, gap_is_a_loss_when_it_stays) {
   lane.arrivals.give_up(6);
   lane.arrivals.judge_loss(6);
   EXPECT_EQ(lane.tally.count(Kind::kLost), 2U);
-  EXPECT_THAT(lane.first_text(), HasSubstr("queue pair 2: 2 of 6 messages never came; expected 2, found 3; message 5 never"));
+  EXPECT_THAT(lane.first_text(),
+              HasSubstr("queue pair 2: 2 of 6 messages never came; expected 2, found 3; message 5 never"));
   EXPECT_EQ(lane.tally.total(), 2U);
 }
 

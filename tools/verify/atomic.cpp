@@ -118,9 +118,10 @@ class Calculator {
     uint64_t old = 0;
     std::memcpy(&old, rig_.receive_slot(index, slot).data(), sizeof old);
     if (const auto damage = rig_.find_outside(index, slot, sizeof old)) {
-      context_.tally.add(Kind::kOutside, fmt::format("queue pair {}: an atomic wrote {} bytes around its result, the first at "
-                                                     "offset {}",
-                                                     index, damage->bytes, damage->first));
+      context_.tally.add(Kind::kOutside,
+                         fmt::format("queue pair {}: an atomic wrote {} bytes around its result, the first at "
+                                     "offset {}",
+                                     index, damage->bytes, damage->first));
     }
     const uint64_t errors = context_.tally.total();
     if (one.kind == 0) {
@@ -154,8 +155,8 @@ uint64_t cell(const Rig& rig, uint32_t queue_pair, size_t offset) {
 void compare_cells(const Context& context, const Rig& rig, const std::vector<uint64_t>& values) {
   const auto compare = [&](const std::string& what, uint64_t expected, uint64_t found) {
     if (expected != found) {
-      context.tally.add(Kind::kAccount, fmt::format("{} in the target's memory: expected {:#x}, found {:#x}", what, expected,
-                                                    found));
+      context.tally.add(Kind::kAccount,
+                        fmt::format("{} in the target's memory: expected {:#x}, found {:#x}", what, expected, found));
     }
   };
   compare("the sum of all queue pairs' additions", values[0], cell(rig, 0, kSumOffset));
@@ -166,7 +167,8 @@ void compare_cells(const Context& context, const Rig& rig, const std::vector<uin
 }
 
 void be_counted_on(const Context& context, const Rig& rig) {
-  const Part part(context.watch, title_of(context.step), [&] { return fmt::format("the sum is {}", cell(rig, 0, kSumOffset)); });
+  const Part part(context.watch, title_of(context.step),
+                  [&] { return fmt::format("the sum is {}", cell(rig, 0, kSumOffset)); });
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
     std::memset(rig.area(index).data(), 0, rig.area(index).size());
   }

@@ -38,9 +38,9 @@ uint32_t Batch::judge(const ibv_wc& completion) {
                                    static_cast<int>(completion.status), rig_.status_text(completion.status), where()));
   }
   if (static_cast<uint32_t>(completion.wr_id) != (lane.completed & UINT32_MAX)) {
-    context_.tally.add(Kind::kOrder, fmt::format("queue pair {}: completions out of order: expected operation {}, found {}",
-                                                 index, lane.completed & UINT32_MAX,
-                                                 static_cast<uint32_t>(completion.wr_id)));
+    context_.tally.add(Kind::kOrder,
+                       fmt::format("queue pair {}: completions out of order: expected operation {}, found {}", index,
+                                   lane.completed & UINT32_MAX, static_cast<uint32_t>(completion.wr_id)));
   }
   ++lane.completed;
   return index;

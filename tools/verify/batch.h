@@ -22,7 +22,8 @@ class Batch {
   std::span<std::byte> next_slot(uint32_t queue_pair) const {
     return rig_.send_slot(queue_pair, lanes_[queue_pair].posted % rig_.sends());
   }
-  /// Posts one operation. Returns 0, or what ibv_post_send returned: with something under way that may mean a full queue.
+  /// Posts one operation. Returns 0, or what ibv_post_send returned: with something under way that may mean a full
+  /// queue.
   [[nodiscard]] int post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local);
   /// Takes completions, in order on each queue pair: calls done(queue pair). True if there were some. Throws
   /// ProbeFailure if one is a failure.

@@ -12,7 +12,8 @@ uint64_t area_bytes_of(const Step& step) {
   return std::max(std::clamp(step.most_bytes * 4, kLeast, kUsual), step.most_bytes + 4096);
 }
 
-std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most, uint64_t area_bytes) {
+std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most,
+                             uint64_t area_bytes) {
   std::vector<Block> blocks;
   const uint64_t dice = mixed(mixed(step.seed ^ 0x626c6f63) + (first << 8U) + queue_pair);
   uint64_t at = dice % 4096;

@@ -14,8 +14,8 @@ struct Block {
   uint32_t length = 0;
 };
 
-/// Where a round writes or reads on one queue pair: up to `most` blocks that don't overlap, at offsets of every kind, in
-/// the order of their offsets. Both ends compute it. `first`: the sequence number of the first. Thread-safe.
+/// Where a round writes or reads on one queue pair: up to `most` blocks that don't overlap, at offsets of every kind,
+/// in the order of their offsets. Both ends compute it. `first`: the sequence number of the first. Thread-safe.
 std::vector<Block> blocks_of(const Step& step, uint32_t queue_pair, uint64_t first, uint32_t most, uint64_t area_bytes);
 
 /// How large an area has to be for that, in bytes.

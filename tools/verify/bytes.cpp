@@ -23,7 +23,9 @@ std::byte byte_at(uint64_t base, size_t place) {
 }
 
 /// How many bytes it takes from `offset` to the next word.
-size_t head_of(size_t offset, size_t length) { return std::min((kWordBytes - offset % kWordBytes) % kWordBytes, length); }
+size_t head_of(size_t offset, size_t length) {
+  return std::min((kWordBytes - offset % kWordBytes) % kWordBytes, length);
+}
 
 }  // namespace
 

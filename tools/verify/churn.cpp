@@ -75,8 +75,8 @@ class Round {
           if (ending_.is_abrupt && !is_first()) {
             continue;  // the other end may be gone already
           }
-          context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number, length,
-                                         std::strerror(error)));
+          context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number,
+                                         length, std::strerror(error)));
         }
         ++sent_;
       }
@@ -139,11 +139,11 @@ std::unique_ptr<Rig> make_rig(const Context& context, uint64_t round) {
     if (failure.is_echo() || round == 0) {
       throw;
     }
-    const std::string text =
-        fmt::format("round {}: {}, after {} queue pairs were made and destroyed, {} at a time, on a device that has {}: its "
-                    "objects don't come back",
-                    round, failure.what(), round * context.step.queue_pairs, context.step.queue_pairs,
-                    context.device.limits().max_qp);
+    const std::string text = fmt::format(
+        "round {}: {}, after {} queue pairs were made and destroyed, {} at a time, on a device that has {}: its "
+        "objects don't come back",
+        round, failure.what(), round * context.step.queue_pairs, context.step.queue_pairs,
+        context.device.limits().max_qp);
     context.tally.add(Kind::kLeak, text);
     throw Found(text);
   }
@@ -159,7 +159,8 @@ void run_round(const Context& context, uint64_t number, Outcome& outcome) {
   const uint64_t begin = base::now_ns();
   const std::unique_ptr<Rig> rig = make_rig(context, number);
   Round round(context, *rig, ending_of(number));
-  const Part part(context.watch, title_of(context.step), [&] { return fmt::format("round {}: {}", number, round.where()); });
+  const Part part(context.watch, title_of(context.step),
+                  [&] { return fmt::format("round {}: {}", number, round.where()); });
   round.run();
   if (!round.is_first() && !round.has_heard_gone()) {
     context.peer.await("gone", "the other end to destroy its queue pairs");

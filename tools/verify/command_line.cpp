@@ -17,12 +17,15 @@ void add_what(CLI::App* command, VerifyOptions& options) {
   command->add_option("--verbs", options.verbs, "The verbs library: ours, system, or a path")
       ->capture_default_str()
       ->type_name("LIBRARY");
-  command->add_option("--order", options.order, "strict or any: the order in which messages may come (default: strict; UD: any)")
+  command
+      ->add_option("--order", options.order,
+                   "strict or any: the order in which messages may come (default: strict; UD: any)")
       ->type_name("HOW");
   command->add_option("--allow-loss", options.loss_percent, "So much of what goes over UC and UD may be lost")
       ->check(CLI::Range(0.0, 100.0))
       ->type_name("PERCENT");
-  command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")->type_name("BYTES");
+  command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")
+      ->type_name("BYTES");
   command->add_option("--max", options.most_bytes, "Of the longest (default: 65536; of churn 4096; UD: the MTU)")
       ->type_name("BYTES");
   command->add_option("--seed", options.seed, "Chooses sizes and data (default: another one each time)")
@@ -41,7 +44,8 @@ void add_letters(CLI::App* command, VerifyOptions& options) {
       ->check(CLI::Range(0.01, 1e7));
   command->add_option("--hours", options.hours, "Of soak, instead of -D")->check(CLI::Range(0.001, 1e4));
   command->add_option("-q,--qp", options.queue_pairs, "Queue pairs (default: 4)")->check(CLI::Range(1U, 256U));
-  command->add_flag("-b,--bidirectional", options.is_bidirectional, "Both directions: streams at once, others in turns");
+  command->add_flag("-b,--bidirectional", options.is_bidirectional,
+                    "Both directions: streams at once, others in turns");
   command->add_option("-c,--connection", options.connection, "RC, UC or UD (default: RC, where both devices have it)");
   command->add_option("-m,--mtu", options.mtu_bytes, "Bytes of a packet (default: as the port has)")
       ->check(CLI::IsMember({256U, 512U, 1024U, 2048U, 4096U}));
@@ -57,9 +61,10 @@ void add_letters(CLI::App* command, VerifyOptions& options) {
 
 void add_output(CLI::App* command, VerifyOptions& options) {
   command->add_flag("--json", options.is_json, "Print JSON");
-  command->add_option("--progress", options.progress_s,
-                      "A line of progress each so many seconds (default: 10 of soak; on a terminal a line that is written "
-                      "again each second; 0: none)")
+  command
+      ->add_option("--progress", options.progress_s,
+                   "A line of progress each so many seconds (default: 10 of soak; on a terminal a line that is written "
+                   "again each second; 0: none)")
       ->check(CLI::Range(0.0, 86400.0))
       ->type_name("S");
   command->add_option("--stall", options.stall_s, "When nothing moves for so long, it has failed")
@@ -80,7 +85,8 @@ void add_output(CLI::App* command, VerifyOptions& options) {
 }  // namespace
 
 void define_verify(CLI::App& app, VerifyOptions& options, const std::function<void()>& chosen) {
-  CLI::App* command = app.add_subcommand("verify", "Prove that a verbs library, its device and a cable carry data right");
+  CLI::App* command =
+      app.add_subcommand("verify", "Prove that a verbs library, its device and a cable carry data right");
   add_what(command, options);
   add_letters(command, options);
   add_output(command, options);
@@ -90,7 +96,8 @@ void define_verify(CLI::App& app, VerifyOptions& options, const std::function<vo
   command->footer(
       "stream sends stamped messages one way, write and read reach into the other's memory, atomic keeps accounts,\n"
       "churn makes and destroys queue pairs, soak does in turns all that the devices can. Every byte is compared.\n"
-      "Exit codes: 0 all verified, 1 a failure was found, 2 wrong usage, or refused by the device. docs/verify.md says more.\n\n"
+      "Exit codes: 0 all verified, 1 a failure was found, 2 wrong usage, or refused by the device. docs/verify.md says "
+      "more.\n\n"
       "Examples:\n"
       "  ringbolt verify --nodes 0,1\n"
       "  ringbolt verify soak --nodes 0,1 -D 60\n"

@@ -12,9 +12,8 @@ const char* text_of(Kind kind) {
 }
 
 bool Tally::has_room(Kind kind) const {
-  return static_cast<size_t>(std::count_if(findings_.begin(), findings_.end(), [kind](const Finding& one) {
-           return one.kind == kind;
-         })) < kMostTexts;
+  return static_cast<size_t>(std::count_if(findings_.begin(), findings_.end(),
+                                           [kind](const Finding& one) { return one.kind == kind; })) < kMostTexts;
 }
 
 void Tally::add(Kind kind, std::string text, uint64_t times) {

@@ -69,9 +69,10 @@ std::string settle_sizes(const Wish& wish, const Abilities& both, Step& step) {
     return fmt::format("messages of {} bytes: the devices take {} at most (--max, -s)", step.most_bytes, limit);
   }
   if (must_tell && step.least_bytes < kTellingBytes) {
-    return fmt::format("messages of {} bytes: with --order any or --allow-loss each must tell who it is, which takes {} (--min, "
-                       "-s)",
-                       step.least_bytes, kTellingBytes);
+    return fmt::format(
+        "messages of {} bytes: with --order any or --allow-loss each must tell who it is, which takes {} (--min, "
+        "-s)",
+        step.least_bytes, kTellingBytes);
   }
   return "";
 }
@@ -82,8 +83,11 @@ std::string settle_depths(const Wish& wish, const Abilities& both, Step& step) {
     return fmt::format("{} queue pairs: the devices have {} (-q)", step.queue_pairs, both.most_queue_pairs);
   }
   const uint64_t each = std::max<uint64_t>(step.most_bytes, 64) * step.queue_pairs;
-  const uint64_t frames = step.counts_frames ? std::max<uint64_t>((step.most_bytes + kFrameBytes - 1) / kFrameBytes, 1) : 1;
-  const uint64_t room = (both.most_requests - std::min<uint64_t>(step.counts_frames ? kFrameReserve : 0, both.most_requests - 1)) / frames;
+  const uint64_t frames =
+      step.counts_frames ? std::max<uint64_t>((step.most_bytes + kFrameBytes - 1) / kFrameBytes, 1) : 1;
+  const uint64_t room =
+      (both.most_requests - std::min<uint64_t>(step.counts_frames ? kFrameReserve : 0, both.most_requests - 1)) /
+      frames;
   const uint64_t completions = std::max<uint64_t>(both.most_completions / step.queue_pairs, 1);
   // Receives are a quarter more than the sender knows of.
   const uint64_t most_receives = std::max<uint64_t>(std::min(room, completions) * 3 / 4, 1);
@@ -95,7 +99,8 @@ std::string settle_depths(const Wish& wish, const Abilities& both, Step& step) {
       wish.receive_depth != 0 ? wish.receive_depth : static_cast<uint32_t>(std::min(usual_receives, most_receives));
   if (step.mode != Mode::kStream) {
     // There as many receives as sends.
-    step.send_depth = wish.send_depth != 0 ? wish.send_depth : static_cast<uint32_t>(std::min<uint64_t>(step.send_depth, most_receives));
+    step.send_depth = wish.send_depth != 0 ? wish.send_depth
+                                           : static_cast<uint32_t>(std::min<uint64_t>(step.send_depth, most_receives));
   }
   return "";
 }
@@ -162,7 +167,8 @@ Planned plan_step(const Wish& wish, Mode mode, std::optional<Transport> transpor
   return planned;
 }
 
-std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t turn, std::vector<std::string>& left_out) {
+std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t turn,
+                            std::vector<std::string>& left_out) {
   constexpr std::array kModes{Mode::kStream, Mode::kWrite, Mode::kRead, Mode::kAtomic, Mode::kChurn};
   constexpr std::array<uint64_t, 4> kMost{65536, 4096, uint64_t{1} << 20U, 16384};
   std::vector<Step> steps;
@@ -176,15 +182,17 @@ std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t tu
       }
       Wish one = wish;
       if (!one.most_bytes && transport != Transport::kUd && mode != Mode::kAtomic && mode != Mode::kChurn) {
-        one.most_bytes = std::max(std::min(kMost[turn % kMost.size()], both.most_message_bytes), one.least_bytes.value_or(1));
+        one.most_bytes =
+            std::max(std::min(kMost[turn % kMost.size()], both.most_message_bytes), one.least_bytes.value_or(1));
       } else if (mode == Mode::kAtomic) {
         one.least_bytes = one.most_bytes = std::nullopt;
       } else if (one.most_bytes && transport == Transport::kUd) {
         one.most_bytes = std::min<uint64_t>(*one.most_bytes, both.mtu_bytes);
       }
       if (mode == Mode::kWrite && both.counts_frames) {
-        left_out.emplace_back("write: one of the devices has the shape of a Mac's, where a WRITE goes nowhere; `ringbolt "
-                              "verify write` shows whether it does");
+        left_out.emplace_back(
+            "write: one of the devices has the shape of a Mac's, where a WRITE goes nowhere; `ringbolt "
+            "verify write` shows whether it does");
         continue;
       }
       const Planned planned = plan_step(one, mode, transport, both);

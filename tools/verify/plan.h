@@ -39,12 +39,12 @@ struct Planned {
   std::string refusal;  ///< empty: the step is good
 };
 
-/// One mode by the wish on two devices; by one transport, if that is given. Its epoch, seed and length are the caller's.
-/// Thread-safe.
+/// One mode by the wish on two devices; by one transport, if that is given. Its epoch, seed and length are the
+/// caller's. Thread-safe.
 Planned plan_step(const Wish& wish, Mode mode, std::optional<pair::Transport> transport, const Abilities& both);
 
-/// What a soak does in turns, and what it leaves out and why. `turn`: how often all of it was done; sizes differ from turn to
-/// turn. Thread-safe.
+/// What a soak does in turns, and what it leaves out and why. `turn`: how often all of it was done; sizes differ from
+/// turn to turn. Thread-safe.
 std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t turn, std::vector<std::string>& left_out);
 
 }  // namespace ringbolt::tools::verify

@@ -33,11 +33,10 @@ void Progress::tick(uint64_t now_ns) {
     return;
   }
   printed_ns_ = now_ns;
-  const std::string line =
-      fmt::format("{:.0f} s: {}: {:.1f} MB verified, {} messages, {} error{}, slowest gap {:.1f} ms",
-                  static_cast<double>(now_ns - begin_ns_) / 1e9, title_, static_cast<double>(bytes_) / 1e6, messages_,
-                  errors_, errors_ == 1 ? "" : "s",
-                  static_cast<double>(std::max(slowest_ns_, now_ns - moved_ns_)) / 1e6);
+  const std::string line = fmt::format(
+      "{:.0f} s: {}: {:.1f} MB verified, {} messages, {} error{}, slowest gap {:.1f} ms",
+      static_cast<double>(now_ns - begin_ns_) / 1e9, title_, static_cast<double>(bytes_) / 1e6, messages_, errors_,
+      errors_ == 1 ? "" : "s", static_cast<double>(std::max(slowest_ns_, now_ns - moved_ns_)) / 1e6);
   switch (style_) {
     case Style::kTerminal:
       fmt::print(stderr, "\r{}\x1b[K", line);

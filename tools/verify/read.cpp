@@ -75,7 +75,8 @@ class Reader {
         rig_.prepare(index, slot);
         ibv_send_wr request{};
         request.opcode = IBV_WR_RDMA_READ;
-        request.wr.rdma.remote_addr = rig_.remote_area(index) + (piece.is_count ? kCountOffset : kContentOffset + piece.offset);
+        request.wr.rdma.remote_addr =
+            rig_.remote_area(index) + (piece.is_count ? kCountOffset : kContentOffset + piece.offset);
         request.wr.rdma.rkey = rig_.remote_key();
         if (const int error = batch_.post(index, request, rig_.receive_slot(index, slot).first(piece.length))) {
           context_.peer.fail(fmt::format("{}: ibv_post_send of a READ of {} bytes: {}", rig_.name(index), piece.length,
@@ -92,9 +93,10 @@ class Reader {
     std::atomic_thread_fence(std::memory_order_acquire);
     const std::span<const std::byte> found = rig_.receive_slot(index, slot).first(piece.length);
     if (const auto damage = rig_.find_outside(index, slot, piece.length)) {
-      context_.tally.add(Kind::kOutside, fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
-                                                     "the first at offset {}",
-                                                     index, piece.length, damage->bytes, damage->first));
+      context_.tally.add(Kind::kOutside,
+                         fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
+                                     "the first at offset {}",
+                                     index, piece.length, damage->bytes, damage->first));
     }
     const uint64_t errors = context_.tally.total();
     if (piece.is_count) {
@@ -113,9 +115,10 @@ class Reader {
     uint64_t count = 0;
     std::memcpy(&count, found.data(), sizeof count);
     if (count < counts_[index] || count < floor_) {
-      context_.tally.add(Kind::kBackwards, fmt::format("queue pair {}: a READ saw the target's count at {} after {} had been "
-                                                       "seen",
-                                                       index, count, std::max(counts_[index], floor_)));
+      context_.tally.add(Kind::kBackwards,
+                         fmt::format("queue pair {}: a READ saw the target's count at {} after {} had been "
+                                     "seen",
+                                     index, count, std::max(counts_[index], floor_)));
     }
     counts_[index] = std::max(counts_[index], count);
   }
@@ -124,9 +127,10 @@ class Reader {
   void check_counts(uint64_t told) {
     for (size_t index = 0; index < counts_.size(); ++index) {
       if (counts_[index] > told) {
-        context_.tally.add(Kind::kBackwards, fmt::format("queue pair {}: a READ saw the target's count at {}, which is only "
-                                                         "at {}",
-                                                         index, counts_[index], told));
+        context_.tally.add(Kind::kBackwards,
+                           fmt::format("queue pair {}: a READ saw the target's count at {}, which is only "
+                                       "at {}",
+                                       index, counts_[index], told));
       }
     }
     floor_ = told;
@@ -134,17 +138,19 @@ class Reader {
 
   void describe(uint32_t index, const Piece& piece, std::span<const std::byte> found) {
     if (version_ > 1 && is_filled(found, piece.offset, base_of(context_.step, index, version_ - 1))) {
-      context_.tally.add(Kind::kStale, fmt::format("queue pair {}: a READ of {} bytes at offset {} got what was there before: "
-                                                   "version {}, where {} had been written",
-                                                   index, piece.length, piece.offset, version_ - 1, version_));
+      context_.tally.add(Kind::kStale,
+                         fmt::format("queue pair {}: a READ of {} bytes at offset {} got what was there before: "
+                                     "version {}, where {} had been written",
+                                     index, piece.length, piece.offset, version_ - 1, version_));
       return;
     }
     if (const auto wrong = difference(found, piece.offset, base_of(context_.step, index, version_))) {
-      context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: a READ of {} bytes at offset {} is damaged, {}", index,
-                                                     piece.length, piece.offset, text_of(*wrong)));
+      context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: a READ of {} bytes at offset {} is damaged, {}",
+                                                     index, piece.length, piece.offset, text_of(*wrong)));
     } else {
-      context_.tally.add(Kind::kLate, fmt::format("queue pair {}: a READ of {} bytes completed before its data was there",
-                                                  index, piece.length));
+      context_.tally.add(
+          Kind::kLate,
+          fmt::format("queue pair {}: a READ of {} bytes completed before its data was there", index, piece.length));
     }
   }
 
@@ -161,7 +167,8 @@ class Reader {
 void be_read(const Context& context, const Rig& rig) {
   uint64_t version = 0;
   uint64_t count = 0;
-  const Part part(context.watch, title_of(context.step), [&] { return fmt::format("version {} of the memory is there", version); });
+  const Part part(context.watch, title_of(context.step),
+                  [&] { return fmt::format("version {} of the memory is there", version); });
   const auto write_counts = [&] {
     ++count;
     for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {

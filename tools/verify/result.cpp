@@ -49,7 +49,9 @@ void Result::add(const Step& step, const Outcome& client, const Outcome& server)
     return;
   }
   const bool is_both = step.mode == Mode::kChurn;
-  Row one = row(is_both ? "both" : step.is_reversed ? "server" : "client",
+  Row one = row(is_both            ? "both"
+                : step.is_reversed ? "server"
+                                   : "client",
                 std::max(client.duration_ns, server.duration_ns));
   one.messages = client.messages + server.messages;
   one.verified_bytes = client.bytes + server.bytes;
@@ -63,9 +65,10 @@ std::vector<std::string> invalid_figures(const Result& result) {
   std::vector<std::string> invalid;
   for (const Row& row : result.rows) {
     if (result.line_rate_gbps > 0 && row.by != "both" && row.goodput_gbps() > result.line_rate_gbps) {
-      invalid.push_back(fmt::format("{} by the {}: goodput of {:.4g} Gb/s is above the line rate of {:.4g} Gb/s, so the data "
-                                    "did not go over that line; if the line is another, give --line-rate GBPS (0: none)",
-                                    row.title, row.by, row.goodput_gbps(), result.line_rate_gbps));
+      invalid.push_back(
+          fmt::format("{} by the {}: goodput of {:.4g} Gb/s is above the line rate of {:.4g} Gb/s, so the data "
+                      "did not go over that line; if the line is another, give --line-rate GBPS (0: none)",
+                      row.title, row.by, row.goodput_gbps(), result.line_rate_gbps));
     }
   }
   return invalid;

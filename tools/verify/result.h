@@ -44,7 +44,7 @@ struct Result {
   std::vector<EndFacts> ends = {};
   std::vector<Row> rows = {};
   std::vector<std::string> not_checked = {};
-  std::string refusal = {};      ///< nothing could be verified: why
+  std::string refusal = {};       ///< nothing could be verified: why
   std::string interruption = {};  ///< it ended before its time: why; empty: it did not
   uint64_t slowest_gap_ns = 0;
   uint64_t elapsed_ns = 0;

@@ -76,7 +76,9 @@ Row row_of(const Json& json) {
 
 }  // namespace
 
-std::string emit_tally(const Tally& tally) { return json_of(tally).dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string emit_tally(const Tally& tally) {
+  return json_of(tally).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 std::optional<Tally> parse_tally(std::string_view text) {
   try {

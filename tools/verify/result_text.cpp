@@ -39,23 +39,26 @@ struct Claim {
   const char* text;
 };
 constexpr std::array kClaims{
-    Claim{"stream", "stream: each message came once, in order (UD: in any order), whole, when its receive completed; every byte "
-                    "of it and of the buffer around it"},
-    Claim{"write", "write: the target's whole memory after each round, and over RC by READ too; immediates, their order"},
+    Claim{"stream",
+          "stream: each message came once, in order (UD: in any order), whole, when its receive completed; every byte "
+          "of it and of the buffer around it"},
+    Claim{"write",
+          "write: the target's whole memory after each round, and over RC by READ too; immediates, their order"},
     Claim{"read", "read: what READs brought, byte by byte; never older than what was seen or told before"},
     Claim{"atomic", "atomic: the result of every fetch-and-add and compare-and-swap, and the target's cells"},
-    Claim{"churn", "churn: queue pairs made, used and destroyed, also with sends under way; nothing of older ones in newer ones"}};
+    Claim{
+        "churn",
+        "churn: queue pairs made, used and destroyed, also with sends under way; nothing of older ones in newer ones"}};
 
 std::string table_of(const Result& result) {
   std::string text = fmt::format("{:<12} {:<7} {:>6} {:>12} {:>14} {:>8} {:>14}\n", "WHAT", "BY", "STEPS", "MESSAGES",
                                  "VERIFIED_BYTES", "LOST", "GOODPUT_Gb/s");
   for (const Row& row : result.rows) {
-    const bool is_invalid =
-        result.line_rate_gbps > 0 && row.by != "both" && row.goodput_gbps() > result.line_rate_gbps;
-    text += fmt::format("{:<12} {:<7} {:>6} {:>12} {:>14} {:>8} {:>14}{}\n", row.title, row.by, row.steps, row.messages,
-                        row.verified_bytes, row.lost,
-                        row.by == "both" ? "-" : fmt::format("{:.3f}", row.goodput_gbps()),
-                        is_invalid ? " INVALID(above line rate)" : "");
+    const bool is_invalid = result.line_rate_gbps > 0 && row.by != "both" && row.goodput_gbps() > result.line_rate_gbps;
+    text +=
+        fmt::format("{:<12} {:<7} {:>6} {:>12} {:>14} {:>8} {:>14}{}\n", row.title, row.by, row.steps, row.messages,
+                    row.verified_bytes, row.lost, row.by == "both" ? "-" : fmt::format("{:.3f}", row.goodput_gbps()),
+                    is_invalid ? " INVALID(above line rate)" : "");
   }
   for (const Row& row : result.rows) {
     if (row.rounds != 0) {
@@ -131,12 +134,14 @@ std::string result_text(const Result& result) {
   const double seconds = static_cast<double>(result.elapsed_ns) / 1e9;
   const double gap_ms = static_cast<double>(result.slowest_gap_ns) / 1e6;
   if (exit_code_of(result) != 0) {
-    return text + fmt::format("{} failure{} in {:.1f} s; in what was finished {} messages and {} bytes were as they should be; slowest gap "
-                              "{:.1f} ms\n",
-                              result.tally.total(), result.tally.total() == 1 ? "" : "s", seconds, messages, bytes, gap_ms);
+    return text + fmt::format(
+                      "{} failure{} in {:.1f} s; in what was finished {} messages and {} bytes were as they should be; "
+                      "slowest gap "
+                      "{:.1f} ms\n",
+                      result.tally.total(), result.tally.total() == 1 ? "" : "s", seconds, messages, bytes, gap_ms);
   }
-  return text + fmt::format("all verified: {} messages, {} bytes in {:.1f} s; slowest gap {:.1f} ms\n", messages, bytes, seconds,
-                            gap_ms);
+  return text + fmt::format("all verified: {} messages, {} bytes in {:.1f} s; slowest gap {:.1f} ms\n", messages, bytes,
+                            seconds, gap_ms);
 }
 
 }  // namespace ringbolt::tools::verify

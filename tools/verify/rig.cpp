@@ -43,7 +43,8 @@ void Rig::lay_out(uint64_t seed) {
     place.send_stride = rounded_up(std::max<uint64_t>(place.most_bytes, 8), kLineBytes);
     place.send_offset = at;
     at += place.send_stride * shape_.sends;
-    place.receive_stride = rounded_up(header_bytes() + std::max<uint64_t>(place.most_bytes, 8), kLineBytes) + 2 * kGuardBytes;
+    place.receive_stride =
+        rounded_up(header_bytes() + std::max<uint64_t>(place.most_bytes, 8), kLineBytes) + 2 * kGuardBytes;
     place.receive_offset = at;
     at += place.receive_stride * shape_.receives;
     places_.push_back(place);
@@ -128,8 +129,8 @@ void Rig::connect(const pair::PortChoice& choice) {
     queue_pairs_[index].connect(device_, theirs_, theirs_.queue_pairs[index], choice);
   }
   if (!has_receives && !post_first_receives()) {
-    throw ProbeFailure(
-        fmt::format("{} takes not even one receive of {} bytes: give a smaller --max", device_.name(), step_.most_bytes));
+    throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max", device_.name(),
+                                   step_.most_bytes));
   }
   peer_.tell("connected", std::to_string(receives_));
   const std::string theirs = peer_.await("connected", "its queue pairs to be connected");
@@ -137,9 +138,9 @@ void Rig::connect(const pair::PortChoice& choice) {
 }
 
 std::string Rig::name(uint32_t queue_pair) const {
-  return queue_pair < queue_pairs() ? fmt::format("queue pair {} (number {:#x})", queue_pair,
-                                                  queue_pairs_[queue_pair].address().number)
-                                    : fmt::format("queue pair {}, which there is not", queue_pair);
+  return queue_pair < queue_pairs()
+             ? fmt::format("queue pair {} (number {:#x})", queue_pair, queue_pairs_[queue_pair].address().number)
+             : fmt::format("queue pair {}, which there is not", queue_pair);
 }
 
 uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
@@ -152,7 +153,8 @@ std::span<std::byte> Rig::whole(uint32_t queue_pair, uint64_t index) const {
 }
 
 std::span<std::byte> Rig::buffer(uint32_t queue_pair, uint64_t index) const {
-  return whole(queue_pair, index).subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(places_[queue_pair].most_bytes, 1));
+  return whole(queue_pair, index)
+      .subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(places_[queue_pair].most_bytes, 1));
 }
 
 std::span<std::byte> Rig::send_slot(uint32_t queue_pair, uint64_t index) const {

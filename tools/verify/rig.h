@@ -68,7 +68,8 @@ class Rig {
   std::span<std::byte> area(uint32_t queue_pair) const;
   uint64_t remote_area(uint32_t queue_pair) const;
 
-  /// Fills buffer and guards with their pattern; only the first `bytes` of the message, if the rest is known to be well.
+  /// Fills buffer and guards with their pattern; only the first `bytes` of the message, if the rest is known to be
+  /// well.
   void prepare(uint32_t queue_pair, uint64_t index, uint64_t bytes = UINT64_MAX) const;
   /// What is written of buffer and guards beyond the first `explained` bytes of the message.
   std::optional<OutsideDamage> find_outside(uint32_t queue_pair, uint64_t index, uint64_t explained) const;

@@ -55,7 +55,8 @@ Outcome run(const Context& context) {
 }
 
 std::string emit_outcome(const Outcome& one) {
-  return fmt::format("{} {} {} {} {} {}", one.duration_ns, one.messages, one.bytes, one.lost, one.rounds, one.slowest_ns);
+  return fmt::format("{} {} {} {} {} {}", one.duration_ns, one.messages, one.bytes, one.lost, one.rounds,
+                     one.slowest_ns);
 }
 
 /// One end. The phases are in the order in which they happen.
@@ -214,14 +215,20 @@ class Session {
   }
 
   void take_step(const Step& step) {
-    const Context context{*device_, step, request_.choice, peer_, watch_, result_.tally, result_.not_checked, is_client_};
+    const Context context{*device_, step,          request_.choice,     peer_,
+                          watch_,   result_.tally, result_.not_checked, is_client_};
     const Outcome mine = verify::run(context);
     watch_.progress().set_errors(result_.tally.total());
     peer_.tell("outcome", emit_outcome(mine) + "\n" + mine.refusal);
     const std::string text = peer_.await("outcome", "what it has found out");
     const size_t line = std::min(text.find('\n'), text.size());
     const std::vector<uint64_t> numbers = numbers_of(peer_, std::string_view(text).substr(0, line), 6);
-    const Outcome theirs{numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
+    const Outcome theirs{numbers[0],
+                         numbers[1],
+                         numbers[2],
+                         numbers[3],
+                         numbers[4],
+                         numbers[5],
                          text.substr(std::min(line + 1, text.size()))};
     for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
       if (!refusal.empty()) {
@@ -295,12 +302,13 @@ class Session {
       return;
     }
     if (kind) {
-      result_.tally.add(*kind, kind == Kind::kStatus ? fmt::format("{}; the other end is {}", text, peer_.name()) : text);
+      result_.tally.add(*kind,
+                        kind == Kind::kStatus ? fmt::format("{}; the other end is {}", text, peer_.name()) : text);
     }
     result_.interruption = "it can't go on after that";
     if (watch_.progress().messages() != 0) {
-      result_.interruption += fmt::format("; this end had verified {} messages and {} bytes", watch_.progress().messages(),
-                                          watch_.progress().bytes());
+      result_.interruption += fmt::format("; this end had verified {} messages and {} bytes",
+                                          watch_.progress().messages(), watch_.progress().bytes());
     }
   }
 

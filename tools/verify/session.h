@@ -14,8 +14,8 @@ namespace ringbolt::tools::verify {
 struct Request {
   Wish wish;
   pair::PortChoice choice;
-  std::string library;  ///< path of the verbs library
-  std::string device;   ///< empty: the first
+  std::string library;         ///< path of the verbs library
+  std::string device;          ///< empty: the first
   double line_rate_gbps = -1;  ///< -1: what the ports say; 0: none
   double stall_s = 5;
 };

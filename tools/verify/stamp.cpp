@@ -12,9 +12,10 @@ constexpr uint64_t kSequenceMask = (uint64_t{1} << 40U) - 1;
 
 /// The first 16 bytes: who it is, scrambled by the seed, and the length with a check of both.
 std::array<uint64_t, 2> head_of(uint64_t seed, const Stamp& stamp) {
-  const uint64_t who = uint64_t{stamp.epoch} << 48U | uint64_t{stamp.queue_pair} << 40U | (stamp.sequence & kSequenceMask);
+  const uint64_t who =
+      uint64_t{stamp.epoch} << 48U | uint64_t{stamp.queue_pair} << 40U | (stamp.sequence & kSequenceMask);
   const uint64_t first = who ^ mixed(seed);
-  const uint64_t check = mixed(mixed(seed ^ 1U) ^ who ^ mixed(stamp.length));
+  const uint64_t check = mixed(mixed(~mixed(seed)) ^ who ^ mixed(stamp.length));
   return {first, (check & 0xffff'ffff'0000'0000U) | stamp.length};
 }
 

@@ -11,10 +11,10 @@ namespace ringbolt::tools::verify {
 
 /// Who a message is. Its bytes are a function of these and the run's seed alone.
 struct Stamp {
-  uint16_t epoch = 0;     ///< of the queue pair: those made later have others
+  uint16_t epoch = 0;      ///< of the queue pair: those made later have others
   uint8_t queue_pair = 0;  ///< index
-  uint64_t sequence = 0;  ///< 40 bits travel
-  uint32_t length = 0;    ///< of the whole message, in bytes
+  uint64_t sequence = 0;   ///< 40 bits travel
+  uint32_t length = 0;     ///< of the whole message, in bytes
   friend bool operator==(const Stamp&, const Stamp&) = default;
 };
 

@@ -99,9 +99,8 @@ SizeRange sizes_of(const Step& step, uint32_t queue_pair) {
   const uint64_t first = frames_of(step.least_bytes);
   const uint64_t last = frames_of(step.most_bytes);
   // Spread over the queue pairs; where there is one only, over the steps.
-  const uint64_t frames = step.queue_pairs > 1
-                              ? first + (last - first) * queue_pair / (step.queue_pairs - 1)
-                              : first + mixed(step.seed ^ step.epoch) % (last - first + 1);
+  const uint64_t frames = step.queue_pairs > 1 ? first + (last - first) * queue_pair / (step.queue_pairs - 1)
+                                               : first + mixed(step.seed ^ step.epoch) % (last - first + 1);
   return {std::max(step.least_bytes, (frames - 1) * kFrameBytes + (frames > 1 ? 1 : 0)),
           std::min(step.most_bytes, frames * kFrameBytes)};
 }

@@ -32,11 +32,11 @@ struct Step {
   uint64_t seed = 1;
   uint64_t least_bytes = 1;
   uint64_t most_bytes = 1;
-  uint64_t count = 0;         ///< messages, blocks, operations of each queue pair, or rounds; 0: the duration says
-  uint64_t duration_ms = 0;   ///< 0: the count says
-  uint32_t send_depth = 1;    ///< of each queue pair, under way at most
+  uint64_t count = 0;          ///< messages, blocks, operations of each queue pair, or rounds; 0: the duration says
+  uint64_t duration_ms = 0;    ///< 0: the count says
+  uint32_t send_depth = 1;     ///< of each queue pair, under way at most
   uint32_t receive_depth = 1;  ///< messages that the receiver has room for
-  uint32_t loss_ppm = 0;      ///< of a million messages so many may be lost
+  uint32_t loss_ppm = 0;       ///< of a million messages so many may be lost
   friend bool operator==(const Step&, const Step&) = default;
 };
 

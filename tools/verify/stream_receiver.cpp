@@ -14,7 +14,8 @@
 namespace ringbolt::tools::verify {
 namespace {
 
-/// After a mismatch: data that comes so much later is late, and not wrong. Of the first mismatches it is awaited longer.
+/// After a mismatch: data that comes so much later is late, and not wrong. Of the first mismatches it is awaited
+/// longer.
 constexpr uint64_t kLookUs = 1000;
 constexpr uint64_t kPatientLooks = 30;
 constexpr uint64_t kPatientTimes = 8;
@@ -105,7 +106,8 @@ void StreamReceiver::take(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
   const auto slot = static_cast<uint32_t>(completion.wr_id);
   if (index >= lanes_.size() || slot >= rig_.receives()) {
-    context_.tally.add(Kind::kUnasked, fmt::format("a receive completed that was not posted (id {:#x})", completion.wr_id));
+    context_.tally.add(Kind::kUnasked,
+                       fmt::format("a receive completed that was not posted (id {:#x})", completion.wr_id));
     return;
   }
   if (completion.status != IBV_WC_SUCCESS) {
@@ -117,9 +119,9 @@ void StreamReceiver::take(const ibv_wc& completion) {
                                    rig_.status_text(completion.status), where()));
   }
   if (completion.opcode != IBV_WC_RECV) {
-    context_.tally.add(Kind::kUnasked, fmt::format("{}: where message {} was due, a completion of kind {} came",
-                                                   lanes_[index].name(), lanes_[index].next(),
-                                                   static_cast<int>(completion.opcode)));
+    context_.tally.add(Kind::kUnasked,
+                       fmt::format("{}: where message {} was due, a completion of kind {} came", lanes_[index].name(),
+                                   lanes_[index].next(), static_cast<int>(completion.opcode)));
   }
   constexpr uint64_t kRouteHeaderBytes = 40;
   uint64_t length = completion.byte_len;

@@ -11,8 +11,8 @@
 namespace ringbolt::tools::verify {
 
 /// Sends stamped messages over all queue pairs of a rig, never more than the receiver has room for. Each buffer is
-/// written anew as soon as its send has completed, as a program may. Acknowledgements come beside the verbs, so that they
-/// don't depend on what is verified. Not thread-safe.
+/// written anew as soon as its send has completed, as a program may. Acknowledgements come beside the verbs, so that
+/// they don't depend on what is verified. Not thread-safe.
 class StreamSender {
  public:
   StreamSender(const Context& context, const Rig& rig);

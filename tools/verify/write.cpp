@@ -45,8 +45,8 @@ class Writer {
       if (!write_round(outcome)) {
         break;
       }
-      context_.peer.tell("written", text_of_numbers(firsts_) + " " + text_of_numbers(counts_) + " " +
-                                        text_of_numbers(immediates_));
+      context_.peer.tell(
+          "written", text_of_numbers(firsts_) + " " + text_of_numbers(counts_) + " " + text_of_numbers(immediates_));
       const std::string verdict = context_.peer.await("checked", "its look at its memory");
       const bool has_come = verdict != "nothing";
       if (context_.step.has_read_back && has_come) {
@@ -145,16 +145,17 @@ class Writer {
     const auto wrong = message_difference(rig_.receive_slot(index, at).first(block.length), seed_,
                                           {rig_.epoch(), static_cast<uint8_t>(index), block.sequence, block.length});
     if (wrong) {
-      context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: READ of WRITE {} of {} bytes is damaged, {}", index,
-                                                     block.sequence, block.length, text_of(*wrong)));
+      context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: READ of WRITE {} of {} bytes is damaged, {}",
+                                                     index, block.sequence, block.length, text_of(*wrong)));
     } else {
       ++outcome.messages;
       outcome.bytes += block.length;
     }
     if (const auto damage = rig_.find_outside(index, at, block.length)) {
-      context_.tally.add(Kind::kOutside, fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
-                                                     "the first at offset {}",
-                                                     index, block.length, damage->bytes, damage->first));
+      context_.tally.add(Kind::kOutside,
+                         fmt::format("queue pair {}: a READ of {} bytes wrote {} bytes around its buffer, "
+                                     "the first at offset {}",
+                                     index, block.length, damage->bytes, damage->first));
     }
   }
 

@@ -65,11 +65,13 @@ bool WriteTarget::poll() {
     } else {
       ++as_messages_;
     }
-    if (const auto damage = rig_.find_outside(index, slot, one.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : one.byte_len)) {
-      context_.tally.add(Kind::kOutside,
-                         fmt::format("queue pair {}: a WRITE with immediate touched {} bytes of the receive, the first at "
-                                     "offset {}",
-                                     index, damage->bytes, damage->first));
+    if (const auto damage =
+            rig_.find_outside(index, slot, one.opcode == IBV_WC_RECV_RDMA_WITH_IMM ? 0 : one.byte_len)) {
+      context_.tally.add(
+          Kind::kOutside,
+          fmt::format("queue pair {}: a WRITE with immediate touched {} bytes of the receive, the first at "
+                      "offset {}",
+                      index, damage->bytes, damage->first));
     }
     rig_.prepare(index, slot);
     rig_.post_receive(index, slot);
@@ -129,9 +131,10 @@ bool WriteTarget::check_round(const std::vector<uint64_t>& firsts, const std::ve
     while (count_wrong() != 0 && base::now_ns() - begin < kLateNs) {
     }
     if (count_wrong() == 0) {
-      context_.tally.add(Kind::kLate, fmt::format("WRITEs of {} queue pair{} had completed before their data was in the "
-                                                  "target's memory",
-                                                  wrong_at_once, wrong_at_once == 1 ? "" : "s"));
+      context_.tally.add(Kind::kLate,
+                         fmt::format("WRITEs of {} queue pair{} had completed before their data was in the "
+                                     "target's memory",
+                                     wrong_at_once, wrong_at_once == 1 ? "" : "s"));
     }
   }
   for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
@@ -148,8 +151,9 @@ bool WriteTarget::check_round(const std::vector<uint64_t>& firsts, const std::ve
   for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
     // Of WRITEs that go nowhere nothing comes at all, which is said already.
     if (immediates_[index] < immediates[index] && context_.step.loss_ppm == 0 && nowhere_ == 0) {
-      context_.tally.add(Kind::kLost, fmt::format("queue pair {}: expected {} WRITEs with immediate, found {}", index,
-                                                  immediates[index], immediates_[index]),
+      context_.tally.add(Kind::kLost,
+                         fmt::format("queue pair {}: expected {} WRITEs with immediate, found {}", index,
+                                     immediates[index], immediates_[index]),
                          immediates[index] - immediates_[index]);
     }
     immediates_[index] = immediates[index];
@@ -163,11 +167,12 @@ bool WriteTarget::check_round(const std::vector<uint64_t>& firsts, const std::ve
 bool WriteTarget::judge_nowhere(uint64_t blocks) {
   const std::vector<std::string> texts = std::exchange(nowhere_texts_, {});
   if (nowhere_ == blocks && blocks != 0) {
-    context_.tally.add(Kind::kNowhere,
-                       fmt::format("target memory unchanged after WRITE: all {} WRITEs of a round completed at the initiator"
-                                   "{}; cause: no remote address on the wire; fix: SEND only",
-                                   blocks, as_messages_ == 0 ? "" : ", and their bytes came as messages, into posted receives"),
-                       nowhere_);
+    context_.tally.add(
+        Kind::kNowhere,
+        fmt::format("target memory unchanged after WRITE: all {} WRITEs of a round completed at the initiator"
+                    "{}; cause: no remote address on the wire; fix: SEND only",
+                    blocks, as_messages_ == 0 ? "" : ", and their bytes came as messages, into posted receives"),
+        nowhere_);
     as_messages_ = 0;
     return true;
   }
@@ -183,8 +188,8 @@ void WriteTarget::explain(uint32_t queue_pair, const std::vector<Block>& blocks)
   for (const Block& one : blocks) {
     const size_t at = Rig::kGuardBytes + one.offset;
     const std::span<std::byte> found = area.subspan(at, one.length);
-    const auto wrong = message_difference(found, seed_, {rig_.epoch(), static_cast<uint8_t>(queue_pair), one.sequence,
-                                                         one.length});
+    const auto wrong =
+        message_difference(found, seed_, {rig_.epoch(), static_cast<uint8_t>(queue_pair), one.sequence, one.length});
     if (!wrong) {
       ++blocks_;
       bytes_ += one.length;
@@ -195,23 +200,25 @@ void WriteTarget::explain(uint32_t queue_pair, const std::vector<Block>& blocks)
       ++lost_;
     } else if (is_as_before) {
       ++nowhere_;
-      nowhere_texts_.push_back(fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} completed at the initiator and "
-                                           "the target's memory is as it was",
-                                           queue_pair, one.sequence, one.length, one.offset));
+      nowhere_texts_.push_back(
+          fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} completed at the initiator and "
+                      "the target's memory is as it was",
+                      queue_pair, one.sequence, one.length, one.offset));
     } else {
-      context_.tally.add(Kind::kDamaged, fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} is damaged, {}",
-                                                     queue_pair, one.sequence, one.length, one.offset, text_of(*wrong)));
+      context_.tally.add(Kind::kDamaged,
+                         fmt::format("queue pair {}: WRITE {} of {} bytes to offset {} is damaged, {}", queue_pair,
+                                     one.sequence, one.length, one.offset, text_of(*wrong)));
     }
     std::memcpy(shadow.data() + at, found.data(), one.length);
   }
   const auto [mine, theirs] = std::mismatch(shadow.begin(), shadow.end(), area.begin());
   if (mine != shadow.end()) {
     const auto at = static_cast<int64_t>(mine - shadow.begin()) - static_cast<int64_t>(Rig::kGuardBytes);
-    context_.tally.add(Kind::kOutside,
-                       fmt::format("queue pair {}: memory at offset {} of the target was written, outside of every WRITE: "
-                                   "expected 0x{:02x}, found 0x{:02x}",
-                                   queue_pair, at, std::to_integer<unsigned>(*mine),
-                                   std::to_integer<unsigned>(*theirs)));
+    context_.tally.add(
+        Kind::kOutside,
+        fmt::format("queue pair {}: memory at offset {} of the target was written, outside of every WRITE: "
+                    "expected 0x{:02x}, found 0x{:02x}",
+                    queue_pair, at, std::to_integer<unsigned>(*mine), std::to_integer<unsigned>(*theirs)));
   }
   std::copy(area.begin(), area.end(), shadow.begin());
 }
@@ -219,12 +226,14 @@ void WriteTarget::explain(uint32_t queue_pair, const std::vector<Block>& blocks)
 void WriteTarget::judge_loss() {
   const auto allowed = static_cast<uint64_t>(static_cast<double>(all_) * context_.step.loss_ppm / 1e6);
   if (lost_ > allowed) {
-    context_.tally.add(Kind::kLost, fmt::format("{} of {} WRITEs never came whole ({} may)", lost_, all_, allowed), lost_);
+    context_.tally.add(Kind::kLost, fmt::format("{} of {} WRITEs never came whole ({} may)", lost_, all_, allowed),
+                       lost_);
   }
   if (as_messages_ != 0) {
-    context_.tally.add(Kind::kNowhere, fmt::format("{} WRITEs came as messages, in the receive queue, instead of in the "
-                                                   "target's memory",
-                                                   as_messages_));
+    context_.tally.add(Kind::kNowhere,
+                       fmt::format("{} WRITEs came as messages, in the receive queue, instead of in the "
+                                   "target's memory",
+                                   as_messages_));
   }
 }
 
