@@ -146,7 +146,7 @@ void damage_receive(ibv_wc& one) {
     std::memcpy(posted.at, posted.before.data(), length);
     if (all.kind == "late") {
       std::thread([at = posted.at, data = std::move(data)] {
-        std::this_thread::sleep_for(std::chrono::microseconds(300));
+        std::this_thread::sleep_for(std::chrono::milliseconds(8));
         std::memcpy(at, data.data(), data.size());
       }).detach();
     }

@@ -169,7 +169,7 @@ class WrongLibrary(VerifyCase):
 
     def test_one_sided(self):
         for damage, words, kind in (("nowhere", ["write"], "nowhere"), ("nowhere-all", ["write"], "nowhere"),
-                                    ("misplaced", ["write"], "outside"), ("flip-read", ["write"], "damaged"),
+                                    ("misplaced", ["write"], "damaged"), ("flip-read", ["write"], "damaged"),
                                     ("flip-read", ["read"], "damaged"), ("atomic", ["atomic"], "account"),
                                     ("nowhere", ["write", "-c", "UC"], "nowhere")):
             with self.subTest(f"{damage} {words}"):
