@@ -157,6 +157,45 @@ struct PerfOptions {
 };
 int perf_run(const PerfOptions& options);
 
+/// docs/verify.md says what each is; letters as perf has them. Unset: as fits the devices.
+struct VerifyOptions {
+  std::string mode = "stream";  ///< or "write", "read", "atomic", "churn", "soak"; another word is the host
+  std::string host;             ///< empty: be the server, unless nodes are given
+  std::string nodes;            ///< "A,B": both ends, on nodes of a cluster that have a cable
+  std::string cluster;
+  std::string device;
+  std::string verbs = "ours";
+  std::string connection;  ///< empty: RC, or what both devices have
+  std::string order;       ///< empty: strict, but any for UD
+  std::optional<uint64_t> size_bytes;
+  std::optional<uint64_t> least_bytes;
+  std::optional<uint64_t> most_bytes;
+  std::optional<uint64_t> iterations;
+  std::optional<double> duration_s;
+  std::optional<double> hours;
+  std::optional<double> line_rate_gbps;
+  std::optional<double> progress_s;
+  std::optional<uint64_t> seed;
+  std::optional<int> gid_index;
+  double loss_percent = 0;
+  double stall_s = 5;
+  double timeout_s = 30;  ///< to meet
+  uint32_t queue_pairs = 0;
+  uint32_t mtu_bytes = 0;
+  uint32_t tx_depth = 0;
+  uint32_t rx_depth = 0;
+  uint32_t timeout_code = 14;
+  uint32_t retry_count = 7;
+  uint32_t device_port = 1;
+  uint16_t tcp_port = 18515;
+  bool is_bidirectional = false;
+  bool is_json = false;
+  std::string end;      ///< hidden: "client" or "server", a process of --nodes
+  std::string peer;     ///< hidden: what such a process calls the other
+  int channel_fd = -1;  ///< hidden: its stream to the other; -1: input and output
+};
+int verify_run(const VerifyOptions& options);
+
 /// One end of a measurement of matrix(), in a process of its own. Hidden.
 struct ProbeOptions {
   std::string library;

@@ -16,6 +16,7 @@
 #include "failure.h"
 #include "host_node.h"
 #include "perf/command_line.h"
+#include "verify/command_line.h"
 #include "version.h"
 
 namespace ringbolt::tools {
@@ -36,6 +37,7 @@ struct Request {
   MetricsOptions metrics;
   MatrixOptions matrix;
   PerfOptions perf;
+  VerifyOptions verify;
   ProbeOptions probe;
   HostOptions host;
   std::function<int()> action;
@@ -349,6 +351,7 @@ int main_inside(int argc, char** argv) {
       "  ringbolt exec 0 -- ib_send_lat -d rdma_en2 &\n"
       "  ringbolt exec 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
       "  ringbolt matrix\n"
+      "  ringbolt verify soak --nodes 0,1 -D 60\n"
       "  ringbolt cut 1-2\n"
       "  ringbolt down\n"
       "\n`ringbolt COMMAND --help` says more.\n");
@@ -360,6 +363,8 @@ int main_inside(int argc, char** argv) {
   define_metrics(app, request);
   perf::define_perf(app, request.perf,
                     [&request] { request.action = [&request] { return perf_run(request.perf); }; });
+  verify::define_verify(app, request.verify,
+                        [&request] { request.action = [&request] { return verify_run(request.verify); }; });
   define_cable_commands(app, request);
   define_fault(app, request);
   define_decode(app, request);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 
 #include "base/clock.h"
@@ -90,9 +91,30 @@ bool has_ended(Running& one) {
   return !one.child.output().is_open() && !one.child.error_output().is_open() && one.child.has_ended();
 }
 
-void await(std::array<Running, 2>& both, uint64_t deadline_ns) {
+/// Takes whole lines that begin with the mark out of `text`.
+void take_lines(std::string& text, const PairWatch& watch) {
+  for (size_t at = watch.mark.empty() ? std::string::npos : text.find(watch.mark); at != std::string::npos;
+       at = text.find(watch.mark)) {
+    const size_t end = text.find('\n', at);
+    if (end == std::string::npos) {
+      return;
+    }
+    const size_t begin = at + watch.mark.size();
+    watch.on_line(text.substr(begin, end - begin));
+    text.erase(at, end + 1 - at);
+  }
+}
+
+void await(std::array<Running, 2>& both, uint64_t deadline_ns, const PairWatch& watch) {
+  bool has_stopped = false;
   while (base::now_ns() < deadline_ns) {
     look(both);
+    take_lines(both[0].end.error_output, watch);
+    if (!has_stopped && watch.is_stopped && watch.is_stopped()) {
+      has_stopped = true;
+      both[0].child.signal_group(SIGINT);
+      deadline_ns = std::min(deadline_ns, base::now_ns() + watch.ending_ns);
+    }
     const bool first = has_ended(both[0]);
     const bool second = has_ended(both[1]);
     if (first && second) {
@@ -107,7 +129,8 @@ void await(std::array<Running, 2>& both, uint64_t deadline_ns) {
 }  // namespace
 
 std::array<ProgramEnd, 2> run_pair(const LiveCluster& live, const std::array<cluster::CableEnd, 2>& ends,
-                                   const std::array<std::vector<std::string>, 2>& words, uint64_t deadline_ns) {
+                                   const std::array<std::vector<std::string>, 2>& words, uint64_t deadline_ns,
+                                   const PairWatch& watch) {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
     throw base::Error(errno, "socketpair", "measurement");
@@ -118,7 +141,7 @@ std::array<ProgramEnd, 2> run_pair(const LiveCluster& live, const std::array<clu
                               Running{ChildProcess::start(launch_at(live, ends[1], words[1], fds[1])), {}}};
   first_fd.reset();  // so that an end sees when the other is gone
   second_fd.reset();
-  await(both, deadline_ns);
+  await(both, deadline_ns, watch);
   for (Running& one : both) {
     if (one.child.has_ended()) {
       one.end.end_text = one.child.end_text();

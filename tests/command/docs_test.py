@@ -9,8 +9,8 @@ import shutil
 import command
 from command import CommandCase
 
-COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "cut", "heal", "fault",
-            "decode", "metrics"]
+COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "verify", "metrics", "cut",
+            "heal", "fault", "decode"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 

@@ -2,11 +2,13 @@
 
 #include <vector>
 
+#include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/peer.h"
 #include "perf/result.h"
 
 namespace ringbolt::tools::perf {
+
+using pair::Peer;
 
 /// Measures bandwidth over a link, at both ends at once. At the client: a figure for each direction. At the server:
 /// nothing. Throws ProbeFailure.

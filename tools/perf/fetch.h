@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/peer.h"
 #include "perf/poster.h"
 
 namespace ringbolt::tools::perf {

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
+#include "pair/peer.h"
 #include "perf/fetch.h"
 #include "perf/link.h"
 #include "perf/patience.h"
-#include "perf/peer.h"
 #include "perf/poster.h"
 
 namespace ringbolt::tools::perf {

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "pair/peer.h"
 #include "perf/fetch.h"
 #include "perf/link.h"
 #include "perf/pace.h"
-#include "perf/peer.h"
 #include "perf/poster.h"
 #include "perf/sender.h"
 

@@ -2,11 +2,13 @@
 
 #include <optional>
 
+#include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/peer.h"
 #include "perf/result.h"
 
 namespace ringbolt::tools::perf {
+
+using pair::Peer;
 
 /// Measures latency over a link, at both ends at once: closed loops, so that no early completion makes it look better.
 /// At the client: the figures. At the server: nothing. Throws ProbeFailure.

@@ -149,7 +149,7 @@ void Link::exchange_offers(const Tuning& tuning) {
     mine_.queue_pairs.push_back(credit_queue_pair_->address());
   }
   peer_.tell("offer", emit_offer(mine_));
-  const std::optional<Offer> offer = parse_offer(peer_.await("offer", "its queue pairs' addresses"));
+  const std::optional<Offer> offer = pair::parse_offer(peer_.await("offer", "its queue pairs' addresses"));
   if (!offer || offer->queue_pairs.size() != mine_.queue_pairs.size()) {
     peer_.fail("what the other end tells of its queue pairs makes no sense");
   }

@@ -10,14 +10,20 @@
 #include <span>
 #include <vector>
 
+#include "pair/device.h"
+#include "pair/offer.h"
+#include "pair/peer.h"
+#include "pair/queue_pair.h"
 #include "perf/depths.h"
-#include "perf/device.h"
-#include "perf/offer.h"
 #include "perf/parameters.h"
-#include "perf/peer.h"
-#include "perf/queue_pair.h"
 
 namespace ringbolt::tools::perf {
+
+using pair::Device;
+using pair::Offer;
+using pair::Peer;
+using pair::QueuePair;
+using pair::QueuePairPlan;
 
 /// What one link is for.
 struct Step {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "pair/peer.h"
 #include "perf/link.h"
 #include "perf/patience.h"
-#include "perf/peer.h"
 #include "perf/poster.h"
 
 namespace ringbolt::tools::perf {

@@ -47,11 +47,6 @@ const char* text_of(Operation operation) {
   return kTexts[static_cast<size_t>(operation)];
 }
 
-const char* text_of(Transport transport) {
-  constexpr std::array kTexts{"RC", "UC", "UD"};
-  return kTexts[static_cast<size_t>(transport)];
-}
-
 const char* text_of(Check check) {
   constexpr std::array kTexts{"full", "sample", "none"};
   return kTexts[static_cast<size_t>(check)];

@@ -4,10 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "pair/transport.h"
+
 namespace ringbolt::tools::perf {
 
+using pair::text_of;
+using pair::Transport;
+
 enum class Operation { kSend, kWrite, kRead, kAtomic };
-enum class Transport { kRc, kUc, kUd };
 /// How much of each message its receiver compares: every byte; the stamps at both ends and the first bytes; nothing.
 enum class Check { kFull, kSample, kNone };
 enum class AtomicKind { kFetchAdd, kCompareSwap };
@@ -30,18 +34,13 @@ struct Parameters {
 };
 
 /// What each end chooses for itself. 0: the default.
-struct Tuning {
+struct Tuning : pair::PortChoice {
   uint32_t tx_depth = 0;
   uint32_t rx_depth = 0;
   uint32_t signal_every = 0;
   uint32_t post_list = 1;
   int inline_bytes = -1;  ///< -1: as much as the device gives, for latency; none for bandwidth
   bool has_events = false;
-  uint32_t mtu_bytes = 0;
-  uint8_t timeout_code = 14;
-  uint8_t retry_count = 7;
-  uint8_t port = 1;
-  int gid_index = -1;
   double line_rate_gbps = -1;  ///< -1: what the port says; 0: none, nothing is judged
 };
 
@@ -49,7 +48,6 @@ struct Tuning {
 inline constexpr uint64_t kLeastRunNs = 10'000'000;
 
 const char* text_of(Operation operation);  ///< "send"
-const char* text_of(Transport transport);  ///< "RC"
 const char* text_of(Check check);          ///< "full"
 const char* text_of(AtomicKind kind);      ///< "fetch_add"
 

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/peer.h"
 
 namespace ringbolt::tools::perf {
 

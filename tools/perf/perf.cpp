@@ -11,9 +11,9 @@
 #include "commands.h"
 #include "failure.h"
 #include "page_file.h"
-#include "perf/meeting.h"
+#include "pair/meeting.h"
+#include "pair/peer.h"
 #include "perf/pair_run.h"
-#include "perf/peer.h"
 #include "perf/request.h"
 #include "perf/result.h"
 #include "perf/session.h"
@@ -23,7 +23,7 @@
 namespace ringbolt::tools {
 namespace {
 
-using perf::Peer;
+using pair::Peer;
 using perf::Request;
 using perf::Result;
 
@@ -68,8 +68,8 @@ Result run_over_tcp(const PerfOptions& options) {
   if (!is_client) {
     fmt::print(stderr, "ringbolt perf: waiting for a client on TCP port {}\n", options.tcp_port);
   }
-  const perf::Meeting meeting = is_client ? perf::go_to_server(options.host, options.tcp_port, options.timeout_s)
-                                          : perf::await_client(options.tcp_port, options.timeout_s);
+  const pair::Meeting meeting = is_client ? pair::go_to_server("perf", options.host, options.tcp_port, options.timeout_s)
+                                          : pair::await_client(options.tcp_port, options.timeout_s);
   Peer peer(Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, timeout_ns(options));
   return run_end(request, peer, is_client);
 }

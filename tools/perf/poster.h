@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/peer.h"
 
 namespace ringbolt::tools::perf {
 

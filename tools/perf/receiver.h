@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "pair/peer.h"
 #include "perf/link.h"
-#include "perf/peer.h"
 
 namespace ringbolt::tools::perf {
 

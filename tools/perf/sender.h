@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "pair/peer.h"
 #include "perf/link.h"
 #include "perf/pace.h"
 #include "perf/patience.h"
-#include "perf/peer.h"
 #include "perf/poster.h"
 
 namespace ringbolt::tools::perf {

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "failure.h"
+#include "pair/device.h"
 #include "perf/bandwidth.h"
 #include "perf/counters.h"
-#include "perf/device.h"
 #include "perf/hello.h"
 #include "perf/latency.h"
 #include "perf/link.h"

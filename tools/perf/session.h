@@ -2,11 +2,13 @@
 
 #include <string>
 
+#include "pair/peer.h"
 #include "perf/parameters.h"
-#include "perf/peer.h"
 #include "perf/result.h"
 
 namespace ringbolt::tools::perf {
+
+using pair::Peer;
 
 /// What one end was asked for.
 struct Request {

@@ -1,4 +1,4 @@
-#include "perf/device.h"
+#include "pair/device.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,7 +8,7 @@
 
 #include "probe/probe_failure.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 namespace {
 
 constexpr int kMostOutstanding = 16;
@@ -17,8 +17,8 @@ uint8_t depth_of(int most) { return static_cast<uint8_t>(std::clamp(most, 1, kMo
 
 }  // namespace
 
-Device::Device(const VerbsLibrary& verbs, const std::string& name, const Tuning& tuning)
-    : verbs_(verbs), context_(open_device(verbs, name)), port_(tuning.port) {
+Device::Device(const VerbsLibrary& verbs, const std::string& name, const PortChoice& choice)
+    : verbs_(verbs), context_(open_device(verbs, name)), port_(choice.port) {
   name_ = verbs.get_device_name(context_->device);
   pd_ = own(verbs, verbs.alloc_pd(context()), "ibv_alloc_pd");
   if (const int error = verbs.query_port(context(), port_, &attributes_)) {
@@ -27,25 +27,24 @@ Device::Device(const VerbsLibrary& verbs, const std::string& name, const Tuning&
   if (attributes_.state != IBV_PORT_ACTIVE) {
     throw ProbeFailure(fmt::format("port {} of {} is not active: is its cable plugged in?", port_, name_));
   }
-  if (tuning.gid_index >= 0) {
-    gid_index_ = static_cast<uint8_t>(tuning.gid_index);
-    if (verbs.query_gid(context(), port_, tuning.gid_index, &gid_) != 0) {
-      throw ProbeFailure(fmt::format("{} has no GID at index {} (-x)", name_, tuning.gid_index));
+  if (choice.gid_index >= 0) {
+    gid_index_ = static_cast<uint8_t>(choice.gid_index);
+    if (verbs.query_gid(context(), port_, choice.gid_index, &gid_) != 0) {
+      throw ProbeFailure(fmt::format("{} has no GID at index {} (-x)", name_, choice.gid_index));
     }
   } else {
     gid_index_ = choose_gid(verbs, context(), port_, gid_);
   }
   const uint32_t port_mtu = 128U << static_cast<unsigned>(attributes_.active_mtu);
-  if (tuning.mtu_bytes > port_mtu) {
-    throw ProbeFailure(fmt::format("-m {} is above the MTU of the port, {} bytes", tuning.mtu_bytes, port_mtu));
+  if (choice.mtu_bytes > port_mtu) {
+    throw ProbeFailure(fmt::format("-m {} is above the MTU of the port, {} bytes", choice.mtu_bytes, port_mtu));
   }
-  mtu_bytes_ = tuning.mtu_bytes != 0 ? tuning.mtu_bytes : port_mtu;
-  ibv_device_attr device{};
-  if (const int error = verbs.query_device(context(), &device)) {
+  mtu_bytes_ = choice.mtu_bytes != 0 ? choice.mtu_bytes : port_mtu;
+  if (const int error = verbs.query_device(context(), &limits_)) {
     fail_call("ibv_query_device", error);
   }
-  target_depth_ = depth_of(device.max_qp_rd_atom);
-  initiator_depth_ = depth_of(device.max_qp_init_rd_atom);
+  target_depth_ = depth_of(limits_.max_qp_rd_atom);
+  initiator_depth_ = depth_of(limits_.max_qp_init_rd_atom);
 }
 
 double Device::port_rate_gbps() const { return rate_of_codes(attributes_.active_width, attributes_.active_speed); }
@@ -102,4 +101,4 @@ double rate_of_codes(uint8_t width, uint8_t speed) {
   }
 }
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

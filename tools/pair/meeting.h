@@ -5,7 +5,7 @@
 
 #include "base/unique_fd.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 
 /// A connected TCP socket, and the other end's address for messages.
 struct Meeting {
@@ -17,8 +17,8 @@ struct Meeting {
 /// taken.
 Meeting await_client(uint16_t port, double timeout_s);
 
-/// Connects to a server. While nothing listens there yet, tries again for two seconds. Throws ProbeFailure naming host
-/// and port.
-Meeting go_to_server(const std::string& host, uint16_t port, double timeout_s);
+/// Connects to a server. While nothing listens there yet, tries again for two seconds. Throws ProbeFailure naming host,
+/// port and the subcommand that should wait there.
+Meeting go_to_server(const std::string& command, const std::string& host, uint16_t port, double timeout_s);
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

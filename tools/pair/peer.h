@@ -10,7 +10,7 @@
 #include "probe/channel.h"
 #include "probe/probe_failure.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 
 /// The other end of a run, over a stream beside the verbs connections. Each text has a kind; texts of other kinds than
 /// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own
@@ -53,4 +53,4 @@ class Peer {
   std::deque<std::string> texts_;    // come and not taken; each "kind\ntext"
 };
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

@@ -1,4 +1,4 @@
-#include "perf/meeting.h"
+#include "pair/meeting.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "probe/probe_failure.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 namespace {
 
 struct FreeAddresses {
@@ -115,7 +115,7 @@ Meeting await_client(uint16_t port, double timeout_s) {
   return {std::move(fd), text_of(address, length)};
 }
 
-Meeting go_to_server(const std::string& host, uint16_t port, double timeout_s) {
+Meeting go_to_server(const std::string& command, const std::string& host, uint16_t port, double timeout_s) {
   // For a server that was started together with us.
   constexpr uint64_t kStartNs = 2'000'000'000;
   addrinfo hints{};
@@ -142,13 +142,13 @@ Meeting go_to_server(const std::string& host, uint16_t port, double timeout_s) {
     }
     if (error != ECONNREFUSED || base::now_ns() - begin > std::min(kStartNs, most_ns)) {
       throw ProbeFailure(
-          fmt::format("no connection to {} on TCP port {}: {}; is `ringbolt perf` waiting there, and on "
+          fmt::format("no connection to {} on TCP port {}: {}; is `ringbolt {}` waiting there, and on "
                       "this port (-p)?",
-                      host, port, std::strerror(error)));
+                      host, port, std::strerror(error), command));
     }
     constexpr timespec kPause{0, 20'000'000};
     ::nanosleep(&kPause, nullptr);
   }
 }
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

@@ -1,10 +1,10 @@
-#include "perf/offer.h"
+#include "pair/offer.h"
 
 #include <charconv>
 
 #include <fmt/format.h>
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 namespace {
 
 constexpr size_t kMostQueuePairs = 4096;
@@ -77,4 +77,4 @@ std::optional<Offer> parse_offer(std::string_view text) {
   return numbers.is_good() && numbers.is_at_end() ? std::optional(offer) : std::nullopt;
 }
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

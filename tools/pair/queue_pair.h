@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <span>
 
-#include "perf/device.h"
-#include "perf/offer.h"
-#include "perf/parameters.h"
+#include "pair/device.h"
+#include "pair/offer.h"
+#include "pair/transport.h"
 #include "probe/verbs_objects.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 
 /// What a queue pair is made for.
 struct QueuePairPlan {
@@ -33,20 +33,26 @@ class QueuePair {
   QueuePair(const Device& device, const QueuePairPlan& plan);
 
   QueuePairAddress address() const { return {qp_->qp_num, psn_}; }
-  void connect(const Device& device, const Offer& peer, const QueuePairAddress& address, const Tuning& tuning);
+  void connect(const Device& device, const Offer& peer, const QueuePairAddress& address, const PortChoice& choice);
 
   /// What the device has granted.
   uint32_t inline_bytes() const { return inline_bytes_; }
   uint32_t send_depth() const { return send_depth_; }
+  uint32_t receive_depth() const { return receive_depth_; }
   ibv_qp* get() const { return qp_.get(); }
+  /// For who destroys it and wants to know how that went; of UD after drop_path().
+  ibv_qp* release() { return qp_.release(); }
+  void drop_path() { handle_.reset(); }
   /// Fills in where a UD request goes; nothing for others.
   void address_request(ibv_send_wr& request) const;
   void post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const;
+  /// Likewise; returns 0, or what ibv_post_recv returned.
+  [[nodiscard]] int try_post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const;
 
  private:
   void make(const Device& device, const QueuePairPlan& plan, uint32_t inline_bytes);
   ibv_ah_attr path_to(const Device& device, const Offer& peer) const;
-  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address, const Tuning& tuning);
+  void connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address, const PortChoice& choice);
 
   Transport transport_;
   OwnedVerbs<ibv_qp> qp_;
@@ -54,7 +60,8 @@ class QueuePair {
   uint32_t psn_ = 0;
   uint32_t inline_bytes_ = 0;
   uint32_t send_depth_ = 0;
+  uint32_t receive_depth_ = 0;
   uint32_t peer_number_ = 0;
 };
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

@@ -1,4 +1,4 @@
-#include "perf/peer.h"
+#include "pair/peer.h"
 
 #include <poll.h>
 
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "probe/probe_failure.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 namespace {
 
 constexpr std::string_view kFailed = "failed";
@@ -53,7 +53,7 @@ void Peer::take_texts(std::string_view what) {
       } else if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {
         end_with(fmt::format("{} failed: {}", name_, text->substr(kFailed.size() + 1)));
       } else if (texts_.size() >= kMostTexts) {
-        end_with(fmt::format("{} does not speak as ringbolt perf does", name_));
+        end_with(fmt::format("{} does not speak as this end does", name_));
       } else {
         texts_.push_back(std::move(*text));
       }
@@ -129,4 +129,4 @@ void Peer::give_up(std::string_view what, uint64_t waited_ns) const {
                                  static_cast<double>(waited_ns) / 1e9, what, name_));
 }
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

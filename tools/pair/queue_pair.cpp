@@ -1,4 +1,4 @@
-#include "perf/queue_pair.h"
+#include "pair/queue_pair.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "probe/probe_failure.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 namespace {
 
 constexpr uint32_t kQueueKey = 0x52425046;
@@ -66,6 +66,7 @@ void QueuePair::make(const Device& device, const QueuePairPlan& plan, uint32_t i
   qp_ = own(device.verbs(), device.verbs().create_qp(device.pd(), &wanted), "ibv_create_qp");
   inline_bytes_ = wanted.cap.max_inline_data;
   send_depth_ = wanted.cap.max_send_wr;
+  receive_depth_ = wanted.cap.max_recv_wr;
 }
 
 ibv_ah_attr QueuePair::path_to(const Device& device, const Offer& peer) const {
@@ -80,7 +81,7 @@ ibv_ah_attr QueuePair::path_to(const Device& device, const Offer& peer) const {
 }
 
 void QueuePair::connect_reliably(const Device& device, const Offer& peer, const QueuePairAddress& address,
-                                 const Tuning& tuning) {
+                                 const PortChoice& choice) {
   const bool is_rc = transport_ == Transport::kRc;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
@@ -99,8 +100,8 @@ void QueuePair::connect_reliably(const Device& device, const Offer& peer, const 
   attr = {};
   attr.qp_state = IBV_QPS_RTS;
   attr.sq_psn = psn_;
-  attr.timeout = tuning.timeout_code;
-  attr.retry_cnt = tuning.retry_count;
+  attr.timeout = choice.timeout_code;
+  attr.retry_cnt = choice.retry_count;
   attr.rnr_retry = 7;
   attr.max_rd_atomic = static_cast<uint8_t>(std::min<uint32_t>(device.initiator_depth(), peer.target_depth));
   if (const int error = device.verbs().modify_qp(
@@ -112,9 +113,9 @@ void QueuePair::connect_reliably(const Device& device, const Offer& peer, const 
 }
 
 void QueuePair::connect(const Device& device, const Offer& peer, const QueuePairAddress& address,
-                        const Tuning& tuning) {
+                        const PortChoice& choice) {
   if (transport_ != Transport::kUd) {
-    connect_reliably(device, peer, address, tuning);
+    connect_reliably(device, peer, address, choice);
     return;
   }
   ibv_qp_attr attr{};
@@ -141,15 +142,19 @@ void QueuePair::address_request(ibv_send_wr& request) const {
 }
 
 void QueuePair::post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const {
+  if (const int error = try_post_receive(slot, local_key, id)) {
+    fail_call("ibv_post_recv", error);
+  }
+}
+
+int QueuePair::try_post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const {
   ibv_sge sge{reinterpret_cast<uintptr_t>(slot.data()), static_cast<uint32_t>(slot.size()), local_key};
   ibv_recv_wr request{};
   request.wr_id = id;
   request.sg_list = &sge;
   request.num_sge = 1;
   ibv_recv_wr* bad = nullptr;
-  if (const int error = ibv_post_recv(get(), &request, &bad)) {
-    fail_call("ibv_post_recv", error);
-  }
+  return ibv_post_recv(get(), &request, &bad);
 }
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

@@ -5,17 +5,17 @@
 #include <cstdint>
 #include <string>
 
-#include "perf/parameters.h"
+#include "pair/transport.h"
 #include "probe/verbs_library.h"
 #include "probe/verbs_objects.h"
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 
 /// An open device and what its port says. Calls throw ProbeFailure. Not thread-safe.
 class Device {
  public:
   /// `name`: empty for the first one.
-  Device(const VerbsLibrary& verbs, const std::string& name, const Tuning& tuning);
+  Device(const VerbsLibrary& verbs, const std::string& name, const PortChoice& choice);
 
   const VerbsLibrary& verbs() const { return verbs_; }
   ibv_context* context() const { return context_.get(); }
@@ -25,11 +25,15 @@ class Device {
   const ibv_gid& gid() const { return gid_; }
   uint8_t gid_index() const { return gid_index_; }
   uint16_t lid() const { return attributes_.lid; }
-  /// What one packet carries: of the port, or less if the tuning says so.
+  /// What one packet carries: of the port, or less if the choice says so.
   uint32_t mtu_bytes() const { return mtu_bytes_; }
   /// READs and atomics in flight: as target, and as initiator.
   uint8_t target_depth() const { return target_depth_; }
   uint8_t initiator_depth() const { return initiator_depth_; }
+  /// Of one message, as the port says.
+  uint32_t most_message_bytes() const { return attributes_.max_msg_sz; }
+  /// What ibv_query_device says.
+  const ibv_device_attr& limits() const { return limits_; }
   /// Width times speed, as ibv_query_port reports it.
   double port_rate_gbps() const;
 
@@ -40,6 +44,7 @@ class Device {
   std::string name_;
   uint8_t port_;
   ibv_port_attr attributes_{};
+  ibv_device_attr limits_{};
   ibv_gid gid_{};
   uint8_t gid_index_ = 0;
   uint32_t mtu_bytes_ = 0;
@@ -53,4 +58,4 @@ ibv_mtu mtu_code(uint32_t bytes);
 /// Of width and speed codes of ibv_port_attr; 0 for unknown ones. Thread-safe.
 double rate_of_codes(uint8_t width, uint8_t speed);
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

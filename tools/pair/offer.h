@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ringbolt::tools::perf {
+namespace ringbolt::tools::pair {
 
 /// One queue pair, for the other end.
 struct QueuePairAddress {
@@ -38,4 +38,4 @@ std::string emit_offer(const Offer& offer);
 /// Any bytes are safe to pass. Thread-safe.
 std::optional<Offer> parse_offer(std::string_view text);
 
-}  // namespace ringbolt::tools::perf
+}  // namespace ringbolt::tools::pair

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+
+namespace ringbolt::tools::pair {
+
+enum class Transport { kRc, kUc, kUd };
+
+const char* text_of(Transport transport);  ///< "RC"
+
+/// Which port an end uses, and how its connections behave; each end chooses for itself.
+struct PortChoice {
+  uint32_t mtu_bytes = 0;  ///< of a packet; 0: as the port has
+  uint8_t timeout_code = 14;
+  uint8_t retry_count = 7;
+  uint8_t port = 1;
+  int gid_index = -1;  ///< -1: the first that stands for an IPv4 address
+};
+
+}  // namespace ringbolt::tools::pair

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "probe/probe_failure.h"
+#include "verify/context.h"
+#include "verify/pace.h"
+#include "verify/rig.h"
+#include "verify/stamp.h"
+#include "verify/stream_receiver.h"
+
+namespace ringbolt::tools::verify {
+namespace {
+
+/// Who destroys its queue pairs first, and whether it waits until nothing is under way. In turns.
+struct Ending {
+  bool is_client_first;
+  bool is_abrupt;
+};
+
+Ending ending_of(uint64_t round) { return {round % 2 == 0, round % 4 >= 2}; }
+
+/// One round at one end: both ends send a few messages on every queue pair, and then all of it goes away.
+class Round {
+ public:
+  Round(const Context& context, const Rig& rig, Ending ending)
+      : context_(context), rig_(rig), ending_(ending), receiver_(context, rig, false), completed_(rig.queue_pairs()) {
+    if (ending.is_abrupt) {
+      receiver_.tolerate_end();
+    }
+  }
+
+  bool is_first() const { return context_.is_client == ending_.is_client_first; }
+  std::string where() const { return fmt::format("{} sent; {}", sent_, receiver_.where()); }
+  const StreamReceiver& receiver() const { return receiver_; }
+
+  void run() {
+    send_all();
+    if (!ending_.is_abrupt) {
+      turn_until([&] { return receiver_.has_all(context_.step.send_depth) && has_completed_all(); },
+                 "messages and completions of a round");
+      context_.peer.tell("had", "");
+      turn_until([&] { return context_.peer.look("had", "its round").has_value(); }, "the other end to have all");
+      receiver_.finish_early();
+    } else if (!is_first()) {
+      turn_until([&] { return context_.peer.look("gone", "its round").has_value(); }, "the other end to destroy");
+      has_heard_gone_ = true;
+      const uint64_t begin = base::now_ns();
+      constexpr uint64_t kTailNs = 1'000'000;
+      while (base::now_ns() - begin < kTailNs) {
+        (void)receiver_.advance();
+      }
+      receiver_.finish_early();
+    }
+  }
+
+  bool has_heard_gone() const { return has_heard_gone_; }
+
+ private:
+  void send_all() {
+    const uint64_t seed = seed_of(context_.step, context_.is_client);
+    for (uint32_t number = 0; number < context_.step.send_depth; ++number) {
+      for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {
+        const uint32_t length = size_of(context_.step, index, number);
+        const std::span<std::byte> message = rig_.send_slot(index, number).first(length);
+        write_message(message, seed, {rig_.epoch(), static_cast<uint8_t>(index), number, length});
+        ibv_send_wr request{};
+        request.wr_id = uint64_t{index} << 32U | number;
+        request.opcode = IBV_WR_SEND;
+        if (const int error = rig_.post_send(index, request, message)) {
+          if (ending_.is_abrupt && !is_first()) {
+            continue;  // the other end may be gone already
+          }
+          context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number,
+                                         length, std::strerror(error)));
+        }
+        ++sent_;
+      }
+    }
+  }
+
+  bool has_completed_all() const {
+    return std::all_of(completed_.begin(), completed_.end(),
+                       [&](uint64_t count) { return count >= context_.step.send_depth; });
+  }
+
+  bool reap() {
+    std::array<ibv_wc, 16> completions;
+    const size_t count = rig_.poll(rig_.send_cq(), completions);
+    for (size_t i = 0; i < count; ++i) {
+      const ibv_wc& one = completions[i];
+      const auto index = static_cast<uint32_t>(one.wr_id >> 32U);
+      if (index >= completed_.size()) {
+        context_.tally.add(Kind::kUnasked, fmt::format("a send completed that was not posted (id {:#x})", one.wr_id));
+        continue;
+      }
+      if (one.status != IBV_WC_SUCCESS && !ending_.is_abrupt) {
+        context_.peer.fail(fmt::format("{}: the send of message {} ended with status {} ({})", rig_.name(index),
+                                       completed_[index], static_cast<int>(one.status), rig_.status_text(one.status)));
+      }
+      ++completed_[index];
+    }
+    return count != 0;
+  }
+
+  template <class Done>
+  void turn_until(Done&& is_done, const char* what) {
+    while (!is_done()) {
+      const bool has_sent = reap();
+      if (receiver_.advance() || has_sent) {
+        context_.watch.moved();
+      } else {
+        (void)context_.watch.idle(what);
+      }
+    }
+  }
+
+  const Context& context_;
+  const Rig& rig_;
+  Ending ending_;
+  StreamReceiver receiver_;
+  std::vector<uint64_t> completed_;
+  uint64_t sent_ = 0;
+  bool has_heard_gone_ = false;
+};
+
+std::unique_ptr<Rig> make_rig(const Context& context, uint64_t round) {
+  RigShape shape;
+  shape.sends = context.step.send_depth;
+  shape.receives = context.step.send_depth + context.step.send_depth / 4 + 1;
+  try {
+    return std::make_unique<Rig>(context.device, context.step, shape, context.choice, context.peer,
+                                 static_cast<uint16_t>(context.step.epoch + round));
+  } catch (const ProbeFailure& failure) {
+    if (failure.is_echo() || round == 0) {
+      throw;
+    }
+    const std::string text = fmt::format(
+        "round {}: {}, after {} queue pairs were made and destroyed, {} at a time, on a device that has {}: its "
+        "objects don't come back",
+        round, failure.what(), round * context.step.queue_pairs, context.step.queue_pairs,
+        context.device.limits().max_qp);
+    context.tally.add(Kind::kLeak, text);
+    throw Found(text);
+  }
+}
+
+void destroy(const Context& context, Rig& rig, uint64_t round) {
+  for (const std::string& refused : rig.take_down(round / 4 % 2 == 1)) {
+    context.tally.add(Kind::kLeak, fmt::format("round {}: {}", round, refused));
+  }
+}
+
+void run_round(const Context& context, uint64_t number, Outcome& outcome) {
+  const uint64_t begin = base::now_ns();
+  const std::unique_ptr<Rig> rig = make_rig(context, number);
+  Round round(context, *rig, ending_of(number));
+  const Part part(context.watch, title_of(context.step),
+                  [&] { return fmt::format("round {}: {}", number, round.where()); });
+  round.run();
+  if (!round.is_first() && !round.has_heard_gone()) {
+    context.peer.await("gone", "the other end to destroy its queue pairs");
+  }
+  destroy(context, *rig, number);
+  context.peer.tell("gone", "");
+  if (round.is_first()) {
+    context.peer.await("gone", "the other end to destroy its queue pairs");
+  }
+  context.watch.moved();
+  outcome.messages += round.receiver().messages();
+  outcome.bytes += round.receiver().bytes();
+  outcome.slowest_ns = std::max(outcome.slowest_ns, base::now_ns() - begin);
+  ++outcome.rounds;
+}
+
+}  // namespace
+
+Outcome run_churn(const Context& context) {
+  Outcome outcome;
+  Pace pace(context.step);
+  const uint64_t begin = base::now_ns();
+  const Part part(context.watch, title_of(context.step), nullptr);
+  for (uint64_t round = 0;; ++round) {
+    if (context.is_client) {
+      const bool wants_more = pace.wants_more(round) && !is_stopped();
+      context.peer.tell("round", wants_more ? "more" : "end");
+      if (!wants_more) {
+        break;
+      }
+    } else if (context.peer.await("round", "the next round") == "end") {
+      break;
+    }
+    run_round(context, round, outcome);
+  }
+  outcome.duration_ns = context.is_client ? base::now_ns() - begin : 0;
+  return outcome;
+}
+
+}  // namespace ringbolt::tools::verify

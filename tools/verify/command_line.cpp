@@ -1,0 +1,110 @@
+// Beside main.cpp, as that of perf.
+#include "verify/command_line.h"
+
+#include <CLI/CLI.hpp>
+
+namespace ringbolt::tools::verify {
+namespace {
+
+void add_what(CLI::App* command, VerifyOptions& options) {
+  command->add_option("mode", options.mode, "stream, write, read, atomic, churn or soak (default: stream)")
+      ->type_name("MODE");
+  command->add_option("host", options.host, "Where the server runs; without it (and --nodes) this is the server")
+      ->type_name("HOST");
+  command->add_option("--nodes", options.nodes, "Run both ends, on two nodes of a cluster")->type_name("A,B");
+  command->add_option("--cluster,--name", options.cluster,
+                      "The cluster of --nodes (default: $RINGBOLT_CLUSTER, else the only one that is up)");
+  command->add_option("--verbs", options.verbs, "The verbs library: ours, system, or a path")
+      ->capture_default_str()
+      ->type_name("LIBRARY");
+  command
+      ->add_option("--order", options.order,
+                   "strict or any: the order in which messages may come (default: strict; UD: any)")
+      ->type_name("HOW");
+  command->add_option("--allow-loss", options.loss_percent, "So much of what goes over UC and UD may be lost")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT");
+  command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")
+      ->type_name("BYTES");
+  command->add_option("--max", options.most_bytes, "Of the longest (default: 65536; of churn 4096; UD: the MTU)")
+      ->type_name("BYTES");
+  command->add_option("--seed", options.seed, "Chooses sizes and data (default: another one each time)")
+      ->check(CLI::Range(uint64_t{0}, uint64_t{0xffffffff}));
+}
+
+void add_letters(CLI::App* command, VerifyOptions& options) {
+  command->add_option("-d,--ib-dev", options.device, "Device (default: the first)")->type_name("DEV");
+  command->add_option("-i,--ib-port", options.device_port, "Its port")->check(CLI::Range(1U, 255U));
+  command->add_option("-x,--gid-index", options.gid_index, "GID (default: the first that stands for an IPv4 address)")
+      ->check(CLI::Range(0, 255));
+  command->add_option("-s,--size", options.size_bytes, "--min and --max in one")->type_name("BYTES");
+  command->add_option("-n,--iters", options.iterations, "Messages or operations of each queue pair; rounds of churn")
+      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 39U));
+  command->add_option("-D,--duration", options.duration_s, "Instead: seconds (default: 2; of soak 60)")
+      ->check(CLI::Range(0.01, 1e7));
+  command->add_option("--hours", options.hours, "Of soak, instead of -D")->check(CLI::Range(0.001, 1e4));
+  command->add_option("-q,--qp", options.queue_pairs, "Queue pairs (default: 4)")->check(CLI::Range(1U, 256U));
+  command->add_flag("-b,--bidirectional", options.is_bidirectional,
+                    "Both directions: streams at once, others in turns");
+  command->add_option("-c,--connection", options.connection, "RC, UC or UD (default: RC, where both devices have it)");
+  command->add_option("-m,--mtu", options.mtu_bytes, "Bytes of a packet (default: as the port has)")
+      ->check(CLI::IsMember({256U, 512U, 1024U, 2048U, 4096U}));
+  command->add_option("-p,--port", options.tcp_port, "TCP port where the ends meet")->capture_default_str();
+  command->add_option("-t,--tx-depth", options.tx_depth, "Operations under way at most")->check(CLI::Range(1U, 16384U));
+  command->add_option("-r,--rx-depth", options.rx_depth, "Messages that the receiver has room for")
+      ->check(CLI::Range(1U, 16384U));
+  command->add_option("-u,--qp-timeout", options.timeout_code, "Retry after 4.096 us * 2^N")
+      ->check(CLI::Range(0U, 31U));
+  command->add_option("--retry_count", options.retry_count, "Retries before the connection fails")
+      ->check(CLI::Range(0U, 7U));
+}
+
+void add_output(CLI::App* command, VerifyOptions& options) {
+  command->add_flag("--json", options.is_json, "Print JSON");
+  command
+      ->add_option("--progress", options.progress_s,
+                   "A line of progress each so many seconds (default: 10 of soak; on a terminal a line that is written "
+                   "again each second; 0: none)")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("S");
+  command->add_option("--stall", options.stall_s, "When nothing moves for so long, it has failed")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--timeout", options.timeout_s, "The most for the ends to meet")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command
+      ->add_option("--line-rate", options.line_rate_gbps,
+                   "Gb/s that no figure can exceed (default: what the port says; 0: judge nothing)")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("GBPS");
+}
+
+}  // namespace
+
+void define_verify(CLI::App& app, VerifyOptions& options, const std::function<void()>& chosen) {
+  CLI::App* command =
+      app.add_subcommand("verify", "Prove that a verbs library, its device and a cable carry data right");
+  add_what(command, options);
+  add_letters(command, options);
+  add_output(command, options);
+  command->add_option("--end", options.end)->group("")->check(CLI::IsMember({"client", "server"}));
+  command->add_option("--peer", options.peer)->group("");
+  command->add_option("--channel", options.channel_fd)->group("");
+  command->footer(
+      "stream sends stamped messages one way, write and read reach into the other's memory, atomic keeps accounts,\n"
+      "churn makes and destroys queue pairs, soak does in turns all that the devices can. Every byte is compared.\n"
+      "Exit codes: 0 all verified, 1 a failure was found, 2 wrong usage, or refused by the device. docs/verify.md says "
+      "more.\n\n"
+      "Examples:\n"
+      "  ringbolt verify --nodes 0,1\n"
+      "  ringbolt verify soak --nodes 0,1 -D 60\n"
+      "  ringbolt verify write -d rdma_en2                    the server\n"
+      "  ringbolt verify write -d rdma_en2 10.0.0.2 -D 5      the client\n"
+      "  ringbolt verify soak --hours 12 --verbs system 10.0.0.2\n");
+  command->callback(chosen);
+}
+
+}  // namespace ringbolt::tools::verify

@@ -1,0 +1,50 @@
+#include "verify/finding.h"
+
+#include <algorithm>
+
+namespace ringbolt::tools::verify {
+
+const char* text_of(Kind kind) {
+  constexpr std::array<const char*, static_cast<size_t>(Kind::kCount)> kTexts{
+      "lost",    "doubled", "order",  "damaged", "length",    "outside", "late", "no-data", "stale",
+      "foreign", "unasked", "status", "nowhere", "backwards", "account", "leak", "stall",   "peer"};
+  return kTexts[static_cast<size_t>(kind)];
+}
+
+bool Tally::has_room(Kind kind) const {
+  return static_cast<size_t>(std::count_if(findings_.begin(), findings_.end(),
+                                           [kind](const Finding& one) { return one.kind == kind; })) < kMostTexts;
+}
+
+void Tally::add(Kind kind, std::string text, uint64_t times) {
+  counts_[static_cast<size_t>(kind)] += times;
+  total_ += times;
+  if (times > 0 && has_room(kind)) {
+    findings_.push_back({kind, std::move(text)});
+  }
+}
+
+void Tally::add(const Tally& other) {
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i] += other.counts_[i];
+  }
+  total_ += other.total_;
+  for (const Finding& one : other.findings_) {
+    if (has_room(one.kind)) {
+      findings_.push_back(one);
+    }
+  }
+}
+
+void Tally::set_count(Kind kind, uint64_t count) {
+  total_ += count - counts_[static_cast<size_t>(kind)];
+  counts_[static_cast<size_t>(kind)] = count;
+}
+
+void Tally::keep(Finding finding) {
+  if (has_room(finding.kind)) {
+    findings_.push_back(std::move(finding));
+  }
+}
+
+}  // namespace ringbolt::tools::verify

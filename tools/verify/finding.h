@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace ringbolt::tools::verify {
+
+/// What can be wrong. docs/verify.md has a line for each.
+enum class Kind {
+  kLost,       ///< never came
+  kDoubled,    ///< came twice
+  kOrder,      ///< came after a later one
+  kDamaged,    ///< some bytes are others
+  kLength,     ///< came longer or shorter
+  kOutside,    ///< memory beside it was written
+  kLate,       ///< completed first, and its data came a moment later
+  kNoData,     ///< completed, and its data never came
+  kStale,      ///< holds data of an earlier one
+  kForeign,    ///< of another queue pair, or of one that is gone
+  kUnasked,    ///< a completion that nothing was posted for, or of another kind
+  kStatus,     ///< a completion with an error
+  kNowhere,    ///< a WRITE completed, and its target stayed as it was
+  kBackwards,  ///< a READ saw less than one before it
+  kAccount,    ///< the sum of atomics is wrong
+  kLeak,       ///< objects do not come back
+  kStall,      ///< nothing moved for too long
+  kPeer,       ///< the other end is gone
+  kCount,
+};
+
+/// "lost", "doubled"... Thread-safe.
+const char* text_of(Kind kind);
+
+struct Finding {
+  Kind kind = Kind::kLost;
+  std::string text;  ///< names queue pair, message and numbers
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+/// Everything that an end has found, and the words for the first of each kind. Not thread-safe.
+class Tally {
+ public:
+  /// Of each kind so many texts are kept; all are counted.
+  static constexpr size_t kMostTexts = 5;
+
+  void add(Kind kind, std::string text, uint64_t times = 1);
+  /// What another end or an earlier step has found.
+  void add(const Tally& other);
+  uint64_t total() const { return total_; }
+  uint64_t count(Kind kind) const { return counts_[static_cast<size_t>(kind)]; }
+  const std::vector<Finding>& findings() const { return findings_; }
+  /// Of what came as text: sets a count. For parsers.
+  void set_count(Kind kind, uint64_t count);
+  /// Likewise a text, which is not counted.
+  void keep(Finding finding);
+
+ private:
+  bool has_room(Kind kind) const;
+
+  std::array<uint64_t, static_cast<size_t>(Kind::kCount)> counts_{};
+  uint64_t total_ = 0;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace ringbolt::tools::verify

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "verify/abilities.h"
+#include "verify/step.h"
+
+namespace ringbolt::tools::verify {
+
+/// What the user wants. Unset: as fits the devices.
+struct Wish {
+  std::optional<Mode> mode;  ///< none: all in turns, soak
+  std::optional<pair::Transport> transport;
+  std::optional<Order> order;
+  std::optional<uint64_t> least_bytes;
+  std::optional<uint64_t> most_bytes;
+  std::optional<uint64_t> count;
+  std::optional<double> duration_s;
+  std::optional<uint64_t> seed;
+  uint32_t queue_pairs = 0;  ///< 0: 4
+  uint32_t send_depth = 0;
+  uint32_t receive_depth = 0;
+  bool is_bidirectional = false;
+  double loss_percent = 0;
+};
+
+/// "stream" or "soak": thread-safe.
+const char* mode_text(const Wish& wish);
+
+/// What of the wish can't be had on any device, in words; empty: all can. Thread-safe.
+std::string objection_to(const Wish& wish);
+
+/// A step, or why there is none.
+struct Planned {
+  Step step;
+  std::string refusal;  ///< empty: the step is good
+};
+
+/// One mode by the wish on two devices; by one transport, if that is given. Its epoch, seed and length are the
+/// caller's. Thread-safe.
+Planned plan_step(const Wish& wish, Mode mode, std::optional<pair::Transport> transport, const Abilities& both);
+
+/// What a soak does in turns, and what it leaves out and why. `turn`: how often all of it was done; sizes differ from
+/// turn to turn. Thread-safe.
+std::vector<Step> plan_turn(const Wish& wish, const Abilities& both, uint32_t turn, std::vector<std::string>& left_out);
+
+}  // namespace ringbolt::tools::verify

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "commands.h"
+#include "verify/session.h"
+
+namespace ringbolt::tools::verify {
+
+/// What the command line asks for; its library is the caller's. Throws UsageError for what makes no sense, alone or
+/// together.
+Request request_of(const VerifyOptions& options);
+
+/// The options with a first word that is no mode taken for the host.
+VerifyOptions with_host(VerifyOptions options);
+
+/// The words of a command line that asks one end on a node for the same.
+std::vector<std::string> words_of(const VerifyOptions& options, const std::string& device, const std::string& end,
+                                  const std::string& peer);
+
+}  // namespace ringbolt::tools::verify

@@ -1,0 +1,255 @@
+#include "verify/rig.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "probe/probe_failure.h"
+#include "verify/bytes.h"
+
+namespace ringbolt::tools::verify {
+namespace {
+
+/// Devices that map whole pages want regions to begin on them; the largest page in use has so many bytes.
+constexpr size_t kPageBytes = 16384;
+constexpr size_t kLineBytes = 64;
+constexpr size_t kMostMemoryBytes = size_t{4} << 30U;
+
+size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+uint64_t frames_of(const Step& step, uint64_t bytes) {
+  return step.counts_frames ? std::max<uint64_t>((bytes + kFrameBytes - 1) / kFrameBytes, 1) : 1;
+}
+
+}  // namespace
+
+Rig::Rig(const pair::Device& device, const Step& step, const RigShape& shape, const pair::PortChoice& choice,
+         pair::Peer& peer, uint16_t epoch)
+    : device_(device), step_(step), shape_(shape), peer_(peer), epoch_(epoch) {
+  lay_out(step.seed);
+  make_queues();
+  connect(choice);
+}
+
+Rig::~Rig() { (void)take_down(false); }
+
+void Rig::lay_out(uint64_t seed) {
+  size_t at = 0;
+  for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
+    Place place;
+    place.most_bytes = sizes_of(step_, index).most;
+    place.send_stride = rounded_up(std::max<uint64_t>(place.most_bytes, 8), kLineBytes);
+    place.send_offset = at;
+    at += place.send_stride * shape_.sends;
+    place.receive_stride =
+        rounded_up(header_bytes() + std::max<uint64_t>(place.most_bytes, 8), kLineBytes) + 2 * kGuardBytes;
+    place.receive_offset = at;
+    at += place.receive_stride * shape_.receives;
+    places_.push_back(place);
+  }
+  area_offset_ = rounded_up(at, kPageBytes);
+  area_stride_ = rounded_up(shape_.area_bytes, kLineBytes) + (shape_.area_bytes == 0 ? 0 : 2 * kGuardBytes);
+  total_bytes_ = rounded_up(area_offset_ + area_stride_ * step_.queue_pairs + kLineBytes, kPageBytes);
+  if (total_bytes_ > kMostMemoryBytes) {
+    throw ProbeFailure(fmt::format("{} bytes of buffers are too many: give smaller --max, -t, -r or -q", total_bytes_));
+  }
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, total_bytes_)));
+  if (memory_ == nullptr) {
+    fail_call("aligned_alloc", ENOMEM);
+  }
+  std::memset(memory_.get(), 0, total_bytes_);
+  fill({memory_.get() + area_offset_, area_stride_ * step_.queue_pairs}, 0, mixed(seed));
+  for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
+    for (uint32_t slot = 0; slot < shape_.receives; ++slot) {
+      prepare(index, slot);
+    }
+  }
+  const unsigned access = IBV_ACCESS_LOCAL_WRITE | shape_.access;
+  region_ =
+      own(device_.verbs(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
+          "ibv_reg_mr");
+}
+
+void Rig::make_queues() {
+  const VerbsLibrary& verbs = device_.verbs();
+  const auto make_cq = [&](uint64_t entries) {
+    const auto most = static_cast<uint64_t>(std::max(device_.limits().max_cqe, 1));
+    const uint64_t wanted = std::min(std::max<uint64_t>(entries, 1), most);
+    return own(verbs, verbs.create_cq(device_.context(), static_cast<int>(wanted), nullptr, nullptr, 0),
+               "ibv_create_cq");
+  };
+  send_cq_ = make_cq(uint64_t{step_.queue_pairs} * shape_.sends);
+  receive_cq_ = make_cq(uint64_t{step_.queue_pairs} * shape_.receives);
+  const auto most = static_cast<uint64_t>(std::max(device_.limits().max_qp_wr, 1));
+  for (uint32_t index = 0; index < step_.queue_pairs; ++index) {
+    const uint64_t frames = frames_of(step_, places_[index].most_bytes);
+    pair::QueuePairPlan plan{step_.transport, send_cq(), receive_cq(), 1, 1, 0, shape_.access};
+    plan.send_depth = static_cast<uint32_t>(std::min(frames * shape_.sends, most));
+    plan.receive_depth = static_cast<uint32_t>(std::min(frames * std::max(shape_.receives, 1U), most));
+    queue_pairs_.emplace_back(device_, plan);
+  }
+}
+
+/// True if every queue pair has some, or none is wanted. A device may take fewer than were asked for, or none yet.
+bool Rig::post_first_receives() {
+  receives_ = shape_.receives;
+  for (uint32_t index = 0; index < queue_pairs(); ++index) {
+    for (uint32_t slot = 0; slot < receives_; ++slot) {
+      if (queue_pairs_[index].try_post_receive(buffer(index, slot), local_key(), uint64_t{index} << 32U | slot) != 0) {
+        receives_ = slot;
+      }
+    }
+  }
+  return receives_ != 0 || shape_.receives == 0;
+}
+
+void Rig::connect(const pair::PortChoice& choice) {
+  pair::Offer mine;
+  std::copy(std::begin(device_.gid().raw), std::end(device_.gid().raw), mine.gid.begin());
+  mine.lid = device_.lid();
+  mine.mtu_bytes = device_.mtu_bytes();
+  mine.target_depth = device_.target_depth();
+  mine.window = mine.send_slots = 1;  // told when it is known
+  mine.receive_address = reinterpret_cast<uintptr_t>(memory_.get()) + area_offset_;
+  mine.remote_key = region_->rkey;
+  for (const pair::QueuePair& one : queue_pairs_) {
+    mine.queue_pairs.push_back(one.address());
+  }
+  // Some devices take receives before they are connected, some after.
+  bool has_receives = post_first_receives();
+  peer_.tell("offer", pair::emit_offer(mine));
+  const std::optional<pair::Offer> offer = pair::parse_offer(peer_.await("offer", "its queue pairs' addresses"));
+  if (!offer || offer->queue_pairs.size() != mine.queue_pairs.size()) {
+    peer_.fail("what the other end tells of its queue pairs makes no sense");
+  }
+  theirs_ = *offer;
+  for (size_t index = 0; index < queue_pairs_.size(); ++index) {
+    queue_pairs_[index].connect(device_, theirs_, theirs_.queue_pairs[index], choice);
+  }
+  if (!has_receives && !post_first_receives()) {
+    throw ProbeFailure(fmt::format("{} takes not even one receive of {} bytes: give a smaller --max", device_.name(),
+                                   step_.most_bytes));
+  }
+  peer_.tell("connected", std::to_string(receives_));
+  const std::string theirs = peer_.await("connected", "its queue pairs to be connected");
+  std::from_chars(theirs.data(), theirs.data() + theirs.size(), their_receives_);
+}
+
+std::string Rig::name(uint32_t queue_pair) const {
+  return queue_pair < queue_pairs()
+             ? fmt::format("queue pair {} (number {:#x})", queue_pair, queue_pairs_[queue_pair].address().number)
+             : fmt::format("queue pair {}, which there is not", queue_pair);
+}
+
+uint64_t Rig::pattern(uint32_t queue_pair, uint64_t index) const {
+  return mixed(mixed(step_.seed ^ 0x67756172) + (uint64_t{queue_pair} << 32U | index));
+}
+
+std::span<std::byte> Rig::whole(uint32_t queue_pair, uint64_t index) const {
+  const Place& place = places_[queue_pair];
+  return {memory_.get() + place.receive_offset + place.receive_stride * index, place.receive_stride};
+}
+
+std::span<std::byte> Rig::buffer(uint32_t queue_pair, uint64_t index) const {
+  return whole(queue_pair, index)
+      .subspan(kGuardBytes, header_bytes() + std::max<uint64_t>(places_[queue_pair].most_bytes, 1));
+}
+
+std::span<std::byte> Rig::send_slot(uint32_t queue_pair, uint64_t index) const {
+  const Place& place = places_[queue_pair];
+  return {memory_.get() + place.send_offset + place.send_stride * index, place.most_bytes};
+}
+
+std::span<std::byte> Rig::receive_slot(uint32_t queue_pair, uint64_t index) const {
+  return whole(queue_pair, index).subspan(kGuardBytes + header_bytes(), places_[queue_pair].most_bytes);
+}
+
+std::span<std::byte> Rig::area(uint32_t queue_pair) const {
+  return {memory_.get() + area_offset_ + area_stride_ * queue_pair, area_stride_};
+}
+
+uint64_t Rig::remote_area(uint32_t queue_pair) const { return theirs_.receive_address + area_stride_ * queue_pair; }
+
+void Rig::prepare(uint32_t queue_pair, uint64_t index, uint64_t bytes) const {
+  const std::span<std::byte> all = whole(queue_pair, index);
+  const size_t begin = kGuardBytes + header_bytes();
+  if (bytes >= all.size() - begin) {
+    fill(all, 0, pattern(queue_pair, index));
+  } else {
+    fill(all.subspan(begin, bytes), begin, pattern(queue_pair, index));
+  }
+}
+
+std::optional<OutsideDamage> Rig::find_outside(uint32_t queue_pair, uint64_t index, uint64_t explained) const {
+  const std::span<const std::byte> all = whole(queue_pair, index);
+  const uint64_t base = pattern(queue_pair, index);
+  const size_t begin = kGuardBytes + header_bytes();
+  const size_t behind = std::min<uint64_t>(begin + explained, all.size());
+  if (is_filled(all.first(kGuardBytes), 0, base) && is_filled(all.subspan(behind), behind, base)) {
+    return std::nullopt;
+  }
+  OutsideDamage damage;
+  if (const auto before = difference(all.first(kGuardBytes), 0, base)) {
+    damage = {static_cast<int64_t>(before->first) - static_cast<int64_t>(kGuardBytes), before->bytes};
+  }
+  if (const auto after = difference(all.subspan(behind), behind, base)) {
+    damage.first = damage.bytes == 0 ? static_cast<int64_t>(behind - begin + after->first) : damage.first;
+    damage.bytes += after->bytes;
+  }
+  return damage;
+}
+
+void Rig::post_receive(uint32_t queue_pair, uint64_t index) const {
+  queue_pairs_[queue_pair].post_receive(buffer(queue_pair, index), local_key(), uint64_t{queue_pair} << 32U | index);
+}
+
+int Rig::post_send(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local) const {
+  ibv_sge sge{reinterpret_cast<uintptr_t>(local.data()), static_cast<uint32_t>(local.size()), local_key()};
+  request.sg_list = &sge;
+  request.num_sge = local.empty() ? 0 : 1;
+  request.send_flags |= IBV_SEND_SIGNALED;
+  queue_pairs_[queue_pair].address_request(request);
+  ibv_send_wr* bad = nullptr;
+  return std::abs(ibv_post_send(queue_pairs_[queue_pair].get(), &request, &bad));
+}
+
+size_t Rig::poll(ibv_cq* cq, std::span<ibv_wc> completions) const {
+  const int count = ibv_poll_cq(cq, static_cast<int>(completions.size()), completions.data());
+  if (count < 0) {
+    fail_call("ibv_poll_cq", count);
+  }
+  return static_cast<size_t>(count);
+}
+
+std::vector<std::string> Rig::take_down(bool is_reversed) {
+  const VerbsLibrary& verbs = device_.verbs();
+  std::vector<std::string> refused;
+  const auto note = [&](const std::string& what, int error) {
+    if (error != 0) {
+      refused.push_back(fmt::format("{} is refused: {}", what, std::strerror(std::abs(error))));
+    }
+  };
+  if (is_reversed) {
+    std::reverse(queue_pairs_.begin(), queue_pairs_.end());
+  }
+  for (pair::QueuePair& one : queue_pairs_) {
+    const uint32_t number = one.address().number;
+    one.drop_path();
+    note(fmt::format("ibv_destroy_qp of number {:#x}", number), verbs.destroy_qp(one.release()));
+  }
+  queue_pairs_.clear();
+  if (receive_cq_) {
+    note("ibv_destroy_cq, once its queue pairs are gone,", verbs.destroy_cq(receive_cq_.release()));
+  }
+  if (send_cq_) {
+    note("ibv_destroy_cq, once its queue pairs are gone,", verbs.destroy_cq(send_cq_.release()));
+  }
+  if (region_) {
+    note("ibv_dereg_mr, once its queue pairs are gone,", verbs.dereg_mr(region_.release()));
+  }
+  return refused;
+}
+
+}  // namespace ringbolt::tools::verify

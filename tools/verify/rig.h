@@ -1,0 +1,130 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "pair/device.h"
+#include "pair/offer.h"
+#include "pair/peer.h"
+#include "pair/queue_pair.h"
+#include "verify/step.h"
+
+namespace ringbolt::tools::verify {
+
+/// What a step needs of each of its queue pairs.
+struct RigShape {
+  uint32_t sends = 1;       ///< under way
+  uint32_t receives = 0;    ///< posted
+  uint64_t area_bytes = 0;  ///< of memory that the other end reaches
+  unsigned access = 0;      ///< IBV_ACCESS_REMOTE_...
+};
+
+/// Bytes of a buffer that were written and should not have been.
+struct OutsideDamage {
+  int64_t first = 0;  ///< offset from the buffer's begin; negative: before it
+  size_t bytes = 0;
+};
+
+/// One end of a step's queue pairs, with their memory in one region. Every receive buffer lies between guards, and all
+/// of it is filled with a pattern before it is posted. Made at both ends at once; then all is connected, and receives
+/// are posted. Calls throw ProbeFailure. Not thread-safe.
+class Rig {
+ public:
+  static constexpr size_t kGuardBytes = 64;
+
+  /// `epoch`: of these queue pairs. `area_bytes` and the sizes are the same at both ends.
+  Rig(const pair::Device& device, const Step& step, const RigShape& shape, const pair::PortChoice& choice,
+      pair::Peer& peer, uint16_t epoch);
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
+  ~Rig();
+
+  uint16_t epoch() const { return epoch_; }
+  uint32_t queue_pairs() const { return static_cast<uint32_t>(queue_pairs_.size()); }
+  const pair::QueuePair& queue_pair(uint32_t index) const { return queue_pairs_[index]; }
+  uint32_t sends() const { return shape_.sends; }
+  /// Receives that could be posted, of the queue pair with the fewest; and of the other end.
+  uint32_t receives() const { return receives_; }
+  uint32_t their_receives() const { return their_receives_; }
+  uint32_t local_key() const { return region_->lkey; }
+  uint32_t remote_key() const { return theirs_.remote_key; }
+  ibv_cq* send_cq() const { return send_cq_.get(); }
+  ibv_cq* receive_cq() const { return receive_cq_.get(); }
+  /// "queue pair 2 (number 0x911)".
+  std::string name(uint32_t queue_pair) const;
+
+  std::span<std::byte> send_slot(uint32_t queue_pair, uint64_t index) const;
+  /// As much as a message may fill; of UD behind the route header.
+  std::span<std::byte> receive_slot(uint32_t queue_pair, uint64_t index) const;
+  /// Memory of this end that the other reaches; the address of the other's.
+  std::span<std::byte> area(uint32_t queue_pair) const;
+  uint64_t remote_area(uint32_t queue_pair) const;
+
+  /// Fills buffer and guards with their pattern; only the first `bytes` of the message, if the rest is known to be
+  /// well.
+  void prepare(uint32_t queue_pair, uint64_t index, uint64_t bytes = UINT64_MAX) const;
+  /// What is written of buffer and guards beyond the first `explained` bytes of the message.
+  std::optional<OutsideDamage> find_outside(uint32_t queue_pair, uint64_t index, uint64_t explained) const;
+  bool is_untouched(uint32_t queue_pair, uint64_t index) const { return !find_outside(queue_pair, index, 0); }
+
+  /// Posts the receive of that slot. Throws.
+  void post_receive(uint32_t queue_pair, uint64_t index) const;
+  /// Fills in scatter entry and address. Returns 0, or what ibv_post_send returned, without its sign.
+  [[nodiscard]] int post_send(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local) const;
+  /// Takes completions, also failed ones.
+  size_t poll(ibv_cq* cq, std::span<ibv_wc> completions) const;
+  const char* status_text(ibv_wc_status status) const { return device_.verbs().wc_status_str(status); }
+
+  /// Destroys everything: queue pairs first, from the last on if reversed. Returns what was refused, in words.
+  std::vector<std::string> take_down(bool is_reversed);
+
+ private:
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  /// Of one queue pair: offsets into the memory.
+  struct Place {
+    size_t send_offset = 0;
+    size_t send_stride = 0;
+    size_t receive_offset = 0;
+    size_t receive_stride = 0;
+    uint64_t most_bytes = 0;
+  };
+
+  void lay_out(uint64_t seed);
+  void make_queues();
+  bool post_first_receives();
+  void connect(const pair::PortChoice& choice);
+  uint64_t pattern(uint32_t queue_pair, uint64_t index) const;
+  std::span<std::byte> whole(uint32_t queue_pair, uint64_t index) const;
+  std::span<std::byte> buffer(uint32_t queue_pair, uint64_t index) const;
+  size_t header_bytes() const { return step_.transport == pair::Transport::kUd ? 40 : 0; }
+
+  const pair::Device& device_;
+  const Step step_;
+  RigShape shape_;
+  pair::Peer& peer_;
+  uint16_t epoch_;
+  uint32_t receives_ = 0;
+  uint32_t their_receives_ = 0;
+  pair::Offer theirs_;
+  std::vector<Place> places_;
+  size_t area_offset_ = 0;
+  size_t area_stride_ = 0;
+  size_t total_bytes_ = 0;
+  std::unique_ptr<std::byte, Free> memory_;
+  OwnedVerbs<ibv_mr> region_;
+  OwnedVerbs<ibv_cq> send_cq_;
+  OwnedVerbs<ibv_cq> receive_cq_;
+  std::vector<pair::QueuePair> queue_pairs_;
+};
+
+}  // namespace ringbolt::tools::verify

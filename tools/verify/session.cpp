@@ -1,0 +1,340 @@
+#include "verify/session.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "failure.h"
+#include "pair/device.h"
+#include "pair/hello.h"
+#include "probe/probe_failure.h"
+#include "verify/bytes.h"
+#include "verify/stop.h"
+#include "verify/watch.h"
+
+namespace ringbolt::tools::verify {
+namespace {
+
+using pair::HelloEntry;
+using pair::Peer;
+
+constexpr double kUsualSeconds = 2;
+constexpr double kUsualSoakSeconds = 60;
+
+std::vector<HelloEntry> entries_of(const Wish& wish) {
+  const auto number = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string("any"); };
+  return {{"mode", "MODE", mode_text(wish)},
+          {"connection", "-c", wish.transport ? pair::text_of(*wish.transport) : "any"},
+          {"order", "--order", wish.order ? text_of(*wish.order) : "any that fits"},
+          {"least", "--min or -s", number(wish.least_bytes)},
+          {"most", "--max or -s", number(wish.most_bytes)},
+          {"queue-pairs", "-q", std::to_string(wish.queue_pairs)},
+          {"directions", "-b", wish.is_bidirectional ? "both" : "one"},
+          {"count", "-n", number(wish.count)},
+          {"seconds", "-D or --hours", number(wish.duration_s)},
+          {"loss", "--allow-loss", fmt::format("{}", wish.loss_percent)}};
+}
+
+Outcome run(const Context& context) {
+  switch (context.step.mode) {
+    case Mode::kStream:
+      return run_stream(context);
+    case Mode::kWrite:
+      return run_write(context);
+    case Mode::kRead:
+      return run_read(context);
+    case Mode::kAtomic:
+      return run_atomic(context);
+    case Mode::kChurn:
+      break;
+  }
+  return run_churn(context);
+}
+
+std::string emit_outcome(const Outcome& one) {
+  return fmt::format("{} {} {} {} {} {}", one.duration_ns, one.messages, one.bytes, one.lost, one.rounds,
+                     one.slowest_ns);
+}
+
+/// One end. The phases are in the order in which they happen.
+class Session {
+ public:
+  Session(const Request& request, Peer& peer, bool is_client, Progress& progress)
+      : request_(request),
+        peer_(peer),
+        is_client_(is_client),
+        watch_(peer, progress, static_cast<uint64_t>(request.stall_s * 1e9)) {
+    result_.mode = mode_text(request.wish);
+    result_.loss_percent = request.wish.loss_percent;
+    result_.seed = request.wish.seed.value_or(base::now_ns() >> 8U) & 0xffff'ffffU;
+  }
+
+  Result run() {
+    const uint64_t begin = base::now_ns();
+    try {
+      if (!set_up()) {
+        return std::move(result_);
+      }
+      is_set_up_ = true;
+      is_client_ ? lead() : follow();
+      share();
+    } catch (const UsageError&) {
+      throw;  // the peer finds out by itself
+    } catch (const Stalled& stalled) {
+      break_off(Kind::kStall, stalled.what());
+    } catch (const Found& found) {
+      break_off(std::nullopt, found.what());
+    } catch (const ProbeFailure& failure) {
+      break_off(failure.is_echo() ? Kind::kPeer : Kind::kStatus, failure.what());
+    } catch (const base::Error& error) {
+      break_off(Kind::kStatus, error.what());
+    }
+    if (!has_shared_) {
+      result_.elapsed_ns = base::now_ns() - begin;
+      result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// False if this is refused.
+  bool set_up() {
+    peer_.tell("hello", pair::emit_hello("verify", entries_of(request_.wish)));
+    const std::string objection =
+        pair::hello_objection("verify", entries_of(request_.wish), peer_.await("hello", "its parameters"));
+    if (!objection.empty()) {
+      throw UsageError(fmt::format("{}: {}", peer_.name(), objection));
+    }
+    verbs_ = VerbsLibrary::load(request_.library);
+    device_.emplace(verbs_, request_.device, request_.choice);
+    const Abilities mine = abilities_of(*device_);
+    peer_.tell("abilities", emit_abilities(mine));
+    const std::optional<Abilities> theirs = parse_abilities(peer_.await("abilities", "what its device can do"));
+    if (!theirs) {
+      peer_.fail("what the other end tells of its device makes no sense");
+    }
+    both_ = common(mine, *theirs);
+    peer_.tell("facts", fmt::format("{}\n{}\n{}", mine.port_rate_gbps, device_->name(), request_.library));
+    const EndFacts me{is_client_ ? "client" : "server", device_->name(), request_.library, mine.port_rate_gbps};
+    const EndFacts other = facts_in(peer_.await("facts", "its device's name"), theirs->port_rate_gbps);
+    result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
+    result_.line_rate_gbps = request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : both_.port_rate_gbps;
+    if (!is_client_ || !request_.wish.mode) {
+      return true;
+    }
+    first_ = plan_step(request_.wish, *request_.wish.mode, request_.wish.transport, both_);
+    if (!first_.refusal.empty()) {
+      result_.refusal = first_.refusal;
+      peer_.tell("step", "refused " + first_.refusal);
+    }
+    return first_.refusal.empty();
+  }
+
+  EndFacts facts_in(const std::string& text, double port_rate_gbps) const {
+    const size_t first = text.find('\n');
+    const size_t second = first == std::string::npos ? first : text.find('\n', first + 1);
+    if (second == std::string::npos) {
+      return {is_client_ ? "server" : "client", "?", "?", port_rate_gbps};
+    }
+    return {is_client_ ? "server" : "client", text.substr(first + 1, second - first - 1), text.substr(second + 1),
+            port_rate_gbps};
+  }
+
+  void lead() {
+    if (request_.wish.mode) {
+      Step step = first_.step;
+      step.count = request_.wish.count.value_or(0);
+      const bool goes_both_ways = request_.wish.is_bidirectional && !step.is_bidirectional && step.mode != Mode::kChurn;
+      const double seconds = request_.wish.duration_s.value_or(step.count != 0 ? 0 : kUsualSeconds);
+      step.duration_ms = static_cast<uint64_t>(seconds * 1e3 / (goes_both_ways ? 2 : 1));
+      step_together(step);
+      if (goes_both_ways && !is_stopped() && result_.refusal.empty()) {
+        step.is_reversed = true;
+        step_together(step);
+      }
+    } else {
+      soak();
+    }
+    peer_.tell("step", "end");
+  }
+
+  void soak() {
+    const uint64_t begin = base::now_ns();
+    const auto length_ns = static_cast<uint64_t>(request_.wish.duration_s.value_or(kUsualSoakSeconds) * 1e9);
+    for (uint32_t turn = 0; !is_stopped() && base::now_ns() - begin < length_ns; ++turn) {
+      std::vector<std::string> left_out;
+      std::vector<Step> steps = plan_turn(request_.wish, both_, turn, left_out);
+      if (steps.empty()) {
+        result_.refusal = left_out.empty() ? "there is nothing that both devices can do" : left_out.front();
+        return;
+      }
+      for (const std::string& one : left_out) {
+        note(one);
+      }
+      // Everything twice at least, if there is time; long runs stay at each for a while.
+      const double share_ms = static_cast<double>(length_ns) / 1e6 / (2.0 * static_cast<double>(steps.size()));
+      const auto slice_ms = static_cast<uint64_t>(std::clamp(share_ms, 100.0, 10'000.0));
+      for (Step& step : steps) {
+        const uint64_t spent = base::now_ns() - begin;
+        if (is_stopped() || spent >= length_ns) {
+          break;
+        }
+        step.duration_ms = std::clamp<uint64_t>((length_ns - spent) / 1'000'000, 1, slice_ms);
+        step_together(step);
+      }
+    }
+  }
+
+  void step_together(Step step) {
+    step.seed = mixed(result_.seed + step_count_++);
+    step.epoch = epoch_;
+    peer_.tell("step", emit_step(step));
+    take_step(step);
+  }
+
+  void follow() {
+    while (true) {
+      const std::string text = peer_.await("step", "what to do next");
+      if (text == "end") {
+        return;
+      }
+      constexpr std::string_view kRefused = "refused ";
+      if (text.substr(0, kRefused.size()) == kRefused) {
+        result_.refusal = text.substr(kRefused.size());
+        throw Found(result_.refusal);
+      }
+      const std::optional<Step> step = parse_step(text);
+      if (!step) {
+        peer_.fail("what the other end wants to do makes no sense");
+      }
+      take_step(*step);
+    }
+  }
+
+  void take_step(const Step& step) {
+    const Context context{*device_, step,          request_.choice,     peer_,
+                          watch_,   result_.tally, result_.not_checked, is_client_};
+    const Outcome mine = verify::run(context);
+    watch_.progress().set_errors(result_.tally.total());
+    peer_.tell("outcome", emit_outcome(mine) + "\n" + mine.refusal);
+    const std::string text = peer_.await("outcome", "what it has found out");
+    const size_t line = std::min(text.find('\n'), text.size());
+    const std::vector<uint64_t> numbers = numbers_of(peer_, std::string_view(text).substr(0, line), 6);
+    const Outcome theirs{numbers[0],
+                         numbers[1],
+                         numbers[2],
+                         numbers[3],
+                         numbers[4],
+                         numbers[5],
+                         text.substr(std::min(line + 1, text.size()))};
+    for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
+      if (!refusal.empty()) {
+        result_.refusal = request_.wish.mode ? refusal : "";
+        note(refusal);
+        return;
+      }
+    }
+    is_client_ ? result_.add(step, mine, theirs) : result_.add(step, theirs, mine);
+    epoch_ += 1 + static_cast<uint32_t>(std::max(mine.rounds, theirs.rounds));
+  }
+
+  void note(const std::string& text) {
+    if (std::find(result_.not_checked.begin(), result_.not_checked.end(), text) == result_.not_checked.end()) {
+      result_.not_checked.push_back(text);
+    }
+  }
+
+  /// The server tells what it has found, and gets the whole.
+  void share() {
+    std::sort(result_.not_checked.begin(), result_.not_checked.end());
+    result_.not_checked.erase(std::unique(result_.not_checked.begin(), result_.not_checked.end()),
+                              result_.not_checked.end());
+    if (!is_client_) {
+      peer_.tell("findings", emit_tally(result_.tally));
+      std::optional<Result> whole = parse_result(peer_.await("result", "the result"));
+      if (!whole) {
+        peer_.fail("the result of the other end makes no sense");
+      }
+      result_ = std::move(*whole);
+      has_shared_ = true;
+      return;
+    }
+    const std::optional<Tally> theirs = parse_tally(peer_.await("findings", "what it has found"));
+    if (!theirs) {
+      peer_.fail("the findings of the other end make no sense");
+    }
+    result_.tally.add(*theirs);
+    result_.elapsed_ns = base::now_ns() - begin_ns_;
+    result_.slowest_gap_ns = watch_.progress().slowest_gap_ns();
+    result_.interruption = is_stopped() ? "it was interrupted; what was done until then is in the table" : "";
+    peer_.tell("result", result_json(result_, true));
+    has_shared_ = true;
+  }
+
+  /// It can't go on: keeps what is known, and tells the other end.
+  void break_off(std::optional<Kind> kind, const std::string& problem) {
+    const std::string where = watch_.where();
+    const bool has_where = where.empty() || problem.find(where) != std::string::npos;
+    const std::string text = has_where ? problem : fmt::format("{}; {}", problem, where);
+    try {
+      peer_.tell("findings", emit_tally(result_.tally));
+      peer_.tell_failure(problem);
+    } catch (const std::exception&) {
+      // It is gone.
+    }
+    try {
+      if (const auto findings = peer_.look("findings", "what it has found")) {
+        if (const std::optional<Tally> theirs = parse_tally(*findings)) {
+          result_.tally.add(*theirs);
+        }
+      }
+    } catch (const std::exception&) {
+      // Nothing of it has come.
+    }
+    if (!result_.refusal.empty()) {
+      return;
+    }
+    if (!is_set_up_ || (result_.rows.empty() && kind == Kind::kStatus && !has_begun())) {
+      result_.refusal = text;
+      return;
+    }
+    if (kind) {
+      result_.tally.add(*kind,
+                        kind == Kind::kStatus ? fmt::format("{}; the other end is {}", text, peer_.name()) : text);
+    }
+    result_.interruption = "it can't go on after that";
+    if (watch_.progress().messages() != 0) {
+      result_.interruption += fmt::format("; this end had verified {} messages and {} bytes",
+                                          watch_.progress().messages(), watch_.progress().bytes());
+    }
+  }
+
+  /// Whether queue pairs were connected once: before that a device refuses, afterwards it fails.
+  bool has_begun() const { return watch_.progress().last_moved_ns() != 0; }
+
+  const Request& request_;
+  Peer& peer_;
+  bool is_client_;
+  Watch watch_;
+  Result result_;
+  VerbsLibrary verbs_{};
+  std::optional<pair::Device> device_;
+  Abilities both_;
+  Planned first_;
+  uint64_t begin_ns_ = base::now_ns();
+  uint64_t step_count_ = 0;
+  uint32_t epoch_ = 1;
+  bool is_set_up_ = false;
+  bool has_shared_ = false;
+};
+
+}  // namespace
+
+Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
+  return Session(request, peer, is_client, progress).run();
+}
+
+}  // namespace ringbolt::tools::verify

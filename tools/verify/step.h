@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "pair/transport.h"
+
+namespace ringbolt::tools::verify {
+
+enum class Mode { kStream, kWrite, kRead, kAtomic, kChurn };
+enum class Order { kStrict, kAny };
+
+const char* text_of(Mode mode);    ///< "stream"
+const char* text_of(Order order);  ///< "strict"
+
+/// Depths of some devices count frames of so many bytes, and there a message fits only a receive of as many frames.
+inline constexpr uint64_t kFrameBytes = 4096;
+
+/// One thing that both ends do together. The client decides, the server gets it as a text.
+struct Step {
+  Mode mode = Mode::kStream;
+  pair::Transport transport = pair::Transport::kRc;
+  Order order = Order::kStrict;
+  bool is_bidirectional = false;  ///< of streams
+  bool is_reversed = false;       ///< the server initiates
+  bool counts_frames = false;     ///< all messages of a queue pair have the same number of frames
+  bool has_read_back = false;     ///< of write: the initiator READs what it has written
+  uint32_t queue_pairs = 1;
+  uint32_t epoch = 1;  ///< of its first queue pairs; never one that was before
+  uint64_t seed = 1;
+  uint64_t least_bytes = 1;
+  uint64_t most_bytes = 1;
+  uint64_t count = 0;          ///< messages, blocks, operations of each queue pair, or rounds; 0: the duration says
+  uint64_t duration_ms = 0;    ///< 0: the count says
+  uint32_t send_depth = 1;     ///< of each queue pair, under way at most
+  uint32_t receive_depth = 1;  ///< messages that the receiver has room for
+  uint32_t loss_ppm = 0;       ///< of a million messages so many may be lost
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+/// "RC stream": what it is, for people.
+std::string title_of(const Step& step);
+
+/// One line of numbers. Thread-safe.
+std::string emit_step(const Step& step);
+/// Any bytes are safe to pass: what no end of ours would ask for is none. Thread-safe.
+std::optional<Step> parse_step(std::string_view text);
+
+struct SizeRange {
+  uint64_t least = 0;
+  uint64_t most = 0;
+  friend bool operator==(const SizeRange&, const SizeRange&) = default;
+};
+/// Of the messages of one queue pair. Thread-safe.
+SizeRange sizes_of(const Step& step, uint32_t queue_pair);
+/// Of one message: both ends compute it, from the seed. Small ones are as frequent as large ones. Thread-safe.
+uint32_t size_of(const Step& step, uint32_t queue_pair, uint64_t sequence);
+/// Of what the client sends; the server's messages have another.
+inline uint64_t seed_of(const Step& step, bool is_of_client) { return is_of_client ? step.seed : ~step.seed; }
+
+}  // namespace ringbolt::tools::verify

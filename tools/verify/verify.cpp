@@ -1,0 +1,185 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "commands.h"
+#include "failure.h"
+#include "node_environment.h"
+#include "pair/meeting.h"
+#include "pair/node_pair.h"
+#include "pair/peer.h"
+#include "probe/probe_failure.h"
+#include "probe/verbs_library.h"
+#include "verify/request.h"
+#include "verify/result.h"
+#include "verify/session.h"
+#include "verify/stop.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using verify::Progress;
+using verify::Request;
+using verify::Result;
+
+uint64_t peer_timeout_ns(const VerifyOptions& options) {
+  // Where the other end is at work that can't be seen from here it says nothing; connecting takes its time too.
+  return static_cast<uint64_t>(std::max(options.stall_s, 5.0) * 2e9);
+}
+
+bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
+
+struct Display {
+  Progress::Style style = Progress::Style::kNone;
+  double period_s = 1;
+};
+
+Display display_of(const VerifyOptions& options) {
+  const bool is_wanted = options.progress_s.value_or(1) > 0;
+  if (is_wanted && has_terminal()) {
+    return {Progress::Style::kTerminal, 1};
+  }
+  const double period_s = options.progress_s.value_or(options.mode == "soak" ? 10 : 0);
+  return {period_s > 0 ? Progress::Style::kLines : Progress::Style::kNone, period_s};
+}
+
+/// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
+int run_as_end(const VerifyOptions& options) {
+  const bool has_channel = options.channel_fd >= 0;
+  std::FILE* const out = has_channel ? stdout : stderr;
+  const bool is_client = options.end == "client";
+  try {
+    Request request = verify::request_of(options);
+    request.library = VerbsLibrary::path_of(options.verbs);
+    Progress progress(is_client ? Progress::Style::kForParent : Progress::Style::kNone, 1);
+    pair::Peer peer(Channel(has_channel ? options.channel_fd : STDIN_FILENO,
+                            has_channel ? options.channel_fd : STDOUT_FILENO, UINT64_MAX),
+                    options.peer, peer_timeout_ns(options));
+    const Result result = verify::run_session(request, peer, is_client, progress);
+    fmt::print(out, "{}", pair::emit_result_line("verify", verify::result_json(result, true)));
+    return verify::exit_code_of(result);
+  } catch (const std::exception& error) {
+    fmt::print(out, "{}", pair::emit_failure_line("verify", error.what(), false));
+  }
+  return kFoundProblem;
+}
+
+Result run_over_tcp(const VerifyOptions& options) {
+  Request request = verify::request_of(options);
+  request.library = VerbsLibrary::path_of(options.verbs);
+  const bool is_client = !options.host.empty();
+  if (!is_client) {
+    fmt::print(stderr, "ringbolt verify: waiting for a client on TCP port {}\n", options.tcp_port);
+  }
+  const pair::Meeting meeting = is_client
+                                    ? pair::go_to_server("verify", options.host, options.tcp_port, options.timeout_s)
+                                    : pair::await_client(options.tcp_port, options.timeout_s);
+  pair::Peer peer(Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, peer_timeout_ns(options));
+  const Display display = display_of(options);
+  Progress progress(display.style, display.period_s);
+  verify::catch_stop();
+  return verify::run_session(request, peer, is_client, progress);
+}
+
+/// Shows the progress that the client of --nodes tells of, as this process's own standard error allows.
+class Relay {
+ public:
+  explicit Relay(const VerifyOptions& options) : display_(display_of(options)), printed_ns_(base::now_ns()) {}
+  ~Relay() {
+    if (has_line_) {
+      fmt::print(stderr, "\n");
+    }
+  }
+  Relay(const Relay&) = delete;
+  Relay& operator=(const Relay&) = delete;
+
+  void show(const std::string& line) {
+    const uint64_t now = base::now_ns();
+    if (display_.style == Progress::Style::kTerminal) {
+      fmt::print(stderr, "\r{}\x1b[K", line);
+      has_line_ = true;
+      std::fflush(stderr);
+    } else if (display_.style == Progress::Style::kLines &&
+               static_cast<double>(now - printed_ns_) / 1e9 > display_.period_s - 0.5) {
+      printed_ns_ = now;
+      fmt::print(stderr, "ringbolt verify: {}\n", line);
+    }
+  }
+
+ private:
+  Display display_;
+  uint64_t printed_ns_;
+  bool has_line_ = false;
+};
+
+/// Each end bounds its own waits; this is for when both stand still.
+uint64_t deadline_of(const VerifyOptions& options) {
+  const double usual_s = options.mode == "soak" ? 60 : 2;
+  const double counted_s = static_cast<double>(options.iterations.value_or(0)) * 0.1;
+  const double length_s = options.hours ? *options.hours * 3600 : options.duration_s.value_or(usual_s) + counted_s;
+  return base::now_ns() + static_cast<uint64_t>(std::min(length_s * 1.5 + 60 + 4 * options.stall_s, 1e9) * 1e9);
+}
+
+Result run_on_nodes(const VerifyOptions& options) {
+  (void)verify::request_of(options);
+  const LiveCluster live = open_cluster(options.cluster);
+  if (!live.is_remote()) {
+    (void)VerbsLibrary::path_of(options.verbs);  // refuses before anything is started
+  }
+  const pair::Ends ends = pair::ends_of(live, options.nodes);
+  const std::string client = ends.client_name(live);
+  const std::string server = ends.server_name(live);
+  Relay relay(options);
+  verify::catch_stop();
+  PairWatch watch;
+  watch.mark = Progress::kMark;
+  watch.on_line = [&](const std::string& line) { relay.show(line); };
+  watch.is_stopped = verify::is_stopped;
+  const std::array<ProgramEnd, 2> programs =
+      run_pair(live, {ends.client, ends.server},
+               {verify::words_of(options, ends.client_device(live), "client", server),
+                verify::words_of(options, ends.server_device(live), "server", client)},
+               deadline_of(options), watch);
+  const pair::Outcome first = pair::outcome_of("verify", programs[0]);
+  const pair::Outcome second = pair::outcome_of("verify", programs[1]);
+  if (first.result) {
+    if (std::optional<Result> result = verify::parse_result(*first.result)) {
+      return std::move(*result);
+    }
+  }
+  throw ProbeFailure(pair::failure_text(client, first, server, second));
+}
+
+}  // namespace
+
+int verify_run(const VerifyOptions& given) {
+  ::signal(SIGPIPE, SIG_IGN);
+  const VerifyOptions options = verify::with_host(given);
+  if (!options.end.empty()) {
+    verify::catch_stop();
+    return run_as_end(options);
+  }
+  try {
+    const Result result = options.nodes.empty() ? run_over_tcp(options) : run_on_nodes(options);
+    const bool is_refused = !result.refusal.empty();
+    if (options.is_json || !is_refused) {
+      fmt::print("{}", options.is_json ? verify::result_json(result, false) + "\n" : verify::result_text(result));
+      std::fflush(stdout);
+    }
+    if (is_refused) {
+      fmt::print(stderr, "ringbolt verify: refused: {}\n", result.refusal);
+    }
+    return verify::exit_code_of(result);
+  } catch (const ProbeFailure& failure) {
+    fmt::print(stderr, "ringbolt verify: {}\n", failure.what());
+    return kFoundProblem;
+  }
+}
+
+}  // namespace ringbolt::tools

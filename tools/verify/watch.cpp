@@ -1,0 +1,75 @@
+#include "verify/watch.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "verify/stop.h"
+
+namespace ringbolt::tools::verify {
+
+Part::Part(Watch& watch, const std::string& title, std::function<std::string()> where) : watch_(watch) {
+  watch.where_ = std::move(where);
+  watch.last_where_.clear();
+  watch.fruitless_ = 0;
+  watch.progress_.begin(title);
+}
+
+Part::~Part() {
+  watch_.last_where_ = watch_.where();
+  watch_.where_ = nullptr;
+}
+
+void Watch::look(uint64_t now_ns, const char* what) {
+  progress_.tick(now_ns);
+  if (is_stopped() && !has_told_stop_) {
+    has_told_stop_ = true;
+    peer_.tell("stop", "");
+  }
+  if (peer_.look("stop", what)) {
+    has_told_stop_ = true;
+    stop();
+  }
+}
+
+void Watch::moved() {
+  constexpr uint32_t kRare = 256;
+  const uint64_t now = base::now_ns();
+  progress_.moved(now);
+  fruitless_ = 0;
+  if (++turns_ % kRare == 0) {
+    look(now, "its part");
+  }
+}
+
+bool Watch::idle(const char* what) {
+  // Both ends often share a processor with others: soon let them work.
+  constexpr uint32_t kYield = 64;
+  constexpr uint32_t kRare = 256;
+  constexpr uint32_t kTired = 1U << 14U;
+  if (++fruitless_ % kYield != 0) {
+    return false;
+  }
+  if (fruitless_ > kTired) {
+    constexpr timespec kNap{0, 100'000};
+    ::nanosleep(&kNap, nullptr);
+  } else {
+    ::sched_yield();
+    if (fruitless_ % kRare != 0) {
+      return false;
+    }
+  }
+  const uint64_t now = base::now_ns();
+  look(now, what);
+  const uint64_t silent = now - progress_.last_moved_ns();
+  if (silent > stall_ns_) {
+    const std::string stood = where();
+    throw Stalled(fmt::format("nothing moved for {:.1f} s: awaited {} ({} is connected){}{}",
+                              static_cast<double>(silent) / 1e9, what, peer_.name(), stood.empty() ? "" : "; ", stood));
+  }
+  return true;
+}
+
+}  // namespace ringbolt::tools::verify

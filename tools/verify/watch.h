@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+
+#include "pair/peer.h"
+#include "verify/progress.h"
+
+namespace ringbolt::tools::verify {
+
+/// Nothing moved for longer than allowed: what() says what was awaited and where it stood.
+class Stalled : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// The tally has what was found, and the run can't go on. what(): for the other end.
+class Found : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A wait in a polling loop: bounded; notices when the peer is gone; shows progress; carries the wish to stop from end
+/// to end. Not thread-safe.
+class Watch {
+ public:
+  Watch(pair::Peer& peer, Progress& progress, uint64_t stall_ns)
+      : peer_(peer), progress_(progress), stall_ns_(stall_ns) {}
+
+  uint64_t stall_ns() const { return stall_ns_; }
+  Progress& progress() const { return progress_; }
+  /// How far the part under way is, or the last one was when it ended; empty if there was none.
+  std::string where() const { return where_ ? where_() : last_where_; }
+
+  /// After a turn of the loop that brought something. Mostly cheap.
+  void moved();
+  /// After one that brought nothing. `what`: the awaited, for messages. True now and then, when the caller may look at
+  /// rare things too. Throws Stalled, and ProbeFailure if the peer is gone or has failed.
+  bool idle(const char* what);
+
+ private:
+  friend class Part;
+  void look(uint64_t now_ns, const char* what);
+
+  pair::Peer& peer_;
+  Progress& progress_;
+  uint64_t stall_ns_;
+  std::function<std::string()> where_;
+  std::string last_where_;
+  uint32_t turns_ = 0;
+  uint32_t fruitless_ = 0;
+  bool has_told_stop_ = false;
+};
+
+/// While it lives the watch knows how far a step is. Made after what `where` looks at, and gone before it.
+class Part {
+ public:
+  Part(Watch& watch, const std::string& title, std::function<std::string()> where);
+  ~Part();
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+
+ private:
+  Watch& watch_;
+};
+
+}  // namespace ringbolt::tools::verify
