@@ -14,6 +14,7 @@
 #include "cluster/topology.h"
 #include "commands.h"
 #include "failure.h"
+#include "fault/plan_words.h"
 #include "host_node.h"
 #include "perf/command_line.h"
 #include "verify/command_line.h"
@@ -143,10 +144,10 @@ void define_cable_commands(CLI::App& app, Request& request) {
 }
 
 void define_fault(CLI::App& app, Request& request) {
-  CLI::App* command = app.add_subcommand("fault", "Lose, damage, double or delay frames on purpose");
+  CLI::App* command = app.add_subcommand("fault", "Do to programs what cables and devices do, on purpose");
   command->require_subcommand(1);
   command->footer(
-      "A fault is KIND CHANCE [KEY VALUE]...; kinds: loss, duplicate, reorder, corrupt, truncate, delay.\n"
+      "A fault is KIND [CHANCE] [KEY VALUE]...; kinds: " + fault::kind_names() + ".\n"
       "docs/faults.md has the words. Programs that run suffer it at once.\n\n"
       "Examples:\n"
       "  ringbolt fault add loss 1% seed 7\n"
@@ -154,7 +155,7 @@ void define_fault(CLI::App& app, Request& request) {
       "  ringbolt fault list\n"
       "  ringbolt fault clear\n");
   CLI::App* add = command->add_subcommand("add", "Add a fault");
-  add->add_option("fault", request.fault.words, "Its words: KIND CHANCE [KEY VALUE]...")->type_name("WORD...");
+  add->add_option("fault", request.fault.words, "Its words: KIND [CHANCE] [KEY VALUE]...")->type_name("WORD...");
   add->add_option("--file", request.fault.file, "Add all faults of a file, one a line")->type_name("FILE");
   add_cluster(add, request.fault.cluster);
   add->footer(
