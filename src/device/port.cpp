@@ -156,6 +156,7 @@ Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
     port->speed_gbps = kDefaultSpeedGbps;
     port->netdev_index = kFirstStreamInterface + port->index;
     port->streams = spec.rails;
+    port->stream_outage_ns = spec.outage_ns;
     port->fabric = fabric;
     take_profile(*port, profile, fabric->slots_directory + "/");
     ports.push_back(std::move(port));

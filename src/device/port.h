@@ -25,6 +25,7 @@ struct Fabric {
   bool is_of_streams = false;          ///< its ports are at streams, see docs/streams.md; then no other network is opened
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
   FaultSource faults;                  ///< of the ports on the network
+  mutable std::atomic<uint32_t> deserted_streams{0};  ///< a bit for each port at streams whose peer was there and is gone
   mutable std::atomic<uint64_t> told_rules{0};  ///< which violations of the profile were told: one bit each
 };
 
@@ -44,11 +45,15 @@ struct Port {
   uint32_t speed_gbps = 0;
   uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
   std::vector<std::string> streams;  ///< that carry it instead, as link::make_stream_source() reads them
+  uint64_t stream_outage_ns = 0;     ///< how long an interruption of them may last before RC counts it as silence
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
 
-  bool is_up() const { return !fabric->control.is_open() || fabric->control.cable_up(cable); }
+  /// What programs are told.
+  bool is_up() const { return carries() && (fabric->deserted_streams.load(std::memory_order_relaxed) >> index & 1U) == 0; }
+  /// Its cable is not cut. A stream without a peer still holds what came before, and keeps what RC sends.
+  bool carries() const { return !fabric->control.is_open() || fabric->control.cable_up(cable); }
   /// It speaks RoCEv2 to everything but itself.
   bool is_on_network() const { return netdev_index != 0; }
   /// Frames to `gid` leave this host's memory.

@@ -185,6 +185,10 @@ void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
 
 void Process::on_poke() {
   fabric_->control.refresh();
+  look_at_ports();
+}
+
+void Process::look_at_ports() {
   const std::scoped_lock guard(registry_);
   for (Context* context : contexts_) {
     context->look_at_port();

@@ -118,6 +118,8 @@ class Process final : private link::RendezvousSink {
   void leave();
   /// In a forked child: the parent owns everything here.
   void abandon_after_fork();
+  /// A port may have gone up or down: its contexts tell their programs. Service thread only.
+  void look_at_ports();
   bool is_abandoned() const { return is_abandoned_.load(std::memory_order_relaxed); }
 
  private:

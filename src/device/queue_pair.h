@@ -262,6 +262,7 @@ class QueuePair {
   ibv_wc_status wired_failure() const;
   void serve_requests(CompletionQueue& cq);
   void take_greeting(const wire::PacketView& view);
+  void on_report_wanted(uint32_t psn);
   void report(uint32_t psn);
   void send_answers(uint64_t now_ns);
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);

@@ -56,7 +56,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     default:
       break;
   }
-  if (!context_.port().is_up()) {
+  if (!context_.port().carries()) {
     return;
   }
   if (wired_ != nullptr) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <ranges>
 #include <string_view>
@@ -13,7 +14,9 @@
 namespace ringbolt::device {
 namespace {
 
-constexpr const char* kForm = "say NAME=STREAM[+STREAM...][;NAME=...]";
+constexpr const char* kForm = "say NAME[,outage:SECONDS]=STREAM[+STREAM...][;NAME=...]";
+constexpr std::string_view kOutage = "outage:";
+constexpr uint32_t kMaxOutageS = 86'400;
 constexpr size_t kMaxNameBytes = 32;
 
 [[noreturn]] void refuse(const std::string& part, const std::string& remedy) {
@@ -38,12 +41,30 @@ bool is_name(const std::string& name) {
   });
 }
 
+uint64_t outage_ns_of(const std::string& option, const std::string& text) {
+  uint32_t seconds = 0;
+  const char* end = option.data() + option.size();
+  if (option.starts_with(kOutage)) {
+    const auto [stop, error] = std::from_chars(option.data() + kOutage.size(), end, seconds);
+    if (error == std::errc() && stop == end && seconds <= kMaxOutageS) {
+      return uint64_t{seconds} * 1'000'000'000U;
+    }
+  }
+  refuse(text, "the only option is outage:SECONDS, up to 86400");
+}
+
 StreamSpec parse_one(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
     refuse(text, kForm);
   }
-  StreamSpec spec{text.substr(0, equals), split(text.substr(equals + 1), '+')};
+  const std::vector<std::string> head = split(text.substr(0, equals), ',');
+  StreamSpec spec;
+  spec.name = head.front();
+  spec.rails = split(text.substr(equals + 1), '+');
+  for (size_t i = 1; i < head.size(); ++i) {
+    spec.outage_ns = outage_ns_of(head[i], text);
+  }
   if (!is_name(spec.name)) {
     refuse(text, "a name has up to 32 letters, digits, _ and -");
   }
