@@ -22,7 +22,7 @@ TEST(StreamSpecs, refuses_what_it_does_not_understand) {
 }
 
 TEST(StreamSpecs, knows_how_long_an_outage_may_last) {
-  EXPECT_EQ(parse_stream_specs("a=fd:3").front().outage_ns, 10'000'000'000U);
+  EXPECT_EQ(parse_stream_specs("a=fd:3").front().outage_ns, 5'000'000'000U);
   const StreamSpec spec = parse_stream_specs("a,outage:0=unix:/x,y").front();
   EXPECT_EQ(spec.name, "a");
   EXPECT_EQ(spec.outage_ns, 0U);

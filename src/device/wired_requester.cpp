@@ -140,9 +140,18 @@ int QueuePair::connect_wired() {
   } else {
     wired->uc_responder.emplace(transport::UcResponderConfig{attributes_.rq_psn, wired->mtu_bytes});
   }
+  const bool is_at_stream = !context_.port().streams.empty();
+  if (is_at_stream) {  // nobody else speaks there
+    wired->is_greeted.store(true, std::memory_order_relaxed);
+    if (wired->rc_responder) {
+      wired->rc_responder->enable_selective();
+    }
+  }
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
-  greet(true);
+  if (!is_at_stream) {
+    greet(true);
+  }
   return 0;
 }
 

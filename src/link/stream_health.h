@@ -14,7 +14,7 @@ class StreamHealth {
  public:
   struct Config {
     uint64_t grace_ns = 500'000'000;       ///< a peer that was there is gone after so long without a ready rail
-    uint64_t outage_ns = 10'000'000'000U;  ///< the longest interruption that counts as one
+    uint64_t outage_ns = 5'000'000'000U;   ///< the longest interruption that counts as one
   };
   StreamHealth() : StreamHealth(Config()) {}
   explicit StreamHealth(const Config& config) : config_(config) {}
