@@ -129,7 +129,9 @@ int set_node_cable(uint32_t node, uint32_t cable, bool is_up) {
   for (const cluster::CableEnd& end : {live.model.cables[cable].a, live.model.cables[cable].b}) {
     if (end.node == node) {
       const cluster::Port& port = live.model.nodes[node].ports[end.port];
-      run_iproute({"ip"}, is_up ? link_up_script(port) : fmt::format("link set dev {} down\n", port.netdev));
+      if (!port.netdev.empty()) {  // streams are cut by the control page alone
+        run_iproute({"ip"}, is_up ? link_up_script(port) : fmt::format("link set dev {} down\n", port.netdev));
+      }
       set_sysroot_state(sysroot_of(live, node), port.name, is_up);
     }
   }

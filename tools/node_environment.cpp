@@ -131,7 +131,9 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
     // Of parallel cables the first.
     if (std::find(told.begin(), told.end(), port.peer_node) == told.end()) {
       told.push_back(port.peer_node);
-      set(environment, fmt::format("RINGBOLT_ADDR_{}", port.peer_node), peer_address(live.model, node, port));
+      if (port.stream.empty()) {  // a stream leads to no address that sockets know
+        set(environment, fmt::format("RINGBOLT_ADDR_{}", port.peer_node), peer_address(live.model, node, port));
+      }
       set(environment, fmt::format("RINGBOLT_DEVICE_{}", port.peer_node), port.device);
     }
   }

@@ -27,6 +27,12 @@ uint64_t port_guid(std::string_view cluster, uint32_t node, uint32_t port_index)
   return (kPrefix << 40U) | (hash_24(cluster) << 16U) | (uint64_t{node} << 8U) | (port_index + kFirstPortNumber);
 }
 
+uint32_t stream_ipv4(uint64_t guid) {
+  constexpr uint32_t kFirst = 0xa9fe'0100U;     // 169.254.1.0
+  constexpr uint32_t kAddresses = 254U * 256U;  // up to 169.254.254.255
+  return kFirst + static_cast<uint32_t>((guid ^ (guid >> 32U)) % kAddresses);
+}
+
 std::string ipv4_text(uint32_t ipv4) {
   return fmt::format("{}.{}.{}.{}", ipv4 >> 24U, (ipv4 >> 16U) & 0xffU, (ipv4 >> 8U) & 0xffU, ipv4 & 0xffU);
 }

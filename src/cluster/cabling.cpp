@@ -115,10 +115,30 @@ const Interface* find_interface(const HostInterfaces& host, const std::string& n
   return found == host.interfaces.end() ? nullptr : &*found;
 }
 
+/// A process is at streams or on a network, not both; so is a cable.
+std::string problem_of_streams(const Cluster& cluster) {
+  std::vector<std::optional<CableEnd>> first(cluster.nodes.size());
+  for (const Cable& cable : cluster.cables) {
+    const auto is_at_stream = [&](const CableEnd& end) { return !cluster.nodes[end.node].ports[end.port].stream.empty(); };
+    if (is_at_stream(cable.a) != is_at_stream(cable.b) || (is_at_stream(cable.a) && cable.a == cable.b)) {
+      return fmt::format("{} and {} are not both at streams, or are one port: give each a \"stream\" of its own",
+                         end_text(cluster, cable.a), end_text(cluster, cable.b));
+    }
+    for (const CableEnd& end : {cable.a, cable.b}) {
+      if (first[end.node] && is_at_stream(*first[end.node]) != is_at_stream(end)) {
+        return fmt::format("{} and {} are at a stream and on an interface: a machine's ports are all at streams, or none is",
+                           end_text(cluster, *first[end.node]), end_text(cluster, end));
+      }
+      first[end.node] = first[end.node].value_or(end);
+    }
+  }
+  return "";
+}
+
 std::string problem_of_end(const Cluster& cluster, const CableEnd& end, const HostInterfaces& host) {
   const Port& port = cluster.nodes[end.node].ports[end.port];
   if (port.netdev.empty()) {
-    return fmt::format("{} names no interface: write {{\"name\": \"{}\", \"netdev\": \"...\"}}; {} has {}",
+    return fmt::format("{} names no interface: write {{\"name\": \"{}\", \"netdev\": \"...\"}} (or \"stream\"); {} has {}",
                        end_text(cluster, end), port.name, host.host, interfaces_text(host));
   }
   const Interface* found = find_interface(host, port.netdev);
@@ -157,8 +177,14 @@ Parsed<Cluster> find_cables(const std::vector<HostInterfaces>& hosts) {
 }
 
 Parsed<Cluster> with_found_addresses(Cluster cluster, const std::vector<HostInterfaces>& hosts) {
+  if (std::string problem = problem_of_streams(cluster); !problem.empty()) {
+    return refuse(0, std::move(problem));
+  }
   for (uint32_t index = 0; index < cluster.cables.size(); ++index) {
     const Cable& cable = cluster.cables[index];
+    if (!cluster.nodes[cable.a.node].ports[cable.a.port].stream.empty()) {
+      continue;
+    }
     for (const CableEnd& end : {cable.a, cable.b}) {
       if (std::string problem = problem_of_end(cluster, end, hosts[end.node]); !problem.empty()) {
         return refuse(0, std::move(problem));

@@ -5,12 +5,15 @@ namespace ringbolt::cluster {
 namespace {
 
 Json port_json(const Port& port) {
-  if (port.netdev.empty() && port.addresses.empty()) {
+  if (port.netdev.empty() && port.addresses.empty() && port.stream.empty()) {
     return port.name;
   }
   Json json{{"name", port.name}};
   if (!port.netdev.empty()) {
     json["netdev"] = port.netdev;
+  }
+  if (!port.stream.empty()) {
+    json["stream"] = port.stream;
   }
   for (const IpAddress& address : port.addresses) {
     json["addresses"].push_back(address.text_with_prefix());

@@ -104,12 +104,19 @@ Port read_port(const Json& value, const std::string& place) {
   if (!is_object) {
     return port;
   }
-  check_fields(value, place, {"name", "netdev", "addresses"});
+  check_fields(value, place, {"name", "netdev", "addresses", "stream"});
   if (value.contains("netdev")) {
     port.netdev = text_of(value["netdev"], place + ".netdev");
     if (!is_netdev_name(port.netdev)) {
       stop(place + ".netdev", fmt::format("{} is not 1 to {} of [A-Za-z0-9_.-], or begins with . or -, or is \"lo\"",
                                           quote(port.netdev), kMaxNetdevBytes));
+    }
+  }
+  if (value.contains("stream")) {
+    port.stream = text_of(value["stream"], place + ".stream");
+    if (!is_stream_text(port.stream) || !port.netdev.empty()) {
+      stop(place + ".stream", fmt::format("{} is not 1 to {} printable letters without space, quotes and ;, or stands "
+                                          "beside a netdev", quote(port.stream), kMaxStreamBytes));
     }
   }
   if (value.contains("addresses")) {
@@ -150,6 +157,9 @@ Node read_node(const Json& value, const std::string& place) {
       }
       if (!port.netdev.empty() && other.netdev == port.netdev) {
         stop(here + ".netdev", fmt::format("{} carries {} already", port.netdev, other.name));
+      }
+      if (!port.stream.empty() && other.stream == port.stream) {
+        stop(here + ".stream", fmt::format("{} carries {} already", port.stream, other.name));
       }
     }
     node.ports.push_back(std::move(port));
@@ -209,7 +219,8 @@ Kind kind_of(const std::string& text) {
 void check_netdevs(const Cluster& cluster) {
   for (size_t index = 0; cluster.kind != Kind::emulated && index < cluster.cables.size(); ++index) {
     for (const CableEnd& end : {cluster.cables[index].a, cluster.cables[index].b}) {
-      if (cluster.nodes[end.node].ports[end.port].netdev.empty()) {
+      const Port& port = cluster.nodes[end.node].ports[end.port];
+      if (port.netdev.empty() && (port.stream.empty() || cluster.kind != Kind::hosts)) {
         stop(fmt::format("cables[{}]", index),
              fmt::format("{} has no netdev, which kind {} needs", end_text(cluster, end), kind_text(cluster.kind)));
       }

@@ -14,6 +14,7 @@ inline constexpr uint32_t kDefaultSpeedGbps = 40;
 inline constexpr size_t kMaxNameBytes = 32;
 inline constexpr size_t kMaxProfileBytes = 128;
 inline constexpr size_t kMaxNetdevBytes = 15;  // the kernel's IFNAMSIZ less its end
+inline constexpr size_t kMaxStreamBytes = 255;
 inline constexpr size_t kMaxHostBytes = 255;
 inline constexpr size_t kMaxAddressesPerPort = 16;
 

@@ -26,7 +26,12 @@ PortSpec port_spec(const Cluster& cluster, uint32_t cable_index, const CableEnd&
   port.peer_ipv4 = ipv4_of(cluster, there);
   if (cluster.kind != Kind::emulated) {
     port.netdev = cluster.nodes[here.node].ports[here.port].netdev;
-    RINGBOLT_ASSERT(!port.netdev.empty());
+    port.stream = cluster.nodes[here.node].ports[here.port].stream;
+    RINGBOLT_ASSERT(port.netdev.empty() != port.stream.empty());
+    if (!port.stream.empty()) {
+      port.ipv4 = stream_ipv4(port.guid);
+      port.peer_ipv4 = stream_ipv4(port.peer_guid);
+    }
   }
   return port;
 }

@@ -31,6 +31,7 @@ struct Port {
   std::string name;
   std::string netdev = {};                ///< interface; empty: none, or not known yet
   std::vector<IpAddress> addresses = {};  ///< of the interface; empty: none, or not known yet
+  std::string stream = {};                ///< streams between hosts instead (docs/streams.md); empty: none
   friend bool operator==(const Port&, const Port&) = default;
 };
 
@@ -69,7 +70,7 @@ std::string port_device(uint32_t port_index);
 
 /// What a process on `node` may know: its cabled ports in order, with the addresses of address.h, or those of the
 /// interface that carries the port. Ports without a cable are left out: they could reach nothing. `node` must exist,
-/// and if the kind is not `emulated`, its cabled ports have netdevs. Thread-safe.
+/// and if the kind is not `emulated`, its cabled ports have netdevs or streams. Thread-safe.
 NodeSpec node_spec(const Cluster& cluster, uint32_t node);
 
 /// "n0:rdma_en2". The end must exist. Thread-safe.

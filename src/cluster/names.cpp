@@ -36,6 +36,12 @@ bool is_netdev_name(std::string_view name) {
          name != "lo" && std::all_of(name.begin(), name.end(), is_name_character);
 }
 
+bool is_stream_text(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxStreamBytes && std::all_of(text.begin(), text.end(), [](char c) {
+    return c > ' ' && c < 0x7f && std::string_view("\"'\\;").find(c) == std::string_view::npos;
+  });
+}
+
 bool is_profile_text(std::string_view text) {
   static constexpr std::string_view kPunctuation = "=,._-";
   return !text.empty() && text.size() <= kMaxProfileBytes && std::all_of(text.begin(), text.end(), [](char c) {

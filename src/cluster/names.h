@@ -24,6 +24,10 @@ bool is_netdev_name(std::string_view name);
 /// matter. Thread-safe.
 bool is_profile_text(std::string_view text);
 
+/// True for what may stand for the streams of a port in files: 1 to 255 printable ASCII letters without space, quotes,
+/// backslash and ';'. Whether there is such a stream is another matter. Thread-safe.
+bool is_stream_text(std::string_view text);
+
 /// True for an absolute path of printable ASCII of up to 255 bytes. Thread-safe.
 bool is_prefix(std::string_view path);
 

@@ -85,11 +85,25 @@ class Words {
     return address;
   }
 
-  /// The name of an interface after the word "netdev", if the line goes on; else "".
-  std::string optional_netdev() {
-    if (rest_.empty()) {
-      return "";
+  /// What carries the port, if the line goes on: "netdev" and an interface, or "stream" and its streams.
+  void carrier(PortSpec& port) {
+    if (rest_.starts_with("stream ")) {
+      port.stream = stream();
+    } else if (!rest_.empty()) {
+      port.netdev = netdev();
     }
+  }
+
+  std::string stream() {
+    keyword("stream");
+    const std::string_view word = next("the stream");
+    if (!is_stream_text(word)) {
+      complain(fmt::format("the stream is not 1 to {} printable letters without quotes and ;", kMaxStreamBytes));
+    }
+    return std::string(word.substr(0, kMaxStreamBytes));
+  }
+
+  std::string netdev() {
     keyword("netdev");
     const std::string_view word = next("the interface");
     if (!is_netdev_name(word)) {
@@ -160,11 +174,12 @@ PortSpec read_port(Words& words, uint32_t n_cables) {
   port.peer_guid = words.guid("the peer's GUID");
   words.keyword("peer-addr");
   port.peer_ipv4 = words.ipv4("the peer's address");
-  port.netdev = words.optional_netdev();
+  words.carrier(port);
+  const bool is_emulated = port.netdev.empty() && port.stream.empty();
   for (const uint32_t address : {port.ipv4, port.peer_ipv4}) {
-    if (port.netdev.empty() && !is_loopback(address)) {
+    if (is_emulated && !is_loopback(address)) {
       words.complain(fmt::format("address {} is not in 127.0.0.0/8", ipv4_text(address)));
-    } else if (!port.netdev.empty() && is_loopback(address)) {
+    } else if (!is_emulated && is_loopback(address)) {
       words.complain(fmt::format("address {} of an interface is in 127.0.0.0/8", ipv4_text(address)));
     }
   }
@@ -192,6 +207,9 @@ std::optional<std::string> clash(const NodeSpec& spec, const PortSpec& port) {
     }
     if (other.guid == port.guid) {
       return fmt::format("GUID {} of {} and {} is the same", guid_text(port.guid), other.device, port.device);
+    }
+    if (other.stream.empty() != port.stream.empty() || (!port.stream.empty() && other.stream == port.stream)) {
+      return fmt::format("{} and {} are not both at streams of their own", other.device, port.device);
     }
     if (other.netdev.empty() != port.netdev.empty()) {
       return fmt::format("of {} and {} only one has an interface", other.device, port.device);
@@ -288,10 +306,10 @@ std::string emit_node(const NodeSpec& spec) {
                                  spec.n_cables, spec.node, spec.name, spec.like.empty() ? "" : " like ", spec.like);
   for (const PortSpec& port : spec.ports) {
     text += fmt::format(
-        "port {} guid {} addr {} cable {} speed_gbps {} peer-node {} peer-port {} peer-guid {} peer-addr {}{}{}\n",
+        "port {} guid {} addr {} cable {} speed_gbps {} peer-node {} peer-port {} peer-guid {} peer-addr {}{}{}{}{}\n",
         port.device, guid_text(port.guid), ipv4_text(port.ipv4), port.cable, port.speed_gbps, port.peer_node,
         port.peer_device, guid_text(port.peer_guid), ipv4_text(port.peer_ipv4), port.netdev.empty() ? "" : " netdev ",
-        port.netdev);
+        port.netdev, port.stream.empty() ? "" : " stream ", port.stream);
   }
   return text;
 }

@@ -13,14 +13,15 @@ namespace ringbolt::cluster {
 struct PortSpec {
   std::string device;  ///< name of the verbs device, "rdma_en2"
   uint64_t guid = 0;
-  uint32_t ipv4 = 0;   ///< in 127.0.0.0/8; with a netdev: an address of that, 0 if it has no IPv4 address
+  uint32_t ipv4 = 0;   ///< in 127.0.0.0/8; with a netdev: of that, 0 if it has none; with a stream: stream_ipv4()
   uint32_t cable = 0;  ///< index into the control page
   uint32_t speed_gbps = 0;
   uint32_t peer_node = 0;
   std::string peer_device;
   uint64_t peer_guid = 0;  ///< equals guid for a loopback plug
   uint32_t peer_ipv4 = 0;
-  std::string netdev = {};  ///< interface that carries the port; empty: emulated on shared memory
+  std::string netdev = {};  ///< interface that carries the port
+  std::string stream = {};  ///< or streams, with + between rails; both empty: emulated on shared memory
 
   friend bool operator==(const PortSpec&, const PortSpec&) = default;
 };
@@ -31,11 +32,13 @@ struct NodeSpec {
   uint32_t n_cables = 0;  ///< of the whole cluster; the control page has as many
   uint32_t node = 0;
   std::string name;
-  std::vector<PortSpec> ports;  ///< all with a netdev, or none
+  std::vector<PortSpec> ports;  ///< all with a netdev, all with a stream, or none with either
   std::string like = {};        ///< profile of its devices; empty: none
 
-  /// Whether the ports lie on interfaces: then the node has slots of its own, RuntimeDir::node_slots().
   bool has_netdevs() const { return !ports.empty() && !ports.front().netdev.empty(); }
+  bool has_streams() const { return !ports.empty() && !ports.front().stream.empty(); }
+  /// Whether the ports are no emulated ones: then the node has slots of its own, RuntimeDir::node_slots().
+  bool is_apart() const { return has_netdevs() || has_streams(); }
 
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };

@@ -73,6 +73,9 @@ void Network::serve(uint64_t now_ns) {
     is_look_due_.store(false, std::memory_order_seq_cst);
   }
   look_at_faults();
+  if (streams_ && streams_->has_news()) {
+    process_.look_at_ports();
+  }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   if (now_ns < last_poll_ns + CompletionQueue::kPollerNs) {
     watch_sockets(false);
@@ -107,12 +110,19 @@ void Network::look_soon() {
 void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
   if (streams_) {
-    return streams_->receive(now_ns, sink);
+    if (streams_->receive(now_ns, sink)) {
+      look_soon();  // the service thread tells of it
+    }
+    return;
   }
   endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread);
   if (endpoint_->has_late_packets(now_ns)) [[unlikely]] {
     send_late();
   }
+}
+
+uint64_t Network::excused_until_ns(uint32_t interface_index, uint64_t now_ns) const {
+  return streams_ ? streams_->excused_until_ns(interface_index, now_ns) : 0;
 }
 
 void Network::send_late() {

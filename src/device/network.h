@@ -84,6 +84,9 @@ class Network {
     Sent untold_;
   };
 
+  /// See link::StreamHealth; 0 for what is at no stream.
+  uint64_t excused_until_ns(uint32_t interface_index, uint64_t now_ns) const;
+
   /// A management datagram, to queue pair 1 at its destination. 0, ENETUNREACH, or EAGAIN while the socket is full.
   int send(const Port& port, const Mad& mad);
 

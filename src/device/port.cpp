@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "cluster/names.h"
@@ -130,6 +131,13 @@ Ports netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   return ports;
 }
 
+void take_streams(Port& port, std::vector<std::string> rails, uint64_t outage_ns, uint32_t ipv4) {
+  port.known_gids = {link_local_gid(port.guid), mapped_gid(ipv4)};
+  port.netdev_index = kFirstStreamInterface + port.index;
+  port.streams = std::move(rails);
+  port.stream_outage_ns = outage_ns;
+}
+
 Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_default_slots();
@@ -149,10 +157,8 @@ Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
     port->name = "rdma_" + spec.name;
     port->index = static_cast<uint32_t>(ports.size());
     port->guid = stream_guid(spec);
-    port->known_gids = {link_local_gid(port->guid), mapped_gid(stream_ipv4(port->guid))};
     port->speed_gbps = kDefaultSpeedGbps;
-    port->netdev_index = kFirstStreamInterface + port->index;
-    port->streams = spec.rails;
+    take_streams(*port, spec.rails, spec.outage_ns, stream_ipv4(port->guid));
     port->fabric = fabric;
     take_profile(*port, profile, fabric->slots_directory + "/");
     ports.push_back(std::move(port));
@@ -172,7 +178,8 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
   }
   const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
   auto fabric = std::make_shared<Fabric>();
-  fabric->slots_directory = spec.has_netdevs() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
+  fabric->slots_directory = spec.is_apart() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
+  fabric->is_of_streams = spec.has_streams();
   fabric->control = cluster::ControlPage::open(runtime.control(name));
   fabric->cluster = name;
   fabric->faults = {faults_from_environment(), runtime.fault_file(name), spec.node};
@@ -183,7 +190,9 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
     port->name = wanted.device;
     port->index = static_cast<uint32_t>(ports.size());
     port->guid = wanted.guid;
-    if (wanted.netdev.empty()) {
+    if (!wanted.stream.empty()) {
+      take_streams(*port, rails_of(wanted.stream), kDefaultOutageNs, wanted.ipv4);
+    } else if (wanted.netdev.empty()) {
       port->known_gids = memory_gids(wanted.guid, wanted.ipv4);
       port->peer_gids = memory_gids(wanted.peer_guid, wanted.peer_ipv4);
       port->peer_counter_path = runtime.counter_file(name, wanted.peer_node, wanted.peer_device);

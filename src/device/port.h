@@ -28,6 +28,7 @@ struct Fabric {
   std::string cluster;                 ///< its name; empty: none
   FaultSource faults;
   mutable VerbFaults verb_faults{control, faults};
+  mutable std::atomic<uint32_t> deserted_streams{0};  ///< a bit for each port at streams whose peer was there and is gone
   mutable std::atomic<uint64_t> told_rules{0};  ///< which violations of the profile were told: one bit each
 };
 
@@ -53,6 +54,7 @@ struct Port {
   uint32_t speed_gbps = 0;
   uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
   std::vector<std::string> streams;  ///< that carry it instead, as link::make_stream_source() reads them
+  uint64_t stream_outage_ns = 0;     ///< how long an interruption of them may last before RC counts it as silence
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
@@ -61,7 +63,10 @@ struct Port {
   std::string counter_path;       ///< where it counts, cluster/counter_page.h; empty: nowhere
   std::string peer_counter_path;  ///< where its peer does, if both are in shared memory: who copies counts for both
 
-  bool is_up() const {
+  /// What programs are told.
+  bool is_up() const { return carries() && (fabric->deserted_streams.load(std::memory_order_relaxed) >> index & 1U) == 0; }
+  /// Its cable is neither cut nor flaps. A stream without a peer still holds what came before, and keeps what RC sends.
+  bool carries() const {
     return (!fabric->control.is_open() || fabric->control.cable_up(cable)) &&
            (!fabric->verb_faults.has(fault::Subject::state) || !is_flapped());
   }

@@ -121,6 +121,8 @@ class Process final : private link::RendezvousSink {
   void leave();
   /// In a forked child: the parent owns everything here.
   void abandon_after_fork();
+  /// A port may have gone up or down: its contexts tell their programs. Service thread only.
+  void look_at_ports();
   bool is_abandoned() const { return is_abandoned_.load(std::memory_order_relaxed); }
 
  private:
@@ -134,7 +136,6 @@ class Process final : private link::RendezvousSink {
   void on_readable() override;
 
   void serve();
-  void look_at_ports();
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
 

@@ -200,7 +200,7 @@ class QueuePair {
   // receive_faults.cpp
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
   bool is_cut_off() {
-    return !context_.port().is_up() || (faults_.has(fault::Subject::state) && is_silenced());
+    return !context_.port().carries() || (faults_.has(fault::Subject::state) && is_silenced());
   }
   bool is_silenced();
   bool is_coalescing(bool has_arrived);
@@ -301,6 +301,7 @@ class QueuePair {
   void count_request(const wire::PacketView& view);
   void count_responder();
   void take_greeting(const wire::PacketView& view);
+  void on_report_wanted(uint32_t psn);
   void report(uint32_t psn);
   void send_answers(uint64_t now_ns);
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);

@@ -24,6 +24,7 @@ namespace {
 // In front of each packet: the place of the sender's GID among those in its greeting, the traffic class, two zeros.
 constexpr size_t kPrefixBytes = 4;
 constexpr uint32_t kWindowPackets = 4096;  // 17 MiB, of which the system gives what is used
+constexpr uint32_t kWindowFrames = 512;    // of each rail: 2 MiB, 20 ms of a rail of 100 MB/s, as peers may be off their core
 constexpr size_t kMaxWaiting = 8192;       // packets that came while a sender waited for room
 constexpr uint64_t kRoomPatienceNs = 4'000'000;
 constexpr const char* kPair = "pair:";
@@ -77,6 +78,7 @@ link::StreamLink::Config link_config(const Port& port) {
   config.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
   config.seed = uint64_t{random()} << 32U | random();
   config.window_packets = kWindowPackets;
+  config.window_frames = kWindowFrames;
   config.greeting = greeting_of(port);
   return config;
 }
@@ -97,8 +99,10 @@ void StreamPorts::add(const Port& port) {
   if (entry.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
-  auto stream = std::make_unique<Stream>();
+  auto stream = std::make_unique<Stream>(link::StreamHealth::Config{.outage_ns = port.stream_outage_ns});
   stream->interface_index = port.netdev_index;
+  stream->fabric = port.fabric;
+  stream->place = port.index;
   for (const ibv_gid& gid : port.known_gids) {
     stream->gids.push_back(address_of(gid));
   }
@@ -149,6 +153,26 @@ void StreamPorts::take_in(Stream& stream, uint64_t now_ns) {
     stream.far_end->receive(now_ns, sink);
   }
   stream.has_unflushed = false;
+  look_at(stream, now_ns);
+}
+
+void StreamPorts::look_at(Stream& stream, uint64_t now_ns) {
+  const bool was_gone = stream.health.is_gone();
+  const uint64_t next_ns = stream.health.next_deadline_ns();
+  stream.health.update(stream.endpoint->link(), now_ns);
+  if (stream.health.next_deadline_ns() != next_ns) [[unlikely]] {
+    stream.endpoint->set_alarm(stream.health.next_deadline_ns());
+    stream.endpoint->flush(now_ns);
+  }
+  if (stream.health.is_gone() != was_gone) [[unlikely]] {
+    stream.fabric->deserted_streams.fetch_xor(1U << stream.place, std::memory_order_relaxed);
+    has_news_.store(true);
+  }
+}
+
+uint64_t StreamPorts::excused_until_ns(uint32_t interface_index, uint64_t now_ns) const {
+  const Stream* stream = find(interface_index);
+  return stream == nullptr ? 0 : stream->health.excused_until_ns(now_ns);
 }
 
 /// Copies a packet to where queue pairs may hold on to it: small ones each by itself, others one behind the other.
@@ -237,7 +261,9 @@ void StreamPorts::flush() {
     if (Stream* stream = entry.load(std::memory_order_acquire)) {
       const std::scoped_lock guard(stream->lock);
       if (std::exchange(stream->has_unflushed, false)) {
-        stream->endpoint->flush(base::now_ns());
+        const uint64_t now = base::now_ns();
+        stream->endpoint->flush(now);
+        look_at(*stream, now);
       }
     }
   }

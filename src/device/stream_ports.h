@@ -14,11 +14,13 @@
 #include "base/unique_fd.h"
 #include "device/stream_specs.h"
 #include "link/stream_endpoint.h"
+#include "link/stream_health.h"
 #include "link/udp_buffer.h"
 #include "link/udp_endpoint.h"
 
 namespace ringbolt::device {
 
+struct Fabric;
 struct Port;
 
 /// The streams of this process' ports: packets as on a network, from BTH to ICRC, but the checksums of the frames stand
@@ -32,9 +34,13 @@ class StreamPorts {
   void add(const Port& port);
 
   /// Hands what has come to `sink(const link::UdpEndpoint::Arrived&)`, in order. Never blocks; nothing when another
-  /// thread is in here. A sink may send.
+  /// thread is in here. A sink may send. True: has_news() has something to say.
   template <class Sink>
-  void receive(uint64_t now_ns, Sink&& sink);
+  bool receive(uint64_t now_ns, Sink&& sink);
+  /// A port's peer has gone or come back since this was last asked; Port::is_up() says which.
+  bool has_news() { return has_news_.exchange(false); }
+  /// As link::StreamHealth::excused_until_ns().
+  uint64_t excused_until_ns(uint32_t interface_index, uint64_t now_ns) const;
   /// For epoll: receive() has something to do.
   int descriptor() const { return epoll_.get(); }
 
@@ -55,8 +61,12 @@ class StreamPorts {
     link::UdpBufferRef buffer;
   };
   struct Stream {
+    explicit Stream(const link::StreamHealth::Config& config) : health(config) {}
     uint32_t interface_index = 0;
+    std::shared_ptr<const Fabric> fabric;
+    uint32_t place = 0;  // among the ports
     std::vector<wire::Address> gids;
+    link::StreamHealth health;  // updated under the lock
     std::mutex lock;  // guards all below
     std::optional<link::StreamEndpoint> endpoint;
     std::optional<link::StreamEndpoint> far_end;  // of a port that reaches itself alone
@@ -70,6 +80,7 @@ class StreamPorts {
   void open(Stream& stream, const Port& port);
   void watch(const link::StreamEndpoint& endpoint, const Port& port);
   void take_in(Stream& stream, uint64_t now_ns);
+  void look_at(Stream& stream, uint64_t now_ns);
   void keep(Stream& stream, std::span<const std::byte> message);
   bool wait_for_room(Stream& stream);
   Stream* find(uint32_t interface_index) const;
@@ -81,13 +92,14 @@ class StreamPorts {
   std::vector<std::unique_ptr<Stream>> owned_;  // under adding_
   base::Spinlock receiving_;                    // only ever tried
   std::vector<Pending> turn_;                   // under receiving_
+  std::atomic<bool> has_news_{false};
 };
 
 template <class Sink>
-void StreamPorts::receive(uint64_t now_ns, Sink&& sink) {
+bool StreamPorts::receive(uint64_t now_ns, Sink&& sink) {
   const std::unique_lock only_one(receiving_, std::try_to_lock);
   if (!only_one.owns_lock()) {
-    return;
+    return false;
   }
   for (const auto& entry : streams_) {
     Stream* stream = entry.load(std::memory_order_acquire);
@@ -105,6 +117,7 @@ void StreamPorts::receive(uint64_t now_ns, Sink&& sink) {
     }
     turn_.clear();
   }
+  return has_news_.load(std::memory_order_relaxed);
 }
 
 }  // namespace ringbolt::device

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <fstream>
 #include <ranges>
 #include <string_view>
@@ -13,7 +14,9 @@
 namespace ringbolt::device {
 namespace {
 
-constexpr const char* kForm = "say NAME=STREAM[+STREAM...][;NAME=...]";
+constexpr const char* kForm = "say NAME[,outage:SECONDS]=STREAM[+STREAM...][;NAME=...]";
+constexpr std::string_view kOutage = "outage:";
+constexpr uint32_t kMaxOutageS = 86'400;
 constexpr size_t kMaxNameBytes = 32;
 
 [[noreturn]] void refuse(const std::string& part, const std::string& remedy) {
@@ -38,17 +41,32 @@ bool is_name(const std::string& name) {
   });
 }
 
+uint64_t outage_ns_of(const std::string& option, const std::string& text) {
+  uint32_t seconds = 0;
+  const char* end = option.data() + option.size();
+  if (option.starts_with(kOutage)) {
+    const auto [stop, error] = std::from_chars(option.data() + kOutage.size(), end, seconds);
+    if (error == std::errc() && stop == end && seconds <= kMaxOutageS) {
+      return uint64_t{seconds} * 1'000'000'000U;
+    }
+  }
+  refuse(text, "the only option is outage:SECONDS, up to 86400");
+}
+
 StreamSpec parse_one(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals == std::string::npos) {
     refuse(text, kForm);
   }
-  StreamSpec spec{text.substr(0, equals), split(text.substr(equals + 1), '+')};
+  const std::vector<std::string> head = split(text.substr(0, equals), ',');
+  StreamSpec spec;
+  spec.name = head.front();
+  spec.rails = rails_of(text.substr(equals + 1));
+  for (size_t i = 1; i < head.size(); ++i) {
+    spec.outage_ns = outage_ns_of(head[i], text);
+  }
   if (!is_name(spec.name)) {
     refuse(text, "a name has up to 32 letters, digits, _ and -");
-  }
-  if (spec.rails.size() > kMaxStreamRails || std::ranges::any_of(spec.rails, &std::string::empty)) {
-    refuse(text, "give one to eight streams, with + between them");
   }
   return spec;
 }
@@ -61,6 +79,14 @@ void mix(uint64_t& hash, std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string> rails_of(const std::string& text) {
+  std::vector<std::string> rails = split(text, '+');
+  if (rails.size() > kMaxStreamRails || std::ranges::any_of(rails, &std::string::empty)) {
+    refuse(text, "give one to eight streams, with + between them");
+  }
+  return rails;
+}
 
 std::vector<StreamSpec> parse_stream_specs(const std::string& text) {
   std::vector<StreamSpec> specs;
@@ -94,12 +120,6 @@ uint64_t stream_guid(const StreamSpec& spec) {
   }
   // Locally administered and no group address (IEEE 802), so that it is no manufacturer's.
   return (hash & 0xfcffffffffffffffU) | 0x0200000000000000U;
-}
-
-uint32_t stream_ipv4(uint64_t guid) {
-  constexpr uint32_t kFirst = 0xa9fe'0100U;     // 169.254.1.0
-  constexpr uint32_t kAddresses = 254U * 256U;  // up to 169.254.254.255
-  return kFirst + static_cast<uint32_t>((guid ^ (guid >> 32U)) % kAddresses);
 }
 
 }  // namespace ringbolt::device

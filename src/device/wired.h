@@ -38,6 +38,8 @@ struct Wired {
   std::vector<uint32_t> places;  ///< in the send queue, by operation number modulo the size, a power of two
   uint32_t submitted = 0;        ///< operations
   uint32_t greetings = 0;        ///< sent without knowing whether the peer heard one
+  uint32_t greetings_back = 0;   ///< sent because it asks for reports; of the responding half
+  std::optional<uint32_t> owed_report;  ///< wanted before the peer was known to be one of ours; of the responding half
   uint64_t next_greeting_ns = 0;
 
   /// Of each engine what the port's counters know, under that half's lock.

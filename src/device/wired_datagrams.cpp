@@ -67,7 +67,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   headers.deth = {request.qkey, qpn_};
   headers.immediate = request.immediate;
   entry.phase = SendPhase::sent;
-  if (is_cut_off()) {
+  if (is_cut_off() || !context_.port().is_up()) {
     counts_.note(kSharedXmitDiscards);
     return true;  // lost
   }

@@ -24,6 +24,16 @@ constexpr int kMaxAnswersAtOnce = 256;
 constexpr uint32_t kMaxGreetings = 6;
 constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
 
+// A stream loses nothing and holds its sender up by itself: a queue on the way is no reason to send less, and two rails
+// are only kept busy by what fills the buffers of both.
+constexpr transport::Congestion::Config kStreamCongestion = {.first_window = transport::kWindowPackets,
+                                                             .least_window = transport::kWindowPackets,
+                                                             .least_by_delay = transport::kWindowPackets,
+                                                             .largest_window = transport::kWindowPackets};
+// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost.
+constexpr transport::UcWindow::Config kStreamUcWindow = {
+    .packets = 512, .packets_per_report = 64, .patience_ns = 1'000'000'000};
+
 ibv_wc_status status_of(transport::RequesterFailure why) {
   using transport::RequesterFailure;
   switch (why) {
@@ -130,9 +140,18 @@ int QueuePair::connect_wired() {
   } else {
     wired->uc_responder.emplace(transport::UcResponderConfig{attributes_.rq_psn, wired->mtu_bytes});
   }
+  const bool is_at_stream = !context_.port().streams.empty();
+  if (is_at_stream) {  // nobody else speaks there
+    wired->is_greeted.store(true, std::memory_order_relaxed);
+    if (wired->rc_responder) {
+      wired->rc_responder->enable_selective();
+    }
+  }
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
-  greet(true, counts_.first());
+  if (!is_at_stream) {
+    greet(true, counts_.first());
+  }
   return 0;
 }
 
@@ -141,6 +160,7 @@ void QueuePair::start_requester() {
     return;
   }
   const auto depth = static_cast<uint32_t>(entries_.size());
+  const bool is_at_stream = !context_.port().streams.empty();
   wired_->places.assign(depth, 0);
   if (type_ == IBV_QPT_RC) {
     transport::RequesterConfig config;
@@ -153,11 +173,14 @@ void QueuePair::start_requester() {
     config.least_timeout_ns = kLeastTimeoutNs / (attributes_.retry_cnt + 1ULL);
     config.rnr_retry = attributes_.rnr_retry;
     config.max_rd_atomic = attributes_.max_rd_atomic;
+    if (is_at_stream) {
+      config.congestion = kStreamCongestion;
+    }
     wired_->rc_requester.emplace(config);
   } else {
     wired_->uc_requester.emplace(
         transport::UcRequester::Config{wired_->remote_qpn, attributes_.sq_psn, wired_->mtu_bytes, depth});
-    wired_->uc_window.emplace(attributes_.sq_psn);
+    wired_->uc_window.emplace(attributes_.sq_psn, is_at_stream ? kStreamUcWindow : transport::UcWindow::Config{});
   }
 }
 
@@ -259,7 +282,7 @@ bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet,
     return false;
   }
   std::memset(place.data() + header + packet.length, 0, pad);
-  if (!is_cut_off()) {
+  if (!is_cut_off() && (type_ == IBV_QPT_RC || context_.port().is_up())) {
     commit(batch, wired_->path, header + packet.length + pad, lane);
   } else {
     counts_.note(kSharedXmitDiscards);
@@ -277,6 +300,9 @@ void QueuePair::send_wired() {
   } else if (wired_->greetings < kMaxGreetings && now >= wired_->next_greeting_ns) {
     wired_->next_greeting_ns = now + (kFirstGreetingPauseNs << (2 * wired_->greetings++));
     greet(true, counts_.first());
+  }
+  if (wired_->uc_window && !context_.port().is_up()) {
+    wired_->uc_window->let_go();
   }
   Network::Lease batch(process_.network());
   transport::OutPacket packet;
@@ -310,6 +336,7 @@ void QueuePair::take_answers() {
   }
   if (now >= wired_->next_deadline_ns()) {
     if (wired_->rc_requester) {
+      wired_->rc_requester->excuse(process_.network().excused_until_ns(wired_->path.interface_index, now));
       wired_->rc_requester->on_timer(now);
     }
     has_news = true;

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/guarded_copy.h"
@@ -15,6 +17,7 @@ namespace ringbolt::device {
 namespace {
 
 constexpr int kMaxRequestsAtOnce = 256;
+constexpr uint32_t kMaxGreetingsBack = 6;
 
 bool is_vendor(uint8_t opcode) { return opcode == wire::kGreeting || opcode == wire::kSelectiveAck; }
 
@@ -171,8 +174,8 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
       wired_->rc_responder->on_packet(now, packet.view, host);
     } else {
       wired_->uc_responder->on_packet(now, packet.view, host);
-      if (packet.view.headers.bth.wants_ack && wired_->is_greeted.load(std::memory_order_relaxed)) {
-        report(transport::psn_add(packet.view.headers.bth.psn, 1));
+      if (packet.view.headers.bth.wants_ack) {
+        on_report_wanted(packet.view.headers.bth.psn);
       }
     }
   }
@@ -207,9 +210,26 @@ void QueuePair::take_greeting(const wire::PacketView& view) {
       wired_->rc_responder->enable_selective();
     }
     wired_->is_greeted.store(true, std::memory_order_relaxed);
+    if (wired_->owed_report) {
+      report(*std::exchange(wired_->owed_report, std::nullopt));
+    }
   }
   if (greeting && greeting->wants_answer) {
     greet(false, counts_.second());
+  }
+}
+
+/// Who wants a report heard a greeting of ours; if its own came before we were ready for it, we ask for another one. A
+/// stranger's AckReq means nothing.
+void QueuePair::on_report_wanted(uint32_t psn) {
+  if (wired_->is_greeted.load(std::memory_order_relaxed)) {
+    report(transport::psn_add(psn, 1));
+    return;
+  }
+  wired_->owed_report = transport::psn_add(psn, 1);
+  if (wired_->greetings_back < kMaxGreetingsBack) {
+    ++wired_->greetings_back;
+    greet(true, counts_.second());
   }
 }
 

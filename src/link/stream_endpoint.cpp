@@ -221,7 +221,7 @@ void StreamEndpoint::finish_turn(uint64_t now_ns) {
 }
 
 void StreamEndpoint::set_timer(uint64_t now_ns) {
-  uint64_t deadline = link_.next_deadline_ns();
+  uint64_t deadline = std::min(link_.next_deadline_ns(), alarm_at_ns_);
   for (const Rail& rail : rails_) {
     if (!rail.has_stream() && !rail.is_gone && !rail.is_listening) {
       deadline = std::min(deadline, rail.retry_at_ns);

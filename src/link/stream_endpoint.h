@@ -36,6 +36,8 @@ class StreamEndpoint {
   std::span<std::byte> reserve() { return link_.reserve(); }
   void commit(size_t bytes) { link_.commit(bytes); }
   void flush(uint64_t now_ns);
+  /// The descriptor becomes readable at this time too; UINT64_MAX: no more. Takes effect with the next flush().
+  void set_alarm(uint64_t at_ns) { alarm_at_ns_ = at_ns; }
 
   /// Says goodbye as far as the streams have room now, and closes them.
   void leave(uint64_t now_ns);
@@ -78,6 +80,7 @@ class StreamEndpoint {
   base::UniqueFd epoll_;
   base::UniqueFd timer_;
   uint64_t timer_at_ns_ = UINT64_MAX;
+  uint64_t alarm_at_ns_ = UINT64_MAX;
 };
 
 template <class Sink>

@@ -69,6 +69,7 @@ void StreamLink::close(size_t index) {
     rail.last_end = End::stream_ended;
   }
   give_back(rail);
+  count_ready();
 }
 
 void StreamLink::leave(uint64_t now_ns) {
@@ -76,6 +77,11 @@ void StreamLink::leave(uint64_t now_ns) {
     rail.session.leave(now_ns);
     give_back(rail);
   }
+  count_ready();
+}
+
+void StreamLink::count_ready() {
+  ready_rails_ = static_cast<size_t>(std::ranges::count_if(rails_, [](const Rail& rail) { return rail.session.is_ready(); }));
 }
 
 std::optional<std::span<const std::byte>> StreamLink::next_packet(size_t index, uint64_t now_ns) {
@@ -86,7 +92,9 @@ std::optional<std::span<const std::byte>> StreamLink::next_packet(size_t index, 
   Rail& rail = rails_[index];
   while (true) {
     const StreamSession::Event event = rail.session.next(now_ns);
-    take_acknowledged(rail);
+    if (take_acknowledged(rail)) {
+      waiting_since_ns_ = window_.is_empty() ? 0 : now_ns;
+    }
     switch (event.kind) {
       case Kind::nothing:
         return std::nullopt;
@@ -137,11 +145,14 @@ bool StreamLink::on_ready(Rail& rail) {
     if (peer_incarnation_ != 0) {
       window_.reset();  // what the last peer did not take in is nothing that this one could know of
       order_.reset();
+      waiting_since_ns_ = 0;
     }
     peer_incarnation_ = rail.offered_incarnation;
   }
   peer_greeting_ = rail.offered_greeting;
   rail.should_reopen = false;
+  has_left_ = false;
+  count_ready();
   return true;
 }
 
@@ -149,8 +160,10 @@ void StreamLink::on_over(Rail& rail, uint64_t now_ns) {
   ++counters_.ended_epochs;
   rail.last_end = rail.session.end();
   rail.should_reopen = rail.last_end == End::silence || rail.last_end == End::said_bye;
+  has_left_ = has_left_ || rail.last_end == End::said_bye;
   give_back(rail);
   rail.session.restart(next_epoch(), now_ns);
+  count_ready();
 }
 
 void StreamLink::give_back(Rail& rail) {
@@ -160,10 +173,13 @@ void StreamLink::give_back(Rail& rail) {
   }
 }
 
-void StreamLink::take_acknowledged(Rail& rail) {
+bool StreamLink::take_acknowledged(Rail& rail) {
+  bool has_news = false;
   while (const auto number = rail.session.take_acknowledged()) {
     window_.on_acknowledged(*number);
+    has_news = true;
   }
+  return has_news;
 }
 
 std::optional<std::span<const std::byte>> StreamLink::take_message(Rail& rail, std::span<const std::byte> message,
@@ -199,6 +215,9 @@ StreamLink::Rail* StreamLink::roomiest(size_t message_bytes) {
 }
 
 void StreamLink::distribute(uint64_t now_ns) {
+  if (waiting_since_ns_ == 0 && !window_.is_empty()) {
+    waiting_since_ns_ = now_ns;
+  }
   while (const auto number = window_.first_waiting()) {
     const auto message = window_.message(*number);
     Rail* rail = roomiest(message.size());
@@ -225,10 +244,6 @@ uint64_t StreamLink::next_deadline_ns() const {
     deadline = std::min(deadline, rail.session.next_deadline_ns());
   }
   return deadline;
-}
-
-bool StreamLink::is_up() const {
-  return std::ranges::any_of(rails_, [](const Rail& rail) { return rail.session.is_ready(); });
 }
 
 StreamLink::Counters StreamLink::counters() const {

@@ -59,8 +59,12 @@ class StreamLink {
   StreamSession::State state(size_t rail) const { return rails_[rail].session.state(); }
   /// Packets are under way, or wait.
   bool has_unacknowledged() const { return !window_.is_empty(); }
+  /// When the peer last acknowledged something while more was to be; 0: all is.
+  uint64_t waiting_since_ns() const { return waiting_since_ns_; }
   /// At least one rail is ready.
-  bool is_up() const;
+  bool is_up() const { return ready_rails_ != 0; }
+  /// None is, and the last one ended with the peer's goodbye.
+  bool has_left() const { return has_left_ && !is_up(); }
   /// Why the rail's last epoch ended.
   StreamSession::End last_end(size_t rail) const { return rails_[rail].last_end; }
   /// The rail is where only another stream helps: it was silent for too long, or the peer has left.
@@ -94,9 +98,11 @@ class StreamLink {
   void on_greeted(Rail& rail, std::span<const std::byte> hello, uint64_t now_ns);
   /// False: it leads to somebody else than the others do.
   bool on_ready(Rail& rail);
+  void count_ready();
   void on_over(Rail& rail, uint64_t now_ns);
   void give_back(Rail& rail);
-  void take_acknowledged(Rail& rail);
+  /// True: some were.
+  bool take_acknowledged(Rail& rail);
   std::optional<std::span<const std::byte>> take_message(Rail& rail, std::span<const std::byte> message,
                                                          uint64_t now_ns);
   Rail* roomiest(size_t message_bytes);
@@ -108,6 +114,9 @@ class StreamLink {
   uint64_t epochs_;  // state of the generator
   uint64_t peer_incarnation_ = 0;
   std::vector<std::byte> peer_greeting_;
+  size_t ready_rails_ = 0;
+  bool has_left_ = false;
+  uint64_t waiting_since_ns_ = 0;
   Counters counters_;
 };
 

@@ -240,4 +240,65 @@ class World {
   std::vector<std::vector<size_t>> lengths_;
 };
 
+/// Two ends with one perfect stream; what is in the way can be looked at.
+class Couple {
+ public:
+  explicit Couple(size_t rails = 1, uint32_t window_packets = 4) {
+    for (uint64_t side = 0; side < 2; ++side) {
+      ends.push_back(make(rails, 10 + side, window_packets));
+      for (size_t rail = 0; rail < rails; ++rail) {
+        ends[side].open(rail, now);
+      }
+    }
+  }
+  static StreamLink make(size_t rails, uint64_t incarnation, uint32_t window_packets = 4) {
+    StreamLink::Config config;
+    config.rails = rails;
+    config.incarnation = config.seed = incarnation;
+    config.window_packets = window_packets;
+    return StreamLink(config);
+  }
+  /// Moves what there is both ways on this rail until nothing moves; all packets that arrive.
+  std::vector<Bytes> exchange(size_t rail = 0) {
+    std::vector<Bytes> packets;
+    for (bool has_moved = true; has_moved;) {
+      has_moved = false;
+      for (size_t side = 0; side < 2; ++side) {
+        ends[side].distribute(now);
+        has_moved |= carry(ends[side], ends[1 - side], rail, packets);
+      }
+    }
+    return packets;
+  }
+  /// The stream ends, with what was in it, and another one takes its place.
+  void reopen(size_t rail = 0) {
+    for (StreamLink& end : ends) {
+      end.close(rail);
+    }
+    for (StreamLink& end : ends) {
+      end.open(rail, now);
+    }
+  }
+  bool carry(StreamLink& from, StreamLink& to, size_t rail, std::vector<Bytes>& packets, size_t most = SIZE_MAX) {
+    const auto bytes = from.output(rail);
+    const auto room = to.input(rail);
+    const size_t count = std::min({bytes.size(), room.size(), most});
+    std::copy_n(bytes.begin(), count, room.begin());
+    from.written(rail, count);
+    to.received(rail, count);
+    while (const auto packet = to.next_packet(rail, now)) {
+      packets.emplace_back(packet->begin(), packet->end());
+    }
+    return count != 0;
+  }
+  static void send(StreamLink& link, std::byte value) {
+    ASSERT_FALSE(link.reserve().empty());
+    link.reserve()[0] = value;
+    link.commit(1);
+  }
+
+  std::vector<StreamLink> ends;
+  uint64_t now = 1;
+};
+
 }  // namespace ringbolt::link::stream_test

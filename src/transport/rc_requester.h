@@ -82,6 +82,8 @@ class RcRequester {
   template <RequesterHost Host>
   void on_packet(uint64_t now_ns, const wire::PacketView& packet, Host& host);
 
+  /// The path is known to have carried nothing until then: no timer counts what lies before.
+  void excuse(uint64_t until_ns);
   /// Call when next_deadline_ns() has passed, and then next_packet().
   void on_timer(uint64_t now_ns);
   /// UINT64_MAX: none.

@@ -118,6 +118,25 @@ TEST_F(RcRequesterTest, counts_retries_anew_after_progress) {
   EXPECT_EQ(requester.failure(), (Failure{1, RequesterFailure::retry_exceeded}));
 }
 
+TEST_F(RcRequesterTest, does_not_count_time_in_which_the_path_carried_nothing) {
+  submit_sends(1);
+  fetch();
+  for (int i = 0; i < 10; ++i) {
+    now_ns += kTimeoutNs;
+    requester.excuse(now_ns);
+    requester.on_timer(now_ns);
+    EXPECT_TRUE(fetch().empty());
+  }
+  // Then the programmed retries, from the end of the interruption on.
+  requester.excuse(now_ns - 1);
+  EXPECT_EQ(requester.next_deadline_ns(), now_ns + kTimeoutNs);
+  pass(kTimeoutNs);
+  pass(kTimeoutNs);
+  EXPECT_FALSE(requester.failure());
+  pass(kTimeoutNs);
+  EXPECT_EQ(requester.failure(), (Failure{0, RequesterFailure::retry_exceeded}));
+}
+
 TEST_F(RcRequesterTest, waits_for_ever_without_a_timer_and_longer_with_a_least_one) {
   RequesterConfig patient = requester_config();
   patient.timeout_code = 0;

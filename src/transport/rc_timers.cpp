@@ -30,6 +30,14 @@ uint64_t RcRequester::next_deadline_ns() const {
   return std::min(timeout_ns_ == 0 ? kNever : progress_at_ns_ + timeout_ns_, probe_deadline_ns());
 }
 
+void RcRequester::excuse(uint64_t until_ns) {
+  if (until_ns > activity_at_ns_) {
+    activity_at_ns_ = until_ns;
+    ++probes_in_row_;  // the longer it lasts, the less often we need to ask
+  }
+  progress_at_ns_ = std::max(progress_at_ns_, until_ns);
+}
+
 void RcRequester::on_timer(uint64_t now_ns) {
   if (now_ns < next_deadline_ns()) {
     return;

@@ -11,15 +11,18 @@ namespace ringbolt::transport {
 /// How far a UC requester may run ahead of its peer. UC knows no acknowledgement, and on a NIC it needs a network that
 /// loses nothing; over plain UDP a fast sender overruns the receiver's socket. Between own peers (wire/greeting.h) the
 /// receiver reports how far it is, when asked by AckReq, and the sender keeps to a window. Nothing is repeated: a
-/// report that does not come is taken for granted after kPatienceNs. With strangers there is no window. Not
+/// report that does not come is taken for granted after a while. With strangers there is no window. Not
 /// thread-safe.
 class UcWindow {
  public:
-  static constexpr uint32_t kPackets = 64;
-  static constexpr uint32_t kPacketsPerReport = 16;
-  static constexpr uint64_t kPatienceNs = 5'000'000;
+  struct Config {
+    uint32_t packets = 64;             ///< ahead of what the peer has reported
+    uint32_t packets_per_report = 16;  ///< a power of two
+    uint64_t patience_ns = 5'000'000;  ///< for a report
+  };
 
-  explicit UcWindow(uint32_t first_psn) : next_(first_psn), reported_(first_psn) {}
+  explicit UcWindow(uint32_t first_psn) : UcWindow(first_psn, Config()) {}
+  UcWindow(uint32_t first_psn, const Config& config) : config_(config), next_(first_psn), reported_(first_psn) {}
 
   /// The peer answers AckReq.
   void enable() {
@@ -29,13 +32,13 @@ class UcWindow {
     }
   }
   bool may_send(uint64_t now_ns) {
-    if (!is_enabled_ || psn_distance(next_, reported_) < static_cast<int32_t>(kPackets)) {
+    if (!is_enabled_ || psn_distance(next_, reported_) < static_cast<int32_t>(config_.packets)) {
       return true;
     }
     if (blocked_since_ns_ == 0) {
       blocked_since_ns_ = now_ns;
     }
-    if (now_ns - blocked_since_ns_ < kPatienceNs) {
+    if (now_ns - blocked_since_ns_ < config_.patience_ns) {
       return false;
     }
     on_report(next_);
@@ -44,7 +47,7 @@ class UcWindow {
   /// The packet that goes out next has this PSN; true: ask for a report with it.
   bool on_sent(uint32_t psn) {
     next_ = psn_add(psn, 1);
-    return is_enabled_ && next_ % kPacketsPerReport == 0;
+    return is_enabled_ && next_ % config_.packets_per_report == 0;
   }
   /// The peer is done with all before `psn`. What was never sent is ignored.
   void on_report(uint32_t psn) {
@@ -53,10 +56,13 @@ class UcWindow {
       blocked_since_ns_ = 0;
     }
   }
+  /// Nobody is there who could report.
+  void let_go() { on_report(next_); }
   /// When may_send() is to be asked again without a report; UINT64_MAX: it isn't waiting.
-  uint64_t next_deadline_ns() const { return blocked_since_ns_ == 0 ? UINT64_MAX : blocked_since_ns_ + kPatienceNs; }
+  uint64_t next_deadline_ns() const { return blocked_since_ns_ == 0 ? UINT64_MAX : blocked_since_ns_ + config_.patience_ns; }
 
  private:
+  Config config_;
   uint32_t next_;
   uint32_t reported_;
   uint64_t blocked_since_ns_ = 0;

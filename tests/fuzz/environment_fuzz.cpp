@@ -1,4 +1,4 @@
-// Any text in the variables that choose the node: the ports of a node, or an error that names the variable.
+// Any text in the variables that choose the node or streams: their ports, or an error that names the variable.
 
 #include <cstdlib>
 #include <filesystem>
@@ -42,6 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   set_or_clear("RINGBOLT_CLUSTER", input.take_line());
   set_or_clear("RINGBOLT_NODE", input.take_line());
   set_or_clear("RINGBOLT_FAULTS", input.is_empty() ? "-" : input.take_line());
+  set_or_clear("RINGBOLT_STREAMS", input.is_empty() ? "-" : input.take_line());
   try {
     for (const auto& port : device::list_ports()) {
       RINGBOLT_ASSERT(!port->name.empty() && port->gids.size() == 2);

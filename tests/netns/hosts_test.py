@@ -208,6 +208,45 @@ class Hosts(NamespaceCase):
                          "10.77.1.2 tb\n")
         self.type("down")
 
+    def stream_file(self, near="tcp-listen::7801+tcp-listen::7802", far="tcp:10.77.0.1:7801+tcp:10.77.1.1:7802", **more):
+        path = self.root / "streams.json"
+        path.write_text(json.dumps({
+            "ringbolt": 1, "nodes": [{"name": "a", "host": "left", "ports": [{"name": "tb", "stream": near}]},
+                                     {"name": "b", "host": "right", "ports": [{"name": "tb", "stream": far, **more}]}],
+            "cables": [{"between": ["a:tb", "b:tb"], "speed_gbps": 20}]}))
+        return path
+
+    def test_cables_of_a_file_may_be_streams(self):
+        self.assertIn("cluster streams is up: 2 nodes on hosts, 1 cable", self.type("up", "--hosts", self.stream_file()).stdout)
+        listed = json.loads(self.type("devices", "--json").stdout)["devices"]
+        self.assertEqual([(one["node"], one["device"], one["leads_to"]) for one in listed],
+                         [("a", "tb", "b:tb"), ("b", "tb", "a:tb")])
+        self.type("exec", "a", "--", "sh", "-c", 'ls /sys/class/infiniband && test -z "$RINGBOLT_ADDR_1"')
+        if shutil.which("ibv_rc_pingpong"):
+            server = self.start("exec", "a", "--", "ibv_rc_pingpong", "-d", "tb", "-g", "1", "-c")
+            self.addCleanup(self.end, server)
+            command.wait_until(lambda: ":18515" in subprocess.run(
+                ["ip", "netns", "exec", f"rb-{self.name}-0", "ss", "-ltn"], capture_output=True, text=True,
+                check=True).stdout, "the server listens")
+            said = self.type("exec", "b", "--", "ibv_rc_pingpong", "-d", "tb", "-g", "1", "-c", "10.77.0.1").stdout
+            self.assertIn("1000 iters", said)
+            self.assertEqual(server.wait(timeout=command.PATIENCE_S), 0)
+        self.type("cut", "a:tb-b")
+        self.assertIn("PORT_DOWN", self.type("exec", "a", "--", "ibv_devinfo").stdout)
+        self.type("heal", "a:tb-b")
+        self.assertIn("PORT_ACTIVE", self.type("exec", "a", "--", "ibv_devinfo").stdout)
+        self.type("down")
+        self.assertEqual(self.host_state(), [])
+
+    def test_a_file_of_streams_that_cannot_be_is_refused(self):
+        for wrong, reason in (({"far": "a b"}, "printable letters"), ({"netdev": "en3"}, "beside a netdev")):
+            path = self.stream_file(**wrong)
+            self.assertIn(reason, self.type("up", "--hosts", path, expect=2).stderr)
+        path = self.stream_file()
+        path.write_text(path.read_text().replace('"stream": "tcp-listen::7801+tcp-listen::7802"', '"netdev": "en2"'))
+        self.assertIn("not both at streams", self.type("up", "--hosts", path, expect=2).stderr)
+        self.assertEqual(self.host_state(), [])
+
     def test_refusals_name_host_and_remedy_and_change_nothing(self):
         started = time.monotonic()
         said = self.type("up", "--hosts", "left,right,nobody", expect=2).stderr

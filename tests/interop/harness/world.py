@@ -1,4 +1,5 @@
-"""The places programs run at: the default device, the nodes of an emulated cluster, or network namespaces."""
+"""The places programs run at: the default device, the nodes of an emulated cluster, network namespaces, or the two ends of
+a stream."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Optional
 
 from harness import leaks, processes
+from harness.ports import free_port
 from harness.report import SKIP_EXIT_CODE
 
 _FOREIGN_PREFIXES = ("RINGBOLT_", "LD_", "UCX_", "OMPI_", "FI_", "PMIX_", "ASAN_", "UBSAN_", "TSAN_")
@@ -41,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that every driver has."""
     parser.add_argument("--lib", required=True, type=pathlib.Path, help="folder with libibverbs.so.1")
     parser.add_argument("--ringbolt", required=True, type=pathlib.Path, help="the ringbolt command")
-    parser.add_argument("--place", default="default", choices=["default", "mesh", "netns", "netns6"],
-                        help="the default device, two neighbours of mesh:3, or two network namespaces by IPv4 or IPv6")
+    parser.add_argument("--place", default="default", choices=["default", "mesh", "netns", "netns6", "stream-unix", "stream-tcp"],
+                        help="the default device, two neighbours of mesh:3, two network namespaces by IPv4 or IPv6, or "
+                             "the ends of a UNIX socket or TCP connection")
     parser.add_argument("--only", help="run only the cases whose name contains this text")
 
 
@@ -65,7 +68,7 @@ class World:
             raise SystemExit(f"{self.runtime}: too long for UNIX socket paths below it; set TMPDIR to a shorter folder")
         self.base_env = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN_PREFIXES)}
         self.base_env["RINGBOLT_RUNTIME_DIR"] = str(self.runtime)
-        if place != "default":
+        if self._has_cluster:
             self.base_env["RINGBOLT_CLUSTER"] = self._cluster
         self.server: Place
         self.client: Place
@@ -74,6 +77,8 @@ class World:
         try:
             if self.place == "default":
                 self.server = self.client = self.default_place(self._with_sysfs)
+            elif self.is_stream:
+                self.server, self.client = self._stream_ends()
             elif self.is_network:
                 self._raise_cluster("line:2", "--netns")
                 self.server = self.namespace(0)
@@ -92,7 +97,7 @@ class World:
         for pid, command in leaks.processes_using(self.runtime).items():
             print(f"killing a left-over process: {pid} {command}")
             os.kill(pid, signal.SIGKILL)
-        if self.place != "default":
+        if self._has_cluster:
             done = processes.run([str(self.ringbolt), "down"], self.base_env, 30)
             if not done.ok:
                 print(f"taking the cluster down failed:\n{done.describe()}")
@@ -122,7 +127,26 @@ class World:
     @property
     def is_network(self) -> bool:
         """Whether the two places reach each other over a network, not through shared memory."""
-        return self.place.startswith("netns")
+        return self.place.startswith("netns") or self.is_stream
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether a stream of bytes joins them."""
+        return self.place.startswith("stream-")
+
+    @property
+    def _has_cluster(self) -> bool:
+        return self.place != "default" and not self.is_stream
+
+    def _stream_ends(self) -> tuple[Place, Place]:
+        """The end that listens, and the one that connects."""
+        where = f"{self.runtime}/stream" if self.place == "stream-unix" else f"127.0.0.1:{free_port()}"
+        kind = self.place.removeprefix("stream-")
+        ends = []
+        for how in (f"{kind}-listen", kind):
+            env = dict(self.base_env, LD_LIBRARY_PATH=str(self.lib), RINGBOLT_STREAMS=f"s={how}:{where}")
+            ends.append(Place((), env, "rdma_s", 1, "127.0.0.1"))
+        return ends[0], ends[1]
 
     def namespace(self, number: int) -> Place:
         """A namespace of the pair, with the addresses of the plan; in its GID table IPv4 has place 1 and IPv6 2."""
