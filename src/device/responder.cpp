@@ -232,7 +232,8 @@ bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint3
     judgement = receive_fault();
   }
   if (judgement != IBV_WC_SUCCESS) {
-    return fail_receive(cq, connection, judgement, link::Refusal::invalid_request);
+    return fail_receive(cq, connection, judgement,
+                        judgement == IBV_WC_LOC_LEN_ERR ? link::Refusal::invalid_request : link::Refusal::operation);
   }
   if (total > current_.pieces.length()) {
     return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);

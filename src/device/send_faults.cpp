@@ -101,7 +101,8 @@ QueuePair::Turn QueuePair::try_again(SendEntry& entry, SendFate& fate, uint64_t 
 bool QueuePair::is_next_held() {
   const uint32_t next = next_.load(std::memory_order_relaxed);
   const SendFate* fate = has_queued_sends() ? known_fate(next) : nullptr;
-  return fate != nullptr && fate->departs_ns > base::now_ns();
+  // Its repetitions are counted by themselves; the time that they take is not the peer's.
+  return fate != nullptr && (fate->is_lost || fate->is_not_ready || fate->departs_ns > base::now_ns());
 }
 
 /// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.

@@ -157,7 +157,24 @@ std::optional<RcRequester::Place> RcRequester::find_answer(uint64_t now_ns, cons
     look_for_gap(now_ns);
     return std::nullopt;
   }
+  if (!is_atomic && awaits_earlier_read(sequence)) {
+    ++counters_.ignored;
+    note_delivered(now_ns, sequence);
+    look_for_gap(now_ns);
+    return std::nullopt;
+  }
   return place;
+}
+
+/// Whether a READ of an earlier operation, asked for again, is not answered yet: what comes before that answer is of an
+/// earlier time.
+bool RcRequester::awaits_earlier_read(uint64_t sequence) {
+  for (uint64_t at = oldest_; at < std::min(sequence, reread_end_); ++at) {
+    if (sent(at).is_resent && !delivered_.test(at) && sent(at).operation != sent(sequence).operation && is_read(at)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void RcRequester::take_answer(uint64_t now_ns, const Place& place) {

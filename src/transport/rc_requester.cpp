@@ -104,8 +104,25 @@ bool RcRequester::send_again(uint64_t now_ns, OutPacket& out) {
   const auto packets = static_cast<uint32_t>(end - first);
   describe(first, packets, operation, true, out);
   mark_sent(now_ns, first, packets, operation, true);
+  if (is_selective_ && entry(operation).operation.kind == Operation::read) {
+    reread_end_ = std::max(reread_end_, end);
+    if (first < acknowledged_) {
+      read_again_after(end, operation);
+    }
+  }
   ++counters_.resent;
   return true;
+}
+
+/// READs are executed in their order, and one that is asked for again is executed again: those after it, whose answers
+/// tell of an earlier time, are asked for again behind it.
+void RcRequester::read_again_after(uint64_t end, uint32_t operation) {
+  for (uint64_t at = end; at < next_; ++at) {
+    if (sent(at).operation != operation && is_read(at)) {
+      delivered_.clear(at);
+      lost_.set(at);
+    }
+  }
 }
 
 /// From the first lost answer of a READ to the range to ask for again.

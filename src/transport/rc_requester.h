@@ -161,6 +161,9 @@ class RcRequester {
   void find_lost_answers(uint64_t now_ns);
   void find_lost_requests(uint64_t now_ns, uint64_t missing, const wire::SelectiveAck& ack);
   bool is_overtaken(uint64_t sequence) const;
+  bool is_read(uint64_t sequence) { return entry(sent(sequence).operation).operation.kind == Operation::read; }
+  void read_again_after(uint64_t end, uint32_t operation);
+  bool awaits_earlier_read(uint64_t sequence);
   void rewind(uint64_t from, bool trusts_hearsay);
 
   // rc_timers.cpp
@@ -189,6 +192,7 @@ class RcRequester {
   WindowBits delivered_;       ///< the peer has it (hearsay until acknowledged_ says so); of READs: we have the data
   WindowBits lost_;            ///< to be sent again
   WindowBits piece_ends_;      ///< the last packet of a READ request
+  uint64_t reread_end_ = 0;    ///< after the last packet of a READ that was asked for again
   uint32_t answers_under_way_ = 0;
 
   bool is_selective_ = false;

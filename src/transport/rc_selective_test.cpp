@@ -39,6 +39,35 @@ TEST_F(RcRequesterTest, repeats_an_unheard_read_request_whole_and_a_heard_one_in
   EXPECT_EQ(out.headers.reth.length, kMtu);
 }
 
+TEST_F(RcRequesterTest, asks_again_for_reads_behind_one_that_is_executed_again) {
+  RequesterConfig config = requester_config();
+  config.max_rd_atomic = 16;
+  requester = RcRequester(config);
+  requester.enable_selective();
+  submit(Operation::read, kMtu);
+  submit(Operation::fetch_add, 8);
+  for (int i = 0; i < 5; ++i) {
+    submit(Operation::read, kMtu);
+  }
+  fetch();
+  now_ns += 50'000;
+  feed(answer(wire::kRcAtomicAcknowledge, psn(1), 0));
+  for (const uint32_t index : {2U, 3U, 4U, 5U}) {
+    feed(answer(wire::kRcReadResponseOnly, psn(index), kMtu));
+  }
+  // The first one's answer is overtaken: what it reads now is newer than what the others have read.
+  ASSERT_EQ(fetch(), (Indices{0, 2, 3, 4, 5, 6}));
+  feed(answer(wire::kRcReadResponseOnly, psn(6), kMtu));  // still of the first time
+  EXPECT_EQ(requester.completed(), 0U);
+  now_ns += 50'000;
+  for (const uint32_t index : {0U, 2U, 3U, 4U, 5U}) {
+    feed(answer(wire::kRcReadResponseOnly, psn(index), kMtu));
+  }
+  EXPECT_EQ(requester.completed(), 6U);
+  feed(answer(wire::kRcReadResponseOnly, psn(6), kMtu));
+  EXPECT_TRUE(requester.is_idle());
+}
+
 TEST_F(RcRequesterTest, probes_a_silent_selective_peer_before_the_timer) {
   requester.enable_selective();
   submit_sends(4);

@@ -48,6 +48,11 @@ void Peer::take_texts(std::string_view what) {
       if (!text) {
         return;
       }
+      for (const std::string& kind : cumulative_) {
+        if (text->starts_with(kind + "\n")) {
+          static_cast<void>(take(kind));
+        }
+      }
       if (*text == "working\n") {
         heard_ns_ = base::now_ns();
       } else if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "probe/channel.h"
 #include "probe/probe_failure.h"
@@ -33,6 +34,8 @@ class Peer {
   std::string await(std::string_view kind, std::string_view what);
   /// The first text of that kind, if it has come; does not wait.
   std::optional<std::string> look(std::string_view kind, std::string_view what);
+  /// A text of that kind says all that those before it have said: only the newest is kept.
+  void keep_newest_of(std::string kind) { cumulative_.push_back(std::move(kind)); }
   /// Tells the peer why this end gives up, if the peer is still there. Never throws.
   void tell_failure(const std::string& problem) noexcept;
   /// Ends the run because of `problem`; waits a moment for the peer, which may know better. Throws always.
@@ -50,6 +53,7 @@ class Peer {
   uint64_t told_ns_ = 0;             // when this end last said that it works
   uint64_t heard_ns_ = 0;            // and the peer
   std::optional<ProbeFailure> end_;  // after which nothing more comes; what came before still counts
+  std::vector<std::string> cumulative_;  // kinds of which only the newest is kept
   std::deque<std::string> texts_;    // come and not taken; each "kind\ntext"
 };
 

@@ -34,6 +34,7 @@ StreamReceiver::StreamReceiver(const Context& context, const Rig& rig, bool ackn
       told_(rig.queue_pairs()),
       acknowledge_every_(std::max<uint64_t>(uint64_t{context.step.receive_depth} * rig.queue_pairs() / 4, 1)),
       quiet_ns_(context.step.transport == pair::Transport::kRc ? kReliableQuietNs : kQuietNs) {
+  context_.peer.keep_newest_of("flush");
   const uint64_t seed = seed_of(context.step, !context.is_client);
   for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
     lanes_.emplace_back(context.step, index, rig.epoch(), seed, context.tally);

@@ -19,7 +19,9 @@ StreamSender::StreamSender(const Context& context, const Rig& rig)
       seed_(seed_of(context.step, context.is_client)),
       lanes_(rig.queue_pairs()),
       begin_ns_(base::now_ns()),
-      settled_ns_(begin_ns_) {}
+      settled_ns_(begin_ns_) {
+  context_.peer.keep_newest_of("credit");
+}
 
 std::vector<uint64_t> StreamSender::posted() const {
   std::vector<uint64_t> counts;
