@@ -12,6 +12,8 @@
 #include "cluster/address.h"
 #include "cluster/cabling.h"
 #include "failure.h"
+#include "fault/plan_text.h"
+#include "fault_file.h"
 #include "like.h"
 #include "namespaces.h"
 #include "sysroot.h"
@@ -87,8 +89,13 @@ std::string peer_address(const cluster::Cluster& model, uint32_t node, const clu
 
 /// Made by the first program on the node: a mesh of many nodes has more of these files than all the rest.
 std::string node_sysroot(const LiveCluster& live, const cluster::NodeSpec& spec) {
-  const std::string path = sysroot_of(live, spec.node);
-  if (make_sysroot(path, sysroot_devices(live.dir, live.model, spec))) {
+  fault::Plan looks = load_faults(live.dir, live.model.name);
+  std::erase_if(looks.rules,
+                [](const fault::Rule& rule) { return fault::subject_of(rule.kind) != fault::Subject::look; });
+  // A tree for each look: programs that run keep the one that they have seen.
+  const size_t look = looks.rules.empty() ? 0 : std::hash<std::string>{}(fault::emit_plan(looks));
+  const std::string path = sysroot_of(live, spec.node) + (look == 0 ? "" : fmt::format("-{:016x}", look));
+  if (make_sysroot(path, sysroot_devices(live.dir, live.model, spec, looks))) {
     for (const cluster::PortSpec& port : spec.ports) {
       if (!live.control.cable_up(port.cable)) {
         set_sysroot_state(path, port.device, false);

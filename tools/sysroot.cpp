@@ -16,6 +16,7 @@
 #include "cluster/address_plan.h"
 #include "cluster/counter_page.h"
 #include "cluster/read_file.h"
+#include "fault/look.h"
 #include "like.h"
 #include "profile/gid_layout.h"
 
@@ -86,7 +87,14 @@ std::vector<cluster::IpAddress> gid_table(const SysrootDevice& device) {
   for (const std::optional<size_t> slot : profile::gid_slots(device.like.look.gids, kinds)) {
     table.push_back(slot ? found[*slot] : cluster::IpAddress{});
   }
-  return table;
+  if (!device.gid_order) {
+    return table;
+  }
+  std::vector<cluster::IpAddress> ordered;
+  for (const size_t index : *device.gid_order) {
+    ordered.push_back(table[index]);
+  }
+  return ordered;
 }
 
 /// The kernel's text form of a rate: speed, lanes and the name of the lane's speed.
@@ -182,12 +190,17 @@ void fill(const std::string& path, const std::vector<SysrootDevice>& devices) {
 }  // namespace
 
 std::vector<SysrootDevice> sysroot_devices(const cluster::RuntimeDir& dir, const cluster::Cluster& model,
-                                           const cluster::NodeSpec& spec) {
+                                           const cluster::NodeSpec& spec, const fault::Plan& looks) {
   const profile::Profile like = profile_of(spec.like);
+  std::vector<fault::Place> places;
+  for (const cluster::PortSpec& port : spec.ports) {
+    places.push_back({spec.node, port.cable, port.device, port.peer_node});
+  }
+  const std::vector<std::string> names = fault::device_names(looks, places);
   std::vector<SysrootDevice> devices;
   for (const cluster::PortSpec& port : spec.ports) {
     SysrootDevice device;
-    device.name = port.device;
+    device.name = names[devices.size()];
     device.guid = port.guid;
     device.ipv4 = port.ipv4;
     device.speed_gbps = port.speed_gbps;
@@ -197,6 +210,9 @@ std::vector<SysrootDevice> sysroot_devices(const cluster::RuntimeDir& dir, const
       const std::vector<cluster::Port>& ports = model.nodes[spec.node].ports;
       device.netdev = port.netdev;
       device.addresses = std::ranges::find(ports, port.device, &cluster::Port::name)->addresses;
+    }
+    if (!looks.rules.empty()) {
+      device.gid_order = fault::gid_order(looks, places[devices.size()], gid_table(device).size());
     }
     devices.push_back(std::move(device));
   }

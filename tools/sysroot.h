@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include "cluster/model.h"
 #include "cluster/node_file.h"
 #include "cluster/runtime_dir.h"
+#include "fault/rule.h"
 #include "profile/profile.h"
 
 namespace ringbolt::tools {
@@ -21,12 +24,14 @@ struct SysrootDevice {
   std::string netdev = "lo";                  ///< the interface that it lies on
   std::vector<cluster::IpAddress> addresses = {};  ///< of its interface; empty: those of an emulated port
   profile::Profile like = {};                      ///< lays the GID table out
+  std::optional<std::vector<size_t>> gid_order = {};  ///< which entry of that table is at each index, by a fault
   std::string counter_path = {};                   ///< where its port counts, cluster/counter_page.h
 };
 
-/// The devices of a node, in the order in which its programs see them. `spec` is node_spec() of the model.
+/// The devices of a node, in the order in which its programs see them, as faults make them look. `spec` is node_spec()
+/// of the model.
 std::vector<SysrootDevice> sysroot_devices(const cluster::RuntimeDir& dir, const cluster::Cluster& model,
-                                           const cluster::NodeSpec& spec);
+                                           const cluster::NodeSpec& spec, const fault::Plan& looks);
 
 /// The default device, which every process sees outside clusters.
 SysrootDevice local_device(const cluster::RuntimeDir& dir, const profile::Profile& like);

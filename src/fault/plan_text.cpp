@@ -59,7 +59,7 @@ bool read_choice(Words& words, std::string_view key, Rule& rule) {
     rule.direction = way == "send" ? Direction::send : Direction::receive;
   } else if (!is_state(rule.kind) && key == (subject_of(rule.kind) == Subject::frame ? "frames" : "count")) {
     words.range(key, read_count, rule.first_frame, rule.last_frame);
-  } else if (key == "time") {
+  } else if (key == "time" && subject_of(rule.kind) != Subject::look) {
     words.range(key, read_time_ns, rule.from_ns, rule.until_ns);
   } else {
     return false;

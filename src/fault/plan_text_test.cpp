@@ -128,7 +128,7 @@ TEST(FaultText, knows_what_a_kind_needs_and_what_it_has_not) {
                            "pd-null 1% frames 1-2", "loss 1% count 1-2", "completion-missing 1% direction send",
                            "exhaust", "exhaust object gpu", "shape", "shape window 4", "shape rate 10", "shape preset mac",
                            "shape rate 0Gbit", "qp-age", "coalesce after 10s", "flap by 2s every 1s", "flap 1% by 1s every 2s",
-                           "cross-cables with 1", "frozen 50%", "frozen count 1-2", "rnr by 1s"}) {
+                           "cross-cables with 1", "frozen 50%", "frozen count 1-2", "rename-devices time 1s-2s", "rnr by 1s"}) {
     EXPECT_FALSE(parse_plan(line)) << line;
   }
 }

@@ -1,6 +1,7 @@
 """Faults in clusters of memory, set and cleared while unmodified programs run: what each program meets, and that all is
 well afterwards."""
 
+import ipaddress
 import re
 import socket
 import time
@@ -172,18 +173,46 @@ class Faults(CommandCase):
             time.sleep(0.03)
         self.assertEqual(states, {"PORT_DOWN", "PORT_ACTIVE"})
 
+    def look(self):
+        """Names, GUIDs and GIDs of node 0, in verbs and in /sys."""
+        said = self.call("exec", 0, "--", "ibv_devinfo", "-v").stdout
+        verbs = {}
+        for name, rest in re.findall(r"hca_id:\s+(\S+)\n(.*?)(?=hca_id:|\Z)", said, re.S):
+            gids = {int(index): ipaddress.ip_address(gid.split(",")[0]).exploded if ":" in gid else gid
+                    for index, gid in re.findall(r"GID\[\s*(\d+)\]:\s+(\S+)", rest)}
+            verbs[name] = (re.search(r"node_guid:\s+(\S+)", rest)[1], gids)
+        sys = {}
+        listed = self.call("exec", 0, "--", "sh", "-c",
+                           "grep . /sys/class/infiniband/*/node_guid /sys/class/infiniband/*/ports/1/gids/*").stdout
+        for line in listed.splitlines():
+            path, value = line.split(":", 1)
+            name = path.split("/")[4]
+            if path.endswith("node_guid"):
+                sys[name] = (value, {})
+        for line in listed.splitlines():
+            path, value = line.split(":", 1)
+            if "/gids/" in path and set(value) - set("0:"):
+                sys[path.split("/")[4]][1][int(path.rsplit("/", 1)[1])] = ipaddress.ip_address(value).exploded
+        return verbs, sys
+
     def test_devices_change_their_names_and_tables(self):
         self.call("up", "--emulate", "ring:3", "--like", "apple")
-        guids = dict(re.findall(r"^\s+(rdma_\w+)\s+(\w{16})", self.call("exec", 0, "--", "ibv_devices").stdout, re.M))
+        plain, plain_sys = self.look()
+        self.assertEqual(plain, plain_sys)
         self.fault("add", "rename-devices", "node", "n0")
-        renamed = dict(re.findall(r"^\s+(rdma_\w+)\s+(\w{16})", self.call("exec", 0, "--", "ibv_devices").stdout, re.M))
-        self.assertEqual(renamed, {"rdma_en2": guids["rdma_en3"], "rdma_en3": guids["rdma_en2"]})
+        renamed, renamed_sys = self.look()
+        self.assertEqual(renamed, renamed_sys)
+        self.assertEqual({name: guid for name, (guid, _) in renamed.items()},
+                         {"rdma_en2": plain["rdma_en3"][0], "rdma_en3": plain["rdma_en2"][0]})
         self.fault("clear")
-        table = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+)", self.call("exec", 0, "--", "ibv_devinfo", "-v").stdout)
         self.fault("add", "gid-shuffle", "seed", "3")
-        shuffled = re.findall(r"GID\[\s*(\d+)\]:\s+(\S+)", self.call("exec", 0, "--", "ibv_devinfo", "-v").stdout)
-        self.assertNotEqual(shuffled, table)
-        self.assertEqual({gid for _, gid in shuffled}, {gid for _, gid in table})
+        shuffled, shuffled_sys = self.look()
+        self.assertEqual(shuffled, shuffled_sys)
+        for name, (_, gids) in shuffled.items():
+            self.assertNotEqual(gids, plain[name][1])
+            self.assertEqual(set(gids.values()), set(plain[name][1].values()))
+        self.fault("clear")
+        self.assertEqual(self.look(), (plain, plain_sys))
 
     def test_refusals_say_what_is_missing(self):
         self.call("up", "--emulate", "line:2")
