@@ -76,8 +76,8 @@ struct QueuePair::RequestHost {
     }
     if (judgement != IBV_WC_SUCCESS) {
       qp.receive_fault_ = judgement;
-      fail(judgement == IBV_WC_LOC_PROT_ERR ? transport::ResponderFailure::receive_protection
-                                            : transport::ResponderFailure::receive_too_short);
+      fail(judgement == IBV_WC_LOC_LEN_ERR ? transport::ResponderFailure::receive_too_short
+                                           : transport::ResponderFailure::receive_protection);
       return;
     }
     qp.complete_receive(cq, qp.wired_->remote_qpn, header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,

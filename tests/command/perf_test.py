@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import socket
+import subprocess
 import time
 
 import command
@@ -281,6 +282,18 @@ class OverTcp(CommandCase):
         done = self.call("perf", "send", "127.0.0.1", "-p", port, "--verbs", os.path.realpath(command.RINGBOLT),
                          "--timeout", "0.3", expect=1)
         self.assertTrue(re.search(r"no connection|dlopen", done.stderr))
+
+
+class BesidePerftest(CommandCase):
+    def test_completions_are_faster_than_the_cable_and_arrivals_are_not(self):
+        example = pathlib.Path(__file__).parents[2] / "examples/false-bandwidth"
+        done = subprocess.run([example, command.RINGBOLT], env=self.environment, capture_output=True, text=True, timeout=90,
+                              check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        said, arrived = (float(re.search(rf"{name} ([\d.]+) Gb/s", done.stdout)[1])
+                         for name in ("ib_send_bw   ", "ringbolt perf"))
+        self.assertGreater(said, arrived * 1.1, done.stdout)
+        self.assertLessEqual(arrived, 10, done.stdout)
 
 
 if __name__ == "__main__":

@@ -157,6 +157,17 @@ TEST(MessageFault, has_receivers_say_that_they_are_not_ready) {
   EXPECT_EQ(Traffic::count(all, kReceive), 1U);
 }
 
+TEST(MessageFault, waits_for_a_receiver_as_long_as_it_was_told_to) {
+  const Faults faults("rnr time 0s-2500ms");  // longer than four transport timeouts, which are not its business
+  const Traffic traffic(IBV_QPT_RC);
+  traffic.receive();
+  const auto began = Clock::now();
+  traffic.send();
+  const auto all = poll(traffic.rig.cq.get(), 2);
+  EXPECT_EQ(Traffic::count(all, kSend), 1U);
+  EXPECT_GE(Clock::now() - began, milliseconds(2400));
+}
+
 TEST(MessageFault, ends_rc_when_a_receiver_is_never_ready) {
   const Faults faults("rnr");
   const Rig rig("roce");
