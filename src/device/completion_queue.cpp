@@ -46,7 +46,7 @@ base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& 
 }
 
 CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel)
-    : context_(context), channel_(channel), ring_(cqe), capacity_(cqe) {}
+    : context_(context), port_(context.shared_port()), channel_(channel), ring_(cqe), capacity_(cqe) {}
 
 int CompletionQueue::poll(int count, ibv_wc* wc) {
   if (Network* network = context_.network()) {
@@ -86,7 +86,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
 }
 
 int CompletionQueue::collect(int count, ibv_wc* wc) {
-  if (context_.port().is_halted()) [[unlikely]] {
+  if (port_->is_halted()) [[unlikely]] {
     return 0;
   }
   int taken = take(count, wc);
@@ -105,7 +105,7 @@ int CompletionQueue::collect(int count, ibv_wc* wc) {
 
 void CompletionQueue::check_timers() {
   const uint64_t now = base::now_ns();
-  if (!context_.port().is_halted() && now - checked_ns_ >= kNsBetweenChecks) {
+  if (!port_->is_halted() && now - checked_ns_ >= kNsBetweenChecks) {
     checked_ns_ = now;
     for (QueuePair* qp : senders_) {
       qp->check_timers(now);
@@ -133,7 +133,7 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
 }
 
 void CompletionQueue::progress() {
-  if (context_.port().is_halted()) [[unlikely]] {
+  if (port_->is_halted()) [[unlikely]] {
     return;
   }
   // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
@@ -283,7 +283,7 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
-  if (!context_.port().is_halted()) {
+  if (!port_->is_halted()) {
     for (QueuePair* qp : senders_) {
       qp->check_timers(now_ns);
     }

@@ -15,6 +15,7 @@ namespace ringbolt::device {
 class CompletionChannel;
 class Context;
 class QueuePair;
+struct Port;
 
 /// A completion queue. Completions are put in only by its own progress, under its own lock: by poll(), or by the
 /// service thread when nobody polls. Thread-safe.
@@ -90,7 +91,8 @@ class CompletionQueue {
   void announce_if_armed(bool is_solicited, uint64_t completion);
   void want_bells(bool wanted);
 
-  Context& context_;
+  Context& context_;  // not from serve(): the service thread may hold the queue for a moment longer than it lives
+  const std::shared_ptr<const Port> port_;
   CompletionChannel* channel_;
   base::Spinlock lock_;
   // Under lock_:

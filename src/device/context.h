@@ -21,6 +21,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   const Port& port() const { return *port_; }
+  const std::shared_ptr<const Port>& shared_port() const { return port_; }
   Process& process() { return *process_; }
   const std::shared_ptr<Process>& shared_process() const { return process_; }
   AsyncEvents& events() { return events_; }
