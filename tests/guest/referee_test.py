@@ -60,7 +60,7 @@ def exchanges() -> list[Exchange]:
 
 def rough_exchanges() -> list[Exchange]:
     """What is run over a network with losses: programs whose ends wait for each other before they go."""
-    found = [rping("IPv4", "-C", "10", "-S", "20000"), perftest("ib_atomic_bw", "IPv4", "-n", "200", *_READS)]
+    found = [rping("IPv4", "-C", "5", "-S", "20000"), perftest("ib_atomic_bw", "IPv4", "-n", "200", *_READS)]
     for operation, options in (("send", ()), ("write", ()), ("read", _READS)):
         found.append(perftest(f"ib_{operation}_bw", "IPv4", "-n", "20", "-s", "65536", *options))
     return found
