@@ -158,7 +158,7 @@ class Cabler {
     for (const ThunderboltStream& rail : rails) {
       stream += (stream.empty() ? "" : "+") + rail.device;
     }
-    if (!is_stream_text(stream)) {
+    if (!stream.empty() && !is_stream_text(stream)) {
       result_.problems.push_back(
           fmt::format("{}: \"{}\" is more than a port can hold; rmdir some of these streams", name(host), stream));
     }
