@@ -128,7 +128,7 @@ std::vector<std::string> remove_streams(const cluster::RuntimeDir& dir, const st
     if (problems[i].empty()) {
       record.erase(scripts[i].host);
     } else {
-      problems[i] += fmt::format("; its streams are still there: {}", fmt::join(record[scripts[i].host], " "));
+      problems[i] += fmt::format("; what was made there, if anything, is not taken away yet: {}", fmt::join(record[scripts[i].host], " "));
     }
   }
   std::erase(problems, "");
