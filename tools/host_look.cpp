@@ -144,7 +144,9 @@ HostLook parse_look(const std::string& host, const std::string& text) {
       }
       look.interfaces.push_back(std::move(one));
     }
-    look.thunderbolt = thunderbolt_from_json(root.at("thunderbolt"));
+    if (root.contains("thunderbolt")) {  // else an older version, which is refused in better words than damage
+      look.thunderbolt = thunderbolt_from_json(root["thunderbolt"]);
+    }
     return look;
   } catch (const std::exception&) {
     throw UsageError(fmt::format("{}: the ringbolt there answered what is no description of a machine: {}", host,

@@ -144,8 +144,9 @@ cluster::Cluster network_cables(const std::vector<FoundHost>& found) {
   }
   std::vector<std::string> problems{cabled.error().text()};
   for (const FoundHost& one : found) {
-    if (one.look.thunderbolt.has_bus && !one.look.thunderbolt.peers.empty()) {
-      problems.push_back("as to Thunderbolt, " + cluster::why_no_streams({one.host, one.look.thunderbolt}));
+    const std::string reason = cluster::why_no_streams({one.host, one.look.thunderbolt});
+    if (!one.look.thunderbolt.peers.empty() && !reason.empty()) {
+      problems.push_back("as to Thunderbolt, " + reason);
     }
   }
   refuse_with(problems);
