@@ -20,6 +20,8 @@ struct UpOptions {
   std::string rate;    ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
   std::string like;    ///< whose limits the devices take on; empty: the file's, else none
   std::string prefix;  ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
+  std::string over = "auto";  ///< of hosts: what carries the cables, "network", "streams", or what is there
+  bool is_applied = false;    ///< of hosts: makes Thunderbolt streams where there are none
 };
 int up(const UpOptions& options);
 

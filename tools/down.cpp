@@ -9,6 +9,7 @@
 #include "hosts.h"
 #include "namespace_claim.h"
 #include "programs.h"
+#include "stream_setup.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -24,12 +25,35 @@ bool remove_remains(const cluster::RuntimeDir& dir, const DownOptions& options) 
   return remove_dead_namespaces(dir, options.cluster);
 }
 
+/// Streams that a cluster has made which never came up, or which was forced down while a machine was out of reach.
+bool remove_left_streams(const cluster::RuntimeDir& dir, const DownOptions& options) {
+  if (!options.is_forced) {
+    return false;
+  }
+  const std::vector<std::string> whole = cluster_names(dir);
+  bool has_removed = false;
+  for (const std::string& name : clusters_with_streams(dir)) {
+    if (std::ranges::find(whole, name) == whole.end() && (options.cluster.empty() || options.cluster == name)) {
+      const base::UniqueFd lock = lock_clusters(dir);
+      if (const std::vector<std::string> problems = remove_streams(dir, name); !problems.empty()) {
+        throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
+      }
+      fmt::print("took away the Thunderbolt streams that a dead cluster {} has left\n", name);
+      has_removed = true;
+    }
+  }
+  return has_removed && (!options.cluster.empty() || whole.empty());
+}
+
 }  // namespace
 
 int down(const DownOptions& options) {
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   if (remove_remains(dir, options)) {
     fmt::print("removed the network namespaces that a dead cluster {} has left\n", options.cluster);
+    return kOk;
+  }
+  if (remove_left_streams(dir, options)) {
     return kOk;
   }
   const std::string name = choose_cluster(dir, options.cluster);

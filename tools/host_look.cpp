@@ -21,6 +21,7 @@
 #include "cluster/names.h"
 #include "cluster/read_file.h"
 #include "failure.h"
+#include "thunderbolt_look.h"
 #include "version.h"
 
 namespace ringbolt::tools {
@@ -98,7 +99,7 @@ HostLook look_here() {
     throw base::Error(errno, "getifaddrs", "network interfaces");
   }
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
-  HostLook look{kVersion, {}};
+  HostLook look{kVersion, {}, look_at_thunderbolt(thunderbolt_root())};
   for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
     if (!cluster::is_netdev_name(one->ifa_name)) {
       continue;  // lo, and names that would need quoting
@@ -123,7 +124,8 @@ std::string emit_look(const HostLook& look) {
     }
     root["interfaces"].push_back(std::move(json));
   }
-  return root.dump() + "\n";
+  root["thunderbolt"] = thunderbolt_to_json(look.thunderbolt);
+  return root.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 HostLook parse_look(const std::string& host, const std::string& text) {
@@ -141,6 +143,9 @@ HostLook parse_look(const std::string& host, const std::string& text) {
         throw UsageError("its name");
       }
       look.interfaces.push_back(std::move(one));
+    }
+    if (root.contains("thunderbolt")) {  // else an older version, which is refused in better words than damage
+      look.thunderbolt = thunderbolt_from_json(root["thunderbolt"]);
     }
     return look;
   } catch (const std::exception&) {

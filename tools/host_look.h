@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cluster/cabling.h"
+#include "cluster/thunderbolt.h"
 
 namespace ringbolt::tools {
 
@@ -10,10 +11,11 @@ namespace ringbolt::tools {
 struct HostLook {
   std::string version;  ///< of the Ringbolt there
   std::vector<cluster::Interface> interfaces;
+  cluster::ThunderboltLook thunderbolt = {};
   friend bool operator==(const HostLook&, const HostLook&) = default;
 };
 
-/// Looks at this machine; all interfaces but lo. Throws base::Error.
+/// Looks at this machine: all interfaces but lo, and Thunderbolt. Throws base::Error.
 HostLook look_here();
 
 /// As one line of JSON.

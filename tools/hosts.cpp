@@ -12,12 +12,9 @@
 #include "base/error.h"
 #include "cluster/cabling.h"
 #include "cluster/cluster_file.h"
-#include "cluster/names.h"
 #include "failure.h"
-#include "host_look.h"
-#include "node_environment.h"
 #include "ssh.h"
-#include "version.h"
+#include "stream_setup.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -25,36 +22,6 @@ namespace {
 constexpr double kPatienceS = 40;  // beyond ssh's own patience with a host that is not there
 
 using Json = nlohmann::json;
-
-bool is_file(const std::string& text) {
-  const std::string_view ending = ".json";
-  return text.find("://") == std::string::npos &&
-         (text.find('/') != std::string::npos ||
-          (text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0));
-}
-
-std::vector<std::string> split_hosts(const std::string& text) {
-  std::vector<std::string> hosts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string host = text.substr(begin, end - begin);
-    if (!cluster::is_host(host)) {
-      throw UsageError(
-          fmt::format("--hosts \"{}\": \"{}\" is no host; give a cluster file (a path, or a name that ends in "
-                      ".json) or hosts as ssh knows them: a,b,c",
-                      text, host));
-    }
-    if (std::find(hosts.begin(), hosts.end(), host) != hosts.end()) {
-      throw UsageError(fmt::format("--hosts: {} is given twice", host));
-    }
-    hosts.push_back(host);
-    begin = end + 1;
-  }
-  if (hosts.size() > cluster::kMaxNodes) {
-    throw UsageError(fmt::format("--hosts: {} hosts are more than a cluster's {}", hosts.size(), cluster::kMaxNodes));
-  }
-  return hosts;
-}
 
 /// One launch for each node, of the same words.
 std::vector<Launch> launches(const cluster::Cluster& model, const std::vector<std::string>& words) {
@@ -77,33 +44,6 @@ std::vector<std::string> problems_of(const cluster::Cluster& model, const std::v
 
 [[noreturn]] void refuse_with(const std::vector<std::string>& problems) {
   throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
-}
-
-std::vector<cluster::HostInterfaces> look_at(const std::vector<std::string>& hosts, const std::string& prefix) {
-  std::vector<Launch> asked;
-  for (const std::string& host : hosts) {
-    asked.push_back(ssh_launch(host, prefix, {"host", "look"}));
-  }
-  const std::vector<Captured> results = run_all(asked, {}, kPatienceS);
-  std::vector<cluster::HostInterfaces> found;
-  std::vector<std::string> problems;
-  for (size_t i = 0; i < hosts.size(); ++i) {
-    std::string problem = remote_problem(hosts[i], prefix, results[i]);
-    if (problem.empty()) {
-      const HostLook look = parse_look(hosts[i], results[i].output);
-      found.push_back({hosts[i], look.interfaces});
-      if (look.version != kVersion) {
-        problem = fmt::format("{} has Ringbolt {}, here is {}: install the same", hosts[i], look.version, kVersion);
-      }
-    }
-    if (!problem.empty()) {
-      problems.push_back(std::move(problem));
-    }
-  }
-  if (!problems.empty()) {
-    refuse_with(problems);
-  }
-  return found;
 }
 
 /// The number after "told", wherever a login shell put its greetings.
@@ -160,42 +100,6 @@ size_t ask_and_count(const cluster::Cluster& model, const std::vector<uint32_t>&
 }
 
 }  // namespace
-
-cluster::Cluster survey_hosts(const UpOptions& options) {
-  cluster::Cluster model;
-  std::vector<std::string> hosts;
-  const bool has_file = is_file(options.hosts);
-  if (has_file) {
-    model = cluster::load_cluster(options.hosts);
-    for (const cluster::Node& node : model.nodes) {
-      hosts.push_back(host_of(node));
-    }
-  } else {
-    hosts = split_hosts(options.hosts);
-  }
-  std::string prefix = options.prefix.empty() ? model.prefix : options.prefix;
-  if (prefix.empty()) {
-    prefix = own_prefix();
-  }
-  if (!cluster::is_prefix(prefix)) {
-    throw UsageError(fmt::format("--prefix \"{}\" is no absolute path", prefix));
-  }
-  const std::vector<cluster::HostInterfaces> found = look_at(hosts, prefix);
-  if (!has_file) {
-    cluster::Parsed<cluster::Cluster> cabled = cluster::find_cables(found);
-    if (!cabled) {
-      throw UsageError(cabled.error().text());
-    }
-    model = std::move(*cabled);
-    model.name = "hosts";
-  }
-  cluster::Parsed<cluster::Cluster> whole = cluster::with_found_addresses(std::move(model), found);
-  if (!whole) {
-    throw UsageError(whole.error().text());
-  }
-  whole->prefix = prefix;
-  return std::move(*whole);
-}
 
 void make_host_nodes(const cluster::Cluster& model) {
   const std::vector<std::string> inputs(model.nodes.size(), cluster::emit_cluster(model));
@@ -256,6 +160,13 @@ std::vector<PortCounts> host_counts(const cluster::Cluster& model, std::vector<s
 void remove_whole_cluster(const cluster::RuntimeDir& dir, const std::string& name, bool is_forced) {
   if (const std::optional<cluster::Cluster> model = model_of_hosts(dir, name)) {
     remove_host_nodes(*model, is_forced);
+  }
+  const std::vector<std::string> problems = remove_streams(dir, name);
+  if (!problems.empty() && !is_forced) {
+    throw UsageError(fmt::format("{}\n--force takes the rest down", fmt::join(problems, "\n")));
+  }
+  for (const std::string& problem : problems) {
+    fmt::print(stderr, "ringbolt down: {}; try again: ringbolt down --force --cluster {}\n", problem, name);
   }
   remove_cluster(dir, name);
 }

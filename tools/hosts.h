@@ -5,15 +5,10 @@
 #include <vector>
 
 #include "cluster_state.h"
-#include "commands.h"
 #include "port_counts.h"
 
 /// What the machine that commands does to a cluster of hosts. All of them are asked at the same time.
 namespace ringbolt::tools {
-
-/// The hosts of `options.hosts`, with their interfaces and cables as found there. Nothing is changed. Throws UsageError
-/// that names every host that can't be reached or used.
-cluster::Cluster survey_hosts(const UpOptions& options);
 
 /// Makes the state of every node on its host. Throws UsageError after removing what was made.
 void make_host_nodes(const cluster::Cluster& model);
@@ -22,7 +17,8 @@ void make_host_nodes(const cluster::Cluster& model);
 /// then it only says so on stderr.
 void remove_host_nodes(const cluster::Cluster& model, bool is_forced);
 
-/// remove_cluster(), and before that the nodes of a cluster of hosts.
+/// remove_cluster(), and before that the nodes of a cluster of hosts and the streams that were made for it. Throws
+/// UsageError if that fails on a host, unless `is_forced`: then it only says so on stderr.
 void remove_whole_cluster(const cluster::RuntimeDir& dir, const std::string& name, bool is_forced);
 
 /// cluster_programs(), or those on the hosts that can be asked.

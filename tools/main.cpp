@@ -86,6 +86,15 @@ void define_state_commands(CLI::App& app, Request& request) {
   up_command
       ->add_option("--prefix", request.up.prefix, "Where Ringbolt is installed on --hosts (default: where it is here)")
       ->type_name("FOLDER");
+  up_command
+      ->add_option("--over", request.up.over,
+                   "What joins --hosts A,B,...: streams (Thunderbolt, /dev/tbstreamN), network interfaces, or auto: streams "
+                   "if a host has them")
+      ->check(CLI::IsMember({"auto", "streams", "network"}))
+      ->type_name("WAY");
+  up_command->add_flag("--apply", request.up.is_applied,
+                       "Make the Thunderbolt streams that --hosts A,B,... lack (as root there, or sudo -n); down takes them "
+                       "away again. Without it, the commands are printed");
   up_command->footer("Topologies: " + cluster::known_topologies() +
                      "\n\nExamples:\n"
                      "  ringbolt up --emulate ring:4\n"
@@ -93,7 +102,8 @@ void define_state_commands(CLI::App& app, Request& request) {
                      "  ringbolt up --emulate mesh:4 --like apple,gid=2\n"
                      "  ringbolt up --emulate examples/clusters/two-rails.json\n"
                      "  sudo ringbolt up --netns --emulate ring:4 --rate 2.5Gbit\n"
-                     "  ringbolt up --hosts mac1,mac2,mac3\n");
+                     "  ringbolt up --hosts mac1,mac2,mac3\n"
+                     "  ringbolt up --hosts box1,box2 --over streams --apply\n");
   up_command->callback([&request] { request.action = [&request] { return up(request.up); }; });
 
   CLI::App* down_command = app.add_subcommand("down", "Remove a cluster");

@@ -13,8 +13,7 @@
 namespace ringbolt::tools {
 namespace {
 
-/// ssh's own failures, and a shell's for a command that is not there.
-constexpr int kSshFailed = 255;
+/// A shell's exit code for a command that is not there.
 constexpr int kNoSuchCommand = 127;
 
 std::vector<std::string> ssh_words() {
@@ -33,10 +32,8 @@ std::vector<std::string> ssh_words() {
   return words;
 }
 
-}  // namespace
-
-Launch ssh_launch(const std::string& host, const std::string& prefix, const std::vector<std::string>& words,
-                  Terminal terminal) {
+/// Has the login shell of `host` carry out a line.
+Launch line_launch(const std::string& host, std::string line, Terminal terminal) {
   Launch launch;
   launch.command = ssh_words();
   for (const char* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3"}) {
@@ -44,14 +41,26 @@ Launch ssh_launch(const std::string& host, const std::string& prefix, const std:
   }
   launch.command.emplace_back(terminal == Terminal::wanted ? "-t" : "-T");
   launch.command.insert(launch.command.end(), {"--", host});
+  launch.command.push_back(std::move(line));
+  launch.environment = merged_environment({});
+  return launch;
+}
+
+}  // namespace
+
+Launch ssh_launch(const std::string& host, const std::string& prefix, const std::vector<std::string>& words,
+                  Terminal terminal) {
   // ssh hands the shell over there one text.
   std::string line = shell_quoted(prefix + "/bin/ringbolt");
   for (const std::string& word : words) {
     line += " " + shell_quoted(word);
   }
-  launch.command.push_back(std::move(line));
-  launch.environment = merged_environment({});
-  return launch;
+  return line_launch(host, std::move(line), terminal);
+}
+
+Launch root_shell_launch(const std::string& host) {
+  // The login shell may be of any kind; sh is not.
+  return line_launch(host, "sh -c 'if [ \"$(id -u)\" = 0 ]; then exec sh -e; fi; exec sudo -n sh -e'", Terminal::none);
 }
 
 Launch node_launch(const cluster::Cluster& model, uint32_t node, std::vector<std::string> words, Terminal terminal) {

@@ -17,7 +17,11 @@ enum class Terminal { none, wanted };
 Launch ssh_launch(const std::string& host, const std::string& prefix, const std::vector<std::string>& words,
                   Terminal terminal = Terminal::none);
 
-/// The same on the machine of node `node`, where the command then finds the node's state.
+/// A shell of root's on `host`, by sudo if ssh logs in as somebody else, that carries out its input and stops at the first
+/// command that fails. Asks no questions. Throws UsageError if there is no ssh.
+Launch root_shell_launch(const std::string& host);
+
+/// ssh_launch() on the machine of node `node`, where the command then finds the node's state.
 Launch node_launch(const cluster::Cluster& model, uint32_t node, std::vector<std::string> words,
                    Terminal terminal = Terminal::none);
 
@@ -28,6 +32,9 @@ std::string host_of(const cluster::Node& node);
 /// `timeout_s`. A launch that can't be started ends with exit code 127 and the reason as its error output.
 std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::vector<std::string>& inputs,
                               double timeout_s);
+
+/// ssh's own exit code for its failures.
+inline constexpr int kSshFailed = 255;
 
 /// Why a remote command failed, in words that name the host and what to do; "" if it did not.
 std::string remote_problem(const std::string& host, const std::string& prefix, const Captured& result);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -10,12 +12,14 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "host_survey.h"
 #include "hosts.h"
 #include "like.h"
 #include "namespace_claim.h"
 #include "namespaces.h"
 #include "programs.h"
 #include "rate.h"
+#include "stream_setup.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -97,14 +101,54 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
   return model;
 }
 
-cluster::Cluster wanted_hosts(const UpOptions& options) {
+HostSurvey wanted_hosts(const UpOptions& options) {
   if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty()) {
     throw UsageError("--hosts takes the machines as they are: leave --emulate, --netns, --mtu and --rate out");
   }
-  cluster::Cluster model = survey_hosts(options);
-  take_likeness(model, options.like, false);
-  settle_name(options, name_of_file(options.hosts), model);
-  return model;
+  HostSurvey survey = survey_hosts(options);
+  take_likeness(survey.model, options.like, false);
+  settle_name(options, name_of_file(options.hosts), survey.model);
+  return survey;
+}
+
+/// The streams that were set up show with some delay: udev, and what routers tell each other.
+HostSurvey look_again(const UpOptions& options) {
+  constexpr int kMostLooks = 6;
+  for (int look = 1;; ++look) {
+    try {
+      HostSurvey survey = wanted_hosts(options);
+      if (survey.setups.empty()) {
+        return survey;
+      }
+      if (look == kMostLooks) {
+        throw UsageError("the streams were made, but did not get hop ids; these commands would still be needed:\n" +
+                         setup_text(survey.hosts, survey.setups));
+      }
+    } catch (const UsageError&) {
+      if (look == kMostLooks) {
+        throw;
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  }
+}
+
+/// Makes the nodes, and before that the streams if there is something to make; what of that fails leaves nothing.
+void make_hosts(const cluster::RuntimeDir& dir, const UpOptions& options, HostSurvey& survey) {
+  if (survey.setups.empty()) {
+    make_host_nodes(survey.model);
+    return;
+  }
+  make_streams(dir, survey.model.name, survey.hosts, survey.setups);
+  try {
+    survey = look_again(options);
+    make_host_nodes(survey.model);
+  } catch (...) {
+    for (const std::string& problem : remove_streams(dir, survey.model.name)) {
+      fmt::print(stderr, "ringbolt up: {}\n", problem);
+    }
+    throw;
+  }
 }
 
 /// Makes the name free, or refuses.
@@ -141,7 +185,24 @@ int up(const UpOptions& options) {
   if (options.hosts.empty() && options.spec.empty()) {
     throw UsageError("--emulate or --hosts is required; for example: ringbolt up --emulate ring:4");
   }
-  cluster::Cluster model = options.hosts.empty() ? wanted_cluster(options) : wanted_hosts(options);
+  if (options.hosts.empty() && (options.is_applied || options.over != "auto")) {
+    throw UsageError("--over and --apply are for --hosts");
+  }
+  HostSurvey survey;
+  cluster::Cluster& model = survey.model;
+  if (options.hosts.empty()) {
+    model = wanted_cluster(options);
+  } else {
+    survey = wanted_hosts(options);
+  }
+  if (!survey.setups.empty() && !options.is_applied) {
+    fmt::print("{}", setup_text(survey.hosts, survey.setups));
+    fmt::print(stderr,
+               "ringbolt up: these machines have Thunderbolt cables, but no streams over them yet: the commands above make "
+               "them, and `ringbolt up --apply` runs them by ssh; nothing was changed. For network interfaces: --over "
+               "network\n");
+    return kFoundProblem;
+  }
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   const base::UniqueFd lock = lock_clusters(dir);
   if (const size_t count = remove_leftovers(dir); count > 0) {
@@ -156,7 +217,7 @@ int up(const UpOptions& options) {
     }
   }
   if (model.kind == cluster::Kind::hosts) {
-    make_host_nodes(model);
+    make_hosts(dir, options, survey);
   }
   make_cluster(dir, model);
   fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),

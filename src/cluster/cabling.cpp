@@ -1,6 +1,7 @@
 #include "cluster/cabling.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -55,22 +56,6 @@ std::string short_name(std::string_view host) {
   }
   const std::string name(host.substr(0, host.find('.')).substr(0, kMaxNameBytes));
   return is_node_name(name) ? name : "";
-}
-
-std::vector<Node> nodes_of(const std::vector<HostInterfaces>& hosts) {
-  std::vector<Node> nodes;
-  std::set<std::string> taken;
-  for (const HostInterfaces& host : hosts) {
-    Node node;
-    node.host = host.host;
-    node.name = short_name(host.host);
-    if (node.name.empty() || !taken.insert(node.name).second) {
-      node.name = fmt::format("n{}", nodes.size());
-      taken.insert(node.name);
-    }
-    nodes.push_back(std::move(node));
-  }
-  return nodes;
 }
 
 /// "rdma_en2"; what no device may be called becomes '_'.
@@ -153,9 +138,27 @@ std::string problem_of_end(const Cluster& cluster, const CableEnd& end, const Ho
 
 }  // namespace
 
+std::vector<Node> nodes_of(const std::vector<std::string>& hosts) {
+  std::vector<Node> nodes;
+  std::set<std::string> taken;
+  for (const std::string& host : hosts) {
+    Node node;
+    node.host = host;
+    node.name = short_name(host);
+    if (node.name.empty() || !taken.insert(node.name).second) {
+      node.name = fmt::format("n{}", nodes.size());
+      taken.insert(node.name);
+    }
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
 Parsed<Cluster> find_cables(const std::vector<HostInterfaces>& hosts) {
   Cluster cluster;
-  cluster.nodes = nodes_of(hosts);
+  std::vector<std::string> names;
+  std::ranges::transform(hosts, std::back_inserter(names), &HostInterfaces::host);
+  cluster.nodes = nodes_of(names);
   const std::map<Place, std::vector<Place>> found = neighbours(hosts);
   for (const auto& [place, others] : found) {
     // Alone together: with a third there is a switch, and within one host it is no cable to another.

@@ -24,6 +24,9 @@ struct HostInterfaces {
   friend bool operator==(const HostInterfaces&, const HostInterfaces&) = default;
 };
 
+/// A node without ports for each of these hosts, named after it. Pure. Thread-safe.
+std::vector<Node> nodes_of(const std::vector<std::string>& hosts);
+
 /// Finds the cables between machines: two interfaces of two of them that are alone in a subnet of theirs. Interfaces
 /// with a default route are passed over. Nodes are named after their hosts, ports after their interfaces. Refuses,
 /// naming what there is, if a machine would have no cable. Pure. Thread-safe.

@@ -243,5 +243,41 @@ TEST(ClusterFile, refuses_bad_interfaces_by_their_place) {
   EXPECT_THAT(refusal_on_interfaces("2500", "0"), HasSubstr("cables[0].rate_mbps"));
 }
 
+constexpr std::string_view kOnStreams = R"({"ringbolt": 1, "name": "s", "kind": "hosts", "nodes": [
+  {"name": "a", "ports": [{"name": "tb", "stream": "/dev/tbstream0+/dev/tbstream1"}, {"name": "tc", "stream": "fd:3,4"}]},
+  {"name": "b", "ports": [{"name": "tb", "stream": "tcp:[::1]:77"}]}],
+  "cables": [{"between": ["a:tb", "b:tb"]}]})";
+
+std::string on_streams_with(std::string_view from, std::string_view to) {
+  std::string text(kOnStreams);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  const Parsed<Cluster> cluster = parse_cluster(text.replace(at, from.size(), to));
+  return cluster ? "accepted" : cluster.error().text();
+}
+
+TEST(ClusterFile, keeps_streams) {
+  const Parsed<Cluster> cluster = parse_cluster(kOnStreams);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->nodes[0].ports[0].stream, "/dev/tbstream0+/dev/tbstream1");
+  EXPECT_EQ(cluster->nodes[1].ports[0], (Port{"tb", "", {}, "tcp:[::1]:77"}));
+  EXPECT_EQ(parse_cluster(emit_cluster(*cluster)), cluster);
+}
+
+TEST(ClusterFile, refuses_bad_streams_by_their_place) {
+  EXPECT_EQ(on_streams_with("fd:3,4", "fd:3,5"), "accepted");
+  EXPECT_THAT(on_streams_with("fd:3,4", "fd: 3"), HasSubstr("nodes[0].ports[1].stream: \"fd: 3\" is not 1 to 255"));
+  EXPECT_THAT(on_streams_with("fd:3,4", "a;b"), HasSubstr("nodes[0].ports[1].stream"));
+  EXPECT_THAT(on_streams_with("fd:3,4", ""), HasSubstr("nodes[0].ports[1].stream"));
+  EXPECT_THAT(on_streams_with("fd:3,4", std::string(256, 'x')), HasSubstr("nodes[0].ports[1].stream"));
+  EXPECT_EQ(on_streams_with("fd:3,4", std::string(255, 'x')), "accepted");
+  EXPECT_THAT(on_streams_with("\"fd:3,4\"", "7"), HasSubstr("nodes[0].ports[1].stream"));
+  EXPECT_THAT(on_streams_with("fd:3,4", "/dev/tbstream0+/dev/tbstream1"),
+              HasSubstr("nodes[0].ports[1].stream: /dev/tbstream0+/dev/tbstream1 carries tb already"));
+  EXPECT_THAT(on_streams_with("\"stream\": \"fd:3,4\"", R"("netdev": "en3", "stream": "fd:3,4")"),
+              HasSubstr("beside a netdev"));
+  EXPECT_THAT(on_streams_with("\"hosts\"", "\"netns\""), HasSubstr("cables[0]: a:tb has no netdev, which kind netns needs"));
+}
+
 }  // namespace
 }  // namespace ringbolt::cluster

@@ -187,5 +187,43 @@ TEST(NodeFile, refuses_interfaces_that_do_not_fit) {
               HasSubstr("only one has an interface"));
 }
 
+// Written by hand from docs/cluster.md, "node files".
+constexpr std::string_view kOnStreams =
+    "ringbolt-node 1\n"
+    "cluster s cables 2\n"
+    "node 0 name a\n"
+    "port tb guid 0x02524200000000a1 addr 169.254.1.1 cable 0 speed_gbps 40 "
+    "peer-node 1 peer-port tb peer-guid 0x02524200000001a1 peer-addr 169.254.2.2 stream /dev/tbstream0+/dev/tbstream1\n"
+    "port tc guid 0x02524200000000a2 addr 169.254.3.3 cable 1 speed_gbps 40 "
+    "peer-node 1 peer-port tc peer-guid 0x02524200000001a2 peer-addr 169.254.4.4 stream tcp-listen::7801\n";
+
+std::string refusal_on_streams(std::string_view from, std::string_view to) {
+  std::string text(kOnStreams);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return refusal(text.replace(at, from.size(), to));
+}
+
+TEST(NodeFile, names_the_streams_of_ports) {
+  const Parsed<NodeSpec> spec = parse_node(kOnStreams);
+  ASSERT_TRUE(spec) << spec.error().text();
+  EXPECT_FALSE(spec->has_netdevs());
+  EXPECT_EQ(spec->ports[0].stream, "/dev/tbstream0+/dev/tbstream1");
+  EXPECT_EQ(spec->ports[1].stream, "tcp-listen::7801");
+  EXPECT_EQ(emit_node(*spec), kOnStreams);
+}
+
+TEST(NodeFile, refuses_streams_that_do_not_fit) {
+  EXPECT_THAT(refusal_on_streams(" stream tcp-listen::7801", " stream /dev/tbstream0+/dev/tbstream1"),
+              HasSubstr("tb and tc are not both at streams of their own"));
+  EXPECT_THAT(refusal_on_streams(" stream tcp-listen::7801", " netdev en3"), HasSubstr("tb and tc are not both at streams"));
+  EXPECT_THAT(refusal_on_streams(" stream tcp-listen::7801", ""), HasSubstr("line 5: address 169.254.3.3 is not in"));
+  EXPECT_THAT(refusal_on_streams(" stream tcp-listen::7801", " stream a;b"), HasSubstr("line 5: the stream is not 1 to 255"));
+  EXPECT_THAT(refusal_on_streams(" stream tcp-listen::7801", " stream a b"), HasSubstr("line 5: unexpected words"));
+  EXPECT_THAT(refusal_on_streams(" stream tcp-listen::7801", " stream " + std::string(256, 'x')),
+              HasSubstr("line 5: the stream is not"));
+  EXPECT_THAT(refusal_on_streams("addr 169.254.3.3", "addr 127.0.0.1"), HasSubstr("is in 127.0.0.0/8"));
+}
+
 }  // namespace
 }  // namespace ringbolt::cluster

@@ -1,0 +1,63 @@
+#include <fmt/format.h>
+
+#include "cluster/thunderbolt.h"
+
+namespace ringbolt::cluster {
+namespace {
+
+/// Rounds of half a second in which the other end's announcement arrives.
+constexpr int kAnnouncementRounds = 40;
+
+std::string asking_text(const std::string& stream) {
+  return fmt::format(
+      "mkdir -p {0}\n"
+      "[ \"$(cat {0}/in_hopid)\" -gt 0 ] || echo -1 > {0}/in_hopid\n"
+      "[ \"$(cat {0}/out_hopid)\" -gt 0 ] || echo -1 > {0}/out_hopid\n",
+      stream);
+}
+
+/// The driver looks at the announcement when the folder is made.
+std::string adopting_text(const std::string& stream) {
+  return fmt::format(
+      "mkdir -p {0}\n"
+      "for i in $(seq {1}); do sleep 0.5; [ \"$(cat {0}/in_hopid)\" -gt 0 ] && break; rmdir {0}; mkdir {0}; done\n",
+      stream, kAnnouncementRounds);
+}
+
+}  // namespace
+
+std::string setup_script(const std::vector<StreamSetup>& setups, uint32_t host, bool adopts) {
+  std::string text;
+  for (const StreamSetup& one : setups) {
+    if (one.host == host && one.adopts == adopts) {
+      const std::string stream = one.group + "/" + kStreamName;
+      text += adopts ? adopting_text(stream) : asking_text(stream);
+    }
+  }
+  return text;
+}
+
+std::vector<std::string> setup_folders(const std::vector<StreamSetup>& setups, uint32_t host) {
+  std::vector<std::string> folders;
+  for (const StreamSetup& one : setups) {
+    if (one.host == host && one.makes_stream) {
+      folders.push_back(one.group + "/" + kStreamName);
+    }
+    if (one.host == host && one.makes_group) {
+      folders.push_back(one.group);
+    }
+  }
+  return folders;
+}
+
+std::string undo_script(const std::vector<std::string>& folders) {
+  std::string text;
+  for (const std::string& folder : folders) {
+    text += fmt::format("[ ! -d {0} ] || rmdir {0}", folder);
+    // A group may have got streams of others since.
+    text += folder.ends_with(std::string("/") + kStreamName) ? "\n" : " 2> /dev/null || true\n";
+  }
+  return text;
+}
+
+}  // namespace ringbolt::cluster

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/model.h"
+#include "cluster/thunderbolt.h"
+#include "commands.h"
+
+namespace ringbolt::tools {
+
+/// What `up --hosts` has found. With set-ups the cables are not there yet.
+struct HostSurvey {
+  cluster::Cluster model;
+  std::vector<std::string> hosts;
+  std::vector<cluster::StreamSetup> setups;
+};
+
+/// The hosts of `options.hosts`, with their interfaces or Thunderbolt streams and cables as found there. Nothing is
+/// changed; what was passed over is said on stderr. Throws UsageError that names every host that can't be reached or used.
+HostSurvey survey_hosts(const UpOptions& options);
+
+}  // namespace ringbolt::tools
