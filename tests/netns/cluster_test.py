@@ -92,7 +92,8 @@ class Cluster(NamespaceCase):
     def test_down_refuses_while_something_runs_inside(self):
         self.up("line:2")
         inside = self.start_on(0, "sleep", "60")
-        command.wait_until(lambda: self.running() == [inside.pid], "the program is inside")
+        name = pathlib.Path(f"/proc/{inside.pid}/comm")  # the command becomes the program
+        command.wait_until(lambda: self.running() == [inside.pid] and name.read_text() == "sleep\n", "the program is inside")
         self.refused("down", "-c", self.name, says=["programs run", f"sleep (pid {inside.pid})", "--force"])
         self.assertIn("still running", self.call("down", "--force", "-c", self.name).stdout)
         links = subprocess.run(["nsenter", "-t", str(inside.pid), "-n", "ip", "-br", "link"], capture_output=True,

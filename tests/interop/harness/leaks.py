@@ -32,8 +32,9 @@ def processes_using(runtime: pathlib.Path) -> dict[int, str]:
 
 def slot_files(runtime: pathlib.Path) -> list[str]:
     """Everything that processes left in the slot folders, relative to the runtime folder. The order in which processes
-    share a UDP port belongs to the network namespace, not to a process."""
-    return sorted(str(path.relative_to(runtime)) for path in runtime.glob("**/slots*/*") if path.suffix != ".order")
+    share a UDP port belongs to the network namespace, and what a port has counted to the port."""
+    kept = (".order", ".counters")
+    return sorted(str(path.relative_to(runtime)) for path in runtime.glob("**/slots*/*") if path.suffix not in kept)
 
 
 def slots_in_use(runtime: pathlib.Path) -> list[str]:
