@@ -159,8 +159,6 @@ std::optional<RcRequester::Place> RcRequester::find_answer(uint64_t now_ns, cons
   }
   if (!is_atomic && awaits_earlier_read(sequence)) {
     ++counters_.ignored;
-    note_delivered(now_ns, sequence);
-    look_for_gap(now_ns);
     return std::nullopt;
   }
   return place;
