@@ -11,6 +11,7 @@ import sys
 import time
 from typing import Sequence
 
+from harness.leaks import files_of_slots
 from harness.pair import PairResult, require
 from harness.ports import free_port
 from harness.processes import Child, Finished
@@ -74,7 +75,7 @@ def wait_listening(world: World, server: Child, port: int) -> bool:
     """Waits until some process of the runtime folder listens at the port of an rdma_cm port space; then True."""
     deadline = time.monotonic() + _START_LIMIT_S
     while time.monotonic() < deadline and not server.has_ended:
-        for path in world.runtime.glob("**/slots*/*.services"):
+        for path in (path for path in files_of_slots(world.runtime) if path.suffix == ".services"):
             try:
                 lines = path.read_text().splitlines()
             except OSError:

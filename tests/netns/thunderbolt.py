@@ -1,10 +1,12 @@
 """The stream driver of Thunderbolt, played: folders that look like a machine's sysfs, ConfigFS and /dev, and a thread that
 does to them what the driver does, with pseudo terminals for the streams."""
 
+import contextlib
 import os
 import pathlib
 import pty
 import shutil
+import tempfile
 import threading
 import time
 import tty
@@ -130,7 +132,7 @@ class Driver(threading.Thread):
 
     def look(self):
         for folder, stream in list(self.streams.items()):
-            if not folder.is_dir():
+            if not (folder / "index").exists():  # or it has been made anew since
                 self.streams.pop(folder).close()
         for machine in self.machines:
             for folder in machine.config.glob("*/*"):
@@ -143,9 +145,7 @@ class Driver(threading.Thread):
         if folder not in self.streams:
             stream = self.add(machine, folder)
             for name in ("in_hopid", "out_hopid"):
-                if not (folder / name).exists():
-                    with open(folder / name, "x", encoding="ascii") as attribute:
-                        attribute.write("0\n")
+                self.show(folder / name)
             self.adopt(stream)
         stream = self.streams[folder]
         for name in ("in_hopid", "out_hopid"):
@@ -153,6 +153,15 @@ class Driver(threading.Thread):
                 (folder / name).write_text(f"{FIRST_HOPID + stream.index * 2 + (name == 'out_hopid')}\n")
         if min(stream.ids()) > 0 and stream.ids_since is None:
             stream.ids_since = time.monotonic()
+
+    @staticmethod
+    def show(attribute):
+        """In one step, and not if somebody has written to it already: folders of ConfigFS are never seen without theirs."""
+        with tempfile.NamedTemporaryFile("w", dir=attribute.parents[7]) as new:
+            new.write("0\n")
+            new.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(new.name, attribute)
 
     def adopt(self, stream):
         other = self.facing(stream)

@@ -30,17 +30,23 @@ def processes_using(runtime: pathlib.Path) -> dict[int, str]:
     return found
 
 
+def files_of_slots(runtime: pathlib.Path) -> list[pathlib.Path]:
+    """What is in the slot folders. Processes may make, rename and remove folders meanwhile, at which glob() raises."""
+    return [pathlib.Path(folder, name) for folder, _, names in os.walk(runtime)
+            if os.path.basename(folder).startswith("slots") for name in names]
+
+
 def slot_files(runtime: pathlib.Path) -> list[str]:
     """Everything that processes left in the slot folders, relative to the runtime folder. The order in which processes
     share a UDP port belongs to the network namespace, and what a port has counted to the port."""
     kept = (".order", ".counters")
-    return sorted(str(path.relative_to(runtime)) for path in runtime.glob("**/slots*/*") if path.suffix not in kept)
+    return sorted(str(path.relative_to(runtime)) for path in files_of_slots(runtime) if path.suffix not in kept)
 
 
 def slots_in_use(runtime: pathlib.Path) -> list[str]:
     """Slots whose lock somebody holds: their owners are alive, whatever their environment says."""
     held = []
-    for path in runtime.glob("**/slots*/*.lock"):
+    for path in (path for path in files_of_slots(runtime) if path.suffix == ".lock"):
         try:
             with open(path, "rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
