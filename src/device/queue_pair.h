@@ -193,7 +193,7 @@ class QueuePair {
   /// Whether the entry, whose turn it is, has to wait. May fail it, or lose it: then it is executed.
   enum class Turn : uint8_t { execute, wait, over };
   Turn take_turn(uint32_t index);
-  Turn try_again(SendEntry& entry, SendFate& fate, uint64_t now_ns);
+  Turn try_again(uint32_t index, uint64_t now_ns);
   bool is_next_held();
   bool suffers_fault(uint32_t index, ibv_wc_status& status);
 

@@ -1,6 +1,8 @@
 // What befalls sends on purpose: lost messages, turned bits, cables that are slow or long, receivers that are never
 // ready, and completions that are late, wrong or missing. docs/faults.md is the page for users.
 
+#include <algorithm>
+
 #include "base/clock.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
@@ -14,6 +16,9 @@ bool takes_receive(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_SEND_WITH_INV ||
          opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 }
+
+/// What faults judge has two bytes at least.
+size_t judged_bytes(uint32_t length) { return std::max<size_t>(length, 2); }
 
 }  // namespace
 
@@ -39,10 +44,9 @@ void QueuePair::ordain(uint32_t index) {
   }
   SendFate& fate = fate_of(index);
   const uint64_t now = base::now_ns();
-  constexpr uint32_t kLeastBytes = 2;
   const fault::Verdict verdict =
-      has_faults ? faults_.judge(fault::Subject::message, context_.port(), std::max(length, kLeastBytes))
-                 : fault::Verdict{};
+      has_faults ? faults_.judge(fault::Subject::message, context_.port(), judged_bytes(length)) : fault::Verdict{};
+  fate.number = verdict.number;
   const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
   const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(index);
   if (is_staged && verdict.flip_count != 0) {
@@ -65,7 +69,7 @@ QueuePair::Turn QueuePair::take_turn(uint32_t index) {
     return Turn::execute;
   }
   if (type_ == IBV_QPT_RC) {
-    return try_again(entry, fate, now);
+    return try_again(index, now);
   }
   const Connection* connection = connection_.load(std::memory_order_relaxed);
   if (connection != nullptr) {
@@ -76,25 +80,26 @@ QueuePair::Turn QueuePair::take_turn(uint32_t index) {
 }
 
 /// RC hears no acknowledgement, or that the receiver is not ready, and sends again as often as it was told to.
-QueuePair::Turn QueuePair::try_again(SendEntry& entry, SendFate& fate, uint64_t now_ns) {
+QueuePair::Turn QueuePair::try_again(uint32_t index, uint64_t now_ns) {
+  SendEntry& entry = entries_[index & entry_mask_];
+  SendFate& fate = fates_[index & entry_mask_];
   constexpr uint32_t kForever = 7;
-  const bool is_over = fate.is_lost ? fate.tries >= attributes_.retry_cnt
-                                    : attributes_.rnr_retry != kForever && fate.tries >= attributes_.rnr_retry;
+  const bool is_over = fate.is_lost ? fate.losses >= attributes_.retry_cnt
+                                    : attributes_.rnr_retry != kForever && fate.refusals >= attributes_.rnr_retry;
   if (is_over) {
     fail(entry, fate.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
     return Turn::over;
   }
-  ++fate.tries;
+  ++(fate.is_lost ? fate.losses : fate.refusals);
   const Connection* connection = connection_.load(std::memory_order_relaxed);
   const uint64_t timer_us = connection != nullptr && connection->sender ? connection->sender->rnr_timer_us()
                                                                         : wire::rnr_timer_us(attributes_.min_rnr_timer);
   fate.departs_ns = now_ns + (fate.is_lost ? transport_timeout_ns() / (attributes_.retry_cnt + 1ULL) : timer_us * 1000);
-  const fault::Verdict verdict = faults_.has(fault::Subject::message)
-                                     ? faults_.judge(fault::Subject::message, context_.port(), entry.length + 2ULL)
-                                     : fault::Verdict{};
-  const bool was_lost = fate.is_lost;
+  const uint32_t repetition = fate.losses + fate.refusals;
+  const fault::Verdict verdict =
+      faults_.judge_again(context_.port(), fate.number, repetition, judged_bytes(entry.length));
   fate.is_lost = verdict.is_lost;
-  fate.is_not_ready = verdict.is_not_ready && !was_lost;
+  fate.is_not_ready = verdict.is_not_ready && takes_receive(requests_[index & entry_mask_].opcode);
   return Turn::wait;
 }
 

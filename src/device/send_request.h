@@ -75,7 +75,9 @@ struct StagedBytes {
 struct SendFate {
   uint64_t departs_ns = 0;  ///< not before
   uint64_t tells_ns = 0;    ///< likewise its completion
-  uint32_t tries = 0;       ///< that came to nothing
+  uint64_t number = 0;      ///< of the message, as faults count
+  uint32_t losses = 0;      ///< tries that nobody answered
+  uint32_t refusals = 0;    ///< tries that found no receive
   bool is_early = false;    ///< it completes before it is delivered
   bool is_staged = false;   ///< its bytes are copied: the program's memory is free again
   bool is_told = false;     ///< its completion came before its delivery

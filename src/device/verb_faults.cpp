@@ -53,6 +53,11 @@ fault::Verdict VerbFaults::judge(fault::Subject subject, std::optional<fault::Ob
   return stream_of(subject, object, port).judge(bytes, base::now_ns());
 }
 
+fault::Verdict VerbFaults::judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) {
+  const std::scoped_lock guard(lock_);
+  return stream_of(fault::Subject::message, {}, port).judge_again(number, repetition, bytes, base::now_ns());
+}
+
 std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& port) {
   const std::scoped_lock guard(lock_);
   const fault::Rule* rule = stream_of(fault::subject_of(kind), {}, port).holding(kind, base::now_ns());

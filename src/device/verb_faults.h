@@ -30,6 +30,8 @@ class VerbFaults {
   fault::Verdict judge(fault::Subject subject, const Port& port, size_t bytes = kNoBytes) {
     return judge(subject, {}, port, bytes);
   }
+  /// A repetition of message `number`, by RC: fault::Stream::judge_again().
+  fault::Verdict judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes);
   /// The next call that would make one more object than the `live` ones.
   fault::Verdict judge(fault::Object object, const Port& port, size_t live) {
     return judge(fault::Subject::object, object, port, live);

@@ -72,28 +72,30 @@ void Stream::set_rules(const Plan& plan, uint64_t now_ns) {
       active_.push_back(std::move(*same));
       before.erase(same);
     } else {
-      active_.push_back({rule, key_of(rule), 0, now_ns, 0});
+      active_.push_back({rule, key_of(rule), tally_.frames, now_ns, 0});
     }
   }
 }
 
-bool Stream::is_due(const Active& active, uint64_t now_ns) {
+bool Stream::is_due(const Active& active, uint64_t frame, uint64_t now_ns) {
   const uint64_t age_ns = now_ns > active.since_ns ? now_ns - active.since_ns : 0;
-  return active.frames >= active.rule.first_frame && active.frames <= active.rule.last_frame &&
+  return frame >= active.rule.first_frame && frame <= active.rule.last_frame &&
          age_ns >= active.rule.from_ns && age_ns < active.rule.until_ns;
 }
 
 Verdict Stream::judge(size_t bytes, uint64_t now_ns) {
   Verdict verdict;
-  ++tally_.frames;
+  verdict.number = tally_.frames++;
   for (Active& active : active_) {
-    if (is_due(active, now_ns)) {
-      apply(active, bytes, now_ns, verdict);
+    const uint64_t frame = verdict.number - active.first;
+    if (is_due(active, frame, now_ns)) {
+      apply(active, active.key, frame, bytes, now_ns, verdict);
     }
-    ++active.frames;
   }
   if (verdict.is_lost && subject_ != Subject::message) {
+    const uint64_t number = verdict.number;
     verdict = {};
+    verdict.number = number;
     verdict.is_lost = true;
   }
   tally_.lost += verdict.is_lost ? 1U : 0U;
@@ -105,15 +107,27 @@ Verdict Stream::judge(size_t bytes, uint64_t now_ns) {
   return verdict;
 }
 
+Verdict Stream::judge_again(uint64_t number, uint32_t repetition, size_t bytes, uint64_t now_ns) {
+  Verdict verdict;
+  verdict.number = number;
+  for (Active& active : active_) {
+    const uint64_t frame = std::max(number, active.first) - active.first;  // a rule may be younger than the frame
+    if (is_due(active, frame + repetition, now_ns)) {
+      apply(active, mixed(active.key, repetition), frame, bytes, now_ns, verdict);
+    }
+  }
+  return verdict;
+}
+
 const Rule* Stream::holding(Kind kind, uint64_t now_ns) const {
   const auto found = std::ranges::find_if(
-      active_, [&](const Active& active) { return active.rule.kind == kind && is_due(active, now_ns); });
+      active_, [&](const Active& active) { return active.rule.kind == kind && is_due(active, active.rule.first_frame, now_ns); });
   return found == active_.end() ? nullptr : &found->rule;
 }
 
-void Stream::apply(Active& active, size_t bytes, uint64_t now_ns, Verdict& verdict) {
+void Stream::apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, uint64_t now_ns, Verdict& verdict) {
   const Rule& rule = active.rule;
-  Dice dice(active.key, active.frames);
+  Dice dice(key, frame);
   if (dice.below(Rule::kCertain) >= rule.chance) {
     return;
   }

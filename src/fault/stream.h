@@ -14,6 +14,7 @@ namespace ringbolt::fault {
 /// What happens to one frame. Who judged it acts on it in this order: a frame that is not lost is harmed (turned bits,
 /// then the cut), multiplied, and held back.
 struct Verdict {
+  uint64_t number = 0;  ///< of the frame (message, call...) in its stream
   bool is_lost = false;
   uint32_t copies = 0;           ///< that come besides it
   uint32_t overtakers = 0;       ///< so many frames go first; 0: it is not held back for others
@@ -28,7 +29,11 @@ struct Verdict {
   std::array<uint32_t, Rule::kMaxBits> flips{};  ///< bit numbers; bit 8 k + i is bit i of byte k
 
   bool is_harmed() const { return flip_count != 0 || kept_bytes != SIZE_MAX; }
-  bool is_clean() const { return *this == Verdict{}; }
+  bool is_clean() const {
+    Verdict clean;
+    clean.number = number;
+    return *this == clean;
+  }
   friend bool operator==(const Verdict&, const Verdict&) = default;
 };
 
@@ -61,6 +66,9 @@ class Stream {
 
   /// The next frame, of `bytes` bytes (at least 2); of objects: the next call, of which there are so many.
   Verdict judge(size_t bytes, uint64_t now_ns);
+  /// Repetition `repetition` (from 1) of frame `number`, which a sender makes by its timers: it takes no number, so that
+  /// what befalls others does not depend on when it comes. For the range of a rule it counts as so many frames later.
+  Verdict judge_again(uint64_t number, uint32_t repetition, size_t bytes, uint64_t now_ns);
   /// The first rule of this kind that holds now, if any.
   const Rule* holding(Kind kind, uint64_t now_ns) const;
 
@@ -72,13 +80,13 @@ class Stream {
   struct Active {
     Rule rule;
     uint64_t key;
-    uint64_t frames;
+    uint64_t first;  ///< number of the frame that was the next one when it took effect
     uint64_t since_ns;
     uint64_t line_free_ns;  ///< of a shape: when the cable has carried what came before
   };
   uint64_t key_of(const Rule& rule) const;
-  static bool is_due(const Active& active, uint64_t now_ns);
-  static void apply(Active& active, size_t bytes, uint64_t now_ns, Verdict& verdict);
+  static bool is_due(const Active& active, uint64_t frame, uint64_t now_ns);
+  static void apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, uint64_t now_ns, Verdict& verdict);
 
   Place place_;
   Direction direction_;

@@ -196,6 +196,29 @@ TEST(FaultStream, a_lost_message_is_still_early) {
   EXPECT_EQ(verdict.hold_ns, 1'000'000U);
 }
 
+TEST(FaultStream, repetitions_take_no_number_and_disturb_nobody) {
+  Stream plain = messages_of("message-loss 30% seed 5");
+  Stream repeating = messages_of("message-loss 30% seed 5");
+  size_t losses = 0;
+  for (uint64_t i = 0; i < 500; ++i) {
+    const Verdict verdict = plain.judge(64, 0);
+    EXPECT_EQ(verdict, repeating.judge(64, 0));
+    const bool is_lost = repeating.judge_again(verdict.number, 1, 64, 0).is_lost;
+    EXPECT_EQ(is_lost, plain.judge_again(verdict.number, 1, 64, 999).is_lost);  // whenever it comes
+    losses += is_lost ? 1U : 0U;
+  }
+  EXPECT_GT(losses, 100U);
+  EXPECT_LT(losses, 200U);
+}
+
+TEST(FaultStream, a_repetition_counts_as_the_message_after) {
+  Stream stream = messages_of("message-loss 100% count 1-2");
+  EXPECT_FALSE(stream.judge(64, 0).is_lost);
+  EXPECT_TRUE(stream.judge(64, 0).is_lost);
+  EXPECT_TRUE(stream.judge_again(1, 1, 64, 0).is_lost);
+  EXPECT_FALSE(stream.judge_again(1, 2, 64, 0).is_lost);
+}
+
 TEST(FaultStream, objects_are_refused_from_so_many_on) {
   Stream pairs({{}, {}, "rdma_a"}, Direction::send, Subject::object, Object::qp);
   pairs.set_rules(plan_of("exhaust object qp left 3; exhaust object pd; pd-null"), 0);
