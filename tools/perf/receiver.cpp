@@ -19,7 +19,7 @@ Receiver::Receiver(Link& link, Peer& peer)
       check_(link.parameters().bandwidth_check),
       window_(link.depths().receive_slots),
       slots_(slots_used(link.theirs().send_slots, window_)),
-      credit_every_(std::max(window_ / 4, 1U)),
+      credit_every_(std::max(window_ / 2, 1U)),
       lanes_(link.queue_pairs()) {}
 
 bool Receiver::advance() {
