@@ -41,9 +41,7 @@ Link::Link(const Device& device, const Parameters& parameters, const Tuning& tun
       parameters_(parameters),
       step_(step),
       peer_(peer),
-      depths_(Depths::of(step.size_bytes, parameters, tuning, step.is_latency)),
-      has_one_place_(!step.is_latency && parameters.bandwidth_check == Check::kNone &&
-                     parameters.operation != Operation::kAtomic) {
+      depths_(Depths::of(step.size_bytes, parameters, tuning, step.is_latency)) {
   if (step_.is_latency) {
     parameters_.queue_pairs = 1;
   }
@@ -62,7 +60,7 @@ bool Link::has_notices() const { return !step_.is_latency && parameters_.operati
 void Link::lay_out() {
   const bool is_ud = parameters_.transport == Transport::kUd;
   const size_t count = parameters_.queue_pairs;
-  const auto places = [&](uint32_t slots) { return has_one_place_ ? count : count * slots; };
+  const auto places = [&](uint32_t slots) { return depths_.has_one_place ? count : count * slots; };
   stride_ = rounded_up(step_.size_bytes + (is_ud ? kRouteHeaderBytes : 0), kLineBytes);
   receive_offset_ = rounded_up(stride_ * places(depths_.send_slots), kPageBytes);
   word_offset_ = receive_offset_ + rounded_up(stride_ * places(depths_.receive_slots), kPageBytes);

@@ -101,10 +101,9 @@ class Link {
   void exchange_offers(const Tuning& tuning);
   bool has_credits() const;
   bool has_notices() const;
-  /// Which message of the memory for `slots` of them on each queue pair it is. Where nothing is compared, all of a queue
-  /// pair's share one place, as in perftest.
+  /// Which message of the memory for `slots` of them on each queue pair it is.
   uint64_t place_of(uint32_t queue_pair, uint64_t index, uint32_t slots) const {
-    return has_one_place_ ? queue_pair : uint64_t{queue_pair} * slots + index;
+    return depths_.has_one_place ? queue_pair : uint64_t{queue_pair} * slots + index;
   }
   std::span<std::byte> bytes(size_t offset, size_t length) const { return {memory_.get() + offset, length}; }
   std::span<std::byte> credit_slot(uint64_t index) const;
@@ -116,7 +115,6 @@ class Link {
   Step step_;
   Peer& peer_;
   Depths depths_;
-  bool has_one_place_;
   Offer mine_;
   Offer theirs_;
   size_t stride_ = 0;
