@@ -1,0 +1,131 @@
+#include "fabric/packing.h"
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "fabric/bounds.h"
+#include "fabric/flow.h"
+#include "fabric/golden_graphs_test_support.h"
+
+namespace ringbolt::fabric {
+namespace {
+
+/// Each tree spans the graph from its root on, and each arc is used no more often than it has pieces. With
+/// `is_both_ways`, an arc counts for its cable.
+void expect_fits(const Graph& graph, const Packing& packing, bool is_both_ways, const std::string& name) {
+  const Graph pieces = in_pieces(graph, packing.scale);
+  std::map<Arc, int64_t> used;
+  for (const Tree& tree : packing.trees) {
+    EXPECT_GT(tree.multiplicity, 0) << name;
+    ASSERT_EQ(tree.arcs.size(), graph.n_nodes - 1) << name;
+    std::vector<bool> reached(graph.n_nodes);
+    reached[tree.root] = true;
+    for (const Arc& arc : tree.arcs) {
+      EXPECT_TRUE(reached[arc.from]) << name;
+      EXPECT_FALSE(reached[arc.to]) << name;
+      reached[arc.to] = true;
+      used[is_both_ways ? Arc{std::min(arc.from, arc.to), std::max(arc.from, arc.to)} : arc] += tree.multiplicity;
+    }
+  }
+  for (const Cable& cable : pieces.cables) {
+    EXPECT_LE((used[{cable.a, cable.b}]), cable.capacity.numerator()) << name;
+    EXPECT_LE((used[{cable.b, cable.a}]), cable.capacity.numerator()) << name;
+  }
+  for (const auto& [arc, count] : used) {
+    EXPECT_TRUE(count == 0 || is_joined(pieces, arc.from, arc.to)) << name;
+  }
+}
+
+int64_t trees_of(const Packing& packing, uint32_t root) {
+  int64_t count = 0;
+  for (const Tree& tree : packing.trees) {
+    count += tree.root == root ? tree.multiplicity : 0;
+  }
+  return count;
+}
+
+void expect_all_packings(const Graph& graph, const std::string& name) {
+  const Scaling shards = exact_scaling(graph, shard_rate(graph));
+  const Packing from_all = pack_from_all(graph, shards);
+  expect_fits(graph, from_all, false, name);
+  for (uint32_t root = 0; root < graph.n_nodes; ++root) {
+    EXPECT_EQ(trees_of(from_all, root), shards.n_trees) << name;
+  }
+
+  const Scaling lambda = exact_scaling(graph, edge_connectivity(graph));
+  const Packing from_one = pack_from_one(graph, graph.n_nodes - 1, lambda);
+  expect_fits(graph, from_one, false, name);
+  EXPECT_EQ(trees_of(from_one, graph.n_nodes - 1), lambda.n_trees) << name;
+
+  const Scaling trees = exact_scaling(graph, tree_rate(graph));
+  const Packing undirected = pack_undirected(graph, trees);
+  expect_fits(graph, undirected, true, name);
+  EXPECT_EQ(undirected.n_trees(), trees.n_trees) << name;
+  EXPECT_EQ(Fraction(undirected.n_trees(), undirected.scale), tree_rate(graph)) << name;
+}
+
+TEST(Scaling, is_the_least_that_makes_all_whole) {
+  const auto shards = [](const Graph& graph) { return exact_scaling(graph, shard_rate(graph)); };
+  const auto trees = [](const Graph& graph) { return exact_scaling(graph, tree_rate(graph)); };
+  EXPECT_EQ(shards(ring(4)), (Scaling{3, 2}));
+  EXPECT_EQ(shards(petersen()), (Scaling{3, 1}));
+  EXPECT_EQ(shards(hypercube(3)), (Scaling{7, 3}));
+  EXPECT_EQ(shards(torus({4, 4})), (Scaling{15, 4}));
+  EXPECT_EQ(trees(petersen()), (Scaling{3, 5}));
+  EXPECT_EQ(trees(torus({3, 3})), (Scaling{4, 9}));
+  EXPECT_EQ(trees(ring(7)), (Scaling{6, 7}));
+}
+
+TEST(Scaling, gives_up_little_for_few_trees) {
+  const Graph graph = circulant(19, {1, 7});  // exactly: 38 trees at scale 18
+  EXPECT_EQ(tree_scaling(graph, 38), (Scaling{9, 19}));
+  const Scaling few = tree_scaling(graph, 4);
+  EXPECT_EQ(few, (Scaling{1, 2}));
+  EXPECT_GT(few.rate() / tree_rate(graph), Fraction(9, 10));
+  Graph uneven = ring(4);
+  uneven.cables[1].capacity = {1009, 1000};
+  const Scaling some = tree_scaling(uneven, 64);
+  EXPECT_LE(some.n_trees, 64);
+  EXPECT_GT(some.rate() / tree_rate(uneven), Fraction(99, 100));
+}
+
+TEST(Packing, fills_every_golden_graph) {
+  for (const GoldenGraph& one : golden_graphs()) {
+    expect_all_packings(one.graph, one.name);
+  }
+}
+
+TEST(Packing, fills_meshes_rings_lines_and_stars) {
+  for (uint32_t n = 2; n <= 8; ++n) {
+    for (const Graph& graph : {full_mesh(n), ring(n), line(n), star(n)}) {
+      expect_all_packings(graph, std::to_string(n) + " nodes, " + std::to_string(graph.cables.size()) + " cables");
+    }
+  }
+}
+
+TEST(Packing, fills_random_graphs) {
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    expect_all_packings(random_connected_graph(seed, 10), "seed " + std::to_string(seed));
+  }
+}
+
+TEST(Packing, of_fewer_trees_fits_as_well) {
+  const Graph graph = circulant(19, {1, 7});
+  const Scaling few = tree_scaling(graph, 4);
+  const Packing packing = pack_undirected(graph, few);
+  expect_fits(graph, packing, true, "few");
+  EXPECT_EQ(packing.n_trees(), few.n_trees);
+}
+
+TEST(Tree, is_rooted_where_it_is_shallow) {
+  const Tree tree = rooted_at_centre(5, {{0, 1}, {2, 1}, {2, 3}, {4, 3}});
+  EXPECT_EQ(tree.root, 2U);
+  EXPECT_EQ(depth(tree), 2U);
+  EXPECT_EQ(depth(shortest_path_tree(ring(8), 3)), 4U);
+  EXPECT_EQ(depth(shortest_path_tree(petersen(), 9)), 2U);
+}
+
+}  // namespace
+}  // namespace ringbolt::fabric
