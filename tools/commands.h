@@ -198,6 +198,26 @@ struct VerifyOptions {
 };
 int verify_run(const VerifyOptions& options);
 
+/// docs/plan.md says what each is. Either a file or a number of nodes and of ports.
+struct PlanOptions {
+  std::string file;  ///< a topology or the path of a cluster file to judge
+  std::optional<int64_t> nodes;
+  std::optional<int64_t> ports;
+  std::string shape;            ///< empty: the best known
+  std::string like;             ///< whose names ports get
+  std::string routing = "auto";  ///< or shortest, hop-classes, dateline, up-down
+  std::optional<uint32_t> speed_gbps;
+  double alpha_us = 10;
+  uint32_t prefix_length = 30;
+  std::string svg_path;      ///< empty: none; "-": stdout
+  std::string cluster_path;  ///< likewise: a cluster file
+  bool is_json = false;
+  bool is_dot = false;
+  bool explains = false;
+  bool is_checked = false;
+};
+int plan_run(const PlanOptions& options);
+
 /// One end of a measurement of matrix(), in a process of its own. Hidden.
 struct ProbeOptions {
   std::string library;

@@ -17,6 +17,7 @@
 #include "fault/plan_words.h"
 #include "host_node.h"
 #include "perf/command_line.h"
+#include "plan/command_line.h"
 #include "verify/command_line.h"
 #include "version.h"
 
@@ -38,6 +39,7 @@ struct Request {
   MetricsOptions metrics;
   MatrixOptions matrix;
   PerfOptions perf;
+  PlanOptions plan;
   VerifyOptions verify;
   ProbeOptions probe;
   HostOptions host;
@@ -357,6 +359,7 @@ int main_inside(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done, 1 a problem was found, 2 wrong usage or bad input.\n\n"
       "Examples:\n"
+      "  ringbolt plan --nodes 10 --ports 3\n"
       "  ringbolt up --emulate ring:4\n"
       "  ringbolt run -- ibv_devinfo\n"
       "  ringbolt exec 0 -- ib_send_lat -d rdma_en2 &\n"
@@ -374,6 +377,8 @@ int main_inside(int argc, char** argv) {
   define_metrics(app, request);
   perf::define_perf(app, request.perf,
                     [&request] { request.action = [&request] { return perf_run(request.perf); }; });
+  plan::define_plan(app, request.plan,
+                    [&request] { request.action = [&request] { return plan_run(request.plan); }; });
   verify::define_verify(app, request.verify,
                         [&request] { request.action = [&request] { return verify_run(request.verify); }; });
   define_cable_commands(app, request);

@@ -14,14 +14,14 @@ PageFile::PageFile(const std::string& path) : path_(path) {
   }
   file_.reset(path == "-" ? ::fdopen(::dup(STDOUT_FILENO), "w") : std::fopen(path.c_str(), "w"));
   if (!file_) {
-    throw base::Error(errno, "open for writing", path, "give --html another path");
+    throw base::Error(errno, "open for writing", path, "give another path");
   }
 }
 
 void PageFile::write(const std::string& text) {
   if (file_ &&
       (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)) {
-    throw base::Error(errno, "write", path_, "make room there, or give --html another path");
+    throw base::Error(errno, "write", path_, "make room there, or give another path");
   }
 }
 

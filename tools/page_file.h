@@ -6,7 +6,7 @@
 
 namespace ringbolt::tools {
 
-/// The file of --html. Opened before measuring: minutes of work must not end at a mistyped path. Not thread-safe.
+/// The file of an option such as --html. Opened before measuring: minutes of work must not end at a mistyped path. Not thread-safe.
 class PageFile {
  public:
   /// `path`: "-" for stdout; empty for none, then write() does nothing. Throws base::Error.

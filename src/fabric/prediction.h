@@ -27,8 +27,14 @@ struct Estimate {
 /// every node.
 class Prediction {
  public:
-  /// Packs trees, which takes seconds for 64 nodes. The graph is connected and has 2 to 64 nodes.
+  /// More cables times nodes than this take too long to pack directed trees: seconds.
+  static constexpr size_t kMostPackingWork = 21'000;
+
+  /// Packs trees, which takes about a second for 64 nodes. The graph is connected and has 2 to 64 nodes.
   Prediction(const Graph& graph, const CostModel& model);
+
+  /// Whether packed trees were among the schedules of all_gather and broadcast.
+  bool has_directed_trees() const { return !from_all_.trees.empty(); }
 
   // The least of the schedules that fit the graph.
   Estimate all_reduce(double bytes) const;

@@ -42,6 +42,15 @@ TEST(Prediction, of_a_mesh_changes_its_schedule_where_both_cost_the_same) {
   EXPECT_EQ(mesh.all_reduce(equal * 1.01).schedule, "direct");
 }
 
+TEST(Prediction, of_a_large_mesh_needs_no_packing) {
+  const Prediction mesh(full_mesh(40), kModel);
+  EXPECT_FALSE(mesh.has_directed_trees());
+  EXPECT_NEAR(mesh.all_gather(kMuch).time_us, kMuch / 40 / 5000, 100);
+  EXPECT_EQ(mesh.broadcast(kMuch).schedule, "scatter");
+  EXPECT_NEAR(mesh.broadcast(kMuch).time_us, kMuch / 39 / 5000, 1000);
+  EXPECT_TRUE(Prediction(petersen(), kModel).has_directed_trees());
+}
+
 TEST(Prediction, of_a_pipeline_is_that_of_the_best_chunk) {
   // 4 levels, 3 MB at 5000 bytes/us: chunks of sqrt(3e6 * 10 * 5000 / 3) bytes.
   const double bytes = 3e6;

@@ -10,7 +10,7 @@ import command
 from command import CommandCase
 
 COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "verify", "metrics", "cut",
-            "heal", "fault", "decode"]
+            "heal", "fault", "decode", "plan"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 

@@ -1,0 +1,202 @@
+"""Plans of cablings: what is printed, in each form, and that what is planned can be made."""
+
+import ipaddress
+import json
+import re
+import xml.etree.ElementTree
+
+import command
+from command import CommandCase
+
+
+class Plan(CommandCase):
+    def plan(self, *words, **options):
+        return json.loads(self.call("plan", *words, "--json", **options).stdout)
+
+    def of(self, n_nodes, n_ports, *words, **options):
+        return self.plan("--nodes", n_nodes, "--ports", n_ports, *words, **options)
+
+    def test_ten_machines_of_three_ports_become_petersens_graph(self):
+        plan = self.of(10, 3, "--speed", 80)
+        self.assertEqual(plan["shape"], "Petersen graph")
+        self.assertEqual(len(plan["cables"]), 15)
+        self.assertEqual((plan["hops"]["diameter"], plan["hops"]["least_diameter"]), (2, 2))
+        self.assertEqual(plan["rates"]["all_reduce"]["cables"], "5/3")
+        self.assertAlmostEqual(plan["rates"]["all_reduce"]["gbps"], 80 * 5 / 3)
+        self.assertEqual(plan["rates"]["all_gather"]["cables"], "10/3")
+        self.assertEqual(plan["rates"]["broadcast"]["cables"], "3")
+        self.assertEqual(plan["rates"]["all_to_all_pair"]["cables"], "1/5")
+        self.assertEqual({cable["cut"]["diameter"] for cable in plan["cables"]}, {4})
+        self.assertEqual({cable["cut"]["all_reduce"]["cables"] for cable in plan["cables"]}, {"14/9"})
+        self.assertTrue(plan["routes"]["is_free_of_deadlock"])
+        self.assertEqual(plan["problems"], [])
+
+    def test_people_read_the_same(self):
+        text = self.call("plan", "--nodes", 4, "--ports", 3, "--explain").stdout
+        for part in ("mesh: 4 nodes of 3 ports, 6 cables", "\u28c0", "n0:rdma_en2 n1:rdma_en2", "10.77.0.1/30",
+                     "10.76.0.1 (n0)", "at most 1 hop apart", "With one cable cut, whichever, they are at most 2 apart",
+                     "nothing of it is measured", "free of deadlock", "Edmonds 1973", "Moore's bound"):
+            self.assertIn(part, text)
+        self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
+        self.assertRegex(text, r"1 GiB +107.39 ms direct ")
+
+    def test_addresses_are_two_in_a_subnet_of_each_cable(self):
+        for length, n_hosts in ((30, 2), (24, 254)):
+            plan = self.of(20, 4, "--prefix-length", length)
+            nets = [ipaddress.ip_network(cable["subnet"]) for cable in plan["cables"]]
+            for net, cable in zip(nets, plan["cables"]):
+                hosts = list(net.hosts())
+                self.assertEqual(len(hosts), n_hosts)
+                self.assertEqual(cable["addresses"], [str(hosts[0]), str(hosts[1])])
+            self.assertFalse(any(a.overlaps(b) for a in nets for b in nets if a is not b))
+            nodes = [ipaddress.ip_interface(node["address"]) for node in plan["nodes"]]
+            self.assertEqual(len(set(nodes)), 20)
+            self.assertFalse(any(node.ip in net for node in nodes for net in nets))
+
+    def test_every_port_has_one_plug(self):
+        for n_nodes, n_ports in ((2, 4), (3, 5), (8, 3), (21, 3), (70, 4)):
+            ends = [end for cable in self.of(n_nodes, n_ports)["cables"] for end in cable["between"]]
+            self.assertEqual(len(ends), len(set(ends)))
+            self.assertEqual(len(ends), n_nodes * n_ports // 2 * 2)
+
+    def test_the_same_question_has_the_same_answer(self):
+        self.assertEqual(self.of(24, 3), self.of(24, 3))
+
+    def test_a_plan_comes_up(self):
+        path = self.root.parent / f"{self.root.name}-planned.json"
+        self.addCleanup(path.unlink, missing_ok=True)
+        planned = self.of(8, 3, "--cluster-file", path, "--like", "spark", "--speed", 200)
+        with self.cluster(path, name="planned"):
+            status = json.loads(self.call("status", "--json").stdout)["clusters"][0]
+            self.assertEqual(len(status["cables"]), 12)
+            devices = json.loads(self.call("devices", "--json").stdout)["devices"]
+            self.assertEqual({one["device"] for one in devices}, {"rocep1s0f0", "rocep1s0f1", "roceP2p1s0f0"})
+            out = self.call("run", "--nodes", "0,7", "--", "sh", "-c", "env | grep -c RINGBOLT_ADDR_").stdout
+            self.assertEqual(re.findall(r"\| (\d+)", out), ["3", "3"])
+        judged = self.plan(path)
+        for name in ("cables", "hops", "rates", "routes"):
+            self.assertEqual(judged[name], planned[name], name)
+        self.assertEqual(judged["notes"], [])
+
+    def test_shapes_that_are_asked_for(self):
+        for shape, n_nodes, n_ports, n_cables in (("ring", 6, 3, 6), ("line", 5, 2, 4), ("star", 5, 4, 4),
+                                                  ("torus", 12, 4, 24), ("torus:3x3", 9, 4, 18),
+                                                  ("torus:2x2x3", 12, 4, 24), ("hypercube", 8, 3, 12),
+                                                  ("petersen", 10, 3, 15), ("circulant:1,4", 8, 3, 12),
+                                                  ("mesh", 4, 3, 6), ("random", 12, 3, 18)):
+            plan = self.of(n_nodes, n_ports, "--shape", shape)
+            self.assertEqual((plan["shape"], len(plan["cables"])), (shape, n_cables))
+        self.assertIn("parts the nodes: add a cable between n0 and n4",
+                      self.of(5, 2, "--shape", "line")["notes"][0])
+
+    def test_pictures(self):
+        dot = self.call("plan", "--nodes", 3, "--ports", 2, "--dot").stdout
+        self.assertRegex(dot, r'^graph "mesh" \{')
+        self.assertEqual(len(re.findall(r'"n\d" -- "n\d"', dot)), 3)
+        path = self.root.parent / f"{self.root.name}-picture.svg"
+        self.addCleanup(path.unlink, missing_ok=True)
+        self.assertIn("Petersen", self.call("plan", "--nodes", 10, "--ports", 3, "--svg", path).stdout)
+        tree = xml.etree.ElementTree.parse(path)
+        svg = "{http://www.w3.org/2000/svg}"
+        self.assertEqual(len(tree.findall(f".//{svg}path")), 15)
+        self.assertEqual([one.text for one in tree.findall(f"./{svg}text")], [f"n{k}" for k in range(10)])
+        alone = self.call("plan", "--nodes", 2, "--ports", 2, "--svg", "-").stdout
+        self.assertEqual(len(xml.etree.ElementTree.fromstring(alone).findall(f".//{svg}path")), 2)
+        made = json.loads(self.call("plan", "--nodes", 2, "--ports", 2, "--cluster-file", "-").stdout)
+        self.assertEqual(len(made["cables"]), 2)
+
+    def test_the_check_proves_or_shows_a_circle(self):
+        routes = self.of(8, 2, "--check")["routes"]
+        place = {tuple(channel): at for at, channel in enumerate(routes["order"])}
+        self.assertEqual(len(place), 56)
+        for source in range(8):
+            for step in (1, -1):  # the longest routes: what is shorter is the beginning of one
+                hops = [(f"n{(source + step * k) % 8}", f"n{(source + step * (k + 1)) % 8}", k) for k in range(3)]
+                self.assertEqual(sorted(hops, key=place.get), hops)
+        done = self.call("plan", "--nodes", 5, "--ports", 2, "--routing", "shortest", "--check", "--json", expect=1)
+        self.assertIn("can wait for each other in a circle: n", done.stderr)
+        cycle = json.loads(done.stdout)["routes"]["cycle"]
+        self.assertEqual(len(cycle), 5)
+        for one, after in zip(cycle, cycle[1:] + cycle[:1]):
+            self.assertEqual(one[1], after[0])
+        for way in ("hop-classes", "dateline", "up-down"):
+            self.assertEqual(self.of(5, 2, "--routing", way, "--check")["problems"], [])
+        self.assertIn("The order: n", self.call("plan", "--nodes", 100, "--ports", 3, "--check").stdout)
+
+    def test_a_cabling_is_judged(self):
+        path = self.root.parent / f"{self.root.name}-judged.json"
+        self.addCleanup(path.unlink, missing_ok=True)
+        nodes = [{"name": f"m{k}", "ports": ["p", "q", "r"]} for k in range(6)]
+
+        def judge(*pairs, speed=40, **options):
+            used = {}
+            ends = []
+            for pair in pairs:
+                ends.append([f"m{node}:{'pqr'[used.setdefault(node, 0)]}" for node in pair])
+                for node in pair:
+                    used[node] += 1
+            cables = [{"between": end, "speed_gbps": speed if index else 20} for index, end in enumerate(ends)]
+            path.write_text(json.dumps({"ringbolt": 1, "nodes": nodes, "cables": cables}))
+            return self.call("plan", path, "--json", **options)
+
+        bridge = json.loads(judge((0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (3, 5)).stdout)
+        self.assertEqual(bridge["unit_gbps"], 20)
+        self.assertEqual([cable["id"] for cable in bridge["cables"] if not cable["cut"]["is_connected"]], [3])
+        self.assertIn("cutting cable 3 (m2:r-m3:p) parts the nodes: add a cable between m0 and m4", bridge["notes"][0])
+        self.assertIn("6 nodes of 3 ports can be nearer: 2 hops at most", bridge["notes"][1])
+        parted = judge((0, 1), (1, 2), (0, 2), (3, 4), (4, 5), expect=1)
+        self.assertIn("no path joins m0 with m3, m4, m5: add a cable between m0 and m3", parted.stderr)
+        self.assertFalse(json.loads(parted.stdout)["is_connected"])
+        self.call("plan", path, expect=1)  # for people, too
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": nodes[:2], "cables": [
+            {"between": ["m0:p", "m1:p"]}, {"between": ["m0:q", "m0:q"]}]}))
+        self.assertIn("cable 1 leads from m0:q back to the same node", self.plan(path)["notes"][0])
+
+    def test_a_topology_is_judged(self):
+        plan = self.plan("star:6")
+        self.assertEqual((plan["hops"]["diameter"], plan["rates"]["all_reduce"]["cables"]), (2, "1"))
+        self.assertIn("parts the nodes", plan["notes"][0])
+        self.assertEqual(self.plan("torus:4x4")["rates"]["all_reduce"]["cables"], "32/15")
+
+    def test_uneven_cables_keep_their_rates(self):
+        path = str(self.root.parent / f"{self.root.name}-uneven.json")
+        with open(path, "w", encoding="ascii") as file:
+            json.dump({"ringbolt": 1, "nodes": [{"name": n, "ports": ["p", "q"]} for n in "abc"], "cables": [
+                {"between": ["a:p", "b:p"], "speed_gbps": 40}, {"between": ["b:q", "c:p"], "speed_gbps": 10},
+                {"between": ["a:q", "c:q"], "speed_gbps": 10}]}, file)
+        self.addCleanup(command.pathlib.Path(path).unlink)
+        plan = self.plan(path)
+        self.assertEqual([cable["speed_gbps"] for cable in plan["cables"]], [40, 10, 10])
+        self.assertEqual(plan["rates"]["all_reduce"], {"cables": "2", "gbps": 20.0})
+        self.assertEqual(plan["rates"]["all_gather"]["cables"], "3")
+
+    def test_what_cannot_be_planned_is_refused(self):
+        for words, says in (
+                ([], "--nodes and --ports are required, or a topology or cluster file"),
+                (["--nodes", 4], "--ports is required"),
+                (["--nodes", 1, "--ports", 3], "--nodes 1: a plan has nodes from 2 to 250"),
+                (["--nodes", 0, "--ports", 3], "--nodes 0: a plan has nodes from 2 to 250"),
+                (["--nodes", 10 ** 9, "--ports", 3], "a plan has nodes from 2 to 250"),
+                (["--nodes", 4, "--ports", 0], "--ports 0: a node has ports from 1 to 250"),
+                (["--nodes", -4, "--ports", 2], "--nodes -4"),
+                (["--nodes", "x", "--ports", 2], "--nodes"),
+                (["--nodes", 3, "--ports", 1], "give 2 ports for a ring"),
+                (["--nodes", 6, "--ports", 3, "--shape", "mesh"], "needs 5 ports on a node, but there are 3"),
+                (["--nodes", 6, "--ports", 3, "--shape", "blob"], "known are mesh, ring"),
+                (["--nodes", 8, "--ports", 3, "--like", "toaster"], "toaster"),
+                (["--nodes", 8, "--ports", 3, "--routing", "dateline"], "rings of 5 nodes and more"),
+                (["--nodes", 250, "--ports", 249], "do not fit into one /16"),
+                (["--nodes", 30, "--ports", 29, "--prefix-length", 24], "435 cables do not fit into one /16"),
+                (["--nodes", 4, "--ports", 3, "--json", "--dot"], "want stdout"),
+                (["--nodes", 4, "--ports", 3, "--speed", 0], "--speed"),
+                (["--nodes", 4, "--ports", 3, "--svg", "/no/such/folder/x.svg"], "/no/such/folder/x.svg"),
+                (["no/such.json"], "no/such.json"),
+                (["ring:1"], "whole number from 2 to 250"),
+                (["loop"], "nothing to judge below 2"),
+                (["x.json", "--nodes", 4], "excludes")):
+            with self.subTest(words):
+                self.refused("plan", *words, says=[says])
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,186 @@
+#include "plan/analysis.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "fabric/shape.h"
+#include "failure.h"
+
+namespace ringbolt::tools::plan {
+namespace {
+
+using fabric::Discipline;
+
+fabric::Relaying wanted_relaying(const Analysis& analysis, const std::string& routing) {
+  const uint32_t worst = analysis.worst_cut.is_connected ? analysis.worst_cut.diameter : analysis.distances.diameter;
+  fabric::Relaying relaying = fabric::choose_relaying(analysis.graph, worst);
+  const uint32_t most_hops = worst + 2;
+  if (routing == "shortest") {
+    relaying = {Discipline::one_class, most_hops, 1};
+  } else if (routing == "hop-classes") {
+    relaying = {Discipline::hop_classes, most_hops, most_hops - 1};
+  } else if (routing == "dateline") {
+    relaying = {Discipline::dateline, most_hops, 2};
+  } else if (routing == "up-down") {
+    relaying = {Discipline::up_down, 2 * most_hops, 1};
+  }
+  return relaying;
+}
+
+RouteCheck check_routes(const Analysis& analysis, const std::string& routing) {
+  RouteCheck check;
+  check.relaying = wanted_relaying(analysis, routing);
+  const fabric::Routes routes = fabric::routes_of(analysis.graph, check.relaying.discipline);
+  check.use = fabric::use_of(routes);
+  check.deadlock = fabric::check_deadlock(routes);
+  check.is_proven = check.deadlock.is_free() && fabric::proves_freedom(check.deadlock.order, routes);
+  check.routes_all = routes.size() == size_t{analysis.graph.n_nodes} * (analysis.graph.n_nodes - 1);
+  check.are_short = check.use.most_hops <= check.relaying.most_hops;
+  return check;
+}
+
+/// Which nodes are on the other side than node 0.
+std::vector<std::string> names_apart(const Cabling& cabling, const fabric::Graph& graph) {
+  std::vector<std::string> names;
+  const std::vector<uint32_t> hops = fabric::hops_from(fabric::neighbours(graph), 0);
+  for (uint32_t node = 0; node < graph.n_nodes; ++node) {
+    if (hops[node] == fabric::kUnreachable) {
+      names.push_back(cabling.node_name(node));
+    }
+  }
+  return names;
+}
+
+/// A node with a free port on each side of a graph in parts; nothing if there is none.
+std::optional<std::pair<uint32_t, uint32_t>> cable_between_parts(const Cabling& cabling, const fabric::Graph& parted,
+                                                                 const fabric::Graph& whole) {
+  const std::vector<uint32_t> hops = fabric::hops_from(fabric::neighbours(parted), 0);
+  const std::vector<uint32_t> used = fabric::port_counts(whole);
+  std::optional<uint32_t> here;
+  std::optional<uint32_t> there;
+  for (uint32_t node = 0; node < whole.n_nodes; ++node) {
+    if (used[node] < cabling.model.nodes[node].ports.size()) {
+      std::optional<uint32_t>& side = hops[node] == fabric::kUnreachable ? there : here;
+      side = side && used[*side] <= used[node] ? *side : node;
+    }
+  }
+  return here && there ? std::optional(std::pair(*here, *there)) : std::nullopt;
+}
+
+std::string remedy(const Cabling& cabling, const fabric::Graph& parted, const fabric::Graph& whole) {
+  const auto ends = cable_between_parts(cabling, parted, whole);
+  return ends ? fmt::format("add a cable between {} and {}", cabling.node_name(ends->first),
+                            cabling.node_name(ends->second))
+              : std::string("there are no free ports for another cable between the two sides");
+}
+
+void note_bridges(const Cabling& cabling, Analysis& analysis) {
+  for (size_t index = 0; index < analysis.cuts.size(); ++index) {
+    if (!analysis.cuts[index].is_connected) {
+      const fabric::PlannedCable& cable = cabling.plan.cables[index];
+      analysis.notes.push_back(fmt::format(
+          "cutting cable {} ({}-{}) parts the nodes: {}", cable.id, cabling.end_text(cable.a),
+          cabling.end_text(cable.b), remedy(cabling, fabric::without_cable(analysis.graph, index), analysis.graph)));
+      return;  // one is enough: of a line each is such a cable
+    }
+  }
+}
+
+/// Of a cabling that is given: what the same machines could have.
+void note_better(const Cabling& cabling, Analysis& analysis) {
+  const uint32_t n_ports = std::ranges::max(fabric::port_counts(analysis.graph));
+  if (!cabling.is_given) {
+    return;
+  }
+  const auto best = fabric::best_shape(cabling.n_nodes(), n_ports);
+  if (!best) {
+    return;
+  }
+  const fabric::Distances there = fabric::distances(best->graph);
+  const fabric::Distances& here = analysis.distances;
+  if (std::pair(there.diameter, there.sum) < std::pair(here.diameter, here.sum)) {
+    analysis.notes.push_back(
+        fmt::format("{} nodes of {} ports can be nearer: {} hop{} at most and {:.3f} on average, not {} and {:.3f}; "
+                    "see ringbolt plan "
+                    "--nodes {} --ports {}",
+                    cabling.n_nodes(), n_ports, there.diameter, there.diameter == 1 ? "" : "s",
+                    there.aspl(cabling.n_nodes()).value(), here.diameter, here.aspl(cabling.n_nodes()).value(),
+                    cabling.n_nodes(), n_ports));
+  }
+}
+
+void report_check(const Cabling& cabling, Analysis& analysis) {
+  const RouteCheck& check = *analysis.check;
+  if (!check.deadlock.is_free()) {
+    analysis.problems.push_back(fmt::format("routes ({}) can wait for each other in a circle: {}",
+                                            fabric::discipline_text(check.relaying.discipline),
+                                            channels_text(cabling, check.deadlock.cycle)));
+  } else if (!check.is_good()) {
+    analysis.problems.push_back(fmt::format(
+        "routes ({}): {} hops at most where {} are allowed{}", fabric::discipline_text(check.relaying.discipline),
+        check.use.most_hops, check.relaying.most_hops, check.routes_all ? "" : ", and not every pair has one"));
+  }
+}
+
+}  // namespace
+
+std::string channels_text(const Cabling& cabling, const std::vector<fabric::Channel>& channels) {
+  std::string text;
+  for (const fabric::Channel& channel : channels) {
+    const auto cable = std::ranges::find_if(cabling.plan.cables, [&](const fabric::PlannedCable& one) {
+      return one.a.node == std::min(channel.from, channel.to) && one.b.node == std::max(channel.from, channel.to);
+    });
+    text += fmt::format("{} -> {} (cable {}{}){}", cabling.node_name(channel.from), cabling.node_name(channel.to),
+                        cable->id, channel.buffer_class == 0 ? "" : fmt::format(", class {}", channel.buffer_class),
+                        &channel == &channels.back() ? "" : ", ");
+  }
+  return text;
+}
+
+Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
+  Analysis analysis;
+  analysis.graph = fabric::graph_of(cabling.plan);
+  const fabric::Graph& graph = analysis.graph;
+  analysis.notes = cabling.oddities;
+  analysis.distances = fabric::distances(graph);
+  if (!analysis.distances.is_connected) {
+    const std::vector<std::string> apart = names_apart(cabling, graph);
+    analysis.problems.push_back(fmt::format("no path joins {} with {}: {}", cabling.node_name(0),
+                                            fmt::join(apart, ", "), remedy(cabling, graph, graph)));
+    return analysis;
+  }
+  const uint32_t n_ports = std::ranges::max(fabric::port_counts(graph));
+  analysis.moore = fabric::moore_bound(cabling.n_nodes(), n_ports);
+  const bool is_small = cabling.n_nodes() <= kMostAnalysedNodes;
+  if (options.routing == "dateline" &&
+      fabric::choose_relaying(graph, UINT32_MAX / 4).discipline != Discipline::dateline) {
+    throw UsageError("--routing dateline is for rings of 5 nodes and more that are cabled in their order");
+  }
+  if (is_small) {
+    analysis.cuts = fabric::costs_of_cuts(graph);
+    analysis.worst_cut = fabric::worst_of(analysis.cuts);
+    analysis.has_cut_rates = fabric::has_cut_rates(graph);
+    analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph), fabric::tree_rate(graph),
+                      fabric::pair_rate_bound(graph), fabric::equal_split_rate(graph)};
+    analysis.prediction.emplace(
+        graph, fabric::CostModel{.alpha_us = options.alpha_us, .bytes_per_us = cabling.unit_gbps * 125.0});
+    if (!analysis.prediction->has_directed_trees()) {
+      analysis.notes.push_back(
+          "too many cables to pack trees: all_gather and broadcast could be faster than the times here");
+    }
+    note_bridges(cabling, analysis);
+    note_better(cabling, analysis);
+  }
+  if (is_small || options.is_checked) {
+    analysis.check = check_routes(analysis, options.routing);
+    report_check(cabling, analysis);
+  } else {
+    analysis.notes.push_back(fmt::format(
+        "rates, times, cuts and routes are not computed above {} nodes (routes with --check)", kMostAnalysedNodes));
+  }
+  return analysis;
+}
+
+}  // namespace ringbolt::tools::plan

@@ -1,0 +1,143 @@
+#include "plan/cabling.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cluster/cluster_file.h"
+#include "cluster/limits.h"
+#include "cluster/topology.h"
+#include "fabric/shape.h"
+#include "failure.h"
+#include "like.h"
+
+namespace ringbolt::tools::plan {
+namespace {
+
+using fabric::Fraction;
+using fabric::PlannedCable;
+using fabric::Shape;
+
+uint32_t checked_count(const std::optional<int64_t>& given, const char* option, int64_t least, int64_t most,
+                       const char* what) {
+  if (!given) {
+    throw UsageError(fmt::format("{} is required; for example: ringbolt plan --nodes 10 --ports 3", option));
+  }
+  if (*given < least || *given > most) {
+    throw UsageError(fmt::format("{} {}: {} from {} to {}", option, *given, what, least, most));
+  }
+  return static_cast<uint32_t>(*given);
+}
+
+/// Nodes with all their ports, and the cables of the plan.
+cluster::Cluster model_of(const fabric::Plan& plan, uint32_t unit_gbps) {
+  cluster::Cluster model;
+  for (uint32_t node = 0; node < plan.n_nodes; ++node) {
+    cluster::Node& made = model.nodes.emplace_back();
+    made.name = fmt::format("n{}", node);
+    for (uint32_t port = 0; port < plan.n_ports; ++port) {
+      made.ports.push_back({cluster::port_device(port)});
+    }
+  }
+  for (const PlannedCable& cable : plan.cables) {
+    model.cables.push_back({{cable.a.node, cable.a.port}, {cable.b.node, cable.b.port}, unit_gbps, 0});
+  }
+  return model;
+}
+
+Cabling planned(const PlanOptions& options) {
+  const uint32_t n_nodes = checked_count(options.nodes, "--nodes", 2, fabric::kMostPlannedNodes, "a plan has nodes");
+  const uint32_t n_ports = checked_count(options.ports, "--ports", 1, fabric::kMostPlannedPorts, "a node has ports");
+  base::Parsed<Shape> shape = options.shape.empty() ? fabric::best_shape(n_nodes, n_ports)
+                                                    : fabric::named_shape(options.shape, n_nodes, n_ports);
+  if (!shape) {
+    throw UsageError(shape.error().text());
+  }
+  Cabling cabling;
+  cabling.shape = shape->name;
+  cabling.origin = shape->origin;
+  cabling.plan = fabric::make_plan(shape->graph, n_ports);
+  cabling.unit_gbps = options.speed_gbps.value_or(cluster::kDefaultSpeedGbps);
+  cabling.model = model_of(cabling.plan, cabling.unit_gbps);
+  take_likeness(cabling.model, options.like, true);
+  return cabling;
+}
+
+/// The cluster that `spec` names as it does for `up --emulate`.
+cluster::Cluster named_cluster(const std::string& spec) {
+  if (!cluster::names_topology(spec)) {
+    return cluster::load_cluster(spec);
+  }
+  cluster::Parsed<cluster::Cluster> parsed = cluster::parse_topology(spec);
+  if (!parsed) {
+    throw UsageError(fmt::format("\"{}\": {}", spec, parsed.error().text()));
+  }
+  return std::move(*parsed);
+}
+
+Cabling judged(const std::string& path) {
+  Cabling cabling;
+  cabling.shape = path;
+  cabling.origin = cluster::names_topology(path) ? "as up --emulate makes it" : "as the file has it";
+  cabling.is_given = true;
+  cabling.model = named_cluster(path);
+  cluster::Cluster& model = cabling.model;
+  if (model.nodes.size() < 2) {
+    throw UsageError(fmt::format("{}: has 1 node; there is nothing to judge below 2", path));
+  }
+  const std::vector<cluster::Cable> all = std::move(model.cables);
+  model.cables.clear();
+  cabling.unit_gbps = cluster::kMaxSpeedGbps;
+  for (const cluster::Cable& cable : all) {
+    cabling.unit_gbps = std::min(cabling.unit_gbps, cable.speed_gbps);
+  }
+  fabric::Plan& plan = cabling.plan;
+  plan.n_nodes = static_cast<uint32_t>(model.nodes.size());
+  for (const cluster::Node& node : model.nodes) {
+    plan.n_ports = std::max(plan.n_ports, static_cast<uint32_t>(node.ports.size()));
+  }
+  for (const cluster::Cable& cable : all) {
+    const auto id = plan.next_id++;
+    if (cable.a.node == cable.b.node) {
+      cabling.oddities.push_back(fmt::format("cable {} leads from {} back to the same node: it was left out", id,
+                                             cluster::end_text(model, cable.a)));
+      continue;
+    }
+    const auto& [low, high] = cable.a.node < cable.b.node ? std::pair(cable.a, cable.b) : std::pair(cable.b, cable.a);
+    const auto rail = std::ranges::count_if(plan.cables, [&, low = low, high = high](const PlannedCable& one) {
+      return one.a.node == low.node && one.b.node == high.node;
+    });
+    plan.cables.push_back({id,
+                           {low.node, low.port},
+                           {high.node, high.port},
+                           static_cast<uint32_t>(rail),
+                           Fraction(cable.speed_gbps, cabling.unit_gbps)});
+    model.cables.push_back({low, high, cable.speed_gbps, cable.rate_mbps});
+  }
+  return cabling;
+}
+
+}  // namespace
+
+uint32_t Cabling::speed_gbps(const PlannedCable& cable) const {
+  return static_cast<uint32_t>((cable.capacity * Fraction(unit_gbps)).floor());
+}
+
+Cabling wanted_cabling(const PlanOptions& options) {
+  if (options.file.empty() && !options.nodes && !options.ports) {
+    throw UsageError(
+        "--nodes and --ports are required, or a topology or cluster file to judge; for example: ringbolt plan --nodes "
+        "10 --ports 3");
+  }
+  Cabling cabling = options.file.empty() ? planned(options) : judged(options.file);
+  cabling.pool.prefix_length = options.prefix_length;
+  if (cabling.plan.next_id > cabling.pool.most_cables()) {
+    throw UsageError(
+        fmt::format("{} cables do not fit into one /16: subnets of /{} are enough for {}; give fewer ports, or "
+                    "--prefix-length 30",
+                    cabling.plan.next_id, cabling.pool.prefix_length, cabling.pool.most_cables()));
+  }
+  return cabling;
+}
+
+}  // namespace ringbolt::tools::plan

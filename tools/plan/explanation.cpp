@@ -1,0 +1,71 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plan/report.h"
+
+namespace ringbolt::tools::plan {
+namespace {
+
+using fabric::Fraction;
+
+void explain_shape(const Cabling& cabling, const Analysis& analysis) {
+  const uint32_t n_ports = std::ranges::max(fabric::port_counts(analysis.graph));
+  fmt::print("\nWhy this cabling: {}.\n", cabling.origin);
+  const fabric::Distances& far = analysis.distances;
+  const bool is_nearest = far.sum == analysis.moore.sum;
+  fmt::print(
+      "  From a node with {0} ports at most {0} others are one hop away, {0} x {1} two, and so on: for {2} nodes that "
+      "makes {3} "
+      "hop{4} at least and {5:.3f} on average (Moore's bound).{6}\n",
+      n_ports, n_ports - 1, cabling.n_nodes(), analysis.moore.diameter, analysis.moore.diameter == 1 ? "" : "s",
+      (Fraction(analysis.moore.sum) / Fraction(cabling.n_nodes()) / Fraction(cabling.n_nodes() - 1)).value(),
+      is_nearest ? " This cabling meets it: none is better." : "");
+}
+
+}  // namespace
+
+void print_explanation(const Cabling& cabling, const Analysis& analysis) {
+  if (!analysis.distances.is_connected) {
+    return;
+  }
+  explain_shape(cabling, analysis);
+  if (!analysis.rates) {
+    return;
+  }
+  const Rates& rates = *analysis.rates;
+  const Fraction by_shards = rates.shard_rate * Fraction(cabling.n_nodes()) / Fraction(2);
+  fmt::print(
+      "What the bounds mean, in cables:\n"
+      "  broadcast   lambda = {}: so much must be cut to part some two nodes, and so much can be sent from one to all "
+      "(Edmonds 1973).\n"
+      "  all_gather  x* = {}: the least that leaves a set of nodes, over their number; the rate of the whole vector is "
+      "N "
+      "times that (ForestColl, arXiv 2402.06787).\n"
+      "  all_reduce  tau = {}: the least between the parts of a partition, over the number of parts less one; so much "
+      "can be "
+      "packed into spanning trees (Nash-Williams, Tutte 1961).\n"
+      "              reduce_scatter and all_gather of equal shards, one after the other, reach {}{}.\n"
+      "  all_to_all  f <= {}: the least over cuts of what crosses over the pairs that it parts, or twice all cables "
+      "over the sum "
+      "of all distances.\n",
+      rates.lambda.text(), rates.shard_rate.text(), rates.tree_rate.text(), by_shards.text(),
+      by_shards < rates.tree_rate ? fmt::format(", {:.2f} times less", (rates.tree_rate / by_shards).value()) : "",
+      rates.pair_bound.bound.text());
+  fmt::print(
+      "Relaying: a chunk that waits at a relay holds a buffer that others wait for; in a circle that would be for "
+      "ever.\n"
+      "  {}\n",
+      analysis.check->relaying.discipline == fabric::Discipline::hop_classes
+          ? "A class of buffers for each hop travelled makes circles impossible, whatever the routes, also while they "
+            "change (Merlin and Schweitzer 1980)."
+      : analysis.check->relaying.discipline == fabric::Discipline::dateline
+          ? "On a ring two classes are enough: chunks change class at one cable (Dally and Seitz 1987). Before routes "
+            "change, relays must be empty."
+      : analysis.check->relaying.discipline == fabric::Discipline::up_down
+          ? "Routes go up a tree and then down, never up again, so no circle closes; some are longer for it (Autonet, "
+            "1991)."
+          : "Here shortest paths close no circle, as the check shows.");
+}
+
+}  // namespace ringbolt::tools::plan

@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include "plan/picture.h"
+#include "plan/report.h"
+#include "table.h"
+
+namespace ringbolt::tools::plan {
+namespace {
+
+using fabric::Fraction;
+using fabric::PlannedCable;
+using Kind = Table::Kind;
+
+const char* plural(size_t count) { return count == 1 ? "" : "s"; }
+
+std::string gbps_text(double rate, const Cabling& cabling) { return fmt::format("{:.1f}", rate * cabling.unit_gbps); }
+
+std::string bytes_text(double bytes) {
+  return bytes < 1024         ? fmt::format("{:.0f} B", bytes)
+         : bytes < 1048576    ? fmt::format("{:.0f} KiB", bytes / 1024)
+         : bytes < 1073741824 ? fmt::format("{:.0f} MiB", bytes / 1048576)
+                              : fmt::format("{:.0f} GiB", bytes / 1073741824);
+}
+
+std::string time_text(double time_us) {
+  return time_us < 1000 ? fmt::format("{:.1f} us", time_us) : fmt::format("{:.2f} ms", time_us / 1000);
+}
+
+void print_cables(const Cabling& cabling, const Analysis& analysis) {
+  Table table("cables",
+              {{"ID", Kind::kNumber},
+               {"FROM"},
+               {"TO"},
+               {"RAIL", Kind::kNumber},
+               {"GBPS", Kind::kNumber},
+               {"FROM_ADDRESS"},
+               {"TO_ADDRESS"},
+               {"CUT_HOPS", Kind::kNumber},
+               {"CUT_ALL_REDUCE_GBPS", Kind::kNumber}},
+              false);
+  for (size_t index = 0; index < cabling.plan.cables.size(); ++index) {
+    const PlannedCable& cable = cabling.plan.cables[index];
+    std::string hops;
+    std::string rate;
+    if (!analysis.cuts.empty()) {
+      const fabric::CutCost& cut = analysis.cuts[index];
+      hops = cut.is_connected ? fmt::format("{}", cut.diameter) : "parts";
+      rate = cut.is_connected && analysis.has_cut_rates ? gbps_text(cut.tree_rate.value(), cabling) : "";
+    }
+    const auto address = [&](bool is_lower) {
+      return fmt::format("{}/{}", fabric::address_text(fabric::end_address(cabling.pool, cable.id, is_lower)),
+                         cabling.pool.prefix_length);
+    };
+    table.add({fmt::format("{}", cable.id), cabling.end_text(cable.a), cabling.end_text(cable.b),
+               fmt::format("{}", cable.rail), fmt::format("{}", cabling.speed_gbps(cable)), address(true),
+               address(false), hops, rate});
+  }
+  table.print();
+}
+
+void print_distances(const Cabling& cabling, const Analysis& analysis) {
+  const fabric::Distances& far = analysis.distances;
+  fmt::print(
+      "Any two nodes are at most {} hop{} apart, {:.3f} on average; no cabling of so many ports goes below {} and "
+      "{:.3f}.\n",
+      far.diameter, plural(far.diameter), far.aspl(cabling.n_nodes()).value(), analysis.moore.diameter,
+      (Fraction(analysis.moore.sum) / Fraction(cabling.n_nodes()) / Fraction(cabling.n_nodes() - 1)).value());
+  if (!analysis.cuts.empty()) {
+    fmt::print("{}\n", analysis.worst_cut.is_connected
+                           ? fmt::format("With one cable cut, whichever, they are at most {} apart.",
+                                         analysis.worst_cut.diameter)
+                           : std::string("There is a cable whose cut parts them."));
+  }
+}
+
+void print_rates(const Cabling& cabling, const Analysis& analysis) {
+  const Rates& rates = *analysis.rates;
+  const auto after = [&](const Fraction& rate) {
+    return analysis.has_cut_rates && analysis.worst_cut.is_connected ? gbps_text(rate.value(), cabling) : std::string();
+  };
+  const Fraction n(cabling.n_nodes());
+  Table table("rates", {{"COLLECTIVE"}, {"BOUND"}, {"GBPS", Kind::kNumber}, {"AFTER_CUT", Kind::kNumber}}, false);
+  const auto row = [&](const char* what, const Fraction& rate, const std::string& cut) {
+    table.add({what, rate.text(), gbps_text(rate.value(), cabling), cut});
+  };
+  row("all_reduce", rates.tree_rate, after(analysis.worst_cut.tree_rate));
+  row("all_gather, reduce_scatter", n * rates.shard_rate, after(n * analysis.worst_cut.shard_rate));
+  row("broadcast, reduce", rates.lambda, "");
+  row("all_to_all, each pair", rates.pair_bound.bound, "");
+  fmt::print("\nThe most that collectives can do, in cables of {} Gb/s and in Gb/s of the whole vector:\n",
+             cabling.unit_gbps);
+  table.print();
+  fmt::print("all_to_all over shortest paths reaches {} ({} Gb/s) of its bound{}.\n",
+             rates.pair_split.exact ? rates.pair_split.exact->text() : fmt::format("{:.4f}", rates.pair_split.value),
+             gbps_text(rates.pair_split.value, cabling),
+             rates.pair_bound.has_all_cuts ? "" : ", for which not every cut was tried");
+}
+
+void print_times(const Cabling& cabling, const Analysis& analysis, double alpha_us) {
+  fmt::print("\nPredicted from {} us a hop and {} Gb/s a cable; nothing of it is measured:\n", alpha_us,
+             cabling.unit_gbps);
+  Table table("times",
+              {{"BYTES", Kind::kNumber},
+               {"ALL_REDUCE", Kind::kNumber},
+               {"BY"},
+               {"ALL_GATHER", Kind::kNumber},
+               {"BROADCAST", Kind::kNumber},
+               {"ALL_TO_ALL", Kind::kNumber}},
+              false);
+  for (const double bytes : kPredictedBytes) {
+    const fabric::Estimate reduce = analysis.prediction->all_reduce(bytes);
+    table.add({bytes_text(bytes), time_text(reduce.time_us), reduce.schedule,
+               time_text(analysis.prediction->all_gather(bytes).time_us),
+               time_text(analysis.prediction->broadcast(bytes).time_us),
+               time_text(analysis.prediction->all_to_all(bytes).time_us)});
+  }
+  table.print();
+}
+
+void print_check(const Cabling& cabling, const Analysis& analysis, bool is_whole) {
+  const RouteCheck& check = *analysis.check;
+  fmt::print("\nRelaying: {}; {} buffer class{} a relay, routes of {} hop{} at most, {} allowed.\n",
+             fabric::discipline_text(check.relaying.discipline), check.relaying.n_relay_classes,
+             check.relaying.n_relay_classes == 1 ? "" : "es", check.use.most_hops, plural(check.use.most_hops),
+             check.relaying.most_hops);
+  if (check.is_good()) {
+    fmt::print(
+        "Checked: all {} routes are there and free of deadlock; their {} channels have an order that every route "
+        "follows ({} dependencies).\n",
+        size_t{cabling.n_nodes()} * (cabling.n_nodes() - 1), check.deadlock.order.size(), check.deadlock.n_arcs);
+  }
+  if (is_whole && check.deadlock.is_free()) {
+    fmt::print("The order: {}\n", channels_text(cabling, check.deadlock.order));
+  }
+}
+
+}  // namespace
+
+void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
+  const size_t n_cables = cabling.plan.cables.size();
+  fmt::print("{}: {} nodes of {} port{}, {} cable{}; {}.\n\n", cabling.shape, cabling.n_nodes(), cabling.plan.n_ports,
+             plural(cabling.plan.n_ports), n_cables, plural(n_cables), cabling.origin);
+  if (const std::string drawn = picture(cabling); !drawn.empty()) {
+    fmt::print("{}\n", drawn);
+  }
+  print_cables(cabling, analysis);
+  fmt::print("\nThe nodes themselves are {} ({}) to {} ({}), to which relayed routes lead.\n",
+             fabric::address_text(fabric::node_address(cabling.pool, 0)), cabling.node_name(0),
+             fabric::address_text(fabric::node_address(cabling.pool, cabling.n_nodes() - 1)),
+             cabling.node_name(cabling.n_nodes() - 1));
+  if (analysis.distances.is_connected) {
+    print_distances(cabling, analysis);
+  }
+  if (analysis.rates) {
+    print_rates(cabling, analysis);
+    print_times(cabling, analysis, options.alpha_us);
+  }
+  if (analysis.check) {
+    print_check(cabling, analysis, options.is_checked);
+  }
+  if (options.explains) {
+    print_explanation(cabling, analysis);
+  }
+  for (const std::string& note : analysis.notes) {
+    fmt::print("note: {}\n", note);
+  }
+}
+
+}  // namespace ringbolt::tools::plan
