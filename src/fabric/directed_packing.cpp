@@ -59,7 +59,8 @@ class Forest {
         }
       }
     }
-    RINGBOLT_ASSERT(!"some arc can always be taken (Edmonds): the scaling is not that of the graph");
+    constexpr bool kSomeArcCanAlwaysBeTaken = false;  // Edmonds: else the scaling is not that of the graph
+    RINGBOLT_ASSERT(kSomeArcCanAlwaysBeTaken);
   }
 
   void take(uint32_t from, uint32_t to, int64_t count) {

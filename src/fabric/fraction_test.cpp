@@ -45,7 +45,7 @@ TEST(Fraction, refuses_what_does_not_fit) {
   EXPECT_THROW(Fraction(kMost) + Fraction(1), base::Error);
   EXPECT_THROW(Fraction(kMost) * Fraction(2), base::Error);
   EXPECT_THROW(Fraction(1, kMost) * Fraction(1, 2), base::Error);
-  EXPECT_THROW(Fraction(std::numeric_limits<uint64_t>::max()), base::Error);
+  EXPECT_THROW(Fraction{std::numeric_limits<uint64_t>::max()}, base::Error);
   EXPECT_THROW(checked_product(kMost, -2), base::Error);
   EXPECT_EQ(least_common_multiple(6, 4), 12);
 }
