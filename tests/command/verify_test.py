@@ -8,8 +8,8 @@ import signal
 import time
 
 import command
-from command import CommandCase, wait_until
-from perf_test import free_port, is_listening
+from command import CommandCase
+from two_ends import TwoEndsCase, free_port
 
 # Shared memory is faster than the line that its port claims.
 QUICK = ["--line-rate", "0"]
@@ -192,21 +192,11 @@ class WrongLibrary(VerifyCase):
         self.assertLess(time.monotonic() - begin, 15)
 
 
-class OverTcp(VerifyCase):
-    def server(self, port, *words):
-        server = self.start("verify", *words, "-p", port)
-        self.addCleanup(server.communicate)
-        self.addCleanup(server.kill)
-        wait_until(lambda: is_listening(port) or server.poll() is not None, "the server listens")
-        return server
+class OverTcp(TwoEndsCase):
+    subcommand = "verify"
 
     def test_both_ends_print_the_result(self):
-        port = free_port()
-        server = self.server(port, "-n", "200", *QUICK, "--json")
-        mine = json.loads(self.call("verify", "localhost", "-p", port, "-n", "200", *QUICK, "--json").stdout)
-        theirs, _ = server.communicate(timeout=command.PATIENCE_S)
-        self.assertEqual(json.loads(theirs), mine)
-        self.assertEqual(server.returncode, 0)
+        self.check_both_print_the_result([], "-n", "200", *QUICK)
 
     def test_different_parameters_are_refused_at_both_ends(self):
         port = free_port()
