@@ -102,12 +102,7 @@ class Session {
  private:
   /// False if this is refused.
   bool set_up() {
-    peer_.tell("hello", pair::emit_hello("verify", entries_of(request_.wish)));
-    const std::string objection =
-        pair::hello_objection("verify", entries_of(request_.wish), peer_.await("hello", "its parameters"));
-    if (!objection.empty()) {
-      throw UsageError(fmt::format("{}: {}", peer_.name(), objection));
-    }
+    pair::agree("verify", entries_of(request_.wish), peer_);
     verbs_ = VerbsLibrary::load(request_.library);
     device_.emplace(verbs_, request_.device, request_.choice);
     const Abilities mine = abilities_of(*device_);
