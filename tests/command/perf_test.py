@@ -11,7 +11,8 @@ import time
 import command
 from command import CommandCase, wait_until
 from matrix_test import Page
-from two_ends import TwoEndsCase, free_port
+from ports import free_port
+from two_ends import TwoEndsCase
 
 # Shared memory is faster than the line that its port claims, so nothing is judged but where it is the matter.
 QUICK = ["-n", "100", "--line-rate", "0", "--timeout", "20"]
