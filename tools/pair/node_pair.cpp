@@ -8,6 +8,7 @@
 
 #include "cluster/model.h"
 #include "failure.h"
+#include "ssh.h"
 
 namespace ringbolt::tools::pair {
 namespace {
@@ -69,8 +70,10 @@ Outcome outcome_of(std::string_view command, const ProgramEnd& end) {
   if (end.end_text.empty()) {
     return {std::nullopt, "it hung and was killed", false};
   }
-  return {std::nullopt, fmt::format("it {}; it said: {}", end.end_text, one_line(end.error_output.substr(0, 300))),
-          false};
+  const bool is_cut_off = end.exit_code == kSshFailed;  // ringbolt itself never ends so
+  const std::string how = is_cut_off ? "was killed there, or ssh has lost the connection" : end.end_text;
+  const std::string said = one_line(end.error_output.substr(0, 300));
+  return {std::nullopt, fmt::format("it {}{}{}", how, said.empty() ? "" : "; it said: ", said), false};
 }
 
 std::string name_of(const LiveCluster& live, const cluster::CableEnd& end) {
