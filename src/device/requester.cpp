@@ -189,6 +189,8 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     error = error == 0 ? check_list(wr) : error;
     bad = &unnamed;
   }
+  const uint32_t first = tail_.load(std::memory_order_relaxed);
+  const uint64_t line_free_ns = line_free_ns_;
   const bool has_fates = completes_early_ || faults_.has(fault::Subject::message);
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t tail = tail_.load(std::memory_order_relaxed);
@@ -207,13 +209,17 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     entry.is_signaled = signals_all_ || (wr->send_flags & IBV_SEND_SIGNALED) != 0;
     const SendRequest request = describe(*wr);
     entry.length = request.length;
-    if (counts_frames_) {
-      send_frames_ += profile::frames_of(request.length);
-    }
     const bool is_next = next_.load(std::memory_order_relaxed) == tail;
     if (has_fates) {
       store(tail, request);
-      ordain(tail);
+      if (!ordain(tail)) {
+        error = ENOMEM;
+        if (bad == &unnamed) {
+          take_back(first, line_free_ns);
+        }
+        *bad = wr;
+        break;
+      }
     } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
       if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
         store(tail, request);
@@ -221,6 +227,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
       next_.store(tail + 1, std::memory_order_relaxed);
     } else {
       store(tail, request);
+    }
+    if (counts_frames_) {
+      send_frames_ += profile::frames_of(request.length);
     }
     tail_.store(tail + 1, std::memory_order_relaxed);
   }
