@@ -167,8 +167,8 @@ void Process::wait_for_accesses(uint32_t key) {
   }
 }
 
-void Process::wait_for_own_copies() {
-  if (open_network_.load(std::memory_order_acquire) != nullptr) {
+void Process::wait_for_own_copies(bool is_wrapped) {
+  if (is_wrapped || open_network_.load(std::memory_order_acquire) != nullptr) {
     for (const auto& qp : queue_pairs()) {
       qp->wait_for_own_copies();
     }

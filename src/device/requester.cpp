@@ -88,7 +88,8 @@ int QueuePair::check_request(const ibv_send_wr& wr) const {
 
 int QueuePair::check_list(const ibv_send_wr* wr) const {
   for (uint32_t used = open_sends(); wr != nullptr; wr = wr->next) {
-    if (const int error = used++ >= caps_.max_send_wr ? ENOMEM : check_request(*wr)) {
+    used += messages_of(*wr);
+    if (const int error = used > caps_.max_send_wr ? ENOMEM : check_request(*wr)) {
       return error;
     }
   }
@@ -191,38 +192,21 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   }
   const bool has_fates = completes_early_ || faults_.has(fault::Subject::message);
   for (; wr != nullptr; wr = wr->next) {
-    const uint32_t tail = tail_.load(std::memory_order_relaxed);
+    const uint32_t messages = messages_of(*wr);
     if (error == 0) {
-      const bool is_full = open_sends() >= caps_.max_send_wr || unfinished_sends() > entry_mask_;
+      const bool is_full =
+          open_sends() + messages > caps_.max_send_wr || unfinished_sends() + messages > entry_mask_ + 1;
       error = is_full ? ENOMEM : check_request(*wr);
     }
     if (error != 0) {
       *bad = error < 0 ? *bad : wr;
       break;
     }
-    SendEntry& entry = entries_[tail & entry_mask_];
-    entry = {};
-    entry.wr_id = wr->wr_id;
-    entry.wc_opcode = completion_opcode(wr->opcode);
-    entry.is_signaled = signals_all_ || (wr->send_flags & IBV_SEND_SIGNALED) != 0;
-    const SendRequest request = describe(*wr);
-    entry.length = request.length;
-    if (counts_frames_) {
-      send_frames_ += profile::frames_of(request.length);
-    }
-    const bool is_next = next_.load(std::memory_order_relaxed) == tail;
-    if (has_fates) {
-      store(tail, request);
-      ordain(tail);
-    } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
-      if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
-        store(tail, request);
-      }
-      next_.store(tail + 1, std::memory_order_relaxed);
+    if (messages == 1) [[likely]] {
+      enqueue(*wr, state, has_fates);
     } else {
-      store(tail, request);
+      enqueue_pieces(*wr, state, has_fates);
     }
-    tail_.store(tail + 1, std::memory_order_relaxed);
   }
   if (has_fates) {
     run_queue();
@@ -236,6 +220,33 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     process_.request_service();
   }
   return error;
+}
+
+void QueuePair::enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
+  const uint32_t tail = tail_.load(std::memory_order_relaxed);
+  SendEntry& entry = entries_[tail & entry_mask_];
+  entry = {};
+  entry.wr_id = wr.wr_id;
+  entry.wc_opcode = completion_opcode(wr.opcode);
+  entry.is_signaled = signals_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  const SendRequest request = describe(wr);
+  entry.length = request.length;
+  if (counts_frames_) {
+    send_frames_ += profile::frames_of(request.length);
+  }
+  const bool is_next = next_.load(std::memory_order_relaxed) == tail;
+  if (has_fates) {
+    store(tail, request);
+    ordain(tail);
+  } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
+    if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
+      store(tail, request);
+    }
+    next_.store(tail + 1, std::memory_order_relaxed);
+  } else {
+    store(tail, request);
+  }
+  tail_.store(tail + 1, std::memory_order_relaxed);
 }
 
 void QueuePair::run_queue() {

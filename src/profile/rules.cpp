@@ -23,6 +23,8 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"mr-limit", "the number is the device's, all programs together", "register one large region and divide it"},
     {"wr-limit", "the device has no deeper work queues", "ask ibv_query_device for max_qp_wr"},
     {"sge-limit", "the device gathers and scatters no further", "copy the pieces into one buffer, or send them singly"},
+    {"split-pieces", "one user saw each piece end a message, with a completion of its own",
+     "copy the pieces into one buffer, or count messages and completions by pieces"},
     {"inline", "the device has no inline data", "leave IBV_SEND_INLINE out and max_inline_data at 0"},
     {"srq", "the device has no shared receive queues", "post receives to each queue pair"},
     {"address-handle", "the device has no datagrams, and so no address handles", "connect a queue pair to each peer"},
@@ -31,9 +33,15 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"mr-alignment", "regions begin on a page, which has 16 KiB there",
      "allocate with posix_memalign(&p, 16384, size)"},
     {"mr-zero-based", "regions are addressed by the program's own addresses", "register with the buffer's own address"},
+    {"mr-access", "some users had regions with local write access alone refused, others not",
+     "register with remote read and write access, too; the key lets nobody in"},
+    {"mr-memory", "some users had regions on the program's heap refused, others not",
+     "allocate with mmap, in whole pages"},
     {"mr-crosses-4-gib", "one user saw data arrive 4 GiB too low in regions that cross a 4 GiB boundary",
      "allocate so that no region crosses one, or compare what arrived"},
     {"late-mr", "the queue pair knows the regions that there were when it went to RTR", "register before RTR"},
+    {"err-leak", "one user could deregister nothing any more after a queue pair was destroyed in the state ERR",
+     "destroy queue pairs as they are, without a step to ERR, or step on to RESET first"},
     {"gid-index", "the slot is empty: which index holds the IPv4 address differs from machine to machine",
      "look through the GID table for an IPv4-mapped entry, and take its index"},
     {"empty-gid-table", "a port inside a bridge without an address of its own has no GID",
@@ -51,6 +59,8 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"frame-mismatch", "message and receive must have the same number of 4 KiB frames",
      "use one fixed size for both, and say inside how much of it counts"},
     {"receive-too-early", "this machine takes receives later", "post receives after RTS, and let a barrier follow"},
+    {"norecv", "a Linux peer does not hold its sender back: it drops what meets no receive, or parks as much as fits",
+     "post receives before the peer may send, and let a barrier follow"},
 }};
 
 struct Number {

@@ -18,6 +18,7 @@ enum class Rule : uint8_t {
   mr_limit,
   wr_limit,
   sge_limit,
+  split_pieces,
   inline_data,
   srq,
   address_handle,
@@ -25,8 +26,11 @@ enum class Rule : uint8_t {
   completion_channel,
   mr_alignment,
   mr_zero_based,
+  mr_access,
+  mr_memory,
   mr_crosses_4_gib,
   late_mr,
+  err_leak,
   gid_index,
   empty_gid_table,
   unreachable,
@@ -37,6 +41,7 @@ enum class Rule : uint8_t {
   frame_budget,
   frame_mismatch,
   receive_too_early,
+  no_receive,
   count_,
 };
 

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "profile/catalogue.h"
+#include "profile/knobs.h"
 #include "profile/rules.h"
 
 namespace ringbolt::profiles {
