@@ -262,6 +262,9 @@ int Process::next_tick_ms(int last_tick_ms) {
   const bool has_states = fabric_->verb_faults.has(fault::Subject::state);
   if (has_states) {
     look_at_ports();
+    for (const auto& qp : queue_pairs()) {
+      qp->look_at_cable();
+    }
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;

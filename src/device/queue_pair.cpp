@@ -267,6 +267,9 @@ void QueuePair::kick() {
 }
 
 int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  if (faults_.has(fault::Subject::state)) [[unlikely]] {
+    suffer_posting(context_.port());
+  }
   if (diverts_unreceived_) {
     take_arrived();  // what came before these receives did not meet them
   }

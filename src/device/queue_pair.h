@@ -108,6 +108,8 @@ class QueuePair {
   void on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, link::SharedSegment lane);
   void on_withdraw(const link::Withdraw& withdraw);
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
+  /// Faults may have pulled its cable in a way that ends what is connected.
+  void look_at_cable();
   /// A peer copies from or to the region of `key` on behalf of a queue pair connected to this one.
   bool is_accessed(uint32_t key);
   /// Returns when no copy from or to the memory of a send is under way for the network, and none lands in the wrong

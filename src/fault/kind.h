@@ -40,6 +40,7 @@ enum class Kind : uint8_t {
   coalesce,      ///< after some idle time receives complete at long ticks only
   qp_age,        ///< a queue pair without traffic goes silent
   flap,          ///< the cable goes down and up
+  unplug,        ///< the cable is pulled, and maybe plugged back in
   frozen,        ///< the machine does nothing any more
   cross_cables,  ///< two cables of a machine are plugged the wrong way around
   // What a device looks like, from the next program on.
@@ -67,6 +68,14 @@ constexpr Subject subject_of(Kind kind) {
 }
 /// It holds, or it does not: no dice are thrown for each message.
 constexpr bool is_state(Kind kind) { return subject_of(kind) >= Subject::state; }
+
+/// What a device makes of a pulled cable.
+enum class Unplug : uint8_t {
+  hang,        ///< nothing passes, and nobody says so
+  port_event,  ///< the port goes down, with an event
+  flush,       ///< and connected queue pairs go to the state ERR
+  abort,       ///< and the program is ended when it posts a receive
+};
 
 /// What can run out.
 enum class Object : uint8_t { qp, pd, cq, mr, dma };
