@@ -37,6 +37,13 @@ void suffer_destruction(const Port& port) {
   }
 }
 
+void suffer_query(const Port& port) {
+  VerbFaults& faults = port.fabric->verb_faults;
+  if (faults.has(fault::Subject::query)) {
+    take_time(faults.judge(fault::Subject::query, port).hold_ns);
+  }
+}
+
 void suffer_posting(const Port& port) {
   if (port.unplugged() == fault::Unplug::abort) {
     std::fprintf(stderr, "ringbolt: %s: the cable is pulled, and the fault \"unplug mode abort\" ends this program in "

@@ -100,6 +100,10 @@ int QueuePair::check_send_rules(const ibv_send_wr& wr) const {
     return port.refuse(Rule::inline_data, EINVAL, "a send with inline data");
   }
   const uint64_t length = length_of(wr.sg_list, wr.num_sge);
+  const bool is_send = operation == profile::kSend || operation == profile::kSendImmediate;
+  if (port.profile.knobs.refuses_empty_sends && is_send && length == 0) {
+    return port.refuse(Rule::empty_send, EMSGSIZE, "a send without a byte");
+  }
   if (!limits.counts_frames) {
     return limits.message_bytes != 0 && length > limits.message_bytes
                ? port.refuse(Rule::message_length, EINVAL,

@@ -47,12 +47,14 @@ enum class Kind : uint8_t {
   gid_shuffle,     ///< the GID table has another order
   gid_empty,       ///< it has no entries
   rename_devices,  ///< the devices have other names
+  // Asking the device. At the end, since the numbers of kinds are part of what seeds give.
+  query_hang,  ///< takes its time
 };
-inline constexpr Kind kLastKind = Kind::rename_devices;
+inline constexpr Kind kLastKind = Kind::query_hang;
 
 /// What a kind befalls: each has a count of its own.
-enum class Subject : uint8_t { frame, rtr, object, destroy, completion, message, receive, posting, state, look };
-inline constexpr unsigned kSubjects = 10;
+enum class Subject : uint8_t { frame, rtr, object, destroy, query, completion, message, receive, posting, state, look };
+inline constexpr unsigned kSubjects = 11;
 
 constexpr Subject subject_of(Kind kind) {
   return kind <= Kind::delay                ? Subject::frame
@@ -64,7 +66,8 @@ constexpr Subject subject_of(Kind kind) {
          : kind <= Kind::frame_mismatch     ? Subject::receive
          : kind <= Kind::silent_overrun     ? Subject::posting
          : kind <= Kind::cross_cables       ? Subject::state
-                                            : Subject::look;
+         : kind <= Kind::rename_devices     ? Subject::look
+                                            : Subject::query;
 }
 /// It holds, or it does not: no dice are thrown for each message.
 constexpr bool is_state(Kind kind) { return subject_of(kind) >= Subject::state; }

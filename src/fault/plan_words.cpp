@@ -43,7 +43,8 @@ constexpr std::array kKinds{std::to_array<Named<Kind>>({{"loss", Kind::loss},
                                                         {"cross-cables", Kind::cross_cables},
                                                         {"gid-shuffle", Kind::gid_shuffle},
                                                         {"gid-empty", Kind::gid_empty},
-                                                        {"rename-devices", Kind::rename_devices}})};
+                                                        {"rename-devices", Kind::rename_devices},
+                                                        {"query-hang", Kind::query_hang}})};
 static_assert(kKinds.size() == static_cast<size_t>(kLastKind) + 1);
 
 constexpr std::array kErrors{std::to_array<Named<int>>({{"EINVAL", EINVAL},
@@ -100,7 +101,7 @@ constexpr std::array kStrengths{std::to_array<Strength>({
     {"rate", bit(Kind::shape), Quantity::rate, &Rule::rate_mbps, 1, kMaxRateMbps},
     {"by", bit(Kind::delay), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxDelayNs, true},
     {"by", bits(Kind::shape, Kind::early), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxDelayNs},
-    {"by", bits(Kind::rtr_block, Kind::completion_late, Kind::destroy_hang, Kind::flap), Quantity::time,
+    {"by", bits(Kind::rtr_block, Kind::completion_late, Kind::destroy_hang, Kind::query_hang, Kind::flap), Quantity::time,
      &Rule::delay_ns, 0, Rule::kMaxBlockNs, true},
     {"restore", bit(Kind::unplug), Quantity::time, &Rule::delay_ns, 0, kDayNs},
     {"jitter", bits(Kind::delay, Kind::shape), Quantity::time, &Rule::jitter_ns, 0, Rule::kMaxDelayNs},
@@ -246,6 +247,7 @@ std::string missing_part(const Rule& rule) {
     case Kind::rtr_block:
     case Kind::completion_late:
     case Kind::destroy_hang:
+    case Kind::query_hang:
       return rule.delay_ns + rule.jitter_ns == 0 ? "takes a time: by 1ms" : "";
     case Kind::rtr_errno:
       return rule.error == 0 ? "takes an error: errno EINVAL" : "";

@@ -173,6 +173,7 @@ void Stream::apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, u
       break;
     case Kind::rtr_block:
     case Kind::destroy_hang:
+    case Kind::query_hang:
     case Kind::completion_late:
       verdict.hold_ns += rule.delay_ns;
       break;

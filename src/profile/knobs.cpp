@@ -128,6 +128,8 @@ constexpr std::array kKnobs{std::to_array<KnobEntry>({
     {{"short-grant", "FRAMES", "posting takes so many frames fewer than were granted"}, set_short_grant},
     {{"multi-sge", "refuse|accept", "several pieces: refused, or each becomes a message and a completion of its own"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::splits_pieces>(p, v, "refuse", "accept"); }},
+    {{"empty-send", "ok|emsgsize", "sends without a byte"},
+     [](Profile& p, std::string_view v) { return choose<&Knobs::refuses_empty_sends>(p, v, "ok", "emsgsize"); }},
     {{"norecv", "wait|drop|park|park:SLOTS:BYTES",
       "a UC SEND that meets no receive; park:16:65536 keeps 16 messages, 64 KiB at most"},
      set_no_receive},

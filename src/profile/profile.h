@@ -93,6 +93,7 @@ struct Knobs {
   bool wants_remote_access = false;   ///< of each region
   bool wants_mapped_regions = false;  ///< not on the heap, not on a stack
   bool leaks_after_error = false;     ///< regions stay once a queue pair was destroyed in ERR
+  bool refuses_empty_sends = false;
   bool splits_pieces = false;         ///< each piece of a message is a message of its own
   NoReceive no_receive = NoReceive::wait;
   uint32_t park_slots = 64;       ///< messages that wait at the receiver at most

@@ -54,6 +54,7 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
      "the cable carries no address: the bytes arrive as a message, and the target memory stays as it was",
      "send instead; never take a WRITE's completion for its arrival"},
     {"message-length", "a message must fit into the queue it is posted to", "cut it into messages of the granted depth"},
+    {"empty-send", "a Linux machine's driver refuses them on a cable to a Mac", "send one byte, and say inside that it counts for nothing"},
     {"frame-budget", "depth is counted in frames of 4 KiB, not in work requests",
      "keep the sum of ceil(bytes/4096) of what is posted within the granted depth (ibv_query_qp)"},
     {"frame-mismatch", "message and receive must have the same number of 4 KiB frames",

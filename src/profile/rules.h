@@ -38,6 +38,7 @@ enum class Rule : uint8_t {
   operation,
   write_into_stream,
   message_length,
+  empty_send,
   frame_budget,
   frame_mismatch,
   receive_too_early,

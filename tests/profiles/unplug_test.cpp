@@ -80,6 +80,19 @@ TEST(UnplugFault, takes_the_port_down_and_up_with_an_event_each) {
   EXPECT_EQ(poll(rig.cq.get(), 2).size(), 2U);
 }
 
+TEST(UnplugFault, leaves_a_device_that_can_be_opened_and_gives_no_domain) {
+  const Faults faults("unplug mode port-event restore 300ms");
+  const Rig rig("apple");
+  ASSERT_NE(rig.context, nullptr);
+  EXPECT_EQ(rig.port().state, IBV_PORT_DOWN);
+  EXPECT_EQ(rig.pd, nullptr);
+  errno = 0;
+  EXPECT_EQ(ibv_alloc_pd(rig.context.get()), nullptr);
+  EXPECT_EQ(errno, ENOMEM);
+  EXPECT_EQ(next_event(rig, milliseconds(5000)), std::vector{IBV_EVENT_PORT_ACTIVE});
+  EXPECT_NE(Held<ibv_pd>(ibv_alloc_pd(rig.context.get())), nullptr);
+}
+
 TEST(UnplugFault, flushes_all_that_is_connected_and_a_new_connection_works_when_it_is_restored) {
   for (const ibv_qp_type type : {IBV_QPT_RC, IBV_QPT_UC}) {
     const Faults faults("unplug mode flush time 300ms- restore 200ms");
