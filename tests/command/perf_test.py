@@ -104,6 +104,19 @@ class OnNodes(CommandCase):
             with self.subTest(words):
                 self.check_latency(self.perf(*words, "--lat")["results"][0])
 
+    def test_lost_messages_are_counted_where_they_may_be_lost(self):
+        """One in twenty never arrives; each costs a round trip its 50 ms."""
+        self.call("fault", "add", "message-loss", "5%", "seed", "3")
+        for words in (["send", "-c", "UC"], ["write", "-c", "UC"], ["send", "-c", "UD"], ["send", "-c", "UC", "-b", "-q", "2"],
+                      ["send", "-c", "UC", "--lat"], ["write", "-c", "UC", "--lat"]):
+            with self.subTest(words):
+                row = self.perf(*words, "-s", "512")["results"][0]
+                for one in [row["latency"]] if "--lat" in words else row["bandwidth"]:
+                    self.assertGreater(one["lost"], 0)
+                    self.assertGreater(one["rounds"] if "--lat" in words else one["verified_bytes"], 0)
+        row = self.perf("send", "-s", "512")["results"][0]
+        self.assertEqual(row["bandwidth"][0]["lost"], 0, "RC sends them again")
+
     def test_duration_and_checks(self):
         done = self.call("perf", "send", "--nodes", "n1,n0", "-D", "0.05", "--check", "none", "--line-rate", "0",
                          "--report_gbits", "-F")

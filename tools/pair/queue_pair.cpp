@@ -12,8 +12,6 @@
 namespace ringbolt::tools::pair {
 namespace {
 
-constexpr uint32_t kQueueKey = 0x52425046;
-
 ibv_qp_type type_of(Transport transport) {
   switch (transport) {
     case Transport::kUc:
@@ -131,14 +129,6 @@ void QueuePair::connect(const Device& device, const Offer& peer, const QueuePair
   ibv_ah_attr path = path_to(device, peer);
   handle_ = own(device.verbs(), device.verbs().create_ah(device.pd(), &path), "ibv_create_ah");
   peer_number_ = address.number;
-}
-
-void QueuePair::address_request(ibv_send_wr& request) const {
-  if (transport_ == Transport::kUd) {
-    request.wr.ud.ah = handle_.get();
-    request.wr.ud.remote_qpn = peer_number_;
-    request.wr.ud.remote_qkey = kQueueKey;
-  }
 }
 
 void QueuePair::post_receive(std::span<std::byte> slot, uint32_t local_key, uint64_t id) const {

@@ -14,6 +14,7 @@ struct Depths {
   uint32_t receive_slots = 0;  ///< also the window: sent and not yet known to be checked
   uint32_t signal_every = 0;   ///< of the posted, every so many'th completes visibly; at most in_flight
   uint32_t post_list = 1;
+  bool has_one_place = false;  ///< nothing is compared: all messages of a queue pair share one, as in perftest
 
   /// By default as many as fit a budget of memory that stays in a processor's cache. Thread-safe.
   /// Of latency, where one message is under way, as few as do.

@@ -60,9 +60,10 @@ bool Link::has_notices() const { return !step_.is_latency && parameters_.operati
 void Link::lay_out() {
   const bool is_ud = parameters_.transport == Transport::kUd;
   const size_t count = parameters_.queue_pairs;
+  const auto places = [&](uint32_t slots) { return depths_.has_one_place ? count : count * slots; };
   stride_ = rounded_up(step_.size_bytes + (is_ud ? kRouteHeaderBytes : 0), kLineBytes);
-  receive_offset_ = rounded_up(stride_ * depths_.send_slots * count, kPageBytes);
-  word_offset_ = receive_offset_ + rounded_up(stride_ * depths_.receive_slots * count, kPageBytes);
+  receive_offset_ = rounded_up(stride_ * places(depths_.send_slots), kPageBytes);
+  word_offset_ = receive_offset_ + rounded_up(stride_ * places(depths_.receive_slots), kPageBytes);
   const size_t words = 2 * kNotices * count + kCreditSends + kCreditReceives;
   total_bytes_ = word_offset_ + rounded_up(words * 2 * kLineBytes, kPageBytes);
   if (total_bytes_ > kMostMemoryBytes) {
@@ -165,21 +166,20 @@ void Link::exchange_offers(const Tuning& tuning) {
 }
 
 std::span<std::byte> Link::send_slot(uint32_t queue_pair, uint64_t index) const {
-  return bytes(stride_ * (uint64_t{queue_pair} * depths_.send_slots + index), step_.size_bytes);
+  return bytes(stride_ * place_of(queue_pair, index, depths_.send_slots), step_.size_bytes);
 }
 
 std::span<std::byte> Link::receive_slot(uint32_t queue_pair, uint64_t index) const {
   const size_t header = parameters_.transport == Transport::kUd ? kRouteHeaderBytes : 0;
-  return bytes(receive_offset_ + stride_ * (uint64_t{queue_pair} * depths_.receive_slots + index) + header,
-               step_.size_bytes);
+  return bytes(receive_offset_ + stride_ * place_of(queue_pair, index, depths_.receive_slots) + header, step_.size_bytes);
 }
 
 uint64_t Link::remote_send_address(uint32_t queue_pair, uint64_t index) const {
-  return theirs_.send_address + uint64_t{theirs_.stride} * (uint64_t{queue_pair} * theirs_.send_slots + index);
+  return theirs_.send_address + uint64_t{theirs_.stride} * place_of(queue_pair, index, theirs_.send_slots);
 }
 
 uint64_t Link::remote_receive_address(uint32_t queue_pair, uint64_t index) const {
-  return theirs_.receive_address + uint64_t{theirs_.stride} * (uint64_t{queue_pair} * theirs_.window + index);
+  return theirs_.receive_address + uint64_t{theirs_.stride} * place_of(queue_pair, index, theirs_.window);
 }
 
 void Link::post_receive(uint32_t queue_pair, uint64_t index) const {

@@ -101,6 +101,10 @@ class Link {
   void exchange_offers(const Tuning& tuning);
   bool has_credits() const;
   bool has_notices() const;
+  /// Which message of the memory for `slots` of them on each queue pair it is.
+  uint64_t place_of(uint32_t queue_pair, uint64_t index, uint32_t slots) const {
+    return depths_.has_one_place ? queue_pair : uint64_t{queue_pair} * slots + index;
+  }
   std::span<std::byte> bytes(size_t offset, size_t length) const { return {memory_.get() + offset, length}; }
   std::span<std::byte> credit_slot(uint64_t index) const;
   void post_word(const QueuePair& queue_pair, std::span<std::byte> slot, const Word& word, uint64_t id) const;

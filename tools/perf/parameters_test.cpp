@@ -70,6 +70,19 @@ TEST(Depths, every_size_has_room_and_slots_that_differ) {
   }
 }
 
+TEST(Depths, what_nobody_compares_shares_one_place_and_may_be_more) {
+  Parameters parameters = send_of(65536);
+  const Depths compared = Depths::of(65536, parameters, {}, false);
+  parameters.bandwidth_check = Check::kNone;
+  const Depths shared = Depths::of(65536, parameters, {}, false);
+  EXPECT_FALSE(compared.has_one_place);
+  EXPECT_TRUE(shared.has_one_place);
+  EXPECT_GT(shared.in_flight, compared.in_flight);
+  EXPECT_FALSE(Depths::of(65536, parameters, {}, true).has_one_place) << "latency compares its sample";
+  parameters.operation = Operation::kAtomic;
+  EXPECT_FALSE(Depths::of(8, parameters, {}, false).has_one_place) << "each result is compared, always";
+}
+
 TEST(Depths, those_given_are_kept) {
   Tuning tuning;
   tuning.tx_depth = 7;

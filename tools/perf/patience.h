@@ -24,7 +24,7 @@ class Patience {
   /// is the time for the caller to look at rare things too. Throws ProbeFailure when the peer is gone or has failed,
   /// or nothing came for as long as the peer's timeout.
   bool wait() {
-    constexpr uint32_t kCheap = 2048;
+    constexpr uint32_t kCheap = 256;
     link_.doze();
     if (++fruitless_ % kCheap != 0 && !link_.has_events()) {
       return false;

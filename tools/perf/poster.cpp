@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@ Poster::Poster(Link& link, Peer& peer, ibv_wr_opcode opcode)
     flags_.push_back(fits ? unsigned{IBV_SEND_INLINE} : 0U);
   }
   for (size_t i = 0; i < requests_.size(); ++i) {
+    requests_[i].next = i + 1 < requests_.size() ? &requests_[i + 1] : nullptr;
     requests_[i].opcode = opcode;
     requests_[i].sg_list = &pieces_[i];
     requests_[i].num_sge = 1;
@@ -48,12 +50,13 @@ ibv_send_wr& Poster::add(uint32_t queue_pair, std::span<std::byte> local, uint64
 }
 
 void Poster::post(uint32_t queue_pair) {
-  for (uint32_t i = 0; i < added_; ++i) {
-    requests_[i].next = i + 1 < added_ ? &requests_[i + 1] : nullptr;
-  }
+  ibv_send_wr& last = requests_[added_ - 1];
+  ibv_send_wr* const after = std::exchange(last.next, nullptr);
   added_ = 0;
   ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(link_.queue_pair(queue_pair).get(), requests_.data(), &bad)) {
+  const int error = ibv_post_send(link_.queue_pair(queue_pair).get(), requests_.data(), &bad);
+  last.next = after;
+  if (error != 0) {
     peer_.fail(fmt::format("ibv_post_send: {}", std::strerror(std::abs(error))));
   }
 }

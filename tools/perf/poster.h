@@ -18,7 +18,7 @@ class Poster {
 
   /// Adds the operation on `local`; at `remote_address` of the peer's memory, if the opcode has such. Hot path.
   ibv_send_wr& add(uint32_t queue_pair, std::span<std::byte> local, uint64_t remote_address);
-  /// Posts what was added, all on one queue pair. Throws ProbeFailure.
+  /// Posts what was added, one at least, all on one queue pair. Throws ProbeFailure.
   void post(uint32_t queue_pair);
   uint32_t added() const { return added_; }
 

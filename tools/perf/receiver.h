@@ -47,6 +47,9 @@ class Receiver {
   Link& link_;
   Peer& peer_;
   bool is_write_;
+  /// The target of WRITEs has nothing to do until it is told of some; looking all the time would take from the writer
+  /// what the two share: a processor, or the memory's bookkeeping.
+  bool may_nap_;
   Check check_;
   uint32_t window_;
   uint32_t slots_;

@@ -23,6 +23,7 @@ Sender::Sender(Link& link, Peer& peer)
       poster_(link, peer, link.parameters().operation == Operation::kWrite ? IBV_WR_RDMA_WRITE : IBV_WR_SEND),
       pace_(link.parameters()),
       is_write_(link.parameters().operation == Operation::kWrite),
+      is_compared_(link.parameters().bandwidth_check != Check::kNone),
       window_(link.theirs().window),
       slots_(slots_used(link.depths().send_slots, link.theirs().window)),
       notice_every_(std::max(window_ / 4, 1U)),
@@ -49,7 +50,7 @@ bool Sender::advance() {
   needs_credits_ = false;
   for (uint32_t index = 0; index < lanes_.size(); ++index) {
     has_worked |= post(index);
-    needs_credits_ |= lanes_[index].posted - lanes_[index].credited > window_ / 2;
+    needs_credits_ |= lanes_[index].posted - lanes_[index].credited > window_ / 4 * 3;
   }
   has_worked |= reap();
   // While there is plenty of room, credits can wait: looking for them costs as much as a small message.
@@ -69,7 +70,7 @@ bool Sender::post(uint32_t index) {
   Lane& lane = lanes_[index];
   bool has_posted = false;
   // A bounded share, so that the other queue pairs and directions get theirs.
-  for (uint32_t lists = 0; lists < 16; ++lists) {
+  for (uint32_t lists = 0; lists < 128; ++lists) {
     const uint64_t room =
         std::min(link_.depths().in_flight - (lane.posted - lane.completed), window_ - (lane.posted - lane.credited));
     const auto most = static_cast<uint32_t>(std::min<uint64_t>(room, link_.depths().post_list));
@@ -82,7 +83,9 @@ bool Sender::post(uint32_t index) {
         break;
       }
       const std::span<std::byte> slot = link_.send_slot(index, lane.posted % slots_);
-      write_stamp(slot, stamp_of(link_.seed(), lane.posted));
+      if (is_compared_) {
+        write_stamp(slot, stamp_of(link_.seed(), lane.posted));
+      }
       const uint64_t remote = is_write_ ? link_.remote_receive_address(index, lane.posted % window_) : 0;
       poster_.add(index, slot, remote);
       ++lane.posted;

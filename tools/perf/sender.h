@@ -56,6 +56,7 @@ class Sender {
   Poster poster_;
   Pace pace_;
   bool is_write_;
+  bool is_compared_;
   uint32_t window_;
   uint32_t slots_;
   uint32_t notice_every_;
