@@ -284,7 +284,7 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
       *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves it alone
       return error;
     }
-    if (const int error = push_receive(*wr)) {
+    if (const int error = splits_pieces_ ? push_pieces(*wr) : receives_.push(*wr)) {
       *bad = wr;
       return error;
     }

@@ -166,6 +166,7 @@ class QueuePair {
   SendRequest describe(const ibv_send_wr& wr) const;
   void store(uint32_t index, const SendRequest& request);
   void enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);  ///< one message; there is room
+  void enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
   void run_queue();
   void push_out();
   void complete_sends(CompletionQueue& cq);
@@ -181,8 +182,7 @@ class QueuePair {
   // split_pieces.cpp: for profiles where each piece of a message is a message of its own
   uint32_t messages_of(const ibv_send_wr& wr) const { return splits_pieces_ ? pieces_that_part(wr) : 1; }
   uint32_t pieces_that_part(const ibv_send_wr& wr) const;
-  void enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
-  int push_receive(const ibv_recv_wr& wr);
+  int push_pieces(const ibv_recv_wr& wr);
 
   // wrapped_receives.cpp: for profiles whose device adds addresses without the carry
   void scatter(uint32_t offset, const std::byte* data, uint32_t length) {

@@ -181,6 +181,43 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
   stored.pieces_count = request.length == 0 ? 0 : 1;
 }
 
+// Inline: a call costs a nanosecond of the thirty that a short WRITE takes.
+[[gnu::always_inline]] inline void QueuePair::enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
+  const uint32_t tail = tail_.load(std::memory_order_relaxed);
+  SendEntry& entry = entries_[tail & entry_mask_];
+  entry = {};
+  entry.wr_id = wr.wr_id;
+  entry.wc_opcode = completion_opcode(wr.opcode);
+  entry.is_signaled = signals_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  const SendRequest request = describe(wr);
+  entry.length = request.length;
+  if (counts_frames_) {
+    send_frames_ += profile::frames_of(request.length);
+  }
+  const bool is_next = next_.load(std::memory_order_relaxed) == tail;
+  if (has_fates) {
+    store(tail, request);
+    ordain(tail);
+  } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
+    if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
+      store(tail, request);
+    }
+    next_.store(tail + 1, std::memory_order_relaxed);
+  } else {
+    store(tail, request);
+  }
+  tail_.store(tail + 1, std::memory_order_relaxed);
+}
+
+void QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
+  for (int i = 0; i < wr.num_sge; ++i) {
+    ibv_send_wr one = wr;
+    one.sg_list = wr.sg_list + i;
+    one.num_sge = 1;
+    enqueue(one, state, has_fates);
+  }
+}
+
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   const std::scoped_lock guard(send_lock_);
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
@@ -220,33 +257,6 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     process_.request_service();
   }
   return error;
-}
-
-void QueuePair::enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
-  const uint32_t tail = tail_.load(std::memory_order_relaxed);
-  SendEntry& entry = entries_[tail & entry_mask_];
-  entry = {};
-  entry.wr_id = wr.wr_id;
-  entry.wc_opcode = completion_opcode(wr.opcode);
-  entry.is_signaled = signals_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
-  const SendRequest request = describe(wr);
-  entry.length = request.length;
-  if (counts_frames_) {
-    send_frames_ += profile::frames_of(request.length);
-  }
-  const bool is_next = next_.load(std::memory_order_relaxed) == tail;
-  if (has_fates) {
-    store(tail, request);
-    ordain(tail);
-  } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
-    if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
-      store(tail, request);
-    }
-    next_.store(tail + 1, std::memory_order_relaxed);
-  } else {
-    store(tail, request);
-  }
-  tail_.store(tail + 1, std::memory_order_relaxed);
 }
 
 void QueuePair::run_queue() {

@@ -1,6 +1,5 @@
 // Requests of several pieces on a device that was seen to end a message, and to complete, with each piece.
 
-#include <algorithm>
 #include <cerrno>
 
 #include "device/queue_pair.h"
@@ -14,17 +13,8 @@ uint32_t QueuePair::pieces_that_part(const ibv_send_wr& wr) const {
   return is_message && is_allowed ? static_cast<uint32_t>(wr.num_sge) : 1;
 }
 
-void QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
-  for (int i = 0; i < wr.num_sge; ++i) {
-    ibv_send_wr one = wr;
-    one.sg_list = wr.sg_list + i;
-    one.num_sge = 1;
-    enqueue(one, state, has_fates);
-  }
-}
-
-int QueuePair::push_receive(const ibv_recv_wr& wr) {
-  if (!splits_pieces_ || wr.num_sge <= 1 || static_cast<uint32_t>(wr.num_sge) > receives_.max_sge()) {
+int QueuePair::push_pieces(const ibv_recv_wr& wr) {
+  if (wr.num_sge <= 1 || static_cast<uint32_t>(wr.num_sge) > receives_.max_sge()) {
     return receives_.push(wr);
   }
   if (receives_.depth() - receives_.count() < static_cast<uint32_t>(wr.num_sge)) {
