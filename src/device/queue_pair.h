@@ -60,7 +60,8 @@ class QueuePair {
   int modify(const ibv_qp_attr& attributes, int mask);
   void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
 
-  /// Where `bad` is null the list is posted whole or not at all; else up to the request that it then names.
+  /// Where `bad` is null the list is posted whole or not at all; else up to the request that it then names. ENOMEM also
+  /// where faults or the profile want bytes to be copied, and there is no memory for the copy.
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
@@ -165,8 +166,9 @@ class QueuePair {
   int check_list(const ibv_send_wr* wr) const;
   SendRequest describe(const ibv_send_wr& wr) const;
   void store(uint32_t index, const SendRequest& request);
-  void enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);  ///< one message; there is room
-  void enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
+  /// One message, for which there is room: 0, or ENOMEM for a copy.
+  int enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
+  int enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
   void run_queue();
   void push_out();
   void complete_sends(CompletionQueue& cq);
@@ -209,20 +211,26 @@ class QueuePair {
   bool may_complete_early() const;
   size_t send_slots() const;
   uint64_t early_departure_ns(uint32_t length, uint64_t now_ns);
-  bool stage(uint32_t index);  ///< copies what the stored request sends; false: it can't, or must not, be copied
+  bool stage(uint32_t index);  ///< copies what the stored request sends; false: it can't, or must not, be copied; throws
   void tell_early(CompletionQueue& cq);
+  void drop_copy(uint32_t index);
   void forget_staged(uint32_t index);
   void count_out(const SendEntry& entry);  ///< its frames count no longer
   /// Posted and, as far as the program knows, not complete.
   uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
 
   // send_faults.cpp
-  /// Of the entry at `index`, made if it has none yet.
+  /// False: there is no memory for fates.
+  bool make_fates() noexcept;
+  /// Of the entry at `index`, made if it has none yet; after make_fates().
   SendFate& fate_of(uint32_t index);
   SendFate* known_fate(uint32_t index) {
     return entries_[index & entry_mask_].has_fate ? &fates_[index & entry_mask_] : nullptr;
   }
-  void ordain(uint32_t index);  ///< what befalls the stored request
+  /// What befalls the stored request. False: there is no memory for it, and nothing was done.
+  bool ordain(uint32_t index) noexcept;
+  /// Takes back sends from `first` on that were stored by the post that is under way.
+  void take_back(uint32_t first, uint64_t line_free_ns);
   /// Whether the entry, whose turn it is, has to wait. May fail it, or lose it: then it is executed.
   enum class Turn : uint8_t { execute, wait, over };
   Turn take_turn(uint32_t index);
@@ -236,7 +244,8 @@ class QueuePair {
     return !context_.port().carries() || (faults_.has(fault::Subject::state) && is_silenced());
   }
   bool is_silenced();
-  bool is_coalescing(bool has_arrived);
+  bool has_arrived();
+  bool is_coalescing();
   void note_traffic() {
     if (faults_.has(fault::Subject::state)) {
       last_traffic_ns_.store(base::now_ns(), std::memory_order_relaxed);

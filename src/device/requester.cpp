@@ -182,7 +182,7 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
 }
 
 // Inline: a call costs a nanosecond of the thirty that a short WRITE takes.
-[[gnu::always_inline]] inline void QueuePair::enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
+[[gnu::always_inline]] inline int QueuePair::enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
   SendEntry& entry = entries_[tail & entry_mask_];
   entry = {};
@@ -191,13 +191,12 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
   entry.is_signaled = signals_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   const SendRequest request = describe(wr);
   entry.length = request.length;
-  if (counts_frames_) {
-    send_frames_ += profile::frames_of(request.length);
-  }
   const bool is_next = next_.load(std::memory_order_relaxed) == tail;
   if (has_fates) {
     store(tail, request);
-    ordain(tail);
+    if (!ordain(tail)) {
+      return ENOMEM;
+    }
   } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
     if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
       store(tail, request);
@@ -206,16 +205,26 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
   } else {
     store(tail, request);
   }
+  if (counts_frames_) {
+    send_frames_ += profile::frames_of(request.length);
+  }
   tail_.store(tail + 1, std::memory_order_relaxed);
+  return 0;
 }
 
-void QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
+int QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
+  const uint32_t first = tail_.load(std::memory_order_relaxed);
+  const uint64_t line_free_ns = line_free_ns_;
   for (int i = 0; i < wr.num_sge; ++i) {
     ibv_send_wr one = wr;
     one.sg_list = wr.sg_list + i;
     one.num_sge = 1;
-    enqueue(one, state, has_fates);
+    if (const int error = enqueue(one, state, has_fates)) {
+      take_back(first, line_free_ns);  // only with fates, and then none of them is executed yet
+      return error;
+    }
   }
+  return 0;
 }
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
@@ -227,6 +236,8 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     error = error == 0 ? check_list(wr) : error;
     bad = &unnamed;
   }
+  const uint32_t first = tail_.load(std::memory_order_relaxed);
+  const uint64_t line_free_ns = line_free_ns_;
   const bool has_fates = completes_early_ || faults_.has(fault::Subject::message);
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t messages = messages_of(*wr);
@@ -235,14 +246,15 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
           open_sends() + messages > caps_.max_send_wr || unfinished_sends() + messages > entry_mask_ + 1;
       error = is_full ? ENOMEM : check_request(*wr);
     }
+    if (error == 0) [[likely]] {
+      error = messages == 1 ? enqueue(*wr, state, has_fates) : enqueue_pieces(*wr, state, has_fates);
+      if (error != 0 && bad == &unnamed) {
+        take_back(first, line_free_ns);
+      }
+    }
     if (error != 0) {
       *bad = error < 0 ? *bad : wr;
       break;
-    }
-    if (messages == 1) [[likely]] {
-      enqueue(*wr, state, has_fates);
-    } else {
-      enqueue_pieces(*wr, state, has_fates);
     }
   }
   if (has_fates) {

@@ -56,7 +56,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     default:
       break;
   }
-  if (is_cut_off() || (faults_.has(fault::Subject::state) && is_coalescing(may_receive()))) {
+  if (is_cut_off() || (faults_.has(fault::Subject::state) && is_coalescing())) {
     return;
   }
   if (diverts_unreceived_) {

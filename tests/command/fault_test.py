@@ -3,18 +3,11 @@ well afterwards."""
 
 import ipaddress
 import re
-import socket
 import time
 
 import command
 from command import CommandCase, wait_until
-from like_test import is_listening
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+from ports import free_port, is_listening
 
 
 class Faults(CommandCase):
