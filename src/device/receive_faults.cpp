@@ -1,6 +1,8 @@
 // What befalls receives on purpose, and queue pairs that go silent or wake up slowly. docs/faults.md is the page for
 // users.
 
+#include <mutex>
+
 #include "base/clock.h"
 #include "device/queue_pair.h"
 
@@ -8,6 +10,17 @@ namespace ringbolt::device {
 
 ibv_wc_status QueuePair::receive_fault() {
   return static_cast<ibv_wc_status>(faults_.judge(fault::Subject::receive, context_.port()).status);
+}
+
+void QueuePair::look_at_cable() {
+  if (context_.port().unplugged() != fault::Unplug::flush) {
+    return;
+  }
+  const std::scoped_lock guard(send_lock_, receive_lock_);
+  const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+  if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
+    enter_error(IBV_WC_WR_FLUSH_ERR);
+  }
 }
 
 bool QueuePair::is_silenced() {

@@ -73,6 +73,19 @@ TEST(DestroyFault, hangs) {
   EXPECT_GE(Clock::now() - began, milliseconds(60));
 }
 
+TEST(QueryFault, hangs_when_the_device_is_asked) {
+  const Faults faults("query-hang by 60ms count 1-1");
+  const Rig rig("roce");
+  const auto took = [&] {
+    const auto began = Clock::now();
+    EXPECT_GT(rig.device().max_qp, 0);
+    return Clock::now() - began;
+  };
+  EXPECT_LT(took(), milliseconds(50));
+  EXPECT_GE(took(), milliseconds(60));
+  EXPECT_LT(took(), milliseconds(50));
+}
+
 TEST(StateFault, freezes_the_machine_for_a_time_and_all_arrives_after) {
   const Faults faults("frozen time 0s-200ms");
   const Rig rig("roce");
