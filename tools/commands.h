@@ -115,86 +115,68 @@ struct MatrixOptions {
 };
 int matrix(const MatrixOptions& options);
 
-/// docs/perf.md says what each is; letters as perftest has them. Unset: the default.
-struct PerfOptions {
-  std::string operation;  ///< "send", "write", "read", "atomic"
-  std::string host;       ///< empty: be the server, unless nodes are given
-  std::string nodes;      ///< "A,B": both ends, on nodes of a cluster that have a cable
+/// What `perf` and `verify` both take: where their two ends meet, for how long, and over what. Letters as perftest has
+/// them. Unset: the command's default.
+struct PairOptions {
+  std::string host;   ///< empty: be the server, unless nodes are given
+  std::string nodes;  ///< "A,B": both ends, on nodes of a cluster that have a cable
   std::string cluster;
   std::string device;
   std::string verbs = "ours";
-  std::string connection = "RC";
-  std::string atomic_type = "fetch_add";
-  std::string check;      ///< empty: "full" for bandwidth, "sample" for latency
-  std::string html_path;  ///< empty: none; "-": stdout
   std::optional<uint64_t> size_bytes;
   std::optional<uint64_t> iterations;
   std::optional<double> duration_s;
   std::optional<double> line_rate_gbps;
   std::optional<int> gid_index;
-  std::optional<int> inline_bytes;
-  uint32_t queue_pairs = 1;
   uint32_t mtu_bytes = 0;
   uint32_t tx_depth = 0;
   uint32_t rx_depth = 0;
-  uint32_t signal_every = 0;
-  uint32_t post_list = 1;
   uint32_t timeout_code = 14;
   uint32_t retry_count = 7;
   uint32_t device_port = 1;
   uint16_t tcp_port = 18515;
-  double timeout_s = 30;  ///< the most for one wait
-  bool has_latency = false;
-  bool reports_both = false;
-  bool is_all_sizes = false;
+  double timeout_s = 30;  ///< to meet; of perf also the most for one wait
   bool is_bidirectional = false;
-  bool has_events = false;
-  bool has_histogram = false;
-  bool is_in_gbits = false;
-  bool needs_counters = false;
   bool is_json = false;
   std::string end;      ///< hidden: "client" or "server", a process of --nodes
   std::string peer;     ///< hidden: what such a process calls the other
   int channel_fd = -1;  ///< hidden: its stream to the other; -1: input and output
 };
+
+/// docs/perf.md says what each is.
+struct PerfOptions : PairOptions {
+  std::string operation;  ///< "send", "write", "read", "atomic"
+  std::string connection = "RC";
+  std::string atomic_type = "fetch_add";
+  std::string check;      ///< empty: "full" for bandwidth, "sample" for latency
+  std::string html_path;  ///< empty: none; "-": stdout
+  std::optional<int> inline_bytes;
+  uint32_t queue_pairs = 1;
+  uint32_t signal_every = 0;
+  uint32_t post_list = 1;
+  bool has_latency = false;
+  bool reports_both = false;
+  bool is_all_sizes = false;
+  bool has_events = false;
+  bool has_histogram = false;
+  bool is_in_gbits = false;
+  bool needs_counters = false;
+};
 int perf_run(const PerfOptions& options);
 
-/// docs/verify.md says what each is; letters as perf has them. Unset: as fits the devices.
-struct VerifyOptions {
+/// docs/verify.md says what each is. Unset: as fits the devices.
+struct VerifyOptions : PairOptions {
   std::string mode = "stream";  ///< or "write", "read", "atomic", "churn", "soak"; another word is the host
-  std::string host;             ///< empty: be the server, unless nodes are given
-  std::string nodes;            ///< "A,B": both ends, on nodes of a cluster that have a cable
-  std::string cluster;
-  std::string device;
-  std::string verbs = "ours";
-  std::string connection;  ///< empty: RC, or what both devices have
-  std::string order;       ///< empty: strict, but any for UD
-  std::optional<uint64_t> size_bytes;
+  std::string connection;       ///< empty: RC, or what both devices have
+  std::string order;            ///< empty: strict, but any for UD
   std::optional<uint64_t> least_bytes;
   std::optional<uint64_t> most_bytes;
-  std::optional<uint64_t> iterations;
-  std::optional<double> duration_s;
   std::optional<double> hours;
-  std::optional<double> line_rate_gbps;
   std::optional<double> progress_s;
   std::optional<uint64_t> seed;
-  std::optional<int> gid_index;
   double loss_percent = 0;
   double stall_s = 5;
-  double timeout_s = 30;  ///< to meet
   uint32_t queue_pairs = 0;
-  uint32_t mtu_bytes = 0;
-  uint32_t tx_depth = 0;
-  uint32_t rx_depth = 0;
-  uint32_t timeout_code = 14;
-  uint32_t retry_count = 7;
-  uint32_t device_port = 1;
-  uint16_t tcp_port = 18515;
-  bool is_bidirectional = false;
-  bool is_json = false;
-  std::string end;      ///< hidden: "client" or "server", a process of --nodes
-  std::string peer;     ///< hidden: what such a process calls the other
-  int channel_fd = -1;  ///< hidden: its stream to the other; -1: input and output
 };
 int verify_run(const VerifyOptions& options);
 

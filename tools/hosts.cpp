@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <numeric>
 #include <optional>
 
@@ -145,10 +146,15 @@ std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<st
 std::vector<PortCounts> host_counts(const cluster::Cluster& model, std::vector<std::string>& problems) {
   const std::vector<Captured> results = run_all(launches(model, {"host", "counters"}), {}, kPatienceS);
   std::vector<PortCounts> ports;
-  for (const Captured& result : results) {
-    const size_t begin = result.output.rfind("{\"ports\":");
-    for (PortCounts& port : parse_counts(begin == std::string::npos ? "" : result.output.substr(begin))) {
-      ports.push_back(std::move(port));
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::string& output = results[i].output;
+    const size_t begin = output.rfind("{\"ports\":");
+    auto counted = parse_counts(begin == std::string::npos ? "" : output.substr(begin));
+    if (counted) {
+      std::move(counted->begin(), counted->end(), std::back_inserter(ports));
+    } else if (results[i].exit_code == 0) {
+      problems.push_back(fmt::format("{}: what it says of its counters makes no sense; use the same Ringbolt there",
+                                     host_of(model.nodes[i])));
     }
   }
   for (std::string& problem : problems_of(model, results)) {

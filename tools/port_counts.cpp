@@ -134,10 +134,11 @@ std::string counts_json(const std::vector<PortCounts>& ports) {
   return root.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::vector<PortCounts> parse_counts(const std::string& text) {
+std::optional<std::vector<PortCounts>> parse_counts(const std::string& text) {
   std::vector<PortCounts> ports;
   try {
-    for (const Json& one : Json::parse(text).at("ports")) {
+    const Json root = Json::parse(text);
+    for (const Json& one : root.at("ports")) {
       PortCounts port{one.at("cluster"),
                       one.at("node"),
                       one.at("device"),
@@ -151,7 +152,7 @@ std::vector<PortCounts> parse_counts(const std::string& text) {
       ports.push_back(std::move(port));
     }
   } catch (const nlohmann::json::exception&) {
-    return {};
+    return std::nullopt;
   }
   return ports;
 }

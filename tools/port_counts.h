@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -32,8 +33,8 @@ std::vector<PortCounts> local_counts(const cluster::RuntimeDir& dir, std::vector
 /// stderr: the cable is cut all the same.
 void count_cut(const LiveCluster& live, uint32_t cable);
 
-/// As JSON on one line, and back; what is no such text adds nothing. For another machine.
+/// As JSON on one line, and back; nullopt: it is no such text. For another machine. Any text is safe. Thread-safe.
 std::string counts_json(const std::vector<PortCounts>& ports);
-std::vector<PortCounts> parse_counts(const std::string& text);
+std::optional<std::vector<PortCounts>> parse_counts(const std::string& text);
 
 }  // namespace ringbolt::tools

@@ -8,9 +8,15 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/unique_fd.h"
+#include "captured.h"
 #include "child_process.h"
 #include "node_environment.h"
 #include "ssh.h"
@@ -23,15 +29,40 @@ constexpr size_t kMostOutputBytes = size_t{1} << 22U;
 /// For the second, to notice that the first has ended.
 constexpr uint64_t kPartingNs = 10'000'000'000;
 
+/// How a program on a host says which process it is, so that it can be interrupted there.
+constexpr std::string_view kPidMark = "ringbolt-pid: ";
+
 struct Running {
   ChildProcess child;
   ProgramEnd end;
+  std::string remote_pid;  // on its host; empty: not there, or not known yet
+};
+
+/// The stream between two ends on hosts. The ssh of each holds one side, and so do we: an ssh that can't write what its
+/// program sends gives up its other output too, and with that the program's last words. Not thread-safe.
+class HeldStream {
+ public:
+  /// `sides`: both closed if nobody needs to hold them.
+  explicit HeldStream(std::array<base::UniqueFd, 2> sides) : sides_(std::move(sides)) {}
+
+  /// The program at this side has ended: the other one reads an end of file, and may go on writing.
+  void part(size_t side) {
+    ::shutdown(sides_[side].get(), SHUT_WR);
+    std::array<char, 65536> thrown_away;
+    while (::recv(sides_[side].get(), thrown_away.data(), thrown_away.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+
+ private:
+  std::array<base::UniqueFd, 2> sides_;
 };
 
 /// By ssh, whose input and output are the channel.
 Launch remote_launch(const LiveCluster& live, const cluster::CableEnd& end, std::vector<std::string> words,
                      int channel_fd) {
-  words.insert(words.begin(), {"exec", std::to_string(end.node), "--", live.model.prefix + "/bin/ringbolt"});
+  words.insert(words.begin(),
+               {"exec", std::to_string(end.node), "--", "sh", "-c",
+                fmt::format("echo '{}'$$ >&2; exec \"$@\"", kPidMark), "sh", live.model.prefix + "/bin/ringbolt"});
   Launch launch = node_launch(live.model, end.node, std::move(words));
   launch.input_fd = launch.output_fd = channel_fd;
   return launch;
@@ -92,27 +123,43 @@ bool has_ended(Running& one) {
 }
 
 /// Takes whole lines that begin with the mark out of `text`.
-void take_lines(std::string& text, const PairWatch& watch) {
-  for (size_t at = watch.mark.empty() ? std::string::npos : text.find(watch.mark); at != std::string::npos;
-       at = text.find(watch.mark)) {
+void take_lines(std::string& text, std::string_view mark, const std::function<void(const std::string&)>& on_line) {
+  for (size_t at = mark.empty() ? std::string::npos : text.find(mark); at != std::string::npos; at = text.find(mark)) {
     const size_t end = text.find('\n', at);
     if (end == std::string::npos) {
       return;
     }
-    const size_t begin = at + watch.mark.size();
-    watch.on_line(text.substr(begin, end - begin));
+    const size_t begin = at + mark.size();
+    on_line(text.substr(begin, end - begin));
     text.erase(at, end + 1 - at);
   }
 }
 
-void await(std::array<Running, 2>& both, uint64_t deadline_ns, const PairWatch& watch) {
+/// On a host by another ssh, since the first one's input is the stream.
+void interrupt(const LiveCluster& live, uint32_t node, const Running& one) {
+  if (one.remote_pid.empty()) {
+    one.child.signal_group(SIGINT);
+    return;
+  }
+  constexpr double kPatienceS = 10;
+  (void)run_captured(
+      node_launch(live.model, node,
+                  {"exec", std::to_string(node), "--", "sh", "-c", "kill -INT \"$1\"", "sh", one.remote_pid}),
+      "", kPatienceS);
+}
+
+void await(const LiveCluster& live, uint32_t first_node, std::array<Running, 2>& both, HeldStream& stream,
+           uint64_t deadline_ns, const PairWatch& watch) {
   bool has_stopped = false;
   while (base::now_ns() < deadline_ns) {
     look(both);
-    take_lines(both[0].end.error_output, watch);
+    for (Running& one : both) {
+      take_lines(one.end.error_output, kPidMark, [&](const std::string& pid) { one.remote_pid = pid; });
+    }
+    take_lines(both[0].end.error_output, watch.mark, watch.on_line);
     if (!has_stopped && watch.is_stopped && watch.is_stopped()) {
       has_stopped = true;
-      both[0].child.signal_group(SIGINT);
+      interrupt(live, first_node, both[0]);
       deadline_ns = std::min(deadline_ns, base::now_ns() + watch.ending_ns);
     }
     const bool first = has_ended(both[0]);
@@ -121,6 +168,7 @@ void await(std::array<Running, 2>& both, uint64_t deadline_ns, const PairWatch& 
       return;
     }
     if (first || second) {
+      stream.part(first ? 0 : 1);
       deadline_ns = std::min(deadline_ns, base::now_ns() + kPartingNs);
     }
   }
@@ -135,13 +183,14 @@ std::array<ProgramEnd, 2> run_pair(const LiveCluster& live, const std::array<clu
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
     throw base::Error(errno, "socketpair", "measurement");
   }
-  base::UniqueFd first_fd(fds[0]);
-  base::UniqueFd second_fd(fds[1]);
-  std::array<Running, 2> both{Running{ChildProcess::start(launch_at(live, ends[0], words[0], fds[0])), {}},
-                              Running{ChildProcess::start(launch_at(live, ends[1], words[1], fds[1])), {}}};
-  first_fd.reset();  // so that an end sees when the other is gone
-  second_fd.reset();
-  await(both, deadline_ns, watch);
+  std::array<base::UniqueFd, 2> sides{base::UniqueFd(fds[0]), base::UniqueFd(fds[1])};
+  std::array<Running, 2> both{Running{ChildProcess::start(launch_at(live, ends[0], words[0], fds[0])), {}, {}},
+                              Running{ChildProcess::start(launch_at(live, ends[1], words[1], fds[1])), {}, {}}};
+  if (!live.is_remote()) {
+    sides = {};  // so that an end sees at once when the other is gone
+  }
+  HeldStream stream(std::move(sides));
+  await(live, ends[0].node, both, stream, deadline_ns, watch);
   for (Running& one : both) {
     if (one.child.has_ended()) {
       one.end.end_text = one.child.end_text();

@@ -13,6 +13,7 @@
 #include "abi/objects.h"
 #include "abi/process_registry.h"
 #include "base/error.h"
+#include "device/call_faults.h"
 #include "device/gid_table.h"
 #include "device/limits.h"
 
@@ -165,6 +166,7 @@ int ibv_close_device(ibv_context* c) {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
   const device::Port& port = Context::of(context).impl->port();
+  device::suffer_query(port);
   ibv_device_attr all{};
   std::snprintf(all.fw_ver, sizeof all.fw_ver, "ringbolt");
   all.node_guid = all.sys_image_guid = htobe64(profile::shown_guid(port.profile.look, port.guid, port.index));

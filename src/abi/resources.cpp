@@ -189,6 +189,9 @@ int ibv_dereg_mr(ibv_mr* c) {
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->has_windows()) {
     return EBUSY;
   }
+  if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->is_stuck()) {
+    return port_of(c->context).refuse(ringbolt::profile::Rule::err_leak, EBUSY, "to deregister a region");
+  }
   Context::of(c->context).objects.fetch_sub(1);
   delete &Mr::of(c);
   return 0;

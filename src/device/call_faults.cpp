@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <thread>
 
 namespace ringbolt::device {
@@ -32,6 +34,21 @@ void suffer_destruction(const Port& port) {
   VerbFaults& faults = port.fabric->verb_faults;
   if (faults.has(fault::Subject::destroy)) {
     take_time(faults.judge(fault::Subject::destroy, port).hold_ns);
+  }
+}
+
+void suffer_query(const Port& port) {
+  VerbFaults& faults = port.fabric->verb_faults;
+  if (faults.has(fault::Subject::query)) {
+    take_time(faults.judge(fault::Subject::query, port).hold_ns);
+  }
+}
+
+void suffer_posting(const Port& port) {
+  if (port.unplugged() == fault::Unplug::abort) {
+    std::fprintf(stderr, "ringbolt: %s: the cable is pulled, and the fault \"unplug mode abort\" ends this program in "
+                 "ibv_post_recv, as programs on Macs were (docs/faults/unplug.md)\n", port.name.c_str());
+    std::abort();
   }
 }
 

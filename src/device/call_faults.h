@@ -11,4 +11,10 @@ int suffer_rtr(const Port& port);
 /// A queue pair of the port is to be destroyed: takes as long as a fault says.
 void suffer_destruction(const Port& port);
 
+/// The device is asked for its attributes: takes as long as a fault says.
+void suffer_query(const Port& port);
+
+/// A receive is to be posted: ends the program if a fault has pulled the cable and says so.
+void suffer_posting(const Port& port);
+
 }  // namespace ringbolt::device

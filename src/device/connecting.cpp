@@ -254,6 +254,9 @@ void QueuePair::wait_for_own_copies() {
   if (inboxes_ != nullptr) {
     const std::scoped_lock guard(send_lock_);  // who builds packets of a send, or places an answer, holds it
   }
+  if (wraps_at_4_gib_) {
+    const std::scoped_lock guard(receive_lock_);  // who places data in another region than its receive's holds it
+  }
 }
 
 void QueuePair::tell_peers() {

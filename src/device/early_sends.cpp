@@ -86,12 +86,16 @@ void QueuePair::tell_early(CompletionQueue& cq) {
   }
 }
 
-void QueuePair::forget_staged(uint32_t index) {
+void QueuePair::drop_copy(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
   if (entries_[slot].has_fate && fates_[slot].is_staged) {
     staged_bytes_ -= staged_[slot].length;
     staged_[slot] = {};
   }
+}
+
+void QueuePair::forget_staged(uint32_t index) {
+  drop_copy(index);
   told_ = told_ == index ? index + 1 : told_;
 }
 

@@ -73,6 +73,10 @@ int check_memory(uint64_t address, uint64_t length, uint32_t access) {
   return error == 0 && (access & IBV_ACCESS_LOCAL_WRITE) != 0 ? check_writable(address, length) : error;
 }
 
+bool is_wrapped(const ProtectionDomain& pd) {
+  return pd.context.port().profile.knobs.wrap_4_gib == profile::Wrap4Gib::corrupt;
+}
+
 link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, uint64_t iova, uint32_t access) {
   link::Region region;
   region.first = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
@@ -112,7 +116,7 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
 }
 
 MemoryRegion::MemoryRegion(ProtectionDomain& pd, const link::Region& region, uint32_t key)
-    : pd_(&pd), region_(region), key_(key) {
+    : pd_(&pd), region_(region), key_(key), number_(pd.regions_made.fetch_add(1) + 1) {
   pd_->users.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -124,7 +128,7 @@ MemoryRegion::~MemoryRegion() {
   process.regions().hide(key_);
   process.region_ages().remove(key_);
   process.wait_for_accesses(key_);
-  process.wait_for_own_copies();
+  process.wait_for_own_copies(is_wrapped(*pd_));
   process.regions().release(key_);
   pd_->users.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -153,10 +157,11 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
   Process& process = pd_->context.process();
   process.regions().hide(key_);
   process.wait_for_accesses(key_);
-  process.wait_for_own_copies();
+  process.wait_for_own_copies(is_wrapped(*pd_));
   process.regions().publish(key_, region);
   new_pd.users.fetch_add(1, std::memory_order_relaxed);
   pd_->users.fetch_sub(1, std::memory_order_relaxed);
+  number_ = pd_ == &new_pd ? number_ : new_pd.regions_made.fetch_add(1) + 1;
   pd_ = &new_pd;
   region_ = region;
   return 0;

@@ -19,6 +19,8 @@ struct ProtectionDomain {
   Context& context;
   const uint32_t key;
   std::atomic<uint32_t> users{0};
+  std::atomic<uint64_t> regions_made{0};   ///< so far; a region's number
+  std::atomic<uint64_t> stuck_regions{0};  ///< those up to this number can't be deregistered any more
 };
 
 /// A registered piece of memory. Not thread-safe, but different regions are independent.
@@ -41,6 +43,8 @@ class MemoryRegion {
 
   /// A memory window is bound to it: it must not go.
   bool has_windows() const;
+  /// Its domain had a queue pair that was destroyed in the state ERR, on a device that loses count then.
+  bool is_stuck() const { return number_ <= pd_->stuck_regions.load(); }
   /// Changes what the flags of ibv_rereg_mr name; the key stays. 0 or an errno, and then nothing has changed.
   int change(int flags, ProtectionDomain* pd, uint64_t address, uint64_t length, uint32_t access);
 
@@ -50,6 +54,7 @@ class MemoryRegion {
   ProtectionDomain* pd_;
   link::Region region_;
   uint32_t key_;
+  uint64_t number_;  ///< in its domain
 };
 
 /// A memory window: a part of a region under a key of its own. Thread-safe.

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "device/four_gib.h"
+#include "device/memory_kind.h"
 #include "profile/frames.h"
 
 namespace ringbolt::device {
@@ -13,7 +15,7 @@ namespace {
 using profile::Rule;
 
 constexpr uint64_t kRegionPageBytes = 16384;
-constexpr unsigned kFourGibBits = 32;
+constexpr uint32_t kRemoteAccess = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 const char* type_name(ibv_qp_type type) {
   return type == IBV_QPT_RC ? "RC" : type == IBV_QPT_UC ? "UC" : type == IBV_QPT_UD ? "UD" : "other";
@@ -68,7 +70,13 @@ int check_region(const Port& port, uint64_t address, uint64_t length, uint64_t i
     return port.refuse(Rule::mr_alignment, EINVAL,
                        fmt::format("a region at {:#x}, which is no multiple of {}", address, kRegionPageBytes));
   }
-  if (knobs.warns_at_4_gib && length != 0 && address >> kFourGibBits != (address + length - 1) >> kFourGibBits) {
+  if (knobs.wants_remote_access && (access & kRemoteAccess) == 0) {
+    return port.refuse(Rule::mr_access, EINVAL, "a region without remote access");
+  }
+  if (knobs.wants_mapped_regions && is_on_heap_or_stack(address, length)) {
+    return port.refuse(Rule::mr_memory, EINVAL, fmt::format("a region at {:#x}, on the heap or a stack", address));
+  }
+  if (knobs.wrap_4_gib != profile::Wrap4Gib::off && crosses_4_gib(address, length)) {
     port.warn(Rule::mr_crosses_4_gib, fmt::format("a region from {:#x} of {} bytes", address, length));
   }
   return 0;
@@ -88,7 +96,9 @@ int check_qp(const Port& port, ibv_qp_init_attr& wanted) {
     return port.refuse(Rule::wr_limit, EINVAL, fmt::format("a queue of {} requests, {} at most", depth, limits.qp_wr));
   }
   const uint32_t pieces = std::max(cap.max_send_sge, cap.max_recv_sge);
-  if (limits.sge != 0 && pieces > limits.sge) {
+  if (limits.sge != 0 && pieces > limits.sge && port.profile.knobs.splits_pieces) {
+    port.warn(Rule::split_pieces, fmt::format("requests of {} pieces: each becomes a message of its own", pieces));
+  } else if (limits.sge != 0 && pieces > limits.sge) {
     return port.refuse(Rule::sge_limit, EINVAL, fmt::format("requests of {} pieces, {} at most", pieces, limits.sge));
   }
   if (!limits.has_inline && cap.max_inline_data != 0) {

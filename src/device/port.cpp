@@ -282,6 +282,7 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
       ports = disguised(ports);
     }
   }
+  std::erase_if(ports, [](const auto& port) { return !port->profile.look.has_devices; });
   return ports;
 }
 

@@ -68,10 +68,13 @@ struct Port {
   /// Its cable is neither cut nor flaps. A stream without a peer still holds what came before, and keeps what RC sends.
   bool carries() const {
     return (!fabric->control.is_open() || fabric->control.cable_up(cable)) &&
-           (!fabric->verb_faults.has(fault::Subject::state) || !is_flapped());
+           (!fabric->verb_faults.has(fault::Subject::state) || !is_pulled());
   }
-  /// A fault has the machine at one of its ends do nothing: the port looks as if nothing were wrong.
+  /// A fault has the machine at one of its ends do nothing, or its cable carry nothing: the port looks as if nothing were
+  /// wrong.
   bool is_frozen() const;
+  /// What becomes of programs while a fault has the cable pulled; nothing: it has not.
+  std::optional<fault::Unplug> unplugged() const;
   /// It is this machine: its programs see nothing happen either.
   bool is_halted() const;
   /// The cable that is plugged in, which is another one if a fault crossed it.
@@ -99,7 +102,7 @@ struct Port {
   base::Result<Claim> claim(profile::Counted kind) const;
 
  private:
-  bool is_flapped() const;
+  bool is_pulled() const;  ///< and the port shows it
 };
 
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK, or

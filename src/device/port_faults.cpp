@@ -11,13 +11,24 @@
 
 namespace ringbolt::device {
 
-bool Port::is_flapped() const {
-  const auto rule = fabric->verb_faults.holding(fault::Kind::flap, *this);
+bool Port::is_pulled() const {
+  const auto flap = fabric->verb_faults.holding(fault::Kind::flap, *this);
   // By the clock of the machine: both ends of the cable see the same.
-  return rule && base::now_ns() % rule->every_ns < rule->delay_ns;
+  const bool is_flapped = flap && base::now_ns() % flap->every_ns < flap->delay_ns;
+  return is_flapped || unplugged().value_or(fault::Unplug::hang) != fault::Unplug::hang;
 }
 
-bool Port::is_frozen() const { return fabric->verb_faults.holding(fault::Kind::frozen, *this).has_value(); }
+std::optional<fault::Unplug> Port::unplugged() const {
+  if (!fabric->verb_faults.has(fault::Subject::state)) {
+    return std::nullopt;
+  }
+  const auto rule = fabric->verb_faults.holding(fault::Kind::unplug, *this);
+  return rule ? rule->unplug : std::nullopt;
+}
+
+bool Port::is_frozen() const {
+  return fabric->verb_faults.holding(fault::Kind::frozen, *this).has_value() || unplugged() == fault::Unplug::hang;
+}
 
 bool Port::is_halted() const {
   if (!fabric->verb_faults.has(fault::Subject::state)) {

@@ -167,8 +167,8 @@ void Process::wait_for_accesses(uint32_t key) {
   }
 }
 
-void Process::wait_for_own_copies() {
-  if (open_network_.load(std::memory_order_acquire) != nullptr) {
+void Process::wait_for_own_copies(bool is_wrapped) {
+  if (is_wrapped || open_network_.load(std::memory_order_acquire) != nullptr) {
     for (const auto& qp : queue_pairs()) {
       qp->wait_for_own_copies();
     }
@@ -262,6 +262,9 @@ int Process::next_tick_ms(int last_tick_ms) {
   const bool has_states = fabric_->verb_faults.has(fault::Subject::state);
   if (has_states) {
     look_at_ports();
+    for (const auto& qp : queue_pairs()) {
+      qp->look_at_cable();
+    }
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;

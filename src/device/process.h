@@ -114,8 +114,9 @@ class Process final : private link::RendezvousSink {
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
   void wait_for_accesses(uint32_t key);
-  /// The same for copies of ours for sends over the network. Not from within a queue pair.
-  void wait_for_own_copies();
+  /// The same for copies of ours for sends over the network, and for those that a profile has land in the wrong region
+  /// (`is_wrapped`). Not from within a queue pair.
+  void wait_for_own_copies(bool is_wrapped = false);
 
   /// Tells the peers that we exit, and what we have received. Further calls have no effect.
   void leave();

@@ -14,6 +14,11 @@
 namespace ringbolt::device {
 namespace {
 
+Parking::Bounds park_bounds(const profile::Knobs& knobs) {
+  return knobs.no_receive == profile::NoReceive::park ? Parking::Bounds{knobs.park_slots, knobs.park_bytes}
+                                                      : Parking::Bounds{0, 0};
+}
+
 int check_caps(const ibv_qp_init_attr& wanted, bool has_srq) {
   const ibv_qp_cap& cap = wanted.cap;
   const bool receives_fit = has_srq || (cap.max_recv_wr <= kMaxQueueDepth && cap.max_recv_sge <= kMaxSge);
@@ -70,12 +75,17 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       is_constrained_(context_.port().profile.takes_away()),
       counts_frames_(context_.port().profile.limits.counts_frames),
       completes_early_(may_complete_early()),
+      splits_pieces_(context_.port().profile.knobs.splits_pieces),
+      wraps_at_4_gib_(context_.port().profile.knobs.wrap_4_gib == profile::Wrap4Gib::corrupt),
+      diverts_unreceived_(type_ == IBV_QPT_UC && queues_.shared == nullptr &&
+                          context_.port().profile.knobs.no_receive != profile::NoReceive::wait),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
       mtu_shift_(mtu_shift(context_.port().mtu)),
       counts_(context_.counters()),
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
-      receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge) {
+      receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge),
+      parking_(park_bounds(context_.port().profile.knobs)) {
   const size_t slots = send_slots();
   entries_.resize(slots);
   requests_.resize(slots);
@@ -94,6 +104,9 @@ void QueuePair::destroy() {
     return;  // in a forked child: everything shared is the parent's
   }
   suffer_destruction(context_.port());
+  if (context_.port().profile.knobs.leaks_after_error && state_.load() == IBV_QPS_ERR) {
+    pd_.stuck_regions.store(pd_.regions_made.load());
+  }
   process_.remove(*this);
   finish_receiving();
   queues_.receive->detach(*this);
@@ -204,6 +217,8 @@ void QueuePair::reset() {
   has_tick_traffic_ = false;
   receives_posted_ = receives_taken_ = 0;
   overrun_receives_.clear();
+  parking_.clear();
+  bypass_ = Bypass::none;
   has_flushed_last_ = is_established_ = false;
   first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
   progress_since_ns_ = not_ready_since_ns_ = 0;
@@ -252,6 +267,12 @@ void QueuePair::kick() {
 }
 
 int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  if (faults_.has(fault::Subject::state)) [[unlikely]] {
+    suffer_posting(context_.port());
+  }
+  if (diverts_unreceived_) {
+    take_arrived();  // what came before these receives did not meet them
+  }
   const std::scoped_lock guard(receive_lock_);
   if (queues_.shared != nullptr || state_.load(std::memory_order_relaxed) == IBV_QPS_RESET) {
     *bad = wr;
@@ -263,7 +284,7 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
       *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves it alone
       return error;
     }
-    if (const int error = receives_.push(*wr)) {
+    if (const int error = splits_pieces_ ? push_pieces(*wr) : receives_.push(*wr)) {
       *bad = wr;
       return error;
     }

@@ -19,6 +19,7 @@
 #include "device/inbox.h"
 #include "device/memory.h"
 #include "device/network.h"
+#include "device/parking.h"
 #include "device/pieces.h"
 #include "device/receive_ring.h"
 #include "device/send_request.h"
@@ -32,7 +33,7 @@ namespace ringbolt::device {
 /// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
 /// peers), requester.cpp (the send queue), send_timers.cpp (what waits too long), early_sends.cpp (completions before
 /// delivery), send_faults.cpp, receive_faults.cpp (what befalls messages on purpose), transfers.cpp (what one send does), responder.cpp (incoming messages), queue_pair_rules.cpp (what the
-/// profile refuses); and wired_*.cpp for peers on the network.
+/// profile refuses), split_pieces.cpp, wrapped_receives.cpp, unreceived.cpp (oddities of profiles); and wired_*.cpp for peers on the network.
 class QueuePair {
  public:
   struct Queues {
@@ -59,7 +60,8 @@ class QueuePair {
   int modify(const ibv_qp_attr& attributes, int mask);
   void query(ibv_qp_attr& attributes, ibv_qp_init_attr& init);
 
-  /// Where `bad` is null the list is posted whole or not at all; else up to the request that it then names.
+  /// Where `bad` is null the list is posted whole or not at all; else up to the request that it then names. ENOMEM also
+  /// where faults or the profile want bytes to be copied, and there is no memory for the copy.
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
@@ -107,9 +109,12 @@ class QueuePair {
   void on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, link::SharedSegment lane);
   void on_withdraw(const link::Withdraw& withdraw);
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
+  /// Faults may have pulled its cable in a way that ends what is connected.
+  void look_at_cable();
   /// A peer copies from or to the region of `key` on behalf of a queue pair connected to this one.
   bool is_accessed(uint32_t key);
-  /// Returns when no copy from or to the memory of a send is under way for the network; new ones check their keys.
+  /// Returns when no copy from or to the memory of a send is under way for the network, and none lands in the wrong
+  /// region; new ones check their keys.
   void wait_for_own_copies();
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();
@@ -126,6 +131,7 @@ class QueuePair {
   int check_send_rules(const ibv_send_wr& wr) const;
   int check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state);
   uint32_t postable_frames(uint32_t granted) const;
+  uint32_t frames_of_pieces(const ibv_sge* pieces, int count) const;
   void take_receive_frames();
   /// Of a message of `total` bytes for the current receive; not success: what the receive completes with.
   ibv_wc_status judge_receive(uint32_t total);
@@ -160,6 +166,9 @@ class QueuePair {
   int check_list(const ibv_send_wr* wr) const;
   SendRequest describe(const ibv_send_wr& wr) const;
   void store(uint32_t index, const SendRequest& request);
+  /// One message, for which there is room: 0, or ENOMEM for a copy.
+  int enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
+  int enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
   void run_queue();
   void push_out();
   void complete_sends(CompletionQueue& cq);
@@ -172,24 +181,56 @@ class QueuePair {
   uint64_t transport_timeout_ns() const;
   uint64_t patience_factor(bool has_lane);
 
+  // split_pieces.cpp: for profiles where each piece of a message is a message of its own
+  uint32_t messages_of(const ibv_send_wr& wr) const { return splits_pieces_ ? pieces_that_part(wr) : 1; }
+  uint32_t pieces_that_part(const ibv_send_wr& wr) const;
+  int push_pieces(const ibv_recv_wr& wr);
+
+  // wrapped_receives.cpp: for profiles whose device adds addresses without the carry
+  void scatter(uint32_t offset, const std::byte* data, uint32_t length) {
+    if (wraps_at_4_gib_) [[unlikely]] {
+      scatter_wrapped(offset, data, length);
+    } else {
+      current_.pieces.scatter(offset, data, length);
+    }
+  }
+  void scatter_wrapped(uint32_t offset, const std::byte* data, uint32_t length);
+
+  // unreceived.cpp: for profiles whose receiver does not hold UC senders back
+  enum class Bypass : uint8_t { none, parked, dropped };
+  /// A message of `total` bytes (0: nobody knows yet) begins: where it goes, which may be past the receives.
+  Bypass choose_bypass(uint32_t total);
+  void note_dropped();
+  /// A slot of a message that goes past the receives: dealt with here. False: it is another one's.
+  bool divert(Connection& connection, const link::SlotHeader& header);
+  void end_bypass(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length);
+  void deliver_parked(CompletionQueue& cq);
+  ibv_wc_status place_parked(const ParkedMessage& message);
+
   // early_sends.cpp: for profiles and faults whose sends complete before they are delivered
   bool may_complete_early() const;
   size_t send_slots() const;
   uint64_t early_departure_ns(uint32_t length, uint64_t now_ns);
-  bool stage(uint32_t index);  ///< copies what the stored request sends; false: it can't, or must not, be copied
+  bool stage(uint32_t index);  ///< copies what the stored request sends; false: it can't, or must not, be copied; throws
   void tell_early(CompletionQueue& cq);
+  void drop_copy(uint32_t index);
   void forget_staged(uint32_t index);
   void count_out(const SendEntry& entry);  ///< its frames count no longer
   /// Posted and, as far as the program knows, not complete.
   uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
 
   // send_faults.cpp
-  /// Of the entry at `index`, made if it has none yet.
+  /// False: there is no memory for fates.
+  bool make_fates() noexcept;
+  /// Of the entry at `index`, made if it has none yet; after make_fates().
   SendFate& fate_of(uint32_t index);
   SendFate* known_fate(uint32_t index) {
     return entries_[index & entry_mask_].has_fate ? &fates_[index & entry_mask_] : nullptr;
   }
-  void ordain(uint32_t index);  ///< what befalls the stored request
+  /// What befalls the stored request. False: there is no memory for it, and nothing was done.
+  bool ordain(uint32_t index) noexcept;
+  /// Takes back sends from `first` on that were stored by the post that is under way.
+  void take_back(uint32_t first, uint64_t line_free_ns);
   /// Whether the entry, whose turn it is, has to wait. May fail it, or lose it: then it is executed.
   enum class Turn : uint8_t { execute, wait, over };
   Turn take_turn(uint32_t index);
@@ -203,7 +244,8 @@ class QueuePair {
     return !context_.port().carries() || (faults_.has(fault::Subject::state) && is_silenced());
   }
   bool is_silenced();
-  bool is_coalescing(bool has_arrived);
+  bool has_arrived();
+  bool is_coalescing();
   void note_traffic() {
     if (faults_.has(fault::Subject::state)) {
       last_traffic_ns_.store(base::now_ns(), std::memory_order_relaxed);
@@ -322,6 +364,9 @@ class QueuePair {
   const bool is_constrained_;  ///< the port's profile takes something away
   const bool counts_frames_;
   const bool completes_early_;  ///< some sends may
+  const bool splits_pieces_;
+  const bool wraps_at_4_gib_;
+  const bool diverts_unreceived_;  ///< a UC SEND that meets no receive is dropped, or parked
   ibv_qp_cap caps_;
   uint32_t qpn_ = 0;
   uint32_t mtu_shift_;
@@ -380,6 +425,9 @@ class QueuePair {
   uint64_t receives_posted_ = 0;   // likewise
   uint64_t receives_taken_ = 0;
   std::set<uint64_t> overrun_receives_;  // those beyond the depth, by number
+  Parking parking_;
+  Bypass bypass_ = Bypass::none;  // of the message that is coming in
+  uint32_t bypassed_bytes_ = 0;   // of it, so far
   uint64_t regions_at_rtr_ = 0;
   ibv_wc_status receive_fault_ = IBV_WC_SUCCESS;  // on a network: what ended the current receive
   // Faults that hold for a while.

@@ -73,6 +73,18 @@ bool has_state_after(ibv_qp_state state, profile::ReceiveFrom from) {
 
 }  // namespace
 
+/// Of a message or a receive of these pieces, each of which may be one of its own.
+uint32_t QueuePair::frames_of_pieces(const ibv_sge* pieces, int count) const {
+  if (!splits_pieces_) {
+    return profile::frames_of(length_of(pieces, count));
+  }
+  uint32_t frames = count == 0 ? 1 : 0;
+  for (int i = 0; i < count; ++i) {
+    frames += profile::frames_of(pieces[i].length);
+  }
+  return frames;
+}
+
 uint32_t QueuePair::postable_frames(uint32_t granted) const {
   return granted - std::min(granted, context_.port().profile.knobs.short_grant_frames);
 }
@@ -88,6 +100,10 @@ int QueuePair::check_send_rules(const ibv_send_wr& wr) const {
     return port.refuse(Rule::inline_data, EINVAL, "a send with inline data");
   }
   const uint64_t length = length_of(wr.sg_list, wr.num_sge);
+  const bool is_send = operation == profile::kSend || operation == profile::kSendImmediate;
+  if (port.profile.knobs.refuses_empty_sends && is_send && length == 0) {
+    return port.refuse(Rule::empty_send, EMSGSIZE, "a send without a byte");
+  }
   if (!limits.counts_frames) {
     return limits.message_bytes != 0 && length > limits.message_bytes
                ? port.refuse(Rule::message_length, EINVAL,
@@ -97,7 +113,7 @@ int QueuePair::check_send_rules(const ibv_send_wr& wr) const {
   if (port.profile.knobs.writes_into_stream && wr.opcode == IBV_WR_RDMA_WRITE) {
     port.warn(Rule::write_into_stream, fmt::format("a WRITE of {} bytes goes into the peer's receive queue", length));
   }
-  const uint32_t frames = profile::frames_of(length);
+  const uint32_t frames = frames_of_pieces(wr.sg_list, wr.num_sge);
   if (frames > caps_.max_send_wr) {
     port.refuse(Rule::message_length, ENOMEM,
                 fmt::format("a message of {} frames into a queue of {}", frames, caps_.max_send_wr));
@@ -119,14 +135,16 @@ int QueuePair::check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state) {
     return port.refuse(Rule::receive_too_early, EINVAL,
                        fmt::format("a receive in the state {}", state == IBV_QPS_INIT ? "INIT" : "RTR"));
   }
-  if (limits.posted_receive_sge != 0 && static_cast<uint32_t>(wr.num_sge) > limits.posted_receive_sge) {
+  const bool takes_one = limits.posted_receive_sge != 0 && !splits_pieces_;
+  if (takes_one && static_cast<uint32_t>(wr.num_sge) > limits.posted_receive_sge) {
     return port.refuse(Rule::sge_limit, EINVAL,
                        fmt::format("a receive of {} pieces, {} at most", wr.num_sge, limits.posted_receive_sge));
   }
   if (!limits.counts_frames || wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > caps_.max_recv_sge) {
     return 0;  // too many pieces: the queue itself refuses them
   }
-  const uint32_t frames = profile::frames_of(length_of(wr.sg_list, wr.num_sge));
+  const uint32_t frames = frames_of_pieces(wr.sg_list, wr.num_sge);
+  const uint32_t receives = splits_pieces_ ? std::max(1U, static_cast<uint32_t>(wr.num_sge)) : 1;
   if (receive_frames_ + frames > postable_frames(caps_.max_recv_wr)) {
     const bool is_silent = port.profile.knobs.overruns_silently ||
                            (faults_.has(fault::Subject::posting) &&
@@ -137,10 +155,12 @@ int QueuePair::check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state) {
     if (!is_silent) {
       return kBudgetExceeded;
     }
-    overrun_receives_.insert(receives_posted_);
+    for (uint32_t i = 0; i < receives; ++i) {
+      overrun_receives_.insert(receives_posted_ + i);
+    }
   }
   receive_frames_ += frames;
-  ++receives_posted_;
+  receives_posted_ += receives;
   return 0;
 }
 

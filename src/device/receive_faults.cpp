@@ -1,6 +1,8 @@
 // What befalls receives on purpose, and queue pairs that go silent or wake up slowly. docs/faults.md is the page for
 // users.
 
+#include <mutex>
+
 #include "base/clock.h"
 #include "device/queue_pair.h"
 
@@ -8,6 +10,17 @@ namespace ringbolt::device {
 
 ibv_wc_status QueuePair::receive_fault() {
   return static_cast<ibv_wc_status>(faults_.judge(fault::Subject::receive, context_.port()).status);
+}
+
+void QueuePair::look_at_cable() {
+  if (context_.port().unplugged() != fault::Unplug::flush) {
+    return;
+  }
+  const std::scoped_lock guard(send_lock_, receive_lock_);
+  const ibv_qp_state state = state_.load(std::memory_order_relaxed);
+  if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
+    enter_error(IBV_WC_WR_FLUSH_ERR);
+  }
 }
 
 bool QueuePair::is_silenced() {
@@ -28,8 +41,15 @@ bool QueuePair::is_silenced() {
   return now - last_traffic_ns_.load(std::memory_order_relaxed) > ageing->after_ns;
 }
 
+/// Not may_receive(): that says only that it is worth a look, of datagrams always.
+bool QueuePair::has_arrived() {
+  bool has_some = inboxes_ != nullptr && !inboxes_->requests.is_empty();
+  each_connection([&](const Connection& connection) { has_some = has_some || connection.receiver.has_slot(); });
+  return has_some;
+}
+
 /// After some idle time what arrives waits for the next of long ticks, until something came at two in a row.
-bool QueuePair::is_coalescing(bool has_arrived) {
+bool QueuePair::is_coalescing() {
   const auto rule = faults_.holding(fault::Kind::coalesce, context_.port());
   if (!rule) {
     next_tick_ns_ = 0;
@@ -48,11 +68,12 @@ bool QueuePair::is_coalescing(bool has_arrived) {
   if (now < next_tick_ns_) {
     return true;
   }
-  if (has_arrived && has_tick_traffic_) {
+  const bool is_here = has_arrived();
+  if (is_here && has_tick_traffic_) {
     next_tick_ns_ = 0;
     return false;
   }
-  has_tick_traffic_ = has_arrived;
+  has_tick_traffic_ = is_here;
   next_tick_ns_ += (now - next_tick_ns_) / rule->every_ns * rule->every_ns + rule->every_ns;
   return false;
 }

@@ -56,8 +56,14 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     default:
       break;
   }
-  if (is_cut_off() || (faults_.has(fault::Subject::state) && is_coalescing(may_receive()))) {
+  if (is_cut_off() || (faults_.has(fault::Subject::state) && is_coalescing())) {
     return;
+  }
+  if (diverts_unreceived_) {
+    deliver_parked(cq);
+    if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) {
+      return;
+    }
   }
   if (wired_ != nullptr) {
     serve_requests(cq);
@@ -120,6 +126,9 @@ bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const 
   const bool is_datagram = header.kind == link::SlotKind::datagram;
   if (is_datagram != (type_ == IBV_QPT_UD)) {
     connection.receiver.release();  // not for this kind of queue pair: no peer of ours sends it
+    return true;
+  }
+  if (diverts_unreceived_ && divert(connection, header)) {
     return true;
   }
   switch (header.kind) {
@@ -256,7 +265,7 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
   if (!current_.is_open || data == nullptr || current_.received + uint64_t{header.length} > current_.pieces.length()) {
     return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
   }
-  current_.pieces.scatter(current_.received, data, header.length);
+  scatter(current_.received, data, header.length);
   current_.received += header.length;
   if ((header.flags & link::kSlotLast) != 0) {
     if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
@@ -285,7 +294,7 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     announce(IBV_EVENT_QP_ACCESS_ERR);
     return false;
   }
-  current_.pieces.scatter(0, data, fields.total);
+  scatter(0, data, fields.total);
   count_message(header, fields.total);
   complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total);
   connection.receiver.release();
@@ -329,8 +338,8 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
     }
     std::array<std::byte, kGrhBytes> grh;
     write_grh(grh.data(), sources[fields.source_gid_index], own[fields.target_gid_index], header.length);
-    current_.pieces.scatter(0, grh.data(), kGrhBytes);
-    current_.pieces.scatter(kGrhBytes, data, header.length);
+    scatter(0, grh.data(), kGrhBytes);
+    scatter(kGrhBytes, data, header.length);
     complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, kGrhBytes + header.length);
   }
   lane.release();  // a datagram that nobody waits for is lost

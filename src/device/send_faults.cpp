@@ -2,6 +2,7 @@
 // ready, and completions that are late, wrong or missing. docs/faults.md is the page for users.
 
 #include <algorithm>
+#include <new>
 
 #include "base/clock.h"
 #include "device/limits.h"
@@ -22,11 +23,17 @@ size_t judged_bytes(uint32_t length) { return std::max<size_t>(length, 2); }
 
 }  // namespace
 
-SendFate& QueuePair::fate_of(uint32_t index) {
-  const uint32_t slot = index & entry_mask_;
+bool QueuePair::make_fates() noexcept try {
   if (fates_.empty()) {
     fates_.resize(entries_.size());
   }
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+SendFate& QueuePair::fate_of(uint32_t index) {
+  const uint32_t slot = index & entry_mask_;
   if (!entries_[slot].has_fate) {
     entries_[slot].has_fate = true;
     fates_[slot] = {};
@@ -34,13 +41,16 @@ SendFate& QueuePair::fate_of(uint32_t index) {
   return fates_[slot];
 }
 
-void QueuePair::ordain(uint32_t index) {
+bool QueuePair::ordain(uint32_t index) noexcept try {
   const uint32_t slot = index & entry_mask_;
   const uint32_t length = entries_[slot].length;
   const bool has_faults = faults_.has(fault::Subject::message);
   const bool is_like_mac = context_.port().profile.knobs.completes_early && completes_early_;
   if (!has_faults && !is_like_mac) {
-    return;
+    return true;
+  }
+  if (!make_fates()) {
+    return false;
   }
   SendFate& fate = fate_of(index);
   const uint64_t now = base::now_ns();
@@ -56,6 +66,19 @@ void QueuePair::ordain(uint32_t index) {
   fate.is_lost = verdict.is_lost;
   fate.is_not_ready = verdict.is_not_ready && takes_receive(requests_[slot].opcode);
   fate.departs_ns = (is_like_mac ? early_departure_ns(length, now) : now) + verdict.hold_ns;
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;  // the number that the message took with the faults is gone, as after any refused call
+}
+
+void QueuePair::take_back(uint32_t first, uint64_t line_free_ns) {
+  for (uint32_t index = tail_.load(std::memory_order_relaxed); index != first;) {
+    const SendEntry& entry = entries_[--index & entry_mask_];
+    count_out(entry);
+    drop_copy(index);
+  }
+  line_free_ns_ = line_free_ns;
+  tail_.store(first, std::memory_order_relaxed);
 }
 
 QueuePair::Turn QueuePair::take_turn(uint32_t index) {
@@ -113,6 +136,9 @@ bool QueuePair::is_next_held() {
 /// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.
 bool QueuePair::suffers_fault(uint32_t index, ibv_wc_status& status) {
   SendEntry& entry = entries_[index & entry_mask_];
+  if (!make_fates()) {
+    return true;  // a poll can't refuse: it is told as if there were no fault
+  }
   SendFate& fate = fate_of(index);
   const uint64_t now = base::now_ns();
   if (!fate.is_judged) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
 #include "base/clock.h"
 #include "device/port.h"
@@ -47,21 +48,29 @@ fault::Stream& VerbFaults::stream_of(fault::Subject subject, std::optional<fault
   return found->second;
 }
 
+// Who asks is posting or polling, and can't wait or throw: without memory for its account nothing befalls it.
+
 fault::Verdict VerbFaults::judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port,
-                                 size_t bytes) {
+                                 size_t bytes) noexcept try {
   const std::scoped_lock guard(lock_);
   return stream_of(subject, object, port).judge(bytes, base::now_ns());
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
-fault::Verdict VerbFaults::judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) {
+fault::Verdict VerbFaults::judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) noexcept try {
   const std::scoped_lock guard(lock_);
   return stream_of(fault::Subject::message, {}, port).judge_again(number, repetition, bytes, base::now_ns());
+} catch (const std::bad_alloc&) {
+  return {};
 }
 
-std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& port) {
+std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& port) noexcept try {
   const std::scoped_lock guard(lock_);
   const fault::Rule* rule = stream_of(fault::subject_of(kind), {}, port).holding(kind, base::now_ns());
   return rule == nullptr ? std::nullopt : std::optional(*rule);
+} catch (const std::bad_alloc&) {
+  return std::nullopt;
 }
 
 bool VerbFaults::has_rule(fault::Kind kind, const Port& port) {

@@ -27,17 +27,17 @@ class VerbFaults {
     return (subjects_.load(std::memory_order_relaxed) >> static_cast<unsigned>(subject) & 1U) != 0;
   }
   /// The next call, message or completion of this kind at the port.
-  fault::Verdict judge(fault::Subject subject, const Port& port, size_t bytes = kNoBytes) {
+  fault::Verdict judge(fault::Subject subject, const Port& port, size_t bytes = kNoBytes) noexcept {
     return judge(subject, {}, port, bytes);
   }
   /// A repetition of message `number`, by RC: fault::Stream::judge_again().
-  fault::Verdict judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes);
+  fault::Verdict judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) noexcept;
   /// The next call that would make one more object than the `live` ones.
-  fault::Verdict judge(fault::Object object, const Port& port, size_t live) {
+  fault::Verdict judge(fault::Object object, const Port& port, size_t live) noexcept {
     return judge(fault::Subject::object, object, port, live);
   }
   /// The rule of this kind that holds at the port now, if any.
-  std::optional<fault::Rule> holding(fault::Kind kind, const Port& port);
+  std::optional<fault::Rule> holding(fault::Kind kind, const Port& port) noexcept;
   /// Whether the port may ever suffer this kind, as things are.
   bool has_rule(fault::Kind kind, const Port& port);
   /// The cluster's faults may have changed.
@@ -47,7 +47,8 @@ class VerbFaults {
   static constexpr size_t kNoBytes = 2;
   using Key = std::tuple<std::string, fault::Subject, std::optional<fault::Object>>;
 
-  fault::Verdict judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port, size_t bytes);
+  fault::Verdict judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port,
+                       size_t bytes) noexcept;
   fault::Stream& stream_of(fault::Subject subject, std::optional<fault::Object> object, const Port& port);
   void read();
 

@@ -41,6 +41,9 @@ struct QueuePair::RequestHost {
   CompletionQueue& cq;
 
   bool take_receive() {
+    if (const Bypass bypass = qp.choose_bypass(0); bypass != Bypass::none) {
+      return bypass == Bypass::parked;
+    }
     if (!qp.take_posted()) {
       qp.counts_.note(kSharedOutOfBuffer);
       return false;
@@ -53,6 +56,10 @@ struct QueuePair::RequestHost {
     return true;
   }
   transport::Placed place_receive(uint32_t offset, std::span<const std::byte> bytes) {
+    if (qp.bypass_ == Bypass::parked) {
+      qp.parking_.append(offset, bytes);
+      return transport::Placed::ok;
+    }
     const Pieces& pieces = qp.current_.pieces;
     if (qp.current_.is_refused) {
       return transport::Placed::protection;
@@ -60,7 +67,7 @@ struct QueuePair::RequestHost {
     if (offset + bytes.size() > pieces.length()) {
       return transport::Placed::too_long;
     }
-    pieces.scatter(offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
+    qp.scatter(offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
     return transport::Placed::ok;
   }
   void complete_receive(const transport::Received& received) {
@@ -70,6 +77,10 @@ struct QueuePair::RequestHost {
                                         (received.invalidated ? link::kSlotInvalidate : 0U));
     header.immediate = received.invalidated ? received.invalidated_key : received.immediate;
     const bool is_send = received.kind == transport::Received::send;
+    if (qp.bypass_ == Bypass::parked) {
+      qp.end_bypass(header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM, received.length);
+      return;
+    }
     ibv_wc_status judgement = qp.is_constrained_ && is_send ? qp.judge_receive(received.length) : IBV_WC_SUCCESS;
     if (judgement == IBV_WC_SUCCESS && qp.faults_.has(fault::Subject::receive)) {
       judgement = qp.receive_fault();

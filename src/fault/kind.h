@@ -40,18 +40,21 @@ enum class Kind : uint8_t {
   coalesce,      ///< after some idle time receives complete at long ticks only
   qp_age,        ///< a queue pair without traffic goes silent
   flap,          ///< the cable goes down and up
+  unplug,        ///< the cable is pulled, and maybe plugged back in
   frozen,        ///< the machine does nothing any more
   cross_cables,  ///< two cables of a machine are plugged the wrong way around
   // What a device looks like, from the next program on.
   gid_shuffle,     ///< the GID table has another order
   gid_empty,       ///< it has no entries
   rename_devices,  ///< the devices have other names
+  // Asking the device. At the end, since the numbers of kinds are part of what seeds give.
+  query_hang,  ///< takes its time
 };
-inline constexpr Kind kLastKind = Kind::rename_devices;
+inline constexpr Kind kLastKind = Kind::query_hang;
 
 /// What a kind befalls: each has a count of its own.
-enum class Subject : uint8_t { frame, rtr, object, destroy, completion, message, receive, posting, state, look };
-inline constexpr unsigned kSubjects = 10;
+enum class Subject : uint8_t { frame, rtr, object, destroy, query, completion, message, receive, posting, state, look };
+inline constexpr unsigned kSubjects = 11;
 
 constexpr Subject subject_of(Kind kind) {
   return kind <= Kind::delay                ? Subject::frame
@@ -63,10 +66,19 @@ constexpr Subject subject_of(Kind kind) {
          : kind <= Kind::frame_mismatch     ? Subject::receive
          : kind <= Kind::silent_overrun     ? Subject::posting
          : kind <= Kind::cross_cables       ? Subject::state
-                                            : Subject::look;
+         : kind <= Kind::rename_devices     ? Subject::look
+                                            : Subject::query;
 }
 /// It holds, or it does not: no dice are thrown for each message.
 constexpr bool is_state(Kind kind) { return subject_of(kind) >= Subject::state; }
+
+/// What a device makes of a pulled cable.
+enum class Unplug : uint8_t {
+  hang,        ///< nothing passes, and nobody says so
+  port_event,  ///< the port goes down, with an event
+  flush,       ///< and connected queue pairs go to the state ERR
+  abort,       ///< and the program is ended when it posts a receive
+};
 
 /// What can run out.
 enum class Object : uint8_t { qp, pd, cq, mr, dma };

@@ -38,11 +38,13 @@ constexpr std::array kKinds{std::to_array<Named<Kind>>({{"loss", Kind::loss},
                                                         {"coalesce", Kind::coalesce},
                                                         {"qp-age", Kind::qp_age},
                                                         {"flap", Kind::flap},
+                                                        {"unplug", Kind::unplug},
                                                         {"frozen", Kind::frozen},
                                                         {"cross-cables", Kind::cross_cables},
                                                         {"gid-shuffle", Kind::gid_shuffle},
                                                         {"gid-empty", Kind::gid_empty},
-                                                        {"rename-devices", Kind::rename_devices}})};
+                                                        {"rename-devices", Kind::rename_devices},
+                                                        {"query-hang", Kind::query_hang}})};
 static_assert(kKinds.size() == static_cast<size_t>(kLastKind) + 1);
 
 constexpr std::array kErrors{std::to_array<Named<int>>({{"EINVAL", EINVAL},
@@ -55,6 +57,11 @@ constexpr std::array kErrors{std::to_array<Named<int>>({{"EINVAL", EINVAL},
 constexpr std::array kObjectNames{std::to_array<Named<Object>>(
     {{"qp", Object::qp}, {"pd", Object::pd}, {"cq", Object::cq}, {"mr", Object::mr}, {"dma", Object::dma}})};
 static_assert(kObjectNames.size() == kObjects);
+
+constexpr std::array kUnplugs{std::to_array<Named<Unplug>>({{"hang", Unplug::hang},
+                                                            {"port-event", Unplug::port_event},
+                                                            {"flush", Unplug::flush},
+                                                            {"abort", Unplug::abort}})};
 
 /// A cable between machines that people have: docs/faults.md has the sources.
 struct Preset {
@@ -94,8 +101,9 @@ constexpr std::array kStrengths{std::to_array<Strength>({
     {"rate", bit(Kind::shape), Quantity::rate, &Rule::rate_mbps, 1, kMaxRateMbps},
     {"by", bit(Kind::delay), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxDelayNs, true},
     {"by", bits(Kind::shape, Kind::early), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxDelayNs},
-    {"by", bits(Kind::rtr_block, Kind::completion_late, Kind::destroy_hang, Kind::flap), Quantity::time,
+    {"by", bits(Kind::rtr_block, Kind::completion_late, Kind::destroy_hang, Kind::query_hang, Kind::flap), Quantity::time,
      &Rule::delay_ns, 0, Rule::kMaxBlockNs, true},
+    {"restore", bit(Kind::unplug), Quantity::time, &Rule::delay_ns, 0, kDayNs},
     {"jitter", bits(Kind::delay, Kind::shape), Quantity::time, &Rule::jitter_ns, 0, Rule::kMaxDelayNs},
     {"window", bit(Kind::shape), Quantity::count, &Rule::window_frames, 1, 65536},
     {"status", bits(Kind::completion_error, Kind::receive_error), Quantity::count, &Rule::status, 1, 23},
@@ -145,6 +153,12 @@ bool read_word(Words& words, std::string_view key, Rule& rule) {
     rule.object = object == nullptr ? Object::qp : object->second;
     if (object == nullptr) {
       words.complain("object takes qp, pd, cq, mr or dma");
+    }
+  } else if (key == "mode" && rule.kind == Kind::unplug) {
+    const auto* mode = find_named(kUnplugs, words.next());
+    rule.unplug = mode == nullptr ? Unplug::hang : mode->second;
+    if (mode == nullptr) {
+      words.complain("mode takes hang, port-event, flush or abort");
     }
   } else if (key == "with" && rule.kind == Kind::cross_cables) {
     rule.other_cable = words.number(key, 0, UINT32_MAX);
@@ -206,6 +220,9 @@ std::string strength_text(const Rule& rule) {
   if (rule.object) {
     text += fmt::format(" object {}", std::ranges::find(kObjectNames, *rule.object, &Named<Object>::second)->first);
   }
+  if (rule.unplug) {
+    text += fmt::format(" mode {}", std::ranges::find(kUnplugs, *rule.unplug, &Named<Unplug>::second)->first);
+  }
   for (const Strength& one : kStrengths) {
     const uint64_t value = rule.*one.member;
     if ((one.kinds & bit(rule.kind)) != 0 && (one.is_always_said || value != usual.*one.member)) {
@@ -230,6 +247,7 @@ std::string missing_part(const Rule& rule) {
     case Kind::rtr_block:
     case Kind::completion_late:
     case Kind::destroy_hang:
+    case Kind::query_hang:
       return rule.delay_ns + rule.jitter_ns == 0 ? "takes a time: by 1ms" : "";
     case Kind::rtr_errno:
       return rule.error == 0 ? "takes an error: errno EINVAL" : "";
@@ -249,6 +267,8 @@ std::string missing_part(const Rule& rule) {
       return rule.after_ns == 0 ? "takes a time: after 23min" : "";
     case Kind::flap:
       return rule.delay_ns == 0 || rule.every_ns <= rule.delay_ns ? "takes two times: by 200ms every 1s" : "";
+    case Kind::unplug:
+      return rule.unplug ? "" : "takes what becomes of it: mode hang, port-event, flush or abort";
     case Kind::cross_cables:
       return !rule.node || !rule.cable || !rule.other_cable ? "takes a node and its two cables: node 0 cable 0-1 with 0-2"
                                                             : "";

@@ -39,7 +39,7 @@ struct Rule {
   uint64_t overtakers = 3;         ///< so many frames go first
   uint64_t within_ns = 1'000'000;  ///< but it waits no longer than this
   uint64_t bits = 1;               ///< how many are turned
-  uint64_t delay_ns = 0;           ///< how much later, or how long
+  uint64_t delay_ns = 0;           ///< how much later, or how long; of a pulled cable 0: for good
   uint64_t jitter_ns = 0;          ///< up to this more or less, evenly
   uint64_t rate_mbps = 0;          ///< 0: as fast as it goes
   uint64_t window_frames = 0;      ///< frames of 4 KiB under way at most; 0: any number
@@ -49,6 +49,7 @@ struct Rule {
   uint64_t every_ns = 0;           ///< between two ticks, or from one beginning to the next
   std::optional<uint64_t> other_cable;
   std::optional<Object> object;
+  std::optional<Unplug> unplug;
   int error = 0;  ///< of this system; 0: what the device usually says
 
   std::optional<uint32_t> node;
@@ -60,9 +61,10 @@ struct Rule {
   uint64_t from_ns = 0;
   uint64_t until_ns = UINT64_MAX;
 
-  /// Whether frames of that port and direction may suffer it. Of a frozen machine, and of crossed cables, both ends do.
+  /// Whether frames of that port and direction may suffer it. Of a frozen machine, and of crossed or pulled cables, both
+  /// ends do.
   bool applies_to(const Place& place, Direction way) const {
-    const bool is_of_both_ends = kind == Kind::frozen || kind == Kind::cross_cables;
+    const bool is_of_both_ends = kind == Kind::frozen || kind == Kind::cross_cables || kind == Kind::unplug;
     const bool is_node = !node || node == place.node || (is_of_both_ends && node == place.peer_node);
     const bool is_cable = !cable || cable == place.cable || (other_cable && other_cable == place.cable);
     return is_node && is_cable && (port.empty() || port == place.port) && (!direction || *direction == way);

@@ -30,6 +30,11 @@ uint64_t delay_of(const Rule& rule, Dice& dice) {
   return std::max<uint64_t>(least_ns + dice.below(spread_ns + rule.jitter_ns + 1), 1);
 }
 
+/// A pulled cable may be plugged back in so much later.
+bool is_restored(const Rule& rule, uint64_t age_ns) {
+  return rule.kind == Kind::unplug && rule.delay_ns != 0 && age_ns - rule.from_ns >= rule.delay_ns;
+}
+
 /// How long the cable is taken. With a window of frames it waits for the answer to the last of them, two delays later.
 uint64_t transfer_ns(const Rule& rule, size_t bytes) {
   constexpr uint64_t kFrameBytes = 4096;
@@ -80,7 +85,7 @@ void Stream::set_rules(const Plan& plan, uint64_t now_ns) {
 bool Stream::is_due(const Active& active, uint64_t frame, uint64_t now_ns) {
   const uint64_t age_ns = now_ns > active.since_ns ? now_ns - active.since_ns : 0;
   return frame >= active.rule.first_frame && frame <= active.rule.last_frame &&
-         age_ns >= active.rule.from_ns && age_ns < active.rule.until_ns;
+         age_ns >= active.rule.from_ns && age_ns < active.rule.until_ns && !is_restored(active.rule, age_ns);
 }
 
 Verdict Stream::judge(size_t bytes, uint64_t now_ns) {
@@ -168,6 +173,7 @@ void Stream::apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, u
       break;
     case Kind::rtr_block:
     case Kind::destroy_hang:
+    case Kind::query_hang:
     case Kind::completion_late:
       verdict.hold_ns += rule.delay_ns;
       break;
@@ -200,6 +206,7 @@ void Stream::apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, u
     case Kind::coalesce:
     case Kind::qp_age:
     case Kind::flap:
+    case Kind::unplug:
     case Kind::frozen:
     case Kind::cross_cables:
     case Kind::gid_shuffle:

@@ -241,5 +241,18 @@ TEST(FaultStream, states_hold_in_their_time_and_are_not_counted) {
   EXPECT_NE(states.holding(Kind::cross_cables, 0), nullptr);
 }
 
+TEST(States, a_pulled_cable_is_plugged_back_in_after_its_time) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  Stream states({3, 9, "rdma_en2", 4}, Direction::send, Subject::state);
+  states.set_rules(plan_of("unplug mode flush time 1s- restore 2s node 4"), 0);
+  EXPECT_EQ(states.holding(Kind::unplug, kSecond - 1), nullptr);
+  ASSERT_NE(states.holding(Kind::unplug, kSecond), nullptr);  // the other end's node is meant, and both ends feel it
+  EXPECT_EQ(states.holding(Kind::unplug, kSecond)->unplug, Unplug::flush);
+  EXPECT_NE(states.holding(Kind::unplug, 3 * kSecond - 1), nullptr);
+  EXPECT_EQ(states.holding(Kind::unplug, 3 * kSecond), nullptr);
+  states.set_rules(plan_of("unplug mode hang"), 0);
+  EXPECT_NE(states.holding(Kind::unplug, 1000 * kSecond), nullptr);
+}
+
 }  // namespace
 }  // namespace ringbolt::fault

@@ -74,6 +74,24 @@ void RegionTable::release(uint32_t key) {
   free_.push_back(key);
 }
 
+bool RegionTable::is_held(uint32_t pd_key, uint64_t host_address, uint64_t size, uint32_t access) {
+  uint32_t count = 0;
+  {
+    const std::scoped_lock guard(lock_);
+    count = never_used_;
+  }
+  Region region;
+  for (uint32_t i = 0; i < count; ++i) {
+    const bool is_there = find(entries_[i].key.load(std::memory_order_acquire), region);
+    const uint64_t offset = host_address - region.host_first;
+    if (is_there && region.pd_key == pd_key && (region.access & access) == access &&
+        host_address >= region.host_first && size <= region.length && offset <= region.length - size) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void RegionTable::publish(uint32_t key, const Region& region) {
   RegionEntry& entry = entries_[index_of(key)];
   entry.access.store(region.access, std::memory_order_relaxed);

@@ -111,6 +111,9 @@ class RegionTable : public RegionTableView {
   void hide(uint32_t key);
   /// Gives a hidden entry back.
   void release(uint32_t key);
+  /// A region of the domain holds these bytes of the owner's memory whole, and allows all of `access`. Looks at every
+  /// region: not for hot paths.
+  bool is_held(uint32_t pd_key, uint64_t host_address, uint64_t size, uint32_t access);
 
  private:
   SharedSegment segment_;

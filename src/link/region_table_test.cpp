@@ -44,6 +44,23 @@ TEST(RegionTable, finds_what_was_published_until_it_is_hidden) {
   EXPECT_FALSE(table.find(key, found));
 }
 
+TEST(RegionTable, knows_whether_a_region_of_the_domain_holds_some_bytes_whole) {
+  RegionTable table;
+  ASSERT_TRUE(table.create());
+  EXPECT_FALSE(table.is_held(3, 4096, 1, 1));
+  table.add(region_at(65536, 64)).value();
+  const uint32_t key = table.add(region_at(4096, 64)).value();
+  EXPECT_TRUE(table.is_held(3, 4096, 64, 1));
+  EXPECT_TRUE(table.is_held(3, 4159, 1, 7));
+  EXPECT_FALSE(table.is_held(3, 4095, 2, 1));
+  EXPECT_FALSE(table.is_held(3, 4159, 2, 1));
+  EXPECT_FALSE(table.is_held(3, 4096, UINT64_MAX, 1));
+  EXPECT_FALSE(table.is_held(4, 4096, 1, 1)) << "another domain";
+  EXPECT_FALSE(table.is_held(3, 4096, 1, 8)) << "it does not allow that";
+  table.hide(key);
+  EXPECT_FALSE(table.is_held(3, 4096, 1, 1));
+}
+
 TEST(RegionTable, keys_near_a_valid_one_open_nothing) {
   RegionTable table;
   ASSERT_TRUE(table.create());

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <utility>
+
+#include "profile/knobs.h"
 
 namespace ringbolt::profile {
 namespace {
 
-constexpr int kTransportUnspecified = 4;
 constexpr uint8_t kWidth8x = 4;
 constexpr uint8_t kSpeed10Gbps = 4;
 
@@ -35,7 +34,7 @@ Profile tn3205() {
   mac.look = {kWidth8x, kSpeed10Gbps, true, true, kTransportUnspecified, 32, GidLayout::apple};
   mac.knobs.refuses_late_regions = true;
   mac.knobs.wants_aligned_regions = true;
-  mac.knobs.warns_at_4_gib = true;
+  mac.knobs.wrap_4_gib = Wrap4Gib::warn;
   mac.knobs.has_channels = false;
   mac.knobs.zero_rkey = true;
   mac.knobs.checks_port_at_pd = true;
@@ -92,121 +91,12 @@ constexpr std::array<Entry, 5> kProfiles{{
     {{"spark", "a DGX Spark's ConnectX-7: names and GID table of mlx5"}, spark},
 }};
 
-/// Sets a knob; false: no such value.
-using Setter = bool (*)(Profile&, std::string_view);
-
-template <bool Knobs::*Member>
-bool choose(Profile& profile, std::string_view value, std::string_view off, std::string_view on) {
-  profile.knobs.*Member = value == on;
-  return value == on || value == off;
-}
-
-bool set_transport(Profile& profile, std::string_view value) {
-  if (value == "unspecified") {
-    profile.look.transport = kTransportUnspecified;
-    return true;
-  }
-  uint8_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  profile.look.transport = number;
-  return error == std::errc{} && end == value.data() + value.size();
-}
-
-bool set_gids(Profile& profile, std::string_view value) {
-  constexpr std::pair<std::string_view, GidLayout> kLayouts[] = {
-      {"0", GidLayout::plain}, {"1", GidLayout::apple}, {"2", GidLayout::late}, {"3", GidLayout::mlx5},
-      {"empty", GidLayout::empty}};
-  const auto* found = std::ranges::find(kLayouts, value, &std::pair<std::string_view, GidLayout>::first);
-  if (found != std::end(kLayouts)) {
-    profile.look.gids = found->second;
-  }
-  return found != std::end(kLayouts);
-}
-
-bool set_receive_from(Profile& profile, std::string_view value) {
-  profile.knobs.receive_from = value == "rtr"   ? ReceiveFrom::rtr
-                               : value == "rts" ? ReceiveFrom::rts
-                                                : ReceiveFrom::init;
-  return value == "init" || value == "rtr" || value == "rts";
-}
-
-bool set_short_grant(Profile& profile, std::string_view value) {
-  constexpr uint32_t kMost = 4000;
-  uint32_t frames = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), frames);
-  profile.knobs.short_grant_frames = frames;
-  return error == std::errc{} && end == value.data() + value.size() && frames <= kMost;
-}
-
-/// "off", "on", or how long before delivery in microseconds: "200us".
-bool set_early(Profile& profile, std::string_view value) {
-  constexpr uint64_t kMostUs = 10'000'000;
-  profile.knobs.completes_early = value != "off";
-  profile.knobs.early_lead_ns = 0;
-  if (value == "off" || value == "on") {
-    return true;
-  }
-  uint64_t us = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), us);
-  profile.knobs.early_lead_ns = us * 1000U;
-  return error == std::errc{} && us <= kMostUs && std::string_view(end, value.data() + value.size()) == "us";
-}
-
-struct KnobEntry {
-  KnobText text;
-  Setter set;
-};
-constexpr std::array<KnobEntry, 14> kKnobs{{
-    {{"errno", "native|darwin", "whose error numbers"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::has_darwin_errno>(p, v, "native", "darwin"); }},
-    {{"transport", "unspecified|NUMBER", "transport type of the device; a Mac says 100"}, set_transport},
-    {{"gid", "0|1|2|3|empty", "index of the IPv4 entry (0: link-local, then IPv4), or an empty table as a bridged port has"},
-     set_gids},
-    {{"empty-gid", "enodata|einval", "what RTR says with an empty GID table"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::empty_table_is_einval>(p, v, "enodata", "einval"); }},
-    {{"type-at", "create|modify", "which call refuses a queue pair type"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::refuses_type_at_modify>(p, v, "create", "modify"); }},
-    {{"recv-from", "init|rtr|rts", "the first state in which receives can be posted"}, set_receive_from},
-    {{"overrun", "strict|silent", "posts beyond the frame budget: refused, or accepted and broken later"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::overruns_silently>(p, v, "strict", "silent"); }},
-    {{"short-grant", "FRAMES", "posting takes so many frames fewer than were granted"}, set_short_grant},
-    {{"leak", "process|boot", "whether objects of a dead process come back, or stay until `ringbolt reboot`"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::leaks_until_reboot>(p, v, "process", "boot"); }},
-    {{"late-mr", "ok|error", "receives into regions made after the queue pair's RTR"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::refuses_late_regions>(p, v, "ok", "error"); }},
-    {{"align", "any|page", "whether regions must begin on a page of 16 KiB"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::wants_aligned_regions>(p, v, "any", "page"); }},
-    {{"early-cqe", "off|on|TIME", "sends complete before they are delivered; with 200us by so much at least"}, set_early},
-    {{"rate", "free|line", "whether messages leave no faster than the cable's nominal rate"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::holds_line_rate>(p, v, "free", "line"); }},
-    {{"channels", "off|on", "completion channels"},
-     [](Profile& p, std::string_view v) { return choose<&Knobs::has_channels>(p, v, "off", "on"); }},
-}};
-
 std::string names_of_profiles() {
   std::string names;
   for (const Entry& entry : kProfiles) {
     names += (names.empty() ? "" : ", ") + std::string(entry.text.name);
   }
   return names;
-}
-
-std::optional<std::string> set_knob(Profile& profile, std::string_view text) {
-  const size_t equals = text.find('=');
-  const std::string_view name = text.substr(0, equals);
-  const auto* found = std::ranges::find_if(kKnobs, [name](const KnobEntry& one) { return name == one.text.name; });
-  if (found == kKnobs.end()) {
-    std::string names;
-    for (const KnobEntry& one : kKnobs) {
-      names += (names.empty() ? "" : ", ") + std::string(one.text.name);
-    }
-    return fmt::format("\"{}\" is no knob (they are {})", name, names);
-  }
-  const std::string_view value = equals == std::string_view::npos ? std::string_view{} : text.substr(equals + 1);
-  if (!found->set(profile, value)) {
-    return fmt::format("{}=\"{}\": it takes {}", name, value, found->text.values);
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -241,14 +131,6 @@ const std::vector<NamedProfile>& known_profiles() {
     return all;
   }();
   return known;
-}
-
-std::vector<KnobText> known_knobs() {
-  std::vector<KnobText> all;
-  for (const KnobEntry& entry : kKnobs) {
-    all.push_back(entry.text);
-  }
-  return all;
 }
 
 }  // namespace ringbolt::profile

@@ -20,12 +20,4 @@ struct NamedProfile {
 };
 const std::vector<NamedProfile>& known_profiles();
 
-/// The knobs, their values (first the default of most profiles) and what they are.
-struct KnobText {
-  const char* name;
-  const char* values;
-  const char* what;
-};
-std::vector<KnobText> known_knobs();
-
 }  // namespace ringbolt::profile

@@ -59,9 +59,24 @@ struct Look {
   int transport = 0;  ///< enum ibv_transport_type, or a number beyond it
   uint32_t gid_table_length = 8;
   GidLayout gids = GidLayout::plain;
+  bool has_devices = true;  ///< programs find them
 };
 
 enum class ReceiveFrom : uint8_t { init, rtr, rts };
+
+/// What becomes of data received into a region that crosses a 4 GiB boundary.
+enum class Wrap4Gib : uint8_t {
+  off,
+  warn,     ///< it arrives where it belongs; registering says what other machines do
+  corrupt,  ///< what belongs beyond the boundary lands 4 GiB too low
+};
+
+/// What becomes of a UC SEND that meets no posted receive.
+enum class NoReceive : uint8_t {
+  wait,  ///< it stays with its sender until there is one; over a network it is lost
+  drop,  ///< it is lost
+  park,  ///< it waits at the receiver, as far as there is room
+};
 
 /// Where sources conflict, or one machine is odder than another: a knob each.
 struct Knobs {
@@ -74,7 +89,15 @@ struct Knobs {
   bool refuses_late_regions = false;  ///< receives into regions made after the queue pair's RTR
   bool wants_aligned_regions = false;
   bool writes_into_stream = false;  ///< a WRITE arrives as a message
-  bool warns_at_4_gib = false;
+  Wrap4Gib wrap_4_gib = Wrap4Gib::off;
+  bool wants_remote_access = false;   ///< of each region
+  bool wants_mapped_regions = false;  ///< not on the heap, not on a stack
+  bool leaks_after_error = false;     ///< regions stay once a queue pair was destroyed in ERR
+  bool refuses_empty_sends = false;
+  bool splits_pieces = false;         ///< each piece of a message is a message of its own
+  NoReceive no_receive = NoReceive::wait;
+  uint32_t park_slots = 64;       ///< messages that wait at the receiver at most
+  uint32_t park_bytes = 1U << 20U;  ///< and their bytes
   bool has_channels = true;
   bool zero_rkey = false;
   bool empty_table_is_einval = false;

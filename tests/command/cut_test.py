@@ -2,28 +2,17 @@
 
 import json
 import os
-import pathlib
 import shutil
 import socket
 import sys
 
 import command
 from command import CommandCase, wait_until
+from ports import free_port, is_listening
 
 if not shutil.which("ib_send_bw"):
     print("skip: ib_send_bw is not installed (Debian: perftest)")
     sys.exit(77)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def listens(port):
-    wanted = f":{port:04X} 00000000:0000 0A"
-    return any(wanted in line for line in pathlib.Path("/proc/net/tcp").read_text().splitlines())
 
 
 class Cut(CommandCase):
@@ -49,7 +38,7 @@ class Cut(CommandCase):
         """A server on node 1 and its client on node 2, over cable 1."""
         port = free_port()
         server = self.start_in(1, "ib_send_bw", "-d", "rdma_en2", "-p", str(port), *options)
-        wait_until(lambda: listens(port) or server.poll() is not None, "the server listens")
+        wait_until(lambda: is_listening(port) or server.poll() is not None, "the server listens")
         client = self.start_in(2, "stdbuf", "-oL", "ib_send_bw", "-d", "rdma_en3", "-p", str(port), *options, "127.77.1.2")
         return server, client
 

@@ -1,5 +1,5 @@
 // A verbs library that is wrong on purpose: it passes every call on to another one ($DAMAGE_REAL, a path), and does one
-// thing badly ($DAMAGE, a word of the list below) to the $DAMAGE_AT'th message that it could do it to.
+// thing badly ($DAMAGE, a word that stands below) to the $DAMAGE_AT'th message that it could do it to.
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
 
@@ -23,11 +23,15 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
+/// Bears whatever the program did not post.
+constexpr uint64_t kNobodys = UINT64_MAX;
+
 struct Posted {
   std::byte* at = nullptr;
   uint32_t length = 0;
   Bytes before;  // what the buffer held when it was posted
   ibv_wr_opcode opcode = IBV_WR_SEND;
+  uint64_t remote = 0;  // of a READ or atomic
 };
 
 /// A completion in its place: after so many others.
@@ -49,13 +53,19 @@ struct Damager {
   std::map<uint32_t, MadeUp> made_up;   // by queue pair: completions of what was never posted
   std::map<uint32_t, uint64_t> posted;  // sends, of each queue pair
   std::map<uint32_t, uint64_t> completed;
-  std::map<uint32_t, uint32_t> swallowed;          // sends of a queue pair whose completion nobody awaits
+  std::map<uint32_t, ibv_qp*> queue_pairs;         // that something was sent on
+  std::map<uint32_t, uint64_t> lowest;             // of each, the lowest address that it reads from
   std::map<uint32_t, Bytes> last;                  // received, of each queue pair
   std::map<uint32_t, std::deque<ibv_wc>> waiting;  // behind one that is made up
+  std::deque<std::pair<ibv_cq*, ibv_wc>> extra;    // completions that nobody asked for
+  Bytes first;                                     // that was received
   bool is_stalled = false;
+  bool has_struck = false;
 
   /// Whether this is the one.
   bool hits(const char* wanted) { return kind == wanted && seen++ == at; }
+  /// Whether this or one behind it is the one: for damage that does not succeed at every message.
+  bool is_due(const char* wanted) { return kind == wanted && !has_struck && seen++ >= at; }
 };
 
 Damager& damager() {
@@ -96,13 +106,44 @@ void make_up_completion(ibv_qp* qp, const ibv_send_wr& request) {
   all.made_up[number] = {all.posted[number], qp->send_cq, one};
 }
 
+/// A request of the program's that the device gets besides, on any queue pair; the program sees no completion of it.
+bool post_unseen(ibv_qp* qp, const ibv_send_wr& request) {
+  ibv_send_wr copy = request;
+  copy.wr_id = kNobodys;
+  ibv_send_wr* bad = nullptr;
+  return damager().ops.post_send(qp, &copy, &bad) == 0;
+}
+
+ibv_qp* another_than(const ibv_qp* qp) {
+  for (const auto& [number, other] : damager().queue_pairs) {
+    if (other != qp) {
+      return other;
+    }
+  }
+  return nullptr;
+}
+
+void note_send(ibv_qp* qp, const ibv_send_wr& request) {
+  Damager& all = damager();
+  all.queue_pairs[qp->qp_num] = qp;
+  if (request.num_sge != 1) {
+    return;
+  }
+  const bool is_read = request.opcode == IBV_WR_RDMA_READ;
+  const bool is_atomic = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  const uint64_t remote = is_read ? request.wr.rdma.remote_addr : is_atomic ? request.wr.atomic.remote_addr : 0;
+  all.sends[{qp->qp_num, request.wr_id}] = {
+      reinterpret_cast<std::byte*>(request.sg_list[0].addr), request.sg_list[0].length, {}, request.opcode, remote};
+  if (is_read || is_atomic) {
+    const auto [lowest, is_new] = all.lowest.emplace(qp->qp_num, remote);
+    lowest->second = std::min(lowest->second, remote);
+  }
+}
+
 int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
   Damager& all = damager();
+  note_send(qp, *request);
   const bool is_write = request->opcode == IBV_WR_RDMA_WRITE || request->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-  if (request->num_sge == 1) {
-    all.sends[{qp->qp_num, request->wr_id}] = {
-        reinterpret_cast<std::byte*>(request->sg_list[0].addr), request->sg_list[0].length, {}, request->opcode};
-  }
   const bool is_dropped = request->opcode == IBV_WR_SEND && all.hits("drop");
   const bool goes_nowhere = is_write && (all.kind == "nowhere-all" || all.hits("nowhere"));
   if (is_dropped || goes_nowhere) {
@@ -113,9 +154,13 @@ int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
     request->wr.rdma.remote_addr += 8;
   }
   if (request->opcode == IBV_WR_SEND && all.hits("double")) {
-    if (all.ops.post_send(qp, request, bad) == 0) {
-      ++all.swallowed[qp->qp_num];
-    }
+    (void)post_unseen(qp, *request);
+  }
+  ibv_qp* const other = another_than(qp);
+  if (request->opcode == IBV_WR_SEND && other != nullptr && all.is_due("misroute") && post_unseen(other, *request)) {
+    all.has_struck = true;
+    make_up_completion(qp, *request);
+    return 0;
   }
   const int error = all.ops.post_send(qp, request, bad);
   all.posted[qp->qp_num] += error == 0 ? 1 : 0;
@@ -123,13 +168,18 @@ int post_send(ibv_qp* qp, ibv_send_wr* request, ibv_send_wr** bad) {
 }
 
 int post_recv(ibv_qp* qp, ibv_recv_wr* request, ibv_recv_wr** bad) {
-  Posted one{reinterpret_cast<std::byte*>(request->sg_list[0].addr), request->sg_list[0].length, {}, IBV_WR_SEND};
+  Posted one{reinterpret_cast<std::byte*>(request->sg_list[0].addr), request->sg_list[0].length, {}, IBV_WR_SEND, 0};
   one.before.assign(one.at, one.at + one.length);
   damager().receives[{qp->qp_num, request->wr_id}] = std::move(one);
   return damager().ops.post_recv(qp, request, bad);
 }
 
-void damage_receive(ibv_wc& one) {
+/// 8 bytes, each of which is another one afterwards.
+void write_over(std::byte* at) {
+  std::for_each(at, at + 8, [](std::byte& one) { one ^= std::byte{0x11}; });
+}
+
+void damage_receive(ibv_cq* cq, ibv_wc& one) {
   Damager& all = damager();
   Posted& posted = all.receives[{one.qp_num, one.wr_id}];
   const size_t length = std::min<size_t>(one.byte_len, posted.length);
@@ -138,9 +188,9 @@ void damage_receive(ibv_wc& one) {
   } else if (length >= 24 && all.hits("truncate")) {
     one.byte_len -= 8;
   } else if (all.hits("beyond")) {
-    std::memset(posted.at + posted.length, 0x11, 8);
+    write_over(posted.at + posted.length);
   } else if (all.hits("before")) {
-    std::memset(posted.at - 8, 0x11, 8);
+    write_over(posted.at - 8);
   } else if (length >= 24 && (all.hits("late") || all.hits("never"))) {
     Bytes data(posted.at, posted.at + length);
     std::memcpy(posted.at, posted.before.data(), length);
@@ -157,12 +207,24 @@ void damage_receive(ibv_wc& one) {
     } else {
       last.assign(posted.at, posted.at + length);
     }
+  } else if (all.kind == "ghost") {
+    if (all.first.empty() && length >= 24) {
+      all.first.assign(posted.at, posted.at + length);
+    } else if (!all.first.empty() && all.first.size() <= posted.length && all.hits("ghost")) {
+      std::memcpy(posted.at, all.first.data(), all.first.size());
+      one.byte_len = static_cast<uint32_t>(all.first.size());
+    }
+  } else if (all.hits("other-kind")) {
+    one.opcode = IBV_WC_RECV_RDMA_WITH_IMM;
+  } else if (all.hits("unposted")) {
+    all.extra.emplace_back(cq, one);
+    all.extra.back().second.wr_id = kNobodys;
   } else if (all.hits("stall")) {
     all.is_stalled = true;
   }
 }
 
-void damage_sent(ibv_wc& one) {
+void damage_sent(ibv_cq* cq, ibv_wc& one) {
   Damager& all = damager();
   const Posted posted = all.sends[{one.qp_num, one.wr_id}];
   if (posted.opcode == IBV_WR_RDMA_READ && posted.length >= 24 && all.hits("flip-read")) {
@@ -171,12 +233,48 @@ void damage_sent(ibv_wc& one) {
   if (posted.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD && all.hits("atomic")) {
     *posted.at ^= std::byte{1};
   }
+  // What lies lowest in the memory that `verify read` reads is a count that goes on.
+  const bool is_count =
+      posted.opcode == IBV_WR_RDMA_READ && posted.length == 8 && posted.remote == all.lowest[one.qp_num];
+  if (is_count && all.hits("count-back")) {
+    std::memset(posted.at, 0, 8);
+  } else if (is_count && all.hits("count-ahead")) {
+    posted.at[6] ^= std::byte{1};
+  } else if (all.hits("fail")) {
+    one.status = IBV_WC_RETRY_EXC_ERR;
+  } else if (all.hits("again")) {
+    all.extra.emplace_back(cq, one);
+  }
+}
+
+/// Two completions of one queue pair that come together, one right behind the other or not.
+void damage_pair(ibv_wc& first, ibv_wc& second, bool are_neighbours) {
+  Damager& all = damager();
+  if ((first.opcode & second.opcode & IBV_WC_RECV) != 0) {
+    if (are_neighbours && all.hits("swap")) {
+      std::swap(first, second);
+    }
+    return;
+  }
+  const Posted one = all.sends[{first.qp_num, first.wr_id}];
+  const Posted other = all.sends[{second.qp_num, second.wr_id}];
+  // What lies lowest in the memory of `verify atomic` is the cell that all add to.
+  const bool is_sum = one.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD && other.opcode == one.opcode &&
+                      one.remote == all.lowest[first.qp_num] && other.remote == one.remote;
+  if (is_sum && all.hits("atomic-order")) {
+    std::swap_ranges(one.at, one.at + 8, other.at);
+  }
 }
 
 int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   Damager& all = damager();
   if (all.is_stalled) {
     return 0;
+  }
+  if (!all.extra.empty() && all.extra.front().first == cq && most > 0) {
+    *completions = all.extra.front().second;
+    all.extra.pop_front();
+    return 1;
   }
   for (auto& [number, one] : all.made_up) {
     if (one.cq == cq && all.completed[number] >= one.after && most > 0) {
@@ -197,23 +295,20 @@ int poll_cq(ibv_cq* cq, int most, ibv_wc* completions) {
   for (int i = 0; i < count; ++i) {
     ibv_wc& one = completions[i];
     if ((one.opcode & IBV_WC_RECV) != 0) {
-      damage_receive(one);
+      damage_receive(cq, one);
+    } else if (one.wr_id == kNobodys) {
+      continue;
     } else {
-      uint32_t& swallowed = all.swallowed[one.qp_num];
-      if (one.status == IBV_WC_SUCCESS && swallowed > 0) {
-        --swallowed;
-        continue;
-      }
       ++all.completed[one.qp_num];
-      damage_sent(one);
+      damage_sent(cq, one);
     }
     completions[kept++] = one;
   }
-  for (int i = 0; i + 1 < kept; ++i) {
-    const bool is_pair = completions[i].qp_num == completions[i + 1].qp_num &&
-                         (completions[i].opcode & completions[i + 1].opcode & IBV_WC_RECV) != 0;
-    if (is_pair && all.hits("swap")) {
-      std::swap(completions[i], completions[i + 1]);
+  for (int i = 0; i < kept; ++i) {
+    for (int k = i + 1; k < kept; ++k) {
+      if (completions[i].qp_num == completions[k].qp_num) {
+        damage_pair(completions[i], completions[k], k == i + 1);
+      }
     }
   }
   return kept;

@@ -3,16 +3,10 @@
 import json
 import pathlib
 import re
-import socket
 
 import command
 from command import CommandCase, wait_until
-
-
-def is_listening(port):
-    tables = [pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:] for name in ("tcp", "tcp6")]
-    lines = [line.split() for table in tables for line in table]
-    return any(int(words[1].rsplit(":", 1)[1], 16) == port and words[3] == "0A" for words in lines)
+from ports import free_port, is_listening
 
 
 class Like(CommandCase):
@@ -62,9 +56,7 @@ class Like(CommandCase):
         self.assertRegex(self.devinfo(0), r"max_qp:\s+11\n")
         self.assertNotRegex(self.devinfo(1), r"max_qp:\s+11\n")
         # They reach each other all the same: UC is what both have.
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         server = self.start("exec", 1, "--", "ibv_uc_pingpong", "-g", "3", "-n", "100", "-p", port)
         self.addCleanup(server.kill)
         wait_until(lambda: is_listening(port), f"the server listens on port {port}")
@@ -103,9 +95,7 @@ class Like(CommandCase):
         self.assertIn("Couldn't allocate PD", self.call("exec", 0, *pingpong, expect=1).stderr)
         self.call("fault", "clear")
         self.call("fault", "add", "rtr-errno", "100%", "errno", "EBUSY", "node", 1)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         server = self.start("exec", 0, *pingpong, "-p", port)
         self.addCleanup(server.kill)
         wait_until(lambda: is_listening(port), f"the server listens on port {port}")

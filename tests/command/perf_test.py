@@ -5,36 +5,17 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import time
 
 import command
 from command import CommandCase, wait_until
 from matrix_test import Page
+from ports import free_port
+from two_ends import TwoEndsCase
 
 # Shared memory is faster than the line that its port claims, so nothing is judged but where it is the matter.
 QUICK = ["-n", "100", "--line-rate", "0", "--timeout", "20"]
-LISTENING = "0A"
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def is_listening(port):
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        try:
-            rows = pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]
-        except OSError:
-            continue
-        for row in rows:
-            fields = row.split()
-            if fields[3] == LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                return True
-    return False
 
 
 class OnNodes(CommandCase):
@@ -206,23 +187,11 @@ class OnNodes(CommandCase):
         self.refused("perf", "send", "--nodes", "0,0", says=["no cable between"])
 
 
-class OverTcp(CommandCase):
-    """Server and client as perftest has them, on the default device."""
-
-    def server(self, port, *words):
-        server = self.start("perf", *words, "-p", port)
-        self.addCleanup(server.communicate)
-        self.addCleanup(server.kill)
-        wait_until(lambda: is_listening(port) or server.poll() is not None, "the server listens")
-        return server
+class OverTcp(TwoEndsCase):
+    subcommand = "perf"
 
     def test_both_ends_print_the_result(self):
-        port = free_port()
-        server = self.server(port, "send", *QUICK, "--json")
-        mine = json.loads(self.call("perf", "send", "localhost", "-p", port, *QUICK, "--json").stdout)
-        theirs, _ = server.communicate(timeout=command.PATIENCE_S)
-        self.assertEqual(json.loads(theirs), mine)
-        self.assertEqual(server.returncode, 0)
+        self.check_both_print_the_result(["send"], *QUICK)
 
     def test_different_parameters_are_refused_at_both_ends(self):
         port = free_port()

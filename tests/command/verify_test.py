@@ -8,8 +8,9 @@ import signal
 import time
 
 import command
-from command import CommandCase, wait_until
-from perf_test import free_port, is_listening
+from command import CommandCase
+from ports import free_port
+from two_ends import TwoEndsCase
 
 # Shared memory is faster than the line that its port claims.
 QUICK = ["--line-rate", "0"]
@@ -109,11 +110,8 @@ class Profiles(VerifyCase):
     def test_mixed_cluster(self):
         path = self.root / "mixed.json"
         self.call("up", "--emulate", "line:2")
-        model = json.loads((self.root / "clusters/line2/cluster.json").read_text()) if (
-            self.root / "clusters/line2/cluster.json").exists() else None
+        model = json.loads((self.root / "clusters/line2/cluster.json").read_text())
         self.call("down")
-        if model is None:
-            self.skipTest("the cluster's file is elsewhere")
         model["nodes"][0]["like"] = "tn3205"
         path.write_text(json.dumps(model | {"name": "mixed"}))
         self.up(str(path))
@@ -147,13 +145,31 @@ class WrongLibrary(VerifyCase):
                  ("stale", "stale", r"holds data of message \d+"),
                  ("drop", "lost", r"1 of 400 messages never came; expected \d+, found \d+"),
                  ("double", "doubled", r"message \d+ came again: expected \d+, found \d+"),
-                 ("swap", "order", r"came after message \d+: expected \d+, found \d+")]
+                 ("swap", "order", r"came after message \d+: expected \d+, found \d+"),
+                 ("misroute", "foreign", r"message \d+ of queue pair \d came where message \d+ was due"),
+                 ("again", "unasked", r"send \d+ completed again"),
+                 ("other-kind", "unasked", r"where message \d+ was due, a completion of kind 129 came")]
+        # Of what went elsewhere its own queue pair has to say something too.
+        also = {"misroute": {"lost": 1}}
         for transport in ("RC", "UC"):
             for damage, kind, says in cases:
                 with self.subTest(f"{damage} {transport}"):
                     found = self.damaged(damage, "stream", "-c", transport, "-n", "400", "--min", "16")
-                    self.assertEqual(found["kinds"], {kind: 1}, found)
-                    self.assertRegex(found["first"][0]["text"], r"queue pair \d+: .*" + says)
+                    self.assertEqual(found["kinds"], {kind: 1} | also.get(damage, {}), found)
+                    texts = [one["text"] for one in found["first"] if one["kind"] == kind]
+                    self.assertRegex(texts[0], r"queue pair \d+.*: .*" + says)
+
+    def test_completions_that_nothing_was_posted_for(self):
+        for words in (["stream"], ["stream", "-c", "UD"], ["write"]):
+            with self.subTest(words):
+                found = self.damaged("unposted", *words, "-n", "400", DAMAGE_AT="20")
+                self.assertEqual(found["kinds"], {"unasked": 1}, found)
+                self.assertIn("a receive completed that was not posted (id 0xffffffffffffffff)", found["first"][0]["text"])
+        for mode in ("write", "read", "atomic", "churn"):
+            with self.subTest(mode):
+                found = self.damaged("again", mode, "-n", "8" if mode == "churn" else "400", DAMAGE_AT="10")
+                self.assertEqual(found["kinds"], {"unasked": 2 if mode == "churn" else 1}, found)  # in churn both send
+                self.assertRegex(found["first"][0]["text"], r"(send|operation) \d+ completed again|not posted")
 
     def test_any_order_is_a_set(self):
         for damage, kind in (("drop", "lost"), ("double", "doubled"), ("flip", "damaged"), ("truncate", "length")):
@@ -175,6 +191,28 @@ class WrongLibrary(VerifyCase):
             with self.subTest(f"{damage} {words}"):
                 self.assertIn(kind, self.damaged(damage, *words, "-n", "400")["kinds"])
 
+    def test_failed_completion_ends_it_with_its_status(self):
+        for words in (["stream"], ["stream", "-c", "UD"], ["write"], ["read"], ["atomic"]):
+            with self.subTest(words):
+                found = self.damaged("fail", *words, "-n", "400")
+                self.assertEqual(found["kinds"]["status"], 1, found)
+                self.assertRegex(found["first"][0]["text"], r"ended with status 12 \(transport retry counter exceeded\)")
+
+    def test_what_was_seen_before_stays_so(self):
+        for damage, mode, says in (("count-back", "read", r"a READ saw the target's count at 0 after \d+ had been seen"),
+                                   ("count-ahead", "read", r"a READ saw the target's count at \d{15}, which is only at \d+$"),
+                                   ("atomic-order", "atomic", r"queue pair \d: fetch-and-add returned \d+ after \d+")):
+            with self.subTest(damage):
+                found = self.damaged(damage, mode, "-n", "400")
+                self.assertEqual(set(found["kinds"]), {"backwards"}, found)
+                self.assertRegex("\n".join(one["text"] for one in found["first"]), f"(?m){says}")
+
+    def test_message_of_a_queue_pair_that_is_gone(self):
+        found = self.damaged("ghost", "churn", "-n", "8", "--stall", "0.5", DAMAGE_AT="100")
+        self.assertIn("foreign", found["kinds"])
+        self.assertRegex(found["first"][0]["text"],
+                         r"queue pair \d: message \d+ of a queue pair that is gone \(epoch \d+, this one is \d+\) came where")
+
     def test_leak(self):
         found = self.damaged("leak", "churn", "-n", "20", RINGBOLT_LIKE="tn3205")
         self.assertIn("leak", found["kinds"])
@@ -192,21 +230,11 @@ class WrongLibrary(VerifyCase):
         self.assertLess(time.monotonic() - begin, 15)
 
 
-class OverTcp(VerifyCase):
-    def server(self, port, *words):
-        server = self.start("verify", *words, "-p", port)
-        self.addCleanup(server.communicate)
-        self.addCleanup(server.kill)
-        wait_until(lambda: is_listening(port) or server.poll() is not None, "the server listens")
-        return server
+class OverTcp(TwoEndsCase):
+    subcommand = "verify"
 
     def test_both_ends_print_the_result(self):
-        port = free_port()
-        server = self.server(port, "-n", "200", *QUICK, "--json")
-        mine = json.loads(self.call("verify", "localhost", "-p", port, "-n", "200", *QUICK, "--json").stdout)
-        theirs, _ = server.communicate(timeout=command.PATIENCE_S)
-        self.assertEqual(json.loads(theirs), mine)
-        self.assertEqual(server.returncode, 0)
+        self.check_both_print_the_result([], "-n", "200", *QUICK)
 
     def test_different_parameters_are_refused_at_both_ends(self):
         port = free_port()

@@ -46,6 +46,19 @@ TEST(Fault, refuses_the_step_to_rtr_as_often_as_it_says) {
   EXPECT_EQ(to_rts(qp.get()), 0);
 }
 
+TEST(Fault, refuses_the_step_with_each_number_that_was_seen) {
+  for (const auto& [name, error] :
+       {std::pair{"EINVAL", EINVAL}, std::pair{"ETIMEDOUT", ETIMEDOUT}, std::pair{"EBUSY", EBUSY}, std::pair{"ENODATA", ENODATA},
+        std::pair{"EFAULT", EFAULT}, std::pair{"ENOMEM", ENOMEM}, std::pair{"EOPNOTSUPP", EOPNOTSUPP}}) {
+    const Faults faults(std::string("rtr-errno count 0-0 errno ") + name);
+    const Rig rig("apple");
+    const Held<ibv_qp> qp = rig.make_qp();
+    ASSERT_EQ(to_init(qp.get()), 0);
+    EXPECT_EQ(to_rtr(qp.get(), qp->qp_num, rig.gid(1), 1), error);
+    EXPECT_EQ(to_rtr(qp.get(), qp->qp_num, rig.gid(1), 1), 0);  // as with a neighbour that was cold
+  }
+}
+
 TEST(Fault, tells_darwins_numbers_where_the_profile_does) {
   const Faults faults("rtr-errno 100% errno ENODATA");
   const Rig rig("apple,errno=darwin");

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,6 +146,19 @@ TEST_P(MacLimits, refuses_the_hundred_and_first_region) {
   held.pop_back();
   held.emplace_back(ibv_reg_mr(rig.pd.get(), memory.get(), 16384, IBV_ACCESS_LOCAL_WRITE));
   EXPECT_NE(held.back(), nullptr);
+}
+
+TEST_P(MacLimits, registers_more_than_it_says_that_it_can) {
+  constexpr size_t kBytes = size_t{2} << 30U;
+  const Rig rig(GetParam());
+  EXPECT_LT(rig.device().max_mr_size, kBytes);
+  void* const memory = mmap(nullptr, kBytes + 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    GTEST_SKIP() << "no 2 GiB of address space";
+  }
+  const auto page = (reinterpret_cast<uintptr_t>(memory) + 16383) / 16384 * 16384;
+  EXPECT_NE(Held<ibv_mr>(ibv_reg_mr(rig.pd.get(), reinterpret_cast<void*>(page), kBytes, IBV_ACCESS_LOCAL_WRITE)), nullptr);
+  munmap(memory, kBytes + 16384);
 }
 
 TEST_P(MacLimits, has_no_types_but_uc) {

@@ -93,6 +93,69 @@ TEST(Roce, takes_knobs_too) {
   EXPECT_EQ(done.at(0).status, IBV_WC_LOC_PROT_ERR);
 }
 
+TEST_P(MacQueue, takes_any_mtu_and_any_packet_numbers) {
+  const Rig rig(GetParam());
+  const Buffer source(rig, 2 * kFrame);
+  const Buffer target(rig, 2 * kFrame);
+  for (const ibv_mtu mtu : {IBV_MTU_256, IBV_MTU_512, IBV_MTU_1024, IBV_MTU_2048, IBV_MTU_4096}) {
+    const Held<ibv_qp> a = rig.make_qp();
+    const Held<ibv_qp> b = rig.make_qp();
+    for (auto [qp, other] : {std::pair{a.get(), b.get()}, std::pair{b.get(), a.get()}}) {
+      ASSERT_EQ(to_init(qp), 0);
+      ibv_qp_attr step{};
+      step.qp_state = IBV_QPS_RTR;
+      step.path_mtu = mtu;
+      step.dest_qp_num = other->qp_num;
+      step.rq_psn = 1000;  // not what the other end begins with
+      step.ah_attr.port_num = 1;
+      step.ah_attr.is_global = 1;
+      step.ah_attr.grh.dgid = rig.gid(1);
+      step.ah_attr.grh.sgid_index = 1;
+      ASSERT_EQ(ibv_modify_qp(qp, &step,
+                              IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN),
+                0)
+          << mtu;
+      ASSERT_EQ(to_rts(qp), 0);
+    }
+    ASSERT_EQ(post_receive(b.get(), target.piece(2 * kFrame)), 0);
+    ASSERT_EQ(post_send(a.get(), source.piece(2 * kFrame)), 0);
+    const auto done = poll(rig.cq.get(), 2);
+    ASSERT_EQ(done.size(), 2U);
+    EXPECT_EQ(of(done, 2)->byte_len, 2 * kFrame);
+  }
+}
+
+TEST_P(MacQueue, carries_the_longest_message_and_no_longer_one) {
+  constexpr size_t kLongest = 4095 * kFrame;
+  const Rig rig(std::string(GetParam()) + ",short-grant=0");
+  const Buffer source(rig, kLongest + 1);
+  const Buffer target(rig, kLongest);
+  const Pair pair(rig, rig.wanted(IBV_QPT_UC, 4095));
+  source.data()[kLongest - 1] = 77;
+  ASSERT_EQ(post_receive(pair.b.get(), target.piece(kLongest)), 0);
+  EXPECT_EQ(post_send(pair.a.get(), source.piece(kLongest + 1)), -ENOMEM);
+  ASSERT_EQ(post_send(pair.a.get(), source.piece(kLongest)), 0);
+  const auto done = poll(rig.cq.get(), 2);
+  ASSERT_EQ(done.size(), 2U);
+  EXPECT_EQ(of(done, 2)->status, IBV_WC_SUCCESS);
+  EXPECT_EQ(of(done, 2)->byte_len, 16'773'120U);
+  EXPECT_EQ(target.data()[kLongest - 1], 77);
+}
+
+TEST(Usb4Linux, may_refuse_empty_sends_as_towards_a_mac) {
+  for (const auto& [knob, error] : {std::pair{"", 0}, std::pair{",empty-send=emsgsize", EMSGSIZE}}) {
+    const Rig rig(std::string("usb4-linux") + knob);
+    const Buffer buffer(rig, kFrame);
+    const Pair pair(rig);
+    EXPECT_EQ(post_send(pair.a.get(), buffer.piece(0)), error);
+    EXPECT_EQ(post_send(pair.a.get(), buffer.piece(1)), 0);
+  }
+  const Rig mac("apple,empty-send=emsgsize,errno=darwin");
+  const Buffer buffer(mac, kFrame);
+  const Pair pair(mac);
+  EXPECT_EQ(post_send(pair.a.get(), buffer.piece(0)), 40);
+}
+
 TEST_P(MacQueue, carries_messages) {
   const Rig rig(GetParam());
   const Buffer source(rig, 64 * kFrame);
@@ -284,7 +347,7 @@ TEST_P(MacQueue, loses_what_it_completed_when_it_is_destroyed_at_once) {
 }
 
 TEST(Apple, sends_no_faster_than_the_line) {
-  const Rig rig("apple");  // the default device says 100 Gb/s
+  const Rig rig("apple,rate=line");  // the default device says 100 Gb/s
   constexpr int kMessages = 200;
   constexpr size_t kBytes = 16 * kFrame;
   const Buffer buffer(rig, kBytes);

@@ -25,6 +25,7 @@ struct Close {
   void operator()(ibv_cq* cq) const { ibv_destroy_cq(cq); }
   void operator()(ibv_qp* qp) const { ibv_destroy_qp(qp); }
   void operator()(ibv_mr* mr) const { ibv_dereg_mr(mr); }
+  void operator()(ibv_ah* handle) const { ibv_destroy_ah(handle); }
   void operator()(void* memory) const { std::free(memory); }
 };
 template <class T>

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <chrono>
+#include <stdexcept>
 #include <thread>
 
 #include "rig.h"
@@ -70,6 +71,19 @@ TEST(DestroyFault, hangs) {
   const auto began = Clock::now();
   qp.reset();
   EXPECT_GE(Clock::now() - began, milliseconds(60));
+}
+
+TEST(QueryFault, hangs_when_the_device_is_asked) {
+  const Faults faults("query-hang by 60ms count 1-1");
+  const Rig rig("roce");
+  const auto took = [&] {
+    const auto began = Clock::now();
+    EXPECT_GT(rig.device().max_qp, 0);
+    return Clock::now() - began;
+  };
+  EXPECT_LT(took(), milliseconds(50));
+  EXPECT_GE(took(), milliseconds(60));
+  EXPECT_LT(took(), milliseconds(50));
 }
 
 TEST(StateFault, freezes_the_machine_for_a_time_and_all_arrives_after) {
@@ -179,6 +193,69 @@ TEST(StateFault, delivers_at_long_ticks_after_some_idle_time) {
   std::this_thread::sleep_for(milliseconds(100));
   EXPECT_GE(rounds(2), milliseconds(250));  // two ticks: it sleeps until the traffic lasts
   EXPECT_LT(rounds(10), milliseconds(50));
+}
+
+/// A UD queue pair that sends to itself.
+struct Datagrams {
+  explicit Datagrams(const Rig& rig) : buffer(rig, 2 * kBytes), qp(rig.make_qp(rig.wanted(IBV_QPT_UD))) {
+    ibv_qp_attr a{};
+    a.qp_state = IBV_QPS_INIT;
+    a.port_num = 1;
+    a.qkey = 5;
+    ibv_ah_attr path{};
+    path.port_num = 1;
+    path.is_global = 1;
+    path.grh.dgid = rig.gid(1);
+    path.grh.sgid_index = 1;
+    path.grh.hop_limit = 1;
+    handle.reset(ibv_create_ah(rig.pd.get(), &path));
+    bool is_ready = qp != nullptr && handle != nullptr &&
+                    ibv_modify_qp(qp.get(), &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0;
+    a.qp_state = IBV_QPS_RTR;
+    is_ready = is_ready && ibv_modify_qp(qp.get(), &a, IBV_QP_STATE) == 0;
+    a.qp_state = IBV_QPS_RTS;
+    if (!is_ready || ibv_modify_qp(qp.get(), &a, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0) {
+      throw std::runtime_error("no queue pair for datagrams");
+    }
+  }
+  int send() const {
+    ibv_sge piece = buffer.piece(16);
+    ibv_send_wr wr{};
+    wr.sg_list = &piece;
+    wr.num_sge = 1;
+    wr.opcode = IBV_WR_SEND;
+    wr.wr.ud.ah = handle.get();
+    wr.wr.ud.remote_qpn = qp->qp_num;
+    wr.wr.ud.remote_qkey = 5;
+    ibv_send_wr* bad = nullptr;
+    return ibv_post_send(qp.get(), &wr, &bad);
+  }
+  Buffer buffer;
+  Held<ibv_qp> qp;
+  Held<ibv_ah> handle;
+};
+
+TEST(StateFault, ticks_without_a_datagram_wake_nobody) {
+  const Faults faults("coalesce after 500ms every 200ms");
+  const Rig rig("roce");
+  const Datagrams datagrams(rig);
+  const auto look_for = [&](milliseconds time) {  // as a program does that waits for something
+    ibv_wc wc{};
+    for (const auto began = Clock::now(); Clock::now() - began < time;) {
+      EXPECT_EQ(ibv_poll_cq(rig.cq.get(), 1, &wc), 0);
+    }
+  };
+  const auto arrival = [&] {  // the time that one takes
+    const auto began = Clock::now();
+    EXPECT_EQ(post_receive(datagrams.qp.get(), datagrams.buffer.piece(kBytes, kBytes)), 0);
+    EXPECT_EQ(datagrams.send(), 0);
+    EXPECT_EQ(poll(rig.cq.get(), 2).size(), 2U);
+    return Clock::now() - began;
+  };
+  look_for(milliseconds(550));  // it falls asleep
+  arrival();                    // at a tick
+  look_for(milliseconds(300));  // with one tick in between
+  EXPECT_GE(arrival(), milliseconds(30));
 }
 
 TEST(LookFault, gives_the_gid_table_another_order) {

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "failure.h"
+
 namespace ringbolt::tools::pair {
 namespace {
 
@@ -60,6 +62,14 @@ std::string hello_objection(std::string_view command, const std::vector<HelloEnt
     }
   }
   return differences.empty() ? "" : "both ends need the same parameters: " + differences;
+}
+
+void agree(std::string_view command, const std::vector<HelloEntry>& mine, Peer& peer) {
+  peer.tell("hello", emit_hello(command, mine));
+  const std::string objection = hello_objection(command, mine, peer.await("hello", "its parameters"));
+  if (!objection.empty()) {
+    throw UsageError(fmt::format("{}: {}", peer.name(), objection));
+  }
 }
 
 }  // namespace ringbolt::tools::pair

@@ -4,6 +4,8 @@
 #include <string_view>
 #include <vector>
 
+#include "pair/peer.h"
+
 namespace ringbolt::tools::pair {
 
 /// One thing that both ends must have been asked for alike.
@@ -19,5 +21,9 @@ std::string emit_hello(std::string_view command, const std::vector<HelloEntry>& 
 /// Why an end with `mine` can't work with one that said `theirs`: in words, with both values and the flag. Empty: it
 /// can. Any bytes are safe to pass. Thread-safe.
 std::string hello_objection(std::string_view command, const std::vector<HelloEntry>& mine, std::string_view theirs);
+
+/// Tells `peer` what this end was asked for, and compares. Throws ProbeFailure, and UsageError with the objection: the
+/// peer finds out by itself.
+void agree(std::string_view command, const std::vector<HelloEntry>& mine, Peer& peer);
 
 }  // namespace ringbolt::tools::pair

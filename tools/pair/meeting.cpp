@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -94,8 +95,7 @@ int connect_in_time(int fd, const addrinfo& address, int most_ms) {
   return error;
 }
 
-}  // namespace
-
+/// On all addresses of this machine.
 Meeting await_client(uint16_t port, double timeout_s) {
   const base::UniqueFd listener = listening_socket(port);
   pollfd polled{listener.get(), POLLIN, 0};
@@ -150,5 +150,28 @@ Meeting go_to_server(const std::string& command, const std::string& host, uint16
     ::nanosleep(&kPause, nullptr);
   }
 }
+
+}  // namespace
+
+Meeting meet(const std::string& command, const PairOptions& options) {
+  if (!options.host.empty()) {
+    return go_to_server(command, options.host, options.tcp_port, options.timeout_s);
+  }
+  fmt::print(stderr, "ringbolt {}: waiting for a client on TCP port {}\n", command, options.tcp_port);
+  return await_client(options.tcp_port, options.timeout_s);
+}
+
+Peer peer_at(const Meeting& meeting, uint64_t timeout_ns) {
+  return {Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, timeout_ns};
+}
+
+Peer peer_of_end(const PairOptions& options, uint64_t timeout_ns) {
+  const bool has_channel = options.channel_fd >= 0;
+  return {Channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
+                  UINT64_MAX),
+          options.peer, timeout_ns};
+}
+
+std::FILE* output_of_end(const PairOptions& options) { return options.channel_fd >= 0 ? stdout : stderr; }
 
 }  // namespace ringbolt::tools::pair

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <string>
 
 #include "base/unique_fd.h"
+#include "commands.h"
+#include "pair/peer.h"
 
 namespace ringbolt::tools::pair {
 
@@ -13,12 +16,17 @@ struct Meeting {
   std::string peer;
 };
 
-/// Waits on all addresses of this machine for one client. Throws ProbeFailure if none comes in time, or the port is
-/// taken.
-Meeting await_client(uint16_t port, double timeout_s);
+/// Goes to the host of the options, and tries again for two seconds while nothing listens there yet; without a host
+/// waits on all addresses of this machine for one client, and says so. Throws ProbeFailure naming host, port and the
+/// subcommand `command` that should wait there, or what else kept the ends from meeting in time.
+Meeting meet(const std::string& command, const PairOptions& options);
 
-/// Connects to a server. While nothing listens there yet, tries again for two seconds. Throws ProbeFailure naming host,
-/// port and the subcommand that should wait there.
-Meeting go_to_server(const std::string& command, const std::string& host, uint16_t port, double timeout_s);
+/// The other end of a meeting, which outlives it. `timeout_ns`: the most for one wait.
+Peer peer_at(const Meeting& meeting, uint64_t timeout_ns);
+
+/// Of a process of --nodes: the other end, at the channel that the options name or at input and output; and where such
+/// a process says what came of it, for who started it to read.
+Peer peer_of_end(const PairOptions& options, uint64_t timeout_ns);
+std::FILE* output_of_end(const PairOptions& options);
 
 }  // namespace ringbolt::tools::pair

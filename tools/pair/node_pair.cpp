@@ -1,18 +1,17 @@
 #include "pair/node_pair.h"
 
 #include <algorithm>
-#include <vector>
+#include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "cluster/model.h"
 #include "failure.h"
+#include "ssh.h"
 
 namespace ringbolt::tools::pair {
 namespace {
-
-std::string device_at(const LiveCluster& live, const cluster::CableEnd& end) {
-  return live.model.nodes[end.node].ports[end.port].name;
-}
 
 std::optional<std::string> line_after(std::string_view text, std::string_view begin) {
   const size_t at = text.rfind(begin);
@@ -33,14 +32,8 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-}  // namespace
-
-std::string Ends::client_name(const LiveCluster& live) const { return "node " + live.model.nodes[client.node].name; }
-std::string Ends::server_name(const LiveCluster& live) const { return "node " + live.model.nodes[server.node].name; }
-std::string Ends::client_device(const LiveCluster& live) const { return device_at(live, client); }
-std::string Ends::server_device(const LiveCluster& live) const { return device_at(live, server); }
-
-Ends ends_of(const LiveCluster& live, const std::string& nodes) {
+/// The ends of the first cable between the two of "A,B", in that order.
+std::array<cluster::CableEnd, 2> ends_of(const LiveCluster& live, const std::string& nodes) {
   const size_t comma = nodes.find(',');
   if (comma == std::string::npos || nodes.find(',', comma + 1) != std::string::npos) {
     throw UsageError("--nodes takes two, separated by a comma: --nodes 0,1");
@@ -53,16 +46,15 @@ Ends ends_of(const LiveCluster& live, const std::string& nodes) {
                                  live.model.nodes[first].name, live.model.nodes[second].name));
   }
   const cluster::Cable& cable = live.model.cables[cables.front()];
-  return cable.a.node == first ? Ends{cable.a, cable.b} : Ends{cable.b, cable.a};
+  return cable.a.node == first ? std::array{cable.a, cable.b} : std::array{cable.b, cable.a};
 }
 
-std::string emit_result_line(std::string_view command, std::string_view result) {
-  return fmt::format("{}{}\n", mark(command, "result"), result);
-}
-
-std::string emit_failure_line(std::string_view command, std::string_view problem, bool is_echo) {
-  return fmt::format("{}{}\n", mark(command, is_echo ? "echo" : "failed"), one_line(problem));
-}
+/// How one of the processes ended.
+struct Outcome {
+  std::optional<std::string> result;
+  std::string problem;   // if there is no result, or it makes no sense
+  bool is_echo = false;  // the problem is only that the other end has one
+};
 
 Outcome outcome_of(std::string_view command, const ProgramEnd& end) {
   for (const std::string* text : {&end.output, &end.error_output}) {
@@ -78,14 +70,43 @@ Outcome outcome_of(std::string_view command, const ProgramEnd& end) {
   if (end.end_text.empty()) {
     return {std::nullopt, "it hung and was killed", false};
   }
-  return {std::nullopt, fmt::format("it {}; it said: {}", end.end_text, one_line(end.error_output.substr(0, 300))),
-          false};
+  const bool is_cut_off = end.exit_code == kSshFailed;  // ringbolt itself never ends so
+  const std::string how = is_cut_off ? "was killed there, or ssh has lost the connection" : end.end_text;
+  const std::string said = one_line(end.error_output.substr(0, 300));
+  return {std::nullopt, fmt::format("it {}{}{}", how, said.empty() ? "" : "; it said: ", said), false};
 }
 
-std::string failure_text(const std::string& client, const Outcome& of_client, const std::string& server,
-                         const Outcome& of_server) {
-  const bool is_second = of_client.is_echo && !of_server.result && !of_server.is_echo;
-  return fmt::format("{}: {}", is_second ? server : client, is_second ? of_server.problem : of_client.problem);
+std::string name_of(const LiveCluster& live, const cluster::CableEnd& end) {
+  return "node " + live.model.nodes[end.node].name;
+}
+
+}  // namespace
+
+std::string emit_result_line(std::string_view command, std::string_view result) {
+  return fmt::format("{}{}\n", mark(command, "result"), result);
+}
+
+std::string emit_failure_line(std::string_view command, std::string_view problem, bool is_echo) {
+  return fmt::format("{}{}\n", mark(command, is_echo ? "echo" : "failed"), one_line(problem));
+}
+
+NodeRun run_on_nodes(std::string_view command, const LiveCluster& live, const std::string& nodes,
+                     const std::function<std::vector<std::string>(const EndWords&)>& words_of, uint64_t deadline_ns,
+                     const PairWatch& watch) {
+  const auto [client, server] = ends_of(live, nodes);
+  const std::string client_name = name_of(live, client);
+  const std::string server_name = name_of(live, server);
+  const auto device_at = [&](const cluster::CableEnd& end) { return live.model.nodes[end.node].ports[end.port].name; };
+  const std::array<ProgramEnd, 2> programs = run_pair(
+      live, {client, server},
+      {words_of({device_at(client), "client", server_name}), words_of({device_at(server), "server", client_name})},
+      deadline_ns, watch);
+  Outcome mine = outcome_of(command, programs[0]);
+  const Outcome theirs = outcome_of(command, programs[1]);
+  const bool is_theirs = mine.is_echo && !theirs.result && !theirs.is_echo;  // they failed first
+  std::string problem =
+      fmt::format("{}: {}", is_theirs ? server_name : client_name, is_theirs ? theirs.problem : mine.problem);
+  return {std::move(mine.result), std::move(problem)};
 }
 
 }  // namespace ringbolt::tools::pair

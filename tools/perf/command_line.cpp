@@ -3,21 +3,17 @@
 
 #include <CLI/CLI.hpp>
 
+#include "pair/command_line.h"
+
 namespace ringbolt::tools::perf {
 namespace {
 
 void add_what(CLI::App* command, PerfOptions& options) {
   command->add_option("operation", options.operation, "send, write, read or atomic")->required()->type_name("OP");
-  command->add_option("host", options.host, "Where the server runs; without it (and --nodes) this is the server")
-      ->type_name("HOST");
-  command->add_option("--nodes", options.nodes, "Run both ends, on two nodes of a cluster")->type_name("A,B");
-  command->add_option("--cluster,--name", options.cluster,
-                      "The cluster of --nodes (default: $RINGBOLT_CLUSTER, else the only one that is up)");
+  pair::add_meeting(command, options);
   command->add_flag("--lat", options.has_latency, "Latency instead of bandwidth");
   command->add_flag("--report-both", options.reports_both, "Latency, then bandwidth");
-  command->add_option("--verbs", options.verbs, "The verbs library: ours, system, or a path")
-      ->capture_default_str()
-      ->type_name("LIBRARY");
+  pair::add_library(command, options);
   command
       ->add_option("--check", options.check,
                    "What a receiver compares: full, sample, none (default: full; of latency sample)")
@@ -26,10 +22,7 @@ void add_what(CLI::App* command, PerfOptions& options) {
 }
 
 void add_letters(CLI::App* command, PerfOptions& options) {
-  command->add_option("-d,--ib-dev", options.device, "Device (default: the first)")->type_name("DEV");
-  command->add_option("-i,--ib-port", options.device_port, "Its port")->check(CLI::Range(1U, 255U));
-  command->add_option("-x,--gid-index", options.gid_index, "GID (default: the first that stands for an IPv4 address)")
-      ->check(CLI::Range(0, 255));
+  pair::add_device(command, options);
   command->add_option("-s,--size", options.size_bytes, "Bytes of a message (default: 65536; of latency 8; UD: the MTU)")
       ->type_name("BYTES");
   command->add_flag("-a,--all", options.is_all_sizes, "All powers of two from 2 to -s, or to 8388608");
@@ -40,10 +33,7 @@ void add_letters(CLI::App* command, PerfOptions& options) {
   command->add_option("-q,--qp", options.queue_pairs, "Queue pairs, of bandwidth")->check(CLI::Range(1U, 1024U));
   command->add_flag("-b,--bidirectional", options.is_bidirectional, "Both directions at once, of bandwidth");
   command->add_option("-c,--connection", options.connection, "RC, UC or UD")->capture_default_str();
-  command->add_option("-m,--mtu", options.mtu_bytes, "Bytes of a packet (default: as the port has)")
-      ->check(CLI::IsMember({256U, 512U, 1024U, 2048U, 4096U}));
-  command->add_option("-p,--port", options.tcp_port, "TCP port where the ends meet")->capture_default_str();
-  command->add_option("-t,--tx-depth", options.tx_depth, "Operations under way at most")->check(CLI::Range(1U, 16384U));
+  pair::add_path(command, options);
   command->add_option("-r,--rx-depth", options.rx_depth, "Receives posted")->check(CLI::Range(1U, 16384U));
   command->add_option("-Q,--cq-mod", options.signal_every, "Every so many'th send is signalled")
       ->check(CLI::Range(1U, 16384U));
@@ -51,10 +41,7 @@ void add_letters(CLI::App* command, PerfOptions& options) {
   command->add_option("-I,--inline_size", options.inline_bytes, "Messages up to so many bytes go inline")
       ->check(CLI::Range(0, 65536));
   command->add_flag("-e,--events", options.has_events, "Sleep until completions come, instead of polling");
-  command->add_option("-u,--qp-timeout", options.timeout_code, "Retry after 4.096 us * 2^N")
-      ->check(CLI::Range(0U, 31U));
-  command->add_option("--retry_count", options.retry_count, "Retries before the connection fails")
-      ->check(CLI::Range(0U, 7U));
+  pair::add_retries(command, options);
   command->add_flag_callback(
       "-F", [] {}, "Accepted for perftest's sake: this tool never looks at processor frequencies");
 }
@@ -65,11 +52,7 @@ void add_output(CLI::App* command, PerfOptions& options) {
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_option("--html", options.html_path, "Also write a page with plots that needs nothing else")
       ->type_name("FILE");
-  command
-      ->add_option("--line-rate", options.line_rate_gbps,
-                   "Gb/s that no figure can exceed (default: what the port says; 0: judge nothing)")
-      ->check(CLI::Range(0.0, 1e6))
-      ->type_name("GBPS");
+  pair::add_line_rate(command, options);
   command->add_flag("--require-counters", options.needs_counters, "Fail where the port has no counters");
   command->add_option("--timeout", options.timeout_s, "The most for any one wait")
       ->check(CLI::Range(0.1, 86400.0))
@@ -84,9 +67,6 @@ void define_perf(CLI::App& app, PerfOptions& options, const std::function<void()
   add_what(command, options);
   add_letters(command, options);
   add_output(command, options);
-  command->add_option("--end", options.end)->group("")->check(CLI::IsMember({"client", "server"}));
-  command->add_option("--peer", options.peer)->group("");
-  command->add_option("--channel", options.channel_fd)->group("");
   command->footer(
       "Bandwidth counts bytes that the receiver has and has compared, until the sender knows of it. Figures above the\n"
       "line rate are marked INVALID. Exit code 1: one is, or the measurement failed. docs/perf.md says more.\n\n"

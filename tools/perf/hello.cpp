@@ -1,11 +1,8 @@
 #include "perf/hello.h"
 
 #include <string>
-#include <vector>
 
 #include <fmt/format.h>
-
-#include "pair/hello.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -13,6 +10,8 @@ namespace {
 std::string phases_text(const Parameters& one) {
   return !one.has_latency ? "bandwidth" : one.has_bandwidth ? "both" : "latency";
 }
+
+}  // namespace
 
 std::vector<pair::HelloEntry> entries_of(const Parameters& one) {
   return {{"operation", "OP", text_of(one.operation)},
@@ -26,14 +25,6 @@ std::vector<pair::HelloEntry> entries_of(const Parameters& one) {
           {"seconds", "-D", fmt::format("{}", one.duration_s)},
           {"latency-check", "--check", text_of(one.latency_check)},
           {"bandwidth-check", "--check", text_of(one.bandwidth_check)}};
-}
-
-}  // namespace
-
-std::string emit_hello(const Parameters& mine) { return pair::emit_hello("perf", entries_of(mine)); }
-
-std::string hello_objection(const Parameters& mine, std::string_view theirs) {
-  return pair::hello_objection("perf", entries_of(mine), theirs);
 }
 
 }  // namespace ringbolt::tools::perf

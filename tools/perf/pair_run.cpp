@@ -40,21 +40,14 @@ Result run_on_nodes(const PerfOptions& options) {
   if (!live.is_remote()) {
     library_folder();  // refuses before anything is started
   }
-  const pair::Ends ends = pair::ends_of(live, options.nodes);
-  const std::string client = ends.client_name(live);
-  const std::string server = ends.server_name(live);
-  const std::array<ProgramEnd, 2> programs = run_pair(live, {ends.client, ends.server},
-                                                      {words_of(options, ends.client_device(live), "client", server),
-                                                       words_of(options, ends.server_device(live), "server", client)},
-                                                      deadline_of(options, request.parameters));
-  const pair::Outcome first = pair::outcome_of("perf", programs[0]);
-  const pair::Outcome second = pair::outcome_of("perf", programs[1]);
-  if (first.result) {
-    if (std::optional<Result> result = parse_result(*first.result)) {
-      return std::move(*result);
-    }
+  const pair::NodeRun run = pair::run_on_nodes(
+      "perf", live, options.nodes, [&](const pair::EndWords& end) { return words_of(options, end); },
+      deadline_of(options, request.parameters));
+  std::optional<Result> result = run.result ? parse_result(*run.result) : std::nullopt;
+  if (!result) {
+    throw ProbeFailure(run.problem);
   }
-  throw ProbeFailure(pair::failure_text(client, first, server, second));
+  return std::move(*result);
 }
 
 }  // namespace ringbolt::tools::perf

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,10 @@ enum class Operation { kSend, kWrite, kRead, kAtomic };
 /// How much of each message its receiver compares: every byte; the stamps at both ends and the first bytes; nothing.
 enum class Check { kFull, kSample, kNone };
 enum class AtomicKind { kFetchAdd, kCompareSwap };
+
+inline constexpr std::array kOperations{Operation::kSend, Operation::kWrite, Operation::kRead, Operation::kAtomic};
+inline constexpr std::array kChecks{Check::kFull, Check::kSample, Check::kNone};
+inline constexpr std::array kAtomicKinds{AtomicKind::kFetchAdd, AtomicKind::kCompareSwap};
 
 /// What is measured. Both ends of a run must have the same.
 struct Parameters {

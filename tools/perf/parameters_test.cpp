@@ -94,21 +94,25 @@ TEST(Depths, those_given_are_kept) {
   EXPECT_EQ(depths.signal_every, 3U);
 }
 
-TEST(Hello, equal_ends_agree) { EXPECT_EQ(hello_objection(send_of(8), emit_hello(send_of(8))), ""); }
+std::string objection(const Parameters& mine, std::string_view theirs) {
+  return pair::hello_objection("perf", entries_of(mine), theirs);
+}
+
+TEST(Hello, equal_ends_agree) { EXPECT_EQ(objection(send_of(8), pair::emit_hello("perf", entries_of(send_of(8)))), ""); }
 
 TEST(Hello, differences_are_named_with_both_values_and_the_flag) {
   Parameters other = send_of(16);
   other.queue_pairs = 3;
-  const std::string objection = hello_objection(send_of(8), emit_hello(other));
-  EXPECT_THAT(objection, HasSubstr("sizes (-s or -a) is 8 here and 16 at the other end"));
-  EXPECT_THAT(objection, HasSubstr("(-q) is 1 here and 3"));
+  const std::string said = objection(send_of(8), pair::emit_hello("perf", entries_of(other)));
+  EXPECT_THAT(said, HasSubstr("sizes (-s or -a) is 8 here and 16 at the other end"));
+  EXPECT_THAT(said, HasSubstr("(-q) is 1 here and 3"));
 }
 
 TEST(Hello, strangers_and_other_versions_are_told_apart) {
-  EXPECT_THAT(hello_objection(send_of(8), "GET / HTTP/1.1"), HasSubstr("not ringbolt perf"));
-  EXPECT_THAT(hello_objection(send_of(8), "ringbolt perf 2\n"), HasSubstr("version 2"));
-  EXPECT_THAT(hello_objection(send_of(8), "ringbolt perf 1\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
-  EXPECT_NE(hello_objection(send_of(8), "ringbolt perf 1"), "");
+  EXPECT_THAT(objection(send_of(8), "GET / HTTP/1.1"), HasSubstr("not ringbolt perf"));
+  EXPECT_THAT(objection(send_of(8), "ringbolt perf 2\n"), HasSubstr("version 2"));
+  EXPECT_THAT(objection(send_of(8), "ringbolt perf 1\nsizes \x1b[31m\n"), testing::Not(HasSubstr("\x1b")));
+  EXPECT_NE(objection(send_of(8), "ringbolt perf 1"), "");
 }
 
 }  // namespace

@@ -42,14 +42,11 @@ Result run_end(const Request& request, Peer& peer, bool is_client) {
 
 /// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
 int run_as_end(const PerfOptions& options) {
-  const bool has_channel = options.channel_fd >= 0;
-  std::FILE* const out = has_channel ? stdout : stderr;
+  std::FILE* const out = pair::output_of_end(options);
   try {
     Request request = perf::request_of(options);
     request.library = VerbsLibrary::path_of(options.verbs);
-    Peer peer(Channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
-                      UINT64_MAX),
-              options.peer, timeout_ns(options));
+    Peer peer = pair::peer_of_end(options, timeout_ns(options));
     const Result result = run_end(request, peer, options.end == "client");
     fmt::print(out, "{}", perf::emit_outcome(result));
     return kOk;
@@ -65,12 +62,8 @@ Result run_over_tcp(const PerfOptions& options) {
   Request request = perf::request_of(options);
   request.library = VerbsLibrary::path_of(options.verbs);
   const bool is_client = !options.host.empty();
-  if (!is_client) {
-    fmt::print(stderr, "ringbolt perf: waiting for a client on TCP port {}\n", options.tcp_port);
-  }
-  const pair::Meeting meeting = is_client ? pair::go_to_server("perf", options.host, options.tcp_port, options.timeout_s)
-                                          : pair::await_client(options.tcp_port, options.timeout_s);
-  Peer peer(Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, timeout_ns(options));
+  const pair::Meeting meeting = pair::meet("perf", options);
+  Peer peer = pair::peer_at(meeting, timeout_ns(options));
   return run_end(request, peer, is_client);
 }
 

@@ -1,8 +1,5 @@
 #include "perf/request.h"
 
-#include <algorithm>
-#include <array>
-
 #include <fmt/format.h>
 
 #include "failure.h"
@@ -10,28 +7,18 @@
 namespace ringbolt::tools::perf {
 namespace {
 
+using pair::chosen;
+
 constexpr uint64_t kLatencyBytes = 8;
 constexpr uint64_t kBandwidthBytes = 65536;
 constexpr uint64_t kMostSweptBytes = uint64_t{1} << 23U;
 constexpr uint64_t kUsualIterations = 1000;
 
-template <class Value, size_t kCount>
-Value chosen(const std::string& text, const char* flag, const std::array<Value, kCount>& all) {
-  std::string known;
-  for (const Value one : all) {
-    if (text == text_of(one)) {
-      return one;
-    }
-    known += fmt::format("{}{}", known.empty() ? "" : ", ", text_of(one));
-  }
-  throw UsageError(fmt::format("{} \"{}\" is none of {}", flag, text, known));
-}
-
 void choose_checks(const PerfOptions& options, Parameters& parameters) {
   if (options.check.empty()) {
     return;
   }
-  const Check check = chosen(options.check, "--check", std::array{Check::kFull, Check::kSample, Check::kNone});
+  const Check check = chosen(options.check, "--check", kChecks);
   parameters.latency_check = check;
   parameters.bandwidth_check = check;
 }
@@ -68,33 +55,20 @@ void choose_length(const PerfOptions& options, Parameters& parameters) {
 }
 
 Tuning tuning_of(const PerfOptions& options) {
-  Tuning tuning;
+  Tuning tuning{pair::port_choice_of(options)};
   tuning.tx_depth = options.tx_depth;
   tuning.rx_depth = options.rx_depth;
   tuning.signal_every = options.signal_every;
   tuning.post_list = options.post_list;
   tuning.inline_bytes = options.inline_bytes.value_or(-1);
   tuning.has_events = options.has_events;
-  tuning.mtu_bytes = options.mtu_bytes;
-  tuning.timeout_code = static_cast<uint8_t>(options.timeout_code);
-  tuning.retry_count = static_cast<uint8_t>(options.retry_count);
-  tuning.port = static_cast<uint8_t>(options.device_port);
-  tuning.gid_index = options.gid_index.value_or(-1);
   tuning.line_rate_gbps = options.line_rate_gbps.value_or(-1);
   return tuning;
 }
 
 /// Flags that say nothing about the way these two ends meet.
 void refuse_idle_flags(const PerfOptions& options) {
-  if (!options.nodes.empty() && !options.host.empty()) {
-    throw UsageError("HOST and --nodes both say where the other end is: give one of them");
-  }
-  if (!options.nodes.empty() && !options.device.empty()) {
-    throw UsageError("--nodes takes the devices of the cable between them: leave out -d");
-  }
-  if (options.nodes.empty() && !options.cluster.empty()) {
-    throw UsageError("--cluster says where to look for --nodes: give --nodes A,B too, or leave it out");
-  }
+  pair::refuse_two_meetings(options);
   if (options.has_latency && options.reports_both) {
     throw UsageError("--lat is latency alone, --report-both is latency and bandwidth: give one of them");
   }
@@ -115,11 +89,9 @@ Request request_of(const PerfOptions& options) {
   refuse_idle_flags(options);
   Request request;
   Parameters& parameters = request.parameters;
-  parameters.operation = chosen(options.operation, "OP",
-                                std::array{Operation::kSend, Operation::kWrite, Operation::kRead, Operation::kAtomic});
-  parameters.transport = chosen(options.connection, "-c", std::array{Transport::kRc, Transport::kUc, Transport::kUd});
-  parameters.atomic_kind =
-      chosen(options.atomic_type, "--atomic_type", std::array{AtomicKind::kFetchAdd, AtomicKind::kCompareSwap});
+  parameters.operation = chosen(options.operation, "OP", kOperations);
+  parameters.transport = chosen(options.connection, "-c", pair::kTransports);
+  parameters.atomic_kind = chosen(options.atomic_type, "--atomic_type", kAtomicKinds);
   parameters.has_latency = options.has_latency || options.reports_both;
   parameters.has_bandwidth = !options.has_latency;
   parameters.is_bidirectional = options.is_bidirectional;
@@ -138,53 +110,22 @@ Request request_of(const PerfOptions& options) {
   return request;
 }
 
-std::vector<std::string> words_of(const PerfOptions& options, const std::string& device, const std::string& end,
-                                  const std::string& peer) {
-  std::vector<std::string> words{"perf", options.operation, "--end", end, "--peer", peer, "-d", device};
-  const auto add = [&](const char* flag, const auto& value) {
-    words.insert(words.end(), {flag, fmt::format("{}", value)});
-  };
-  const auto add_flag = [&](const char* flag, bool is_set) {
-    if (is_set) {
-      words.emplace_back(flag);
-    }
-  };
-  const auto add_if_set = [&](const char* flag, const auto& value) {
-    if (value) {
-      words.insert(words.end(), {flag, fmt::format("{}", *value)});
-    }
-  };
-  add("--verbs", options.verbs);
-  add("-c", options.connection);
-  add("--atomic_type", options.atomic_type);
-  if (!options.check.empty()) {
-    add("--check", options.check);
-  }
-  add_if_set("-s", options.size_bytes);
-  add_if_set("-n", options.iterations);
-  add_if_set("-D", options.duration_s);
-  add_if_set("--line-rate", options.line_rate_gbps);
-  add_if_set("-x", options.gid_index);
-  add_if_set("-I", options.inline_bytes);
-  add("-q", options.queue_pairs);
-  add("-l", options.post_list);
-  add("-u", options.timeout_code);
-  add("--retry_count", options.retry_count);
-  add("-i", options.device_port);
-  add("--timeout", options.timeout_s);
-  for (const auto& [flag, value] : {std::pair("-m", options.mtu_bytes), std::pair("-t", options.tx_depth),
-                                    std::pair("-r", options.rx_depth), std::pair("-Q", options.signal_every)}) {
-    if (value != 0) {
-      add(flag, value);
-    }
-  }
-  add_flag("--lat", options.has_latency);
-  add_flag("--report-both", options.reports_both);
-  add_flag("-a", options.is_all_sizes);
-  add_flag("-b", options.is_bidirectional);
-  add_flag("-e", options.has_events);
-  add_flag("--require-counters", options.needs_counters);
-  return words;
+std::vector<std::string> words_of(const PerfOptions& options, const pair::EndWords& end) {
+  pair::Words words("perf", options.operation, options, end);
+  words.add("-c", options.connection);
+  words.add("--atomic_type", options.atomic_type);
+  words.add("--check", options.check);
+  words.add("-I", options.inline_bytes);
+  words.add("-q", options.queue_pairs);
+  words.add("-l", options.post_list);
+  words.add("--timeout", options.timeout_s);
+  words.add_unless_0("-Q", options.signal_every);
+  words.add_flag("--lat", options.has_latency);
+  words.add_flag("--report-both", options.reports_both);
+  words.add_flag("-a", options.is_all_sizes);
+  words.add_flag("-e", options.has_events);
+  words.add_flag("--require-counters", options.needs_counters);
+  return words.take();
 }
 
 }  // namespace ringbolt::tools::perf

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "pair/request.h"
 #include "perf/session.h"
 
 namespace ringbolt::tools::perf {
@@ -12,7 +13,6 @@ namespace ringbolt::tools::perf {
 Request request_of(const PerfOptions& options);
 
 /// The words of a command line that asks one end on a node for the same: "perf", "send", "--end", "client"...
-std::vector<std::string> words_of(const PerfOptions& options, const std::string& device, const std::string& end,
-                                  const std::string& peer);
+std::vector<std::string> words_of(const PerfOptions& options, const pair::EndWords& end);
 
 }  // namespace ringbolt::tools::perf

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "pair/request.h"
 #include "perf/result.h"
 
 namespace ringbolt::tools::perf {
@@ -13,18 +14,8 @@ constexpr int kVersion = 1;
 
 template <class Value, size_t kCount>
 Value value_of(const std::string& text, const std::array<Value, kCount>& all) {
-  for (const Value one : all) {
-    if (text == text_of(one)) {
-      return one;
-    }
-  }
-  throw std::invalid_argument(text);
+  return pair::named(text, all).value();  // throws: whoever parses is told
 }
-
-constexpr std::array kOperations{Operation::kSend, Operation::kWrite, Operation::kRead, Operation::kAtomic};
-constexpr std::array kTransports{Transport::kRc, Transport::kUc, Transport::kUd};
-constexpr std::array kChecks{Check::kFull, Check::kSample, Check::kNone};
-constexpr std::array kAtomicKinds{AtomicKind::kFetchAdd, AtomicKind::kCompareSwap};
 
 Json json_of(const Parameters& one) {
   return {{"operation", text_of(one.operation)},
@@ -44,7 +35,7 @@ Json json_of(const Parameters& one) {
 Parameters parameters_of(const Json& json) {
   Parameters one;
   one.operation = value_of(json.at("operation"), kOperations);
-  one.transport = value_of(json.at("connection"), kTransports);
+  one.transport = value_of(json.at("connection"), pair::kTransports);
   one.atomic_kind = value_of(json.at("atomic_type"), kAtomicKinds);
   one.has_latency = json.at("latency");
   one.has_bandwidth = json.at("bandwidth");

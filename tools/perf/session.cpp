@@ -18,14 +18,6 @@
 namespace ringbolt::tools::perf {
 namespace {
 
-void agree(const Parameters& parameters, Peer& peer) {
-  peer.tell("hello", emit_hello(parameters));
-  const std::string objection = hello_objection(parameters, peer.await("hello", "its parameters"));
-  if (!objection.empty()) {
-    throw UsageError(fmt::format("{}: {}", peer.name(), objection));
-  }
-}
-
 /// The port's MTU at both ends.
 uint32_t agree_on_mtu(const Device& device, Peer& peer) {
   peer.tell("mtu", std::to_string(device.mtu_bytes()));
@@ -122,7 +114,7 @@ Result share(Result result, const EndFacts& mine, const Request& request, Peer& 
 }  // namespace
 
 Result run_session(const Request& request, Peer& peer, bool is_client) {
-  agree(request.parameters, peer);
+  pair::agree("perf", entries_of(request.parameters), peer);
   const VerbsLibrary verbs = VerbsLibrary::load(request.library);
   const Device device(verbs, request.device, request.tuning);
   Result result;

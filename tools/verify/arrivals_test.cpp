@@ -149,6 +149,17 @@ TEST(Arrivals, messages_of_other_queue_pairs_are_foreign) {
   EXPECT_EQ(lane.tally.total(), 2U);
 }
 
+TEST(Arrivals, numbers_that_no_sender_can_have_reached_are_foreign) {
+  for (const Order order : {Order::kStrict, Order::kAny}) {
+    Lane lane(order);
+    lane.take(lane.message(1'000'000));
+    EXPECT_EQ(lane.tally.count(Kind::kForeign), 1U);
+    EXPECT_THAT(lane.first_text(), HasSubstr("was not sent in this run (1000000 of "));
+    lane.take(0);
+    EXPECT_EQ(lane.tally.total(), 1U);
+  }
+}
+
 TEST(Arrivals, any_bytes_are_safe) {
   for (const Order order : {Order::kStrict, Order::kAny}) {
     Lane lane(order);

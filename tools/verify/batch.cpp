@@ -6,44 +6,46 @@
 
 namespace ringbolt::tools::verify {
 
+Batch::Batch(const Context& context, const Rig& rig) : context_(context), rig_(rig) {
+  for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
+    lanes_.emplace_back(rig.name(index), "operation");
+  }
+}
+
 bool Batch::is_idle() const {
-  return std::all_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) { return lane.posted == lane.completed; });
+  return std::all_of(lanes_.begin(), lanes_.end(), [](const UnderWay& lane) { return lane.count() == 0; });
 }
 
 std::string Batch::where() const {
   std::string text;
   for (size_t index = 0; index < std::min<size_t>(lanes_.size(), 4); ++index) {
     text += fmt::format("{}queue pair {}: {} posted, {} completed", text.empty() ? "" : ", ", index,
-                        lanes_[index].posted, lanes_[index].completed);
+                        lanes_[index].posted(), lanes_[index].completed());
   }
   return text;
 }
 
 int Batch::post(uint32_t queue_pair, ibv_send_wr& request, std::span<std::byte> local) {
-  request.wr_id = uint64_t{queue_pair} << 32U | (lanes_[queue_pair].posted & UINT32_MAX);
+  request.wr_id = uint64_t{queue_pair} << 32U | lanes_[queue_pair].next_id();
   const int error = rig_.post_send(queue_pair, request, local);
-  lanes_[queue_pair].posted += error == 0 ? 1 : 0;
+  if (error == 0) {
+    lanes_[queue_pair].note_posted();
+  }
   return error;
 }
 
-uint32_t Batch::judge(const ibv_wc& completion) {
+Batch::Over Batch::judge(const ibv_wc& completion) {
   const auto index = static_cast<uint32_t>(completion.wr_id >> 32U);
-  if (index >= lanes_.size() || lanes_[index].completed == lanes_[index].posted) {
+  if (index >= lanes_.size()) {
     context_.tally.add(Kind::kUnasked, fmt::format("{}: an operation completed that was not posted", rig_.name(index)));
-    return kNone;
+    return {};
   }
-  Lane& lane = lanes_[index];
+  UnderWay& lane = lanes_[index];
   if (completion.status != IBV_WC_SUCCESS) {
-    context_.peer.fail(fmt::format("{}: operation {} ended with status {} ({}); {}", rig_.name(index), lane.completed,
+    context_.peer.fail(fmt::format("{}: operation {} ended with status {} ({}); {}", rig_.name(index), lane.completed(),
                                    static_cast<int>(completion.status), rig_.status_text(completion.status), where()));
   }
-  if (static_cast<uint32_t>(completion.wr_id) != (lane.completed & UINT32_MAX)) {
-    context_.tally.add(Kind::kOrder,
-                       fmt::format("queue pair {}: completions out of order: expected operation {}, found {}", index,
-                                   lane.completed & UINT32_MAX, static_cast<uint32_t>(completion.wr_id)));
-  }
-  ++lane.completed;
-  return index;
+  return {index, lane.complete(static_cast<uint32_t>(completion.wr_id), context_.tally)};
 }
 
 }  // namespace ringbolt::tools::verify

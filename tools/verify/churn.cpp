@@ -12,6 +12,7 @@
 #include "verify/rig.h"
 #include "verify/stamp.h"
 #include "verify/stream_receiver.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -28,7 +29,10 @@ Ending ending_of(uint64_t round) { return {round % 2 == 0, round % 4 >= 2}; }
 class Round {
  public:
   Round(const Context& context, const Rig& rig, Ending ending)
-      : context_(context), rig_(rig), ending_(ending), receiver_(context, rig, false), completed_(rig.queue_pairs()) {
+      : context_(context), rig_(rig), ending_(ending), receiver_(context, rig, false) {
+    for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
+      sends_.emplace_back(rig.name(index), "send");
+    }
     if (ending.is_abrupt) {
       receiver_.tolerate_end();
     }
@@ -69,7 +73,7 @@ class Round {
         const std::span<std::byte> message = rig_.send_slot(index, number).first(length);
         write_message(message, seed, {rig_.epoch(), static_cast<uint8_t>(index), number, length});
         ibv_send_wr request{};
-        request.wr_id = uint64_t{index} << 32U | number;
+        request.wr_id = uint64_t{index} << 32U | sends_[index].next_id();
         request.opcode = IBV_WR_SEND;
         if (const int error = rig_.post_send(index, request, message)) {
           if (ending_.is_abrupt && !is_first()) {
@@ -78,14 +82,14 @@ class Round {
           context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number,
                                          length, std::strerror(error)));
         }
+        sends_[index].note_posted();
         ++sent_;
       }
     }
   }
 
   bool has_completed_all() const {
-    return std::all_of(completed_.begin(), completed_.end(),
-                       [&](uint64_t count) { return count >= context_.step.send_depth; });
+    return std::all_of(sends_.begin(), sends_.end(), [](const UnderWay& one) { return one.count() == 0; });
   }
 
   bool reap() {
@@ -94,15 +98,16 @@ class Round {
     for (size_t i = 0; i < count; ++i) {
       const ibv_wc& one = completions[i];
       const auto index = static_cast<uint32_t>(one.wr_id >> 32U);
-      if (index >= completed_.size()) {
+      if (index >= sends_.size()) {
         context_.tally.add(Kind::kUnasked, fmt::format("a send completed that was not posted (id {:#x})", one.wr_id));
         continue;
       }
       if (one.status != IBV_WC_SUCCESS && !ending_.is_abrupt) {
         context_.peer.fail(fmt::format("{}: the send of message {} ended with status {} ({})", rig_.name(index),
-                                       completed_[index], static_cast<int>(one.status), rig_.status_text(one.status)));
+                                       sends_[index].completed(), static_cast<int>(one.status),
+                                       rig_.status_text(one.status)));
       }
-      ++completed_[index];
+      sends_[index].complete(static_cast<uint32_t>(one.wr_id), context_.tally);
     }
     return count != 0;
   }
@@ -123,7 +128,7 @@ class Round {
   const Rig& rig_;
   Ending ending_;
   StreamReceiver receiver_;
-  std::vector<uint64_t> completed_;
+  std::vector<UnderWay> sends_;
   uint64_t sent_ = 0;
   bool has_heard_gone_ = false;
 };

@@ -3,20 +3,16 @@
 
 #include <CLI/CLI.hpp>
 
+#include "pair/command_line.h"
+
 namespace ringbolt::tools::verify {
 namespace {
 
 void add_what(CLI::App* command, VerifyOptions& options) {
   command->add_option("mode", options.mode, "stream, write, read, atomic, churn or soak (default: stream)")
       ->type_name("MODE");
-  command->add_option("host", options.host, "Where the server runs; without it (and --nodes) this is the server")
-      ->type_name("HOST");
-  command->add_option("--nodes", options.nodes, "Run both ends, on two nodes of a cluster")->type_name("A,B");
-  command->add_option("--cluster,--name", options.cluster,
-                      "The cluster of --nodes (default: $RINGBOLT_CLUSTER, else the only one that is up)");
-  command->add_option("--verbs", options.verbs, "The verbs library: ours, system, or a path")
-      ->capture_default_str()
-      ->type_name("LIBRARY");
+  pair::add_meeting(command, options);
+  pair::add_library(command, options);
   command
       ->add_option("--order", options.order,
                    "strict or any: the order in which messages may come (default: strict; UD: any)")
@@ -33,10 +29,7 @@ void add_what(CLI::App* command, VerifyOptions& options) {
 }
 
 void add_letters(CLI::App* command, VerifyOptions& options) {
-  command->add_option("-d,--ib-dev", options.device, "Device (default: the first)")->type_name("DEV");
-  command->add_option("-i,--ib-port", options.device_port, "Its port")->check(CLI::Range(1U, 255U));
-  command->add_option("-x,--gid-index", options.gid_index, "GID (default: the first that stands for an IPv4 address)")
-      ->check(CLI::Range(0, 255));
+  pair::add_device(command, options);
   command->add_option("-s,--size", options.size_bytes, "--min and --max in one")->type_name("BYTES");
   command->add_option("-n,--iters", options.iterations, "Messages or operations of each queue pair; rounds of churn")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 39U));
@@ -47,16 +40,10 @@ void add_letters(CLI::App* command, VerifyOptions& options) {
   command->add_flag("-b,--bidirectional", options.is_bidirectional,
                     "Both directions: streams at once, others in turns");
   command->add_option("-c,--connection", options.connection, "RC, UC or UD (default: RC, where both devices have it)");
-  command->add_option("-m,--mtu", options.mtu_bytes, "Bytes of a packet (default: as the port has)")
-      ->check(CLI::IsMember({256U, 512U, 1024U, 2048U, 4096U}));
-  command->add_option("-p,--port", options.tcp_port, "TCP port where the ends meet")->capture_default_str();
-  command->add_option("-t,--tx-depth", options.tx_depth, "Operations under way at most")->check(CLI::Range(1U, 16384U));
+  pair::add_path(command, options);
   command->add_option("-r,--rx-depth", options.rx_depth, "Messages that the receiver has room for")
       ->check(CLI::Range(1U, 16384U));
-  command->add_option("-u,--qp-timeout", options.timeout_code, "Retry after 4.096 us * 2^N")
-      ->check(CLI::Range(0U, 31U));
-  command->add_option("--retry_count", options.retry_count, "Retries before the connection fails")
-      ->check(CLI::Range(0U, 7U));
+  pair::add_retries(command, options);
 }
 
 void add_output(CLI::App* command, VerifyOptions& options) {
@@ -75,11 +62,7 @@ void add_output(CLI::App* command, VerifyOptions& options) {
       ->check(CLI::Range(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
-  command
-      ->add_option("--line-rate", options.line_rate_gbps,
-                   "Gb/s that no figure can exceed (default: what the port says; 0: judge nothing)")
-      ->check(CLI::Range(0.0, 1e6))
-      ->type_name("GBPS");
+  pair::add_line_rate(command, options);
 }
 
 }  // namespace
@@ -90,9 +73,6 @@ void define_verify(CLI::App& app, VerifyOptions& options, const std::function<vo
   add_what(command, options);
   add_letters(command, options);
   add_output(command, options);
-  command->add_option("--end", options.end)->group("")->check(CLI::IsMember({"client", "server"}));
-  command->add_option("--peer", options.peer)->group("");
-  command->add_option("--channel", options.channel_fd)->group("");
   command->footer(
       "stream sends stamped messages one way, write and read reach into the other's memory, atomic keeps accounts,\n"
       "churn makes and destroys queue pairs, soak does in turns all that the devices can. Every byte is compared.\n"

@@ -131,6 +131,7 @@ class Reader {
                            fmt::format("queue pair {}: a READ saw the target's count at {}, which is only "
                                        "at {}",
                                        index, counts_[index], told));
+        counts_[index] = told;
       }
     }
     floor_ = told;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "pair/request.h"
 #include "verify/session.h"
 
 namespace ringbolt::tools::verify {
@@ -16,7 +17,6 @@ Request request_of(const VerifyOptions& options);
 VerifyOptions with_host(VerifyOptions options);
 
 /// The words of a command line that asks one end on a node for the same.
-std::vector<std::string> words_of(const VerifyOptions& options, const std::string& device, const std::string& end,
-                                  const std::string& peer);
+std::vector<std::string> words_of(const VerifyOptions& options, const pair::EndWords& end);
 
 }  // namespace ringbolt::tools::verify

@@ -12,31 +12,17 @@
 #include "pair/hello.h"
 #include "probe/probe_failure.h"
 #include "verify/bytes.h"
+#include "verify/exchange.h"
 #include "verify/stop.h"
 #include "verify/watch.h"
 
 namespace ringbolt::tools::verify {
 namespace {
 
-using pair::HelloEntry;
 using pair::Peer;
 
 constexpr double kUsualSeconds = 2;
 constexpr double kUsualSoakSeconds = 60;
-
-std::vector<HelloEntry> entries_of(const Wish& wish) {
-  const auto number = [](const auto& value) { return value ? fmt::format("{}", *value) : std::string("any"); };
-  return {{"mode", "MODE", mode_text(wish)},
-          {"connection", "-c", wish.transport ? pair::text_of(*wish.transport) : "any"},
-          {"order", "--order", wish.order ? text_of(*wish.order) : "any that fits"},
-          {"least", "--min or -s", number(wish.least_bytes)},
-          {"most", "--max or -s", number(wish.most_bytes)},
-          {"queue-pairs", "-q", std::to_string(wish.queue_pairs)},
-          {"directions", "-b", wish.is_bidirectional ? "both" : "one"},
-          {"count", "-n", number(wish.count)},
-          {"seconds", "-D or --hours", number(wish.duration_s)},
-          {"loss", "--allow-loss", fmt::format("{}", wish.loss_percent)}};
-}
 
 Outcome run(const Context& context) {
   switch (context.step.mode) {
@@ -52,11 +38,6 @@ Outcome run(const Context& context) {
       break;
   }
   return run_churn(context);
-}
-
-std::string emit_outcome(const Outcome& one) {
-  return fmt::format("{} {} {} {} {} {}", one.duration_ns, one.messages, one.bytes, one.lost, one.rounds,
-                     one.slowest_ns);
 }
 
 /// One end. The phases are in the order in which they happen.
@@ -102,12 +83,7 @@ class Session {
  private:
   /// False if this is refused.
   bool set_up() {
-    peer_.tell("hello", pair::emit_hello("verify", entries_of(request_.wish)));
-    const std::string objection =
-        pair::hello_objection("verify", entries_of(request_.wish), peer_.await("hello", "its parameters"));
-    if (!objection.empty()) {
-      throw UsageError(fmt::format("{}: {}", peer_.name(), objection));
-    }
+    pair::agree("verify", entries_of(request_.wish), peer_);
     verbs_ = VerbsLibrary::load(request_.library);
     device_.emplace(verbs_, request_.device, request_.choice);
     const Abilities mine = abilities_of(*device_);
@@ -117,9 +93,11 @@ class Session {
       peer_.fail("what the other end tells of its device makes no sense");
     }
     both_ = common(mine, *theirs);
-    peer_.tell("facts", fmt::format("{}\n{}\n{}", mine.port_rate_gbps, device_->name(), request_.library));
     const EndFacts me{is_client_ ? "client" : "server", device_->name(), request_.library, mine.port_rate_gbps};
-    const EndFacts other = facts_in(peer_.await("facts", "its device's name"), theirs->port_rate_gbps);
+    peer_.tell("facts", emit_facts(me));
+    EndFacts other = parse_facts(peer_.await("facts", "its device's name"));
+    other.end = is_client_ ? "server" : "client";
+    other.port_rate_gbps = theirs->port_rate_gbps;
     result_.ends = is_client_ ? std::vector{me, other} : std::vector{other, me};
     result_.line_rate_gbps = request_.line_rate_gbps >= 0 ? request_.line_rate_gbps : both_.port_rate_gbps;
     if (!is_client_ || !request_.wish.mode) {
@@ -131,16 +109,6 @@ class Session {
       peer_.tell("step", "refused " + first_.refusal);
     }
     return first_.refusal.empty();
-  }
-
-  EndFacts facts_in(const std::string& text, double port_rate_gbps) const {
-    const size_t first = text.find('\n');
-    const size_t second = first == std::string::npos ? first : text.find('\n', first + 1);
-    if (second == std::string::npos) {
-      return {is_client_ ? "server" : "client", "?", "?", port_rate_gbps};
-    }
-    return {is_client_ ? "server" : "client", text.substr(first + 1, second - first - 1), text.substr(second + 1),
-            port_rate_gbps};
   }
 
   void lead() {
@@ -219,17 +187,12 @@ class Session {
                           watch_,   result_.tally, result_.not_checked, is_client_};
     const Outcome mine = verify::run(context);
     watch_.progress().set_errors(result_.tally.total());
-    peer_.tell("outcome", emit_outcome(mine) + "\n" + mine.refusal);
-    const std::string text = peer_.await("outcome", "what it has found out");
-    const size_t line = std::min(text.find('\n'), text.size());
-    const std::vector<uint64_t> numbers = numbers_of(peer_, std::string_view(text).substr(0, line), 6);
-    const Outcome theirs{numbers[0],
-                         numbers[1],
-                         numbers[2],
-                         numbers[3],
-                         numbers[4],
-                         numbers[5],
-                         text.substr(std::min(line + 1, text.size()))};
+    peer_.tell("outcome", emit_outcome(mine));
+    const std::optional<Outcome> told = parse_outcome(peer_.await("outcome", "what it has found out"));
+    if (!told) {
+      peer_.fail("what the other end tells of its part makes no sense");
+    }
+    const Outcome& theirs = *told;
     for (const std::string& refusal : {mine.refusal, theirs.refusal}) {
       if (!refusal.empty()) {
         result_.refusal = request_.wish.mode ? refusal : "";

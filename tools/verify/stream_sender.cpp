@@ -17,16 +17,18 @@ StreamSender::StreamSender(const Context& context, const Rig& rig)
       pace_(context.step),
       window_(std::min(context.step.receive_depth, rig.their_receives())),
       seed_(seed_of(context.step, context.is_client)),
-      lanes_(rig.queue_pairs()),
       begin_ns_(base::now_ns()),
       settled_ns_(begin_ns_) {
   context_.peer.keep_newest_of("credit");
+  for (uint32_t index = 0; index < rig.queue_pairs(); ++index) {
+    lanes_.push_back({UnderWay(rig.name(index), "send")});
+  }
 }
 
 std::vector<uint64_t> StreamSender::posted() const {
   std::vector<uint64_t> counts;
   for (const Lane& lane : lanes_) {
-    counts.push_back(lane.posted);
+    counts.push_back(lane.sends.posted());
   }
   return counts;
 }
@@ -38,7 +40,7 @@ std::string StreamSender::where() const {
     constexpr size_t kMostShown = 4;
     if (index < kMostShown) {
       text += fmt::format("{}queue pair {}: {} posted, {} completed, {} acknowledged", text.empty() ? "" : ", ", index,
-                          lane.posted, lane.completed, lane.settled);
+                          lane.sends.posted(), lane.sends.completed(), lane.settled);
     }
   }
   return text;
@@ -65,36 +67,36 @@ bool StreamSender::advance() {
 
 bool StreamSender::post(uint32_t index) {
   Lane& lane = lanes_[index];
-  const uint64_t before = lane.posted;
+  const uint64_t before = lane.sends.posted();
   // A bounded share, so that the other queue pairs and directions get theirs.
   for (uint32_t turn = 0; turn < 16; ++turn) {
-    const bool has_room = lane.posted - lane.completed < rig_.sends() && lane.posted - lane.settled < window_;
+    const bool has_room = lane.sends.count() < rig_.sends() && lane.sends.posted() - lane.settled < window_;
     if (!lane.wants_more || !has_room) {
       break;
     }
-    lane.wants_more = pace_.wants_more(lane.posted);
+    lane.wants_more = pace_.wants_more(lane.sends.posted());
     if (!lane.wants_more) {
       break;
     }
-    const uint32_t length = size_of(context_.step, index, lane.posted);
-    const uint64_t slot = lane.posted % rig_.sends();
+    const uint32_t length = size_of(context_.step, index, lane.sends.posted());
+    const uint64_t slot = lane.sends.posted() % rig_.sends();
     const std::span<std::byte> message = rig_.send_slot(index, slot).first(length);
-    write_message(message, seed_, {rig_.epoch(), static_cast<uint8_t>(index), lane.posted, length});
+    write_message(message, seed_, {rig_.epoch(), static_cast<uint8_t>(index), lane.sends.posted(), length});
     ibv_send_wr request{};
-    request.wr_id = uint64_t{index} << 32U | slot;
+    request.wr_id = uint64_t{index} << 32U | lane.sends.next_id();
     request.opcode = IBV_WR_SEND;
     if (const int error = rig_.post_send(index, request, message)) {
       // A queue may hold less than it was made for: then its completions make room.
-      if (lane.posted != lane.completed) {
+      if (lane.sends.count() != 0) {
         break;
       }
       context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes, with nothing under way: {}",
-                                     rig_.name(index), lane.posted, length, std::strerror(error)));
+                                     rig_.name(index), lane.sends.posted(), length, std::strerror(error)));
     }
-    ++lane.posted;
+    lane.sends.note_posted();
   }
-  has_asked_ = has_asked_ && lane.posted == before;
-  return lane.posted != before;
+  has_asked_ = has_asked_ && lane.sends.posted() == before;
+  return lane.sends.posted() != before;
 }
 
 bool StreamSender::reap() {
@@ -103,16 +105,16 @@ bool StreamSender::reap() {
   for (size_t i = 0; i < count; ++i) {
     const ibv_wc& one = completions[i];
     const auto index = static_cast<uint32_t>(one.wr_id >> 32U);
-    if (index >= lanes_.size() || lanes_[index].completed == lanes_[index].posted) {
+    if (index >= lanes_.size()) {
       context_.tally.add(Kind::kUnasked, fmt::format("{}: a send completed that was not posted", rig_.name(index)));
       continue;
     }
     if (one.status != IBV_WC_SUCCESS) {
       context_.peer.fail(fmt::format("{}: the send of message {} ended with status {} ({}); {}", rig_.name(index),
-                                     lanes_[index].completed, static_cast<int>(one.status),
+                                     lanes_[index].sends.completed(), static_cast<int>(one.status),
                                      rig_.status_text(one.status), where()));
     }
-    ++lanes_[index].completed;
+    lanes_[index].sends.complete(static_cast<uint32_t>(one.wr_id), context_.tally);
   }
   return count > 0;
 }
@@ -124,7 +126,7 @@ bool StreamSender::take_credits() {
     for (size_t index = 0; index < lanes_.size(); ++index) {
       Lane& lane = lanes_[index];
       if (settled[index] > lane.settled) {
-        lane.settled = std::min(settled[index], lane.posted);
+        lane.settled = std::min(settled[index], lane.sends.posted());
         has_taken = true;
       }
     }
@@ -138,8 +140,8 @@ void StreamSender::look_for_end() {
   bool is_settled = true;
   bool wants_more = false;
   for (const Lane& lane : lanes_) {
-    is_waiting &= lane.completed == lane.posted;
-    is_settled &= lane.settled == lane.posted;
+    is_waiting &= lane.sends.count() == 0;
+    is_settled &= lane.settled == lane.sends.posted();
     wants_more |= lane.wants_more;
   }
   if (!wants_more && is_settled && is_waiting) {

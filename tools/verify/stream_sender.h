@@ -7,6 +7,7 @@
 #include "verify/context.h"
 #include "verify/pace.h"
 #include "verify/rig.h"
+#include "verify/under_way.h"
 
 namespace ringbolt::tools::verify {
 
@@ -26,8 +27,7 @@ class StreamSender {
 
  private:
   struct Lane {
-    uint64_t posted = 0;
-    uint64_t completed = 0;
+    UnderWay sends;
     uint64_t settled = 0;  // the receiver awaits no more of these
     bool wants_more = true;
   };

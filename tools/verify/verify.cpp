@@ -51,16 +51,13 @@ Display display_of(const VerifyOptions& options) {
 
 /// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
 int run_as_end(const VerifyOptions& options) {
-  const bool has_channel = options.channel_fd >= 0;
-  std::FILE* const out = has_channel ? stdout : stderr;
+  std::FILE* const out = pair::output_of_end(options);
   const bool is_client = options.end == "client";
   try {
     Request request = verify::request_of(options);
     request.library = VerbsLibrary::path_of(options.verbs);
     Progress progress(is_client ? Progress::Style::kForParent : Progress::Style::kNone, 1);
-    pair::Peer peer(Channel(has_channel ? options.channel_fd : STDIN_FILENO,
-                            has_channel ? options.channel_fd : STDOUT_FILENO, UINT64_MAX),
-                    options.peer, peer_timeout_ns(options));
+    pair::Peer peer = pair::peer_of_end(options, peer_timeout_ns(options));
     const Result result = verify::run_session(request, peer, is_client, progress);
     fmt::print(out, "{}", pair::emit_result_line("verify", verify::result_json(result, true)));
     return verify::exit_code_of(result);
@@ -74,13 +71,8 @@ Result run_over_tcp(const VerifyOptions& options) {
   Request request = verify::request_of(options);
   request.library = VerbsLibrary::path_of(options.verbs);
   const bool is_client = !options.host.empty();
-  if (!is_client) {
-    fmt::print(stderr, "ringbolt verify: waiting for a client on TCP port {}\n", options.tcp_port);
-  }
-  const pair::Meeting meeting = is_client
-                                    ? pair::go_to_server("verify", options.host, options.tcp_port, options.timeout_s)
-                                    : pair::await_client(options.tcp_port, options.timeout_s);
-  pair::Peer peer(Channel(meeting.fd.get(), meeting.fd.get(), UINT64_MAX), meeting.peer, peer_timeout_ns(options));
+  const pair::Meeting meeting = pair::meet("verify", options);
+  pair::Peer peer = pair::peer_at(meeting, peer_timeout_ns(options));
   const Display display = display_of(options);
   Progress progress(display.style, display.period_s);
   verify::catch_stop();
@@ -132,28 +124,20 @@ Result run_on_nodes(const VerifyOptions& options) {
   if (!live.is_remote()) {
     (void)VerbsLibrary::path_of(options.verbs);  // refuses before anything is started
   }
-  const pair::Ends ends = pair::ends_of(live, options.nodes);
-  const std::string client = ends.client_name(live);
-  const std::string server = ends.server_name(live);
   Relay relay(options);
   verify::catch_stop();
   PairWatch watch;
   watch.mark = Progress::kMark;
   watch.on_line = [&](const std::string& line) { relay.show(line); };
   watch.is_stopped = verify::is_stopped;
-  const std::array<ProgramEnd, 2> programs =
-      run_pair(live, {ends.client, ends.server},
-               {verify::words_of(options, ends.client_device(live), "client", server),
-                verify::words_of(options, ends.server_device(live), "server", client)},
-               deadline_of(options), watch);
-  const pair::Outcome first = pair::outcome_of("verify", programs[0]);
-  const pair::Outcome second = pair::outcome_of("verify", programs[1]);
-  if (first.result) {
-    if (std::optional<Result> result = verify::parse_result(*first.result)) {
-      return std::move(*result);
-    }
+  const pair::NodeRun run = pair::run_on_nodes(
+      "verify", live, options.nodes, [&](const pair::EndWords& end) { return verify::words_of(options, end); },
+      deadline_of(options), watch);
+  std::optional<Result> result = run.result ? verify::parse_result(*run.result) : std::nullopt;
+  if (!result) {
+    throw ProbeFailure(run.problem);
   }
-  throw ProbeFailure(pair::failure_text(client, first, server, second));
+  return std::move(*result);
 }
 
 }  // namespace

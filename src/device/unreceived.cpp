@@ -1,0 +1,120 @@
+// UC messages that meet no posted receive, on a device that does not hold their senders back: they are dropped, or wait
+// here as far as there is room. docs/profiles.md, norecv.
+
+#include "device/queue_pair.h"
+
+namespace ringbolt::device {
+
+QueuePair::Bypass QueuePair::choose_bypass(uint32_t total) {
+  // Those that are parked come first.
+  if (!diverts_unreceived_ || current_.is_open || (!receives_.is_empty() && parking_.is_empty())) {
+    bypass_ = Bypass::none;
+  } else if (parking_.begin(total)) {
+    bypass_ = Bypass::parked;
+  } else {
+    bypass_ = Bypass::dropped;
+    note_dropped();
+  }
+  bypassed_bytes_ = 0;
+  return bypass_;
+}
+
+void QueuePair::note_dropped() {
+  counts_.note(kSharedOutOfBuffer);
+  context_.port().warn(profile::Rule::no_receive, "a message that met no receive is dropped");
+}
+
+bool QueuePair::divert(Connection& connection, const link::SlotHeader& header) {
+  link::LaneConsumer& lane = connection.receiver;
+  const bool is_chunk = header.kind == link::SlotKind::send;
+  const bool is_shared = header.kind == link::SlotKind::send_shared;
+  const bool is_word = header.kind == link::SlotKind::write_done;
+  const bool is_first = !is_chunk || (header.flags & link::kSlotFirst) != 0;
+  if (!is_chunk && !is_shared && !is_word) {
+    return false;
+  }
+  const bool is_inline = is_chunk && is_first && header.length <= link::kInlineBytes;
+  uint32_t length = is_chunk ? header.length : 0;
+  const std::byte* data = is_inline ? lane.inline_body() : is_chunk ? lane.payload(header) : nullptr;
+  if (is_shared) {
+    const auto fields = lane.fields<link::SharedFields>();
+    length = fields.total;
+    data = connection.remote == nullptr
+               ? nullptr
+               : connection.remote->arenas().find(fields.arena_id, fields.offset, fields.total);
+    if (data == nullptr) {
+      return false;  // news of the arena is on its way
+    }
+  }
+  if (is_first) {
+    choose_bypass(is_chunk && !is_inline ? lane.fields<link::SendFields>().total : length);
+  }
+  if (bypass_ == Bypass::none) {
+    return false;
+  }
+  if (bypass_ == Bypass::parked && data != nullptr) {
+    parking_.append(bypassed_bytes_, {data, length});
+    bypassed_bytes_ += length;
+  }
+  if (!is_chunk || (header.flags & link::kSlotLast) != 0) {
+    end_bypass(header, is_word ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
+               is_word ? lane.fields<link::RemoteFields>().total : bypassed_bytes_);
+  }
+  lane.release();
+  return true;
+}
+
+void QueuePair::end_bypass(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length) {
+  if (bypass_ == Bypass::parked) {
+    if (parking_.finish(header, opcode, length)) {
+      receive_attention_.store(true, std::memory_order_relaxed);
+    } else {
+      note_dropped();
+    }
+  }
+  bypass_ = Bypass::none;
+}
+
+void QueuePair::deliver_parked(CompletionQueue& cq) {
+  while (!parking_.is_empty() && cq.has_room() && take_posted()) {
+    const ParkedMessage message = parking_.take();
+    const ibv_wc_status status = place_parked(message);
+    if (status != IBV_WC_SUCCESS) {
+      current_.is_open = false;
+      push_failed_receive(cq, current_.wr_id, status);
+      enter_error(IBV_WC_WR_FLUSH_ERR);
+      return;
+    }
+    const Connection* connection = connection_.load(std::memory_order_relaxed);
+    const uint32_t source = connection != nullptr ? connection->remote_qpn : wired_->remote_qpn;
+    if (connection != nullptr) {
+      count_message(message.header, message.length);  // of what came over a network the packets were counted
+    }
+    complete_receive(cq, source, message.header, message.opcode, message.length);
+  }
+}
+
+/// Puts the bytes into the current receive, as begin_message() would.
+ibv_wc_status QueuePair::place_parked(const ParkedMessage& message) {
+  current_.pieces.count = 0;
+  current_.pieces.arena = {};
+  if (message.opcode != IBV_WC_RECV) {
+    return IBV_WC_SUCCESS;  // the data of a WRITE is where it belongs
+  }
+  if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
+    return IBV_WC_LOC_PROT_ERR;
+  }
+  ibv_wc_status judgement = is_constrained_ ? judge_receive(message.length) : IBV_WC_SUCCESS;
+  if (judgement == IBV_WC_SUCCESS && faults_.has(fault::Subject::receive)) {
+    judgement = receive_fault();
+  }
+  if (judgement == IBV_WC_SUCCESS && message.length > current_.pieces.length()) {
+    judgement = IBV_WC_LOC_LEN_ERR;
+  }
+  if (judgement == IBV_WC_SUCCESS) {
+    scatter(0, message.bytes.data(), message.length);
+  }
+  return judgement;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,25 @@
+"""TCP ports of this machine: one that is free, and whether somebody listens on one."""
+
+import pathlib
+import socket
+
+LISTENING = "0A"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def is_listening(port):
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            rows = pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            if fields[3] == LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port:
+                return True
+    return False

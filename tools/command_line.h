@@ -1,0 +1,50 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "commands.h"
+#include "host_node.h"
+
+namespace CLI {
+class App;
+}
+
+namespace ringbolt::tools {
+
+/// What the command line asks for: which subcommand, and its options.
+struct Request {
+  UpOptions up;
+  DownOptions down;
+  RebootOptions reboot;
+  ListOptions list;
+  RunOptions run;
+  ExecOptions exec;
+  EnvOptions env;
+  CableOptions cable;
+  FaultOptions fault;
+  DecodeOptions decode;
+  MetricsOptions metrics;
+  MatrixOptions matrix;
+  PerfOptions perf;
+  PlanOptions plan;
+  VerifyOptions verify;
+  ProbeOptions probe;
+  HostOptions host;
+  std::function<int()> action;
+  bool takes_command = false;  ///< words after "--" belong to it
+};
+
+// Each adds subcommands that fill `request`, which outlives `app`.
+
+/// Those that make clusters and change them: up, down, reboot, status, devices, cut, heal, fault; and `host`, hidden.
+void define_cluster_commands(CLI::App& app, Request& request);
+/// Those that run something on a cluster or look into what it did: run, exec, env, matrix, metrics, decode; and
+/// `probe`, hidden.
+void define_program_commands(CLI::App& app, Request& request);
+
+// What several of them have.
+void add_cluster(CLI::App* command, std::string& cluster);
+void add_json(CLI::App* command, bool& is_json);
+
+}  // namespace ringbolt::tools

@@ -1,0 +1,162 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+
+#include "command_line.h"
+
+namespace ringbolt::tools {
+namespace {
+
+/// Help of subcommands that take a command line after "--".
+class CommandFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
+    while (!usage.empty() && usage.back() == '\n') {
+      usage.pop_back();
+    }
+    return usage + " -- COMMAND [ARGUMENTS]\n";
+  }
+};
+
+void define_run(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("run", "Run a program on every node, or on some");
+  add_cluster(command, request.run.cluster);
+  command->add_option("--nodes,--node", request.run.nodes, "Nodes, by number or name (default: all)")
+      ->delimiter(',')
+      ->type_name("K[,K...]");
+  CLI::Option* tag =
+      command->add_flag("--tag", request.run.is_tagged, "Prefix output with the node even if there is one");
+  command->add_flag("--no-tag", request.run.is_untagged, "Never prefix output")->excludes(tag);
+  command->add_flag("--keep-going", request.run.keeps_going, "Let the others run when a node fails");
+  command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")->type_name("S");
+  command->formatter(std::make_shared<CommandFormatter>());
+  command->footer(
+      "Each program sees its own node's devices only, and has RINGBOLT_NODE, RINGBOLT_NODES, and for every\n"
+      "neighbour K RINGBOLT_ADDR_K (its address) and RINGBOLT_DEVICE_K (the device that leads there).\n"
+      "Exit code: that of the first program that failed, 124 at the time limit, 128 + signal.\n\n"
+      "Examples:\n"
+      "  ringbolt run -- ibv_devinfo\n"
+      "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
+      "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n");
+  command->add_flag("--remote", request.run.is_remote)->group("");
+  command->callback([&request] {
+    request.takes_command = true;
+    request.action = [&request] { return run(request.run); };
+  });
+}
+
+void define_node_commands(CLI::App& app, Request& request) {
+  CLI::App* exec_command = app.add_subcommand("exec", "Become a program on one node");
+  exec_command
+      ->add_option("node", request.exec.node, "Number or name; \"local\" is the default device, outside clusters")
+      ->required()
+      ->type_name("NODE");
+  add_cluster(exec_command, request.exec.cluster);
+  exec_command->add_flag("--watched", request.exec.is_watched)->group("");
+  exec_command->formatter(std::make_shared<CommandFormatter>());
+  exec_command->footer(
+      "Examples:\n  ringbolt exec 0 -- ib_send_lat\n  ringbolt exec 2 -- bash\n  ringbolt exec local -- ucx_info -d\n");
+  exec_command->callback([&request] {
+    request.takes_command = true;
+    request.action = [&request] { return exec(request.exec); };
+  });
+
+  CLI::App* env_command = app.add_subcommand("env", "Print what a shell exports to be on a node");
+  env_command->add_option("node", request.env.node, "Number or name; \"local\" is the default device, outside clusters")
+      ->required()
+      ->type_name("NODE");
+  add_cluster(env_command, request.env.cluster);
+  add_json(env_command, request.env.is_json);
+  env_command->footer("Examples:\n  eval \"$(ringbolt env 0)\"\n  ringbolt env local --json\n");
+  env_command->callback([&request] { request.action = [&request] { return env(request.env); }; });
+}
+
+void define_matrix(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all neighbours");
+  add_cluster(command, request.matrix.cluster);
+  add_json(command, request.matrix.is_json);
+  command->add_option("--html", request.matrix.html_path, "Also write a page that needs nothing else")
+      ->type_name("FILE");
+  command->add_option("--timeout", request.matrix.timeout_s, "Give up on a cable after so many seconds")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--seconds", request.matrix.phase_s, "Enough for one figure, however few rounds or messages")
+      ->check(CLI::Range(0.001, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--size", request.matrix.size_bytes, "Bytes of a message when bandwidth is measured")
+      ->check(CLI::Range(16U, 1U << 26U))
+      ->capture_default_str()
+      ->type_name("BYTES");
+  command->add_option("--messages", request.matrix.messages, "So many of them at most, each way")
+      ->check(CLI::Range(1U, 1'000'000U))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--rounds", request.matrix.rounds, "So many round trips at most when latency is measured")
+      ->check(CLI::Range(1U, 10'000'000U))
+      ->capture_default_str()
+      ->type_name("N");
+  command->footer(
+      "Latency is half the median round trip of 8-byte RC SENDs; bandwidth counts bytes that the receiver has\n"
+      "and has verified, from the first post to the last verified byte. Exit code 1: a cable is cut or fails.\n\n"
+      "Examples:\n  ringbolt matrix\n  ringbolt matrix --html matrix.html\n  ringbolt matrix --json\n");
+  command->callback([&request] { request.action = [&request] { return matrix(request.matrix); }; });
+
+  CLI::App* probe_command = app.add_subcommand("probe", "")->group("");
+  probe_command->add_option("--library", request.probe.library)->required();
+  probe_command->add_option("--device", request.probe.device)->required();
+  probe_command->add_flag("--first", request.probe.is_first);
+  probe_command->add_option("--channel", request.probe.channel_fd);
+  probe_command->add_option("--timeout", request.probe.timeout_s);
+  probe_command->add_option("--seconds", request.probe.phase_s);
+  probe_command->add_option("--size", request.probe.size_bytes);
+  probe_command->add_option("--messages", request.probe.messages);
+  probe_command->add_option("--rounds", request.probe.rounds);
+  probe_command->callback([&request] { request.action = [&request] { return probe(request.probe); }; });
+}
+
+void define_metrics(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("metrics", "Print what every port has counted, as Prometheus reads it");
+  command->add_option("-c,--cluster,--name", request.metrics.cluster,
+                      "Only this cluster (default: all that are up, and the ports outside clusters)");
+  add_json(command, request.metrics.is_json);
+  command
+      ->add_option("--listen", request.metrics.listen, "Serve it at http://ADDRESS:PORT/metrics until a signal comes")
+      ->type_name("ADDRESS:PORT");
+  command->footer(
+      "Examples:\n"
+      "  ringbolt metrics\n"
+      "  ringbolt metrics --cluster ring4 --json\n"
+      "  ringbolt metrics --listen 127.0.0.1:9315\n");
+  command->callback([&request] { request.action = [&request] { return metrics(request.metrics); }; });
+}
+
+void define_decode(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("decode", "Show the packets of a capture, one a line");
+  command->add_option("file", request.decode.path, "The capture")->required()->type_name("FILE");
+  command->footer(
+      "Takes captures of tcpdump and Wireshark (RoCEv2 and rdma_cm's messages in UDP port 4791, ICRC checked),\n"
+      "text with a frame in hexadecimal digits at the end of each line (the same packets from the Ethernet or IP\n"
+      "header on, frames of the native Thunderbolt verbs, frames of streams), and the bytes of a stream.\n"
+      "Exit code 1: something in it is damaged or unknown.\n\n"
+      "Examples:\n"
+      "  sudo ringbolt exec 0 -- tcpdump -i en2 -w /tmp/en2.pcap udp port 4791\n"
+      "  ringbolt decode /tmp/en2.pcap\n");
+  command->callback([&request] { request.action = [&request] { return decode(request.decode); }; });
+}
+
+}  // namespace
+
+void define_program_commands(CLI::App& app, Request& request) {
+  define_run(app, request);
+  define_node_commands(app, request);
+  define_matrix(app, request);
+  define_metrics(app, request);
+  define_decode(app, request);
+}
+
+}  // namespace ringbolt::tools
