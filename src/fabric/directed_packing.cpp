@@ -1,9 +1,10 @@
+#include "fabric/packing.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "base/assert.h"
 #include "fabric/flow.h"
-#include "fabric/packing.h"
 
 namespace ringbolt::fabric {
 namespace {

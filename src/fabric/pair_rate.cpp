@@ -1,7 +1,8 @@
+#include "fabric/bounds.h"
+
 #include <algorithm>
 
 #include "base/error.h"
-#include "fabric/bounds.h"
 
 namespace ringbolt::fabric {
 namespace {

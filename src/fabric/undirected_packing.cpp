@@ -1,9 +1,10 @@
+#include "fabric/packing.h"
+
 #include <algorithm>
 #include <map>
 #include <vector>
 
 #include "base/assert.h"
-#include "fabric/packing.h"
 
 namespace ringbolt::fabric {
 namespace {

@@ -1,8 +1,8 @@
+#include "plan/report.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
-
-#include "plan/report.h"
 
 namespace ringbolt::tools::plan {
 namespace {

@@ -1,8 +1,8 @@
+#include "plan/report.h"
+
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-
-#include "plan/report.h"
 
 namespace ringbolt::tools::plan {
 namespace {

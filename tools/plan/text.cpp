@@ -1,7 +1,8 @@
+#include "plan/report.h"
+
 #include <fmt/format.h>
 
 #include "plan/picture.h"
-#include "plan/report.h"
 #include "table.h"
 
 namespace ringbolt::tools::plan {
