@@ -122,16 +122,20 @@ class Partition {
 
 }  // namespace
 
-Fraction edge_connectivity(const Graph& graph) {
+Fraction rate_from(const Graph& graph, uint32_t root) {
+  RINGBOLT_ASSERT(graph.n_nodes >= 2 && root < graph.n_nodes);
   const int64_t scale = common_denominator(graph);
   FlowNetwork network = flow_network(graph, scale);
   int64_t least = INT64_MAX;
-  for (uint32_t node = 1; node < graph.n_nodes; ++node) {
-    least = std::min(least, network.max_flow(0, node));
+  for (uint32_t node = 0; node < graph.n_nodes; ++node) {
+    if (node != root) {
+      least = std::min(least, network.max_flow(root, node));
+    }
   }
-  RINGBOLT_ASSERT(graph.n_nodes >= 2);
   return {least, scale};
 }
+
+Fraction edge_connectivity(const Graph& graph) { return rate_from(graph, 0); }  // each cut has node 0 on a side
 
 Fraction shard_rate(const Graph& graph) {
   RINGBOLT_ASSERT(graph.n_nodes >= 2);

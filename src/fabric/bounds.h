@@ -15,6 +15,9 @@ namespace ringbolt::fabric {
 /// at least (disjoint arborescences: Edmonds 1973).
 Fraction edge_connectivity(const Graph& graph);
 
+/// The least rate that must be cut to separate any node from `root`: what a broadcast from there can reach.
+Fraction rate_from(const Graph& graph, uint32_t root);
+
 /// x*: the least, over all sets of nodes but none and all, of the rate that leaves the set over the number of its
 /// nodes. all_gather and reduce_scatter of equal shards take (M / N) / x* at least, and that can be reached (Zhao et
 /// al. 2024, "ForestColl", arXiv 2402.06787).

@@ -24,7 +24,7 @@ class Forest {
     for (const Cable& cable : pieces.cables) {
       left_[cable.a][cable.b] = left_[cable.b][cable.a] = cable.capacity.numerator();
     }
-    for (const uint32_t root : roots) {
+    for (const uint32_t root : n_trees > 0 ? roots : std::vector<uint32_t>{}) {
       Growing one{{root, n_trees}, std::vector<bool>(n_nodes_), {root}};
       one.reaches[root] = true;
       unfinished_.push_back(std::move(one));

@@ -63,7 +63,7 @@ void expect_all_packings(const Graph& graph, const std::string& name) {
   const Packing undirected = pack_undirected(graph, trees);
   expect_fits(graph, undirected, true, name);
   EXPECT_EQ(undirected.n_trees(), trees.n_trees) << name;
-  EXPECT_EQ(Fraction(undirected.n_trees(), undirected.scale), tree_rate(graph)) << name;
+  EXPECT_EQ(Fraction(undirected.n_trees()) / undirected.scale, tree_rate(graph)) << name;
 }
 
 TEST(Scaling, is_the_least_that_makes_all_whole) {
@@ -80,15 +80,45 @@ TEST(Scaling, is_the_least_that_makes_all_whole) {
 
 TEST(Scaling, gives_up_little_for_few_trees) {
   const Graph graph = circulant(19, {1, 7});  // exactly: 38 trees at scale 18
-  EXPECT_EQ(tree_scaling(graph, 38), (Scaling{9, 19}));
-  const Scaling few = tree_scaling(graph, 4);
+  EXPECT_EQ(few_trees_scaling(graph, tree_rate, 38), (Scaling{9, 19}));
+  const Scaling few = few_trees_scaling(graph, tree_rate, 4);
   EXPECT_EQ(few, (Scaling{1, 2}));
   EXPECT_GT(few.rate() / tree_rate(graph), Fraction(9, 10));
   Graph uneven = ring(4);
   uneven.cables[1].capacity = {1009, 1000};
-  const Scaling some = tree_scaling(uneven, 64);
+  const Scaling some = few_trees_scaling(uneven, tree_rate, 64);
   EXPECT_LE(some.n_trees, 64);
   EXPECT_GT(some.rate() / tree_rate(uneven), Fraction(99, 100));
+}
+
+TEST(Scaling, of_rails_counts_no_more_trees_than_it_needs) {
+  const Graph pair = graph_of(2, {{0, 1, 1}, {0, 1, 4}});
+  EXPECT_EQ(exact_scaling(pair, 5), (Scaling{Fraction(1, 5), 1}));
+}
+
+TEST(Packing, of_wild_rates_loses_little_with_few_trees) {
+  Graph graph = circulant(12, {1, 5});
+  for (size_t index = 0; index < graph.cables.size(); ++index) {
+    graph.cables[index].capacity = Fraction(static_cast<int64_t>(1000 + index * 617 % 9001), 997);
+  }
+  for (const auto& rate_of : {tree_rate, shard_rate}) {
+    const Scaling few = few_trees_scaling(graph, rate_of, 64);
+    EXPECT_LE(few.n_trees, 64);
+    EXPECT_GT(few.rate() / rate_of(graph), Fraction(8, 10));
+  }
+  const Scaling trees = few_trees_scaling(graph, tree_rate, 64);
+  expect_fits(graph, pack_undirected(graph, trees), true, "wild");
+  const Scaling shards = few_trees_scaling(graph, shard_rate, 64);
+  expect_fits(graph, pack_from_all(graph, shards), false, "wild");
+}
+
+TEST(Packing, of_no_trees_is_empty) {
+  for (const Packing& packing :
+       {pack_undirected(ring(4), {1, 0}), pack_from_all(ring(4), {1, 0}), pack_from_one(ring(4), 2, {1, 0})}) {
+    EXPECT_TRUE(packing.trees.empty());
+    EXPECT_EQ(packing.n_trees(), 0);
+    EXPECT_EQ(packing.depth(), 0U);
+  }
 }
 
 TEST(Packing, fills_every_golden_graph) {
@@ -113,7 +143,7 @@ TEST(Packing, fills_random_graphs) {
 
 TEST(Packing, of_fewer_trees_fits_as_well) {
   const Graph graph = circulant(19, {1, 7});
-  const Scaling few = tree_scaling(graph, 4);
+  const Scaling few = few_trees_scaling(graph, tree_rate, 4);
   const Packing packing = pack_undirected(graph, few);
   expect_fits(graph, packing, true, "few");
   EXPECT_EQ(packing.n_trees(), few.n_trees);

@@ -6,7 +6,6 @@
 
 #include "base/assert.h"
 #include "fabric/bounds.h"
-#include "fabric/flow.h"
 #include "fabric/packing.h"
 
 namespace ringbolt::fabric {
@@ -45,18 +44,6 @@ double worst_flood_load(const Graph& merged) {
   return worst;
 }
 
-Fraction rate_from(const Graph& graph, uint32_t root) {
-  const int64_t scale = common_denominator(graph);
-  FlowNetwork network = flow_network(graph, scale);
-  int64_t least = INT64_MAX;
-  for (uint32_t node = 0; node < graph.n_nodes; ++node) {
-    if (node != root) {
-      least = std::min(least, network.max_flow(root, node));
-    }
-  }
-  return {least, scale};
-}
-
 }  // namespace
 
 double pipelined_us(const CostModel& model, uint32_t n_levels, double bytes, double rate_bytes_per_us) {
@@ -84,10 +71,11 @@ Prediction::Prediction(const Graph& graph, const CostModel& model) : model_(mode
   for (uint32_t node = 0; has_ring_ && node < n_nodes_; ++node) {
     has_ring_ = is_joined(merged, node, (node + 1) % n_nodes_);
   }
-  undirected_ = pack_undirected(merged, tree_scaling(merged, kMostTrees));
+  undirected_ = pack_undirected(merged, few_trees_scaling(merged, tree_rate, kMostTrees));
   if (merged.cables.size() * n_nodes_ <= kMostPackingWork) {
-    from_all_ = pack_from_all(merged, exact_scaling(merged, shard_rate(merged)));
-    from_0_ = pack_from_one(merged, 0, exact_scaling(merged, rate_from(merged, 0)));
+    const auto from_0 = [](const Graph& pieces) { return rate_from(pieces, 0); };
+    from_all_ = pack_from_all(merged, few_trees_scaling(merged, shard_rate, kMostTrees));
+    from_0_ = pack_from_one(merged, 0, few_trees_scaling(merged, from_0, kMostTrees));
   }
 }
 
@@ -103,9 +91,11 @@ Estimate Prediction::all_reduce(double bytes) const {
   if (has_ring_) {
     least.consider("ring", 2 * (n - 1) * model_.alpha_us + (n - 1) * bytes / n / least_rate_);
   }
-  const auto n_trees = static_cast<double>(undirected_.n_trees());
-  least.consider("packed trees", pipelined_us(model_, 2 * undirected_.depth(), bytes / n_trees,
-                                              model_.bytes_per_us / static_cast<double>(undirected_.scale)));
+  if (!undirected_.trees.empty()) {
+    const auto n_trees = static_cast<double>(undirected_.n_trees());
+    least.consider("packed trees", pipelined_us(model_, 2 * undirected_.depth(), bytes / n_trees,
+                                                model_.bytes_per_us / undirected_.scale.value()));
+  }
   return least.take();
 }
 
@@ -119,7 +109,7 @@ Estimate Prediction::all_gather(double bytes) const {
   if (has_directed_trees()) {
     const double per_root = static_cast<double>(from_all_.n_trees()) / n_nodes_;
     least.consider("packed trees", pipelined_us(model_, from_all_.depth(), shard / per_root,
-                                                model_.bytes_per_us / static_cast<double>(from_all_.scale)));
+                                                model_.bytes_per_us / from_all_.scale.value()));
   }
   return least.take();
 }
@@ -130,10 +120,10 @@ Estimate Prediction::broadcast(double bytes) const {
   if (is_mesh_) {  // each neighbour gets a part and passes it on to all
     least.consider("scatter", pipelined_us(model_, 2, bytes / (n_nodes_ - 1.0), least_rate_));
   }
-  if (has_directed_trees()) {
+  if (!from_0_.trees.empty()) {
     const auto n_trees = static_cast<double>(from_0_.n_trees());
-    least.consider("packed trees", pipelined_us(model_, from_0_.depth(), bytes / n_trees,
-                                                model_.bytes_per_us / static_cast<double>(from_0_.scale)));
+    least.consider("packed trees",
+                   pipelined_us(model_, from_0_.depth(), bytes / n_trees, model_.bytes_per_us / from_0_.scale.value()));
   }
   return least.take();
 }

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "base/assert.h"
-#include "fabric/bounds.h"
 #include "fabric/flow.h"
 
 namespace ringbolt::fabric {
@@ -16,43 +15,45 @@ Scaling exact_scaling(const Graph& graph, const Fraction& rate) {
   for (const Cable& cable : merged.cables) {
     divisor = std::gcd(divisor, scaled(cable.capacity, common));
   }
-  // With the divisor the scale may be a fraction; the least whole one is what pieces need.
-  const int64_t scale = common / std::gcd(common, divisor);
-  return {scale, scaled(rate, scale)};
+  const Fraction scale(common, divisor);
+  return {scale, (rate * scale).numerator()};
 }
 
-Graph in_pieces(const Graph& graph, int64_t scale) {
+Graph in_pieces(const Graph& graph, const Fraction& scale) {
   Graph pieces{graph.n_nodes};
   for (const Cable& cable : merge_rails(graph).cables) {
-    if (const int64_t n_pieces = (cable.capacity * Fraction(scale)).floor(); n_pieces > 0) {
+    if (const int64_t n_pieces = (cable.capacity * scale).floor(); n_pieces > 0) {
       pieces.cables.push_back({cable.a, cable.b, n_pieces});
     }
   }
   return pieces;
 }
 
-Scaling tree_scaling(const Graph& graph, int64_t most_trees) {
+Scaling few_trees_scaling(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of,
+                          int64_t most_trees) {
   RINGBOLT_ASSERT(most_trees >= 1);
-  const Fraction rate = tree_rate(graph);
+  const Fraction rate = rate_of(graph);
   const Scaling exact = exact_scaling(graph, rate);
   if (exact.n_trees <= most_trees) {
     return exact;
   }
   Scaling best;
-  // Beyond this scale even a loss of half would give too many trees.
-  const int64_t most_scale = (Fraction(2 * most_trees) / rate).floor() + 1;
-  constexpr int64_t kMostTried = 200;
-  for (int64_t scale = 1; scale <= std::min(most_scale, kMostTried); ++scale) {
+  const auto consider = [&](const Fraction& scale) {
     const Graph pieces = in_pieces(graph, scale);
     if (!distances(pieces).is_connected) {
-      continue;
+      return;
     }
-    const bool is_whole = std::ranges::all_of(
-        graph.cables, [&](const Cable& cable) { return (cable.capacity * Fraction(scale)).is_whole(); });
-    const int64_t n_trees = std::min(most_trees, (is_whole ? rate * Fraction(scale) : tree_rate(pieces)).floor());
-    if (n_trees > 0 && Fraction(n_trees, scale) > best.rate()) {
+    const int64_t n_trees = std::min(most_trees, rate_of(pieces).floor());
+    if (n_trees > 0 && Fraction(n_trees) / scale > best.rate()) {
       best = {scale, n_trees};
     }
+  };
+  // Whole scales waste nothing of cables of rate 1; scales that would make the rate whole waste nothing of it.
+  for (int64_t scale = 1; scale <= most_trees && rate * Fraction(scale) <= Fraction(2 * most_trees); ++scale) {
+    consider(scale);
+  }
+  for (int64_t n_trees = 1; n_trees <= most_trees; ++n_trees) {
+    consider(Fraction(n_trees) / rate);
   }
   return best;
 }

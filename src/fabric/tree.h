@@ -27,7 +27,7 @@ uint32_t depth(const Tree& tree);
 
 /// Trees that fit into a graph of pieces together.
 struct Packing {
-  int64_t scale = 1;  ///< a tree has the rate 1 / scale
+  Fraction scale = 1;  ///< a tree has the rate 1 / scale
   std::vector<Tree> trees = {};
 
   int64_t n_trees() const;  ///< with multiplicities

@@ -142,19 +142,19 @@ class Forests {
 Packing pack_undirected(const Graph& graph, const Scaling& scaling) {
   const Graph pieces = in_pieces(graph, scaling.scale);
   Forests forests(graph.n_nodes, static_cast<size_t>(scaling.n_trees));
+  const int64_t wanted = scaling.n_trees * (graph.n_nodes - 1);
   int64_t taken = 0;
-  // Round by round one piece of every cable, so that no cable fills all forests first.
-  bool has_more = true;
-  for (int64_t round = 0; has_more; ++round) {
-    has_more = false;
-    for (const Cable& cable : pieces.cables) {
-      if (round < cable.capacity.numerator()) {
-        has_more = true;
-        taken += taken < scaling.n_trees * (graph.n_nodes - 1) && forests.take(cable.a, cable.b) ? 1 : 0;
-      }
+  // Round by round one piece of every cable, so that no cable fills all forests first. A cable of which one found no
+  // place has none for more of it: what the forests span only grows.
+  std::vector<bool> is_done(pieces.cables.size());
+  for (int64_t round = 0; round < scaling.n_trees && taken < wanted; ++round) {
+    for (size_t index = 0; index < pieces.cables.size() && taken < wanted; ++index) {
+      const Cable& cable = pieces.cables[index];
+      is_done[index] = is_done[index] || round >= cable.capacity.numerator() || !forests.take(cable.a, cable.b);
+      taken += is_done[index] ? 0 : 1;
     }
   }
-  RINGBOLT_ASSERT(taken == scaling.n_trees * (graph.n_nodes - 1));  // Nash-Williams, Tutte
+  RINGBOLT_ASSERT(taken == wanted);  // Nash-Williams, Tutte
   std::map<std::vector<Arc>, Tree> different;
   for (size_t index = 0; index < static_cast<size_t>(scaling.n_trees); ++index) {
     Tree tree = rooted_at_centre(graph.n_nodes, forests.arcs(index));

@@ -168,7 +168,7 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
         graph, fabric::CostModel{.alpha_us = options.alpha_us, .bytes_per_us = cabling.unit_gbps * 125.0});
     if (!analysis.prediction->has_directed_trees()) {
       analysis.notes.push_back(
-          "too many cables to pack trees: all_gather and broadcast could be faster than the times here");
+          "no packed trees were tried for all_gather and broadcast: they could be faster than the times here");
     }
     note_bridges(cabling, analysis);
     note_better(cabling, analysis);
