@@ -6,11 +6,12 @@
 
 namespace ringbolt::tools {
 
-/// The file of an option such as --html. Opened before measuring: minutes of work must not end at a mistyped path. Not thread-safe.
+/// The file of an option such as --html. Opened before measuring: minutes of work must not end at a mistyped path. Not
+/// thread-safe.
 class PageFile {
  public:
-  /// `path`: "-" for stdout; empty for none, then write() does nothing. Throws base::Error.
-  explicit PageFile(const std::string& path);
+  /// `path`: "-" for stdout; empty for none, then write() does nothing. `option` gave it. Throws base::Error.
+  explicit PageFile(const std::string& path, std::string option = "--html");
 
   /// Throws base::Error.
   void write(const std::string& text);
@@ -20,6 +21,7 @@ class PageFile {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::string path_;
+  std::string option_;
   std::unique_ptr<std::FILE, Close> file_;
 };
 

@@ -20,8 +20,8 @@ int plan_run(const PlanOptions& options) {
   }
   const plan::Cabling cabling = plan::wanted_cabling(options);
   const plan::Analysis analysis = plan::analyse(cabling, options);
-  PageFile svg_file(options.svg_path);
-  PageFile cluster_file(options.cluster_path);
+  PageFile svg_file(options.svg_path, "--svg");
+  PageFile cluster_file(options.cluster_path, "--cluster-file");
   svg_file.write(plan::svg_text(cabling));
   cluster_file.write(cluster::emit_cluster(cabling.model));
   if (options.is_json) {
