@@ -268,14 +268,19 @@ class OverTcp(TwoEndsCase):
 
 class BesidePerftest(CommandCase):
     def test_completions_are_faster_than_the_cable_and_arrivals_are_not(self):
+        """perftest may be right by chance, when its burst was off the processor for a while; we may never be wrong."""
         example = pathlib.Path(__file__).parents[2] / "examples/false-bandwidth"
-        done = subprocess.run([example, command.RINGBOLT], env=self.environment, capture_output=True, text=True, timeout=90,
-                              check=False)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        said, arrived = (float(re.search(rf"{name} ([\d.]+) Gb/s", done.stdout)[1])
-                         for name in ("ib_send_bw   ", "ringbolt perf"))
-        self.assertGreater(said, arrived * 1.1, done.stdout)
-        self.assertLessEqual(arrived, 10, done.stdout)
+        said = 0
+        for _ in range(10):
+            done = subprocess.run([example, command.RINGBOLT], env=self.environment, capture_output=True, text=True,
+                                  timeout=90, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            said, arrived = (float(re.search(rf"{name} ([\d.]+) Gb/s", done.stdout)[1])
+                             for name in ("ib_send_bw   ", "ringbolt perf"))
+            self.assertLessEqual(arrived, 10, done.stdout)
+            if said > 10:
+                break
+        self.assertGreater(said, 10, "no run showed more than the cable carries")
 
 
 if __name__ == "__main__":
