@@ -31,7 +31,9 @@ class Machine:
         self.put("proc/sys/kernel/osrelease", "7.2.0-test\n")
         self.put("proc/mounts", "configfs /sys/kernel/config configfs rw 0 0\n")
         self.put("sys/bus/thunderbolt/devices/0-0/unique_id", router(node) + "\n")
-        for name, body in (("rmdir", 'for d; do if [ -e "$d/index" ]; then rm -rf "$d"; else /bin/rmdir "$d" || exit 1; fi; done'),
+        # A folder of ConfigFS goes with its attributes, in one step.
+        for name, body in (("rmdir", f'for d; do if [ -e "$d/index" ]; then mv -T "$d" {root}/gone.$$ && rm -rf {root}/gone.$$; '
+                                     'else /bin/rmdir "$d" || exit 1; fi; done'),
                            ("mkdir", f'case "$(ls {root}) $*" in *refuse*/stream/*) echo "mkdir: Device or resource busy" >&2; '
                                      'exit 1;; esac; exec /bin/mkdir "$@"')):
             self.put(f"bin/{name}", f"#!/bin/sh\n{body}\n").chmod(0o755)
@@ -53,8 +55,13 @@ class Machine:
     def stream(self, xdomain, name):
         return self.config / f"{xdomain}.1" / name
 
+    def folders(self):
+        """Of streams, which may come and go meanwhile."""
+        return [pathlib.Path(group, name) for group, names, _ in os.walk(self.config) for name in names
+                if pathlib.Path(group).parent == self.config]
+
     def streams(self):
-        return sorted(str(path.parent.relative_to(self.config)) for path in self.config.glob("*/*/index"))
+        return sorted(str(folder.relative_to(self.config)) for folder in self.folders() if (folder / "index").exists())
 
 
 class Stream:
@@ -135,11 +142,9 @@ class Driver(threading.Thread):
             if not (folder / "index").exists():  # or it has been made anew since
                 self.streams.pop(folder).close()
         for machine in self.machines:
-            for folder in machine.config.glob("*/*"):
-                try:
+            for folder in machine.folders():
+                with contextlib.suppress(OSError):  # it went away meanwhile
                     self.look_at(machine, folder)
-                except OSError:
-                    pass  # it went away meanwhile
 
     def look_at(self, machine, folder):
         if folder not in self.streams:
