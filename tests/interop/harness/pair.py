@@ -21,12 +21,13 @@ class PairResult:
 
     server: Finished
     client: Finished
+    counters: str = ""  # what the ports have counted since the world was made, if a side did not end
 
     def problems(self) -> list[str]:
         """One text per side that failed; the other side's story follows, because it often has the cause."""
         if self.server.ok and self.client.ok:
             return []
-        return ["server:\n" + self.server.describe() + "\nclient:\n" + self.client.describe()]
+        return ["server:\n" + self.server.describe() + "\nclient:\n" + self.client.describe() + self.counters]
 
 
 def require(program: str) -> None:
@@ -61,4 +62,6 @@ def _attempt(world: World, server: Sequence[str], client: Sequence[str], limit_s
     ended_client = second.wait(limit_s, partner=first)
     # A server outlives its client by no more than the tear-down; a failed client leaves it waiting for nothing.
     ended_server = first.wait(10.0 if ended_client.ok else 2.0)
-    return PairResult(ended_server, ended_client)
+    if not (ended_client.timed_out or ended_server.timed_out):
+        return PairResult(ended_server, ended_client)
+    return PairResult(ended_server, ended_client, "\ncounted by the ports:" + world.counters())

@@ -154,6 +154,11 @@ class World:
         return Place((str(self.ringbolt), "exec", str(number), "--"), dict(self.base_env), "rdma_en2", index, address,
                      f"10.77.0.{number + 1}")
 
+    def counters(self) -> str:
+        """What `ringbolt metrics` says of its ports and is not 0, a line each: a message lost is one more sent than received."""
+        told = processes.run([str(self.ringbolt), "metrics"], self.base_env, 10.0)
+        return "".join(f"\n  {line}" for line in told.output.splitlines() if line[:1] != "#" and not line.endswith(" 0"))
+
     def leftovers(self, slots_may_stay: bool = False) -> list[str]:
         """What programs left behind up to now; see leaks.complaints."""
         return leaks.complaints(self.runtime, self._shm_before, slots_may_stay)
