@@ -15,8 +15,10 @@
 namespace ringbolt::tools::perf {
 namespace {
 
-/// Three quarters of the window, which the sender has left when a notice comes, take longer on the fastest of links.
+/// A nap must not hold the sender up, who has three quarters of the window left when a notice comes: so many messages, of
+/// half a microsecond at least, take longer than this and the slack of the timer.
 constexpr std::chrono::microseconds kNap{20};
+constexpr uint32_t kLeastNapWindow = 256;
 
 }  // namespace
 
@@ -24,7 +26,8 @@ Receiver::Receiver(Link& link, Peer& peer)
     : link_(link),
       peer_(peer),
       is_write_(link.parameters().operation == Operation::kWrite),
-      may_nap_(is_write_ && !link.parameters().is_bidirectional && !link.has_events()),
+      may_nap_(is_write_ && link.depths().receive_slots >= kLeastNapWindow && !link.parameters().is_bidirectional &&
+               !link.has_events()),
       check_(link.parameters().bandwidth_check),
       window_(link.depths().receive_slots),
       slots_(slots_used(link.theirs().send_slots, window_)),
