@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <new>
 #include <optional>
 #include <span>
 #include <utility>
@@ -42,8 +43,8 @@ class Parking {
     incoming_.emplace();
     return true;
   }
-  /// More of it, from byte `offset` on. There is no room for it after all: it is forgotten. Throws std::bad_alloc.
-  void append(uint32_t offset, std::span<const std::byte> more) {
+  /// More of it, from byte `offset` on. If there is no room for it after all, or no memory, it is forgotten.
+  void append(uint32_t offset, std::span<const std::byte> more) noexcept try {
     const bool fits = incoming_ && offset <= incoming_->bytes.size() && offset + more.size() <= bounds_.bytes - bytes_;
     if (!fits) {
       incoming_.reset();
@@ -51,19 +52,25 @@ class Parking {
     }
     incoming_->bytes.resize(offset);
     incoming_->bytes.insert(incoming_->bytes.end(), more.begin(), more.end());
+  } catch (const std::bad_alloc&) {
+    incoming_.reset();
   }
   /// The message is whole. False: there was no room for it.
-  bool finish(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length) {
+  bool finish(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length) noexcept try {
     if (!incoming_) {
       return false;
     }
     incoming_->header = header;
     incoming_->opcode = opcode;
     incoming_->length = length;
-    bytes_ += static_cast<uint32_t>(incoming_->bytes.size());
+    const auto size = static_cast<uint32_t>(incoming_->bytes.size());
     parked_.push_back(std::move(*incoming_));
+    bytes_ += size;
     incoming_.reset();
     return true;
+  } catch (const std::bad_alloc&) {
+    incoming_.reset();
+    return false;
   }
 
   bool is_empty() const { return parked_.empty(); }
