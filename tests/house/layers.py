@@ -25,6 +25,8 @@ ALLOWED = {
     "src/abi": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "device"},
     # Above the waist: graphs, bounds and plans are pure; they know neither files nor verbs.
     "src/fabric": {"base"},
+    # Any verbs library may be underneath, chosen at run time.
+    "src/verbs": {"base"},
     # Any verbs library may be underneath; rsocket, any connection manager too.
     "src/rsocket": {"base"},
     "src/rdmacm": {"base", "wire", "cm"},
@@ -37,7 +39,7 @@ ALLOWED = {
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
 LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm",
-          "fabric"}
+          "fabric", "verbs"}
 # Layers that know nothing of verbs: they move bytes and keep files.
 WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
                  "src/link", "src/fabric"}
