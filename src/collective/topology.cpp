@@ -31,8 +31,10 @@ struct Topology::Lazy {
   explicit Lazy(uint32_t n_ranks) : to(n_ranks), from_one(n_ranks), is_from_one_known(n_ranks) {}
 
   std::vector<ToOne> to;
-  std::once_flag is_balanced, is_diameter_known, is_tree_known, is_ring_known, is_undirected_known, is_from_all_known;
-  std::vector<uint32_t> balanced;  ///< [from * n_ranks + to]: index of path 0
+  std::once_flag are_paths_known, are_ways_known, is_diameter_known, is_tree_known, is_ring_known, is_undirected_known,
+      is_from_all_known;
+  std::vector<uint32_t> paths;  ///< [from * n_ranks + to]: index of path 0
+  std::vector<uint32_t> ways;   ///< [(from * n_ranks + to) * kWays]: indices, ascending
   uint32_t diameter = 0;
   fabric::Tree centre_tree;
   std::optional<std::vector<uint32_t>> ring;
@@ -130,58 +132,88 @@ std::vector<uint32_t> Topology::path_of_index(uint32_t from, uint32_t to, uint32
   return between;
 }
 
-/// Gives each pair, the ones with the least choice first, the path that loads the most loaded cable least.
-void Topology::balance_paths() const {
+/// Gives each part of each pair, the pairs with the least choice first, the path whose cables carry least; then lets
+/// all choose again, a few times. Shape: [from * n_ranks + to][n_parts]: indices of paths, ascending.
+std::vector<uint32_t> Topology::balance_paths(uint32_t n_parts) const {
+  constexpr int kRounds = 4;
   const uint32_t n = n_ranks();
-  std::vector<uint32_t> pairs(static_cast<size_t>(n) * n);
-  std::iota(pairs.begin(), pairs.end(), 0u);
+  std::vector<uint32_t> pairs;
+  for (uint32_t pair = 0; pair < n * n; ++pair) {
+    if (pair / n != pair % n) {
+      pairs.push_back(pair);
+    }
+  }
   std::ranges::stable_sort(pairs, {}, [&](uint32_t pair) { return n_shortest_paths(pair / n, pair % n); });
-  std::vector<double> loads(pairs.size());
-  lazy_->balanced.assign(pairs.size(), 0);
+  std::vector<double> loads(static_cast<size_t>(n) * n);
+  const auto add_load = [&](uint32_t pair, uint32_t index, double weight) {
+    std::pair<double, double> load{0, 0};  // the most of a cable, and the sum
+    std::vector<uint32_t> path = path_of_index(pair / n, pair % n, index);
+    path.push_back(pair % n);
+    uint32_t node = pair / n;
+    for (const uint32_t next : path) {
+      double& here = loads[static_cast<size_t>(node) * n + next];
+      here += weight / rate(node, next);
+      load = {std::max(load.first, here), load.second + here};
+      node = next;
+    }
+    return load;
+  };
+  std::vector<uint32_t> balanced(loads.size() * n_parts);
+  for (int round = 0; round < kRounds; ++round) {
+    for (const uint32_t pair : pairs) {
+      const uint32_t n_paths = std::min(n_shortest_paths(pair / n, pair % n), kMostPathsTried);
+      for (uint32_t part = 0; part < n_parts; ++part) {
+        uint32_t& chosen = balanced[static_cast<size_t>(pair) * n_parts + part];
+        if (round > 0) {
+          add_load(pair, chosen, -1);
+        }
+        std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
+        for (uint32_t index = 0; n_paths > 1 && index < n_paths; ++index) {
+          const auto load = add_load(pair, index, 0);
+          if (load < least) {
+            least = load;
+            chosen = index;
+          }
+        }
+        add_load(pair, chosen, 1);
+      }
+    }
+  }
   for (const uint32_t pair : pairs) {
-    const uint32_t from = pair / n;
-    const uint32_t to = pair % n;
-    if (from == to) {
-      continue;
-    }
-    std::pair<double, double> least{std::numeric_limits<double>::infinity(), 0};
-    const auto load_of = [&](uint32_t index, double more) {
-      std::pair<double, double> load{0, 0};  // the most of a cable, and the sum
-      std::vector<uint32_t> path = path_of_index(from, to, index);
-      path.push_back(to);
-      uint32_t node = from;
-      for (const uint32_t next : path) {
-        double& here = loads[static_cast<size_t>(node) * n + next];
-        here += more / rate(node, next);
-        load = {std::max(load.first, here), load.second + here};
-        node = next;
-      }
-      return load;
-    };
-    for (uint32_t index = 0; index < std::min(n_shortest_paths(from, to), kMostPathsTried); ++index) {
-      const auto load = load_of(index, 0);
-      if (load < least) {
-        least = load;
-        lazy_->balanced[pair] = index;
-      }
-    }
-    load_of(lazy_->balanced[pair], 1);
+    const auto first = balanced.begin() + static_cast<std::ptrdiff_t>(pair) * n_parts;
+    std::sort(first, first + n_parts);
   }
-}
-
-uint32_t Topology::balanced_path(uint32_t from, uint32_t to) const {
-  if (n_ranks() > kMostBalancedNodes) {
-    return (from * 2654435761u + to * 40503u) % n_shortest_paths(from, to);  // any that differs from pair to pair
-  }
-  std::call_once(lazy_->is_balanced, [&] { balance_paths(); });
-  return lazy_->balanced[static_cast<size_t>(from) * n_ranks() + to];
+  return balanced;
 }
 
 std::vector<uint32_t> Topology::path(uint32_t from, uint32_t to, uint64_t turn) const {
   RINGBOLT_ASSERT(from != to && from < n_ranks() && to < n_ranks());
   const uint32_t n_paths = n_shortest_paths(from, to);
-  const uint32_t first = n_paths == 1 ? 0 : balanced_path(from, to);
+  uint32_t first = 0;
+  if (n_paths > 1 && n_ranks() > kMostBalancedNodes) {
+    first = (from * 2654435761u + to * 40503u) % n_paths;  // any that differs from pair to pair
+  } else if (n_paths > 1) {
+    std::call_once(lazy_->are_paths_known, [&] { lazy_->paths = balance_paths(1); });
+    first = lazy_->paths[static_cast<size_t>(from) * n_ranks() + to];
+  }
   return path_of_index(from, to, static_cast<uint32_t>((first + turn) % n_paths));
+}
+
+std::vector<Topology::Way> Topology::ways(uint32_t from, uint32_t to) const {
+  if (n_ranks() > kMostBalancedNodes || n_shortest_paths(from, to) == 1) {
+    return {{path(from, to)}};
+  }
+  std::vector<Way> ways;
+  std::call_once(lazy_->are_ways_known, [&] { lazy_->ways = balance_paths(kWays); });
+  const uint32_t* indices = &lazy_->ways[(static_cast<size_t>(from) * n_ranks() + to) * kWays];
+  for (uint32_t way = 0; way < kWays; ++way) {
+    if (way > 0 && indices[way] == indices[way - 1]) {
+      ++ways.back().weight;
+    } else {
+      ways.push_back({path_of_index(from, to, indices[way]), 1});
+    }
+  }
+  return ways;
 }
 
 const fabric::Tree& Topology::centre_tree() const {

@@ -43,6 +43,15 @@ class Topology {
   /// cables as evenly as can be; `turn` counts on from there through all equal paths, and round.
   std::vector<uint32_t> path(uint32_t from, uint32_t to, uint64_t turn = 0) const;
 
+  /// The same as a few paths that share cables even better if they carry their weight in parts. Their weights sum up to
+  /// kWays. Beyond 64 ranks, path 0 alone.
+  struct Way {
+    std::vector<uint32_t> via;
+    uint32_t weight = kWays;
+  };
+  std::vector<Way> ways(uint32_t from, uint32_t to) const;
+  static constexpr uint32_t kWays = 4;
+
   /// A tree of shortest paths from the centre, and one from any root.
   const fabric::Tree& centre_tree() const;
   fabric::Tree tree_from(uint32_t root) const;
@@ -64,8 +73,7 @@ class Topology {
 
   const std::vector<uint32_t>& hops_to(uint32_t to) const;
   const std::vector<uint32_t>& paths_to(uint32_t to) const;
-  uint32_t balanced_path(uint32_t from, uint32_t to) const;
-  void balance_paths() const;
+  std::vector<uint32_t> balance_paths(uint32_t n_parts) const;
   std::vector<uint32_t> path_of_index(uint32_t from, uint32_t to, uint32_t index) const;
 
   fabric::Graph graph_;

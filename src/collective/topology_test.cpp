@@ -57,35 +57,41 @@ TEST(Topology, leads_along_cables_by_shortest_paths) {
   }
 }
 
-/// How often the most used direction of a cable is on path 0 of a pair.
-uint32_t most_load(const Topology& topology) {
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> loads;
+/// What the most used direction of a cable carries if every pair sends 1, over path 0 or over all ways.
+double most_load(const fabric::Graph& graph, bool is_path_0) {
+  const Topology topology(graph);
+  std::map<std::pair<uint32_t, uint32_t>, double> loads;
+  double most = 0;
   for (uint32_t from = 0; from < topology.n_ranks(); ++from) {
     for (uint32_t to = 0; to < topology.n_ranks(); ++to) {
-      if (from != to) {
-        std::vector<uint32_t> path = topology.path(from, to);
-        path.push_back(to);
+      if (from == to) {
+        continue;
+      }
+      for (auto& [via, weight] :
+           is_path_0 ? std::vector<Topology::Way>{{topology.path(from, to)}} : topology.ways(from, to)) {
+        via.push_back(to);
         uint32_t node = from;
-        for (const uint32_t next : path) {
-          ++loads[{node, next}];
+        for (const uint32_t next : via) {
+          most = std::max(most, loads[{node, next}] += static_cast<double>(weight) / Topology::kWays);
           node = next;
         }
       }
     }
   }
-  uint32_t most = 0;
-  for (const auto& [direction, load] : loads) {
-    most = std::max(most, load);
-  }
   return most;
 }
 
 TEST(Topology, spreads_equal_paths_evenly) {
-  EXPECT_EQ(most_load(Topology(fabric::ring(4))), 2u);        // 4 * (1 + 2 + 1) hops over 8 directions
-  EXPECT_EQ(most_load(Topology(fabric::torus({3, 3}))), 3u);  // 9 * 12 over 36
-  EXPECT_EQ(most_load(Topology(fabric::petersen())), 5u);     // 10 * 15 over 30: no choice
-  EXPECT_LE(most_load(Topology(fabric::torus({4, 4}))), 9u);  // 16 * 32 over 64 is 8
-  EXPECT_LE(most_load(Topology(fabric::hypercube(4))), 9u);
+  // The sum of all distances over all directions is the least that can be.
+  EXPECT_LE(most_load(fabric::ring(4), true), 3);
+  EXPECT_EQ(most_load(fabric::ring(4), false), 2);
+  EXPECT_LE(most_load(fabric::torus({3, 3}), true), 4);
+  EXPECT_LE(most_load(fabric::torus({3, 3}), false), 3.25);
+  EXPECT_EQ(most_load(fabric::petersen(), true), 5);  // there is no choice
+  EXPECT_LE(most_load(fabric::torus({4, 4}), true), 10);
+  EXPECT_LE(most_load(fabric::torus({4, 4}), false), 8.5);
+  EXPECT_LE(most_load(fabric::hypercube(4), false), 8.5);
+  EXPECT_LE(most_load(fabric::hypercube(6), false), 34);
 }
 
 TEST(Topology, counts_paths_up_to_a_limit) {
