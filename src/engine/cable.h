@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/cable_credit.h"
 #include "engine/chunk_header.h"
@@ -27,10 +28,13 @@ inline constexpr uint32_t kKeptForControl = 4;
 struct RequestId {
   bool is_receive = false;
   Size size = Size::small;
-  uint16_t cable = 0;  ///< index among the engine's
-  bool is_relayed = false;
-  uint32_t slot = 0;  ///< of a receive: ours; of a relayed send: the receive of cable `from_cable` that is sent on
+  uint16_t cable = 0;       ///< index among the engine's
+  uint16_t slot = 0;        ///< of a receive: ours; of a relayed send: the receive of cable `from_cable`
+  bool is_relayed = false;  ///< a send of what another cable has received
+  bool is_unsequenced = false;  ///< a send of a room of ours, `slot`, that nobody acknowledges
   uint16_t from_cable = 0;
+  uint8_t n_requests = 0;  ///< of a send: how many are done with this completion
+  friend bool operator==(const RequestId&, const RequestId&) = default;
 };
 uint64_t emit(const RequestId& id);
 RequestId parse_request(uint64_t wr_id);
@@ -64,6 +68,7 @@ class Cable {
   Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& layout);
 
   const CablePlan& plan() const { return plan_; }
+  const Device& device() const { return device_; }
   CableAddress address(const ibv_gid& gid, uint16_t lid) const;
   /// To RTR and RTS, with all receives posted. Throws base::Error.
   void connect(const CableAddress& peer, std::span<std::byte> slab);
@@ -75,23 +80,29 @@ class Cable {
   void fail(std::string why);
 
   bool may_send(Size size, uint32_t buffer_class) const {
-    return is_alive_ && ends_[index(size)].sends_posted < ends_[index(size)].send_depth &&
-           ends_[index(size)].sender.may_send(buffer_class);
+    const End& end = ends_[index(size)];
+    return is_alive_ && end.sends_posted < end.send_depth && end.sender.may_send(buffer_class);
   }
-  /// Sends the message at `offset` of the slab, which stays untouched until the completion or, for one of our own, until
-  /// its acknowledgement. Fills in what the header says of this cable. `id.cable` and is_receive are set here. False if
-  /// the device refuses; then the cable has failed.
+  /// Sends the message at `offset` of the slab, which stays untouched until the completion or, for one of our own,
+  /// until its acknowledgement. Fills in what the header says of this cable. `id.cable` and is_receive are set here.
+  /// False if the device refuses; then the cable has failed.
   bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id);
-  void hear_sent(Size size, uint32_t n_requests) { ends_[index(size)].sends_posted -= n_requests; }
+  void hear_done(Size size, uint32_t n_requests) { ends_[index(size)].sends_posted -= n_requests; }
 
   /// A received message's bytes.
   std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes) const;
   size_t offset_of(Size size, uint32_t slot) const { return ends_[index(size)].receives.offset_of(slot); }
   /// What a sound header says of this cable: false if it is of an earlier connection.
   bool hear(Size size, const ChunkHeader& header);
-  /// Posts the receive again; its message was of that class.
-  void free(Size size, uint32_t slot, uint32_t buffer_class);
-  /// Posts it again without a word to the sender: its message had no sound header.
+  /// A receive has completed: it is held until free() or repost().
+  void hold(Size size) { ++ends_[index(size)].n_held; }
+  /// Notes the class of the message in a held receive.
+  void classify(Size size, uint32_t slot, uint32_t buffer_class) {
+    ends_[index(size)].class_of[slot] = static_cast<uint8_t>(buffer_class);
+  }
+  /// Posts the receive again, and owes the sender the news.
+  void free(Size size, uint32_t slot);
+  /// Posts it again without a word to the sender: its message had no sound header, or was of an earlier connection.
   void repost(Size size, uint32_t slot);
 
   SenderCredit& sender(Size size) { return ends_[index(size)].sender; }
@@ -103,32 +114,32 @@ class Cable {
   /// Receives that hold messages: of all, how many are not posted.
   uint32_t n_held(Size size) const { return ends_[index(size)].n_held; }
 
-  std::array<uint64_t, 2> sent_messages = {};  ///< [Size], since the beginning
+  // Since the beginning.
   uint64_t sent_bytes = 0;
   uint64_t received_bytes = 0;
 
  private:
   struct End {
-    std::optional<verbs::UnconnectedQueuePair> unconnected;
-    std::optional<verbs::QueuePair> connected;
     SlotRow receives;
     SenderCredit sender;
-    ReceiverCredit receiver;
+    ReceiverCredit receiver = {};
+    std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
+    std::optional<verbs::QueuePair> connected = std::nullopt;
+    std::vector<uint8_t> class_of = {};  // [slot]
     uint32_t send_depth = 0;
     uint32_t sends_posted = 0;
     uint32_t n_held = 0;
     uint32_t n_unsignalled = 0;
   };
   static size_t index(Size size) { return static_cast<size_t>(size); }
-  End make_end(Size size, SlabLayout& layout);
+  void make_end(Size size, SlabLayout& layout);
   void post_receive(Size size, uint32_t slot);
 
   Device& device_;
   CablePlan plan_;
   uint16_t index_;
   std::span<std::byte> slab_;
-  std::array<std::optional<End>, 2> made_;
-  std::array<End, 2> ends_;
+  std::vector<End> ends_;  // [Size]
   uint16_t incarnation_ = 1;
   uint32_t next_class_to_tell_ = 0;
   bool is_alive_ = false;

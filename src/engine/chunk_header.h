@@ -10,10 +10,10 @@ namespace ringbolt::engine {
 
 /// What a message on a cable is.
 enum class Kind : uint8_t {
-  data = 1,   ///< a chunk of a call: arrives once, in any order
-  word = 2,   ///< a few bytes for the group: arrives once, in any order
-  ack = 3,    ///< of received sequence numbers; carries nothing else, may get lost
-  beat = 4,   ///< of the cable to its other end: heartbeat and credits; may get lost
+  data = 1,  ///< a chunk of a call: arrives once, in any order
+  word = 2,  ///< a few bytes for the group: arrives once, in any order
+  ack = 3,   ///< of received sequence numbers; carries nothing else, may get lost
+  beat = 4,  ///< of the cable to its other end: heartbeat and credits; may get lost
 };
 
 inline constexpr uint32_t kMostRanks = 256;
@@ -26,6 +26,7 @@ inline constexpr size_t kHeaderBytes = 72;
 struct ChunkHeader {
   Kind kind = Kind::data;
   bool has_payload_crc = false;
+  bool wants_ack = false;  ///< the sender's memory runs out: acknowledge now
   uint32_t payload_crc = 0;   ///< CRC-32C
   uint32_t length_bytes = 0;  ///< of the payload; the message may be longer, padded
   uint32_t session = 0;       ///< of the ranks' meeting: nothing of another session is taken
@@ -56,8 +57,8 @@ struct ChunkHeader {
 /// Writes the header, checksum included.
 void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to);
 
-/// The header of a message; nothing unless it is whole, of our version, and consistent: payload within `message`, kind and
-/// lengths known. Any bytes are safe to pass. The payload is not looked at: see has_sound_payload().
+/// The header of a message; nothing unless it is whole, of our version, and consistent: payload within `message`, kind
+/// and lengths known. Any bytes are safe to pass. The payload is not looked at: see has_sound_payload().
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> message);
 
 /// Whether the payload is what its checksum says; true without one.

@@ -28,8 +28,8 @@ class OutputQueue {
     flows_.back().entries.push_back(std::move(entry));
   }
 
-  /// Offers the first entry of each flow in turn to `try_send(entry, buffer_class, is_large) -> bool`, which takes it or
-  /// refuses; ends when all refuse.
+  /// Offers the first entry of each flow in turn to `try_send(entry, buffer_class, is_large) -> bool`, which takes it
+  /// or refuses; ends when all refuse.
   template <class TrySend>
   void serve(TrySend&& try_send) {
     size_t n_refused = 0;

@@ -29,7 +29,7 @@ CreditPlan credit_plan(Size size, uint32_t n_hop_classes) {
 
 uint64_t emit(const RequestId& id) {
   return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
-         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.n_requests) << 8 |
+         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 | static_cast<uint64_t>(id.n_requests) << 8 |
          static_cast<uint64_t>(id.slot) << 16 | static_cast<uint64_t>(id.cable) << 32 |
          static_cast<uint64_t>(id.from_cable) << 48;
 }
@@ -39,6 +39,7 @@ RequestId parse_request(uint64_t wr_id) {
   id.is_receive = (wr_id & 1) != 0;
   id.size = static_cast<Size>((wr_id >> 1) & 1);
   id.is_relayed = (wr_id >> 2 & 1) != 0;
+  id.is_unsequenced = (wr_id >> 3 & 1) != 0;
   id.n_requests = static_cast<uint8_t>(wr_id >> 8);
   id.slot = static_cast<uint16_t>(wr_id >> 16);
   id.cable = static_cast<uint16_t>(wr_id >> 32);
@@ -57,6 +58,7 @@ void Cable::make_end(Size size, SlabLayout& layout) {
   const CreditPlan credits = credit_plan(size, plan_.n_hop_classes);
   const uint32_t slot_bytes = size == Size::small ? kSmallBytes : kLargeBytes;
   End end{layout.add_row(slot_bytes, credits.n_receives), SenderCredit(credits)};
+  end.class_of.resize(credits.n_receives);
   verbs::QueuePairPlan wanted;
   wanted.type = plan_.type;
   wanted.send_cq = &device_.cq();
@@ -140,7 +142,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   }
   ++end.sends_posted;
   ++end.n_unsignalled;
-  const bool is_signalled = id.is_relayed || end.n_unsignalled == kRequestsPerSignal;
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == kRequestsPerSignal;
   id.size = size;
   id.cable = index_;
   id.n_requests = static_cast<uint8_t>(end.n_unsignalled);
@@ -153,7 +155,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
-  request.send_flags = is_signalled ? IBV_SEND_SIGNALED : 0U;
+  request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
     return false;
@@ -181,8 +183,8 @@ bool Cable::hear(Size size, const ChunkHeader& header) {
   return true;
 }
 
-void Cable::free(Size size, uint32_t slot, uint32_t buffer_class) {
-  receiver(size).free(buffer_class);
+void Cable::free(Size size, uint32_t slot) {
+  receiver(size).free(ends_[index(size)].class_of[slot]);
   repost(size, slot);
 }
 
