@@ -1,8 +1,11 @@
 #include "cluster/cluster_file.h"
-#include "cluster/json_reader.h"
+
+#include "base/json_reader.h"
 
 namespace ringbolt::cluster {
 namespace {
+
+using base::Json;
 
 Json port_json(const Port& port) {
   if (port.netdev.empty() && port.addresses.empty() && port.stream.empty()) {

@@ -11,13 +11,24 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/json_reader.h"
 #include "cluster/cabling.h"
-#include "cluster/json_reader.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
 
 namespace ringbolt::cluster {
 namespace {
+
+using base::Json;
+using base::JsonRefusal;
+using base::check_fields;
+using base::field;
+using base::list;
+using base::number_of;
+using base::parse_json;
+using base::quote;
+using base::stop;
+using base::text_of;
 
 constexpr int kMaxDepth = 6;  // {"nodes": [{"ports": [{"addresses": ["10.0.0.1/24"]}]}]}
 

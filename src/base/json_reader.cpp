@@ -1,4 +1,4 @@
-#include "cluster/json_reader.h"
+#include "base/json_reader.h"
 
 #include <algorithm>
 #include <set>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace ringbolt::cluster {
+namespace ringbolt::base {
 namespace {
 
 /// Watches the parse: depth, and keys that occur twice in one object (the last would win silently).
@@ -106,4 +106,4 @@ uint32_t number_of(const Json& value, const std::string& place, uint32_t least, 
   return value.get<uint32_t>();
 }
 
-}  // namespace ringbolt::cluster
+}  // namespace ringbolt::base

@@ -8,10 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cluster/parsed.h"
+#include "base/parsed.h"
 
 /// What the readers of JSON files share. Only for source files: the JSON library stays out of our interfaces.
-namespace ringbolt::cluster {
+namespace ringbolt::base {
 
 using Json = nlohmann::ordered_json;
 
@@ -35,4 +35,4 @@ const Json& list(const Json& value, const std::string& place, size_t least, size
 const std::string& text_of(const Json& value, const std::string& place);
 uint32_t number_of(const Json& value, const std::string& place, uint32_t least, uint32_t most);
 
-}  // namespace ringbolt::cluster
+}  // namespace ringbolt::base

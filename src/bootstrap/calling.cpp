@@ -1,0 +1,168 @@
+#include "bootstrap/calling.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/handshake.h"
+#include "bootstrap/sockets.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+constexpr uint64_t kMsNs = 1'000'000;
+
+/// What came of waiting for a frame.
+struct Awaited {
+  std::optional<Frame> frame;
+  int error = 0;
+  std::string problem;
+};
+
+Awaited await_frame(Connection& connection, uint64_t deadline_ns) {
+  std::optional<int> ended;
+  for (;;) {
+    connection.flush();
+    auto frame = connection.next();
+    if (!frame) {
+      return {{}, EPROTO, frame.error().text()};
+    }
+    if (*frame) {
+      return {std::move(*frame), 0, {}};
+    }
+    if (ended) {
+      return {{}, *ended == 0 ? ECONNRESET : *ended, "closed the connection"};
+    }
+    if (base::now_ns() >= deadline_ns) {
+      return {{}, ETIMEDOUT, "did not answer in time"};
+    }
+    pollfd waiting{connection.fd(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)), 0};
+    if (::poll(&waiting, 1, milliseconds_until(deadline_ns, 60'000)) > 0 && (waiting.revents & ~POLLOUT) != 0) {
+      ended = connection.receive();
+    }
+  }
+}
+
+class Call {
+ public:
+  Call(const Config& config, const Key& key, uint64_t deadline_ns)
+      : config_(config), key_(key), deadline_ns_(deadline_ns), incarnation_(random_number()) {}
+
+  Connection run() {
+    uint64_t pause_ms = 10;
+    for (;;) {
+      Dialled dialled = dial({config_.host, config_.port}, deadline_ns_);
+      error_ = dialled.error;
+      problem_ = dialled.problem;
+      if (dialled.error == 0) {
+        Connection connection(std::move(dialled.socket), std::move(dialled.peer));
+        if (shake_hands(connection)) {
+          wait_for_others(connection);
+          return connection;
+        }
+      }
+      if (base::now_ns() + pause_ms * kMsNs >= deadline_ns_) {
+        fail(ETIMEDOUT, fmt::format("the last try: {}", problem_));
+      }
+      ::poll(nullptr, 0, static_cast<int>(pause_ms));
+      pause_ms = std::min<uint64_t>(pause_ms * 3 / 2, 500);
+    }
+  }
+
+ private:
+  /// False: try again; error_ and problem_ say why.
+  bool shake_hands(Connection& connection) {
+    CallingHandshake handshake(config_, key_, incarnation_);
+    handshake.begin(connection);
+    for (;;) {
+      // Once rank 0 knows of us it must not see us go.
+      const uint64_t patience = base::now_ns() + config_.handshake_timeout_ms * kMsNs;
+      const Awaited awaited =
+          await_frame(connection, handshake.has_proven() ? deadline_ns_ : std::min(deadline_ns_, patience));
+      if (!awaited.frame) {
+        error_ = awaited.error;
+        problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
+        return false;
+      }
+      switch (handshake.take(*awaited.frame, connection)) {
+        case CallingHandshake::Outcome::going_on:
+          break;
+        case CallingHandshake::Outcome::done:
+          return true;
+        case CallingHandshake::Outcome::refused:
+          fail(EACCES, handshake.problem());
+        case CallingHandshake::Outcome::strange:
+          error_ = EPROTO;
+          problem_ = fmt::format("{} {}", connection.peer(), handshake.problem());
+          return false;
+      }
+    }
+  }
+
+  void wait_for_others(Connection& connection) {
+    std::string who = "somebody";
+    for (;;) {
+      const Awaited awaited = await_frame(connection, deadline_ns_);
+      if (!awaited.frame) {
+        if (awaited.error == ETIMEDOUT) {
+          connection.queue({.type = FrameType::goodbye}, make_payload({}));
+          connection.flush();
+          fail(ETIMEDOUT, fmt::format("rank 0 still waits for {}", who));
+        }
+        fail(awaited.error,
+             fmt::format("rank 0 ({}) {} while it waited for {}", connection.peer(), awaited.problem, who));
+      }
+      switch (awaited.frame->header.type) {
+        case FrameType::start:
+          return;
+        case FrameType::roster:
+          who = "rank " + list_ranks(missing_in(awaited.frame->payload, config_.n_ranks));
+          break;
+        case FrameType::abort:
+          fail(ECONNABORTED, "rank 0 says: " + printable(awaited.frame->payload, kMaxRefusalBytes));
+        default:
+          fail(EPROTO,
+               fmt::format("rank 0 sent a frame of type {} too early", static_cast<int>(awaited.frame->header.type)));
+      }
+    }
+  }
+
+  [[noreturn]] void fail(int error, const std::string& words) {
+    const std::string source = config_.source.empty() ? "" : fmt::format(" (from {})", config_.source);
+    throw base::Error(error, fmt::format("meet the others at {}{}", to_text({config_.host, config_.port}), source),
+                      fmt::format("rank {} of {}", config_.rank, config_.n_ranks), words);
+  }
+
+  const Config& config_;
+  const Key& key_;
+  const uint64_t deadline_ns_;
+  const uint64_t incarnation_;
+  int error_ = 0;
+  std::string problem_;
+};
+
+}  // namespace
+
+Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns) {
+  return Call(config, key, deadline_ns).run();
+}
+
+std::vector<uint32_t> missing_in(std::span<const std::byte> mask, uint32_t n_ranks) {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < n_ranks; ++rank) {
+    if (rank / 8 >= mask.size() || (mask[rank / 8] & (std::byte{1} << (rank % 8))) == std::byte{0}) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+}  // namespace ringbolt::bootstrap

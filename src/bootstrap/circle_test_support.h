@@ -1,0 +1,93 @@
+#pragma once
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/circle.h"
+#include "bootstrap/sockets.h"
+
+/// Ranks as threads of one process.
+namespace ringbolt::bootstrap::test {
+
+/// A deadline that only a test that hangs reaches.
+inline uint64_t soon() { return base::now_ns() + 60'000'000'000; }
+
+/// Some ranks with a free port to meet at.
+class Party {
+ public:
+  explicit Party(uint32_t n_ranks, const std::string& host = "127.0.0.1") : listening_(Listening::open(host, 0, "")) {
+    config.n_ranks = n_ranks;
+    config.host = host;
+    config.port = listening_.port;
+    config.timeout_ms = 60'000;
+  }
+
+  Config config;
+
+  Config of(uint32_t rank) const {
+    Config own = config;
+    own.rank = rank;
+    own.listening_fd = rank == 0 ? listening_.sockets[0].get() : -1;
+    return own;
+  }
+
+  /// Each rank in a thread of its own; the group's life ends with `body`.
+  void run(const std::function<void(Circle&)>& body) {
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < config.n_ranks; ++rank) {
+      threads.emplace_back([this, rank, &body] {
+        try {
+          Circle circle = Circle::join(of(rank));
+          body(circle);
+        } catch (const base::Error& error) {
+          ADD_FAILURE() << error.what();
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  }
+
+ private:
+  Listening listening_;
+};
+
+/// Polls until there are `n` events.
+inline std::vector<Event> wait_for_events(Circle& circle, size_t n) {
+  std::vector<Event> events;
+  while (events.size() < n) {
+    pollfd waiting{circle.fd(), POLLIN, 0};
+    if (::poll(&waiting, 1, 60'000) == 0) {
+      ADD_FAILURE() << "only " << events.size() << " of " << n << " events came";
+      break;
+    }
+    for (Event& event : circle.poll()) {
+      events.push_back(std::move(event));
+    }
+  }
+  return events;
+}
+
+/// Polls until one of this kind comes, and gives it.
+inline Event wait_for_event(Circle& circle, Event::Kind kind) {
+  for (;;) {
+    const auto events = wait_for_events(circle, 1);
+    const auto found = std::find_if(events.begin(), events.end(), [kind](const Event& e) { return e.kind == kind; });
+    if (found != events.end() || events.empty()) {
+      return events.empty() ? Event{} : *found;
+    }
+  }
+}
+
+}  // namespace ringbolt::bootstrap::test

@@ -1,0 +1,68 @@
+#include "bootstrap/config.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "bootstrap/hello.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+bool is_host_letter(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
+}
+
+bool is_v6_letter(char c) { return is_host_letter(c) || c == ':' || c == '%'; }
+
+}  // namespace
+
+base::Parsed<HostPort> parse_host_port(std::string_view text) {
+  constexpr size_t kMostBytes = 255;
+  const bool is_bracketed = !text.empty() && text.front() == '[';
+  const size_t colon = is_bracketed ? text.find("]:") : text.find(':');
+  if (text.size() > kMostBytes || colon == std::string_view::npos) {
+    return base::refuse(0, "is no HOST:PORT or [IPV6]:PORT");
+  }
+  const std::string_view host = is_bracketed ? text.substr(1, colon - 1) : text.substr(0, colon);
+  const std::string_view port = text.substr(colon + (is_bracketed ? 2 : 1));
+  if (host.empty() || !std::all_of(host.begin(), host.end(), is_bracketed ? is_v6_letter : is_host_letter)) {
+    return base::refuse(0, "has no host that can be one; an IPv6 address goes in brackets: [::1]:PORT");
+  }
+  HostPort at{std::string(host), 0};
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), at.port);
+  if (error != std::errc{} || end != port.data() + port.size() || at.port == 0) {
+    return base::refuse(0, "has no port from 1 to 65535");
+  }
+  return at;
+}
+
+std::string to_text(const HostPort& at) {
+  return at.host.find(':') == std::string::npos ? fmt::format("{}:{}", at.host, at.port)
+                                                : fmt::format("[{}]:{}", at.host, at.port);
+}
+
+void check(const Config& config) {
+  const auto refuse = [](int error, const std::string& call, const std::string& remedy) {
+    throw base::Error(error, call, "rendezvous", remedy);
+  };
+  if (config.n_ranks == 0 || config.n_ranks > kMaxRanks) {
+    refuse(EINVAL, fmt::format("a group of {} ranks", config.n_ranks), fmt::format("take 1 to {}", kMaxRanks));
+  }
+  if (config.rank >= config.n_ranks) {
+    refuse(EINVAL, fmt::format("rank {} of {}", config.rank, config.n_ranks), "ranks count from 0");
+  }
+  if (config.group.size() > kMaxGroupNameBytes ||
+      !std::all_of(config.group.begin(), config.group.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
+    refuse(EINVAL, "the group's name", fmt::format("take up to {} printable letters", kMaxGroupNameBytes));
+  }
+  if (config.n_ranks > 1 && (config.rank != 0 || config.listening_fd < 0) &&
+      (config.host.empty() || config.port == 0)) {
+    refuse(EINVAL, fmt::format("meet at \"{}\" port {}", config.host, config.port), "give rank 0's host and a port");
+  }
+}
+
+}  // namespace ringbolt::bootstrap

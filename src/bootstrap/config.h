@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/parsed.h"
+
+namespace ringbolt::bootstrap {
+
+inline constexpr uint64_t kDefaultTimeoutMs = 60'000;
+
+/// Where a rank meets the others. A value.
+struct Config {
+  uint32_t rank = 0;
+  uint32_t n_ranks = 1;  ///< 1 to kMaxRanks
+  /// Where rank 0 is: an IPv4 or IPv6 address or a name, and a port.
+  std::string host = "127.0.0.1";
+  uint16_t port = 0;
+  /// Where rank 0 listens: an address of its own. Empty: at `host` if that is an address of its machine or "localhost",
+  /// else at all addresses, since a name may mean another address on its own machine.
+  std::string bind_address = {};
+  /// Groups of different names refuse each other. Up to 64 printable letters.
+  std::string group = {};
+  /// What all ranks know and nobody else: 32 random letters, say. Never sent. Empty: whoever reaches the port may join.
+  std::string secret = {};
+  uint64_t timeout_ms = kDefaultTimeoutMs;  ///< for the whole of joining
+  uint64_t handshake_timeout_ms = 5'000;    ///< for one stranger's connection to say who it is
+  /// For rank 0: sockets that listen already (Listening::open); not closed. Empty host and port then serve others only.
+  int listening_fd = -1;
+  /// Where this is from, in words, for messages: "RANK, MASTER_ADDR".
+  std::string source = {};
+};
+
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+  friend bool operator==(const HostPort&, const HostPort&) = default;
+};
+
+/// Reads "name:port", "10.0.0.1:port" and "[v6]:port". Any bytes are safe. Thread-safe.
+base::Parsed<HostPort> parse_host_port(std::string_view text);
+/// "10.0.0.1:4000" or "[::1]:4000". Thread-safe.
+std::string to_text(const HostPort& at);
+
+/// Refuses what no rendezvous can be made of, as base::Error. Thread-safe.
+void check(const Config& config);
+
+}  // namespace ringbolt::bootstrap

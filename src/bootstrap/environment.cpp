@@ -1,0 +1,340 @@
+#include "bootstrap/environment.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "bootstrap/frame.h"
+#include "bootstrap/hello.h"
+#include "bootstrap/mlx_hostfile.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+constexpr uint64_t kMaxTimeoutMs = 24ULL * 3600 * 1000;
+/// Ports that are made up lie here: below the range that Linux gives to outgoing connections.
+constexpr uint32_t kFirstMadeUpPort = 20'000;
+constexpr uint32_t kMadeUpPorts = 10'000;
+
+struct Variable {
+  std::string name;
+  std::string value;
+};
+
+/// A number and where it is from.
+struct Number {
+  uint32_t value = 0;
+  std::string source;  ///< "RANK=3"
+};
+
+/// FNV-1a: the same on all machines, as std::hash need not be.
+uint32_t hash_of(std::string_view text) {
+  uint32_t hash = 2166136261U;
+  for (const char c : text) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  }
+  return hash;
+}
+
+uint16_t made_up_port(std::string_view text) {
+  return static_cast<uint16_t>(kFirstMadeUpPort + hash_of(text) % kMadeUpPorts);
+}
+
+std::string shown(const Variable& variable) {
+  const auto bytes = std::as_bytes(std::span(variable.value));
+  return fmt::format("{}={}{}", variable.name, printable(bytes, 60), bytes.size() > 60 ? "..." : "");
+}
+
+[[noreturn]] void refuse(const std::string& object, const std::string& why, const std::string& remedy) {
+  throw base::Error(EINVAL, why, object, remedy);
+}
+
+uint64_t number_in(const Variable& variable, uint64_t least, uint64_t most) {
+  uint64_t value = 0;
+  const std::string& text = variable.value;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < least || value > most) {
+    refuse(shown(variable), "read the number", fmt::format("it must be a decimal number from {} to {}", least, most));
+  }
+  return value;
+}
+
+class Reading {
+ public:
+  Reading(const Environment& environment, const ReadFile& read) : environment_(environment), read_(read) {}
+
+  Config run() {
+    find_rank_and_size();
+    if (config_.rank >= config_.n_ranks) {
+      refuse(rank_->source, fmt::format("rank {} of {} ({})", config_.rank, config_.n_ranks, size_->source),
+             "ranks count from 0");
+    }
+    if (config_.n_ranks > 1) {
+      find_coordinator();
+    }
+    find_settings();
+    return config_;
+  }
+
+ private:
+  std::optional<Variable> get(const std::string& name) const {
+    const auto found = environment_.find(name);
+    return found == environment_.end() ? std::nullopt : std::optional<Variable>({found->first, found->second});
+  }
+
+  std::optional<Variable> first_of(std::initializer_list<const char*> names) const {
+    for (const char* name : names) {
+      if (auto found = get(name)) {
+        return found;
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// A number that several conventions give: they must agree.
+  void agree(std::optional<Number>& known, const Variable& variable, uint64_t value, const char* what) const {
+    const Number number{static_cast<uint32_t>(value), shown(variable)};
+    if (known && known->value != number.value) {
+      refuse(fmt::format("{} and {}", known->source, number.source),
+             fmt::format("find the {}: {} or {}", what, known->value, number.value),
+             "these contradict each other: unset one, or set RINGBOLT_RANK and RINGBOLT_WORLD_SIZE");
+    }
+    if (!known) {
+      known = number;
+    }
+  }
+
+  void take_rank(const char* name) {
+    if (const auto variable = get(name)) {
+      agree(rank_, *variable, number_in(*variable, 0, kMaxRanks - 1), "rank");
+    }
+  }
+
+  void take_size(const char* name) {
+    if (const auto variable = get(name)) {
+      agree(size_, *variable, number_in(*variable, 1, kMaxRanks), "number of ranks");
+    }
+  }
+
+  std::string text_of_file(const Variable& variable) const {
+    try {
+      return read_(variable.value, false);
+    } catch (const base::Error& error) {
+      throw base::Error(error.errno_value(), "read the file", shown(variable),
+                        "unset it, or name a file that is there");
+    }
+  }
+
+  template <class T>
+  static const T& parsed(const base::Parsed<T>& result, const Variable& variable) {
+    if (!result) {
+      refuse(shown(variable), "read the file: " + result.error().text(), "mend the file");
+    }
+    return *result;
+  }
+
+  void take_mlx() {
+    if (const auto rank = first_of({"JACCL_RANK", "MLX_RANK"})) {
+      agree(rank_, *rank, number_in(*rank, 0, kMaxRanks - 1), "rank");
+    }
+    // Without a rank these files say nothing about this process.
+    if (!rank_) {
+      return;
+    }
+    if (const auto file = first_of({"JACCL_IBV_DEVICES", "MLX_IBV_DEVICES"})) {
+      agree(size_, *file, parsed(parse_jaccl_devices(text_of_file(*file)), *file).n_ranks(), "number of ranks");
+    }
+    if (const auto file = get("MLX_HOSTFILE")) {
+      ring_ = parsed(parse_mlx_ringfile(text_of_file(*file)), *file);
+      agree(size_, *file, ring_->ranks.size(), "number of ranks");
+    }
+  }
+
+  void find_rank_and_size() {
+    take_rank("RINGBOLT_RANK");
+    take_size("RINGBOLT_WORLD_SIZE");
+    if (rank_.has_value() != size_.has_value()) {
+      refuse(rank_ ? rank_->source : size_->source, "find the rank and the number of ranks",
+             "set RINGBOLT_RANK and RINGBOLT_WORLD_SIZE, both or neither");
+    }
+    if (!rank_) {
+      for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
+        take_rank(name);
+      }
+      for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+        take_size(name);
+      }
+      take_mlx();
+    }
+    if (!rank_ || !size_) {  // srun --mpi=pmix gives a rank alone
+      take_rank("SLURM_PROCID");
+      take_size(get("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
+    }
+    if (!rank_ && !size_) {
+      take_rank("RINGBOLT_NODE");
+      take_size("RINGBOLT_NODES");
+    }
+    if (!rank_ || !size_) {
+      refuse(rank_   ? rank_->source
+             : size_ ? size_->source
+                     : "the environment",
+             fmt::format("find the {}", rank_ ? "number of ranks" : "rank"),
+             "start the program with ringbolt run, torchrun, mpirun, srun or mlx.launch, or set RINGBOLT_RANK, "
+             "RINGBOLT_WORLD_SIZE and RINGBOLT_COORDINATOR");
+    }
+    config_.rank = rank_->value;
+    config_.n_ranks = size_->value;
+    config_.source = rank_->source + ", " + size_->source;
+  }
+
+  void meet_at(const Variable& variable, const HostPort& at) {
+    config_.host = at.host;
+    config_.port = at.port;
+    config_.source += ", " + shown(variable);
+  }
+
+  /// A place on which no variable says which port: RINGBOLT_GROUP_PORT, else one made of `seed`.
+  void meet_at_made_up(const Variable& variable, const std::string& host, const std::string& seed) {
+    const auto port = get("RINGBOLT_GROUP_PORT");
+    meet_at(variable, {host, port ? static_cast<uint16_t>(number_in(*port, 1, 65535)) : made_up_port(seed)});
+    config_.source += fmt::format("; port {} {}", config_.port, port ? "from RINGBOLT_GROUP_PORT" : "made up of it");
+  }
+
+  bool take_address(const std::optional<Variable>& variable) {
+    if (!variable) {
+      return false;
+    }
+    const auto at = parse_host_port(variable->value);
+    if (!at) {
+      refuse(shown(*variable), "find rank 0: the value " + at.error().problem, "write 10.0.0.1:4000 or [fd77::1]:4000");
+    }
+    meet_at(*variable, *at);
+    return true;
+  }
+
+  bool take_torchrun() {
+    const auto host = get("MASTER_ADDR");
+    const auto port = get("MASTER_PORT");
+    if (!host || !port || host->value.empty()) {
+      if (host || port) {
+        refuse(shown(host ? *host : *port), "find rank 0", "set MASTER_ADDR and MASTER_PORT, both or neither");
+      }
+      return false;
+    }
+    // torchrun itself listens at that port, for its store.
+    const bool is_taken = get("TORCHELASTIC_RUN_ID").has_value();
+    const uint64_t number = number_in(*port, 1, is_taken ? 65534 : 65535) + (is_taken ? 1 : 0);
+    meet_at({host->name, fmt::format("{}, {}", host->value, shown(*port))},
+            {host->value, static_cast<uint16_t>(number)});
+    return true;
+  }
+
+  bool take_slurm() {
+    const auto nodes = first_of({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
+    const auto job = get("SLURM_JOB_ID");
+    if (!nodes || !job) {
+      return false;
+    }
+    const auto host = first_host_of(nodes->value);
+    if (!host) {
+      refuse(shown(*nodes), "find rank 0: the list " + host.error().problem, "set RINGBOLT_COORDINATOR=HOST:PORT");
+    }
+    const auto step = get("SLURM_STEP_ID");
+    meet_at_made_up(*nodes, *host, job->value + "." + (step ? step->value : ""));
+    return true;
+  }
+
+  /// All ranks are on this machine, as mpirun says.
+  bool take_local_mpi() {
+    const auto n_local = first_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"});
+    const auto job = first_of({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
+    if (!n_local || number_in(*n_local, 1, kMaxRanks) != config_.n_ranks || (!job && !get("RINGBOLT_GROUP_PORT"))) {
+      return false;
+    }
+    meet_at_made_up(*n_local, "127.0.0.1", job ? job->value : "");
+    return true;
+  }
+
+  bool take_cluster() {
+    const auto cluster = get("RINGBOLT_CLUSTER");
+    if (!cluster || !get("RINGBOLT_NODE")) {
+      return false;
+    }
+    for (const auto& [name, value] : environment_) {
+      if (name.rfind("RINGBOLT_ADDR_", 0) == 0 && value.rfind("127.", 0) != 0) {
+        refuse(shown(*cluster), fmt::format("find rank 0: the nodes share no machine ({}={})", name, value),
+               "set RINGBOLT_COORDINATOR=HOST:PORT, an address of node 0 that all nodes reach");
+      }
+    }
+    // Clusters of different runtime folders may have the same name.
+    const auto folder = get("RINGBOLT_RUNTIME_DIR");
+    meet_at_made_up(*cluster, "127.0.0.1", cluster->value + "\n" + (folder ? folder->value : ""));
+    return true;
+  }
+
+  void find_coordinator() {
+    const bool is_found = take_address(get("RINGBOLT_COORDINATOR")) || take_torchrun() ||
+                          take_address(first_of({"JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR"})) || take_ring() ||
+                          take_slurm() || take_local_mpi() || take_cluster();
+    if (!is_found) {
+      refuse(config_.source, "find rank 0",
+             "set RINGBOLT_COORDINATOR=HOST:PORT, rank 0's address and a free port of it");
+    }
+  }
+
+  bool take_ring() {
+    if (ring_) {
+      meet_at(*get("MLX_HOSTFILE"), ring_->ranks[0][0]);
+    }
+    return ring_.has_value();
+  }
+
+  void find_settings() {
+    if (const auto group = get("RINGBOLT_GROUP")) {
+      config_.group = group->value;
+    }
+    if (const auto address = get("RINGBOLT_BIND")) {
+      config_.bind_address = address->value;
+    }
+    if (const auto timeout = get("RINGBOLT_JOIN_TIMEOUT_MS")) {
+      config_.timeout_ms = number_in(*timeout, 1, kMaxTimeoutMs);
+    }
+    const auto secret = get("RINGBOLT_SECRET");
+    const auto file = get("RINGBOLT_SECRET_FILE");
+    if (secret && file) {
+      refuse("RINGBOLT_SECRET and RINGBOLT_SECRET_FILE", "find the secret", "set one of them");
+    }
+    if (secret) {
+      if (secret->value.empty()) {
+        refuse("RINGBOLT_SECRET", "the secret is empty", "unset the variable to do without a secret");
+      }
+      config_.secret = secret->value;
+    }
+    if (file) {
+      try {
+        config_.secret = read_(file->value, true);
+      } catch (const base::Error& error) {
+        throw base::Error(error.errno_value(), error.call(), shown(*file), "name a file with the secret, of mode 0600");
+      }
+    }
+  }
+
+  const Environment& environment_;
+  const ReadFile& read_;
+  Config config_;
+  std::optional<Number> rank_;
+  std::optional<Number> size_;
+  std::optional<MlxRingfile> ring_;
+};
+
+}  // namespace
+
+Config config_from(const Environment& environment, const ReadFile& read) { return Reading(environment, read).run(); }
+
+}  // namespace ringbolt::bootstrap

@@ -1,0 +1,276 @@
+#include "bootstrap/reception.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+constexpr uint64_t kMsNs = 1'000'000;
+constexpr uint64_t kRosterPeriodNs = 250 * kMsNs;
+constexpr uint64_t kRefusedLingerNs = 1'000 * kMsNs;
+/// Besides one for each rank.
+constexpr size_t kMaxStrangers = 64;
+constexpr size_t kMaxRefusalsToldOf = 8;
+
+}  // namespace
+
+Reception::Reception(const Config& config, const Key& key) : config_(config), key_(key), members_(config.n_ranks) {
+  if (config.listening_fd >= 0) {
+    listening_fds_.push_back(config.listening_fd);
+    where_ = "an inherited socket";
+  } else {
+    own_listening_ = Listening::open(config.host, config.port, config.bind_address);
+    where_ = own_listening_.where;
+    for (const base::UniqueFd& fd : own_listening_.sockets) {
+      listening_fds_.push_back(fd.get());
+    }
+  }
+}
+
+std::vector<Connection> Reception::run(uint64_t deadline_ns) {
+  while (n_joined_ < config_.n_ranks) {
+    if (base::now_ns() >= deadline_ns) {
+      fail(ETIMEDOUT, n_joined_ == 1 ? "none of the others has come" : "not come: rank " + list_ranks(missing()));
+    }
+    wait(deadline_ns);
+    drop_finished();
+    tell_roster();
+  }
+  std::vector<Connection> connections(config_.n_ranks);
+  const Payload nothing = make_payload({});
+  for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
+    members_[rank].connection.queue({.type = FrameType::start}, nothing);
+    members_[rank].connection.flush();
+    connections[rank] = std::move(members_[rank].connection);
+  }
+  return connections;
+}
+
+/// Waits until something happens, and deals with it.
+void Reception::wait(uint64_t deadline_ns) {
+  std::vector<pollfd> waiting;
+  uint64_t until = std::min(deadline_ns, n_told_ == n_joined_ ? UINT64_MAX : next_roster_ns_);
+  const bool is_accepting = base::now_ns() >= accept_again_ns_;
+  for (const int fd : listening_fds_) {
+    waiting.push_back({is_accepting ? fd : -1, POLLIN, 0});
+  }
+  until = is_accepting ? until : std::min(until, accept_again_ns_);
+  for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
+    const Connection& connection = members_[rank].connection;
+    waiting.push_back({connection.fd(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)), 0});
+  }
+  const size_t n_callers = callers_.size();
+  for (const Caller& caller : callers_) {
+    until = std::min(until, caller.deadline_ns);
+    waiting.push_back(
+        {caller.connection.fd(), static_cast<short>(POLLIN | (caller.connection.has_output() ? POLLOUT : 0)), 0});
+  }
+  if (::poll(waiting.data(), waiting.size(), milliseconds_until(until, 60'000)) <= 0) {
+    return;
+  }
+  size_t at = listening_fds_.size();
+  for (uint32_t rank = 1; rank < config_.n_ranks; ++rank, ++at) {
+    if (waiting[at].revents != 0 && members_[rank].connection.is_open()) {
+      serve_member(rank);
+    }
+  }
+  auto caller = callers_.begin();
+  for (size_t i = 0; i < n_callers; ++i, ++at, ++caller) {
+    if (waiting[at].revents != 0) {
+      serve(*caller, (waiting[at].revents & ~POLLOUT) != 0);
+    }
+  }
+  for (size_t i = 0; i < listening_fds_.size(); ++i) {
+    if (waiting[i].revents != 0) {
+      accept_all(listening_fds_[i]);
+    }
+  }
+}
+
+void Reception::accept_all(int listening_fd) {
+  constexpr int kMostAtOnce = 64;
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    Accepted accepted = accept_from(listening_fd);
+    if (accepted.error == EMFILE || accepted.error == ENFILE || accepted.error == ENOBUFS || accepted.error == ENOMEM) {
+      accept_again_ns_ = base::now_ns() + 50 * kMsNs;
+      return;
+    }
+    if (accepted.error == EAGAIN) {
+      return;
+    }
+    if (accepted.error != 0) {
+      continue;  // a connection that has ended before it was taken
+    }
+    if (callers_.size() >= kMaxStrangers + config_.n_ranks) {
+      callers_.pop_front();  // the one who has been silent longest; a rank calls again
+    }
+    callers_.push_back({Connection(std::move(accepted.socket), std::move(accepted.peer)),
+                        AnsweringHandshake(config_, key_), base::now_ns() + config_.handshake_timeout_ms * kMsNs,
+                        false});
+  }
+}
+
+void Reception::serve(Caller& caller, bool has_input) {
+  caller.connection.flush();
+  if (!has_input) {
+    return;
+  }
+  const std::optional<int> ended = caller.connection.receive();
+  while (!caller.is_refused && caller.connection.is_open()) {
+    auto frame = caller.connection.next();
+    if (!frame) {
+      dismiss(caller, frame.error().text());
+    } else if (!*frame) {
+      break;
+    } else if (const auto problem = caller.handshake.take(**frame, caller.connection)) {
+      dismiss(caller, *problem);
+    } else if (caller.handshake.is_proven()) {
+      admit(caller);
+    }
+  }
+  caller.connection.flush();
+  if (ended) {
+    caller.deadline_ns = 0;
+  }
+}
+
+/// Tells a caller why it is refused, and keeps the reason for those who wait in vain.
+void Reception::dismiss(Caller& caller, const std::string& reason) {
+  ++n_refused_;
+  const std::string line = fmt::format("{} {}", caller.connection.peer(), reason);
+  if (refusals_.size() < kMaxRefusalsToldOf) {
+    refusals_.push_back(line);
+  }
+  caller.is_refused = true;
+  caller.deadline_ns = base::now_ns() + kRefusedLingerNs;
+  // Only one who speaks the protocol is answered.
+  if (caller.handshake.has_greeted()) {
+    caller.connection.queue({.type = FrameType::refused}, make_payload(as_payload(reason)));
+  }
+  caller.connection.flush();
+  caller.connection.shut_output();
+}
+
+void Reception::admit(Caller& caller) {
+  const Hello& hello = caller.handshake.hello();
+  std::string contradiction;
+  if (hello.n_ranks != config_.n_ranks) {
+    contradiction =
+        fmt::format("is rank {} of {}, while rank 0 was told of {} ranks", hello.rank, hello.n_ranks, config_.n_ranks);
+  } else if (hello.rank == 0 || hello.rank >= config_.n_ranks) {
+    contradiction = fmt::format("calls itself rank {} of {}", hello.rank, config_.n_ranks);
+  } else if (members_[hello.rank].connection.is_open() && members_[hello.rank].incarnation != hello.incarnation) {
+    contradiction =
+        fmt::format("calls itself rank {}, and so does {}", hello.rank, members_[hello.rank].connection.peer());
+  }
+  if (!contradiction.empty()) {
+    const std::string who = caller.connection.peer();
+    dismiss(caller, contradiction);
+    fail(EINVAL, fmt::format("{} {}", who, contradiction));
+  }
+  Member& member = members_[hello.rank];
+  n_joined_ += member.connection.is_open() ? 0U : 1U;
+  caller.handshake.welcome(caller.connection);
+  member = {std::move(caller.connection), hello.incarnation};
+  caller.connection = Connection();
+}
+
+void Reception::serve_member(uint32_t rank) {
+  Connection& connection = members_[rank].connection;
+  connection.flush();
+  const std::optional<int> ended = connection.receive();
+  const auto frame = connection.next();
+  if (!ended && frame && !*frame) {
+    return;
+  }
+  std::string why = fmt::format("rank {} ({}) ", rank, connection.peer());
+  if (frame && *frame && (*frame)->header.type == FrameType::goodbye) {
+    why += "has given up waiting for the others";
+  } else if (!frame) {
+    why += frame.error().text();
+  } else {
+    why += fmt::format("was lost before all had come{}{}", ended.value_or(0) == 0 ? "" : ": ",
+                       ended.value_or(0) == 0 ? "" : std::strerror(*ended));
+  }
+  connection = Connection();
+  --n_joined_;
+  fail(ECONNRESET, why + "; not come: rank " + list_ranks(missing()));
+}
+
+void Reception::drop_finished() {
+  const uint64_t now = base::now_ns();
+  for (Caller& caller : callers_) {
+    if (caller.connection.is_open() && !caller.is_refused && now >= caller.deadline_ns && caller.deadline_ns != 0) {
+      dismiss(caller, fmt::format("did not say within {} ms who it is", config_.handshake_timeout_ms));
+    }
+  }
+  callers_.remove_if([now](const Caller& caller) { return !caller.connection.is_open() || now >= caller.deadline_ns; });
+}
+
+/// Those who wait learn for whom.
+void Reception::tell_roster() {
+  const uint64_t now = base::now_ns();
+  if (n_told_ == n_joined_ || now < next_roster_ns_) {
+    return;
+  }
+  n_told_ = n_joined_;
+  next_roster_ns_ = now + kRosterPeriodNs;
+  std::vector<std::byte> mask((config_.n_ranks + 7) / 8);
+  mask[0] |= std::byte{1};
+  for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
+    if (members_[rank].connection.is_open()) {
+      mask[rank / 8] |= std::byte{1} << (rank % 8);
+    }
+  }
+  const Payload payload = make_payload(std::move(mask));
+  for (Member& member : members_) {
+    if (member.connection.is_open()) {
+      member.connection.queue({.type = FrameType::roster}, payload);
+      member.connection.flush();
+    }
+  }
+}
+
+std::vector<uint32_t> Reception::missing() const {
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 1; rank < config_.n_ranks; ++rank) {
+    if (!members_[rank].connection.is_open()) {
+      ranks.push_back(rank);
+    }
+  }
+  return ranks;
+}
+
+void Reception::fail(int error, const std::string& why) {
+  std::string words = why;
+  if (n_refused_ != 0) {
+    words +=
+        fmt::format("; refused: {}{}", fmt::join(refusals_, "; "),
+                    n_refused_ > refusals_.size() ? fmt::format("; and {} more", n_refused_ - refusals_.size()) : "");
+  }
+  for (Member& member : members_) {
+    if (member.connection.is_open()) {
+      member.connection.queue({.type = FrameType::abort}, make_payload(as_payload(words)));
+      member.connection.flush();
+      member.connection.shut_output();
+    }
+  }
+  for (Caller& caller : callers_) {
+    if (caller.connection.is_open() && !caller.is_refused) {
+      dismiss(caller, "came too late: " + words);
+    }
+  }
+  throw base::Error(error, fmt::format("meet {} ranks at {}", config_.n_ranks, where_), "rank 0", words);
+}
+
+}  // namespace ringbolt::bootstrap

@@ -1,0 +1,256 @@
+#include "bootstrap/sockets.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+struct Address {
+  sockaddr_storage bytes{};
+  socklen_t length = sizeof(sockaddr_storage);
+
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
+};
+
+std::string describe(const Address& address) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  if (::getnameinfo(address.get(), address.length, host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an unknown address";
+  }
+  const std::string_view text(host.data());
+  constexpr std::string_view kMapped = "::ffff:";
+  const bool is_mapped = text.substr(0, kMapped.size()) == kMapped && text.find('.') != std::string_view::npos;
+  const std::string plain(is_mapped ? text.substr(kMapped.size()) : text);
+  return plain.find(':') == std::string::npos ? fmt::format("{}:{}", plain, port.data())
+                                              : fmt::format("[{}]:{}", plain, port.data());
+}
+
+struct Resolved {
+  std::vector<Address> addresses;
+  int error = 0;
+  std::string problem;
+};
+
+/// `host` empty: the addresses that mean all of this machine's.
+Resolved resolve(const std::string& host, uint16_t port, bool must_be_number) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | (must_be_number ? AI_NUMERICHOST : 0);
+  addrinfo* list = nullptr;
+  const int result = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
+  Resolved resolved;
+  if (result != 0) {
+    resolved.error = result == EAI_SYSTEM ? errno : EADDRNOTAVAIL;
+    resolved.problem = fmt::format("{}: {}", host, ::gai_strerror(result));
+    return resolved;
+  }
+  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
+    Address address;
+    std::memcpy(&address.bytes, each->ai_addr, each->ai_addrlen);
+    address.length = each->ai_addrlen;
+    resolved.addresses.push_back(address);
+  }
+  return resolved;
+}
+
+Address any_address(sa_family_t family, uint16_t port) {
+  Address address;
+  if (family == AF_INET6) {
+    auto* v6 = reinterpret_cast<sockaddr_in6*>(&address.bytes);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(port);
+    v6->sin6_addr = in6addr_any;
+    address.length = sizeof(sockaddr_in6);
+  } else {
+    auto* v4 = reinterpret_cast<sockaddr_in*>(&address.bytes);
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(port);
+    address.length = sizeof(sockaddr_in);
+  }
+  return address;
+}
+
+void set_port(Address& address, uint16_t port) {
+  if (address.get()->sa_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6*>(&address.bytes)->sin6_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in*>(&address.bytes)->sin_port = htons(port);
+  }
+}
+
+void set(int fd, int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); }
+
+uint16_t port_of(int fd) {
+  Address own;
+  ::getsockname(fd, own.get(), &own.length);
+  return ntohs(own.get()->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(&own.bytes)->sin6_port
+                                                : reinterpret_cast<const sockaddr_in*>(&own.bytes)->sin_port);
+}
+
+/// Adds a socket that listens at `address`. An errno or 0.
+int listen_at(Address address, bool is_dual, Listening& listening) {
+  if (listening.port != 0) {
+    set_port(address, listening.port);
+  }
+  base::UniqueFd fd(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) {
+    return errno;
+  }
+  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (address.get()->sa_family == AF_INET6) {
+    set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, is_dual ? 0 : 1);
+  }
+  if (::bind(fd.get(), address.get(), address.length) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) {
+    return errno;
+  }
+  listening.port = port_of(fd.get());
+  set_port(address, listening.port);
+  listening.where += (listening.where.empty() ? "" : " and ") + describe(address);
+  listening.sockets.push_back(std::move(fd));
+  return 0;
+}
+
+/// All addresses of `host`, if they are this machine's. An errno or 0; 0 if at least one could be had.
+int listen_at_each(const std::string& host, bool must_be_number, Listening& listening) {
+  int error = EADDRNOTAVAIL;
+  for (const Address& address : resolve(host, listening.port, must_be_number).addresses) {
+    const int failed = listen_at(address, false, listening);
+    error = failed == 0 || listening.sockets.empty() ? failed : error;
+    if (failed == EADDRINUSE) {
+      return failed;
+    }
+  }
+  return listening.sockets.empty() ? error : 0;
+}
+
+}  // namespace
+
+Listening Listening::open(const std::string& host, uint16_t port, const std::string& bind_address) {
+  Listening listening;
+  listening.port = port;
+  int error = 0;
+  if (!bind_address.empty()) {
+    error = listen_at_each(bind_address, false, listening);
+  } else {
+    error = listen_at_each(host, host != "localhost", listening);
+    if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
+      error = listen_at(any_address(AF_INET6, port), true, listening);
+      if (error != 0 && error != EADDRINUSE) {
+        error = listen_at(any_address(AF_INET, port), false, listening);
+      }
+    }
+  }
+  if (error != 0) {
+    throw base::Error(
+        error, "listen", fmt::format("rank 0 at {}", to_text({bind_address.empty() ? host : bind_address, port})),
+        error == EADDRINUSE
+            ? "another program, or another rank 0, has that port: end it, or take another port on all ranks"
+            : "");
+  }
+  return listening;
+}
+
+Accepted accept_from(int listening_fd) {
+  Accepted accepted;
+  Address peer;
+  accepted.socket.reset(::accept4(listening_fd, peer.get(), &peer.length, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!accepted.socket.is_open()) {
+    accepted.error = errno == EWOULDBLOCK ? EAGAIN : errno;
+    return accepted;
+  }
+  set(accepted.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  accepted.peer = describe(peer);
+  return accepted;
+}
+
+namespace {
+
+bool is_connected_to_itself(int fd) {
+  Address own;
+  Address peer;
+  return ::getsockname(fd, own.get(), &own.length) == 0 && ::getpeername(fd, peer.get(), &peer.length) == 0 &&
+         own.length == peer.length && std::memcmp(&own.bytes, &peer.bytes, own.length) == 0;
+}
+
+/// An errno or 0.
+int connect_to(const Address& address, uint64_t deadline_ns, base::UniqueFd& out) {
+  base::UniqueFd fd(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) {
+    return errno;
+  }
+  set(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (::connect(fd.get(), address.get(), address.length) != 0) {
+    if (errno != EINPROGRESS && errno != EINTR) {
+      return errno;
+    }
+    pollfd waiting{fd.get(), POLLOUT, 0};
+    int ready = 0;
+    do {
+      ready = ::poll(&waiting, 1, milliseconds_until(deadline_ns, 2000));
+    } while (ready < 0 && errno == EINTR);
+    if (ready == 0) {
+      return ETIMEDOUT;
+    }
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
+      return error == 0 ? errno : error;
+    }
+  }
+  // Where nobody listens at a port of the range for outgoing connections, the kernel may give that very port to this
+  // socket, which then meets itself.
+  if (is_connected_to_itself(fd.get())) {
+    return ECONNREFUSED;
+  }
+  out = std::move(fd);
+  return 0;
+}
+
+}  // namespace
+
+Dialled dial(const HostPort& at, uint64_t deadline_ns) {
+  Dialled dialled;
+  const Resolved resolved = resolve(at.host, at.port, false);
+  dialled.error = resolved.error;
+  dialled.problem = resolved.problem;
+  for (const Address& address : resolved.addresses) {
+    constexpr uint64_t kEachNs = 2'000'000'000;
+    dialled.peer = describe(address);
+    dialled.error = connect_to(address, std::min(deadline_ns, base::now_ns() + kEachNs), dialled.socket);
+    if (dialled.error == 0) {
+      return dialled;
+    }
+    dialled.problem = fmt::format("{}: {}", dialled.peer, std::strerror(dialled.error));
+  }
+  return dialled;
+}
+
+int milliseconds_until(uint64_t deadline_ns, int most_ms) {
+  const uint64_t now = base::now_ns();
+  if (now >= deadline_ns) {
+    return 0;
+  }
+  return static_cast<int>(
+      std::min<uint64_t>((deadline_ns - now + 999'999) / 1'000'000, static_cast<uint64_t>(most_ms)));
+}
+
+}  // namespace ringbolt::bootstrap

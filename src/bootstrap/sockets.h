@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "bootstrap/config.h"
+
+/// TCP sockets as all of this folder has them: close-on-exec, non-blocking, without delay.
+namespace ringbolt::bootstrap {
+
+/// Where rank 0 listens. Move-only.
+struct Listening {
+  std::vector<base::UniqueFd> sockets;
+  uint16_t port = 0;
+  std::string where;  ///< in words
+
+  /// At the place that Config::bind_address describes; port 0 takes a free one. May ask the name service, and then
+  /// blocks. Throws base::Error.
+  static Listening open(const std::string& host, uint16_t port, const std::string& bind_address);
+};
+
+/// An accepted connection and the other end in words.
+struct Accepted {
+  base::UniqueFd socket;
+  std::string peer;
+  int error = 0;  ///< EAGAIN: nobody is waiting; EMFILE and the like: no descriptor is left
+};
+Accepted accept_from(int listening_fd);
+
+/// A connection to `at`, or why there is none.
+struct Dialled {
+  base::UniqueFd socket;
+  std::string peer;
+  int error = 0;
+  std::string problem;  ///< "10.0.0.1:4000: Connection refused"
+};
+/// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns` (base::now_ns());
+/// the name service, if it is asked, may take longer.
+Dialled dial(const HostPort& at, uint64_t deadline_ns);
+
+/// What poll(2) should wait for to reach `deadline_ns`: 0 to `most_ms`, rounded up.
+int milliseconds_until(uint64_t deadline_ns, int most_ms);
+
+}  // namespace ringbolt::bootstrap
