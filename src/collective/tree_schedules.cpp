@@ -67,6 +67,20 @@ void add_trees(const Problem& problem, const fabric::Packing& packing, std::opti
   }
 }
 
+/// Cables send chunks of several trees in turn: for each tree to have its rate there, its chunks must be as long
+/// against others' as its rate is against theirs.
+void give_chunk_sizes(const Problem& problem, const Topology& topology, const Limits& limits,
+                      const fabric::Packing& packing, const std::vector<double>& weights,
+                      std::vector<TreePart>& trees) {
+  const size_t heaviest = static_cast<size_t>(std::ranges::max_element(weights) - weights.begin());
+  const double rate = weights[heaviest] / packing.scale.value() * topology.model().bytes_per_us;
+  const uint32_t most = chunk_for(problem, topology, limits, trees[heaviest], rate);
+  for (size_t index = 0; index < trees.size(); ++index) {
+    const auto n_elements = static_cast<uint32_t>(most / problem.element_bytes * weights[index] / weights[heaviest]);
+    trees[index].chunk_bytes = std::max(n_elements, 1u) * problem.element_bytes;
+  }
+}
+
 }  // namespace
 
 std::vector<TreePart> packed_trees(const Problem& problem, const Topology& topology, const Limits& limits) {
@@ -81,10 +95,7 @@ std::vector<TreePart> packed_trees(const Problem& problem, const Topology& topol
   } else {
     add_trees(problem, packing, std::nullopt, {0, total_bytes(problem)}, trees, weights);
   }
-  for (size_t index = 0; index < trees.size(); ++index) {
-    const double rate = weights[index] / packing.scale.value() * topology.model().bytes_per_us;
-    trees[index].chunk_bytes = chunk_for(problem, topology, limits, trees[index], rate);
-  }
+  give_chunk_sizes(problem, topology, limits, packing, weights, trees);
   return without_idle_trees(std::move(trees));
 }
 
