@@ -38,6 +38,12 @@ struct Assignment {
 // The builders. See builder.cpp for what each fits.
 Program build_exchange(const Assignment& assignment);
 Program build_direct(const Assignment& assignment);
+Program build_split(const Assignment& assignment);
 Program build_dissemination(const Assignment& assignment);
+Program build_ring(const Assignment& assignment);
+Program build_two_way_ring(const Assignment& assignment);
+Program build_doubling(const Assignment& assignment);
+Program build_halving(const Assignment& assignment);
+Program build_chain(const Assignment& assignment);
 
 }  // namespace ringbolt::collective

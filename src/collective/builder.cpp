@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "collective/assignment.h"
+#include "collective/tree_schedules.h"
 
 namespace ringbolt::collective {
 namespace {
@@ -27,14 +28,37 @@ struct Builder {
 
 bool always(const Problem&, const Topology&) { return true; }
 bool several_ranks(const Problem& problem, const Topology&) { return problem.n_ranks >= 2; }
+bool three_ranks(const Problem& problem, const Topology&) { return problem.n_ranks >= 3; }
+bool has_ring(const Problem&, const Topology& topology) { return topology.ring().has_value(); }
+bool has_choice_of_paths(const Problem& problem, const Topology& topology) {
+  for (uint32_t from = 0; from < problem.n_ranks; ++from) {
+    for (uint32_t to = 0; to < problem.n_ranks; ++to) {
+      if (from != to && topology.n_shortest_paths(from, to) > 1) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
-constexpr uint32_t kAllButBarrier =
-    mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather, Operation::broadcast,
-             Operation::reduce, Operation::gather, Operation::scatter, Operation::all_to_all});
+constexpr uint32_t kAllReduce = mask_of({Operation::all_reduce});
+constexpr uint32_t kByShards = mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather});
+constexpr uint32_t kByTrees = kByShards | mask_of({Operation::broadcast, Operation::reduce});
+constexpr uint32_t kAllButBarrier = kByTrees | mask_of({Operation::gather, Operation::scatter, Operation::all_to_all});
 
 constexpr Builder kBuilders[] = {
-    {"exchange", mask_of({Operation::all_reduce}), true, several_ranks, build_exchange},
+    {"exchange", kAllReduce, true, several_ranks, build_exchange},
     {"direct", kAllButBarrier, true, always, build_direct},
+    {"chain", mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::reduce}), true, several_ranks,
+     build_chain},
+    {"doubling", kAllReduce, false, several_ranks, build_doubling},
+    {"halving", kAllReduce, false, several_ranks, build_halving},
+    {"tree", kByTrees | mask_of({Operation::barrier}), false, several_ranks, build_tree},
+    {"double_tree", kAllReduce, false, three_ranks, build_double_tree},
+    {"ring", kByShards, false, has_ring, build_ring},
+    {"two_way_ring", kByShards, false, has_ring, build_two_way_ring},
+    {"trees", kByTrees, false, fits_trees, build_trees},
+    {"split", mask_of({Operation::all_to_all}), true, has_choice_of_paths, build_split},
     {"dissemination", mask_of({Operation::barrier}), true, always, build_dissemination},
 };
 

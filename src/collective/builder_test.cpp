@@ -1,12 +1,14 @@
 #include "collective/builder.h"
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include <gtest/gtest.h>
 
 #include "collective/check.h"
 #include "collective/problems_test_support.h"
+#include "collective/tree_schedules.h"
 
 namespace ringbolt::collective {
 namespace {
@@ -115,6 +117,18 @@ TEST(Builder, lists_names_once) {
   EXPECT_EQ((std::set<std::string>(names.begin(), names.end()).size()), names.size());
 }
 
+TEST(Builder, finds_a_use_for_every_schedule) {
+  std::set<std::string> used;
+  for (const Operation operation : kOperations) {
+    for (const fabric::Graph& graph : {fabric::ring(5), fabric::torus({4, 4}), fabric::full_mesh(2)}) {
+      const std::vector<std::string> names = candidates(problem_of(operation, graph.n_nodes, 5, 4), Topology(graph));
+      used.insert(names.begin(), names.end());
+    }
+  }
+  const std::vector<std::string> names = schedule_names();
+  EXPECT_EQ(used, std::set<std::string>(names.begin(), names.end()));
+}
+
 TEST(Builder, direct_all_reduce_carries_least_bytes_on_a_mesh) {
   const Topology topology(fabric::full_mesh(4));
   const Problem problem = problem_of(Operation::all_reduce, 4, 1000, 4);
@@ -133,6 +147,45 @@ TEST(Builder, barrier_takes_rounds_of_the_logarithm) {
     const Topology topology(fabric::full_mesh(n_ranks));
     const Problem problem = problem_of(Operation::barrier, n_ranks, 0, 1);
     EXPECT_EQ(build("dissemination", problem, topology, {}).programs[0].steps.size(), n_steps) << n_ranks;
+  }
+}
+
+/// Bytes that lanes carry; the schedule must pass the check.
+uint64_t lane_bytes(const std::string& name, const fabric::Graph& graph, const Problem& problem) {
+  const Topology topology(graph);
+  const auto checked = check(build(name, problem, topology, {}), problem, graph, {});
+  EXPECT_TRUE(checked) << name << ": " << (checked ? "" : checked.error());
+  return checked ? checked->lane_bytes : 0;
+}
+
+TEST(Builder, all_reduce_of_long_vectors_carries_least_bytes) {
+  const Problem problem = problem_of(Operation::all_reduce, 8, 1000, 4);
+  const fabric::Graph cube = fabric::hypercube(3);
+  for (const char* name : {"direct", "chain", "tree", "double_tree", "ring", "two_way_ring", "halving", "trees"}) {
+    EXPECT_EQ(lane_bytes(name, cube, problem), 2u * 7 * 4000) << name;  // 2 (N - 1) M
+  }
+  EXPECT_EQ(lane_bytes("doubling", cube, problem), 3u * 8 * 4000);
+}
+
+TEST(Builder, two_trees_share_the_work) {
+  for (uint32_t n_ranks = 3; n_ranks <= 40; ++n_ranks) {
+    const Topology topology(fabric::full_mesh(n_ranks));
+    const std::vector<TreePart> trees = two_trees(problem_of(Operation::all_reduce, n_ranks, 1000, 4), topology, {});
+    ASSERT_EQ(trees.size(), 2u);
+    std::vector<uint32_t> n_inner(n_ranks);
+    for (const TreePart& tree : trees) {
+      EXPECT_LE(levels_of(topology, tree), std::bit_width(n_ranks)) << n_ranks;
+      std::vector<uint32_t> n_children(n_ranks);
+      for (uint32_t rank = 0; rank < n_ranks; ++rank) {
+        if (tree.parents[rank] != Topology::kNoParent) {
+          EXPECT_LE(++n_children[tree.parents[rank]], 2u) << n_ranks;
+        }
+      }
+      for (uint32_t rank = 0; rank < n_ranks; ++rank) {
+        n_inner[rank] += n_children[rank] > 0 ? 1u : 0u;
+      }
+    }
+    EXPECT_EQ(std::ranges::count(n_inner, 2u), n_ranks % 2 == 0 ? 0 : 1) << n_ranks;
   }
 }
 

@@ -27,16 +27,17 @@ struct Topology::Lazy {
     std::once_flag is_known;
     std::vector<uint32_t> hops;
     std::vector<uint32_t> n_paths;
+    std::once_flag are_parents_known;
+    std::vector<uint32_t> parents;
   };
   explicit Lazy(uint32_t n_ranks) : to(n_ranks), from_one(n_ranks), is_from_one_known(n_ranks) {}
 
   std::vector<ToOne> to;
-  std::once_flag are_paths_known, are_ways_known, is_diameter_known, is_tree_known, is_ring_known, is_undirected_known,
+  std::once_flag are_paths_known, are_ways_known, are_distances_known, is_ring_known, is_undirected_known,
       is_from_all_known;
   std::vector<uint32_t> paths;  ///< [from * n_ranks + to]: index of path 0
   std::vector<uint32_t> ways;   ///< [(from * n_ranks + to) * kWays]: indices, ascending
-  uint32_t diameter = 0;
-  fabric::Tree centre_tree;
+  fabric::Distances distances;
   std::optional<std::vector<uint32_t>> ring;
   fabric::Packing undirected;
   fabric::Packing from_all;
@@ -103,8 +104,30 @@ const std::vector<uint32_t>& Topology::paths_to(uint32_t to) const {
 uint32_t Topology::hops(uint32_t from, uint32_t to) const { return hops_to(to)[from]; }
 
 uint32_t Topology::diameter() const {
-  std::call_once(lazy_->is_diameter_known, [&] { lazy_->diameter = fabric::distances(graph_).diameter; });
-  return lazy_->diameter;
+  std::call_once(lazy_->are_distances_known, [&] { lazy_->distances = fabric::distances(graph_); });
+  return lazy_->distances.diameter;
+}
+
+uint32_t Topology::centre() const {
+  diameter();
+  return lazy_->distances.centre;
+}
+
+const std::vector<uint32_t>& Topology::parents_towards(uint32_t root) const {
+  const std::vector<uint32_t>& hops = hops_to(root);
+  Lazy::ToOne& one = lazy_->to[root];
+  std::call_once(one.are_parents_known, [&] {
+    one.parents.assign(n_ranks(), kNoParent);
+    for (uint32_t node = 0; node < n_ranks(); ++node) {
+      std::vector<uint32_t> nearer;
+      std::ranges::copy_if(neighbours_[node], std::back_inserter(nearer),
+                           [&](uint32_t next) { return hops[next] + 1 == hops[node]; });
+      if (node != root) {
+        one.parents[node] = nearer[(node + root) % nearer.size()];
+      }
+    }
+  });
+  return one.parents;
 }
 
 uint32_t Topology::n_shortest_paths(uint32_t from, uint32_t to) const { return paths_to(to)[from]; }
@@ -215,14 +238,6 @@ std::vector<Topology::Way> Topology::ways(uint32_t from, uint32_t to) const {
   }
   return ways;
 }
-
-const fabric::Tree& Topology::centre_tree() const {
-  std::call_once(lazy_->is_tree_known,
-                 [&] { lazy_->centre_tree = fabric::shortest_path_tree(graph_, fabric::distances(graph_).centre); });
-  return lazy_->centre_tree;
-}
-
-fabric::Tree Topology::tree_from(uint32_t root) const { return fabric::shortest_path_tree(graph_, root); }
 
 const std::optional<std::vector<uint32_t>>& Topology::ring() const {
   std::call_once(lazy_->is_ring_known, [&] { lazy_->ring = find_ring(neighbours_); });

@@ -52,9 +52,12 @@ class Topology {
   std::vector<Way> ways(uint32_t from, uint32_t to) const;
   static constexpr uint32_t kWays = 4;
 
-  /// A tree of shortest paths from the centre, and one from any root.
-  const fabric::Tree& centre_tree() const;
-  fabric::Tree tree_from(uint32_t root) const;
+  /// The node from which the farthest is nearest.
+  uint32_t centre() const;
+  /// The tree of shortest paths to `root`: for each rank the next one, kNoParent for the root. Of equal next ones it
+  /// takes another for another root, so that the trees of all roots share cables. Shape: [n_ranks].
+  const std::vector<uint32_t>& parents_towards(uint32_t root) const;
+  static constexpr uint32_t kNoParent = UINT32_MAX;
   /// A cycle through all ranks along cables, beginning with rank 0, if one is known: 0, 1, 2 ... or what a search
   /// finds. None below 3 ranks. Shape: [n_ranks].
   const std::optional<std::vector<uint32_t>>& ring() const;
