@@ -29,9 +29,9 @@ CreditPlan credit_plan(Size size, uint32_t n_hop_classes) {
 
 uint64_t emit(const RequestId& id) {
   return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
-         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 | static_cast<uint64_t>(id.n_requests) << 8 |
-         static_cast<uint64_t>(id.slot) << 16 | static_cast<uint64_t>(id.cable) << 32 |
-         static_cast<uint64_t>(id.from_cable) << 48;
+         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
+         static_cast<uint64_t>(id.n_requests) << 8 | static_cast<uint64_t>(id.slot) << 16 |
+         static_cast<uint64_t>(id.cable) << 32 | static_cast<uint64_t>(id.from_cable) << 48;
 }
 
 RequestId parse_request(uint64_t wr_id) {
@@ -87,7 +87,8 @@ void Cable::make_end(Size size, SlabLayout& layout) {
 CableAddress Cable::address(const ibv_gid& gid, uint16_t lid) const {
   CableAddress address{gid, lid, {}, {}};
   for (const Size size : kSizes) {
-    address.qp_number[index(size)] = ends_[index(size)].unconnected->number();
+    const End& end = ends_[index(size)];
+    address.qp_number[index(size)] = end.connected ? end.connected->number() : end.unconnected->number();
     address.psn[index(size)] = kFirstPsn;
   }
   return address;
@@ -214,7 +215,8 @@ void Cable::post_receive(Size size, uint32_t slot) {
 bool Cable::has_credits_to_tell() const {
   const ReceiverCredit& small = ends_[index(Size::small)].receiver;
   const ReceiverCredit& large = ends_[index(Size::large)].receiver;
-  return small.n_untold() >= kSmallReceives / 4 || large.n_untold() >= kLargeReceives / 4;
+  return small.n_untold() >= kSmallReceives / 4 || large.n_untold() >= kLargeReceives / 4 ||
+         small.n_untold(kControlClass) >= kKeptForControl / 2;
 }
 
 double Cable::load() const {

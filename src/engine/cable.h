@@ -28,9 +28,9 @@ inline constexpr uint32_t kKeptForControl = 4;
 struct RequestId {
   bool is_receive = false;
   Size size = Size::small;
-  uint16_t cable = 0;       ///< index among the engine's
-  uint16_t slot = 0;        ///< of a receive: ours; of a relayed send: the receive of cable `from_cable`
-  bool is_relayed = false;  ///< a send of what another cable has received
+  uint16_t cable = 0;           ///< index among the engine's
+  uint16_t slot = 0;            ///< of a receive: ours; of a relayed send: the receive of cable `from_cable`
+  bool is_relayed = false;      ///< a send of what another cable has received
   bool is_unsequenced = false;  ///< a send of a room of ours, `slot`, that nobody acknowledges
   uint16_t from_cable = 0;
   uint8_t n_requests = 0;  ///< of a send: how many are done with this completion
@@ -111,6 +111,8 @@ class Cable {
   bool has_credits_to_tell() const;
   /// Bytes that have been sent and whose receives are not free yet, over the rate: which rail is the least busy.
   double load() const;
+  /// Bytes sent so far over the rate.
+  double share() const { return static_cast<double>(sent_bytes) / plan_.rate; }
   /// Receives that hold messages: of all, how many are not posted.
   uint32_t n_held(Size size) const { return ends_[index(size)].n_held; }
 

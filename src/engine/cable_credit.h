@@ -130,6 +130,9 @@ class ReceiverCredit {
     n_untold_ -= static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
     told_[buffer_class] = freed_[buffer_class];
   }
+  uint32_t n_untold(uint32_t buffer_class) const {
+    return static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+  }
   /// Freed and not told, of all classes.
   uint32_t n_untold() const { return n_untold_; }
 

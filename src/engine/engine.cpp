@@ -73,8 +73,7 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   }
   RINGBOLT_ASSERT(address.destination != plan_.rank && address.via.size() <= kMostVia);
   const bool is_small = room < kSmallRooms;
-  const size_t offset =
-      is_small ? rows_.small.offset_of(room) : rows_.large.offset_of(room - kSmallRooms);
+  const size_t offset = is_small ? rows_.small.offset_of(room) : rows_.large.offset_of(room - kSmallRooms);
   std::array<uint8_t, kMostVia> via{};
   std::transform(address.via.begin(), address.via.end(), via.begin(),
                  [](uint32_t rank) { return static_cast<uint8_t>(rank); });
@@ -100,7 +99,7 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   choose_path(header, {via.data(), address.via.size()});
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
-  flow.unacknowledged.push_back({room, header, now_ns_, 0});
+  flow.unacknowledged.push_back({room, header, now_ns_, 0, false});
   entry.offset = offset;
   entry.room = room;
   submit(entry, header.n_via > 0 ? header.via[0] : header.destination, is_small ? Size::small : Size::large, 0);
@@ -161,6 +160,17 @@ bool Engine::send_beat(uint32_t cable, std::span<const std::byte> bytes) {
   return true;
 }
 
+void Engine::tell_credits() {
+  for (uint32_t i = 0; i < cables_.size(); ++i) {
+    // Each tells of one class, in turn; few are in use.
+    for (uint32_t n = 0; n < kClasses && cables_[i]->has_credits_to_tell(); ++n) {
+      if (!send_beat(i, {})) {
+        break;
+      }
+    }
+  }
+}
+
 void Engine::send_ack(uint32_t rank) {
   Flow& flow = flows_[rank];
   flow.n_to_acknowledge = 0;
@@ -203,6 +213,7 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
     free_room(entry.room);  // a repetition that has become needless while it waited
     return true;
   }
+  // The least busy rail; of equals, which is all of them while little is sent, the one that has carried least.
   Cable* best = nullptr;
   double least = 0;
   for (Cable* rail : neighbour.rails) {
@@ -210,7 +221,7 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
       continue;
     }
     const double load = neighbour.rails.size() > 1 ? rail->load() : 0;
-    if (best == nullptr || load < least) {
+    if (best == nullptr || load < least || (load == least && rail->share() < best->share())) {
       best = rail;
       least = load;
     }
@@ -261,6 +272,7 @@ bool Engine::progress(uint64_t now_ns) {
       }
     }
     send_pending_words();
+    tell_credits();
     for (const uint32_t rank : ranks_to_acknowledge_) {
       if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
         send_ack(rank);

@@ -73,8 +73,8 @@ struct EngineCounts {
   uint64_t acks_sent = 0;
 };
 
-/// Moves chunks between ranks over cables: puts them on the next cable, relays those of others, and sees to it that each
-/// arrives once. UC, SEND and one region are all that it needs of a device. What a chunk means is the receiver's
+/// Moves chunks between ranks over cables: puts them on the next cable, relays those of others, and sees to it that
+/// each arrives once. UC, SEND and one region are all that it needs of a device. What a chunk means is the receiver's
 /// business, and whether a cable or a rank is alive is told to it.
 ///
 /// Thread contract: lock() is held for every call but the constructor. Nothing blocks.
@@ -106,13 +106,14 @@ class Engine {
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<Room> room(uint32_t length_bytes) { return take_room(length_bytes, kRoomsForWords); }
   void cancel(uint32_t room) { free_room(room); }
-  /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given up.
+  /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
+  /// up.
   void send(uint32_t room, uint32_t length_bytes, const Address& address) {
     send_sequenced(Kind::data, room, length_bytes, address);
   }
   /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if there is no room.
   void send_word(std::span<const std::byte> bytes, const Address& address);
-  /// A beat of a local cable: false if there is no credit or room for it just now.
+  /// A beat of a local cable, not empty: false if there is no credit or room for it just now.
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
   void release(uint64_t receipt);
@@ -142,15 +143,16 @@ class Engine {
     size_t offset = 0;
     bool is_relayed = false;
     uint16_t from_cable = 0;
-    uint16_t slot = 0;   // of a relayed one
-    uint32_t room = 0;   // of one of ours
+    uint16_t slot = 0;            // of a relayed one
+    uint32_t room = 0;            // of one of ours
     bool is_unsequenced = false;  // its room is free once it is sent
   };
   struct Unacknowledged {
     uint32_t room = 0;
     ChunkHeader header;
-    uint64_t sent_ns = 0;
+    uint64_t sent_ns = 0;  // 0: before the first progress()
     uint32_t n_tries = 0;
+    bool is_due = false;  // to be sent again at once: its cable has died
   };
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
@@ -183,6 +185,7 @@ class Engine {
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
   void send_ack(uint32_t rank);
+  void tell_credits();
   void send_pending_words();
 
   // engine_receive.cpp
@@ -209,10 +212,10 @@ class Engine {
   std::mutex lock_;
   FreeSlots free_small_;
   FreeSlots free_large_;
-  std::vector<RoomState> rooms_;  // small ones, then large ones
-  std::vector<Flow> flows_;       // [rank]
+  std::vector<RoomState> rooms_;       // small ones, then large ones
+  std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
-  std::vector<bool> has_failed_;  // [local cable]
+  std::vector<bool> has_failed_;       // [local cable]
   std::deque<PendingWord> pending_words_;
   std::vector<uint32_t> ranks_to_acknowledge_;
   std::vector<std::vector<std::byte>> blocks_;  // of settled receipts

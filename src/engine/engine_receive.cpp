@@ -61,7 +61,9 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     return;
   }
   if (is_hop) {
-    receiver_->on_beat(id.cable, message.subspan(kHeaderBytes, header->length_bytes));
+    if (header->length_bytes > 0) {  // an empty one brings credits alone
+      receiver_->on_beat(id.cable, message.subspan(kHeaderBytes, header->length_bytes));
+    }
     cable.free(id.size, id.slot);
   } else if (header->destination == plan_.rank) {
     deliver(cable, id, *header, message);
@@ -70,8 +72,7 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
   }
 }
 
-void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header,
-                     std::span<const std::byte> message) {
+void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message) {
   Flow& flow = flows_[header.source];
   hear_ack(header.source, header.ack);
   if (header.kind == Kind::ack) {

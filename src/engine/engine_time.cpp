@@ -37,6 +37,7 @@ void Engine::tick() {
     }
   }
   send_pending_words();
+  tell_credits();
 }
 
 void Engine::resend(uint32_t rank) {
@@ -45,9 +46,13 @@ void Engine::resend(uint32_t rank) {
   }
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
     const uint64_t patience = kResendNs << std::min(waiting.n_tries, kMostDoublings);
-    if (rooms_[waiting.room].is_queued || now_ns_ - waiting.sent_ns < patience) {
+    if (waiting.sent_ns == 0) {
+      waiting.sent_ns = now_ns_;
+    }
+    if (rooms_[waiting.room].is_queued || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience)) {
       continue;
     }
+    waiting.is_due = false;
     waiting.sent_ns = now_ns_;
     ++waiting.n_tries;
     ++counts_.resent;
@@ -97,7 +102,7 @@ bool Engine::set_cable_up(uint32_t fabric_cable, bool is_up) {
       const bool is_cut = !paths_.is_open({header.via.data(), header.n_via}, header.destination);
       // A rail may have had it even if another one still leads there.
       if (is_cut || uses(header, plan_.fabric[fabric_cable])) {
-        waiting.sent_ns = 0;
+        waiting.is_due = true;
         waiting.n_tries = 0;
       }
     }
