@@ -219,15 +219,4 @@ bool Cable::has_credits_to_tell() const {
          small.n_untold(kControlClass) >= kKeptForControl / 2;
 }
 
-double Cable::load() const {
-  const auto taken = [&](Size size) {
-    double n = 0;
-    for (uint32_t c = 0; c < kClasses; ++c) {
-      n += ends_[index(size)].sender.taken(c);
-    }
-    return n;
-  };
-  return (taken(Size::small) * kSmallBytes + taken(Size::large) * kLargeBytes) / plan_.rate;
-}
-
 }  // namespace ringbolt::engine

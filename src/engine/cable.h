@@ -109,13 +109,11 @@ class Cable {
   ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
   /// The peer should hear of credits soon although nothing is sent there.
   bool has_credits_to_tell() const;
-  /// Bytes that have been sent and whose receives are not free yet, over the rate: which rail is the least busy.
-  double load() const;
-  /// Bytes sent so far over the rate.
-  double share() const { return static_cast<double>(sent_bytes) / plan_.rate; }
   /// Receives that hold messages: of all, how many are not posted.
   uint32_t n_held(Size size) const { return ends_[index(size)].n_held; }
 
+  /// For whoever shares messages out to rails: when this one's next is due, in units of bytes over rate.
+  double turn = 0;
   // Since the beginning.
   uint64_t sent_bytes = 0;
   uint64_t received_bytes = 0;

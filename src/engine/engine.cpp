@@ -213,17 +213,11 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
     free_room(entry.room);  // a repetition that has become needless while it waited
     return true;
   }
-  // The least busy rail; of equals, which is all of them while little is sent, the one that has carried least.
+  // Rails take turns by their rates; one that has no credit, since it is slower than was thought, is passed over.
   Cable* best = nullptr;
-  double least = 0;
   for (Cable* rail : neighbour.rails) {
-    if (!rail->may_send(size, buffer_class)) {
-      continue;
-    }
-    const double load = neighbour.rails.size() > 1 ? rail->load() : 0;
-    if (best == nullptr || load < least || (load == least && rail->share() < best->share())) {
+    if (rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
       best = rail;
-      least = load;
     }
   }
   if (best == nullptr) {
@@ -237,6 +231,9 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
   if (!best->send(size, buffer_class, entry.header, entry.offset, id)) {
     return false;
   }
+  // A rail that has been idle does not catch up.
+  neighbour.turn = std::max(neighbour.turn, best->turn);
+  best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + entry.header.length_bytes) / best->plan().rate;
   if (!entry.is_relayed) {
     rooms_[entry.room].is_queued = false;
   }

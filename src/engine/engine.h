@@ -174,6 +174,7 @@ class Engine {
   struct Neighbour {
     std::vector<Cable*> rails;
     OutputQueue<Entry> queue;
+    double turn = 0;  // of the rail that has sent last, when it began
   };
 
   // engine.cpp: sending
