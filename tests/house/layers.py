@@ -27,6 +27,7 @@ ALLOWED = {
     "src/fabric": {"base"},
     # Any verbs library may be underneath, chosen at run time.
     "src/verbs": {"base"},
+    "src/bringup": {"base", "verbs", "fabric"},
     # Any verbs library may be underneath; rsocket, any connection manager too.
     "src/rsocket": {"base"},
     "src/rdmacm": {"base", "wire", "cm"},
@@ -39,7 +40,7 @@ ALLOWED = {
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
 LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm",
-          "fabric", "verbs"}
+          "fabric", "verbs", "bringup"}
 # Layers that know nothing of verbs: they move bytes and keep files.
 WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
                  "src/link", "src/fabric"}
