@@ -18,9 +18,9 @@ class Cluster(CommandCase):
 
     def cables(self):
         """As the cluster has them: "rank 0's rdma_en2 - rank 1's rdma_en3", sorted."""
-        nodes = json.loads(self.call("status", "--json").stdout)
+        cluster = json.loads(self.call("status", "--json").stdout)["clusters"][0]
         found = []
-        for cable in nodes["cables"]:
+        for cable in cluster["cables"]:
             ends = sorted((end["node"], end["port"]) for end in self.ends(cable))
             found.append(" - ".join(f"rank {node}'s {port}" for node, port in ends))
         return sorted(found)
