@@ -105,6 +105,8 @@ TEST_P(VerbsTransfer, goes_on_after_a_new_connection) {
   const Device device(GetParam().like);
   const Memory memory(device);
   Pair first(device, GetParam().type);
+  expect_transfer(device, memory, first.a, first.b, 16384);
+  expect_transfer(device, memory, first.b, first.a, 16384);
   ASSERT_EQ(first.a.to_error(), 0);
   const uint32_t number = first.a.number();
   UnconnectedQueuePair left = std::move(first.a).reset();
