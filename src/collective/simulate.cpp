@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <queue>
 #include <unordered_map>
 
@@ -94,18 +93,10 @@ class Simulation {
 
  private:
   void add_links() {
-    const auto& neighbours = topology_.neighbours();
-    for (uint32_t from = 0; from < neighbours.size(); ++from) {
-      first_links_.push_back(static_cast<uint32_t>(links_.size()));
-      for (const uint32_t to : neighbours[from]) {
-        links_.emplace_back().bytes_per_us = topology_.rate(from, to);
-      }
+    links_.resize(topology_.n_links());
+    for (uint32_t link = 0; link < links_.size(); ++link) {
+      links_[link].bytes_per_us = topology_.rate_of_link(link);
     }
-  }
-
-  uint32_t link_of(uint32_t from, uint32_t to) const {
-    const auto& list = topology_.neighbours()[from];
-    return first_links_[from] + static_cast<uint32_t>(std::ranges::lower_bound(list, to) - list.begin());
   }
 
   void add_steps() {
@@ -156,7 +147,7 @@ class Simulation {
     uint32_t node = rank;
     for (size_t hop = 0; hop <= target.via.size(); ++hop) {
       const uint32_t next = hop < target.via.size() ? target.via[hop] : target.peer;
-      hops_.push_back({lane, link_of(node, next), 0, 0});
+      hops_.push_back({lane, topology_.link(node, next), 0, 0});
       node = next;
     }
   }
@@ -375,7 +366,6 @@ class Simulation {
   const CostModel& model_;
   Contributions contributions_;
   std::vector<Link> links_;
-  std::vector<uint32_t> first_links_;  // of every rank, by neighbour
   std::vector<Hop> hops_;
   std::vector<Lane> lanes_;
   std::vector<StepState> steps_;
