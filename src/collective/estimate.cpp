@@ -27,7 +27,7 @@ class Estimator {
       return {};
     }
     if (name == "exchange") {
-      return to_all_at_once(total_, topology_.pair_load_us(), 1);
+      return to_all_at_once(1, total_, topology_.pair_load_us(), 1);
     }
     if (name == "direct") {
       return direct();
@@ -57,7 +57,7 @@ class Estimator {
       return trees();
     }
     if (name == "split") {
-      return to_all_at_once(bytes_of_a_pair(), topology_.split_load_us(), Topology::kWays);
+      return to_all_at_once(n_rounds(), bytes_of_a_pair(), topology_.split_load_us(), Topology::kWays);
     }
     RINGBOLT_ASSERT(name == "dissemination");
     return dissemination();
@@ -81,16 +81,17 @@ class Estimator {
     return {n_levels, busiest_us, (n_levels - 1) * chunk_us(n_levels, bytes), n_lanes * chunks_of(n_levels, bytes)};
   }
 
-  /// Every rank sends to every other, and in an all_reduce again; a byte of each takes load_us.
-  Estimate to_all_at_once(double bytes, double load_us, double n_parts) const {
-    const double n_times = problem_.operation == Operation::all_reduce && bytes < total_ ? 2 : 1;
+  /// Every rank sends to every other, `n_times`; a byte of each takes load_us.
+  Estimate to_all_at_once(double n_times, double bytes, double load_us, double n_parts) const {
     return pipeline(n_times * topology_.diameter(), n_times * bytes * load_us, bytes / n_parts, n_times * n_parts * n_);
   }
 
   Estimate direct() const {
     return has_root(problem_.operation) ? between_root_and_all()
-                                        : to_all_at_once(bytes_of_a_pair(), topology_.pair_load_us(), 1);
+                                        : to_all_at_once(n_rounds(), bytes_of_a_pair(), topology_.pair_load_us(), 1);
   }
+
+  double n_rounds() const { return problem_.operation == Operation::all_reduce ? 2 : 1; }
 
   double bytes_of_a_pair() const {
     return problem_.operation == Operation::all_to_all ? total_ / n_ / n_ : total_ / n_;

@@ -47,10 +47,15 @@ struct StepState {
   uint32_t rank = 0;
   uint32_t n_chunks = 1;
   uint32_t n_done = 0;
-  uint32_t first_lane = 0;        ///< in lanes_of_steps_: those of its sources, then of its targets
-  uint32_t next_waiting = kNone;  ///< another step that waits for the same one
-  uint32_t waiting = kNone;       ///< the first step that waits for this one
+  uint32_t first_lane = 0;  ///< in lanes_of_steps_: those of its sources, then of its targets
+  uint32_t first_waiter = kNone;
   Contributions::Set set;
+};
+
+/// A step that waits for another of its rank, and the next that waits for the same.
+struct Waiter {
+  uint32_t step = 0;
+  uint32_t next = kNone;
 };
 
 struct Event {
@@ -124,8 +129,8 @@ class Simulation {
             lanes_[lanes_of_steps_.back()].receiver = number;
           } else if (source.after != kNoStep) {
             StepState& other = steps_[first_step + source.after];
-            state.next_waiting = other.waiting;
-            other.waiting = number;
+            waiters_.push_back({number, other.first_waiter});
+            other.first_waiter = static_cast<uint32_t>(waiters_.size() - 1);
           }
         }
         for (const Target& target : step.targets) {
@@ -245,15 +250,21 @@ class Simulation {
       }
     }
     ++state.n_done;
-    for (uint32_t waiting = state.waiting; waiting != kNone; waiting = steps_[waiting].next_waiting) {
-      ready_.push_back(waiting);
+    for (uint32_t waiter = state.first_waiter; waiter != kNone; waiter = waiters_[waiter].next) {
+      ready_.push_back(waiters_[waiter].step);
     }
   }
 
   void add_contributions(StepState& state) {
     Contributions::Set set;
+    if (state.step->bytes == 0) {  // nothing is added up, and nothing is waited for within a rank
+      set = contributions_.of_rank(state.rank);
+    }
     uint32_t place = state.first_lane;
     for (const Source& source : state.step->sources) {
+      if (state.step->bytes == 0) {
+        break;
+      }
       Contributions::Set more;
       if (source.kind == Source::Kind::lane) {
         more = std::move(lanes_[lanes_of_steps_[place++]].set);
@@ -262,12 +273,14 @@ class Simulation {
       } else if (source.after != kNoStep) {
         more = steps_[first_steps_[state.rank] + source.after].set;
       }
-      set = !more ? nullptr : !set || state.step->bytes == 0 ? more : contributions_.sum_of(set, more);
+      set = !more ? nullptr : !set ? more : contributions_.sum_of(set, more);
       if (!set) {
         objection_ = fmt::format("rank {}: a step adds up a rank twice, or what is not there", state.rank);
         return;
       }
     }
+    place = state.first_lane +
+            static_cast<uint32_t>(std::ranges::count(state.step->sources, Source::Kind::lane, &Source::kind));
     for (const Target& target : state.step->targets) {
       if (target.kind == Target::Kind::lane) {
         lanes_[lanes_of_steps_[place++]].set = set;
@@ -275,7 +288,7 @@ class Simulation {
         contributions_.note_output(state.rank, state.step->bytes, set);
       }
     }
-    if (state.waiting != kNone) {
+    if (state.first_waiter != kNone) {
       state.set = std::move(set);
     }
   }
@@ -369,6 +382,7 @@ class Simulation {
   std::vector<Hop> hops_;
   std::vector<Lane> lanes_;
   std::vector<StepState> steps_;
+  std::vector<Waiter> waiters_;
   std::vector<uint32_t> first_steps_;  // of every rank
   std::vector<uint32_t> lanes_of_steps_;
   std::vector<double> rank_free_us_;
