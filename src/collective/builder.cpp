@@ -58,7 +58,7 @@ constexpr Builder kBuilders[] = {
     {"ring", kByShards, false, has_ring, build_ring},
     {"two_way_ring", kByShards, false, has_ring, build_two_way_ring},
     {"trees", kByTrees, false, fits_trees, build_trees},
-    {"split", mask_of({Operation::all_to_all}), true, has_choice_of_paths, build_split},
+    {"split", kByShards | mask_of({Operation::all_to_all}), true, has_choice_of_paths, build_split},
     {"dissemination", mask_of({Operation::barrier}), true, always, build_dissemination},
 };
 

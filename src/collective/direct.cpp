@@ -20,7 +20,7 @@ void add_send(const Assignment& assignment, Program& program, const Piece& piece
               uint32_t lane) {
   Step step = Assignment::step(piece, chunk_bytes);
   step.sources.push_back(from_local(Buffer::input, piece.offset));
-  step.targets.push_back(assignment.send_to(peer, lane, lane));
+  step.targets.push_back(assignment.send_to(peer, lane));
   add_step(program, std::move(step));
 }
 
@@ -69,7 +69,7 @@ Program build_reduction(const Assignment& assignment, const std::vector<Piece>& 
   Step sum = sum_of_all(assignment, own, chunk_bytes, sends_sums ? own.offset : 0);
   if (sends_sums) {
     for (const uint32_t peer : others(assignment)) {
-      sum.targets.push_back(assignment.send_to(peer, 1, 1));
+      sum.targets.push_back(assignment.send_to(peer, 1));
     }
   }
   add_step(program, std::move(sum));
@@ -173,52 +173,7 @@ Program build_scatter(const Assignment& assignment) {
   return program;
 }
 
-/// What goes to a rank, cut by the weights of its ways; the first part even if it is empty.
-std::vector<std::pair<Piece, const Topology::Way*>> split(const Assignment& assignment, const Piece& piece,
-                                                          const std::vector<Topology::Way>& ways) {
-  std::vector<double> weights;
-  for (const Topology::Way& way : ways) {
-    weights.push_back(way.weight);
-  }
-  const std::vector<Piece> pieces = cut(piece, assignment.problem.element_bytes, weights);
-  std::vector<std::pair<Piece, const Topology::Way*>> parts;
-  for (size_t index = 0; index < ways.size(); ++index) {
-    if (pieces[index].bytes > 0 || (index + 1 == ways.size() && parts.empty())) {
-      parts.emplace_back(pieces[index], &ways[index]);
-    }
-  }
-  return parts;
-}
-
 }  // namespace
-
-/// all_to_all over several equal paths where there are some.
-Program build_split(const Assignment& assignment) {
-  const uint64_t most = std::ranges::max(assignment.problem.shares);
-  const uint32_t chunk_bytes = assignment.chunk_bytes(assignment.topology.diameter(), most / Topology::kWays);
-  const std::vector<Piece> row = row_of(assignment.problem, assignment.rank);
-  const std::vector<Piece> column = column_of(assignment.problem, assignment.rank);
-  Program program;
-  for (const uint32_t peer : others(assignment)) {
-    const std::vector<Topology::Way> ways = assignment.topology.ways(assignment.rank, peer);
-    uint32_t lane = 0;
-    for (const auto& [piece, way] : split(assignment, row[peer], ways)) {
-      Step step = Assignment::step(piece, chunk_bytes);
-      step.sources.push_back(from_local(Buffer::input, piece.offset));
-      step.targets.push_back(to_lane(peer, lane++, way->via));
-      add_step(program, std::move(step));
-    }
-  }
-  add_step(program, copy(row[assignment.rank], chunk_bytes, column[assignment.rank].offset));
-  for (const uint32_t peer : others(assignment)) {
-    const std::vector<Topology::Way> ways = assignment.topology.ways(peer, assignment.rank);
-    uint32_t lane = 0;
-    for (const auto& [piece, way] : split(assignment, column[peer], ways)) {
-      add_receive(program, piece, chunk_bytes, peer, lane++);
-    }
-  }
-  return program;
-}
 
 Program build_direct(const Assignment& assignment) {
   const Problem& problem = assignment.problem;

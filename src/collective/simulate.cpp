@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <map>
 #include <queue>
 #include <unordered_map>
 
@@ -48,10 +47,15 @@ struct StepState {
   uint32_t rank = 0;
   uint32_t n_chunks = 1;
   uint32_t n_done = 0;
-  uint32_t first_lane = 0;        ///< in lanes_of_steps_: those of its sources, then of its targets
-  uint32_t next_waiting = kNone;  ///< another step that waits for the same one
-  uint32_t waiting = kNone;       ///< the first step that waits for this one
+  uint32_t first_lane = 0;  ///< in lanes_of_steps_: those of its sources, then of its targets
+  uint32_t first_waiter = kNone;
   Contributions::Set set;
+};
+
+/// A step that waits for another of its rank, and the next that waits for the same.
+struct Waiter {
+  uint32_t step = 0;
+  uint32_t next = kNone;
 };
 
 struct Event {
@@ -94,18 +98,10 @@ class Simulation {
 
  private:
   void add_links() {
-    const auto& neighbours = topology_.neighbours();
-    for (uint32_t from = 0; from < neighbours.size(); ++from) {
-      first_links_.push_back(static_cast<uint32_t>(links_.size()));
-      for (const uint32_t to : neighbours[from]) {
-        links_.emplace_back().bytes_per_us = topology_.rate(from, to);
-      }
+    links_.resize(topology_.n_links());
+    for (uint32_t link = 0; link < links_.size(); ++link) {
+      links_[link].bytes_per_us = topology_.rate_of_link(link);
     }
-  }
-
-  uint32_t link_of(uint32_t from, uint32_t to) const {
-    const auto& list = topology_.neighbours()[from];
-    return first_links_[from] + static_cast<uint32_t>(std::ranges::lower_bound(list, to) - list.begin());
   }
 
   void add_steps() {
@@ -133,8 +129,8 @@ class Simulation {
             lanes_[lanes_of_steps_.back()].receiver = number;
           } else if (source.after != kNoStep) {
             StepState& other = steps_[first_step + source.after];
-            state.next_waiting = other.waiting;
-            other.waiting = number;
+            waiters_.push_back({number, other.first_waiter});
+            other.first_waiter = static_cast<uint32_t>(waiters_.size() - 1);
           }
         }
         for (const Target& target : step.targets) {
@@ -156,7 +152,7 @@ class Simulation {
     uint32_t node = rank;
     for (size_t hop = 0; hop <= target.via.size(); ++hop) {
       const uint32_t next = hop < target.via.size() ? target.via[hop] : target.peer;
-      hops_.push_back({lane, link_of(node, next), 0, 0});
+      hops_.push_back({lane, topology_.link(node, next), 0, 0});
       node = next;
     }
   }
@@ -254,15 +250,21 @@ class Simulation {
       }
     }
     ++state.n_done;
-    for (uint32_t waiting = state.waiting; waiting != kNone; waiting = steps_[waiting].next_waiting) {
-      ready_.push_back(waiting);
+    for (uint32_t waiter = state.first_waiter; waiter != kNone; waiter = waiters_[waiter].next) {
+      ready_.push_back(waiters_[waiter].step);
     }
   }
 
   void add_contributions(StepState& state) {
     Contributions::Set set;
+    if (state.step->bytes == 0) {  // nothing is added up, and nothing is waited for within a rank
+      set = contributions_.of_rank(state.rank);
+    }
     uint32_t place = state.first_lane;
     for (const Source& source : state.step->sources) {
+      if (state.step->bytes == 0) {
+        break;
+      }
       Contributions::Set more;
       if (source.kind == Source::Kind::lane) {
         more = std::move(lanes_[lanes_of_steps_[place++]].set);
@@ -271,12 +273,14 @@ class Simulation {
       } else if (source.after != kNoStep) {
         more = steps_[first_steps_[state.rank] + source.after].set;
       }
-      set = !more ? nullptr : !set || state.step->bytes == 0 ? more : contributions_.sum_of(set, more);
+      set = !more ? nullptr : !set ? more : contributions_.sum_of(set, more);
       if (!set) {
         objection_ = fmt::format("rank {}: a step adds up a rank twice, or what is not there", state.rank);
         return;
       }
     }
+    place = state.first_lane +
+            static_cast<uint32_t>(std::ranges::count(state.step->sources, Source::Kind::lane, &Source::kind));
     for (const Target& target : state.step->targets) {
       if (target.kind == Target::Kind::lane) {
         lanes_[lanes_of_steps_[place++]].set = set;
@@ -284,7 +288,7 @@ class Simulation {
         contributions_.note_output(state.rank, state.step->bytes, set);
       }
     }
-    if (state.waiting != kNone) {
+    if (state.first_waiter != kNone) {
       state.set = std::move(set);
     }
   }
@@ -375,10 +379,10 @@ class Simulation {
   const CostModel& model_;
   Contributions contributions_;
   std::vector<Link> links_;
-  std::vector<uint32_t> first_links_;  // of every rank, by neighbour
   std::vector<Hop> hops_;
   std::vector<Lane> lanes_;
   std::vector<StepState> steps_;
+  std::vector<Waiter> waiters_;
   std::vector<uint32_t> first_steps_;  // of every rank
   std::vector<uint32_t> lanes_of_steps_;
   std::vector<double> rank_free_us_;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/assert.h"
+#include "collective/loads.h"
 #include "collective/ring_search.h"
 #include "fabric/bounds.h"
 #include "fabric/packing.h"
@@ -38,6 +39,10 @@ struct Topology::Lazy {
   std::vector<uint32_t> paths;  ///< [from * n_ranks + to]: index of path 0
   std::vector<uint32_t> ways;   ///< [(from * n_ranks + to) * kWays]: indices, ascending
   fabric::Distances distances;
+  std::once_flag is_pair_load_known, is_split_load_known, is_flood_load_known;
+  double pair_load_us = 0;
+  double split_load_us = 0;
+  double flood_load_us = 0;
   std::optional<std::vector<uint32_t>> ring;
   fabric::Packing undirected;
   fabric::Packing from_all;
@@ -53,27 +58,29 @@ Topology::Topology(const fabric::Graph& graph, const CostModel& model)
   RINGBOLT_ASSERT(graph_.n_nodes >= 1);
   RINGBOLT_ASSERT(std::ranges::count(fabric::hops_from(neighbours_, 0), fabric::kUnreachable) == 0);
   for (const auto& list : neighbours_) {
-    rates_.emplace_back(list.size());
+    first_links_.push_back(n_links());
+    rates_.resize(rates_.size() + list.size());
   }
   least_rate_ = graph_.cables.empty() ? model_.bytes_per_us : std::numeric_limits<double>::infinity();
   for (const fabric::Cable& cable : graph_.cables) {
     const double rate = cable.capacity.value() * model_.bytes_per_us;
+    rates_[link(cable.a, cable.b)] = rates_[link(cable.b, cable.a)] = rate;
     least_rate_ = std::min(least_rate_, rate);
-    const auto keep = [&](uint32_t from, uint32_t to) {
-      const auto place = std::ranges::lower_bound(neighbours_[from], to) - neighbours_[from].begin();
-      rates_[from][static_cast<size_t>(place)] = rate;
-    };
-    keep(cable.a, cable.b);
-    keep(cable.b, cable.a);
   }
 }
 
 Topology::~Topology() = default;
 
-double Topology::rate(uint32_t from, uint32_t to) const {
+uint32_t Topology::link(uint32_t from, uint32_t to) const {
   const auto& list = neighbours_[from];
   const auto place = std::ranges::lower_bound(list, to);
-  return place == list.end() || *place != to ? 0 : rates_[from][static_cast<size_t>(place - list.begin())];
+  return place == list.end() || *place != to ? kNoLink
+                                             : first_links_[from] + static_cast<uint32_t>(place - list.begin());
+}
+
+double Topology::rate(uint32_t from, uint32_t to) const {
+  const uint32_t number = link(from, to);
+  return number == kNoLink ? 0 : rates_[number];
 }
 
 const std::vector<uint32_t>& Topology::hops_to(uint32_t to) const {
@@ -106,6 +113,60 @@ uint32_t Topology::hops(uint32_t from, uint32_t to) const { return hops_to(to)[f
 uint32_t Topology::diameter() const {
   std::call_once(lazy_->are_distances_known, [&] { lazy_->distances = fabric::distances(graph_); });
   return lazy_->distances.diameter;
+}
+
+/// Of many ranks: as if all cables carried the same.
+double Topology::average_load_us() const {
+  diameter();
+  double rate = 0;
+  for (const double one : rates_) {
+    rate += one;
+  }
+  return static_cast<double>(lazy_->distances.sum) / rate;
+}
+
+double Topology::pair_load_us() const {
+  std::call_once(lazy_->is_pair_load_known, [&] {
+    Loads loads(*this);
+    for (uint32_t pair = 0; n_ranks() <= kMostBalancedNodes && pair < n_ranks() * n_ranks(); ++pair) {
+      if (pair / n_ranks() != pair % n_ranks()) {
+        loads.add(pair / n_ranks(), pair % n_ranks(), 1);
+      }
+    }
+    lazy_->pair_load_us = n_ranks() <= kMostBalancedNodes ? loads.most_us() : average_load_us();
+  });
+  return lazy_->pair_load_us;
+}
+
+double Topology::split_load_us() const {
+  std::call_once(lazy_->is_split_load_known, [&] {
+    Loads loads(*this);
+    for (uint32_t pair = 0; n_ranks() <= kMostBalancedNodes && pair < n_ranks() * n_ranks(); ++pair) {
+      const uint32_t from = pair / n_ranks();
+      const uint32_t to = pair % n_ranks();
+      for (uint32_t part = 0; from != to && part < kWays; ++part) {
+        loads.add(from, way(from, to, part), to, 1.0 / kWays);
+      }
+    }
+    lazy_->split_load_us = n_ranks() <= kMostBalancedNodes ? loads.most_us() : average_load_us();
+  });
+  return lazy_->split_load_us;
+}
+
+double Topology::flood_load_us() const {
+  std::call_once(lazy_->is_flood_load_known, [&] {
+    Loads loads(*this);
+    for (uint32_t root = 0; root < n_ranks(); ++root) {
+      const std::vector<uint32_t>& parents = parents_towards(root);
+      for (uint32_t rank = 0; rank < n_ranks(); ++rank) {
+        if (rank != root) {
+          loads.add_hop(parents[rank], rank, 1);
+        }
+      }
+    }
+    lazy_->flood_load_us = loads.most_us();
+  });
+  return lazy_->flood_load_us;
 }
 
 uint32_t Topology::centre() const {
@@ -222,21 +283,12 @@ std::vector<uint32_t> Topology::path(uint32_t from, uint32_t to, uint64_t turn) 
   return path_of_index(from, to, static_cast<uint32_t>((first + turn) % n_paths));
 }
 
-std::vector<Topology::Way> Topology::ways(uint32_t from, uint32_t to) const {
+std::vector<uint32_t> Topology::way(uint32_t from, uint32_t to, uint32_t part) const {
   if (n_ranks() > kMostBalancedNodes || n_shortest_paths(from, to) == 1) {
-    return {{path(from, to)}};
+    return path(from, to);
   }
-  std::vector<Way> ways;
   std::call_once(lazy_->are_ways_known, [&] { lazy_->ways = balance_paths(kWays); });
-  const uint32_t* indices = &lazy_->ways[(static_cast<size_t>(from) * n_ranks() + to) * kWays];
-  for (uint32_t way = 0; way < kWays; ++way) {
-    if (way > 0 && indices[way] == indices[way - 1]) {
-      ++ways.back().weight;
-    } else {
-      ways.push_back({path_of_index(from, to, indices[way]), 1});
-    }
-  }
-  return ways;
+  return path_of_index(from, to, lazy_->ways[(static_cast<size_t>(from) * n_ranks() + to) * kWays + part]);
 }
 
 const std::optional<std::vector<uint32_t>>& Topology::ring() const {

@@ -29,6 +29,11 @@ class Topology {
   const fabric::Graph& graph() const { return graph_; }  ///< rails merged, sorted
   const CostModel& model() const { return model_; }
   const std::vector<std::vector<uint32_t>>& neighbours() const { return neighbours_; }  ///< ascending
+  /// Directions between neighbours are numbered from 0; kNoLink if the two are none.
+  uint32_t link(uint32_t from, uint32_t to) const;
+  uint32_t n_links() const { return static_cast<uint32_t>(rates_.size()); }
+  static constexpr uint32_t kNoLink = UINT32_MAX;
+  double rate_of_link(uint32_t link) const { return rates_[link]; }  ///< in bytes/us
   /// Of the cables of two neighbours, one way, in bytes/us; 0 if they are none.
   double rate(uint32_t from, uint32_t to) const;
   /// Of the slowest pair of neighbours, in bytes/us; of a single rank, that of capacity 1.
@@ -43,14 +48,15 @@ class Topology {
   /// cables as evenly as can be; `turn` counts on from there through all equal paths, and round.
   std::vector<uint32_t> path(uint32_t from, uint32_t to, uint64_t turn = 0) const;
 
-  /// The same as a few paths that share cables even better if they carry their weight in parts. Their weights sum up to
-  /// kWays. Beyond 64 ranks, path 0 alone.
-  struct Way {
-    std::vector<uint32_t> via;
-    uint32_t weight = kWays;
-  };
-  std::vector<Way> ways(uint32_t from, uint32_t to) const;
+  /// The same in kWays parts, each with a path of its own: they share cables even better. Beyond 64 ranks all parts
+  /// take path 0.
+  std::vector<uint32_t> way(uint32_t from, uint32_t to, uint32_t part) const;
   static constexpr uint32_t kWays = 4;
+
+  // For how many microseconds the busiest direction of a cable sends if ...
+  double pair_load_us() const;   ///< every rank sends a byte to every other over path 0
+  double split_load_us() const;  ///< the same over way(), a part of it each
+  double flood_load_us() const;  ///< every rank sends a byte to all over parents_towards() itself
 
   /// The node from which the farthest is nearest.
   uint32_t centre() const;
@@ -76,13 +82,15 @@ class Topology {
 
   const std::vector<uint32_t>& hops_to(uint32_t to) const;
   const std::vector<uint32_t>& paths_to(uint32_t to) const;
+  double average_load_us() const;
   std::vector<uint32_t> balance_paths(uint32_t n_parts) const;
   std::vector<uint32_t> path_of_index(uint32_t from, uint32_t to, uint32_t index) const;
 
   fabric::Graph graph_;
   CostModel model_;
   std::vector<std::vector<uint32_t>> neighbours_;
-  std::vector<std::vector<double>> rates_;  ///< beside neighbours_
+  std::vector<uint32_t> first_links_;  // of every rank
+  std::vector<double> rates_;          // by link
   double least_rate_ = 0;
   std::unique_ptr<Lazy> lazy_;
 };

@@ -57,31 +57,12 @@ TEST(Topology, leads_along_cables_by_shortest_paths) {
   }
 }
 
-/// What the most used direction of a cable carries if every pair sends 1, over path 0 or over all ways.
-double most_load(const fabric::Graph& graph, bool is_path_0) {
-  const Topology topology(graph);
-  std::map<std::pair<uint32_t, uint32_t>, double> loads;
-  double most = 0;
-  for (uint32_t from = 0; from < topology.n_ranks(); ++from) {
-    for (uint32_t to = 0; to < topology.n_ranks(); ++to) {
-      if (from == to) {
-        continue;
-      }
-      for (auto& [via, weight] :
-           is_path_0 ? std::vector<Topology::Way>{{topology.path(from, to)}} : topology.ways(from, to)) {
-        via.push_back(to);
-        uint32_t node = from;
-        for (const uint32_t next : via) {
-          most = std::max(most, loads[{node, next}] += static_cast<double>(weight) / Topology::kWays);
-          node = next;
-        }
-      }
-    }
-  }
-  return most;
-}
-
 TEST(Topology, spreads_equal_paths_evenly) {
+  const CostModel unit{.bytes_per_us = 1};
+  const auto most_load = [&](const fabric::Graph& graph, bool is_path_0) {
+    const Topology topology(graph, unit);
+    return is_path_0 ? topology.pair_load_us() : topology.split_load_us();
+  };
   // The sum of all distances over all directions is the least that can be.
   EXPECT_LE(most_load(fabric::ring(4), true), 3);
   EXPECT_EQ(most_load(fabric::ring(4), false), 2);

@@ -41,12 +41,6 @@ std::vector<TreePart> shortest_path_trees(const Problem& problem, const Topology
   return trees;
 }
 
-const fabric::Packing& packing_for(const Problem& problem, const Topology& topology) {
-  return has_share_per_rank(problem)   ? topology.trees_from_all()
-         : has_root(problem.operation) ? topology.trees_from_one(problem.root)
-                                       : topology.undirected_trees();
-}
-
 /// The trees that lead from `root`, or all if it is nothing, each with its part of `whole` by its rate.
 void add_trees(const Problem& problem, const fabric::Packing& packing, std::optional<uint32_t> root, const Piece& whole,
                std::vector<TreePart>& trees, std::vector<double>& weights) {
@@ -82,6 +76,12 @@ void give_chunk_sizes(const Problem& problem, const Topology& topology, const Li
 }
 
 }  // namespace
+
+const fabric::Packing& packing_for(const Problem& problem, const Topology& topology) {
+  return has_share_per_rank(problem)   ? topology.trees_from_all()
+         : has_root(problem.operation) ? topology.trees_from_one(problem.root)
+                                       : topology.undirected_trees();
+}
 
 std::vector<TreePart> packed_trees(const Problem& problem, const Topology& topology, const Limits& limits) {
   const fabric::Packing& packing = packing_for(problem, topology);

@@ -14,6 +14,8 @@ std::vector<TreePart> single_trees(const Problem& problem, const Topology& topol
 /// trees: as many as the cables hold, with parts by their rates (fabric/packing.h): they reach the bounds of
 /// fabric/bounds.h for long vectors. The problem must be one that fits_trees().
 std::vector<TreePart> packed_trees(const Problem& problem, const Topology& topology, const Limits& limits);
+/// The packing behind it.
+const fabric::Packing& packing_for(const Problem& problem, const Topology& topology);
 bool fits_trees(const Problem& problem, const Topology& topology);
 
 /// double_tree: two binary trees, of which each rank is a leaf of one at least. Source: Sanders, Speck and Traeff 2009,
