@@ -8,7 +8,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
-#include "bootstrap/little_endian.h"
+#include "base/little_endian.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -19,7 +19,7 @@ void add(crypto_auth_hmacsha256_state& state, std::span<const std::byte> bytes) 
 
 void add_with_length(crypto_auth_hmacsha256_state& state, std::span<const std::byte> bytes) {
   std::array<std::byte, 4> length{};
-  put_le(std::span<std::byte>(length), 0, static_cast<uint32_t>(bytes.size()));
+  base::put_le(std::span<std::byte>(length), 0, static_cast<uint32_t>(bytes.size()));
   add(state, length);
   add(state, bytes);
 }
@@ -85,7 +85,7 @@ std::array<std::byte, kTagBytes> Authenticator::tag(std::span<const std::byte> h
                                                     std::span<const std::byte> payload) {
   auto state = keyed_;
   std::array<std::byte, 8> number{};
-  put_le(std::span<std::byte>(number), 0, n_frames_++);
+  base::put_le(std::span<std::byte>(number), 0, n_frames_++);
   add(state, number);
   add(state, header);
   add(state, payload);

@@ -6,9 +6,9 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/little_endian.h"
 #include "bootstrap/calling.h"
 #include "bootstrap/handshake.h"
-#include "bootstrap/little_endian.h"
 #include "bootstrap/sockets.h"
 #include "bootstrap/star.h"
 
@@ -27,7 +27,7 @@ bool is_exchange(uint16_t kind) {
 
 Payload numbered(uint32_t number, std::span<const std::byte> share) {
   std::vector<std::byte> payload(kNumberBytes);
-  put_le(std::span<std::byte>(payload), 0, number);
+  base::put_le(std::span<std::byte>(payload), 0, number);
   payload.insert(payload.end(), share.begin(), share.end());
   return make_payload(std::move(payload));
 }
@@ -85,7 +85,7 @@ void Circle::Star::take_share(uint32_t peer, Frame& frame) {
     return;
   }
   const auto which = static_cast<Exchange>(frame.header.kind);
-  const auto number = get_le<uint32_t>(frame.payload, 0);
+  const auto number = base::get_le<uint32_t>(frame.payload, 0);
   // The others may be one ahead, also while the last share is on its way out of here.
   const uint32_t expected = current_ && !result_ ? n_exchanges_ : n_exchanges_ + 1;
   const bool is_first =
@@ -125,10 +125,11 @@ void Circle::Star::finish_if_complete() {
   }
   std::vector<std::byte> all(kCountsBytes + 4 * size_t{n_ranks_});
   all.reserve(all.size() + total);
-  put_le(std::span<std::byte>(all), 0, n_exchanges_);
-  put_le(std::span<std::byte>(all), 4, n_ranks_);
+  base::put_le(std::span<std::byte>(all), 0, n_exchanges_);
+  base::put_le(std::span<std::byte>(all), 4, n_ranks_);
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {
-    put_le(std::span<std::byte>(all), kCountsBytes + 4 * size_t{rank}, static_cast<uint32_t>(shares_[rank]->size()));
+    base::put_le(std::span<std::byte>(all), kCountsBytes + 4 * size_t{rank},
+                 static_cast<uint32_t>(shares_[rank]->size()));
     all.insert(all.end(), shares_[rank]->begin(), shares_[rank]->end());
   }
   result_.emplace();
@@ -181,8 +182,8 @@ void Circle::Star::take_from_root(Frame& frame) {
     case FrameType::lost:
       if (frame.payload.size() == 8 && frame.header.rank < n_ranks_ && frame.header.rank != 0 &&
           frame.header.rank != rank_) {
-        end(frame.header.rank, get_le<uint32_t>(frame.payload, 4) != 0 ? Event::Kind::left : Event::Kind::lost,
-            static_cast<int>(get_le<uint32_t>(frame.payload, 0)));
+        end(frame.header.rank, base::get_le<uint32_t>(frame.payload, 4) != 0 ? Event::Kind::left : Event::Kind::lost,
+            static_cast<int>(base::get_le<uint32_t>(frame.payload, 0)));
         return;
       }
       break;
@@ -196,8 +197,8 @@ void Circle::Star::take_from_root(Frame& frame) {
 void Circle::Star::take_shares(const Frame& frame) {
   const std::span<const std::byte> payload(frame.payload);
   const size_t header = kCountsBytes + 4 * size_t{n_ranks_};
-  if (payload.size() < header || !current_ || result_ || get_le<uint32_t>(payload, 0) != n_exchanges_ ||
-      get_le<uint32_t>(payload, 4) != n_ranks_) {
+  if (payload.size() < header || !current_ || result_ || base::get_le<uint32_t>(payload, 0) != n_exchanges_ ||
+      base::get_le<uint32_t>(payload, 4) != n_ranks_) {
     if (!failure_) {  // else it is the answer to an exchange that was given up here
       end(0, Event::Kind::lost, EPROTO);
     }
@@ -206,7 +207,7 @@ void Circle::Star::take_shares(const Frame& frame) {
   std::vector<std::vector<std::byte>> shares;
   size_t at = header;
   for (uint32_t rank = 0; rank < n_ranks_; ++rank) {
-    const size_t length = get_le<uint32_t>(payload, kCountsBytes + 4 * size_t{rank});
+    const size_t length = base::get_le<uint32_t>(payload, kCountsBytes + 4 * size_t{rank});
     if (length > payload.size() - at) {
       end(0, Event::Kind::lost, EPROTO);
       return;

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "bootstrap/little_endian.h"
+#include "base/little_endian.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -18,12 +18,12 @@ bool is_known(uint8_t type) {
 
 std::array<std::byte, kHeaderBytes> emit(const FrameHeader& header) {
   std::array<std::byte, kHeaderBytes> out{};
-  put_le<uint32_t>(out, 0, kMagic);
-  put_le<uint8_t>(out, 4, static_cast<uint8_t>(header.type));
-  put_le<uint8_t>(out, 5, header.flags);
-  put_le<uint16_t>(out, 6, header.kind);
-  put_le<uint32_t>(out, 8, header.rank);
-  put_le<uint32_t>(out, 12, header.length);
+  base::put_le<uint32_t>(out, 0, kMagic);
+  base::put_le<uint8_t>(out, 4, static_cast<uint8_t>(header.type));
+  base::put_le<uint8_t>(out, 5, header.flags);
+  base::put_le<uint16_t>(out, 6, header.kind);
+  base::put_le<uint32_t>(out, 8, header.rank);
+  base::put_le<uint32_t>(out, 12, header.length);
   return out;
 }
 
@@ -31,19 +31,20 @@ base::Parsed<FrameHeader> parse_header(std::span<const std::byte> in, size_t mos
   if (in.size() < kHeaderBytes) {
     return base::refuse(0, fmt::format("{} bytes are no header", in.size()));
   }
-  if (get_le<uint32_t>(in, 0) != kMagic) {
+  if (base::get_le<uint32_t>(in, 0) != kMagic) {
     return base::refuse(0, "does not speak Ringbolt's bootstrap protocol");
   }
-  const auto type = get_le<uint8_t>(in, 4);
-  const auto flags = get_le<uint8_t>(in, 5);
+  const auto type = base::get_le<uint8_t>(in, 4);
+  const auto flags = base::get_le<uint8_t>(in, 5);
   if (!is_known(type) || (flags & ~kLatestOnly) != 0) {
     return base::refuse(0, fmt::format("sent a frame of the unknown type {} (flags {})", type, flags));
   }
-  const auto length = get_le<uint32_t>(in, 12);
+  const auto length = base::get_le<uint32_t>(in, 12);
   if (length > most_bytes) {
     return base::refuse(0, fmt::format("announced {} bytes, where {} are the most", length, most_bytes));
   }
-  return FrameHeader{static_cast<FrameType>(type), flags, get_le<uint16_t>(in, 6), get_le<uint32_t>(in, 8), length};
+  return FrameHeader{static_cast<FrameType>(type), flags, base::get_le<uint16_t>(in, 6), base::get_le<uint32_t>(in, 8),
+                     length};
 }
 
 void FrameReader::authenticate(const Key& key, size_t most_bytes) {

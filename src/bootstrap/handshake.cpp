@@ -73,8 +73,7 @@ void AnsweringHandshake::welcome(Connection& connection) const {
                           mac_of(*key_, kKeyFromRoot, hello_bytes_, challenge_bytes_), kMaxToRootBytes);
 }
 
-CallingHandshake::CallingHandshake(const Config& config, const Key& key, uint64_t incarnation)
-    : config_(&config), key_(&key) {
+CallingHandshake::CallingHandshake(const Config& config, const Key& key, uint64_t incarnation) : key_(&key) {
   hello_.has_secret = !config.secret.empty();
   hello_.rank = config.rank;
   hello_.n_ranks = config.n_ranks;

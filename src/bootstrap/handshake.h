@@ -61,7 +61,6 @@ class CallingHandshake {
   Outcome end(Outcome outcome, std::string problem);
   Outcome take_challenge(const Frame& frame, Connection& connection);
 
-  const Config* config_;
   const Key* key_;
   Hello hello_;
   std::vector<std::byte> hello_bytes_;

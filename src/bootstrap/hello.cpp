@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/assert.h"
-#include "bootstrap/little_endian.h"
+#include "base/little_endian.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -34,14 +34,14 @@ std::vector<std::byte> emit(const Hello& hello) {
   RINGBOLT_ASSERT(hello.group.size() <= kMaxGroupNameBytes);
   std::vector<std::byte> bytes(kGroupAt + hello.group.size());
   const std::span<std::byte> out(bytes);
-  put_le(out, kFirstVersionAt, hello.first_version);
-  put_le(out, kLastVersionAt, hello.last_version);
-  put_le<uint32_t>(out, kFlagsAt, hello.has_secret ? kHasSecret : 0);
-  put_le(out, kRankAt, hello.rank);
-  put_le(out, kRanksAt, hello.n_ranks);
-  put_le(out, kIncarnationAt, hello.incarnation);
+  base::put_le(out, kFirstVersionAt, hello.first_version);
+  base::put_le(out, kLastVersionAt, hello.last_version);
+  base::put_le<uint32_t>(out, kFlagsAt, hello.has_secret ? kHasSecret : 0);
+  base::put_le(out, kRankAt, hello.rank);
+  base::put_le(out, kRanksAt, hello.n_ranks);
+  base::put_le(out, kIncarnationAt, hello.incarnation);
   std::copy(hello.nonce.begin(), hello.nonce.end(), bytes.begin() + kNonceAt);
-  put_le(out, kGroupLengthAt, static_cast<uint8_t>(hello.group.size()));
+  base::put_le(out, kGroupLengthAt, static_cast<uint8_t>(hello.group.size()));
   std::memcpy(bytes.data() + kGroupAt, hello.group.data(), hello.group.size());
   return bytes;
 }
@@ -51,23 +51,23 @@ base::Parsed<Hello> parse_hello(std::span<const std::byte> payload) {
     return base::refuse(0, "sent a greeting that is too short");
   }
   Hello hello;
-  hello.first_version = get_le<uint16_t>(payload, kFirstVersionAt);
-  hello.last_version = get_le<uint16_t>(payload, kLastVersionAt);
+  hello.first_version = base::get_le<uint16_t>(payload, kFirstVersionAt);
+  hello.last_version = base::get_le<uint16_t>(payload, kLastVersionAt);
   if (hello.first_version > kVersion || hello.last_version < kVersion) {
     return hello;
   }
-  if (payload.size() < kGroupAt || payload.size() != kGroupAt + get_le<uint8_t>(payload, kGroupLengthAt) ||
+  if (payload.size() < kGroupAt || payload.size() != kGroupAt + base::get_le<uint8_t>(payload, kGroupLengthAt) ||
       payload.size() > kGroupAt + kMaxGroupNameBytes) {
     return base::refuse(0, fmt::format("sent a greeting of {} bytes", payload.size()));
   }
-  const auto flags = get_le<uint32_t>(payload, kFlagsAt);
+  const auto flags = base::get_le<uint32_t>(payload, kFlagsAt);
   if ((flags & ~kHasSecret) != 0) {
     return base::refuse(0, fmt::format("sent a greeting with unknown flags {:#x}", flags));
   }
   hello.has_secret = flags != 0;
-  hello.rank = get_le<uint32_t>(payload, kRankAt);
-  hello.n_ranks = get_le<uint32_t>(payload, kRanksAt);
-  hello.incarnation = get_le<uint64_t>(payload, kIncarnationAt);
+  hello.rank = base::get_le<uint32_t>(payload, kRankAt);
+  hello.n_ranks = base::get_le<uint32_t>(payload, kRanksAt);
+  hello.incarnation = base::get_le<uint64_t>(payload, kIncarnationAt);
   std::copy_n(payload.begin() + kNonceAt, kNonceBytes, hello.nonce.begin());
   hello.group.assign(reinterpret_cast<const char*>(payload.data()) + kGroupAt, payload.size() - kGroupAt);
   if (!std::all_of(hello.group.begin(), hello.group.end(), is_printable)) {
@@ -79,8 +79,8 @@ base::Parsed<Hello> parse_hello(std::span<const std::byte> payload) {
 std::vector<std::byte> emit(const Challenge& challenge) {
   std::vector<std::byte> bytes(kChallengeBytes);
   const std::span<std::byte> out(bytes);
-  put_le(out, 0, challenge.version);
-  put_le<uint32_t>(out, kFlagsAt, challenge.has_secret ? kHasSecret : 0);
+  base::put_le(out, 0, challenge.version);
+  base::put_le<uint32_t>(out, kFlagsAt, challenge.has_secret ? kHasSecret : 0);
   std::copy(challenge.nonce.begin(), challenge.nonce.end(), bytes.begin() + kChallengeNonceAt);
   return bytes;
 }
@@ -90,9 +90,9 @@ base::Parsed<Challenge> parse_challenge(std::span<const std::byte> payload) {
     return base::refuse(0, fmt::format("sent a challenge of {} bytes", payload.size()));
   }
   Challenge challenge;
-  challenge.version = get_le<uint16_t>(payload, 0);
-  const auto flags = get_le<uint32_t>(payload, kFlagsAt);
-  if (challenge.version != kVersion || get_le<uint16_t>(payload, 2) != 0 || (flags & ~kHasSecret) != 0) {
+  challenge.version = base::get_le<uint16_t>(payload, 0);
+  const auto flags = base::get_le<uint32_t>(payload, kFlagsAt);
+  if (challenge.version != kVersion || base::get_le<uint16_t>(payload, 2) != 0 || (flags & ~kHasSecret) != 0) {
     return base::refuse(0, fmt::format("answered in version {} with flags {:#x}", challenge.version, flags));
   }
   challenge.has_secret = flags != 0;

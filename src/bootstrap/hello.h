@@ -27,7 +27,7 @@ struct Hello {
   uint32_t n_ranks = 0;
   uint64_t incarnation = 0;  ///< of the process: random
   Nonce nonce{};
-  std::string group;
+  std::string group = {};
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 

@@ -202,9 +202,10 @@ void Reception::serve_member(uint32_t rank) {
     why += fmt::format("was lost before all had come{}{}", ended.value_or(0) == 0 ? "" : ": ",
                        ended.value_or(0) == 0 ? "" : std::strerror(*ended));
   }
+  const std::string others = list_ranks(missing());
   connection = Connection();
   --n_joined_;
-  fail(ECONNRESET, why + "; not come: rank " + list_ranks(missing()));
+  fail(ECONNRESET, why + "; not come: rank " + others);
 }
 
 void Reception::drop_finished() {

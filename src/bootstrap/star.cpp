@@ -14,7 +14,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/little_endian.h"
+#include "base/little_endian.h"
 #include "bootstrap/sockets.h"
 
 namespace ringbolt::bootstrap {
@@ -155,8 +155,8 @@ void Circle::Star::end(uint32_t peer, Event::Kind how, int errno_value) {
   add_event({how, peer, 0, errno_value, {}}, false);
   if (is_root()) {
     std::vector<std::byte> payload(kLostBytes);
-    put_le(std::span<std::byte>(payload), 0, static_cast<uint32_t>(errno_value));
-    put_le<uint32_t>(payload, 4, how == Event::Kind::left ? 1 : 0);
+    base::put_le(std::span<std::byte>(payload), 0, static_cast<uint32_t>(errno_value));
+    base::put_le<uint32_t>(payload, 4, how == Event::Kind::left ? 1 : 0);
     queue_to_all_but(peer, {.type = FrameType::lost, .rank = peer}, make_payload(std::move(payload)));
   }
   if (!failure_) {

@@ -8,7 +8,7 @@
 #include <type_traits>
 
 /// Integers at offsets of a byte span, little-endian. Bounds are the caller's business.
-namespace ringbolt::bootstrap {
+namespace ringbolt::base {
 
 template <class T>
 T get_le(std::span<const std::byte> in, size_t at) {
@@ -24,4 +24,4 @@ void put_le(std::span<std::byte> out, size_t at, T value) {
   std::memcpy(out.data() + at, &value, sizeof value);
 }
 
-}  // namespace ringbolt::bootstrap
+}  // namespace ringbolt::base

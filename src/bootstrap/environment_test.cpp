@@ -1,0 +1,235 @@
+#include "bootstrap/environment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "base/error.h"
+#include "bootstrap/jaccl_devices.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string file_of(const std::string& path, bool is_secret) {
+  const std::map<std::string, std::string> files = {
+      {"/devices", R"([[null, "a"], ["b", null]])"},
+      {"/ring", R"([["10.0.0.1:5000"], ["10.0.0.2:5001"], ["10.0.0.3:5002"]])"},
+      {"/bad", "[[null, 1], [1, null]]"},
+      {"/secret", "from a file"},
+  };
+  if (!files.contains(path) || is_secret != (path == "/secret")) {
+    throw base::Error(ENOENT, "open", path);
+  }
+  return files.at(path);
+}
+
+Config config_of(const Environment& environment) { return config_from(environment, file_of); }
+
+std::string refusal_of(const Environment& environment) {
+  try {
+    config_of(environment);
+    return "";
+  } catch (const base::Error& error) {
+    return error.what();
+  }
+}
+
+std::string place_of(const Environment& environment) {
+  const Config config = config_of(environment);
+  return std::to_string(config.rank) + "/" + std::to_string(config.n_ranks) + " " + config.host + " " +
+         std::to_string(config.port);
+}
+
+TEST(Environment, reads_every_convention) {
+  EXPECT_EQ(place_of({{"RINGBOLT_RANK", "1"}, {"RINGBOLT_WORLD_SIZE", "4"}, {"RINGBOLT_COORDINATOR", "a.b:4000"}}),
+            "1/4 a.b 4000");
+  EXPECT_EQ(place_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}}),
+            "1/4 a 29500");
+  EXPECT_EQ(
+      place_of({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}, {"RINGBOLT_COORDINATOR", "[fd77::1]:9"}}),
+      "2/3 fd77::1 9");
+  EXPECT_EQ(place_of({{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}, {"RINGBOLT_COORDINATOR", "h:9"}}), "2/3 h 9");
+  EXPECT_EQ(
+      place_of({{"PMIX_RANK", "2"}, {"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "3"}, {"RINGBOLT_COORDINATOR", "h:9"}}),
+      "2/3 h 9");
+  EXPECT_EQ(place_of({{"JACCL_RANK", "1"},
+                      {"MLX_RANK", "7"},
+                      {"JACCL_IBV_DEVICES", "/devices"},
+                      {"MLX_IBV_DEVICES", "/no"},
+                      {"JACCL_COORDINATOR", "[::1]:7"},
+                      {"MLX_JACCL_COORDINATOR", "x"}}),
+            "1/2 ::1 7");
+  EXPECT_EQ(place_of({{"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/devices"}, {"MLX_JACCL_COORDINATOR", "10.0.0.1:7"}}),
+            "1/2 10.0.0.1 7");
+  EXPECT_EQ(place_of({{"MLX_RANK", "2"}, {"MLX_HOSTFILE", "/ring"}}), "2/3 10.0.0.1 5000");
+}
+
+TEST(Environment, torchrun_itself_listens_at_its_port) {
+  Environment environment = {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "29500"}};
+  environment["TORCHELASTIC_RUN_ID"] = "none";
+  EXPECT_EQ(place_of(environment), "1/4 a 29501");
+}
+
+TEST(Environment, slurm_names_its_first_host) {
+  const Environment environment = {
+      {"SLURM_PROCID", "5"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "17"}, {"SLURM_STEP_NODELIST", "n[0-3],m7"}};
+  const Config config = config_of(environment);
+  EXPECT_EQ(config.host, "n0");
+  EXPECT_GE(config.port, 20000);
+  EXPECT_LT(config.port, 30000);
+  Environment other = environment;
+  other["SLURM_JOB_ID"] = "18";
+  EXPECT_NE(config_of(other).port, config.port);
+  other["RINGBOLT_GROUP_PORT"] = "777";
+  EXPECT_EQ(config_of(other).port, 777);
+  EXPECT_EQ(first_host_of("host").value(), "host");
+  EXPECT_EQ(first_host_of("a-1,b").value(), "a-1");
+  EXPECT_EQ(first_host_of("n[08-11,3]").value(), "n08");
+  EXPECT_EQ(first_host_of("r[1-2]n[7]x,z").value(), "r1n7x");
+  for (const char* bad : {"", ",", "n[", "n[]", "n[a]", "n[-3]", "n m", "n\n", "[]"}) {
+    EXPECT_FALSE(first_host_of(bad)) << bad;
+  }
+}
+
+TEST(Environment, launchers_win_over_slurm_which_starts_them) {
+  EXPECT_EQ(place_of({{"RANK", "3"},
+                      {"WORLD_SIZE", "4"},
+                      {"MASTER_ADDR", "a"},
+                      {"MASTER_PORT", "1"},
+                      {"SLURM_PROCID", "0"},
+                      {"SLURM_NTASKS", "2"}}),
+            "3/4 a 1");
+}
+
+TEST(Environment, emulated_nodes_meet_on_their_machine) {
+  const Environment environment = {{"RINGBOLT_CLUSTER", "ring4"},
+                                   {"RINGBOLT_NODE", "2"},
+                                   {"RINGBOLT_NODES", "4"},
+                                   {"RINGBOLT_ADDR_1", "127.77.1.2"}};
+  const Config config = config_of(environment);
+  EXPECT_EQ(config.rank, 2U);
+  EXPECT_EQ(config.n_ranks, 4U);
+  EXPECT_EQ(config.host, "127.0.0.1");
+  Environment other = environment;
+  other["RINGBOLT_RUNTIME_DIR"] = "/elsewhere";
+  EXPECT_NE(config_of(other).port, config.port);
+  // Any launcher in the node wins.
+  other["RANK"] = "5";
+  other["WORLD_SIZE"] = "6";
+  EXPECT_EQ(config_of(other).rank, 5U);
+  Environment spaces = environment;
+  spaces["RINGBOLT_ADDR_1"] = "10.77.0.1";
+  EXPECT_THAT(refusal_of(spaces), AllOf(HasSubstr("RINGBOLT_ADDR_1=10.77.0.1"), HasSubstr("set RINGBOLT_COORDINATOR")));
+}
+
+TEST(Environment, mpirun_on_one_machine_needs_no_address) {
+  const Environment environment = {{"OMPI_COMM_WORLD_RANK", "1"},
+                                   {"OMPI_COMM_WORLD_SIZE", "2"},
+                                   {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                                   {"PMIX_NAMESPACE", "job-7"}};
+  EXPECT_EQ(config_of(environment).host, "127.0.0.1");
+  Environment spread = environment;
+  spread["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
+  EXPECT_THAT(refusal_of(spread), HasSubstr("set RINGBOLT_COORDINATOR=HOST:PORT"));
+}
+
+TEST(Environment, bad_numbers_name_variable_and_value) {
+  for (const char* bad : {"", " 1", "1 ", "-1", "+1", "0x1", "1.0", "one", "1024", "99999999999999999999"}) {
+    const std::string text =
+        refusal_of({{"RANK", bad}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}});
+    EXPECT_THAT(text, HasSubstr(std::string("RANK=") + bad + ": read the number")) << bad;
+  }
+  EXPECT_THAT(refusal_of({{"RANK", "4"}, {"WORLD_SIZE", "4"}}), AllOf(HasSubstr("RANK=4"), HasSubstr("WORLD_SIZE=4")));
+  EXPECT_THAT(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), HasSubstr("WORLD_SIZE=0"));
+  EXPECT_THAT(refusal_of({{"RANK", "0\n\x1b[31m"}, {"WORLD_SIZE", "2"}}), HasSubstr("RANK=0??[31m"));
+}
+
+TEST(Environment, missing_values_are_named) {
+  EXPECT_THAT(refusal_of({}), AllOf(HasSubstr("find the rank"), HasSubstr("torchrun")));
+  EXPECT_THAT(refusal_of({{"RANK", "1"}}), AllOf(HasSubstr("RANK=1"), HasSubstr("find the number of ranks")));
+  EXPECT_THAT(refusal_of({{"RINGBOLT_RANK", "1"}, {"WORLD_SIZE", "2"}}),
+              HasSubstr("RINGBOLT_WORLD_SIZE, both or neither"));
+  EXPECT_THAT(refusal_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}}), HasSubstr("find rank 0"));
+  EXPECT_THAT(refusal_of({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "1"}}), HasSubstr("MASTER_PORT=1"));
+  EXPECT_EQ(refusal_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}), "");  // alone one needs to meet nobody
+}
+
+TEST(Environment, contradictions_name_both) {
+  EXPECT_THAT(refusal_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}}),
+              AllOf(HasSubstr("RANK=1 and OMPI_COMM_WORLD_RANK=2"), HasSubstr("contradict")));
+  EXPECT_THAT(refusal_of({{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/devices"}}),
+              HasSubstr("WORLD_SIZE=4 and MLX_IBV_DEVICES=/devices"));
+  // What you say yourself is the last word.
+  EXPECT_EQ(place_of({{"RINGBOLT_RANK", "0"},
+                      {"RINGBOLT_WORLD_SIZE", "2"},
+                      {"RINGBOLT_COORDINATOR", "h:1"},
+                      {"RANK", "1"},
+                      {"OMPI_COMM_WORLD_RANK", "2"}}),
+            "0/2 h 1");
+}
+
+TEST(Environment, bad_files_name_variable_and_reason) {
+  EXPECT_THAT(refusal_of({{"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/none"}}),
+              AllOf(HasSubstr("MLX_IBV_DEVICES=/none"), HasSubstr("No such file")));
+  EXPECT_THAT(refusal_of({{"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/bad"}}),
+              AllOf(HasSubstr("MLX_IBV_DEVICES=/bad"), HasSubstr("[0][1]: is neither null")));
+}
+
+TEST(Environment, reads_settings) {
+  Environment environment = {
+      {"RINGBOLT_RANK", "0"},  {"RINGBOLT_WORLD_SIZE", "2"}, {"RINGBOLT_COORDINATOR", "h:1"},  {"RINGBOLT_SECRET", "s"},
+      {"RINGBOLT_GROUP", "g"}, {"RINGBOLT_BIND", "::1"},     {"RINGBOLT_JOIN_TIMEOUT_MS", "5"}};
+  const Config config = config_of(environment);
+  EXPECT_EQ(config.secret + config.group + config.bind_address, "sg::1");
+  EXPECT_EQ(config.timeout_ms, 5U);
+  environment["RINGBOLT_SECRET_FILE"] = "/secret";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("RINGBOLT_SECRET and RINGBOLT_SECRET_FILE"));
+  environment.erase("RINGBOLT_SECRET");
+  EXPECT_EQ(config_of(environment).secret, "from a file");
+  environment["RINGBOLT_SECRET_FILE"] = "/none";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("RINGBOLT_SECRET_FILE=/none"));
+  environment.erase("RINGBOLT_SECRET_FILE");
+  environment["RINGBOLT_SECRET"] = "";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("the secret is empty"));
+}
+
+TEST(Environment, places_are_read_with_care) {
+  EXPECT_EQ(parse_host_port("[fe80::1%eth0]:65535").value(), (HostPort{"fe80::1%eth0", 65535}));
+  for (const char* bad : {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "::1:4000", "[::1]", "[::1", "[]:1",
+                          "a b:1", "[a b]:1", "a:-1"}) {
+    EXPECT_FALSE(parse_host_port(bad)) << bad;
+  }
+  EXPECT_EQ(to_text(HostPort{"::1", 5}), "[::1]:5");
+}
+
+TEST(ReadFile, keeps_secrets) {
+  std::string folder = "/tmp/ringbolt-test-XXXXXX";
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/secret";
+  std::ofstream(path) << "position 1\n";
+  ::chmod(path.c_str(), 0604);
+  EXPECT_THROW(read_file(path, true), base::Error);
+  EXPECT_EQ(read_file(path, false), "position 1\n");
+  ::chmod(path.c_str(), 0600);
+  EXPECT_EQ(read_file(path, true), "position 1");
+  std::ofstream(path) << "\n";
+  EXPECT_THROW(read_file(path, true), base::Error);
+  EXPECT_THROW(read_file(folder, false), base::Error);
+  std::ofstream(path) << std::string(kMaxMlxFileBytes, 'x');
+  EXPECT_EQ(read_file(path, false).size(), kMaxMlxFileBytes);
+  std::ofstream(path, std::ios::app) << "x";
+  EXPECT_THROW(read_file(path, false), base::Error);
+  ::unlink(path.c_str());
+  ::rmdir(folder.c_str());
+}
+
+}  // namespace
+}  // namespace ringbolt::bootstrap

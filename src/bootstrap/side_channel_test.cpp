@@ -1,0 +1,183 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "bootstrap/circle.h"
+#include "bootstrap/circle_test_support.h"
+#include "bootstrap/connection.h"
+#include "bootstrap/frame.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+using test::Party;
+using test::soon;
+
+std::vector<std::byte> numbered(uint32_t number, size_t length) {
+  std::vector<std::byte> bytes(length);
+  for (size_t i = 0; i < length; ++i) {
+    bytes[i] = static_cast<std::byte>((number + i * 13) & 0xFF);
+  }
+  return bytes;
+}
+
+TEST(SideChannel, messages_of_every_pair_arrive_in_order) {
+  constexpr uint32_t kMessages = 200;
+  Party party(4);
+  party.run([](Circle& circle) {
+    for (uint32_t i = 0; i < kMessages; ++i) {
+      for (uint32_t to = 0; to < 4; ++to) {
+        if (to != circle.rank()) {
+          ASSERT_TRUE(circle.send(to, static_cast<uint16_t>(i), numbered(i + circle.rank() * 50, i % 97)));
+        }
+      }
+    }
+    std::vector<uint32_t> next(4);
+    for (const Event& event : test::wait_for_events(circle, 3 * kMessages)) {
+      ASSERT_EQ(event.kind, Event::Kind::message);
+      const uint32_t i = next[event.rank]++;
+      EXPECT_EQ(event.message_kind, i);
+      EXPECT_EQ(event.bytes, numbered(i + event.rank * 50, i % 97));
+    }
+    EXPECT_TRUE(circle.barrier(soon()));
+  });
+}
+
+TEST(SideChannel, refuses_what_it_cannot_send) {
+  Party party(2);
+  party.run([](Circle& circle) {
+    EXPECT_EQ(circle.send(2, 0, {}).error().value, EINVAL);
+    const std::vector<std::byte> longest(kMaxMessageBytes);
+    EXPECT_TRUE(circle.send(1 - circle.rank(), 0, longest));
+    EXPECT_EQ(circle.send(1 - circle.rank(), 0, std::vector<std::byte>(kMaxMessageBytes + 1)).error().value, EMSGSIZE);
+    EXPECT_EQ(test::wait_for_events(circle, 1)[0].bytes, longest);
+    EXPECT_TRUE(circle.barrier(soon()));
+  });
+}
+
+TEST(SideChannel, those_who_leave_are_reported_once_and_after_their_messages) {
+  Party party(4);
+  party.run([](Circle& circle) {
+    ASSERT_TRUE(circle.barrier(soon()));
+    if (circle.rank() == 2) {
+      ASSERT_TRUE(circle.send(kEveryone, 9, numbered(2, 1000)));
+      return;
+    }
+    const auto events = test::wait_for_events(circle, 2);
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[0].kind, Event::Kind::message);
+    EXPECT_EQ(events[0].bytes, numbered(2, 1000));
+    EXPECT_EQ(events[1].kind, Event::Kind::left);
+    EXPECT_EQ(events[1].rank, 2U);
+    if (circle.rank() == 0) {
+      EXPECT_EQ(circle.send(2, 0, {}).error().value, ENOTCONN);
+      ASSERT_TRUE(circle.send(kEveryone, 1, {}));
+    }
+    // The others still have each other.
+    if (circle.rank() != 0) {
+      EXPECT_EQ(test::wait_for_events(circle, 1)[0].message_kind, 1);
+      ASSERT_TRUE(circle.send(0, 2, {}));
+      test::wait_for_event(circle, Event::Kind::left);
+    } else {
+      test::wait_for_events(circle, 2);
+    }
+  });
+}
+
+TEST(SideChannel, without_rank_0_nothing_can_be_sent) {
+  Party party(3);
+  party.run([](Circle& circle) {
+    ASSERT_TRUE(circle.barrier(soon()));
+    if (circle.rank() == 0) {
+      return;
+    }
+    const Event event = test::wait_for_event(circle, Event::Kind::left);
+    EXPECT_EQ(event.rank, 0U);
+    EXPECT_EQ(circle.send(1, 0, {}).has_value(), circle.rank() == 1);  // to oneself always
+    EXPECT_EQ(circle.send(3 - circle.rank(), 0, {}).error().value, ENOTCONN);
+    EXPECT_FALSE(circle.barrier(soon()));
+  });
+}
+
+TEST(SideChannel, of_heartbeats_to_a_rank_that_does_not_read_the_newest_arrive) {
+  constexpr uint32_t kBeats = 20'000;  // 1 KiB each: far more than sockets and queues hold
+  Party party(3);
+  std::atomic<bool> is_sent = false;
+  party.run([&](Circle& circle) {
+    ASSERT_TRUE(circle.barrier(soon()));
+    if (circle.rank() == 1) {
+      for (uint32_t i = 1; i <= kBeats; ++i) {
+        ASSERT_TRUE(circle.send(2, 4, numbered(i, 1024), true));
+        ASSERT_TRUE(circle.send(2, 5, numbered(i + 7, 1024), true));
+        circle.poll();
+      }
+      // Rank 0 answers, whatever rank 2 does, so all of it is past.
+      ASSERT_TRUE(circle.send(0, 1, {}));
+      EXPECT_EQ(test::wait_for_events(circle, 1)[0].message_kind, 2);
+      is_sent = true;
+    } else if (circle.rank() == 0) {
+      EXPECT_EQ(test::wait_for_events(circle, 1)[0].message_kind, 1);
+      ASSERT_TRUE(circle.send(1, 2, {}));
+    } else {
+      while (!is_sent) {
+        std::this_thread::yield();
+      }
+      std::vector<std::byte> newest;
+      size_t n_events = 0;
+      while (newest != numbered(kBeats, 1024)) {
+        for (const Event& event : test::wait_for_events(circle, 1)) {
+          ASSERT_EQ(event.kind, Event::Kind::message);
+          newest = event.message_kind == 4 ? event.bytes : newest;
+          ++n_events;
+        }
+      }
+      EXPECT_LT(n_events, 2 * kBeats);
+    }
+    EXPECT_TRUE(circle.barrier(soon()));
+  });
+}
+
+TEST(SideChannel, a_rank_that_does_not_read_messages_is_given_up_alone) {
+  Party party(4);
+  std::atomic<bool> is_over = false;
+  party.run([&](Circle& circle) {
+    ASSERT_TRUE(circle.barrier(soon()));
+    if (circle.rank() == 2) {
+      while (!is_over) {
+        std::this_thread::yield();
+      }
+      return;
+    }
+    if (circle.rank() == 1) {
+      const std::vector<std::byte> message(kMaxMessageBytes);
+      for (bool is_lost = false; !is_lost;) {
+        static_cast<void>(circle.send(2, 4, message));
+        for (const Event& event : circle.poll()) {
+          EXPECT_EQ(event.kind, Event::Kind::lost);
+          EXPECT_EQ(event.rank, 2U);
+          EXPECT_EQ(event.errno_value, ENOBUFS);
+          is_lost = true;
+        }
+      }
+      ASSERT_TRUE(circle.send(3, 6, message));
+      ASSERT_TRUE(circle.send(0, 6, message));
+    } else {
+      const auto events = test::wait_for_events(circle, 2);
+      EXPECT_EQ(events[0].errno_value, ENOBUFS);
+      EXPECT_EQ(events[1].message_kind, 6);
+    }
+    if (circle.rank() == 3) {
+      is_over = true;
+    }
+    while (!is_over) {
+      circle.poll();
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ringbolt::bootstrap
