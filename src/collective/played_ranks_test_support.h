@@ -62,10 +62,10 @@ class PlayedPort : public Port {
     std::memset(kept_[parcel]->data(), 0xdd, kept_[parcel]->size());
     kept_[parcel].reset();
   }
-  std::span<const std::byte> settle(uint64_t parcel, std::span<const std::byte> bytes) override {
-    auto moved = std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end());
-    kept_[parcel] = std::move(moved);
-    return *kept_[parcel];
+  Place settle(uint64_t parcel, std::span<const std::byte> bytes) override {
+    kept_.push_back(std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end()));
+    release(parcel);
+    return {kept_.size() - 1, *kept_.back()};
   }
 
  private:

@@ -74,8 +74,12 @@ class Port {
  protected:
   friend class Parcel;
   virtual void release(uint64_t parcel) = 0;
-  /// See Parcel::settle(). What is returned is where the bytes are from now on.
-  virtual std::span<const std::byte> settle(uint64_t parcel, std::span<const std::byte> bytes) = 0;
+  /// See Parcel::settle(): what stands for the parcel from now on.
+  struct Place {
+    uint64_t parcel = 0;
+    std::span<const std::byte> bytes;
+  };
+  virtual Place settle(uint64_t parcel, std::span<const std::byte> bytes) = 0;
 };
 
 Parcel::~Parcel() {
@@ -86,7 +90,9 @@ Parcel::~Parcel() {
 
 void Parcel::settle() {
   if (port_ != nullptr) {
-    bytes_ = port_->settle(id_, bytes_);
+    const Port::Place place = port_->settle(id_, bytes_);
+    id_ = place.parcel;
+    bytes_ = place.bytes;
   }
 }
 

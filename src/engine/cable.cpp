@@ -17,6 +17,8 @@ constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
 constexpr uint32_t kRequestsPerSignal = 8;
 constexpr uint32_t kFirstPsn = 7;
+/// For the class of a message that came after it had been counted as lost.
+constexpr uint8_t kNotOwed = UINT8_MAX;
 
 uint32_t frames_of(uint32_t length_bytes) { return (length_bytes + kFrameBytes - 1) / kFrameBytes; }
 
@@ -170,11 +172,13 @@ std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t len
   return {slab_.data() + row.offset_of(slot), std::min(length_bytes, row.slot_bytes)};
 }
 
-bool Cable::hear(Size size, const ChunkHeader& header) {
+bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
   if (header.incarnation != incarnation_ || header.credit_class >= kClasses) {
     return false;
   }
-  receiver(size).receive(header.cable_number);
+  const bool is_owed = receiver(size).receive(header.cable_number);
+  const uint32_t buffer_class = header.kind == Kind::beat ? kControlClass : header.hops_done;
+  ends_[index(size)].class_of[slot] = static_cast<uint8_t>(is_owed ? buffer_class : kNotOwed);
   received_bytes += kHeaderBytes + header.length_bytes;
   const bool is_honest = sender(Size::small).hear_freed(header.credit_class, header.freed_small) &&
                          sender(Size::large).hear_freed(header.credit_class, header.freed_large);
@@ -185,7 +189,10 @@ bool Cable::hear(Size size, const ChunkHeader& header) {
 }
 
 void Cable::free(Size size, uint32_t slot) {
-  receiver(size).free(ends_[index(size)].class_of[slot]);
+  const uint8_t buffer_class = ends_[index(size)].class_of[slot];
+  if (buffer_class != kNotOwed) {
+    receiver(size).free(buffer_class);
+  }
   repost(size, slot);
 }
 
@@ -210,6 +217,28 @@ void Cable::post_receive(Size size, uint32_t slot) {
   if (error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, std::strerror(error)));
   }
+}
+
+CableReport Cable::report() const {
+  CableReport report;
+  for (const Size size : kSizes) {
+    report.sent[index(size)] = ends_[index(size)].sender.number();
+    report.lost[index(size)] = ends_[index(size)].receiver.lost();
+  }
+  return report;
+}
+
+bool Cable::hear_report(const CableReport& report) {
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    // What had been sent by the beat before the last one and is not here does not come any more.
+    end.receiver.miss_before(end.sent_by_peer[0]);
+    end.sent_by_peer = {end.sent_by_peer[1], report.sent[index(size)]};
+    if (!end.sender.hear_lost(report.lost[index(size)])) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool Cable::has_credits_to_tell() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/cable_credit.h"
+#include "engine/cable_report.h"
 #include "engine/chunk_header.h"
 #include "engine/device.h"
 #include "engine/slots.h"
@@ -92,14 +93,11 @@ class Cable {
   /// A received message's bytes.
   std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes) const;
   size_t offset_of(Size size, uint32_t slot) const { return ends_[index(size)].receives.offset_of(slot); }
-  /// What a sound header says of this cable: false if it is of an earlier connection.
-  bool hear(Size size, const ChunkHeader& header);
+  /// What the sound header of the message in a held receive says of this cable: false if it is of an earlier
+  /// connection.
+  bool hear(Size size, uint32_t slot, const ChunkHeader& header);
   /// A receive has completed: it is held until free() or repost().
   void hold(Size size) { ++ends_[index(size)].n_held; }
-  /// Notes the class of the message in a held receive.
-  void classify(Size size, uint32_t slot, uint32_t buffer_class) {
-    ends_[index(size)].class_of[slot] = static_cast<uint8_t>(buffer_class);
-  }
   /// Posts the receive again, and owes the sender the news.
   void free(Size size, uint32_t slot);
   /// Posts it again without a word to the sender: its message had no sound header, or was of an earlier connection.
@@ -107,6 +105,9 @@ class Cable {
 
   SenderCredit& sender(Size size) { return ends_[index(size)].sender; }
   ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
+  /// What to say of this cable, and what the peer says. False: so much is lost that the connection must begin anew.
+  CableReport report() const;
+  bool hear_report(const CableReport& report);
   /// The peer should hear of credits soon although nothing is sent there.
   bool has_credits_to_tell() const;
   /// Receives that hold messages: of all, how many are not posted.
@@ -125,11 +126,12 @@ class Cable {
     ReceiverCredit receiver = {};
     std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
     std::optional<verbs::QueuePair> connected = std::nullopt;
-    std::vector<uint8_t> class_of = {};  // [slot]
+    std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
     uint32_t send_depth = 0;
     uint32_t sends_posted = 0;
     uint32_t n_held = 0;
     uint32_t n_unsignalled = 0;
+    std::array<uint16_t, 2> sent_by_peer = {};  // as its last two reports say, the older one first
   };
   static size_t index(Size size) { return static_cast<size_t>(size); }
   void make_end(Size size, SlabLayout& layout);

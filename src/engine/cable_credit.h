@@ -106,10 +106,15 @@ class SenderCredit {
 /// The receiver's side: what has come, what it has freed, and what of that the peer knows. Pure. Not thread-safe.
 class ReceiverCredit {
  public:
-  /// A message with that number. Those between the last one and this one are lost: a queue pair keeps its order.
-  void receive(uint16_t number) {
+  /// A message with that number. Those between the last one and this one are lost: a queue pair keeps its order. False:
+  /// it had been counted as lost itself, so that nobody owes its credit any more.
+  [[nodiscard]] bool receive(uint16_t number) {
+    if (static_cast<int16_t>(number - expected_) < 0) {
+      return false;
+    }
     miss_before(number);
     ++expected_;
+    return true;
   }
   /// The peer has sent all numbers before this one, long enough ago.
   void miss_before(uint16_t number) {

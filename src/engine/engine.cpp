@@ -131,29 +131,32 @@ void Engine::send_pending_words() {
 }
 
 bool Engine::send_beat(uint32_t cable, std::span<const std::byte> bytes) {
+  return send_on_cable(cable, emit(cables_[cable]->report()), bytes);
+}
+
+bool Engine::send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second) {
   Cable& to = *cables_[cable];
   if (!to.may_send(Size::small, kControlClass)) {
     return false;
   }
-  const auto room = take_room(static_cast<uint32_t>(bytes.size()), 0);
+  const size_t length = first.size() + second.size();
+  const auto room = take_room(static_cast<uint32_t>(length), 0);
   if (!room) {
     return false;
   }
-  std::copy(bytes.begin(), bytes.end(), room->bytes);
-  Entry entry;
-  entry.header.kind = Kind::beat;
-  entry.header.length_bytes = static_cast<uint32_t>(bytes.size());
-  entry.header.session = plan_.session;
-  entry.header.source = static_cast<uint8_t>(plan_.rank);
-  entry.header.destination = static_cast<uint8_t>(to.plan().peer);
-  entry.header.has_payload_crc = true;
-  entry.header.payload_crc = base::crc32c(0, bytes);
-  entry.offset = rows_.small.offset_of(room->id);
-  entry.room = room->id;
+  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), room->bytes));
+  ChunkHeader header;
+  header.kind = Kind::beat;
+  header.length_bytes = static_cast<uint32_t>(length);
+  header.session = plan_.session;
+  header.source = static_cast<uint8_t>(plan_.rank);
+  header.destination = static_cast<uint8_t>(to.plan().peer);
+  header.has_payload_crc = true;
+  header.payload_crc = base::crc32c(0, {room->bytes, length});
   RequestId id;
   id.is_unsequenced = true;
   id.slot = static_cast<uint16_t>(room->id);
-  if (!to.send(Size::small, kControlClass, entry.header, entry.offset, id)) {
+  if (!to.send(Size::small, kControlClass, header, rows_.small.offset_of(room->id), id)) {
     free_room(room->id);
     return false;
   }
@@ -164,7 +167,7 @@ void Engine::tell_credits() {
   for (uint32_t i = 0; i < cables_.size(); ++i) {
     // Each tells of one class, in turn; few are in use.
     for (uint32_t n = 0; n < kClasses && cables_[i]->has_credits_to_tell(); ++n) {
-      if (!send_beat(i, {})) {
+      if (!send_on_cable(i, {}, {})) {
         break;
       }
     }

@@ -113,7 +113,7 @@ class Engine {
   }
   /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if there is no room.
   void send_word(std::span<const std::byte> bytes, const Address& address);
-  /// A beat of a local cable, not empty: false if there is no credit or room for it just now.
+  /// A beat of a local cable, which also heals its credits: false if there is no credit or room for it just now.
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
   void release(uint64_t receipt);
@@ -185,6 +185,7 @@ class Engine {
   void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
+  bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
   void send_ack(uint32_t rank);
   void tell_credits();
   void send_pending_words();
@@ -192,6 +193,7 @@ class Engine {
   // engine_receive.cpp
   void take_completion(const ibv_wc& completion);
   void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes);
+  void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
   void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message);
   void relay(Cable& cable, const RequestId& id, ChunkHeader header);
   void hear_ack(uint32_t rank, uint32_t ack);

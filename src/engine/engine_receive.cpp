@@ -48,28 +48,37 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     return;
   }
   if (header->session != plan_.session || header->source >= plan_.n_ranks || header->destination >= plan_.n_ranks ||
-      !cable.hear(id.size, *header)) [[unlikely]] {
+      !cable.hear(id.size, id.slot, *header)) [[unlikely]] {
     ++counts_.strangers;
     cable.repost(id.size, id.slot);
     return;
   }
   const bool is_hop = header->kind == Kind::beat;
-  cable.classify(id.size, id.slot, is_hop ? kControlClass : header->hops_done);
   if (!has_sound_payload(*header, message)) [[unlikely]] {
     ++counts_.bad_payloads;
     cable.free(id.size, id.slot);
     return;
   }
   if (is_hop) {
-    if (header->length_bytes > 0) {  // an empty one brings credits alone
-      receiver_->on_beat(id.cable, message.subspan(kHeaderBytes, header->length_bytes));
-    }
+    take_beat(cable, id.cable, message.subspan(kHeaderBytes, header->length_bytes));
     cable.free(id.size, id.slot);
   } else if (header->destination == plan_.rank) {
     deliver(cable, id, *header, message);
   } else {
     relay(cable, id, *header);
   }
+}
+
+void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes) {
+  if (bytes.empty()) {
+    return;  // it has brought credits, in its header
+  }
+  const auto report = parse_report(bytes);
+  if (!report || !cable.hear_report(*report)) {
+    cable.fail(fmt::format("{}: more messages are lost than can be told", cable.plan().name));
+    return;
+  }
+  receiver_->on_beat(index, bytes.subspan(kReportBytes));
 }
 
 void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message) {
