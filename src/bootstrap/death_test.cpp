@@ -119,7 +119,7 @@ TEST(Death, while_the_ranks_meet) {
       if (config.rank != 0) {
         // Only rank 0 knows when they have joined, so they take their time.
         later = std::thread([&say] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          std::this_thread::sleep_for(std::chrono::milliseconds(500));
           say("ready");
         });
       }
