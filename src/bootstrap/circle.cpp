@@ -48,6 +48,8 @@ base::Result<void> Circle::send(uint32_t to, uint16_t kind, std::span<const std:
   return star_->send(to, kind, bytes, is_latest_only);
 }
 
+uint64_t Circle::hosts_answering(uint32_t within_ms) const { return star_->hosts_answering(within_ms); }
+
 std::vector<Event> Circle::poll() { return star_->poll(); }
 
 }  // namespace ringbolt::bootstrap

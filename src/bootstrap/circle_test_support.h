@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -63,7 +64,19 @@ class Party {
   Listening listening_;
 };
 
-/// Polls until there are `n` events.
+/// Events one by one.
+class Inbox {
+ public:
+  explicit Inbox(Circle& circle) : circle_(circle) {}
+
+  Event next();
+
+ private:
+  Circle& circle_;
+  std::deque<Event> events_;
+};
+
+/// Polls until there are `n` events, or more that came with the last.
 inline std::vector<Event> wait_for_events(Circle& circle, size_t n) {
   std::vector<Event> events;
   while (events.size() < n) {
@@ -77,6 +90,20 @@ inline std::vector<Event> wait_for_events(Circle& circle, size_t n) {
     }
   }
   return events;
+}
+
+inline Event Inbox::next() {
+  if (events_.empty()) {
+    for (Event& event : wait_for_events(circle_, 1)) {
+      events_.push_back(std::move(event));
+    }
+  }
+  if (events_.empty()) {
+    return {};
+  }
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  return event;
 }
 
 /// Polls until one of this kind comes, and gives it.

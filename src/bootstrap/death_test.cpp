@@ -119,7 +119,7 @@ TEST(Death, while_the_ranks_meet) {
       if (config.rank != 0) {
         // Only rank 0 knows when they have joined, so they take their time.
         later = std::thread([&say] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          std::this_thread::sleep_for(std::chrono::milliseconds(500));
           say("ready");
         });
       }
@@ -216,6 +216,29 @@ TEST(Death, stopped_rank_is_named_at_the_deadline_and_wakes_up_to_a_failure) {
       EXPECT_EQ(disaster.process(victim).hear(), "failed\n");
     }
   }
+}
+
+TEST(Death, host_of_a_stopped_rank_answers) {
+  Party party(2);
+  Disaster disaster(party, {0, 1}, [](const Config& config, const Say& say) {
+    Circle circle = Circle::join(config);
+    static_cast<void>(circle.barrier(soon()));
+    say("ready");
+    if (config.rank == 1) {
+      ::pause();
+    }
+    // Without anything to acknowledge for longer than that, then with.
+    ::poll(nullptr, 0, 300);
+    const bool is_quiet = circle.hosts_answering(200) == 0;
+    static_cast<void>(circle.send(1, 1, std::vector<std::byte>(100), true));
+    bool is_answered = false;
+    for (const uint64_t end = soon(); !is_answered && base::now_ns() < end;) {
+      is_answered = circle.hosts_answering(200) == 2;
+    }
+    say(is_quiet && is_answered ? "answers" : "silent");
+    ::pause();
+  });
+  EXPECT_EQ(disaster.strike(1, SIGSTOP)[0], "answers\n");
 }
 
 TEST(Death, stopped_before_it_has_joined_is_missing) {

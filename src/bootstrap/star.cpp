@@ -1,9 +1,12 @@
 #include "bootstrap/star.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -280,6 +283,20 @@ void Circle::Star::mark_pending(bool is_pending) {
   const ssize_t done =
       is_pending ? ::write(pending_.get(), &count, sizeof count) : ::read(pending_.get(), &count, sizeof count);
   RINGBOLT_ASSERT(done == sizeof count);
+}
+
+uint64_t Circle::Star::hosts_answering(uint32_t within_ms) const {
+  uint64_t answering = 0;
+  for (uint32_t peer = 0; peer < std::min<uint32_t>(n_ranks_, 64); ++peer) {
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (connections_[peer].is_open() &&
+        ::getsockopt(connections_[peer].fd(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
+        info.tcpi_last_ack_recv <= within_ms) {
+      answering |= uint64_t{1} << peer;
+    }
+  }
+  return answering;
 }
 
 std::vector<Event> Circle::Star::poll() {

@@ -33,6 +33,7 @@ class Circle::Star {
   Outcome<std::vector<std::vector<std::byte>>> exchange(Exchange which, std::span<const std::byte> mine,
                                                         uint64_t deadline_ns);
   base::Result<void> send(uint32_t to, uint16_t kind, std::span<const std::byte> bytes, bool is_latest_only);
+  uint64_t hosts_answering(uint32_t within_ms) const;
   std::vector<Event> poll();
 
  private:

@@ -85,6 +85,7 @@ class Execution {
   /// Does all that can be done now; whether that was anything.
   bool advance();
   bool is_done() const { return n_unfinished_ == 0; }
+  const CompiledProgram& compiled() const { return *program_; }
   /// Gives back all parcels. What has been sent has been sent.
   void drop();
 

@@ -335,7 +335,7 @@ Tally run_all(uint32_t n_schedules, Network::Plan plan) {
   return tally;
 }
 
-constexpr uint32_t kSchedules = 6000;
+constexpr uint32_t kSchedules = 2000;
 
 TEST(AgreementSchedules, crashes_alone) {
   const Tally tally = run_all(kSchedules, {});
