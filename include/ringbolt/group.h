@@ -79,6 +79,7 @@ class Request {
 
  private:
   friend class Group;
+  friend struct GroupAccess;
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -1,0 +1,294 @@
+#include "group/bring_up.h"
+
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+
+#include "base/error.h"
+#include "bringup/survey.h"
+#include "bringup/trial.h"
+#include "group/failure.h"
+#include "group/shares.h"
+
+namespace ringbolt::group {
+namespace {
+
+constexpr uint32_t kVersion = 1;
+constexpr uint32_t kTrialTimeoutMs = 2000;
+constexpr uint32_t kDefaultRateMbps = 40'000;
+
+/// Runs a stage that may throw; what it threw in words, or nothing.
+std::string trouble_of(const std::function<void()>& stage) {
+  try {
+    stage();
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+struct Stage {
+  bootstrap::Circle& circle;
+  const verbs::Library& library;
+  const BringUpPlan& plan;
+  uint32_t session = 0;
+  bringup::AllCards cards = {};
+
+  void exchange_cards();
+  bringup::Cables match();
+  std::vector<bringup::TrialSuccess> make_trials(const std::vector<bringup::TrialSuccess>& pairs);
+  std::unique_ptr<engine::Station> connect(const bringup::Cables& found, const BroughtUp& made);
+};
+
+void Stage::exchange_cards() {
+  bringup::Survey mine;
+  const std::string trouble = trouble_of([&] {
+    mine = bringup::survey(library);
+    if (mine.usable.empty()) {
+      std::string why = "no port is usable";
+      for (const auto& port : mine.unusable) {
+        why += fmt::format("; {}: {}", port.device, port.reason);
+      }
+      throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library.name()));
+    }
+  });
+  Writer writer;
+  writer.put(kVersion);
+  writer.put(static_cast<uint8_t>(plan.has_crc));
+  writer.put(static_cast<uint32_t>(std::random_device()()));
+  writer.put_bytes(trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>());
+  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  for (uint32_t rank = 0; rank < shares.size(); ++rank) {
+    Reader reader(shares[rank]);
+    const auto version = reader.take<uint32_t>();
+    const bool has_crc = reader.take<uint8_t>() != 0;
+    const auto random = reader.take<uint32_t>();
+    session = rank == 0 ? random : session;
+    if (version != kVersion) {
+      throw JoinError(fmt::format("rank {} speaks version {} of bring-up, this rank version {}: install the same "
+                                  "release everywhere", rank, version, kVersion));
+    }
+    if (has_crc != plan.has_crc) {
+      throw JoinError(fmt::format("rank {} has checksums {}, this rank {}: set RINGBOLT_CRC alike", rank,
+                                  has_crc ? "on" : "off", plan.has_crc ? "on" : "off"));
+    }
+    auto parsed = bringup::parse_cards(reader.rest());
+    if (!parsed) {
+      throw JoinError(fmt::format("rank {} described its ports wrongly: {}", rank, parsed.error().text()));
+    }
+    cards.push_back(std::move(*parsed));
+  }
+}
+
+bringup::Cables Stage::match() {
+  bringup::Evidence evidence;
+  evidence.matrix = plan.matrix;
+  bool has_pairs = false;
+  for (uint32_t rank = 0; rank < circle.n_ranks(); ++rank) {
+    has_pairs = has_pairs || !bringup::trial_pairs(cards, evidence, rank).empty();
+  }
+  if (!has_pairs) {
+    return bringup::match_cables(cards, evidence);
+  }
+  std::vector<bringup::TrialSuccess> mine;
+  const std::string trouble = trouble_of(
+      [&] { mine = make_trials(bringup::trial_pairs(cards, evidence, circle.rank())); });
+  Writer writer;
+  for (const bringup::TrialSuccess& success : mine) {
+    writer.put(success.from.port);
+    writer.put(success.to.rank);
+    writer.put(success.to.port);
+  }
+  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  for (uint32_t rank = 0; rank < shares.size(); ++rank) {
+    for (Reader reader(shares[rank]); !reader.is_at_end();) {
+      bringup::TrialSuccess success;
+      success.from = {rank, reader.take<uint32_t>()};
+      success.to.rank = reader.take<uint32_t>();
+      success.to.port = reader.take<uint32_t>();
+      if (!reader.is_sound() || success.from.port >= cards[rank].size() || success.to.rank >= cards.size() ||
+          success.to.port >= cards[success.to.rank].size()) {
+        throw JoinError(fmt::format("rank {} described its trials wrongly", rank));
+      }
+      evidence.trials.push_back(success);
+    }
+  }
+  evidence.are_trials_made = true;
+  return bringup::match_cables(cards, evidence);
+}
+
+std::vector<bringup::TrialSuccess> Stage::make_trials(const std::vector<bringup::TrialSuccess>& pairs) {
+  std::map<uint32_t, std::vector<bringup::PortOfRank>> by_port;
+  for (const bringup::TrialSuccess& pair : pairs) {
+    by_port[pair.from.port].push_back(pair.to);
+  }
+  std::vector<bringup::TrialSuccess> successes;
+  for (const auto& [port, others] : by_port) {
+    const bringup::PortCard& card = cards[circle.rank()][port];
+    std::vector<bringup::TrialCandidate> candidates;
+    for (const bringup::PortOfRank& other : others) {
+      const bringup::PortCard& their_card = cards[other.rank][other.port];
+      candidates.push_back({their_card.gid(), their_card.lid});
+    }
+    verbs::Path path;
+    path.port = card.port;
+    path.gid_index = card.gid_index;
+    const auto type = card.capabilities.has_uc ? IBV_QPT_UC : IBV_QPT_RC;
+    const auto errors = bringup::try_candidates(library, card.device, type, path, candidates, kTrialTimeoutMs);
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (errors[i] == 0) {
+        successes.push_back({{circle.rank(), port}, others[i]});
+      }
+    }
+  }
+  return successes;
+}
+
+/// Chunks may take detours: as long as the longest shortest path after the worst single cut, and one hop more.
+uint32_t hop_classes(const fabric::Graph& graph) {
+  uint32_t longest = fabric::distances(graph).diameter;
+  for (size_t cable = 0; cable < graph.cables.size(); ++cable) {
+    const fabric::Distances distances = fabric::distances(fabric::without_cable(graph, cable));
+    longest = distances.is_connected ? std::max(longest, distances.diameter) : longest;
+  }
+  return std::min(longest + 1, engine::kHopClasses);
+}
+
+std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, const BroughtUp& made) {
+  const uint32_t self = circle.rank();
+  engine::EnginePlan engine_plan{self, circle.n_ranks(), session, plan.has_crc, {}};
+  std::vector<engine::LocalCable> local;
+  const uint32_t n_hop_classes = hop_classes(made.graph);
+  for (uint32_t i = 0; i < found.cables.size(); ++i) {
+    const bringup::Cable& cable = found.cables[i];
+    engine_plan.fabric.push_back({cable.a.rank, cable.b.rank});
+    if (cable.a.rank != self && cable.b.rank != self) {
+      continue;
+    }
+    const bool is_a = cable.a.rank == self;
+    const bringup::PortOfRank mine = is_a ? cable.a : cable.b;
+    const bringup::PortOfRank theirs = is_a ? cable.b : cable.a;
+    const bringup::PortCard& card = cards[self][mine.port];
+    const bringup::PortCard& their_card = cards[theirs.rank][theirs.port];
+    engine::CablePlan end;
+    end.peer = theirs.rank;
+    end.port = card.port;
+    end.gid_index = is_a ? cable.gid_index_a : cable.gid_index_b;
+    const bool has_uc = card.capabilities.has_uc && their_card.capabilities.has_uc;
+    end.type = has_uc ? IBV_QPT_UC : IBV_QPT_RC;
+    end.mtu = std::min(card.mtu_bytes, their_card.mtu_bytes) >= 4096 ? IBV_MTU_4096 : IBV_MTU_1024;
+    end.counts_frames = card.capabilities.counts_frames || their_card.capabilities.counts_frames;
+    end.rate = cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps;
+    end.n_hop_classes = n_hop_classes;
+    end.name = made.cables[i].text();
+    local.push_back({card.device, end, i});
+  }
+  std::unique_ptr<engine::Station> station;
+  Writer writer;
+  std::string trouble = trouble_of([&] {
+    station = std::make_unique<engine::Station>(library, engine_plan, local);
+    for (uint32_t i = 0; i < station->n_cables(); ++i) {
+      const engine::CableAddress address = station->address(i);
+      writer.put(station->fabric_cable(i));
+      writer.put_bytes(std::as_bytes(std::span(address.gid.raw)));
+      writer.put(address.lid);
+      for (size_t size = 0; size < 2; ++size) {
+        writer.put(address.qp_number[size]);
+        writer.put(address.psn[size]);
+      }
+    }
+  });
+  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  trouble = trouble_of([&] {
+    for (uint32_t rank = 0; rank < shares.size(); ++rank) {
+      for (Reader reader(shares[rank]); !reader.is_at_end();) {
+        const auto fabric_cable = reader.take<uint32_t>();
+        engine::CableAddress address;
+        for (uint8_t& byte : address.gid.raw) {
+          byte = reader.take<uint8_t>();
+        }
+        address.lid = reader.take<uint16_t>();
+        for (size_t size = 0; size < 2; ++size) {
+          address.qp_number[size] = reader.take<uint32_t>();
+          address.psn[size] = reader.take<uint32_t>();
+        }
+        if (!reader.is_sound()) {
+          throw JoinError(fmt::format("rank {} described its queue pairs wrongly", rank));
+        }
+        for (uint32_t i = 0; rank != self && i < station->n_cables(); ++i) {
+          if (station->fabric_cable(i) == fabric_cable) {
+            station->connect(i, address);
+          }
+        }
+      }
+    }
+  });
+  share(circle, {}, trouble, plan.deadline_ns);  // nobody sends before all are connected
+  return station;
+}
+
+/// Words for a graph in several parts: who can't reach whom, and why ports of the smaller part have no cable.
+std::string parts_text(const fabric::Graph& graph, const bringup::AllCards& cards, const bringup::Cables& found) {
+  const auto hops = fabric::hops_from(fabric::neighbours(graph), 0);
+  std::vector<uint32_t> near;
+  std::vector<uint32_t> far;
+  for (uint32_t rank = 0; rank < graph.n_nodes; ++rank) {
+    (hops[rank] == fabric::kUnreachable ? far : near).push_back(rank);
+  }
+  std::string text = fmt::format("no cables lead from ranks {} to ranks {}", fmt::join(near, ", "),
+                                 fmt::join(far, ", "));
+  for (const auto& port : found.unmatched) {
+    text += fmt::format("; {}: {}", bringup::name_of(cards, port.port), port.reason);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string CableWords::text() const { return fmt::format("cable {}-{} ({} to {})", a, b, device_a, device_b); }
+
+BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan) {
+  Stage stage{circle, library, plan};
+  stage.exchange_cards();
+  const bringup::Cables found = stage.match();
+  if (!found.conflicts.empty()) {
+    throw JoinError(fmt::format("{}", fmt::join(found.conflicts, "; ")));
+  }
+  BroughtUp made;
+  made.graph.n_nodes = circle.n_ranks();
+  uint32_t slowest = UINT32_MAX;
+  for (const bringup::Cable& cable : found.cables) {
+    slowest = std::min(slowest, cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps);
+  }
+  for (const bringup::Cable& cable : found.cables) {
+    const uint32_t rate = cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps;
+    fabric::join(made.graph, cable.a.rank, cable.b.rank, fabric::Fraction(rate) / fabric::Fraction(slowest));
+    const char* how = cable.known_by == bringup::KnownBy::kMatrix   ? "device file"
+                      : cable.known_by == bringup::KnownBy::kSubnet ? "subnet"
+                                                                    : "trial";
+    made.cables.push_back({cable.a.rank, cable.b.rank, stage.cards[cable.a.rank][cable.a.port].device,
+                           stage.cards[cable.b.rank][cable.b.port].device, cable.rate_mbps, how});
+  }
+  for (const auto& port : found.unmatched) {
+    made.unmatched.push_back(fmt::format("{}: {}", bringup::name_of(stage.cards, port.port), port.reason));
+  }
+  if (circle.n_ranks() > 1) {
+    const fabric::Distances distances = fabric::distances(made.graph);
+    if (!distances.is_connected) {
+      throw JoinError(parts_text(made.graph, stage.cards, found));
+    }
+    if (distances.diameter > engine::kMostVia + 1) {
+      throw JoinError(fmt::format("the cabling has a diameter of {} hops and {} is the most: ringbolt plan finds one "
+                                  "with shorter ways", distances.diameter, engine::kMostVia + 1));
+    }
+    made.slowest_bytes_per_us = slowest / 8.0;
+    made.station = stage.connect(found, made);
+  }
+  return made;
+}
+
+}  // namespace ringbolt::group

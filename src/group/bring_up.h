@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bootstrap/circle.h"
+#include "bringup/cables.h"
+#include "engine/station.h"
+#include "fabric/graph.h"
+#include "verbs/library.h"
+
+namespace ringbolt::group {
+
+struct BringUpPlan {
+  bool has_crc = true;
+  uint64_t deadline_ns = 0;
+  /// Which devices lead where, as a JACCL device file says; empty: it is found out.
+  bringup::DeviceMatrix matrix = {};
+};
+
+/// A cable of the fabric, in words and numbers that all ranks share.
+struct CableWords {
+  uint32_t a = 0;
+  uint32_t b = 0;
+  std::string device_a;
+  std::string device_b;
+  uint32_t rate_mbps = 0;  ///< 0: unknown
+  std::string how;         ///< how it was found
+
+  /// "cable 0-1 (rdma_en2 to rdma_en3)".
+  std::string text() const;
+};
+
+/// What bring-up makes. `station` is null in a world of one rank.
+struct BroughtUp {
+  std::unique_ptr<engine::Station> station;
+  std::vector<CableWords> cables;  ///< of the fabric, in the order of EnginePlan::fabric
+  fabric::Graph graph;             ///< of all ranks; capacities in units of the slowest cable
+  double slowest_bytes_per_us = 5000;
+  std::vector<std::string> unmatched;  ///< ports without a cable, and why
+};
+
+/// Finds the cables between the ranks of the circle and connects them: ports are looked at, cards exchanged, cables
+/// matched by identity (by trying where addresses don't tell), queue pairs made, connected, and all ranks wait for all.
+/// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and what
+/// to do.
+BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan);
+
+}  // namespace ringbolt::group

@@ -1,0 +1,171 @@
+#include "ringbolt/group.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/environment.h"
+#include "bootstrap/jaccl_devices.h"
+#include "collective/element.h"
+#include "group/failure.h"
+#include "group/state.h"
+
+namespace ringbolt {
+namespace {
+
+using collective::Operation;
+using group::Asked;
+
+static_assert(static_cast<uint32_t>(Type::complex64) + 1 == collective::kTypes);
+static_assert(static_cast<uint32_t>(Reduction::avg) + 1 == collective::kReductions);
+
+group::WorldPlan plan_of(const GroupOptions& options) {
+  const bootstrap::Environment environment =
+      options.environment.empty() ? bootstrap::environment_of_process() : options.environment;
+  const auto value = [&](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
+  group::WorldPlan plan;
+  plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
+  plan.verbs = !options.verbs.empty() ? options.verbs : !value("RINGBOLT_VERBS").empty() ? value("RINGBOLT_VERBS") : "auto";
+  const std::string crc = value("RINGBOLT_CRC");
+  if (!crc.empty() && crc != "on" && crc != "off") {
+    throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on or off", crc));
+  }
+  plan.has_crc = options.has_crc && crc != "off";
+  for (const char* name : {"JACCL_IBV_DEVICES", "MLX_IBV_DEVICES"}) {
+    if (const std::string path = value(name); !path.empty() && plan.matrix.empty()) {
+      const auto devices = bootstrap::parse_jaccl_devices(bootstrap::read_file(path, false));
+      if (!devices) {
+        throw group::JoinError(fmt::format("{} ({}): {}", path, name, devices.error().text()));
+      }
+      plan.matrix = devices->cells;
+    }
+  }
+  return plan;
+}
+
+}  // namespace
+
+Group::Group(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Group::~Group() = default;
+Group::Group(Group&&) noexcept = default;
+Group& Group::operator=(Group&&) noexcept = default;
+
+Group Group::join(const GroupOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  state->world = group::World::join(plan_of(options));
+  std::vector<uint32_t> members(state->world->n_ranks());
+  for (uint32_t rank = 0; rank < members.size(); ++rank) {
+    members[rank] = rank;
+  }
+  const std::lock_guard<std::mutex> guard(state->world->lock());
+  state->communicator = state->world->make_communicator(0, std::move(members), state->world->rank());
+  return Group(std::move(state));
+}
+
+uint32_t Group::rank() const { return state_->communicator ? state_->communicator->rank() : 0; }
+uint32_t Group::size() const { return state_->communicator ? state_->communicator->n_ranks() : 0; }
+
+Group Group::split(int color, int key) {
+  struct Wish {
+    int32_t color, key;
+    uint32_t next_id;
+  };
+  const std::vector<Wish> wishes = [&] {
+    Wish mine{color, key, 0};
+    {
+      const std::lock_guard<std::mutex> guard(state_->world->lock());
+      mine.next_id = state_->world->next_group_id();
+    }
+    std::vector<Wish> all(size());
+    const Status status = all_gather(&mine, all.data(), sizeof(Wish), Type::uint8);
+    if (!status.is_ok()) {
+      throw group::JoinError("split: " + status.text);
+    }
+    return all;
+  }();
+  uint32_t id = 0;
+  std::vector<int32_t> colors;
+  for (const Wish& wish : wishes) {
+    id = std::max(id, wish.next_id);
+    if (wish.color >= 0) {
+      colors.push_back(wish.color);
+    }
+  }
+  std::sort(colors.begin(), colors.end());
+  colors.erase(std::unique(colors.begin(), colors.end()), colors.end());
+  if (id + colors.size() > group::kMostGroups) {
+    throw group::JoinError(fmt::format("split: {} groups have been made, and {} is the most", id, group::kMostGroups));
+  }
+  auto made = std::make_unique<State>();
+  made->options = state_->options;
+  made->world = state_->world;
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  if (color >= 0) {
+    std::vector<uint32_t> ranks;
+    for (uint32_t rank = 0; rank < wishes.size(); ++rank) {
+      if (wishes[rank].color == color) {
+        ranks.push_back(rank);
+      }
+    }
+    std::stable_sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) { return wishes[a].key < wishes[b].key; });
+    const auto self = static_cast<uint32_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
+    std::transform(ranks.begin(), ranks.end(), ranks.begin(),
+                   [&](uint32_t rank) { return state_->communicator->member(rank); });
+    const auto index = static_cast<uint32_t>(std::lower_bound(colors.begin(), colors.end(), color) - colors.begin());
+    made->communicator =
+        state_->world->make_communicator(static_cast<uint16_t>(id + index), std::move(ranks), self);
+  }
+  return Group(std::move(made));
+}
+
+void Group::abort(const std::string& reason) {
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  state_->communicator->abort(reason);
+}
+
+Request::Request() = default;
+Request::Request(Request&&) noexcept = default;
+Request& Request::operator=(Request&& other) noexcept {
+  if (this != &other) {
+    cancel();
+    state_ = std::move(other.state_);
+  }
+  return *this;
+}
+Request::~Request() { cancel(); }
+
+bool Request::is_done() const {
+  return state_ == nullptr || state_->call == nullptr || state_->call->is_done();
+}
+
+Status Request::wait() {
+  if (state_ == nullptr) {
+    return {EINVAL, "this request stands for no call"};
+  }
+  if (state_->call == nullptr) {
+    return state_->refused;
+  }
+  if (!state_->call->is_done()) {
+    state_->world->wait([&] { return state_->call->is_done(); });
+  }
+  return state_->call->status();
+}
+
+void Request::cancel() {
+  if (is_done()) {
+    return;
+  }
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  state_->communicator->fail(*state_->call, {ECANCELED, "the call has been cancelled"});
+}
+
+}  // namespace ringbolt

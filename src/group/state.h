@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "group/communicator.h"
+#include "group/world.h"
+#include "ringbolt/group.h"
+
+// What is behind the public classes.
+namespace ringbolt {
+
+struct Group::State {
+  GroupOptions options;
+  std::shared_ptr<group::World> world;
+  std::shared_ptr<group::Communicator> communicator;  // null: of no color
+
+  uint64_t deadline_ns(const CallOptions& call) const;
+  /// Begins a collective under the lock.
+  Request begin(group::Asked asked, const CallOptions& call);
+  Status run(group::Asked asked, const CallOptions& call);
+  Request begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer, const CallOptions& call);
+};
+
+struct Request::State {
+  std::shared_ptr<group::World> world;
+  std::shared_ptr<group::Communicator> communicator;
+  std::shared_ptr<group::Call> call;
+  Status refused;  // without a call
+};
+
+}  // namespace ringbolt

@@ -1,0 +1,122 @@
+// Who moves chunks when: callers that wait, and a thread for the time when nobody does.
+#include <poll.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "group/world.h"
+
+namespace ringbolt::group {
+namespace {
+
+constexpr uint64_t kMicrosecond = 1'000;
+constexpr uint64_t kMillisecond = 1'000'000;
+/// A caller polls so long without anything arriving before it sleeps: longer than a peer needs to be woken.
+constexpr uint64_t kPollNs = 200 * kMicrosecond;
+/// Sleeping callers look after deadlines; devices without events are polled so often.
+constexpr uint64_t kNapNs = 20 * kMillisecond;
+constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
+constexpr uint32_t kPollsPerYield = 32;
+
+}  // namespace
+
+World::~World() {
+  if (thread_.joinable()) {
+    is_ending_ = true;
+    (void)eventfd_write(wake_.get(), 1);
+    thread_.join();
+  }
+}
+
+void World::wait(const std::function<bool()>& is_done) {
+  ++n_waiting_;
+  std::unique_lock<std::mutex> guard(lock_);
+  uint64_t idle_since_ns = base::now_ns();
+  uint32_t n_idle = 0;
+  while (!is_done()) {
+    const uint64_t now_ns = base::now_ns();
+    if (progress(now_ns)) {
+      idle_since_ns = now_ns;
+      n_idle = 0;
+      continue;
+    }
+    ++n_idle;
+    if (is_done()) {
+      break;
+    }
+    if (now_ns - idle_since_ns < kPollNs) {
+      if (n_idle % kPollsPerYield == 0) {
+        guard.unlock();
+        sched_yield();
+        guard.lock();
+      }
+      continue;
+    }
+    guard.unlock();
+    (void)sleep_until_something(kNapNs);
+    guard.lock();
+  }
+  --n_waiting_;
+}
+
+void World::arm() {
+  for (const auto& device : engine()->devices()) {
+    if (device->channel() != nullptr) {
+      while (device->channel()->take_event()) {
+      }
+      (void)device->cq().arm();
+    }
+  }
+}
+
+bool World::sleep_until_something(uint64_t most_ns) {
+  std::vector<pollfd> descriptors;
+  {
+    const std::lock_guard<std::mutex> guard(lock_);
+    if (engine() != nullptr) {
+      bool has_events = true;
+      for (const auto& device : engine()->devices()) {
+        if (device->channel() == nullptr) {
+          has_events = false;
+        } else {
+          descriptors.push_back({device->channel()->fd(), POLLIN, 0});
+        }
+      }
+      arm();
+      if (progress(base::now_ns())) {
+        return true;
+      }
+      most_ns = has_events ? most_ns : std::min(most_ns, kEventlessNapNs);
+      const uint64_t now_ns = base::now_ns();
+      const uint64_t tick_ns = engine()->next_tick_ns();
+      if (engine()->n_unacknowledged() > 0) {
+        most_ns = std::min(most_ns, tick_ns > now_ns ? tick_ns - now_ns : 0);
+      }
+    }
+    descriptors.push_back({circle_.fd(), POLLIN, 0});
+    descriptors.push_back({wake_.get(), POLLIN, 0});
+  }
+  const timespec timeout{static_cast<time_t>(most_ns / 1'000'000'000), static_cast<long>(most_ns % 1'000'000'000)};
+  return ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
+}
+
+void World::run() {
+  while (!is_ending_) {
+    if (n_waiting_ > 0) {
+      // A caller moves chunks; this thread sees to heartbeats, and to calls whose caller is stuck elsewhere.
+      pollfd wake{wake_.get(), POLLIN, 0};
+      (void)poll(&wake, 1, 20);
+    } else {
+      (void)sleep_until_something(kNapNs);
+    }
+    const std::lock_guard<std::mutex> guard(lock_);
+    const uint64_t now_ns = base::now_ns();
+    progress(now_ns);
+    watch(now_ns);
+  }
+}
+
+}  // namespace ringbolt::group

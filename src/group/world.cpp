@@ -1,0 +1,166 @@
+#include "group/world.h"
+
+#include <fmt/core.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "group/failure.h"
+#include "verbs/library.h"
+
+namespace ringbolt::group {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+
+std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
+  std::vector<fabric::WatchedCable> cables;
+  for (uint32_t i = 0; made.station && i < made.station->n_cables(); ++i) {
+    const CableWords& words = made.cables[made.station->fabric_cable(i)];
+    const uint32_t peer = made.station->cable(i).plan().peer;
+    cables.push_back({peer, peer == words.b ? words.device_a : words.device_b});
+  }
+  return cables;
+}
+
+uint64_t random_incarnation() {
+  std::random_device random;
+  return (uint64_t{random()} << 32 | random()) | 1;
+}
+
+}  // namespace
+
+std::shared_ptr<World> World::join(const WorldPlan& plan) {
+  bootstrap::Circle circle = bootstrap::Circle::join(plan.meeting);
+  BroughtUp made;
+  if (circle.n_ranks() > 1) {
+    const verbs::Library library = verbs::Library::open(plan.verbs);
+    BringUpPlan bring_up_plan;
+    bring_up_plan.has_crc = plan.has_crc;
+    bring_up_plan.deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
+    bring_up_plan.matrix = plan.matrix;
+    made = bring_up(circle, library, bring_up_plan);
+  } else {
+    made.graph.n_nodes = 1;
+  }
+  return std::shared_ptr<World>(new World(plan, std::move(circle), std::move(made)));
+}
+
+World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
+    : circle_(std::move(circle)),
+      made_(std::move(made)),
+      knobs_(plan.liveness),
+      down_cables_(made_.cables.size()),
+      cable_versions_(made_.cables.size()),
+      incarnation_(random_incarnation()),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!made_.station) {
+    return;
+  }
+  now_ns_ = base::now_ns();
+  if (n_ranks() <= fabric::kMaxWatchedRanks) {
+    liveness_.emplace(rank(), n_ranks(), watched(made_), knobs_, now_ns_);
+  }
+  engine()->set_receiver(*this);
+  thread_ = std::thread([this] { run(); });
+}
+
+std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self) {
+  // Cables between members; where those don't join all, chunks go through other ranks, as if over thinner cables.
+  fabric::Graph graph;
+  graph.n_nodes = static_cast<uint32_t>(members.size());
+  const auto number = [&](uint32_t world_rank) {
+    return static_cast<uint32_t>(std::find(members.begin(), members.end(), world_rank) - members.begin());
+  };
+  for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
+    const fabric::Cable& cable = made_.graph.cables[i];
+    if (number(cable.a) < members.size() && number(cable.b) < members.size() && down_cables_[i].empty()) {
+      fabric::join(graph, number(cable.a), number(cable.b), cable.capacity);
+    }
+  }
+  if (graph.n_nodes > 1 && !fabric::distances(graph).is_connected) {
+    const auto all_neighbours = fabric::neighbours(made_.graph);
+    for (uint32_t a = 0; a < graph.n_nodes; ++a) {
+      const auto hops = fabric::hops_from(all_neighbours, members[a]);
+      for (uint32_t b = a + 1; b < graph.n_nodes; ++b) {
+        if (!fabric::is_joined(graph, a, b)) {
+          fabric::join(graph, a, b, fabric::Fraction(1) / fabric::Fraction(hops[members[b]]));
+        }
+      }
+    }
+  }
+  fabric::sort_cables(graph);
+  auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph);
+  communicators_[id] = made;
+  next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
+  for (const auto& [failed, status] : failed_) {
+    if (made->rank_of(failed)) {
+      made->break_off(status);
+    }
+  }
+  if (auto early = early_.find(id); early != early_.end()) {
+    const std::vector<Early> arrived = std::move(early->second);
+    early_.erase(early);
+    for (const Early& one : arrived) {
+      if (one.word.empty()) {
+        on_chunk(one.header, one.receipt);
+      } else {
+        on_word(one.header, one.word);
+      }
+    }
+  }
+  return made;
+}
+
+std::shared_ptr<Communicator> World::communicator(uint16_t group) const {
+  const auto found = communicators_.find(group & static_cast<uint16_t>(~kMessageGroup));
+  return found == communicators_.end() ? nullptr : found->second.lock();
+}
+
+void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
+    to->on_chunk(header, receipt);
+    return;
+  }
+  const auto id = static_cast<uint16_t>(header.group & ~kMessageGroup);
+  if (id < next_group_id_) {
+    engine()->release(receipt.id);  // of a group that is gone here
+    return;
+  }
+  early_[id].push_back({header, engine()->settle(receipt), {}});
+}
+
+void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
+  const auto word = parse_word(bytes);
+  if (!word) {
+    return;
+  }
+  if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
+    to->on_word(header, *word);
+    return;
+  }
+  const auto id = static_cast<uint16_t>(header.group & ~kMessageGroup);
+  if (id >= next_group_id_) {
+    early_[id].push_back({header, {}, {bytes.begin(), bytes.end()}});
+  }
+}
+
+bool World::progress(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  const bool has_done = engine() != nullptr && engine()->progress(now_ns);
+  for (auto one = communicators_.begin(); one != communicators_.end();) {
+    if (const auto communicator = one->second.lock()) {
+      communicator->advance(now_ns);
+      ++one;
+    } else {
+      one = communicators_.erase(one);
+    }
+  }
+  return has_done;
+}
+
+}  // namespace ringbolt::group
