@@ -21,7 +21,7 @@ uint8_t depth_of(int most) { return static_cast<uint8_t>(std::clamp(most, 1, kMo
 Device::Device(const verbs::Library& library, const std::string& name, const PortChoice& choice)
     : library_(library), context_(open_device(library, name)), port_(choice.port) {
   pd_ = own(library, verbs().alloc_pd(context()), "ibv_alloc_pd");
-  if (const int error = verbs().query_port(context(), port_, &attributes_)) {
+  if (const int error = verbs::query_port(verbs(), context(), port_, attributes_)) {
     throw ProbeFailure(fmt::format("{} has no port {}: {}", this->name(), port_, std::strerror(std::abs(error))));
   }
   if (attributes_.state != IBV_PORT_ACTIVE) {

@@ -112,7 +112,7 @@ void Endpoint::connect() {
 
 ibv_mtu Endpoint::port_mtu() const {
   ibv_port_attr port{};
-  if (const int error = verbs_.query_port(context_.get(), kPort, &port)) {
+  if (const int error = verbs::query_port(verbs_, context_.get(), kPort, port)) {
     fail_call("ibv_query_port", error);
   }
   return port.active_mtu;
