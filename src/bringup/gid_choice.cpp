@@ -15,7 +15,6 @@ struct Rank {
   bool is_in_subnet = false;
   bool is_v2 = false;
   int family = 0;  ///< 3 IPv4, 2 IPv6 that routers know, 1 link-local
-  friend bool operator==(const Rank&, const Rank&) = default;
 };
 
 bool is_better(const Rank& a, const Rank& b) {

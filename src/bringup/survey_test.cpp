@@ -92,8 +92,8 @@ TEST(Survey, says_why_a_port_is_not_usable) {
   Survey found = survey(verbs::Library("no addresses", calls));
   EXPECT_THAT(found.usable, IsEmpty());
   EXPECT_THAT(found.unusable.at(0).reason, HasSubstr("give the port's own interface an address"));
-  calls.query_port = [](ibv_context*, uint8_t, ibv_port_attr* attributes) {
-    attributes->state = IBV_PORT_DOWN;
+  calls.query_port = [](ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
+    reinterpret_cast<ibv_port_attr*>(attributes)->state = IBV_PORT_DOWN;
     return 0;
   };
   found = survey(verbs::Library("down", calls));

@@ -2,6 +2,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -25,7 +26,8 @@ struct Calls {
   ibv_qp* (*create_qp)(ibv_pd*, ibv_qp_init_attr*) = nullptr;
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
   int (*destroy_qp)(ibv_qp*) = nullptr;
-  int (*query_port)(ibv_context*, uint8_t, ibv_port_attr*) = nullptr;
+  /// The shorter structure of old, with which ibv_port_attr begins: call query_port() below.
+  int (*query_port)(ibv_context*, uint8_t, _compat_ibv_port_attr*) = nullptr;
   int (*query_gid)(ibv_context*, uint8_t, int, ibv_gid*) = nullptr;
   ibv_mr* (*reg_mr)(ibv_pd*, void*, size_t, int) = nullptr;
   int (*dereg_mr)(ibv_mr*) = nullptr;
@@ -56,6 +58,14 @@ inline int error_of(int returned, int errno_after) {
     return returned;
   }
   return returned == -1 && errno_after != 0 ? errno_after : -returned;
+}
+
+/// Asks for a port; what the library does not fill is zero. 0, or a positive errno.
+inline int query_port(const Calls& calls, ibv_context* context, uint8_t port, ibv_port_attr& attributes) {
+  attributes = {};
+  errno = 0;
+  const int returned = calls.query_port(context, port, reinterpret_cast<_compat_ibv_port_attr*>(&attributes));
+  return error_of(returned, errno);
 }
 
 }  // namespace ringbolt::verbs

@@ -20,7 +20,9 @@ TEST(VerbsCodes, mtu_goes_both_ways) {
 TEST(VerbsCodes, rate_is_lanes_times_speed) {
   EXPECT_EQ(rate_gbps(4, 4), 80);    // a Mac's: 8 lanes of 10
   EXPECT_EQ(rate_gbps(2, 64), 200);  // 4 lanes of 50
+  EXPECT_EQ(rate_gbps(2, 4), 40);
   EXPECT_EQ(rate_gbps(1, 1), 2.5);
+  EXPECT_EQ(rate_gbps(0, 4), 0);
   EXPECT_EQ(rate_gbps(3, 4), 0);
   EXPECT_EQ(rate_gbps(2, 0), 0);
 }

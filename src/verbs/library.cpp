@@ -160,7 +160,7 @@ bool has_active_port(const Calls& calls, ibv_context* context) {
   }
   for (unsigned port = 1; port <= n_ports; ++port) {
     ibv_port_attr attributes{};
-    if (calls.query_port(context, static_cast<uint8_t>(port), &attributes) == 0 &&
+    if (query_port(calls, context, static_cast<uint8_t>(port), attributes) == 0 &&
         attributes.state == IBV_PORT_ACTIVE) {
       return true;
     }

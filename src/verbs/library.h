@@ -28,6 +28,8 @@ class Library {
   /// What was opened: a path, or the name that the loader looked up.
   const std::string& name() const { return library_->name; }
   const Calls& calls() const { return library_->calls; }
+  /// The same, for who must outlive this value.
+  std::shared_ptr<const Calls> shared_calls() const { return {library_, &library_->calls}; }
 
  private:
   struct Loaded {

@@ -69,8 +69,8 @@ TEST(VerbsLibrary, without_devices_has_no_active_port) {
 TEST(VerbsLibrary, port_that_is_down_is_not_active) {
   const test::RuntimeFolder folder;
   Calls calls = Library::open("soft").calls();
-  calls.query_port = [](ibv_context*, uint8_t, ibv_port_attr* attributes) {
-    attributes->state = IBV_PORT_DOWN;
+  calls.query_port = [](ibv_context*, uint8_t, _compat_ibv_port_attr* attributes) {
+    reinterpret_cast<ibv_port_attr*>(attributes)->state = IBV_PORT_DOWN;
     return 0;
   };
   EXPECT_FALSE(has_active_port(Library("down", calls)));

@@ -88,8 +88,8 @@ base::Result<ibv_device_attr> Context::query_device() const {
 }
 
 base::Result<ibv_port_attr> Context::query_port(uint8_t port) const {
-  ibv_port_attr attributes{};  // zeroed: the function by name fills an older, shorter structure
-  if (const int error = error_of(calls().query_port(get(), port, &attributes), errno)) {
+  ibv_port_attr attributes{};
+  if (const int error = verbs::query_port(calls(), get(), port, attributes)) {
     return base::fail(error);
   }
   return attributes;

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,17 +23,17 @@ namespace ringbolt::verbs {
 class Close {
  public:
   Close() = default;
-  explicit Close(const Library& library) : library_(library) {}
-  void operator()(ibv_context* context) const { library_->calls().close_device(context); }
-  void operator()(ibv_pd* pd) const { library_->calls().dealloc_pd(pd); }
-  void operator()(ibv_mr* mr) const { library_->calls().dereg_mr(mr); }
-  void operator()(ibv_comp_channel* channel) const { library_->calls().destroy_comp_channel(channel); }
-  void operator()(ibv_cq* cq) const { library_->calls().destroy_cq(cq); }
-  void operator()(ibv_qp* qp) const { library_->calls().destroy_qp(qp); }
-  void operator()(ibv_ah* handle) const { library_->calls().destroy_ah(handle); }
+  explicit Close(const Library& library) : calls_(library.shared_calls()) {}
+  void operator()(ibv_context* context) const { calls_->close_device(context); }
+  void operator()(ibv_pd* pd) const { calls_->dealloc_pd(pd); }
+  void operator()(ibv_mr* mr) const { calls_->dereg_mr(mr); }
+  void operator()(ibv_comp_channel* channel) const { calls_->destroy_comp_channel(channel); }
+  void operator()(ibv_cq* cq) const { calls_->destroy_cq(cq); }
+  void operator()(ibv_qp* qp) const { calls_->destroy_qp(qp); }
+  void operator()(ibv_ah* handle) const { calls_->destroy_ah(handle); }
 
  private:
-  std::optional<Library> library_;
+  std::shared_ptr<const Calls> calls_;
 };
 
 template <class T>

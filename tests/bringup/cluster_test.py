@@ -5,16 +5,14 @@ import pathlib
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "command"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "netns"))
 
+import namespaces  # noqa: E402  (it knows where `command` is)
 import command  # noqa: E402
-from command import CommandCase  # noqa: E402
 
 
-class Cluster(CommandCase):
-    def up(self, spec, *options):
-        self.call("up", "--emulate", spec, *options)
-        self.addCleanup(self.call, "down", "--force")
+class Bringup:
+    """Of a cluster that up() makes."""
 
     def cables(self):
         """As the cluster has them: "rank 0's rdma_en2 - rank 1's rdma_en3", sorted."""
@@ -49,6 +47,14 @@ class Cluster(CommandCase):
             self.assertEqual(len([t for t in texts if t.startswith("ok: ")]), len(own), texts)
         return len(expected)
 
+
+class Emulated(Bringup, command.CommandCase):
+    """Addresses say nothing here: trials do."""
+
+    def up(self, spec, *options):
+        self.call("up", "--emulate", spec, *options)
+        self.addCleanup(self.call, "down", "--force")
+
     def test_ring_of_four(self):
         self.up("ring:4")
         self.assertEqual(self.check(), 4)
@@ -62,5 +68,21 @@ class Cluster(CommandCase):
         self.assertEqual(self.check(), 4)
 
 
+class Network(Bringup, namespaces.NamespaceCase):
+    """A subnet for each cable."""
+
+    def test_ring_of_three(self):
+        self.up("ring:3")
+        self.assertEqual(self.check(), 3)
+
+    def test_two_nodes_with_two_rails(self):
+        self.up("ring:2")
+        self.assertEqual(self.check(), 2)
+
+
 if __name__ == "__main__":
+    try:
+        namespaces.need()
+    except SystemExit:
+        del Network  # it has said why
     command.main()

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "pair/transport.h"
-#include "probe/verbs_library.h"
 #include "probe/verbs_objects.h"
 
 namespace ringbolt::tools::pair {
@@ -15,12 +14,13 @@ namespace ringbolt::tools::pair {
 class Device {
  public:
   /// `name`: empty for the first one.
-  Device(const VerbsLibrary& verbs, const std::string& name, const PortChoice& choice);
+  Device(const verbs::Library& library, const std::string& name, const PortChoice& choice);
 
-  const VerbsLibrary& verbs() const { return verbs_; }
+  const verbs::Library& library() const { return library_; }
+  const verbs::Calls& verbs() const { return library_.calls(); }
   ibv_context* context() const { return context_.get(); }
   ibv_pd* pd() const { return pd_.get(); }
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return context_.device(); }
   uint8_t port() const { return port_; }
   const ibv_gid& gid() const { return gid_; }
   uint8_t gid_index() const { return gid_index_; }
@@ -38,10 +38,9 @@ class Device {
   double port_rate_gbps() const;
 
  private:
-  const VerbsLibrary& verbs_;
-  OwnedVerbs<ibv_context> context_;
+  const verbs::Library& library_;
+  verbs::Context context_;
   OwnedVerbs<ibv_pd> pd_;
-  std::string name_;
   uint8_t port_;
   ibv_port_attr attributes_{};
   ibv_device_attr limits_{};
@@ -51,11 +50,5 @@ class Device {
   uint8_t target_depth_ = 1;
   uint8_t initiator_depth_ = 1;
 };
-
-/// IBV_MTU_256 for 256, and so on; of a size between two the smaller. Thread-safe.
-ibv_mtu mtu_code(uint32_t bytes);
-
-/// Of width and speed codes of ibv_port_attr; 0 for unknown ones. Thread-safe.
-double rate_of_codes(uint8_t width, uint8_t speed);
 
 }  // namespace ringbolt::tools::pair

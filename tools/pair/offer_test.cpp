@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "pair/device.h"
-
 namespace ringbolt::tools::pair {
 namespace {
 
@@ -29,16 +27,6 @@ TEST(Offer, nonsense_is_refused) {
   EXPECT_FALSE(parse_offer("x" + text));
   offer.window = 0;
   EXPECT_FALSE(parse_offer(emit_offer(offer)));
-}
-
-TEST(Device, codes_of_ports_become_figures) {
-  EXPECT_EQ(mtu_code(256), IBV_MTU_256);
-  EXPECT_EQ(mtu_code(1500), IBV_MTU_1024);
-  EXPECT_EQ(mtu_code(9000), IBV_MTU_4096);
-  EXPECT_EQ(rate_of_codes(2, 4), 40);
-  EXPECT_EQ(rate_of_codes(1, 1), 2.5);
-  EXPECT_EQ(rate_of_codes(2, 64), 200);
-  EXPECT_EQ(rate_of_codes(0, 4), 0);
 }
 
 }  // namespace

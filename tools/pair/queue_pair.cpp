@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "probe/probe_failure.h"
+#include "verbs/codes.h"
 
 namespace ringbolt::tools::pair {
 namespace {
@@ -61,7 +62,7 @@ void QueuePair::make(const Device& device, const QueuePairPlan& plan, uint32_t i
   wanted.cap.max_recv_wr = plan.receive_depth;
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = inline_bytes;
-  qp_ = own(device.verbs(), device.verbs().create_qp(device.pd(), &wanted), "ibv_create_qp");
+  qp_ = own(device.library(), device.verbs().create_qp(device.pd(), &wanted), "ibv_create_qp");
   inline_bytes_ = wanted.cap.max_inline_data;
   send_depth_ = wanted.cap.max_send_wr;
   receive_depth_ = wanted.cap.max_recv_wr;
@@ -83,7 +84,7 @@ void QueuePair::connect_reliably(const Device& device, const Offer& peer, const 
   const bool is_rc = transport_ == Transport::kRc;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = mtu_code(std::min(device.mtu_bytes(), peer.mtu_bytes));
+  attr.path_mtu = verbs::mtu_code(std::min(device.mtu_bytes(), peer.mtu_bytes));
   attr.dest_qp_num = address.number;
   attr.rq_psn = address.psn;
   attr.max_dest_rd_atomic = device.target_depth();
@@ -127,7 +128,7 @@ void QueuePair::connect(const Device& device, const Offer& peer, const QueuePair
     fail_call("ibv_modify_qp to RTS", error);
   }
   ibv_ah_attr path = path_to(device, peer);
-  handle_ = own(device.verbs(), device.verbs().create_ah(device.pd(), &path), "ibv_create_ah");
+  handle_ = own(device.library(), device.verbs().create_ah(device.pd(), &path), "ibv_create_ah");
   peer_number_ = address.number;
 }
 

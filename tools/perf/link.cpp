@@ -83,21 +83,21 @@ void Link::lay_out() {
   }
   const unsigned access = IBV_ACCESS_LOCAL_WRITE | remote_access(parameters_.operation);
   region_ =
-      own(device_.verbs(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
+      own(device_.library(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
           "ibv_reg_mr");
 }
 
 void Link::make_queues(const Tuning& tuning) {
-  const VerbsLibrary& verbs = device_.verbs();
+  const verbs::Calls& verbs = device_.verbs();
   const uint32_t count = parameters_.queue_pairs;
   const bool receives_messages = parameters_.operation == Operation::kSend;
   const uint32_t receives = receives_messages ? depths_.receive_slots : kNotices;
   const uint32_t sends = depths_.in_flight + (has_notices() ? kNotices : 0);
   if (tuning.has_events) {
-    events_ = own(verbs, verbs.create_comp_channel(device_.context()), "ibv_create_comp_channel");
+    events_ = own(device_.library(), verbs.create_comp_channel(device_.context()), "ibv_create_comp_channel");
   }
   const auto make_cq = [&](uint64_t entries) {
-    return own(verbs, verbs.create_cq(device_.context(), static_cast<int>(entries), nullptr, events_.get(), 0),
+    return own(device_.library(), verbs.create_cq(device_.context(), static_cast<int>(entries), nullptr, events_.get(), 0),
                "ibv_create_cq");
   };
   send_cq_ = make_cq(uint64_t{count} * sends);

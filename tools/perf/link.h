@@ -64,7 +64,7 @@ class Link {
   ibv_cq* send_cq() const { return send_cq_.get(); }
   ibv_cq* receive_cq() const { return receive_cq_.get(); }
   ibv_cq* credit_cq() const { return credit_cq_.get(); }
-  const VerbsLibrary& verbs() const { return device_.verbs(); }
+  const verbs::Calls& verbs() const { return device_.verbs(); }
 
   std::span<std::byte> send_slot(uint32_t queue_pair, uint64_t index) const;
   /// The message alone, also of UD.

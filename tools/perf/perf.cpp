@@ -45,7 +45,7 @@ int run_as_end(const PerfOptions& options) {
   std::FILE* const out = pair::output_of_end(options);
   try {
     Request request = perf::request_of(options);
-    request.library = VerbsLibrary::path_of(options.verbs);
+    request.library = verbs_path(options.verbs);
     Peer peer = pair::peer_of_end(options, timeout_ns(options));
     const Result result = run_end(request, peer, options.end == "client");
     fmt::print(out, "{}", perf::emit_outcome(result));
@@ -60,7 +60,7 @@ int run_as_end(const PerfOptions& options) {
 
 Result run_over_tcp(const PerfOptions& options) {
   Request request = perf::request_of(options);
-  request.library = VerbsLibrary::path_of(options.verbs);
+  request.library = verbs_path(options.verbs);
   const bool is_client = !options.host.empty();
   const pair::Meeting meeting = pair::meet("perf", options);
   Peer peer = pair::peer_at(meeting, timeout_ns(options));

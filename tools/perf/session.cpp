@@ -14,6 +14,7 @@
 #include "perf/latency.h"
 #include "perf/link.h"
 #include "probe/probe_failure.h"
+#include "probe/verbs_library.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -115,7 +116,7 @@ Result share(Result result, const EndFacts& mine, const Request& request, Peer& 
 
 Result run_session(const Request& request, Peer& peer, bool is_client) {
   pair::agree("perf", entries_of(request.parameters), peer);
-  const VerbsLibrary verbs = VerbsLibrary::load(request.library);
+  const verbs::Library verbs = open_verbs(request.library);
   const Device device(verbs, request.device, request.tuning);
   Result result;
   result.parameters = request.parameters;

@@ -33,20 +33,23 @@ SlotPlan SlotPlan::for_size(size_t size_bytes) {
   return {size_bytes, static_cast<uint32_t>(slots), static_cast<uint32_t>(slots - 1)};
 }
 
-Endpoint::Endpoint(const VerbsLibrary& verbs, const std::string& device, const SlotPlan& plan, Channel& channel)
-    : verbs_(verbs), plan_(plan), channel_(channel), memory_(plan.size_bytes * (plan.send_slots + plan.receive_slots)) {
+Endpoint::Endpoint(const verbs::Library& library, const std::string& device, const SlotPlan& plan, Channel& channel)
+    : library_(library),
+      plan_(plan),
+      channel_(channel),
+      memory_(plan.size_bytes * (plan.send_slots + plan.receive_slots)),
+      context_(open_device(library, device)) {
   for (uint32_t number = 0; number < plan_.send_slots; ++number) {
     fill_pattern(send_slot(number), number);
   }
-  open(device);
+  open();
   connect();
 }
 
-void Endpoint::open(const std::string& device) {
-  context_ = open_device(verbs_, device);
-  pd_ = own(verbs_, verbs_.alloc_pd(context_.get()), "ibv_alloc_pd");
-  mr_ = own(verbs_, verbs_.reg_mr(pd_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
-  cq_ = own(verbs_, verbs_.create_cq(context_.get(), 2 * kQueueDepth, nullptr, nullptr, 0), "ibv_create_cq");
+void Endpoint::open() {
+  pd_ = own(library_, verbs_.alloc_pd(context_.get()), "ibv_alloc_pd");
+  mr_ = own(library_, verbs_.reg_mr(pd_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
+  cq_ = own(library_, verbs_.create_cq(context_.get(), 2 * kQueueDepth, nullptr, nullptr, 0), "ibv_create_cq");
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = cq_.get();
   wanted.qp_type = IBV_QPT_RC;
@@ -54,7 +57,7 @@ void Endpoint::open(const std::string& device) {
   wanted.cap.max_send_wr = wanted.cap.max_recv_wr = kQueueDepth;
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   wanted.cap.max_inline_data = sizeof(uint64_t);
-  qp_ = own(verbs_, verbs_.create_qp(pd_.get(), &wanted), "ibv_create_qp");
+  qp_ = own(library_, verbs_.create_qp(pd_.get(), &wanted), "ibv_create_qp");
 }
 
 void Endpoint::connect() {
@@ -71,7 +74,7 @@ void Endpoint::connect() {
   Identity mine;
   mine.qp_num = qp_->qp_num;
   mine.psn = static_cast<uint32_t>(base::now_ns()) & 0xffffffU;
-  const uint8_t gid_index = choose_gid(verbs_, context_.get(), kPort, mine.gid);
+  const uint8_t gid_index = choose_gid(context_, kPort, mine.gid);
   Identity theirs;
   channel_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
 
@@ -109,7 +112,7 @@ void Endpoint::connect() {
 
 ibv_mtu Endpoint::port_mtu() const {
   ibv_port_attr port{};
-  if (const int error = verbs_.query_port(context_.get(), kPort, &port)) {
+  if (const int error = verbs::query_port(verbs_, context_.get(), kPort, port)) {
     fail_call("ibv_query_port", error);
   }
   return port.active_mtu;

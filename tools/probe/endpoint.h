@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "probe/channel.h"
-#include "probe/verbs_library.h"
 #include "probe/verbs_objects.h"
 
 namespace ringbolt::tools {
@@ -31,7 +30,7 @@ struct SlotPlan {
 /// throw ProbeFailure. Not thread-safe.
 class Endpoint {
  public:
-  Endpoint(const VerbsLibrary& verbs, const std::string& device, const SlotPlan& plan, Channel& channel);
+  Endpoint(const verbs::Library& library, const std::string& device, const SlotPlan& plan, Channel& channel);
 
   /// Sends `value` as a message of 8 bytes.
   void send_word(uint64_t value);
@@ -45,7 +44,7 @@ class Endpoint {
   void receive_message(uint32_t number);
 
  private:
-  void open(const std::string& device);
+  void open();
   void connect();
   ibv_mtu port_mtu() const;
   void post_receive();
@@ -56,11 +55,12 @@ class Endpoint {
   std::span<std::byte> send_slot(uint32_t number);
   std::span<std::byte> receive_slot(uint64_t count);
 
-  const VerbsLibrary& verbs_;
+  const verbs::Library& library_;
+  const verbs::Calls& verbs_ = library_.calls();
   SlotPlan plan_;
   Channel& channel_;
   std::vector<std::byte> memory_;
-  OwnedVerbs<ibv_context> context_;
+  verbs::Context context_;
   OwnedVerbs<ibv_pd> pd_;
   OwnedVerbs<ibv_mr> mr_;
   OwnedVerbs<ibv_cq> cq_;

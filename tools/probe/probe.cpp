@@ -98,7 +98,7 @@ ProbeReport measure(const ProbeOptions& options) {
   const bool has_channel = options.channel_fd >= 0;
   Channel channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
                   base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9));
-  const VerbsLibrary verbs = VerbsLibrary::load(options.library);
+  const verbs::Library verbs = open_verbs(options.library);
   Endpoint endpoint(verbs, options.device, SlotPlan::for_size(options.size_bytes), channel);
   ProbeReport report;
   for (const bool is_mine : {options.is_first, !options.is_first}) {

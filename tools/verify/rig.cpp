@@ -68,16 +68,16 @@ void Rig::lay_out(uint64_t seed) {
   }
   const unsigned access = IBV_ACCESS_LOCAL_WRITE | shape_.access;
   region_ =
-      own(device_.verbs(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
+      own(device_.library(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
           "ibv_reg_mr");
 }
 
 void Rig::make_queues() {
-  const VerbsLibrary& verbs = device_.verbs();
+  const verbs::Calls& verbs = device_.verbs();
   const auto make_cq = [&](uint64_t entries) {
     const auto most = static_cast<uint64_t>(std::max(device_.limits().max_cqe, 1));
     const uint64_t wanted = std::min(std::max<uint64_t>(entries, 1), most);
-    return own(verbs, verbs.create_cq(device_.context(), static_cast<int>(wanted), nullptr, nullptr, 0),
+    return own(device_.library(), verbs.create_cq(device_.context(), static_cast<int>(wanted), nullptr, nullptr, 0),
                "ibv_create_cq");
   };
   send_cq_ = make_cq(uint64_t{step_.queue_pairs} * shape_.sends);
@@ -224,7 +224,7 @@ size_t Rig::poll(ibv_cq* cq, std::span<ibv_wc> completions) const {
 }
 
 std::vector<std::string> Rig::take_down(bool is_reversed) {
-  const VerbsLibrary& verbs = device_.verbs();
+  const verbs::Calls& verbs = device_.verbs();
   std::vector<std::string> refused;
   const auto note = [&](const std::string& what, int error) {
     if (error != 0) {

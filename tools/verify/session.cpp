@@ -11,6 +11,7 @@
 #include "pair/device.h"
 #include "pair/hello.h"
 #include "probe/probe_failure.h"
+#include "probe/verbs_library.h"
 #include "verify/bytes.h"
 #include "verify/exchange.h"
 #include "verify/stop.h"
@@ -84,8 +85,8 @@ class Session {
   /// False if this is refused.
   bool set_up() {
     pair::agree("verify", entries_of(request_.wish), peer_);
-    verbs_ = VerbsLibrary::load(request_.library);
-    device_.emplace(verbs_, request_.device, request_.choice);
+    verbs_ = open_verbs(request_.library);
+    device_.emplace(*verbs_, request_.device, request_.choice);
     const Abilities mine = abilities_of(*device_);
     peer_.tell("abilities", emit_abilities(mine));
     const std::optional<Abilities> theirs = parse_abilities(peer_.await("abilities", "what its device can do"));
@@ -283,7 +284,7 @@ class Session {
   bool is_client_;
   Watch watch_;
   Result result_;
-  VerbsLibrary verbs_{};
+  std::optional<verbs::Library> verbs_;
   std::optional<pair::Device> device_;
   Abilities both_;
   Planned first_;

@@ -55,7 +55,7 @@ int run_as_end(const VerifyOptions& options) {
   const bool is_client = options.end == "client";
   try {
     Request request = verify::request_of(options);
-    request.library = VerbsLibrary::path_of(options.verbs);
+    request.library = verbs_path(options.verbs);
     Progress progress(is_client ? Progress::Style::kForParent : Progress::Style::kNone, 1);
     pair::Peer peer = pair::peer_of_end(options, peer_timeout_ns(options));
     const Result result = verify::run_session(request, peer, is_client, progress);
@@ -69,7 +69,7 @@ int run_as_end(const VerifyOptions& options) {
 
 Result run_over_tcp(const VerifyOptions& options) {
   Request request = verify::request_of(options);
-  request.library = VerbsLibrary::path_of(options.verbs);
+  request.library = verbs_path(options.verbs);
   const bool is_client = !options.host.empty();
   const pair::Meeting meeting = pair::meet("verify", options);
   pair::Peer peer = pair::peer_at(meeting, peer_timeout_ns(options));
@@ -122,7 +122,7 @@ Result run_on_nodes(const VerifyOptions& options) {
   (void)verify::request_of(options);
   const LiveCluster live = open_cluster(options.cluster);
   if (!live.is_remote()) {
-    (void)VerbsLibrary::path_of(options.verbs);  // refuses before anything is started
+    (void)verbs_path(options.verbs);  // refuses before anything is started
   }
   Relay relay(options);
   verify::catch_stop();
