@@ -39,7 +39,10 @@ struct Topology::Lazy {
   std::vector<uint32_t> paths;  ///< [from * n_ranks + to]: index of path 0
   std::vector<uint32_t> ways;   ///< [(from * n_ranks + to) * kWays]: indices, ascending
   fabric::Distances distances;
-  std::once_flag is_pair_load_known, is_split_load_known, is_flood_load_known;
+  std::once_flag is_pair_load_known, is_split_load_known, is_flood_load_known, is_both_load_known;
+  std::once_flag is_choice_known;
+  bool has_choice = false;
+  double both_load_us = 0;
   double pair_load_us = 0;
   double split_load_us = 0;
   double flood_load_us = 0;
@@ -138,15 +141,32 @@ double Topology::pair_load_us() const {
   return lazy_->pair_load_us;
 }
 
+void Topology::add_split(Loads& loads) const {
+  for (uint32_t pair = 0; pair < n_ranks() * n_ranks(); ++pair) {
+    const uint32_t from = pair / n_ranks();
+    const uint32_t to = pair % n_ranks();
+    for (uint32_t part = 0; from != to && part < kWays; ++part) {
+      loads.add(from, way(from, to, part), to, 1.0 / kWays);
+    }
+  }
+}
+
+void Topology::add_flood(Loads& loads) const {
+  for (uint32_t root = 0; root < n_ranks(); ++root) {
+    const std::vector<uint32_t>& parents = parents_towards(root);
+    for (uint32_t rank = 0; rank < n_ranks(); ++rank) {
+      if (rank != root) {
+        loads.add_hop(parents[rank], rank, 1);
+      }
+    }
+  }
+}
+
 double Topology::split_load_us() const {
   std::call_once(lazy_->is_split_load_known, [&] {
     Loads loads(*this);
-    for (uint32_t pair = 0; n_ranks() <= kMostBalancedNodes && pair < n_ranks() * n_ranks(); ++pair) {
-      const uint32_t from = pair / n_ranks();
-      const uint32_t to = pair % n_ranks();
-      for (uint32_t part = 0; from != to && part < kWays; ++part) {
-        loads.add(from, way(from, to, part), to, 1.0 / kWays);
-      }
+    if (n_ranks() <= kMostBalancedNodes) {
+      add_split(loads);
     }
     lazy_->split_load_us = n_ranks() <= kMostBalancedNodes ? loads.most_us() : average_load_us();
   });
@@ -156,17 +176,31 @@ double Topology::split_load_us() const {
 double Topology::flood_load_us() const {
   std::call_once(lazy_->is_flood_load_known, [&] {
     Loads loads(*this);
-    for (uint32_t root = 0; root < n_ranks(); ++root) {
-      const std::vector<uint32_t>& parents = parents_towards(root);
-      for (uint32_t rank = 0; rank < n_ranks(); ++rank) {
-        if (rank != root) {
-          loads.add_hop(parents[rank], rank, 1);
-        }
-      }
-    }
+    add_flood(loads);
     lazy_->flood_load_us = loads.most_us();
   });
   return lazy_->flood_load_us;
+}
+
+double Topology::split_and_flood_load_us() const {
+  std::call_once(lazy_->is_both_load_known, [&] {
+    Loads loads(*this);
+    add_flood(loads);
+    if (n_ranks() <= kMostBalancedNodes) {
+      add_split(loads);
+    }
+    lazy_->both_load_us = loads.most_us() + (n_ranks() <= kMostBalancedNodes ? 0 : average_load_us());
+  });
+  return lazy_->both_load_us;
+}
+
+bool Topology::has_choice_of_paths() const {
+  std::call_once(lazy_->is_choice_known, [&] {
+    for (uint32_t pair = 0; !lazy_->has_choice && pair < n_ranks() * n_ranks(); ++pair) {
+      lazy_->has_choice = n_shortest_paths(pair / n_ranks(), pair % n_ranks()) > 1;
+    }
+  });
+  return lazy_->has_choice;
 }
 
 uint32_t Topology::centre() const {
