@@ -39,6 +39,7 @@ struct Assignment {
 Program build_exchange(const Assignment& assignment);
 Program build_direct(const Assignment& assignment);
 Program build_split(const Assignment& assignment);
+Program build_direct_tree(const Assignment& assignment);
 Program build_dissemination(const Assignment& assignment);
 Program build_ring(const Assignment& assignment);
 Program build_two_way_ring(const Assignment& assignment);

@@ -30,16 +30,8 @@ bool always(const Problem&, const Topology&) { return true; }
 bool several_ranks(const Problem& problem, const Topology&) { return problem.n_ranks >= 2; }
 bool three_ranks(const Problem& problem, const Topology&) { return problem.n_ranks >= 3; }
 bool has_ring(const Problem&, const Topology& topology) { return topology.ring().has_value(); }
-bool has_choice_of_paths(const Problem& problem, const Topology& topology) {
-  for (uint32_t from = 0; from < problem.n_ranks; ++from) {
-    for (uint32_t to = 0; to < problem.n_ranks; ++to) {
-      if (from != to && topology.n_shortest_paths(from, to) > 1) {
-        return true;
-      }
-    }
-  }
-  return false;
-}
+bool has_choice_of_paths(const Problem&, const Topology& topology) { return topology.has_choice_of_paths(); }
+bool has_relays(const Problem&, const Topology& topology) { return topology.diameter() > 1; }
 
 constexpr uint32_t kAllReduce = mask_of({Operation::all_reduce});
 constexpr uint32_t kByShards = mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather});
@@ -49,6 +41,7 @@ constexpr uint32_t kAllButBarrier = kByTrees | mask_of({Operation::gather, Opera
 constexpr Builder kBuilders[] = {
     {"exchange", kAllReduce, true, several_ranks, build_exchange},
     {"direct", kAllButBarrier, true, always, build_direct},
+    {"direct_tree", kAllReduce, true, has_relays, build_direct_tree},
     {"chain", mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::reduce}), true, several_ranks,
      build_chain},
     {"doubling", kAllReduce, false, several_ranks, build_doubling},

@@ -206,5 +206,57 @@ TEST(Check, refuses_a_barrier_that_is_left_early) {
   EXPECT_THAT(sample.objection(), HasSubstr("leaves the barrier before it has heard of rank"));
 }
 
+/// All small changes to a step, one at a time.
+std::vector<Step> spoilt(const Step& step) {
+  std::vector<Step> all;
+  for (size_t index = 0; index < step.sources.size(); ++index) {
+    if (step.sources.size() > 1) {
+      all.push_back(step);
+      all.back().sources.erase(all.back().sources.begin() + static_cast<std::ptrdiff_t>(index));
+    }
+    all.push_back(step);
+    all.back().sources.push_back(step.sources[index]);
+    all.push_back(step);
+    all.back().sources[index].offset += step.sources[index].kind == Source::Kind::local ? 4u : 0u;
+    all.back().sources[index].lane += step.sources[index].kind == Source::Kind::lane ? 1u : 0u;
+  }
+  for (size_t index = 0; index < step.targets.size(); ++index) {
+    all.push_back(step);
+    all.back().targets.erase(all.back().targets.begin() + static_cast<std::ptrdiff_t>(index));
+    all.push_back(step);
+    all.back().targets[index].offset += step.targets[index].kind == Target::Kind::local ? 4u : 0u;
+    all.back().targets[index].lane += step.targets[index].kind == Target::Kind::lane ? 1u : 0u;
+  }
+  return all;
+}
+
+TEST(Check, refuses_every_small_change_of_every_schedule) {
+  const fabric::Graph graph = fabric::ring(5);
+  const Topology topology(graph);
+  const Limits limits{64};
+  uint32_t n_refused = 0;
+  for (const Operation operation : kOperations) {
+    const Problem problem = problem_of(operation, 5, operation == Operation::barrier ? 0 : 100, 4, 1);
+    for (const std::string& name : candidates(problem, topology)) {
+      Schedule schedule = build(name, problem, topology, limits);
+      for (uint32_t rank = 0; rank < 5 && operation != Operation::barrier; ++rank) {
+        for (Step& step : schedule.programs[rank].steps) {
+          const Step sound = step;
+          for (const Step& change : spoilt(sound)) {
+            step = change;
+            EXPECT_FALSE(check(schedule, problem, graph, limits))
+                << name << ", " << text_of(problem) << ", rank " << rank << ", step "
+                << &step - schedule.programs[rank].steps.data();
+            ++n_refused;
+          }
+          step = sound;
+        }
+      }
+      EXPECT_TRUE(check(schedule, problem, graph, limits)) << name;
+    }
+  }
+  EXPECT_GT(n_refused, 1000u);
+}
+
 }  // namespace
 }  // namespace ringbolt::collective

@@ -10,10 +10,10 @@
 namespace ringbolt::collective {
 
 /// What a schedule would take by the topology's cost model: a formula for each, of hops one after the other, and of the
-/// bytes that the busiest direction of a cable carries. For long vectors within 5 % of simulate() on the graphs of the
-/// tests; for short ones, where chunks wait for each other in ways that no formula tells, within a third. `name` must
-/// be one of candidates(). What it needs of the topology is computed at the first call; later ones take microseconds up
-/// to 16 ranks. Pure. Thread-safe.
+/// bytes that the busiest direction of a cable carries. For long vectors it is within 5 % of simulate() on the graphs
+/// of the tests (but for halving), for short ones, where chunks wait for each other in ways that no formula tells,
+/// within a factor of two. `name` must be one of candidates(). What it needs of the topology is computed at the first
+/// call; later ones take microseconds up to 16 ranks. Pure. Thread-safe.
 double predict_us(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits);
 
 /// A schedule that would do.

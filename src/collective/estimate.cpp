@@ -32,6 +32,10 @@ class Estimator {
     if (name == "direct") {
       return direct();
     }
+    if (name == "direct_tree") {
+      return pipeline(2 * topology_.diameter(), total_ / n_ * topology_.split_and_flood_load_us(),
+                      total_ / n_ / n_ways(), 2 * n_ways() * n_);
+    }
     if (name == "chain") {
       return chain();
     }
@@ -92,6 +96,8 @@ class Estimator {
   }
 
   double n_rounds() const { return problem_.operation == Operation::all_reduce ? 2 : 1; }
+
+  double n_ways() const { return topology_.has_choice_of_paths() ? Topology::kWays : 1; }
 
   double bytes_of_a_pair() const {
     return problem_.operation == Operation::all_to_all ? total_ / n_ / n_ : total_ / n_;

@@ -39,7 +39,12 @@ inline std::vector<NamedGraph> usual_graphs() {
       {"torus:3x3", torus({3, 3})},
       {"uneven rails", fabric::graph_of(4, {{0, 1, 1}, {0, 1, 4}, {1, 2, 1}, {2, 3, 2}, {0, 3, 1}})},
   };
-  for (uint64_t seed = 0; seed < 6; ++seed) {
+#ifdef NDEBUG
+  constexpr uint64_t kRandomGraphs = 6;
+#else
+  constexpr uint64_t kRandomGraphs = 2;  // sanitizers make them slow
+#endif
+  for (uint64_t seed = 0; seed < kRandomGraphs; ++seed) {
     graphs.push_back({"random " + std::to_string(seed), random_connected_graph(seed, 16)});
   }
   return graphs;

@@ -1,5 +1,5 @@
 // As direct, but what goes to a rank is cut into parts that take different ways where several are equally short: all
-// cables carry about the same.
+// cables carry about the same. And direct_tree: the sums of an all_reduce go by trees.
 
 #include <algorithm>
 
@@ -8,16 +8,20 @@
 namespace ringbolt::collective {
 namespace {
 
-constexpr uint32_t kWays = Topology::kWays;
+/// How the sums of an all_reduce reach all.
+enum class SumsGo : uint8_t { nowhere, straight, by_trees };
 
 class SplitBuilder {
  public:
   explicit SplitBuilder(const Assignment& assignment)
-      : assignment_(assignment), rank_(assignment.rank), n_(assignment.n_ranks()) {}
+      : assignment_(assignment),
+        rank_(assignment.rank),
+        n_(assignment.n_ranks()),
+        n_parts_(assignment.topology.has_choice_of_paths() ? Topology::kWays : 1) {}
 
-  /// Rank s adds up the s-th shard, part by part, in the order of ranks; in an all_reduce it sends the sums to all.
-  Program reduction(const std::vector<Piece>& shards, bool sends_sums) {
-    choose_chunks(shards, sends_sums ? 2 : 1);
+  /// Rank s adds up the s-th shard, part by part, in the order of ranks, and sends the sums to all.
+  Program reduction(const std::vector<Piece>& shards, SumsGo sums_go) {
+    choose_chunks(shards, sums_go == SumsGo::nowhere ? 1 : 2);
     for (const uint32_t peer : others()) {
       const std::vector<Piece> parts = parts_of(shards[peer]);
       for (uint32_t part = 0; part < parts.size(); ++part) {
@@ -30,16 +34,20 @@ class SplitBuilder {
       for (uint32_t source = 0; source < n_; ++source) {
         sum.sources.push_back(source == rank_ ? from_local(Buffer::input, own[part].offset) : from_lane(source, part));
       }
-      const uint64_t offset = sends_sums ? own[part].offset : own[part].offset - shards[rank_].offset;
-      sum.targets.push_back(to_local(Buffer::output, offset));
+      const uint64_t skipped = sums_go == SumsGo::nowhere ? shards[rank_].offset : 0;
+      sum.targets.push_back(to_local(Buffer::output, own[part].offset - skipped));
       sum.finishes = true;
-      if (sends_sums) {
+      if (sums_go == SumsGo::straight) {
         send_to_all(sum, part, shards);
+      } else if (sums_go == SumsGo::by_trees) {
+        send_to_children(sum, rank_, part, shards);
       }
       add_step(program_, std::move(sum));
     }
-    if (sends_sums) {
+    if (sums_go == SumsGo::straight) {
       receive_from_all(shards, static_cast<uint32_t>(own.size()));
+    } else if (sums_go == SumsGo::by_trees) {
+      pass_on(shards);
     }
     return std::move(program_);
   }
@@ -88,7 +96,7 @@ class SplitBuilder {
 
   /// One for each way; without empty ones, but for the first.
   std::vector<Piece> parts_of(const Piece& shard) const {
-    std::vector<Piece> parts = cut_evenly(shard, assignment_.problem.element_bytes, kWays);
+    std::vector<Piece> parts = cut_evenly(shard, assignment_.problem.element_bytes, n_parts_);
     while (parts.size() > 1 && parts.back().bytes == 0) {
       parts.pop_back();
     }
@@ -97,7 +105,7 @@ class SplitBuilder {
 
   void choose_chunks(const std::vector<Piece>& shards, uint32_t n_rounds) {
     const uint64_t longest = std::ranges::max(shards, {}, &Piece::bytes).bytes;
-    chunk_bytes_ = assignment_.chunk_bytes(n_rounds * assignment_.topology.diameter(), longest / kWays);
+    chunk_bytes_ = assignment_.chunk_bytes(n_rounds * assignment_.topology.diameter(), longest / n_parts_);
   }
 
   Target target(uint32_t peer, uint32_t lane, uint32_t part) const {
@@ -119,6 +127,38 @@ class SplitBuilder {
     }
   }
 
+  /// The lane from a parent to its child in the tree of `shard`: behind those that carry the child's shard to it, and
+  /// those of the trees before in which they are parent and child.
+  uint32_t tree_lane(uint32_t parent, uint32_t child, uint32_t shard, const std::vector<Piece>& shards) const {
+    size_t lane = parts_of(shards[child]).size();
+    for (uint32_t before = 0; before < shard; ++before) {
+      lane += assignment_.topology.parents_towards(before)[child] == parent ? parts_of(shards[before]).size() : 0;
+    }
+    return static_cast<uint32_t>(lane);
+  }
+
+  void send_to_children(Step& step, uint32_t shard, uint32_t part, const std::vector<Piece>& shards) const {
+    for (uint32_t child = 0; child < n_; ++child) {
+      if (child != shard && assignment_.topology.parents_towards(shard)[child] == rank_) {
+        step.targets.push_back(to_lane(child, tree_lane(rank_, child, shard, shards) + part, {}));
+      }
+    }
+  }
+
+  void pass_on(const std::vector<Piece>& shards) {
+    for (const uint32_t owner : others()) {
+      const uint32_t parent = assignment_.topology.parents_towards(owner)[rank_];
+      const std::vector<Piece> parts = parts_of(shards[owner]);
+      for (uint32_t part = 0; part < parts.size(); ++part) {
+        Step step = Assignment::step(parts[part], chunk_bytes_);
+        step.sources.push_back(from_lane(parent, tree_lane(parent, rank_, owner, shards) + part));
+        step.targets.push_back(to_local(Buffer::output, parts[part].offset));
+        send_to_children(step, owner, part, shards);
+        add_step(program_, std::move(step));
+      }
+    }
+  }
+
   void receive_from_all(const std::vector<Piece>& pieces, uint32_t first_lane) {
     for (const uint32_t peer : others()) {
       uint32_t lane = first_lane;
@@ -134,6 +174,7 @@ class SplitBuilder {
   const Assignment& assignment_;
   const uint32_t rank_;
   const uint32_t n_;
+  const uint32_t n_parts_;
   uint32_t chunk_bytes_ = 0;
   Program program_;
 };
@@ -145,14 +186,21 @@ Program build_split(const Assignment& assignment) {
   SplitBuilder builder(assignment);
   switch (problem.operation) {
     case Operation::all_reduce:
-      return builder.reduction(cut_evenly({0, total_bytes(problem)}, problem.element_bytes, problem.n_ranks), true);
+      return builder.reduction(cut_evenly({0, total_bytes(problem)}, problem.element_bytes, problem.n_ranks),
+                               SumsGo::straight);
     case Operation::reduce_scatter:
-      return builder.reduction(pieces_of(problem), false);
+      return builder.reduction(pieces_of(problem), SumsGo::nowhere);
     case Operation::all_gather:
       return builder.all_gather(pieces_of(problem));
     default:
       return builder.all_to_all();
   }
+}
+
+Program build_direct_tree(const Assignment& assignment) {
+  const Problem& problem = assignment.problem;
+  return SplitBuilder(assignment)
+      .reduction(cut_evenly({0, total_bytes(problem)}, problem.element_bytes, problem.n_ranks), SumsGo::by_trees);
 }
 
 }  // namespace ringbolt::collective

@@ -13,6 +13,8 @@
 
 namespace ringbolt::collective {
 
+class Loads;
+
 /// The cables of a group, whose ranks are the nodes, and what builders need to know of them. What takes long is
 /// computed when it is first asked for, once, and kept; so the first call of such a function takes up to seconds on 64
 /// nodes. The same graph and model give the same answers on every rank. Neither copied nor moved. All functions are
@@ -52,11 +54,14 @@ class Topology {
   /// take path 0.
   std::vector<uint32_t> way(uint32_t from, uint32_t to, uint32_t part) const;
   static constexpr uint32_t kWays = 4;
+  /// Whether some two ranks have several shortest paths.
+  bool has_choice_of_paths() const;
 
   // For how many microseconds the busiest direction of a cable sends if ...
-  double pair_load_us() const;   ///< every rank sends a byte to every other over path 0
-  double split_load_us() const;  ///< the same over way(), a part of it each
-  double flood_load_us() const;  ///< every rank sends a byte to all over parents_towards() itself
+  double pair_load_us() const;             ///< every rank sends a byte to every other over path 0
+  double split_load_us() const;            ///< the same over way(), a part of it each
+  double flood_load_us() const;            ///< every rank sends a byte to all over parents_towards() itself
+  double split_and_flood_load_us() const;  ///< both of these at a time
 
   /// The node from which the farthest is nearest.
   uint32_t centre() const;
@@ -83,6 +88,8 @@ class Topology {
   const std::vector<uint32_t>& hops_to(uint32_t to) const;
   const std::vector<uint32_t>& paths_to(uint32_t to) const;
   double average_load_us() const;
+  void add_split(Loads& loads) const;
+  void add_flood(Loads& loads) const;
   std::vector<uint32_t> balance_paths(uint32_t n_parts) const;
   std::vector<uint32_t> path_of_index(uint32_t from, uint32_t to, uint32_t index) const;
 

@@ -35,7 +35,8 @@ class Plan(CommandCase):
         text = self.call("plan", "--nodes", 4, "--ports", 3, "--explain").stdout
         for part in ("mesh: 4 nodes of 3 ports, 6 cables", "\u28c0", "n0:rdma_en2 n1:rdma_en2", "10.77.0.1/30",
                      "10.76.0.1 (n0)", "at most 1 hop apart", "With one cable cut, whichever, they are at most 2 apart",
-                     "nothing of it is measured", "free of deadlock", "Edmonds 1973", "Moore's bound"):
+                     "nothing of it is measured", "free of deadlock", "Edmonds 1973", "Moore's bound",
+                     "How collectives would be done", "all_reduce in order"):
             self.assertIn(part, text)
         self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
         self.assertRegex(text, r"1 GiB +107.39 ms direct ")

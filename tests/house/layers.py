@@ -35,7 +35,9 @@ ALLOWED = {
     # Any verbs library may be underneath; rsocket, any connection manager too.
     "src/rsocket": {"base"},
     "src/rdmacm": {"base", "wire", "cm"},
-    "tools": {"base", "wire", "fault", "profile", "cluster", "fabric", "verbs", "bringup"},  # wire: pure codecs, for captures
+    # wire: pure codecs, for captures
+    "tools": {"base", "wire", "fault", "profile", "cluster", "fabric", "verbs", "bringup", "bootstrap", "collective",
+              "group"},
     "bench": {"base", "cluster"},
     # Micro benchmarks take single parts of the lower half, as unit tests do.
     "bench/micro": {"base", "wire", "fault", "cluster", "link", "device"},

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "plan/analysis.h"
 #include "plan/cabling.h"
 
@@ -9,7 +11,15 @@ namespace ringbolt::tools::plan {
 void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options);
 
 /// What each figure means, and where it comes from.
-void print_explanation(const Cabling& cabling, const Analysis& analysis);
+void print_explanation(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options);
+
+/// Which schedule each collective would take, and how far that is from the bound. The analysis must have rates. On 64
+/// nodes it takes seconds.
+void print_schedules(const Cabling& cabling, const Analysis& analysis, double alpha_us);
+
+/// "64 KiB", "1.5 us".
+std::string bytes_text(double bytes);
+std::string time_text(double time_us);
 
 /// The same and the proof of the check, as JSON.
 void print_json(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options);

@@ -16,17 +16,6 @@ const char* plural(size_t count) { return count == 1 ? "" : "s"; }
 
 std::string gbps_text(double rate, const Cabling& cabling) { return fmt::format("{:.1f}", rate * cabling.unit_gbps); }
 
-std::string bytes_text(double bytes) {
-  return bytes < 1024         ? fmt::format("{:.0f} B", bytes)
-         : bytes < 1048576    ? fmt::format("{:.0f} KiB", bytes / 1024)
-         : bytes < 1073741824 ? fmt::format("{:.0f} MiB", bytes / 1048576)
-                              : fmt::format("{:.0f} GiB", bytes / 1073741824);
-}
-
-std::string time_text(double time_us) {
-  return time_us < 1000 ? fmt::format("{:.1f} us", time_us) : fmt::format("{:.2f} ms", time_us / 1000);
-}
-
 void print_cables(const Cabling& cabling, const Analysis& analysis) {
   Table table("cables",
               {{"ID", Kind::kNumber},
@@ -137,6 +126,17 @@ void print_check(const Cabling& cabling, const Analysis& analysis, bool is_whole
 
 }  // namespace
 
+std::string bytes_text(double bytes) {
+  return bytes < 1024         ? fmt::format("{:.0f} B", bytes)
+         : bytes < 1048576    ? fmt::format("{:.0f} KiB", bytes / 1024)
+         : bytes < 1073741824 ? fmt::format("{:.0f} MiB", bytes / 1048576)
+                              : fmt::format("{:.0f} GiB", bytes / 1073741824);
+}
+
+std::string time_text(double time_us) {
+  return time_us < 1000 ? fmt::format("{:.1f} us", time_us) : fmt::format("{:.2f} ms", time_us / 1000);
+}
+
 void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
   const size_t n_cables = cabling.plan.cables.size();
   fmt::print("{}: {} nodes of {} port{}, {} cable{}; {}.\n\n", cabling.shape, cabling.n_nodes(), cabling.plan.n_ports,
@@ -160,7 +160,7 @@ void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOpti
     print_check(cabling, analysis, options.is_checked);
   }
   if (options.explains) {
-    print_explanation(cabling, analysis);
+    print_explanation(cabling, analysis, options);
   }
   for (const std::string& note : analysis.notes) {
     fmt::print("note: {}\n", note);
