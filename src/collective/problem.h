@@ -34,8 +34,8 @@ enum class Operation : uint8_t {
 struct Problem {
   Operation operation = Operation::all_reduce;
   uint32_t n_ranks = 1;
-  uint32_t root = 0;                ///< of broadcast, reduce, gather, scatter
-  std::vector<uint64_t> shares;     ///< bytes, whole elements; see above
+  uint32_t root = 0;             ///< of broadcast, reduce, gather, scatter
+  std::vector<uint64_t> shares;  ///< bytes, whole elements; see above
   uint32_t element_bytes = 1;
   /// The result may depend on the order in which elements are reduced (floating-point sums and products), and must not:
   /// only rank-ordered schedules will do.

@@ -65,8 +65,8 @@ struct Target {
 };
 
 struct Step {
-  uint64_t bytes = 0;        ///< 0: one empty chunk, which still waits for its sources and reaches its targets
-  uint32_t chunk_bytes = 0;  ///< whole elements; the last chunk may be shorter. At most Limits::most_chunk_bytes
+  uint64_t bytes = 0;           ///< 0: one empty chunk, which still waits for its sources and reaches its targets
+  uint32_t chunk_bytes = 0;     ///< whole elements; the last chunk may be shorter. At most Limits::most_chunk_bytes
   std::vector<Source> sources;  ///< at least one; several are reduced by the call's operation
   std::vector<Target> targets;  ///< at least one
   /// The operation's last touch is put on the result here (division by the number of ranks of avg; 16-bit types that

@@ -25,8 +25,13 @@ ALLOWED = {
     "src/abi": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "device"},
     # Above the waist: graphs, bounds and plans are pure; they know neither files nor verbs.
     "src/fabric": {"base"},
-    # How ranks find each other: sockets and files.
+    "src/collective": {"base", "fabric"},
+    # Any verbs library may be underneath, chosen at run time.
+    "src/verbs": {"base"},
+    "src/bringup": {"base", "verbs", "fabric"},
+    "src/engine": {"base", "verbs", "fabric"},
     "src/bootstrap": {"base"},
+    "src/group": {"base", "verbs", "fabric", "bringup", "engine", "bootstrap", "collective"},
     # Any verbs library may be underneath; rsocket, any connection manager too.
     "src/rsocket": {"base"},
     "src/rdmacm": {"base", "wire", "cm"},
@@ -39,10 +44,10 @@ ALLOWED = {
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
 LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm",
-          "fabric", "bootstrap"}
+          "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "group"}
 # Layers that know nothing of verbs: they move bytes and keep files.
 WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
-                 "src/link", "src/fabric", "src/bootstrap"}
+                 "src/link", "src/fabric", "src/collective", "src/bootstrap"}
 # What a program that includes a public header should not have to install.
 NOT_IN_PUBLIC_HEADERS = ("nlohmann/", "fmt/", "CLI/", "libsmartcols")
 

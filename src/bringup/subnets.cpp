@@ -1,0 +1,103 @@
+#include "bringup/subnets.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+
+namespace ringbolt::bringup {
+namespace {
+
+constexpr unsigned kIpv4Bits = 96;  // that come before an IPv4 address
+constexpr unsigned kGroupBitsOfIpv4 = kIpv4Bits + 24;
+constexpr unsigned kGroupBitsOfIpv6 = 64;
+constexpr unsigned kSmallSubnetBits = 126;  // both of IPv4's /30 and of IPv6's /126
+
+Gid network_of(const Gid& gid, unsigned bits) {
+  Gid network = gid;
+  for (unsigned i = bits; i < 128; ++i) {
+    network[i / 8] = static_cast<uint8_t>(network[i / 8] & ~(0x80U >> (i % 8)));
+  }
+  return network;
+}
+
+class Grouping {
+ public:
+  explicit Grouping(std::span<const AddressOfPort> addresses) : addresses_(addresses) {}
+
+  SubnetPairs run() {
+    for (const auto& [network, members] : groups_of(all_routable(), 0)) {
+      settle(members);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  using Members = std::vector<size_t>;
+
+  Members all_routable() const {
+    Members members;
+    for (size_t i = 0; i < addresses_.size(); ++i) {
+      if (is_routable(addresses_[i].gid)) {
+        members.push_back(i);
+      }
+    }
+    return members;
+  }
+
+  /// By network of `bits`; 0: of a usual size for the family.
+  std::map<Gid, Members> groups_of(const Members& members, unsigned bits) const {
+    std::map<Gid, Members> groups;
+    for (const size_t i : members) {
+      const Gid& gid = addresses_[i].gid;
+      const unsigned usual = is_ipv4(gid) ? kGroupBitsOfIpv4 : kGroupBitsOfIpv6;
+      groups[network_of(gid, bits == 0 ? usual : bits)].push_back(i);
+    }
+    return groups;
+  }
+
+  size_t n_ranks(const Members& members) const {
+    std::set<uint32_t> ranks;
+    for (const size_t i : members) {
+      ranks.insert(addresses_[i].rank);
+    }
+    return ranks.size();
+  }
+
+  void settle(const Members& group) {
+    if (n_ranks(group) < 2) {
+      return;
+    }
+    if (group.size() == 2) {
+      result_.pairs.push_back({group[0], group[1]});
+      return;
+    }
+    Members left;
+    bool has_pair = false;
+    for (const auto& [network, members] : groups_of(group, kSmallSubnetBits)) {
+      if (n_ranks(members) >= 2 && members.size() == 2) {
+        result_.pairs.push_back({members[0], members[1]});
+        has_pair = true;
+      } else if (n_ranks(members) >= 2) {
+        result_.crowds.push_back(members);
+      } else {
+        left.insert(left.end(), members.begin(), members.end());
+      }
+    }
+    // Next to small subnets, who is left over has a small subnet too, whose other end is missing.
+    if (has_pair || left.size() < group.size()) {
+      result_.alone.insert(result_.alone.end(), left.begin(), left.end());
+    } else {
+      result_.crowds.push_back(group);
+    }
+  }
+
+  std::span<const AddressOfPort> addresses_;
+  SubnetPairs result_;
+};
+
+}  // namespace
+
+SubnetPairs pairs_by_subnet(std::span<const AddressOfPort> addresses) { return Grouping(addresses).run(); }
+
+}  // namespace ringbolt::bringup

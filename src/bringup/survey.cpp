@@ -1,0 +1,188 @@
+#include "bringup/survey.h"
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/unique_fd.h"
+#include "verbs/codes.h"
+#include "verbs/refusal.h"
+
+namespace ringbolt::bringup {
+namespace {
+
+GidType type_of(uint32_t type) {
+  switch (type) {
+    case IBV_GID_TYPE_IB:
+      return GidType::kInfiniBand;
+    case IBV_GID_TYPE_ROCE_V1:
+      return GidType::kRoceV1;
+    case IBV_GID_TYPE_ROCE_V2:
+      return GidType::kRoceV2;
+    default:
+      return GidType::kUnknown;
+  }
+}
+
+std::optional<bool> is_up(const std::array<char, IF_NAMESIZE>& interface) {
+  const base::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifreq request{};
+  static_assert(sizeof request.ifr_name == IF_NAMESIZE);
+  std::memcpy(request.ifr_name, interface.data(), interface.size());
+  if (!socket.is_open() || ::ioctl(socket.get(), SIOCGIFFLAGS, &request) != 0) {
+    return std::nullopt;
+  }
+  return (request.ifr_flags & IFF_UP) != 0;
+}
+
+/// Its type and interface, where the library tells.
+void learn_more(const verbs::Context& context, uint8_t port, GidEntry& entry) {
+  ibv_gid_entry more{};
+  const auto query = context.calls().query_gid_ex;
+  if (query == nullptr || query(context.get(), port, entry.index, &more, 0, sizeof more) != 0) {
+    return;
+  }
+  entry.type = type_of(more.gid_type);
+  std::array<char, IF_NAMESIZE> name{};
+  if (more.ndev_ifindex != 0 && ::if_indextoname(more.ndev_ifindex, name.data()) != nullptr) {
+    entry.interface = name.data();
+    entry.is_interface_up = is_up(name);
+  }
+}
+
+std::string state_of(ibv_port_state state) {
+  switch (state) {
+    case IBV_PORT_DOWN:
+      return "down";
+    case IBV_PORT_INIT:
+      return "up, but no subnet manager has set it up";
+    case IBV_PORT_ARMED:
+      return "armed, and not yet active";
+    default:
+      return "not active";
+  }
+}
+
+/// One device while it is looked at.
+class Look {
+ public:
+  Look(const verbs::Library& library, const std::string& device, Survey& survey)
+      : context_(library, device), survey_(survey) {}
+
+  void run() {
+    const auto device = context_.query_device();
+    const unsigned n_ports = device ? device->phys_port_cnt : 1;
+    for (unsigned port = 1; port <= n_ports; ++port) {
+      look_at(static_cast<uint8_t>(port));
+    }
+  }
+
+ private:
+  void refuse(uint8_t port, std::string reason) {
+    survey_.unusable.push_back({context_.device(), port, std::move(reason)});
+  }
+
+  void look_at(uint8_t port) {
+    const auto attributes = context_.query_port(port);
+    if (!attributes) {
+      refuse(port, fmt::format("ibv_query_port: {}", std::strerror(attributes.error().value)));
+      return;
+    }
+    if (attributes->state != IBV_PORT_ACTIVE) {
+      refuse(port,
+             fmt::format("it is {}: is its cable in, and RDMA enabled at the other end?", state_of(attributes->state)));
+      return;
+    }
+    const std::vector<GidEntry> table = read_gid_table(context_, port);
+    const GidChoice choice = choose_gid(table);
+    if (!choice.chosen) {
+      refuse(port, choice.text());
+      return;
+    }
+    PortCard card;
+    card.device = context_.device();
+    card.port = port;
+    card.lid = attributes->lid;
+    card.mtu_bytes = std::max(256U, verbs::mtu_bytes(attributes->active_mtu));
+    card.rate_mbps = static_cast<uint32_t>(verbs::rate_gbps(attributes->active_width, attributes->active_speed) * 1000);
+    card.gid_index = choice.chosen->index;
+    card.gids = gids_of(table, card.gid_index);
+    const verbs::ProtectionDomain pd(context_);
+    const verbs::CompletionQueue cq(context_, 1);
+    card.capabilities = probe(pd, cq, port);
+    if (!card.capabilities.has_rc && !card.capabilities.has_uc) {
+      refuse(port, "it has neither RC nor UC queue pairs");
+      return;
+    }
+    survey_.usable.push_back({std::move(card), choice.text()});
+  }
+
+  /// As many as a card holds, the chosen one among them.
+  static std::vector<CardGid> gids_of(const std::vector<GidEntry>& table, uint8_t chosen) {
+    std::vector<CardGid> gids;
+    for (const GidEntry& entry : table) {
+      const bool is_room_left = gids.size() + (entry.index < chosen ? 1 : 0) < kMostCardGids;
+      if (!is_empty(entry.gid) && (entry.index == chosen || is_room_left)) {
+        gids.push_back({entry.index, entry.gid});
+      }
+    }
+    return gids;
+  }
+
+  verbs::Context context_;
+  Survey& survey_;
+};
+
+}  // namespace
+
+std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port) {
+  const auto attributes = context.query_port(port);
+  if (!attributes) {
+    verbs::refuse(verbs::Step::kQueryPort, attributes.error().value, fmt::format("{} port {}", context.device(), port));
+  }
+  std::vector<GidEntry> table;
+  for (int index = 0; index < std::min(attributes->gid_tbl_len, 256); ++index) {
+    const auto gid = context.query_gid(port, index);
+    if (!gid) {
+      continue;  // a slot that can't be read can't be used
+    }
+    GidEntry& entry = table.emplace_back();
+    entry.index = static_cast<uint8_t>(index);
+    entry.gid = gid_of(*gid);
+    if (!is_empty(entry.gid)) {
+      learn_more(context, port, entry);
+    }
+  }
+  return table;
+}
+
+std::vector<PortCard> Survey::cards() const {
+  std::vector<PortCard> cards;
+  for (const SurveyedPort& one : usable) {
+    cards.push_back(one.card);
+  }
+  return cards;
+}
+
+Survey survey(const verbs::Library& library) {
+  std::vector<std::string> devices = verbs::device_names(library);
+  std::sort(devices.begin(), devices.end());
+  Survey survey;
+  for (const std::string& device : devices) {
+    try {
+      Look(library, device, survey).run();
+    } catch (const base::Error& error) {
+      survey.unusable.push_back({device, 0, error.what()});
+    }
+  }
+  return survey;
+}
+
+}  // namespace ringbolt::bringup

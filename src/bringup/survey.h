@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bringup/gid_choice.h"
+#include "bringup/port_card.h"
+#include "verbs/objects.h"
+
+namespace ringbolt::bringup {
+
+/// The GID table of a port as the library shows it; empty slots too. Throws base::Error. Does not block.
+std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port);
+
+/// What a port can do: asked where the library answers, else tried; where neither tells, the least that is known of any
+/// device (Apple's TN3205). Makes a queue pair of each type, brings it to INIT, and destroys it again: some devices
+/// refuse a type only there. Throws base::Error where a queue pair is refused for another reason than its type, as when
+/// all are taken.
+Capabilities probe(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, uint8_t port);
+
+/// A port that bring-up can use, with why its GID is the one.
+struct SurveyedPort {
+  PortCard card;
+  std::string gid_choice;
+};
+
+struct UnusablePort {
+  std::string device;
+  uint8_t port = 0;  ///< 0: the device as a whole
+  std::string reason;
+};
+
+struct Survey {
+  std::vector<SurveyedPort> usable;  ///< by device and port
+  std::vector<UnusablePort> unusable;
+  std::vector<PortCard> cards() const;
+};
+
+/// Looks at all ports of all devices, one device after the other, and leaves nothing open. What is wrong with one port
+/// does not hide the others. Throws base::Error only if there is no list of devices.
+Survey survey(const verbs::Library& library);
+
+}  // namespace ringbolt::bringup

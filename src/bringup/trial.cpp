@@ -1,0 +1,118 @@
+#include "bringup/trial.h"
+
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "base/error.h"
+
+namespace ringbolt::bringup {
+namespace {
+
+constexpr uint32_t kNobody = 0xfffffe;  // a queue pair number that no device has given out by now
+
+/// What a thread of trials works on, and keeps when it is left alone.
+struct Bench {
+  verbs::Library library;
+  std::string device;
+  ibv_qp_type type;
+  verbs::Path path;
+  std::vector<TrialCandidate> candidates;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<int> errors = {};  ///< of the candidates that are done
+  std::exception_ptr failure = nullptr;
+  bool is_over = false;
+  bool is_abandoned = false;
+};
+
+int try_one(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, const Bench& bench,
+            const TrialCandidate& candidate) {
+  verbs::UnconnectedQueuePair qp(pd, {.type = bench.type, .send_cq = &cq, .receive_cq = &cq});
+  try {
+    qp.to_init(bench.path);
+  } catch (const base::Error& error) {
+    return error.errno_value();
+  }
+  return qp.try_to_rtr({.qp_number = kNobody, .psn = 0, .lid = candidate.lid, .gid = ibv_gid_of(candidate.gid)});
+}
+
+void try_all(Bench& bench) {
+  const verbs::Context context(bench.library, bench.device);
+  const verbs::ProtectionDomain pd(context);
+  const verbs::CompletionQueue cq(context, 1);
+  for (const TrialCandidate& candidate : bench.candidates) {
+    const int error = try_one(pd, cq, bench, candidate);
+    const std::lock_guard lock(bench.mutex);
+    bench.errors.push_back(error);
+    bench.changed.notify_one();
+    if (bench.is_abandoned) {
+      return;
+    }
+  }
+}
+
+void run(const std::shared_ptr<Bench>& bench) {
+  std::exception_ptr failure;
+  try {
+    try_all(*bench);
+  } catch (const base::Error&) {
+    failure = std::current_exception();
+  }
+  const std::lock_guard lock(bench->mutex);
+  bench->failure = failure;
+  bench->is_over = true;
+  bench->changed.notify_one();
+}
+
+/// What a thread finds out about candidates in turn, until one takes too long. Fewer than there are: that one was
+/// stuck.
+std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms) {
+  std::thread thread(run, bench);
+  std::unique_lock lock(bench->mutex);
+  size_t n_done = 0;
+  while (!bench->is_over) {
+    const bool is_in_time = bench->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                                                    [&] { return bench->is_over || bench->errors.size() > n_done; });
+    n_done = bench->errors.size();
+    if (!is_in_time) {
+      bench->is_abandoned = true;
+      thread.detach();
+      return bench->errors;
+    }
+  }
+  lock.unlock();
+  thread.join();
+  if (bench->failure) {
+    std::rethrow_exception(bench->failure);
+  }
+  return bench->errors;
+}
+
+}  // namespace
+
+std::vector<int> try_candidates(const verbs::Library& library, const std::string& device, ibv_qp_type type,
+                                const verbs::Path& path, std::span<const TrialCandidate> candidates,
+                                uint32_t timeout_ms) {
+  std::vector<int> errors;
+  size_t n_stuck = 0;
+  while (errors.size() < candidates.size() && n_stuck < kMostStuckTrials) {
+    const auto left = candidates.subspan(errors.size());
+    const std::shared_ptr<Bench> bench(new Bench{library, device, type, path, {left.begin(), left.end()}, {}, {}});
+    const std::vector<int> found = run_until_stuck(bench, timeout_ms);
+    errors.insert(errors.end(), found.begin(), found.end());
+    if (found.size() < left.size()) {
+      errors.push_back(ETIMEDOUT);
+      ++n_stuck;
+    }
+  }
+  errors.resize(candidates.size(), ECANCELED);
+  return errors;
+}
+
+}  // namespace ringbolt::bringup

@@ -1,0 +1,116 @@
+#include "bringup/trial.h"
+
+#include <gmock/gmock.h>
+
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+
+#include "base/error.h"
+#include "bringup/gid_test_support.h"
+#include "verbs/soft_device_test_support.h"
+
+namespace ringbolt::bringup {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+
+constexpr uint32_t kPatienceMs = 20000;
+
+std::vector<TrialCandidate> candidates(const std::vector<std::string>& addresses) {
+  std::vector<TrialCandidate> list;
+  for (const std::string& one : addresses) {
+    list.push_back({test::gid(one), 0});
+  }
+  return list;
+}
+
+TEST(Trial, tells_who_is_on_the_cable) {
+  const verbs::test::RuntimeFolder folder;
+  setenv("RINGBOLT_LIKE", "tn3205", 1);
+  const auto errors = try_candidates(verbs::Library::open("soft"), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
+                                     candidates({"127.0.0.1", "127.0.0.9", "127.0.0.1"}), kPatienceMs);
+  EXPECT_THAT(errors, ElementsAre(0, ETIMEDOUT, 0));
+}
+
+TEST(Trial, leaves_nothing_behind) {
+  const verbs::test::RuntimeFolder folder;
+  setenv("RINGBOLT_LIKE", "tn3205", 1);
+  // A Mac has ten queue pairs and eleven protection domains.
+  const auto errors = try_candidates(verbs::Library::open("soft"), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
+                                     candidates(std::vector<std::string>(40, "127.0.0.1")), kPatienceMs);
+  EXPECT_EQ(errors.size(), 40U);
+  EXPECT_THAT(errors, Each(0));
+}
+
+TEST(Trial, says_what_the_device_says) {
+  const verbs::test::RuntimeFolder folder;
+  setenv("RINGBOLT_LIKE", "tn3205", 1);
+  const verbs::Library library = verbs::Library::open("soft");
+  EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {.gid_index = 9}, candidates({"127.0.0.1"}), kPatienceMs),
+              ElementsAre(EINVAL));
+  EXPECT_THROW(try_candidates(library, "rdma_lo", IBV_QPT_RC, {.gid_index = 1}, candidates({"127.0.0.1"}), kPatienceMs),
+               base::Error);
+  EXPECT_THROW(try_candidates(library, "none", IBV_QPT_UC, {}, candidates({"127.0.0.1"}), kPatienceMs), base::Error);
+  EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {}, {}, kPatienceMs), ElementsAre());
+}
+
+/// A device that blocks in RTR towards one address, as a Mac's may, until it is let go.
+struct Blocking {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_let_go = false;
+  int n_blocked = 0;
+  int n_open = 0;
+  int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
+  ibv_context* (*open_device)(ibv_device*) = nullptr;
+  int (*close_device)(ibv_context*) = nullptr;
+};
+Blocking blocking;
+
+verbs::Library blocking_library() {
+  verbs::Calls calls = verbs::Library::open("soft").calls();
+  blocking.modify_qp = calls.modify_qp;
+  blocking.open_device = calls.open_device;
+  blocking.close_device = calls.close_device;
+  calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+    if ((mask & IBV_QP_AV) != 0 && attributes->ah_attr.grh.dgid.raw[15] == 66) {
+      std::unique_lock lock(blocking.mutex);
+      ++blocking.n_blocked;
+      blocking.changed.wait(lock, [] { return blocking.is_let_go; });
+    }
+    return blocking.modify_qp(qp, attributes, mask);
+  };
+  calls.open_device = [](ibv_device* device) {
+    const std::lock_guard lock(blocking.mutex);
+    ++blocking.n_open;
+    return blocking.open_device(device);
+  };
+  calls.close_device = [](ibv_context* context) {
+    const int error = blocking.close_device(context);
+    const std::lock_guard lock(blocking.mutex);
+    --blocking.n_open;
+    blocking.changed.notify_all();
+    return error;
+  };
+  return verbs::Library("blocking", calls);
+}
+
+TEST(Trial, goes_on_without_a_thread_that_is_stuck) {
+  const verbs::test::RuntimeFolder folder;
+  const auto errors = try_candidates(
+      blocking_library(), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
+      candidates({"127.0.0.1", "127.0.0.66", "127.0.0.1", "127.0.0.66", "127.0.0.66", "127.0.0.1", "127.0.0.1"}), 500);
+  EXPECT_THAT(errors, ElementsAre(0, ETIMEDOUT, 0, ETIMEDOUT, ETIMEDOUT, ECANCELED, ECANCELED));
+  std::unique_lock lock(blocking.mutex);
+  EXPECT_EQ(blocking.n_blocked, 3);
+  EXPECT_EQ(blocking.n_open, 3);  // what the stuck threads keep
+  blocking.is_let_go = true;
+  blocking.changed.notify_all();
+  EXPECT_TRUE(blocking.changed.wait_for(lock, std::chrono::seconds(20), [] { return blocking.n_open == 0; }));
+}
+
+}  // namespace
+}  // namespace ringbolt::bringup

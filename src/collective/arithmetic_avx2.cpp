@@ -1,0 +1,11 @@
+// Compiled for AVX2 and F16C.
+#include "collective/arithmetic_kernels.h"
+
+namespace ringbolt::collective {
+
+const KernelTable& avx2_kernels() {
+  static const KernelTable table = make_table();
+  return table;
+}
+
+}  // namespace ringbolt::collective

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "collective/layout.h"
+#include "collective/steps.h"
+#include "collective/topology.h"
+
+namespace ringbolt::collective {
+
+/// What a builder is asked for: the part of one rank. What two ranks must agree on (numbers of lanes, cuts, chunk
+/// sizes) follows from the other members alone.
+struct Assignment {
+  const Problem& problem;
+  const Topology& topology;
+  const Limits& limits;
+  uint32_t rank;
+
+  uint32_t n_ranks() const { return problem.n_ranks; }
+  bool is_root() const { return rank == problem.root; }
+  /// A step of `piece`, in chunks of `chunk_bytes`, without sources and targets.
+  static Step step(const Piece& piece, uint32_t chunk_bytes) {
+    Step step;
+    step.bytes = piece.bytes;
+    step.chunk_bytes = chunk_bytes;
+    return step;
+  }
+  /// chunk_bytes_for() at the rate of the slowest cable.
+  uint32_t chunk_bytes(uint32_t n_levels, uint64_t bytes) const {
+    return chunk_bytes_for(topology.model(), n_levels, bytes, topology.least_rate(), problem.element_bytes, limits);
+  }
+  /// To another rank over a shortest path.
+  Target send_to(uint32_t peer, uint32_t lane, uint64_t turn = 0) const {
+    return to_lane(peer, lane, topology.path(rank, peer, turn));
+  }
+};
+
+// The builders. See builder.cpp for what each fits.
+Program build_exchange(const Assignment& assignment);
+Program build_direct(const Assignment& assignment);
+Program build_split(const Assignment& assignment);
+Program build_dissemination(const Assignment& assignment);
+Program build_ring(const Assignment& assignment);
+Program build_two_way_ring(const Assignment& assignment);
+Program build_doubling(const Assignment& assignment);
+Program build_halving(const Assignment& assignment);
+Program build_chain(const Assignment& assignment);
+
+}  // namespace ringbolt::collective

@@ -1,0 +1,118 @@
+#include "collective/builder.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "base/assert.h"
+#include "collective/assignment.h"
+#include "collective/tree_schedules.h"
+
+namespace ringbolt::collective {
+namespace {
+
+constexpr uint32_t mask_of(std::initializer_list<Operation> operations) {
+  uint32_t mask = 0;
+  for (const Operation operation : operations) {
+    mask |= 1u << static_cast<uint32_t>(operation);
+  }
+  return mask;
+}
+
+struct Builder {
+  const char* name;
+  uint32_t operations;  ///< a bit for each
+  bool keeps_rank_order;
+  bool (*fits)(const Problem&, const Topology&);
+  Program (*build_for)(const Assignment&);
+};
+
+bool always(const Problem&, const Topology&) { return true; }
+bool several_ranks(const Problem& problem, const Topology&) { return problem.n_ranks >= 2; }
+bool three_ranks(const Problem& problem, const Topology&) { return problem.n_ranks >= 3; }
+bool has_ring(const Problem&, const Topology& topology) { return topology.ring().has_value(); }
+bool has_choice_of_paths(const Problem& problem, const Topology& topology) {
+  for (uint32_t from = 0; from < problem.n_ranks; ++from) {
+    for (uint32_t to = 0; to < problem.n_ranks; ++to) {
+      if (from != to && topology.n_shortest_paths(from, to) > 1) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+constexpr uint32_t kAllReduce = mask_of({Operation::all_reduce});
+constexpr uint32_t kByShards = mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather});
+constexpr uint32_t kByTrees = kByShards | mask_of({Operation::broadcast, Operation::reduce});
+constexpr uint32_t kAllButBarrier = kByTrees | mask_of({Operation::gather, Operation::scatter, Operation::all_to_all});
+
+constexpr Builder kBuilders[] = {
+    {"exchange", kAllReduce, true, several_ranks, build_exchange},
+    {"direct", kAllButBarrier, true, always, build_direct},
+    {"chain", mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::reduce}), true, several_ranks,
+     build_chain},
+    {"doubling", kAllReduce, false, several_ranks, build_doubling},
+    {"halving", kAllReduce, false, several_ranks, build_halving},
+    {"tree", kByTrees | mask_of({Operation::barrier}), false, several_ranks, build_tree},
+    {"double_tree", kAllReduce, false, three_ranks, build_double_tree},
+    {"ring", kByShards, false, has_ring, build_ring},
+    {"two_way_ring", kByShards, false, has_ring, build_two_way_ring},
+    {"trees", kByTrees, false, fits_trees, build_trees},
+    {"split", kByShards | mask_of({Operation::all_to_all}), true, has_choice_of_paths, build_split},
+    {"dissemination", mask_of({Operation::barrier}), true, always, build_dissemination},
+};
+
+const Builder& builder_of(std::string_view name) {
+  const auto* builder = std::ranges::find(kBuilders, name, &Builder::name);
+  RINGBOLT_ASSERT(builder != std::end(kBuilders));
+  return *builder;
+}
+
+bool keeps_order(const Builder& builder, const Problem& problem) {
+  return builder.keeps_rank_order || !reduces(problem.operation);
+}
+
+bool fits(const Builder& builder, const Problem& problem, const Topology& topology) {
+  return (builder.operations & mask_of({problem.operation})) != 0 &&
+         (!problem.needs_rank_order || keeps_order(builder, problem)) && builder.fits(problem, topology);
+}
+
+}  // namespace
+
+std::vector<std::string> schedule_names() {
+  std::vector<std::string> names;
+  for (const Builder& builder : kBuilders) {
+    names.emplace_back(builder.name);
+  }
+  return names;
+}
+
+std::vector<std::string> candidates(const Problem& problem, const Topology& topology) {
+  std::vector<std::string> names;
+  for (const Builder& builder : kBuilders) {
+    if (fits(builder, problem, topology)) {
+      names.emplace_back(builder.name);
+    }
+  }
+  return names;
+}
+
+bool is_rank_ordered(std::string_view name, const Problem& problem) { return keeps_order(builder_of(name), problem); }
+
+Program build_for(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits,
+                  uint32_t rank) {
+  const Builder& builder = builder_of(name);
+  RINGBOLT_ASSERT(problem.n_ranks == topology.n_ranks() && rank < problem.n_ranks);
+  RINGBOLT_ASSERT(fits(builder, problem, topology));
+  return builder.build_for({problem, topology, limits, rank});
+}
+
+Schedule build(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits) {
+  Schedule schedule{std::string(name), is_rank_ordered(name, problem), {}};
+  for (uint32_t rank = 0; rank < problem.n_ranks; ++rank) {
+    schedule.programs.push_back(build_for(name, problem, topology, limits, rank));
+  }
+  return schedule;
+}
+
+}  // namespace ringbolt::collective

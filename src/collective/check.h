@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <tl/expected.hpp>
+
+#include "collective/problem.h"
+#include "collective/schedule.h"
+#include "fabric/graph.h"
+
+namespace ringbolt::collective {
+
+/// What a schedule that passed is like.
+struct CheckedSchedule {
+  uint64_t n_chunks = 0;    ///< that steps have worked on
+  uint32_t most_steps = 0;  ///< of a rank
+  uint32_t most_lanes = 0;  ///< from a rank to one other
+  uint64_t lane_bytes = 0;  ///< that lanes carried
+  friend bool operator==(const CheckedSchedule&, const CheckedSchedule&) = default;
+};
+
+/// Proves a schedule by running it on symbols: each byte range stands for the list of contributions (rank, offset in
+/// its input) that were added up, in order.
+///
+/// * Lanes are matched one to one, with the same bytes and chunks, numbered from 0 for each pair of ranks; `via`
+/// follows
+///   cables; chunks are whole elements and no longer than the limit; each rank of several has a lane.
+/// * It comes to its end with one chunk in every lane, whatever the order in which steps go.
+/// * Each byte of each output has each contribution it should, once, from the right place; in the order of ranks and
+///   from the left, one by one, if it says so; and the last touch, once, if the operation adds up.
+/// * Of any two accesses to the same bytes of a rank, one of which writes, one happens before the other by what the
+///   schedule says (vector clocks: Fidge 1988, Mattern 1989). So the run that was looked at stands for all.
+///
+/// It is run a second time with input and output in one place where that is allowed: all_reduce, reduce, broadcast; one
+/// rank's piece within the whole for all_gather, reduce_scatter, gather and scatter.
+///
+/// Says what is wrong, with rank, step and offset. Steps times chunks times ranks should stay below some 10 millions:
+/// the clocks take memory. Pure. Thread-safe.
+tl::expected<CheckedSchedule, std::string> check(const Schedule& schedule, const Problem& problem,
+                                                 const fabric::Graph& graph, const Limits& limits);
+
+}  // namespace ringbolt::collective

@@ -1,0 +1,194 @@
+#include "collective/check_structure.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "collective/layout.h"
+
+namespace ringbolt::collective {
+namespace {
+
+class StructureCheck {
+ public:
+  StructureCheck(const Schedule& schedule, const Problem& problem, const fabric::Graph& graph, const Limits& limits)
+      : schedule_(schedule), problem_(problem), neighbours_(fabric::neighbours(graph)), limits_(limits) {}
+
+  tl::expected<Lanes, std::string> run() {
+    if (schedule_.programs.size() != problem_.n_ranks || neighbours_.size() != problem_.n_ranks) {
+      return tl::unexpected(fmt::format("{} programs for {} ranks on a graph of {} nodes", schedule_.programs.size(),
+                                        problem_.n_ranks, neighbours_.size()));
+    }
+    for (uint32_t rank = 0; rank < problem_.n_ranks && objection_.empty(); ++rank) {
+      const Program& program = schedule_.programs[rank];
+      for (uint32_t step = 0; step < program.steps.size() && objection_.empty(); ++step) {
+        check_step(rank, step);
+      }
+    }
+    if (objection_.empty()) {
+      check_lanes();
+    }
+    return objection_.empty() ? tl::expected<Lanes, std::string>(std::move(lanes_)) : tl::unexpected(objection_);
+  }
+
+ private:
+  void object(uint32_t rank, uint32_t step, const std::string& what) {
+    if (objection_.empty()) {
+      objection_ = fmt::format("{}: {}", step_text(rank, step), what);
+    }
+  }
+
+  void check_step(uint32_t rank, uint32_t index) {
+    const Step& step = schedule_.programs[rank].steps[index];
+    const uint32_t element = problem_.element_bytes;
+    if (step.chunk_bytes == 0 || step.chunk_bytes % element != 0 || step.chunk_bytes > limits_.most_chunk_bytes) {
+      object(rank, index,
+             fmt::format("chunks of {} bytes are not whole elements of {} up to {}", step.chunk_bytes, element,
+                         limits_.most_chunk_bytes));
+    }
+    if (step.bytes % element != 0) {
+      object(rank, index, fmt::format("{} bytes are not whole elements of {}", step.bytes, element));
+    }
+    if (step.sources.empty() || step.targets.empty()) {
+      object(rank, index, "it has no source or no target");
+    }
+    if (step.sources.size() > 1 && step.bytes > 0 && !reduces(problem_.operation)) {
+      object(rank, index, fmt::format("it adds up in a {}", operation_text(problem_.operation)));
+    }
+    if (step.finishes && !reduces(problem_.operation)) {
+      object(rank, index, fmt::format("it finishes in a {}", operation_text(problem_.operation)));
+    }
+    for (const Source& source : step.sources) {
+      check_source(rank, index, source);
+    }
+    for (const Target& target : step.targets) {
+      check_target(rank, index, target);
+    }
+    if (std::ranges::count(step.targets, Target::Kind::local, &Target::kind) > 1) {
+      object(rank, index, "it has several local targets");
+    }
+  }
+
+  void check_range(uint32_t rank, uint32_t index, Buffer buffer, uint64_t offset) {
+    const uint64_t size = buffer_bytes(schedule_, problem_, rank, buffer);
+    const uint64_t bytes = schedule_.programs[rank].steps[index].bytes;
+    if (offset > size || bytes > size - offset || offset % problem_.element_bytes != 0) {
+      object(rank, index,
+             fmt::format("{} bytes at {} offset {} do not fit: it has {} bytes in elements of {}", bytes,
+                         buffer_text(buffer), offset, size, problem_.element_bytes));
+    }
+  }
+
+  void check_source(uint32_t rank, uint32_t index, const Source& source) {
+    if (source.kind == Source::Kind::lane) {
+      join_lane(rank, index, {source.peer, rank, source.lane}, &LaneEnds::receiver, "received");
+      return;
+    }
+    check_range(rank, index, source.buffer, source.offset);
+    if (source.after != kNoStep && source.after >= index) {
+      object(rank, index, fmt::format("it waits for step {}, which is not before it", source.after));
+    }
+  }
+
+  void check_target(uint32_t rank, uint32_t index, const Target& target) {
+    if (target.kind == Target::Kind::local) {
+      check_range(rank, index, target.buffer, target.offset);
+      if (target.buffer == Buffer::input) {
+        object(rank, index, "it writes to the input");
+      }
+      return;
+    }
+    const LaneKey lane{rank, target.peer, target.lane};
+    join_lane(rank, index, lane, &LaneEnds::sender, "sent");
+    uint32_t node = rank;
+    std::vector<uint32_t> path = target.via;
+    path.push_back(target.peer);
+    for (const uint32_t next : path) {
+      if (!std::ranges::binary_search(neighbours_[node], next)) {
+        object(rank, index, fmt::format("{} goes from {} to {}, which no cable joins", lane_text(lane), node, next));
+        return;
+      }
+      node = next;
+    }
+  }
+
+  void join_lane(uint32_t rank, uint32_t index, const LaneKey& lane, uint32_t LaneEnds::*end, const char* done) {
+    const uint32_t peer = lane.from == rank ? lane.to : lane.from;
+    if (peer >= problem_.n_ranks || peer == rank) {
+      object(rank, index, fmt::format("{} leads nowhere", lane_text(lane)));
+      return;
+    }
+    uint32_t& place = lanes_[lane].*end;
+    if (place != kNoStep) {
+      object(rank, index, fmt::format("{} is {} twice, by step {}, too", lane_text(lane), done, place));
+    }
+    place = index;
+  }
+
+  void check_lanes() {
+    std::vector<bool> takes_part(problem_.n_ranks);
+    LaneKey last{UINT32_MAX, 0, 0};
+    for (const auto& [lane, ends] : lanes_) {
+      const uint32_t expected = lane.from == last.from && lane.to == last.to ? last.number + 1 : 0;
+      if (lane.number != expected) {
+        objection_ = fmt::format("{}: the number should be {}", lane_text(lane), expected);
+        return;
+      }
+      last = lane;
+      if (ends.sender == kNoStep || ends.receiver == kNoStep) {
+        objection_ = fmt::format("{} has no {}", lane_text(lane), ends.sender == kNoStep ? "sender" : "receiver");
+        return;
+      }
+      const Step& sender = schedule_.programs[lane.from].steps[ends.sender];
+      const Step& receiver = schedule_.programs[lane.to].steps[ends.receiver];
+      if (sender.bytes != receiver.bytes || sender.chunk_bytes != receiver.chunk_bytes) {
+        objection_ = fmt::format("{}: {} bytes in chunks of {} are sent, {} in chunks of {} received", lane_text(lane),
+                                 sender.bytes, sender.chunk_bytes, receiver.bytes, receiver.chunk_bytes);
+        return;
+      }
+      takes_part[lane.from] = takes_part[lane.to] = true;
+    }
+    const auto idle = std::ranges::find(takes_part, false);
+    if (problem_.n_ranks >= 2 && idle != takes_part.end()) {
+      objection_ = fmt::format("rank {} has no lane", idle - takes_part.begin());
+    }
+  }
+
+  const Schedule& schedule_;
+  const Problem& problem_;
+  const std::vector<std::vector<uint32_t>> neighbours_;
+  const Limits& limits_;
+  Lanes lanes_;
+  std::string objection_;
+};
+
+}  // namespace
+
+std::string lane_text(const LaneKey& lane) {
+  return fmt::format("lane {} from rank {} to rank {}", lane.number, lane.from, lane.to);
+}
+
+std::string step_text(uint32_t rank, uint32_t step) { return fmt::format("rank {}, step {}", rank, step); }
+
+const char* buffer_text(Buffer buffer) {
+  return buffer == Buffer::input ? "input" : buffer == Buffer::output ? "output" : "scratch";
+}
+
+uint64_t buffer_bytes(const Schedule& schedule, const Problem& problem, uint32_t rank, Buffer buffer) {
+  switch (buffer) {
+    case Buffer::input:
+      return input_bytes(problem, rank);
+    case Buffer::output:
+      return output_bytes(problem, rank);
+    case Buffer::scratch:
+      return schedule.programs[rank].scratch_bytes;
+  }
+  return 0;
+}
+
+tl::expected<Lanes, std::string> check_structure(const Schedule& schedule, const Problem& problem,
+                                                 const fabric::Graph& graph, const Limits& limits) {
+  return StructureCheck(schedule, problem, graph, limits).run();
+}
+
+}  // namespace ringbolt::collective

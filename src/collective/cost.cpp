@@ -1,0 +1,28 @@
+#include "collective/cost.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "collective/builder.h"
+#include "collective/estimate.h"
+
+namespace ringbolt::collective {
+
+double predict_us(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits) {
+  return time_us(topology.model(), estimate(name, problem, topology, limits));
+}
+
+std::vector<Choice> choose(const Problem& problem, const Topology& topology, const Limits& limits) {
+  std::vector<Choice> choices;
+  for (const std::string& name : candidates(problem, topology)) {
+    const Estimate one = estimate(name, problem, topology, limits);
+    choices.push_back(
+        {name, time_us(topology.model(), one),
+         fmt::format("{:.0f} hops one after the other, {:.1f} us of the busiest cable", one.n_levels, one.busiest_us)});
+  }
+  std::ranges::stable_sort(choices, {}, &Choice::predicted_us);
+  return choices;
+}
+
+}  // namespace ringbolt::collective

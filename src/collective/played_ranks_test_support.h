@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "collective/executor.h"
+
+namespace ringbolt::collective::test {
+
+/// A port that keeps what is sent until the test delivers it, in any order, and that has few rooms.
+class PlayedPort : public Port {
+ public:
+  struct Message {
+    uint32_t from = 0;
+    uint32_t to = 0;
+    ChunkTag tag;
+    bool is_word_of_use = false;
+    uint32_t room = 0;  ///< in use until it is delivered
+    std::vector<std::byte> bytes;
+  };
+
+  PlayedPort(uint32_t rank, size_t n_rooms, std::vector<Message>& on_the_way)
+      : rank_(rank), on_the_way_(on_the_way), rooms_(n_rooms), is_free_(n_rooms, true) {}
+
+  std::optional<Room> room(uint32_t length_bytes) override {
+    for (uint32_t i = 0; i < rooms_.size(); ++i) {
+      if (is_free_[i]) {
+        is_free_[i] = false;
+        rooms_[i].assign(length_bytes, std::byte{0xee});
+        return Room{rooms_[i].data(), i};
+      }
+    }
+    return std::nullopt;
+  }
+  void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t>, const ChunkTag& tag) override {
+    rooms_[room.id].resize(length_bytes);
+    on_the_way_.push_back({rank_, peer, tag, false, room.id, rooms_[room.id]});
+  }
+  void cancel(Room room) override { is_free_[room.id] = true; }
+  void tell_used(uint32_t peer, const ChunkTag& tag) override { on_the_way_.push_back({rank_, peer, tag, true, 0, {}}); }
+
+  Parcel parcel(std::vector<std::byte> bytes) {
+    kept_.push_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
+    return {this, kept_.size() - 1, *kept_.back()};
+  }
+  /// Parcels that nobody has given back.
+  size_t n_kept() const {
+    size_t n = 0;
+    for (const auto& bytes : kept_) {
+      n += bytes != nullptr ? 1U : 0U;
+    }
+    return n;
+  }
+
+ protected:
+  void release(uint64_t parcel) override {
+    // What is read after it was given back is wrong.
+    std::memset(kept_[parcel]->data(), 0xdd, kept_[parcel]->size());
+    kept_[parcel].reset();
+  }
+  Place settle(uint64_t parcel, std::span<const std::byte> bytes) override {
+    kept_.push_back(std::make_unique<std::vector<std::byte>>(bytes.begin(), bytes.end()));
+    release(parcel);
+    return {kept_.size() - 1, *kept_.back()};
+  }
+
+ private:
+  uint32_t rank_;
+  std::vector<Message>& on_the_way_;
+  std::vector<std::vector<std::byte>> rooms_;
+  std::vector<bool> is_free_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> kept_;
+};
+
+/// All ranks of one call in one thread. What they send arrives in an order that the seed decides.
+class PlayedRanks {
+ public:
+  PlayedRanks(const Schedule& schedule, uint32_t seed, size_t n_rooms = 3) : random_(seed) {
+    for (uint32_t rank = 0; rank < schedule.programs.size(); ++rank) {
+      ports_.push_back(std::make_unique<PlayedPort>(rank, n_rooms, on_the_way_));
+      executions_.emplace_back(std::make_shared<const CompiledProgram>(schedule.programs[rank]));
+    }
+  }
+
+  /// Runs one call to its end; false if nothing can go on before that, or a chunk is refused.
+  bool run(uint32_t call, const std::vector<Operands>& operands) {
+    for (uint32_t rank = 0; rank < executions_.size(); ++rank) {
+      executions_[rank].start(call, operands[rank], *ports_[rank]);
+      executions_[rank].advance();
+    }
+    while (!on_the_way_.empty()) {
+      std::swap(on_the_way_[random_() % on_the_way_.size()], on_the_way_.back());
+      PlayedPort::Message message = std::move(on_the_way_.back());
+      on_the_way_.pop_back();
+      Execution& execution = executions_[message.to];
+      const Taken taken =
+          message.is_word_of_use
+              ? execution.hear_used(message.from, message.tag)
+              : execution.arrive(message.from, message.tag, ports_[message.to]->parcel(std::move(message.bytes)));
+      if (taken != Taken::ok) {
+        return false;
+      }
+      execution.advance();
+      if (!message.is_word_of_use) {
+        ports_[message.from]->cancel({nullptr, message.room});
+        executions_[message.from].advance();
+      }
+    }
+    for (size_t rank = 0; rank < executions_.size(); ++rank) {
+      if (!executions_[rank].is_done() || ports_[rank]->n_kept() != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  Execution& execution(uint32_t rank) { return executions_[rank]; }
+  PlayedPort& port(uint32_t rank) { return *ports_[rank]; }
+  std::vector<PlayedPort::Message>& on_the_way() { return on_the_way_; }
+
+ private:
+  std::mt19937 random_;
+  std::vector<PlayedPort::Message> on_the_way_;
+  std::vector<std::unique_ptr<PlayedPort>> ports_;
+  std::vector<Execution> executions_;
+};
+
+}  // namespace ringbolt::collective::test

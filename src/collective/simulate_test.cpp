@@ -1,0 +1,163 @@
+#include "collective/simulate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "collective/builder.h"
+#include "collective/problems_test_support.h"
+#include "collective/steps.h"
+#include "fabric/bounds.h"
+
+namespace ringbolt::collective {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr CostModel kModel{10, 5000, 0};
+
+Simulated simulated(const std::string& name, const Problem& problem, const Topology& topology,
+                    const Limits& limits = {}) {
+  const auto result = simulate(build(name, problem, topology, limits), problem, topology);
+  EXPECT_TRUE(result) << name << ", " << text_of(problem) << ": " << (result ? "" : result.error());
+  return result.value_or(Simulated{});
+}
+
+TEST(Simulate, times_chunks_by_hand) {
+  const Topology line(fabric::line(3), kModel);
+  // 1 us over a cable, and 10 us until it is there; two cables.
+  const Problem one = problem_of(Operation::broadcast, 3, 5000, 1);
+  EXPECT_DOUBLE_EQ(simulated("tree", one, line).time_us, 22);
+  // Two chunks: the second follows as far behind as it takes to send one.
+  const Problem two = problem_of(Operation::broadcast, 3, 10240, 1);
+  EXPECT_NEAR(simulated("tree", two, line, {5120}).time_us, 2 * (10 + 1.024) + 1.024, 1e-9);
+}
+
+TEST(Simulate, shares_a_cable_in_turn) {
+  const Topology star(fabric::star(3), kModel);
+  const Problem problem = problem_of(Operation::gather, 3, 5000, 1, 1);
+  // Rank 2's share is relayed by 0, whose cable to the root carries both: 11 us, then 1 us behind the other's.
+  const Simulated result = simulated("direct", problem, star);
+  EXPECT_DOUBLE_EQ(result.time_us, 22);
+  EXPECT_EQ(result.most_bytes, 10000u);
+  EXPECT_DOUBLE_EQ(result.busiest_us, 2);
+  EXPECT_EQ(result.n_messages, 3u);
+}
+
+TEST(Simulate, counts_the_work_of_a_rank) {
+  const Topology pair(fabric::line(2), {10, 5000, 3});
+  const Problem problem = problem_of(Operation::broadcast, 2, 5000, 1);
+  // Chunks of 3 us at the sender, 1 us and 10 us on the cable, 3 us at the receiver.
+  EXPECT_DOUBLE_EQ(simulated("tree", problem, pair).time_us, 17);
+}
+
+TEST(Simulate, gives_the_same_twice) {
+  const Topology topology(fabric::petersen(), kModel);
+  const Problem problem = problem_of(Operation::all_to_all, 10, 10'000, 4);
+  EXPECT_EQ(simulated("direct", problem, topology), simulated("direct", problem, topology));
+}
+
+TEST(Simulate, refuses_what_waits_for_ever) {
+  const Topology pair(fabric::line(2), kModel);
+  const Problem problem = problem_of(Operation::barrier, 2, 0, 1);
+  Schedule schedule = build("dissemination", problem, pair, {});
+  for (Program& program : schedule.programs) {  // each listens before it speaks
+    program.steps[0].sources.push_back(program.steps[1].sources[1]);
+    program.steps.pop_back();
+  }
+  const auto result = simulate(schedule, problem, pair);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error(), HasSubstr("waits for ever"));
+}
+
+TEST(Simulate, refuses_a_contribution_twice_or_missing) {
+  const Topology ring(fabric::ring(4), kModel);
+  const Problem problem = problem_of(Operation::all_reduce, 4, 100, 4);
+  Schedule schedule = build("exchange", problem, ring, {});
+  Step& sum = schedule.programs[2].steps[1];
+  sum.sources.push_back(from_local(Buffer::input, 0, 0));
+  const auto twice = simulate(schedule, problem, ring);
+  ASSERT_FALSE(twice);
+  EXPECT_THAT(twice.error(), HasSubstr("rank 2: a step adds up a rank twice"));
+  sum.sources.pop_back();
+  std::erase_if(sum.sources, [](const Source& source) { return source.kind == Source::Kind::local; });
+  const auto missing = simulate(schedule, problem, ring);
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error(), HasSubstr("rank 2: 0 bytes have come from all, not 400"));
+}
+
+/// "The packed schedules reach the bounds within 5 %."
+TEST(Simulate, packed_trees_reach_the_bounds) {
+  constexpr uint64_t kBytes = uint64_t{128} << 20;
+  for (const fabric::GoldenGraph& golden : fabric::golden_graphs()) {
+    const Topology topology(golden.graph, kModel);
+    const uint32_t n = golden.graph.n_nodes;
+    const auto expect_near = [&](Operation operation, const fabric::Fraction& rate, uint64_t share) {
+      const Problem problem = problem_of(operation, n, share / 4, 4, n - 1);
+      const double bound_us = static_cast<double>(kBytes) / (rate.value() * kModel.bytes_per_us);
+      const double time_us = simulated("trees", problem, topology).time_us;
+      EXPECT_LE(time_us, bound_us / 0.95) << golden.name << ", " << operation_text(operation);
+      EXPECT_GE(time_us, bound_us * 0.9999) << golden.name << ", " << operation_text(operation);
+    };
+    expect_near(Operation::all_reduce, golden.tree_rate, kBytes);
+    expect_near(Operation::all_gather, golden.shard_rate * fabric::Fraction(n), kBytes / n);
+    expect_near(Operation::reduce_scatter, golden.shard_rate * fabric::Fraction(n), kBytes / n);
+    expect_near(Operation::broadcast, fabric::rate_from(golden.graph, n - 1), kBytes);
+    expect_near(Operation::reduce, fabric::rate_from(golden.graph, n - 1), kBytes);
+  }
+}
+
+/// Equal splitting over shortest paths has the golden table's rates; ways that are chosen by load are as good.
+TEST(Simulate, all_to_all_reaches_what_shortest_paths_allow) {
+  constexpr uint64_t kShare = uint64_t{4} << 20;
+  for (const fabric::GoldenGraph& golden : fabric::golden_graphs()) {
+    const Topology topology(golden.graph, kModel);
+    const Problem problem = problem_of(Operation::all_to_all, golden.graph.n_nodes, kShare / 4, 4);
+    const std::vector<std::string> names = candidates(problem, topology);
+    const double equal_us = static_cast<double>(kShare) / (golden.pair_rate.value() * kModel.bytes_per_us);
+    EXPECT_LE(simulated(names.back(), problem, topology).time_us, equal_us / 0.85) << golden.name;
+  }
+}
+
+class Many : public testing::TestWithParam<Operation> {};
+
+TEST_P(Many, end_on_64_ranks) {
+  const fabric::Graph graph = fabric::circulant(64, {1, 14});
+  const Topology topology(graph, kModel);
+  const Problem problem = problem_of(GetParam(), 64, 10'000, 4);
+  for (const std::string& name : candidates(problem, topology)) {
+    if (name != "exchange" && (name != "trees" || GetParam() != Operation::all_reduce)) {  // packing takes seconds
+      simulated(name, problem, topology);
+    }
+  }
+}
+
+TEST_P(Many, end_on_1024_ranks) {
+#ifndef NDEBUG
+  GTEST_SKIP() << "takes minutes without optimisation";
+#endif
+  const Topology topology(fabric::circulant(1024, {1, 7, 45, 300}), kModel);
+  const Problem problem = problem_of(GetParam(), 1024, 1024, 4);
+  const bool has_tree_of_each =
+      problem.operation == Operation::all_gather || problem.operation == Operation::reduce_scatter;
+  for (const std::string& name : candidates(problem, topology)) {
+    const bool is_cheap = name == "doubling" || name == "dissemination" || (name == "tree" && !has_tree_of_each) ||
+                          (name == "ring" && has_tree_of_each) || (name == "direct" && has_root(problem.operation));
+    if (is_cheap) {
+      simulated(name, problem, topology);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulate, Many, testing::ValuesIn(kOperations),
+                         [](const auto& one) { return operation_text(one.param); });
+
+TEST(Simulate, ring_on_many_ranks_takes_what_its_formula_says) {
+  constexpr uint32_t kRanks = 256;
+  const Topology topology(fabric::ring(kRanks), kModel);
+  const Problem problem = problem_of(Operation::all_reduce, kRanks, 1024 * kRanks, 4);
+  // 2 (N - 1) (alpha + M / (N B)) if a shard is one chunk.
+  EXPECT_NEAR(simulated("ring", problem, topology).time_us, 2 * (kRanks - 1) * (10 + 4096 / 5000.0), 1);
+}
+
+}  // namespace
+}  // namespace ringbolt::collective

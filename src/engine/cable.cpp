@@ -1,0 +1,251 @@
+// Hot path: send(), hear(), free() and message() do not allocate, lock or wait.
+#include "engine/cable.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+
+namespace ringbolt::engine {
+namespace {
+
+constexpr uint32_t kFrameBytes = 4096;
+constexpr uint32_t kSendDepth = 64;
+constexpr uint32_t kRequestsPerSignal = 8;
+constexpr uint32_t kFirstPsn = 7;
+/// For the class of a message that came after it had been counted as lost.
+constexpr uint8_t kNotOwed = UINT8_MAX;
+
+uint32_t frames_of(uint32_t length_bytes) { return (length_bytes + kFrameBytes - 1) / kFrameBytes; }
+
+CreditPlan credit_plan(Size size, uint32_t n_hop_classes) {
+  const bool is_small = size == Size::small;
+  return {is_small ? kSmallReceives : kLargeReceives, n_hop_classes, 1, is_small ? kKeptForControl : 0};
+}
+
+}  // namespace
+
+uint64_t emit(const RequestId& id) {
+  return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
+         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
+         static_cast<uint64_t>(id.n_requests) << 8 | static_cast<uint64_t>(id.slot) << 16 |
+         static_cast<uint64_t>(id.cable) << 32 | static_cast<uint64_t>(id.from_cable) << 48;
+}
+
+RequestId parse_request(uint64_t wr_id) {
+  RequestId id;
+  id.is_receive = (wr_id & 1) != 0;
+  id.size = static_cast<Size>((wr_id >> 1) & 1);
+  id.is_relayed = (wr_id >> 2 & 1) != 0;
+  id.is_unsequenced = (wr_id >> 3 & 1) != 0;
+  id.n_requests = static_cast<uint8_t>(wr_id >> 8);
+  id.slot = static_cast<uint16_t>(wr_id >> 16);
+  id.cable = static_cast<uint16_t>(wr_id >> 32);
+  id.from_cable = static_cast<uint16_t>(wr_id >> 48);
+  return id;
+}
+
+Cable::Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& layout)
+    : device_(device), plan_(plan), index_(index) {
+  for (const Size size : kSizes) {
+    make_end(size, layout);
+  }
+}
+
+void Cable::make_end(Size size, SlabLayout& layout) {
+  const CreditPlan credits = credit_plan(size, plan_.n_hop_classes);
+  const uint32_t slot_bytes = size == Size::small ? kSmallBytes : kLargeBytes;
+  End end{layout.add_row(slot_bytes, credits.n_receives), SenderCredit(credits)};
+  end.class_of.resize(credits.n_receives);
+  verbs::QueuePairPlan wanted;
+  wanted.type = plan_.type;
+  wanted.send_cq = &device_.cq();
+  wanted.receive_cq = &device_.cq();
+  const uint32_t unit = plan_.counts_frames ? frames_of(slot_bytes) : 1;
+  wanted.send_depth = kSendDepth * (size == Size::small ? 1 : unit) / (size == Size::small ? 1 : 2);
+  wanted.receive_depth = credits.n_receives * unit;
+  end.unconnected.emplace(device_.pd(), wanted);
+  end.send_depth = std::min(kSendDepth, end.unconnected->send_depth() / unit);
+  if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * kRequestsPerSignal) {
+    throw base::Error(ENOMEM, "ibv_create_qp", plan_.name,
+                      fmt::format("the device grants {} sends and {} receives where {} and {} are needed",
+                                  end.unconnected->send_depth(), end.unconnected->receive_depth(), wanted.send_depth,
+                                  wanted.receive_depth));
+  }
+  verbs::Path path;
+  path.port = plan_.port;
+  path.gid_index = plan_.gid_index;
+  path.mtu = plan_.mtu;
+  path.hop_limit = plan_.hop_limit;
+  path.psn = kFirstPsn;
+  end.unconnected->to_init(path);
+  ends_.push_back(std::move(end));
+}
+
+CableAddress Cable::address(const ibv_gid& gid, uint16_t lid) const {
+  CableAddress address{gid, lid, {}, {}};
+  for (const Size size : kSizes) {
+    const End& end = ends_[index(size)];
+    address.qp_number[index(size)] = end.connected ? end.connected->number() : end.unconnected->number();
+    address.psn[index(size)] = kFirstPsn;
+  }
+  return address;
+}
+
+void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
+  slab_ = slab;
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
+      post_receive(size, slot);
+    }
+    end.unconnected->to_rtr({peer.qp_number[index(size)], peer.psn[index(size)], peer.lid, peer.gid});
+    end.connected.emplace(std::move(*end.unconnected).to_rts());
+    end.unconnected.reset();
+  }
+  if (!failure_.empty()) {
+    throw base::Error(EIO, "ibv_post_recv", plan_.name, failure_);
+  }
+  is_alive_ = true;
+}
+
+void Cable::fail(std::string why) {
+  if (failure_.empty()) {
+    failure_ = std::move(why);
+  }
+  is_alive_ = false;
+}
+
+bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id) {
+  End& end = ends_[index(size)];
+  header.incarnation = incarnation_;
+  header.cable_number = end.sender.send(buffer_class);
+  // One class's credits ride along, in turn those that the peer does not know yet.
+  for (uint32_t i = 0; i < kClasses; ++i) {
+    next_class_to_tell_ = (next_class_to_tell_ + 1) % kClasses;
+    if (!receiver(Size::small).is_told(next_class_to_tell_) || !receiver(Size::large).is_told(next_class_to_tell_)) {
+      break;
+    }
+  }
+  header.credit_class = static_cast<uint8_t>(next_class_to_tell_);
+  header.freed_small = receiver(Size::small).freed(next_class_to_tell_);
+  header.freed_large = receiver(Size::large).freed(next_class_to_tell_);
+  receiver(Size::small).tell(next_class_to_tell_);
+  receiver(Size::large).tell(next_class_to_tell_);
+  emit(header, std::span<std::byte, kHeaderBytes>(slab_.data() + offset, kHeaderBytes));
+
+  uint32_t length = static_cast<uint32_t>(kHeaderBytes) + header.length_bytes;
+  if (plan_.counts_frames) {
+    const uint32_t slot_bytes = end.receives.slot_bytes;
+    length = std::max(length, (frames_of(slot_bytes) - 1) * kFrameBytes + 1);
+  }
+  ++end.sends_posted;
+  ++end.n_unsignalled;
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == kRequestsPerSignal;
+  id.size = size;
+  id.cable = index_;
+  id.n_requests = static_cast<uint8_t>(end.n_unsignalled);
+  if (is_signalled) {
+    end.n_unsignalled = 0;
+  }
+  ibv_sge piece = device_.piece(offset, length);
+  ibv_send_wr request{};
+  request.wr_id = emit(id);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
+    fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
+    return false;
+  }
+  sent_bytes += length;
+  return true;
+}
+
+std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t length_bytes) const {
+  const SlotRow& row = ends_[index(size)].receives;
+  return {slab_.data() + row.offset_of(slot), std::min(length_bytes, row.slot_bytes)};
+}
+
+bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
+  if (header.incarnation != incarnation_ || header.credit_class >= kClasses) {
+    return false;
+  }
+  const bool is_owed = receiver(size).receive(header.cable_number);
+  const uint32_t buffer_class = header.kind == Kind::beat ? kControlClass : header.hops_done;
+  ends_[index(size)].class_of[slot] = static_cast<uint8_t>(is_owed ? buffer_class : kNotOwed);
+  received_bytes += kHeaderBytes + header.length_bytes;
+  const bool is_honest = sender(Size::small).hear_freed(header.credit_class, header.freed_small) &&
+                         sender(Size::large).hear_freed(header.credit_class, header.freed_large);
+  if (!is_honest) {
+    fail(fmt::format("{}: the peer frees more receives of class {} than were taken", plan_.name, header.credit_class));
+  }
+  return true;
+}
+
+void Cable::free(Size size, uint32_t slot) {
+  const uint8_t buffer_class = ends_[index(size)].class_of[slot];
+  if (buffer_class != kNotOwed) {
+    receiver(size).free(buffer_class);
+  }
+  repost(size, slot);
+}
+
+void Cable::repost(Size size, uint32_t slot) {
+  --ends_[index(size)].n_held;
+  post_receive(size, slot);
+}
+
+void Cable::post_receive(Size size, uint32_t slot) {
+  End& end = ends_[index(size)];
+  ibv_sge piece = device_.piece(end.receives.offset_of(slot), end.receives.slot_bytes);
+  RequestId id;
+  id.is_receive = true;
+  id.size = size;
+  id.cable = index_;
+  id.slot = static_cast<uint16_t>(slot);
+  ibv_recv_wr request{};
+  request.wr_id = emit(id);
+  request.sg_list = &piece;
+  request.num_sge = 1;
+  const int error = end.connected ? end.connected->post_receive(request) : end.unconnected->post_receive(request);
+  if (error != 0) [[unlikely]] {
+    fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, std::strerror(error)));
+  }
+}
+
+CableReport Cable::report() const {
+  CableReport report;
+  for (const Size size : kSizes) {
+    report.sent[index(size)] = ends_[index(size)].sender.number();
+    report.lost[index(size)] = ends_[index(size)].receiver.lost();
+  }
+  return report;
+}
+
+bool Cable::hear_report(const CableReport& report) {
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    // What had been sent by the beat before the last one and is not here does not come any more.
+    end.receiver.miss_before(end.sent_by_peer[0]);
+    end.sent_by_peer = {end.sent_by_peer[1], report.sent[index(size)]};
+    if (!end.sender.hear_lost(report.lost[index(size)])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool Cable::has_credits_to_tell() const {
+  const ReceiverCredit& small = ends_[index(Size::small)].receiver;
+  const ReceiverCredit& large = ends_[index(Size::large)].receiver;
+  return small.n_untold() >= kSmallReceives / 4 || large.n_untold() >= kLargeReceives / 4 ||
+         small.n_untold(kControlClass) >= kKeptForControl / 2;
+}
+
+}  // namespace ringbolt::engine

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/cable_credit.h"
+#include "engine/cable_report.h"
+#include "engine/chunk_header.h"
+#include "engine/device.h"
+#include "engine/slots.h"
+#include "verbs/queue_pair.h"
+
+namespace ringbolt::engine {
+
+/// Messages up to 4 KiB and those up to 64 KiB have a queue pair each, with receives of their size: some devices take a
+/// message only into a receive of as many 4 KiB frames, and a beat never waits behind chunks.
+enum class Size : uint8_t { small, large };
+inline constexpr std::array<Size, 2> kSizes = {Size::small, Size::large};
+
+inline constexpr uint32_t kSmallReceives = 64;
+inline constexpr uint32_t kLargeReceives = 32;
+inline constexpr uint32_t kKeptForControl = 4;
+
+/// What a work request's wr_id says.
+struct RequestId {
+  bool is_receive = false;
+  Size size = Size::small;
+  uint16_t cable = 0;           ///< index among the engine's
+  uint16_t slot = 0;            ///< of a receive: ours; of a relayed send: the receive of cable `from_cable`
+  bool is_relayed = false;      ///< a send of what another cable has received
+  bool is_unsequenced = false;  ///< a send of a room of ours, `slot`, that nobody acknowledges
+  uint16_t from_cable = 0;
+  uint8_t n_requests = 0;  ///< of a send: how many are done with this completion
+  friend bool operator==(const RequestId&, const RequestId&) = default;
+};
+uint64_t emit(const RequestId& id);
+RequestId parse_request(uint64_t wr_id);
+
+/// What the other end of a cable needs to know.
+struct CableAddress {
+  ibv_gid gid = {};
+  uint16_t lid = 0;
+  std::array<uint32_t, 2> qp_number = {};  ///< [Size]
+  std::array<uint32_t, 2> psn = {};
+};
+
+struct CablePlan {
+  uint32_t peer = 0;  ///< rank at the other end
+  uint8_t port = 1;
+  uint8_t gid_index = 0;
+  ibv_qp_type type = IBV_QPT_UC;
+  ibv_mtu mtu = IBV_MTU_4096;
+  uint8_t hop_limit = 1;
+  bool counts_frames = false;  ///< a message must fill as many frames as the receive: it is padded
+  double rate = 1;             ///< in any unit, the same for all cables
+  uint32_t n_hop_classes = 1;
+  std::string name;  ///< "cable 0-1 (rdma_en2 to rdma_en3)", for messages
+};
+
+/// Our end of a cable: queue pairs, receives in the slab, and credits. Knows nothing of what messages mean. Not
+/// thread-safe.
+class Cable {
+ public:
+  /// Makes the queue pairs, up to INIT, and cuts the receives out of the slab. Throws base::Error.
+  Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& layout);
+
+  const CablePlan& plan() const { return plan_; }
+  const Device& device() const { return device_; }
+  CableAddress address(const ibv_gid& gid, uint16_t lid) const;
+  /// To RTR and RTS, with all receives posted. Throws base::Error.
+  void connect(const CableAddress& peer, std::span<std::byte> slab);
+
+  bool is_alive() const { return is_alive_; }
+  /// What broke it; empty while it is alive.
+  const std::string& failure() const { return failure_; }
+  /// Nothing is sent any more.
+  void fail(std::string why);
+
+  bool may_send(Size size, uint32_t buffer_class) const {
+    const End& end = ends_[index(size)];
+    return is_alive_ && end.sends_posted < end.send_depth && end.sender.may_send(buffer_class);
+  }
+  /// Sends the message at `offset` of the slab, which stays untouched until the completion or, for one of our own,
+  /// until its acknowledgement. Fills in what the header says of this cable. `id.cable` and is_receive are set here.
+  /// False if the device refuses; then the cable has failed.
+  bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id);
+  void hear_done(Size size, uint32_t n_requests) { ends_[index(size)].sends_posted -= n_requests; }
+
+  /// A received message's bytes.
+  std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes) const;
+  size_t offset_of(Size size, uint32_t slot) const { return ends_[index(size)].receives.offset_of(slot); }
+  /// What the sound header of the message in a held receive says of this cable: false if it is of an earlier
+  /// connection.
+  bool hear(Size size, uint32_t slot, const ChunkHeader& header);
+  /// A receive has completed: it is held until free() or repost().
+  void hold(Size size) { ++ends_[index(size)].n_held; }
+  /// Posts the receive again, and owes the sender the news.
+  void free(Size size, uint32_t slot);
+  /// Posts it again without a word to the sender: its message had no sound header, or was of an earlier connection.
+  void repost(Size size, uint32_t slot);
+
+  SenderCredit& sender(Size size) { return ends_[index(size)].sender; }
+  ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
+  /// What to say of this cable, and what the peer says. False: so much is lost that the connection must begin anew.
+  CableReport report() const;
+  bool hear_report(const CableReport& report);
+  /// The peer should hear of credits soon although nothing is sent there.
+  bool has_credits_to_tell() const;
+  /// Receives that hold messages: of all, how many are not posted.
+  uint32_t n_held(Size size) const { return ends_[index(size)].n_held; }
+
+  /// For whoever shares messages out to rails: when this one's next is due, in units of bytes over rate.
+  double turn = 0;
+  // Since the beginning.
+  uint64_t sent_bytes = 0;
+  uint64_t received_bytes = 0;
+
+ private:
+  struct End {
+    SlotRow receives;
+    SenderCredit sender;
+    ReceiverCredit receiver = {};
+    std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
+    std::optional<verbs::QueuePair> connected = std::nullopt;
+    std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
+    uint32_t send_depth = 0;
+    uint32_t sends_posted = 0;
+    uint32_t n_held = 0;
+    uint32_t n_unsignalled = 0;
+    std::array<uint16_t, 2> sent_by_peer = {};  // as its last two reports say, the older one first
+  };
+  static size_t index(Size size) { return static_cast<size_t>(size); }
+  void make_end(Size size, SlabLayout& layout);
+  void post_receive(Size size, uint32_t slot);
+
+  Device& device_;
+  CablePlan plan_;
+  uint16_t index_;
+  std::span<std::byte> slab_;
+  std::vector<End> ends_;  // [Size]
+  uint16_t incarnation_ = 1;
+  uint32_t next_class_to_tell_ = 0;
+  bool is_alive_ = false;
+  std::string failure_;
+};
+
+}  // namespace ringbolt::engine

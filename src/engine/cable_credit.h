@@ -1,0 +1,152 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace ringbolt::engine {
+
+/// Classes of receives: of a message that has made so many hops before, and one more for beats and acks.
+inline constexpr uint32_t kHopClasses = 13;
+inline constexpr uint32_t kControlClass = kHopClasses;
+inline constexpr uint32_t kClasses = kHopClasses + 1;
+
+/// How the receives of one queue pair are shared by classes: some are kept for each, which others can't use, so that a
+/// chunk with more hops behind it never waits for one with fewer (docs/design-notes.md, relay). The rest is for all.
+struct CreditPlan {
+  uint32_t n_receives = 0;
+  uint32_t n_hop_classes = 1;  ///< in use: longest path + 1, kHopClasses at most
+  uint32_t kept_for_hop = 1;
+  uint32_t kept_for_control = 0;
+
+  uint32_t kept(uint32_t buffer_class) const { return buffer_class == kControlClass ? kept_for_control : kept_for_hop; }
+  uint32_t shared() const { return n_receives - n_hop_classes * kept_for_hop - kept_for_control; }
+};
+
+/// What a receiver says of messages of one queue pair that have not come: so many since the connection, and the numbers
+/// of the latest.
+struct LostMessages {
+  static constexpr uint32_t kTold = 32;
+  uint32_t count = 0;
+  std::array<uint16_t, kTold> latest = {};  ///< [count % kTold] is the next to be written
+
+  void add(uint16_t number) { latest[count++ % kTold] = number; }
+  friend bool operator==(const LostMessages&, const LostMessages&) = default;
+};
+
+/// The sender's side: which of the peer's receives are taken. Pure. Not thread-safe.
+class SenderCredit {
+ public:
+  explicit SenderCredit(const CreditPlan& plan) : plan_(plan) {}
+
+  bool may_send(uint32_t buffer_class) const {
+    return taken_[buffer_class] < plan_.kept(buffer_class) || used_shared() < plan_.shared();
+  }
+  /// The number that the message gets.
+  uint16_t send(uint32_t buffer_class) {
+    ++taken_[buffer_class];
+    class_of_[number_ % class_of_.size()] = static_cast<uint8_t>(buffer_class);
+    return number_++;
+  }
+  /// The number of the next message.
+  uint16_t number() const { return number_; }
+
+  /// The peer has freed so many of a class since the connection, modulo 2^8. False: more than were taken, which is no
+  /// word of an honest peer.
+  bool hear_freed(uint32_t buffer_class, uint8_t freed) {
+    const auto newly = static_cast<uint8_t>(freed - freed_[buffer_class]);
+    if (newly > taken_[buffer_class]) {
+      return static_cast<uint8_t>(freed_[buffer_class] - freed) < 128;  // an older word that comes late
+    }
+    freed_[buffer_class] = freed;
+    taken_[buffer_class] -= newly;
+    return true;
+  }
+
+  /// The peer misses these. False: more than it can tell of have got lost, so that the connection must begin anew.
+  bool hear_lost(const LostMessages& lost) {
+    const uint32_t n_new = lost.count - n_lost_;
+    if (n_new > LostMessages::kTold) {
+      return static_cast<int32_t>(n_new) < 0;  // an older word that comes late
+    }
+    for (; n_lost_ != lost.count; ++n_lost_) {
+      uint32_t& taken = taken_[class_of_[lost.latest[n_lost_ % LostMessages::kTold] % class_of_.size()]];
+      taken -= taken > 0 ? 1 : 0;
+    }
+    return true;
+  }
+
+  uint32_t taken(uint32_t buffer_class) const { return taken_[buffer_class]; }
+  bool is_idle() const {
+    for (const uint32_t taken : taken_) {
+      if (taken != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  uint32_t used_shared() const {
+    uint32_t used = 0;
+    for (uint32_t c = 0; c < kClasses; ++c) {
+      used += taken_[c] > plan_.kept(c) ? taken_[c] - plan_.kept(c) : 0;
+    }
+    return used;
+  }
+
+  CreditPlan plan_;
+  uint16_t number_ = 0;
+  uint32_t n_lost_ = 0;
+  std::array<uint32_t, kClasses> taken_ = {};
+  std::array<uint8_t, kClasses> freed_ = {};
+  std::array<uint8_t, 256> class_of_ = {};  // [number]
+};
+
+/// The receiver's side: what has come, what it has freed, and what of that the peer knows. Pure. Not thread-safe.
+class ReceiverCredit {
+ public:
+  /// A message with that number. Those between the last one and this one are lost: a queue pair keeps its order. False:
+  /// it had been counted as lost itself, so that nobody owes its credit any more.
+  [[nodiscard]] bool receive(uint16_t number) {
+    if (static_cast<int16_t>(number - expected_) < 0) {
+      return false;
+    }
+    miss_before(number);
+    ++expected_;
+    return true;
+  }
+  /// The peer has sent all numbers before this one, long enough ago.
+  void miss_before(uint16_t number) {
+    while (static_cast<int16_t>(number - expected_) > 0) {
+      lost_.add(expected_++);
+    }
+  }
+  const LostMessages& lost() const { return lost_; }
+  uint16_t expected() const { return expected_; }
+
+  void free(uint32_t buffer_class) {
+    ++freed_[buffer_class];
+    ++n_untold_;
+  }
+  uint8_t freed(uint32_t buffer_class) const { return freed_[buffer_class]; }
+  bool is_told(uint32_t buffer_class) const { return freed_[buffer_class] == told_[buffer_class]; }
+  void tell(uint32_t buffer_class) {
+    n_untold_ -= static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+    told_[buffer_class] = freed_[buffer_class];
+  }
+  uint32_t n_untold(uint32_t buffer_class) const {
+    return static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+  }
+  /// Freed and not told, of all classes.
+  uint32_t n_untold() const { return n_untold_; }
+
+ private:
+  uint16_t expected_ = 0;
+  LostMessages lost_;
+  std::array<uint8_t, kClasses> freed_ = {};
+  std::array<uint8_t, kClasses> told_ = {};
+  uint32_t n_untold_ = 0;
+};
+
+}  // namespace ringbolt::engine

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace ringbolt::engine {
+
+/// What a message on a cable is.
+enum class Kind : uint8_t {
+  data = 1,  ///< a chunk of a call: arrives once, in any order
+  word = 2,  ///< a few bytes for the group: arrives once, in any order
+  ack = 3,   ///< of received sequence numbers; carries nothing else, may get lost
+  beat = 4,  ///< of the cable to its other end: heartbeat and credits; may get lost
+};
+
+inline constexpr uint32_t kMostRanks = 256;
+/// Ranks between a chunk's source and its destination.
+inline constexpr uint32_t kMostVia = 12;
+inline constexpr size_t kHeaderBytes = 72;
+
+/// The first bytes of every message, little-endian (docs/formats/chunk.md). What concerns one cable is written anew for
+/// each, so the header has a checksum of its own; that of the payload stays the same from end to end.
+struct ChunkHeader {
+  Kind kind = Kind::data;
+  bool has_payload_crc = false;
+  bool wants_ack = false;     ///< the sender's memory runs out: acknowledge now
+  uint32_t payload_crc = 0;   ///< CRC-32C
+  uint32_t length_bytes = 0;  ///< of the payload; the message may be longer, padded
+  uint32_t session = 0;       ///< of the ranks' meeting: nothing of another session is taken
+  uint8_t source = 0;
+  uint8_t destination = 0;
+  uint8_t hops_done = 0;
+  uint8_t n_via = 0;
+  std::array<uint8_t, kMostVia> via = {};
+  uint32_t sequence = 0;  ///< of data and words, from source to destination
+  uint32_t ack = 0;       ///< all before it have come from the destination to the source
+  uint16_t group = 0;
+  uint16_t lane = 0;
+  uint32_t call = 0;
+  uint32_t chunk = 0;
+  uint32_t signature = 0;  ///< of the call: what its ranks must agree in
+
+  // Of this cable.
+  uint16_t incarnation = 0;   ///< of the cable's connection
+  uint16_t cable_number = 0;  ///< messages of this queue pair before it, modulo 2^16
+  uint8_t credit_class = 0;
+  uint8_t reserved = 0;
+  uint8_t freed_small = 0;  ///< receives of that class that the sender has freed since the connection, modulo 2^8
+  uint8_t freed_large = 0;
+
+  friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
+};
+
+/// Writes the header, checksum included.
+void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to);
+
+/// The header of a message; nothing unless it is whole, of our version, and consistent: payload within `message`, kind
+/// and lengths known. Any bytes are safe to pass. The payload is not looked at: see has_sound_payload().
+std::optional<ChunkHeader> parse_header(std::span<const std::byte> message);
+
+/// Whether the payload is what its checksum says; true without one.
+bool has_sound_payload(const ChunkHeader& header, std::span<const std::byte> message);
+
+}  // namespace ringbolt::engine

@@ -1,0 +1,289 @@
+// Hot path: a chunk is sent without allocation, lock or system call while there is credit; queues allocate.
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/crc.h"
+
+namespace ringbolt::engine {
+
+Engine::Rooms Engine::make_rooms(SlabLayout& layout) {
+  const SlotRow small = layout.add_row(kSmallBytes, kSmallRooms);
+  return {small, layout.add_row(kLargeBytes, kLargeRooms)};
+}
+
+Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
+               std::vector<std::unique_ptr<Cable>>& cables, const Rooms& rooms, std::span<std::byte> slab)
+    : plan_(std::move(plan)),
+      devices_(devices),
+      cables_(cables),
+      slab_(slab),
+      rows_(rooms),
+      free_small_(kSmallRooms),
+      free_large_(kLargeRooms),
+      rooms_(kSmallRooms + kLargeRooms),
+      flows_(plan_.n_ranks),
+      neighbours_(plan_.n_ranks),
+      has_failed_(cables.size()),
+      paths_(plan_.rank, plan_.n_ranks, plan_.fabric) {
+  for (const auto& cable : cables_) {
+    neighbours_[cable->plan().peer].rails.push_back(cable.get());
+  }
+}
+
+std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_kept) {
+  RINGBOLT_ASSERT(length_bytes <= kLargePayloadBytes);
+  const bool is_small = length_bytes <= kSmallPayloadBytes;
+  FreeSlots& free = is_small ? free_small_ : free_large_;
+  if (free.size() <= (is_small ? n_kept : 0)) {
+    return std::nullopt;
+  }
+  const uint32_t slot = free.take();
+  const SlotRow& row = is_small ? rows_.small : rows_.large;
+  return Room{slab_.data() + row.offset_of(slot) + kHeaderBytes, is_small ? slot : kSmallRooms + slot};
+}
+
+void Engine::free_room(uint32_t room) {
+  rooms_[room] = {};
+  if (room < kSmallRooms) {
+    free_small_.give(room);
+  } else {
+    free_large_.give(room - kSmallRooms);
+  }
+}
+
+void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
+  if (!paths_.is_open(wanted, header.destination)) {
+    wanted = paths_.via(header.destination);
+  }
+  header.hops_done = 0;
+  header.n_via = static_cast<uint8_t>(wanted.size());
+  header.via = {};
+  std::copy(wanted.begin(), wanted.end(), header.via.begin());
+}
+
+void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address) {
+  Flow& flow = flows_[address.destination];
+  if (flow.is_given_up) {
+    free_room(room);
+    return;
+  }
+  RINGBOLT_ASSERT(address.destination != plan_.rank && address.via.size() <= kMostVia);
+  const bool is_small = room < kSmallRooms;
+  const size_t offset = is_small ? rows_.small.offset_of(room) : rows_.large.offset_of(room - kSmallRooms);
+  std::array<uint8_t, kMostVia> via{};
+  std::transform(address.via.begin(), address.via.end(), via.begin(),
+                 [](uint32_t rank) { return static_cast<uint8_t>(rank); });
+  Entry entry;
+  ChunkHeader& header = entry.header;
+  header.kind = kind;
+  header.length_bytes = length_bytes;
+  header.session = plan_.session;
+  header.source = static_cast<uint8_t>(plan_.rank);
+  header.destination = static_cast<uint8_t>(address.destination);
+  header.sequence = flow.next_sequence++;
+  header.ack = flow.received.expected();
+  header.group = address.group;
+  header.lane = address.lane;
+  header.call = address.call;
+  header.chunk = address.chunk;
+  header.signature = address.signature;
+  header.wants_ack = free_large_.size() < kLargeRooms / 2 || free_small_.size() < kSmallRooms / 2;
+  header.has_payload_crc = plan_.has_crc;
+  if (plan_.has_crc) {
+    header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, length_bytes));
+  }
+  choose_path(header, {via.data(), address.via.size()});
+  flow.n_to_acknowledge = 0;
+  ++counts_.chunks_sent;
+  flow.unacknowledged.push_back({room, header, now_ns_, 0, false});
+  entry.offset = offset;
+  entry.room = room;
+  submit(entry, header.n_via > 0 ? header.via[0] : header.destination, is_small ? Size::small : Size::large, 0);
+}
+
+void Engine::send_word(std::span<const std::byte> bytes, const Address& address) {
+  RINGBOLT_ASSERT(bytes.size() <= kSmallPayloadBytes);
+  const auto room = pending_words_.empty() ? take_room(static_cast<uint32_t>(bytes.size()), 0) : std::nullopt;
+  if (!room) {
+    pending_words_.push_back({{bytes.begin(), bytes.end()}, address});
+    pending_words_.back().address.via = {};
+    return;
+  }
+  std::copy(bytes.begin(), bytes.end(), room->bytes);
+  send_sequenced(Kind::word, room->id, static_cast<uint32_t>(bytes.size()), address);
+}
+
+void Engine::send_pending_words() {
+  while (!pending_words_.empty()) {
+    PendingWord& word = pending_words_.front();
+    const auto room = take_room(static_cast<uint32_t>(word.bytes.size()), 0);
+    if (!room) {
+      return;
+    }
+    std::copy(word.bytes.begin(), word.bytes.end(), room->bytes);
+    send_sequenced(Kind::word, room->id, static_cast<uint32_t>(word.bytes.size()), word.address);
+    pending_words_.pop_front();
+  }
+}
+
+bool Engine::send_beat(uint32_t cable, std::span<const std::byte> bytes) {
+  return send_on_cable(cable, emit(cables_[cable]->report()), bytes);
+}
+
+bool Engine::send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second) {
+  Cable& to = *cables_[cable];
+  if (!to.may_send(Size::small, kControlClass)) {
+    return false;
+  }
+  const size_t length = first.size() + second.size();
+  const auto room = take_room(static_cast<uint32_t>(length), 0);
+  if (!room) {
+    return false;
+  }
+  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), room->bytes));
+  ChunkHeader header;
+  header.kind = Kind::beat;
+  header.length_bytes = static_cast<uint32_t>(length);
+  header.session = plan_.session;
+  header.source = static_cast<uint8_t>(plan_.rank);
+  header.destination = static_cast<uint8_t>(to.plan().peer);
+  header.has_payload_crc = true;
+  header.payload_crc = base::crc32c(0, {room->bytes, length});
+  RequestId id;
+  id.is_unsequenced = true;
+  id.slot = static_cast<uint16_t>(room->id);
+  if (!to.send(Size::small, kControlClass, header, rows_.small.offset_of(room->id), id)) {
+    free_room(room->id);
+    return false;
+  }
+  return true;
+}
+
+void Engine::tell_credits() {
+  for (uint32_t i = 0; i < cables_.size(); ++i) {
+    // Each tells of one class, in turn; few are in use.
+    for (uint32_t n = 0; n < kClasses && cables_[i]->has_credits_to_tell(); ++n) {
+      if (!send_on_cable(i, {}, {})) {
+        break;
+      }
+    }
+  }
+}
+
+void Engine::send_ack(uint32_t rank) {
+  Flow& flow = flows_[rank];
+  flow.n_to_acknowledge = 0;
+  if (!paths_.is_reachable(rank)) {
+    return;  // it will ask again by sending again
+  }
+  const auto room = take_room(0, 0);
+  if (!room) {
+    flow.n_to_acknowledge = 1;
+    return;
+  }
+  ++counts_.acks_sent;
+  Entry entry;
+  entry.header.kind = Kind::ack;
+  entry.header.session = plan_.session;
+  entry.header.source = static_cast<uint8_t>(plan_.rank);
+  entry.header.destination = static_cast<uint8_t>(rank);
+  entry.header.ack = flow.received.expected();
+  choose_path(entry.header, {});
+  entry.offset = rows_.small.offset_of(room->id);
+  entry.room = room->id;
+  entry.is_unsequenced = true;
+  const uint32_t next = entry.header.n_via > 0 ? entry.header.via[0] : rank;
+  submit(entry, next, Size::small, 0);
+}
+
+void Engine::submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
+  Neighbour& neighbour = neighbours_[next_rank];
+  if (neighbour.queue.is_empty() && try_send(neighbour, entry, size, buffer_class)) {
+    return;
+  }
+  if (!entry.is_relayed) {
+    rooms_[entry.room].is_queued = true;
+  }
+  neighbour.queue.add(entry.header.source, buffer_class, size == Size::large, entry);
+}
+
+bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class) {
+  if (!entry.is_relayed && rooms_[entry.room].is_acknowledged) {
+    free_room(entry.room);  // a repetition that has become needless while it waited
+    return true;
+  }
+  // Rails take turns by their rates; one that has no credit, since it is slower than was thought, is passed over.
+  Cable* best = nullptr;
+  for (Cable* rail : neighbour.rails) {
+    if (rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
+      best = rail;
+    }
+  }
+  if (best == nullptr) {
+    return false;
+  }
+  RequestId id;
+  id.is_relayed = entry.is_relayed;
+  id.from_cable = entry.from_cable;
+  id.slot = entry.is_relayed ? entry.slot : static_cast<uint16_t>(entry.room);
+  id.is_unsequenced = entry.is_unsequenced;
+  if (!best->send(size, buffer_class, entry.header, entry.offset, id)) {
+    return false;
+  }
+  // A rail that has been idle does not catch up.
+  neighbour.turn = std::max(neighbour.turn, best->turn);
+  best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + entry.header.length_bytes) / best->plan().rate;
+  if (!entry.is_relayed) {
+    rooms_[entry.room].is_queued = false;
+  }
+  return true;
+}
+
+void Engine::serve(Neighbour& neighbour) {
+  neighbour.queue.serve([&](Entry& entry, uint32_t buffer_class, bool is_large) {
+    return try_send(neighbour, entry, is_large ? Size::large : Size::small, buffer_class);
+  });
+}
+
+bool Engine::progress(uint64_t now_ns) {
+  now_ns_ = now_ns;
+  bool has_done = false;
+  std::array<ibv_wc, 32> completions;
+  for (const auto& device : devices_) {
+    const auto taken = device->cq().poll(completions);
+    if (!taken) [[unlikely]] {
+      fail_device(*device, taken.error().value);
+      continue;
+    }
+    for (size_t i = 0; i < *taken; ++i) {
+      take_completion(completions[i]);
+    }
+    has_done = has_done || *taken > 0;
+  }
+  if (has_done) {
+    notice_failures();
+    for (Neighbour& neighbour : neighbours_) {
+      if (!neighbour.queue.is_empty()) {
+        serve(neighbour);
+      }
+    }
+    send_pending_words();
+    tell_credits();
+    for (const uint32_t rank : ranks_to_acknowledge_) {
+      if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
+        send_ack(rank);
+      }
+    }
+    ranks_to_acknowledge_.clear();
+  }
+  if (now_ns >= next_tick_ns_) {
+    tick();
+  }
+  return has_done;
+}
+
+}  // namespace ringbolt::engine

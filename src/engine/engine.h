@@ -1,0 +1,232 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/cable.h"
+#include "engine/chunk_header.h"
+#include "engine/device.h"
+#include "engine/output_queue.h"
+#include "engine/paths.h"
+#include "engine/sequence.h"
+#include "engine/slots.h"
+
+namespace ringbolt::engine {
+
+/// A received chunk's payload, in memory of the engine until Engine::release(id).
+struct Receipt {
+  uint64_t id = 0;
+  std::span<const std::byte> bytes;
+};
+
+/// Who takes what arrives. Called under the engine's lock, from within progress(); may send and release.
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  /// A chunk, once. The receiver releases the receipt, at once or later.
+  virtual void on_chunk(const ChunkHeader& header, const Receipt& receipt) = 0;
+  /// A word of another rank's Engine::send_word(), once. `bytes` until it returns.
+  virtual void on_word(const ChunkHeader& header, std::span<const std::byte> bytes) = 0;
+  /// A beat of the rank at the other end of local cable `cable`.
+  virtual void on_beat(uint32_t cable, std::span<const std::byte> bytes) = 0;
+  /// A local cable has failed; why is said by Cable::failure().
+  virtual void on_cable_failed(uint32_t cable) = 0;
+};
+
+/// Where a chunk goes and what it is.
+struct Address {
+  uint32_t destination = 0;
+  std::span<const uint32_t> via = {};  ///< wanted path; another one is taken if it is not open
+  uint16_t group = 0;
+  uint16_t lane = 0;
+  uint32_t call = 0;
+  uint32_t chunk = 0;
+  uint32_t signature = 0;
+};
+
+struct EnginePlan {
+  uint32_t rank = 0;
+  uint32_t n_ranks = 1;
+  uint32_t session = 0;
+  bool has_crc = true;
+  std::vector<FabricCable> fabric = {};  ///< all cables
+};
+
+/// Figures since the beginning, for reports and tests.
+struct EngineCounts {
+  uint64_t chunks_sent = 0;
+  uint64_t chunks_received = 0;
+  uint64_t resent = 0;
+  uint64_t duplicates = 0;
+  uint64_t relayed = 0;
+  uint64_t relay_drops = 0;
+  uint64_t bad_headers = 0;
+  uint64_t bad_payloads = 0;
+  uint64_t strangers = 0;  ///< sound, but of another session, connection or path
+  uint64_t acks_sent = 0;
+};
+
+/// Moves chunks between ranks over cables: puts them on the next cable, relays those of others, and sees to it that
+/// each arrives once. UC, SEND and one region are all that it needs of a device. What a chunk means is the receiver's
+/// business, and whether a cable or a rank is alive is told to it.
+///
+/// Thread contract: lock() is held for every call but the constructor. Nothing blocks.
+class Engine {
+ public:
+  static constexpr uint32_t kLargeRooms = 96;
+  static constexpr uint32_t kSmallRooms = 256;
+  /// Of these, so many are for words alone: what frees memory elsewhere must not wait for memory.
+  static constexpr uint32_t kRoomsForWords = 64;
+  /// A rank acknowledges every so many chunks of another one, and what remains after a millisecond.
+  static constexpr uint32_t kReceivedPerAck = 8;
+
+  /// `cables` are local ones of connected devices; index i is the cable of CablePlan and RequestId. `rooms` are rows of
+  /// the slab that make_rooms() has cut.
+  struct Rooms {
+    SlotRow small;
+    SlotRow large;
+  };
+  static Rooms make_rooms(SlabLayout& layout);
+  Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices, std::vector<std::unique_ptr<Cable>>& cables,
+         const Rooms& rooms, std::span<std::byte> slab);
+  void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
+  std::mutex& lock() { return lock_; }
+
+  struct Room {
+    std::byte* bytes = nullptr;
+    uint32_t id = 0;
+  };
+  /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
+  std::optional<Room> room(uint32_t length_bytes) { return take_room(length_bytes, kRoomsForWords); }
+  void cancel(uint32_t room) { free_room(room); }
+  /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
+  /// up.
+  void send(uint32_t room, uint32_t length_bytes, const Address& address) {
+    send_sequenced(Kind::data, room, length_bytes, address);
+  }
+  /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if there is no room.
+  void send_word(std::span<const std::byte> bytes, const Address& address);
+  /// A beat of a local cable, which also heals its credits: false if there is no credit or room for it just now.
+  bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
+
+  void release(uint64_t receipt);
+  /// The receipt will be kept for long: it moves to other memory if too many receives are held. What stands for it now.
+  Receipt settle(const Receipt& receipt);
+
+  /// Takes completions, serves queues and, as time goes by, acknowledges and sends again. Whether anything was done.
+  bool progress(uint64_t now_ns);
+  /// When progress() has something to do even if nothing arrives.
+  uint64_t next_tick_ns() const { return next_tick_ns_; }
+
+  /// A cable of EnginePlan::fabric is up or down; whether that is news. What was under way on a cable that is down is
+  /// sent again.
+  bool set_cable_up(uint32_t fabric_cable, bool is_up);
+  /// Nothing more is sent to that rank, and what it has not acknowledged is forgotten.
+  void give_up(uint32_t rank);
+  const Paths& paths() const { return paths_; }
+  const EngineCounts& counts() const { return counts_; }
+  const std::vector<std::unique_ptr<Cable>>& cables() const { return cables_; }
+  const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  /// Rooms that hold what has not been acknowledged yet.
+  size_t n_unacknowledged() const;
+
+ private:
+  struct Entry {  // of an output queue
+    ChunkHeader header;
+    size_t offset = 0;
+    bool is_relayed = false;
+    uint16_t from_cable = 0;
+    uint16_t slot = 0;            // of a relayed one
+    uint32_t room = 0;            // of one of ours
+    bool is_unsequenced = false;  // its room is free once it is sent
+  };
+  struct Unacknowledged {
+    uint32_t room = 0;
+    ChunkHeader header;
+    uint64_t sent_ns = 0;  // 0: before the first progress()
+    uint32_t n_tries = 0;
+    bool is_due = false;  // to be sent again at once: its cable has died
+  };
+  /// All that passes between this rank and another one, whatever the way.
+  struct Flow {
+    uint32_t next_sequence = 0;
+    std::deque<Unacknowledged> unacknowledged;
+    ReceivedNumbers received;
+    uint32_t n_to_acknowledge = 0;
+    uint64_t to_acknowledge_since_ns = 0;
+    bool is_given_up = false;
+  };
+  struct RoomState {
+    bool is_queued = false;
+    bool is_acknowledged = false;
+  };
+  struct PendingWord {
+    std::vector<std::byte> bytes;
+    Address address;
+  };
+  struct Neighbour {
+    std::vector<Cable*> rails;
+    OutputQueue<Entry> queue;
+    double turn = 0;  // of the rail that has sent last, when it began
+  };
+
+  // engine.cpp: sending
+  std::optional<Room> take_room(uint32_t length_bytes, uint32_t n_kept);
+  void free_room(uint32_t room);
+  void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
+  void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
+  void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
+  bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
+  void serve(Neighbour& neighbour);
+  bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
+  void send_ack(uint32_t rank);
+  void tell_credits();
+  void send_pending_words();
+
+  // engine_receive.cpp
+  void take_completion(const ibv_wc& completion);
+  void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes);
+  void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
+  void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message);
+  void relay(Cable& cable, const RequestId& id, ChunkHeader header);
+  void hear_ack(uint32_t rank, uint32_t ack);
+
+  // engine_time.cpp
+  void tick();
+  void resend(uint32_t rank);
+  void notice_failures();
+  void fail_device(const Device& device, int error);
+  bool uses(const ChunkHeader& header, const FabricCable& cable) const;
+  void forget(Entry& entry);
+
+  EnginePlan plan_;
+  std::vector<std::unique_ptr<Device>>& devices_;
+  std::vector<std::unique_ptr<Cable>>& cables_;
+  std::span<std::byte> slab_;
+  Rooms rows_;
+  Receiver* receiver_ = nullptr;
+  std::mutex lock_;
+  FreeSlots free_small_;
+  FreeSlots free_large_;
+  std::vector<RoomState> rooms_;       // small ones, then large ones
+  std::vector<Flow> flows_;            // [rank]
+  std::vector<Neighbour> neighbours_;  // [rank]
+  std::vector<bool> has_failed_;       // [local cable]
+  std::deque<PendingWord> pending_words_;
+  std::vector<uint32_t> ranks_to_acknowledge_;
+  std::vector<std::vector<std::byte>> blocks_;  // of settled receipts
+  std::vector<size_t> free_blocks_;
+  Paths paths_;
+  EngineCounts counts_;
+  uint64_t now_ns_ = 0;
+  uint64_t next_tick_ns_ = 0;
+};
+
+}  // namespace ringbolt::engine

@@ -1,0 +1,180 @@
+// Hot path, like engine.cpp.
+#include <fmt/core.h>
+
+#include <cstring>
+#include <utility>
+
+#include "engine/engine.h"
+
+namespace ringbolt::engine {
+namespace {
+
+// A receipt's id: that of a receive, or with the highest bit that of a block of memory.
+constexpr uint64_t kIsBlock = uint64_t{1} << 63;
+
+uint64_t receipt_of(const RequestId& id) { return emit(id); }
+
+}  // namespace
+
+void Engine::take_completion(const ibv_wc& completion) {
+  const RequestId id = parse_request(completion.wr_id);
+  Cable& cable = *cables_[id.cable];
+  if (id.is_receive) {
+    cable.hold(id.size);
+  } else {
+    cable.hear_done(id.size, id.n_requests);
+    if (id.is_relayed) {
+      cables_[id.from_cable]->free(id.size, id.slot);
+    } else if (id.is_unsequenced) {
+      free_room(id.slot);
+    }
+  }
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    cable.fail(fmt::format("{}: {} completed with status {}", cable.plan().name, id.is_receive ? "a receive" : "a send",
+                           static_cast<int>(completion.status)));
+    return;
+  }
+  if (id.is_receive) {
+    take_message(cable, id, completion.byte_len);
+  }
+}
+
+void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes) {
+  const std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes);
+  const auto header = parse_header(message);
+  if (!header) [[unlikely]] {
+    ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
+    cable.repost(id.size, id.slot);
+    return;
+  }
+  if (header->session != plan_.session || header->source >= plan_.n_ranks || header->destination >= plan_.n_ranks ||
+      !cable.hear(id.size, id.slot, *header)) [[unlikely]] {
+    ++counts_.strangers;
+    cable.repost(id.size, id.slot);
+    return;
+  }
+  const bool is_hop = header->kind == Kind::beat;
+  if (!has_sound_payload(*header, message)) [[unlikely]] {
+    ++counts_.bad_payloads;
+    cable.free(id.size, id.slot);
+    return;
+  }
+  if (is_hop) {
+    take_beat(cable, id.cable, message.subspan(kHeaderBytes, header->length_bytes));
+    cable.free(id.size, id.slot);
+  } else if (header->destination == plan_.rank) {
+    deliver(cable, id, *header, message);
+  } else {
+    relay(cable, id, *header);
+  }
+}
+
+void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes) {
+  if (bytes.empty()) {
+    return;  // it has brought credits, in its header
+  }
+  const auto report = parse_report(bytes);
+  if (!report || !cable.hear_report(*report)) {
+    cable.fail(fmt::format("{}: more messages are lost than can be told", cable.plan().name));
+    return;
+  }
+  receiver_->on_beat(index, bytes.subspan(kReportBytes));
+}
+
+void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message) {
+  Flow& flow = flows_[header.source];
+  hear_ack(header.source, header.ack);
+  if (header.kind == Kind::ack) {
+    cable.free(id.size, id.slot);
+    return;
+  }
+  const auto verdict = flow.received.take(header.sequence);
+  if (flow.n_to_acknowledge++ == 0) {
+    flow.to_acknowledge_since_ns = now_ns_;
+  }
+  if (verdict != ReceivedNumbers::Verdict::fresh || header.wants_ack) {
+    flow.n_to_acknowledge = kReceivedPerAck;  // at once: the sender waits
+  }
+  if (flow.n_to_acknowledge >= kReceivedPerAck) {
+    ranks_to_acknowledge_.push_back(header.source);
+  }
+  if (verdict != ReceivedNumbers::Verdict::fresh) [[unlikely]] {
+    ++counts_.duplicates;
+    cable.free(id.size, id.slot);
+    return;
+  }
+  ++counts_.chunks_received;
+  const std::span<const std::byte> payload = message.subspan(kHeaderBytes, header.length_bytes);
+  if (header.kind == Kind::word) {
+    receiver_->on_word(header, payload);
+    cable.free(id.size, id.slot);
+  } else {
+    receiver_->on_chunk(header, {receipt_of(id), payload});
+  }
+}
+
+void Engine::release(uint64_t receipt) {
+  if ((receipt & kIsBlock) != 0) {
+    const auto index = static_cast<size_t>(receipt & ~kIsBlock);
+    free_blocks_.push_back(index);
+    return;
+  }
+  const RequestId id = parse_request(receipt);
+  cables_[id.cable]->free(id.size, id.slot);
+}
+
+Receipt Engine::settle(const Receipt& receipt) {
+  if ((receipt.id & kIsBlock) != 0) {
+    return receipt;
+  }
+  const RequestId id = parse_request(receipt.id);
+  Cable& cable = *cables_[id.cable];
+  const uint32_t n_receives = id.size == Size::small ? kSmallReceives : kLargeReceives;
+  if (cable.n_held(id.size) <= n_receives / 4) {
+    return receipt;
+  }
+  if (free_blocks_.empty()) {
+    free_blocks_.push_back(blocks_.size());
+    blocks_.emplace_back();
+  }
+  const size_t index = free_blocks_.back();
+  free_blocks_.pop_back();
+  blocks_[index].assign(receipt.bytes.begin(), receipt.bytes.end());
+  cable.free(id.size, id.slot);
+  return {kIsBlock | index, blocks_[index]};
+}
+
+void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
+  const bool is_ours = header.hops_done < header.n_via && header.via[header.hops_done] == plan_.rank;
+  const bool goes_on = header.hops_done + 1U < header.n_via;
+  const uint32_t next = goes_on ? header.via[header.hops_done + 1U] : header.destination;
+  if (!is_ours || next >= plan_.n_ranks || next == plan_.rank || !paths_.is_joined(plan_.rank, next)) {
+    ++counts_.relay_drops;  // its source sends again, another way
+    cable.free(id.size, id.slot);
+    return;
+  }
+  ++counts_.relayed;
+  ++header.hops_done;
+  Entry entry;
+  entry.header = header;
+  entry.offset = cable.offset_of(id.size, id.slot);
+  entry.is_relayed = true;
+  entry.from_cable = id.cable;
+  entry.slot = id.slot;
+  submit(entry, next, id.size, header.hops_done);
+}
+
+void Engine::hear_ack(uint32_t rank, uint32_t ack) {
+  auto& waiting = flows_[rank].unacknowledged;
+  while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
+    const uint32_t room = waiting.front().room;
+    waiting.pop_front();
+    if (rooms_[room].is_queued) {
+      rooms_[room].is_acknowledged = true;
+    } else {
+      free_room(room);
+    }
+  }
+}
+
+}  // namespace ringbolt::engine

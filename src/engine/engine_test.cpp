@@ -1,0 +1,208 @@
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <set>
+
+#include "engine/loop_fabric_test_support.h"
+
+namespace ringbolt::engine {
+namespace {
+
+using test::LoopFabric;
+
+std::vector<FabricCable> line(uint32_t n) {
+  std::vector<FabricCable> cables;
+  for (uint32_t i = 0; i + 1 < n; ++i) {
+    cables.push_back({i, i + 1});
+  }
+  return cables;
+}
+
+std::vector<FabricCable> ring(uint32_t n) {
+  std::vector<FabricCable> cables = line(n);
+  cables.push_back({0, n - 1});
+  return cables;
+}
+
+TEST(Engine, carries_chunks_of_all_lengths) {
+  LoopFabric fabric(2, line(2));
+  const std::vector<uint32_t> lengths = {0, 1, 40, kSmallPayloadBytes, kSmallPayloadBytes + 1, 65535, 65536};
+  for (uint32_t i = 0; i < lengths.size(); ++i) {
+    ASSERT_TRUE(fabric.send(0, 1, i, lengths[i], {}));
+  }
+  auto& got = fabric.collector(1).chunks;
+  ASSERT_TRUE(fabric.run_until([&] { return got.size() == lengths.size(); }));
+  std::set<uint32_t> seen;
+  for (const auto& chunk : got) {
+    seen.insert(chunk.header.chunk);
+    EXPECT_EQ(chunk.bytes.size(), lengths[chunk.header.chunk]);
+    EXPECT_TRUE(LoopFabric::is_sound(chunk));
+    EXPECT_EQ(chunk.header.group, 1);
+    EXPECT_EQ(chunk.header.lane, 2);
+    EXPECT_EQ(chunk.header.call, 3U);
+    EXPECT_EQ(chunk.header.signature, 5U);
+  }
+  EXPECT_EQ(seen.size(), lengths.size());
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
+}
+
+/// Every rank sends every other one `count` chunks of up to 64 KiB; all arrive once and whole.
+void all_to_all(LoopFabric& fabric, uint32_t n_ranks, uint32_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  struct Stream {
+    uint32_t from, to, next;
+  };
+  std::vector<Stream> streams;
+  for (uint32_t from = 0; from < n_ranks; ++from) {
+    for (uint32_t to = 0; to < n_ranks; ++to) {
+      if (from != to) {
+        streams.push_back({from, to, 0});
+      }
+    }
+  }
+  const auto is_done = [&] {
+    size_t n_left = 0;
+    for (Stream& stream : streams) {
+      const auto length = static_cast<uint32_t>(random() % 2 == 0 ? 65536 - random() % 1000 : random() % 5000);
+      if (stream.next < count && fabric.send(stream.from, stream.to, stream.next, length)) {
+        ++stream.next;
+      }
+      n_left += count - stream.next;
+    }
+    for (uint32_t rank = 0; rank < n_ranks; ++rank) {
+      n_left += (n_ranks - 1) * count - fabric.collector(rank).chunks.size();
+    }
+    return n_left == 0;
+  };
+  ASSERT_TRUE(fabric.run_until(is_done));
+  for (uint32_t rank = 0; rank < n_ranks; ++rank) {
+    std::set<std::pair<uint32_t, uint32_t>> seen;
+    for (const auto& chunk : fabric.collector(rank).chunks) {
+      EXPECT_TRUE(LoopFabric::is_sound(chunk));
+      EXPECT_TRUE(seen.insert({chunk.header.source, chunk.header.chunk}).second);
+    }
+    EXPECT_EQ(fabric.engine(rank).counts().bad_payloads, 0U);
+    EXPECT_EQ(fabric.engine(rank).counts().strangers, 0U);
+  }
+}
+
+TEST(Engine, all_to_all_on_a_line) {
+  LoopFabric fabric(5, line(5));
+  all_to_all(fabric, 5, 40, 1);
+  EXPECT_GT(fabric.engine(2).counts().relayed, 0U);
+}
+
+TEST(Engine, all_to_all_on_a_ring_of_eight) {
+  LoopFabric fabric(8, ring(8));
+  all_to_all(fabric, 8, 20, 2);
+}
+
+TEST(Engine, all_to_all_with_rails) {
+  LoopFabric fabric(2, {{0, 1}, {0, 1}, {0, 1}});
+  all_to_all(fabric, 2, 300, 3);
+  for (uint32_t cable = 0; cable < 3; ++cable) {
+    EXPECT_GT(fabric.stations[0]->cable(cable).sent_bytes, 100U * 4096) << cable;
+  }
+}
+
+TEST(Engine, all_to_all_like_a_mac) {
+  LoopFabric fabric(3, line(3), 3, "tn3205");
+  all_to_all(fabric, 3, 20, 4);
+}
+
+TEST(Engine, keeps_what_the_receiver_keeps) {
+  LoopFabric fabric(2, line(2));
+  fabric.collector(1).keeps = true;
+  uint32_t sent = 0;
+  const uint32_t count = 200;
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < count && fabric.send(0, 1, sent, 60000) ? 1U : 0U;
+    return fabric.collector(1).chunks.size() == count;
+  }));
+  for (const Receipt& receipt : fabric.collector(1).kept) {
+    fabric.engine(1).release(receipt.id);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(fabric.collector(1).kept[i].bytes.size(), 60000U);
+  }
+  fabric.collector(1).keeps = false;
+  all_to_all(fabric, 1, 0, 1);
+  ASSERT_TRUE(fabric.send(0, 1, count, 60000));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == count + 1; }));
+}
+
+TEST(Engine, words_arrive_although_rooms_are_full) {
+  LoopFabric fabric(2, line(2));
+  uint32_t n_chunks = 0;
+  while (fabric.send(0, 1, n_chunks, 100)) {
+    ++n_chunks;
+  }
+  EXPECT_EQ(n_chunks, Engine::kSmallRooms - Engine::kRoomsForWords);
+  const std::byte word[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
+  for (uint32_t i = 0; i < 200; ++i) {
+    fabric.engine(0).send_word(word, {1, {}, 9, 8, 7, i, 5});
+  }
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).words.size() == 200; }));
+  EXPECT_EQ(fabric.collector(1).words[0].bytes.size(), 3U);
+  EXPECT_EQ(fabric.collector(1).chunks.size(), n_chunks);
+}
+
+TEST(Engine, beats_reach_the_other_end) {
+  LoopFabric fabric(2, {{0, 1}, {0, 1}});
+  const std::byte beat[1] = {std::byte{42}};
+  ASSERT_TRUE(fabric.engine(0).send_beat(1, beat));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).beats[1] == 1; }));
+  EXPECT_EQ(fabric.collector(1).beats[0], 0);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).send_beat(1, beat); }));
+  }
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).beats[1] == 1001; }));
+}
+
+TEST(Engine, goes_another_way_when_a_cable_is_down) {
+  LoopFabric fabric(4, ring(4));
+  // 0-1 is cable 0; nothing goes over it, but its ends do not know yet that what they send is lost.
+  uint32_t sent = 0;
+  const uint32_t count = 50;
+  bool is_down = false;
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < count && fabric.send(0, 1, sent, 60000) ? 1U : 0U;
+    if (sent == 10 && !is_down) {
+      is_down = true;
+      for (uint32_t rank = 0; rank < 4; ++rank) {
+        fabric.engine(rank).set_cable_up(0, false);
+      }
+    }
+    return fabric.collector(1).chunks.size() == count && fabric.engine(0).n_unacknowledged() == 0;
+  }));
+  EXPECT_GT(fabric.engine(3).counts().relayed, 0U);
+  EXPECT_GT(fabric.engine(2).counts().relayed, 0U);
+  for (const auto& chunk : fabric.collector(1).chunks) {
+    EXPECT_TRUE(LoopFabric::is_sound(chunk));
+  }
+}
+
+TEST(Engine, follows_the_path_that_is_asked_for) {
+  LoopFabric fabric(4, ring(4));
+  ASSERT_TRUE(fabric.send(0, 1, 0, 100, {3, 2}));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 1; }));
+  EXPECT_EQ(fabric.engine(3).counts().relayed, 1U);
+  EXPECT_EQ(fabric.engine(2).counts().relayed, 1U);
+  EXPECT_EQ(fabric.collector(1).chunks[0].header.hops_done, 2);
+}
+
+TEST(Engine, forgets_what_it_gives_up) {
+  LoopFabric fabric(2, line(2));
+  for (uint32_t i = 0; i < 60; ++i) {
+    ASSERT_TRUE(fabric.send(0, 1, i, 60000));
+  }
+  fabric.engine(0).give_up(1);
+  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
+  ASSERT_TRUE(fabric.send(0, 1, 60, 60000));  // goes nowhere
+  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
+}
+
+}  // namespace
+}  // namespace ringbolt::engine

@@ -1,0 +1,163 @@
+// What happens as time goes by, and when cables fail.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/engine.h"
+
+namespace ringbolt::engine {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kTickNs = kMillisecond;
+constexpr uint64_t kAckDelayNs = kMillisecond;
+// Longer than a busy machine keeps a rank off its core. What is lost on a cable that lives is rare; what was under way
+// on one that died is sent again at once.
+constexpr uint64_t kResendNs = 100 * kMillisecond;
+constexpr uint32_t kMostDoublings = 4;
+
+}  // namespace
+
+void Engine::tick() {
+  next_tick_ns_ = now_ns_ + kTickNs;
+  notice_failures();
+  for (uint32_t rank = 0; rank < flows_.size(); ++rank) {
+    Flow& flow = flows_[rank];
+    if (flow.n_to_acknowledge > 0 && now_ns_ - flow.to_acknowledge_since_ns >= kAckDelayNs) {
+      send_ack(rank);
+    }
+    if (!flow.unacknowledged.empty()) {
+      resend(rank);
+    }
+  }
+  for (Neighbour& neighbour : neighbours_) {
+    if (!neighbour.queue.is_empty()) {
+      serve(neighbour);
+    }
+  }
+  send_pending_words();
+  tell_credits();
+}
+
+void Engine::resend(uint32_t rank) {
+  if (!paths_.is_reachable(rank)) {
+    return;
+  }
+  for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
+    const uint64_t patience = kResendNs << std::min(waiting.n_tries, kMostDoublings);
+    if (waiting.sent_ns == 0) {
+      waiting.sent_ns = now_ns_;
+    }
+    if (rooms_[waiting.room].is_queued || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience)) {
+      continue;
+    }
+    waiting.is_due = false;
+    waiting.sent_ns = now_ns_;
+    ++waiting.n_tries;
+    ++counts_.resent;
+    choose_path(waiting.header, {});
+    waiting.header.ack = flows_[rank].received.expected();
+    waiting.header.wants_ack = true;
+    const bool is_small = waiting.room < kSmallRooms;
+    Entry entry;
+    entry.header = waiting.header;
+    entry.offset = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
+    entry.room = waiting.room;
+    submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, is_small ? Size::small : Size::large, 0);
+  }
+}
+
+void Engine::notice_failures() {
+  for (uint32_t i = 0; i < cables_.size(); ++i) {
+    if (!cables_[i]->is_alive() && !has_failed_[i]) {
+      has_failed_[i] = true;
+      receiver_->on_cable_failed(i);
+    }
+  }
+}
+
+void Engine::fail_device(const Device& device, int error) {
+  for (const auto& cable : cables_) {
+    if (&cable->device() == &device) {
+      cable->fail(fmt::format("{}: ibv_poll_cq: {}", cable->plan().name, std::strerror(error)));
+    }
+  }
+}
+
+bool Engine::set_cable_up(uint32_t fabric_cable, bool is_up) {
+  if (!paths_.set_up(fabric_cable, is_up)) {
+    return false;
+  }
+  for (uint32_t rank = 0; rank < neighbours_.size(); ++rank) {
+    Neighbour& neighbour = neighbours_[rank];
+    if (paths_.is_joined(plan_.rank, rank)) {
+      continue;
+    }
+    neighbour.queue.clear([&](Entry& entry) { forget(entry); });
+  }
+  for (Flow& flow : flows_) {
+    for (Unacknowledged& waiting : flow.unacknowledged) {
+      const ChunkHeader& header = waiting.header;
+      const bool is_cut = !paths_.is_open({header.via.data(), header.n_via}, header.destination);
+      // A rail may have had it even if another one still leads there.
+      if (is_cut || uses(header, plan_.fabric[fabric_cable])) {
+        waiting.is_due = true;
+        waiting.n_tries = 0;
+      }
+    }
+  }
+  next_tick_ns_ = 0;
+  return true;
+}
+
+bool Engine::uses(const ChunkHeader& header, const FabricCable& cable) const {
+  uint32_t at = plan_.rank;
+  for (uint32_t i = 0; i <= header.n_via; ++i) {
+    const uint32_t next = i < header.n_via ? header.via[i] : header.destination;
+    if ((at == cable.a && next == cable.b) || (at == cable.b && next == cable.a)) {
+      return true;
+    }
+    at = next;
+  }
+  return false;
+}
+
+void Engine::forget(Entry& entry) {
+  if (entry.is_relayed) {
+    ++counts_.relay_drops;
+    const uint32_t n_via_bytes = entry.header.length_bytes;
+    cables_[entry.from_cable]->free(n_via_bytes > kSmallPayloadBytes ? Size::large : Size::small, entry.slot);
+    return;
+  }
+  RoomState& room = rooms_[entry.room];
+  room.is_queued = false;
+  if (room.is_acknowledged || entry.is_unsequenced) {
+    free_room(entry.room);
+  }
+}
+
+void Engine::give_up(uint32_t rank) {
+  Flow& flow = flows_[rank];
+  flow.is_given_up = true;
+  flow.n_to_acknowledge = 0;
+  for (const Unacknowledged& waiting : flow.unacknowledged) {
+    if (rooms_[waiting.room].is_queued) {
+      rooms_[waiting.room].is_acknowledged = true;
+    } else {
+      free_room(waiting.room);
+    }
+  }
+  flow.unacknowledged.clear();
+  std::erase_if(pending_words_, [&](const PendingWord& word) { return word.address.destination == rank; });
+}
+
+size_t Engine::n_unacknowledged() const {
+  size_t n = 0;
+  for (const Flow& flow : flows_) {
+    n += flow.unacknowledged.size();
+  }
+  return n;
+}
+
+}  // namespace ringbolt::engine

@@ -1,0 +1,53 @@
+#include "engine/station.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/assert.h"
+#include "base/error.h"
+
+namespace ringbolt::engine {
+namespace {
+
+/// All receives of a cable, and the sends that may complete.
+constexpr int kEntriesPerCable = static_cast<int>(kSmallReceives + kLargeReceives + 128);
+
+}  // namespace
+
+Station::Station(const verbs::Library& library, const EnginePlan& plan, const std::vector<LocalCable>& cables) {
+  RINGBOLT_ASSERT(!cables.empty());
+  SlabLayout layout;
+  const Engine::Rooms rooms = Engine::make_rooms(layout);
+  for (const LocalCable& cable : cables) {
+    auto device = std::find_if(devices_.begin(), devices_.end(),
+                               [&](const auto& known) { return known->name() == cable.device; });
+    if (device == devices_.end()) {
+      const auto n_cables = std::count_if(cables.begin(), cables.end(),
+                                          [&](const LocalCable& other) { return other.device == cable.device; });
+      devices_.push_back(
+          std::make_unique<Device>(library, cable.device, static_cast<int>(n_cables) * kEntriesPerCable));
+      device = devices_.end() - 1;
+    }
+    cables_.push_back(std::make_unique<Cable>(**device, cable.plan, static_cast<uint16_t>(cables_.size()), layout));
+    fabric_cables_.push_back(cable.fabric_cable);
+  }
+  slab_.emplace(devices_.front()->pd(), layout.used_bytes());
+  for (const auto& device : devices_) {
+    device->register_slab(*slab_);
+  }
+  engine_.emplace(plan, devices_, cables_, rooms, slab_->bytes());
+}
+
+CableAddress Station::address(uint32_t cable) const {
+  const Cable& made = *cables_[cable];
+  const verbs::Context& context = made.device().context();
+  const auto port = context.query_port(made.plan().port);
+  const auto gid = context.query_gid(made.plan().port, made.plan().gid_index);
+  if (!port || !gid) {
+    throw base::Error(!port ? port.error().value : gid.error().value, !port ? "ibv_query_port" : "ibv_query_gid",
+                      made.plan().name);
+  }
+  return made.address(*gid, port->lid);
+}
+
+}  // namespace ringbolt::engine

@@ -1,0 +1,149 @@
+// Hot path, but for the beginning and the end of a call.
+#include "group/call.h"
+
+#include <fmt/core.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "base/crc.h"
+#include "group/communicator.h"
+#include "group/word.h"
+
+namespace ringbolt::group {
+namespace {
+
+std::string_view name_of(collective::Operation operation) {
+  switch (operation) {
+    case collective::Operation::all_reduce:
+      return "all_reduce";
+    case collective::Operation::reduce_scatter:
+      return "reduce_scatter";
+    case collective::Operation::all_gather:
+      return "all_gather";
+    case collective::Operation::broadcast:
+      return "broadcast";
+    case collective::Operation::reduce:
+      return "reduce";
+    case collective::Operation::gather:
+      return "gather";
+    case collective::Operation::scatter:
+      return "scatter";
+    case collective::Operation::all_to_all:
+      return "all_to_all";
+    case collective::Operation::barrier:
+      return "barrier";
+  }
+  return "";
+}
+
+}  // namespace
+
+uint32_t CallShape::signature() const {
+  const uint64_t words[5] = {static_cast<uint64_t>(is_message) | static_cast<uint64_t>(operation) << 8 |
+                                 static_cast<uint64_t>(type) << 16 | static_cast<uint64_t>(reduction) << 24 |
+                                 static_cast<uint64_t>(is_reduction) << 32 |
+                                 static_cast<uint64_t>(needs_rank_order) << 33,
+                             root, bytes, shares_crc, algorithm_crc};
+  return base::crc32c(0, std::as_bytes(std::span(words)));
+}
+
+std::string CallShape::text() const {
+  const uint64_t count = bytes / collective::bytes_of(type);
+  if (is_message) {
+    return fmt::format("a message of {} {}", count, collective::text(type));
+  }
+  if (operation == collective::Operation::barrier) {
+    return "barrier";
+  }
+  std::string words = fmt::format("{} of {} {}", name_of(operation), count, collective::text(type));
+  if (is_reduction) {
+    words += fmt::format(" ({}{})", collective::text(reduction), needs_rank_order ? "" : ", in any order");
+  }
+  if (operation == collective::Operation::broadcast || operation == collective::Operation::reduce ||
+      operation == collective::Operation::gather || operation == collective::Operation::scatter) {
+    words += fmt::format(", root {}", root);
+  }
+  return words;
+}
+
+Call::Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint64_t deadline_ns)
+    : communicator_(communicator), id_(id), shape_(shape), signature_(shape.signature()), deadline_ns_(deadline_ns) {}
+
+Call::~Call() = default;
+
+void Call::prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands) {
+  execution_ = std::move(execution);
+  operands_ = operands;
+}
+
+void Call::let_go() {
+  is_held_ = false;
+  execution_->start(id_.number, operands_, *this);
+}
+
+void Call::advance() {
+  if (!is_held_ && !is_done()) {
+    execution_->advance();
+    if (execution_->is_done()) {
+      finish({});
+    }
+  }
+}
+
+void Call::finish(Status status) {
+  if (is_done()) {
+    return;
+  }
+  if (!is_held_) {
+    execution_->drop();
+  }
+  status_ = std::move(status);
+  is_done_.store(true, std::memory_order_release);
+}
+
+std::optional<collective::Port::Room> Call::room(uint32_t length_bytes) {
+  const auto room = communicator_.engine().room(length_bytes);
+  return room ? std::optional<Room>({room->bytes, room->id}) : std::nullopt;
+}
+
+engine::Address Call::address(uint32_t peer, const collective::ChunkTag& tag) const {
+  engine::Address address;
+  address.destination = communicator_.member(peer);
+  address.group = id_.is_message ? static_cast<uint16_t>(communicator_.id() | kMessageGroup) : communicator_.id();
+  address.lane = static_cast<uint16_t>(tag.lane);
+  address.call = tag.call;
+  address.chunk = tag.chunk;
+  address.signature = signature_;
+  return address;
+}
+
+void Call::send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
+                const collective::ChunkTag& tag) {
+  engine::Address to = address(peer, tag);
+  std::array<uint32_t, engine::kMostVia> ranks{};
+  if (via.size() <= ranks.size()) {
+    for (size_t i = 0; i < via.size(); ++i) {
+      ranks[i] = communicator_.member(via[i]);
+    }
+    to.via = {ranks.data(), via.size()};
+  }
+  communicator_.engine().send(room.id, length_bytes, to);
+}
+
+void Call::cancel(Room room) { communicator_.engine().cancel(room.id); }
+
+void Call::tell_used(uint32_t peer, const collective::ChunkTag& tag) {
+  const std::byte word[1] = {static_cast<std::byte>(WordKind::used)};
+  communicator_.engine().send_word(word, address(peer, tag));
+}
+
+void Call::release(uint64_t parcel) { communicator_.engine().release(parcel); }
+
+collective::Port::Place Call::settle(uint64_t parcel, std::span<const std::byte> bytes) {
+  const engine::Receipt receipt = communicator_.engine().settle({parcel, bytes});
+  return {receipt.id, receipt.bytes};
+}
+
+}  // namespace ringbolt::group

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "collective/element.h"
+#include "collective/executor.h"
+#include "collective/port.h"
+#include "collective/problem.h"
+#include "engine/engine.h"
+#include "ringbolt/status.h"
+
+namespace ringbolt::group {
+
+class Communicator;
+
+/// Numbers of calls: collectives of a group have one sequence, messages one for each pair of ranks and direction.
+struct CallId {
+  bool is_message = false;
+  uint32_t source = 0;  ///< of a message: ranks of the group
+  uint32_t destination = 0;
+  uint32_t number = 0;
+  friend auto operator<=>(const CallId&, const CallId&) = default;
+};
+
+/// What a call is, as far as its ranks must agree in it and people want to know it.
+struct CallShape {
+  bool is_message = false;
+  collective::Operation operation = collective::Operation::barrier;  // of a collective
+  collective::Type type = collective::Type::uint8;
+  collective::Reduction reduction = collective::Reduction::sum;
+  bool is_reduction = false;
+  uint32_t root = 0;
+  uint64_t bytes = 0;          ///< of all shares
+  uint32_t shares_crc = 0;     ///< of all shares, one by one
+  uint32_t algorithm_crc = 0;  ///< of the algorithm's name
+  bool needs_rank_order = false;
+
+  uint32_t signature() const;
+  /// "all_reduce of 10 float32 (sum)".
+  std::string text() const;
+};
+
+/// A call under way: an execution, and its way through the engine. Used under the engine's lock, except is_done() and,
+/// once that is true, status().
+class Call final : public collective::Port {
+ public:
+  Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint64_t deadline_ns);
+  ~Call() override;
+
+  const CallId& id() const { return id_; }
+  uint32_t signature() const { return signature_; }
+  const CallShape& shape() const { return shape_; }
+  uint64_t deadline_ns() const { return deadline_ns_; }
+
+  /// Gives it its work, which it begins when it is let go.
+  void prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
+  void let_go();
+  bool is_held() const { return is_held_; }
+  collective::Execution& execution() { return *execution_; }
+  /// Does what can be done; ends the call when it is all.
+  void advance();
+
+  bool is_done() const { return is_done_.load(std::memory_order_acquire); }
+  const Status& status() const { return status_; }
+  /// Ends it, once; gives back what it holds.
+  void finish(Status status);
+  std::unique_ptr<collective::Execution> take_execution() { return std::move(execution_); }
+
+  // collective::Port
+  std::optional<Room> room(uint32_t length_bytes) override;
+  void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
+            const collective::ChunkTag& tag) override;
+  void cancel(Room room) override;
+  void tell_used(uint32_t peer, const collective::ChunkTag& tag) override;
+
+ protected:
+  void release(uint64_t parcel) override;
+  Place settle(uint64_t parcel, std::span<const std::byte> bytes) override;
+
+ private:
+  engine::Address address(uint32_t peer, const collective::ChunkTag& tag) const;
+
+  Communicator& communicator_;
+  CallId id_;
+  CallShape shape_;
+  uint32_t signature_;
+  uint64_t deadline_ns_;
+  std::unique_ptr<collective::Execution> execution_;
+  collective::Operands operands_;
+  bool is_held_ = true;
+  std::atomic<bool> is_done_ = false;
+  Status status_;
+};
+
+}  // namespace ringbolt::group

@@ -1,0 +1,438 @@
+#include "group/communicator.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/crc.h"
+
+namespace ringbolt::group {
+namespace {
+
+bool reduces(collective::Operation operation) {
+  return operation == collective::Operation::all_reduce || operation == collective::Operation::reduce_scatter ||
+         operation == collective::Operation::reduce;
+}
+
+CallShape shape_of(const Asked& asked) {
+  CallShape shape;
+  shape.operation = asked.problem.operation;
+  shape.type = asked.type;
+  shape.reduction = asked.reduction;
+  shape.is_reduction = reduces(asked.problem.operation);
+  shape.root = asked.problem.root;
+  shape.needs_rank_order = asked.problem.needs_rank_order;
+  for (const uint64_t share : asked.problem.shares) {
+    shape.bytes += share;
+  }
+  shape.shares_crc = base::crc32c(0, std::as_bytes(std::span(asked.problem.shares)));
+  shape.algorithm_crc = base::crc32c(0, std::as_bytes(std::span(asked.algorithm)));
+  return shape;
+}
+
+/// The step of a message: of the sender from its memory into lane 0, of the receiver back.
+collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
+  const uint32_t most = collective::Limits{}.most_chunk_bytes;
+  collective::Source source;
+  collective::Target target;
+  if (is_send) {
+    target.kind = collective::Target::Kind::lane;
+    target.peer = peer;
+  } else {
+    source.kind = collective::Source::Kind::lane;
+    source.peer = peer;
+  }
+  return {0, {{bytes, most - most % element_bytes, {source}, {target}, false}}};
+}
+
+}  // namespace
+
+Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
+                           const fabric::Graph& graph)
+    : engine_(engine),
+      id_(id),
+      members_(std::move(members)),
+      rank_(self),
+      topology_(graph),
+      plans_(topology_, self),
+      next_send_(members_.size()),
+      next_receive_(members_.size()),
+      finished_(members_.size()),
+      taken_by_(members_.size()),
+      told_taken_(members_.size()) {}
+
+Communicator::~Communicator() {
+  for (const auto& call : active_) {
+    call->finish({ECANCELED, "the group has been destroyed"});
+  }
+  for (const auto& [id, chunks] : early_) {
+    for (const Early& early : chunks) {
+      engine_->release(early.receipt.id);
+    }
+  }
+}
+
+std::optional<uint32_t> Communicator::rank_of(uint32_t world_rank) const {
+  const auto found = std::find(members_.begin(), members_.end(), world_rank);
+  return found == members_.end() ? std::nullopt : std::optional(static_cast<uint32_t>(found - members_.begin()));
+}
+
+std::shared_ptr<Call> Communicator::refuse(int code, std::string text) {
+  auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0);
+  call->finish({code, std::move(text)});
+  return call;
+}
+
+std::shared_ptr<Call> Communicator::add(const CallId& id, const CallShape& shape, uint64_t deadline_ns) {
+  auto call = std::make_shared<Call>(*this, id, shape, deadline_ns);
+  active_.push_back(call);
+  return call;
+}
+
+std::shared_ptr<Call> Communicator::begin(const Asked& asked) {
+  if (!broken_.is_ok()) {
+    return refuse(broken_.code, broken_.text);
+  }
+  PlanCache::Plan* plan = plans_.find(asked.problem, asked.algorithm);
+  if (plan == nullptr) {
+    return refuse(EINVAL, fmt::format("no algorithm \"{}\" does {} on these cables; ringbolt plan --explain lists them",
+                                      asked.algorithm, shape_of(asked).text()));
+  }
+  CallId id;
+  id.number = next_call_++;
+  const auto call = add(id, shape_of(asked), asked.deadline_ns);
+  collective::Operands operands;
+  operands.input = static_cast<const std::byte*>(asked.input);
+  operands.output = static_cast<std::byte*>(asked.output);
+  operands.type = asked.type;
+  operands.reduction = asked.reduction;
+  operands.divisor = call->shape().is_reduction && asked.reduction == collective::Reduction::avg ? n_ranks() : 0;
+  prepare(call, plans_.take(*plan), operands);
+  return call;
+}
+
+std::shared_ptr<Call> Communicator::begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                               uint64_t deadline_ns) {
+  // Only read: the program of a sender has no local target.
+  return begin_message(true, static_cast<std::byte*>(const_cast<void*>(data)), bytes, type, peer, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                                  uint64_t deadline_ns) {
+  return begin_message(false, static_cast<std::byte*>(data), bytes, type, peer, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
+                                                  uint32_t peer, uint64_t deadline_ns) {
+  if (!broken_.is_ok()) {
+    return refuse(broken_.code, broken_.text);
+  }
+  const CallId id = is_send ? CallId{true, rank_, peer, next_send_[peer]++}
+                            : CallId{true, peer, rank_, next_receive_[peer]++};
+  CallShape shape;
+  shape.is_message = true;
+  shape.type = type;
+  shape.bytes = bytes;
+  const auto call = add(id, shape, deadline_ns);
+  auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
+      message_program(is_send, bytes, collective::bytes_of(type), peer)));
+  prepare(call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
+  return call;
+}
+
+void Communicator::prepare(const std::shared_ptr<Call>& call, std::unique_ptr<collective::Execution> execution,
+                           const collective::Operands& operands) {
+  call->prepare(std::move(execution), operands);
+  if (may_go(call->id())) {
+    let_go(*call);
+  }
+  retire_done();
+}
+
+bool Communicator::may_go(const CallId& id) const {
+  if (id.is_message) {
+    return id.source != rank_ || id.number - taken_by_[id.destination] < kMostAhead;
+  }
+  return std::all_of(finished_.begin(), finished_.end(), [&](const uint32_t& finished) {
+    return &finished == &finished_[rank_] || static_cast<int32_t>(id.number - finished) < static_cast<int32_t>(kMostAhead);
+  });
+}
+
+void Communicator::let_go(Call& call) {
+  call.let_go();
+  if (const auto early = early_words_.find(call.id()); early != early_words_.end()) {
+    const EarlyWord heard = std::move(early->second);
+    early_words_.erase(early);
+    hear_failure(call, heard.peer, heard.word);
+  }
+  if (const auto early = early_.find(call.id()); early != early_.end()) {
+    const std::vector<Early> chunks = std::move(early->second);
+    early_.erase(early);
+    for (const Early& chunk : chunks) {
+      take(call, chunk.header, chunk.receipt);
+    }
+  }
+  call.advance();
+}
+
+void Communicator::hear_finished(uint32_t peer, const engine::ChunkHeader& header) {
+  uint32_t& known = (header.group & kMessageGroup) != 0 ? taken_by_[peer] : finished_[peer];
+  if (engine::is_before(known, header.call)) {
+    known = header.call;
+  }
+}
+
+void Communicator::tell_finished() {
+  uint32_t finished = next_call_;
+  std::vector<uint32_t>& taken = received_;
+  taken = next_receive_;
+  for (const auto& call : active_) {
+    const CallId& id = call->id();
+    uint32_t& first = id.is_message ? taken[id.source] : finished;
+    if ((!id.is_message || id.destination == rank_) && engine::is_before(id.number, first)) {
+      first = id.number;
+    }
+  }
+  for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
+    if (peer != rank_ && finished - told_finished_ >= kCallsPerWord) {
+      tell_one(peer, {false, 0, 0, finished}, 0, {WordKind::finished, 0, {}});
+    }
+    if (taken[peer] - told_taken_[peer] >= kCallsPerWord) {
+      told_taken_[peer] = taken[peer];
+      tell_one(peer, {true, 0, 0, taken[peer]}, 0, {WordKind::finished, 0, {}});
+    }
+  }
+  if (finished - told_finished_ >= kCallsPerWord) {
+    told_finished_ = finished;
+  }
+}
+
+CallId Communicator::id_of(const engine::ChunkHeader& header) const {
+  CallId id;
+  id.number = header.call;
+  if ((header.group & kMessageGroup) != 0) {
+    id.is_message = true;
+    id.source = *rank_of(header.source);
+    id.destination = rank_;
+  }
+  return id;
+}
+
+std::shared_ptr<Call> Communicator::find(const CallId& id) const {
+  for (const auto& call : active_) {
+    if (call->id() == id) {
+      return call;
+    }
+  }
+  return nullptr;
+}
+
+bool Communicator::is_past(const CallId& id) const {
+  const uint32_t next = !id.is_message         ? next_call_
+                        : id.source == rank_ ? next_send_[id.destination]
+                                             : next_receive_[id.source];
+  return engine::is_before(id.number, next);
+}
+
+void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  const CallId id = id_of(header);
+  const auto call = find(id);
+  if (call != nullptr && !call->is_held()) {
+    take(*call, header, receipt);
+    return;
+  }
+  if ((call == nullptr && is_past(id)) || !broken_.is_ok()) {
+    engine_->release(receipt.id);  // of a call that has failed here
+    return;
+  }
+  early_[id].push_back({header, engine_->settle(receipt)});
+}
+
+void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  const uint32_t peer = *rank_of(header.source);
+  collective::Parcel parcel(&call, receipt.id, receipt.bytes);
+  if (call.is_done()) {
+    return;
+  }
+  if (header.signature != call.signature()) {
+    differ(call, peer);
+    return;
+  }
+  const auto taken = call.execution().arrive(peer, {header.call, header.lane, header.chunk}, std::move(parcel));
+  if (taken != collective::Taken::ok) {
+    fail(call, {EPROTO, fmt::format("{}: rank {} sent chunk {} of lane {}, which its schedule here does not have",
+                                    call.shape().text(), peer, header.chunk, header.lane)});
+    return;
+  }
+  call.advance();
+}
+
+void Communicator::differ(Call& call, uint32_t peer) {
+  const Word word{WordKind::differs, EPROTO, call.shape().text()};
+  tell(call, word);
+  call.finish({EPROTO, fmt::format("call {}: this rank, {}, called {}, and rank {} something else", call.id().number,
+                                   rank_, call.shape().text(), peer)});
+}
+
+void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
+  if (word.kind == WordKind::aborted) {
+    break_off({word.code, word.text});
+    return;
+  }
+  const uint32_t peer = *rank_of(header.source);
+  if (word.kind == WordKind::finished) {
+    hear_finished(peer, header);
+    return;
+  }
+  CallId id = id_of(header);
+  if (id.is_message && word.kind == WordKind::used) {
+    std::swap(id.source, id.destination);  // of what we send
+  }
+  auto call = find(id);
+  if (call == nullptr && id.is_message && word.kind != WordKind::used) {
+    std::swap(id.source, id.destination);  // either end may tell the other
+    call = find(id);
+    std::swap(id.source, id.destination);
+  }
+  if (word.kind == WordKind::used) {
+    if (call != nullptr && !call->is_done() && !call->is_held()) {
+      hear_used(*call, header);
+    }
+    return;
+  }
+  if (call != nullptr) {
+    hear_failure(*call, peer, word);
+  } else if (!is_past(id)) {
+    early_words_.insert({id, {peer, word}});
+  }
+}
+
+void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
+  const uint32_t peer = *rank_of(header.source);
+  if (call.execution().hear_used(peer, {header.call, header.lane, header.chunk}) == collective::Taken::ok) {
+    call.advance();
+  }
+}
+
+void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
+  if (word.kind == WordKind::differs) {
+    tell(call, {WordKind::differs, EPROTO, call.shape().text()});
+    call.finish({word.code, fmt::format("call {}: rank {} called {}, and this rank, {}, called {}", call.id().number,
+                                        peer, word.text, rank_, call.shape().text())});
+    return;
+  }
+  call.finish({word.code, word.text});
+}
+
+void Communicator::fail(Call& call, const Status& status) {
+  if (call.is_done()) {
+    return;
+  }
+  tell(call, {WordKind::failed, status.code == ETIMEDOUT ? ECANCELED : status.code,
+              fmt::format("rank {} gave up: {}", rank_, status.text)});
+  call.finish(status);
+}
+
+void Communicator::tell(const Call& call, const Word& word) {
+  if (call.id().is_message) {
+    const uint32_t peer = call.id().source == rank_ ? call.id().destination : call.id().source;
+    tell_one(peer, call.id(), call.signature(), word);
+    return;
+  }
+  for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
+    if (peer != rank_) {
+      tell_one(peer, call.id(), call.signature(), word);
+    }
+  }
+}
+
+void Communicator::tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word) {
+  engine::Address address;
+  address.destination = member(peer);
+  address.group = id.is_message ? static_cast<uint16_t>(id_ | kMessageGroup) : id_;
+  address.call = id.number;
+  address.signature = signature;
+  engine_->send_word(emit(word), address);
+}
+
+void Communicator::advance(uint64_t now_ns) {
+  if (active_.empty()) {
+    return;
+  }
+  for (size_t i = 0; i < active_.size(); ++i) {
+    if (active_[i]->is_held() && !active_[i]->is_done() && may_go(active_[i]->id())) {
+      let_go(*active_[i]);
+    }
+    active_[i]->advance();
+    if (!active_[i]->is_done() && now_ns >= active_[i]->deadline_ns()) {
+      fail(*active_[i], timed_out(*active_[i]));
+    }
+  }
+  retire_done();
+}
+
+void Communicator::retire_done() {
+  uint32_t n_retired = 0;
+  std::erase_if(active_, [&](const std::shared_ptr<Call>& call) {
+    if (!call->is_done()) {
+      return false;
+    }
+    ++n_retired;
+    if (auto execution = call->take_execution()) {
+      plans_.give_back(std::move(execution));
+    }
+    return true;
+  });
+  n_retired_ += n_retired;
+  if (n_retired_ >= kCallsPerWord && engine_ != nullptr && broken_.is_ok()) {
+    n_retired_ = 0;
+    tell_finished();
+  }
+}
+
+Status Communicator::timed_out(const Call& call) const {
+  auto& execution = const_cast<Call&>(call).execution();
+  if (call.is_held()) {
+    return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and another rank is {} calls behind this one, {}",
+                                   call.shape().text(), kMostAhead, rank_)};
+  }
+  const uint32_t awaited = execution.awaited_peer();
+  std::string text = fmt::format("{}: the deadline has passed with {} of {} chunks done", call.shape().text(),
+                                 execution.chunks_done(), execution.chunks_total());
+  if (awaited != collective::kNoStep) {
+    text += fmt::format("; this rank, {}, waits for rank {}", rank_, awaited);
+  } else {
+    text += fmt::format("; this rank, {}, waits for others to take what it sends", rank_);
+  }
+  return {ETIMEDOUT, text};
+}
+
+void Communicator::break_off(const Status& status) {
+  if (broken_.is_ok()) {
+    broken_ = status;
+  }
+  for (const auto& call : active_) {
+    call->finish(status);
+  }
+  retire_done();
+  for (const auto& [id, chunks] : early_) {
+    for (const Early& early : chunks) {
+      engine_->release(early.receipt.id);
+    }
+  }
+  early_.clear();
+}
+
+void Communicator::abort(const std::string& reason) {
+  const Status status{ECANCELED, fmt::format("rank {} aborted the group: {}", rank_, reason)};
+  for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
+    if (peer != rank_) {
+      tell_one(peer, {}, 0, {WordKind::aborted, status.code, status.text});
+    }
+  }
+  break_off(status);
+}
+
+}  // namespace ringbolt::group

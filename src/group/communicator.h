@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "collective/element.h"
+#include "collective/problem.h"
+#include "collective/topology.h"
+#include "engine/engine.h"
+#include "fabric/graph.h"
+#include "group/call.h"
+#include "group/plan_cache.h"
+#include "group/word.h"
+#include "ringbolt/status.h"
+
+namespace ringbolt::group {
+
+/// A collective to be begun.
+struct Asked {
+  collective::Problem problem;
+  collective::Type type = collective::Type::uint8;
+  collective::Reduction reduction = collective::Reduction::sum;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::string algorithm = {};
+  uint64_t deadline_ns = 0;
+};
+
+/// The ranks of one group, as this rank sees them, and the calls of the group. Used under the engine's lock.
+class Communicator {
+ public:
+  /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null
+  /// in a world of one rank.
+  Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
+               const fabric::Graph& graph);
+  ~Communicator();
+
+  engine::Engine& engine() { return *engine_; }
+  uint16_t id() const { return id_; }
+  uint32_t rank() const { return rank_; }
+  uint32_t n_ranks() const { return static_cast<uint32_t>(members_.size()); }
+  uint32_t member(uint32_t rank) const { return members_[rank]; }
+  const std::vector<uint32_t>& members() const { return members_; }
+  /// The rank in this group of a rank of the world.
+  std::optional<uint32_t> rank_of(uint32_t world_rank) const;
+  const collective::Topology& topology() const { return topology_; }
+
+  /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
+  std::shared_ptr<Call> begin(const Asked& asked);
+  /// Begins one end of a message between two different ranks.
+  std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                   uint64_t deadline_ns);
+  std::shared_ptr<Call> begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                      uint64_t deadline_ns);
+
+  /// What arrives for this group. `source`: of the world, a member.
+  void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt);
+  void on_word(const engine::ChunkHeader& header, const Word& word);
+
+  /// Lets all calls go on, and ends those whose deadline has passed.
+  void advance(uint64_t now_ns);
+  bool is_idle() const { return active_.empty(); }
+  /// Fails a call here and tells the other ranks, if it is not done.
+  void fail(Call& call, const Status& status);
+  /// Fails all calls, and all later ones.
+  void break_off(const Status& status);
+  /// Likewise, on all ranks.
+  void abort(const std::string& reason);
+  const Status& broken() const { return broken_; }
+
+ private:
+  struct Early {
+    engine::ChunkHeader header;
+    engine::Receipt receipt;
+  };
+  std::shared_ptr<Call> find(const CallId& id) const;
+  bool is_past(const CallId& id) const;
+  CallId id_of(const engine::ChunkHeader& header) const;
+  std::shared_ptr<Call> add(const CallId& id, const CallShape& shape, uint64_t deadline_ns);
+  std::shared_ptr<Call> refuse(int code, std::string text);
+  std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
+                                      uint32_t peer, uint64_t deadline_ns);
+  /// A rank may be so many calls ahead of another, or messages ahead of their receiver: what comes early is kept.
+  static constexpr uint32_t kMostAhead = 64;
+  static constexpr uint32_t kCallsPerWord = 16;
+
+  void prepare(const std::shared_ptr<Call>& call, std::unique_ptr<collective::Execution> execution,
+               const collective::Operands& operands);
+  bool may_go(const CallId& id) const;
+  void let_go(Call& call);
+  void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
+  void tell_finished();
+  void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
+  void hear_used(Call& call, const engine::ChunkHeader& header);
+  void differ(Call& call, uint32_t peer);
+  void tell(const Call& call, const Word& word);
+  void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
+  void hear_failure(Call& call, uint32_t peer, const Word& word);
+  void retire_done();
+  Status timed_out(const Call& call) const;
+
+  engine::Engine* engine_;
+  uint16_t id_;
+  std::vector<uint32_t> members_;
+  uint32_t rank_;
+  collective::Topology topology_;
+  PlanCache plans_;
+  uint32_t next_call_ = 0;
+  std::vector<uint32_t> next_send_;     // [rank]
+  std::vector<uint32_t> next_receive_;  // [rank]
+  // Calls that each rank has ended, as far as it has said; messages to it, and from it, likewise.
+  std::vector<uint32_t> finished_;
+  std::vector<uint32_t> taken_by_;
+  std::vector<uint32_t> told_taken_;  // to each rank, of messages from it
+  uint32_t told_finished_ = 0;
+  uint32_t n_retired_ = 0;          // since the last word of that
+  std::vector<uint32_t> received_;  // of tell_finished(), kept for its memory
+  std::vector<std::shared_ptr<Call>> active_;
+  std::map<CallId, std::vector<Early>> early_;
+  struct EarlyWord {
+    uint32_t peer = 0;
+    Word word;
+  };
+  std::map<CallId, EarlyWord> early_words_;
+  Status broken_;
+};
+
+}  // namespace ringbolt::group

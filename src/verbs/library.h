@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "verbs/calls.h"
+
+namespace ringbolt::verbs {
+
+/// A verbs library, chosen at run time. A small value: copies mean the same library, which stays loaded for the life of
+/// the process. Thread-safe.
+class Library {
+ public:
+  /// `choice`:
+  ///   "system"  what the loader finds under the platform's name (libibverbs.so.1; librdma.dylib on macOS)
+  ///   "soft"    Ringbolt's own, beside the object that this code is part of or in ../lib/ringbolt from there
+  ///   "auto"    the system's if one of its devices has an active port, else Ringbolt's own
+  ///   a path    with at least one slash
+  /// Who reads RINGBOLT_VERBS passes its value here. Throws base::Error that names the library, and every function
+  /// that it lacks. With "auto" the error tells of both libraries.
+  static Library open(std::string_view choice);
+
+  /// Around functions of the caller's own. Those that Calls says are never null must be set.
+  Library(std::string name, const Calls& calls);
+
+  /// What was opened: a path, or the name that the loader looked up.
+  const std::string& name() const { return library_->name; }
+  const Calls& calls() const { return library_->calls; }
+
+ private:
+  struct Loaded {
+    std::string name;
+    Calls calls;
+  };
+  std::shared_ptr<const Loaded> library_;
+};
+
+/// Where Ringbolt's own library may lie, most likely first: what "soft" tries. Thread-safe.
+std::vector<std::string> soft_library_paths();
+
+/// Whether one port of one device of the library is active. Opens and closes each device. Never throws: a device that
+/// does not open counts as having none.
+bool has_active_port(const Library& library);
+
+}  // namespace ringbolt::verbs
