@@ -33,10 +33,15 @@ std::string list_of(uint64_t set) {
 
 Liveness::Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> cables, const LivenessKnobs& knobs,
                    uint64_t now_ns)
-    : self_(self), knobs_(knobs), ranks_(n_ranks), checked_ns_(now_ns), due_ns_(now_ns + knobs.suspect_ns) {
+    : self_(self),
+      knobs_(knobs),
+      ranks_(n_ranks),
+      checked_ns_(now_ns),
+      due_ns_(now_ns + knobs.suspect_ns),
+      beat_ns_(now_ns) {
   RINGBOLT_ASSERT(n_ranks <= kMaxWatchedRanks && self < n_ranks);
   for (Rank& rank : ranks_) {
-    rank.progress_ns = rank.alive_since_ns = rank.host_ns = now_ns;
+    rank.progress_ns = rank.alive_since_ns = rank.host_ns = rank.side_ns = now_ns;
   }
   for (WatchedCable& end : cables) {
     RINGBOLT_ASSERT(end.peer < n_ranks && end.peer != self);
@@ -57,7 +62,7 @@ bool Liveness::is_credible(const Heartbeat& heartbeat) const {
          heartbeat.incarnation != 0 && ranks_[heartbeat.rank].state != State::failed;
 }
 
-void Liveness::take(const Heartbeat& heartbeat, uint64_t now_ns) {
+void Liveness::take(const Heartbeat& heartbeat, bool is_through_cable, uint64_t now_ns) {
   Rank& sender = ranks_[heartbeat.rank];
   if (sender.incarnation == 0) {
     sender.incarnation = heartbeat.incarnation;
@@ -70,10 +75,14 @@ void Liveness::take(const Heartbeat& heartbeat, uint64_t now_ns) {
     }
     return;
   }
+  if (!is_through_cable) {
+    sender.side_ns = now_ns;
+  }
   // The sender's own count can be held up only by the sender; of others it repeats what it has heard.
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
     if (rank != self_ && heartbeat.counters[rank] > ranks_[rank].counter) {
       ranks_[rank].counter = heartbeat.counters[rank];
+      has_news_ = has_news_ || (is_through_cable && now_ns - ranks_[rank].side_ns >= 2 * knobs_.interval_ns);
       progress(rank, now_ns);
     }
     if (rank != self_ && ((heartbeat.hosts >> rank) & 1) != 0) {
@@ -97,12 +106,12 @@ void Liveness::heard_through(uint32_t cable, const Heartbeat& heartbeat, uint64_
   }
   hear_cable(cable, now_ns);
   host_answered(heartbeat.rank, now_ns);
-  take(heartbeat, now_ns);
+  take(heartbeat, true, now_ns);
 }
 
 void Liveness::heard(const Heartbeat& heartbeat, uint64_t now_ns) {
   if (is_credible(heartbeat)) {
-    take(heartbeat, now_ns);
+    take(heartbeat, false, now_ns);
   }
 }
 
@@ -347,7 +356,9 @@ std::vector<LivenessChange> Liveness::check(uint64_t now_ns) {
 
 uint64_t Liveness::next_deadline_ns() const { return due_ns_; }
 
-Heartbeat Liveness::heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t turn, uint64_t now_ns) const {
+Heartbeat Liveness::heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t turn, uint64_t now_ns) {
+  beat_ns_ = now_ns;
+  has_news_ = false;
   Heartbeat made{
       .rank = self_, .n_ranks = static_cast<uint32_t>(ranks_.size()), .epoch = epoch, .incarnation = incarnation};
   for (uint32_t rank = 0; rank < ranks_.size(); ++rank) {
@@ -356,6 +367,11 @@ Heartbeat Liveness::heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t tur
     made.hosts |= answers || rank == self_ ? uint64_t{1} << rank : 0;
   }
   return made;
+}
+
+uint64_t Liveness::next_heartbeat_ns() const {
+  constexpr uint64_t kNewsPerInterval = 20;
+  return beat_ns_ + (has_news_ ? knobs_.interval_ns / kNewsPerInterval : knobs_.interval_ns);
 }
 
 uint64_t Liveness::failed_ranks() const {

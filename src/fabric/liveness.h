@@ -92,8 +92,12 @@ class Liveness {
   /// When to call check() again if nothing is heard until then.
   uint64_t next_deadline_ns() const;
 
-  /// What this rank's next heartbeat is to say. `turn`: its progress thread's own count; must grow.
-  Heartbeat heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t turn, uint64_t now_ns) const;
+  /// What this rank's heartbeat says now, to be sent through its cables, and through the side channel once an interval.
+  /// `turn`: its progress thread's own count; must grow.
+  Heartbeat heartbeat(uint32_t epoch, uint64_t incarnation, uint64_t turn, uint64_t now_ns);
+  /// When the next one is due through the cables: an interval after the last, or sooner, if there is news of ranks of
+  /// which the side channel brings none. So news gets round a large ring without rank 0 in time.
+  uint64_t next_heartbeat_ns() const;
 
   bool is_cable_up(uint32_t cable) const { return cables_[cable].is_up; }
   /// Ranks that have failed, bit r for rank r.
@@ -109,6 +113,7 @@ class Liveness {
     uint64_t alive_since_ns = 0;  ///< since when without a gap of suspect_ns
     uint64_t host_ns = 0;         ///< when its host was last known to answer
     uint64_t host_seen_ns = 0;    ///< the same, at first hand
+    uint64_t side_ns = 0;         ///< when the side channel last brought its heartbeat
     std::string ended;            ///< how its process has, if it has
     LivenessChange::Reason ended_reason = LivenessChange::Reason::none;
     bool has_surely_ended = false;
@@ -122,7 +127,7 @@ class Liveness {
   };
 
   void progress(uint32_t rank, uint64_t now_ns);
-  void take(const Heartbeat& heartbeat, uint64_t now_ns);
+  void take(const Heartbeat& heartbeat, bool is_through_cable, uint64_t now_ns);
   bool is_credible(const Heartbeat& heartbeat) const;
   void hear_cable(uint32_t cable, uint64_t now_ns);
   void forgive_own_pause(uint64_t now_ns, std::vector<LivenessChange>& changes);
@@ -141,6 +146,8 @@ class Liveness {
   std::vector<Cable> cables_;
   uint64_t checked_ns_;
   uint64_t due_ns_;                     ///< when the last check() wanted to be called again
+  uint64_t beat_ns_;                    ///< when the last heartbeat was made
+  bool has_news_ = false;               ///< for the neighbours, since then
   uint64_t unsuspecting_until_ns_ = 0;  ///< after a pause of our own the others get time to be heard
   uint64_t cut_off_ = 0;                ///< ranks of the last partition that was reported
 };

@@ -70,6 +70,7 @@ class World {
     }
   }
 
+  uint64_t n_beats() const { return n_beats_; }
   void stop(uint32_t rank) { ranks_[rank].is_running = false; }
   void resume(uint32_t rank) { ranks_[rank].is_running = true; }
   void kill(uint32_t rank) {
@@ -127,7 +128,8 @@ class World {
     }
   }
 
-  void beat(uint32_t from) {
+  /// `is_whole`: through the side channel, too.
+  void beat(uint32_t from, bool is_whole) {
     Rank& sender = ranks_[from];
     // TCP tells who acknowledges: rank 0 of all, the others of rank 0.
     for (uint32_t other = 0; other < ranks_.size(); ++other) {
@@ -146,8 +148,9 @@ class World {
         });
       }
     }
+    ++n_beats_;
     for (uint32_t to = 0; to < ranks_.size(); ++to) {
-      if (to != from && has_side_path(from, to)) {
+      if (is_whole && to != from && has_side_path(from, to)) {
         queue(to, [this, to, heartbeat] { ranks_[to].liveness[0].heard(heartbeat, now_); });
       }
     }
@@ -156,8 +159,10 @@ class World {
   void turn(uint32_t rank) {
     Rank& own = ranks_[rank];
     if (now_ >= own.next_beat) {
-      beat(rank);
+      beat(rank, true);
       own.next_beat = now_ + kKnobs.interval_ns;
+    } else if (now_ >= own.liveness[0].next_heartbeat_ns() && now_ > kStart + kKnobs.interval_ns) {
+      beat(rank, false);
     }
     if (now_ >= own.liveness[0].next_deadline_ns()) {
       for (LivenessChange& change : own.liveness[0].check(now_)) {
@@ -169,6 +174,7 @@ class World {
   std::mt19937 random_;
   uint64_t now_ = kStart;
   uint64_t marked_ = kStart;
+  uint64_t n_beats_ = 0;
   std::vector<std::pair<uint32_t, uint32_t>> ends_;
   std::vector<bool> is_cut_;
   std::vector<Rank> ranks_;
@@ -209,6 +215,7 @@ TEST(Liveness, says_nothing_while_all_is_well) {
     for (uint32_t rank = 0; rank < 6; ++rank) {
       EXPECT_TRUE(world.seen(rank).empty()) << text_of(world.seen(rank));
     }
+    EXPECT_LE(world.n_beats(), 6 * 201U);
   }
 }
 
@@ -280,6 +287,26 @@ TEST(Liveness, dead_process_is_reported_at_once) {
             world.seen(rank), [](const auto& seen) { return seen.change.kind == Kind::rank_failed; });
         EXPECT_EQ(n_failures, 1) << text_of(world.seen(rank));
         EXPECT_TRUE(victim == 0 || world.seen(rank).size() == 1) << text_of(world.seen(rank));
+      }
+    }
+  }
+}
+
+TEST(Liveness, news_gets_round_the_largest_ring_without_rank_0) {
+  for (const bool is_frozen : {false, true}) {
+    World world(64, ring(64), 1);
+    world.run(2'000 * kMs);
+    if (is_frozen) {
+      world.stop(0);
+    } else {
+      world.kill(0);
+    }
+    world.run(5'000 * kMs);
+    for (uint32_t rank = 1; rank < 64; ++rank) {
+      for (const auto& [at, change] : world.seen(rank)) {
+        const bool is_of_another = change.rank != 0;
+        EXPECT_FALSE(is_of_another && change.kind != Kind::rank_suspect && change.kind != Kind::rank_back)
+            << text_of(world.seen(rank));
       }
     }
   }
