@@ -127,7 +127,8 @@ void World::apply(const fabric::LivenessChange& change) {
       change_cable(made_.station->fabric_cable(change.cable), true, {});
       break;
     case Kind::rank_frozen:
-      // It may wake up again, but nobody waits for that: what is under way fails, and so the group can go on without it.
+      // It may wake up again, but nobody waits for that: what is under way fails, and so the group can go on without
+      // it.
       fail_rank(change.rank, {EHOSTDOWN, change.text});
       break;
     case Kind::rank_failed:

@@ -100,7 +100,7 @@ class World : public engine::Receiver {
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 1;
   std::map<uint32_t, Status> failed_;
-  std::vector<std::string> down_cables_;   // [fabric cable]: why, empty while it is up
+  std::vector<std::string> down_cables_;  // [fabric cable]: why, empty while it is up
   std::vector<uint16_t> cable_versions_;  // [fabric cable]: changes so far, so that an odd one is down; all ranks agree
                                           // on the greatest that any has told
   uint64_t incarnation_;
