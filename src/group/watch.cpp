@@ -59,6 +59,7 @@ void World::change_cable(uint32_t fabric_cable, bool is_up, const std::string& w
 
 void World::watch(uint64_t now_ns) {
   now_ns_ = now_ns;
+  watched_ns_ = now_ns;
   hear_side_channel(now_ns);
   if (!liveness_) {
     return;

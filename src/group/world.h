@@ -89,6 +89,7 @@ class World : public engine::Receiver {
   // thread.cpp
   void run();
   bool sleep_until_something(uint64_t most_ns);
+  void nap(uint64_t most_ns);
   void arm();
 
   std::mutex lock_;
@@ -107,7 +108,9 @@ class World : public engine::Receiver {
   uint64_t turn_ = 0;
   uint64_t next_beat_ns_ = 0;
   uint64_t now_ns_ = 0;
+  uint64_t watched_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
+  std::atomic<uint64_t> last_waited_ns_ = 0;
   std::atomic<bool> is_ending_ = false;
   base::UniqueFd wake_;
   std::thread thread_;
