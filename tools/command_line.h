@@ -30,6 +30,7 @@ struct Request {
   PlanOptions plan;
   VerifyOptions verify;
   CheckOptions check;
+  BenchOptions bench;
   ProbeOptions probe;
   HostOptions host;
   std::function<int()> action;

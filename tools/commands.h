@@ -221,6 +221,36 @@ struct CheckOptions {
 };
 int check_run(const CheckOptions& options);
 
+/// docs/bench.md says what each is. Letters as nccl-tests has them.
+struct BenchOptions {
+  std::string collective;
+  std::string cluster;
+  std::string least = "8";
+  std::string most;            ///< empty: 4M, or `least`
+  std::string step;            ///< empty: sizes are multiplied
+  std::string check = "1";     ///< "" and "{}": given without a value
+  std::string reduction = "sum";
+  std::string type = "float";
+  std::string root = "0";
+  std::string algorithm;  ///< empty: the fastest
+  std::string verbs;      ///< empty: as the environment says
+  std::string json_path;  ///< empty: none
+  std::optional<double> call_timeout_s;
+  uint64_t factor = 4;
+  uint32_t iterations = 20;
+  uint32_t warmups = 5;
+  uint32_t cycles = 1;
+  uint32_t threads = 1;  ///< ignored, as the next two
+  uint32_t gpus = 1;
+  uint32_t aggregated = 1;
+  bool is_fast = false;
+  bool is_in_order = false;
+  bool is_json = false;
+  bool is_rank = false;            ///< hidden: one rank of the group, whatever the environment says
+  std::vector<std::string> words;  ///< of the command line, for the ranks that it starts
+};
+int bench_run(const BenchOptions& options);
+
 /// One end of a measurement of matrix(), in a process of its own. Hidden.
 struct ProbeOptions {
   std::string library;

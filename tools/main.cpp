@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "bench/command_line.h"
 #include "check/command_line.h"
 #include "command_line.h"
 #include "commands.h"
@@ -64,6 +65,7 @@ int main_inside(int argc, char** argv) {
       "  ringbolt matrix\n"
       "  ringbolt verify soak --nodes 0,1 -D 60\n"
       "  ringbolt check\n"
+      "  ringbolt bench all_reduce\n"
       "  ringbolt cut 1-2\n"
       "  ringbolt down\n"
       "\n`ringbolt COMMAND --help` says more.\n");
@@ -78,7 +80,10 @@ int main_inside(int argc, char** argv) {
                         [&request] { request.action = [&request] { return verify_run(request.verify); }; });
   check::define_check(app, request.check,
                       [&request] { request.action = [&request] { return check_run(request.check); }; });
+  bench::define_bench(app, request.bench,
+                      [&request] { request.action = [&request] { return bench_run(request.bench); }; });
   request.check.words.assign(argv + 1, dashes);
+  request.bench.words = request.check.words;
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

@@ -10,7 +10,7 @@ import command
 from command import CommandCase
 
 COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "verify", "metrics", "cut",
-            "heal", "fault", "decode", "plan"]
+            "heal", "fault", "decode", "plan", "check", "bench"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 

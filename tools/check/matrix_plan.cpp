@@ -95,7 +95,7 @@ class Cases {
       work.n_ranks = n_ranks_;
       work.is_in_place = is_in_place;
       found_.push_back({work, true});
-      if (ranks::reduces(collective) && depends_on_order(kind)) {
+      if (ranks::reduces(collective) && depends_on_order(kind) && ranks::has_exact_data(kind.type, kind.reduction)) {
         work.data.is_exact = true;
         found_.push_back({work, false});
       }

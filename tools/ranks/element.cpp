@@ -209,10 +209,6 @@ T element_of(uint64_t random, const Data& data) {
     std::memcpy(&number, &bits, sizeof(T));
     return number;
   } else if constexpr (std::is_same_v<T, Complex>) {
-    if (data.is_exact && is_factor) {
-      const float unit = (random & 1U) != 0 ? 1.0F : -1.0F;
-      return (random & 2U) != 0 ? Complex{unit, 0} : Complex{0, unit};
-    }
     return {element_of<float>(random, data), element_of<float>(mix(random), data)};
   } else {
     return static_cast<T>(random >> 13U);
@@ -265,6 +261,8 @@ void with_type(Type type, const Use& use) {
 }  // namespace
 
 size_t bytes_of(Type type) { return collective::bytes_of(static_cast<collective::Type>(type)); }
+
+bool has_exact_data(Type type, Reduction reduction) { return type != Type::complex64 || reduction != Reduction::prod; }
 
 void generate(const Data& data, uint32_t rank, uint64_t first, std::span<std::byte> to) {
   with_type(data.type, [&](auto one) { generate_typed<decltype(one)>(data, rank, first, to); });

@@ -29,6 +29,10 @@ constexpr uint64_t mix(uint64_t value) {
 
 size_t bytes_of(Type type);
 
+/// Whether there are data of that kind that can be reduced in any order. Of products of complex numbers not: the signs of
+/// their zeros tell.
+bool has_exact_data(Type type, Reduction reduction);
+
 /// Writes elements `first` and following of rank `rank`: each depends on rank and place. `to` is whole elements.
 void generate(const Data& data, uint32_t rank, uint64_t first, std::span<std::byte> to);
 
