@@ -35,7 +35,7 @@ enum class Reduction : uint8_t {
   prod,  ///< of booleans: and
   max,   ///< any NaN makes the result NaN; not of complex numbers
   min,
-  avg,   ///< of integers rounded towards zero; not of booleans
+  avg,  ///< of integers rounded towards zero; not of booleans
 };
 
 /// What a call may be asked for besides its work.
@@ -51,7 +51,8 @@ struct CallOptions {
 };
 
 struct GroupOptions {
-  /// Variables that stand for the process's environment: ranks, where to meet (docs/environment.md). Empty: the process's.
+  /// Variables that stand for the process's environment: ranks, where to meet (docs/environment.md). Empty: the
+  /// process's.
   std::map<std::string, std::string> environment = {};
   /// A call that takes longer has failed, if it says nothing of its own.
   uint64_t timeout_ms = 300'000;
@@ -86,16 +87,16 @@ class Request {
 
 /// Ranks that work together over the cables between them. Any two can talk if there is any way between them.
 ///
-/// Collectives are called by all ranks in the same order with the same sizes, types and roots; a rank that differs makes
-/// the call fail on all with words that say how. Counts are in elements. Buffers need no alignment beyond their type's and
-/// no registration. Every call has a deadline. After a failure that took a rank away, all further calls fail at once
-/// until shrink().
+/// Collectives are called by all ranks in the same order with the same sizes, types and roots; a rank that differs
+/// makes the call fail on all with words that say how. Counts are in elements. Buffers need no alignment beyond their
+/// type's and no registration. Every call has a deadline. After a failure that took a rank away, all further calls fail
+/// at once until shrink().
 ///
 /// Thread-safe: several threads may have calls in flight, if they keep to one order on all ranks. Move-only.
 class Group {
  public:
-  /// Meets the other ranks, finds the cables, connects them. Blocks until all are there. Throws std::runtime_error that says
-  /// what is missing and what to do.
+  /// Meets the other ranks, finds the cables, connects them. Blocks until all are there. Throws std::runtime_error that
+  /// says what is missing and what to do.
   static Group join(const GroupOptions& options = {});
   ~Group();
   Group(Group&&) noexcept;
@@ -108,8 +109,8 @@ class Group {
   /// Shapes: in, out: [count].
   Status all_reduce(const void* in, void* out, size_t count, Type type, Reduction reduction,
                     const CallOptions& options = {});
-  /// Rank r gets the r-th part of the reduced vector. Shapes: in: [size, count]; out: [count]. In place when out is this
-  /// rank's part of in.
+  /// Rank r gets the r-th part of the reduced vector. Shapes: in: [size, count]; out: [count]. In place when out is
+  /// this rank's part of in.
   Status reduce_scatter(const void* in, void* out, size_t count, Type type, Reduction reduction,
                         const CallOptions& options = {});
   /// Shapes: in: [count]; out: [size, count]. In place when in is this rank's part of out.
@@ -128,7 +129,8 @@ class Group {
   Status scatter(const void* in, void* out, size_t count, Type type, uint32_t root, const CallOptions& options = {});
   /// Part s of rank r's input becomes part r of rank s's output. Shapes: in, out: [size, count]. Not in place.
   Status all_to_all(const void* in, void* out, size_t count, Type type, const CallOptions& options = {});
-  /// Likewise with sent[s] elements to rank s and received[s] from it. Two calls in one: the ranks compare counts first.
+  /// Likewise with sent[s] elements to rank s and received[s] from it. Two calls in one: the ranks compare counts
+  /// first.
   Status all_to_allv(const void* in, const std::vector<size_t>& sent, void* out, const std::vector<size_t>& received,
                      Type type, const CallOptions& options = {});
   /// Returns when all ranks have called it.

@@ -20,42 +20,44 @@ namespace ringbolt::base {
 namespace {
 
 /// x^n modulo P as the upper half of a 64-bit factor: bit 63 is x^0.
-constexpr long long power_of_x(unsigned n) {
+constexpr long long power_of_x(uint32_t polynomial, unsigned n) {
   uint32_t value = 0x80000000;
   for (unsigned i = 0; i < n; ++i) {
-    value = value >> 1 ^ (kCrc32Polynomial & (0U - (value & 1U)));
+    value = value >> 1 ^ (polynomial & (0U - (value & 1U)));
   }
   return static_cast<long long>(uint64_t{value} << 32);
 }
 
-template <unsigned n>
-constexpr long long kPowerOfX = power_of_x(n);
+template <uint32_t P, unsigned n>
+constexpr long long kPowerOfX = power_of_x(P, n);
 
 /// P itself, 33 bits: bit 32 is x^0.
-constexpr uint64_t kDivisor = uint64_t{kCrc32Polynomial} << 1 | 1;
+template <uint32_t P>
+constexpr uint64_t kDivisor = uint64_t{P} << 1 | 1;
 
 /// The quotient of x^64 by P, 33 bits, as kDivisor is written.
-constexpr uint64_t quotient_of_x64() {
+constexpr uint64_t quotient_of_x64(uint64_t divisor) {
   uint64_t quotient = 0;
   uint64_t rest = 1;  // 33 bits of the dividend from the top, reflected as all else
   for (unsigned power = 0; power <= 32; ++power) {
     if ((rest & 1) != 0) {
       quotient |= uint64_t{1} << power;
-      rest ^= kDivisor;
+      rest ^= divisor;
     }
     rest >>= 1;
   }
   return quotient;
 }
-constexpr uint64_t kQuotient = quotient_of_x64();
+template <uint32_t P>
+constexpr uint64_t kQuotient = quotient_of_x64(kDivisor<P>);
 
 #define RINGBOLT_FOLDING __attribute__((target("pclmul,sse4.1"))) inline
 
 /// Factors that move a block by `bits` towards the end.
-template <unsigned bits>
+template <uint32_t P, unsigned bits>
 RINGBOLT_FOLDING __m128i factors() {
-  constexpr long long lower = kPowerOfX<bits + 64 - 1>;  // for the lower half, whose powers are the higher ones
-  constexpr long long upper = kPowerOfX<bits - 1>;
+  constexpr long long lower = kPowerOfX<P, bits + 64 - 1>;  // for the lower half, whose powers are the higher ones
+  constexpr long long upper = kPowerOfX<P, bits - 1>;
   return _mm_set_epi64x(upper, lower);
 }
 
@@ -69,15 +71,16 @@ RINGBOLT_FOLDING __m128i fold(__m128i block, __m128i factor, __m128i onto) {
 RINGBOLT_FOLDING __m128i load(const std::byte* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
 
 /// The last block, times x^32, modulo P.
+template <uint32_t P>
 RINGBOLT_FOLDING uint32_t reduce(__m128i block) {
-  const __m128i to_96 = _mm_set_epi64x(kPowerOfX<32 - 1>, kPowerOfX<96 - 1>);
+  const __m128i to_96 = _mm_set_epi64x(kPowerOfX<P, 32 - 1>, kPowerOfX<P, 96 - 1>);
   const __m128i of_96 = fold(block, to_96, _mm_setzero_si128());  // lies in the upper 96 bits
   // The 32 bits of x^64 and above are the upper half of the lower quadword; 64 bits remain, in the upper quadword.
-  const __m128i to_64 = _mm_set_epi64x(0, kPowerOfX<64 - 1>);
+  const __m128i to_64 = _mm_set_epi64x(0, kPowerOfX<P, 64 - 1>);
   const __m128i of_64 = _mm_xor_si128(of_96, _mm_clmulepi64_si128(of_96, to_64, 0x00));
   // Barrett: the quotient by P from the upper 32 powers, then the rest.
   const auto value = static_cast<uint64_t>(_mm_extract_epi64(of_64, 1));
-  const __m128i divisor = _mm_set_epi64x(static_cast<long long>(kQuotient), static_cast<long long>(kDivisor));
+  const __m128i divisor = _mm_set_epi64x(static_cast<long long>(kQuotient<P>), static_cast<long long>(kDivisor<P>));
   const __m128i upper_powers = _mm_set_epi64x(0, static_cast<long long>(value & 0xffffffff));
   const __m128i quotient = _mm_clmulepi64_si128(upper_powers, divisor, 0x10);
   const __m128i kept = _mm_and_si128(quotient, _mm_set_epi64x(0, 0xffffffff));
@@ -100,12 +103,13 @@ RINGBOLT_WIDE __m512i load_wide(const std::byte* at) { return _mm512_loadu_si512
 
 /// Folds as many bytes as come in steps of kWideBytes, at least one step; moves `at` behind them. Returns their last
 /// block.
+template <uint32_t P>
 __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.1"))) __m128i fold_wide_steps(uint32_t value,
                                                                                     const std::byte*& at,
                                                                                     const std::byte* end) {
   constexpr __mmask16 kAll = 0xffff;  // GCC 12 warns of its own header where there is no mask
-  const __m512i by_512 = _mm512_maskz_broadcast_i32x4(kAll, factors<512>());
-  const __m512i by_2048 = _mm512_maskz_broadcast_i32x4(kAll, factors<2048>());
+  const __m512i by_512 = _mm512_maskz_broadcast_i32x4(kAll, factors<P, 512>());
+  const __m512i by_2048 = _mm512_maskz_broadcast_i32x4(kAll, factors<P, 2048>());
   const __m512i before = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(value)));
   __m512i first = _mm512_xor_si512(load_wide(at), before);
   __m512i second = load_wide(at + 64);
@@ -120,35 +124,26 @@ __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.1"))) __m128i fold_wide_st
   const __m512i all = fold_wide(fold_wide(fold_wide(first, by_512, second), by_512, third), by_512, fourth);
   std::array<std::byte, 64> blocks;
   _mm512_storeu_si512(blocks.data(), all);
-  const __m128i by_128 = factors<128>();
+  const __m128i by_128 = factors<P, 128>();
   const __m128i front = fold(load(blocks.data()), by_128, load(blocks.data() + 16));
   return fold(fold(front, by_128, load(blocks.data() + 32)), by_128, load(blocks.data() + 48));
 }
 
-}  // namespace
-
-Crc32Folding widest_crc32_folding() {
-  if (__builtin_cpu_supports("pclmul") == 0 || __builtin_cpu_supports("sse4.1") == 0) {
-    return Crc32Folding::none;
-  }
-  const bool is_wide = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
-  return is_wide ? Crc32Folding::bits_512 : Crc32Folding::bits_128;
-}
-
-__attribute__((target("pclmul,sse4.1"))) uint32_t fold_crc32(Crc32Folding folding, uint32_t value,
+template <uint32_t P>
+__attribute__((target("pclmul,sse4.1"))) uint32_t fold(Crc32Folding folding, uint32_t value,
                                                              std::span<const std::byte> bytes) {
   const std::byte* at = bytes.data();
   const std::byte* const end = at + bytes.size();
-  const __m128i by_128 = factors<128>();
+  const __m128i by_128 = factors<P, 128>();
   __m128i block;
   if (folding == Crc32Folding::bits_512 && end - at >= kWideBytes) {
-    block = fold_wide_steps(value, at, end);
+    block = fold_wide_steps<P>(value, at, end);
   } else {
     block = _mm_xor_si128(load(at), _mm_cvtsi32_si128(static_cast<int>(value)));
     at += 16;
   }
   if (end - at >= 3 * 16 + 64) {
-    const __m128i by_512 = factors<512>();
+    const __m128i by_512 = factors<P, 512>();
     __m128i second = load(at);
     __m128i third = load(at + 16);
     __m128i fourth = load(at + 32);
@@ -164,7 +159,25 @@ __attribute__((target("pclmul,sse4.1"))) uint32_t fold_crc32(Crc32Folding foldin
   for (; at != end; at += 16) {
     block = fold(block, by_128, load(at));
   }
-  return reduce(block);
+  return reduce<P>(block);
+}
+
+}  // namespace
+
+Crc32Folding widest_crc32_folding() {
+  if (__builtin_cpu_supports("pclmul") == 0 || __builtin_cpu_supports("sse4.1") == 0) {
+    return Crc32Folding::none;
+  }
+  const bool is_wide = __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0;
+  return is_wide ? Crc32Folding::bits_512 : Crc32Folding::bits_128;
+}
+
+uint32_t fold_crc32(Crc32Folding folding, uint32_t value, std::span<const std::byte> bytes) {
+  return fold<kCrc32Polynomial>(folding, value, bytes);
+}
+
+uint32_t fold_crc32c(Crc32Folding folding, uint32_t value, std::span<const std::byte> bytes) {
+  return fold<kCrc32cPolynomial>(folding, value, bytes);
 }
 
 #else

@@ -19,5 +19,7 @@ inline constexpr size_t kMinFoldedBytes = 16;
 /// and after. The processor has `folding`, which is not `none`. Thread-safe.
 /// Source: Gopal et al. 2009, "Fast CRC computation for generic polynomials using PCLMULQDQ".
 uint32_t fold_crc32(Crc32Folding folding, uint32_t value, std::span<const std::byte> bytes);
+/// Likewise of CRC-32C.
+uint32_t fold_crc32c(Crc32Folding folding, uint32_t value, std::span<const std::byte> bytes);
 
 }  // namespace ringbolt::base

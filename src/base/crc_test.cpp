@@ -121,5 +121,15 @@ TEST(Crc32c, agrees_with_polynomial_at_every_length_alignment_and_cut) {
   }
 }
 
+TEST(Crc32c, agrees_with_polynomial_where_registers_are_wide) {
+  const std::vector<std::byte> bytes = counting_bytes(1400);
+  for (size_t first = 0; first < 3; ++first) {
+    for (size_t length = 500; first + length <= bytes.size(); ++length) {
+      const auto part = std::span(bytes).subspan(first, length);
+      ASSERT_EQ(crc32c(7, part), slow_crc(0x82f63b78U, 7, part)) << first << "+" << length;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::base

@@ -20,8 +20,8 @@ constexpr uint32_t mask_of(std::initializer_list<Operation> operations) {
 
 struct Builder {
   const char* name;
-  uint32_t operations;  ///< a bit for each
-  bool keeps_rank_order;
+  uint32_t operations;                                                     ///< a bit for each
+  enum class Order : uint8_t { none, of_partials, of_inputs } rank_order;  ///< by what is passed on
   bool (*fits)(const Problem&, const Topology&);
   Program (*build_for)(const Assignment&);
 };
@@ -38,21 +38,23 @@ constexpr uint32_t kByShards = mask_of({Operation::all_reduce, Operation::reduce
 constexpr uint32_t kByTrees = kByShards | mask_of({Operation::broadcast, Operation::reduce});
 constexpr uint32_t kAllButBarrier = kByTrees | mask_of({Operation::gather, Operation::scatter, Operation::all_to_all});
 
+using Order = Builder::Order;
+
 constexpr Builder kBuilders[] = {
-    {"exchange", kAllReduce, true, several_ranks, build_exchange},
-    {"direct", kAllButBarrier, true, always, build_direct},
-    {"direct_tree", kAllReduce, true, has_relays, build_direct_tree},
-    {"chain", mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::reduce}), true, several_ranks,
-     build_chain},
-    {"doubling", kAllReduce, false, several_ranks, build_doubling},
-    {"halving", kAllReduce, false, several_ranks, build_halving},
-    {"tree", kByTrees | mask_of({Operation::barrier}), false, several_ranks, build_tree},
-    {"double_tree", kAllReduce, false, three_ranks, build_double_tree},
-    {"ring", kByShards, false, has_ring, build_ring},
-    {"two_way_ring", kByShards, false, has_ring, build_two_way_ring},
-    {"trees", kByTrees, false, fits_trees, build_trees},
-    {"split", kByShards | mask_of({Operation::all_to_all}), true, has_choice_of_paths, build_split},
-    {"dissemination", mask_of({Operation::barrier}), true, always, build_dissemination},
+    {"exchange", kAllReduce, Order::of_inputs, several_ranks, build_exchange},
+    {"direct", kAllButBarrier, Order::of_inputs, always, build_direct},
+    {"direct_tree", kAllReduce, Order::of_inputs, has_relays, build_direct_tree},
+    {"chain", mask_of({Operation::all_reduce, Operation::reduce_scatter, Operation::reduce}), Order::of_partials,
+     several_ranks, build_chain},
+    {"doubling", kAllReduce, Order::none, several_ranks, build_doubling},
+    {"halving", kAllReduce, Order::none, several_ranks, build_halving},
+    {"tree", kByTrees | mask_of({Operation::barrier}), Order::none, several_ranks, build_tree},
+    {"double_tree", kAllReduce, Order::none, three_ranks, build_double_tree},
+    {"ring", kByShards, Order::none, has_ring, build_ring},
+    {"two_way_ring", kByShards, Order::none, has_ring, build_two_way_ring},
+    {"trees", kByTrees, Order::none, fits_trees, build_trees},
+    {"split", kByShards | mask_of({Operation::all_to_all}), Order::of_inputs, has_choice_of_paths, build_split},
+    {"dissemination", mask_of({Operation::barrier}), Order::of_inputs, always, build_dissemination},
 };
 
 const Builder& builder_of(std::string_view name) {
@@ -62,7 +64,8 @@ const Builder& builder_of(std::string_view name) {
 }
 
 bool keeps_order(const Builder& builder, const Problem& problem) {
-  return builder.keeps_rank_order || !reduces(problem.operation);
+  return !reduces(problem.operation) || builder.rank_order == Order::of_inputs ||
+         (builder.rank_order == Order::of_partials && !problem.rounds_partials);
 }
 
 bool fits(const Builder& builder, const Problem& problem, const Topology& topology) {

@@ -189,5 +189,20 @@ TEST(Builder, two_trees_share_the_work) {
   }
 }
 
+TEST(Candidates, no_rounded_sums_are_passed_on_in_order) {
+  const Topology topology(fabric::ring(4));
+  Problem problem = problem_of(Operation::all_reduce, 4, 100, 2);
+  problem.needs_rank_order = true;
+  const auto has_chain = [&] {
+    const auto names = candidates(problem, topology);
+    return std::find(names.begin(), names.end(), "chain") != names.end();
+  };
+  EXPECT_TRUE(has_chain());
+  problem.rounds_partials = true;
+  EXPECT_FALSE(has_chain());
+  problem.needs_rank_order = false;
+  EXPECT_TRUE(has_chain());
+}
+
 }  // namespace
 }  // namespace ringbolt::collective

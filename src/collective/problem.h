@@ -40,6 +40,9 @@ struct Problem {
   /// The result may depend on the order in which elements are reduced (floating-point sums and products), and must not:
   /// only rank-ordered schedules will do.
   bool needs_rank_order = false;
+  /// Sums that travel are rounded to the element's type, and inputs are not (16-bit floating-point numbers): then a
+  /// schedule that passes partial sums on keeps no rank order.
+  bool rounds_partials = false;
   friend bool operator==(const Problem&, const Problem&) = default;
 };
 

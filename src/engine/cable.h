@@ -131,7 +131,7 @@ class Cable {
     uint32_t sends_posted = 0;
     uint32_t n_held = 0;
     uint32_t n_unsignalled = 0;
-    std::array<uint16_t, 2> sent_by_peer = {};  // as its last two reports say, the older one first
+    std::array<uint32_t, 2> sent_by_peer = {};  // as its last two reports say, the older one first
   };
   static size_t index(Size size) { return static_cast<size_t>(size); }
   void make_end(Size size, SlabLayout& layout);

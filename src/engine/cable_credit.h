@@ -46,10 +46,10 @@ class SenderCredit {
   uint16_t send(uint32_t buffer_class) {
     ++taken_[buffer_class];
     class_of_[number_ % class_of_.size()] = static_cast<uint8_t>(buffer_class);
-    return number_++;
+    return static_cast<uint16_t>(number_++);
   }
-  /// The number of the next message.
-  uint16_t number() const { return number_; }
+  /// The number of the next message, which travels with its last 16 bits.
+  uint32_t number() const { return number_; }
 
   /// The peer has freed so many of a class since the connection, modulo 2^8. False: more than were taken, which is no
   /// word of an honest peer.
@@ -96,7 +96,7 @@ class SenderCredit {
   }
 
   CreditPlan plan_;
-  uint16_t number_ = 0;
+  uint32_t number_ = 0;
   uint32_t n_lost_ = 0;
   std::array<uint32_t, kClasses> taken_ = {};
   std::array<uint8_t, kClasses> freed_ = {};
@@ -106,24 +106,25 @@ class SenderCredit {
 /// The receiver's side: what has come, what it has freed, and what of that the peer knows. Pure. Not thread-safe.
 class ReceiverCredit {
  public:
-  /// A message with that number. Those between the last one and this one are lost: a queue pair keeps its order. False:
-  /// it had been counted as lost itself, so that nobody owes its credit any more.
+  /// A message with a number of these last 16 bits. Those between the last one and this one are lost: a queue pair keeps
+  /// its order. False: it had been counted as lost itself, so that nobody owes its credit any more.
   [[nodiscard]] bool receive(uint16_t number) {
-    if (static_cast<int16_t>(number - expected_) < 0) {
+    const auto ahead = static_cast<int16_t>(number - static_cast<uint16_t>(expected_));
+    if (ahead < 0) {
       return false;
     }
-    miss_before(number);
+    miss_before(expected_ + static_cast<uint32_t>(ahead));
     ++expected_;
     return true;
   }
   /// The peer has sent all numbers before this one, long enough ago.
-  void miss_before(uint16_t number) {
-    while (static_cast<int16_t>(number - expected_) > 0) {
-      lost_.add(expected_++);
+  void miss_before(uint32_t number) {
+    while (static_cast<int32_t>(number - expected_) > 0) {
+      lost_.add(static_cast<uint16_t>(expected_++));
     }
   }
   const LostMessages& lost() const { return lost_; }
-  uint16_t expected() const { return expected_; }
+  uint32_t expected() const { return expected_; }
 
   void free(uint32_t buffer_class) {
     ++freed_[buffer_class];
@@ -142,7 +143,7 @@ class ReceiverCredit {
   uint32_t n_untold() const { return n_untold_; }
 
  private:
-  uint16_t expected_ = 0;
+  uint32_t expected_ = 0;
   LostMessages lost_;
   std::array<uint8_t, kClasses> freed_ = {};
   std::array<uint8_t, kClasses> told_ = {};

@@ -69,8 +69,10 @@ void Stage::exchange_cards() {
     const auto random = reader.take<uint32_t>();
     session = rank == 0 ? random : session;
     if (version != kVersion) {
-      throw JoinError(fmt::format("rank {} speaks version {} of bring-up, this rank version {}: install the same "
-                                  "release everywhere", rank, version, kVersion));
+      throw JoinError(
+          fmt::format("rank {} speaks version {} of bring-up, this rank version {}: install the same "
+                      "release everywhere",
+                      rank, version, kVersion));
     }
     if (has_crc != plan.has_crc) {
       throw JoinError(fmt::format("rank {} has checksums {}, this rank {}: set RINGBOLT_CRC alike", rank,
@@ -95,8 +97,8 @@ bringup::Cables Stage::match() {
     return bringup::match_cables(cards, evidence);
   }
   std::vector<bringup::TrialSuccess> mine;
-  const std::string trouble = trouble_of(
-      [&] { mine = make_trials(bringup::trial_pairs(cards, evidence, circle.rank())); });
+  const std::string trouble =
+      trouble_of([&] { mine = make_trials(bringup::trial_pairs(cards, evidence, circle.rank())); });
   Writer writer;
   for (const bringup::TrialSuccess& success : mine) {
     writer.put(success.from.port);
@@ -239,8 +241,8 @@ std::string parts_text(const fabric::Graph& graph, const bringup::AllCards& card
   for (uint32_t rank = 0; rank < graph.n_nodes; ++rank) {
     (hops[rank] == fabric::kUnreachable ? far : near).push_back(rank);
   }
-  std::string text = fmt::format("no cables lead from ranks {} to ranks {}", fmt::join(near, ", "),
-                                 fmt::join(far, ", "));
+  std::string text =
+      fmt::format("no cables lead from ranks {} to ranks {}", fmt::join(near, ", "), fmt::join(far, ", "));
   for (const auto& port : found.unmatched) {
     text += fmt::format("; {}: {}", bringup::name_of(cards, port.port), port.reason);
   }
@@ -282,8 +284,10 @@ BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, con
       throw JoinError(parts_text(made.graph, stage.cards, found));
     }
     if (distances.diameter > engine::kMostVia + 1) {
-      throw JoinError(fmt::format("the cabling has a diameter of {} hops and {} is the most: ringbolt plan finds one "
-                                  "with shorter ways", distances.diameter, engine::kMostVia + 1));
+      throw JoinError(
+          fmt::format("the cabling has a diameter of {} hops and {} is the most: ringbolt plan finds one "
+                      "with shorter ways",
+                      distances.diameter, engine::kMostVia + 1));
     }
     made.slowest_bytes_per_us = slowest / 8.0;
     made.station = stage.connect(found, made);

@@ -44,8 +44,8 @@ struct BroughtUp {
 
 /// Finds the cables between the ranks of the circle and connects them: ports are looked at, cards exchanged, cables
 /// matched by identity (by trying where addresses don't tell), queue pairs made, connected, and all ranks wait for all.
-/// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and what
-/// to do.
+/// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and
+/// what to do.
 BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan);
 
 }  // namespace ringbolt::group

@@ -45,8 +45,8 @@ Asked ask_equal(Operation operation, uint32_t n_ranks, size_t n_shares, const vo
 
 void reduce_by(Asked& asked, Reduction reduction, const CallOptions& options) {
   asked.reduction = of(reduction);
-  asked.problem.needs_rank_order =
-      options.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
+  asked.problem.needs_rank_order = options.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
+  asked.problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
 }
 
 }  // namespace
@@ -169,7 +169,8 @@ Request Group::scatter_async(const void* in, void* out, size_t count, Type type,
 }
 
 Request Group::all_to_all_async(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
-  return state_->begin(ask_equal(Operation::all_to_all, size(), size_t{size()} * size(), in, out, count, type), options);
+  return state_->begin(ask_equal(Operation::all_to_all, size(), size_t{size()} * size(), in, out, count, type),
+                       options);
 }
 
 Request Group::barrier_async(const CallOptions& options) {
@@ -247,8 +248,8 @@ Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void*
       const uint64_t sends = all[from * 2 * n + to];
       const uint64_t awaits = all[to * 2 * n + n + from];
       if (sends != awaits) {
-        return {EPROTO, fmt::format("all_to_allv: rank {} sends {} elements to rank {}, which awaits {}", from, sends, to,
-                                    awaits)};
+        return {EPROTO, fmt::format("all_to_allv: rank {} sends {} elements to rank {}, which awaits {}", from, sends,
+                                    to, awaits)};
       }
       asked.problem.shares.push_back(sends * element_bytes(type));
     }

@@ -129,8 +129,8 @@ std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data,
   if (!broken_.is_ok()) {
     return refuse(broken_.code, broken_.text);
   }
-  const CallId id = is_send ? CallId{true, rank_, peer, next_send_[peer]++}
-                            : CallId{true, peer, rank_, next_receive_[peer]++};
+  const CallId id =
+      is_send ? CallId{true, rank_, peer, next_send_[peer]++} : CallId{true, peer, rank_, next_receive_[peer]++};
   CallShape shape;
   shape.is_message = true;
   shape.type = type;
@@ -156,7 +156,8 @@ bool Communicator::may_go(const CallId& id) const {
     return id.source != rank_ || id.number - taken_by_[id.destination] < kMostAhead;
   }
   return std::all_of(finished_.begin(), finished_.end(), [&](const uint32_t& finished) {
-    return &finished == &finished_[rank_] || static_cast<int32_t>(id.number - finished) < static_cast<int32_t>(kMostAhead);
+    return &finished == &finished_[rank_] ||
+           static_cast<int32_t>(id.number - finished) < static_cast<int32_t>(kMostAhead);
   });
 }
 
@@ -230,7 +231,7 @@ std::shared_ptr<Call> Communicator::find(const CallId& id) const {
 }
 
 bool Communicator::is_past(const CallId& id) const {
-  const uint32_t next = !id.is_message         ? next_call_
+  const uint32_t next = !id.is_message       ? next_call_
                         : id.source == rank_ ? next_send_[id.destination]
                                              : next_receive_[id.source];
   return engine::is_before(id.number, next);

@@ -33,7 +33,9 @@ group::WorldPlan plan_of(const GroupOptions& options) {
   };
   group::WorldPlan plan;
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
-  plan.verbs = !options.verbs.empty() ? options.verbs : !value("RINGBOLT_VERBS").empty() ? value("RINGBOLT_VERBS") : "auto";
+  plan.verbs = !options.verbs.empty()             ? options.verbs
+               : !value("RINGBOLT_VERBS").empty() ? value("RINGBOLT_VERBS")
+                                                  : "auto";
   const std::string crc = value("RINGBOLT_CRC");
   if (!crc.empty() && crc != "on" && crc != "off") {
     throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on or off", crc));
@@ -121,8 +123,7 @@ Group Group::split(int color, int key) {
     std::transform(ranks.begin(), ranks.end(), ranks.begin(),
                    [&](uint32_t rank) { return state_->communicator->member(rank); });
     const auto index = static_cast<uint32_t>(std::lower_bound(colors.begin(), colors.end(), color) - colors.begin());
-    made->communicator =
-        state_->world->make_communicator(static_cast<uint16_t>(id + index), std::move(ranks), self);
+    made->communicator = state_->world->make_communicator(static_cast<uint16_t>(id + index), std::move(ranks), self);
   }
   return Group(std::move(made));
 }
@@ -143,9 +144,7 @@ Request& Request::operator=(Request&& other) noexcept {
 }
 Request::~Request() { cancel(); }
 
-bool Request::is_done() const {
-  return state_ == nullptr || state_->call == nullptr || state_->call->is_done();
-}
+bool Request::is_done() const { return state_ == nullptr || state_->call == nullptr || state_->call->is_done(); }
 
 Status Request::wait() {
   if (state_ == nullptr) {

@@ -20,6 +20,12 @@ constexpr uint64_t kPollNs = 200 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
+/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself woken
+/// for every chunk, but looks from time to time.
+constexpr uint64_t kQuietNs = 5 * kMillisecond;
+constexpr uint64_t kQuietNapNs = kMillisecond / 2;
+/// A caller that waits sees to heartbeats, unless it does not get to run.
+constexpr uint64_t kWatchNs = 20 * kMillisecond;
 
 }  // namespace
 
@@ -34,31 +40,30 @@ World::~World() {
 void World::wait(const std::function<bool()>& is_done) {
   ++n_waiting_;
   std::unique_lock<std::mutex> guard(lock_);
-  uint64_t idle_since_ns = base::now_ns();
+  uint64_t now_ns = base::now_ns();
+  uint64_t idle_since_ns = now_ns;
   uint32_t n_idle = 0;
   while (!is_done()) {
-    const uint64_t now_ns = base::now_ns();
     if (progress(now_ns)) {
       idle_since_ns = now_ns;
       n_idle = 0;
-      continue;
-    }
-    ++n_idle;
-    if (is_done()) {
+    } else if (is_done()) {
       break;
+    } else if (now_ns - idle_since_ns >= kPollNs) {
+      guard.unlock();
+      (void)sleep_until_something(kNapNs);
+      guard.lock();
+    } else if (++n_idle % kPollsPerYield == 0) {
+      guard.unlock();
+      sched_yield();
+      guard.lock();
     }
-    if (now_ns - idle_since_ns < kPollNs) {
-      if (n_idle % kPollsPerYield == 0) {
-        guard.unlock();
-        sched_yield();
-        guard.lock();
-      }
-      continue;
+    now_ns = base::now_ns();
+    if (now_ns - watched_ns_ >= kWatchNs) {
+      watch(now_ns);
     }
-    guard.unlock();
-    (void)sleep_until_something(kNapNs);
-    guard.lock();
   }
+  last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   --n_waiting_;
 }
 
@@ -105,18 +110,35 @@ bool World::sleep_until_something(uint64_t most_ns) {
 
 void World::run() {
   while (!is_ending_) {
+    const uint64_t waited_ns = last_waited_ns_.load(std::memory_order_relaxed);
     if (n_waiting_ > 0) {
-      // A caller moves chunks; this thread sees to heartbeats, and to calls whose caller is stuck elsewhere.
-      pollfd wake{wake_.get(), POLLIN, 0};
-      (void)poll(&wake, 1, 20);
+      nap(kWatchNs);
+    } else if (base::now_ns() - waited_ns < kQuietNs) {
+      nap(kQuietNapNs);
     } else {
       (void)sleep_until_something(kNapNs);
+    }
+    if (n_waiting_ > 0) {
+      // Whoever waits holds the lock most of the time, and would only be held up.
+      const std::unique_lock<std::mutex> guard(lock_, std::try_to_lock);
+      if (guard.owns_lock()) {
+        watch(base::now_ns());
+      }
+      continue;
     }
     const std::lock_guard<std::mutex> guard(lock_);
     const uint64_t now_ns = base::now_ns();
     progress(now_ns);
-    watch(now_ns);
+    if (now_ns - watched_ns_ >= kQuietNapNs) {
+      watch(now_ns);
+    }
   }
+}
+
+void World::nap(uint64_t most_ns) {
+  pollfd wake{wake_.get(), POLLIN, 0};
+  const timespec timeout{0, static_cast<long>(most_ns)};
+  (void)ppoll(&wake, 1, &timeout, nullptr);
 }
 
 }  // namespace ringbolt::group

@@ -59,6 +59,7 @@ void World::change_cable(uint32_t fabric_cable, bool is_up, const std::string& w
 
 void World::watch(uint64_t now_ns) {
   now_ns_ = now_ns;
+  watched_ns_ = now_ns;
   hear_side_channel(now_ns);
   if (!liveness_) {
     return;
@@ -127,7 +128,8 @@ void World::apply(const fabric::LivenessChange& change) {
       change_cable(made_.station->fabric_cable(change.cable), true, {});
       break;
     case Kind::rank_frozen:
-      // It may wake up again, but nobody waits for that: what is under way fails, and so the group can go on without it.
+      // It may wake up again, but nobody waits for that: what is under way fails, and so the group can go on without
+      // it.
       fail_rank(change.rank, {EHOSTDOWN, change.text});
       break;
     case Kind::rank_failed:

@@ -17,9 +17,9 @@ inline constexpr uint16_t kMostGroups = 0x7fff;
 
 /// The first byte of a word between ranks (docs/formats/chunk.md).
 enum class WordKind : uint8_t {
-  used = 1,    ///< chunks of a lane have been used: how many is the header's chunk number
-  failed = 2,  ///< the call has failed at the sender, which says why
-  differs = 3, ///< the call is another one at the sender, which says what
+  used = 1,      ///< chunks of a lane have been used: how many is the header's chunk number
+  failed = 2,    ///< the call has failed at the sender, which says why
+  differs = 3,   ///< the call is another one at the sender, which says what
   aborted = 4,   ///< the group has been given up
   finished = 5,  ///< all calls before the header's have ended at the sender; of messages: from this rank to it
 };

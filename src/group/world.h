@@ -89,6 +89,7 @@ class World : public engine::Receiver {
   // thread.cpp
   void run();
   bool sleep_until_something(uint64_t most_ns);
+  void nap(uint64_t most_ns);
   void arm();
 
   std::mutex lock_;
@@ -100,14 +101,16 @@ class World : public engine::Receiver {
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 1;
   std::map<uint32_t, Status> failed_;
-  std::vector<std::string> down_cables_;   // [fabric cable]: why, empty while it is up
+  std::vector<std::string> down_cables_;  // [fabric cable]: why, empty while it is up
   std::vector<uint16_t> cable_versions_;  // [fabric cable]: changes so far, so that an odd one is down; all ranks agree
                                           // on the greatest that any has told
   uint64_t incarnation_;
   uint64_t turn_ = 0;
   uint64_t next_beat_ns_ = 0;
   uint64_t now_ns_ = 0;
+  uint64_t watched_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
+  std::atomic<uint64_t> last_waited_ns_ = 0;
   std::atomic<bool> is_ending_ = false;
   base::UniqueFd wake_;
   std::thread thread_;

@@ -1,0 +1,48 @@
+// What people are told of a group.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include "collective/builder.h"
+#include "collective/cost.h"
+#include "group/state.h"
+
+namespace ringbolt {
+
+std::string Group::report() const {
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  group::World& world = *state_->world;
+  const group::BroughtUp& made = world.made();
+  std::string text = fmt::format("rank {} of {}\n", rank(), size());
+  for (const group::CableWords& cable : made.cables) {
+    text += fmt::format("  {}: {}, found by {}\n", cable.text(),
+                        cable.rate_mbps > 0 ? fmt::format("{:.1f} Gb/s", cable.rate_mbps / 1000.0) : "rate unknown",
+                        cable.how);
+  }
+  for (const std::string& port : made.unmatched) {
+    text += fmt::format("  no cable: {}\n", port);
+  }
+  if (world.engine() == nullptr) {
+    return text;
+  }
+  for (uint32_t other = 0; other < world.n_ranks(); ++other) {
+    if (other == world.rank()) {
+      continue;
+    }
+    if (!world.engine()->paths().is_reachable(other)) {
+      text += fmt::format("  rank {} of the world: no way\n", other);
+      continue;
+    }
+    const auto& via = world.engine()->paths().via(other);
+    text += fmt::format("  rank {} of the world: {}\n", other,
+                        via.empty() ? "direct" : fmt::format("through {}", fmt::join(via, ", ")));
+  }
+  const engine::EngineCounts& counts = world.engine()->counts();
+  text += fmt::format(
+      "  chunks sent {}, received {}, sent again {}, received twice {}, relayed {}, dropped by relays {}, bad headers {}, "
+      "bad payloads {}, strangers {}, acknowledgements {}\n",
+      counts.chunks_sent, counts.chunks_received, counts.resent, counts.duplicates, counts.relayed, counts.relay_drops,
+      counts.bad_headers, counts.bad_payloads, counts.strangers, counts.acks_sent);
+  return text;
+}
+
+}  // namespace ringbolt
