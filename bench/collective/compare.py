@@ -19,13 +19,14 @@ from collective_peers import CollectivePeers  # noqa: E402
 from collectives import COLLECTIVES, with_best  # noqa: E402
 from interleave import Interleaver, summarize  # noqa: E402
 from machine import describe  # noqa: E402
+from quiet import Watch  # noqa: E402
 from report import floors_missed, markdown, table  # noqa: E402
 from resident import PeerError  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 # Rounds, length of a block in milliseconds.
 FULL = (15, 50)
-QUICK = (4, 25)
+QUICK = (8, 30)
 SMOKE = (1, 2)
 
 
@@ -109,6 +110,7 @@ def main(arguments):
 
     # Whoever ends us ends our workers too: they are closed on the way out.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(2))
+    watch = Watch()
     peers = CollectivePeers(options.build)
     try:
         output = measure(options, cases, peers, say)
@@ -117,6 +119,7 @@ def main(arguments):
         return 2
     finally:
         peers.close()
+    output["machine"]["taken_by_others"] = f"{watch.stolen_share():.1%} of the processors' time"
     show(options, output)
     ours_is_missing = any(case["ours"] in case["missing"] for case in output["cases"])
     return 1 if ours_is_missing or (options.enforce and floors_missed(output["cases"])) else 0
