@@ -86,8 +86,10 @@ def main(arguments):
 
 def profile(options, peer, pid, size):
     is_touched = options.operation != "barrier"
-    trial = peer.run(options.operation, size, 20, is_touched)[0]
-    iterations = max(20, min(1 << 20, int(20 * options.seconds / trial["seconds"])))
+    iterations = 20
+    for seconds in (0.2, options.seconds):  # the first calls take longer than the others
+        trial = peer.run(options.operation, size, iterations, is_touched)[0]
+        iterations = max(20, min(1 << 20, int(iterations * seconds / trial["seconds"])))
     with tempfile.NamedTemporaryFile(prefix="rbperf-") as data:
         perf = subprocess.Popen(["perf", "record", "-q", "-F", "4000", "-p", str(pid), "-o", data.name],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -99,8 +101,8 @@ def profile(options, peer, pid, size):
         report = subprocess.run(["perf", "report", "-i", data.name, "--stdio", "--no-children", "-s", "dso,symbol",
                                  "--percent-limit", "0.1"], capture_output=True, text=True, check=False).stdout
     rows, bench = split(share_of(report.splitlines()))
-    print(f"\n{options.operation} of {size} bytes: p50 {figures['p50_ns'] / 1e3:.2f} us, p99 {figures['p99_ns'] / 1e3:.2f}"
-          f" us, {iterations} calls; the benchmark itself: {bench:.0%} of all samples, which are left out below")
+    print(f"\n{options.operation} of {size} bytes: p50 {figures['p50_ns'] / 1e3:.2f} us,"
+          f" p99 {figures['p99_ns'] / 1e3:.2f} us, {iterations} calls; the benchmark itself: {bench:.0%} of all samples, which are left out below")
     for share, library, name in rows[:options.rows]:
         print(f"  {share:6.1%}  {library:24}  {name[:120]}")
     sys.stdout.flush()

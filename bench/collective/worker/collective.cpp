@@ -1,6 +1,5 @@
 #include "collective.h"
 
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -29,11 +28,11 @@ Work parse_work(const std::string& operation) {
 Buffers::Buffers() {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kBytes = 2 * kMostInput;
-  memory_ = static_cast<std::byte*>(std::aligned_alloc(kPage, kBytes));
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPage, kBytes)));
   if (memory_ == nullptr) {
     throw std::bad_alloc();
   }
-  std::memset(memory_, 1, kBytes);
+  std::memset(memory_.get(), 1, kBytes);
 }
 
 Places places_of(const Work& work, const Buffers& buffers, std::size_t length_bytes, unsigned rank, unsigned ranks) {

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -39,11 +41,14 @@ class Buffers {
   /// Throws std::bad_alloc.
   Buffers();
 
-  std::byte* input() const { return memory_; }
-  std::byte* output() const { return memory_ + kMostInput; }
+  std::byte* input() const { return memory_.get(); }
+  std::byte* output() const { return memory_.get() + kMostInput; }
 
  private:
-  std::byte* memory_;  // until the process ends
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<std::byte, Free> memory_;
 };
 
 /// Where a rank's input and output lie in this work.
