@@ -14,6 +14,7 @@ from collective_peers import CABLINGS, MPIS, ClusterPeer, CollectivePeers, SameA
 from collectives import COLLECTIVES, Collective, with_best  # noqa: E402
 from compare import FULL, QUICK, SMOKE, chosen_cases, parse  # noqa: E402
 from interleave import summarize  # noqa: E402
+from profile_ours import share_of, split  # noqa: E402
 from report import floors_missed, rows  # noqa: E402
 
 
@@ -114,6 +115,22 @@ class Peers(unittest.TestCase):
     def test_a_peer_that_is_not_built_is_refused_with_its_path(self):
         with self.assertRaisesRegex(Exception, "/nowhere/bin/ringbolt is not built"):
             CollectivePeers("/nowhere").get("ringbolt")
+
+
+class Profile(unittest.TestCase):
+    ROWS = ("# comment", "    40.00%  worker     [.] ringbolt::bench::StartLine::wait()",
+            "    30.00%  libc.so.6  [.] memcpy", "    12.00%  [kernel]   [k] schedule",
+            "     3.00%  [kernel]   [k] futex_wake")
+
+    def test_the_kernel_is_one_row_and_rows_are_sorted(self):
+        rows = share_of(self.ROWS)
+        self.assertEqual([name for _, _, name in rows], ["ringbolt::bench::StartLine::wait()", "memcpy", "all of it"])
+        self.assertAlmostEqual(rows[2][0], 0.15)
+
+    def test_the_benchmark_itself_does_not_count(self):
+        rows, bench = split(share_of(self.ROWS))
+        self.assertAlmostEqual(bench, 0.4)
+        self.assertAlmostEqual(rows[0][0], 0.30 / 0.45)
 
 
 if __name__ == "__main__":
