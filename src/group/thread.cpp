@@ -20,8 +20,8 @@ constexpr uint64_t kPollNs = 200 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
-/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself woken
-/// for every chunk, but looks from time to time.
+/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself
+/// woken for every chunk, but looks from time to time.
 constexpr uint64_t kQuietNs = 5 * kMillisecond;
 constexpr uint64_t kQuietNapNs = kMillisecond / 2;
 /// A caller that waits sees to heartbeats, unless it does not get to run.
