@@ -20,8 +20,12 @@ constexpr uint64_t kPollNs = 200 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
-/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself woken
-/// for every chunk, but looks from time to time.
+/// A rank that leaves stays for the others, which may need what it has sent or what it relays, until they leave too; not
+/// for ever, and hardly at all if the group is broken.
+constexpr uint64_t kLeaveNs = 2000 * kMillisecond;
+constexpr uint64_t kBrokenLeaveNs = 200 * kMillisecond;
+/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself
+/// woken for every chunk, but looks from time to time.
 constexpr uint64_t kQuietNs = 5 * kMillisecond;
 constexpr uint64_t kQuietNapNs = kMillisecond / 2;
 /// A caller that waits sees to heartbeats, unless it does not get to run.
@@ -31,10 +35,26 @@ constexpr uint64_t kWatchNs = 20 * kMillisecond;
 
 World::~World() {
   if (thread_.joinable()) {
+    take_leave();
     is_ending_ = true;
     (void)eventfd_write(wake_.get(), 1);
     thread_.join();
   }
+}
+
+void World::take_leave() {
+  {
+    const std::lock_guard<std::mutex> guard(lock_);
+    communicators_.clear();
+    say_goodbye();
+  }
+  const uint64_t deadline_ns = base::now_ns() + kLeaveNs;
+  const uint64_t broken_deadline_ns = base::now_ns() + kBrokenLeaveNs;
+  wait([&] {
+    const uint64_t now_ns = base::now_ns();
+    const bool is_late = now_ns >= (failed_.empty() ? deadline_ns : broken_deadline_ns);
+    return is_late || (engine()->n_unacknowledged() == 0 && have_all_said_goodbye());
+  });
 }
 
 void World::wait(const std::function<bool()>& is_done) {

@@ -12,6 +12,7 @@ namespace {
 
 /// Kinds of messages in the side channel.
 constexpr uint16_t kHeartbeatMessage = 1;
+constexpr uint16_t kGoodbyeMessage = 2;
 
 }  // namespace
 
@@ -98,6 +99,8 @@ void World::hear_side_channel(uint64_t now_ns) {
       case bootstrap::Event::Kind::message:
         if (event.message_kind == kHeartbeatMessage) {
           hear_beat(event.bytes, std::nullopt);
+        } else if (event.message_kind == kGoodbyeMessage) {
+          leaving_.insert(event.rank);
         }
         break;
       case bootstrap::Event::Kind::lost:
@@ -175,6 +178,17 @@ void World::fail_rank(uint32_t rank, const Status& status) {
     }
   }
   engine()->give_up(rank);
+}
+
+void World::say_goodbye() { (void)circle_.send(bootstrap::kEveryone, kGoodbyeMessage, {}); }
+
+bool World::have_all_said_goodbye() const {
+  for (uint32_t other = 0; other < circle_.n_ranks(); ++other) {
+    if (other != circle_.rank() && leaving_.count(other) == 0 && failed_.count(other) == 0) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace ringbolt::group

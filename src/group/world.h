@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -85,9 +86,12 @@ class World : public engine::Receiver {
   void set_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
   void fail_rank(uint32_t rank, const Status& status);
   void fail_unreachable();
+  void say_goodbye();
+  bool have_all_said_goodbye() const;
 
   // thread.cpp
   void run();
+  void take_leave();
   bool sleep_until_something(uint64_t most_ns);
   void nap(uint64_t most_ns);
   void arm();
@@ -101,6 +105,7 @@ class World : public engine::Receiver {
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 1;
   std::map<uint32_t, Status> failed_;
+  std::set<uint32_t> leaving_;  // ranks that need nothing more
   std::vector<std::string> down_cables_;  // [fabric cable]: why, empty while it is up
   std::vector<uint16_t> cable_versions_;  // [fabric cable]: changes so far, so that an odd one is down; all ranks agree
                                           // on the greatest that any has told
