@@ -29,6 +29,7 @@ struct Request {
   PerfOptions perf;
   PlanOptions plan;
   VerifyOptions verify;
+  CheckOptions check;
   ProbeOptions probe;
   HostOptions host;
   std::function<int()> action;

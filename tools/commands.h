@@ -200,6 +200,27 @@ struct PlanOptions {
 };
 int plan_run(const PlanOptions& options);
 
+/// docs/check.md says what each is.
+struct CheckOptions {
+  std::string cluster;
+  std::string scale = "ci";
+  std::string algorithm;                 ///< empty: the fastest; of the matrix: each
+  std::string verbs;                     ///< empty: as the environment says
+  std::vector<std::string> collectives;  ///< of the matrix; empty: all
+  std::optional<double> deadline_s;
+  std::optional<double> timeout_s;
+  uint64_t largest_bytes = (1U << 20U) + 3;
+  uint32_t repeats = 1;
+  bool is_in_place = false;
+  bool is_fast = false;
+  bool is_matrix = false;
+  bool is_thorough = false;
+  bool is_json = false;
+  bool is_rank = false;            ///< hidden: one rank of the group, whatever the environment says
+  std::vector<std::string> words;  ///< of the command line, for the ranks that it starts
+};
+int check_run(const CheckOptions& options);
+
 /// One end of a measurement of matrix(), in a process of its own. Hidden.
 struct ProbeOptions {
   std::string library;

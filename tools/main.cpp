@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "check/command_line.h"
 #include "command_line.h"
 #include "commands.h"
 #include "failure.h"
@@ -62,6 +63,7 @@ int main_inside(int argc, char** argv) {
       "  ringbolt exec 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
       "  ringbolt matrix\n"
       "  ringbolt verify soak --nodes 0,1 -D 60\n"
+      "  ringbolt check\n"
       "  ringbolt cut 1-2\n"
       "  ringbolt down\n"
       "\n`ringbolt COMMAND --help` says more.\n");
@@ -74,6 +76,9 @@ int main_inside(int argc, char** argv) {
                     [&request] { request.action = [&request] { return plan_run(request.plan); }; });
   verify::define_verify(app, request.verify,
                         [&request] { request.action = [&request] { return verify_run(request.verify); }; });
+  check::define_check(app, request.check,
+                      [&request] { request.action = [&request] { return check_run(request.check); }; });
+  request.check.words.assign(argv + 1, dashes);
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

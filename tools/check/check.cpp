@@ -1,0 +1,134 @@
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "check/outcome.h"
+#include "check/run.h"
+#include "collective/builder.h"
+#include "commands.h"
+#include "failure.h"
+#include "ranks/start.h"
+#include "ranks/texts.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using check::Outcome;
+using check::Report;
+using ranks::Collective;
+
+constexpr uint64_t kExchangeMs = 10'000;
+
+/// Refuses before anything is started what would be refused by every rank.
+void refuse_nonsense(const CheckOptions& options) {
+  if (!check::counts_of_scale(options.scale)) {
+    throw UsageError(fmt::format("--scale {}: give full, ci, or a part of full, above 0 and up to 100", options.scale));
+  }
+  if (options.is_matrix && options.is_in_place) {
+    throw UsageError("--matrix has calls in place among others: leave out --in-place");
+  }
+  for (const std::string& name : options.collectives) {
+    if (!ranks::collective_of(name)) {
+      std::string known;
+      for (uint32_t i = 0; i < ranks::kCollectives; ++i) {
+        known += fmt::format("{}{}", i == 0 ? "" : ", ", ranks::text(static_cast<Collective>(i)));
+      }
+      throw UsageError(fmt::format("--only {}: there is no such collective; there are {}", name, known));
+    }
+  }
+  const std::vector<std::string> names = collective::schedule_names();
+  if (!options.algorithm.empty() && std::find(names.begin(), names.end(), options.algorithm) == names.end()) {
+    throw UsageError(fmt::format("--algorithm {}: there are {}", options.algorithm, fmt::join(names, ", ")));
+  }
+}
+
+check::Manner manner_of(const CheckOptions& options) {
+  check::Manner manner;
+  manner.call.algorithm = options.algorithm;
+  manner.call.is_reproducible = !options.is_fast;
+  if (options.deadline_s) {
+    manner.deadline_ms = static_cast<uint64_t>(*options.deadline_s * 1000) + 1;
+  }
+  manner.is_in_place = options.is_in_place;
+  return manner;
+}
+
+Report run_matrix(Group& group, const CheckOptions& options, Outcome& outcome) {
+  check::MatrixPlan plan;
+  for (const std::string& name : options.collectives) {
+    plan.collectives.push_back(*ranks::collective_of(name));
+  }
+  plan.largest_bytes = options.largest_bytes;
+  plan.is_thorough = options.is_thorough;
+  const auto cases = check::matrix_cases(plan, group.size());
+  outcome.n_cases = cases.size();
+  outcome.repeats = options.repeats;
+  return check::run_matrix(group, cases, options.repeats, manner_of(options));
+}
+
+Report run_integrity(Group& group, const CheckOptions& options, Outcome& outcome) {
+  const auto once = check::steps_of(*check::counts_of_scale(options.scale));
+  for (uint32_t i = 0; i < options.repeats; ++i) {
+    outcome.steps.insert(outcome.steps.end(), once.begin(), once.end());
+  }
+  outcome.n_cases = once.size();
+  outcome.repeats = options.repeats;
+  return check::run_integrity(group, outcome.steps, manner_of(options));
+}
+
+/// What all ranks found, as far as they can still tell each other. Every rank that has heard all answers alike.
+void collect(Group& group, const Report& mine, Outcome& outcome) {
+  const auto texts = ranks::exchange_texts(group, check::emit(mine), kExchangeMs);
+  if (!texts) {
+    outcome.reports = {mine};
+    outcome.silence = texts.error().text;
+    return;
+  }
+  for (uint32_t rank = 0; rank < texts->size(); ++rank) {
+    if (auto report = check::parse((*texts)[rank])) {
+      outcome.reports.push_back(std::move(*report));
+    } else {
+      outcome.silence = fmt::format("what rank {} found arrived damaged", rank);
+    }
+  }
+}
+
+int run_rank(const CheckOptions& options) {
+  Group group = [&] {
+    GroupOptions group_options;
+    group_options.verbs = options.verbs;
+    try {
+      return Group::join(group_options);
+    } catch (const std::exception& error) {
+      throw UsageError(error.what());
+    }
+  }();
+  Outcome outcome;
+  outcome.n_ranks = group.size();
+  outcome.is_matrix = options.is_matrix;
+  outcome.scale = options.scale;
+  outcome.algorithm = options.algorithm;
+  const uint64_t begin = base::now_ns();
+  const Report mine = options.is_matrix ? run_matrix(group, options, outcome) : run_integrity(group, options, outcome);
+  outcome.elapsed_ns = base::now_ns() - begin;
+  collect(group, mine, outcome);
+  if (group.rank() == 0) {
+    fmt::print("{}", options.is_json ? check::outcome_json(outcome) + "\n" : check::outcome_text(outcome));
+  } else if (!outcome.silence.empty()) {  // rank 0 may not know
+    fmt::print(stderr, "{}\n", mine.text());
+  }
+  return check::is_right(outcome) ? kOk : kFoundProblem;
+}
+
+}  // namespace
+
+int check_run(const CheckOptions& options) {
+  refuse_nonsense(options);
+  const bool is_rank = options.is_rank || (options.cluster.empty() && ranks::is_rank());
+  return is_rank ? run_rank(options) : ranks::run_on_all_nodes(options.cluster, options.words, options.timeout_s);
+}
+
+}  // namespace ringbolt::tools

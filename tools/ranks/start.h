@@ -1,0 +1,17 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ringbolt::tools::ranks {
+
+/// Whether this process is one rank of a group that somebody else has started: a launcher, or `ringbolt run`. It is if
+/// the environment says which rank (docs/environment.md).
+bool is_rank();
+
+/// Runs this same command, with the same words and --as-rank after them, on every node of a cluster (empty: as always),
+/// and passes on what they print. Blocks until all have ended. Returns 0, or the exit code of the first that failed.
+int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s);
+
+}  // namespace ringbolt::tools::ranks
