@@ -20,15 +20,37 @@ constexpr uint64_t kPollNs = 200 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
+/// A rank that leaves waits so long for others that don't.
+constexpr uint64_t kLingerNs = 1'000 * kMillisecond;
 
 }  // namespace
 
 World::~World() {
   if (thread_.joinable()) {
+    leave();
     is_ending_ = true;
     (void)eventfd_write(wake_.get(), 1);
     thread_.join();
   }
+}
+
+/// What this rank has sent must arrive although it may have to be sent again, and others may need it as a relay for what
+/// it does not wait for itself: so it stays until all others want to go, too, but not for long.
+void World::leave() {
+  const uint64_t deadline_ns = base::now_ns() + kLingerNs;
+  bool has_told = false;
+  wait([&] {
+    bool is_over = engine()->n_unacknowledged() == 0;
+    if (is_over && !has_told) {
+      has_told = true;
+      (void)circle_.send(bootstrap::kEveryone, kLeavingMessage, {});
+    }
+    const bool has_side_channel = rank() == 0 || failed_.count(0) == 0;
+    for (uint32_t other = 0; has_side_channel && other < n_ranks(); ++other) {
+      is_over = is_over && (other == rank() || is_leaving_[other] || failed_.count(other) > 0);
+    }
+    return is_over || base::now_ns() >= deadline_ns;
+  });
 }
 
 void World::wait(const std::function<bool()>& is_done) {
@@ -38,7 +60,11 @@ void World::wait(const std::function<bool()>& is_done) {
   uint32_t n_idle = 0;
   while (!is_done()) {
     const uint64_t now_ns = base::now_ns();
-    if (progress(now_ns)) {
+    const bool has_done = progress(now_ns);
+    if (engine() != nullptr && now_ns >= next_watch_ns_) {
+      watch(now_ns);  // the thread may not get the lock for as long as there is much to do
+    }
+    if (has_done) {
       idle_since_ns = now_ns;
       n_idle = 0;
       continue;
@@ -95,12 +121,18 @@ bool World::sleep_until_something(uint64_t most_ns) {
       if (engine()->n_unacknowledged() > 0) {
         most_ns = std::min(most_ns, tick_ns > now_ns ? tick_ns - now_ns : 0);
       }
+      most_ns = std::min(most_ns, next_watch_ns_ > now_ns ? next_watch_ns_ - now_ns : 0);
     }
     descriptors.push_back({circle_.fd(), POLLIN, 0});
     descriptors.push_back({wake_.get(), POLLIN, 0});
   }
   const timespec timeout{static_cast<time_t>(most_ns / 1'000'000'000), static_cast<long>(most_ns % 1'000'000'000)};
-  return ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
+  const bool has_something = ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
+  if (has_something && descriptors[descriptors.size() - 2].revents != 0) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    next_watch_ns_ = 0;  // the side channel: a rank may have died
+  }
+  return has_something;
 }
 
 void World::run() {
@@ -115,7 +147,9 @@ void World::run() {
     const std::lock_guard<std::mutex> guard(lock_);
     const uint64_t now_ns = base::now_ns();
     progress(now_ns);
-    watch(now_ns);
+    if (now_ns >= next_watch_ns_) {
+      watch(now_ns);
+    }
   }
 }
 
