@@ -83,12 +83,13 @@ CASES = (
 )
 
 
-def select(ids):
-    """The cases whose id, or part before the dash, is in `ids`; all when `ids` is empty. ValueError for an unknown id."""
+def select(ids, cases=CASES):
+    """Those of `cases` whose id, or part before the dash, is in `ids`; all when `ids` is empty. ValueError for an
+    unknown id."""
     if not ids:
-        return list(CASES)
-    known = {case.id for case in CASES} | {case.id.split("-")[0] for case in CASES}
+        return list(cases)
+    known = {case.id for case in cases} | {case.id.split("-")[0] for case in cases}
     unknown = sorted(set(ids) - known)
     if unknown:
-        raise ValueError(f"no case {', '.join(unknown)}; there are {', '.join(case.id for case in CASES)}")
-    return [case for case in CASES if case.id in ids or case.id.split("-")[0] in ids]
+        raise ValueError(f"no case {', '.join(unknown)}; there are {', '.join(case.id for case in cases)}")
+    return [case for case in cases if case.id in ids or case.id.split("-")[0] in ids]

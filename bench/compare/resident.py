@@ -69,10 +69,17 @@ class ResidentPeer:
             self.close()
             raise PeerError(f"{self.name}: {problem}{stderr}") from problem
 
+    def runtime_dir(self):
+        """Where the peer's programs keep what they share. Goes with the peer."""
+        return os.path.join(self._tmp, "rb")
+
+    def _clear(self):
+        """What to do when the processes have ended, before their folder is removed."""
+
     def _start_processes(self):
         path = os.path.join(self._tmp, "control")
         places = {"control": path, "page": f"/proc/{os.getpid()}/fd/{self._page}", "tmp": self._tmp}
-        environment = dict(os.environ, TMPDIR=self._tmp, RINGBOLT_RUNTIME_DIR=os.path.join(self._tmp, "rb"))
+        environment = dict(os.environ, TMPDIR=self._tmp, RINGBOLT_RUNTIME_DIR=self.runtime_dir())
         environment.update(self._environment)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
             listener.bind(path)
@@ -154,6 +161,7 @@ class ResidentPeer:
             os.close(self._page)
             self._page = -1
         if self._tmp is not None:
+            self._clear()
             shutil.rmtree(self._tmp, ignore_errors=True)
 
     @staticmethod

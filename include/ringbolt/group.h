@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ringbolt/export.h"
 #include "ringbolt/status.h"
 
 namespace ringbolt {
@@ -64,7 +65,7 @@ struct GroupOptions {
 
 /// A call under way. Its buffers stay valid and untouched until it is done. Destroying the handle of a call that is not
 /// done cancels it. Move-only; one thread at a time.
-class Request {
+class RINGBOLT_API Request {
  public:
   Request();
   ~Request();
@@ -93,7 +94,7 @@ class Request {
 /// at once until shrink().
 ///
 /// Thread-safe: several threads may have calls in flight, if they keep to one order on all ranks. Move-only.
-class Group {
+class RINGBOLT_API Group {
  public:
   /// Meets the other ranks, finds the cables, connects them. Blocks until all are there. Throws std::runtime_error that
   /// says what is missing and what to do.

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/error.h"
 
 namespace ringbolt::engine {
@@ -32,7 +33,7 @@ CreditPlan credit_plan(Size size, uint32_t n_hop_classes) {
 uint64_t emit(const RequestId& id) {
   return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
          static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
-         static_cast<uint64_t>(id.n_requests) << 8 | static_cast<uint64_t>(id.slot) << 16 |
+         static_cast<uint64_t>(id.incarnation & 15U) << 4 | static_cast<uint64_t>(id.n_requests) << 8 | static_cast<uint64_t>(id.slot) << 16 |
          static_cast<uint64_t>(id.cable) << 32 | static_cast<uint64_t>(id.from_cable) << 48;
 }
 
@@ -42,6 +43,7 @@ RequestId parse_request(uint64_t wr_id) {
   id.size = static_cast<Size>((wr_id >> 1) & 1);
   id.is_relayed = (wr_id >> 2 & 1) != 0;
   id.is_unsequenced = (wr_id >> 3 & 1) != 0;
+  id.incarnation = static_cast<uint8_t>(wr_id >> 4 & 15);
   id.n_requests = static_cast<uint8_t>(wr_id >> 8);
   id.slot = static_cast<uint16_t>(wr_id >> 16);
   id.cable = static_cast<uint16_t>(wr_id >> 32);
@@ -70,20 +72,25 @@ void Cable::make_end(Size size, SlabLayout& layout) {
   wanted.receive_depth = credits.n_receives * unit;
   end.unconnected.emplace(device_.pd(), wanted);
   end.send_depth = std::min(kSendDepth, end.unconnected->send_depth() / unit);
+  end.in_flight.resize(end.send_depth);
   if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * kRequestsPerSignal) {
     throw base::Error(ENOMEM, "ibv_create_qp", plan_.name,
                       fmt::format("the device grants {} sends and {} receives where {} and {} are needed",
                                   end.unconnected->send_depth(), end.unconnected->receive_depth(), wanted.send_depth,
                                   wanted.receive_depth));
   }
+  end.unconnected->to_init(path());
+  ends_.push_back(std::move(end));
+}
+
+verbs::Path Cable::path() const {
   verbs::Path path;
   path.port = plan_.port;
   path.gid_index = plan_.gid_index;
   path.mtu = plan_.mtu;
   path.hop_limit = plan_.hop_limit;
   path.psn = kFirstPsn;
-  end.unconnected->to_init(path);
-  ends_.push_back(std::move(end));
+  return path;
 }
 
 CableAddress Cable::address(const ibv_gid& gid, uint16_t lid) const {
@@ -110,7 +117,50 @@ void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
   if (!failure_.empty()) {
     throw base::Error(EIO, "ibv_post_recv", plan_.name, failure_);
   }
-  is_alive_ = true;
+  is_alive_ = incarnation_ == kFirstIncarnation;  // later ones: when both ends are connected
+}
+
+std::vector<RequestId> Cable::reset(uint16_t incarnation) {
+  RINGBOLT_ASSERT(!is_alive_ && n_held(Size::small) == 0 && n_held(Size::large) == 0);
+  reset_queue_pairs();  // from here on the device reads and writes nothing of the slab
+  std::vector<RequestId> left;
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    for (; end.n_in_flight > 0; --end.n_in_flight) {
+      left.push_back(end.in_flight[end.first_in_flight]);
+      end.first_in_flight = (end.first_in_flight + 1) % end.send_depth;
+    }
+    end.sender = SenderCredit(credit_plan(size, plan_.n_hop_classes));
+    end.receiver = {};
+    end.sends_posted = 0;
+    end.n_unsignalled = 0;
+    end.sent_by_peer = {};
+  }
+  incarnation_ = incarnation;
+  failure_.clear();
+  return left;
+}
+
+void Cable::reset_queue_pairs() {
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    if (end.connected) {
+      end.unconnected.emplace(std::move(*end.connected).reset());
+      end.connected.reset();
+    } else {
+      end.unconnected->to_reset();
+    }
+    end.unconnected->to_init(path());
+  }
+}
+
+void Cable::hear_done(const RequestId& id) {
+  End& end = ends_[index(id.size)];
+  end.sends_posted -= id.n_requests;
+  if (id.is_relayed || id.is_unsequenced) {
+    end.first_in_flight = (end.first_in_flight + 1) % end.send_depth;
+    --end.n_in_flight;
+  }
 }
 
 void Cable::fail(std::string why) {
@@ -145,6 +195,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   }
   ++end.sends_posted;
   ++end.n_unsignalled;
+  id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
   const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == kRequestsPerSignal;
   id.size = size;
   id.cable = index_;
@@ -162,6 +213,9 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
     return false;
+  }
+  if (id.is_relayed || id.is_unsequenced) {
+    end.in_flight[(end.first_in_flight + end.n_in_flight++) % end.send_depth] = id;
   }
   sent_bytes += length;
   return true;
@@ -198,7 +252,9 @@ void Cable::free(Size size, uint32_t slot) {
 
 void Cable::repost(Size size, uint32_t slot) {
   --ends_[index(size)].n_held;
-  post_receive(size, slot);
+  if (is_alive_) {
+    post_receive(size, slot);  // else with all others when it is connected anew
+  }
 }
 
 void Cable::post_receive(Size size, uint32_t slot) {
@@ -209,6 +265,7 @@ void Cable::post_receive(Size size, uint32_t slot) {
   id.size = size;
   id.cable = index_;
   id.slot = static_cast<uint16_t>(slot);
+  id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
   ibv_recv_wr request{};
   request.wr_id = emit(id);
   request.sg_list = &piece;

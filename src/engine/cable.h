@@ -35,6 +35,7 @@ struct RequestId {
   bool is_unsequenced = false;  ///< a send of a room of ours, `slot`, that nobody acknowledges
   uint16_t from_cable = 0;
   uint8_t n_requests = 0;  ///< of a send: how many are done with this completion
+  uint8_t incarnation = 0;  ///< of the cable's connection, modulo 16
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
 uint64_t emit(const RequestId& id);
@@ -58,6 +59,7 @@ struct CablePlan {
   bool counts_frames = false;  ///< a message must fill as many frames as the receive: it is padded
   double rate = 1;             ///< in any unit, the same for all cables
   uint32_t n_hop_classes = 1;
+  uint32_t fabric_cable = 0;  ///< its place in EnginePlan::fabric
   std::string name;  ///< "cable 0-1 (rdma_en2 to rdma_en3)", for messages
 };
 
@@ -73,6 +75,13 @@ class Cable {
   CableAddress address(const ibv_gid& gid, uint16_t lid) const;
   /// To RTR and RTS, with all receives posted. Throws base::Error.
   void connect(const CableAddress& peer, std::span<std::byte> slab);
+  /// A cable that has failed gets queue pairs without a past, up to INIT, for connection `incarnation`; no receive is
+  /// held. What is left of sends that are relayed or unsequenced, whose completions won't come any more. To be
+  /// connected when the other end has done the same, and started when that is connected, too. Throws base::Error; then
+  /// it can be tried again.
+  std::vector<RequestId> reset(uint16_t incarnation);
+  void start() { is_alive_ = true; }
+  uint16_t incarnation() const { return incarnation_; }
 
   bool is_alive() const { return is_alive_; }
   /// What broke it; empty while it is alive.
@@ -88,7 +97,13 @@ class Cable {
   /// until its acknowledgement. Fills in what the header says of this cable. `id.cable` and is_receive are set here.
   /// False if the device refuses; then the cable has failed.
   bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id);
-  void hear_done(Size size, uint32_t n_requests) { ends_[index(size)].sends_posted -= n_requests; }
+  /// A send's completion has come.
+  void hear_done(const RequestId& id);
+  /// Whether a completion is of this connection and not of one before it.
+  bool is_current(const RequestId& id) const { return id.incarnation == incarnation_ % kToldIncarnations; }
+  /// Whether chunks go this way: not while the cable is thought to be down. Beats always do.
+  bool is_in_use() const { return is_in_use_; }
+  void set_in_use(bool is_in_use) { is_in_use_ = is_in_use; }
 
   /// A received message's bytes.
   std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes) const;
@@ -98,6 +113,8 @@ class Cable {
   bool hear(Size size, uint32_t slot, const ChunkHeader& header);
   /// A receive has completed: it is held until free() or repost().
   void hold(Size size) { ++ends_[index(size)].n_held; }
+  /// A receive that has completed with an error holds nothing, and is posted again with the next connection.
+  void drop(Size size) { --ends_[index(size)].n_held; }
   /// Posts the receive again, and owes the sender the news.
   void free(Size size, uint32_t slot);
   /// Posts it again without a word to the sender: its message had no sound header, or was of an earlier connection.
@@ -131,10 +148,18 @@ class Cable {
     uint32_t sends_posted = 0;
     uint32_t n_held = 0;
     uint32_t n_unsignalled = 0;
+    // Relayed and unsequenced sends, which complete in order: a ring of send_depth.
+    std::vector<RequestId> in_flight = {};
+    uint32_t first_in_flight = 0;
+    uint32_t n_in_flight = 0;
     std::array<uint32_t, 2> sent_by_peer = {};  // as its last two reports say, the older one first
   };
   static size_t index(Size size) { return static_cast<size_t>(size); }
+  static constexpr uint16_t kFirstIncarnation = 1;
+  static constexpr uint16_t kToldIncarnations = 16;
   void make_end(Size size, SlabLayout& layout);
+  verbs::Path path() const;
+  void reset_queue_pairs();
   void post_receive(Size size, uint32_t slot);
 
   Device& device_;
@@ -142,9 +167,10 @@ class Cable {
   uint16_t index_;
   std::span<std::byte> slab_;
   std::vector<End> ends_;  // [Size]
-  uint16_t incarnation_ = 1;
+  uint16_t incarnation_ = kFirstIncarnation;
   uint32_t next_class_to_tell_ = 0;
   bool is_alive_ = false;
+  bool is_in_use_ = true;
   std::string failure_;
 };
 

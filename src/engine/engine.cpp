@@ -219,7 +219,7 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
   // Rails take turns by their rates; one that has no credit, since it is slower than was thought, is passed over.
   Cable* best = nullptr;
   for (Cable* rail : neighbour.rails) {
-    if (rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
+    if (rail->is_in_use() && rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
       best = rail;
     }
   }

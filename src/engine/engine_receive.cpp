@@ -19,10 +19,13 @@ uint64_t receipt_of(const RequestId& id) { return emit(id); }
 void Engine::take_completion(const ibv_wc& completion) {
   const RequestId id = parse_request(completion.wr_id);
   Cable& cable = *cables_[id.cable];
+  if (!cable.is_current(id)) [[unlikely]] {
+    return;  // its cable has been connected anew since, and took what it held
+  }
   if (id.is_receive) {
     cable.hold(id.size);
   } else {
-    cable.hear_done(id.size, id.n_requests);
+    cable.hear_done(id);
     if (id.is_relayed) {
       cables_[id.from_cable]->free(id.size, id.slot);
     } else if (id.is_unsequenced) {
@@ -30,6 +33,9 @@ void Engine::take_completion(const ibv_wc& completion) {
     }
   }
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    if (id.is_receive) {
+      cable.drop(id.size);
+    }
     cable.fail(fmt::format("{}: {} completed with status {}", cable.plan().name, id.is_receive ? "a receive" : "a send",
                            static_cast<int>(completion.status)));
     return;

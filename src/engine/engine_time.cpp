@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "engine/engine.h"
 
@@ -85,9 +86,40 @@ void Engine::fail_device(const Device& device, int error) {
   }
 }
 
+void Engine::fail_cable(uint32_t cable, std::string why) {
+  cables_[cable]->fail(std::move(why));
+  notice_failures();
+}
+
+bool Engine::reset_cable(uint32_t cable, uint16_t incarnation) {
+  Cable& failed = *cables_[cable];
+  if (failed.n_held(Size::small) > 0 || failed.n_held(Size::large) > 0) {
+    return false;
+  }
+  for (const RequestId& id : failed.reset(incarnation)) {
+    if (id.is_relayed) {
+      cables_[id.from_cable]->free(id.size, id.slot);
+    } else {
+      free_room(id.slot);
+    }
+  }
+  return true;
+}
+
+void Engine::start_cable(uint32_t cable) {
+  cables_[cable]->start();
+  has_failed_[cable] = false;
+  next_tick_ns_ = 0;
+}
+
 bool Engine::set_cable_up(uint32_t fabric_cable, bool is_up) {
   if (!paths_.set_up(fabric_cable, is_up)) {
     return false;
+  }
+  for (const auto& cable : cables_) {
+    if (cable->plan().fabric_cable == fabric_cable) {
+      cable->set_in_use(is_up);
+    }
   }
   for (uint32_t rank = 0; rank < neighbours_.size(); ++rank) {
     Neighbour& neighbour = neighbours_[rank];

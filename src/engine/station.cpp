@@ -28,7 +28,9 @@ Station::Station(const verbs::Library& library, const EnginePlan& plan, const st
           std::make_unique<Device>(library, cable.device, static_cast<int>(n_cables) * kEntriesPerCable));
       device = devices_.end() - 1;
     }
-    cables_.push_back(std::make_unique<Cable>(**device, cable.plan, static_cast<uint16_t>(cables_.size()), layout));
+    CablePlan cable_plan = cable.plan;
+    cable_plan.fabric_cable = cable.fabric_cable;
+    cables_.push_back(std::make_unique<Cable>(**device, cable_plan, static_cast<uint16_t>(cables_.size()), layout));
     fabric_cables_.push_back(cable.fabric_cable);
   }
   slab_.emplace(devices_.front()->pd(), layout.used_bytes());
@@ -36,6 +38,12 @@ Station::Station(const verbs::Library& library, const EnginePlan& plan, const st
     device->register_slab(*slab_);
   }
   engine_.emplace(plan, devices_, cables_, rooms, slab_->bytes());
+}
+
+bool Station::is_port_active(uint32_t cable) const {
+  const Cable& asked = *cables_[cable];
+  const auto port = asked.device().context().query_port(asked.plan().port);
+  return port && port->state == IBV_PORT_ACTIVE;
 }
 
 CableAddress Station::address(uint32_t cable) const {

@@ -35,6 +35,8 @@ class Station {
   Engine& engine() { return *engine_; }
   uint32_t n_cables() const { return static_cast<uint32_t>(cables_.size()); }
   const Cable& cable(uint32_t cable) const { return *cables_[cable]; }
+  /// Whether the device says that the cable's port works.
+  bool is_port_active(uint32_t cable) const;
   uint32_t fabric_cable(uint32_t cable) const { return fabric_cables_[cable]; }
   /// The slab, for tests that spoil it.
   std::span<std::byte> slab() { return slab_->bytes(); }

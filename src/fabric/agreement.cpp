@@ -21,10 +21,34 @@ Agreement::Agreement(uint32_t self, RankSet members, Rules rules) : self_(self),
 
 bool Agreement::is_quorum(RankSet ranks) const {
   const RankSet voters = ranks & members_;
+  const RankSet electorate = members_ & ~ended_;
   const int twice = 2 * std::popcount(voters);
-  const int all = std::popcount(members_);
-  const RankSet lowest = members_ & (~members_ + 1);
+  const int all = std::popcount(electorate);
+  const RankSet lowest = electorate & (~electorate + 1);
   return twice > all || (twice == all && (voters & lowest) != 0);
+}
+
+Agreement::Output Agreement::open() {
+  Output output;
+  if (!is_fenced_ && !is_open_) {
+    is_open_ = true;
+    votes_[self_] = failed_;
+    send(members_ & ~failed_, Kind::vote, failed_, output);
+    decide_if_all_agree(output);
+  }
+  output.is_fenced = is_fenced_;
+  return output;
+}
+
+Agreement::Output Agreement::suspect_certainly(RankSet ranks) {
+  Output output;
+  if (!is_fenced_) {
+    ended_ |= ranks & ~set_of(self_);
+    add_suspects(ranks, output);
+    decide_if_all_agree(output);  // who was suspected before may have stood in the way of a majority
+  }
+  output.is_fenced = is_fenced_;
+  return output;
 }
 
 Agreement::Output Agreement::suspect(RankSet ranks) {
@@ -93,7 +117,7 @@ void Agreement::take(uint32_t from, const Message& message, Output& output) {
   }
   if (message.kind == Kind::vote) {
     take_vote(from, message.failed, output);
-  } else if ((message.failed & members_) != 0) {
+  } else if ((message.failed & members_) != 0 || (message.failed == 0 && is_open_)) {
     decide(message.failed & members_, output);
   }
 }
@@ -114,7 +138,7 @@ void Agreement::take_vote(uint32_t from, RankSet failed, Output& output) {
 /// Step 4.
 void Agreement::decide_if_all_agree(Output& output) {
   const RankSet voters = members_ & ~failed_;
-  if (failed_ == 0 || (rules_.needs_majority && !is_quorum(voters))) {
+  if ((failed_ == 0 && !is_open_) || (rules_.needs_majority && !is_quorum(voters))) {
     return;
   }
   for (uint32_t rank = 0; rank < kMaxAgreeingRanks; ++rank) {
@@ -133,6 +157,7 @@ void Agreement::decide(RankSet failed, Output& output) {
   const RankSet still_suspected = failed_ & ~failed;
   members_ &= ~failed;
   failed_ = 0;
+  is_open_ = false;
   votes_.fill(std::nullopt);
   ++epoch_;
   add_suspects(still_suspected, output);

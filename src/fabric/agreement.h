@@ -58,8 +58,14 @@ class Agreement {
   Agreement(uint32_t self, RankSet members, Rules rules);
   Agreement(uint32_t self, RankSet members) : Agreement(self, members, Rules()) {}
 
+  /// This rank takes part: it votes for what it suspects, be it nobody, so that all can agree that none has failed.
+  /// Without this only a suspicion opens the epoch's votes.
+  Output open();
   /// This rank no longer believes in these. Those who are no members, and itself, are left out.
   Output suspect(RankSet ranks);
+  /// Likewise, and their processes have ended for certain: they don't count when a majority is asked for, since nobody
+  /// could go on with them elsewhere.
+  Output suspect_certainly(RankSet ranks);
   /// A message from `from`; any values are safe.
   Output receive(uint32_t from, const Message& message);
 
@@ -88,6 +94,8 @@ class Agreement {
   uint32_t epoch_ = 1;
   RankSet members_;
   RankSet failed_ = 0;
+  RankSet ended_ = 0;  ///< for certain
+  bool is_open_ = false;
   bool is_fenced_ = false;
   std::array<std::optional<RankSet>, kMaxAgreeingRanks> votes_{};
   std::vector<RankSet> commits_;  ///< by epoch, from 1

@@ -100,6 +100,42 @@ TEST(Agreement, without_quorum_nobody_decides_unless_all_is_certain) {
   EXPECT_EQ(certain.suspect(0b01).decisions, (std::vector<Agreement::Decision>{{1, 0b01}}));
 }
 
+TEST(Agreement, of_those_whose_processes_have_ended_no_majority_needs_any) {
+  Agreement c(2, 0b111);
+  EXPECT_TRUE(c.suspect(0b011).decisions.empty());
+  EXPECT_TRUE(c.suspect_certainly(0b001).decisions.size() == 0);  // rank 1 may go on elsewhere
+  EXPECT_EQ(c.suspect_certainly(0b010).decisions, (std::vector<Agreement::Decision>{{1, 0b011}}));
+}
+
+TEST(Agreement, two_parts_after_a_certain_death_don_t_both_decide) {
+  Agreement a(0, 0b111);
+  Agreement c(2, 0b111);
+  a.suspect_certainly(0b010);
+  c.suspect_certainly(0b010);
+  EXPECT_EQ(a.suspect(0b100).decisions, (std::vector<Agreement::Decision>{{1, 0b110}}));
+  EXPECT_TRUE(c.suspect(0b001).decisions.empty());
+}
+
+TEST(Agreement, all_can_agree_that_nobody_has_failed) {
+  Agreement a(0, 0b11);
+  Agreement b(1, 0b11);
+  const auto opened = a.open();
+  EXPECT_EQ(opened.messages, (Sent{{1, {Kind::vote, 1, 0}}}));
+  EXPECT_TRUE(b.receive(0, opened.messages[0].second).decisions.empty());  // b has not opened
+  const auto answered = b.open();
+  EXPECT_EQ(answered.decisions, (std::vector<Agreement::Decision>{{1, 0}}));
+  EXPECT_EQ(a.receive(1, answered.messages[0].second).decisions, (std::vector<Agreement::Decision>{{1, 0}}));
+  EXPECT_EQ(a.members(), RankSet{0b11});
+  EXPECT_EQ(a.epoch(), 2U);
+}
+
+TEST(Agreement, commit_of_nobody_counts_where_it_is_open) {
+  Agreement a(0, 0b111);
+  EXPECT_TRUE(a.receive(1, {Kind::commit, 1, 0}).decisions.empty());
+  a.open();
+  EXPECT_EQ(a.receive(1, {Kind::commit, 1, 0}).decisions, (std::vector<Agreement::Decision>{{1, 0}}));
+}
+
 TEST(Agreement, foolish_input_does_nothing) {
   Agreement a(0, 0b0111);
   EXPECT_TRUE(a.suspect(0b1001).messages.empty());                      // itself, and no member

@@ -69,6 +69,9 @@ class Call final : public collective::Port {
   void finish(Status status);
   std::unique_ptr<collective::Execution> take_execution() { return std::move(execution_); }
 
+  /// A rank has called something else: it has been told what this rank has called.
+  bool is_disputed = false;
+
   // collective::Port
   std::optional<Room> room(uint32_t length_bytes) override;
   void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,

@@ -271,10 +271,11 @@ void Communicator::take(Call& call, const engine::ChunkHeader& header, const eng
 }
 
 void Communicator::differ(Call& call, uint32_t peer) {
-  const Word word{WordKind::differs, EPROTO, call.shape().text()};
-  tell(call, word);
-  call.finish({EPROTO, fmt::format("call {}: this rank, {}, called {}, and rank {} something else", call.id().number,
-                                   rank_, call.shape().text(), peer)});
+  // The peer knows what it has called itself, and tells everybody.
+  if (!call.is_disputed) {
+    call.is_disputed = true;
+    tell_one(peer, call.id(), call.signature(), {WordKind::differs, EPROTO, call.shape().text()});
+  }
 }
 
 void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
@@ -318,13 +319,16 @@ void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
 }
 
 void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
-  if (word.kind == WordKind::differs) {
-    tell(call, {WordKind::differs, EPROTO, call.shape().text()});
-    call.finish({word.code, fmt::format("call {}: rank {} called {}, and this rank, {}, called {}", call.id().number,
-                                        peer, word.text, rank_, call.shape().text())});
+  if (word.kind != WordKind::differs) {
+    call.finish({word.code, word.text});
     return;
   }
-  call.finish({word.code, word.text});
+  const std::string mine = call.shape().text();
+  const Status status{
+      EPROTO, fmt::format("call {}: rank {} called {}, and rank {} called {}{}", call.id().number, peer, word.text,
+                          rank_, mine, mine == word.text ? " with other shares or another algorithm" : "")};
+  tell(call, {WordKind::failed, status.code, status.text});
+  call.finish(status);
 }
 
 void Communicator::fail(Call& call, const Status& status) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -24,6 +25,16 @@ using group::Asked;
 static_assert(static_cast<uint32_t>(Type::complex64) + 1 == collective::kTypes);
 static_assert(static_cast<uint32_t>(Reduction::avg) + 1 == collective::kReductions);
 
+/// 1 s, when a frozen rank is known to be one, to an hour.
+uint64_t milliseconds_of(const char* name, const std::string& text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < 1000 || value > 3'600'000) {
+    throw group::JoinError(fmt::format("{} is \"{}\": it must be milliseconds, 1000 to 3600000", name, text));
+  }
+  return value;
+}
+
 group::WorldPlan plan_of(const GroupOptions& options) {
   const bootstrap::Environment environment =
       options.environment.empty() ? bootstrap::environment_of_process() : options.environment;
@@ -41,6 +52,9 @@ group::WorldPlan plan_of(const GroupOptions& options) {
     throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on or off", crc));
   }
   plan.has_crc = options.has_crc && crc != "off";
+  if (const std::string frozen = value("RINGBOLT_FROZEN_MS"); !frozen.empty()) {
+    plan.liveness.frozen_ns = milliseconds_of("RINGBOLT_FROZEN_MS", frozen) * 1'000'000;
+  }
   for (const char* name : {"JACCL_IBV_DEVICES", "MLX_IBV_DEVICES"}) {
     if (const std::string path = value(name); !path.empty() && plan.matrix.empty()) {
       const auto devices = bootstrap::parse_jaccl_devices(bootstrap::read_file(path, false));
@@ -156,7 +170,7 @@ Status Request::wait() {
   if (!state_->call->is_done()) {
     state_->world->wait([&] { return state_->call->is_done(); });
   }
-  return state_->call->status();
+  return state_->world->explained(state_->call->status());
 }
 
 void Request::cancel() {

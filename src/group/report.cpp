@@ -38,7 +38,8 @@ std::string Group::report() const {
   }
   const engine::EngineCounts& counts = world.engine()->counts();
   text += fmt::format(
-      "  chunks sent {}, received {}, sent again {}, received twice {}, relayed {}, dropped by relays {}, bad headers {}, "
+      "  chunks sent {}, received {}, sent again {}, received twice {}, relayed {}, dropped by relays {}, bad headers "
+      "{}, "
       "bad payloads {}, strangers {}, acknowledgements {}\n",
       counts.chunks_sent, counts.chunks_received, counts.resent, counts.duplicates, counts.relayed, counts.relay_drops,
       counts.bad_headers, counts.bad_payloads, counts.strangers, counts.acks_sent);

@@ -20,21 +20,43 @@ constexpr uint64_t kPollNs = 200 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
-/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself woken
-/// for every chunk, but looks from time to time.
+/// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself
+/// woken for every chunk, but looks from time to time.
 constexpr uint64_t kQuietNs = 5 * kMillisecond;
 constexpr uint64_t kQuietNapNs = kMillisecond / 2;
 /// A caller that waits sees to heartbeats, unless it does not get to run.
-constexpr uint64_t kWatchNs = 20 * kMillisecond;
+constexpr uint64_t kWaitedNapNs = 20 * kMillisecond;
+/// A rank that leaves waits so long for others that don't.
+constexpr uint64_t kLingerNs = 1'000 * kMillisecond;
 
 }  // namespace
 
 World::~World() {
   if (thread_.joinable()) {
+    leave();
     is_ending_ = true;
     (void)eventfd_write(wake_.get(), 1);
     thread_.join();
   }
+}
+
+/// What this rank has sent must arrive although it may have to be sent again, and others may need it as a relay for what
+/// it does not wait for itself: so it stays until all others want to go, too, but not for long.
+void World::leave() {
+  const uint64_t deadline_ns = base::now_ns() + kLingerNs;
+  bool has_told = false;
+  wait([&] {
+    bool is_over = engine()->n_unacknowledged() == 0;
+    if (is_over && !has_told) {
+      has_told = true;
+      (void)circle_.send(bootstrap::kEveryone, kLeavingMessage, {});
+    }
+    const bool has_side_channel = rank() == 0 || failed_.count(0) == 0;
+    for (uint32_t other = 0; has_side_channel && other < n_ranks(); ++other) {
+      is_over = is_over && (other == rank() || is_leaving_[other] || failed_.count(other) > 0);
+    }
+    return is_over || base::now_ns() >= deadline_ns;
+  });
 }
 
 void World::wait(const std::function<bool()>& is_done) {
@@ -59,8 +81,8 @@ void World::wait(const std::function<bool()>& is_done) {
       guard.lock();
     }
     now_ns = base::now_ns();
-    if (now_ns - watched_ns_ >= kWatchNs) {
-      watch(now_ns);
+    if (engine() != nullptr && now_ns >= next_watch_ns_) {
+      watch(now_ns);  // the thread may not get the lock for as long as there is much to do
     }
   }
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
@@ -100,36 +122,38 @@ bool World::sleep_until_something(uint64_t most_ns) {
       if (engine()->n_unacknowledged() > 0) {
         most_ns = std::min(most_ns, tick_ns > now_ns ? tick_ns - now_ns : 0);
       }
+      most_ns = std::min(most_ns, next_watch_ns_ > now_ns ? next_watch_ns_ - now_ns : 0);
     }
     descriptors.push_back({circle_.fd(), POLLIN, 0});
     descriptors.push_back({wake_.get(), POLLIN, 0});
   }
   const timespec timeout{static_cast<time_t>(most_ns / 1'000'000'000), static_cast<long>(most_ns % 1'000'000'000)};
-  return ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
+  const bool has_something = ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
+  if (has_something && descriptors[descriptors.size() - 2].revents != 0) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    next_watch_ns_ = 0;  // the side channel: a rank may have died
+  }
+  return has_something;
 }
 
 void World::run() {
   while (!is_ending_) {
-    const uint64_t waited_ns = last_waited_ns_.load(std::memory_order_relaxed);
     if (n_waiting_ > 0) {
-      nap(kWatchNs);
-    } else if (base::now_ns() - waited_ns < kQuietNs) {
+      nap(kWaitedNapNs);
+    } else if (base::now_ns() - last_waited_ns_.load(std::memory_order_relaxed) < kQuietNs) {
       nap(kQuietNapNs);
     } else {
       (void)sleep_until_something(kNapNs);
     }
-    if (n_waiting_ > 0) {
-      // Whoever waits holds the lock most of the time, and would only be held up.
-      const std::unique_lock<std::mutex> guard(lock_, std::try_to_lock);
-      if (guard.owns_lock()) {
-        watch(base::now_ns());
-      }
-      continue;
+    std::unique_lock<std::mutex> guard(lock_, std::defer_lock);
+    if (n_waiting_ == 0) {
+      guard.lock();
+      progress(base::now_ns());
+    } else if (!guard.try_lock()) {
+      continue;  // whoever waits holds the lock most of the time, and would only be held up
     }
-    const std::lock_guard<std::mutex> guard(lock_);
     const uint64_t now_ns = base::now_ns();
-    progress(now_ns);
-    if (now_ns - watched_ns_ >= kQuietNapNs) {
+    if (now_ns >= next_watch_ns_) {
       watch(now_ns);
     }
   }

@@ -1,6 +1,7 @@
-// Who is alive: heartbeats through cables and the side channel, and what follows from their absence.
+// Who is alive: heartbeats through cables and the side channel, and what else is heard.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -10,8 +11,8 @@
 namespace ringbolt::group {
 namespace {
 
-/// Kinds of messages in the side channel.
-constexpr uint16_t kHeartbeatMessage = 1;
+/// Whatever is due: the side channel is looked at so often.
+constexpr uint64_t kMostWatchNs = 20'000'000;
 
 }  // namespace
 
@@ -31,46 +32,35 @@ void World::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> 
   } else {
     liveness_->heard(*heartbeat, now_ns_);
   }
+  next_watch_ns_ = std::min(next_watch_ns_, liveness_->next_heartbeat_ns());
   for (uint32_t i = 0; i < cable_versions_.size(); ++i) {
     const std::byte* at = bytes.data() + length + size_t{2} * i;
     const auto version = static_cast<uint16_t>(static_cast<uint16_t>(at[0]) | static_cast<uint16_t>(at[1]) << 8);
     if (static_cast<int16_t>(version - cable_versions_[i]) > 0) {
       cable_versions_[i] = version;
-      next_beat_ns_ = 0;  // news travel on at once
+      hurry();  // news travel on at once
       set_cable(i, version % 2 == 0, fmt::format("rank {} says that it is down", heartbeat->rank));
     }
   }
 }
 
-void World::on_cable_failed(uint32_t cable) {
-  if (liveness_) {
-    liveness_->cable_error(cable, made_.station->cable(cable).failure(), now_ns_);
-  }
-  change_cable(made_.station->fabric_cable(cable), false, made_.station->cable(cable).failure());
-}
-
-void World::change_cable(uint32_t fabric_cable, bool is_up, const std::string& why) {
-  if ((cable_versions_[fabric_cable] % 2 == 0) != is_up) {
-    ++cable_versions_[fabric_cable];
-    next_beat_ns_ = 0;
-  }
-  set_cable(fabric_cable, is_up, why);
-}
-
 void World::watch(uint64_t now_ns) {
   now_ns_ = now_ns;
-  watched_ns_ = now_ns;
   hear_side_channel(now_ns);
   if (!liveness_) {
+    next_watch_ns_ = now_ns + kMostWatchNs;
     return;
   }
-  if (now_ns >= next_beat_ns_) {
-    next_beat_ns_ = now_ns + knobs_.interval_ns;
+  hear_cables(now_ns);
+  if (now_ns >= next_beat_ns_ || now_ns >= liveness_->next_heartbeat_ns()) {
     beat(now_ns);
   }
   for (const fabric::LivenessChange& change : liveness_->check(now_ns)) {
     apply(change);
   }
+  mend(now_ns);
+  next_watch_ns_ = std::min({now_ns + kMostWatchNs, next_beat_ns_, liveness_->next_heartbeat_ns(),
+                             liveness_->next_deadline_ns()});
 }
 
 std::vector<std::byte> World::beat_bytes(uint64_t now_ns) {
@@ -85,96 +75,90 @@ std::vector<std::byte> World::beat_bytes(uint64_t now_ns) {
 }
 
 void World::beat(uint64_t now_ns) {
+  hear_hosts(now_ns);
   const std::vector<std::byte> bytes = beat_bytes(now_ns);
   for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
     (void)engine()->send_beat(cable, bytes);  // without credit the peer is behind: it will miss beats
   }
-  (void)circle_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
+  if (now_ns >= next_beat_ns_) {
+    next_beat_ns_ = now_ns + knobs_.interval_ns;
+    (void)circle_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
+  }
+}
+
+/// Chunks are as good as heartbeats.
+void World::hear_cables(uint64_t now_ns) {
+  for (uint32_t cable = 0; cable < received_bytes_.size(); ++cable) {
+    const uint64_t received = made_.station->cable(cable).received_bytes;
+    if (received != received_bytes_[cable]) {
+      received_bytes_[cable] = received;
+      liveness_->heard_data(cable, now_ns);
+    }
+  }
+}
+
+void World::hear_hosts(uint64_t now_ns) {
+  const uint64_t answering =
+      circle_.hosts_answering(static_cast<uint32_t>((knobs_.interval_ns + knobs_.interval_ns / 2) / 1'000'000));
+  for (uint32_t other = 0; other < std::min(n_ranks(), fabric::kMaxWatchedRanks); ++other) {
+    if ((answering >> other & 1) != 0) {
+      liveness_->host_answered(other, now_ns);
+    }
+  }
+}
+
+void World::hear_message(const bootstrap::Event& event) {
+  switch (event.message_kind) {
+    case kHeartbeatMessage:
+      hear_beat(event.bytes, std::nullopt);
+      break;
+    case kShrinkingMessage:
+      if (event.bytes.size() > 2) {
+        const auto group = static_cast<uint16_t>(static_cast<uint16_t>(event.bytes[0]) |
+                                                 static_cast<uint16_t>(event.bytes[1]) << 8);
+        hear_shrinking(event.rank, group, std::span(event.bytes).subspan(2));
+      }
+      break;
+    case kMendingMessage:
+      hear_mending(event.rank, event.bytes);
+      break;
+    case kGivenUpMessage: {
+      const auto word = parse_word(emit(Word{WordKind::failed, 0, std::string(reinterpret_cast<const char*>(event.bytes.data()),
+                                                                              event.bytes.size())}));
+      fail_rank(event.rank,
+                {ECONNRESET, fmt::format("rank {} has given up this rank, {}: {}", event.rank, rank(), word->text)}, false);
+      break;
+    }
+    case kLeavingMessage:
+      is_leaving_[event.rank] = true;
+      break;
+    default:
+      break;
+  }
+}
+
+void World::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
+  const bool has_left = event.kind == bootstrap::Event::Kind::left;
+  if (liveness_ && has_left) {
+    liveness_->left(event.rank, now_ns);
+  } else if (liveness_) {
+    liveness_->side_channel_closed(event.rank, event.errno_value, now_ns);
+  } else {
+    fail_rank(event.rank,
+              {ECONNRESET, has_left ? fmt::format("rank {} has left", event.rank)
+                                    : fmt::format("rank {} is lost: its process has ended", event.rank)},
+              true);
+  }
 }
 
 void World::hear_side_channel(uint64_t now_ns) {
   for (const bootstrap::Event& event : circle_.poll()) {
-    switch (event.kind) {
-      case bootstrap::Event::Kind::message:
-        if (event.message_kind == kHeartbeatMessage) {
-          hear_beat(event.bytes, std::nullopt);
-        }
-        break;
-      case bootstrap::Event::Kind::lost:
-        if (liveness_) {
-          liveness_->side_channel_closed(event.rank, event.errno_value, now_ns);
-        } else {
-          fail_rank(event.rank, {ECONNRESET, fmt::format("rank {} is lost: its process has ended", event.rank)});
-        }
-        break;
-      case bootstrap::Event::Kind::left:
-        if (liveness_) {
-          liveness_->left(event.rank, now_ns);
-        } else {
-          fail_rank(event.rank, {ECONNRESET, fmt::format("rank {} has left", event.rank)});
-        }
-        break;
+    if (event.kind == bootstrap::Event::Kind::message) {
+      hear_message(event);
+    } else {
+      hear_end(event, now_ns);
     }
   }
-}
-
-void World::apply(const fabric::LivenessChange& change) {
-  using Kind = fabric::LivenessChange::Kind;
-  switch (change.kind) {
-    case Kind::cable_down:
-      change_cable(made_.station->fabric_cable(change.cable), false, change.text);
-      break;
-    case Kind::cable_up:
-      change_cable(made_.station->fabric_cable(change.cable), true, {});
-      break;
-    case Kind::rank_frozen:
-      // It may wake up again, but nobody waits for that: what is under way fails, and so the group can go on without
-      // it.
-      fail_rank(change.rank, {EHOSTDOWN, change.text});
-      break;
-    case Kind::rank_failed:
-      fail_rank(change.rank, {ECONNRESET, change.text});
-      break;
-    case Kind::partition:
-    case Kind::rank_suspect:
-    case Kind::rank_back:
-    case Kind::self_paused:
-      break;
-  }
-}
-
-void World::set_cable(uint32_t fabric_cable, bool is_up, const std::string& why) {
-  down_cables_[fabric_cable] = is_up ? std::string() : why;
-  if (engine()->set_cable_up(fabric_cable, is_up) && !is_up) {
-    fail_unreachable();
-  }
-}
-
-void World::fail_unreachable() {
-  for (uint32_t other = 0; other < n_ranks(); ++other) {
-    if (other == rank() || engine()->paths().is_reachable(other) || failed_.count(other) > 0) {
-      continue;
-    }
-    std::string text = fmt::format("rank {} can't be reached any more", other);
-    for (uint32_t cable = 0; cable < down_cables_.size(); ++cable) {
-      if (!down_cables_[cable].empty()) {
-        text += fmt::format("; {}: {}", made_.cables[cable].text(), down_cables_[cable]);
-      }
-    }
-    fail_rank(other, {ECONNRESET, text});
-  }
-}
-
-void World::fail_rank(uint32_t rank, const Status& status) {
-  if (!failed_.insert({rank, status}).second) {
-    return;
-  }
-  for (const auto& [id, weak] : communicators_) {
-    if (const auto communicator = weak.lock(); communicator != nullptr && communicator->rank_of(rank)) {
-      communicator->break_off(status);
-    }
-  }
-  engine()->give_up(rank);
 }
 
 }  // namespace ringbolt::group

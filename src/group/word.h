@@ -15,6 +15,13 @@ namespace ringbolt::group {
 inline constexpr uint16_t kMessageGroup = 0x8000;
 inline constexpr uint16_t kMostGroups = 0x7fff;
 
+// Kinds of messages in the side channel (Circle::send).
+inline constexpr uint16_t kHeartbeatMessage = 1;
+inline constexpr uint16_t kShrinkingMessage = 2;
+inline constexpr uint16_t kMendingMessage = 3;
+inline constexpr uint16_t kLeavingMessage = 4;
+inline constexpr uint16_t kGivenUpMessage = 5;  ///< to one that counts as failed: why
+
 /// The first byte of a word between ranks (docs/formats/chunk.md).
 enum class WordKind : uint8_t {
   used = 1,      ///< chunks of a lane have been used: how many is the header's chunk number
@@ -22,6 +29,8 @@ enum class WordKind : uint8_t {
   differs = 3,   ///< the call is another one at the sender, which says what
   aborted = 4,   ///< the group has been given up
   finished = 5,  ///< all calls before the header's have ended at the sender; of messages: from this rank to it
+  shrinking = 6,  ///< of Shrinking: bytes of its own
+  mending = 7,    ///< of Mending, likewise
 };
 
 /// What a word says besides its kind: an errno and words for people.

@@ -54,8 +54,11 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
     : circle_(std::move(circle)),
       made_(std::move(made)),
       knobs_(plan.liveness),
+      is_leaving_(circle_.n_ranks()),
       down_cables_(made_.cables.size()),
       cable_versions_(made_.cables.size()),
+      mendings_(made_.station ? made_.station->n_cables() : 0),
+      received_bytes_(mendings_.size()),
       incarnation_(random_incarnation()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!made_.station) {
@@ -135,6 +138,14 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
 }
 
 void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
+  if (!bytes.empty() && bytes[0] == static_cast<std::byte>(WordKind::shrinking)) {
+    hear_shrinking(header.source, header.group, bytes.subspan(1));
+    return;
+  }
+  if (!bytes.empty() && bytes[0] == static_cast<std::byte>(WordKind::mending)) {
+    hear_mending(header.source, bytes.subspan(1));
+    return;
+  }
   const auto word = parse_word(bytes);
   if (!word) {
     return;

@@ -18,6 +18,8 @@
 #include "fabric/liveness.h"
 #include "group/bring_up.h"
 #include "group/communicator.h"
+#include "group/mending.h"
+#include "group/shrinking.h"
 
 namespace ringbolt::group {
 
@@ -46,10 +48,17 @@ class World : public engine::Receiver {
   const BroughtUp& made() const { return made_; }
   /// The group of these ranks of the world, of which this rank is number `self`. Ends when nobody holds it.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self);
+  /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes the
+  /// lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone on
+  /// without this rank.
+  std::shared_ptr<Communicator> shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns);
   /// The first number that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
   /// Ranks that have failed, and how.
   const std::map<uint32_t, Status>& failed_ranks() const { return failed_; }
+
+  /// A status with what is known of ranks that are silent, if its call took too long. Takes the lock.
+  Status explained(Status status);
 
   /// Waits until `is_done`, which is asked under the lock and comes true by what arrives or by a deadline of its own.
   /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock.
@@ -74,20 +83,41 @@ class World : public engine::Receiver {
   std::shared_ptr<Communicator> communicator(uint16_t group) const;
   bool is_member(const Communicator& communicator, const engine::ChunkHeader& header) const;
 
-  // watch.cpp
+  // watch.cpp: what is heard and told
   void watch(uint64_t now_ns);
+  void hurry() { next_beat_ns_ = next_watch_ns_ = 0; }
   void beat(uint64_t now_ns);
   std::vector<std::byte> beat_bytes(uint64_t now_ns);
   void hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable);
-  void change_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
+  void hear_cables(uint64_t now_ns);
+  void hear_hosts(uint64_t now_ns);
   void hear_side_channel(uint64_t now_ns);
+  void hear_message(const bootstrap::Event& event);
+  void hear_end(const bootstrap::Event& event, uint64_t now_ns);
+
+  // failing.cpp: what follows from it
   void apply(const fabric::LivenessChange& change);
+  void change_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
   void set_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
-  void fail_rank(uint32_t rank, const Status& status);
+  bool leads_to_failed(uint32_t fabric_cable) const;
+  void fail_rank(uint32_t rank, const Status& status, bool is_certain);
+  void tell_failure(const Communicator& communicator, const Status& status);
   void fail_unreachable();
+
+  // healing.cpp: cables that have failed
+  void mend(uint64_t now_ns);
+  void mend_one(uint32_t cable, uint64_t now_ns);
+  void tell_mending(uint32_t cable);
+  void hear_mending(uint32_t from, std::span<const std::byte> bytes);
+
+  // shrink.cpp
+  Shrinking* shrinking(uint16_t group);
+  void send_shrinking(uint16_t group, uint32_t to, std::span<const std::byte> bytes);
+  void hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes);
 
   // thread.cpp
   void run();
+  void leave();
   bool sleep_until_something(uint64_t most_ns);
   void nap(uint64_t most_ns);
   void arm();
@@ -101,14 +131,21 @@ class World : public engine::Receiver {
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 1;
   std::map<uint32_t, Status> failed_;
-  std::vector<std::string> down_cables_;  // [fabric cable]: why, empty while it is up
+  fabric::RankSet ended_ = 0;                  // of these, whose processes have ended for certain
+  std::map<uint32_t, std::string> silent_;     // ranks that may yet be back, and what is known of them
+  std::map<uint16_t, std::unique_ptr<Shrinking>> shrinkings_;  // [group]
+  std::vector<bool> is_leaving_;           // [rank]
+  std::vector<std::string> down_cables_;   // [fabric cable]: why, empty while it is up
   std::vector<uint16_t> cable_versions_;  // [fabric cable]: changes so far, so that an odd one is down; all ranks agree
                                           // on the greatest that any has told
+  std::vector<Mending> mendings_;         // [local cable]
+  std::vector<uint64_t> received_bytes_;  // [local cable]: when last looked at
   uint64_t incarnation_;
   uint64_t turn_ = 0;
-  uint64_t next_beat_ns_ = 0;
+  uint64_t next_beat_ns_ = 0;   // through the side channel
+  uint64_t next_watch_ns_ = 0;
+  uint64_t next_mend_ns_ = 0;
   uint64_t now_ns_ = 0;
-  uint64_t watched_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
   std::atomic<bool> is_ending_ = false;

@@ -119,6 +119,16 @@ void UnconnectedQueuePair::to_rtr(const Peer& peer) {
   }
 }
 
+void UnconnectedQueuePair::to_reset() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RESET;
+  if (const int error = modify(context_->calls(), get(), attributes, IBV_QP_STATE)) {
+    refuse(Step::kToReset, error, name());
+  }
+  state_ = State::kReset;
+  peer_ = {};
+}
+
 QueuePair UnconnectedQueuePair::to_rts() && {
   RINGBOLT_ASSERT(state_ == State::kRtr);
   ibv_qp_attr attributes{};
@@ -159,13 +169,7 @@ int QueuePair::to_error() const {
 }
 
 UnconnectedQueuePair QueuePair::reset() && {
-  ibv_qp_attr attributes{};
-  attributes.qp_state = IBV_QPS_RESET;
-  if (const int error = modify(unconnected_.context_->calls(), get(), attributes, IBV_QP_STATE)) {
-    refuse(Step::kToReset, error, name());
-  }
-  unconnected_.state_ = UnconnectedQueuePair::State::kReset;
-  unconnected_.peer_ = {};
+  unconnected_.to_reset();
   return std::move(unconnected_);
 }
 

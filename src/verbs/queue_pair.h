@@ -76,6 +76,8 @@ class UnconnectedQueuePair {
   /// as the peer is silent. try_to_rtr() returns 0 or a positive errno; to_rtr() throws base::Error.
   [[nodiscard]] int try_to_rtr(const Peer& peer);
   void to_rtr(const Peer& peer);
+  /// Back to RESET, wherever it is: what was posted is forgotten. Throws base::Error.
+  void to_reset();
   /// RTR to RTS. Nothing may be sent before the peer is in RTR: that is for the side channel to say. Moves on into
   /// what it returns, unless it throws base::Error.
   QueuePair to_rts() &&;

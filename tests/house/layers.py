@@ -40,7 +40,7 @@ ALLOWED = {
               "group"},
     "bench": {"base", "cluster"},
     # Micro benchmarks take single parts of the lower half, as unit tests do.
-    "bench/micro": {"base", "wire", "fault", "cluster", "link", "device"},
+    "bench/micro": {"base", "wire", "fault", "cluster", "link", "device", "collective"},
     "include": set(),
 }
 # Single headers beyond that: the connection manager asks the device through one private interface.

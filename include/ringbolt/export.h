@@ -1,0 +1,4 @@
+#pragma once
+
+/// What libringbolt.so shows to programs.
+#define RINGBOLT_API __attribute__((visibility("default")))

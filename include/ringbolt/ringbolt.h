@@ -1,0 +1,82 @@
+/* Ringbolt for programs in C, and for whatever can call C: a part of ringbolt/group.h, with the same meaning. */
+#ifndef RINGBOLT_RINGBOLT_H
+#define RINGBOLT_RINGBOLT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum ringbolt_type {
+  RINGBOLT_BOOL,
+  RINGBOLT_INT8,
+  RINGBOLT_INT16,
+  RINGBOLT_INT32,
+  RINGBOLT_INT64,
+  RINGBOLT_UINT8,
+  RINGBOLT_UINT16,
+  RINGBOLT_UINT32,
+  RINGBOLT_UINT64,
+  RINGBOLT_FLOAT16,
+  RINGBOLT_BFLOAT16,
+  RINGBOLT_FLOAT32,
+  RINGBOLT_FLOAT64,
+  RINGBOLT_COMPLEX64
+} ringbolt_type;
+
+typedef enum ringbolt_reduction {
+  RINGBOLT_SUM,
+  RINGBOLT_PROD,
+  RINGBOLT_MAX,
+  RINGBOLT_MIN,
+  RINGBOLT_AVG
+} ringbolt_reduction;
+
+typedef struct ringbolt_group ringbolt_group;
+
+/* All functions return 0 or an errno, as ringbolt/status.h lists them, unless said otherwise. The words that belong to
+ * the last error of the calling thread: never NULL; valid until its next call. */
+const char* ringbolt_error(void);
+
+/* Meets the other ranks, by the variables of the environment (docs/environment.md), and connects the cables. Blocks.
+ * *group is set on success alone, and given back with ringbolt_leave(). */
+int ringbolt_join(ringbolt_group** group);
+void ringbolt_leave(ringbolt_group* group);
+uint32_t ringbolt_rank(const ringbolt_group* group);
+uint32_t ringbolt_size(const ringbolt_group* group);
+
+/* Collectives: all ranks call the same in the same order. Counts are in elements; timeout_ms 0 is the group's own. */
+int ringbolt_all_reduce(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
+                        ringbolt_reduction reduction, uint64_t timeout_ms);
+int ringbolt_reduce_scatter(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
+                            ringbolt_reduction reduction, uint64_t timeout_ms);
+int ringbolt_all_gather(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
+                        uint64_t timeout_ms);
+int ringbolt_broadcast(ringbolt_group* group, void* data, size_t count, ringbolt_type type, uint32_t root,
+                       uint64_t timeout_ms);
+int ringbolt_reduce(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
+                    ringbolt_reduction reduction, uint32_t root, uint64_t timeout_ms);
+int ringbolt_gather(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type, uint32_t root,
+                    uint64_t timeout_ms);
+int ringbolt_scatter(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type, uint32_t root,
+                     uint64_t timeout_ms);
+int ringbolt_all_to_all(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
+                        uint64_t timeout_ms);
+int ringbolt_send(ringbolt_group* group, const void* data, size_t count, ringbolt_type type, uint32_t peer,
+                  uint64_t timeout_ms);
+int ringbolt_recv(ringbolt_group* group, void* data, size_t count, ringbolt_type type, uint32_t peer,
+                  uint64_t timeout_ms);
+int ringbolt_barrier(ringbolt_group* group, uint64_t timeout_ms);
+
+/* Ranks of one color become a group, in the order of (key, rank). A negative color: *made is NULL. */
+int ringbolt_split(ringbolt_group* group, int color, int key, ringbolt_group** made);
+/* Makes every call of the group fail on all ranks. */
+int ringbolt_abort(ringbolt_group* group, const char* reason);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

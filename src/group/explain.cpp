@@ -1,0 +1,63 @@
+#include <fmt/core.h>
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "collective/builder.h"
+#include "collective/cost.h"
+#include "group/state.h"
+
+namespace ringbolt {
+namespace {
+
+using collective::Operation;
+
+constexpr std::array<std::pair<std::string_view, Operation>, 8> kOperations = {{
+    {"all_reduce", Operation::all_reduce},
+    {"reduce_scatter", Operation::reduce_scatter},
+    {"all_gather", Operation::all_gather},
+    {"broadcast", Operation::broadcast},
+    {"reduce", Operation::reduce},
+    {"gather", Operation::gather},
+    {"scatter", Operation::scatter},
+    {"all_to_all", Operation::all_to_all},
+}};
+
+size_t n_shares(Operation operation, size_t n_ranks) {
+  switch (operation) {
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::reduce:
+      return 1;
+    case Operation::all_to_all:
+      return n_ranks * n_ranks;
+    default:
+      return n_ranks;
+  }
+}
+
+}  // namespace
+
+std::string Group::explain(const std::string& operation, size_t count, Type type) const {
+  for (const auto& [name, value] : kOperations) {
+    if (name != operation || state_->communicator == nullptr) {
+      continue;
+    }
+    collective::Problem problem;
+    problem.operation = value;
+    problem.n_ranks = size();
+    problem.element_bytes = collective::bytes_of(static_cast<collective::Type>(type));
+    problem.shares.assign(n_shares(value, size()), uint64_t{count} * problem.element_bytes);
+    problem.needs_rank_order = depends_on_order(static_cast<collective::Type>(type), collective::Reduction::sum);
+    problem.rounds_partials = type == Type::float16 || type == Type::bfloat16;
+    std::string text;
+    for (const collective::Choice& choice : collective::choose(problem, state_->communicator->topology(), {})) {
+      text += fmt::format("{:<14} {:10.1f} us  {}\n", choice.name, choice.predicted_us, choice.why);
+    }
+    return text;
+  }
+  return fmt::format("there is no collective \"{}\"\n", operation);
+}
+
+}  // namespace ringbolt

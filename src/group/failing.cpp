@@ -1,0 +1,140 @@
+// What follows from news of ranks and cables: other paths are taken, and calls that have lost a rank fail.
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "group/world.h"
+
+namespace ringbolt::group {
+
+void World::on_cable_failed(uint32_t cable) {
+  const engine::Cable& end = made_.station->cable(cable);
+  mendings_[cable].fail(end.incarnation());
+  if (liveness_) {
+    liveness_->cable_error(cable, end.failure(), now_ns_);
+  }
+  change_cable(made_.station->fabric_cable(cable), false, end.failure());
+}
+
+void World::change_cable(uint32_t fabric_cable, bool is_up, const std::string& why) {
+  if ((cable_versions_[fabric_cable] % 2 == 0) != is_up) {
+    ++cable_versions_[fabric_cable];
+    hurry();
+  }
+  set_cable(fabric_cable, is_up, why);
+}
+
+bool World::leads_to_failed(uint32_t fabric_cable) const {
+  return failed_.count(made_.cables[fabric_cable].a) > 0 || failed_.count(made_.cables[fabric_cable].b) > 0;
+}
+
+void World::set_cable(uint32_t fabric_cable, bool is_up, const std::string& why) {
+  if (is_up && leads_to_failed(fabric_cable)) {
+    return;
+  }
+  down_cables_[fabric_cable] = is_up ? std::string() : why;
+  if (engine()->set_cable_up(fabric_cable, is_up) && !is_up) {
+    fail_unreachable();
+  }
+}
+
+void World::apply(const fabric::LivenessChange& change) {
+  using Kind = fabric::LivenessChange::Kind;
+  using Reason = fabric::LivenessChange::Reason;
+  switch (change.kind) {
+    case Kind::cable_down:
+      change_cable(made_.station->fabric_cable(change.cable), false, change.text);
+      break;
+    case Kind::cable_up:
+      change_cable(made_.station->fabric_cable(change.cable), true, {});
+      break;
+    case Kind::rank_failed: {
+      const bool is_silent = change.reason == Reason::frozen || change.reason == Reason::unreachable;
+      silent_.erase(change.rank);
+      fail_rank(change.rank, {is_silent ? EHOSTDOWN : ECONNRESET, change.text}, change.is_certain);
+      break;
+    }
+    case Kind::rank_suspect:
+    case Kind::rank_frozen:
+      silent_[change.rank] = change.text;  // it may be back; calls with a deadline before that will say so
+      break;
+    case Kind::rank_back:
+      silent_.erase(change.rank);
+      break;
+    case Kind::partition:
+    case Kind::self_paused:
+      break;
+  }
+}
+
+void World::fail_unreachable() {
+  for (uint32_t other = 0; other < n_ranks(); ++other) {
+    if (other == rank() || engine()->paths().is_reachable(other) || failed_.count(other) > 0) {
+      continue;
+    }
+    std::string text = fmt::format("rank {} can't be reached any more", other);
+    for (uint32_t cable = 0; cable < down_cables_.size(); ++cable) {
+      if (!down_cables_[cable].empty()) {
+        text += fmt::format("; {}: {}", made_.cables[cable].text(), down_cables_[cable]);
+      }
+    }
+    fail_rank(other, {ECONNRESET, text}, false);
+  }
+}
+
+void World::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
+  if (is_certain && rank < fabric::kMaxAgreeingRanks) {
+    ended_ |= fabric::set_of(rank);
+  }
+  if (failed_.insert({rank, status}).second) {
+    for (const auto& [id, weak] : communicators_) {
+      const auto communicator = weak.lock();
+      if (communicator != nullptr && communicator->rank_of(rank)) {
+        tell_failure(*communicator, status);
+        communicator->break_off(status);
+      }
+    }
+    engine()->give_up(rank);
+    // Should it be alive, it must not wait for what does not come any more.
+    (void)circle_.send(rank, kGivenUpMessage, std::as_bytes(std::span(status.text)));
+  }
+  for (const auto& [group, shrinking] : shrinkings_) {
+    shrinking->suspect(rank, is_certain);
+  }
+  // Nothing goes through a rank that is gone.
+  for (uint32_t cable = 0; cable < made_.cables.size(); ++cable) {
+    if ((made_.cables[cable].a == rank || made_.cables[cable].b == rank) && down_cables_[cable].empty()) {
+      set_cable(cable, false, fmt::format("rank {} has failed", rank));
+    }
+  }
+}
+
+/// All members learn of it at once, also those who would not notice by themselves.
+void World::tell_failure(const Communicator& communicator, const Status& status) {
+  if (!communicator.broken().is_ok()) {
+    return;
+  }
+  const std::vector<std::byte> word = emit(
+      Word{WordKind::aborted, status.code, fmt::format("{} (as rank {} says)", status.text, communicator.rank())});
+  for (const uint32_t member : communicator.members()) {
+    if (member != rank() && failed_.count(member) == 0) {
+      engine::Address address;
+      address.destination = member;
+      address.group = communicator.id();
+      engine()->send_word(word, address);
+    }
+  }
+}
+
+Status World::explained(Status status) {
+  if (status.code == ETIMEDOUT) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    for (const auto& [rank, text] : silent_) {
+      status.text += "; " + text;
+    }
+  }
+  return status;
+}
+
+}  // namespace ringbolt::group

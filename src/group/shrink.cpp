@@ -1,0 +1,124 @@
+// Groups of those who are left.
+#include <fmt/core.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/clock.h"
+#include "group/failure.h"
+#include "group/state.h"
+#include "group/world.h"
+
+namespace ringbolt::group {
+namespace {
+
+fabric::RankSet set_of(const std::vector<uint32_t>& ranks) {
+  fabric::RankSet set = 0;
+  for (const uint32_t rank : ranks) {
+    set |= fabric::set_of(rank);
+  }
+  return set;
+}
+
+std::vector<uint32_t> ranks_of(const std::vector<uint32_t>& members, fabric::RankSet set) {
+  std::vector<uint32_t> ranks;
+  std::copy_if(members.begin(), members.end(), std::back_inserter(ranks),
+               [&](uint32_t rank) { return (set & fabric::set_of(rank)) != 0; });
+  return ranks;
+}
+
+}  // namespace
+
+Shrinking* World::shrinking(uint16_t group) {
+  const auto known = shrinkings_.find(group);
+  if (known != shrinkings_.end()) {
+    return known->second.get();
+  }
+  const auto of = communicator(group);
+  if (of == nullptr || n_ranks() > fabric::kMaxAgreeingRanks) {
+    return nullptr;
+  }
+  return shrinkings_
+      .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()),
+                                                  [this, group](uint32_t to, std::span<const std::byte> bytes) {
+                                                    send_shrinking(group, to, bytes);
+                                                  }))
+      .first->second.get();
+}
+
+/// Both ways, since either may be closed: who gets it twice takes it once.
+void World::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byte> bytes) {
+  std::vector<std::byte> message = {static_cast<std::byte>(group), static_cast<std::byte>(group >> 8)};
+  message.insert(message.end(), bytes.begin(), bytes.end());
+  (void)circle_.send(to, kShrinkingMessage, message);
+  std::vector<std::byte> word = {static_cast<std::byte>(WordKind::shrinking)};
+  word.insert(word.end(), bytes.begin(), bytes.end());
+  engine::Address address;
+  address.destination = to;
+  address.group = group;
+  engine()->send_word(word, address);
+}
+
+void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes) {
+  if (Shrinking* const of = shrinking(group)) {
+    of->receive(from, bytes);
+  }
+}
+
+std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
+  if (communicator->n_ranks() == 1) {
+    const std::lock_guard<std::mutex> guard(lock_);
+    return make_communicator(next_group_id_, communicator->members(), 0);
+  }
+  std::unique_lock<std::mutex> guard(lock_);
+  Shrinking* const of = shrinking(communicator->id());
+  if (of == nullptr) {
+    throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks));
+  }
+  communicator->break_off({ECANCELED, "the group is being shrunk"});
+  fabric::RankSet failed = 0;
+  for (const auto& [rank, status] : failed_) {
+    failed |= fabric::set_of(rank);
+  }
+  of->begin(ended_, failed, next_group_id_);
+  guard.unlock();
+  std::optional<Shrinking::Outcome> outcome;
+  wait([&] {
+    outcome = of->take_outcome();
+    return outcome || of->is_fenced() || base::now_ns() >= deadline_ns;
+  });
+  guard.lock();
+  if (of->is_fenced()) {
+    throw JoinError("shrink: the others have gone on without this rank, since they could not reach it");
+  }
+  if (!outcome) {
+    throw JoinError(fmt::format("shrink: the deadline has passed; given up so far: ranks {}; of the others some have not "
+                                "called shrink, or too few are left to go on",
+                                fmt::join(ranks_of(communicator->members(), of->suspects()), ", ")));
+  }
+  if (outcome->id > kMostGroups) {
+    throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", outcome->id));
+  }
+  std::vector<uint32_t> left = ranks_of(communicator->members(), outcome->members);
+  const auto self = static_cast<uint32_t>(std::find(left.begin(), left.end(), rank()) - left.begin());
+  return make_communicator(outcome->id, std::move(left), self);
+}
+
+}  // namespace ringbolt::group
+
+namespace ringbolt {
+
+Group Group::shrink() {
+  if (!state_->communicator) {
+    throw group::JoinError("shrink: this group has no ranks");
+  }
+  auto made = std::make_unique<State>();
+  made->options = state_->options;
+  made->world = state_->world;
+  made->communicator = state_->world->shrink(state_->communicator, state_->deadline_ns({}));
+  return Group(std::move(made));
+}
+
+}  // namespace ringbolt

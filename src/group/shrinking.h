@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "fabric/agreement.h"
+
+namespace ringbolt::group {
+
+/// How the members of one group agree on who is left of it and on the number of the group that these become. Ranks are
+/// those of the world.
+///
+/// Messages may get lost on one way if they come on another: each is numbered, so that what comes twice or in another
+/// order is sorted out here. Until this rank has begun what comes is kept. Pure but for `send`. Not thread-safe.
+class Shrinking {
+ public:
+  using Send = std::function<void(uint32_t rank, std::span<const std::byte> bytes)>;
+  struct Outcome {
+    fabric::RankSet members = 0;
+    uint16_t id = 0;  ///< of their group; the same on all
+  };
+
+  Shrinking(uint32_t self, fabric::RankSet members, Send send);
+
+  /// This rank wants to shrink the group. `ended`: for certain. `next_id`: the first number that no group of this rank
+  /// has had.
+  void begin(fabric::RankSet ended, fabric::RankSet suspects, uint16_t next_id);
+  void suspect(uint32_t rank, bool is_certain);
+  /// Any bytes are safe.
+  void receive(uint32_t from, std::span<const std::byte> bytes);
+
+  /// What has been decided, once for each begin().
+  std::optional<Outcome> take_outcome();
+  /// The others go on without this rank.
+  bool is_fenced() const { return agreement_.is_fenced(); }
+  /// Whom it waits for, or has given up: for messages to people.
+  fabric::RankSet suspects() const { return agreement_.suspects(); }
+  bool has_begun() const { return has_begun_; }
+
+ private:
+  struct Message {
+    fabric::Agreement::Message agreement;
+    uint16_t id = 0;  ///< of a vote: the voter's wish; of a commit: the group's
+  };
+  void take(uint32_t from, const Message& message);
+  void carry_out(const fabric::Agreement::Output& output);
+  uint16_t wish_of(uint32_t epoch) const;
+  uint16_t id_of(uint32_t epoch, fabric::RankSet failed);
+
+  static constexpr uint32_t kMostEarly = 256;
+  const uint32_t self_;
+  fabric::RankSet members_;  // of the epoch that carry_out() has come to
+  Send send_;
+  fabric::Agreement agreement_;
+  bool has_begun_ = false;
+  uint16_t wish_ = 0;
+  std::map<std::pair<uint32_t, uint32_t>, uint16_t> wishes_;  // [epoch, rank]
+  std::map<uint32_t, uint16_t> ids_;                          // [epoch]
+  std::deque<Outcome> outcomes_;
+  std::vector<uint32_t> next_sent_;                      // [rank]
+  std::vector<uint32_t> next_received_;                  // [rank]
+  std::vector<std::map<uint32_t, Message>> early_;       // [rank], by number
+  std::vector<std::pair<uint32_t, Message>> unopened_;  // before begin()
+};
+
+inline constexpr size_t kShrinkingBytes = 6 + fabric::kAgreementBytes;
+
+}  // namespace ringbolt::group

@@ -1,0 +1,88 @@
+"""Cables that are cut and healed: calls complete by another way, exactly, or all ranks get an error that says which."""
+
+import errno
+import time
+
+import ranks
+
+UNREACHABLE = (errno.ECONNRESET, errno.EHOSTDOWN)
+
+
+class Cut(ranks.GroupCase):
+    def test_of_a_ring_is_gone_round_and_healed(self):
+        group = self.join("ring:4", 4)
+        self.all_say(group, "call all_reduce count=4000000 times=60")
+        for rank in group:
+            rank.expect("running")
+        self.call("cut", "0-1")
+        time.sleep(2)
+        self.call("heal", "0-1")
+        for rank in group:
+            done = rank.expect("done", "failed", timeout=200)
+            self.assertEqual((done["event"], done.get("wrong")), ("done", 0), done)
+
+    def test_of_one_of_two_rails(self):
+        group = self.join("ring:2", 2)
+        self.all_say(group, "call all_reduce count=4000000 times=60")
+        for rank in group:
+            rank.expect("running")
+        self.call("cut", "n0:rdma_en2-n1:rdma_en3")
+        time.sleep(2)
+        self.call("heal", "n0:rdma_en2-n1:rdma_en3")
+        for rank in group:
+            done = rank.expect("done", "failed", timeout=200)
+            self.assertEqual((done["event"], done.get("wrong")), ("done", 0), done)
+
+    def test_of_every_cable_in_turn(self):
+        group = self.join("ring:3", 3)
+        for cable in ("0-1", "1-2", "0-2"):
+            self.call("cut", cable)
+            self.all_run(group, "call all_reduce count=100000 times=3")
+            self.call("heal", cable)
+            time.sleep(4.5)  # a cable is used again when it has worked for 3 s
+
+    def test_of_the_only_cable(self):
+        group = self.join("line:2", 2)
+        self.all_say(group, "call all_reduce count=100000 times=0")
+        group[0].expect("running")
+        self.call("cut", "0-1")
+        for failed in self.all_fail(group, time.monotonic(), UNREACHABLE, ["cable 0-1", "rdma_en"]):
+            self.assertRegex(failed["text"], r"rank [01]")
+
+    def test_of_a_line_is_told_to_those_who_don_t_see_it(self):
+        group = self.join("line:4", 4)
+        self.all_say(group, "call all_reduce count=100000 times=0")
+        group[0].expect("running")
+        self.call("cut", "2-3")
+        self.all_fail(group, time.monotonic(), UNREACHABLE, ["rank", "cable 2-3", "rdma_en"])
+
+    def test_of_all_cables_of_a_node(self):
+        group = self.join("ring:3", 3)
+        self.all_say(group, "call all_reduce count=100000 times=0")
+        group[0].expect("running")
+        self.call("cut", "0-1")
+        self.call("cut", "1-2")
+        self.all_fail(group, time.monotonic(), UNREACHABLE, ["cable", "rank"])
+
+    def test_with_nothing_under_way(self):
+        group = self.join("line:2", 2)
+        self.call("cut", "0-1")
+        time.sleep(1.5)
+        self.all_say(group, "call barrier")
+        self.all_fail(group, time.monotonic(), UNREACHABLE, ["cable 0-1"])
+
+    def test_for_less_than_a_second_is_not_noticed(self):
+        group = self.join("line:2", 2)
+        self.all_say(group, "call all_reduce count=100000 times=300")
+        group[0].expect("running")
+        for _ in range(3):
+            self.call("cut", "0-1")
+            time.sleep(0.3)
+            self.call("heal", "0-1")
+            time.sleep(0.3)
+        for rank in group:
+            self.assertEqual(rank.expect("done")["wrong"], 0)
+
+
+if __name__ == "__main__":
+    ranks.main()

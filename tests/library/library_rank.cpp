@@ -1,0 +1,270 @@
+// One rank that uses every part of the public API and checks what comes back. Prints "ok" last.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ringbolt/group.h"
+
+namespace {
+
+using namespace ringbolt;
+
+void expect(bool is_so, const std::string& what) {
+  if (!is_so) {
+    throw std::runtime_error(what);
+  }
+}
+
+void expect_ok(const Status& status) { expect(status.is_ok(), std::to_string(status.code) + " " + status.text); }
+
+int32_t value(uint32_t rank, size_t i) { return static_cast<int32_t>(i * 17 + rank * 1000); }
+
+std::vector<int32_t> numbers(uint32_t rank, size_t count) {
+  std::vector<int32_t> made(count);
+  for (size_t i = 0; i < count; ++i) {
+    made[i] = value(rank, i);
+  }
+  return made;
+}
+
+void collectives(Group& group, size_t count) {
+  const uint32_t n = group.size();
+  const uint32_t me = group.rank();
+  const std::vector<int32_t> mine = numbers(me, count);
+  std::vector<int32_t> out(count);
+  expect_ok(group.all_reduce(mine.data(), out.data(), count, Type::int32, Reduction::sum));
+  for (size_t i = 0; i < count; ++i) {
+    int32_t sum = 0;
+    for (uint32_t rank = 0; rank < n; ++rank) {
+      sum += value(rank, i);
+    }
+    expect(out[i] == sum, "all_reduce");
+  }
+  const uint32_t root = n - 1;
+  std::vector<int32_t> data = me == root ? mine : std::vector<int32_t>(count);
+  expect_ok(group.broadcast(data.data(), count, Type::int32, root));
+  expect(data == numbers(root, count), "broadcast");
+  std::vector<int32_t> all(count * n);
+  expect_ok(group.all_gather(mine.data(), all.data(), count, Type::int32));
+  std::vector<int32_t> gathered(me == root ? count * n : 0);
+  expect_ok(group.gather(mine.data(), gathered.data(), count, Type::int32, root));
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    for (size_t i = 0; i < count; ++i) {
+      expect(all[rank * count + i] == value(rank, i), "all_gather");
+      expect(me != root || gathered[rank * count + i] == value(rank, i), "gather");
+    }
+  }
+  expect_ok(group.scatter(all.data(), out.data(), count, Type::int32, root));
+  expect(out == mine, "scatter");
+  expect_ok(group.reduce(mine.data(), out.data(), count, Type::int32, Reduction::max, root));
+  expect(me != root || out == numbers(n - 1, count), "reduce");
+  const std::vector<int32_t> wide = numbers(me, count * n);
+  expect_ok(group.reduce_scatter(wide.data(), out.data(), count, Type::int32, Reduction::min));
+  for (size_t i = 0; i < count; ++i) {
+    expect(out[i] == value(0, me * count + i), "reduce_scatter");
+  }
+  expect_ok(group.all_to_all(wide.data(), all.data(), count, Type::int32));
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    for (size_t i = 0; i < count; ++i) {
+      expect(all[rank * count + i] == value(rank, me * count + i), "all_to_all");
+    }
+  }
+  expect_ok(group.barrier());
+}
+
+void uneven(Group& group) {
+  const uint32_t n = group.size();
+  const uint32_t me = group.rank();
+  std::vector<size_t> counts(n);
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    counts[rank] = rank * 37;
+  }
+  const std::vector<int32_t> mine = numbers(me, counts[me]);
+  std::vector<int32_t> all(std::accumulate(counts.begin(), counts.end(), size_t{0}));
+  expect_ok(group.all_gatherv(mine.data(), all.data(), counts, Type::int32));
+  size_t at = 0;
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    for (size_t i = 0; i < counts[rank]; ++i) {
+      expect(all[at++] == value(rank, i), "all_gatherv");
+    }
+  }
+  // Rank r sends (r + s) % 5 * 11 elements to rank s.
+  std::vector<size_t> sent(n);
+  std::vector<size_t> received(n);
+  for (uint32_t other = 0; other < n; ++other) {
+    sent[other] = received[other] = (me + other) % 5 * 11;
+  }
+  const std::vector<int32_t> from = numbers(me, std::accumulate(sent.begin(), sent.end(), size_t{0}));
+  std::vector<int32_t> to(std::accumulate(received.begin(), received.end(), size_t{0}));
+  expect_ok(group.all_to_allv(from.data(), sent, to.data(), received, Type::int32));
+  at = 0;
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    size_t begin = 0;
+    for (uint32_t before = 0; before < me; ++before) {
+      begin += (rank + before) % 5 * 11;
+    }
+    for (size_t i = 0; i < received[rank]; ++i) {
+      expect(to[at++] == value(rank, begin + i), "all_to_allv");
+    }
+  }
+  if (n > 1) {
+    received[(me + 1) % n] += 1;
+    to.resize(to.size() + 1);
+    const Status status = group.all_to_allv(from.data(), sent, to.data(), received, Type::int32);
+    expect(status.code == EPROTO && status.text.find("awaits") != std::string::npos, "all_to_allv of unequal counts");
+  }
+}
+
+void messages(Group& group) {
+  const uint32_t n = group.size();
+  const uint32_t me = group.rank();
+  const uint32_t next = (me + 1) % n;
+  const uint32_t before = (me + n - 1) % n;
+  // More small ones than may be ahead of their receiver, then a long one.
+  std::vector<Request> sends;
+  std::vector<int32_t> words(200);
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    words[i] = value(me, i);
+    sends.push_back(group.send_async(&words[i], 1, Type::int32, next));
+  }
+  const std::vector<int32_t> longer = numbers(me, 300'001);
+  sends.push_back(group.send_async(longer.data(), longer.size(), Type::int32, next));
+  for (uint32_t i = 0; i < words.size(); ++i) {
+    int32_t got = 0;
+    expect_ok(group.recv(&got, 1, Type::int32, before));
+    expect(got == value(before, i), "a short message");
+  }
+  std::vector<int32_t> got(longer.size());
+  expect_ok(group.recv(got.data(), got.size(), Type::int32, before));
+  expect(got == numbers(before, got.size()), "a long message");
+  for (Request& send : sends) {
+    expect_ok(send.wait());
+  }
+}
+
+void several_at_once(Group& group) {
+  constexpr size_t kCalls = 100;  // more than may be ahead of a rank that does not come
+  const size_t count = 5000;
+  std::vector<std::vector<int32_t>> data;
+  std::vector<Request> calls;
+  for (size_t i = 0; i < kCalls; ++i) {
+    data.push_back(numbers(group.rank() + static_cast<uint32_t>(i), count));
+  }
+  for (auto& one : data) {
+    calls.push_back(group.all_reduce_async(one.data(), one.data(), count, Type::int32, Reduction::sum));
+  }
+  while (!calls.empty()) {  // the last first
+    expect_ok(calls.back().wait());
+    const auto call = static_cast<uint32_t>(calls.size() - 1);
+    for (size_t i = 0; i < count; i += 499) {
+      int32_t sum = 0;
+      for (uint32_t rank = 0; rank < group.size(); ++rank) {
+        sum += value(rank + call, i);
+      }
+      expect(data[call][i] == sum, "one of several all_reduces at once");
+    }
+    calls.pop_back();
+  }
+}
+
+void splits(Group& group) {
+  const uint32_t me = group.rank();
+  Group half = group.split(static_cast<int>(me % 2), -static_cast<int>(me));
+  expect(half.size() == (group.size() + 1 - me % 2) / 2, "the size of a half");
+  expect(half.rank() == half.size() - 1 - me / 2, "the order in a half");
+  collectives(half, 1000);
+  Group none = group.split(me == 0 ? 0 : -1, 0);
+  expect(none.size() == (me == 0 ? 1U : 0U), "a group of one, and none");
+  if (me == 0) {
+    collectives(none, 10);
+  } else {
+    expect(none.barrier().code == EINVAL, "a call of no group");
+  }
+  collectives(group, 100);
+  collectives(half, 100);
+}
+
+void mistakes(Group& group) {
+  std::vector<float> data(10);
+  const uint32_t n = group.size();
+  expect(group.broadcast(data.data(), 10, Type::float32, n).code == EINVAL, "a root that there is not");
+  expect(group.all_reduce(data.data(), data.data(), 1, Type::complex64, Reduction::max).code == EINVAL,
+         "the greatest complex number");
+  CallOptions unknown;
+  unknown.algorithm = "magic";
+  const Status status = group.all_reduce(data.data(), data.data(), 10, Type::float32, Reduction::sum, unknown);
+  expect(status.code == EINVAL && status.text.find("magic") != std::string::npos, "an unknown algorithm");
+  expect(group.send(data.data(), 1, Type::float32, group.rank()).code == EINVAL, "a message to itself");
+  if (n == 1) {
+    return;
+  }
+  // All ranks but one call the same: all hear of it, and the group goes on.
+  const size_t count = group.rank() == 1 ? 11 : 10;
+  std::vector<float> room(11);
+  const Status differs = group.all_reduce(room.data(), room.data(), count, Type::float32, Reduction::sum);
+  expect(differs.code == EPROTO && differs.text.find("all_reduce of 11 float32") != std::string::npos,
+         "unequal counts: " + differs.text);
+  collectives(group, 10);
+  // One rank does not come.
+  CallOptions soon;
+  soon.timeout_ms = 300;
+  if (group.rank() != 0) {
+    const Status late = group.all_reduce(room.data(), room.data(), 5, Type::float32, Reduction::sum, soon);
+    expect(late.code == ETIMEDOUT || late.code == ECANCELED, "a rank that does not come: " + late.text);
+  } else {
+    usleep(600'000);
+    const Status late = group.all_reduce(room.data(), room.data(), 5, Type::float32, Reduction::sum);
+    expect(late.code == ECANCELED && late.text.find("gave up") != std::string::npos, "too late: " + late.text);
+  }
+  collectives(group, 10);
+}
+
+void ends(Group& group) {
+  Group other = group.split(0, 0);
+  Status status = other.barrier();  // the end may come before it is over
+  if (other.rank() == 0) {
+    expect_ok(status);
+    other.abort("enough");
+  }
+  for (int i = 0; i < 1000 && status.is_ok(); ++i) {
+    status = other.barrier();
+  }
+  expect(other.size() == 1 || (status.code == ECANCELED && status.text.find("enough") != std::string::npos),
+         "an aborted group: " + status.text);
+  expect_ok(group.barrier());
+}
+
+}  // namespace
+
+int main() try {
+  GroupOptions options;
+  options.timeout_ms = 60'000;
+  Group group = Group::join(options);
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{1000}, size_t{200'003}}) {
+    collectives(group, count);
+  }
+  uneven(group);
+  if (group.size() > 1) {
+    messages(group);
+  }
+  several_at_once(group);
+  splits(group);
+  mistakes(group);
+  ends(group);
+  expect(group.report().find("rank ") == 0, "a report");
+  expect(group.explain("all_reduce", 1000, Type::float32).find("direct") != std::string::npos, "an explanation");
+  expect_ok(group.barrier());
+  std::puts("ok");
+  return 0;
+} catch (const std::exception& error) {
+  std::printf("failed: %s\n", error.what());
+  return 1;
+}
