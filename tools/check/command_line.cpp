@@ -2,8 +2,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include "command_line.h"
-
 namespace ringbolt::tools::check {
 namespace {
 
@@ -40,11 +38,12 @@ void add_how(CLI::App* command, CheckOptions& options) {
   command->add_option("--deadline", options.deadline_s, "Of one call (default: 10 s, and its bytes at 25 MB/s)")
       ->check(CLI::Range(0.001, 1e6))
       ->type_name("S");
-  add_cluster(command, options.cluster);
+  command->add_option("-c,--cluster,--name", options.cluster, "Cluster to run on (default: the only one)")
+      ->type_name("NAME");
   command->add_option("--timeout", options.timeout_s, "End everything after so many seconds")
       ->check(CLI::Range(0.001, 1e6))
       ->type_name("S");
-  add_json(command, options.is_json);
+  command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
 }
 
