@@ -99,6 +99,7 @@ class World : public engine::Receiver {
   void apply(const fabric::LivenessChange& change);
   void change_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
   void set_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
+  std::string cables_of(uint32_t rank) const;
   bool leads_to_failed(uint32_t fabric_cable) const;
   void fail_rank(uint32_t rank, const Status& status, bool is_certain);
   void tell_failure(const Communicator& communicator, const Status& status);
