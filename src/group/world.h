@@ -129,7 +129,7 @@ class World : public engine::Receiver {
   fabric::LivenessKnobs knobs_;
   std::map<uint16_t, std::weak_ptr<Communicator>> communicators_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
-  uint16_t next_group_id_ = 1;
+  uint16_t next_group_id_ = 0;
   std::map<uint32_t, Status> failed_;
   fabric::RankSet ended_ = 0;                  // of these, whose processes have ended for certain
   std::map<uint32_t, std::string> silent_;     // ranks that may yet be back, and what is known of them
