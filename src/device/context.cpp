@@ -14,6 +14,7 @@ Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> proc
     network_->add(*port_);
   }
   process_->add(this);
+  port_->fabric->control.refresh();  // the process is told of changes from now on
 }
 
 Context::~Context() {
@@ -26,7 +27,9 @@ void Context::look_at_port() {
   if (network_ != nullptr) {
     network_->look_at_faults();
   }
-  process_->fabric().verb_faults.look();
+  // Not the process's own fabric: each list of devices has one, with its own copy of what is cut and broken.
+  port_->fabric->control.refresh();
+  port_->fabric->verb_faults.look();
   const bool is_up = port_->is_up();
   if (was_up_.exchange(is_up) != is_up) {
     ibv_async_event event{};

@@ -208,6 +208,7 @@ void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
 
 void Process::on_poke() {
   fabric_->control.refresh();
+  fabric_->verb_faults.look();
   look_at_ports();
 }
 

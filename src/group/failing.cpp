@@ -52,7 +52,8 @@ void World::apply(const fabric::LivenessChange& change) {
     case Kind::rank_failed: {
       const bool is_silent = change.reason == Reason::frozen || change.reason == Reason::unreachable;
       silent_.erase(change.rank);
-      fail_rank(change.rank, {is_silent ? EHOSTDOWN : ECONNRESET, change.text}, change.is_certain);
+      fail_rank(change.rank, {is_silent ? EHOSTDOWN : ECONNRESET, change.text + cables_of(change.rank)},
+                change.is_certain);
       break;
     }
     case Kind::rank_suspect:
@@ -66,6 +67,17 @@ void World::apply(const fabric::LivenessChange& change) {
     case Kind::self_paused:
       break;
   }
+}
+
+/// For people who look for the machine.
+std::string World::cables_of(uint32_t rank) const {
+  std::string text;
+  for (const CableWords& cable : made_.cables) {
+    if (cable.a == rank || cable.b == rank) {
+      text += (text.empty() ? "; it was at " : ", ") + cable.text();
+    }
+  }
+  return text;
 }
 
 void World::fail_unreachable() {

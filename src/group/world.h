@@ -99,6 +99,7 @@ class World : public engine::Receiver {
   void apply(const fabric::LivenessChange& change);
   void change_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
   void set_cable(uint32_t fabric_cable, bool is_up, const std::string& why);
+  std::string cables_of(uint32_t rank) const;
   bool leads_to_failed(uint32_t fabric_cable) const;
   void fail_rank(uint32_t rank, const Status& status, bool is_certain);
   void tell_failure(const Communicator& communicator, const Status& status);
@@ -129,7 +130,7 @@ class World : public engine::Receiver {
   fabric::LivenessKnobs knobs_;
   std::map<uint16_t, std::weak_ptr<Communicator>> communicators_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
-  uint16_t next_group_id_ = 1;
+  uint16_t next_group_id_ = 0;
   std::map<uint32_t, Status> failed_;
   fabric::RankSet ended_ = 0;                  // of these, whose processes have ended for certain
   std::map<uint32_t, std::string> silent_;     // ranks that may yet be back, and what is known of them

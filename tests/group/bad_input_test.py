@@ -1,0 +1,106 @@
+"""Ranks that call different things, or don't belong together: an error on every rank that says so, and nobody waits."""
+
+import errno
+
+import ranks
+
+JOINS_WITHIN = 4000
+
+
+class Calls(ranks.GroupCase):
+    def differ(self, group, lines, says):
+        for rank, line in zip(group, lines):
+            rank.say(f"call {line} timeout=8000")
+        for rank in group:
+            failed = rank.expect("failed", timeout=15)
+            self.assertEqual(failed["code"], errno.EPROTO, failed)
+            for part in says:
+                self.assertIn(part, failed["text"])
+        self.all_run(group, "call all_reduce")  # the group goes on
+
+    def test_that_differ(self):
+        group = self.join("ring:3", 3)
+        same = "all_reduce count=1000"
+        for other, says in (("all_reduce count=1001", ["1000", "1001"]),
+                            ("all_reduce count=1000000", ["1000000"]),
+                            ("all_reduce count=1000 type=float32", ["int32", "float32"]),
+                            ("all_reduce count=1000 reduction=max", ["sum", "max"]),
+                            ("all_gather count=1000", ["all_gather"]),
+                            ("barrier", ["barrier"]),
+                            ("all_to_all count=1000", ["all_to_all"])):
+            with self.subTest(other=other):
+                self.differ(group, [same, other, same], ["rank 1", *says])
+
+    def test_whose_roots_differ(self):
+        group = self.join("line:2", 2)
+        self.differ(group, ["broadcast root=0", "broadcast root=1"], ["root 0", "root 1"])
+
+    def test_that_make_no_sense(self):
+        group = self.join("line:2", 2)
+        for line, says in (("broadcast root=2", "root 2"), ("send peer=5", "rank 5"), ("send peer=0", "rank 0"),
+                           ("all_reduce algorithm=magic", "magic")):
+            with self.subTest(line=line):
+                group[0].say(f"call {line}")
+                failed = group[0].expect("failed")
+                self.assertEqual(failed["code"], errno.EINVAL)
+                self.assertIn(says, failed["text"])
+
+    def test_that_one_rank_never_makes(self):
+        group = self.join("line:2", 2)
+        group[0].say("call all_reduce timeout=500")
+        failed = group[0].expect("failed")
+        self.assertEqual(failed["code"], errno.ETIMEDOUT)
+        self.assertIn("waits for rank 1", failed["text"])
+
+
+class Joining(ranks.GroupCase):
+    def refuse(self, spec, words, says):
+        """Ranks that can't join, each with its words."""
+        self.up(spec)
+        group = self.start_ranks(len(words), RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))
+        for rank, word in zip(group, words):
+            rank.say(f"join {word}")
+        for rank in group:
+            refused = rank.expect("refused", timeout=JOINS_WITHIN / 1000 + ranks.SLACK_S)
+            self.assertRegex(refused["text"], says)
+
+    def test_with_a_rank_missing(self):
+        self.refuse("line:3", ["", ""], "rank 2")
+
+    def test_with_a_wrong_secret(self):
+        self.refuse("line:2", ["RINGBOLT_SECRET=alpha", "RINGBOLT_SECRET=beta"], "secret|rank 1")
+
+    def test_with_a_rank_twice(self):
+        self.up("line:2")
+        group = self.start_ranks(2, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))
+        again = self.start_ranks(2, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))[1]
+        group[0].say("join")
+        group[1].say("join RINGBOLT_GROUP=")
+        for rank in group:
+            rank.expect("joined")
+        again.say("join")
+        self.assertIn("rank", again.expect("refused", timeout=JOINS_WITHIN / 1000 + ranks.SLACK_S)["text"])
+        self.all_run(group, "call all_reduce")
+
+    def test_with_other_checksums(self):
+        self.refuse("line:2", ["", "crc=off"], "RINGBOLT_CRC")
+
+    def test_with_a_cable_cut_before(self):
+        self.up("line:3")
+        self.call("cut", "1-2")
+        group = self.start_ranks(3, RINGBOLT_JOIN_TIMEOUT_MS="8000")
+        self.all_say(group, "join")
+        for rank in group:
+            refused = rank.expect("refused", timeout=8 + ranks.SLACK_S)
+            self.assertRegex(refused["text"], "rank")
+
+    def test_over_too_many_hops(self):
+        self.up("line:15")
+        group = self.start_ranks(15)
+        self.all_say(group, "join")
+        for rank in group:
+            self.assertIn("14 hops", rank.expect("refused")["text"])
+
+
+if __name__ == "__main__":
+    ranks.main()
