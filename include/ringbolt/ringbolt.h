@@ -1,6 +1,6 @@
+#pragma once
+
 /* Ringbolt for programs in C, and for whatever can call C: a part of ringbolt/group.h, with the same meaning. */
-#ifndef RINGBOLT_RINGBOLT_H
-#define RINGBOLT_RINGBOLT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -77,6 +77,4 @@ int ringbolt_abort(ringbolt_group* group, const char* reason);
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif
