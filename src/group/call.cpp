@@ -41,11 +41,13 @@ std::string_view name_of(collective::Operation operation) {
 }  // namespace
 
 uint32_t CallShape::signature() const {
+  // Not the bare checksum of the shares: right behind what it is of, it would cancel it out.
+  constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
   const uint64_t words[5] = {static_cast<uint64_t>(is_message) | static_cast<uint64_t>(operation) << 8 |
                                  static_cast<uint64_t>(type) << 16 | static_cast<uint64_t>(reduction) << 24 |
                                  static_cast<uint64_t>(is_reduction) << 32 |
                                  static_cast<uint64_t>(needs_rank_order) << 33,
-                             root, bytes, shares_crc, algorithm_crc};
+                             root, bytes, shares_crc * kSpread, algorithm_crc * kSpread};
   return base::crc32c(0, std::as_bytes(std::span(words)));
 }
 

@@ -32,6 +32,9 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
+/// How long a rank that makes another call than this one has to say which.
+constexpr uint64_t kDifferingNs = 500'000'000;
+
 /// The step of a message: of the sender from its memory into lane 0, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
@@ -270,10 +273,26 @@ void Communicator::take(Call& call, const engine::ChunkHeader& header, const eng
 }
 
 void Communicator::differ(Call& call, uint32_t peer) {
-  const Word word{WordKind::differs, EPROTO, call.shape().text()};
-  tell(call, word);
-  call.finish({EPROTO, fmt::format("call {}: this rank, {}, called {}, and rank {} something else", call.id().number,
-                                   rank_, call.shape().text(), peer)});
+  const auto [known, is_new] = differing_.insert(
+      {call.id(), {{EPROTO, fmt::format("call {}: this rank, {}, called {}, and rank {} something else",
+                                        call.id().number, rank_, call.shape().text(), peer)}, 0}});
+  if (is_new) {
+    tell(call, {WordKind::differs, EPROTO, call.shape().text()});
+  }
+}
+
+void Communicator::end_differing(uint64_t now_ns) {
+  for (auto& [id, differing] : differing_) {
+    differing.until_ns = differing.until_ns == 0 ? now_ns + kDifferingNs : differing.until_ns;
+    const auto call = find(id);
+    if (call != nullptr && now_ns >= differing.until_ns) {
+      call->finish(differing.status);
+    }
+  }
+  std::erase_if(differing_, [&](const auto& entry) {
+    const auto call = find(entry.first);
+    return call == nullptr || call->is_done();
+  });
 }
 
 void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
@@ -318,7 +337,10 @@ void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
 
 void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
   if (word.kind == WordKind::differs) {
-    tell(call, {WordKind::differs, EPROTO, call.shape().text()});
+    differ(call, peer);
+    if (word.text == call.shape().text()) {
+      return;  // it passes on that a third one differs, which will say so itself
+    }
     call.finish({word.code, fmt::format("call {}: rank {} called {}, and this rank, {}, called {}", call.id().number,
                                         peer, word.text, rank_, call.shape().text())});
     return;
@@ -370,6 +392,7 @@ void Communicator::advance(uint64_t now_ns) {
       fail(*active_[i], timed_out(*active_[i]));
     }
   }
+  end_differing(now_ns);
   retire_done();
 }
 

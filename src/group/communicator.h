@@ -99,6 +99,7 @@ class Communicator {
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void hear_used(Call& call, const engine::ChunkHeader& header);
   void differ(Call& call, uint32_t peer);
+  void end_differing(uint64_t now_ns);
   void tell(const Call& call, const Word& word);
   void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
   void hear_failure(Call& call, uint32_t peer, const Word& word);
@@ -128,6 +129,12 @@ class Communicator {
     Word word;
   };
   std::map<CallId, EarlyWord> early_words_;
+  /// Calls of which a rank has shown to make another one, until it says which, but not for long.
+  struct Differing {
+    Status status;
+    uint64_t until_ns = 0;
+  };
+  std::map<CallId, Differing> differing_;
   Status broken_;
 };
 
