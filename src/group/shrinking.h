@@ -65,9 +65,9 @@ class Shrinking {
   // By epoch and who has failed: of one that was suspected meanwhile this rank may hear a commit that nobody follows.
   std::map<std::pair<uint32_t, fabric::RankSet>, uint16_t> ids_;
   std::deque<Outcome> outcomes_;
-  std::vector<uint32_t> next_sent_;                      // [rank]
-  std::vector<uint32_t> next_received_;                  // [rank]
-  std::vector<std::map<uint32_t, Message>> early_;       // [rank], by number
+  std::vector<uint32_t> next_sent_;                     // [rank]
+  std::vector<uint32_t> next_received_;                 // [rank]
+  std::vector<std::map<uint32_t, Message>> early_;      // [rank], by number
   std::vector<std::pair<uint32_t, Message>> unopened_;  // before begin()
 };
 

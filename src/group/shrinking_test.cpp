@@ -16,13 +16,13 @@ class Ranks {
  public:
   Ranks(uint32_t n, uint32_t seed) : random_(seed), dead_(n) {
     for (uint32_t self = 0; self < n; ++self) {
-      all.push_back(std::make_unique<Shrinking>(
-          self, (RankSet{1} << n) - 1, [this, self](uint32_t to, std::span<const std::byte> bytes) {
-            if (!dead_[self]) {
-              const Sent sent{self, to, {bytes.begin(), bytes.end()}};
-              under_way_.insert(under_way_.end(), 1 + random_() % 2, sent);
-            }
-          }));
+      all.push_back(std::make_unique<Shrinking>(self, (RankSet{1} << n) - 1,
+                                                [this, self](uint32_t to, std::span<const std::byte> bytes) {
+                                                  if (!dead_[self]) {
+                                                    const Sent sent{self, to, {bytes.begin(), bytes.end()}};
+                                                    under_way_.insert(under_way_.end(), 1 + random_() % 2, sent);
+                                                  }
+                                                }));
     }
   }
   void kill(uint32_t victim) {
