@@ -32,6 +32,7 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
+
 /// The step of a message: of the sender from its memory into lane 0, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;

@@ -127,8 +127,8 @@ void World::tell_failure(const Communicator& communicator, const Status& status)
   if (!communicator.broken().is_ok()) {
     return;
   }
-  const std::vector<std::byte> word = emit(
-      Word{WordKind::aborted, status.code, fmt::format("{} (as rank {} says)", status.text, communicator.rank())});
+  const std::vector<std::byte> word =
+      emit(Word{WordKind::aborted, status.code, fmt::format("{} (as rank {} says)", status.text, communicator.rank())});
   for (const uint32_t member : communicator.members()) {
     if (member != rank() && failed_.count(member) == 0) {
       engine::Address address;

@@ -90,8 +90,7 @@ void World::tell_mending(uint32_t cable) {
 void World::hear_mending(uint32_t from, std::span<const std::byte> bytes) {
   const auto word = parse_mending(bytes);
   for (uint32_t cable = 0; word && cable < mendings_.size(); ++cable) {
-    if (made_.station->fabric_cable(cable) != word->fabric_cable ||
-        made_.station->cable(cable).plan().peer != from) {
+    if (made_.station->fabric_cable(cable) != word->fabric_cable || made_.station->cable(cable).plan().peer != from) {
       continue;
     }
     if (mendings_[cable].owes_answer(*word)) {

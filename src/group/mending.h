@@ -20,14 +20,14 @@ struct MendingWord {
   engine::CableAddress address = {};
 };
 
-/// docs/formats/chunk.md.
+/// docs/formats/liveness.md.
 std::vector<std::byte> emit(const MendingWord& word);
 /// Any bytes are safe.
 std::optional<MendingWord> parse_mending(std::span<const std::byte> bytes);
 
 /// How one end of a cable that has failed and the other one connect it anew: each makes its queue pairs forget their
-/// past; when both have, each connects; when both have, each begins to send. So nothing of an earlier connection is ever
-/// taken for the new one's. What one end says it says again and again until it is heard. Pure. Not thread-safe.
+/// past; when both have, each connects; when both have, each begins to send. So nothing of an earlier connection is
+/// ever taken for the new one's. What one end says it says again and again until it is heard. Pure. Not thread-safe.
 class Mending {
  public:
   using Stage = MendingWord::Stage;

@@ -94,9 +94,10 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
     throw JoinError("shrink: the others have gone on without this rank, since they could not reach it");
   }
   if (!outcome) {
-    throw JoinError(fmt::format("shrink: the deadline has passed; given up so far: ranks {}; of the others some have not "
-                                "called shrink, or too few are left to go on",
-                                fmt::join(ranks_of(communicator->members(), of->suspects()), ", ")));
+    throw JoinError(
+        fmt::format("shrink: the deadline has passed; given up so far: ranks {}; of the others some have not "
+                    "called shrink, or too few are left to go on",
+                    fmt::join(ranks_of(communicator->members(), of->suspects()), ", ")));
   }
   if (outcome->id > kMostGroups) {
     throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", outcome->id));

@@ -67,20 +67,23 @@ void Shrinking::take(uint32_t from, const Message& message) {
     uint16_t& wish = wishes_[{epoch, from}];
     wish = std::max(wish, message.id);
   } else {
-    ids_.insert({epoch, message.id});
+    ids_.insert({{epoch, message.agreement.failed}, message.id});
   }
   carry_out(agreement_.receive(from, message.agreement));
 }
 
-/// Beyond the number that the epoch before has taken.
+/// Beyond the numbers that the epochs before have taken.
 uint16_t Shrinking::wish_of(uint32_t epoch) const {
-  const auto before = ids_.find(epoch - 1);
-  return std::max(wish_, before == ids_.end() ? uint16_t{0} : static_cast<uint16_t>(before->second + 1));
+  uint16_t wish = wish_;
+  for (const auto& [decision, id] : ids_) {
+    wish = decision.first < epoch ? std::max(wish, static_cast<uint16_t>(id + 1)) : wish;
+  }
+  return wish;
 }
 
 /// All who decide by votes have those of the same ranks, with the same wishes; the others are told.
 uint16_t Shrinking::id_of(uint32_t epoch, fabric::RankSet failed) {
-  if (const auto known = ids_.find(epoch); known != ids_.end()) {
+  if (const auto known = ids_.find({epoch, failed}); known != ids_.end()) {
     return known->second;
   }
   uint16_t id = wish_of(epoch);
@@ -89,7 +92,7 @@ uint16_t Shrinking::id_of(uint32_t epoch, fabric::RankSet failed) {
       id = std::max(id, wishes_[{epoch, rank}]);
     }
   }
-  ids_[epoch] = id;
+  ids_[{epoch, failed}] = id;
   return id;
 }
 

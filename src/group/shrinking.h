@@ -62,11 +62,12 @@ class Shrinking {
   bool has_begun_ = false;
   uint16_t wish_ = 0;
   std::map<std::pair<uint32_t, uint32_t>, uint16_t> wishes_;  // [epoch, rank]
-  std::map<uint32_t, uint16_t> ids_;                          // [epoch]
+  // By epoch and who has failed: of one that was suspected meanwhile this rank may hear a commit that nobody follows.
+  std::map<std::pair<uint32_t, fabric::RankSet>, uint16_t> ids_;
   std::deque<Outcome> outcomes_;
-  std::vector<uint32_t> next_sent_;                      // [rank]
-  std::vector<uint32_t> next_received_;                  // [rank]
-  std::vector<std::map<uint32_t, Message>> early_;       // [rank], by number
+  std::vector<uint32_t> next_sent_;                     // [rank]
+  std::vector<uint32_t> next_received_;                 // [rank]
+  std::vector<std::map<uint32_t, Message>> early_;      // [rank], by number
   std::vector<std::pair<uint32_t, Message>> unopened_;  // before begin()
 };
 

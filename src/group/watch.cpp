@@ -59,8 +59,8 @@ void World::watch(uint64_t now_ns) {
     apply(change);
   }
   mend(now_ns);
-  next_watch_ns_ = std::min({now_ns + kMostWatchNs, next_beat_ns_, liveness_->next_heartbeat_ns(),
-                             liveness_->next_deadline_ns()});
+  next_watch_ns_ =
+      std::min({now_ns + kMostWatchNs, next_beat_ns_, liveness_->next_heartbeat_ns(), liveness_->next_deadline_ns()});
 }
 
 std::vector<std::byte> World::beat_bytes(uint64_t now_ns) {
@@ -114,8 +114,8 @@ void World::hear_message(const bootstrap::Event& event) {
       break;
     case kShrinkingMessage:
       if (event.bytes.size() > 2) {
-        const auto group = static_cast<uint16_t>(static_cast<uint16_t>(event.bytes[0]) |
-                                                 static_cast<uint16_t>(event.bytes[1]) << 8);
+        const auto group =
+            static_cast<uint16_t>(static_cast<uint16_t>(event.bytes[0]) | static_cast<uint16_t>(event.bytes[1]) << 8);
         hear_shrinking(event.rank, group, std::span(event.bytes).subspan(2));
       }
       break;
@@ -123,10 +123,11 @@ void World::hear_message(const bootstrap::Event& event) {
       hear_mending(event.rank, event.bytes);
       break;
     case kGivenUpMessage: {
-      const auto word = parse_word(emit(Word{WordKind::failed, 0, std::string(reinterpret_cast<const char*>(event.bytes.data()),
-                                                                              event.bytes.size())}));
+      const auto word = parse_word(emit(Word{
+          WordKind::failed, 0, std::string(reinterpret_cast<const char*>(event.bytes.data()), event.bytes.size())}));
       fail_rank(event.rank,
-                {ECONNRESET, fmt::format("rank {} has given up this rank, {}: {}", event.rank, rank(), word->text)}, false);
+                {ECONNRESET, fmt::format("rank {} has given up this rank, {}: {}", event.rank, rank(), word->text)},
+                false);
       break;
     }
     case kLeavingMessage:

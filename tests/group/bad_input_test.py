@@ -29,11 +29,11 @@ class Calls(ranks.GroupCase):
                             ("barrier", ["barrier"]),
                             ("all_to_all count=1000", ["all_to_all"])):
             with self.subTest(other=other):
-                self.differ(group, [same, other, same], ["rank 1", *says])
+                self.differ(group, [same, other, same], ["1", *says])
 
     def test_whose_roots_differ(self):
         group = self.join("line:2", 2)
-        self.differ(group, ["broadcast root=0", "broadcast root=1"], ["root 0", "root 1"])
+        self.differ(group, ["all_reduce count=10", "reduce root=1 count=10"], ["all_reduce", "root 1"])
 
     def test_that_make_no_sense(self):
         group = self.join("line:2", 2)
@@ -84,6 +84,10 @@ class Joining(ranks.GroupCase):
 
     def test_with_other_checksums(self):
         self.refuse("line:2", ["", "crc=off"], "RINGBOLT_CRC")
+
+    def test_with_checksums_off_everywhere(self):
+        group = self.join("line:2", 2, words="crc=off")
+        self.all_run(group, "call all_reduce count=100000")
 
     def test_with_a_cable_cut_before(self):
         self.up("line:3")

@@ -220,7 +220,8 @@ class Rank {
     for (std::string line; std::getline(maps, line);) {
       ++n_maps;
     }
-    say("census", {{"descriptors", entries("/proc/self/fd")}, {"threads", entries("/proc/self/task")}, {"maps", n_maps}});
+    say("census",
+        {{"descriptors", entries("/proc/self/fd")}, {"threads", entries("/proc/self/task")}, {"maps", n_maps}});
   }
 
   std::optional<Group> group_;

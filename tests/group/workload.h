@@ -8,8 +8,8 @@
 
 namespace ringbolt::test {
 
-/// A call that a test asks for. Data are 32-bit numbers that tell rank, place and turn, so that what is shifted, doubled
-/// or of another turn is noticed.
+/// A call that a test asks for. Data are 32-bit numbers that tell rank, place and turn, so that what is shifted,
+/// doubled or of another turn is noticed.
 struct Work {
   std::string operation = "all_reduce";
   size_t count = 1000;
