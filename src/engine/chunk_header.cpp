@@ -82,6 +82,7 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
   out.put(header.reserved);
   out.put(header.freed_small);
   out.put(header.freed_large);
+  out.put(uint32_t{0});
   Writer(to.data() + kCrcBegin).put(header_crc(to.data()));
 }
 

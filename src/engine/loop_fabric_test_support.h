@@ -82,9 +82,9 @@ class LoopFabric {
   Engine& engine(uint32_t rank) { return stations[rank]->engine(); }
   Collector& collector(uint32_t rank) { return *collectors[rank]; }
 
-  /// Lets all ranks go on until `is_done`; false after ten seconds.
+  /// Lets all ranks go on until `is_done`; false after a minute.
   bool run_until(const std::function<bool()>& is_done) {
-    const uint64_t deadline = base::now_ns() + 10'000'000'000U;
+    const uint64_t deadline = base::now_ns() + 60'000'000'000U;
     while (!is_done()) {
       for (auto& station : stations) {
         station->engine().progress(base::now_ns());
