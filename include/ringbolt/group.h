@@ -172,6 +172,9 @@ class RINGBOLT_API Group {
   /// Makes every call of this group fail on all ranks, those under way and later ones, with these words.
   void abort(const std::string& reason);
 
+  /// The ranks that pass on what this one sends to `peer`, in order, as things are now: none if a cable joins the two.
+  /// Numbers are those of the group that join() made. Throws std::runtime_error: no cables lead there any more.
+  std::vector<uint32_t> relays(uint32_t peer) const;
   /// The rank's device, cable and path to each other one, and figures since the beginning, for people.
   std::string report() const;
   /// Which algorithm a call would take, and what else would do, for people.
