@@ -61,6 +61,9 @@ struct GroupOptions {
   std::string verbs = {};
   /// CRC-32C of every chunk. Off: RINGBOLT_CRC=off.
   bool has_crc = true;
+  /// Cables are measured when ranks meet (20 ms at most), and schedules chosen by that. Off: RINGBOLT_MEASURE=off; then
+  /// all cables count as alike but for the rates that their devices name.
+  bool measures_cables = true;
 };
 
 /// A call under way. Its buffers stay valid and untouched until it is done. Destroying the handle of a call that is not

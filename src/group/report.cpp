@@ -19,6 +19,12 @@ std::string Group::report() const {
                         cable.rate_mbps > 0 ? fmt::format("{:.1f} Gb/s", cable.rate_mbps / 1000.0) : "rate unknown",
                         cable.how);
   }
+  for (const group::LinkFigures& link : made.links) {
+    text += link.bytes_per_ms == 0 ? fmt::format("  ranks {}-{}: too slow to be measured in time\n", link.a, link.b)
+                                   : fmt::format("  ranks {}-{}: {:.1f} us and {:.1f} Gb/s measured\n", link.a, link.b,
+                                                 static_cast<double>(link.latency_ns) / 1000,
+                                                 static_cast<double>(link.bytes_per_ms) * 8e-6);
+  }
   for (const std::string& port : made.unmatched) {
     text += fmt::format("  no cable: {}\n", port);
   }
