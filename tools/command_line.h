@@ -26,12 +26,14 @@ struct Request {
   DecodeOptions decode;
   MetricsOptions metrics;
   MatrixOptions matrix;
+  MapOptions map;
   PerfOptions perf;
   PlanOptions plan;
   VerifyOptions verify;
   CheckOptions check;
   BenchOptions bench;
   ProbeOptions probe;
+  RelayProbeOptions relay_probe;
   HostOptions host;
   std::function<int()> action;
   bool takes_command = false;  ///< words after "--" belong to it
