@@ -140,7 +140,7 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
     engine()->release(receipt.id);  // of a group that is gone here, or of measuring cables
     return;
   }
-  early_[id].push_back({header, engine()->settle(receipt), {}});
+  early_[id].push_back({header, engine()->settle(receipt, engine::Engine::Stay::open_ended), {}});
 }
 
 void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
