@@ -12,7 +12,8 @@ inline constexpr unsigned kReceivedInPlace = 1U << 30U;
 
 /// Where the message lies: in the sender's registered memory, as this process sees it. It is only read, and stays as
 /// it is for as long as the sender leaves it so, which the two programs must settle between themselves: the sender's
-/// completion does not tell.
+/// completion does not tell. A sender that means to write there again marks the message with IBV_SEND_SOLICITED: such
+/// ones are always copied, and its completion says that they have been.
 struct InPlace {
   const std::byte* data = nullptr;
 };

@@ -215,6 +215,10 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  if ((id.is_relayed || id.is_unsequenced) && (reads_in_place_ || is_read_in_place_)) {
+    // Nobody acknowledges these to us: their memory is for others once they have gone (see base/in_place.h).
+    request.send_flags |= static_cast<unsigned>(IBV_SEND_SOLICITED);
+  }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
     return false;

@@ -69,7 +69,8 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     return;
   }
   const bool is_hop = header->kind == Kind::beat;
-  if (is_in_place && (header->kind != Kind::data || header->destination != plan_.rank)) {
+  // What a relay has sent it does not keep; it says so, once it knows that we read in place.
+  if (is_in_place && (header->kind != Kind::data || header->destination != plan_.rank || header->hops_done > 0)) {
     message = cable.fetch(id.size, id.slot, message);
     is_in_place = false;
   }

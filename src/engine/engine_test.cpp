@@ -193,6 +193,32 @@ TEST(Engine, follows_the_path_that_is_asked_for) {
   EXPECT_EQ(fabric.collector(1).chunks[0].header.hops_done, 2);
 }
 
+TEST(Engine, what_came_through_a_relay_stays_as_it_is_while_it_is_used) {
+  LoopFabric fabric(3, line(3));
+  const uint32_t count = 4;
+  fabric.collector(2).keeps = true;
+  fabric.collector(2).stay = Engine::Stay::brief;
+  for (uint32_t i = 0; i < count; ++i) {
+    ASSERT_TRUE(fabric.send(0, 2, i, 60000));
+  }
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(2).kept.size() == count; }));
+  // The relay's receives are used for others.
+  fabric.collector(2).keeps = false;
+  uint32_t sent = count;
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < 80 && fabric.send(0, 2, sent, 60000) ? 1U : 0U;
+    return fabric.collector(2).chunks.size() == 80;
+  }));
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto& kept = fabric.collector(2).kept[i].bytes;
+    ASSERT_EQ(kept.size(), 60000U);
+    const uint32_t chunk = fabric.collector(2).chunks[i].header.chunk;
+    for (uint32_t k = 0; k < kept.size(); ++k) {
+      ASSERT_EQ(kept[k], LoopFabric::expected_byte(0, chunk, k)) << "chunk " << chunk << ", byte " << k;
+    }
+  }
+}
+
 TEST(Engine, forgets_what_it_gives_up) {
   LoopFabric fabric(2, line(2));
   for (uint32_t i = 0; i < 60; ++i) {

@@ -22,7 +22,7 @@ class Collector : public Receiver {
   };
   void on_chunk(const ChunkHeader& header, const Receipt& receipt) override {
     if (keeps) {
-      kept.push_back(engine_.settle(receipt, Engine::Stay::open_ended));
+      kept.push_back(engine_.settle(receipt, stay));
     }
     const auto bytes = keeps ? kept.back().bytes : receipt.bytes;
     chunks.push_back({header, {bytes.begin(), bytes.end()}});
@@ -37,6 +37,7 @@ class Collector : public Receiver {
   void on_cable_failed(uint32_t cable) override { failed.push_back(cable); }
 
   bool keeps = false;
+  Engine::Stay stay = Engine::Stay::open_ended;  ///< what it keeps
   std::vector<Receipt> kept;
   std::vector<Chunk> chunks;
   std::vector<Chunk> words;
