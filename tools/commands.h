@@ -219,6 +219,7 @@ struct CheckOptions {
   std::vector<std::string> collectives;  ///< of the matrix; empty: all
   std::optional<double> deadline_s;
   std::optional<double> timeout_s;
+  std::optional<uint64_t> order_seed;  ///< which node is which rank; none: as they are numbered
   uint64_t largest_bytes = (1U << 20U) + 3;
   uint32_t repeats = 1;
   bool is_in_place = false;

@@ -102,6 +102,13 @@ class Matrix(CheckCase):
                 hashes.add(self.judge(*words, "--algorithm", "direct")["crc32c"])
         self.assertEqual(len(hashes), 1)
 
+    def test_one_hash_whatever_the_order_of_ranks(self):
+        words = ["--only", "all_reduce,gather,all_to_allv,send_recv", "--largest", 100]
+        with self.cluster("star:4"):
+            plain = self.judge(*words)["crc32c"]
+            for order in range(3):
+                self.assertEqual(self.judge(*words, "--rank-order", order)["crc32c"], plain)
+
     def test_a_hundred_runs_have_one_hash(self):
         with self.cluster("ring:4"):
             result = self.judge("--only", "all_reduce,all_to_allv", "--largest", 100, "--repeat", 100,
@@ -127,9 +134,15 @@ class Trouble(CheckCase):
                             [["--matrix", "--in-place"], "--in-place"], [["--only", "barrier"], "--matrix"],
                             [["--thorough"], "--matrix"], [["--repeat", "0"], "--repeat"],
                             [["--matrix", "--largest", "0"], "--largest"], [["--deadline", "0"], "--deadline"],
+                            [["--rank-order", "x"], "--rank-order"],
                             [["--", "ls"], "takes no command"], [[], "ringbolt up"]):
             with self.subTest(words):
                 self.refused("check", *words, says=[says])
+
+    def test_an_order_of_ranks_that_somebody_else_gives(self):
+        with self.cluster("ring:2"):
+            done = self.call("check", "--rank-order", 1, env={"RINGBOLT_COORDINATOR": "127.0.0.1:1"}, expect=2)
+            self.assertIn("RINGBOLT_COORDINATOR", done.stderr)
 
     def test_algorithm_that_does_none_of_it(self):
         with self.cluster("ring:2"):

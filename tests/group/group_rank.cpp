@@ -3,6 +3,7 @@
 //   join [NAME=VALUE]...    variables besides those of the environment; crc=off for GroupOptions
 //   call OPERATION [count=N] [type=T] [reduction=R] [root=K] [peer=K] [times=N] [timeout=MS] [algorithm=A]
 //                           times=0: until it fails. Says "running" after the first, "done" or "failed" in the end
+//   pairs [count=N] [seconds=S]   every rank sends to every other one: what has come from each, "streamed"
 //   split COLOR KEY         the group that comes of it takes the place of this one
 //   shrink                  likewise
 //   abort REASON
@@ -26,6 +27,7 @@
 #include <sstream>
 #include <string>
 
+#include "pairs.h"
 #include "ringbolt/group.h"
 #include "workload.h"
 
@@ -68,6 +70,8 @@ class Rank {
       join(options(words));
     } else if (command == "call") {
       call(words);
+    } else if (command == "pairs") {
+      pairs(options(words));
     } else if (command == "split") {
       int color = 0;
       int key = 0;
@@ -192,6 +196,19 @@ class Rank {
     say("done", {{"operation", work.operation},
                  {"wrong", wrong},
                  {"ms", std::chrono::duration_cast<std::chrono::milliseconds>(taken).count()}});
+  }
+
+  void pairs(Options wanted) {
+    const size_t count = std::stoull(wanted.try_emplace("count", "1000").first->second);
+    const double seconds = std::stod(wanted.try_emplace("seconds", "1").first->second);
+    Json streams = Json::array();
+    for (const Arrivals& one : run_pairs(group(), count, seconds)) {
+      streams.push_back({{"messages", one.messages},
+                         {"wrong", one.wrong},
+                         {"longest_gap_ms", one.longest_gap_ms},
+                         {"problem", one.problem}});
+    }
+    say("streamed", {{"from", streams}});
   }
 
   void lifetimes(std::istringstream& words) {

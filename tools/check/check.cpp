@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "check/outcome.h"
+#include "check/rank_order.h"
 #include "check/run.h"
 #include "collective/builder.h"
 #include "commands.h"
@@ -100,6 +101,15 @@ int run_rank(const CheckOptions& options) {
   Group group = [&] {
     GroupOptions group_options;
     group_options.verbs = options.verbs;
+    if (options.order_seed) {
+      auto shuffled = check::with_rank_order(bootstrap::environment_of_process(), *options.order_seed);
+      if (!shuffled) {
+        throw UsageError(
+            "--rank-order shuffles the nodes of a cluster: this process is none's, or RINGBOLT_RANK or "
+            "RINGBOLT_COORDINATOR says already which rank is where");
+      }
+      group_options.environment = std::move(*shuffled);
+    }
     try {
       return Group::join(group_options);
     } catch (const std::exception& error) {

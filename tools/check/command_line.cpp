@@ -35,6 +35,10 @@ void add_how(CLI::App* command, CheckOptions& options) {
   command->add_flag("--fast", options.is_fast, "Let sums be taken in any order");
   command->add_option("--verbs,--library", options.verbs, "Verbs library: auto, system, soft, or a path")
       ->type_name("LIB");
+  command
+      ->add_option("--rank-order", options.order_seed,
+                   "Shuffle which node is which rank, by this number (default: as nodes are numbered)")
+      ->type_name("SEED");
   command->add_option("--deadline", options.deadline_s, "Of one call (default: 10 s, and its bytes at 25 MB/s)")
       ->check(CLI::Range(0.001, 1e6))
       ->type_name("S");
