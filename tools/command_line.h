@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "agent/agent.h"
 #include "commands.h"
 #include "host_node.h"
 
@@ -32,6 +33,7 @@ struct Request {
   CheckOptions check;
   BenchOptions bench;
   ProbeOptions probe;
+  AgentOptions agent;
   HostOptions host;
   std::function<int()> action;
   bool takes_command = false;  ///< words after "--" belong to it

@@ -62,6 +62,7 @@ struct Cluster {
   Kind kind = Kind::emulated;
   uint32_t mtu = 0;         ///< of the interfaces between network namespaces; 0: kDefaultMtu
   std::string prefix = {};  ///< where Ringbolt is installed on hosts; empty: not known
+  bool has_overlay = false;  ///< an agent per node makes ringbolt0, on which every node reaches every other
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 

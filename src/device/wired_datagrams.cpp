@@ -72,7 +72,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
     return true;  // lost
   }
   if (!datagrams_out_) {
-    datagrams_out_.emplace(process_.network());
+    datagrams_out_.emplace(process_.network(), context_.port().netdev_index);
   }
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const size_t bytes = header + request.length + headers.bth.pad_count;

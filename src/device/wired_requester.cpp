@@ -185,7 +185,7 @@ void QueuePair::start_requester() {
 }
 
 void QueuePair::greet(bool wants_answer, cluster::CounterLane& lane) {
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   wire::Headers headers;
   headers.bth.opcode = wire::kGreeting;
   headers.bth.dest_qp = wired_->remote_qpn;
@@ -304,7 +304,7 @@ void QueuePair::send_wired() {
   if (wired_->uc_window && !context_.port().is_up()) {
     wired_->uc_window->let_go();
   }
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
   while (wired_->next_packet(now, packet)) {
     if (!build(batch, packet, counts_.first())) {

@@ -253,7 +253,7 @@ void QueuePair::report(uint32_t psn) {
   packet.payload = transport::OutPacket::Payload::bytes;
   packet.length = wire::kSelectiveAckBytes;
   packet.bytes = {};
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   build(batch, packet, counts_.second());
   send_out(batch);
 }
@@ -262,7 +262,7 @@ void QueuePair::send_answers(uint64_t now_ns) {
   if (!wired_->rc_responder || !wired_->rc_responder->has_packet()) {
     return;
   }
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
   while (wired_->rc_responder->next_packet(now_ns, packet)) {
     if (!build(batch, packet, counts_.second())) {
