@@ -30,9 +30,10 @@ constexpr transport::Congestion::Config kStreamCongestion = {.first_window = tra
                                                              .least_window = transport::kWindowPackets,
                                                              .least_by_delay = transport::kWindowPackets,
                                                              .largest_window = transport::kWindowPackets};
-// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost.
+// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost, but
+// a receiver may take its time to post a receive.
 constexpr transport::UcWindow::Config kStreamUcWindow = {
-    .packets = 512, .packets_per_report = 64, .patience_ns = 1'000'000'000};
+    .packets = 512, .packets_per_report = 64, .patience_ns = 10'000'000'000};
 
 ibv_wc_status status_of(transport::RequesterFailure why) {
   using transport::RequesterFailure;

@@ -34,6 +34,12 @@ uint32_t dest_qp(std::span<const std::byte> packet) {
   return byte(kDestQpAt) << 16U | byte(kDestQpAt + 1) << 8U | byte(kDestQpAt + 2);
 }
 
+bool is_for(std::span<const std::byte> packet, const link::OverlayClaim& claim) {
+  const uint32_t qpn = dest_qp(packet);
+  // Management datagrams are for whoever knows of them.
+  return qpn == kManagementQp || qpn >> claim.slot_shift == claim.slot;
+}
+
 base::UniqueFd listen_at(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -128,10 +134,34 @@ void LocalPorts::serve(Program& program, uint64_t now_ns) {
   write_waiting(program);
 }
 
-void LocalPorts::learn_claim(Program& program) const {
-  if (program.endpoint->link().peer_incarnation() != 0) {
-    program.claim = link::OverlayClaim::parse(program.endpoint->link().peer_greeting());
+void LocalPorts::learn_claim(Program& program) {
+  if (program.endpoint->link().peer_incarnation() == 0) {
+    return;
   }
+  program.claim = link::OverlayClaim::parse(program.endpoint->link().peer_greeting());
+  if (!program.claim) {
+    return;
+  }
+  std::erase_if(early_, [&](const Early& early) {
+    const bool is_its = is_for(early.packet, *program.claim);
+    if (is_its) {
+      hand_over(program, early.packet);
+      early_bytes_ -= early.packet.size();
+    }
+    return is_its;
+  });
+}
+
+void LocalPorts::keep_early(std::span<const std::byte> packet) {
+  const uint64_t now_ns = base::now_ns();
+  while (!early_.empty() &&
+         (now_ns - early_.front().since_ns > kEarlyNs || early_bytes_ + packet.size() > kMostEarlyBytes)) {
+    early_bytes_ -= early_.front().packet.size();
+    early_.pop_front();
+    ++counts_.dropped_nobody;
+  }
+  early_.push_back({now_ns, {packet.begin(), packet.end()}});
+  early_bytes_ += packet.size();
 }
 
 bool LocalPorts::is_over(const Program& program, uint64_t now_ns) const {
@@ -165,19 +195,19 @@ void LocalPorts::on_packet(uint32_t source, std::span<const std::byte> packet) {
 }
 
 void LocalPorts::deliver(std::span<const std::byte> packet) {
-  const uint32_t qpn = dest_qp(packet);
   bool is_taken = false;
   for (auto& [descriptor, program] : programs_) {
     if (!program.claim) {
       learn_claim(program);
     }
-    // Management datagrams are for whoever knows of them.
-    if (program.claim && (qpn == kManagementQp || qpn >> program.claim->slot_shift == program.claim->slot)) {
+    if (program.claim && is_for(packet, *program.claim)) {
       hand_over(program, packet);
       is_taken = true;
     }
   }
-  counts_.dropped_nobody += is_taken ? 0U : 1U;
+  if (!is_taken) {
+    keep_early(packet);
+  }
 }
 
 void LocalPorts::hand_over(Program& program, std::span<const std::byte> packet) {

@@ -25,6 +25,10 @@ class LocalPorts final : public group::Courier::Sink {
  public:
   /// What waits for a program that takes nothing in just now: then packets for it are dropped, as at any full port.
   static constexpr size_t kMostWaitingBytes = size_t{64} << 20U;
+  /// A program may tell others of its queue pair before the agent has heard of the program: so long, and so much of what
+  /// nobody takes is kept.
+  static constexpr uint64_t kEarlyNs = 2'000'000'000;
+  static constexpr size_t kMostEarlyBytes = size_t{16} << 20U;
 
   struct Counts {
     uint64_t dropped_nobody = 0;   ///< for queue pairs of no program here
@@ -64,7 +68,8 @@ class LocalPorts final : public group::Courier::Sink {
 
   void accept(uint64_t now_ns);
   void serve(Program& program, uint64_t now_ns);
-  void learn_claim(Program& program) const;
+  void learn_claim(Program& program);
+  void keep_early(std::span<const std::byte> packet);
   bool is_over(const Program& program, uint64_t now_ns) const;
   /// A packet of a program here: on to its destination.
   void forward(std::span<const std::byte> packet);
@@ -81,6 +86,12 @@ class LocalPorts final : public group::Courier::Sink {
   base::UniqueFd epoll_;
   base::UniqueFd listener_;
   std::map<int, Program> programs_;  // by the descriptor of the endpoint
+  struct Early {
+    uint64_t since_ns = 0;
+    std::vector<std::byte> packet;
+  };
+  std::deque<Early> early_;  // in order of their coming
+  size_t early_bytes_ = 0;
   std::vector<std::byte> copy_;      // of a packet whose prefix changes
   Counts counts_;
 };
