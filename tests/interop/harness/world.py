@@ -63,6 +63,7 @@ class World:
         self.place = place
         self._cluster = f"t{os.getpid()}"
         self._shm_before = leaks.shared_memory_files()
+        self._residents = leaks.Residents()
         self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="rb-"))
         if len(str(self.runtime)) > 40:
             raise SystemExit(f"{self.runtime}: too long for UNIX socket paths below it; set TMPDIR to a shorter folder")
@@ -85,6 +86,7 @@ class World:
                 self.client = self.namespace(1)
             elif self.place == "overlay":
                 self._raise_cluster("ring:4", "--overlay")
+                self._residents = leaks.residents(self.runtime)
                 self.server, self.client = (self._over_agents(node) for node in (0, 2))
             else:
                 self._raise_cluster("mesh:3")
@@ -98,6 +100,8 @@ class World:
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         for pid, command in leaks.processes_using(self.runtime).items():
+            if pid in self._residents.processes:
+                continue
             print(f"killing a left-over process: {pid} {command}")
             os.kill(pid, signal.SIGKILL)
         if self._has_cluster:
@@ -168,7 +172,7 @@ class World:
 
     def leftovers(self, slots_may_stay: bool = False) -> list[str]:
         """What programs left behind up to now; see leaks.complaints."""
-        return leaks.complaints(self.runtime, self._shm_before, slots_may_stay)
+        return leaks.complaints(self.runtime, self._shm_before, slots_may_stay, self._residents)
 
     def stale_slots(self) -> int:
         """How many slots of dead processes wait to be taken over."""
