@@ -23,6 +23,8 @@ void define_state_commands(CLI::App& app, Request& request) {
   up_command->add_option("--name", request.up.name, "Name of the cluster (default: from the topology or the file)");
   up_command->add_flag("--netns", request.up.is_netns,
                        "Make every node a network namespace, every cable a pair of interfaces (needs root)");
+  up_command->add_flag("!--no-management", request.up.has_management,
+                       "With --netns: leave out the network beside the cables, by which all nodes reach each other");
   up_command->add_option("--mtu", request.up.mtu, "Of the interfaces of --netns (default: 9000)")
       ->check(CLI::Range(cluster::kMinMtu, cluster::kMaxMtu))
       ->type_name("BYTES");

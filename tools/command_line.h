@@ -27,6 +27,7 @@ struct Request {
   DecodeOptions decode;
   MetricsOptions metrics;
   MatrixOptions matrix;
+  MapOptions map;
   PerfOptions perf;
   PlanOptions plan;
   VerifyOptions verify;
@@ -34,6 +35,7 @@ struct Request {
   BenchOptions bench;
   ProbeOptions probe;
   AgentOptions agent;
+  RelayProbeOptions relay_probe;
   HostOptions host;
   std::function<int()> action;
   bool takes_command = false;  ///< words after "--" belong to it

@@ -59,8 +59,8 @@ void settle_kind(const UpOptions& options, cluster::Cluster& model) {
     throw UsageError("--prefix is for --hosts");
   }
   if (!options.is_netns) {
-    if (options.mtu != 0 || !options.rate.empty()) {
-      throw UsageError("--mtu and --rate are for interfaces: give --netns too, or leave them out");
+    if (options.mtu != 0 || !options.rate.empty() || !options.has_management) {
+      throw UsageError("--mtu, --rate and --no-management are for interfaces: give --netns too, or leave them out");
     }
     return;
   }
@@ -76,7 +76,11 @@ void settle_kind(const UpOptions& options, cluster::Cluster& model) {
       cable.rate_mbps = *rate;
     }
   }
+  model.has_management = model.has_management && options.has_management;
   cluster::plan_namespaces(model);
+  if (const std::string conflict = model.has_management ? cluster::management_conflict(model) : ""; !conflict.empty()) {
+    throw UsageError(conflict + ": choose another, or give --no-management");
+  }
 }
 
 cluster::Cluster wanted_cluster(const UpOptions& options) {
@@ -103,8 +107,9 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
 }
 
 HostSurvey wanted_hosts(const UpOptions& options) {
-  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty()) {
-    throw UsageError("--hosts takes the machines as they are: leave --emulate, --netns, --mtu and --rate out");
+  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty() || !options.has_management) {
+    throw UsageError(
+        "--hosts takes the machines as they are: leave --emulate, --netns, --mtu, --rate and --no-management out");
   }
   HostSurvey survey = survey_hosts(options);
   take_likeness(survey.model, options.like, false);

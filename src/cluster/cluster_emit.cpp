@@ -61,6 +61,9 @@ std::string emit_cluster(const Cluster& cluster) {
   if (cluster.mtu != 0) {
     root["mtu"] = cluster.mtu;
   }
+  if (!cluster.has_management) {
+    root["management"] = false;
+  }
   if (!cluster.prefix.empty()) {
     root["prefix"] = cluster.prefix;
   }

@@ -52,6 +52,11 @@ group::WorldPlan plan_of(const GroupOptions& options) {
     throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on or off", crc));
   }
   plan.has_crc = options.has_crc && crc != "off";
+  const std::string measure = value("RINGBOLT_MEASURE");
+  if (!measure.empty() && measure != "on" && measure != "off") {
+    throw group::JoinError(fmt::format("RINGBOLT_MEASURE is \"{}\": it must be on or off", measure));
+  }
+  plan.is_measured = options.measures_cables && measure != "off";
   if (const std::string frozen = value("RINGBOLT_FROZEN_MS"); !frozen.empty()) {
     plan.liveness.frozen_ns = milliseconds_of("RINGBOLT_FROZEN_MS", frozen) * 1'000'000;
   }

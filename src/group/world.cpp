@@ -43,6 +43,7 @@ std::shared_ptr<World> World::join(const WorldPlan& plan) {
     bring_up_plan.has_crc = plan.has_crc;
     bring_up_plan.deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
     bring_up_plan.matrix = plan.matrix;
+    bring_up_plan.is_measured = plan.is_measured;
     made = bring_up(circle, library, bring_up_plan);
   } else {
     made.graph.n_nodes = 1;
@@ -69,6 +70,11 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
     liveness_.emplace(rank(), n_ranks(), watched(made_), knobs_, now_ns_);
   }
   engine()->set_receiver(*this);
+  for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
+    if (!made_.station->cable(cable).is_alive()) {  // it has failed while it was measured
+      on_cable_failed(cable);
+    }
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -97,7 +103,7 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
     }
   }
   fabric::sort_cables(graph);
-  auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph);
+  auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph, made_.model);
   communicators_[id] = made;
   next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
   for (const auto& [failed, status] : failed_) {
@@ -147,11 +153,11 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
     return;
   }
   const auto id = static_cast<uint16_t>(header.group & ~kMessageGroup);
-  if (id < next_group_id_) {
-    engine()->release(receipt.id);  // of a group that is gone here
+  if (id < next_group_id_ || id == Measuring::kGroup) {
+    engine()->release(receipt.id);  // of a group that is gone here, or of measuring cables
     return;
   }
-  early_[id].push_back({header, engine()->settle(receipt), {}});
+  early_[id].push_back({header, engine()->settle(receipt, engine::Engine::Stay::open_ended), {}});
 }
 
 void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
