@@ -64,7 +64,7 @@ void define_state_commands(CLI::App& app, Request& request) {
   CLI::App* agent_command = app.add_subcommand("agent", "Serve the overlay device ringbolt0 of one node");
   add_cluster(agent_command, request.agent.cluster);
   agent_command->add_option("--node", request.agent.node, "Number or name (default: RINGBOLT_NODE)")->type_name("NODE");
-  agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")->type_name("FD");
+  agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")->group("");
   agent_command->footer(
       "`ringbolt up --overlay` starts one on every node, and `ringbolt down` ends them. By hand, in the foreground:\n"
       "  ringbolt run -- ringbolt agent\n");

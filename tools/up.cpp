@@ -25,6 +25,8 @@
 namespace ringbolt::tools {
 namespace {
 
+constexpr size_t kMostOverlayNodes = 64;  // agents watch each other: as many as a group watches
+
 /// "examples/two racks.json" -> "two-racks": a name for a file that gives none.
 std::string name_of_file(const std::string& path) {
   std::string stem = path.substr(path.rfind('/') + 1);
@@ -104,6 +106,14 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
   settle_name(options, name_of_file(options.spec), model);
   settle_kind(options, model);
   return model;
+}
+
+void settle_overlay(const UpOptions& options, cluster::Cluster& model) {
+  model.has_overlay |= options.has_overlay;
+  if (model.has_overlay && model.nodes.size() > kMostOverlayNodes) {
+    throw UsageError(fmt::format("--overlay is for up to {} nodes, and \"{}\" has {}", kMostOverlayNodes, options.spec,
+                                 model.nodes.size()));
+  }
 }
 
 HostSurvey wanted_hosts(const UpOptions& options) {
@@ -211,7 +221,7 @@ int up(const UpOptions& options) {
   }
   if (options.hosts.empty()) {
     model = wanted_cluster(options);
-    model.has_overlay |= options.has_overlay;
+    settle_overlay(options, model);
   } else {
     survey = wanted_hosts(options);
   }

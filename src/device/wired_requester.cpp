@@ -35,6 +35,9 @@ constexpr transport::Congestion::Config kStreamCongestion = {.first_window = tra
 constexpr transport::UcWindow::Config kStreamUcWindow = {
     .packets = 512, .packets_per_report = 64, .patience_ns = 10'000'000'000};
 
+/// Agents find out within a second that a cable or a node is gone, and send what was lost another way.
+constexpr uint64_t kOverlayPatienceNs = 3'000'000'000;
+
 ibv_wc_status status_of(transport::RequesterFailure why) {
   using transport::RequesterFailure;
   switch (why) {
@@ -171,7 +174,8 @@ void QueuePair::start_requester() {
     config.queue_depth = depth;
     config.timeout_code = attributes_.timeout;
     config.retry_count = attributes_.retry_cnt;
-    config.least_timeout_ns = kLeastTimeoutNs / (attributes_.retry_cnt + 1ULL);
+    const uint64_t least_ns = context_.port().is_overlay ? kOverlayPatienceNs : kLeastTimeoutNs;
+    config.least_timeout_ns = least_ns / (attributes_.retry_cnt + 1ULL);
     config.rnr_retry = attributes_.rnr_retry;
     config.max_rd_atomic = attributes_.max_rd_atomic;
     if (is_at_stream) {
