@@ -64,10 +64,12 @@ void define_state_commands(CLI::App& app, Request& request) {
   CLI::App* agent_command = app.add_subcommand("agent", "Serve the overlay device ringbolt0 of one node");
   add_cluster(agent_command, request.agent.cluster);
   agent_command->add_option("--node", request.agent.node, "Number or name (default: RINGBOLT_NODE)")->type_name("NODE");
+  agent_command->add_flag("--start", request.agent.starts_missing,
+                          "Start the agents of the cluster that are missing, in the background, and return when all have met");
   agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")->group("");
   agent_command->footer(
-      "`ringbolt up --overlay` starts one on every node, and `ringbolt down` ends them. By hand, in the foreground:\n"
-      "  ringbolt run -- ringbolt agent\n");
+      "`ringbolt up --overlay` starts one on every node, and `ringbolt down` ends them.\n\nExamples:\n"
+      "  ringbolt agent --start\n");
   agent_command->callback([&request] { request.action = [&request] { return agent_run(request.agent); }; });
 
   CLI::App* down_command = app.add_subcommand("down", "Remove a cluster");

@@ -187,6 +187,14 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
   }
 }
 
+void World::break_off(const Status& status) {
+  for (const auto& [id, weak] : communicators_) {
+    if (const auto communicator = weak.lock()) {
+      communicator->break_off(status);
+    }
+  }
+}
+
 bool World::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);

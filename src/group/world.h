@@ -54,6 +54,8 @@ class World : public engine::Receiver {
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
   /// on without this rank.
   std::shared_ptr<Communicator> shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns);
+  /// Fails all calls of all groups, and all later ones. Under lock().
+  void break_off(const Status& status);
   /// The first number that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
   /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,

@@ -80,6 +80,16 @@ class Overlay(CommandCase):
         self.pingpong(0, 2)
         self.assertEqual(sorted(self.agents()), [0, 2, 3])
 
+    def test_an_agent_comes_back(self):
+        agents = self.up("ring:3")
+        os.kill(agents[1], signal.SIGKILL)
+        wait_until(lambda: "node 1 is gone" in self.log(0) and "node 1 is gone" in self.log(2), "the others know")
+        self.assertIn("1 agent of 3 started", self.call("agent", "--start", timeout=60).stdout)
+        self.assertEqual(sorted(self.agents()), [0, 1, 2])
+        self.pingpong(1, 2)
+        self.pingpong(0, 2)
+        self.assertIn("0 agents of 3 started", self.call("agent", "--start").stdout)
+
     def test_a_cut_cable_is_gone_around(self):
         self.up()
         self.call("cut", "0-1")

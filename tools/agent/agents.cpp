@@ -12,8 +12,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <random>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -54,6 +56,20 @@ uint16_t free_port() {
 std::string random_secret() {
   std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+/// Where and by what secret the cluster's agents meet: lines of variables, made by the first that are started.
+std::vector<std::string> meeting_of(const LiveCluster& live) {
+  const std::string path = live.dir.cluster(live.model.name) + "/agents";
+  if (::access(path.c_str(), F_OK) != 0) {
+    cluster::write_new_file(path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", free_port(), random_secret()));
+  }
+  std::vector<std::string> lines;
+  std::istringstream text(cluster::read_file(path, 256));
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line);
+  }
+  return lines;
 }
 
 struct Starting {
@@ -147,39 +163,10 @@ std::optional<uint32_t> first_missing(std::vector<Starting>& all) {
   return std::nullopt;
 }
 
-std::string last_words(const LiveCluster& live, uint32_t node) {
-  try {
-    std::string text = cluster::read_file(Roster(live.dir, live.model.name).log_file(node), kLogBytes);
-    while (!text.empty() && text.back() == '\n') {
-      text.pop_back();
-    }
-    return text.substr(text.rfind('\n') + 1);
-  } catch (const base::Error&) {
-    return "it has written nothing";
-  }
-}
-
-}  // namespace
-
-void start_agents(const LiveCluster& live) {
-  const std::vector<std::string> meeting{fmt::format("RINGBOLT_GROUP_PORT={}", free_port()),
-                                         "RINGBOLT_SECRET=" + random_secret()};
-  std::vector<Starting> all;
-  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-    all.push_back(start(live, node, meeting));
-  }
-  if (const std::optional<uint32_t> node = first_missing(all)) {
-    const std::string words = last_words(live, *node);
-    stop_agents(live.dir, live.model.name);
-    throw UsageError(fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[*node].name, *node,
-                                 words));
-  }
-}
-
-size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {
-  const Roster roster(dir, name);
+/// Politely, then with SIGKILL. How many there were.
+size_t stop(const Roster& roster, const std::vector<uint32_t>& nodes) {
   std::vector<base::UniqueFd> ending;
-  for (uint32_t node = 0; node < cluster::kMaxNodes; ++node) {
+  for (const uint32_t node : nodes) {
     if (const std::optional<pid_t> pid = roster.find(node)) {
       base::UniqueFd process(static_cast<int>(::pidfd_open(*pid, 0)));
       if (process.is_open() && roster.find(node) == pid) {  // still the same one
@@ -198,6 +185,48 @@ size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {
     }
   }
   return ending.size();
+}
+
+std::string last_words(const LiveCluster& live, uint32_t node) {
+  try {
+    std::string text = cluster::read_file(Roster(live.dir, live.model.name).log_file(node), kLogBytes);
+    while (!text.empty() && text.back() == '\n') {
+      text.pop_back();
+    }
+    return text.substr(text.rfind('\n') + 1);
+  } catch (const base::Error&) {
+    return "it has written nothing";
+  }
+}
+
+}  // namespace
+
+size_t start_agents(const LiveCluster& live) {
+  const std::vector<std::string> meeting = meeting_of(live);
+  const Roster roster(live.dir, live.model.name);
+  std::vector<Starting> all;
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    if (!roster.find(node)) {
+      all.push_back(start(live, node, meeting));
+    }
+  }
+  if (const std::optional<uint32_t> node = first_missing(all)) {
+    const std::string words = last_words(live, *node);
+    std::vector<uint32_t> started;
+    for (const Starting& one : all) {
+      started.push_back(one.node);
+    }
+    stop(roster, started);
+    throw UsageError(fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[*node].name, *node,
+                                 words));
+  }
+  return all.size();
+}
+
+size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {
+  std::vector<uint32_t> all(cluster::kMaxNodes);
+  std::iota(all.begin(), all.end(), 0U);
+  return stop(Roster(dir, name), all);
 }
 
 std::vector<Program> without_agents(const cluster::RuntimeDir& dir, const std::string& name,

@@ -9,9 +9,10 @@
 
 namespace ringbolt::tools::agent {
 
-/// Starts an agent on every node of a cluster with an overlay, apart from this process and its terminal, and returns
-/// when all have met: at most a minute. Throws UsageError with what the agents said if they don't; then none is left.
-void start_agents(const LiveCluster& live);
+/// Starts an agent on every node of a cluster with an overlay that has none, apart from this process and its terminal,
+/// and returns when all have met: at most a minute. Returns how many it started. Throws UsageError with what they said
+/// if they don't meet; then those are ended.
+size_t start_agents(const LiveCluster& live);
 
 /// Ends the agents of a cluster: politely, then with SIGKILL. Returns how many there were. `name` need not be whole.
 size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name);
