@@ -23,6 +23,7 @@ struct UpOptions {
   std::string prefix;         ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
   std::string over = "auto";  ///< of hosts: what carries the cables, "network", "streams", or what is there
   bool is_applied = false;    ///< of hosts: makes Thunderbolt streams where there are none
+  bool has_overlay = false;   ///< starts an agent per node, and gives programs ringbolt0
 };
 int up(const UpOptions& options);
 

@@ -112,6 +112,9 @@ int ringbolt_split(ringbolt_group* group, int color, int key, ringbolt_group** m
 /* After a rank has failed: the group of those that are left, which all of them ask for. The old one is still to be
  * given back. */
 int ringbolt_shrink(ringbolt_group* group, ringbolt_group** made);
+/* All ranks meet anew: those that are left call this, those that have been started again call ringbolt_join(). Give
+ * back groups that came of this one first; this one is still to be given back, and has no ranks any more. */
+int ringbolt_rejoin(ringbolt_group* group, ringbolt_group** made);
 /* Cables, ways and figures, for people: writes up to `size` bytes, the final zero included, and returns how many
  * characters there are in all. */
 size_t ringbolt_report(const ringbolt_group* group, char* text, size_t size);

@@ -141,6 +141,16 @@ RINGBOLT_PUBLIC int ringbolt_shrink(ringbolt_group* group, ringbolt_group** made
   });
 }
 
+RINGBOLT_PUBLIC int ringbolt_rejoin(ringbolt_group* group, ringbolt_group** made) {
+  if (made == nullptr) {
+    return refuse(EINVAL, "there is no place for the group");
+  }
+  return on(group, [&](auto& g) {
+    *made = new ringbolt_group{g.rejoin()};
+    return ringbolt::Status();
+  });
+}
+
 RINGBOLT_PUBLIC size_t ringbolt_report(const ringbolt_group* group, char* text, size_t size) {
   std::string words;
   if (group != nullptr) {

@@ -96,6 +96,9 @@ uint32_t Group::rank() const { return state_->communicator ? state_->communicato
 uint32_t Group::size() const { return state_->communicator ? state_->communicator->n_ranks() : 0; }
 
 Group Group::split(int color, int key) {
+  if (!state_->communicator) {
+    throw group::JoinError("split: this group has no ranks");
+  }
   struct Wish {
     int32_t color, key;
     uint32_t next_id;
@@ -147,7 +150,22 @@ Group Group::split(int color, int key) {
   return Group(std::move(made));
 }
 
+Group Group::rejoin() {
+  if (state_->world != nullptr) {
+    {
+      const std::lock_guard<std::mutex> guard(state_->world->lock());
+      state_->world->break_off({ECANCELED, "the ranks meet anew"});
+    }
+    state_->communicator.reset();
+    state_->world.reset();  // leaves; a device may have no queue pairs to spare for both
+  }
+  return join(state_->options);
+}
+
 void Group::abort(const std::string& reason) {
+  if (!state_->communicator) {
+    return;
+  }
   const std::lock_guard<std::mutex> guard(state_->world->lock());
   state_->communicator->abort(reason);
 }

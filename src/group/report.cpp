@@ -10,6 +10,9 @@
 namespace ringbolt {
 
 std::string Group::report() const {
+  if (!state_->communicator) {
+    return "a group without ranks\n";
+  }
   const std::lock_guard<std::mutex> guard(state_->world->lock());
   group::World& world = *state_->world;
   const group::BroughtUp& made = world.made();
@@ -54,10 +57,10 @@ std::string Group::report() const {
 }
 
 std::vector<uint32_t> Group::relays(uint32_t peer) const {
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
   if (peer >= size()) {
-    throw std::out_of_range(fmt::format("relays of rank {}: there are ranks 0 to {}", peer, size() - 1));
+    throw std::out_of_range(fmt::format("relays of rank {}: of {} ranks", peer, size()));
   }
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
   engine::Engine* engine = state_->world->engine();
   if (engine == nullptr || peer == rank()) {
     return {};

@@ -18,6 +18,7 @@
 #include "fabric/liveness.h"
 #include "group/bring_up.h"
 #include "group/communicator.h"
+#include "group/courier.h"
 #include "group/mending.h"
 #include "group/shrinking.h"
 
@@ -53,8 +54,13 @@ class World : public engine::Receiver {
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
   /// on without this rank.
   std::shared_ptr<Communicator> shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns);
+  /// Fails all calls of all groups, and all later ones. Under lock().
+  void break_off(const Status& status);
   /// The first number that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
+  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,
+  /// under lock(); null in a world of one rank.
+  Courier* start_courier(Courier::Sink& sink);
   /// Ranks that have failed, and how.
   const std::map<uint32_t, Status>& failed_ranks() const { return failed_; }
 
@@ -130,6 +136,7 @@ class World : public engine::Receiver {
   std::optional<fabric::Liveness> liveness_;
   fabric::LivenessKnobs knobs_;
   std::map<uint16_t, std::weak_ptr<Communicator>> communicators_;
+  std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 0;
   std::map<uint32_t, Status> failed_;
