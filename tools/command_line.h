@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "agent/agent.h"
 #include "commands.h"
 #include "host_node.h"
 
@@ -33,6 +34,7 @@ struct Request {
   CheckOptions check;
   BenchOptions bench;
   ProbeOptions probe;
+  AgentOptions agent;
   RelayProbeOptions relay_probe;
   HostOptions host;
   std::function<int()> action;

@@ -16,12 +16,14 @@ struct UpOptions {
   std::string hosts;  ///< instead of it: hosts separated by commas, or the path of a cluster file
   std::string name;   ///< empty: the file's, else made from the topology
   bool is_netns = false;
+  bool has_management = true;  ///< of netns: a network beside the cables, unless the file says that there is none
   uint32_t mtu = 0;           ///< of netns; 0: the file's, else the default
   std::string rate;           ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
   std::string like;           ///< whose limits the devices take on; empty: the file's, else none
   std::string prefix;         ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
   std::string over = "auto";  ///< of hosts: what carries the cables, "network", "streams", or what is there
   bool is_applied = false;    ///< of hosts: makes Thunderbolt streams where there are none
+  bool has_overlay = false;   ///< starts an agent per node, and gives programs ringbolt0
 };
 int up(const UpOptions& options);
 

@@ -58,12 +58,13 @@ void Engine::resend(uint32_t rank) {
     ++waiting.n_tries;
     ++counts_.resent;
     choose_path(waiting.header, {});
-    waiting.header.ack = flows_[rank].received.expected();
+    waiting.header.ack = acknowledged(flows_[rank]);
     waiting.header.wants_ack = true;
     const bool is_small = waiting.room < kSmallRooms;
     Entry entry;
-    entry.header = waiting.header;
     entry.offset = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
+    protect(waiting.header, entry.offset);
+    entry.header = waiting.header;
     entry.room = waiting.room;
     submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, is_small ? Size::small : Size::large, 0);
   }

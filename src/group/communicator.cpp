@@ -248,7 +248,7 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
     engine_->release(receipt.id);  // of a call that has failed here
     return;
   }
-  early_[id].push_back({header, engine_->settle(receipt)});
+  early_[id].push_back({header, engine_->settle(receipt, engine::Engine::Stay::open_ended)});
 }
 
 void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {

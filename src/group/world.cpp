@@ -109,12 +109,29 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
   return made;
 }
 
+Courier* World::start_courier(Courier::Sink& sink) {
+  if (engine() == nullptr) {
+    return nullptr;
+  }
+  courier_ = std::make_unique<Courier>(*engine(), rank(), n_ranks(), sink);
+  const std::vector<Early> arrived = std::move(early_[kCourierGroup]);
+  early_.erase(kCourierGroup);
+  for (const Early& one : arrived) {
+    courier_->on_chunk(one.header, one.receipt);  // no words: this rank has sent nothing yet
+  }
+  return courier_.get();
+}
+
 std::shared_ptr<Communicator> World::communicator(uint16_t group) const {
   const auto found = communicators_.find(group & static_cast<uint16_t>(~kMessageGroup));
   return found == communicators_.end() ? nullptr : found->second.lock();
 }
 
 void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (courier_ != nullptr && header.group == kCourierGroup) {
+    courier_->on_chunk(header, receipt);
+    return;
+  }
   if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
     to->on_chunk(header, receipt);
     return;
@@ -124,7 +141,7 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
     engine()->release(receipt.id);  // of a group that is gone here, or of measuring cables
     return;
   }
-  early_[id].push_back({header, engine()->settle(receipt), {}});
+  early_[id].push_back({header, engine()->settle(receipt, engine::Engine::Stay::open_ended), {}});
 }
 
 void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
@@ -138,6 +155,10 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
   }
   const auto word = parse_word(bytes);
   if (!word) {
+    return;
+  }
+  if (courier_ != nullptr && header.group == kCourierGroup) {
+    courier_->on_word(header);
     return;
   }
   if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
@@ -160,6 +181,9 @@ bool World::progress(uint64_t now_ns) {
     } else {
       one = communicators_.erase(one);
     }
+  }
+  if (courier_ != nullptr) {
+    courier_->end_turn();
   }
   return has_done;
 }

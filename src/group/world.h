@@ -18,6 +18,7 @@
 #include "fabric/liveness.h"
 #include "group/bring_up.h"
 #include "group/communicator.h"
+#include "group/courier.h"
 #include "group/mending.h"
 #include "group/shrinking.h"
 
@@ -55,6 +56,9 @@ class World : public engine::Receiver {
   std::shared_ptr<Communicator> shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns);
   /// The first number that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
+  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,
+  /// under lock(); null in a world of one rank.
+  Courier* start_courier(Courier::Sink& sink);
   /// Ranks that have failed, and how.
   const std::map<uint32_t, Status>& failed_ranks() const { return failed_; }
 
@@ -130,6 +134,7 @@ class World : public engine::Receiver {
   std::optional<fabric::Liveness> liveness_;
   fabric::LivenessKnobs knobs_;
   std::map<uint16_t, std::weak_ptr<Communicator>> communicators_;
+  std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 0;
   std::map<uint32_t, Status> failed_;

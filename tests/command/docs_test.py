@@ -10,7 +10,7 @@ import command
 from command import CommandCase
 
 COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "map", "perf", "verify", "metrics", "cut",
-            "heal", "fault", "decode", "plan", "check", "bench"]
+            "heal", "fault", "decode", "plan", "check", "bench", "agent"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 
