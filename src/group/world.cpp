@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "fabric/among.h"
 #include "group/failure.h"
 #include "verbs/library.h"
 
@@ -79,30 +80,13 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
 }
 
 std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self) {
-  // Cables between members; where those don't join all, chunks go through other ranks, as if over thinner cables.
-  fabric::Graph graph;
-  graph.n_nodes = static_cast<uint32_t>(members.size());
-  const auto number = [&](uint32_t world_rank) {
-    return static_cast<uint32_t>(std::find(members.begin(), members.end(), world_rank) - members.begin());
-  };
+  fabric::Graph up{made_.graph.n_nodes, {}};
   for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
-    const fabric::Cable& cable = made_.graph.cables[i];
-    if (number(cable.a) < members.size() && number(cable.b) < members.size() && down_cables_[i].empty()) {
-      fabric::join(graph, number(cable.a), number(cable.b), cable.capacity);
+    if (down_cables_[i].empty()) {
+      up.cables.push_back(made_.graph.cables[i]);
     }
   }
-  if (graph.n_nodes > 1 && !fabric::distances(graph).is_connected) {
-    const auto all_neighbours = fabric::neighbours(made_.graph);
-    for (uint32_t a = 0; a < graph.n_nodes; ++a) {
-      const auto hops = fabric::hops_from(all_neighbours, members[a]);
-      for (uint32_t b = a + 1; b < graph.n_nodes; ++b) {
-        if (!fabric::is_joined(graph, a, b)) {
-          fabric::join(graph, a, b, fabric::Fraction(1) / fabric::Fraction(hops[members[b]]));
-        }
-      }
-    }
-  }
-  fabric::sort_cables(graph);
+  const fabric::Graph graph = fabric::graph_among(up, members);
   auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph, made_.model);
   communicators_[id] = made;
   next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
