@@ -173,6 +173,9 @@ class Engine {
   struct RoomState {
     bool is_queued = false;
     bool is_acknowledged = false;
+    bool is_repeated = false;  // handed to a device more than once
+    Cable* cable = nullptr;    // to whose device it was handed last, and as which message
+    uint32_t serial = 0;
   };
   struct PendingWord {
     std::vector<std::byte> bytes;
@@ -187,6 +190,9 @@ class Engine {
   // engine.cpp: sending
   std::optional<Room> take_room(uint32_t length_bytes, uint32_t n_kept);
   void free_room(uint32_t room);
+  bool is_read(uint32_t room) const;
+  void retire_room(uint32_t room);
+  void free_read_rooms();
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
@@ -208,6 +214,7 @@ class Engine {
   // engine_time.cpp
   void tick();
   void resend(uint32_t rank);
+  bool has_room_of_its_own(Unacknowledged& waiting);
   void notice_failures();
   void fail_device(const Device& device, int error);
   bool uses(const ChunkHeader& header, const FabricCable& cable) const;
@@ -223,6 +230,7 @@ class Engine {
   FreeSlots free_small_;
   FreeSlots free_large_;
   std::vector<RoomState> rooms_;       // small ones, then large ones
+  std::vector<uint32_t> retired_;      // rooms that nobody needs but a device, which still reads them
   std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
   std::vector<bool> has_failed_;       // [local cable]

@@ -80,7 +80,7 @@ void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> 
     return;  // it has brought credits, in its header
   }
   const auto report = parse_report(bytes);
-  if (!report || !cable.hear_report(*report)) {
+  if (!report || !cable.hear_report(*report, now_ns_)) {
     cable.fail(fmt::format("{}: more messages are lost than can be told", cable.plan().name));
     return;
   }
@@ -175,10 +175,10 @@ void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
     waiting.pop_front();
-    if (rooms_[room].is_queued) {
-      rooms_[room].is_acknowledged = true;
+    if (rooms_[room].is_queued || rooms_[room].is_repeated) [[unlikely]] {
+      retire_room(room);
     } else {
-      free_room(room);
+      free_room(room);  // what has arrived has been read
     }
   }
 }
