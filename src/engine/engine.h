@@ -166,6 +166,7 @@ class Engine {
     uint32_t next_sequence = 0;
     std::deque<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
+    uint64_t round_trip_ns = 0;  // smoothed, of chunks sent once: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
     uint64_t to_acknowledge_since_ns = 0;
     bool is_given_up = false;

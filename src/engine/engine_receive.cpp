@@ -171,9 +171,14 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
 }
 
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
-  auto& waiting = flows_[rank].unacknowledged;
+  Flow& flow = flows_[rank];
+  auto& waiting = flow.unacknowledged;
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
+    if (waiting.front().n_tries == 0 && waiting.front().sent_ns != 0) {
+      const uint64_t sample_ns = now_ns_ - waiting.front().sent_ns;
+      flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + sample_ns / 8;
+    }
     waiting.pop_front();
     if (rooms_[room].is_queued || rooms_[room].is_repeated) [[unlikely]] {
       retire_room(room);

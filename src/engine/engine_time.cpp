@@ -17,6 +17,8 @@ constexpr uint64_t kAckDelayNs = kMillisecond;
 // on one that died is sent again at once.
 constexpr uint64_t kResendNs = 100 * kMillisecond;
 constexpr uint32_t kMostDoublings = 4;
+/// Or so many round trips, where what is under way takes longer to get through.
+constexpr uint64_t kRoundTrips = 3;
 
 }  // namespace
 
@@ -46,8 +48,9 @@ void Engine::resend(uint32_t rank) {
   if (!paths_.is_reachable(rank)) {
     return;
   }
+  const uint64_t least = std::max(kResendNs, kRoundTrips * flows_[rank].round_trip_ns);
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
-    const uint64_t patience = kResendNs << std::min(waiting.n_tries, kMostDoublings);
+    const uint64_t patience = least << std::min(waiting.n_tries, kMostDoublings);
     if (waiting.sent_ns == 0 || (!waiting.is_due && is_read(waiting.room))) {
       waiting.sent_ns = now_ns_;  // it still waits for a slow cable
     }
