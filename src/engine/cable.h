@@ -24,9 +24,9 @@ inline constexpr std::array<Size, 2> kSizes = {Size::small, Size::large};
 inline constexpr uint32_t kSmallReceives = 64;
 inline constexpr uint32_t kLargeReceives = 32;
 inline constexpr uint32_t kKeptForControl = 4;
-/// Of parallel cables each is given so many large messages ahead of what its device has sent: one on its way out and
-/// one behind it. What is not given to a rail yet goes over whichever has room first, whatever its rate.
-inline constexpr uint32_t kAheadOnRail = 2;
+/// Of parallel cables each is given so many large messages ahead of what its device has sent. What is not given to a rail
+/// yet goes over whichever has room first, whatever its rate.
+inline constexpr uint32_t kAheadOnRail = 4;
 
 /// What a work request's wr_id says.
 struct RequestId {
