@@ -47,7 +47,7 @@ void reduce_two(benchmark::State& state, collective::Type type) {
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
-  state.SetLabel(collective::arithmetic_name());
+  state.SetLabel(collective::text(collective::arithmetic()));
 }
 BENCHMARK_CAPTURE(reduce_two, float32, collective::Type::float32)->Arg(4 * kKiB)->Arg(64 * kKiB)->Arg(1024 * kKiB);
 BENCHMARK_CAPTURE(reduce_two, bfloat16, collective::Type::bfloat16)->Arg(4 * kKiB)->Arg(64 * kKiB)->Arg(1024 * kKiB);

@@ -121,4 +121,7 @@ int ibv_destroy_qp(ibv_qp* c) {
   return 0;
 }
 
+/// See base/in_place.h: 0, or EOPNOTSUPP where this queue pair copies all that it receives. From INIT on, for good.
+int ringbolt_receive_in_place(ibv_qp* qp) { return ringbolt::abi::Qp::of(qp).impl->receive_in_place(); }
+
 }  // extern "C"

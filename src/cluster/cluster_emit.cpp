@@ -67,6 +67,9 @@ std::string emit_cluster(const Cluster& cluster) {
   if (!cluster.prefix.empty()) {
     root["prefix"] = cluster.prefix;
   }
+  if (cluster.has_overlay) {
+    root["overlay"] = true;
+  }
   root["nodes"] = Json::array();
   for (const Node& node : cluster.nodes) {
     root["nodes"].push_back(node_json(node));

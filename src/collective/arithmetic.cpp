@@ -6,13 +6,32 @@
 namespace ringbolt::collective {
 namespace {
 
-bool has_avx2() {
-#if defined(RINGBOLT_HAS_AVX2_KERNELS)
-  static const bool has = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
-  return has;
-#else
-  return false;
+Arithmetic find_best() {
+#if defined(RINGBOLT_HAS_X86_KERNELS)
+  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
+    return Arithmetic::avx512;
+  }
+  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0) {
+    return Arithmetic::avx2;
+  }
 #endif
+  return Arithmetic::baseline;
+}
+
+const KernelTable& kernels_of(Arithmetic arithmetic) {
+#if defined(RINGBOLT_HAS_X86_KERNELS)
+  switch (arithmetic) {
+    case Arithmetic::avx512:
+      return avx512_kernels();
+    case Arithmetic::avx2:
+      return avx2_kernels();
+    case Arithmetic::baseline:
+      break;
+  }
+#endif
+  RINGBOLT_ASSERT(arithmetic == Arithmetic::baseline);
+  return baseline_kernels();
 }
 
 void run_kernel(const KernelTable& table, Type type, Reduction reduction, std::byte* out,
@@ -26,20 +45,24 @@ void run_kernel(const KernelTable& table, Type type, Reduction reduction, std::b
 
 void reduce(Type type, Reduction reduction, std::byte* out, std::span<const std::byte* const> sources,
             size_t length_bytes, uint32_t divisor) {
-#if defined(RINGBOLT_HAS_AVX2_KERNELS)
-  if (has_avx2()) {
-    run_kernel(avx2_kernels(), type, reduction, out, sources, length_bytes, divisor);
-    return;
-  }
-#endif
-  reduce_baseline(type, reduction, out, sources, length_bytes, divisor);
+  static const KernelTable& best = kernels_of(arithmetic());
+  run_kernel(best, type, reduction, out, sources, length_bytes, divisor);
 }
 
-const char* arithmetic_name() { return has_avx2() ? "avx2" : "baseline"; }
+Arithmetic arithmetic() {
+  static const Arithmetic best = find_best();
+  return best;
+}
 
-void reduce_baseline(Type type, Reduction reduction, std::byte* out, std::span<const std::byte* const> sources,
-                     size_t length_bytes, uint32_t divisor) {
-  run_kernel(baseline_kernels(), type, reduction, out, sources, length_bytes, divisor);
+const char* text(Arithmetic arithmetic) {
+  constexpr const char* kNames[] = {"baseline", "avx2", "avx512"};
+  return kNames[static_cast<size_t>(arithmetic)];
+}
+
+void reduce_by(Arithmetic arithmetic, Type type, Reduction reduction, std::byte* out,
+               std::span<const std::byte* const> sources, size_t length_bytes, uint32_t divisor) {
+  RINGBOLT_ASSERT(arithmetic <= collective::arithmetic());
+  run_kernel(kernels_of(arithmetic), type, reduction, out, sources, length_bytes, divisor);
 }
 
 }  // namespace ringbolt::collective

@@ -18,11 +18,13 @@ namespace ringbolt::collective {
 void reduce(Type type, Reduction reduction, std::byte* out, std::span<const std::byte* const> sources,
             size_t length_bytes, uint32_t divisor = 0);
 
-/// Which code does that: "avx2" or "baseline". For reports and tests.
-const char* arithmetic_name();
-
-/// The same by code that any processor has: what others must equal. For tests.
-void reduce_baseline(Type type, Reduction reduction, std::byte* out, std::span<const std::byte* const> sources,
-                     size_t length_bytes, uint32_t divisor = 0);
+/// A code for that, by what it needs of a processor.
+enum class Arithmetic : uint8_t { baseline, avx2, avx512 };
+/// The code that reduce() takes: the last that this processor can run. For reports.
+Arithmetic arithmetic();
+const char* text(Arithmetic arithmetic);
+/// reduce() by one of the codes up to arithmetic(): all of them give the same bits. For tests.
+void reduce_by(Arithmetic arithmetic, Type type, Reduction reduction, std::byte* out,
+               std::span<const std::byte* const> sources, size_t length_bytes, uint32_t divisor = 0);
 
 }  // namespace ringbolt::collective

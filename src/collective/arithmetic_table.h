@@ -19,5 +19,7 @@ struct KernelTable {
 const KernelTable& baseline_kernels();
 /// Only for processors with AVX2 and F16C.
 const KernelTable& avx2_kernels();
+/// Only for processors with AVX-512 F, BW, DQ and VL.
+const KernelTable& avx512_kernels();
 
 }  // namespace ringbolt::collective

@@ -171,7 +171,7 @@ TEST(Arithmetic, is_the_same_on_every_processor_in_place_and_misaligned) {
         continue;
       }
       for (const size_t count : {size_t{0}, size_t{1}, size_t{7}, size_t{1024}, size_t{1025}, size_t{3001}}) {
-        for (const size_t n_sources : {size_t{1}, size_t{2}, size_t{5}}) {
+        for (const size_t n_sources : {size_t{1}, size_t{2}, size_t{3}, size_t{4}, size_t{5}}) {
           const size_t length = count * bytes_of(type);
           std::vector<Misaligned> sources;
           std::vector<const std::byte*> from;
@@ -183,13 +183,16 @@ TEST(Arithmetic, is_the_same_on_every_processor_in_place_and_misaligned) {
           }
           const uint32_t divisor = reduction == Reduction::avg ? 3 : 0;
           Misaligned expected(length, 1);
-          reduce_baseline(type, reduction, expected.data(), from, length, divisor);
-          for (size_t place = 0; place < n_sources; ++place) {  // in place of each source
-            Misaligned kept = sources[place];
-            reduce(type, reduction, sources[place].data(), from, length, divisor);
-            ASSERT_EQ(std::memcmp(sources[place].data(), expected.data(), length), 0)
-                << text(type) << ' ' << text(reduction) << ' ' << count << " elements, in place of source " << place;
-            std::memcpy(sources[place].data(), kept.data(), length);
+          reduce_by(Arithmetic::baseline, type, reduction, expected.data(), from, length, divisor);
+          for (const Arithmetic code : {Arithmetic::baseline, Arithmetic::avx2, Arithmetic::avx512}) {
+            for (size_t place = 0; place < n_sources && code <= arithmetic(); ++place) {  // in place of each source
+              Misaligned kept = sources[place];
+              reduce_by(code, type, reduction, sources[place].data(), from, length, divisor);
+              ASSERT_EQ(std::memcmp(sources[place].data(), expected.data(), length), 0)
+                  << text(code) << ' ' << text(type) << ' ' << text(reduction) << ' ' << count
+                  << " elements, in place of source " << place;
+              std::memcpy(sources[place].data(), kept.data(), length);
+            }
           }
         }
       }

@@ -299,6 +299,14 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   return 0;
 }
 
+int QueuePair::receive_in_place() {
+  if (type_ == IBV_QPT_UD || is_constrained_ || queues_.shared != nullptr || inboxes_ != nullptr) {
+    return EOPNOTSUPP;
+  }
+  receives_in_place_.store(true, std::memory_order_relaxed);
+  return 0;
+}
+
 void QueuePair::take_arrived() {
   const uint64_t now = base::now_ns();
   if (queues_.receive != nullptr) {

@@ -64,6 +64,9 @@ class QueuePair {
   /// where faults or the profile want bytes to be copied, and there is no memory for the copy.
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad);
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
+  /// Messages that lie in memory which this process sees anyway are not copied from here on: see base/in_place.h.
+  /// EOPNOTSUPP where the profile, a network or a shared receive queue has other ideas of receives.
+  int receive_in_place();
 
   /// Data that came, or the word that signaled sends have arrived, lies unread: in the lane, or as completions that
   /// nobody polled. Never true for datagrams.
@@ -310,7 +313,7 @@ class QueuePair {
   void note_no_receive(Connection& connection);
   void count_message(const link::SlotHeader& header, uint32_t length);
   void complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header, ibv_wc_opcode opcode,
-                        uint32_t length);
+                        uint32_t length, unsigned more_flags = 0);
   void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
   bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
   void flush_receives(CompletionQueue& cq);
@@ -340,6 +343,7 @@ class QueuePair {
   void take_answers();
   ibv_wc_status wired_failure() const;
   void serve_requests(CompletionQueue& cq);
+  bool must_wait_for_receive() const;
   void count_request(const wire::PacketView& view);
   void count_responder();
   void take_greeting(const wire::PacketView& view);
@@ -365,6 +369,7 @@ class QueuePair {
   const bool counts_frames_;
   const bool completes_early_;  ///< some sends may
   const bool splits_pieces_;
+  std::atomic<bool> receives_in_place_{false};
   const bool wraps_at_4_gib_;
   const bool diverts_unreceived_;  ///< a UC SEND that meets no receive is dropped, or parked
   ibv_qp_cap caps_;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/in_place.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
 #include "device/vendor_error.h"
@@ -294,9 +295,15 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     announce(IBV_EVENT_QP_ACCESS_ERR);
     return false;
   }
-  scatter(0, data, fields.total);
+  const base::InPlace place{data};
+  const bool stays = receives_in_place_.load(std::memory_order_relaxed) && current_.pieces.length() >= sizeof place;
+  if (stays) {
+    scatter(0, reinterpret_cast<const std::byte*>(&place), sizeof place);
+  } else {
+    scatter(0, data, fields.total);
+  }
   count_message(header, fields.total);
-  complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total);
+  complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total, stays ? base::kReceivedInPlace : 0U);
   connection.receiver.release();
   return true;
 }
@@ -353,7 +360,7 @@ void QueuePair::count_message(const link::SlotHeader& header, uint32_t length) {
 }
 
 void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header,
-                                 ibv_wc_opcode opcode, uint32_t length) {
+                                 ibv_wc_opcode opcode, uint32_t length, unsigned more_flags) {
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
   const bool invalidates = (header.flags & link::kSlotInvalidate) != 0;
   note_traffic();
@@ -367,7 +374,7 @@ void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const
   wc.qp_num = qpn_;
   wc.src_qp = source_qpn;
   wc.wc_flags = (type_ == IBV_QPT_UD ? kWithGrh : 0U) | (has_immediate ? kWithImmediate : 0U) |
-                (invalidates ? kWithInvalidate : 0U);
+                (invalidates ? kWithInvalidate : 0U) | more_flags;
   wc.pkey_index = 0;
   wc.slid = 0;
   wc.sl = wc.dlid_path_bits = 0;

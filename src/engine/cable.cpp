@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/in_place.h"
 
 namespace ringbolt::engine {
 namespace {
@@ -108,6 +109,7 @@ CableAddress Cable::address(const ibv_gid& gid, uint16_t lid) const {
 
 void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
   slab_ = slab;
+  reads_in_place_ = plan_.may_read_in_place;
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
     for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
@@ -116,6 +118,7 @@ void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
     end.unconnected->to_rtr({peer.qp_number[index(size)], peer.psn[index(size)], peer.lid, peer.gid});
     end.connected.emplace(std::move(*end.unconnected).to_rts());
     end.unconnected.reset();
+    reads_in_place_ = reads_in_place_ && end.connected->receive_in_place();
   }
   if (!failure_.empty()) {
     throw base::Error(EIO, "ibv_post_recv", plan_.name, failure_);
@@ -141,6 +144,7 @@ std::vector<RequestId> Cable::reset(uint16_t incarnation) {
     end.sent_by_peer_ns = 0;
   }
   incarnation_ = incarnation;
+  is_read_in_place_ = false;
   failure_.clear();
   return left;
 }
@@ -177,6 +181,7 @@ void Cable::fail(std::string why) {
 bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id) {
   End& end = ends_[index(size)];
   header.incarnation = incarnation_;
+  header.reads_in_place = reads_in_place_;
   header.cable_number = end.sender.send(buffer_class);
   // One class's credits ride along, in turn those that the peer does not know yet.
   for (uint32_t i = 0; i < kClasses; ++i) {
@@ -226,9 +231,21 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   return true;
 }
 
-std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t length_bytes) const {
+std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const {
   const SlotRow& row = ends_[index(size)].receives;
-  return {slab_.data() + row.offset_of(slot), std::min(length_bytes, row.slot_bytes)};
+  const std::byte* received = slab_.data() + row.offset_of(slot);
+  if (is_in_place) {
+    base::InPlace place;
+    std::memcpy(&place, received, sizeof place);
+    received = place.data;
+  }
+  return {received, std::min(length_bytes, row.slot_bytes)};
+}
+
+std::span<const std::byte> Cable::fetch(Size size, uint32_t slot, std::span<const std::byte> message) {
+  std::byte* to = slab_.data() + ends_[index(size)].receives.offset_of(slot);
+  std::memcpy(to, message.data(), message.size());
+  return {to, message.size()};
 }
 
 bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
@@ -238,6 +255,7 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
   const bool is_owed = receiver(size).receive(header.cable_number);
   const uint32_t buffer_class = header.kind == Kind::beat ? kControlClass : header.hops_done;
   ends_[index(size)].class_of[slot] = static_cast<uint8_t>(is_owed ? buffer_class : kNotOwed);
+  is_read_in_place_ = header.reads_in_place;
   received_bytes += kHeaderBytes + header.length_bytes;
   const bool is_honest = sender(Size::small).hear_freed(header.credit_class, header.freed_small) &&
                          sender(Size::large).hear_freed(header.credit_class, header.freed_large);

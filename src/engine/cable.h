@@ -23,6 +23,7 @@ inline constexpr std::array<Size, 2> kSizes = {Size::small, Size::large};
 
 inline constexpr uint32_t kSmallReceives = 64;
 inline constexpr uint32_t kLargeReceives = 32;
+inline constexpr uint32_t kReceivesPerCable = kSmallReceives + kLargeReceives;
 inline constexpr uint32_t kKeptForControl = 4;
 /// Of parallel cables each is given so many large messages ahead of what its device has sent. What is not given to a rail
 /// yet goes over whichever has room first, whatever its rate.
@@ -60,6 +61,7 @@ struct CablePlan {
   ibv_mtu mtu = IBV_MTU_4096;
   uint8_t hop_limit = 1;
   bool counts_frames = false;  ///< a message must fill as many frames as the receive: it is padded
+  bool may_read_in_place = true;  ///< what it receives stays where the peer has written it, if the device can do that
   double rate = 1;             ///< in any unit, the same for all cables
   uint32_t n_hop_classes = 1;
   uint32_t fabric_cable = 0;  ///< its place in EnginePlan::fabric
@@ -118,8 +120,13 @@ class Cable {
   bool is_in_use() const { return is_in_use_; }
   void set_in_use(bool is_in_use) { is_in_use_ = is_in_use; }
 
-  /// A received message's bytes.
-  std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes) const;
+  /// A received message's bytes; `is_in_place`: as the completion says. Then they lie in the peer's memory, which stays
+  /// as it is until the peer hears that the message has been received.
+  std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const;
+  /// Brings a message from there into its receive, up to `length_bytes`: where it lies now.
+  std::span<const std::byte> fetch(Size size, uint32_t slot, std::span<const std::byte> message);
+  /// Whether the peer said with its last message that it reads in place.
+  bool is_read_in_place() const { return is_read_in_place_; }
   size_t offset_of(Size size, uint32_t slot) const { return ends_[index(size)].receives.offset_of(slot); }
   /// What the sound header of the message in a held receive says of this cable: false if it is of an earlier
   /// connection.
@@ -188,6 +195,8 @@ class Cable {
   bool is_alive_ = false;
   bool is_in_use_ = true;
   bool is_rail_ = false;
+  bool reads_in_place_ = false;
+  bool is_read_in_place_ = false;
   std::string failure_;
 };
 

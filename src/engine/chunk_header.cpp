@@ -11,6 +11,7 @@ constexpr uint8_t kMagic = 0xb7;
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kHasPayloadCrc = 1;
 constexpr uint8_t kWantsAck = 2;
+constexpr uint8_t kReadsInPlace = 4;
 constexpr size_t kCrcBegin = 4;
 constexpr size_t kCrcEnd = 8;
 
@@ -57,7 +58,8 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
   out.put(kMagic);
   out.put(kVersion);
   out.put(static_cast<uint8_t>(header.kind));
-  out.put(static_cast<uint8_t>((header.has_payload_crc ? kHasPayloadCrc : 0) | (header.wants_ack ? kWantsAck : 0)));
+  out.put(static_cast<uint8_t>((header.has_payload_crc ? kHasPayloadCrc : 0) | (header.wants_ack ? kWantsAck : 0) |
+                               (header.reads_in_place ? kReadsInPlace : 0)));
   out.put(uint32_t{0});
   out.put(header.payload_crc);
   out.put(header.length_bytes);
@@ -96,7 +98,7 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
   const auto kind = in.take<uint8_t>();
   const auto flags = in.take<uint8_t>();
   const auto crc = in.take<uint32_t>();
-  if (magic != kMagic || version != kVersion || kind < 1 || kind > 4 || flags > (kHasPayloadCrc | kWantsAck) ||
+  if (magic != kMagic || version != kVersion || kind < 1 || kind > 4 || flags > (kHasPayloadCrc | kWantsAck | kReadsInPlace) ||
       crc != header_crc(message.data())) {
     return std::nullopt;
   }
@@ -104,6 +106,7 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
   header.kind = static_cast<Kind>(kind);
   header.has_payload_crc = (flags & kHasPayloadCrc) != 0;
   header.wants_ack = (flags & kWantsAck) != 0;
+  header.reads_in_place = (flags & kReadsInPlace) != 0;
   header.payload_crc = in.take<uint32_t>();
   header.length_bytes = in.take<uint32_t>();
   header.session = in.take<uint32_t>();

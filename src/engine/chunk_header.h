@@ -27,6 +27,7 @@ struct ChunkHeader {
   Kind kind = Kind::data;
   bool has_payload_crc = false;
   bool wants_ack = false;     ///< the sender's memory runs out: acknowledge now
+  bool reads_in_place = false;  ///< of this cable: who sends this reads what it receives where its sender wrote it
   uint32_t payload_crc = 0;   ///< CRC-32C
   uint32_t length_bytes = 0;  ///< of the payload; the message may be longer, padded
   uint32_t session = 0;       ///< of the ranks' meeting: nothing of another session is taken

@@ -28,6 +28,7 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
       flows_(plan_.n_ranks),
       neighbours_(plan_.n_ranks),
       has_failed_(cables.size()),
+      in_place_(cables.size() * kReceivesPerCable),
       paths_(plan_.rank, plan_.n_ranks, plan_.fabric) {
   for (const auto& cable : cables_) {
     neighbours_[cable->plan().peer].rails.push_back(cable.get());
@@ -99,6 +100,18 @@ void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) c
   std::copy(wanted.begin(), wanted.end(), header.via.begin());
 }
 
+/// What the neighbour reads where it has been written crosses nothing that could damage it.
+void Engine::protect(ChunkHeader& header, size_t offset) const {
+  const Neighbour& next = neighbours_[header.destination];
+  const bool stays = header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes &&
+                     std::all_of(next.rails.begin(), next.rails.end(),
+                                 [](const Cable* rail) { return rail->is_read_in_place(); });
+  header.has_payload_crc = plan_.has_crc && !stays;
+  if (header.has_payload_crc) {
+    header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));
+  }
+}
+
 void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address) {
   Flow& flow = flows_[address.destination];
   if (flow.is_given_up) {
@@ -119,21 +132,18 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   header.source = static_cast<uint8_t>(plan_.rank);
   header.destination = static_cast<uint8_t>(address.destination);
   header.sequence = flow.next_sequence++;
-  header.ack = flow.received.expected();
+  header.ack = acknowledged(flow);
   header.group = address.group;
   header.lane = address.lane;
   header.call = address.call;
   header.chunk = address.chunk;
   header.signature = address.signature;
   header.wants_ack = free_large_.size() < kLargeRooms / 2 || free_small_.size() < kSmallRooms / 2;
-  header.has_payload_crc = plan_.has_crc;
-  if (plan_.has_crc) {
-    header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, length_bytes));
-  }
   choose_path(header, {via.data(), address.via.size()});
+  protect(header, offset);
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
-  flow.unacknowledged.push_back({room, header, now_ns_, 0, false});
+  flow.unacknowledged.push_back({room, header, now_ns_, 0, false, kNoRoom});
   entry.offset = offset;
   entry.room = room;
   submit(entry, header.n_via > 0 ? header.via[0] : header.destination, is_small ? Size::small : Size::large, 0);
@@ -225,7 +235,7 @@ void Engine::send_ack(uint32_t rank) {
   entry.header.session = plan_.session;
   entry.header.source = static_cast<uint8_t>(plan_.rank);
   entry.header.destination = static_cast<uint8_t>(rank);
-  entry.header.ack = flow.received.expected();
+  entry.header.ack = acknowledged(flow);
   choose_path(entry.header, {});
   entry.offset = rows_.small.offset_of(room->id);
   entry.room = room->id;
@@ -315,6 +325,8 @@ bool Engine::progress(uint64_t now_ns) {
     }
     send_pending_words();
     tell_credits();
+  }
+  if (!ranks_to_acknowledge_.empty()) {
     for (const uint32_t rank : ranks_to_acknowledge_) {
       if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
         send_ack(rank);

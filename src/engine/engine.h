@@ -71,6 +71,7 @@ struct EngineCounts {
   uint64_t bad_payloads = 0;
   uint64_t strangers = 0;  ///< sound, but of another session, connection or path
   uint64_t acks_sent = 0;
+  uint64_t read_in_place = 0;  ///< of those received
 };
 
 /// Moves chunks between ranks over cables: puts them on the next cable, relays those of others, and sees to it that
@@ -84,6 +85,8 @@ class Engine {
   static constexpr uint32_t kSmallRooms = 256;
   /// Of these, so many are for words alone: what frees memory elsewhere must not wait for memory.
   static constexpr uint32_t kRoomsForWords = 64;
+  /// From here on a payload has no checksum towards a neighbour that reads it where it was written.
+  static constexpr uint32_t kLeastInPlaceBytes = 2048;
   /// A rank acknowledges every so many chunks of another one, and what remains after a millisecond.
   static constexpr uint32_t kReceivedPerAck = 8;
 
@@ -117,8 +120,12 @@ class Engine {
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
   void release(uint64_t receipt);
-  /// The receipt will be kept for long: it moves to other memory if too many receives are held. What stands for it now.
-  Receipt settle(const Receipt& receipt);
+  /// For how long a receipt will be kept that is not released at once: until other ranks have sent something, or until
+  /// this rank has called what nobody knows whether it will.
+  enum class Stay : uint8_t { brief, open_ended };
+  /// The receipt will be kept: it moves to other memory if too many receives are held, or out of its sender's memory.
+  /// What stands for it now.
+  Receipt settle(const Receipt& receipt, Stay stay);
 
   /// Takes completions, serves queues and, as time goes by, acknowledges and sends again. Whether anything was done.
   bool progress(uint64_t now_ns);
@@ -154,12 +161,14 @@ class Engine {
     uint32_t room = 0;            // of one of ours
     bool is_unsequenced = false;  // its room is free once it is sent
   };
+  static constexpr uint32_t kNoRoom = UINT32_MAX;
   struct Unacknowledged {
     uint32_t room = 0;
     ChunkHeader header;
     uint64_t sent_ns = 0;  // 0: before the first progress()
     uint32_t n_tries = 0;
     bool is_due = false;  // to be sent again at once: its cable has died
+    uint32_t first_room = kNoRoom;  // if `room` is a copy: the peer may still read this one where it is
   };
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
@@ -169,6 +178,7 @@ class Engine {
     uint64_t round_trip_ns = 0;  // smoothed, of chunks sent once: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
     uint64_t to_acknowledge_since_ns = 0;
+    std::vector<uint32_t> in_use;  ///< numbers of chunks that are read in their sender's memory: not acknowledged yet
     bool is_given_up = false;
   };
   struct RoomState {
@@ -177,6 +187,12 @@ class Engine {
     bool is_repeated = false;  // handed to a device more than once
     Cable* cable = nullptr;    // to whose device it was handed last, and as which message
     uint32_t serial = 0;
+  };
+  /// A chunk that a receive only points to.
+  struct InPlaceChunk {
+    uint32_t sequence = 0;
+    uint8_t source = 0;
+    bool wants_ack = false;
   };
   struct PendingWord {
     std::vector<std::byte> bytes;
@@ -196,6 +212,7 @@ class Engine {
   void free_read_rooms();
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
+  void protect(ChunkHeader& header, size_t offset) const;
   void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
@@ -206,11 +223,15 @@ class Engine {
 
   // engine_receive.cpp
   void take_completion(const ibv_wc& completion);
-  void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes);
+  void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place);
   void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
-  void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message);
+  void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message,
+               bool is_in_place);
   void relay(Cable& cable, const RequestId& id, ChunkHeader header);
   void hear_ack(uint32_t rank, uint32_t ack);
+  void owe_ack(uint32_t rank, bool is_urgent);
+  void leave_place(const RequestId& id);
+  static uint32_t acknowledged(const Flow& flow);
 
   // engine_time.cpp
   void tick();
@@ -235,6 +256,7 @@ class Engine {
   std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
   std::vector<bool> has_failed_;       // [local cable]
+  std::vector<InPlaceChunk> in_place_;  // [local cable][size][receive]: see in_place()
   std::deque<PendingWord> pending_words_;
   std::vector<uint32_t> ranks_to_acknowledge_;
   std::vector<std::vector<std::byte>> blocks_;  // of settled receipts

@@ -1,18 +1,27 @@
 // Hot path, like engine.cpp.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "base/in_place.h"
 #include "engine/engine.h"
 
 namespace ringbolt::engine {
 namespace {
 
-// A receipt's id: that of a receive, or with the highest bit that of a block of memory.
+// A receipt's id: that of a receive, or with the highest bit that of a block of memory. With the next one the receive
+// only points to the message.
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
+constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
 
 uint64_t receipt_of(const RequestId& id) { return emit(id); }
+
+/// The place of a receive in Engine::in_place_.
+size_t place_of(const RequestId& id) {
+  return id.cable * kReceivesPerCable + (id.size == Size::small ? 0 : kSmallReceives) + id.slot;
+}
 
 }  // namespace
 
@@ -41,12 +50,12 @@ void Engine::take_completion(const ibv_wc& completion) {
     return;
   }
   if (id.is_receive) {
-    take_message(cable, id, completion.byte_len);
+    take_message(cable, id, completion.byte_len, (completion.wc_flags & base::kReceivedInPlace) != 0);
   }
 }
 
-void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes) {
-  const std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes);
+void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place) {
+  std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, is_in_place);
   const auto header = parse_header(message);
   if (!header) [[unlikely]] {
     ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
@@ -60,6 +69,10 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     return;
   }
   const bool is_hop = header->kind == Kind::beat;
+  if (is_in_place && (header->kind != Kind::data || header->destination != plan_.rank)) {
+    message = cable.fetch(id.size, id.slot, message);
+    is_in_place = false;
+  }
   if (!has_sound_payload(*header, message)) [[unlikely]] {
     ++counts_.bad_payloads;
     cable.free(id.size, id.slot);
@@ -69,7 +82,7 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     take_beat(cable, id.cable, message.subspan(kHeaderBytes, header->length_bytes));
     cable.free(id.size, id.slot);
   } else if (header->destination == plan_.rank) {
-    deliver(cable, id, *header, message);
+    deliver(cable, id, *header, message, is_in_place);
   } else {
     relay(cable, id, *header);
   }
@@ -87,35 +100,69 @@ void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> 
   receiver_->on_beat(index, bytes.subspan(kReportBytes));
 }
 
-void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message) {
+uint32_t Engine::acknowledged(const Flow& flow) {
+  uint32_t all_before = flow.received.expected();
+  for (const uint32_t number : flow.in_use) {
+    all_before = is_before(number, all_before) ? number : all_before;
+  }
+  return all_before;
+}
+
+/// One more message of that rank has been received. Urgent: the sender waits for the word.
+void Engine::owe_ack(uint32_t rank, bool is_urgent) {
+  Flow& flow = flows_[rank];
+  if (flow.n_to_acknowledge++ == 0) {
+    flow.to_acknowledge_since_ns = now_ns_;
+  }
+  if (is_urgent) {
+    flow.n_to_acknowledge = kReceivedPerAck;
+  }
+  if (flow.n_to_acknowledge >= kReceivedPerAck) {
+    ranks_to_acknowledge_.push_back(rank);
+  }
+}
+
+void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message,
+                     bool is_in_place) {
   Flow& flow = flows_[header.source];
   hear_ack(header.source, header.ack);
   if (header.kind == Kind::ack) {
     cable.free(id.size, id.slot);
     return;
   }
-  const auto verdict = flow.received.take(header.sequence);
-  if (flow.n_to_acknowledge++ == 0) {
-    flow.to_acknowledge_since_ns = now_ns_;
-  }
-  if (verdict != ReceivedNumbers::Verdict::fresh || header.wants_ack) {
-    flow.n_to_acknowledge = kReceivedPerAck;  // at once: the sender waits
-  }
-  if (flow.n_to_acknowledge >= kReceivedPerAck) {
-    ranks_to_acknowledge_.push_back(header.source);
-  }
-  if (verdict != ReceivedNumbers::Verdict::fresh) [[unlikely]] {
+  if (flow.received.take(header.sequence) != ReceivedNumbers::Verdict::fresh) [[unlikely]] {
+    owe_ack(header.source, true);
     ++counts_.duplicates;
     cable.free(id.size, id.slot);
     return;
   }
   ++counts_.chunks_received;
   const std::span<const std::byte> payload = message.subspan(kHeaderBytes, header.length_bytes);
+  if (is_in_place) {
+    ++counts_.read_in_place;
+    in_place_[place_of(id)] = {header.sequence, header.source, header.wants_ack};
+    flow.in_use.push_back(header.sequence);
+    receiver_->on_chunk(header, {receipt_of(id) | kIsInPlace, payload});
+    return;
+  }
+  owe_ack(header.source, header.wants_ack);
   if (header.kind == Kind::word) {
     receiver_->on_word(header, payload);
     cable.free(id.size, id.slot);
   } else {
     receiver_->on_chunk(header, {receipt_of(id), payload});
+  }
+}
+
+/// The sender may write there again.
+void Engine::leave_place(const RequestId& id) {
+  const InPlaceChunk& chunk = in_place_[place_of(id)];
+  std::vector<uint32_t>& in_use = flows_[chunk.source].in_use;
+  const auto found = std::find(in_use.begin(), in_use.end(), chunk.sequence);
+  *found = in_use.back();
+  in_use.pop_back();
+  if (!flows_[chunk.source].is_given_up) {
+    owe_ack(chunk.source, chunk.wants_ack);
   }
 }
 
@@ -125,19 +172,28 @@ void Engine::release(uint64_t receipt) {
     free_blocks_.push_back(index);
     return;
   }
-  const RequestId id = parse_request(receipt);
+  const RequestId id = parse_request(receipt & ~kIsInPlace);
+  if ((receipt & kIsInPlace) != 0) {
+    leave_place(id);
+  }
   cables_[id.cable]->free(id.size, id.slot);
 }
 
-Receipt Engine::settle(const Receipt& receipt) {
+Receipt Engine::settle(const Receipt& receipt, Stay stay) {
   if ((receipt.id & kIsBlock) != 0) {
     return receipt;
   }
-  const RequestId id = parse_request(receipt.id);
+  const bool is_in_place = (receipt.id & kIsInPlace) != 0;
+  const RequestId id = parse_request(receipt.id & ~kIsInPlace);
   Cable& cable = *cables_[id.cable];
   const uint32_t n_receives = id.size == Size::small ? kSmallReceives : kLargeReceives;
   if (cable.n_held(id.size) <= n_receives / 4) {
-    return receipt;
+    if (!is_in_place || stay == Stay::brief) {
+      return receipt;
+    }
+    const Receipt fetched{receipt.id & ~kIsInPlace, cable.fetch(id.size, id.slot, receipt.bytes)};
+    leave_place(id);
+    return fetched;
   }
   if (free_blocks_.empty()) {
     free_blocks_.push_back(blocks_.size());
@@ -146,6 +202,9 @@ Receipt Engine::settle(const Receipt& receipt) {
   const size_t index = free_blocks_.back();
   free_blocks_.pop_back();
   blocks_[index].assign(receipt.bytes.begin(), receipt.bytes.end());
+  if (is_in_place) {
+    leave_place(id);
+  }
   cable.free(id.size, id.slot);
   return {kIsBlock | index, blocks_[index]};
 }
@@ -175,6 +234,9 @@ void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   auto& waiting = flow.unacknowledged;
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
+    if (waiting.front().first_room != kNoRoom) [[unlikely]] {
+      retire_room(waiting.front().first_room);
+    }
     if (waiting.front().n_tries == 0 && waiting.front().sent_ns != 0) {
       const uint64_t sample_ns = now_ns_ - waiting.front().sent_ns;
       flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + sample_ns / 8;

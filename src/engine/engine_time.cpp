@@ -63,12 +63,13 @@ void Engine::resend(uint32_t rank) {
     ++waiting.n_tries;
     ++counts_.resent;
     choose_path(waiting.header, {});
-    waiting.header.ack = flows_[rank].received.expected();
+    waiting.header.ack = acknowledged(flows_[rank]);
     waiting.header.wants_ack = true;
     const bool is_small = waiting.room < kSmallRooms;
     Entry entry;
-    entry.header = waiting.header;
     entry.offset = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
+    protect(waiting.header, entry.offset);
+    entry.header = waiting.header;
     entry.room = waiting.room;
     submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, is_small ? Size::small : Size::large, 0);
   }
@@ -80,6 +81,9 @@ bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
   if (!is_read(waiting.room)) {
     return true;
   }
+  if (waiting.first_room != kNoRoom) {
+    return false;
+  }
   const uint32_t length = waiting.header.length_bytes;
   const auto copy = take_room(length, 0);
   if (!copy) {
@@ -88,7 +92,7 @@ bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
   const bool is_small = waiting.room < kSmallRooms;
   const size_t from = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
   std::memcpy(copy->bytes, slab_.data() + from + kHeaderBytes, length);
-  retired_.push_back(std::exchange(waiting.room, copy->id));
+  waiting.first_room = std::exchange(waiting.room, copy->id);
   return true;
 }
 
@@ -198,6 +202,9 @@ void Engine::give_up(uint32_t rank) {
   flow.n_to_acknowledge = 0;
   for (const Unacknowledged& waiting : flow.unacknowledged) {
     retire_room(waiting.room);
+    if (waiting.first_room != kNoRoom) {
+      retire_room(waiting.first_room);
+    }
   }
   flow.unacknowledged.clear();
   std::erase_if(pending_words_, [&](const PendingWord& word) { return word.address.destination == rank; });

@@ -22,7 +22,7 @@ class Collector : public Receiver {
   };
   void on_chunk(const ChunkHeader& header, const Receipt& receipt) override {
     if (keeps) {
-      kept.push_back(engine_.settle(receipt));
+      kept.push_back(engine_.settle(receipt, Engine::Stay::open_ended));
     }
     const auto bytes = keeps ? kept.back().bytes : receipt.bytes;
     chunks.push_back({header, {bytes.begin(), bytes.end()}});

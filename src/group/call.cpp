@@ -154,7 +154,7 @@ void Call::tell_used(uint32_t peer, const collective::ChunkTag& tag) {
 void Call::release(uint64_t parcel) { communicator_.engine().release(parcel); }
 
 collective::Port::Place Call::settle(uint64_t parcel, std::span<const std::byte> bytes) {
-  const engine::Receipt receipt = communicator_.engine().settle({parcel, bytes});
+  const engine::Receipt receipt = communicator_.engine().settle({parcel, bytes}, engine::Engine::Stay::brief);
   return {receipt.id, receipt.bytes};
 }
 

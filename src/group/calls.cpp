@@ -79,7 +79,7 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   request.state_->world = world;
   request.state_->communicator = communicator;
   if (communicator == nullptr) {
-    request.state_->refused = {EINVAL, "this group has no ranks: its color was negative"};
+    request.state_->refused = {EINVAL, "this group has no ranks: its color was negative, or its ranks have met anew"};
     return request;
   }
   if (const std::string words = objection(asked); !words.empty()) {

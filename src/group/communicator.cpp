@@ -32,7 +32,6 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
-
 /// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be on
 /// their way than one lane has memory for.
 constexpr uint64_t kMostMessageLanes = 4;
@@ -69,12 +68,12 @@ collective::Program message_program(bool is_send, uint64_t bytes, uint32_t eleme
 }  // namespace
 
 Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                           const fabric::Graph& graph)
+                           const fabric::Graph& graph, const collective::CostModel& model)
     : engine_(engine),
       id_(id),
       members_(std::move(members)),
       rank_(self),
-      topology_(graph),
+      topology_(graph, model),
       plans_(topology_, self),
       next_send_(members_.size()),
       next_receive_(members_.size()),
@@ -267,7 +266,7 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
     engine_->release(receipt.id);  // of a call that has failed here
     return;
   }
-  early_[id].push_back({header, engine_->settle(receipt)});
+  early_[id].push_back({header, engine_->settle(receipt, engine::Engine::Stay::open_ended)});
 }
 
 void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {

@@ -49,6 +49,8 @@ struct Calls {
   /// What kind of GID, and of which interface, an entry of the table is (rdma-core 34 and later).
   int (*query_gid_ex)(ibv_context*, uint32_t port, uint32_t index, ibv_gid_entry*, uint32_t flags, size_t) = nullptr;
   const char* (*wc_status_str)(ibv_wc_status) = nullptr;
+  /// Ringbolt's own library: base/in_place.h. 0, or a positive errno.
+  int (*receive_in_place)(ibv_qp*) = nullptr;
 };
 
 /// What a call returned as 0 or a positive errno: some providers return errno, some its negative, some -1 and set

@@ -132,6 +132,12 @@ class QueuePair {
     return unconnected_.post_receive(first, bad);
   }
 
+  /// Asks that messages which this process can see where they lie are not copied: completions then say so by
+  /// base::kReceivedInPlace. False where the library has no such thing, or the device not for this queue pair.
+  bool receive_in_place() const noexcept {
+    const Calls& calls = unconnected_.context_->calls();
+    return calls.receive_in_place != nullptr && calls.receive_in_place(get()) == 0;
+  }
   /// To ERR: what is posted completes as flushed. 0, or a positive errno.
   [[nodiscard]] int to_error() const;
   /// To RESET, for a new connection with the same number: what was posted is forgotten, and completions of it may or

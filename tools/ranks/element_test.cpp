@@ -51,7 +51,7 @@ TEST(Element, serial_reference_is_what_the_baseline_computes) {
         sources.push_back(input.data());
       }
       std::vector<std::byte> baseline(inputs[0].size());
-      collective::reduce_baseline(type, reduction, baseline.data(), sources, baseline.size(),
+      collective::reduce_by(collective::Arithmetic::baseline, type, reduction, baseline.data(), sources, baseline.size(),
                                   reduction == collective::Reduction::avg ? n : 0);
       if (n > 1 || type != collective::Type::boolean) {  // of one, a copy need not make true 1
         EXPECT_EQ(serial(data, inputs), baseline) << name << ", " << n << " ranks";
