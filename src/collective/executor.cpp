@@ -285,7 +285,7 @@ void Execution::finish_chunk(uint32_t i) {
     lane.waiting[chunk % kLaneWindow] = Parcel();
     lane.used = chunk + 1;
     // The peer may send up to told + window: that is worth a word only if there is more than that.
-    if (lane.used - lane.told >= kLaneWindow / 2 && lane.told + kLaneWindow < n_chunks) {
+    if (lane.used - lane.told >= kChunksPerWord && lane.told + kLaneWindow < n_chunks) {
       lane.told = lane.used;
       port_->tell_used(step.sources[s].peer, {call_, step.sources[s].lane, lane.used});
     }

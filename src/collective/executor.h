@@ -12,7 +12,10 @@
 namespace ringbolt::collective {
 
 /// Chunks of a lane that may be on their way or waiting at the receiver: it keeps memory for so many of each lane.
-inline constexpr uint32_t kLaneWindow = 8;
+/// On a cable that is full both ways a chunk, and the word that it has been used, wait behind a quarter of a megabyte each.
+inline constexpr uint32_t kLaneWindow = 16;
+/// A receiver tells of so many used chunks at a time.
+inline constexpr uint32_t kChunksPerWord = 4;
 
 /// A program with what its execution looks up. Immutable once made, and shared by calls. Thread-safe.
 class CompiledProgram {

@@ -17,8 +17,11 @@ namespace {
 
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
-constexpr uint32_t kRequestsPerSignal = 8;
+/// Small messages complete together; of large ones each is known to have left, which is little beside their bytes.
+constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? 1 : 8; }
 constexpr uint32_t kFirstPsn = 7;
+/// What had been sent so long ago and is not here does not come any more. Beats may follow each other much faster.
+constexpr uint64_t kBelatedNs = 150'000'000;
 /// For the class of a message that came after it had been counted as lost.
 constexpr uint8_t kNotOwed = UINT8_MAX;
 
@@ -74,7 +77,7 @@ void Cable::make_end(Size size, SlabLayout& layout) {
   end.unconnected.emplace(device_.pd(), wanted);
   end.send_depth = std::min(kSendDepth, end.unconnected->send_depth() / unit);
   end.in_flight.resize(end.send_depth);
-  if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * kRequestsPerSignal) {
+  if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * requests_per_signal(size)) {
     throw base::Error(ENOMEM, "ibv_create_qp", plan_.name,
                       fmt::format("the device grants {} sends and {} receives where {} and {} are needed",
                                   end.unconnected->send_depth(), end.unconnected->receive_depth(), wanted.send_depth,
@@ -137,7 +140,8 @@ std::vector<RequestId> Cable::reset(uint16_t incarnation) {
     end.receiver = {};
     end.sends_posted = 0;
     end.n_unsignalled = 0;
-    end.sent_by_peer = {};
+    end.sent_by_peer = 0;
+    end.sent_by_peer_ns = 0;
   }
   incarnation_ = incarnation;
   is_read_in_place_ = false;
@@ -199,9 +203,10 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
     length = std::max(length, (frames_of(slot_bytes) - 1) * kFrameBytes + 1);
   }
   ++end.sends_posted;
+  ++end.serial;
   ++end.n_unsignalled;
   id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
-  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == kRequestsPerSignal;
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == requests_per_signal(size);
   id.size = size;
   id.cable = index_;
   id.n_requests = static_cast<uint8_t>(end.n_unsignalled);
@@ -297,18 +302,21 @@ void Cable::post_receive(Size size, uint32_t slot) {
 CableReport Cable::report() const {
   CableReport report;
   for (const Size size : kSizes) {
-    report.sent[index(size)] = ends_[index(size)].sender.number();
+    // What the device has not sent yet waits for the cable, perhaps for long.
+    report.sent[index(size)] = ends_[index(size)].sender.number() - ends_[index(size)].sends_posted;
     report.lost[index(size)] = ends_[index(size)].receiver.lost();
   }
   return report;
 }
 
-bool Cable::hear_report(const CableReport& report) {
+bool Cable::hear_report(const CableReport& report, uint64_t now_ns) {
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
-    // What had been sent by the beat before the last one and is not here does not come any more.
-    end.receiver.miss_before(end.sent_by_peer[0]);
-    end.sent_by_peer = {end.sent_by_peer[1], report.sent[index(size)]};
+    if (now_ns - end.sent_by_peer_ns >= kBelatedNs) {
+      end.receiver.miss_before(end.sent_by_peer);
+      end.sent_by_peer = report.sent[index(size)];
+      end.sent_by_peer_ns = now_ns;
+    }
     if (!end.sender.hear_lost(report.lost[index(size)])) {
       return false;
     }

@@ -51,12 +51,12 @@ class SenderCredit {
   /// The number of the next message, which travels with its last 16 bits.
   uint32_t number() const { return number_; }
 
-  /// The peer has freed so many of a class since the connection, modulo 2^8. False: more than were taken, which is no
+  /// The peer has freed so many of a class since the connection, modulo 2^16. False: more than were taken, which is no
   /// word of an honest peer.
-  bool hear_freed(uint32_t buffer_class, uint8_t freed) {
-    const auto newly = static_cast<uint8_t>(freed - freed_[buffer_class]);
+  bool hear_freed(uint32_t buffer_class, uint16_t freed) {
+    const auto newly = static_cast<uint16_t>(freed - freed_[buffer_class]);
     if (newly > taken_[buffer_class]) {
-      return static_cast<uint8_t>(freed_[buffer_class] - freed) < 128;  // an older word that comes late
+      return static_cast<uint16_t>(freed_[buffer_class] - freed) < 0x8000;  // an older word that comes late
     }
     freed_[buffer_class] = freed;
     taken_[buffer_class] -= newly;
@@ -99,7 +99,7 @@ class SenderCredit {
   uint32_t number_ = 0;
   uint32_t n_lost_ = 0;
   std::array<uint32_t, kClasses> taken_ = {};
-  std::array<uint8_t, kClasses> freed_ = {};
+  std::array<uint16_t, kClasses> freed_ = {};
   std::array<uint8_t, 256> class_of_ = {};  // [number]
 };
 
@@ -130,14 +130,14 @@ class ReceiverCredit {
     ++freed_[buffer_class];
     ++n_untold_;
   }
-  uint8_t freed(uint32_t buffer_class) const { return freed_[buffer_class]; }
+  uint16_t freed(uint32_t buffer_class) const { return freed_[buffer_class]; }
   bool is_told(uint32_t buffer_class) const { return freed_[buffer_class] == told_[buffer_class]; }
   void tell(uint32_t buffer_class) {
-    n_untold_ -= static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+    n_untold_ -= static_cast<uint16_t>(freed_[buffer_class] - told_[buffer_class]);
     told_[buffer_class] = freed_[buffer_class];
   }
   uint32_t n_untold(uint32_t buffer_class) const {
-    return static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+    return static_cast<uint16_t>(freed_[buffer_class] - told_[buffer_class]);
   }
   /// Freed and not told, of all classes.
   uint32_t n_untold() const { return n_untold_; }
@@ -145,8 +145,8 @@ class ReceiverCredit {
  private:
   uint32_t expected_ = 0;
   LostMessages lost_;
-  std::array<uint8_t, kClasses> freed_ = {};
-  std::array<uint8_t, kClasses> told_ = {};
+  std::array<uint16_t, kClasses> freed_ = {};
+  std::array<uint16_t, kClasses> told_ = {};
   uint32_t n_untold_ = 0;
 };
 

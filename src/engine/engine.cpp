@@ -33,6 +33,13 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
   for (const auto& cable : cables_) {
     neighbours_[cable->plan().peer].rails.push_back(cable.get());
   }
+  for (const Neighbour& neighbour : neighbours_) {
+    for (Cable* rail : neighbour.rails) {
+      if (neighbour.rails.size() > 1) {
+        rail->be_rail();
+      }
+    }
+  }
 }
 
 std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_kept) {
@@ -54,6 +61,33 @@ void Engine::free_room(uint32_t room) {
   } else {
     free_large_.give(room - kSmallRooms);
   }
+}
+
+/// What a device still reads must not be written: neither a header for another cable nor another chunk.
+bool Engine::is_read(uint32_t room) const {
+  const RoomState& state = rooms_[room];
+  return state.cable != nullptr && !state.cable->is_done_with(room < kSmallRooms ? Size::small : Size::large, state.serial);
+}
+
+/// Nobody needs what it holds any more.
+void Engine::retire_room(uint32_t room) {
+  if (rooms_[room].is_queued) {
+    rooms_[room].is_acknowledged = true;
+  } else if (is_read(room)) {
+    retired_.push_back(room);
+  } else {
+    free_room(room);
+  }
+}
+
+void Engine::free_read_rooms() {
+  std::erase_if(retired_, [&](uint32_t room) {
+    if (is_read(room)) {
+      return false;
+    }
+    free_room(room);
+    return true;
+  });
 }
 
 void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
@@ -109,7 +143,7 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   protect(header, offset);
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
-  flow.unacknowledged.push_back({room, header, now_ns_, 0, false});
+  flow.unacknowledged.push_back({room, header, now_ns_, 0, false, kNoRoom});
   entry.offset = offset;
   entry.room = room;
   submit(entry, header.n_via > 0 ? header.via[0] : header.destination, is_small ? Size::small : Size::large, 0);
@@ -223,10 +257,11 @@ void Engine::submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_
 
 bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class) {
   if (!entry.is_relayed && rooms_[entry.room].is_acknowledged) {
-    free_room(entry.room);  // a repetition that has become needless while it waited
+    rooms_[entry.room].is_queued = false;  // a repetition that has become needless while it waited
+    retire_room(entry.room);
     return true;
   }
-  // Rails take turns by their rates; one that has no credit, since it is slower than was thought, is passed over.
+  // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
   Cable* best = nullptr;
   for (Cable* rail : neighbour.rails) {
     if (rail->is_in_use() && rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
@@ -248,7 +283,11 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
   neighbour.turn = std::max(neighbour.turn, best->turn);
   best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + entry.header.length_bytes) / best->plan().rate;
   if (!entry.is_relayed) {
-    rooms_[entry.room].is_queued = false;
+    RoomState& room = rooms_[entry.room];
+    room.is_queued = false;
+    room.is_repeated = room.cable != nullptr;
+    room.cable = best;
+    room.serial = best->serial(size);
   }
   return true;
 }
@@ -276,6 +315,9 @@ bool Engine::progress(uint64_t now_ns) {
   }
   if (has_done) {
     notice_failures();
+    if (!retired_.empty()) [[unlikely]] {
+      free_read_rooms();
+    }
     for (Neighbour& neighbour : neighbours_) {
       if (!neighbour.queue.is_empty()) {
         serve(neighbour);

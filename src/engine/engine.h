@@ -161,18 +161,21 @@ class Engine {
     uint32_t room = 0;            // of one of ours
     bool is_unsequenced = false;  // its room is free once it is sent
   };
+  static constexpr uint32_t kNoRoom = UINT32_MAX;
   struct Unacknowledged {
     uint32_t room = 0;
     ChunkHeader header;
     uint64_t sent_ns = 0;  // 0: before the first progress()
     uint32_t n_tries = 0;
     bool is_due = false;  // to be sent again at once: its cable has died
+    uint32_t first_room = kNoRoom;  // if `room` is a copy: the peer may still read this one where it is
   };
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
     uint32_t next_sequence = 0;
     std::deque<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
+    uint64_t round_trip_ns = 0;  // smoothed, of chunks sent once: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
     uint64_t to_acknowledge_since_ns = 0;
     std::vector<uint32_t> in_use;  ///< numbers of chunks that are read in their sender's memory: not acknowledged yet
@@ -181,6 +184,9 @@ class Engine {
   struct RoomState {
     bool is_queued = false;
     bool is_acknowledged = false;
+    bool is_repeated = false;  // handed to a device more than once
+    Cable* cable = nullptr;    // to whose device it was handed last, and as which message
+    uint32_t serial = 0;
   };
   /// A chunk that a receive only points to.
   struct InPlaceChunk {
@@ -201,6 +207,9 @@ class Engine {
   // engine.cpp: sending
   std::optional<Room> take_room(uint32_t length_bytes, uint32_t n_kept);
   void free_room(uint32_t room);
+  bool is_read(uint32_t room) const;
+  void retire_room(uint32_t room);
+  void free_read_rooms();
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset) const;
@@ -227,6 +236,7 @@ class Engine {
   // engine_time.cpp
   void tick();
   void resend(uint32_t rank);
+  bool has_room_of_its_own(Unacknowledged& waiting);
   void notice_failures();
   void fail_device(const Device& device, int error);
   bool uses(const ChunkHeader& header, const FabricCable& cable) const;
@@ -242,6 +252,7 @@ class Engine {
   FreeSlots free_small_;
   FreeSlots free_large_;
   std::vector<RoomState> rooms_;       // small ones, then large ones
+  std::vector<uint32_t> retired_;      // rooms that nobody needs but a device, which still reads them
   std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
   std::vector<bool> has_failed_;       // [local cable]

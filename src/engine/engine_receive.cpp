@@ -93,7 +93,7 @@ void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> 
     return;  // it has brought credits, in its header
   }
   const auto report = parse_report(bytes);
-  if (!report || !cable.hear_report(*report)) {
+  if (!report || !cable.hear_report(*report, now_ns_)) {
     cable.fail(fmt::format("{}: more messages are lost than can be told", cable.plan().name));
     return;
   }
@@ -230,14 +230,22 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
 }
 
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
-  auto& waiting = flows_[rank].unacknowledged;
+  Flow& flow = flows_[rank];
+  auto& waiting = flow.unacknowledged;
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
+    if (waiting.front().first_room != kNoRoom) [[unlikely]] {
+      retire_room(waiting.front().first_room);
+    }
+    if (waiting.front().n_tries == 0 && waiting.front().sent_ns != 0) {
+      const uint64_t sample_ns = now_ns_ - waiting.front().sent_ns;
+      flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + sample_ns / 8;
+    }
     waiting.pop_front();
-    if (rooms_[room].is_queued) {
-      rooms_[room].is_acknowledged = true;
+    if (rooms_[room].is_queued || rooms_[room].is_repeated) [[unlikely]] {
+      retire_room(room);
     } else {
-      free_room(room);
+      free_room(room);  // what has arrived has been read
     }
   }
 }

@@ -32,19 +32,37 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
-/// The step of a message: of the sender from its memory into lane 0, of the receiver back.
+/// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be on
+/// their way than one lane has memory for.
+constexpr uint64_t kMostMessageLanes = 4;
+
+/// The steps of a message: of the sender from its memory into lanes, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
-  collective::Source source;
-  collective::Target target;
-  if (is_send) {
-    target.kind = collective::Target::Kind::lane;
-    target.peer = peer;
-  } else {
-    source.kind = collective::Source::Kind::lane;
-    source.peer = peer;
+  const uint32_t chunk_bytes = most - most % element_bytes;
+  const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kLaneWindow;
+  const uint64_t n_lanes = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageLanes);
+  const uint64_t n_chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
+  collective::Program program;
+  for (uint64_t lane = 0, at = 0; lane < n_lanes; ++lane) {
+    const uint64_t end = std::min(bytes, (lane + 1) * n_chunks / n_lanes * chunk_bytes);
+    collective::Source source;
+    collective::Target target;
+    if (is_send) {
+      source.offset = at;
+      target.kind = collective::Target::Kind::lane;
+      target.peer = peer;
+      target.lane = static_cast<uint32_t>(lane);
+    } else {
+      target.offset = at;
+      source.kind = collective::Source::Kind::lane;
+      source.peer = peer;
+      source.lane = static_cast<uint32_t>(lane);
+    }
+    program.steps.push_back({end - at, chunk_bytes, {source}, {target}, false});
+    at = end;
   }
-  return {0, {{bytes, most - most % element_bytes, {source}, {target}, false}}};
+  return program;
 }
 
 }  // namespace

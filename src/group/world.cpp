@@ -61,6 +61,7 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
       cable_versions_(made_.cables.size()),
       mendings_(made_.station ? made_.station->n_cables() : 0),
       received_bytes_(mendings_.size()),
+      has_lost_port_(mendings_.size()),
       incarnation_(random_incarnation()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!made_.station) {

@@ -97,6 +97,7 @@ class World : public engine::Receiver {
   std::vector<std::byte> beat_bytes(uint64_t now_ns);
   void hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable);
   void hear_cables(uint64_t now_ns);
+  void hear_ports(uint64_t now_ns);
   void hear_hosts(uint64_t now_ns);
   void hear_side_channel(uint64_t now_ns);
   void hear_message(const bootstrap::Event& event);
@@ -149,11 +150,13 @@ class World : public engine::Receiver {
                                           // on the greatest that any has told
   std::vector<Mending> mendings_;         // [local cable]
   std::vector<uint64_t> received_bytes_;  // [local cable]: when last looked at
+  std::vector<bool> has_lost_port_;       // [local cable]: its port says so, and has not been seen active since
   uint64_t incarnation_;
   uint64_t turn_ = 0;
   uint64_t next_beat_ns_ = 0;  // through the side channel
   uint64_t next_watch_ns_ = 0;
   uint64_t next_mend_ns_ = 0;
+  uint64_t next_port_look_ns_ = 0;
   uint64_t now_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
