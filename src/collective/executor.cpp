@@ -326,7 +326,9 @@ bool Execution::advance() {
 void Execution::drop() {
   for (Lane& lane : lanes_) {
     for (Parcel& parcel : lane.waiting) {
-      parcel = Parcel();
+      if (parcel.is_here()) {
+        parcel = Parcel();
+      }
     }
     lane.used = 0;
     lane.told = 0;

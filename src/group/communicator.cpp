@@ -164,6 +164,10 @@ bool Communicator::may_go(const CallId& id) const {
 
 void Communicator::let_go(Call& call) {
   call.let_go();
+  if (early_words_.empty() && early_.empty()) {
+    call.advance();
+    return;
+  }
   if (const auto early = early_words_.find(call.id()); early != early_words_.end()) {
     const EarlyWord heard = std::move(early->second);
     early_words_.erase(early);
@@ -222,10 +226,10 @@ CallId Communicator::id_of(const engine::ChunkHeader& header) const {
   return id;
 }
 
-std::shared_ptr<Call> Communicator::find(const CallId& id) const {
+Call* Communicator::find(const CallId& id) const {
   for (const auto& call : active_) {
     if (call->id() == id) {
-      return call;
+      return call.get();
     }
   }
   return nullptr;
@@ -240,7 +244,7 @@ bool Communicator::is_past(const CallId& id) const {
 
 void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
   const CallId id = id_of(header);
-  const auto call = find(id);
+  Call* const call = find(id);
   if (call != nullptr && !call->is_held()) {
     take(*call, header, receipt);
     return;
@@ -293,7 +297,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   if (id.is_message && word.kind == WordKind::used) {
     std::swap(id.source, id.destination);  // of what we send
   }
-  auto call = find(id);
+  Call* call = find(id);
   if (call == nullptr && id.is_message && word.kind != WordKind::used) {
     std::swap(id.source, id.destination);  // either end may tell the other
     call = find(id);
@@ -380,6 +384,9 @@ void Communicator::advance(uint64_t now_ns) {
 }
 
 void Communicator::retire_done() {
+  if (std::none_of(active_.begin(), active_.end(), [](const auto& call) { return call->is_done(); })) {
+    return;
+  }
   uint32_t n_retired = 0;
   std::erase_if(active_, [&](const std::shared_ptr<Call>& call) {
     if (!call->is_done()) {

@@ -79,7 +79,8 @@ class Communicator {
     engine::ChunkHeader header;
     engine::Receipt receipt;
   };
-  std::shared_ptr<Call> find(const CallId& id) const;
+  /// Null if there is none. It lives until retire_done().
+  Call* find(const CallId& id) const;
   bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
   std::shared_ptr<Call> add(const CallId& id, const CallShape& shape, uint64_t deadline_ns);

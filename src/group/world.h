@@ -146,6 +146,7 @@ class World : public engine::Receiver {
   uint64_t next_beat_ns_ = 0;   // through the side channel
   uint64_t next_watch_ns_ = 0;
   uint64_t next_mend_ns_ = 0;
+  uint64_t next_advance_ns_ = 0;
   uint64_t now_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
