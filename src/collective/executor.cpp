@@ -102,7 +102,7 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
   lane.waiting[tag.chunk % kLaneWindow] = std::move(parcel);
   if (tag.chunk == lane.used) {
     set_bit(ready_, end->step);
-    if (fire(end->step)) {
+    if (fire(end->step) == Fired::yes) {
       return Taken::ok;
     }
   }
@@ -217,16 +217,16 @@ std::byte* Execution::address(Buffer buffer, uint64_t offset) {
   return nullptr;
 }
 
-bool Execution::fire(uint32_t i) {
+Execution::Fired Execution::fire(uint32_t i) {
   if (!may_fire(i)) {
-    return false;
+    return Fired::not_ready;
   }
   const Step& step = program_->program().steps[i];
   const uint32_t chunk = next_chunk_[i];
   const uint64_t offset = bytes_before(step, chunk);
   const auto length = static_cast<uint32_t>(bytes_before(step, chunk + 1) - offset);
   if (!take_rooms(i, length)) {
-    return false;
+    return Fired::no_room;
   }
   sources_.clear();
   for (size_t s = 0; s < step.sources.size(); ++s) {
@@ -237,7 +237,7 @@ bool Execution::fire(uint32_t i) {
   }
   put_result(i, offset, length);
   finish_chunk(i);
-  return true;
+  return Fired::yes;
 }
 
 void Execution::put_result(uint32_t i, uint64_t offset, uint32_t length) {
@@ -311,10 +311,10 @@ bool Execution::advance() {
         if (step >= n_steps) {
           break;
         }
-        if (fire(step)) {
-          goes_on = true;
-        } else if (may_fire(step)) {
-          set_bit(ready_, step);  // only rooms were missing: the next call tries again
+        const Fired fired = fire(step);
+        goes_on = goes_on || fired == Fired::yes;
+        if (fired == Fired::no_room) {
+          set_bit(ready_, step);  // the next call tries again
         }
       }
     }

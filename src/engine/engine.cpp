@@ -66,12 +66,16 @@ void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) c
   std::copy(wanted.begin(), wanted.end(), header.via.begin());
 }
 
+/// Whether a neighbour reads all that goes to it straight where it has been written, as far as it has said.
+bool Engine::is_read_in_place(uint32_t rank) const {
+  const std::vector<Cable*>& rails = neighbours_[rank].rails;
+  return !rails.empty() && std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
+}
+
 /// What the neighbour reads where it has been written crosses nothing that could damage it.
 void Engine::protect(ChunkHeader& header, size_t offset) const {
-  const Neighbour& next = neighbours_[header.destination];
-  const bool stays = header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes &&
-                     std::all_of(next.rails.begin(), next.rails.end(),
-                                 [](const Cable* rail) { return rail->is_read_in_place(); });
+  const bool stays =
+      header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes && is_read_in_place(header.destination);
   header.has_payload_crc = plan_.has_crc && !stays;
   if (header.has_payload_crc) {
     header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));

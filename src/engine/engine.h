@@ -188,6 +188,11 @@ class Engine {
     uint8_t source = 0;
     bool wants_ack = false;
   };
+  /// A room that a rank which is given up may still read.
+  struct Abandoned {
+    uint32_t room = 0;
+    uint64_t until_ns = 0;
+  };
   struct PendingWord {
     std::vector<std::byte> bytes;
     Address address;
@@ -204,6 +209,7 @@ class Engine {
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset) const;
+  bool is_read_in_place(uint32_t rank) const;
   void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
@@ -247,6 +253,7 @@ class Engine {
   std::vector<bool> has_failed_;       // [local cable]
   std::vector<InPlaceChunk> in_place_;  // [local cable][size][receive]: see in_place()
   std::deque<PendingWord> pending_words_;
+  std::deque<Abandoned> abandoned_;  // in the order of their times
   std::vector<uint32_t> ranks_to_acknowledge_;
   std::vector<std::vector<std::byte>> blocks_;  // of settled receipts
   std::vector<size_t> free_blocks_;

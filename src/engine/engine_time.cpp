@@ -17,12 +17,17 @@ constexpr uint64_t kAckDelayNs = kMillisecond;
 // on one that died is sent again at once.
 constexpr uint64_t kResendNs = 100 * kMillisecond;
 constexpr uint32_t kMostDoublings = 4;
+// A rank that is given up may live, and read what it has been sent, until it has given up others in turn.
+constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 
 }  // namespace
 
 void Engine::tick() {
   next_tick_ns_ = now_ns_ + kTickNs;
   notice_failures();
+  for (; !abandoned_.empty() && abandoned_.front().until_ns <= now_ns_; abandoned_.pop_front()) {
+    free_room(abandoned_.front().room);
+  }
   for (uint32_t rank = 0; rank < flows_.size(); ++rank) {
     Flow& flow = flows_[rank];
     if (flow.n_to_acknowledge > 0 && now_ns_ - flow.to_acknowledge_since_ns >= kAckDelayNs) {
@@ -177,6 +182,8 @@ void Engine::give_up(uint32_t rank) {
   for (const Unacknowledged& waiting : flow.unacknowledged) {
     if (rooms_[waiting.room].is_queued) {
       rooms_[waiting.room].is_acknowledged = true;
+    } else if (is_read_in_place(rank)) {
+      abandoned_.push_back({waiting.room, now_ns_ + kAbandonedNs});
     } else {
       free_room(waiting.room);
     }
