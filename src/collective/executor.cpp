@@ -276,6 +276,8 @@ void Execution::finish_chunk(uint32_t i) {
   const uint32_t n_chunks = program_->n_chunks(i);
   if (next_chunk_[i] == n_chunks) {
     --n_unfinished_;
+  } else {
+    set_bit(ready_, i);
   }
   for (size_t s = 0; s < step.sources.size(); ++s) {
     if (step.sources[s].kind == Source::Kind::local) {
@@ -290,7 +292,6 @@ void Execution::finish_chunk(uint32_t i) {
       port_->tell_used(step.sources[s].peer, {call_, step.sources[s].lane, lane.used});
     }
   }
-  set_bit(ready_, i);
   for (const uint32_t dependent : program_->dependents(i)) {
     set_bit(ready_, dependent);
   }

@@ -47,6 +47,18 @@ std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_
   return Room{slab_.data() + row.offset_of(slot) + kHeaderBytes, is_small ? slot : kSmallRooms + slot};
 }
 
+void Engine::fetch_rooms() const {
+  constexpr size_t kLineBytes = 64;
+  const auto fetch = [&](const FreeSlots& free, const SlotRow& row, size_t length_bytes) {
+    const std::byte* room = slab_.data() + (free.is_empty() ? row.offset : row.offset_of(free.next()));
+    for (size_t at = 0; at < length_bytes; at += kLineBytes) {
+      __builtin_prefetch(room + at, 1);
+    }
+  };
+  fetch(free_small_, rows_.small, 2 * kLineBytes + kHeaderBytes);
+  fetch(free_large_, rows_.large, kHeaderBytes + 4096);
+}
+
 void Engine::free_room(uint32_t room) {
   rooms_[room] = {};
   if (room < kSmallRooms) {
@@ -214,7 +226,7 @@ void Engine::send_ack(uint32_t rank) {
   submit(entry, next, Size::small, 0);
 }
 
-void Engine::submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
+void Engine::submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
   Neighbour& neighbour = neighbours_[next_rank];
   if (neighbour.queue.is_empty() && try_send(neighbour, entry, size, buffer_class)) {
     return;

@@ -109,6 +109,9 @@ class Engine {
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<Room> room(uint32_t length_bytes) { return take_room(length_bytes, kRoomsForWords); }
   void cancel(uint32_t room) { free_room(room); }
+  /// Fetches the memory of the next rooms, which peers have read, from their caches; returns at once. For when a call
+  /// has ended and the next one has not begun.
+  void fetch_rooms() const;
   /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
   void send(uint32_t room, uint32_t length_bytes, const Address& address) {
@@ -210,7 +213,7 @@ class Engine {
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset) const;
   bool is_read_in_place(uint32_t rank) const;
-  void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
+  void submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
   bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);

@@ -91,7 +91,8 @@ std::shared_ptr<group::Call> Group::State::start(Asked& asked, const CallOptions
     return nullptr;
   }
   asked.algorithm = call.algorithm;
-  asked.deadline_ns = deadline_ns(call);
+  asked.begun_ns = base::now_ns();
+  asked.deadline_ns = asked.begun_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
   const std::lock_guard<std::mutex> guard(world->lock());
   return communicator->begin(asked);
 }
@@ -112,7 +113,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
     return refused;
   }
   if (!begun->is_done()) {
-    world->wait([&] { return begun->is_done(); });
+    world->wait([&] { return begun->is_done(); }, asked.begun_ns);
   }
   return world->explained(begun->status());
 }

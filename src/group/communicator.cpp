@@ -81,13 +81,14 @@ std::optional<uint32_t> Communicator::rank_of(uint32_t world_rank) const {
 }
 
 std::shared_ptr<Call> Communicator::refuse(int code, std::string text) {
-  auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0);
+  auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0, 0);
   call->finish({code, std::move(text)});
   return call;
 }
 
-std::shared_ptr<Call> Communicator::add(const CallId& id, const CallShape& shape, uint64_t deadline_ns) {
-  auto call = std::make_shared<Call>(*this, id, shape, deadline_ns);
+std::shared_ptr<Call> Communicator::add(const CallId& id, const CallShape& shape, uint32_t signature,
+                                        uint64_t deadline_ns) {
+  auto call = std::make_shared<Call>(*this, id, shape, signature, deadline_ns);
   active_.push_back(call);
   return call;
 }
@@ -103,7 +104,11 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked) {
   }
   CallId id;
   id.number = next_call_++;
-  const auto call = add(id, shape_of(asked), asked.deadline_ns);
+  if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction) {
+    plan->shape = shape_of(asked);
+    plan->signature = plan->shape.signature();
+  }
+  const auto call = add(id, plan->shape, plan->signature, asked.deadline_ns);
   collective::Operands operands;
   operands.input = static_cast<const std::byte*>(asked.input);
   operands.output = static_cast<std::byte*>(asked.output);
@@ -136,7 +141,7 @@ std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data,
   shape.is_message = true;
   shape.type = type;
   shape.bytes = bytes;
-  const auto call = add(id, shape, deadline_ns);
+  const auto call = add(id, shape, shape.signature(), deadline_ns);
   auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
       message_program(is_send, bytes, collective::bytes_of(type), peer)));
   prepare(call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});

@@ -61,10 +61,10 @@ void World::leave() {
   });
 }
 
-void World::wait(const std::function<bool()>& is_done) {
+void World::wait(const std::function<bool()>& is_done, uint64_t now_ns) {
   ++n_waiting_;
   std::unique_lock<std::mutex> guard(lock_);
-  uint64_t now_ns = base::now_ns();
+  now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
   for (uint32_t n_polls = 1, n_idle = 0; !is_done(); ++n_polls) {
     if (progress(now_ns)) {
@@ -88,6 +88,9 @@ void World::wait(const std::function<bool()>& is_done) {
         watch(now_ns);  // the thread may not get the lock for as long as there is much to do
       }
     }
+  }
+  if (engine() != nullptr) {
+    engine()->fetch_rooms();
   }
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   --n_waiting_;

@@ -61,8 +61,8 @@ class World : public engine::Receiver {
   Status explained(Status status);
 
   /// Waits until `is_done`, which is asked under the lock and comes true by what arrives or by a deadline of its own.
-  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock.
-  void wait(const std::function<bool()>& is_done);
+  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock. `now_ns`: if the caller has just looked.
+  void wait(const std::function<bool()>& is_done, uint64_t now_ns = 0);
 
   // engine::Receiver
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) override;
