@@ -275,6 +275,25 @@ void Engine::serve(Neighbour& neighbour) {
   });
 }
 
+/// What follows from completions besides what they bring.
+void Engine::attend() {
+  n_unattended_ = 0;
+  notice_failures();
+  for (Neighbour& neighbour : neighbours_) {
+    if (!neighbour.queue.is_empty()) {
+      serve(neighbour);
+    }
+  }
+  send_pending_words();
+  tell_credits();
+  for (const uint32_t rank : ranks_to_acknowledge_) {
+    if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
+      send_ack(rank);
+    }
+  }
+  ranks_to_acknowledge_.clear();
+}
+
 bool Engine::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   bool has_done = false;
@@ -290,23 +309,10 @@ bool Engine::progress(uint64_t now_ns) {
     }
     has_done = has_done || *taken > 0;
   }
-  if (has_done) {
-    notice_failures();
-    for (Neighbour& neighbour : neighbours_) {
-      if (!neighbour.queue.is_empty()) {
-        serve(neighbour);
-      }
-    }
-    send_pending_words();
-    tell_credits();
-  }
-  if (!ranks_to_acknowledge_.empty()) {
-    for (const uint32_t rank : ranks_to_acknowledge_) {
-      if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
-        send_ack(rank);
-      }
-    }
-    ranks_to_acknowledge_.clear();
+  // Who waited for what has come goes first: the rest is done when nothing comes, or has come several times in a row.
+  n_unattended_ += has_done ? 1 : 0;
+  if (n_unattended_ >= kMostUnattended || (n_unattended_ > 0 && !has_done)) {
+    attend();
   }
   if (now_ns >= next_tick_ns_) {
     tick();

@@ -129,6 +129,7 @@ void Engine::owe_ack(uint32_t rank, bool is_urgent) {
   }
   if (flow.n_to_acknowledge >= kReceivedPerAck) {
     ranks_to_acknowledge_.push_back(rank);
+    n_unattended_ = std::max(n_unattended_, 1U);
   }
 }
 

@@ -81,20 +81,17 @@ static std::string objection(const Asked& asked) {
   return {};
 }
 
-std::shared_ptr<group::Call> Group::State::start(Asked& asked, const CallOptions& call, Status& refused) {
+Status Group::State::check(Asked& asked, const CallOptions& call) const {
   if (communicator == nullptr) {
-    refused = {EINVAL, "this group has no ranks: its color was negative"};
-    return nullptr;
+    return {EINVAL, "this group has no ranks: its color was negative"};
   }
   if (std::string words = objection(asked); !words.empty()) {
-    refused = {EINVAL, std::move(words)};
-    return nullptr;
+    return {EINVAL, std::move(words)};
   }
   asked.algorithm = call.algorithm;
   asked.begun_ns = base::now_ns();
   asked.deadline_ns = asked.begun_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
-  const std::lock_guard<std::mutex> guard(world->lock());
-  return communicator->begin(asked);
+  return {};
 }
 
 Request Group::State::begin(Asked asked, const CallOptions& call) {
@@ -102,19 +99,24 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   request.state_ = std::make_unique<Request::State>();
   request.state_->world = world;
   request.state_->communicator = communicator;
-  request.state_->call = start(asked, call, request.state_->refused);
+  request.state_->refused = check(asked, call);
+  if (request.state_->refused.is_ok()) {
+    const std::lock_guard<std::mutex> guard(world->lock());
+    request.state_->call = communicator->begin(asked);
+  }
   return request;
 }
 
 Status Group::State::run(Asked asked, const CallOptions& call) {
-  Status refused;
-  const std::shared_ptr<group::Call> begun = start(asked, call, refused);
-  if (begun == nullptr) {
+  if (Status refused = check(asked, call); !refused.is_ok()) {
     return refused;
   }
+  std::unique_lock<std::mutex> guard(world->lock());
+  const std::shared_ptr<group::Call> begun = communicator->begin(asked);
   if (!begun->is_done()) {
-    world->wait([&] { return begun->is_done(); }, asked.begun_ns);
+    world->wait(guard, [&] { return begun->is_done(); }, asked.begun_ns);
   }
+  guard.unlock();
   return world->explained(begun->status());
 }
 

@@ -102,6 +102,7 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked) {
     return refuse(EINVAL, fmt::format("no algorithm \"{}\" does {} on these cables; ringbolt plan --explain lists them",
                                       asked.algorithm, shape_of(asked).text()));
   }
+  retire_done();
   CallId id;
   id.number = next_call_++;
   if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction) {

@@ -61,9 +61,8 @@ void World::leave() {
   });
 }
 
-void World::wait(const std::function<bool()>& is_done, uint64_t now_ns) {
+void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns) {
   ++n_waiting_;
-  std::unique_lock<std::mutex> guard(lock_);
   now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
   for (uint32_t n_polls = 1, n_idle = 0; !is_done(); ++n_polls) {

@@ -18,6 +18,7 @@ namespace {
 constexpr uint64_t kMillisecond = 1'000'000;
 /// Calls go on when something has arrived; otherwise only their deadlines pass, which are looked at so often.
 constexpr uint64_t kAdvanceNs = kMillisecond / 10;
+constexpr uint32_t kMostUnadvanced = 4;
 
 std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
   std::vector<fabric::WatchedCable> cables;
@@ -165,9 +166,12 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
 bool World::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);
-  if (!has_done && now_ns < next_advance_ns_) {
-    return false;
+  // A call goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
+  n_unadvanced_ += has_done ? 1 : 0;
+  if (n_unadvanced_ < kMostUnadvanced && (has_done || n_unadvanced_ == 0) && now_ns < next_advance_ns_) {
+    return has_done;
   }
+  n_unadvanced_ = 0;
   next_advance_ns_ = now_ns + kAdvanceNs;
   for (auto one = communicators_.begin(); one != communicators_.end();) {
     if (const auto communicator = one->second.lock()) {

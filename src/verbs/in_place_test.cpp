@@ -18,8 +18,8 @@ constexpr size_t kHalf = 32768;
 
 /// Two connected queue pairs of one device, and memory whose first half is sent from and whose second is received into.
 struct Pair {
-  explicit Pair(const Device& device)
-      : slab(*device.pd, 2 * kHalf), region(*device.pd, slab.bytes()), device(device) {
+  explicit Pair(const Device& on)
+      : device(on), slab(*device.pd, 2 * kHalf), region(*device.pd, slab.bytes()) {
     UnconnectedQueuePair left(*device.pd, device.plan(IBV_QPT_UC));
     UnconnectedQueuePair right(*device.pd, device.plan(IBV_QPT_UC));
     const Peer end_of_left = device.end(left);
@@ -46,9 +46,9 @@ struct Pair {
     return device.wait_for_one();
   }
 
+  const Device& device;
   Slab slab;
   MemoryRegion region;
-  const Device& device;
   std::optional<QueuePair> a;
   std::optional<QueuePair> b;
 };
