@@ -23,9 +23,14 @@ void define_state_commands(CLI::App& app, Request& request) {
   up_command->add_option("--name", request.up.name, "Name of the cluster (default: from the topology or the file)");
   up_command->add_flag("--netns", request.up.is_netns,
                        "Make every node a network namespace, every cable a pair of interfaces (needs root)");
+  up_command->add_flag("!--no-management", request.up.has_management,
+                       "With --netns: leave out the network beside the cables, by which all nodes reach each other");
   up_command->add_option("--mtu", request.up.mtu, "Of the interfaces of --netns (default: 9000)")
       ->check(CLI::Range(cluster::kMinMtu, cluster::kMaxMtu))
       ->type_name("BYTES");
+  up_command->add_flag("--overlay", request.up.has_overlay,
+                       "Start an agent per node: programs get the device ringbolt0, on which every node reaches every "
+                       "other over the cables between");
   up_command
       ->add_option("--like", request.up.like, "Whose limits the devices take on: tn3205, apple, usb4-linux, spark")
       ->type_name("PROFILE");
@@ -50,10 +55,22 @@ void define_state_commands(CLI::App& app, Request& request) {
                      "  ringbolt up --emulate torus:3x3 --name t\n"
                      "  ringbolt up --emulate mesh:4 --like apple,gid=2\n"
                      "  ringbolt up --emulate examples/clusters/two-rails.json\n"
+                     "  ringbolt up --emulate ring:4 --overlay\n"
                      "  sudo ringbolt up --netns --emulate ring:4 --rate 2.5Gbit\n"
                      "  ringbolt up --hosts mac1,mac2,mac3\n"
                      "  ringbolt up --hosts box1,box2 --over streams --apply\n");
   up_command->callback([&request] { request.action = [&request] { return up(request.up); }; });
+
+  CLI::App* agent_command = app.add_subcommand("agent", "Serve the overlay device ringbolt0 of one node");
+  add_cluster(agent_command, request.agent.cluster);
+  agent_command->add_option("--node", request.agent.node, "Number or name (default: RINGBOLT_NODE)")->type_name("NODE");
+  agent_command->add_flag("--start", request.agent.starts_missing,
+                          "Start the agents of the cluster that are missing, in the background, and return when all have met");
+  agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")->group("");
+  agent_command->footer(
+      "`ringbolt up --overlay` starts one on every node, and `ringbolt down` ends them.\n\nExamples:\n"
+      "  ringbolt agent --start\n");
+  agent_command->callback([&request] { request.action = [&request] { return agent_run(request.agent); }; });
 
   CLI::App* down_command = app.add_subcommand("down", "Remove a cluster");
   add_cluster(down_command, request.down.cluster);

@@ -3,6 +3,7 @@
 #include <functional>
 #include <string>
 
+#include "agent/agent.h"
 #include "commands.h"
 #include "host_node.h"
 
@@ -26,12 +27,15 @@ struct Request {
   DecodeOptions decode;
   MetricsOptions metrics;
   MatrixOptions matrix;
+  MapOptions map;
   PerfOptions perf;
   PlanOptions plan;
   VerifyOptions verify;
   CheckOptions check;
   BenchOptions bench;
   ProbeOptions probe;
+  AgentOptions agent;
+  RelayProbeOptions relay_probe;
   HostOptions host;
   std::function<int()> action;
   bool takes_command = false;  ///< words after "--" belong to it

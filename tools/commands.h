@@ -16,12 +16,14 @@ struct UpOptions {
   std::string hosts;  ///< instead of it: hosts separated by commas, or the path of a cluster file
   std::string name;   ///< empty: the file's, else made from the topology
   bool is_netns = false;
-  uint32_t mtu = 0;    ///< of netns; 0: the file's, else the default
-  std::string rate;    ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
-  std::string like;    ///< whose limits the devices take on; empty: the file's, else none
-  std::string prefix;  ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
+  bool has_management = true;  ///< of netns: a network beside the cables, unless the file says that there is none
+  uint32_t mtu = 0;           ///< of netns; 0: the file's, else the default
+  std::string rate;           ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
+  std::string like;           ///< whose limits the devices take on; empty: the file's, else none
+  std::string prefix;         ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
   std::string over = "auto";  ///< of hosts: what carries the cables, "network", "streams", or what is there
   bool is_applied = false;    ///< of hosts: makes Thunderbolt streams where there are none
+  bool has_overlay = false;   ///< starts an agent per node, and gives programs ringbolt0
 };
 int up(const UpOptions& options);
 
@@ -110,10 +112,19 @@ struct MatrixOptions {
   double timeout_s = 20;  ///< for one cable; then it has failed
   double phase_s = 0.5;   ///< for one figure; then what was measured so far counts
   uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;  ///< at most
-  uint32_t rounds = 2000;  ///< at most
+  uint32_t messages = 64;      ///< at most
+  uint32_t rounds = 2000;      ///< at most
+  bool is_neighbours = false;  ///< leaves out pairs that no cable joins
 };
 int matrix(const MatrixOptions& options);
+
+struct MapOptions {
+  std::string cluster;
+  bool is_json = false;
+  bool is_once = false;
+  double interval_s = 1;  ///< that rates are of, and between two pictures
+};
+int map_run(const MapOptions& options);
 
 /// What `perf` and `verify` both take: where their two ends meet, for how long, and over what. Letters as perftest has
 /// them. Unset: the command's default.
@@ -185,8 +196,8 @@ struct PlanOptions {
   std::string file;  ///< a topology or the path of a cluster file to judge
   std::optional<int64_t> nodes;
   std::optional<int64_t> ports;
-  std::string shape;            ///< empty: the best known
-  std::string like;             ///< whose names ports get
+  std::string shape;             ///< empty: the best known
+  std::string like;              ///< whose names ports get
   std::string routing = "auto";  ///< or shortest, hop-classes, dateline, up-down
   std::optional<uint32_t> speed_gbps;
   double alpha_us = 10;
@@ -226,9 +237,9 @@ struct BenchOptions {
   std::string collective;
   std::string cluster;
   std::string least = "8";
-  std::string most;            ///< empty: 4M, or `least`
-  std::string step;            ///< empty: sizes are multiplied
-  std::string check = "1";     ///< "" and "{}": given without a value
+  std::string most;         ///< empty: 4M, or `least`
+  std::string step;         ///< empty: sizes are multiplied
+  std::string check = "1";  ///< "" and "{}": given without a value
   std::string reduction = "sum";
   std::string type = "float";
   std::string root = "0";
@@ -264,5 +275,16 @@ struct ProbeOptions {
   uint32_t rounds = 2000;
 };
 int probe(const ProbeOptions& options);
+
+/// One rank of the group that measures relayed pairs for matrix(). Hidden.
+struct RelayProbeOptions {
+  std::vector<uint32_t> members;  ///< nodes that are in the group; empty: all
+  double timeout_s = 20;
+  double phase_s = 0.5;
+  uint32_t size_bytes = 1U << 20U;
+  uint32_t messages = 64;
+  uint32_t rounds = 2000;
+};
+int relay_probe(const RelayProbeOptions& options);
 
 }  // namespace ringbolt::tools

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/agents.h"
 #include "cluster/names.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -58,7 +59,7 @@ int down(const DownOptions& options) {
   }
   const std::string name = choose_cluster(dir, options.cluster);
   const base::UniqueFd lock = lock_clusters(dir);
-  const std::vector<Program> programs = whole_cluster_programs(dir, name);
+  const std::vector<Program> programs = agent::without_agents(dir, name, whole_cluster_programs(dir, name));
   if (!programs.empty()) {
     if (!options.is_forced) {
       throw UsageError(
@@ -68,6 +69,7 @@ int down(const DownOptions& options) {
     }
     cut_every_cable(dir, name);
   }
+  agent::stop_agents(dir, name);
   remove_whole_cluster(dir, name, options.is_forced);
   remove_leftovers(dir);
   fmt::print("cluster {} is down{}\n", name,

@@ -19,6 +19,8 @@ Cell cell_of(const Direction& direction) {
       return Cell::kFigure;
     case Direction::State::kCut:
       return Cell::kCut;
+    case Direction::State::kUnreachable:
+      return Cell::kNothing;
     case Direction::State::kFailed:
       break;
   }
@@ -62,7 +64,7 @@ HeatMap make_map(const cluster::Cluster& model, const std::vector<Direction>& di
     const double value = direction.*figure;
     const bool is_better = is_less_better ? value < entry.figure : value > entry.figure;
     if (rank(cell) > rank(entry.cell) || (cell == Cell::kFigure && entry.cell == cell && is_better)) {
-      entry = {cell, value, 0};
+      entry = {cell, value, 0, direction.hops};
     }
   }
   set_heat(map, is_less_better);
@@ -74,7 +76,7 @@ std::string cell_text(const HeatMap::Entry& entry) {
     case Cell::kNothing:
       return "\u00b7";
     case Cell::kFigure:
-      return figure_text(entry.figure);
+      return figure_text(entry.figure) + hops_text(entry.hops);
     case Cell::kCut:
       return "cut";
     case Cell::kFailed:
@@ -120,8 +122,20 @@ std::string figure_text(double figure) {
   return fmt::format("{:.{}f}", figure, decimals);
 }
 
+std::string hops_text(uint32_t hops) {
+  constexpr std::array<const char*, 10> kRaised = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                                   "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+  std::string text;
+  for (const char digit : hops > 1 ? std::to_string(hops) : std::string()) {
+    text += kRaised.at(static_cast<size_t>(digit - '0'));
+  }
+  return text;
+}
+
 std::string terminal_text(const HeatMap& map, bool has_colours) {
-  std::string text = fmt::format("{} ({}); row sends to column\n", map.title, map.unit);
+  const bool is_relayed = std::ranges::any_of(map.entries, [](const HeatMap::Entry& entry) { return entry.hops > 1; });
+  std::string text = fmt::format("{} ({}); row sends to column{}\n", map.title, map.unit,
+                                 is_relayed ? "; \u00b2 \u00b3 ...: relayed, so many hops" : "");
   text += padded("");
   for (const std::string& node : map.nodes) {
     text += " " + padded(node.substr(0, kCellWidth));

@@ -10,13 +10,15 @@
 
 namespace ringbolt::tools {
 
-/// A figure for every ordered pair of nodes, made from directions: of parallel cables the better one counts.
+/// A figure for every ordered pair of nodes, made from directions: of parallel cables the better one counts, and where
+/// all are cut, what other nodes relay.
 struct HeatMap {
   enum class Cell { kNothing, kFigure, kCut, kFailed };
   struct Entry {
     Cell cell = Cell::kNothing;
     double figure = 0;
-    double heat = 0;  ///< 0 the best figure of the map, 1 the worst, on a logarithmic scale
+    double heat = 0;    ///< 0 the best figure of the map, 1 the worst, on a logarithmic scale
+    uint32_t hops = 1;  ///< of a figure; more than 1: relayed
   };
 
   std::string title;
@@ -32,6 +34,9 @@ HeatMap bandwidth_map(const cluster::Cluster& model, const std::vector<Direction
 
 /// "0.41", "97.3", "1250": three figures that matter.
 std::string figure_text(double figure);
+
+/// "\u00b2" for 2 hops, "\u00b9\u2070" for 10; empty for 1: what stands behind a figure that is relayed.
+std::string hops_text(uint32_t hops);
 
 /// The map as lines for a terminal, with colours of the 256-colour palette if asked for.
 std::string terminal_text(const HeatMap& map, bool has_colours);

@@ -58,6 +58,35 @@ TEST(HeatMap, the_better_of_parallel_cables_counts_and_trouble_shows_before_cuts
   EXPECT_EQ(latency_map(model, directions).at(0, 1).cell, HeatMap::Cell::kFailed);
 }
 
+TEST(HeatMap, relayed_pairs_have_their_hops_and_show_where_a_cable_is_cut) {
+  const cluster::Cluster model = *cluster::parse_topology("line:3");
+  Direction relayed;
+  relayed.cable = Direction::kNoCable;
+  relayed.from.node = 0;
+  relayed.to.node = 2;
+  relayed.hops = 2;
+  relayed.state = State::kMeasured;
+  relayed.latency_us = 2.5;
+  std::vector<Direction> directions = {relayed, direction(model, 0, true, State::kCut, 0, 0), relayed};
+  directions[2].to.node = 1;
+  EXPECT_EQ(
+      terminal_text(latency_map(model, directions), false),
+      "Latency: half the median round trip of 8 bytes (\u00b5s); row sends to column; \u00b2 \u00b3 ...: relayed, so "
+      "many hops\n"
+      "             n0      n1      n2\n"
+      "     n0       \u00b7   2.50\u00b2   2.50\u00b2\n"
+      "     n1       \u00b7       \u00b7       \u00b7\n"
+      "     n2       \u00b7       \u00b7       \u00b7\n");
+  relayed.state = State::kUnreachable;
+  EXPECT_EQ(latency_map(model, {relayed}).at(0, 2).cell, HeatMap::Cell::kNothing);
+}
+
+TEST(HeatMap, hops_are_raised_digits) {
+  EXPECT_EQ(hops_text(1), "");
+  EXPECT_EQ(hops_text(3), "\u00b3");
+  EXPECT_EQ(hops_text(10), "\u00b9\u2070");
+}
+
 TEST(HeatMap, three_figures_matter) {
   EXPECT_EQ(figure_text(0.4149), "0.41");
   EXPECT_EQ(figure_text(9.994), "9.99");

@@ -16,6 +16,11 @@ constexpr const char* kStyle =
 /// Green at 0 over yellow to red at 1.
 std::string heat_colour(double heat) { return fmt::format("hsl({:.0f} 65% 62%)", 130 * (1 - heat)); }
 
+std::string cell_title(const HeatMap::Entry& entry, const HeatMap& map) {
+  return fmt::format("{} {}{}", figure_text(entry.figure), map.unit,
+                     entry.hops > 1 ? fmt::format(", relayed, {} hops", entry.hops) : "");
+}
+
 std::string cell_svg(const HeatMap& map, size_t from, size_t to, double x, double y, double side) {
   const HeatMap::Entry& entry = map.at(from, to);
   std::string fill = "#f4f4f4";
@@ -26,7 +31,7 @@ std::string cell_svg(const HeatMap& map, size_t from, size_t to, double x, doubl
       break;
     case HeatMap::Cell::kFigure:
       fill = heat_colour(entry.heat);
-      text = figure_text(entry.figure);
+      text = figure_text(entry.figure) + hops_text(entry.hops);
       break;
     case HeatMap::Cell::kCut:
     case HeatMap::Cell::kFailed:
@@ -40,7 +45,7 @@ std::string cell_svg(const HeatMap& map, size_t from, size_t to, double x, doubl
       "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\" fill=\"{}\">{}</text></g>\n",
       html_escaped(map.nodes[from]), html_escaped(map.nodes[to]),
       text.empty()                           ? "no cable"
-      : entry.cell == HeatMap::Cell::kFigure ? text + " " + map.unit
+      : entry.cell == HeatMap::Cell::kFigure ? cell_title(entry, map)
                                              : text,
       x, y, side - 2, side * 0.6 - 2, fill, x + side / 2 - 1, y + side * 0.36, letters, text);
 }
@@ -112,17 +117,19 @@ std::string graph_svg(const cluster::Cluster& model, const std::vector<Direction
 
 std::string table_html(const cluster::Cluster& model, const std::vector<Direction>& directions) {
   std::string html =
-      "<table><tr><th>from</th><th>to</th><th>state</th><th>latency, \u00b5s</th><th>p99, \u00b5s</th>"
+      "<table><tr><th>from</th><th>to</th><th>state</th><th>hops</th><th>latency, \u00b5s</th><th>p99, \u00b5s</th>"
       "<th>worst, \u00b5s</th><th>bandwidth, Gb/s</th></tr>\n";
   for (const Direction& one : directions) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td>", html_escaped(cluster::end_text(model, one.from)),
-                        html_escaped(cluster::end_text(model, one.to)));
+    html += fmt::format("<tr><td>{}</td><td>{}</td>", html_escaped(from_text(model, one)),
+                        html_escaped(to_text(model, one)));
     if (one.state == Direction::State::kMeasured) {
-      html += fmt::format("<td>measured</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                          figure_text(one.latency_us), figure_text(one.latency_p99_us),
-                          figure_text(one.latency_most_us), figure_text(one.bandwidth_gbps));
+      html += fmt::format(
+          "<td>measured</td><td{}>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+          one.through.empty() ? "" : fmt::format(" title=\"through {}\"", html_escaped(through_text(model, one))),
+          one.hops, figure_text(one.latency_us), figure_text(one.latency_p99_us), figure_text(one.latency_most_us),
+          figure_text(one.bandwidth_gbps));
     } else {
-      html += fmt::format("<td class=\"bad\">{}</td><td colspan=\"4\">{}</td></tr>\n", state_text(one.state),
+      html += fmt::format("<td class=\"bad\">{}</td><td colspan=\"5\">{}</td></tr>\n", state_text(one.state),
                           html_escaped(one.problem));
     }
   }
@@ -165,8 +172,10 @@ std::string html_report(const ReportHead& head, const cluster::Cluster& model,
       html_escaped(head.cluster), kStyle, html_escaped(head.conditions), html_escaped(head.machine));
   page += graph_svg(model, directions);
   for (const HeatMap* map : {&latency, &bandwidth}) {
-    page += fmt::format("<h2>{} ({})</h2>\n<p class=\"note\">Row sends to column.</p>\n{}", map->title, map->unit,
-                        map_svg(*map));
+    page += fmt::format(
+        "<h2>{} ({})</h2>\n<p class=\"note\">Row sends to column. \u00b2 \u00b3 ...: other "
+        "nodes relay, so many hops.</p>\n{}",
+        map->title, map->unit, map_svg(*map));
   }
   return page + "<h2>All directions</h2>\n" + table_html(model, directions) + "</body></html>\n";
 }

@@ -63,6 +63,7 @@ int main_inside(int argc, char** argv) {
       "  ringbolt exec 0 -- ib_send_lat -d rdma_en2 &\n"
       "  ringbolt exec 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
       "  ringbolt matrix\n"
+      "  ringbolt map\n"
       "  ringbolt verify soak --nodes 0,1 -D 60\n"
       "  ringbolt check\n"
       "  ringbolt bench all_reduce\n"
@@ -72,10 +73,8 @@ int main_inside(int argc, char** argv) {
   Request request;
   define_cluster_commands(app, request);
   define_program_commands(app, request);
-  perf::define_perf(app, request.perf,
-                    [&request] { request.action = [&request] { return perf_run(request.perf); }; });
-  plan::define_plan(app, request.plan,
-                    [&request] { request.action = [&request] { return plan_run(request.plan); }; });
+  perf::define_perf(app, request.perf, [&request] { request.action = [&request] { return perf_run(request.perf); }; });
+  plan::define_plan(app, request.plan, [&request] { request.action = [&request] { return plan_run(request.plan); }; });
   verify::define_verify(app, request.verify,
                         [&request] { request.action = [&request] { return verify_run(request.verify); }; });
   check::define_check(app, request.check,

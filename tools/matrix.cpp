@@ -1,9 +1,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -19,6 +21,7 @@
 #include "measurement.h"
 #include "node_environment.h"
 #include "page_file.h"
+#include "relayed/measure.h"
 #include "table.h"
 
 namespace ringbolt::tools {
@@ -44,12 +47,16 @@ std::string machine_text() {
   return fmt::format("{}, {} processors", model, ::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-std::string conditions_text(const MatrixOptions& options) {
+bool has_relayed(const std::vector<Direction>& directions) {
+  return std::ranges::any_of(directions, [](const Direction& one) { return one.hops > 1; });
+}
+
+std::string conditions_text(const MatrixOptions& options, const std::vector<Direction>& directions) {
   return fmt::format(
-      "RC SEND; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, "
-      "and "
-      "{} s a figure at most",
-      options.rounds, options.messages, options.size_bytes, options.phase_s);
+      "RC SEND{}; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, "
+      "and {} s a figure at most",
+      has_relayed(directions) ? " over cables, messages of a group where others relay" : "", options.rounds,
+      options.messages, options.size_bytes, options.phase_s);
 }
 
 std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions& options) {
@@ -63,6 +70,12 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
       directions.push_back(std::move(direction));
     }
   }
+  if (!options.is_neighbours) {
+    if (shows_progress) {
+      fmt::print(stderr, "\rmeasuring pairs that others relay ");
+    }
+    std::ranges::move(relayed::measure_relayed(live, options), std::back_inserter(directions));
+  }
   if (shows_progress) {
     fmt::print(stderr, "\r\x1b[K");
   }
@@ -75,10 +88,18 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
             {"latency_bytes", 8},         {"bandwidth_bytes", options.size_bytes},
             {"directions", Json::array()}};
   for (const Direction& one : directions) {
-    Json json{{"cable", one.cable},
-              {"from", cluster::end_text(live.model, one.from)},
-              {"to", cluster::end_text(live.model, one.to)},
+    Json json{{"cable", one.cable == Direction::kNoCable ? Json(nullptr) : Json(one.cable)},
+              {"from", from_text(live.model, one)},
+              {"to", to_text(live.model, one)},
               {"state", state_text(one.state)}};
+    if (one.hops > 0) {
+      json["hops"] = one.hops;
+    }
+    if (!one.through.empty()) {
+      for (const uint32_t node : one.through) {
+        json["through"].push_back(live.model.nodes[node].name);
+      }
+    }
     if (one.state == Direction::State::kMeasured) {
       json["latency_us"] = one.latency_us;
       json["latency_p99_us"] = one.latency_p99_us;
@@ -99,6 +120,7 @@ void print_table(const LiveCluster& live, const std::vector<Direction>& directio
               {{"FROM"},
                {"TO"},
                {"STATE"},
+               {"HOPS", Kind::kNumber},
                {"LATENCY_US", Kind::kNumber},
                {"P99_US", Kind::kNumber},
                {"MAX_US", Kind::kNumber},
@@ -107,8 +129,9 @@ void print_table(const LiveCluster& live, const std::vector<Direction>& directio
   for (const Direction& one : directions) {
     const bool is_measured = one.state == Direction::State::kMeasured;
     const auto text = [&](double figure) { return is_measured ? figure_text(figure) : std::string(); };
-    table.add({cluster::end_text(live.model, one.from), cluster::end_text(live.model, one.to), state_text(one.state),
-               text(one.latency_us), text(one.latency_p99_us), text(one.latency_most_us), text(one.bandwidth_gbps)});
+    table.add({from_text(live.model, one), to_text(live.model, one), state_text(one.state),
+               one.hops > 0 ? std::to_string(one.hops) : std::string(), text(one.latency_us), text(one.latency_p99_us),
+               text(one.latency_most_us), text(one.bandwidth_gbps)});
   }
   table.print();
 }
@@ -142,20 +165,23 @@ void print_maps(const LiveCluster& live, const MatrixOptions& options, const std
     fmt::print("{}\n{}", terminal_text(latency, has_colours),
                terminal_text(bandwidth_map(live.model, directions), has_colours));
   }
-  fmt::print("\n{}.\n{}\n", conditions_text(options), caveat(live.model.kind));
+  fmt::print("\n{}.\n{}\n", conditions_text(options, directions), caveat(live.model.kind));
 }
 
 /// Said once per direction, on stderr, whatever the form of the output.
 int report_problems(const LiveCluster& live, const std::vector<Direction>& directions) {
   int answer = kOk;
   for (const Direction& one : directions) {
-    if (one.state == Direction::State::kMeasured) {
+    // Nodes that no way joins are no trouble of their own: the cut cable is, or they were never joined.
+    if (one.state == Direction::State::kMeasured || one.state == Direction::State::kUnreachable) {
       continue;
     }
     answer = kFoundProblem;
-    const std::string from = cluster::end_text(live.model, one.from);
-    const std::string to = cluster::end_text(live.model, one.to);
-    if (one.state == Direction::State::kFailed) {
+    const std::string from = from_text(live.model, one);
+    const std::string to = to_text(live.model, one);
+    if (one.cable == Direction::kNoCable) {
+      fmt::print(stderr, "ringbolt matrix: {} to {}, relayed: {}\n", from, to, one.problem);
+    } else if (one.state == Direction::State::kFailed) {
       fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}\n", one.cable, from, to, one.problem);
     } else if (one.from == live.model.cables[one.cable].a) {
       fmt::print(stderr, "ringbolt matrix: cable {} is cut; plug it in: ringbolt heal {}-{}\n", one.cable, from, to);
@@ -177,7 +203,8 @@ int matrix(const MatrixOptions& options) {
   }
   PageFile page(options.html_path);
   const std::vector<Direction> directions = measure_all(live, options);
-  page.write(html_report({live.model.name, conditions_text(options), machine_text()}, live.model, directions));
+  page.write(
+      html_report({live.model.name, conditions_text(options, directions), machine_text()}, live.model, directions));
   if (options.is_json) {
     print_json(live, options, directions);
   } else if (!prints_page) {

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "node_environment.h"
-#include "probe/report.h"
 #include "program_pair.h"
 
 namespace ringbolt::tools {
@@ -57,19 +56,12 @@ ProbeReport report_of(const ProgramEnd& probe, double timeout_s) {
 }
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {
-  if (!mine.problem.empty()) {
-    direction.problem = mine.is_echo && !other.problem.empty() && !other.is_echo ? other.problem : mine.problem;
-    return direction;
-  }
-  direction.state = Direction::State::kMeasured;
-  direction.latency_us = static_cast<double>(mine.median_rtt_ns) / 2000.0;
-  direction.latency_p99_us = static_cast<double>(mine.p99_rtt_ns) / 2000.0;
-  direction.latency_most_us = static_cast<double>(mine.most_rtt_ns) / 2000.0;
-  direction.rounds = mine.rounds;
-  direction.verified_bytes = mine.verified_bytes;
-  direction.bandwidth_gbps =
-      static_cast<double>(mine.verified_bytes) * 8.0 / static_cast<double>(std::max<uint64_t>(mine.duration_ns, 1));
+  take_figures(mine.is_echo && !other.problem.empty() && !other.is_echo ? other : mine, direction);
   return direction;
+}
+
+std::string end_of(const cluster::Cluster& model, const Direction& direction, const cluster::CableEnd& end) {
+  return direction.cable == Direction::kNoCable ? model.nodes[end.node].name : cluster::end_text(model, end);
 }
 
 }  // namespace
@@ -80,10 +72,44 @@ const char* state_text(Direction::State state) {
       return "measured";
     case Direction::State::kCut:
       return "cut";
+    case Direction::State::kUnreachable:
+      return "unreachable";
     case Direction::State::kFailed:
       break;
   }
   return "failed";
+}
+
+std::string from_text(const cluster::Cluster& model, const Direction& direction) {
+  return end_of(model, direction, direction.from);
+}
+
+std::string to_text(const cluster::Cluster& model, const Direction& direction) {
+  return end_of(model, direction, direction.to);
+}
+
+std::string through_text(const cluster::Cluster& model, const Direction& direction) {
+  std::string text;
+  for (const uint32_t node : direction.through) {
+    text += (text.empty() ? "" : ", ") + model.nodes[node].name;
+  }
+  return text;
+}
+
+void take_figures(const ProbeReport& report, Direction& direction) {
+  if (!report.problem.empty()) {
+    direction.state = Direction::State::kFailed;
+    direction.problem = report.problem;
+    return;
+  }
+  direction.state = Direction::State::kMeasured;
+  direction.latency_us = static_cast<double>(report.median_rtt_ns) / 2000.0;
+  direction.latency_p99_us = static_cast<double>(report.p99_rtt_ns) / 2000.0;
+  direction.latency_most_us = static_cast<double>(report.most_rtt_ns) / 2000.0;
+  direction.rounds = report.rounds;
+  direction.verified_bytes = report.verified_bytes;
+  direction.bandwidth_gbps =
+      static_cast<double>(report.verified_bytes) * 8.0 / static_cast<double>(std::max<uint64_t>(report.duration_ns, 1));
 }
 
 std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, const MatrixOptions& options) {

@@ -6,16 +6,25 @@
 
 #include "cluster_state.h"
 #include "commands.h"
+#include "probe/report.h"
 
 namespace ringbolt::tools {
 
-/// One direction over one cable.
+/// One direction over one cable, or between two nodes that no cable joins.
 struct Direction {
-  enum class State { kMeasured, kCut, kFailed };
+  enum class State {
+    kMeasured,
+    kCut,
+    kFailed,
+    kUnreachable,  ///< no cables that are up lead there
+  };
+  static constexpr uint32_t kNoCable = UINT32_MAX;
 
-  uint32_t cable = 0;
-  cluster::CableEnd from;
+  uint32_t cable = 0;      ///< kNoCable: relayed by other nodes
+  cluster::CableEnd from;  ///< of relayed ones the node alone counts
   cluster::CableEnd to;
+  uint32_t hops = 1;                   ///< cables one after the other; 0: not known
+  std::vector<uint32_t> through = {};  ///< nodes that relay, in order
   State state = State::kFailed;
   std::string problem;         ///< why it failed
   double latency_us = 0;       ///< half the median round trip of 8 bytes
@@ -26,8 +35,17 @@ struct Direction {
   uint64_t verified_bytes = 0;
 };
 
-/// "measured", "cut" or "failed".
+/// "measured", "cut", "failed" or "unreachable".
 const char* state_text(Direction::State state);
+
+/// "n0:rdma_en2" over a cable, "n0" where others relay.
+std::string from_text(const cluster::Cluster& model, const Direction& direction);
+std::string to_text(const cluster::Cluster& model, const Direction& direction);
+/// "n1, n2": the nodes that relay.
+std::string through_text(const cluster::Cluster& model, const Direction& direction);
+
+/// Takes over what a probe has measured, or why it could not.
+void take_figures(const ProbeReport& report, Direction& direction);
 
 /// Measures both directions of cable `index`, by a process at each end in that node's environment. Takes the options'
 /// time limit and little more, whatever happens. A cable that is cut is not measured. Throws only if processes can't be

@@ -54,6 +54,35 @@ uint64_t effective_rights() {
 /// gets there.
 std::string plug_netdev(uint32_t cable) { return fmt::format("plug{}", cable); }
 
+/// What the switch calls its ports, by the node at the other end.
+std::string switch_port(uint32_t node) { return fmt::format("node{}", node); }
+
+/// The management network: a switch in a namespace of its own and a cable from each node to it. Not one of the cluster's
+/// cables: nothing cuts it, holds it to a rate or makes a device of it.
+std::string management_script(const cluster::Cluster& model) {
+  const std::string hub = cluster::management_namespace(model.name);
+  std::string script = fmt::format("netns add {}\n", hub);
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    script += fmt::format("link add name {} group {} netns {} type veth peer name {} group {} netns {}\n",
+                          switch_port(node), kLinkGroup, hub, cluster::kManagementNetdev, kLinkGroup,
+                          cluster::namespace_name(model.name, node));
+  }
+  return script;
+}
+
+std::string switch_script(const cluster::Cluster& model) {
+  std::string script = "link add name lan type bridge\nlink set dev lan addrgenmode none\nlink set dev lan up\n";
+  for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    script += fmt::format("link set dev {0} addrgenmode none\nlink set dev {0} master lan up\n", switch_port(node));
+  }
+  return script;
+}
+
+std::string management_up_script(uint32_t node) {
+  return fmt::format("link set dev {0} addrgenmode none\nlink set dev {0} up\naddr replace {1} dev {0}\n",
+                     cluster::kManagementNetdev, cluster::management_address(node).text_with_prefix());
+}
+
 std::string link_script(const cluster::Cluster& model) {
   std::string script;
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
@@ -125,9 +154,10 @@ std::vector<std::string> namespaces_of(const std::string& cluster) {
   std::error_code error;
   for (fs::directory_iterator entry(kFolder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (name.rfind(prefix, 0) == 0 && name.size() > prefix.size() &&
-        std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
-                    [](char c) { return c >= '0' && c <= '9'; })) {
+    const bool is_node = name.rfind(prefix, 0) == 0 && name.size() > prefix.size() &&
+                         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
+                                     [](char c) { return c >= '0' && c <= '9'; });
+    if (is_node || name == cluster::management_namespace(cluster)) {
       names.push_back(name);
     }
   }
@@ -136,8 +166,14 @@ std::vector<std::string> namespaces_of(const std::string& cluster) {
 }
 
 std::string missing_namespace(const cluster::Cluster& model) {
+  std::vector<std::string> paths;
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
-    const std::string path = namespace_path(model.name, node);
+    paths.push_back(namespace_path(model.name, node));
+  }
+  if (model.has_management) {
+    paths.push_back(fmt::format("{}/{}", kFolder, cluster::management_namespace(model.name)));
+  }
+  for (const std::string& path : paths) {
     struct statfs status {};
     if (::statfs(path.c_str(), &status) != 0 || status.f_type != kNamespaceMagic) {
       return fmt::format("network namespace {} is gone", path);
@@ -148,6 +184,10 @@ std::string missing_namespace(const cluster::Cluster& model) {
 
 void make_namespaces(const cluster::Cluster& model) {
   run_iproute({"ip"}, link_script(model));
+  if (model.has_management) {
+    run_iproute({"ip"}, management_script(model));
+    run_iproute({"ip", "-n", cluster::management_namespace(model.name)}, switch_script(model));
+  }
   std::vector<std::string> up(model.nodes.size(), "link set dev lo up\n");
   std::vector<std::string> rates(model.nodes.size());
   for (uint32_t index = 0; index < model.cables.size(); ++index) {
@@ -162,7 +202,7 @@ void make_namespaces(const cluster::Cluster& model) {
     }
   }
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
-    run_in(model, node, "ip", up[node]);
+    run_in(model, node, "ip", up[node] + (model.has_management ? management_up_script(node) : ""));
     run_in(model, node, "tc", rates[node]);
   }
 }

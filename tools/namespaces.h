@@ -21,8 +21,8 @@ std::vector<std::string> namespaces_of(const std::string& cluster);
 /// Why the namespaces of a cluster are not all there, or "".
 std::string missing_namespace(const cluster::Cluster& model);
 
-/// Makes a namespace for each node, a pair of interfaces for each cable, with addresses, MTU and rate, all up. The
-/// model must have been through cluster::plan_namespaces(). Throws UsageError, then some of it may be there.
+/// Makes a namespace for each node, a pair of interfaces for each cable, with addresses, MTU and rate, and the
+/// management network if it has one, all up. The model must have been through cluster::plan_namespaces(). Throws UsageError, then some of it may be there.
 void make_namespaces(const cluster::Cluster& model);
 
 /// Removes the namespaces of that cluster by their names, also when only some are there. What runs in one goes on

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "cluster/address.h"
+#include "cluster/address_plan.h"
 #include "cluster/cabling.h"
 #include "failure.h"
 #include "fault/plan_text.h"
@@ -133,6 +134,11 @@ NodeEnvironment node_environment(const LiveCluster& live, uint32_t node) {
   if (live.model.kind == cluster::Kind::netns) {
     environment.netns = namespace_path(live.model.name, node);
   }
+  if (live.model.kind == cluster::Kind::netns && live.model.has_management) {
+    set(environment, "RINGBOLT_MEETING_HOST", cluster::management_address(0).text());
+  } else {
+    environment.unset.emplace_back("RINGBOLT_MEETING_HOST");
+  }
   std::vector<uint32_t> told;
   for (const cluster::PortSpec& port : spec.ports) {
     // Of parallel cables the first.
@@ -154,7 +160,7 @@ NodeEnvironment local_environment(const cluster::RuntimeDir& dir) {
   cluster::make_private_dir(dir.default_dir());
   make_sysroot(sysroot, {local_device(dir, profile_of(like))});
   NodeEnvironment environment = common_environment(dir, libraries, sysroot);
-  for (const char* name : {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"}) {
+  for (const char* name : {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES", "RINGBOLT_MEETING_HOST"}) {
     environment.unset.emplace_back(name);
   }
   return environment;

@@ -75,11 +75,13 @@ void define_node_commands(CLI::App& app, Request& request) {
 }
 
 void define_matrix(CLI::App& app, Request& request) {
-  CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all neighbours");
+  CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all nodes");
   add_cluster(command, request.matrix.cluster);
   add_json(command, request.matrix.is_json);
   command->add_option("--html", request.matrix.html_path, "Also write a page that needs nothing else")
       ->type_name("FILE");
+  command->add_flag("--neighbours", request.matrix.is_neighbours,
+                    "Only over cables: leave out pairs of nodes that others relay");
   command->add_option("--timeout", request.matrix.timeout_s, "Give up on a cable after so many seconds")
       ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str()
@@ -102,8 +104,13 @@ void define_matrix(CLI::App& app, Request& request) {
       ->type_name("N");
   command->footer(
       "Latency is half the median round trip of 8-byte RC SENDs; bandwidth counts bytes that the receiver has\n"
-      "and has verified, from the first post to the last verified byte. Exit code 1: a cable is cut or fails.\n\n"
-      "Examples:\n  ringbolt matrix\n  ringbolt matrix --html matrix.html\n  ringbolt matrix --json\n");
+      "and has verified, from the first post to the last verified byte. Nodes that no cable joins talk through "
+      "others:\n"
+      "these pairs are measured by messages of a group (docs/collectives.md) on all nodes, and marked with their "
+      "hops.\n"
+      "Exit code 1: a cable is cut, or something fails.\n\n"
+      "Examples:\n  ringbolt matrix\n  ringbolt matrix --neighbours\n  ringbolt matrix --html matrix.html\n  ringbolt "
+      "matrix --json\n");
   command->callback([&request] { request.action = [&request] { return matrix(request.matrix); }; });
 
   CLI::App* probe_command = app.add_subcommand("probe", "")->group("");
@@ -116,7 +123,33 @@ void define_matrix(CLI::App& app, Request& request) {
   probe_command->add_option("--size", request.probe.size_bytes);
   probe_command->add_option("--messages", request.probe.messages);
   probe_command->add_option("--rounds", request.probe.rounds);
+  CLI::App* relay_command = app.add_subcommand("relay-probe", "")->group("");
+  relay_command->add_option("--members", request.relay_probe.members)->delimiter(',');
+  relay_command->add_option("--timeout", request.relay_probe.timeout_s);
+  relay_command->add_option("--seconds", request.relay_probe.phase_s);
+  relay_command->add_option("--size", request.relay_probe.size_bytes);
+  relay_command->add_option("--messages", request.relay_probe.messages);
+  relay_command->add_option("--rounds", request.relay_probe.rounds);
+  relay_command->callback([&request] { request.action = [&request] { return relay_probe(request.relay_probe); }; });
   probe_command->callback([&request] { request.action = [&request] { return probe(request.probe); }; });
+}
+
+void define_map(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("map", "Show nodes and cables, and what goes over them, as it happens");
+  add_cluster(command, request.map.cluster);
+  add_json(command, request.map.is_json);
+  command->add_flag("--once", request.map.is_once, "Show it once, after one interval, and end");
+  command->add_option("--interval", request.map.interval_s, "Seconds from picture to picture, and that rates are of")
+      ->check(CLI::Range(0.05, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->footer(
+      "On a terminal, a picture that q or Ctrl-C ends; elsewhere a line for each cable, again and again; with --json "
+      "an\n"
+      "object a line. Rates are bytes a second that the ports' counters have moved, errors what docs/metrics.md calls\n"
+      "so. Exit code 1: a cable is cut or down.\n\n"
+      "Examples:\n  ringbolt map\n  ringbolt map --once\n  ringbolt map --json --interval 5 >> map.jsonl\n");
+  command->callback([&request] { request.action = [&request] { return map_run(request.map); }; });
 }
 
 void define_metrics(CLI::App& app, Request& request) {
@@ -155,6 +188,7 @@ void define_program_commands(CLI::App& app, Request& request) {
   define_run(app, request);
   define_node_commands(app, request);
   define_matrix(app, request);
+  define_map(app, request);
   define_metrics(app, request);
   define_decode(app, request);
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cluster/address.h"
 #include "cluster/address_plan.h"
 #include "cluster/counter_page.h"
 #include "cluster/read_file.h"
@@ -214,6 +215,15 @@ std::vector<SysrootDevice> sysroot_devices(const cluster::RuntimeDir& dir, const
     if (!looks.rules.empty()) {
       device.gid_order = fault::gid_order(looks, places[devices.size()], gid_table(device).size());
     }
+    devices.push_back(std::move(device));
+  }
+  if (spec.n_overlay_nodes != 0) {
+    SysrootDevice device;
+    device.name = cluster::kOverlayDevice;
+    device.guid = cluster::overlay_guid(spec.node);
+    device.ipv4 = cluster::overlay_ipv4(spec.node);
+    device.speed_gbps = 100;
+    device.counter_path = dir.counter_file(model.name, spec.node, device.name);
     devices.push_back(std::move(device));
   }
   return devices;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "agent/agents.h"
 #include "cluster/address_plan.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
@@ -23,6 +24,8 @@
 
 namespace ringbolt::tools {
 namespace {
+
+constexpr size_t kMostOverlayNodes = 64;  // agents watch each other: as many as a group watches
 
 /// "examples/two racks.json" -> "two-racks": a name for a file that gives none.
 std::string name_of_file(const std::string& path) {
@@ -58,8 +61,8 @@ void settle_kind(const UpOptions& options, cluster::Cluster& model) {
     throw UsageError("--prefix is for --hosts");
   }
   if (!options.is_netns) {
-    if (options.mtu != 0 || !options.rate.empty()) {
-      throw UsageError("--mtu and --rate are for interfaces: give --netns too, or leave them out");
+    if (options.mtu != 0 || !options.rate.empty() || !options.has_management) {
+      throw UsageError("--mtu, --rate and --no-management are for interfaces: give --netns too, or leave them out");
     }
     return;
   }
@@ -75,7 +78,11 @@ void settle_kind(const UpOptions& options, cluster::Cluster& model) {
       cable.rate_mbps = *rate;
     }
   }
+  model.has_management = model.has_management && options.has_management;
   cluster::plan_namespaces(model);
+  if (const std::string conflict = model.has_management ? cluster::management_conflict(model) : ""; !conflict.empty()) {
+    throw UsageError(conflict + ": choose another, or give --no-management");
+  }
 }
 
 cluster::Cluster wanted_cluster(const UpOptions& options) {
@@ -101,9 +108,18 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
   return model;
 }
 
+void settle_overlay(const UpOptions& options, cluster::Cluster& model) {
+  model.has_overlay |= options.has_overlay;
+  if (model.has_overlay && model.nodes.size() > kMostOverlayNodes) {
+    throw UsageError(fmt::format("--overlay is for up to {} nodes, and \"{}\" has {}", kMostOverlayNodes, options.spec,
+                                 model.nodes.size()));
+  }
+}
+
 HostSurvey wanted_hosts(const UpOptions& options) {
-  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty()) {
-    throw UsageError("--hosts takes the machines as they are: leave --emulate, --netns, --mtu and --rate out");
+  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty() || !options.has_management) {
+    throw UsageError(
+        "--hosts takes the machines as they are: leave --emulate, --netns, --mtu, --rate and --no-management out");
   }
   HostSurvey survey = survey_hosts(options);
   take_likeness(survey.model, options.like, false);
@@ -175,6 +191,16 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
   fmt::print("removed stale state of cluster {}: {}\n", name, reason);
 }
 
+/// All agents, or no cluster.
+void start_overlay(const cluster::RuntimeDir& dir, const std::string& name) {
+  try {
+    agent::start_agents(open_cluster(name));
+  } catch (...) {
+    remove_whole_cluster(dir, name, true);
+    throw;
+  }
+}
+
 const char* place_text(cluster::Kind kind) {
   return kind == cluster::Kind::netns ? " in network namespaces" : kind == cluster::Kind::hosts ? " on hosts" : "";
 }
@@ -190,8 +216,12 @@ int up(const UpOptions& options) {
   }
   HostSurvey survey;
   cluster::Cluster& model = survey.model;
+  if (options.has_overlay && !options.hosts.empty()) {
+    throw UsageError("--overlay is for --emulate so far: start an agent on each host with `ringbolt agent`");
+  }
   if (options.hosts.empty()) {
     model = wanted_cluster(options);
+    settle_overlay(options, model);
   } else {
     survey = wanted_hosts(options);
   }
@@ -220,9 +250,15 @@ int up(const UpOptions& options) {
     make_hosts(dir, options, survey);
   }
   make_cluster(dir, model);
+  if (model.has_overlay) {
+    start_overlay(dir, model.name);
+  }
   fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
              model.nodes.size() == 1 ? "" : "s", place_text(model.kind), model.cables.size(),
              model.cables.size() == 1 ? "" : "s", dir.cluster(model.name));
+  if (model.has_overlay) {
+    fmt::print("overlay: ringbolt0 on each node, relayed by {} agents\n", model.nodes.size());
+  }
   return kOk;
 }
 

@@ -61,6 +61,9 @@ struct GroupOptions {
   std::string verbs = {};
   /// CRC-32C of every chunk. Off: RINGBOLT_CRC=off.
   bool has_crc = true;
+  /// Cables are measured when ranks meet (20 ms at most), and schedules chosen by that. Off: RINGBOLT_MEASURE=off; then
+  /// all cables count as alike but for the rates that their devices name.
+  bool measures_cables = true;
 };
 
 /// A call under way. Its buffers stay valid and untouched until it is done. Destroying the handle of a call that is not
@@ -169,9 +172,17 @@ class RINGBOLT_API Group {
   /// The group of the ranks that are still there, in the same order, once those that are gone have been agreed upon. A
   /// collective call of the survivors. Throws std::runtime_error if they can't agree.
   Group shrink();
+  /// All ranks meet anew, as the environment says: those that are left call this, those that have been started again call
+  /// join(). Blocks until all are there. Gives up this group and all others of the same ranks: their calls fail, and
+  /// should be destroyed first, since they hold cables. Throws std::runtime_error as join() does; then this group has no
+  /// ranks, and rejoin() may be tried again.
+  Group rejoin();
   /// Makes every call of this group fail on all ranks, those under way and later ones, with these words.
   void abort(const std::string& reason);
 
+  /// The ranks that pass on what this one sends to `peer`, in order, as things are now: none if a cable joins the two.
+  /// Numbers are those of the group that join() made. Throws std::runtime_error: no cables lead there any more.
+  std::vector<uint32_t> relays(uint32_t peer) const;
   /// The rank's device, cable and path to each other one, and figures since the beginning, for people.
   std::string report() const;
   /// Which algorithm a call would take, and what else would do, for people.

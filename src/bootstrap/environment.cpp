@@ -266,15 +266,20 @@ class Reading {
     if (!cluster || !get("RINGBOLT_NODE")) {
       return false;
     }
+    // Clusters of different runtime folders may have the same name.
+    const auto folder = get("RINGBOLT_RUNTIME_DIR");
+    const std::string seed = cluster->value + "\n" + (folder ? folder->value : "");
+    if (const auto host = get("RINGBOLT_MEETING_HOST")) {
+      meet_at_made_up(*host, host->value, seed);
+      return true;
+    }
     for (const auto& [name, value] : environment_) {
       if (name.rfind("RINGBOLT_ADDR_", 0) == 0 && value.rfind("127.", 0) != 0) {
         refuse(shown(*cluster), fmt::format("find rank 0: the nodes share no machine ({}={})", name, value),
                "set RINGBOLT_COORDINATOR=HOST:PORT, an address of node 0 that all nodes reach");
       }
     }
-    // Clusters of different runtime folders may have the same name.
-    const auto folder = get("RINGBOLT_RUNTIME_DIR");
-    meet_at_made_up(*cluster, "127.0.0.1", cluster->value + "\n" + (folder ? folder->value : ""));
+    meet_at_made_up(*cluster, "127.0.0.1", seed);
     return true;
   }
 

@@ -128,6 +128,11 @@ TEST(Environment, emulated_nodes_meet_on_their_machine) {
   Environment spaces = environment;
   spaces["RINGBOLT_ADDR_1"] = "10.77.0.1";
   EXPECT_THAT(refusal_of(spaces), AllOf(HasSubstr("RINGBOLT_ADDR_1=10.77.0.1"), HasSubstr("set RINGBOLT_COORDINATOR")));
+  spaces["RINGBOLT_MEETING_HOST"] = "10.76.0.1";
+  EXPECT_EQ(config_of(spaces).host, "10.76.0.1");
+  EXPECT_EQ(config_of(spaces).port, config.port);
+  spaces["RINGBOLT_COORDINATOR"] = "10.0.0.9:4000";
+  EXPECT_EQ(config_of(spaces).host, "10.0.0.9");
 }
 
 TEST(Environment, mpirun_on_one_machine_needs_no_address) {

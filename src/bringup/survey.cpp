@@ -70,6 +70,9 @@ std::string state_of(ibv_port_state state) {
   }
 }
 
+/// Of ours, which leads to all nodes: by itself no cable, and its traffic goes over the cables.
+constexpr const char* kOverlayDevice = "ringbolt0";
+
 /// One device while it is looked at.
 class Look {
  public:
@@ -173,6 +176,7 @@ std::vector<PortCard> Survey::cards() const {
 
 Survey survey(const verbs::Library& library) {
   std::vector<std::string> devices = verbs::device_names(library);
+  std::erase(devices, kOverlayDevice);
   std::sort(devices.begin(), devices.end());
   Survey survey;
   for (const std::string& device : devices) {

@@ -17,6 +17,15 @@ uint64_t port_guid(std::string_view cluster, uint32_t node, uint32_t port_index)
 /// the two ends apart. Thread-safe.
 uint32_t stream_ipv4(uint64_t guid);
 
+/// The overlay device, by which every node of a cluster reaches every other (docs/overlay.md): its name, and its GUID
+/// and IPv4 address on a node, in host order. Both end in the node's number plus one, in 16 bits, and are the same in
+/// all clusters: no cable leads from one to another. Thread-safe.
+inline constexpr const char* kOverlayDevice = "ringbolt0";
+inline constexpr uint64_t kOverlayGuid = 0x0252'42f0'0000'0000U;
+inline constexpr uint32_t kOverlayIpv4 = 0xa9fe'f000U;  // 169.254.240.0
+constexpr uint64_t overlay_guid(uint32_t node) { return kOverlayGuid + node + 1; }
+constexpr uint32_t overlay_ipv4(uint32_t node) { return kOverlayIpv4 + node + 1; }
+
 /// "127.77.0.2". Thread-safe.
 std::string ipv4_text(uint32_t ipv4);
 

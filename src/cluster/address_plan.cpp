@@ -92,6 +92,32 @@ IpAddress link_local_of(uint64_t guid) {
   return address;
 }
 
+IpAddress management_address(uint32_t node) {
+  static_assert(kMaxNodes < 255, "a node is a host number of a /24");
+  return IpAddress::from_ipv4((10U << 24U) + (76U << 16U) + node + 1, kIpv4Prefix);
+}
+
+std::string management_conflict(const Cluster& cluster) {
+  for (uint32_t node = 0; node < cluster.nodes.size(); ++node) {
+    for (uint32_t port = 0; port < cluster.nodes[node].ports.size(); ++port) {
+      const Port& one = cluster.nodes[node].ports[port];
+      if (one.netdev == kManagementNetdev) {
+        return fmt::format("{} is carried by {}, the name of the management network's interface",
+                           end_text(cluster, {node, port}), kManagementNetdev);
+      }
+      for (const IpAddress& address : one.addresses) {
+        if (address.shares_subnet(management_address(node))) {
+          return fmt::format("{} has the address {}, which lies in the management network's 10.76.0.0/24",
+                             end_text(cluster, {node, port}), address.text_with_prefix());
+        }
+      }
+    }
+  }
+  return "";
+}
+
+std::string management_namespace(const std::string& cluster) { return fmt::format("rb-{}-management", cluster); }
+
 std::string namespace_name(const std::string& cluster, uint32_t node) { return fmt::format("rb-{}-{}", cluster, node); }
 
 }  // namespace ringbolt::cluster

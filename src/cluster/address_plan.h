@@ -19,6 +19,18 @@ void plan_namespaces(Cluster& cluster);
 /// The link-local address of an interface whose EUI-64 is `guid` (host order), with prefix 64. Thread-safe.
 IpAddress link_local_of(uint64_t guid);
 
+/// The management network of a cluster of network namespaces, beside its cables: what Wi-Fi or Ethernet are to real
+/// machines. Node K is 10.76.0.(K + 1)/24 at its interface mgmt0, which is no verbs device. Thread-safe.
+inline constexpr const char* kManagementNetdev = "mgmt0";
+IpAddress management_address(uint32_t node);
+
+/// Why that network can't be: "n0:rdma_en2 has 10.76.0.9/24, ..." for a port that takes its interface's name or an address
+/// of its range; "" if it can. The cluster must have been through plan_namespaces(). Pure. Thread-safe.
+std::string management_conflict(const Cluster& cluster);
+
+/// The namespace of the switch between them: "rb-ring4-management". Thread-safe.
+std::string management_namespace(const std::string& cluster);
+
 /// The name of a node's network namespace: "rb-ring4-0". Thread-safe.
 std::string namespace_name(const std::string& cluster, uint32_t node);
 

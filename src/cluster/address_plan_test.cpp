@@ -100,6 +100,25 @@ TEST(AddressPlan, plugs_a_loopback_into_one_interface) {
   EXPECT_EQ(node_spec(cluster, 0).ports[0].peer_ipv4, node_spec(cluster, 0).ports[0].ipv4);
 }
 
+TEST(AddressPlan, gives_every_node_an_address_beside_the_cables) {
+  EXPECT_EQ(management_address(0).text_with_prefix(), "10.76.0.1/24");
+  EXPECT_EQ(management_address(kMaxNodes - 1).text_with_prefix(), "10.76.0.250/24");
+  EXPECT_EQ(management_namespace("ring4"), "rb-ring4-management");
+  EXPECT_EQ(management_conflict(planned("mesh:250")), "");
+}
+
+TEST(AddressPlan, sees_what_stands_in_the_way_of_the_management_network) {
+  Cluster cluster = planned("line:2");
+  cluster.nodes[1].ports[0].netdev = "mgmt0";
+  EXPECT_EQ(management_conflict(cluster), "n1:rdma_en2 is carried by mgmt0, the name of the management network's interface");
+  cluster.nodes[1].ports[0].netdev = "mgmt1";
+  cluster.nodes[0].ports[0].addresses.push_back(*IpAddress::parse("10.76.0.77/30"));
+  EXPECT_EQ(management_conflict(cluster),
+            "n0:rdma_en2 has the address 10.76.0.77/30, which lies in the management network's 10.76.0.0/24");
+  cluster.nodes[0].ports[0].addresses.back() = *IpAddress::parse("10.76.1.1/24");
+  EXPECT_EQ(management_conflict(cluster), "");
+}
+
 TEST(AddressPlan, names_namespaces_by_number) { EXPECT_EQ(namespace_name("ring4", 3), "rb-ring4-3"); }
 
 }  // namespace

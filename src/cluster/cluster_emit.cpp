@@ -61,8 +61,14 @@ std::string emit_cluster(const Cluster& cluster) {
   if (cluster.mtu != 0) {
     root["mtu"] = cluster.mtu;
   }
+  if (!cluster.has_management) {
+    root["management"] = false;
+  }
   if (!cluster.prefix.empty()) {
     root["prefix"] = cluster.prefix;
+  }
+  if (cluster.has_overlay) {
+    root["overlay"] = true;
   }
   root["nodes"] = Json::array();
   for (const Node& node : cluster.nodes) {

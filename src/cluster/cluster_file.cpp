@@ -244,7 +244,7 @@ Cluster read_cluster(std::string_view text) {
     stop("", fmt::format("{} bytes are more than a cluster file's {}", text.size(), kMaxClusterFileBytes));
   }
   const Json root = parse_json(text, kMaxDepth);
-  check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "prefix", "nodes", "cables"});
+  check_fields(root, "", {"ringbolt", "name", "kind", "mtu", "management", "prefix", "overlay", "nodes", "cables"});
   number_of(field(root, "", "ringbolt"), "ringbolt (the format's version)", kClusterFileVersion, kClusterFileVersion);
   Cluster cluster;
   if (root.contains("name")) {
@@ -260,11 +260,23 @@ Cluster read_cluster(std::string_view text) {
   if (root.contains("mtu")) {
     cluster.mtu = number_of(root["mtu"], "mtu", kMinMtu, kMaxMtu);
   }
+  if (root.contains("management")) {
+    if (!root["management"].is_boolean()) {
+      stop("management", "must be true or false");
+    }
+    cluster.has_management = root["management"].get<bool>();
+  }
   if (root.contains("prefix")) {
     cluster.prefix = text_of(root["prefix"], "prefix");
     if (!is_prefix(cluster.prefix)) {
       stop("prefix", fmt::format("{} is no absolute path of printable letters", quote(cluster.prefix)));
     }
+  }
+  if (root.contains("overlay")) {
+    if (!root["overlay"].is_boolean()) {
+      stop("overlay", "must be true or false");
+    }
+    cluster.has_overlay = root["overlay"].get<bool>();
   }
   read_nodes(field(root, "", "nodes"), cluster);
   read_cables(field(root, "", "cables"), cluster);

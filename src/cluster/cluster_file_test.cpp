@@ -168,6 +168,7 @@ constexpr std::string_view kOnInterfaces = R"({
   "name": "pair",
   "kind": "hosts",
   "mtu": 1500,
+  "management": false,
   "nodes": [
     {
       "name": "left",
@@ -212,6 +213,7 @@ TEST(ClusterFile, keeps_interfaces_hosts_and_rates) {
   ASSERT_TRUE(cluster) << cluster.error().text();
   EXPECT_EQ(cluster->kind, Kind::hosts);
   EXPECT_EQ(cluster->mtu, 1500U);
+  EXPECT_FALSE(cluster->has_management);
   EXPECT_EQ(cluster->nodes[0].host, "root@10.0.0.1");
   EXPECT_EQ(cluster->nodes[0].ports[0].netdev, "enp1s0");
   EXPECT_EQ(cluster->nodes[0].ports[0].addresses.size(), 2U);
@@ -230,6 +232,7 @@ std::string refusal_on_interfaces(std::string_view from, std::string_view to) {
 TEST(ClusterFile, refuses_bad_interfaces_by_their_place) {
   EXPECT_THAT(refusal_on_interfaces("\"hosts\"", "\"real\""), HasSubstr("kind: \"real\" is none of emulated, netns"));
   EXPECT_THAT(refusal_on_interfaces("1500", "1279"), HasSubstr("mtu: is no whole number from 1280 to 65535"));
+  EXPECT_THAT(refusal_on_interfaces("\"management\": false", "\"management\": 0"), HasSubstr("management: must be true or false"));
   EXPECT_THAT(refusal_on_interfaces("\"enp1s0\"", "\"en p\""), HasSubstr("nodes[0].ports[0].netdev: \"en p\" is not"));
   EXPECT_THAT(refusal_on_interfaces("\"enp1s0\"", "\"lo\""), HasSubstr("nodes[0].ports[0].netdev"));
   EXPECT_THAT(refusal_on_interfaces("\"rdma_en3\"", R"({"name": "x", "netdev": "enp1s0"})"),

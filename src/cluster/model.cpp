@@ -48,6 +48,7 @@ NodeSpec node_spec(const Cluster& cluster, uint32_t node) {
   spec.node = node;
   spec.name = cluster.nodes[node].name;
   spec.like = cluster.nodes[node].like;
+  spec.n_overlay_nodes = cluster.has_overlay ? static_cast<uint32_t>(cluster.nodes.size()) : 0;
   for (uint32_t index = 0; index < spec.n_cables; ++index) {
     const Cable& cable = cluster.cables[index];
     if (cable.a.node == node) {

@@ -62,6 +62,8 @@ struct Cluster {
   Kind kind = Kind::emulated;
   uint32_t mtu = 0;         ///< of the interfaces between network namespaces; 0: kDefaultMtu
   std::string prefix = {};  ///< where Ringbolt is installed on hosts; empty: not known
+  bool has_overlay = false;  ///< an agent per node makes ringbolt0, on which every node reaches every other
+  bool has_management = true;  ///< of network namespaces: they share a network beside the cables (address_plan.h)
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };
 

@@ -263,6 +263,17 @@ std::optional<ParseError> read_head(std::string_view line, size_t number, NodeSp
 
 constexpr size_t kHeadLines = 3;
 
+std::optional<ParseError> read_overlay(std::string_view line, size_t number, NodeSpec& spec) {
+  Words words(line, number);
+  words.keyword("overlay");
+  words.keyword("nodes");
+  if (spec.n_overlay_nodes != 0) {
+    words.complain("the overlay is named twice");
+  }
+  spec.n_overlay_nodes = words.number("the number of nodes", spec.node + 1, kMaxNodes);
+  return words.finish();
+}
+
 }  // namespace
 
 Parsed<NodeSpec> parse_node(std::string_view text) {
@@ -278,6 +289,12 @@ Parsed<NodeSpec> parse_node(std::string_view text) {
     ++number;
     if (number <= kHeadLines) {
       if (std::optional<ParseError> problem = read_head(line, number, spec)) {
+        return tl::unexpected<ParseError>(std::move(*problem));
+      }
+      continue;
+    }
+    if (line.starts_with("overlay ")) {
+      if (std::optional<ParseError> problem = read_overlay(line, number, spec)) {
         return tl::unexpected<ParseError>(std::move(*problem));
       }
       continue;
@@ -310,6 +327,9 @@ std::string emit_node(const NodeSpec& spec) {
         port.device, guid_text(port.guid), ipv4_text(port.ipv4), port.cable, port.speed_gbps, port.peer_node,
         port.peer_device, guid_text(port.peer_guid), ipv4_text(port.peer_ipv4), port.netdev.empty() ? "" : " netdev ",
         port.netdev, port.stream.empty() ? "" : " stream ", port.stream);
+  }
+  if (spec.n_overlay_nodes != 0) {
+    text += fmt::format("overlay nodes {}\n", spec.n_overlay_nodes);
   }
   return text;
 }

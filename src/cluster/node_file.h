@@ -34,6 +34,7 @@ struct NodeSpec {
   std::string name;
   std::vector<PortSpec> ports;  ///< all with a netdev, all with a stream, or none with either
   std::string like = {};        ///< profile of its devices; empty: none
+  uint32_t n_overlay_nodes = 0;  ///< that ringbolt0 leads to, this one among them; 0: there is none
 
   bool has_netdevs() const { return !ports.empty() && !ports.front().netdev.empty(); }
   bool has_streams() const { return !ports.empty() && !ports.front().stream.empty(); }

@@ -52,6 +52,19 @@ TEST(NodeFile, parses_the_golden_text) {
 
 TEST(NodeFile, emits_the_golden_text) { EXPECT_EQ(emit_node(golden_spec()), kGolden); }
 
+TEST(NodeFile, the_overlay_is_a_line_of_its_own) {
+  NodeSpec spec = golden_spec();
+  spec.n_overlay_nodes = 4;
+  const std::string text = std::string(kGolden) + "overlay nodes 4\n";
+  EXPECT_EQ(emit_node(spec), text);
+  const Parsed<NodeSpec> parsed = parse_node(text);
+  ASSERT_TRUE(parsed) << parsed.error().text();
+  EXPECT_EQ(*parsed, spec);
+  EXPECT_THAT(refusal(text + "overlay nodes 4\n"), HasSubstr("named twice"));
+  EXPECT_THAT(refusal(std::string(kGolden) + "overlay nodes 0\n"), HasSubstr("number of nodes"));
+  EXPECT_THAT(refusal(std::string(kGolden) + "overlay nodes 4 more\n"), HasSubstr("unexpected"));
+}
+
 TEST(NodeFile, accepts_a_node_without_ports) {
   const Parsed<NodeSpec> spec = parse_node(kGolden.substr(0, kGolden.find("port ")));
   ASSERT_TRUE(spec);

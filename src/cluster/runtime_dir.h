@@ -42,6 +42,11 @@ class RuntimeDir {
     return cluster(name) + "/node-" + std::to_string(node) + ".ports";
   }
 
+  /// Where the node's agent waits for programs that use ringbolt0.
+  std::string overlay_socket(std::string_view name, uint32_t node) const {
+    return cluster(name) + "/overlay-" + std::to_string(node);
+  }
+
   /// Makes and checks default_slots(); returns it. Throws base::Error.
   std::string make_default_slots() const;
   /// Where the processes of this network namespace have their sockets that share its interfaces without a cluster; made

@@ -46,15 +46,18 @@ base::UniqueFd checked(int descriptor, const char* call) {
 
 Network::Network(Process& process, const std::string& slots_directory, uint32_t slot)
     : process_(process),
-      endpoint_(process.fabric().is_of_streams ? nullptr
-                                               : link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits})),
-      streams_(process.fabric().is_of_streams ? std::make_unique<StreamPorts>() : nullptr),
+      endpoint_(process.fabric().has_interfaces ? link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits})
+                                                : nullptr),
+      streams_(process.fabric().has_streams ? std::make_unique<StreamPorts>(slot) : nullptr),
       events_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
       absence_ns_(kFirstAbsenceNs) {
   epoll_event event{};
   event.events = EPOLLIN;
-  if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, packets_descriptor(), &event) != 0 ||
+  const auto refuses = [&](int descriptor) {
+    return epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0;
+  };
+  if ((endpoint_ && refuses(endpoint_->descriptor())) || (streams_ && refuses(streams_->descriptor())) ||
       epoll_ctl(events_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) {
     throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
   }
@@ -94,7 +97,12 @@ void Network::watch_sockets(bool wanted) {
     is_watching_ = wanted;
     epoll_event event{};
     event.events = wanted ? EPOLLIN : 0U;
-    epoll_ctl(events_.get(), EPOLL_CTL_MOD, packets_descriptor(), &event);
+    if (endpoint_) {
+      epoll_ctl(events_.get(), EPOLL_CTL_MOD, endpoint_->descriptor(), &event);
+    }
+    if (streams_) {
+      epoll_ctl(events_.get(), EPOLL_CTL_MOD, streams_->descriptor(), &event);
+    }
   }
 }
 
@@ -109,10 +117,10 @@ void Network::look_soon() {
 
 void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
-  if (streams_) {
-    if (streams_->receive(now_ns, sink)) {
-      look_soon();  // the service thread tells of it
-    }
+  if (streams_ && streams_->receive(now_ns, sink)) {
+    look_soon();  // the service thread tells of it
+  }
+  if (!endpoint_) {
     return;
   }
   endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread);
@@ -122,11 +130,11 @@ void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
 }
 
 uint64_t Network::excused_until_ns(uint32_t interface_index, uint64_t now_ns) const {
-  return streams_ ? streams_->excused_until_ns(interface_index, now_ns) : 0;
+  return is_stream(interface_index) ? streams_->excused_until_ns(interface_index, now_ns) : 0;
 }
 
 void Network::send_late() {
-  Lease batch(*this);
+  Lease batch(*this, 0);
   if (batch.batch_.datagrams->flush().left != 0) {
     batch.send();
   }
@@ -134,7 +142,8 @@ void Network::send_late() {
 
 void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
   const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
-  if (endpoint_ && !wire::check_icrc(arrived.flow, arrived.packet)) {  // a stream's frames have checksums of their own
+  // A stream's frames have checksums of their own.
+  if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet)) {
     return drop(Drop::bad_checksum);
   }
   const auto view = wire::parse(arrived.packet);
@@ -168,16 +177,17 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
   }
 }
 
-Network::Batch Network::take_batch() {
+Network::Batch Network::take_batch(bool is_for_stream) {
   {
     const std::scoped_lock guard(batches_lock_);
-    if (!batches_.empty()) {
-      auto batch = std::move(batches_.back());
-      batches_.pop_back();
+    auto& batches = batches_[is_for_stream ? 1 : 0];
+    if (!batches.empty()) {
+      auto batch = std::move(batches.back());
+      batches.pop_back();
       return batch;
     }
   }
-  if (streams_) {
+  if (is_for_stream) {
     return {nullptr, std::make_unique_for_overwrite<std::byte[]>(link::kMaxUdpPacketBytes)};
   }
   return {std::make_unique<link::UdpBatch>(*endpoint_), nullptr};
@@ -185,7 +195,7 @@ Network::Batch Network::take_batch() {
 
 void Network::give_back(Batch batch) {
   const std::scoped_lock guard(batches_lock_);
-  batches_.push_back(std::move(batch));
+  batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
 }
 
 std::span<std::byte> Network::Lease::reserve(size_t bytes) {
@@ -250,7 +260,7 @@ int Network::send(const Port& port, const Mad& mad) {
   path.destination = mad.destination;
   path.interface_index = port.netdev_index;
   path.traffic_class = mad.traffic_class;
-  Lease batch(*this);
+  Lease batch(*this, port.netdev_index);
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const auto place = batch.reserve(header + mad.bytes.size());
   RINGBOLT_ASSERT(!place.empty());
@@ -259,7 +269,7 @@ int Network::send(const Port& port, const Mad& mad) {
   const auto counters = process_.counters(port.counter_path);
   counters->add(kSharedXmitPackets);
   counters->add(kSharedXmitWords, (header + mad.bytes.size() + wire::kIcrcBytes) / 4);
-  if (streams_) {
+  if (batch.batch_.packet) {
     const int error = streams_->send(path, place.first(header + mad.bytes.size()));
     streams_->flush();
     return error;
@@ -274,7 +284,8 @@ int Network::send(const Port& port, const Mad& mad) {
 void Network::abandon_after_fork() {
   if (streams_) {
     streams_->abandon_after_fork();
-  } else {
+  }
+  if (endpoint_) {
     endpoint_->abandon_after_fork();
   }
   events_.reset();

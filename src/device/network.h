@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,6 +12,7 @@
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/drops.h"
+#include "device/port.h"
 #include "device/stream_ports.h"
 #include "link/udp_batch.h"
 #include "link/udp_endpoint.h"
@@ -19,7 +21,6 @@ namespace ringbolt::device {
 
 class Process;
 struct Mad;
-struct Port;
 
 /// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management
 /// datagrams to queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while they do, the
@@ -65,7 +66,9 @@ class Network {
   /// A batch of one's own for a while.
   class Lease {
    public:
-    explicit Lease(Network& network) : network_(&network), batch_(network.take_batch()) {}
+    /// For packets of the port with that Port::netdev_index, and of its like.
+    Lease(Network& network, uint32_t interface_index)
+        : network_(&network), batch_(network.take_batch(is_stream(interface_index))) {}
     ~Lease() { network_->give_back(std::move(batch_)); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
@@ -93,10 +96,10 @@ class Network {
   void abandon_after_fork();
 
  private:
-  Batch take_batch();
+  static bool is_stream(uint32_t interface_index) { return interface_index >= kFirstStreamInterface; }
+  Batch take_batch(bool is_for_stream);
   void give_back(Batch batch);
   Sent send(Batch& batch);
-  int packets_descriptor() const { return endpoint_ ? endpoint_->descriptor() : streams_->descriptor(); }
   void receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();
@@ -106,9 +109,9 @@ class Network {
   void look_soon();
 
   Process& process_;
-  std::unique_ptr<link::UdpEndpoint> endpoint_;  // null where the ports are at streams
-  std::unique_ptr<StreamPorts> streams_;         // null where not
-  base::UniqueFd events_;                        // the packets' descriptor and the timer
+  std::unique_ptr<link::UdpEndpoint> endpoint_;  // null where no port is on an interface
+  std::unique_ptr<StreamPorts> streams_;         // null where none is at a stream
+  base::UniqueFd events_;                        // the packets' descriptors and the timer
   base::UniqueFd timer_;
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};
@@ -122,7 +125,7 @@ class Network {
   std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
 
   base::Spinlock batches_lock_;
-  std::vector<Batch> batches_;
+  std::array<std::vector<Batch>, 2> batches_;  // of interfaces, of streams
 };
 
 }  // namespace ringbolt::device

@@ -42,7 +42,7 @@ void print_faults(const link::UdpFaults::Seen& seen) {
 
 void Network::add(const Port& port) {
   drops_.add_port(port.netdev_index, port.name, process_.counters(port.counter_path));
-  if (streams_) {
+  if (is_stream(port.netdev_index)) {
     return streams_->add(port);
   }
   const std::scoped_lock guard(faults_lock_);
@@ -56,7 +56,7 @@ void Network::add(const Port& port) {
 }
 
 void Network::look_at_faults() {
-  if (streams_) {
+  if (!endpoint_) {
     return;
   }
   const cluster::ControlPage& control = process_.fabric().control;
@@ -83,7 +83,8 @@ void Network::set_faults() {
 void Network::leave() {
   if (streams_) {
     streams_->leave();
-  } else {
+  }
+  if (endpoint_) {
     // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
     endpoint_->set_faults({}, {});
     send_late();
@@ -97,7 +98,7 @@ void Network::report() const {
   for (const Drops::Port& port : drops_.read()) {
     print_drops(port);
   }
-  if (streams_) {
+  if (!endpoint_) {
     return;
   }
   for (const link::UdpFaults::Seen& seen : endpoint_->faults_seen()) {

@@ -8,12 +8,15 @@
 #include <utility>
 
 #include "base/error.h"
+#include "cluster/address.h"
 #include "cluster/names.h"
 #include "cluster/node_file.h"
 #include "cluster/runtime_dir.h"
 #include "device/gid_table.h"
 #include "device/netdev.h"
+#include "device/overlay.h"
 #include "device/stream_specs.h"
+#include "device/wired.h"
 #include "fault/look.h"
 #include "profile/catalogue.h"
 
@@ -118,6 +121,7 @@ std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric
 Ports netdev_ports(const cluster::RuntimeDir& runtime, const char* list) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_network_slots();
+  fabric->has_interfaces = true;
   fabric->faults.own = faults_from_environment();
   fabric->loops_through_network = loops_through_network();
   const profile::Profile profile = wanted_profile("");
@@ -141,7 +145,7 @@ void take_streams(Port& port, std::vector<std::string> rails, uint64_t outage_ns
 Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = runtime.make_default_slots();
-  fabric->is_of_streams = true;
+  fabric->has_streams = true;
   fabric->loops_through_network = loops_through_network();
   fabric->faults.own = faults_from_environment();
   for (const fault::Rule& rule : fabric->faults.own.rules) {
@@ -166,6 +170,24 @@ Ports stream_ports(const cluster::RuntimeDir& runtime, const char* text) {
   return ports;
 }
 
+/// The software device as it is, whatever the cables' devices are like: no machine has such a one.
+std::shared_ptr<Port> overlay_port(const cluster::RuntimeDir& runtime, const cluster::NodeSpec& spec, uint32_t index,
+                                   const std::shared_ptr<Fabric>& fabric) {
+  auto port = std::make_shared<Port>();
+  port->name = cluster::kOverlayDevice;
+  port->index = index;
+  port->guid = cluster::overlay_guid(spec.node);
+  take_streams(*port, {"unix:" + runtime.overlay_socket(spec.cluster, spec.node)}, kDefaultOutageNs,
+               cluster::overlay_ipv4(spec.node));
+  port->is_overlay = true;
+  port->cable = spec.n_cables;  // none
+  port->peer_node = spec.node;
+  port->speed_gbps = kDefaultSpeedGbps;
+  port->fabric = fabric;
+  take_profile(*port, wanted_profile(""), runtime.cluster(spec.cluster) + "/" + std::to_string(spec.node) + "-");
+  return port;
+}
+
 Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const char* node) {
   if (name == nullptr || node == nullptr) {
     throw base::Error(EINVAL, "choose the node",
@@ -179,7 +201,8 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
   const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = spec.is_apart() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
-  fabric->is_of_streams = spec.has_streams();
+  fabric->has_streams = spec.has_streams() || spec.n_overlay_nodes != 0;
+  fabric->has_interfaces = spec.has_netdevs();
   fabric->control = cluster::ControlPage::open(runtime.control(name));
   fabric->cluster = name;
   fabric->faults = {faults_from_environment(), runtime.fault_file(name), spec.node};
@@ -206,6 +229,9 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
     take_profile(*port, profile, runtime.cluster(name) + "/" + std::to_string(spec.node) + "-");
     ports.push_back(std::move(port));
   }
+  if (spec.n_overlay_nodes != 0) {
+    ports.push_back(overlay_port(runtime, spec, static_cast<uint32_t>(ports.size()), fabric));
+  }
   return ports;
 }
 
@@ -218,7 +244,7 @@ bool is_of_streams(const ibv_gid& gid) {
 
 bool Port::reaches(const ibv_gid& gid) const {
   if (!streams.empty()) {
-    return is_of_streams(gid);  // which of them is at the other end shows when it speaks
+    return is_overlay ? overlay_place(address_of(gid)).has_value() : is_of_streams(gid);  // which of them is at the other end shows when it speaks
   }
   if (is_on_network()) {
     const bool speaks_family =

@@ -23,7 +23,8 @@ namespace ringbolt::device {
 struct Fabric {
   std::string slots_directory;
   cluster::ControlPage control;        ///< not open: no cluster, and no cable can be cut
-  bool is_of_streams = false;          ///< its ports are at streams, see docs/streams.md; then no other network is opened
+  bool has_streams = false;            ///< some of its ports are at streams, see docs/streams.md
+  bool has_interfaces = false;         ///< some of its ports are on network interfaces
   bool loops_through_network = false;  ///< a port on the network speaks RoCEv2 even to itself
   std::string cluster;                 ///< its name; empty: none
   FaultSource faults;
@@ -55,6 +56,7 @@ struct Port {
   uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
   std::vector<std::string> streams;  ///< that carry it instead, as link::make_stream_source() reads them
   uint64_t stream_outage_ns = 0;     ///< how long an interruption of them may last before RC counts it as silence
+  bool is_overlay = false;           ///< the stream leads to the node's agent, and by it to all nodes
   ibv_mtu mtu = IBV_MTU_4096;
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
@@ -67,7 +69,7 @@ struct Port {
   bool is_up() const { return carries() && (fabric->deserted_streams.load(std::memory_order_relaxed) >> index & 1U) == 0; }
   /// Its cable is neither cut nor flaps. A stream without a peer still holds what came before, and keeps what RC sends.
   bool carries() const {
-    return (!fabric->control.is_open() || fabric->control.cable_up(cable)) &&
+    return (is_overlay || !fabric->control.is_open() || fabric->control.cable_up(cable)) &&
            (!fabric->verb_faults.has(fault::Subject::state) || !is_pulled());
   }
   /// A fault has the machine at one of its ends do nothing, or its cable carry nothing: the port looks as if nothing were

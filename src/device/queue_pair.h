@@ -343,6 +343,7 @@ class QueuePair {
   void take_answers();
   ibv_wc_status wired_failure() const;
   void serve_requests(CompletionQueue& cq);
+  bool must_wait_for_receive() const;
   void count_request(const wire::PacketView& view);
   void count_responder();
   void take_greeting(const wire::PacketView& view);

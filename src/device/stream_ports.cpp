@@ -13,6 +13,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "device/limits.h"
+#include "device/overlay.h"
 #include "device/port.h"
 #include "device/wired.h"
 #include "wire/icrc.h"
@@ -21,15 +23,13 @@
 namespace ringbolt::device {
 namespace {
 
-// In front of each packet: the place of the sender's GID among those in its greeting, the traffic class, two zeros.
-constexpr size_t kPrefixBytes = 4;
-constexpr uint32_t kWindowPackets = 4096;  // 17 MiB, of which the system gives what is used
-constexpr uint32_t kWindowFrames = 512;    // of each rail: 2 MiB, 20 ms of a rail of 100 MB/s, as peers may be off their core
+using link::PortPrefix;
+
 constexpr size_t kMaxWaiting = 8192;       // packets that came while a sender waited for room
 constexpr uint64_t kRoomPatienceNs = 4'000'000;
 constexpr const char* kPair = "pair:";
 constexpr uint64_t kLeavePatienceNs = 200'000'000;
-static_assert(kPrefixBytes + link::kMaxUdpPacketBytes <= link::kMaxStreamPacketBytes);
+static_assert(PortPrefix::kBytes + link::kMaxUdpPacketBytes <= link::kMaxStreamPacketBytes);
 
 std::vector<std::byte> greeting_of(const Port& port) {
   std::vector<std::byte> greeting(port.known_gids.size() * sizeof(ibv_gid));
@@ -72,26 +72,29 @@ void make_pair_of_sources(Sources& near, Sources& far, std::vector<base::UniqueF
   far.push_back(link::make_stream_source("fd:" + std::to_string(ends[1])));
 }
 
-link::StreamLink::Config link_config(const Port& port) {
-  std::random_device random;
-  link::StreamLink::Config config;
-  config.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
-  config.seed = uint64_t{random()} << 32U | random();
-  config.window_packets = kWindowPackets;
-  config.window_frames = kWindowFrames;
-  config.greeting = greeting_of(port);
-  return config;
-}
-
 }  // namespace
 
-StreamPorts::StreamPorts() : epoll_(epoll_create1(EPOLL_CLOEXEC)), pool_(link::UdpBufferPool::make()) {
+StreamPorts::StreamPorts(uint32_t slot) : slot_(slot), epoll_(epoll_create1(EPOLL_CLOEXEC)), pool_(link::UdpBufferPool::make()) {
   if (!epoll_.is_open()) {
     throw base::Error(errno, "epoll_create1", "streams", "look at the limits of this process (ulimit -n)");
   }
 }
 
 StreamPorts::~StreamPorts() = default;
+
+link::StreamLink::Config StreamPorts::link_config(const Port& port) const {
+  std::random_device random;
+  link::StreamLink::Config config;
+  config.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
+  config.seed = uint64_t{random()} << 32U | random();
+  config.window_packets = link::kPortWindowPackets;
+  config.window_frames = link::kPortWindowFrames;
+  config.greeting = greeting_of(port);
+  if (port.is_overlay) {
+    link::OverlayClaim{slot_, kQpnIndexBits}.append_to(config.greeting);
+  }
+  return config;
+}
 
 void StreamPorts::add(const Port& port) {
   const std::scoped_lock guard(adding_);
@@ -103,6 +106,7 @@ void StreamPorts::add(const Port& port) {
   stream->interface_index = port.netdev_index;
   stream->fabric = port.fabric;
   stream->place = port.index;
+  stream->is_overlay = port.is_overlay;
   for (const ibv_gid& gid : port.known_gids) {
     stream->gids.push_back(address_of(gid));
   }
@@ -175,14 +179,36 @@ uint64_t StreamPorts::excused_until_ns(uint32_t interface_index, uint64_t now_ns
   return stream == nullptr ? 0 : stream->health.excused_until_ns(now_ns);
 }
 
+std::optional<wire::Address> StreamPorts::source_of(const Stream& stream, const PortPrefix& prefix) {
+  if (!stream.is_overlay) {
+    return gid_in(stream.endpoint->link().peer_greeting(), prefix.place);
+  }
+  if (prefix.place >= stream.gids.size() || prefix.node == 0) {
+    return std::nullopt;
+  }
+  return overlay_address(stream.gids[prefix.place], prefix.node);
+}
+
+/// What to write into the prefix of a packet to `destination`: 0 where there is but one other end; nothing if it is not
+/// there.
+std::optional<uint8_t> StreamPorts::node_for(const Stream& stream, const wire::Address& destination) {
+  if (stream.is_overlay) {
+    return overlay_place(destination);
+  }
+  const link::StreamLink& link = stream.endpoint->link();
+  // Until the peer has come it may be anybody.
+  return link.peer_incarnation() == 0 || has_gid(link.peer_greeting(), destination) ? std::optional<uint8_t>(0)
+                                                                                   : std::nullopt;
+}
+
 /// Copies a packet to where queue pairs may hold on to it: small ones each by itself, others one behind the other.
 void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
-  const size_t bytes = message.size() - std::min(message.size(), kPrefixBytes);
+  const size_t bytes = message.size() - std::min(message.size(), PortPrefix::kBytes);
   if (bytes < link::kMinUdpPacketBytes || bytes > link::kMaxUdpPacketBytes || bytes % 4 != 0 ||
       stream.arrived.size() >= kMaxWaiting) {
     return;
   }
-  const auto source = gid_in(stream.endpoint->link().peer_greeting(), std::to_integer<size_t>(message[0]));
+  const auto source = source_of(stream, PortPrefix::parse(message));
   if (!source) {
     return;
   }
@@ -208,7 +234,7 @@ void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
   if (!one.buffer.is_held()) {
     return;  // the program takes nothing in; what it misses is sent again, as on a network
   }
-  std::memcpy(one.buffer.get()->data() + one.offset, message.data() + kPrefixBytes, bytes);
+  std::memcpy(one.buffer.get()->data() + one.offset, message.data() + PortPrefix::kBytes, bytes);
   stream.arrived.push_back(std::move(one));
 }
 
@@ -235,9 +261,8 @@ int StreamPorts::send(const link::UdpPath& path, std::span<const std::byte> pack
   }
   const auto own = std::ranges::find(stream->gids, path.source);
   const std::scoped_lock guard(stream->lock);
-  const link::StreamLink& link = stream->endpoint->link();
-  // Until the peer has come it may be anybody.
-  if (own == stream->gids.end() || (link.peer_incarnation() != 0 && !has_gid(link.peer_greeting(), path.destination))) {
+  const auto node = node_for(*stream, path.destination);
+  if (own == stream->gids.end() || !node) {
     return ENETUNREACH;
   }
   if (stream->endpoint->reserve().empty() && (stream->is_stalled || !wait_for_room(*stream))) {
@@ -246,12 +271,10 @@ int StreamPorts::send(const link::UdpPath& path, std::span<const std::byte> pack
   }
   stream->is_stalled = false;
   const auto place = stream->endpoint->reserve();
-  place[0] = static_cast<std::byte>(own - stream->gids.begin());
-  place[1] = static_cast<std::byte>(path.traffic_class);
-  place[2] = place[3] = std::byte{0};
-  std::memcpy(place.data() + kPrefixBytes, packet.data(), packet.size());
-  std::memset(place.data() + kPrefixBytes + packet.size(), 0, wire::kIcrcBytes);
-  stream->endpoint->commit(kPrefixBytes + packet.size() + wire::kIcrcBytes);
+  PortPrefix{static_cast<uint8_t>(own - stream->gids.begin()), path.traffic_class, *node}.emit(place);
+  std::memcpy(place.data() + PortPrefix::kBytes, packet.data(), packet.size());
+  std::memset(place.data() + PortPrefix::kBytes + packet.size(), 0, wire::kIcrcBytes);
+  stream->endpoint->commit(PortPrefix::kBytes + packet.size() + wire::kIcrcBytes);
   stream->has_unflushed = true;
   return 0;
 }

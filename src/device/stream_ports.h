@@ -13,6 +13,7 @@
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/stream_specs.h"
+#include "link/overlay.h"
 #include "link/stream_endpoint.h"
 #include "link/stream_health.h"
 #include "link/udp_buffer.h"
@@ -27,7 +28,8 @@ struct Port;
 /// for the ICRC, which is 0. docs/formats/stream.md has what stands before a packet. Thread-safe.
 class StreamPorts {
  public:
-  StreamPorts();
+  /// `slot`: of this process, which says whose queue pairs are its own.
+  explicit StreamPorts(uint32_t slot);
   ~StreamPorts();
 
   /// Opens the port's streams, unless they are. Throws base::Error.
@@ -66,6 +68,7 @@ class StreamPorts {
     std::shared_ptr<const Fabric> fabric;
     uint32_t place = 0;  // among the ports
     std::vector<wire::Address> gids;
+    bool is_overlay = false;  // the other end is the agent, which leads to all nodes
     link::StreamHealth health;  // updated under the lock
     std::mutex lock;  // guards all below
     std::optional<link::StreamEndpoint> endpoint;
@@ -81,10 +84,14 @@ class StreamPorts {
   void watch(const link::StreamEndpoint& endpoint, const Port& port);
   void take_in(Stream& stream, uint64_t now_ns);
   void look_at(Stream& stream, uint64_t now_ns);
+  static std::optional<wire::Address> source_of(const Stream& stream, const link::PortPrefix& prefix);
+  static std::optional<uint8_t> node_for(const Stream& stream, const wire::Address& destination);
   void keep(Stream& stream, std::span<const std::byte> message);
   bool wait_for_room(Stream& stream);
   Stream* find(uint32_t interface_index) const;
+  link::StreamLink::Config link_config(const Port& port) const;
 
+  const uint32_t slot_;
   base::UniqueFd epoll_;
   const std::shared_ptr<link::UdpBufferPool> pool_;
   std::mutex adding_;

@@ -21,13 +21,14 @@ void put16(std::byte* at, size_t value) {
 }
 
 /// The 40 bytes before a datagram hold the IP header that it came with: an IPv6 one, or an IPv4 one in the last 20
-/// (InfiniBand specification, annex 17). What the socket does not tell is made up from what must have been there.
-std::array<std::byte, kGrhBytes> route_header(const InboundPacket& packet) {
+/// (InfiniBand specification, annex 17). What the socket does not tell is made up from what must have been there. On the
+/// overlay no IP header ever was: there it always has the two GIDs, as in shared memory, where UCX 1.13 awaits them.
+std::array<std::byte, kGrhBytes> route_header(const InboundPacket& packet, bool is_overlay) {
   std::array<std::byte, kGrhBytes> header{};
   const wire::Flow& flow = packet.flow;
   const size_t datagram = kUdpHeaderBytes + wire::header_bytes(packet.view.headers.bth.opcode) +
                           packet.view.payload.size() + packet.view.headers.bth.pad_count + wire::kIcrcBytes;
-  if (wire::is_ipv4(flow)) {
+  if (wire::is_ipv4(flow) && !is_overlay) {
     constexpr size_t kAt = 20;
     std::byte* ip = header.data() + kAt;
     ip[0] = std::byte{0x45};
@@ -72,7 +73,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
     return true;  // lost
   }
   if (!datagrams_out_) {
-    datagrams_out_.emplace(process_.network());
+    datagrams_out_.emplace(process_.network(), context_.port().netdev_index);
   }
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const size_t bytes = header + request.length + headers.bth.pad_count;
@@ -125,7 +126,7 @@ void QueuePair::receive_datagram(CompletionQueue& cq, const InboundPacket& packe
     enter_error(IBV_WC_WR_FLUSH_ERR);
     return;
   }
-  const auto route = route_header(packet);
+  const auto route = route_header(packet, context_.port().is_overlay);
   current_.pieces.scatter(0, route.data(), kGrhBytes);
   current_.pieces.scatter(kGrhBytes, packet.view.payload.data(), length);
   link::SlotHeader header;

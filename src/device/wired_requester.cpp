@@ -30,9 +30,13 @@ constexpr transport::Congestion::Config kStreamCongestion = {.first_window = tra
                                                              .least_window = transport::kWindowPackets,
                                                              .least_by_delay = transport::kWindowPackets,
                                                              .largest_window = transport::kWindowPackets};
-// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost.
+// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost, but
+// a receiver may take its time to post a receive.
 constexpr transport::UcWindow::Config kStreamUcWindow = {
-    .packets = 512, .packets_per_report = 64, .patience_ns = 1'000'000'000};
+    .packets = 512, .packets_per_report = 64, .patience_ns = 10'000'000'000};
+
+/// Agents find out within a second that a cable or a node is gone, and send what was lost another way.
+constexpr uint64_t kOverlayPatienceNs = 3'000'000'000;
 
 ibv_wc_status status_of(transport::RequesterFailure why) {
   using transport::RequesterFailure;
@@ -170,7 +174,8 @@ void QueuePair::start_requester() {
     config.queue_depth = depth;
     config.timeout_code = attributes_.timeout;
     config.retry_count = attributes_.retry_cnt;
-    config.least_timeout_ns = kLeastTimeoutNs / (attributes_.retry_cnt + 1ULL);
+    const uint64_t least_ns = context_.port().is_overlay ? kOverlayPatienceNs : kLeastTimeoutNs;
+    config.least_timeout_ns = least_ns / (attributes_.retry_cnt + 1ULL);
     config.rnr_retry = attributes_.rnr_retry;
     config.max_rd_atomic = attributes_.max_rd_atomic;
     if (is_at_stream) {
@@ -185,7 +190,7 @@ void QueuePair::start_requester() {
 }
 
 void QueuePair::greet(bool wants_answer, cluster::CounterLane& lane) {
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   wire::Headers headers;
   headers.bth.opcode = wire::kGreeting;
   headers.bth.dest_qp = wired_->remote_qpn;
@@ -304,7 +309,7 @@ void QueuePair::send_wired() {
   if (wired_->uc_window && !context_.port().is_up()) {
     wired_->uc_window->let_go();
   }
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
   while (wired_->next_packet(now, packet)) {
     if (!build(batch, packet, counts_.first())) {

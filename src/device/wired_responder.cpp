@@ -165,8 +165,8 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
   const uint64_t now = base::now_ns();
   RequestHost host{*this, cq};
   // A program that spins on its memory may leave its queue full: a WRITE arrives all the same.
-  const auto has_room = [&cq](const InboundPacket& first) {
-    return cq.has_room() || !wire::takes_receive(first.view.headers.bth.opcode);
+  const auto has_room = [&](const InboundPacket& first) {
+    return !wire::takes_receive(first.view.headers.bth.opcode) || (cq.has_room() && !must_wait_for_receive());
   };
   InboundPacket packet;
   int taken = 0;
@@ -200,6 +200,13 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
   if (wired_->failure) {
     end_after(cq, *wired_->failure);
   }
+}
+
+/// A cable between two machines holds a UC message until there is a receive for it, and so its sender back (Thunderbolt
+/// does); so do streams, unless the profile says otherwise. What arrives by a network is dropped, as UC has it.
+bool QueuePair::must_wait_for_receive() const {
+  return type_ == IBV_QPT_UC && queues_.shared == nullptr && !context_.port().streams.empty() && !diverts_unreceived_ &&
+         !current_.is_open && receives_.is_empty();
 }
 
 void QueuePair::count_request(const wire::PacketView& view) {
@@ -253,7 +260,7 @@ void QueuePair::report(uint32_t psn) {
   packet.payload = transport::OutPacket::Payload::bytes;
   packet.length = wire::kSelectiveAckBytes;
   packet.bytes = {};
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   build(batch, packet, counts_.second());
   send_out(batch);
 }
@@ -262,7 +269,7 @@ void QueuePair::send_answers(uint64_t now_ns) {
   if (!wired_->rc_responder || !wired_->rc_responder->has_packet()) {
     return;
   }
-  Network::Lease batch(process_.network());
+  Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
   while (wired_->rc_responder->next_packet(now_ns, packet)) {
     if (!build(batch, packet, counts_.second())) {

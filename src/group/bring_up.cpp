@@ -2,12 +2,15 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <random>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "bringup/survey.h"
 #include "bringup/trial.h"
@@ -17,7 +20,7 @@
 namespace ringbolt::group {
 namespace {
 
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 constexpr uint32_t kTrialTimeoutMs = 2000;
 constexpr uint32_t kDefaultRateMbps = 40'000;
 
@@ -42,6 +45,7 @@ struct Stage {
   bringup::Cables match();
   std::vector<bringup::TrialSuccess> make_trials(const std::vector<bringup::TrialSuccess>& pairs);
   std::unique_ptr<engine::Station> connect(const bringup::Cables& found, const BroughtUp& made);
+  void measure(BroughtUp& made);
 };
 
 void Stage::exchange_cards() {
@@ -59,6 +63,7 @@ void Stage::exchange_cards() {
   Writer writer;
   writer.put(kVersion);
   writer.put(static_cast<uint8_t>(plan.has_crc));
+  writer.put(static_cast<uint8_t>(plan.is_measured));
   writer.put(static_cast<uint32_t>(std::random_device()()));
   writer.put_bytes(trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>());
   const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
@@ -66,6 +71,7 @@ void Stage::exchange_cards() {
     Reader reader(shares[rank]);
     const auto version = reader.take<uint32_t>();
     const bool has_crc = reader.take<uint8_t>() != 0;
+    const bool is_measured = reader.take<uint8_t>() != 0;
     const auto random = reader.take<uint32_t>();
     session = rank == 0 ? random : session;
     if (version != kVersion) {
@@ -77,6 +83,11 @@ void Stage::exchange_cards() {
     if (has_crc != plan.has_crc) {
       throw JoinError(fmt::format("rank {} has checksums {}, this rank {}: set RINGBOLT_CRC alike", rank,
                                   has_crc ? "on" : "off", plan.has_crc ? "on" : "off"));
+    }
+    if (is_measured != plan.is_measured) {
+      throw JoinError(fmt::format("rank {} {} its cables, this rank {}: set RINGBOLT_MEASURE alike", rank,
+                                  is_measured ? "measures" : "does not measure",
+                                  plan.is_measured ? "does" : "does not"));
     }
     auto parsed = bringup::parse_cards(reader.rest());
     if (!parsed) {
@@ -233,6 +244,50 @@ std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, co
   return station;
 }
 
+void Stage::measure(BroughtUp& made) {
+  const auto neighbours = fabric::neighbours(made.graph);
+  Measuring measuring(made.station->engine(), circle.rank(), neighbours[circle.rank()]);
+  const uint64_t end_ns = base::now_ns() + kMostMeasuringMs * 1'000'000;
+  {
+    const std::lock_guard<std::mutex> guard(made.station->engine().lock());
+    measuring.start();
+    for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {
+      if (!measuring.progress(now_ns)) {
+        sched_yield();
+      }
+    }
+  }
+  Writer writer;
+  for (const LinkFigures& link : measuring.figures()) {
+    writer.put(link.a);
+    writer.put(link.b);
+    writer.put(link.latency_ns);
+    writer.put(link.bytes_per_ms);
+  }
+  std::vector<std::vector<LinkFigures>> of_ranks;
+  for (const auto& bytes : share(circle, writer.bytes(), {}, plan.deadline_ns)) {
+    std::vector<LinkFigures>& links = of_ranks.emplace_back();
+    for (Reader reader(bytes); !reader.is_at_end();) {
+      LinkFigures link;
+      link.a = reader.take<uint32_t>();
+      link.b = reader.take<uint32_t>();
+      link.latency_ns = reader.take<uint64_t>();
+      link.bytes_per_ms = reader.take<uint64_t>();
+      if (!reader.is_sound()) {
+        throw JoinError(fmt::format("rank {} described its measurements wrongly", of_ranks.size() - 1));
+      }
+      links.push_back(link);
+    }
+  }
+  made.links = merged(of_ranks);
+  const MeasuredModel model = model_of(made.links, made.graph);
+  made.model = model.model;
+  made.n_measured_links = model.n_links;
+  for (size_t i = 0; i < made.graph.cables.size(); ++i) {
+    made.graph.cables[i].capacity = made.graph.cables[i].capacity / fabric::Fraction(model.thinner[i]);
+  }
+}
+
 /// Words for a graph in several parts: who can't reach whom, and why ports of the smaller part have no cable.
 std::string parts_text(const fabric::Graph& graph, const bringup::AllCards& cards, const bringup::Cables& found) {
   const auto hops = fabric::hops_from(fabric::neighbours(graph), 0);
@@ -289,8 +344,10 @@ BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, con
                       "with shorter ways",
                       distances.diameter, engine::kMostVia + 1));
     }
-    made.slowest_bytes_per_us = slowest / 8.0;
     made.station = stage.connect(found, made);
+    if (plan.is_measured) {
+      stage.measure(made);
+    }
   }
   return made;
 }

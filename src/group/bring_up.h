@@ -7,8 +7,10 @@
 
 #include "bootstrap/circle.h"
 #include "bringup/cables.h"
+#include "collective/cost_model.h"
 #include "engine/station.h"
 #include "fabric/graph.h"
+#include "group/measuring.h"
 #include "verbs/library.h"
 
 namespace ringbolt::group {
@@ -16,6 +18,8 @@ namespace ringbolt::group {
 struct BringUpPlan {
   bool has_crc = true;
   uint64_t deadline_ns = 0;
+  /// Whether the speed of cables is measured; all ranks must say the same. Off: what their devices say.
+  bool is_measured = true;
   /// Which devices lead where, as a JACCL device file says; empty: it is found out.
   bringup::DeviceMatrix matrix = {};
 };
@@ -36,14 +40,19 @@ struct CableWords {
 /// What bring-up makes. `station` is null in a world of one rank.
 struct BroughtUp {
   std::unique_ptr<engine::Station> station;
-  std::vector<CableWords> cables;  ///< of the fabric, in the order of EnginePlan::fabric
-  fabric::Graph graph;             ///< of all ranks; capacities in units of the slowest cable
-  double slowest_bytes_per_us = 5000;
+  std::vector<CableWords> cables;      ///< of the fabric, in the order of EnginePlan::fabric
+  fabric::Graph graph;                 ///< of all ranks; capacities in units of the slowest cable
+  collective::CostModel model;         ///< what schedules are chosen by
+  std::vector<LinkFigures> links;      ///< what was measured, if anything was
+  uint32_t n_measured_links = 0;       ///< that the model is of; 0: it is nominal
   std::vector<std::string> unmatched;  ///< ports without a cable, and why
 };
 
+inline constexpr uint64_t kMostMeasuringMs = 20;
+
 /// Finds the cables between the ranks of the circle and connects them: ports are looked at, cards exchanged, cables
-/// matched by identity (by trying where addresses don't tell), queue pairs made, connected, and all ranks wait for all.
+/// matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks wait for all, and
+/// for kMostMeasuringMs at most cables are measured, all at the same time.
 /// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and
 /// what to do.
 BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan);

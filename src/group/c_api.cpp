@@ -1,74 +1,42 @@
-// The C border: no exception crosses it, and what it refuses it says in words of the calling thread.
-#include <cerrno>
-#include <exception>
-#include <new>
-#include <string>
-#include <utility>
+// The C border.
+#include "group/c_border.h"
 
-#include "base/error.h"
-#include "ringbolt/group.h"
-#include "ringbolt/ringbolt.h"
+#include <algorithm>
+#include <cstring>
+#include <vector>
 
-struct ringbolt_group {
-  ringbolt::Group group;
-};
+namespace ringbolt::c_border {
+
+std::string& last_error() {
+  thread_local std::string words;
+  return words;
+}
+
+}  // namespace ringbolt::c_border
 
 namespace {
+
+using ringbolt::c_border::answer;
+using ringbolt::c_border::guarded;
+using ringbolt::c_border::last_error;
+using ringbolt::c_border::of;
+using ringbolt::c_border::on;
+using ringbolt::c_border::refuse;
+using ringbolt::c_border::within;
 
 static_assert(RINGBOLT_COMPLEX64 == static_cast<int>(ringbolt::Type::complex64));
 static_assert(RINGBOLT_AVG == static_cast<int>(ringbolt::Reduction::avg));
 
-thread_local std::string last_error;
-
-int answer(ringbolt::Status status) {
-  last_error = std::move(status.text);
-  return status.code;
-}
-
-int refuse(int code, const char* words) {
-  last_error = words;
-  return code;
-}
-
-/// What a call that may throw answers.
-template <class Call>
-int guarded(Call&& call) {
-  try {
-    return call();
-  } catch (const ringbolt::base::Error& error) {
-    return refuse(error.errno_value() != 0 ? error.errno_value() : EIO, error.what());
-  } catch (const std::bad_alloc&) {
-    return refuse(ENOMEM, "out of memory");
-  } catch (const std::exception& error) {
-    return refuse(EIO, error.what());
-  }
-}
-
-ringbolt::Type of(ringbolt_type type) { return static_cast<ringbolt::Type>(type); }
-ringbolt::Reduction of(ringbolt_reduction reduction) { return static_cast<ringbolt::Reduction>(reduction); }
-
-ringbolt::CallOptions within(uint64_t timeout_ms) {
-  ringbolt::CallOptions options;
-  options.timeout_ms = timeout_ms;
-  return options;
-}
-
-/// Makes `call(group)`, whose Status is the answer.
-template <class Call>
-int on(ringbolt_group* group, Call&& call) {
-  if (group == nullptr) {
-    return refuse(EINVAL, "the group is NULL");
-  }
-  return guarded([&] { return answer(call(group->group)); });
+/// A number for every rank; `counts` may not be NULL.
+std::vector<size_t> per_rank(const ringbolt::Group& group, const size_t* counts) {
+  return {counts, counts + group.size()};
 }
 
 }  // namespace
 
-#define RINGBOLT_PUBLIC __attribute__((visibility("default")))
-
 extern "C" {
 
-RINGBOLT_PUBLIC const char* ringbolt_error(void) { return last_error.c_str(); }
+RINGBOLT_PUBLIC const char* ringbolt_error(void) { return last_error().c_str(); }
 
 RINGBOLT_PUBLIC int ringbolt_join(ringbolt_group** group) {
   return guarded([&] {
@@ -97,6 +65,14 @@ RINGBOLT_PUBLIC int ringbolt_all_gather(ringbolt_group* group, const void* in, v
   return on(group, [&](auto& g) { return g.all_gather(in, out, count, of(type), within(timeout_ms)); });
 }
 
+RINGBOLT_PUBLIC int ringbolt_all_gatherv(ringbolt_group* group, const void* in, void* out, const size_t* counts,
+                                         ringbolt_type type, uint64_t timeout_ms) {
+  if (counts == nullptr) {
+    return refuse(EINVAL, "there are no counts");
+  }
+  return on(group, [&](auto& g) { return g.all_gatherv(in, out, per_rank(g, counts), of(type), within(timeout_ms)); });
+}
+
 RINGBOLT_PUBLIC int ringbolt_broadcast(ringbolt_group* group, void* data, size_t count, ringbolt_type type,
                                        uint32_t root, uint64_t timeout_ms) {
   return on(group, [&](auto& g) { return g.broadcast(data, count, of(type), root, within(timeout_ms)); });
@@ -123,6 +99,16 @@ RINGBOLT_PUBLIC int ringbolt_all_to_all(ringbolt_group* group, const void* in, v
   return on(group, [&](auto& g) { return g.all_to_all(in, out, count, of(type), within(timeout_ms)); });
 }
 
+RINGBOLT_PUBLIC int ringbolt_all_to_allv(ringbolt_group* group, const void* in, const size_t* sent, void* out,
+                                         const size_t* received, ringbolt_type type, uint64_t timeout_ms) {
+  if (sent == nullptr || received == nullptr) {
+    return refuse(EINVAL, "there are no counts");
+  }
+  return on(group, [&](auto& g) {
+    return g.all_to_allv(in, per_rank(g, sent), out, per_rank(g, received), of(type), within(timeout_ms));
+  });
+}
+
 RINGBOLT_PUBLIC int ringbolt_send(ringbolt_group* group, const void* data, size_t count, ringbolt_type type,
                                   uint32_t peer, uint64_t timeout_ms) {
   return on(group, [&](auto& g) { return g.send(data, count, of(type), peer, within(timeout_ms)); });
@@ -143,6 +129,42 @@ RINGBOLT_PUBLIC int ringbolt_split(ringbolt_group* group, int color, int key, ri
     *made = part.size() > 0 ? new ringbolt_group{std::move(part)} : nullptr;
     return ringbolt::Status();
   });
+}
+
+RINGBOLT_PUBLIC int ringbolt_shrink(ringbolt_group* group, ringbolt_group** made) {
+  if (made == nullptr) {
+    return refuse(EINVAL, "there is no place for the group");
+  }
+  return on(group, [&](auto& g) {
+    *made = new ringbolt_group{g.shrink()};
+    return ringbolt::Status();
+  });
+}
+
+RINGBOLT_PUBLIC int ringbolt_rejoin(ringbolt_group* group, ringbolt_group** made) {
+  if (made == nullptr) {
+    return refuse(EINVAL, "there is no place for the group");
+  }
+  return on(group, [&](auto& g) {
+    *made = new ringbolt_group{g.rejoin()};
+    return ringbolt::Status();
+  });
+}
+
+RINGBOLT_PUBLIC size_t ringbolt_report(const ringbolt_group* group, char* text, size_t size) {
+  std::string words;
+  if (group != nullptr) {
+    (void)guarded([&] {
+      words = group->group.report();
+      return answer({});
+    });
+  }
+  if (text != nullptr && size > 0) {
+    const size_t n = std::min(words.size(), size - 1);
+    std::memcpy(text, words.data(), n);
+    text[n] = '\0';
+  }
+  return words.size();
 }
 
 RINGBOLT_PUBLIC int ringbolt_abort(ringbolt_group* group, const char* reason) {

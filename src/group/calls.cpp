@@ -83,7 +83,7 @@ static std::string objection(const Asked& asked) {
 
 Status Group::State::check(Asked& asked, const CallOptions& call) const {
   if (communicator == nullptr) {
-    return {EINVAL, "this group has no ranks: its color was negative"};
+    return {EINVAL, "this group has no ranks: its color was negative, or its ranks have met anew"};
   }
   if (std::string words = objection(asked); !words.empty()) {
     return {EINVAL, std::move(words)};
@@ -111,13 +111,15 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refused;
   }
-  std::unique_lock<std::mutex> guard(world->lock());
-  const std::shared_ptr<group::Call> begun = communicator->begin(asked);
+  const std::shared_ptr<group::World> joined = world;  // another thread may have the group's ranks meet anew meanwhile
+  const std::shared_ptr<group::Communicator> within = communicator;
+  std::unique_lock<std::mutex> guard(joined->lock());
+  const std::shared_ptr<group::Call> begun = within->begin(asked);
   if (!begun->is_done()) {
-    world->wait(guard, [&] { return begun->is_done(); }, asked.begun_ns);
+    joined->wait(guard, [&] { return begun->is_done(); }, asked.begun_ns);
   }
   guard.unlock();
-  return world->explained(begun->status());
+  return joined->explained(begun->status());
 }
 
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,

@@ -32,7 +32,6 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
-
 /// The step of a message: of the sender from its memory into lane 0, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
@@ -51,12 +50,12 @@ collective::Program message_program(bool is_send, uint64_t bytes, uint32_t eleme
 }  // namespace
 
 Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                           const fabric::Graph& graph)
+                           const fabric::Graph& graph, const collective::CostModel& model)
     : engine_(engine),
       id_(id),
       members_(std::move(members)),
       rank_(self),
-      topology_(graph),
+      topology_(graph, model),
       plans_(topology_, self),
       next_send_(members_.size()),
       next_receive_(members_.size()),

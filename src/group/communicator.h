@@ -37,9 +37,9 @@ struct Asked {
 class Communicator {
  public:
   /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null
-  /// in a world of one rank.
+  /// in a world of one rank. `model`: of the cables; the same on all ranks.
   Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-               const fabric::Graph& graph);
+               const fabric::Graph& graph, const collective::CostModel& model);
   ~Communicator();
 
   engine::Engine& engine() { return *engine_; }

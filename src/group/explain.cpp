@@ -51,7 +51,12 @@ std::string Group::explain(const std::string& operation, size_t count, Type type
     problem.shares.assign(n_shares(value, size()), uint64_t{count} * problem.element_bytes);
     problem.needs_rank_order = depends_on_order(static_cast<collective::Type>(type), collective::Reduction::sum);
     problem.rounds_partials = type == Type::float16 || type == Type::bfloat16;
-    std::string text;
+    const collective::CostModel& model = state_->communicator->topology().model();
+    const uint32_t n_links = state_->world->made().n_measured_links;
+    std::string text = fmt::format(
+        "by {:.1f} us a hop and {:.0f} MB/s for a cable, {}\n", model.latency_us, model.bytes_per_us,
+        n_links > 0 ? fmt::format("measured on {} link{} when the ranks met", n_links, n_links == 1 ? "" : "s")
+                    : "which nobody has measured");
     for (const collective::Choice& choice : collective::choose(problem, state_->communicator->topology(), {})) {
       text += fmt::format("{:<14} {:10.1f} us  {}\n", choice.name, choice.predicted_us, choice.why);
     }

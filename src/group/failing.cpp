@@ -108,6 +108,9 @@ void World::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
       }
     }
     engine()->give_up(rank);
+    if (courier_ != nullptr) {
+      courier_->give_up(rank);
+    }
     // Should it be alive, it must not wait for what does not come any more.
     (void)circle_.send(rank, kGivenUpMessage, std::as_bytes(std::span(status.text)));
   }

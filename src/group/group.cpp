@@ -52,6 +52,11 @@ group::WorldPlan plan_of(const GroupOptions& options) {
     throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on or off", crc));
   }
   plan.has_crc = options.has_crc && crc != "off";
+  const std::string measure = value("RINGBOLT_MEASURE");
+  if (!measure.empty() && measure != "on" && measure != "off") {
+    throw group::JoinError(fmt::format("RINGBOLT_MEASURE is \"{}\": it must be on or off", measure));
+  }
+  plan.is_measured = options.measures_cables && measure != "off";
   if (const std::string frozen = value("RINGBOLT_FROZEN_MS"); !frozen.empty()) {
     plan.liveness.frozen_ns = milliseconds_of("RINGBOLT_FROZEN_MS", frozen) * 1'000'000;
   }
@@ -91,6 +96,9 @@ uint32_t Group::rank() const { return state_->communicator ? state_->communicato
 uint32_t Group::size() const { return state_->communicator ? state_->communicator->n_ranks() : 0; }
 
 Group Group::split(int color, int key) {
+  if (!state_->communicator) {
+    throw group::JoinError("split: this group has no ranks");
+  }
   struct Wish {
     int32_t color, key;
     uint32_t next_id;
@@ -142,7 +150,22 @@ Group Group::split(int color, int key) {
   return Group(std::move(made));
 }
 
+Group Group::rejoin() {
+  if (state_->world != nullptr) {
+    {
+      const std::lock_guard<std::mutex> guard(state_->world->lock());
+      state_->world->break_off({ECANCELED, "the ranks meet anew"});
+    }
+    state_->communicator.reset();
+    state_->world.reset();  // leaves; a device may have no queue pairs to spare for both
+  }
+  return join(state_->options);
+}
+
 void Group::abort(const std::string& reason) {
+  if (!state_->communicator) {
+    return;
+  }
   const std::lock_guard<std::mutex> guard(state_->world->lock());
   state_->communicator->abort(reason);
 }

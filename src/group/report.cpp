@@ -2,13 +2,17 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 
-#include "collective/builder.h"
-#include "collective/cost.h"
+#include <stdexcept>
+
+#include "group/failure.h"
 #include "group/state.h"
 
 namespace ringbolt {
 
 std::string Group::report() const {
+  if (!state_->communicator) {
+    return "a group without ranks\n";
+  }
   const std::lock_guard<std::mutex> guard(state_->world->lock());
   group::World& world = *state_->world;
   const group::BroughtUp& made = world.made();
@@ -17,6 +21,12 @@ std::string Group::report() const {
     text += fmt::format("  {}: {}, found by {}\n", cable.text(),
                         cable.rate_mbps > 0 ? fmt::format("{:.1f} Gb/s", cable.rate_mbps / 1000.0) : "rate unknown",
                         cable.how);
+  }
+  for (const group::LinkFigures& link : made.links) {
+    text += link.bytes_per_ms == 0 ? fmt::format("  ranks {}-{}: too slow to be measured in time\n", link.a, link.b)
+                                   : fmt::format("  ranks {}-{}: {:.1f} us and {:.1f} Gb/s measured\n", link.a, link.b,
+                                                 static_cast<double>(link.latency_ns) / 1000,
+                                                 static_cast<double>(link.bytes_per_ms) * 8e-6);
   }
   for (const std::string& port : made.unmatched) {
     text += fmt::format("  no cable: {}\n", port);
@@ -44,6 +54,24 @@ std::string Group::report() const {
       counts.chunks_sent, counts.chunks_received, counts.resent, counts.duplicates, counts.relayed, counts.relay_drops,
       counts.bad_headers, counts.bad_payloads, counts.strangers, counts.acks_sent);
   return text;
+}
+
+std::vector<uint32_t> Group::relays(uint32_t peer) const {
+  if (peer >= size()) {
+    throw std::out_of_range(fmt::format("relays of rank {}: of {} ranks", peer, size()));
+  }
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  engine::Engine* engine = state_->world->engine();
+  if (engine == nullptr || peer == rank()) {
+    return {};
+  }
+  const uint32_t member = state_->communicator->member(peer);
+  if (!engine->paths().is_reachable(member)) {
+    throw group::JoinError(
+        fmt::format("rank {}: no cables lead to rank {} any more; ringbolt status says which are cut", rank(), peer));
+  }
+  const auto& via = engine->paths().via(member);
+  return {via.begin(), via.end()};
 }
 
 }  // namespace ringbolt

@@ -46,6 +46,7 @@ std::shared_ptr<World> World::join(const WorldPlan& plan) {
     bring_up_plan.has_crc = plan.has_crc;
     bring_up_plan.deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
     bring_up_plan.matrix = plan.matrix;
+    bring_up_plan.is_measured = plan.is_measured;
     made = bring_up(circle, library, bring_up_plan);
   } else {
     made.graph.n_nodes = 1;
@@ -72,6 +73,11 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
     liveness_.emplace(rank(), n_ranks(), watched(made_), knobs_, now_ns_);
   }
   engine()->set_receiver(*this);
+  for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
+    if (!made_.station->cable(cable).is_alive()) {  // it has failed while it was measured
+      on_cable_failed(cable);
+    }
+  }
   thread_ = std::thread([this] { run(); });
 }
 
@@ -100,7 +106,7 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
     }
   }
   fabric::sort_cables(graph);
-  auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph);
+  auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph, made_.model);
   communicators_[id] = made;
   next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
   for (const auto& [failed, status] : failed_) {
@@ -122,19 +128,36 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
   return made;
 }
 
+Courier* World::start_courier(Courier::Sink& sink) {
+  if (engine() == nullptr) {
+    return nullptr;
+  }
+  courier_ = std::make_unique<Courier>(*engine(), rank(), n_ranks(), sink);
+  const std::vector<Early> arrived = std::move(early_[kCourierGroup]);
+  early_.erase(kCourierGroup);
+  for (const Early& one : arrived) {
+    courier_->on_chunk(one.header, one.receipt);  // no words: this rank has sent nothing yet
+  }
+  return courier_.get();
+}
+
 std::shared_ptr<Communicator> World::communicator(uint16_t group) const {
   const auto found = communicators_.find(group & static_cast<uint16_t>(~kMessageGroup));
   return found == communicators_.end() ? nullptr : found->second.lock();
 }
 
 void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (courier_ != nullptr && header.group == kCourierGroup) {
+    courier_->on_chunk(header, receipt);
+    return;
+  }
   if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
     to->on_chunk(header, receipt);
     return;
   }
   const auto id = static_cast<uint16_t>(header.group & ~kMessageGroup);
-  if (id < next_group_id_) {
-    engine()->release(receipt.id);  // of a group that is gone here
+  if (id < next_group_id_ || id == Measuring::kGroup) {
+    engine()->release(receipt.id);  // of a group that is gone here, or of measuring cables
     return;
   }
   early_[id].push_back({header, engine()->settle(receipt, engine::Engine::Stay::open_ended), {}});
@@ -153,6 +176,10 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
   if (!word) {
     return;
   }
+  if (courier_ != nullptr && header.group == kCourierGroup) {
+    courier_->on_word(header);
+    return;
+  }
   if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
     to->on_word(header, *word);
     return;
@@ -163,16 +190,32 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
   }
 }
 
+void World::break_off(const Status& status) {
+  for (const auto& [id, weak] : communicators_) {
+    if (const auto communicator = weak.lock()) {
+      communicator->break_off(status);
+    }
+  }
+}
+
 bool World::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);
   // A call goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
   n_unadvanced_ += has_done ? 1 : 0;
-  if (n_unadvanced_ < kMostUnadvanced && (has_done || n_unadvanced_ == 0) && now_ns < next_advance_ns_) {
-    return has_done;
+  const bool is_quiet = n_unadvanced_ > 0 && !has_done;
+  if (is_quiet || n_unadvanced_ >= kMostUnadvanced || now_ns >= next_advance_ns_) {
+    n_unadvanced_ = 0;
+    next_advance_ns_ = now_ns + kAdvanceNs;
+    advance_calls(now_ns);
   }
-  n_unadvanced_ = 0;
-  next_advance_ns_ = now_ns + kAdvanceNs;
+  if (courier_ != nullptr) {
+    courier_->end_turn();
+  }
+  return has_done;
+}
+
+void World::advance_calls(uint64_t now_ns) {
   for (auto one = communicators_.begin(); one != communicators_.end();) {
     if (const auto communicator = one->second.lock()) {
       communicator->advance(now_ns);
@@ -181,7 +224,6 @@ bool World::progress(uint64_t now_ns) {
       one = communicators_.erase(one);
     }
   }
-  return has_done;
 }
 
 }  // namespace ringbolt::group

@@ -18,6 +18,7 @@
 #include "fabric/liveness.h"
 #include "group/bring_up.h"
 #include "group/communicator.h"
+#include "group/courier.h"
 #include "group/mending.h"
 #include "group/shrinking.h"
 
@@ -27,6 +28,7 @@ struct WorldPlan {
   bootstrap::Config meeting;
   std::string verbs = "auto";
   bool has_crc = true;
+  bool is_measured = true;  ///< RINGBOLT_MEASURE
   bringup::DeviceMatrix matrix = {};
   fabric::LivenessKnobs liveness = {};
 };
@@ -48,12 +50,17 @@ class World : public engine::Receiver {
   const BroughtUp& made() const { return made_; }
   /// The group of these ranks of the world, of which this rank is number `self`. Ends when nobody holds it.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self);
-  /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes the
-  /// lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone on
-  /// without this rank.
+  /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes
+  /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
+  /// on without this rank.
   std::shared_ptr<Communicator> shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns);
+  /// Fails all calls of all groups, and all later ones. Under lock().
+  void break_off(const Status& status);
   /// The first number that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
+  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,
+  /// under lock(); null in a world of one rank.
+  Courier* start_courier(Courier::Sink& sink);
   /// Ranks that have failed, and how.
   const std::map<uint32_t, Status>& failed_ranks() const { return failed_; }
 
@@ -85,6 +92,7 @@ class World : public engine::Receiver {
     std::vector<std::byte> word;
   };
   bool progress(uint64_t now_ns);
+  void advance_calls(uint64_t now_ns);
   std::shared_ptr<Communicator> communicator(uint16_t group) const;
   bool is_member(const Communicator& communicator, const engine::ChunkHeader& header) const;
 
@@ -134,21 +142,22 @@ class World : public engine::Receiver {
   std::optional<fabric::Liveness> liveness_;
   fabric::LivenessKnobs knobs_;
   std::map<uint16_t, std::weak_ptr<Communicator>> communicators_;
+  std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 0;
   std::map<uint32_t, Status> failed_;
-  fabric::RankSet ended_ = 0;                  // of these, whose processes have ended for certain
-  std::map<uint32_t, std::string> silent_;     // ranks that may yet be back, and what is known of them
+  fabric::RankSet ended_ = 0;                                  // of these, whose processes have ended for certain
+  std::map<uint32_t, std::string> silent_;                     // ranks that may yet be back, and what is known of them
   std::map<uint16_t, std::unique_ptr<Shrinking>> shrinkings_;  // [group]
-  std::vector<bool> is_leaving_;           // [rank]
-  std::vector<std::string> down_cables_;   // [fabric cable]: why, empty while it is up
+  std::vector<bool> is_leaving_;                               // [rank]
+  std::vector<std::string> down_cables_;                       // [fabric cable]: why, empty while it is up
   std::vector<uint16_t> cable_versions_;  // [fabric cable]: changes so far, so that an odd one is down; all ranks agree
                                           // on the greatest that any has told
   std::vector<Mending> mendings_;         // [local cable]
   std::vector<uint64_t> received_bytes_;  // [local cable]: when last looked at
   uint64_t incarnation_;
   uint64_t turn_ = 0;
-  uint64_t next_beat_ns_ = 0;   // through the side channel
+  uint64_t next_beat_ns_ = 0;  // through the side channel
   uint64_t next_watch_ns_ = 0;
   uint64_t next_mend_ns_ = 0;
   uint64_t next_advance_ns_ = 0;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -45,6 +46,10 @@ class StreamEndpoint {
   void abandon_after_fork();
 
   const StreamLink& link() const { return link_; }
+  /// No stream is left, and none can come again.
+  bool is_over() const {
+    return std::all_of(rails_.begin(), rails_.end(), [](const Rail& rail) { return rail.is_gone; });
+  }
 
  private:
   static constexpr int kReadsAtOnce = 4;

@@ -9,8 +9,8 @@ import shutil
 import command
 from command import CommandCase
 
-COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "perf", "verify", "metrics", "cut",
-            "heal", "fault", "decode", "plan", "check", "bench"]
+COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "map", "perf", "verify", "metrics", "cut",
+            "heal", "fault", "decode", "plan", "check", "bench", "agent"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 

@@ -54,6 +54,34 @@ class Matrix(CommandCase):
                     self.assertTrue(65536 <= one["verified_bytes"] <= 8 * 65536, one)
                     self.assertTrue(1 <= one["rounds"] <= 50, one)
 
+    @staticmethod
+    def both_ways(*pairs):
+        return [ends for pair in pairs for ends in (tuple(pair.split()), tuple(reversed(pair.split())))]
+
+    def test_relayed_pairs_are_marked_with_their_hops(self):
+        with self.cluster("line:4"):
+            found = [one for one in self.directions() if one["cable"] is None]
+            self.assertEqual({(one["from"], one["to"]): (one["hops"], one["through"]) for one in found},
+                             {("n0", "n2"): (2, ["n1"]), ("n2", "n0"): (2, ["n1"]),
+                              ("n1", "n3"): (2, ["n2"]), ("n3", "n1"): (2, ["n2"]),
+                              ("n0", "n3"): (3, ["n1", "n2"]), ("n3", "n0"): (3, ["n2", "n1"])})
+            for one in found:
+                self.assertEqual(one["state"], "measured", one)
+                self.assertTrue(0 < one["latency_us"] <= one["latency_p99_us"] <= one["latency_max_us"], one)
+                self.assertTrue(65536 <= one["verified_bytes"] <= 8 * 65536, one)
+            self.assertEqual(len(self.directions("--neighbours")), 6)
+            self.call("cut", "0-1")
+            said = self.call("matrix", *QUICK, expect=1, timeout=90)
+            self.assertRegex(said.stdout, r"n1 +· +[0-9.]+ +[0-9.]+²|n1 +cut +· +[0-9.]+ +[0-9.]+²")
+            self.assertNotIn("relayed:", said.stderr)
+
+    def test_a_way_round_a_cut_cable(self):
+        with self.cluster("ring:3"):
+            self.call("cut", "0-2")
+            found = [one for one in self.directions(expect=1) if one["cable"] is None]
+            self.assertEqual([(one["from"], one["to"], one["through"]) for one in found],
+                             [("n0", "n2", ["n1"]), ("n2", "n0", ["n1"])])
+
     def test_sizes_from_small_to_large(self):
         with self.cluster("line:2"):
             for size in (16, 17, 4096, 4097, 1 << 23):
@@ -69,7 +97,10 @@ class Matrix(CommandCase):
             done = self.call("matrix", *QUICK, expect=1, timeout=90)
             self.assertIn("cut", done.stdout)
             self.assertIn("ringbolt heal n0:rdma_en2-n1:rdma_en2", done.stderr)
-            states = {(one["from"], one["to"]): one["state"] for one in self.directions(expect=1)}
+            found = self.directions(expect=1)
+            states = {(one["from"], one["to"]): one["state"] for one in found if one["cable"] is not None}
+            self.assertEqual({(one["from"], one["to"]): one["state"] for one in found if one["cable"] is None},
+                             dict.fromkeys(self.both_ways("n0 n1", "n0 n2"), "unreachable"))
             self.assertEqual(states, {("n0:rdma_en2", "n1:rdma_en2"): "cut", ("n1:rdma_en2", "n0:rdma_en2"): "cut",
                                       ("n1:rdma_en3", "n2:rdma_en2"): "measured",
                                       ("n2:rdma_en2", "n1:rdma_en3"): "measured"})
@@ -118,7 +149,7 @@ class Matrix(CommandCase):
 
     def test_wide_maps_become_lists(self):
         with self.cluster("star:14"):
-            self.assertIn("LATENCY_US", self.call("matrix", "--rounds", "2", "--messages", "1", "--seconds", "0.1",
+            self.assertIn("LATENCY_US", self.call("matrix", "--neighbours", "--rounds", "2", "--messages", "1", "--seconds", "0.1",
                                                   timeout=120).stdout)
 
     def broken_install(self, library):

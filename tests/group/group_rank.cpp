@@ -5,6 +5,7 @@
 //                           times=0: until it fails. Says "running" after the first, "done" or "failed" in the end
 //   split COLOR KEY         the group that comes of it takes the place of this one
 //   shrink                  likewise
+//   rejoin                  likewise, of all ranks
 //   abort REASON
 //   leave                   destroys the group
 //   census                  descriptors, threads and mappings of this process
@@ -77,6 +78,9 @@ class Rank {
     } else if (command == "shrink") {
       group_ = group().shrink();
       say("shrunk", {{"rank", group().rank()}, {"size", group().size()}});
+    } else if (command == "rejoin") {
+      group_ = group().rejoin();
+      say("rejoined", {{"rank", group().rank()}, {"size", group().size()}});
     } else if (command == "abort") {
       std::string reason;
       std::getline(words >> std::ws, reason);

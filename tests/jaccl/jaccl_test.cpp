@@ -90,5 +90,18 @@ TEST_P(JacclTest, ranks_exchange_every_size_over_the_cables_of_a_mesh) {
   EXPECT_EQ(run_process({RINGBOLT_COMMAND, "down"}, {}), 0);
 }
 
+TEST(JacclOverlay, ranks_of_a_full_mesh_run_on_a_ring_by_the_overlay) {
+  const conformance::RuntimeFolder folder;
+  ASSERT_EQ(run_process({RINGBOLT_COMMAND, "up", "--emulate", "ring:4", "--overlay"}, {}), 0);
+  const fs::path matrix = write_devices(folder.path(), shared_device(4, "ringbolt0"));
+  {
+    const Coordinator coordinator(4);
+    EXPECT_EQ(run_process({RINGBOLT_COMMAND, "run", "--", JACCL_RANK_PROGRAM},
+                          {"JACCL_COORDINATOR=" + coordinator.address(), "JACCL_IBV_DEVICES=" + matrix.string()}),
+              0);
+  }
+  EXPECT_EQ(run_process({RINGBOLT_COMMAND, "down"}, {}), 0);
+}
+
 }  // namespace
 }  // namespace ringbolt::jaccl

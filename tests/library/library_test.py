@@ -13,6 +13,7 @@ from command import CommandCase
 sanitize = sys.argv.pop()
 libraries = sys.argv.pop()
 sources = pathlib.Path(sys.argv.pop())
+c_program = sys.argv.pop()
 rank_program = sys.argv.pop()
 
 
@@ -42,6 +43,15 @@ class Library(CommandCase):
 
     def test_like_a_mac(self):
         self.run_on("ring:4", "--like", "tn3205")
+
+    def test_in_c(self):
+        for topology, words, said in (("line:3", [], ["ok"] * 3), ("mesh:3", ["die"], ["ok"] * 2)):
+            self.call("up", "--emulate", topology)
+            try:
+                done = self.call("run", "--no-tag", "--", c_program, *words)
+                self.assertEqual(done.stdout.split(), said, done.stdout)
+            finally:
+                self.call("down", "--force")
 
     def test_one_rank(self):
         environment = dict(self.environment, RANK="0", WORLD_SIZE="1")

@@ -16,7 +16,7 @@ namespaces.need()
 class Cluster(NamespaceCase):
     def test_every_cable_carries_all_three_kinds_of_address(self):
         self.up("ring:3")
-        self.assertEqual(namespaces.namespaces(self.name), [f"rb-{self.name}-{node}" for node in range(3)])
+        self.assertEqual(namespaces.namespaces(self.name), [f"rb-{self.name}-{node}" for node in (0, 1, 2, "management")])
         local = self.on(1, "cat", "/sys/class/infiniband/rdma_en3/ports/1/gids/0").strip()
         link_local = ":".join(local.split(":")) + "%en2"
         for address in ("10.77.0.2", "fd77::2", link_local):
@@ -27,10 +27,10 @@ class Cluster(NamespaceCase):
 
     def test_programs_see_their_node_and_no_other(self):
         self.up("line:3")
-        self.assertEqual(self.on(1, "ls", "/sys/class/net").split(), ["en2", "en3", "lo"])
+        self.assertEqual(self.on(1, "ls", "/sys/class/net").split(), ["en2", "en3", "lo", "mgmt0"])
         script = "ls /sys/class/net | wc -l; echo $RINGBOLT_ADDR_1"
         said = self.call("run", "-c", self.name, "--", "sh", "-c", script).stdout
-        self.assertEqual(sorted(said.splitlines()), sorted(["n0 | 2", "n0 | 10.77.0.2", "n1 | 3", "n1 | ", "n2 | 2",
+        self.assertEqual(sorted(said.splitlines()), sorted(["n0 | 3", "n0 | 10.77.0.2", "n1 | 4", "n1 | ", "n2 | 3",
                                                             "n2 | 10.77.1.1"]))
         here = os.readlink("/proc/self/ns/net")
         self.assertNotEqual(self.on(0, "readlink", "/proc/self/ns/net").strip(), here)
@@ -72,11 +72,40 @@ class Cluster(NamespaceCase):
             "cables": [{"between": ["a:x", "b:x"], "rate_mbps": 100}]}))
         self.up(path)
         self.assertTrue(self.reaches("a", "192.168.77.2"))
-        self.assertEqual(self.on("a", "ls", "/sys/class/net").split(), ["lo", "tb0"])
+        self.assertEqual(self.on("a", "ls", "/sys/class/net").split(), ["lo", "mgmt0", "tb0"])
         self.assertEqual(self.on("b", "cat", "/sys/class/net/en2/mtu").strip(), "4000")
         self.assertIn("rate 100Mbit", self.on("a", "tc", "qdisc", "show", "dev", "tb0"))
         kept = self.root / "clusters" / self.name / "cluster.json"
         self.assertEqual(json.loads(kept.read_text())["kind"], "netns")
+
+    def test_all_nodes_meet_on_the_management_network_whatever_is_cut(self):
+        self.up("line:3", "--rate", "100Mbit")
+        self.call("cut", "-c", self.name, "0-1")
+        self.call("cut", "-c", self.name, "1-2")
+        for address in ("10.76.0.1", "10.76.0.2", "10.76.0.3"):
+            self.assertTrue(self.reaches(0, address), address)
+        self.assertEqual(self.on(1, "sh", "-c", "echo $RINGBOLT_MEETING_HOST").strip(), "10.76.0.1")
+        self.assertNotIn("tbf", self.on(0, "tc", "qdisc", "show", "dev", "mgmt0"))
+        devices = self.on(1, "ibv_devices") if shutil.which("ibv_devices") else self.on(1, "ls", "/sys/class/infiniband")
+        self.assertNotIn("mgmt", devices)
+        self.assertIn("rdma_en3", devices)
+
+    def test_management_network_can_be_left_out(self):
+        self.up("line:2", "--no-management")
+        self.assertEqual(namespaces.namespaces(self.name), [f"rb-{self.name}-{node}" for node in range(2)])
+        self.assertEqual(self.on(0, "ls", "/sys/class/net").split(), ["en2", "lo"])
+        self.assertEqual(self.on(0, "sh", "-c", "echo $RINGBOLT_MEETING_HOST").strip(), "")
+        self.refused("up", "--emulate", "line:2", "--name", "memory", "--no-management", says=["--netns"])
+
+    def test_refuses_what_stands_in_its_way(self):
+        path = self.root / "c.json"
+        path.write_text(json.dumps({
+            "ringbolt": 1, "nodes": [{"name": name, "ports": [{"name": "x", "addresses": [f"10.76.0.{end}/24"]}]}
+                                     for name, end in (("a", 77), ("b", 78))], "cables": [{"between": ["a:x", "b:x"]}]}))
+        self.refused("up", "--netns", "--emulate", path, "--name", self.name,
+                     says=["a:x", "10.76.0.77/24", "--no-management"])
+        self.up(path, "--no-management")
+        self.assertTrue(self.reaches("a", "10.76.0.78"))
 
     def test_loopback_plug(self):
         self.up("loop")
@@ -133,7 +162,7 @@ class Crash(NamespaceCase):
     def test_namespaces_without_any_state_are_removed_by_name(self):
         self.up("line:2")
         shutil.rmtree(self.root / "clusters")
-        self.assertEqual(len(namespaces.namespaces(self.name)), 2)
+        self.assertEqual(len(namespaces.namespaces(self.name)), 3)
         self.assertIn("dead cluster", self.call("down", "--force", "-c", self.name).stdout)
         self.assertEqual(namespaces.namespaces(self.name), [])
         self.up("line:2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import fcntl
 import os
 import pathlib
@@ -66,30 +67,44 @@ def shared_memory_files() -> set[str]:
     return {name for name in names if "ringbolt" in name.lower()}
 
 
-def complaints(runtime: pathlib.Path, shm_before: set[str], slots_may_stay: bool = False) -> list[str]:
+@dataclasses.dataclass(frozen=True)
+class Residents:
+    """What belongs to the cluster itself: its agents, and their slots."""
+
+    processes: frozenset[int] = frozenset()
+    slots: frozenset[str] = frozenset()
+
+
+def residents(runtime: pathlib.Path) -> Residents:
+    """What is there now, before any program."""
+    return Residents(frozenset(processes_using(runtime)), frozenset(slot_files(runtime)))
+
+
+def complaints(runtime: pathlib.Path, shm_before: set[str], slots_may_stay: bool = False,
+               known: Residents = Residents()) -> list[str]:
     """One line for each thing left behind; kills left-over processes. Empty when clean.
 
     slots_may_stay: after a kill the slot of the dead process waits for the next owner of its number.
     """
     found = []
-    for pid, command in _settled_processes(runtime).items():
+    for pid, command in _settled_processes(runtime, known.processes).items():
         found.append(f"process {pid} is still alive: {command}")
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    found += [f"slot still held by a live process: {name}" for name in slots_in_use(runtime)]
+    found += [f"slot still held by a live process: {name}" for name in slots_in_use(runtime) if name not in known.slots]
     if not slots_may_stay:
-        found += [f"slot file left in the runtime folder: {name}" for name in slot_files(runtime)]
+        found += [f"slot file left in the runtime folder: {name}" for name in slot_files(runtime) if name not in known.slots]
     found += [f"file left in /dev/shm: {name}" for name in sorted(shared_memory_files() - shm_before)]
     return found
 
 
-def _settled_processes(runtime: pathlib.Path, limit_s: float = 2.0) -> dict[int, str]:
+def _settled_processes(runtime: pathlib.Path, known: frozenset[int], limit_s: float = 2.0) -> dict[int, str]:
     """Processes that are left once those in the middle of exiting had time to go."""
     deadline = time.monotonic() + limit_s
     while True:
-        left = processes_using(runtime)
+        left = {pid: command for pid, command in processes_using(runtime).items() if pid not in known}
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(0.02)

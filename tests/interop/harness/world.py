@@ -1,5 +1,5 @@
-"""The places programs run at: the default device, the nodes of an emulated cluster, network namespaces, or the two ends of
-a stream."""
+"""The places programs run at: the default device, the nodes of an emulated cluster, network namespaces, the two ends of a
+stream, or two nodes without a cable between them that reach each other by ringbolt0."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options that every driver has."""
     parser.add_argument("--lib", required=True, type=pathlib.Path, help="folder with libibverbs.so.1")
     parser.add_argument("--ringbolt", required=True, type=pathlib.Path, help="the ringbolt command")
-    parser.add_argument("--place", default="default", choices=["default", "mesh", "netns", "netns6", "stream-unix", "stream-tcp"],
-                        help="the default device, two neighbours of mesh:3, two network namespaces by IPv4 or IPv6, or "
-                             "the ends of a UNIX socket or TCP connection")
+    parser.add_argument("--place", default="default", choices=["default", "mesh", "netns", "netns6", "stream-unix", "stream-tcp", "overlay"],
+                        help="the default device, two neighbours of mesh:3, two network namespaces by IPv4 or IPv6, "
+                             "the ends of a UNIX socket or TCP connection, or opposite nodes of ring:4 by ringbolt0")
     parser.add_argument("--only", help="run only the cases whose name contains this text")
 
 
@@ -63,6 +63,7 @@ class World:
         self.place = place
         self._cluster = f"t{os.getpid()}"
         self._shm_before = leaks.shared_memory_files()
+        self._residents = leaks.Residents()
         self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="rb-"))
         if len(str(self.runtime)) > 40:
             raise SystemExit(f"{self.runtime}: too long for UNIX socket paths below it; set TMPDIR to a shorter folder")
@@ -83,6 +84,10 @@ class World:
                 self._raise_cluster("line:2", "--netns")
                 self.server = self.namespace(0)
                 self.client = self.namespace(1)
+            elif self.place == "overlay":
+                self._raise_cluster("ring:4", "--overlay")
+                self._residents = leaks.residents(self.runtime)
+                self.server, self.client = (self._over_agents(node) for node in (0, 2))
             else:
                 self._raise_cluster("mesh:3")
                 self.server = self.node(0, towards=1)
@@ -95,6 +100,8 @@ class World:
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
         for pid, command in leaks.processes_using(self.runtime).items():
+            if pid in self._residents.processes:
+                continue
             print(f"killing a left-over process: {pid} {command}")
             os.kill(pid, signal.SIGKILL)
         if self._has_cluster:
@@ -123,6 +130,10 @@ class World:
                 prefix = (str(self.ringbolt), "exec", str(number), "--")
                 return Place(prefix, dict(self.base_env), words[1], 1, fields["addr"])
         raise SystemExit(f"{spec}: no port with a cable to node {towards}")
+
+    def _over_agents(self, number: int) -> Place:
+        """A node of the cluster, with the device that leads to all."""
+        return Place((str(self.ringbolt), "exec", str(number), "--"), dict(self.base_env), "ringbolt0", 1, "127.0.0.1")
 
     @property
     def is_network(self) -> bool:
@@ -161,7 +172,7 @@ class World:
 
     def leftovers(self, slots_may_stay: bool = False) -> list[str]:
         """What programs left behind up to now; see leaks.complaints."""
-        return leaks.complaints(self.runtime, self._shm_before, slots_may_stay)
+        return leaks.complaints(self.runtime, self._shm_before, slots_may_stay, self._residents)
 
     def stale_slots(self) -> int:
         """How many slots of dead processes wait to be taken over."""

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "ringbolt/group.h"
+#include "ringbolt/ringbolt.h"
+
+// What the files of the C border share: no exception crosses it, and what it refuses it says in words of the calling
+// thread.
+
+#define RINGBOLT_PUBLIC __attribute__((visibility("default")))
+
+struct ringbolt_group {
+  ringbolt::Group group;
+};
+
+struct ringbolt_request {
+  ringbolt::Request request;
+};
+
+namespace ringbolt::c_border {
+
+/// The words of the calling thread's last error.
+std::string& last_error();
+
+inline int answer(Status status) {
+  last_error() = std::move(status.text);
+  return status.code;
+}
+
+inline int refuse(int code, const char* words) {
+  last_error() = words;
+  return code;
+}
+
+/// What a call that may throw answers.
+template <class Call>
+int guarded(Call&& call) {
+  try {
+    return call();
+  } catch (const base::Error& error) {
+    return refuse(error.errno_value() != 0 ? error.errno_value() : EIO, error.what());
+  } catch (const std::bad_alloc&) {
+    return refuse(ENOMEM, "out of memory");
+  } catch (const std::exception& error) {
+    return refuse(EIO, error.what());
+  }
+}
+
+inline Type of(ringbolt_type type) { return static_cast<Type>(type); }
+inline Reduction of(ringbolt_reduction reduction) { return static_cast<Reduction>(reduction); }
+
+inline CallOptions within(uint64_t timeout_ms) {
+  CallOptions options;
+  options.timeout_ms = timeout_ms;
+  return options;
+}
+
+/// Makes `call(group)`, whose Status is the answer.
+template <class Call>
+int on(ringbolt_group* group, Call&& call) {
+  if (group == nullptr) {
+    return refuse(EINVAL, "the group is NULL");
+  }
+  return guarded([&] { return answer(call(group->group)); });
+}
+
+}  // namespace ringbolt::c_border

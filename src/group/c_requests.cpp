@@ -1,0 +1,121 @@
+// The C border, of calls that are begun and waited for later.
+#include "group/c_border.h"
+
+namespace {
+
+using ringbolt::c_border::answer;
+using ringbolt::c_border::guarded;
+using ringbolt::c_border::of;
+using ringbolt::c_border::refuse;
+using ringbolt::c_border::within;
+
+/// Makes `call(group)`, whose Request is the caller's from now on.
+template <class Call>
+int begin(ringbolt_group* group, ringbolt_request** request, Call&& call) {
+  if (group == nullptr || request == nullptr) {
+    return refuse(EINVAL, group == nullptr ? "the group is NULL" : "there is no place for the request");
+  }
+  return guarded([&] {
+    *request = new ringbolt_request{call(group->group)};
+    return answer({});
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+RINGBOLT_PUBLIC int ringbolt_all_reduce_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                              ringbolt_type type, ringbolt_reduction reduction, uint64_t timeout_ms,
+                                              ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) {
+    return g.all_reduce_async(in, out, count, of(type), of(reduction), within(timeout_ms));
+  });
+}
+
+RINGBOLT_PUBLIC int ringbolt_reduce_scatter_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                                  ringbolt_type type, ringbolt_reduction reduction, uint64_t timeout_ms,
+                                                  ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) {
+    return g.reduce_scatter_async(in, out, count, of(type), of(reduction), within(timeout_ms));
+  });
+}
+
+RINGBOLT_PUBLIC int ringbolt_all_gather_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                              ringbolt_type type, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request,
+               [&](auto& g) { return g.all_gather_async(in, out, count, of(type), within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_broadcast_start(ringbolt_group* group, void* data, size_t count, ringbolt_type type,
+                                             uint32_t root, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request,
+               [&](auto& g) { return g.broadcast_async(data, count, of(type), root, within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_reduce_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                          ringbolt_type type, ringbolt_reduction reduction, uint32_t root,
+                                          uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) {
+    return g.reduce_async(in, out, count, of(type), of(reduction), root, within(timeout_ms));
+  });
+}
+
+RINGBOLT_PUBLIC int ringbolt_gather_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                          ringbolt_type type, uint32_t root, uint64_t timeout_ms,
+                                          ringbolt_request** request) {
+  return begin(group, request,
+               [&](auto& g) { return g.gather_async(in, out, count, of(type), root, within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_scatter_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                           ringbolt_type type, uint32_t root, uint64_t timeout_ms,
+                                           ringbolt_request** request) {
+  return begin(group, request,
+               [&](auto& g) { return g.scatter_async(in, out, count, of(type), root, within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_all_to_all_start(ringbolt_group* group, const void* in, void* out, size_t count,
+                                              ringbolt_type type, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request,
+               [&](auto& g) { return g.all_to_all_async(in, out, count, of(type), within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_barrier_start(ringbolt_group* group, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) { return g.barrier_async(within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_send_start(ringbolt_group* group, const void* data, size_t count, ringbolt_type type,
+                                        uint32_t peer, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) { return g.send_async(data, count, of(type), peer, within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_recv_start(ringbolt_group* group, void* data, size_t count, ringbolt_type type,
+                                        uint32_t peer, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) { return g.recv_async(data, count, of(type), peer, within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_wait(ringbolt_request* request) {
+  if (request == nullptr) {
+    return refuse(EINVAL, "the request is NULL");
+  }
+  const int code = guarded([&] { return answer(request->request.wait()); });
+  delete request;
+  return code;
+}
+
+RINGBOLT_PUBLIC int ringbolt_test(const ringbolt_request* request) {
+  return request == nullptr || request->request.is_done() ? 1 : 0;
+}
+
+RINGBOLT_PUBLIC int ringbolt_cancel(ringbolt_request* request) {
+  if (request == nullptr) {
+    return refuse(EINVAL, "the request is NULL");
+  }
+  return guarded([&] {
+    request->request.cancel();
+    return answer({});
+  });
+}
+
+}  // extern "C"

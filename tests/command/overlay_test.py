@@ -1,0 +1,130 @@
+"""`up --overlay`: every node reaches every other by ringbolt0, through agents; what becomes of it when one dies."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+
+import command
+from command import CommandCase, is_alive, wait_until
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+class Overlay(CommandCase):
+    def setUp(self):
+        super().setUp()
+        self.addCleanup(self.call, "down", "--force", expect=None)
+
+    def up(self, spec="ring:4"):
+        done = self.call("up", "--emulate", spec, "--overlay", "--name", "o")
+        self.assertIn("overlay: ringbolt0", done.stdout)
+        return self.agents()
+
+    def agents(self):
+        """node -> pid, of those that live."""
+        found = {}
+        for path in (self.root / "clusters/o").glob("agent-*.pid"):
+            pid = int(path.read_text())
+            if is_alive(pid):
+                found[int(path.stem.removeprefix("agent-"))] = pid
+        return found
+
+    def log(self, node):
+        return (self.root / f"clusters/o/agent-{node}.log").read_text()
+
+    def pingpong(self, server, client, program="ibv_rc_pingpong", *words):
+        """Runs the pair; both end well."""
+        port = free_port()
+        words = [program, "-d", "ringbolt0", "-g", "0", "-n", "100", "-p", str(port), *words]
+        with self.start("exec", server, "--", *words) as first:
+            try:
+                def listens():
+                    ports = [line.split()[1] for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
+                    ports += [line.split()[1] for line in pathlib.Path("/proc/net/tcp6").read_text().splitlines()[1:]]
+                    return any(one.endswith(f":{port:04X}") for one in ports)
+                wait_until(lambda: listens() or first.poll() is not None, "the server listens")
+                self.call("exec", client, "--", *words, "127.0.0.1")
+                self.assertEqual(first.wait(command.PATIENCE_S), 0, first.stderr.read())
+            finally:
+                first.kill()
+
+    def test_programs_see_one_device_more_and_down_leaves_nothing(self):
+        agents = self.up()
+        self.assertEqual(sorted(agents), [0, 1, 2, 3])
+        for node in range(4):
+            listed = self.call("exec", node, "--", "ibv_devices").stdout
+            self.assertRegex(listed, rf"ringbolt0\s+025242f00000000{node + 1}")
+        names = self.call("exec", 2, "--", "ls", "/sys/class/infiniband").stdout.split()
+        self.assertEqual(names, ["rdma_en2", "rdma_en3", "ringbolt0"])
+        self.call("down")
+        self.assertFalse(any(is_alive(pid) for pid in agents.values()))
+        self.assertEqual(self.state_files(), ["clusters"])
+
+    def test_nodes_without_a_cable_talk(self):
+        self.up("line:3")
+        for program in ("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong"):
+            with self.subTest(program):
+                self.pingpong(0, 2, program)
+        self.pingpong(0, 1)
+
+    def test_an_agent_that_dies_takes_its_own_node_away_alone(self):
+        agents = self.up()
+        os.kill(agents[1], signal.SIGKILL)
+        wait_until(lambda: "node 1 is gone" in self.log(0) and "node 1 is gone" in self.log(2), "the others know")
+        self.pingpong(0, 2)
+        self.assertEqual(sorted(self.agents()), [0, 2, 3])
+
+    def test_an_agent_comes_back(self):
+        agents = self.up("ring:3")
+        os.kill(agents[1], signal.SIGKILL)
+        wait_until(lambda: "node 1 is gone" in self.log(0) and "node 1 is gone" in self.log(2), "the others know")
+        self.assertIn("1 agent of 3 started", self.call("agent", "--start", timeout=60).stdout)
+        self.assertEqual(sorted(self.agents()), [0, 1, 2])
+        self.pingpong(1, 2)
+        self.pingpong(0, 2)
+        self.assertIn("0 agents of 3 started", self.call("agent", "--start").stdout)
+
+    def test_a_cut_cable_is_gone_around(self):
+        self.up()
+        self.call("cut", "0-1")
+        self.pingpong(0, 1)
+        self.call("heal", "0-1")
+        self.pingpong(0, 1)
+
+    def test_down_asks_about_programs_and_not_about_agents(self):
+        agents = self.up("line:2")
+        program = self.start("exec", 0, "--", "ibv_rc_pingpong", "-d", "ringbolt0", "-g", "0", "-p", free_port())
+        slots = self.root / "clusters/o/slots"
+        wait_until(lambda: len(list(slots.glob("*.lock"))) > len(agents), "the program has the device open")
+        refused = self.call("down", expect=2)
+        self.assertIn("ibv_rc_pingpong", refused.stderr)
+        self.assertNotIn("agent", refused.stderr)
+        self.assertEqual(self.agents(), agents)
+        program.kill()
+        program.communicate()
+        self.call("down")
+
+    def test_groups_pass_it_over(self):
+        self.up("ring:3")
+        told = json.loads(self.call("check", "--scale", "ci", "--json", timeout=120).stdout)
+        self.assertNotIn("ringbolt0", json.dumps(told))
+
+    def test_bad_usage(self):
+        self.refused("up", "--hosts", "a,b", "--overlay", says=["--overlay", "ringbolt agent"])
+        self.refused("up", "--emulate", "ring:100", "--overlay", says=["--overlay", "64"])
+        self.call("up", "--emulate", "line:2", "--name", "plain")
+        self.refused("agent", "--cluster", "plain", "--node", 0, says=["no overlay", "up --overlay"])
+        self.call("down", "--cluster", "plain")
+        agents = self.up("line:2")
+        self.refused("agent", "--node", 0, says=["has an agent already", str(agents[0])])
+        self.refused("agent", "--node", 7, says=["no node"])
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,81 @@
+"""All ranks meet anew after some have gone: those that are left, and those that have been started again."""
+
+import signal
+import time
+
+import ranks
+
+
+class Rejoin(ranks.GroupCase):
+    def lose(self, group, *victims):
+        for victim in victims:
+            group[victim].signal(signal.SIGKILL)
+        left = [rank for rank in group if rank.node not in victims]
+        self.all_say(left, "call all_reduce count=1000")
+        for rank in left:
+            rank.expect("failed", timeout=ranks.NOTICED_S + ranks.SLACK_S)
+        return left
+
+    def restart(self, node):
+        rank = ranks.Rank(node, self.environment, [ranks.command.RINGBOLT, "exec", f"n{node}", "--", ranks.command.EXTRA[0]])
+        self.addCleanup(rank.end)
+        return rank
+
+    def meet(self, left, fresh):
+        self.all_say(left, "rejoin")
+        self.all_say(fresh, "join")
+        everybody = sorted(left + fresh, key=lambda rank: rank.node)
+        for rank in everybody:
+            told = rank.expect("rejoined", "joined")
+            self.assertEqual((told["rank"], told["size"]), (rank.node, len(everybody)))
+        for count in (1, 1000, 300_000):
+            self.all_run(everybody, f"call all_reduce count={count}")
+        return everybody
+
+    def test_after_the_death_of_one(self):
+        left = self.lose(self.join("ring:4", 4), 2)
+        group = self.meet(left, [self.restart(2)])
+        left = self.lose(group, 1)  # and again
+        self.meet(left, [self.restart(1)])
+
+    def test_after_the_death_of_rank_0(self):
+        left = self.lose(self.join("ring:4", 4), 0)
+        self.meet(left, [self.restart(0)])
+
+    def test_after_shrinking(self):
+        left = self.lose(self.join("mesh:4", 4), 3)
+        self.all_say(left, "shrink")
+        for rank in left:
+            rank.expect("shrunk")
+        self.meet(left, [self.restart(3)])
+
+    def test_in_any_order(self):
+        left = self.lose(self.join("ring:3", 3), 1)
+        fresh = self.restart(1)
+        fresh.say("join")
+        left[1].say("rejoin")
+        time.sleep(1.5)  # both are at it; rank 0, whom they ask for, still has the old group
+        left[0].say("rejoin")
+        for rank in (*left, fresh):
+            self.assertEqual(rank.expect("rejoined", "joined")["size"], 3)
+        self.all_run([*left, fresh], "call all_reduce count=1000")
+
+    def test_with_nothing_wrong(self):
+        group = self.join("line:2", 2)
+        self.all_say(group, "rejoin")
+        for rank in group:
+            self.assertEqual(rank.expect("rejoined")["size"], 2)
+        self.all_run(group, "call all_reduce count=1000")
+
+    def test_in_vain(self):
+        left = self.lose(self.join("line:2", 2, RINGBOLT_JOIN_TIMEOUT_MS="4000"), 1)
+        left[0].say("rejoin")
+        refused = left[0].expect("refused")
+        self.assertIn("none of the others has come", refused["text"])
+        left[0].say("call all_reduce count=1")
+        self.assertIn("no ranks", left[0].expect("failed", "refused")["text"])
+        self.meet(left, [self.restart(1)])
+
+
+if __name__ == "__main__":
+    ranks.main()

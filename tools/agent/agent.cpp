@@ -1,0 +1,194 @@
+#include "agent/agent.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "agent/agents.h"
+#include "agent/local_ports.h"
+#include "agent/roster.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "bootstrap/environment.h"
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "group/world.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr int kLookMs = 500;  // after ranks that have failed
+constexpr uint64_t kMillisecond = 1'000'000;
+
+void say(const std::string& text) {
+  fmt::print(stderr, "{:%F %T} {}\n", fmt::localtime(std::time(nullptr)), text);
+}
+
+uint32_t own_node(const LiveCluster& live, const AgentOptions& options) {
+  const char* node = std::getenv("RINGBOLT_NODE");
+  if (options.node.empty() && node == nullptr) {
+    throw UsageError("say which node this agent is of: --node N, or RINGBOLT_NODE as `ringbolt run` sets it");
+  }
+  return find_node(live.model, options.node.empty() ? node : options.node);
+}
+
+base::UniqueFd take_signals() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    sigaddset(&ends, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &ends, nullptr);  // in all threads that follow, too
+  base::UniqueFd signals(::signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!signals.is_open()) {
+    throw base::Error(errno, "signalfd", "agent", "look at the limits of this process (ulimit -n)");
+  }
+  return signals;
+}
+
+bool is_readable(int descriptor) {
+  pollfd one{descriptor, POLLIN, 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+/// Tells of ranks that have failed since the last look.
+void report_failures(const group::World& world, std::map<uint32_t, Status>& known) {
+  for (const auto& [rank, status] : world.failed_ranks()) {
+    if (known.insert({rank, status}).second) {
+      say(fmt::format("node {} is gone: {}; packets to it are dropped", rank, status.text));
+    }
+  }
+}
+
+void report_counts(const agent::LocalPorts& ports, const group::Courier* courier) {
+  const group::Courier::Counts counts = courier == nullptr ? group::Courier::Counts() : courier->counts();
+  say(fmt::format("ends: {} packets ({} bytes) sent, {} ({} bytes) received; dropped: {} for nodes that are gone, {} for "
+                  "full ones, {} for no program, {} for full programs, {} strange",
+                  counts.packets_out, counts.bytes_out, counts.packets_in, counts.bytes_in, counts.dropped_gone,
+                  counts.dropped_full, ports.counts().dropped_nobody, ports.counts().dropped_full,
+                  ports.counts().dropped_strange + counts.malformed));
+}
+
+group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
+  bootstrap::Environment environment = bootstrap::environment_of_process();
+  environment["RINGBOLT_NODE"] = std::to_string(node);
+  group::WorldPlan plan;
+  plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
+  plan.meeting.group = "overlay-" + live.model.name;
+  return plan;
+}
+
+/// Whether agents that have gone are there again: they wait for all to meet.
+bool are_back(const agent::Roster& roster, const std::map<uint32_t, Status>& failed) {
+  return !failed.empty() &&
+         std::ranges::all_of(failed, [&](const auto& one) { return roster.find(one.first).has_value(); });
+}
+
+enum class End { signal, others_are_back };
+
+/// Serves until a signal ends it, or the agents that have failed meanwhile have been started again.
+End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, const agent::Roster& roster,
+          int signals) {
+  std::map<uint32_t, Status> failed;
+  std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {signals, POLLIN, 0}}};
+  uint64_t next_look_ns = 0;
+  for (;;) {
+    (void)::poll(descriptors.data(), descriptors.size(), kLookMs);
+    if (descriptors[1].revents != 0) {
+      return End::signal;
+    }
+    const uint64_t now_ns = base::now_ns();
+    {
+      const std::lock_guard<std::mutex> guard(world.lock());
+      ports.serve(now_ns);
+      if (courier != nullptr) {
+        courier->flush();
+      }
+      report_failures(world, failed);
+    }
+    if (now_ns >= next_look_ns) {
+      next_look_ns = now_ns + kLookMs * kMillisecond;
+      if (are_back(roster, failed)) {
+        return End::others_are_back;
+      }
+    }
+  }
+}
+
+/// One meeting of all agents, to its end.
+End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, const agent::Roster& roster, int signals,
+              int& ready_fd) {
+  const std::shared_ptr<group::World> world = group::World::join(plan);
+  group::Courier* courier = nullptr;
+  {
+    const std::lock_guard<std::mutex> guard(world->lock());
+    courier = world->start_courier(ports);
+    ports.set_courier(courier);
+  }
+  say(fmt::format("node {} of {} serves", world->rank(), world->n_ranks()));
+  if (ready_fd >= 0) {
+    (void)!::write(ready_fd, "ready\n", 6);
+    ::close(std::exchange(ready_fd, -1));
+  }
+  const End end = serve(*world, ports, courier, roster, signals);
+  const std::lock_guard<std::mutex> guard(world->lock());
+  report_counts(ports, courier);
+  ports.set_courier(nullptr);
+  if (end == End::signal) {
+    ports.leave(base::now_ns());
+  }
+  return end;
+}
+
+}  // namespace
+
+int agent_run(const AgentOptions& options) {
+  const LiveCluster live = open_cluster(options.cluster);
+  if (!live.model.has_overlay) {
+    throw UsageError(fmt::format("cluster \"{}\" has no overlay: make it anew with ringbolt up --overlay",
+                                 live.model.name));
+  }
+  if (options.starts_missing) {
+    const size_t n_started = agent::start_agents(live);
+    fmt::print("{} agent{} of {} started\n", n_started, n_started == 1 ? "" : "s", live.model.nodes.size());
+    return kOk;
+  }
+  const uint32_t node = own_node(live, options);
+  const agent::Roster roster(live.dir, live.model.name);
+  const agent::Roster::Entry entry = roster.enter(node);
+  const base::UniqueFd signals = take_signals();
+  agent::LocalPorts ports(live.dir.overlay_socket(live.model.name, node), node,
+                          static_cast<uint32_t>(live.model.nodes.size()));
+  int ready_fd = options.ready_fd;
+  for (bool is_first = true;; is_first = false) {
+    try {
+      if (take_part(plan_of(live, node), ports, roster, signals.get(), ready_fd) == End::signal) {
+        return kOk;
+      }
+      say("agents that had gone are back: all meet anew");
+    } catch (const std::runtime_error& error) {
+      if (is_first || is_readable(signals.get())) {
+        throw;
+      }
+      say(fmt::format("{}; trying again", error.what()));
+    }
+  }
+}
+
+}  // namespace ringbolt::tools

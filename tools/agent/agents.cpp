@@ -1,0 +1,243 @@
+#include "agent/agents.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <sstream>
+
+#include <fmt/format.h>
+
+extern "C" {
+#include <sys/pidfd.h>  // does not say by itself that it is C: glibc 2.36
+}
+
+#include "agent/roster.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "cluster/limits.h"
+#include "cluster/read_file.h"
+#include "enter_namespace.h"
+#include "failure.h"
+#include "node_environment.h"
+
+namespace ringbolt::tools::agent {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kMeetingNs = 65'000 * kMillisecond;  // longer than the agents wait for each other
+constexpr int kPoliteMs = 3'000;
+constexpr size_t kLogBytes = size_t{1} << 20U;
+
+/// One that nobody uses now. Whoever takes it in between makes the agents say so.
+uint16_t free_port() {
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t length = sizeof address;
+  if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
+    throw base::Error(errno, "choose a port", "agents of the overlay");
+  }
+  return ntohs(address.sin_port);
+}
+
+std::string random_secret() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+}
+
+/// Where and by what secret the cluster's agents meet: lines of variables, made by the first that are started.
+std::vector<std::string> meeting_of(const LiveCluster& live) {
+  const std::string path = live.dir.cluster(live.model.name) + "/agents";
+  if (::access(path.c_str(), F_OK) != 0) {
+    cluster::write_new_file(path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", free_port(), random_secret()));
+  }
+  std::vector<std::string> lines;
+  std::istringstream text(cluster::read_file(path, 256));
+  for (std::string line; std::getline(text, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+struct Starting {
+  uint32_t node = 0;
+  base::UniqueFd ready;
+  bool is_ready = false;
+};
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> array;
+  for (std::string& text : texts) {
+    array.push_back(text.data());
+  }
+  array.push_back(nullptr);
+  return array;
+}
+
+/// In the child; only async-signal-safe calls.
+[[noreturn]] void become(char* const* command, char* const* environment, const char* netns, const char* log, int ready) {
+  const int null = ::open("/dev/null", O_RDONLY);
+  const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  ::dup2(null, 0);
+  ::dup2(out, 1);
+  ::dup2(out, 2);
+  (void)::fcntl(ready, F_SETFD, 0);
+  const char* call = *netns == '\0' ? nullptr : enter_namespace(netns);
+  if (call == nullptr) {
+    ::execve(command[0], command, environment);
+    call = "execve";
+  }
+  const char* why = ::strerrordesc_np(errno);
+  for (const char* text : {call, ": ", why == nullptr ? "?" : why, "\n"}) {
+    (void)!::write(2, text, std::strlen(text));
+  }
+  ::_exit(127);
+}
+
+Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::string>& meeting) {
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
+    throw base::Error(errno, "pipe2", "agent", "raise the limit of open files: ulimit -n");
+  }
+  Starting starting{node, base::UniqueFd(pipe[0]), false};
+  const base::UniqueFd ready(pipe[1]);
+  const NodeEnvironment changes = node_environment(live, node);
+  std::vector<std::string> environment = merged_environment(changes);
+  // A profile that the user tries belongs to programs; the agent's cables are what the cluster says.
+  std::erase_if(environment, [](const std::string& one) {
+    return one.starts_with("RINGBOLT_LIKE=") || one.starts_with("RINGBOLT_FAULTS=") ||
+           one.starts_with("RINGBOLT_GROUP_PORT=") || one.starts_with("RINGBOLT_SECRET");
+  });
+  environment.insert(environment.end(), meeting.begin(), meeting.end());
+  std::vector<std::string> command{own_prefix() + "/bin/ringbolt", "agent",      "--cluster", live.model.name, "--node",
+                                   std::to_string(node),           "--ready-fd", std::to_string(ready.get())};
+  const std::vector<char*> arguments = pointers(command);
+  const std::vector<char*> variables = pointers(environment);
+  const std::string log = Roster(live.dir, live.model.name).log_file(node);
+  // Twice: the agent is nobody's child, and leaves no zombie.
+  const pid_t child = ::fork();
+  if (child < 0) {
+    throw base::Error(errno, "fork", "agent", "raise the limit of processes: ulimit -u");
+  }
+  if (child == 0) {
+    ::setsid();
+    if (::fork() != 0) {
+      ::_exit(0);
+    }
+    become(arguments.data(), variables.data(), changes.netns.c_str(), log.c_str(), ready.get());
+  }
+  ::waitpid(child, nullptr, 0);
+  return starting;
+}
+
+/// Waits for all; the number of one whose agent has ended, or is late.
+std::optional<uint32_t> first_missing(std::vector<Starting>& all) {
+  const uint64_t deadline_ns = base::now_ns() + kMeetingNs;
+  for (Starting& one : all) {
+    while (!one.is_ready) {
+      const uint64_t now_ns = base::now_ns();
+      pollfd readable{one.ready.get(), POLLIN, 0};
+      if (now_ns >= deadline_ns || ::poll(&readable, 1, static_cast<int>((deadline_ns - now_ns) / kMillisecond)) <= 0) {
+        return one.node;
+      }
+      char byte = 0;
+      if (::read(one.ready.get(), &byte, 1) != 1) {
+        return one.node;
+      }
+      one.is_ready = true;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Politely, then with SIGKILL. How many there were.
+size_t stop(const Roster& roster, const std::vector<uint32_t>& nodes) {
+  std::vector<base::UniqueFd> ending;
+  for (const uint32_t node : nodes) {
+    if (const std::optional<pid_t> pid = roster.find(node)) {
+      base::UniqueFd process(static_cast<int>(::pidfd_open(*pid, 0)));
+      if (process.is_open() && roster.find(node) == pid) {  // still the same one
+        (void)::pidfd_send_signal(process.get(), SIGTERM, nullptr, 0);
+        ending.push_back(std::move(process));
+      }
+    }
+  }
+  const uint64_t deadline_ns = base::now_ns() + kPoliteMs * kMillisecond;
+  for (const base::UniqueFd& process : ending) {
+    const uint64_t now_ns = base::now_ns();
+    pollfd ended{process.get(), POLLIN, 0};
+    if (::poll(&ended, 1, now_ns < deadline_ns ? static_cast<int>((deadline_ns - now_ns) / kMillisecond) : 0) <= 0) {
+      (void)::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0);
+      (void)::poll(&ended, 1, kPoliteMs);
+    }
+  }
+  return ending.size();
+}
+
+std::string last_words(const LiveCluster& live, uint32_t node) {
+  try {
+    std::string text = cluster::read_file(Roster(live.dir, live.model.name).log_file(node), kLogBytes);
+    while (!text.empty() && text.back() == '\n') {
+      text.pop_back();
+    }
+    return text.substr(text.rfind('\n') + 1);
+  } catch (const base::Error&) {
+    return "it has written nothing";
+  }
+}
+
+}  // namespace
+
+size_t start_agents(const LiveCluster& live) {
+  const std::vector<std::string> meeting = meeting_of(live);
+  const Roster roster(live.dir, live.model.name);
+  std::vector<Starting> all;
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    if (!roster.find(node)) {
+      all.push_back(start(live, node, meeting));
+    }
+  }
+  if (const std::optional<uint32_t> node = first_missing(all)) {
+    const std::string words = last_words(live, *node);
+    std::vector<uint32_t> started;
+    for (const Starting& one : all) {
+      started.push_back(one.node);
+    }
+    stop(roster, started);
+    throw UsageError(fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[*node].name, *node,
+                                 words));
+  }
+  return all.size();
+}
+
+size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {
+  std::vector<uint32_t> all(cluster::kMaxNodes);
+  std::iota(all.begin(), all.end(), 0U);
+  return stop(Roster(dir, name), all);
+}
+
+std::vector<Program> without_agents(const cluster::RuntimeDir& dir, const std::string& name,
+                                    std::vector<Program> programs) {
+  const Roster roster(dir, name);
+  for (uint32_t node = 0; node < cluster::kMaxNodes; ++node) {
+    if (const std::optional<pid_t> pid = roster.find(node)) {
+      std::erase_if(programs, [&](const Program& program) { return program.pid == *pid; });
+    }
+  }
+  return programs;
+}
+
+}  // namespace ringbolt::tools::agent

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cluster/runtime_dir.h"
+#include "cluster_state.h"
+#include "programs.h"
+
+namespace ringbolt::tools::agent {
+
+/// Starts an agent on every node of a cluster with an overlay that has none, apart from this process and its terminal,
+/// and returns when all have met: at most a minute. Returns how many it started. Throws UsageError with what they said
+/// if they don't meet; then those are ended.
+size_t start_agents(const LiveCluster& live);
+
+/// Ends the agents of a cluster: politely, then with SIGKILL. Returns how many there were. `name` need not be whole.
+size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name);
+
+/// Takes the agents of a cluster out of `programs`.
+std::vector<Program> without_agents(const cluster::RuntimeDir& dir, const std::string& name,
+                                    std::vector<Program> programs);
+
+}  // namespace ringbolt::tools::agent

@@ -1,0 +1,188 @@
+#include "relayed/exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "probe/pattern.h"
+#include "probe/probe_failure.h"
+
+namespace ringbolt::tools::relayed {
+namespace {
+
+constexpr uint64_t kWarmUpRounds = 50;
+/// An answer is not the question: a message that comes back to its sender does not pass.
+constexpr uint64_t kAnswer = 0x5555'0000'0000'0000U;
+/// In a question: the last one. The asker decides when it is enough, by count or by time.
+constexpr uint64_t kLast = uint64_t{1} << 40U;
+constexpr size_t kMostBatchBytes = size_t{16} << 20U;
+constexpr uint64_t kMostBatch = 8;
+
+/// Messages between this rank and one other; what fails is thrown.
+class Line {
+ public:
+  Line(Group& group, uint32_t peer, const RelayProbeOptions& options) : group_(group), peer_(peer) {
+    options_.timeout_ms = static_cast<uint64_t>(options.timeout_s * 1000) + 1;
+  }
+
+  void send_word(uint64_t word) { check(group_.send(&word, 1, Type::uint64, peer_, options_)); }
+  uint64_t receive_word() {
+    uint64_t word = 0;
+    check(group_.recv(&word, 1, Type::uint64, peer_, options_));
+    return word;
+  }
+  Request send(const std::vector<std::byte>& bytes) {
+    return group_.send_async(bytes.data(), bytes.size(), Type::uint8, peer_, options_);
+  }
+  Request receive(std::vector<std::byte>& bytes) {
+    return group_.recv_async(bytes.data(), bytes.size(), Type::uint8, peer_, options_);
+  }
+  static void check(const Status& status) {
+    if (!status.is_ok()) {
+      throw ProbeFailure(status.text);
+    }
+  }
+
+ private:
+  Group& group_;
+  uint32_t peer_;
+  CallOptions options_;
+};
+
+void expect_word(uint64_t got, uint64_t expected) {
+  if (got != expected) {
+    throw ProbeFailure(fmt::format("message {:#x} arrived as {:#x}", expected, got));
+  }
+}
+
+/// Some messages on their way together, and their memory.
+struct Batch {
+  explicit Batch(const RelayProbeOptions& options)
+      : memory(std::clamp<uint64_t>(kMostBatchBytes / options.size_bytes, 1, kMostBatch),
+               std::vector<std::byte>(options.size_bytes)) {}
+
+  std::vector<std::vector<std::byte>> memory;
+  std::vector<Request> requests = {};
+  uint32_t first = 0;  ///< number of its first message
+
+  void wait() {
+    for (Request& request : requests) {
+      Line::check(request.wait());
+    }
+    requests.clear();
+  }
+  void verify() {
+    const size_t n = requests.size();
+    wait();
+    for (size_t i = 0; i < n; ++i) {
+      const auto number = first + static_cast<uint32_t>(i);
+      if (const auto place = find_mismatch(memory[i], number)) {
+        throw ProbeFailure(fmt::format("message {} differs from byte {} on", number, *place));
+      }
+    }
+  }
+};
+
+uint64_t phase_end_ns(const RelayProbeOptions& options) {
+  return base::now_ns() + static_cast<uint64_t>(options.phase_s * 1e9);
+}
+
+void ask(Line& line, const RelayProbeOptions& options, ProbeReport& report) {
+  std::vector<uint64_t> times_ns;
+  times_ns.reserve(options.rounds);
+  const uint64_t end_ns = phase_end_ns(options);
+  bool is_last = false;
+  for (uint64_t round = 0; !is_last; ++round) {
+    const uint64_t begin = base::now_ns();
+    is_last = round + 1 == kWarmUpRounds + options.rounds || begin >= end_ns;
+    const uint64_t word = round | (is_last ? kLast : 0);
+    line.send_word(word);
+    expect_word(line.receive_word(), word ^ kAnswer);
+    // On a machine so busy that time runs out in the warm-up, the last round has to do.
+    if (round >= kWarmUpRounds || is_last) {
+      times_ns.push_back(base::now_ns() - begin);
+    }
+  }
+  std::sort(times_ns.begin(), times_ns.end());
+  report.median_rtt_ns = times_ns[times_ns.size() / 2];
+  report.p99_rtt_ns = times_ns[times_ns.size() * 99 / 100];
+  report.most_rtt_ns = times_ns.back();
+  report.rounds = times_ns.size();
+}
+
+void reply(Line& line) {
+  bool is_last = false;
+  for (uint64_t round = 0; !is_last; ++round) {
+    const uint64_t word = line.receive_word();
+    is_last = (word & kLast) != 0;
+    expect_word(word & ~kLast, round);
+    line.send_word(word ^ kAnswer);
+  }
+}
+
+/// A word says how many messages follow it; 0 ends it. One batch is filled while the other is on its way. Time runs
+/// from before the first message until the receiver says that it has verified all.
+void stream(Line& line, const RelayProbeOptions& options, ProbeReport& report) {
+  std::array<Batch, 2> batches{Batch(options), Batch(options)};
+  const uint64_t end_ns = phase_end_ns(options);
+  const uint64_t begin = base::now_ns();
+  uint32_t sent = 0;
+  for (size_t turn = 0; sent < options.messages && (sent == 0 || base::now_ns() < end_ns); turn ^= 1U) {
+    Batch& batch = batches.at(turn);
+    batch.wait();
+    const auto n = std::min(static_cast<uint32_t>(batch.memory.size()), options.messages - sent);
+    line.send_word(n);
+    for (uint32_t i = 0; i < n; ++i) {
+      fill_pattern(batch.memory[i], sent++);
+      batch.requests.push_back(line.send(batch.memory[i]));
+    }
+  }
+  for (Batch& batch : batches) {
+    batch.wait();
+  }
+  line.send_word(0);
+  const uint64_t bytes = uint64_t{options.size_bytes} * sent;
+  expect_word(line.receive_word(), bytes ^ kAnswer);
+  report.duration_ns = base::now_ns() - begin;
+  report.verified_bytes = bytes;
+}
+
+void verify(Line& line, const RelayProbeOptions& options) {
+  std::array<Batch, 2> batches{Batch(options), Batch(options)};
+  uint32_t received = 0;
+  for (size_t turn = 0;; turn ^= 1U) {
+    const uint64_t n = line.receive_word();
+    Batch& batch = batches.at(turn);
+    if (n > batch.memory.size()) {
+      throw ProbeFailure(fmt::format("{} messages are to follow, and {} are the most", n, batch.memory.size()));
+    }
+    batch.first = received;
+    for (uint32_t i = 0; i < n; ++i, ++received) {
+      batch.requests.push_back(line.receive(batch.memory[i]));
+    }
+    batches.at(turn ^ 1U).verify();
+    if (n == 0) {
+      break;
+    }
+  }
+  line.send_word((uint64_t{options.size_bytes} * received) ^ kAnswer);
+}
+
+}  // namespace
+
+void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, ProbeReport& report) {
+  Line line(group, peer, options);
+  ask(line, options, report);
+  stream(line, options, report);
+}
+
+void answer(Group& group, uint32_t peer, const RelayProbeOptions& options) {
+  Line line(group, peer, options);
+  reply(line);
+  verify(line, options);
+}
+
+}  // namespace ringbolt::tools::relayed

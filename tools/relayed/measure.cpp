@@ -1,0 +1,124 @@
+#include "relayed/measure.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "captured.h"
+#include "node_environment.h"
+#include "relayed/pairs.h"
+#include "relayed/report.h"
+
+extern char** environ;  // NOLINT(readability-redundant-declaration): unistd.h has it for GNU sources alone
+
+namespace ringbolt::tools::relayed {
+namespace {
+
+/// For the ranks to start, to meet and to end.
+constexpr double kMeetingS = 60;
+
+using Figures = std::map<std::pair<uint32_t, uint32_t>, Report>;
+
+/// `ringbolt run` of a rank on every node of a part.
+Launch launch_of(const LiveCluster& live, const std::vector<uint32_t>& members, const MatrixOptions& options,
+                 double patience_s) {
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe").string();
+  const bool is_elsewhere = live.is_remote() && !live.model.prefix.empty();
+  Launch launch;
+  launch.command = {own,
+                    "run",
+                    "--cluster",
+                    live.model.name,
+                    "--no-tag",
+                    "--nodes",
+                    fmt::format("{}", fmt::join(members, ",")),
+                    "--timeout",
+                    fmt::format("{:.1f}", patience_s),
+                    "--",
+                    is_elsewhere ? live.model.prefix + "/bin/ringbolt" : own,
+                    "relay-probe"};
+  if (members.size() < live.model.nodes.size()) {
+    launch.command.insert(launch.command.end(), {"--members", fmt::format("{}", fmt::join(members, ","))});
+  }
+  launch.command.insert(launch.command.end(),
+                        {"--timeout", std::to_string(options.timeout_s), "--seconds", std::to_string(options.phase_s),
+                         "--size", std::to_string(options.size_bytes), "--messages", std::to_string(options.messages),
+                         "--rounds", std::to_string(options.rounds)});
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    launch.environment.emplace_back(*variable);
+  }
+  return launch;
+}
+
+/// What the ranks of one part have measured; `problem`: why some figures may be missing.
+void measure_part(const LiveCluster& live, const std::vector<uint32_t>& members, size_t n_pairs,
+                  const MatrixOptions& options, Figures& figures, std::string& problem) {
+  const double patience_s = kMeetingS + options.timeout_s * static_cast<double>(n_pairs);
+  const Captured done = run_captured(launch_of(live, members, options, patience_s), "", patience_s + kMeetingS);
+  for (Report& report : parse(done.output)) {
+    const std::pair key(report.from, report.to);
+    figures.insert_or_assign(key, std::move(report));
+  }
+  if (done.exit_code != 0 || done.is_late) {
+    problem = fmt::format("the group that measures relayed pairs {}: {}", done.is_late ? "took too long" : "failed",
+                          one_line(done.error_output));
+  }
+}
+
+Direction direction_of(uint32_t from, uint32_t to, const Figures& figures, const std::string& problem) {
+  Direction direction;
+  direction.cable = Direction::kNoCable;
+  direction.from.node = from;
+  direction.to.node = to;
+  direction.hops = 0;
+  const auto found = figures.find({from, to});
+  if (found == figures.end()) {
+    direction.problem = problem.empty() ? "no rank has reported a figure" : problem;
+    return direction;
+  }
+  direction.through = found->second.through;
+  direction.hops = static_cast<uint32_t>(direction.through.size()) + 1;
+  take_figures(found->second.figures, direction);
+  return direction;
+}
+
+}  // namespace
+
+std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOptions& options) {
+  live.control.refresh();
+  const auto is_up = [&](uint32_t cable) { return live.control.cable_up(cable); };
+  const auto pairs = pairs_without_cable(live.model, is_up);
+  std::vector<uint32_t> part_of(live.model.nodes.size());
+  const auto parts = parts_of(live.model, is_up);
+  for (uint32_t part = 0; part < parts.size(); ++part) {
+    for (const uint32_t node : parts[part]) {
+      part_of[node] = part;
+    }
+  }
+  Figures figures;
+  std::vector<std::string> problems(parts.size());
+  for (uint32_t part = 0; part < parts.size(); ++part) {
+    const auto n_pairs = static_cast<size_t>(std::ranges::count_if(
+        pairs, [&](const auto& pair) { return part_of[pair.first] == part && part_of[pair.second] == part; }));
+    if (n_pairs > 0) {
+      measure_part(live, parts[part], n_pairs, options, figures, problems[part]);
+    }
+  }
+  std::vector<Direction> directions;
+  for (const auto& [a, b] : pairs) {
+    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
+      directions.push_back(direction_of(from, to, figures, problems[part_of[from]]));
+      if (part_of[from] != part_of[to]) {
+        directions.back().state = Direction::State::kUnreachable;
+        directions.back().problem.clear();
+      }
+    }
+  }
+  return directions;
+}
+
+}  // namespace ringbolt::tools::relayed
