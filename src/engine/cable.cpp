@@ -195,6 +195,9 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  if (is_read_in_place_ && !id.is_relayed && !id.is_unsequenced) {
+    request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
+  }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
     return false;

@@ -29,7 +29,7 @@ struct Pair {
   }
 
   /// The completion of the receive of `length` bytes of 42.
-  ibv_wc transfer(size_t length) const {
+  ibv_wc transfer(size_t length, unsigned send_flags = base::kStaysInPlace) const {
     std::memset(slab.bytes().data(), 42, length);
     std::memset(slab.bytes().data() + kHalf, 0, kHalf);
     ibv_sge to = region.piece(kHalf, kHalf);
@@ -42,6 +42,7 @@ struct Pair {
     send.sg_list = &from;
     send.num_sge = 1;
     send.opcode = IBV_WR_SEND;
+    send.send_flags = send_flags;
     EXPECT_EQ(a->post_send(send), 0);
     return device.wait_for_one();
   }
@@ -59,6 +60,7 @@ TEST(VerbsInPlace, a_receive_says_where_the_message_lies) {
   EXPECT_EQ(pair.transfer(8192).wc_flags & base::kReceivedInPlace, 0U);  // nobody has asked for it
   EXPECT_EQ(pair.slab.bytes()[kHalf + 8191], std::byte{42});
   ASSERT_TRUE(pair.b->receive_in_place());
+  EXPECT_EQ(pair.transfer(8192, 0).wc_flags & base::kReceivedInPlace, 0U);  // its sender has not agreed
   const ibv_wc completion = pair.transfer(8192);
   ASSERT_EQ(completion.status, IBV_WC_SUCCESS);
   ASSERT_NE(completion.wc_flags & base::kReceivedInPlace, 0U);
