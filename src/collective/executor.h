@@ -114,7 +114,8 @@ class Execution {
   bool may_fire(uint32_t step) const;
   bool may_write(uint32_t step, uint64_t offset, uint64_t length) const;
   bool is_written(const Source& source, uint64_t offset, uint64_t length) const;
-  bool fire(uint32_t step);
+  enum class Fired : uint8_t { yes, not_ready, no_room };
+  Fired fire(uint32_t step);
   bool take_rooms(uint32_t step, uint32_t length);
   void put_result(uint32_t step, uint64_t offset, uint32_t length);
   void finish_chunk(uint32_t step);

@@ -301,7 +301,8 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     return false;
   }
   const base::InPlace place{data};
-  const bool stays = receives_in_place_.load(std::memory_order_relaxed) && current_.pieces.length() >= sizeof place;
+  const bool stays = (header.flags & link::kSlotStays) != 0 && receives_in_place_.load(std::memory_order_relaxed) &&
+                     current_.pieces.length() >= sizeof place;
   if (stays) {
     scatter(0, reinterpret_cast<const std::byte*>(&place), sizeof place);
   } else {

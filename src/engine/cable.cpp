@@ -34,27 +34,6 @@ CreditPlan credit_plan(Size size, uint32_t n_hop_classes) {
 
 }  // namespace
 
-uint64_t emit(const RequestId& id) {
-  return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
-         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
-         static_cast<uint64_t>(id.incarnation & 15U) << 4 | static_cast<uint64_t>(id.n_requests) << 8 | static_cast<uint64_t>(id.slot) << 16 |
-         static_cast<uint64_t>(id.cable) << 32 | static_cast<uint64_t>(id.from_cable) << 48;
-}
-
-RequestId parse_request(uint64_t wr_id) {
-  RequestId id;
-  id.is_receive = (wr_id & 1) != 0;
-  id.size = static_cast<Size>((wr_id >> 1) & 1);
-  id.is_relayed = (wr_id >> 2 & 1) != 0;
-  id.is_unsequenced = (wr_id >> 3 & 1) != 0;
-  id.incarnation = static_cast<uint8_t>(wr_id >> 4 & 15);
-  id.n_requests = static_cast<uint8_t>(wr_id >> 8);
-  id.slot = static_cast<uint16_t>(wr_id >> 16);
-  id.cable = static_cast<uint16_t>(wr_id >> 32);
-  id.from_cable = static_cast<uint16_t>(wr_id >> 48);
-  return id;
-}
-
 Cable::Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& layout)
     : device_(device), plan_(plan), index_(index) {
   for (const Size size : kSizes) {
@@ -184,7 +163,8 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   header.reads_in_place = reads_in_place_;
   header.cable_number = end.sender.send(buffer_class);
   // One class's credits ride along, in turn those that the peer does not know yet.
-  for (uint32_t i = 0; i < kClasses; ++i) {
+  const bool has_news = receiver(Size::small).n_untold() + receiver(Size::large).n_untold() > 0;
+  for (uint32_t i = 0; has_news && i < kClasses; ++i) {
     next_class_to_tell_ = (next_class_to_tell_ + 1) % kClasses;
     if (!receiver(Size::small).is_told(next_class_to_tell_) || !receiver(Size::large).is_told(next_class_to_tell_)) {
       break;
@@ -220,6 +200,9 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  if (is_read_in_place_ && !id.is_relayed && !id.is_unsequenced) {
+    request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
+  }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
     return false;

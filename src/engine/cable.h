@@ -42,8 +42,26 @@ struct RequestId {
   uint8_t incarnation = 0;  ///< of the cable's connection, modulo 16
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
-uint64_t emit(const RequestId& id);
-RequestId parse_request(uint64_t wr_id);
+inline uint64_t emit(const RequestId& id) {
+  return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
+         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
+         static_cast<uint64_t>(id.incarnation & 15U) << 4 | static_cast<uint64_t>(id.n_requests) << 8 |
+         static_cast<uint64_t>(id.slot) << 16 | static_cast<uint64_t>(id.cable) << 32 |
+         static_cast<uint64_t>(id.from_cable) << 48;
+}
+inline RequestId parse_request(uint64_t wr_id) {
+  RequestId id;
+  id.is_receive = (wr_id & 1) != 0;
+  id.size = static_cast<Size>((wr_id >> 1) & 1);
+  id.is_relayed = (wr_id >> 2 & 1) != 0;
+  id.is_unsequenced = (wr_id >> 3 & 1) != 0;
+  id.incarnation = static_cast<uint8_t>(wr_id >> 4 & 15);
+  id.n_requests = static_cast<uint8_t>(wr_id >> 8);
+  id.slot = static_cast<uint16_t>(wr_id >> 16);
+  id.cable = static_cast<uint16_t>(wr_id >> 32);
+  id.from_cable = static_cast<uint16_t>(wr_id >> 48);
+  return id;
+}
 
 /// What the other end of a cable needs to know.
 struct CableAddress {

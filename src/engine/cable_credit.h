@@ -40,11 +40,11 @@ class SenderCredit {
   explicit SenderCredit(const CreditPlan& plan) : plan_(plan) {}
 
   bool may_send(uint32_t buffer_class) const {
-    return taken_[buffer_class] < plan_.kept(buffer_class) || used_shared() < plan_.shared();
+    return taken_[buffer_class] < plan_.kept(buffer_class) || used_shared_ < plan_.shared();
   }
   /// The number that the message gets.
   uint16_t send(uint32_t buffer_class) {
-    ++taken_[buffer_class];
+    take(buffer_class, taken_[buffer_class] + 1);
     class_of_[number_ % class_of_.size()] = static_cast<uint8_t>(buffer_class);
     return static_cast<uint16_t>(number_++);
   }
@@ -59,7 +59,9 @@ class SenderCredit {
       return static_cast<uint16_t>(freed_[buffer_class] - freed) < 0x8000;  // an older word that comes late
     }
     freed_[buffer_class] = freed;
-    taken_[buffer_class] -= newly;
+    if (newly > 0) {
+      take(buffer_class, taken_[buffer_class] - newly);
+    }
     return true;
   }
 
@@ -70,8 +72,8 @@ class SenderCredit {
       return static_cast<int32_t>(n_new) < 0;  // an older word that comes late
     }
     for (; n_lost_ != lost.count; ++n_lost_) {
-      uint32_t& taken = taken_[class_of_[lost.latest[n_lost_ % LostMessages::kTold] % class_of_.size()]];
-      taken -= taken > 0 ? 1 : 0;
+      const uint32_t buffer_class = class_of_[lost.latest[n_lost_ % LostMessages::kTold] % class_of_.size()];
+      take(buffer_class, taken_[buffer_class] - (taken_[buffer_class] > 0 ? 1 : 0));
     }
     return true;
   }
@@ -87,15 +89,16 @@ class SenderCredit {
   }
 
  private:
-  uint32_t used_shared() const {
-    uint32_t used = 0;
-    for (uint32_t c = 0; c < kClasses; ++c) {
-      used += taken_[c] > plan_.kept(c) ? taken_[c] - plan_.kept(c) : 0;
-    }
-    return used;
+  /// Changes how many of a class are taken, and of those that all share.
+  void take(uint32_t buffer_class, uint32_t taken) {
+    const uint32_t kept = plan_.kept(buffer_class);
+    const uint32_t before = taken_[buffer_class];
+    used_shared_ += (taken > kept ? taken - kept : 0) - (before > kept ? before - kept : 0);
+    taken_[buffer_class] = taken;
   }
 
   CreditPlan plan_;
+  uint32_t used_shared_ = 0;
   uint32_t number_ = 0;
   uint32_t n_lost_ = 0;
   std::array<uint32_t, kClasses> taken_ = {};

@@ -54,6 +54,18 @@ std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_
   return Room{slab_.data() + row.offset_of(slot) + kHeaderBytes, is_small ? slot : kSmallRooms + slot};
 }
 
+void Engine::fetch_rooms() const {
+  constexpr size_t kLineBytes = 64;
+  const auto fetch = [&](const FreeSlots& free, const SlotRow& row, size_t length_bytes) {
+    const std::byte* room = slab_.data() + (free.is_empty() ? row.offset : row.offset_of(free.next()));
+    for (size_t at = 0; at < length_bytes; at += kLineBytes) {
+      __builtin_prefetch(room + at, 1);
+    }
+  };
+  fetch(free_small_, rows_.small, 2 * kLineBytes + kHeaderBytes);
+  fetch(free_large_, rows_.large, kHeaderBytes + 4096);
+}
+
 void Engine::free_room(uint32_t room) {
   rooms_[room] = {};
   if (room < kSmallRooms) {
@@ -100,12 +112,16 @@ void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) c
   std::copy(wanted.begin(), wanted.end(), header.via.begin());
 }
 
+/// Whether a neighbour reads all that goes to it straight where it has been written, as far as it has said.
+bool Engine::is_read_in_place(uint32_t rank) const {
+  const std::vector<Cable*>& rails = neighbours_[rank].rails;
+  return !rails.empty() && std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
+}
+
 /// What the neighbour reads where it has been written crosses nothing that could damage it.
 void Engine::protect(ChunkHeader& header, size_t offset) const {
-  const Neighbour& next = neighbours_[header.destination];
-  const bool stays = header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes &&
-                     std::all_of(next.rails.begin(), next.rails.end(),
-                                 [](const Cable* rail) { return rail->is_read_in_place(); });
+  const bool stays =
+      header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes && is_read_in_place(header.destination);
   header.has_payload_crc = plan_.has_crc && !stays;
   if (header.has_payload_crc) {
     header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));
@@ -244,7 +260,7 @@ void Engine::send_ack(uint32_t rank) {
   submit(entry, next, Size::small, 0);
 }
 
-void Engine::submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
+void Engine::submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
   Neighbour& neighbour = neighbours_[next_rank];
   if (neighbour.queue.is_empty() && try_send(neighbour, entry, size, buffer_class)) {
     return;
@@ -298,6 +314,28 @@ void Engine::serve(Neighbour& neighbour) {
   });
 }
 
+/// What follows from completions besides what they bring.
+void Engine::attend() {
+  n_unattended_ = 0;
+  notice_failures();
+  if (!retired_.empty()) [[unlikely]] {
+    free_read_rooms();
+  }
+  for (Neighbour& neighbour : neighbours_) {
+    if (!neighbour.queue.is_empty()) {
+      serve(neighbour);
+    }
+  }
+  send_pending_words();
+  tell_credits();
+  for (const uint32_t rank : ranks_to_acknowledge_) {
+    if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
+      send_ack(rank);
+    }
+  }
+  ranks_to_acknowledge_.clear();
+}
+
 bool Engine::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   bool has_done = false;
@@ -313,26 +351,10 @@ bool Engine::progress(uint64_t now_ns) {
     }
     has_done = has_done || *taken > 0;
   }
-  if (has_done) {
-    notice_failures();
-    if (!retired_.empty()) [[unlikely]] {
-      free_read_rooms();
-    }
-    for (Neighbour& neighbour : neighbours_) {
-      if (!neighbour.queue.is_empty()) {
-        serve(neighbour);
-      }
-    }
-    send_pending_words();
-    tell_credits();
-  }
-  if (!ranks_to_acknowledge_.empty()) {
-    for (const uint32_t rank : ranks_to_acknowledge_) {
-      if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
-        send_ack(rank);
-      }
-    }
-    ranks_to_acknowledge_.clear();
+  // Who waited for what has come goes first: the rest is done when nothing comes, or has come several times in a row.
+  n_unattended_ += has_done ? 1 : 0;
+  if (n_unattended_ >= kMostUnattended || (n_unattended_ > 0 && !has_done)) {
+    attend();
   }
   if (now_ns >= next_tick_ns_) {
     tick();

@@ -109,6 +109,9 @@ class Engine {
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<Room> room(uint32_t length_bytes) { return take_room(length_bytes, kRoomsForWords); }
   void cancel(uint32_t room) { free_room(room); }
+  /// Fetches the memory of the next rooms, which peers have read, from their caches; returns at once. For when a call
+  /// has ended and the next one has not begun.
+  void fetch_rooms() const;
   /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
   void send(uint32_t room, uint32_t length_bytes, const Address& address) {
@@ -194,6 +197,11 @@ class Engine {
     uint8_t source = 0;
     bool wants_ack = false;
   };
+  /// A room that a rank which is given up may still read.
+  struct Abandoned {
+    uint32_t room = 0;
+    uint64_t until_ns = 0;
+  };
   struct PendingWord {
     std::vector<std::byte> bytes;
     Address address;
@@ -210,15 +218,18 @@ class Engine {
   bool is_read(uint32_t room) const;
   void retire_room(uint32_t room);
   void free_read_rooms();
+  void abandon_room(uint32_t rank, uint32_t room);
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset) const;
-  void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
+  bool is_read_in_place(uint32_t rank) const;
+  void submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
   bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
   void send_ack(uint32_t rank);
   void tell_credits();
+  void attend();
   void send_pending_words();
 
   // engine_receive.cpp
@@ -258,11 +269,14 @@ class Engine {
   std::vector<bool> has_failed_;       // [local cable]
   std::vector<InPlaceChunk> in_place_;  // [local cable][size][receive]: see in_place()
   std::deque<PendingWord> pending_words_;
+  std::deque<Abandoned> abandoned_;  // in the order of their times
   std::vector<uint32_t> ranks_to_acknowledge_;
   std::vector<std::vector<std::byte>> blocks_;  // of settled receipts
   std::vector<size_t> free_blocks_;
   Paths paths_;
   EngineCounts counts_;
+  static constexpr uint32_t kMostUnattended = 4;
+  uint32_t n_unattended_ = 0;  ///< times that something has come since attend()
   uint64_t now_ns_ = 0;
   uint64_t next_tick_ns_ = 0;
 };

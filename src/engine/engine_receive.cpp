@@ -16,6 +16,9 @@ namespace {
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
 constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
 
+constexpr size_t kLineBytes = 64;
+constexpr size_t kFetchedBytes = kHeaderBytes + 4096;
+
 uint64_t receipt_of(const RequestId& id) { return emit(id); }
 
 /// The place of a receive in Engine::in_place_.
@@ -56,6 +59,13 @@ void Engine::take_completion(const ibv_wc& completion) {
 
 void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place) {
   std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, is_in_place);
+  if (is_in_place) {
+    // It lies in another core's cache: its lines come at once, not the header's first and then the others.
+    const size_t n_bytes = std::min(message.size(), kFetchedBytes);
+    for (size_t at = 0; at < n_bytes; at += kLineBytes) {
+      __builtin_prefetch(message.data() + at);
+    }
+  }
   const auto header = parse_header(message);
   if (!header) [[unlikely]] {
     ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
@@ -119,6 +129,7 @@ void Engine::owe_ack(uint32_t rank, bool is_urgent) {
   }
   if (flow.n_to_acknowledge >= kReceivedPerAck) {
     ranks_to_acknowledge_.push_back(rank);
+    n_unattended_ = std::max(n_unattended_, 1U);
   }
 }
 

@@ -19,6 +19,8 @@ constexpr uint64_t kResendNs = 100 * kMillisecond;
 constexpr uint32_t kMostDoublings = 4;
 /// Or so many round trips, where what is under way takes longer to get through.
 constexpr uint64_t kRoundTrips = 3;
+// A rank that is given up may live, and read what it has been sent, until it has given up others in turn.
+constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 
 }  // namespace
 
@@ -26,6 +28,9 @@ void Engine::tick() {
   next_tick_ns_ = now_ns_ + kTickNs;
   notice_failures();
   free_read_rooms();
+  for (; !abandoned_.empty() && abandoned_.front().until_ns <= now_ns_; abandoned_.pop_front()) {
+    retire_room(abandoned_.front().room);
+  }
   for (uint32_t rank = 0; rank < flows_.size(); ++rank) {
     Flow& flow = flows_[rank];
     if (flow.n_to_acknowledge > 0 && now_ns_ - flow.to_acknowledge_since_ns >= kAckDelayNs) {
@@ -196,14 +201,23 @@ void Engine::forget(Entry& entry) {
   }
 }
 
+/// It was sent to a rank that is given up now, which may live, and read it.
+void Engine::abandon_room(uint32_t rank, uint32_t room) {
+  if (!rooms_[room].is_queued && is_read_in_place(rank)) {
+    abandoned_.push_back({room, now_ns_ + kAbandonedNs});
+  } else {
+    retire_room(room);
+  }
+}
+
 void Engine::give_up(uint32_t rank) {
   Flow& flow = flows_[rank];
   flow.is_given_up = true;
   flow.n_to_acknowledge = 0;
   for (const Unacknowledged& waiting : flow.unacknowledged) {
-    retire_room(waiting.room);
+    abandon_room(rank, waiting.room);
     if (waiting.first_room != kNoRoom) {
-      retire_room(waiting.first_room);
+      abandon_room(rank, waiting.first_room);
     }
   }
   flow.unacknowledged.clear();

@@ -17,6 +17,9 @@ namespace ringbolt::group {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+/// Calls go on when something has arrived; otherwise only their deadlines pass, which are looked at so often.
+constexpr uint64_t kAdvanceNs = kMillisecond / 10;
+constexpr uint32_t kMostUnadvanced = 4;
 
 std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
   std::vector<fabric::WatchedCable> cables;
@@ -183,6 +186,21 @@ void World::break_off(const Status& status) {
 bool World::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);
+  // A call goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
+  n_unadvanced_ += has_done ? 1 : 0;
+  const bool is_quiet = n_unadvanced_ > 0 && !has_done;
+  if (is_quiet || n_unadvanced_ >= kMostUnadvanced || now_ns >= next_advance_ns_) {
+    n_unadvanced_ = 0;
+    next_advance_ns_ = now_ns + kAdvanceNs;
+    advance_calls(now_ns);
+  }
+  if (courier_ != nullptr) {
+    courier_->end_turn();
+  }
+  return has_done;
+}
+
+void World::advance_calls(uint64_t now_ns) {
   for (auto one = communicators_.begin(); one != communicators_.end();) {
     if (const auto communicator = one->second.lock()) {
       communicator->advance(now_ns);
@@ -191,10 +209,6 @@ bool World::progress(uint64_t now_ns) {
       one = communicators_.erase(one);
     }
   }
-  if (courier_ != nullptr) {
-    courier_->end_turn();
-  }
-  return has_done;
 }
 
 }  // namespace ringbolt::group
