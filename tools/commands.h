@@ -202,6 +202,7 @@ struct PlanOptions {
   std::optional<uint32_t> speed_gbps;
   double alpha_us = 10;
   uint32_t prefix_length = 30;
+  std::vector<std::string> relays;  ///< nodes that only relay
   std::string svg_path;      ///< empty: none; "-": stdout
   std::string cluster_path;  ///< likewise: a cluster file
   bool is_json = false;

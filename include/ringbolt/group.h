@@ -181,7 +181,8 @@ class RINGBOLT_API Group {
   void abort(const std::string& reason);
 
   /// The ranks that pass on what this one sends to `peer`, in order, as things are now: none if a cable joins the two.
-  /// Numbers are those of the group that join() made. Throws std::runtime_error: no cables lead there any more.
+  /// Numbers are those of the group that join() made. Throws std::runtime_error if no cables lead there any more,
+  /// std::out_of_range if there is no such rank.
   std::vector<uint32_t> relays(uint32_t peer) const;
   /// The rank's device, cable and path to each other one, and figures since the beginning, for people.
   std::string report() const;

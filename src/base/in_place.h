@@ -7,13 +7,16 @@ namespace ringbolt::base {
 // A receive that is completed without a copy: what ringbolt_receive_in_place() of our verbs library and its callers
 // agree upon.
 
+/// Set in ibv_send_wr::send_flags: the sender leaves the bytes as they are until the receiver has said, in its own
+/// way, that it is done with them; no completion means that. Without it a message is copied. Not a flag of the verbs:
+/// only for our library.
+inline constexpr unsigned kStaysInPlace = 1U << 30U;
+
 /// Set in ibv_wc::wc_flags: the receive's memory holds an InPlace instead of the message. Not a flag of the verbs.
 inline constexpr unsigned kReceivedInPlace = 1U << 30U;
 
 /// Where the message lies: in the sender's registered memory, as this process sees it. It is only read, and stays as
-/// it is for as long as the sender leaves it so, which the two programs must settle between themselves: the sender's
-/// completion does not tell. A sender that means to write there again marks the message with IBV_SEND_SOLICITED: such
-/// ones are always copied, and its completion says that they have been.
+/// it is until the receiver has told the sender that it is done.
 struct InPlace {
   const std::byte* data = nullptr;
 };

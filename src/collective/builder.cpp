@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "collective/assignment.h"
+#include "collective/path_trees.h"
 #include "collective/tree_schedules.h"
 
 namespace ringbolt::collective {
@@ -54,6 +55,8 @@ constexpr Builder kBuilders[] = {
     {"two_way_ring", kByShards, Order::none, has_ring, build_two_way_ring},
     {"trees", kByTrees, Order::none, fits_trees, build_trees},
     {"split", kByShards | mask_of({Operation::all_to_all}), Order::of_inputs, has_choice_of_paths, build_split},
+    {"path_trees", mask_of({Operation::gather, Operation::scatter}), Order::of_inputs, has_choice_of_paths,
+     build_path_trees},
     {"dissemination", mask_of({Operation::barrier}), Order::of_inputs, always, build_dissemination},
 };
 

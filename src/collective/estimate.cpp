@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "collective/layout.h"
 #include "collective/loads.h"
+#include "collective/path_trees.h"
 #include "collective/tree_schedules.h"
 
 namespace ringbolt::collective {
@@ -62,6 +63,10 @@ class Estimator {
     }
     if (name == "split") {
       return to_all_at_once(n_rounds(), bytes_of_a_pair(), topology_.split_load_us(), Topology::kWays);
+    }
+    if (name == "path_trees") {
+      const PathTrees trees = path_trees(problem_, topology_);
+      return pipeline(trees.n_levels, trees.busiest_us, total_ / n_ / trees.n_parts, n_ * trees.n_parts);
     }
     RINGBOLT_ASSERT(name == "dissemination");
     return dissemination();

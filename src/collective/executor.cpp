@@ -102,7 +102,7 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
   lane.waiting[tag.chunk % kLaneWindow] = std::move(parcel);
   if (tag.chunk == lane.used) {
     set_bit(ready_, end->step);
-    if (fire(end->step)) {
+    if (fire(end->step) == Fired::yes) {
       return Taken::ok;
     }
   }
@@ -217,16 +217,16 @@ std::byte* Execution::address(Buffer buffer, uint64_t offset) {
   return nullptr;
 }
 
-bool Execution::fire(uint32_t i) {
+Execution::Fired Execution::fire(uint32_t i) {
   if (!may_fire(i)) {
-    return false;
+    return Fired::not_ready;
   }
   const Step& step = program_->program().steps[i];
   const uint32_t chunk = next_chunk_[i];
   const uint64_t offset = bytes_before(step, chunk);
   const auto length = static_cast<uint32_t>(bytes_before(step, chunk + 1) - offset);
   if (!take_rooms(i, length)) {
-    return false;
+    return Fired::no_room;
   }
   sources_.clear();
   for (size_t s = 0; s < step.sources.size(); ++s) {
@@ -237,7 +237,7 @@ bool Execution::fire(uint32_t i) {
   }
   put_result(i, offset, length);
   finish_chunk(i);
-  return true;
+  return Fired::yes;
 }
 
 void Execution::put_result(uint32_t i, uint64_t offset, uint32_t length) {
@@ -276,6 +276,8 @@ void Execution::finish_chunk(uint32_t i) {
   const uint32_t n_chunks = program_->n_chunks(i);
   if (next_chunk_[i] == n_chunks) {
     --n_unfinished_;
+  } else {
+    set_bit(ready_, i);
   }
   for (size_t s = 0; s < step.sources.size(); ++s) {
     if (step.sources[s].kind == Source::Kind::local) {
@@ -285,12 +287,11 @@ void Execution::finish_chunk(uint32_t i) {
     lane.waiting[chunk % kLaneWindow] = Parcel();
     lane.used = chunk + 1;
     // The peer may send up to told + window: that is worth a word only if there is more than that.
-    if (lane.used - lane.told >= kLaneWindow / 2 && lane.told + kLaneWindow < n_chunks) {
+    if (lane.used - lane.told >= kChunksPerWord && lane.told + kLaneWindow < n_chunks) {
       lane.told = lane.used;
       port_->tell_used(step.sources[s].peer, {call_, step.sources[s].lane, lane.used});
     }
   }
-  set_bit(ready_, i);
   for (const uint32_t dependent : program_->dependents(i)) {
     set_bit(ready_, dependent);
   }
@@ -311,10 +312,10 @@ bool Execution::advance() {
         if (step >= n_steps) {
           break;
         }
-        if (fire(step)) {
-          goes_on = true;
-        } else if (may_fire(step)) {
-          set_bit(ready_, step);  // only rooms were missing: the next call tries again
+        const Fired fired = fire(step);
+        goes_on = goes_on || fired == Fired::yes;
+        if (fired == Fired::no_room) {
+          set_bit(ready_, step);  // the next call tries again
         }
       }
     }
@@ -326,7 +327,9 @@ bool Execution::advance() {
 void Execution::drop() {
   for (Lane& lane : lanes_) {
     for (Parcel& parcel : lane.waiting) {
-      parcel = Parcel();
+      if (parcel.is_here()) {
+        parcel = Parcel();
+      }
     }
     lane.used = 0;
     lane.told = 0;

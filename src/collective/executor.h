@@ -12,7 +12,10 @@
 namespace ringbolt::collective {
 
 /// Chunks of a lane that may be on their way or waiting at the receiver: it keeps memory for so many of each lane.
-inline constexpr uint32_t kLaneWindow = 8;
+/// On a cable that is full both ways a chunk, and the word that it has been used, wait behind a quarter of a megabyte each.
+inline constexpr uint32_t kLaneWindow = 16;
+/// A receiver tells of so many used chunks at a time.
+inline constexpr uint32_t kChunksPerWord = 4;
 
 /// A program with what its execution looks up. Immutable once made, and shared by calls. Thread-safe.
 class CompiledProgram {
@@ -111,7 +114,8 @@ class Execution {
   bool may_fire(uint32_t step) const;
   bool may_write(uint32_t step, uint64_t offset, uint64_t length) const;
   bool is_written(const Source& source, uint64_t offset, uint64_t length) const;
-  bool fire(uint32_t step);
+  enum class Fired : uint8_t { yes, not_ready, no_room };
+  Fired fire(uint32_t step);
   bool take_rooms(uint32_t step, uint32_t length);
   void put_result(uint32_t step, uint64_t offset, uint32_t length);
   void finish_chunk(uint32_t step);

@@ -139,7 +139,7 @@ TEST(Execution, sends_no_more_than_the_window) {
   EXPECT_EQ(alone.ranks.execution(0).hear_used(1, {9, 0, 2}), Taken::ok);  // an old word changes nothing
   alone.ranks.execution(0).advance();
   EXPECT_EQ(alone.ranks.on_the_way().size(), kLaneWindow + 3);
-  EXPECT_EQ(alone.ranks.execution(0).hear_used(1, {9, 0, 12}), Taken::out_of_window);  // not even sent
+  EXPECT_EQ(alone.ranks.execution(0).hear_used(1, {9, 0, kLaneWindow + 4}), Taken::out_of_window);  // not even sent
   EXPECT_EQ(alone.ranks.execution(0).hear_used(1, {9, 1, 1}), Taken::no_such_lane);
 }
 

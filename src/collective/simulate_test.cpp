@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "collective/builder.h"
+#include "collective/cost.h"
 #include "collective/problems_test_support.h"
 #include "collective/steps.h"
 #include "fabric/bounds.h"
@@ -118,6 +119,31 @@ TEST(Simulate, all_to_all_reaches_what_shortest_paths_allow) {
   }
 }
 
+/// Each of the root's cables carries its part, which no gather and no scatter can do without.
+TEST(Simulate, path_trees_load_the_roots_cables_evenly) {
+  constexpr uint64_t kShare = uint64_t{4} << 20;
+  for (const fabric::Graph& graph : {fabric::ring(4), fabric::ring(6), fabric::torus({4, 4}), fabric::hypercube(4)}) {
+    const Topology topology(graph, kModel);
+    const uint32_t n = graph.n_nodes;
+    const auto n_cables = static_cast<double>(topology.neighbours()[1].size());
+    const double bound_us = static_cast<double>(kShare) * (n - 1) / (n_cables * kModel.bytes_per_us);
+    for (const Operation operation : {Operation::gather, Operation::scatter}) {
+      const Problem problem = problem_of(operation, n, kShare / 4, 4, 1);
+      const double time_us = simulated("path_trees", problem, topology).time_us;
+      EXPECT_LE(time_us, bound_us * 1.1) << n << " ranks, " << operation_text(operation);
+      EXPECT_LE(time_us, simulated("direct", problem, topology).time_us * 1.001) << n << " ranks";
+      EXPECT_NEAR(predict_us("path_trees", problem, topology, {}), time_us, time_us * 0.05) << n << " ranks";
+    }
+  }
+}
+
+TEST(Simulate, path_trees_are_a_third_faster_on_a_ring_of_four) {
+  const Topology topology(fabric::ring(4), kModel);
+  const Problem problem = problem_of(Operation::gather, 4, 1 << 20, 4, 2);
+  EXPECT_GT(simulated("direct", problem, topology).time_us / simulated("path_trees", problem, topology).time_us, 1.3);
+  EXPECT_EQ(choose(problem, topology, {}).front().name, "path_trees");
+}
+
 class Many : public testing::TestWithParam<Operation> {};
 
 TEST_P(Many, end_on_64_ranks) {
@@ -141,7 +167,8 @@ TEST_P(Many, end_on_1024_ranks) {
       problem.operation == Operation::all_gather || problem.operation == Operation::reduce_scatter;
   for (const std::string& name : candidates(problem, topology)) {
     const bool is_cheap = name == "doubling" || name == "dissemination" || (name == "tree" && !has_tree_of_each) ||
-                          (name == "ring" && has_tree_of_each) || (name == "direct" && has_root(problem.operation));
+                          (name == "ring" && has_tree_of_each) ||
+                          ((name == "direct" || name == "path_trees") && has_root(problem.operation));
     if (is_cheap) {
       simulated(name, problem, topology);
     }

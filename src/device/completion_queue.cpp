@@ -18,6 +18,8 @@ namespace {
 
 // A program that has not polled for so long has to have room for what comes.
 constexpr uint64_t kAbandonedNs = 100'000'000;
+// A queue pair takes 64 slots of its lane at a time; one pass more, since the first may look at sends before receives.
+constexpr int kPassesForFullLane = link::kLaneSlots / 64 + 1;
 // How a poller that finds nothing backs off, counted in empty polls of some 80 ns.
 constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sleep
 // The same for a poller that gives its core away: each time it may be gone for milliseconds, so that polls tell nothing
@@ -300,6 +302,15 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
     }
   }
   return remains;
+}
+
+void CompletionQueue::take_arrived() {
+  const std::scoped_lock guard(lock_);
+  is_in_service_ = true;
+  for (int pass = 0; pass < kPassesForFullLane; ++pass) {
+    progress();
+  }
+  is_in_service_ = false;
 }
 
 uint64_t CompletionQueue::wire_deadline_ns() {

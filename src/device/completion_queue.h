@@ -45,6 +45,10 @@ class CompletionQueue {
   };
   /// What the service thread does: brings every attached queue pair on.
   Remains serve(uint64_t now_ns);
+  /// Before a peer is known to be gone: what it received and sent until then is told first, whichever queue pair's it was.
+  /// On a card a send to a peer that is gone fails only after its retries, long after everything else was told. As far
+  /// as the queue has room.
+  void take_arrived();
   /// When the earliest timer of its queue pairs on the network runs out.
   uint64_t wire_deadline_ns();
 
@@ -109,7 +113,7 @@ class CompletionQueue {
   uint32_t empty_polls_ = 0;
   uint64_t checked_ns_ = 0;  // when a poller last looked at the timers
   uint32_t patience_ = 64;  // empty polls before the core is given away
-  bool is_in_service_ = false;  // in serve()
+  bool is_in_service_ = false;  // in serve() or take_arrived()
   bool is_served_ = false;      // likewise, and the program has not polled for long
   bool sends_go_first_ = false;
   bool has_overflowed_ = false;

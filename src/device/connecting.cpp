@@ -233,6 +233,9 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
   }
   each_connection([&](Connection& connection) {
     if (connection.remote != nullptr && &connection.remote->peer() == &peer) {
+      if (uint32_t consumed = 0; connection.sender && connection.receiver.last_heard(consumed)) {
+        connection.sender->take_consumed(consumed);  // said with messages that wait for a receive
+      }
       connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
       receive_attention_.store(true, std::memory_order_relaxed);
     }

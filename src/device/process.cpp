@@ -140,6 +140,11 @@ std::vector<std::shared_ptr<QueuePair>> Process::queue_pairs() {
   return result;
 }
 
+std::vector<std::shared_ptr<CompletionQueue>> Process::completion_queues() {
+  const std::scoped_lock guard(registry_);
+  return completion_queues_;
+}
+
 std::shared_ptr<link::RemoteProcess> Process::remote_of(const std::shared_ptr<link::Peer>& peer) {
   const std::scoped_lock guard(remotes_mutex_);
   auto& remote = remotes_[peer.get()];
@@ -198,6 +203,9 @@ void Process::on_arena(const std::shared_ptr<link::Peer>& peer, const link::Aren
 }
 
 void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
+  for (const auto& queue : completion_queues()) {
+    queue->take_arrived();
+  }
   for (const auto& qp : queue_pairs()) {
     qp->on_peer_gone(*peer, peer->left_orderly());
   }
@@ -255,11 +263,7 @@ void Process::serve() {
 }
 
 int Process::next_tick_ms(int last_tick_ms) {
-  std::vector<std::shared_ptr<CompletionQueue>> queues;
-  {
-    const std::scoped_lock guard(registry_);
-    queues = completion_queues_;
-  }
+  const std::vector<std::shared_ptr<CompletionQueue>> queues = completion_queues();
   const bool has_states = fabric_->verb_faults.has(fault::Subject::state);
   if (has_states) {
     look_at_ports();

@@ -108,6 +108,7 @@ class Process final : private link::RendezvousSink {
   /// own memory, which RINGBOLT_LOG=debug tells. Throws std::bad_alloc.
   std::shared_ptr<cluster::CounterPage> counters(const std::string& path);
   std::shared_ptr<QueuePair> find(uint32_t qpn);
+  std::vector<std::shared_ptr<CompletionQueue>> completion_queues();
   /// All of them, unordered.
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "base/in_place.h"
 #include "device/address_handle.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
@@ -105,6 +106,7 @@ SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
   request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
   request.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
   request.is_solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
+  request.stays_in_place = (wr.send_flags & base::kStaysInPlace) != 0;
   request.pieces = wr.sg_list;
   request.pieces_count = static_cast<uint32_t>(wr.num_sge);
   request.length = total_length(wr);

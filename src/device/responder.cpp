@@ -94,8 +94,13 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
   link::LaneConsumer& lane = connection.receiver;
   link::SlotHeader header;
   bool is_stuck = false;
+  bool ran_empty = false;
   int taken = 0;
-  for (; taken < kMaxSlotsAtOnce && lane.peek(header); ++taken) {
+  for (; taken < kMaxSlotsAtOnce; ++taken) {
+    if (!lane.peek(header)) {
+      ran_empty = true;  // for this look: the program may act on it, and be gone before the next one
+      break;
+    }
     if (takes_receive(header.kind) && !cq.has_room()) {
       break;  // others go on: a program that spins on its memory may leave its queue full
     }
@@ -110,7 +115,7 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
     process_.request_service();  // what is left was rung for already, and what was taken need not have raised an event
   }
   const bool is_due = connection.untold_bytes >= kTellAfterBytes || lane.untold() >= kTellAfterSlots;
-  if (lane.has_news() && (is_due || is_stuck || !cq.has_room() || !lane.has_slot())) {
+  if (lane.has_news() && (is_due || is_stuck || ran_empty || !cq.has_room() || !lane.has_slot())) {
     connection.untold_bytes = 0;
     if (lane.tell() && connection.remote != nullptr) {
       connection.remote->peer().ring();
@@ -296,8 +301,8 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     return false;
   }
   const base::InPlace place{data};
-  const bool stays = receives_in_place_.load(std::memory_order_relaxed) &&
-                     (header.flags & link::kSlotSolicited) == 0 && current_.pieces.length() >= sizeof place;
+  const bool stays = (header.flags & link::kSlotStays) != 0 && receives_in_place_.load(std::memory_order_relaxed) &&
+                     current_.pieces.length() >= sizeof place;
   if (stays) {
     scatter(0, reinterpret_cast<const std::byte*>(&place), sizeof place);
   } else {

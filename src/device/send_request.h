@@ -19,6 +19,7 @@ struct SendRequest {
   bool is_inline;  ///< the pieces' keys mean nothing
   bool is_fenced;
   bool is_solicited;
+  bool stays_in_place;  ///< see base/in_place.h
   bool is_type2_window;
   uint32_t length;  ///< bytes of all pieces
   uint32_t pieces_count;

@@ -61,7 +61,11 @@ void QueuePair::check_timers(uint64_t now_ns) {
     return;  // the caller read its clock before another one did
   }
   Connection* connection = connection_.load(std::memory_order_relaxed);
-  const uint32_t consumed = connection != nullptr && connection->sender ? connection->sender->consumed() : 0;
+  uint32_t consumed = 0;
+  if (connection != nullptr && connection->sender) {
+    connection->sender->refresh();  // it was off its core perhaps since it last looked: the answer may have come long ago
+    consumed = connection->sender->consumed();
+  }
   const uint32_t mark = consumed + done_.load(std::memory_order_relaxed) + next_.load(std::memory_order_relaxed);
   if (mark != progress_mark_ || progress_since_ns_ == 0) {
     progress_mark_ = mark;

@@ -159,7 +159,8 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
     }
     const link::SharedFields fields{pieces.arena.offset, pieces.arena.arena_id, request.length};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
-    publish(connection, link::SlotKind::send_shared, link::kSlotFirst | last_flags, 0, request.immediate);
+    publish(connection, link::SlotKind::send_shared,
+            link::kSlotFirst | last_flags | (request.stays_in_place ? link::kSlotStays : 0U), 0, request.immediate);
     count();
     return finish(entry, connection);
   }

@@ -17,8 +17,11 @@ namespace {
 
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
-constexpr uint32_t kRequestsPerSignal = 8;
+/// Small messages complete together; of large ones each is known to have left, which is little beside their bytes.
+constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? 1 : 8; }
 constexpr uint32_t kFirstPsn = 7;
+/// What had been sent so long ago and is not here does not come any more. Beats may follow each other much faster.
+constexpr uint64_t kBelatedNs = 150'000'000;
 /// For the class of a message that came after it had been counted as lost.
 constexpr uint8_t kNotOwed = UINT8_MAX;
 
@@ -30,27 +33,6 @@ CreditPlan credit_plan(Size size, uint32_t n_hop_classes) {
 }
 
 }  // namespace
-
-uint64_t emit(const RequestId& id) {
-  return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
-         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
-         static_cast<uint64_t>(id.incarnation & 15U) << 4 | static_cast<uint64_t>(id.n_requests) << 8 | static_cast<uint64_t>(id.slot) << 16 |
-         static_cast<uint64_t>(id.cable) << 32 | static_cast<uint64_t>(id.from_cable) << 48;
-}
-
-RequestId parse_request(uint64_t wr_id) {
-  RequestId id;
-  id.is_receive = (wr_id & 1) != 0;
-  id.size = static_cast<Size>((wr_id >> 1) & 1);
-  id.is_relayed = (wr_id >> 2 & 1) != 0;
-  id.is_unsequenced = (wr_id >> 3 & 1) != 0;
-  id.incarnation = static_cast<uint8_t>(wr_id >> 4 & 15);
-  id.n_requests = static_cast<uint8_t>(wr_id >> 8);
-  id.slot = static_cast<uint16_t>(wr_id >> 16);
-  id.cable = static_cast<uint16_t>(wr_id >> 32);
-  id.from_cable = static_cast<uint16_t>(wr_id >> 48);
-  return id;
-}
 
 Cable::Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& layout)
     : device_(device), plan_(plan), index_(index) {
@@ -74,7 +56,7 @@ void Cable::make_end(Size size, SlabLayout& layout) {
   end.unconnected.emplace(device_.pd(), wanted);
   end.send_depth = std::min(kSendDepth, end.unconnected->send_depth() / unit);
   end.in_flight.resize(end.send_depth);
-  if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * kRequestsPerSignal) {
+  if (end.unconnected->receive_depth() < wanted.receive_depth || end.send_depth < 2 * requests_per_signal(size)) {
     throw base::Error(ENOMEM, "ibv_create_qp", plan_.name,
                       fmt::format("the device grants {} sends and {} receives where {} and {} are needed",
                                   end.unconnected->send_depth(), end.unconnected->receive_depth(), wanted.send_depth,
@@ -137,7 +119,8 @@ std::vector<RequestId> Cable::reset(uint16_t incarnation) {
     end.receiver = {};
     end.sends_posted = 0;
     end.n_unsignalled = 0;
-    end.sent_by_peer = {};
+    end.sent_by_peer = 0;
+    end.sent_by_peer_ns = 0;
   }
   incarnation_ = incarnation;
   is_read_in_place_ = false;
@@ -180,7 +163,8 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   header.reads_in_place = reads_in_place_;
   header.cable_number = end.sender.send(buffer_class);
   // One class's credits ride along, in turn those that the peer does not know yet.
-  for (uint32_t i = 0; i < kClasses; ++i) {
+  const bool has_news = receiver(Size::small).n_untold() + receiver(Size::large).n_untold() > 0;
+  for (uint32_t i = 0; has_news && i < kClasses; ++i) {
     next_class_to_tell_ = (next_class_to_tell_ + 1) % kClasses;
     if (!receiver(Size::small).is_told(next_class_to_tell_) || !receiver(Size::large).is_told(next_class_to_tell_)) {
       break;
@@ -199,9 +183,10 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
     length = std::max(length, (frames_of(slot_bytes) - 1) * kFrameBytes + 1);
   }
   ++end.sends_posted;
+  ++end.serial;
   ++end.n_unsignalled;
   id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
-  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == kRequestsPerSignal;
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == requests_per_signal(size);
   id.size = size;
   id.cable = index_;
   id.n_requests = static_cast<uint8_t>(end.n_unsignalled);
@@ -215,9 +200,8 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
-  if ((id.is_relayed || id.is_unsequenced) && (reads_in_place_ || is_read_in_place_)) {
-    // Nobody acknowledges these to us: their memory is for others once they have gone (see base/in_place.h).
-    request.send_flags |= static_cast<unsigned>(IBV_SEND_SOLICITED);
+  if (is_read_in_place_ && !id.is_relayed && !id.is_unsequenced) {
+    request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
   }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
@@ -301,18 +285,21 @@ void Cable::post_receive(Size size, uint32_t slot) {
 CableReport Cable::report() const {
   CableReport report;
   for (const Size size : kSizes) {
-    report.sent[index(size)] = ends_[index(size)].sender.number();
+    // What the device has not sent yet waits for the cable, perhaps for long.
+    report.sent[index(size)] = ends_[index(size)].sender.number() - ends_[index(size)].sends_posted;
     report.lost[index(size)] = ends_[index(size)].receiver.lost();
   }
   return report;
 }
 
-bool Cable::hear_report(const CableReport& report) {
+bool Cable::hear_report(const CableReport& report, uint64_t now_ns) {
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
-    // What had been sent by the beat before the last one and is not here does not come any more.
-    end.receiver.miss_before(end.sent_by_peer[0]);
-    end.sent_by_peer = {end.sent_by_peer[1], report.sent[index(size)]};
+    if (now_ns - end.sent_by_peer_ns >= kBelatedNs) {
+      end.receiver.miss_before(end.sent_by_peer);
+      end.sent_by_peer = report.sent[index(size)];
+      end.sent_by_peer_ns = now_ns;
+    }
     if (!end.sender.hear_lost(report.lost[index(size)])) {
       return false;
     }

@@ -25,6 +25,9 @@ inline constexpr uint32_t kSmallReceives = 64;
 inline constexpr uint32_t kLargeReceives = 32;
 inline constexpr uint32_t kReceivesPerCable = kSmallReceives + kLargeReceives;
 inline constexpr uint32_t kKeptForControl = 4;
+/// Of parallel cables each is given so many large messages ahead of what its device has sent. What is not given to a rail
+/// yet goes over whichever has room first, whatever its rate.
+inline constexpr uint32_t kAheadOnRail = 4;
 
 /// What a work request's wr_id says.
 struct RequestId {
@@ -39,8 +42,26 @@ struct RequestId {
   uint8_t incarnation = 0;  ///< of the cable's connection, modulo 16
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
-uint64_t emit(const RequestId& id);
-RequestId parse_request(uint64_t wr_id);
+inline uint64_t emit(const RequestId& id) {
+  return static_cast<uint64_t>(id.is_receive) | static_cast<uint64_t>(id.size) << 1 |
+         static_cast<uint64_t>(id.is_relayed) << 2 | static_cast<uint64_t>(id.is_unsequenced) << 3 |
+         static_cast<uint64_t>(id.incarnation & 15U) << 4 | static_cast<uint64_t>(id.n_requests) << 8 |
+         static_cast<uint64_t>(id.slot) << 16 | static_cast<uint64_t>(id.cable) << 32 |
+         static_cast<uint64_t>(id.from_cable) << 48;
+}
+inline RequestId parse_request(uint64_t wr_id) {
+  RequestId id;
+  id.is_receive = (wr_id & 1) != 0;
+  id.size = static_cast<Size>((wr_id >> 1) & 1);
+  id.is_relayed = (wr_id >> 2 & 1) != 0;
+  id.is_unsequenced = (wr_id >> 3 & 1) != 0;
+  id.incarnation = static_cast<uint8_t>(wr_id >> 4 & 15);
+  id.n_requests = static_cast<uint8_t>(wr_id >> 8);
+  id.slot = static_cast<uint16_t>(wr_id >> 16);
+  id.cable = static_cast<uint16_t>(wr_id >> 32);
+  id.from_cable = static_cast<uint16_t>(wr_id >> 48);
+  return id;
+}
 
 /// What the other end of a cable needs to know.
 struct CableAddress {
@@ -93,12 +114,22 @@ class Cable {
 
   bool may_send(Size size, uint32_t buffer_class) const {
     const End& end = ends_[index(size)];
-    return is_alive_ && end.sends_posted < end.send_depth && end.sender.may_send(buffer_class);
+    const uint32_t depth = is_rail_ && size == Size::large ? kAheadOnRail : end.send_depth;
+    return is_alive_ && end.sends_posted < depth && end.sender.may_send(buffer_class);
   }
+  /// One of several cables to its peer: see kAheadOnRail.
+  void be_rail() { is_rail_ = true; }
   /// Sends the message at `offset` of the slab, which stays untouched until the completion or, for one of our own,
   /// until its acknowledgement. Fills in what the header says of this cable. `id.cable` and is_receive are set here.
   /// False if the device refuses; then the cable has failed.
   bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id);
+  /// The number of the last message sent, and whether the device is done with the memory of one: it has a completion of
+  /// its own or of a later one, or the connection is another one by now.
+  uint32_t serial(Size size) const { return ends_[index(size)].serial; }
+  bool is_done_with(Size size, uint32_t serial) const {
+    const End& end = ends_[index(size)];
+    return end.serial - serial >= end.sends_posted;
+  }
   /// A send's completion has come.
   void hear_done(const RequestId& id);
   /// Whether a completion is of this connection and not of one before it.
@@ -131,7 +162,7 @@ class Cable {
   ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
   /// What to say of this cable, and what the peer says. False: so much is lost that the connection must begin anew.
   CableReport report() const;
-  bool hear_report(const CableReport& report);
+  bool hear_report(const CableReport& report, uint64_t now_ns);
   /// The peer should hear of credits soon although nothing is sent there.
   bool has_credits_to_tell() const;
   /// Receives that hold messages: of all, how many are not posted.
@@ -152,14 +183,17 @@ class Cable {
     std::optional<verbs::QueuePair> connected = std::nullopt;
     std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
     uint32_t send_depth = 0;
-    uint32_t sends_posted = 0;
+    uint32_t sends_posted = 0;  // and not known to be done
+    uint32_t serial = 0;        // of the last one
     uint32_t n_held = 0;
     uint32_t n_unsignalled = 0;
     // Relayed and unsequenced sends, which complete in order: a ring of send_depth.
     std::vector<RequestId> in_flight = {};
     uint32_t first_in_flight = 0;
     uint32_t n_in_flight = 0;
-    std::array<uint32_t, 2> sent_by_peer = {};  // as its last two reports say, the older one first
+    // As a report has said that is kBelatedNs old by the time it counts.
+    uint32_t sent_by_peer = 0;
+    uint64_t sent_by_peer_ns = 0;
   };
   static size_t index(Size size) { return static_cast<size_t>(size); }
   static constexpr uint16_t kFirstIncarnation = 1;
@@ -178,6 +212,7 @@ class Cable {
   uint32_t next_class_to_tell_ = 0;
   bool is_alive_ = false;
   bool is_in_use_ = true;
+  bool is_rail_ = false;
   bool reads_in_place_ = false;
   bool is_read_in_place_ = false;
   std::string failure_;

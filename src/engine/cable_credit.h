@@ -40,26 +40,28 @@ class SenderCredit {
   explicit SenderCredit(const CreditPlan& plan) : plan_(plan) {}
 
   bool may_send(uint32_t buffer_class) const {
-    return taken_[buffer_class] < plan_.kept(buffer_class) || used_shared() < plan_.shared();
+    return taken_[buffer_class] < plan_.kept(buffer_class) || used_shared_ < plan_.shared();
   }
   /// The number that the message gets.
   uint16_t send(uint32_t buffer_class) {
-    ++taken_[buffer_class];
+    take(buffer_class, taken_[buffer_class] + 1);
     class_of_[number_ % class_of_.size()] = static_cast<uint8_t>(buffer_class);
     return static_cast<uint16_t>(number_++);
   }
   /// The number of the next message, which travels with its last 16 bits.
   uint32_t number() const { return number_; }
 
-  /// The peer has freed so many of a class since the connection, modulo 2^8. False: more than were taken, which is no
+  /// The peer has freed so many of a class since the connection, modulo 2^16. False: more than were taken, which is no
   /// word of an honest peer.
-  bool hear_freed(uint32_t buffer_class, uint8_t freed) {
-    const auto newly = static_cast<uint8_t>(freed - freed_[buffer_class]);
+  bool hear_freed(uint32_t buffer_class, uint16_t freed) {
+    const auto newly = static_cast<uint16_t>(freed - freed_[buffer_class]);
     if (newly > taken_[buffer_class]) {
-      return static_cast<uint8_t>(freed_[buffer_class] - freed) < 128;  // an older word that comes late
+      return static_cast<uint16_t>(freed_[buffer_class] - freed) < 0x8000;  // an older word that comes late
     }
     freed_[buffer_class] = freed;
-    taken_[buffer_class] -= newly;
+    if (newly > 0) {
+      take(buffer_class, taken_[buffer_class] - newly);
+    }
     return true;
   }
 
@@ -70,8 +72,8 @@ class SenderCredit {
       return static_cast<int32_t>(n_new) < 0;  // an older word that comes late
     }
     for (; n_lost_ != lost.count; ++n_lost_) {
-      uint32_t& taken = taken_[class_of_[lost.latest[n_lost_ % LostMessages::kTold] % class_of_.size()]];
-      taken -= taken > 0 ? 1 : 0;
+      const uint32_t buffer_class = class_of_[lost.latest[n_lost_ % LostMessages::kTold] % class_of_.size()];
+      take(buffer_class, taken_[buffer_class] - (taken_[buffer_class] > 0 ? 1 : 0));
     }
     return true;
   }
@@ -87,19 +89,20 @@ class SenderCredit {
   }
 
  private:
-  uint32_t used_shared() const {
-    uint32_t used = 0;
-    for (uint32_t c = 0; c < kClasses; ++c) {
-      used += taken_[c] > plan_.kept(c) ? taken_[c] - plan_.kept(c) : 0;
-    }
-    return used;
+  /// Changes how many of a class are taken, and of those that all share.
+  void take(uint32_t buffer_class, uint32_t taken) {
+    const uint32_t kept = plan_.kept(buffer_class);
+    const uint32_t before = taken_[buffer_class];
+    used_shared_ += (taken > kept ? taken - kept : 0) - (before > kept ? before - kept : 0);
+    taken_[buffer_class] = taken;
   }
 
   CreditPlan plan_;
+  uint32_t used_shared_ = 0;
   uint32_t number_ = 0;
   uint32_t n_lost_ = 0;
   std::array<uint32_t, kClasses> taken_ = {};
-  std::array<uint8_t, kClasses> freed_ = {};
+  std::array<uint16_t, kClasses> freed_ = {};
   std::array<uint8_t, 256> class_of_ = {};  // [number]
 };
 
@@ -130,14 +133,14 @@ class ReceiverCredit {
     ++freed_[buffer_class];
     ++n_untold_;
   }
-  uint8_t freed(uint32_t buffer_class) const { return freed_[buffer_class]; }
+  uint16_t freed(uint32_t buffer_class) const { return freed_[buffer_class]; }
   bool is_told(uint32_t buffer_class) const { return freed_[buffer_class] == told_[buffer_class]; }
   void tell(uint32_t buffer_class) {
-    n_untold_ -= static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+    n_untold_ -= static_cast<uint16_t>(freed_[buffer_class] - told_[buffer_class]);
     told_[buffer_class] = freed_[buffer_class];
   }
   uint32_t n_untold(uint32_t buffer_class) const {
-    return static_cast<uint8_t>(freed_[buffer_class] - told_[buffer_class]);
+    return static_cast<uint16_t>(freed_[buffer_class] - told_[buffer_class]);
   }
   /// Freed and not told, of all classes.
   uint32_t n_untold() const { return n_untold_; }
@@ -145,8 +148,8 @@ class ReceiverCredit {
  private:
   uint32_t expected_ = 0;
   LostMessages lost_;
-  std::array<uint8_t, kClasses> freed_ = {};
-  std::array<uint8_t, kClasses> told_ = {};
+  std::array<uint16_t, kClasses> freed_ = {};
+  std::array<uint16_t, kClasses> told_ = {};
   uint32_t n_untold_ = 0;
 };
 

@@ -84,7 +84,7 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
   out.put(header.reserved);
   out.put(header.freed_small);
   out.put(header.freed_large);
-  out.put(uint32_t{0});
+  out.put(uint16_t{0});
   Writer(to.data() + kCrcBegin).put(header_crc(to.data()));
 }
 
@@ -128,8 +128,8 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
   header.cable_number = in.take<uint16_t>();
   header.credit_class = in.take<uint8_t>();
   header.reserved = in.take<uint8_t>();
-  header.freed_small = in.take<uint8_t>();
-  header.freed_large = in.take<uint8_t>();
+  header.freed_small = in.take<uint16_t>();
+  header.freed_large = in.take<uint16_t>();
   if (header.length_bytes > message.size() - kHeaderBytes || header.n_via > kMostVia ||
       header.hops_done > header.n_via) {
     return std::nullopt;

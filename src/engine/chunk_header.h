@@ -49,8 +49,10 @@ struct ChunkHeader {
   uint16_t cable_number = 0;  ///< messages of this queue pair before it, modulo 2^16
   uint8_t credit_class = 0;
   uint8_t reserved = 0;
-  uint8_t freed_small = 0;  ///< receives of that class that the sender has freed since the connection, modulo 2^8
-  uint8_t freed_large = 0;
+  /// Receives of that class that the sender has freed since the connection, modulo 2^16: the two queue pairs of a cable
+  /// do not wait for each other, so such a word may be hundreds of messages old when it comes.
+  uint16_t freed_small = 0;
+  uint16_t freed_large = 0;
 
   friend bool operator==(const ChunkHeader&, const ChunkHeader&) = default;
 };

@@ -33,6 +33,13 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
   for (const auto& cable : cables_) {
     neighbours_[cable->plan().peer].rails.push_back(cable.get());
   }
+  for (const Neighbour& neighbour : neighbours_) {
+    for (Cable* rail : neighbour.rails) {
+      if (neighbour.rails.size() > 1) {
+        rail->be_rail();
+      }
+    }
+  }
 }
 
 std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_kept) {
@@ -47,6 +54,18 @@ std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_
   return Room{slab_.data() + row.offset_of(slot) + kHeaderBytes, is_small ? slot : kSmallRooms + slot};
 }
 
+void Engine::fetch_rooms() const {
+  constexpr size_t kLineBytes = 64;
+  const auto fetch = [&](const FreeSlots& free, const SlotRow& row, size_t length_bytes) {
+    const std::byte* room = slab_.data() + (free.is_empty() ? row.offset : row.offset_of(free.next()));
+    for (size_t at = 0; at < length_bytes; at += kLineBytes) {
+      __builtin_prefetch(room + at, 1);
+    }
+  };
+  fetch(free_small_, rows_.small, 2 * kLineBytes + kHeaderBytes);
+  fetch(free_large_, rows_.large, kHeaderBytes + 4096);
+}
+
 void Engine::free_room(uint32_t room) {
   rooms_[room] = {};
   if (room < kSmallRooms) {
@@ -54,6 +73,33 @@ void Engine::free_room(uint32_t room) {
   } else {
     free_large_.give(room - kSmallRooms);
   }
+}
+
+/// What a device still reads must not be written: neither a header for another cable nor another chunk.
+bool Engine::is_read(uint32_t room) const {
+  const RoomState& state = rooms_[room];
+  return state.cable != nullptr && !state.cable->is_done_with(room < kSmallRooms ? Size::small : Size::large, state.serial);
+}
+
+/// Nobody needs what it holds any more.
+void Engine::retire_room(uint32_t room) {
+  if (rooms_[room].is_queued) {
+    rooms_[room].is_acknowledged = true;
+  } else if (is_read(room)) {
+    retired_.push_back(room);
+  } else {
+    free_room(room);
+  }
+}
+
+void Engine::free_read_rooms() {
+  std::erase_if(retired_, [&](uint32_t room) {
+    if (is_read(room)) {
+      return false;
+    }
+    free_room(room);
+    return true;
+  });
 }
 
 void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
@@ -66,12 +112,16 @@ void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) c
   std::copy(wanted.begin(), wanted.end(), header.via.begin());
 }
 
+/// Whether a neighbour reads all that goes to it straight where it has been written, as far as it has said.
+bool Engine::is_read_in_place(uint32_t rank) const {
+  const std::vector<Cable*>& rails = neighbours_[rank].rails;
+  return !rails.empty() && std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
+}
+
 /// What the neighbour reads where it has been written crosses nothing that could damage it.
 void Engine::protect(ChunkHeader& header, size_t offset) const {
-  const Neighbour& next = neighbours_[header.destination];
-  const bool stays = header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes &&
-                     std::all_of(next.rails.begin(), next.rails.end(),
-                                 [](const Cable* rail) { return rail->is_read_in_place(); });
+  const bool stays =
+      header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes && is_read_in_place(header.destination);
   header.has_payload_crc = plan_.has_crc && !stays;
   if (header.has_payload_crc) {
     header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));
@@ -109,7 +159,7 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   protect(header, offset);
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
-  flow.unacknowledged.push_back({room, header, now_ns_, 0, false});
+  flow.unacknowledged.push_back({room, header, now_ns_, 0, false, kNoRoom});
   entry.offset = offset;
   entry.room = room;
   submit(entry, header.n_via > 0 ? header.via[0] : header.destination, is_small ? Size::small : Size::large, 0);
@@ -210,7 +260,7 @@ void Engine::send_ack(uint32_t rank) {
   submit(entry, next, Size::small, 0);
 }
 
-void Engine::submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
+void Engine::submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
   Neighbour& neighbour = neighbours_[next_rank];
   if (neighbour.queue.is_empty() && try_send(neighbour, entry, size, buffer_class)) {
     return;
@@ -223,10 +273,11 @@ void Engine::submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_
 
 bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class) {
   if (!entry.is_relayed && rooms_[entry.room].is_acknowledged) {
-    free_room(entry.room);  // a repetition that has become needless while it waited
+    rooms_[entry.room].is_queued = false;  // a repetition that has become needless while it waited
+    retire_room(entry.room);
     return true;
   }
-  // Rails take turns by their rates; one that has no credit, since it is slower than was thought, is passed over.
+  // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
   Cable* best = nullptr;
   for (Cable* rail : neighbour.rails) {
     if (rail->is_in_use() && rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
@@ -248,7 +299,11 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
   neighbour.turn = std::max(neighbour.turn, best->turn);
   best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + entry.header.length_bytes) / best->plan().rate;
   if (!entry.is_relayed) {
-    rooms_[entry.room].is_queued = false;
+    RoomState& room = rooms_[entry.room];
+    room.is_queued = false;
+    room.is_repeated = room.cable != nullptr;
+    room.cable = best;
+    room.serial = best->serial(size);
   }
   return true;
 }
@@ -257,6 +312,28 @@ void Engine::serve(Neighbour& neighbour) {
   neighbour.queue.serve([&](Entry& entry, uint32_t buffer_class, bool is_large) {
     return try_send(neighbour, entry, is_large ? Size::large : Size::small, buffer_class);
   });
+}
+
+/// What follows from completions besides what they bring.
+void Engine::attend() {
+  n_unattended_ = 0;
+  notice_failures();
+  if (!retired_.empty()) [[unlikely]] {
+    free_read_rooms();
+  }
+  for (Neighbour& neighbour : neighbours_) {
+    if (!neighbour.queue.is_empty()) {
+      serve(neighbour);
+    }
+  }
+  send_pending_words();
+  tell_credits();
+  for (const uint32_t rank : ranks_to_acknowledge_) {
+    if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
+      send_ack(rank);
+    }
+  }
+  ranks_to_acknowledge_.clear();
 }
 
 bool Engine::progress(uint64_t now_ns) {
@@ -274,23 +351,10 @@ bool Engine::progress(uint64_t now_ns) {
     }
     has_done = has_done || *taken > 0;
   }
-  if (has_done) {
-    notice_failures();
-    for (Neighbour& neighbour : neighbours_) {
-      if (!neighbour.queue.is_empty()) {
-        serve(neighbour);
-      }
-    }
-    send_pending_words();
-    tell_credits();
-  }
-  if (!ranks_to_acknowledge_.empty()) {
-    for (const uint32_t rank : ranks_to_acknowledge_) {
-      if (flows_[rank].n_to_acknowledge >= kReceivedPerAck) {
-        send_ack(rank);
-      }
-    }
-    ranks_to_acknowledge_.clear();
+  // Who waited for what has come goes first: the rest is done when nothing comes, or has come several times in a row.
+  n_unattended_ += has_done ? 1 : 0;
+  if (n_unattended_ >= kMostUnattended || (n_unattended_ > 0 && !has_done)) {
+    attend();
   }
   if (now_ns >= next_tick_ns_) {
     tick();

@@ -109,6 +109,9 @@ class Engine {
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<Room> room(uint32_t length_bytes) { return take_room(length_bytes, kRoomsForWords); }
   void cancel(uint32_t room) { free_room(room); }
+  /// Fetches the memory of the next rooms, which peers have read, from their caches; returns at once. For when a call
+  /// has ended and the next one has not begun.
+  void fetch_rooms() const;
   /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
   void send(uint32_t room, uint32_t length_bytes, const Address& address) {
@@ -161,18 +164,21 @@ class Engine {
     uint32_t room = 0;            // of one of ours
     bool is_unsequenced = false;  // its room is free once it is sent
   };
+  static constexpr uint32_t kNoRoom = UINT32_MAX;
   struct Unacknowledged {
     uint32_t room = 0;
     ChunkHeader header;
     uint64_t sent_ns = 0;  // 0: before the first progress()
     uint32_t n_tries = 0;
     bool is_due = false;  // to be sent again at once: its cable has died
+    uint32_t first_room = kNoRoom;  // if `room` is a copy: the peer may still read this one where it is
   };
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
     uint32_t next_sequence = 0;
     std::deque<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
+    uint64_t round_trip_ns = 0;  // smoothed, of chunks sent once: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
     uint64_t to_acknowledge_since_ns = 0;
     std::vector<uint32_t> in_use;  ///< numbers of chunks that are read in their sender's memory: not acknowledged yet
@@ -181,12 +187,20 @@ class Engine {
   struct RoomState {
     bool is_queued = false;
     bool is_acknowledged = false;
+    bool is_repeated = false;  // handed to a device more than once
+    Cable* cable = nullptr;    // to whose device it was handed last, and as which message
+    uint32_t serial = 0;
   };
   /// A chunk that a receive only points to.
   struct InPlaceChunk {
     uint32_t sequence = 0;
     uint8_t source = 0;
     bool wants_ack = false;
+  };
+  /// A room that a rank which is given up may still read.
+  struct Abandoned {
+    uint32_t room = 0;
+    uint64_t until_ns = 0;
   };
   struct PendingWord {
     std::vector<std::byte> bytes;
@@ -201,15 +215,21 @@ class Engine {
   // engine.cpp: sending
   std::optional<Room> take_room(uint32_t length_bytes, uint32_t n_kept);
   void free_room(uint32_t room);
+  bool is_read(uint32_t room) const;
+  void retire_room(uint32_t room);
+  void free_read_rooms();
+  void abandon_room(uint32_t rank, uint32_t room);
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset) const;
-  void submit(Entry entry, uint32_t next_rank, Size size, uint32_t buffer_class);
+  bool is_read_in_place(uint32_t rank) const;
+  void submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
   bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
   void send_ack(uint32_t rank);
   void tell_credits();
+  void attend();
   void send_pending_words();
 
   // engine_receive.cpp
@@ -227,6 +247,7 @@ class Engine {
   // engine_time.cpp
   void tick();
   void resend(uint32_t rank);
+  bool has_room_of_its_own(Unacknowledged& waiting);
   void notice_failures();
   void fail_device(const Device& device, int error);
   bool uses(const ChunkHeader& header, const FabricCable& cable) const;
@@ -242,16 +263,20 @@ class Engine {
   FreeSlots free_small_;
   FreeSlots free_large_;
   std::vector<RoomState> rooms_;       // small ones, then large ones
+  std::vector<uint32_t> retired_;      // rooms that nobody needs but a device, which still reads them
   std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
   std::vector<bool> has_failed_;       // [local cable]
   std::vector<InPlaceChunk> in_place_;  // [local cable][size][receive]: see in_place()
   std::deque<PendingWord> pending_words_;
+  std::deque<Abandoned> abandoned_;  // in the order of their times
   std::vector<uint32_t> ranks_to_acknowledge_;
   std::vector<std::vector<std::byte>> blocks_;  // of settled receipts
   std::vector<size_t> free_blocks_;
   Paths paths_;
   EngineCounts counts_;
+  static constexpr uint32_t kMostUnattended = 4;
+  uint32_t n_unattended_ = 0;  ///< times that something has come since attend()
   uint64_t now_ns_ = 0;
   uint64_t next_tick_ns_ = 0;
 };

@@ -16,6 +16,9 @@ namespace {
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
 constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
 
+constexpr size_t kLineBytes = 64;
+constexpr size_t kFetchedBytes = kHeaderBytes + 4096;
+
 uint64_t receipt_of(const RequestId& id) { return emit(id); }
 
 /// The place of a receive in Engine::in_place_.
@@ -56,6 +59,13 @@ void Engine::take_completion(const ibv_wc& completion) {
 
 void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place) {
   std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, is_in_place);
+  if (is_in_place) {
+    // It lies in another core's cache: its lines come at once, not the header's first and then the others.
+    const size_t n_bytes = std::min(message.size(), kFetchedBytes);
+    for (size_t at = 0; at < n_bytes; at += kLineBytes) {
+      __builtin_prefetch(message.data() + at);
+    }
+  }
   const auto header = parse_header(message);
   if (!header) [[unlikely]] {
     ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
@@ -69,8 +79,7 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     return;
   }
   const bool is_hop = header->kind == Kind::beat;
-  // What a relay has sent it does not keep; it says so, once it knows that we read in place.
-  if (is_in_place && (header->kind != Kind::data || header->destination != plan_.rank || header->hops_done > 0)) {
+  if (is_in_place && (header->kind != Kind::data || header->destination != plan_.rank)) {
     message = cable.fetch(id.size, id.slot, message);
     is_in_place = false;
   }
@@ -94,7 +103,7 @@ void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> 
     return;  // it has brought credits, in its header
   }
   const auto report = parse_report(bytes);
-  if (!report || !cable.hear_report(*report)) {
+  if (!report || !cable.hear_report(*report, now_ns_)) {
     cable.fail(fmt::format("{}: more messages are lost than can be told", cable.plan().name));
     return;
   }
@@ -120,6 +129,7 @@ void Engine::owe_ack(uint32_t rank, bool is_urgent) {
   }
   if (flow.n_to_acknowledge >= kReceivedPerAck) {
     ranks_to_acknowledge_.push_back(rank);
+    n_unattended_ = std::max(n_unattended_, 1U);
   }
 }
 
@@ -231,14 +241,22 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
 }
 
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
-  auto& waiting = flows_[rank].unacknowledged;
+  Flow& flow = flows_[rank];
+  auto& waiting = flow.unacknowledged;
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
+    if (waiting.front().first_room != kNoRoom) [[unlikely]] {
+      retire_room(waiting.front().first_room);
+    }
+    if (waiting.front().n_tries == 0 && waiting.front().sent_ns != 0) {
+      const uint64_t sample_ns = now_ns_ - waiting.front().sent_ns;
+      flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + sample_ns / 8;
+    }
     waiting.pop_front();
-    if (rooms_[room].is_queued) {
-      rooms_[room].is_acknowledged = true;
+    if (rooms_[room].is_queued || rooms_[room].is_repeated) [[unlikely]] {
+      retire_room(room);
     } else {
-      free_room(room);
+      free_room(room);  // what has arrived has been read
     }
   }
 }

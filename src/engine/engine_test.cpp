@@ -107,6 +107,47 @@ TEST(Engine, all_to_all_with_rails) {
   }
 }
 
+// A peer that stands still leaves messages with the device for longer than they are waited for. When they were sent again
+// from the same memory, or that was used again, the peer got other messages than were sent.
+TEST(Engine, leaves_alone_what_a_device_still_reads) {
+  constexpr uint32_t kCount = 300;
+  LoopFabric fabric(2, {{0, 1}, {0, 1}});
+  uint64_t now_ns = base::now_ns();
+  uint32_t sent = 0;
+  const auto go_on = [&](uint32_t rank, uint64_t step_ns) {
+    while (sent < kCount && fabric.send(0, 1, sent, sent % 2 == 0 ? 60'000 : 3000)) {
+      ++sent;
+    }
+    fabric.engine(rank).progress(now_ns += step_ns);
+  };
+  for (int turn = 0; turn < 100'000 && fabric.collector(1).chunks.size() < kCount; ++turn) {
+    go_on(0, 30'000'000);
+    if (turn % 40 > 20) {
+      go_on(1, 1000);
+    }
+  }
+  ASSERT_EQ(fabric.collector(1).chunks.size(), kCount);
+  for (const auto& chunk : fabric.collector(1).chunks) {
+    EXPECT_TRUE(LoopFabric::is_sound(chunk));
+  }
+  const EngineCounts& counts = fabric.engine(1).counts();
+  EXPECT_EQ(counts.bad_headers + counts.bad_payloads + counts.strangers, 0U);
+  EXPECT_TRUE(fabric.stations[0]->cable(0).is_alive() && fabric.stations[0]->cable(1).is_alive());
+}
+
+TEST(Paths, know_which_cables_can_be_spared) {
+  Paths paths(0, 4, {{0, 1}, {1, 2}, {2, 0}, {2, 3}});
+  EXPECT_TRUE(paths.can_spare(0));
+  EXPECT_FALSE(paths.can_spare(3));
+  paths.set_up(1, false);
+  EXPECT_TRUE(paths.can_spare(1));  // it is out already
+  EXPECT_FALSE(paths.can_spare(0));
+  Paths rails(0, 2, {{0, 1}, {0, 1}});
+  EXPECT_TRUE(rails.can_spare(0));
+  rails.set_up(1, false);
+  EXPECT_FALSE(rails.can_spare(0));
+}
+
 TEST(Engine, all_to_all_like_a_mac) {
   LoopFabric fabric(3, line(3), 3, "tn3205");
   all_to_all(fabric, 3, 20, 4);

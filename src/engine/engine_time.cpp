@@ -17,12 +17,20 @@ constexpr uint64_t kAckDelayNs = kMillisecond;
 // on one that died is sent again at once.
 constexpr uint64_t kResendNs = 100 * kMillisecond;
 constexpr uint32_t kMostDoublings = 4;
+/// Or so many round trips, where what is under way takes longer to get through.
+constexpr uint64_t kRoundTrips = 3;
+// A rank that is given up may live, and read what it has been sent, until it has given up others in turn.
+constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 
 }  // namespace
 
 void Engine::tick() {
   next_tick_ns_ = now_ns_ + kTickNs;
   notice_failures();
+  free_read_rooms();
+  for (; !abandoned_.empty() && abandoned_.front().until_ns <= now_ns_; abandoned_.pop_front()) {
+    retire_room(abandoned_.front().room);
+  }
   for (uint32_t rank = 0; rank < flows_.size(); ++rank) {
     Flow& flow = flows_[rank];
     if (flow.n_to_acknowledge > 0 && now_ns_ - flow.to_acknowledge_since_ns >= kAckDelayNs) {
@@ -45,12 +53,14 @@ void Engine::resend(uint32_t rank) {
   if (!paths_.is_reachable(rank)) {
     return;
   }
+  const uint64_t least = std::max(kResendNs, kRoundTrips * flows_[rank].round_trip_ns);
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
-    const uint64_t patience = kResendNs << std::min(waiting.n_tries, kMostDoublings);
-    if (waiting.sent_ns == 0) {
-      waiting.sent_ns = now_ns_;
+    const uint64_t patience = least << std::min(waiting.n_tries, kMostDoublings);
+    if (waiting.sent_ns == 0 || (!waiting.is_due && is_read(waiting.room))) {
+      waiting.sent_ns = now_ns_;  // it still waits for a slow cable
     }
-    if (rooms_[waiting.room].is_queued || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience)) {
+    if (rooms_[waiting.room].is_queued || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience) ||
+        !has_room_of_its_own(waiting)) {
       continue;
     }
     waiting.is_due = false;
@@ -68,6 +78,27 @@ void Engine::resend(uint32_t rank) {
     entry.room = waiting.room;
     submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, is_small ? Size::small : Size::large, 0);
   }
+}
+
+/// A cable that has died may keep what it was given until it is connected anew: then a copy goes another way. False: there
+/// is no memory for one now.
+bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
+  if (!is_read(waiting.room)) {
+    return true;
+  }
+  if (waiting.first_room != kNoRoom) {
+    return false;
+  }
+  const uint32_t length = waiting.header.length_bytes;
+  const auto copy = take_room(length, 0);
+  if (!copy) {
+    return false;
+  }
+  const bool is_small = waiting.room < kSmallRooms;
+  const size_t from = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
+  std::memcpy(copy->bytes, slab_.data() + from + kHeaderBytes, length);
+  waiting.first_room = std::exchange(waiting.room, copy->id);
+  return true;
 }
 
 void Engine::notice_failures() {
@@ -166,7 +197,16 @@ void Engine::forget(Entry& entry) {
   RoomState& room = rooms_[entry.room];
   room.is_queued = false;
   if (room.is_acknowledged || entry.is_unsequenced) {
-    free_room(entry.room);
+    retire_room(entry.room);
+  }
+}
+
+/// It was sent to a rank that is given up now, which may live, and read it.
+void Engine::abandon_room(uint32_t rank, uint32_t room) {
+  if (!rooms_[room].is_queued && is_read_in_place(rank)) {
+    abandoned_.push_back({room, now_ns_ + kAbandonedNs});
+  } else {
+    retire_room(room);
   }
 }
 
@@ -175,10 +215,9 @@ void Engine::give_up(uint32_t rank) {
   flow.is_given_up = true;
   flow.n_to_acknowledge = 0;
   for (const Unacknowledged& waiting : flow.unacknowledged) {
-    if (rooms_[waiting.room].is_queued) {
-      rooms_[waiting.room].is_acknowledged = true;
-    } else {
-      free_room(waiting.room);
+    abandon_room(rank, waiting.room);
+    if (waiting.first_room != kNoRoom) {
+      abandon_room(rank, waiting.first_room);
     }
   }
   flow.unacknowledged.clear();

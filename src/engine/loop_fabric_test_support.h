@@ -52,7 +52,7 @@ class Collector : public Receiver {
 class LoopFabric {
  public:
   LoopFabric(uint32_t n_ranks, const std::vector<FabricCable>& cables, uint32_t n_hop_classes = kHopClasses,
-             const std::string& like = "", bool has_crc = true)
+             const std::string& like = "", bool has_crc = true, bool may_read_in_place = true)
       : device_(like) {
     const verbs::Library library = verbs::Library::open("soft");
     for (uint32_t rank = 0; rank < n_ranks; ++rank) {
@@ -66,6 +66,7 @@ class LoopFabric {
         plan.gid_index = verbs::test::Device::kGidIndex;
         plan.n_hop_classes = n_hop_classes;
         plan.counts_frames = !like.empty();
+        plan.may_read_in_place = may_read_in_place;
         plan.name = "cable " + std::to_string(cables[i].a) + "-" + std::to_string(cables[i].b);
         local.push_back({device_.context->device(), plan, i});
       }
@@ -82,6 +83,16 @@ class LoopFabric {
 
   Engine& engine(uint32_t rank) { return stations[rank]->engine(); }
   Collector& collector(uint32_t rank) { return *collectors[rank]; }
+
+  /// Lets all ranks go on as if it were so many milliseconds later.
+  void go_on_at(uint64_t later_ms) {
+    const uint64_t now_ns = base::now_ns() + later_ms * 1'000'000;
+    for (int round = 0; round < 4; ++round) {
+      for (auto& station : stations) {
+        station->engine().progress(now_ns);
+      }
+    }
+  }
 
   /// Lets all ranks go on until `is_done`; false after a minute.
   bool run_until(const std::function<bool()>& is_done) {

@@ -40,6 +40,15 @@ bool Paths::is_open(std::span<const uint8_t> via, uint32_t destination) const {
   return is_joined(at, destination);
 }
 
+bool Paths::can_spare(uint32_t cable) const {
+  if (!is_up_[cable]) {
+    return true;
+  }
+  Paths without = *this;
+  without.set_up(cable, false);
+  return without.is_reachable_ == is_reachable_;
+}
+
 void Paths::find() {
   is_reachable_.assign(n_ranks_, false);
   via_.assign(n_ranks_, {});

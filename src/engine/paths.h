@@ -30,6 +30,8 @@ class Paths {
   /// Whether `via` leads to `destination` over cables that are up.
   bool is_open(std::span<const uint8_t> via, uint32_t destination) const;
   bool is_reachable(uint32_t destination) const { return is_reachable_[destination]; }
+  /// Whether all ranks that can be reached now still could be without that cable.
+  bool can_spare(uint32_t cable) const;
   /// The ranks between this one and a reachable destination on a shortest path; of equal ones through the lowest ranks.
   /// Longer than kMostVia only if no chunk can go so far: then the destination counts as unreachable.
   const std::vector<uint8_t>& via(uint32_t destination) const { return via_[destination]; }

@@ -46,6 +46,21 @@ bool Station::is_port_active(uint32_t cable) const {
   return port && port->state == IBV_PORT_ACTIVE;
 }
 
+std::vector<uint32_t> Station::take_lost_ports() {
+  std::vector<uint32_t> lost;
+  for (const auto& device : devices_) {
+    for (auto event = device->context().take_event(); event; event = device->context().take_event()) {
+      for (uint32_t i = 0; event->event_type == IBV_EVENT_PORT_ERR && i < cables_.size(); ++i) {
+        if (&cables_[i]->device() == device.get() &&
+            static_cast<int>(cables_[i]->plan().port) == event->element.port_num) {
+          lost.push_back(i);
+        }
+      }
+    }
+  }
+  return lost;
+}
+
 CableAddress Station::address(uint32_t cable) const {
   const Cable& made = *cables_[cable];
   const verbs::Context& context = made.device().context();

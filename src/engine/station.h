@@ -37,6 +37,9 @@ class Station {
   const Cable& cable(uint32_t cable) const { return *cables_[cable]; }
   /// Whether the device says that the cable's port works.
   bool is_port_active(uint32_t cable) const;
+  /// Of the devices' events since the last call: local cables whose ports say that they have lost their cable. Does not
+  /// block.
+  std::vector<uint32_t> take_lost_ports();
   uint32_t fabric_cable(uint32_t cable) const { return fabric_cables_[cable]; }
   /// The slab, for tests that spoil it.
   std::span<std::byte> slab() { return slab_->bytes(); }

@@ -2,19 +2,17 @@
 
 #include <fmt/core.h>
 #include <fmt/ranges.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <random>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "bringup/survey.h"
 #include "bringup/trial.h"
 #include "group/failure.h"
+#include "group/measuring_stage.h"
 #include "group/shares.h"
 
 namespace ringbolt::group {
@@ -245,41 +243,7 @@ std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, co
 }
 
 void Stage::measure(BroughtUp& made) {
-  const auto neighbours = fabric::neighbours(made.graph);
-  Measuring measuring(made.station->engine(), circle.rank(), neighbours[circle.rank()]);
-  const uint64_t end_ns = base::now_ns() + kMostMeasuringMs * 1'000'000;
-  {
-    const std::lock_guard<std::mutex> guard(made.station->engine().lock());
-    measuring.start();
-    for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {
-      if (!measuring.progress(now_ns)) {
-        sched_yield();
-      }
-    }
-  }
-  Writer writer;
-  for (const LinkFigures& link : measuring.figures()) {
-    writer.put(link.a);
-    writer.put(link.b);
-    writer.put(link.latency_ns);
-    writer.put(link.bytes_per_ms);
-  }
-  std::vector<std::vector<LinkFigures>> of_ranks;
-  for (const auto& bytes : share(circle, writer.bytes(), {}, plan.deadline_ns)) {
-    std::vector<LinkFigures>& links = of_ranks.emplace_back();
-    for (Reader reader(bytes); !reader.is_at_end();) {
-      LinkFigures link;
-      link.a = reader.take<uint32_t>();
-      link.b = reader.take<uint32_t>();
-      link.latency_ns = reader.take<uint64_t>();
-      link.bytes_per_ms = reader.take<uint64_t>();
-      if (!reader.is_sound()) {
-        throw JoinError(fmt::format("rank {} described its measurements wrongly", of_ranks.size() - 1));
-      }
-      links.push_back(link);
-    }
-  }
-  made.links = merged(of_ranks);
+  made.links = measure_links(circle, made.station->engine(), made.graph, plan.deadline_ns);
   const MeasuredModel model = model_of(made.links, made.graph);
   made.model = model.model;
   made.n_measured_links = model.n_links;

@@ -48,11 +48,9 @@ struct BroughtUp {
   std::vector<std::string> unmatched;  ///< ports without a cable, and why
 };
 
-inline constexpr uint64_t kMostMeasuringMs = 20;
-
 /// Finds the cables between the ranks of the circle and connects them: ports are looked at, cards exchanged, cables
 /// matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks wait for all, and
-/// for kMostMeasuringMs at most cables are measured, all at the same time.
+/// for some milliseconds cables are measured, all at the same time (measuring_stage.h).
 /// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and
 /// what to do.
 BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan);

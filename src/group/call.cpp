@@ -80,8 +80,9 @@ std::string CallShape::text() const {
   return words;
 }
 
-Call::Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint64_t deadline_ns)
-    : communicator_(communicator), id_(id), shape_(shape), signature_(shape.signature()), deadline_ns_(deadline_ns) {}
+Call::Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint32_t signature,
+           uint64_t deadline_ns)
+    : communicator_(communicator), id_(id), shape_(shape), signature_(signature), deadline_ns_(deadline_ns) {}
 
 Call::~Call() = default;
 

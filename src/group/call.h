@@ -47,7 +47,8 @@ struct CallShape {
 /// once that is true, status().
 class Call final : public collective::Port {
  public:
-  Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint64_t deadline_ns);
+  /// `signature`: of the shape.
+  Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
   ~Call() override;
 
   const CallId& id() const { return id_; }

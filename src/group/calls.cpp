@@ -49,6 +49,14 @@ void reduce_by(Asked& asked, Reduction reduction, const CallOptions& options) {
   asked.problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
 }
 
+/// Of those that reduce.
+Asked ask_reduced(Operation operation, uint32_t n_ranks, size_t n_shares, const void* in, void* out, size_t count,
+                  Type type, Reduction reduction, const CallOptions& options) {
+  Asked asked = ask_equal(operation, n_ranks, n_shares, in, out, count, type);
+  reduce_by(asked, reduction, options);
+  return asked;
+}
+
 }  // namespace
 
 uint64_t Group::State::deadline_ns(const CallOptions& call) const {
@@ -73,27 +81,46 @@ static std::string objection(const Asked& asked) {
   return {};
 }
 
+Status Group::State::check(Asked& asked, const CallOptions& call) const {
+  if (communicator == nullptr) {
+    return {EINVAL, "this group has no ranks: its color was negative, or its ranks have met anew"};
+  }
+  if (std::string words = objection(asked); !words.empty()) {
+    return {EINVAL, std::move(words)};
+  }
+  asked.algorithm = call.algorithm;
+  asked.begun_ns = base::now_ns();
+  asked.deadline_ns = asked.begun_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
+  return {};
+}
+
 Request Group::State::begin(Asked asked, const CallOptions& call) {
   Request request;
   request.state_ = std::make_unique<Request::State>();
   request.state_->world = world;
   request.state_->communicator = communicator;
-  if (communicator == nullptr) {
-    request.state_->refused = {EINVAL, "this group has no ranks: its color was negative, or its ranks have met anew"};
-    return request;
+  request.state_->refused = check(asked, call);
+  if (request.state_->refused.is_ok()) {
+    const std::lock_guard<std::mutex> guard(world->lock());
+    request.state_->call = communicator->begin(asked);
   }
-  if (const std::string words = objection(asked); !words.empty()) {
-    request.state_->refused = {EINVAL, words};
-    return request;
-  }
-  asked.algorithm = call.algorithm;
-  asked.deadline_ns = deadline_ns(call);
-  const std::lock_guard<std::mutex> guard(world->lock());
-  request.state_->call = communicator->begin(asked);
   return request;
 }
 
-Status Group::State::run(Asked asked, const CallOptions& call) { return begin(std::move(asked), call).wait(); }
+Status Group::State::run(Asked asked, const CallOptions& call) {
+  if (Status refused = check(asked, call); !refused.is_ok()) {
+    return refused;
+  }
+  const std::shared_ptr<group::World> joined = world;  // another thread may have the group's ranks meet anew meanwhile
+  const std::shared_ptr<group::Communicator> within = communicator;
+  std::unique_lock<std::mutex> guard(joined->lock());
+  const std::shared_ptr<group::Call> begun = within->begin(asked);
+  if (!begun->is_done()) {
+    joined->wait(guard, [&] { return begun->is_done(); }, asked.begun_ns);
+  }
+  guard.unlock();
+  return joined->explained(begun->status());
+}
 
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,
                                     const CallOptions& call) {
@@ -115,16 +142,13 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
 
 Request Group::all_reduce_async(const void* in, void* out, size_t count, Type type, Reduction reduction,
                                 const CallOptions& options) {
-  Asked asked = ask_equal(Operation::all_reduce, size(), 1, in, out, count, type);
-  reduce_by(asked, reduction, options);
-  return state_->begin(std::move(asked), options);
+  return state_->begin(ask_reduced(Operation::all_reduce, size(), 1, in, out, count, type, reduction, options), options);
 }
 
 Request Group::reduce_scatter_async(const void* in, void* out, size_t count, Type type, Reduction reduction,
                                     const CallOptions& options) {
-  Asked asked = ask_equal(Operation::reduce_scatter, size(), size(), in, out, count, type);
-  reduce_by(asked, reduction, options);
-  return state_->begin(std::move(asked), options);
+  return state_->begin(
+      ask_reduced(Operation::reduce_scatter, size(), size(), in, out, count, type, reduction, options), options);
 }
 
 Request Group::all_gather_async(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
@@ -187,16 +211,17 @@ Request Group::recv_async(void* data, size_t count, Type type, uint32_t peer, co
 
 Status Group::all_reduce(const void* in, void* out, size_t count, Type type, Reduction reduction,
                          const CallOptions& options) {
-  return all_reduce_async(in, out, count, type, reduction, options).wait();
+  return state_->run(ask_reduced(Operation::all_reduce, size(), 1, in, out, count, type, reduction, options), options);
 }
 
 Status Group::reduce_scatter(const void* in, void* out, size_t count, Type type, Reduction reduction,
                              const CallOptions& options) {
-  return reduce_scatter_async(in, out, count, type, reduction, options).wait();
+  return state_->run(ask_reduced(Operation::reduce_scatter, size(), size(), in, out, count, type, reduction, options),
+                     options);
 }
 
 Status Group::all_gather(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
-  return all_gather_async(in, out, count, type, options).wait();
+  return state_->run(ask_equal(Operation::all_gather, size(), size(), in, out, count, type), options);
 }
 
 Status Group::all_gatherv(const void* in, void* out, const std::vector<size_t>& counts, Type type,
@@ -257,7 +282,9 @@ Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void*
   return state_->run(std::move(asked), options);
 }
 
-Status Group::barrier(const CallOptions& options) { return barrier_async(options).wait(); }
+Status Group::barrier(const CallOptions& options) {
+  return state_->run(ask(Operation::barrier, size(), nullptr, nullptr, Type::uint8), options);
+}
 
 Status Group::send(const void* data, size_t count, Type type, uint32_t peer, const CallOptions& options) {
   return send_async(data, count, type, peer, options).wait();

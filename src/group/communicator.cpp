@@ -32,19 +32,37 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
-/// The step of a message: of the sender from its memory into lane 0, of the receiver back.
+/// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be on
+/// their way than one lane has memory for.
+constexpr uint64_t kMostMessageLanes = 4;
+
+/// The steps of a message: of the sender from its memory into lanes, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
-  collective::Source source;
-  collective::Target target;
-  if (is_send) {
-    target.kind = collective::Target::Kind::lane;
-    target.peer = peer;
-  } else {
-    source.kind = collective::Source::Kind::lane;
-    source.peer = peer;
+  const uint32_t chunk_bytes = most - most % element_bytes;
+  const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kLaneWindow;
+  const uint64_t n_lanes = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageLanes);
+  const uint64_t n_chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
+  collective::Program program;
+  for (uint64_t lane = 0, at = 0; lane < n_lanes; ++lane) {
+    const uint64_t end = std::min(bytes, (lane + 1) * n_chunks / n_lanes * chunk_bytes);
+    collective::Source source;
+    collective::Target target;
+    if (is_send) {
+      source.offset = at;
+      target.kind = collective::Target::Kind::lane;
+      target.peer = peer;
+      target.lane = static_cast<uint32_t>(lane);
+    } else {
+      target.offset = at;
+      source.kind = collective::Source::Kind::lane;
+      source.peer = peer;
+      source.lane = static_cast<uint32_t>(lane);
+    }
+    program.steps.push_back({end - at, chunk_bytes, {source}, {target}, false});
+    at = end;
   }
-  return {0, {{bytes, most - most % element_bytes, {source}, {target}, false}}};
+  return program;
 }
 
 }  // namespace
@@ -80,13 +98,14 @@ std::optional<uint32_t> Communicator::rank_of(uint32_t world_rank) const {
 }
 
 std::shared_ptr<Call> Communicator::refuse(int code, std::string text) {
-  auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0);
+  auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0, 0);
   call->finish({code, std::move(text)});
   return call;
 }
 
-std::shared_ptr<Call> Communicator::add(const CallId& id, const CallShape& shape, uint64_t deadline_ns) {
-  auto call = std::make_shared<Call>(*this, id, shape, deadline_ns);
+std::shared_ptr<Call> Communicator::add(const CallId& id, const CallShape& shape, uint32_t signature,
+                                        uint64_t deadline_ns) {
+  auto call = std::make_shared<Call>(*this, id, shape, signature, deadline_ns);
   active_.push_back(call);
   return call;
 }
@@ -100,9 +119,14 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked) {
     return refuse(EINVAL, fmt::format("no algorithm \"{}\" does {} on these cables; ringbolt plan --explain lists them",
                                       asked.algorithm, shape_of(asked).text()));
   }
+  retire_done();
   CallId id;
   id.number = next_call_++;
-  const auto call = add(id, shape_of(asked), asked.deadline_ns);
+  if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction) {
+    plan->shape = shape_of(asked);
+    plan->signature = plan->shape.signature();
+  }
+  const auto call = add(id, plan->shape, plan->signature, asked.deadline_ns);
   collective::Operands operands;
   operands.input = static_cast<const std::byte*>(asked.input);
   operands.output = static_cast<std::byte*>(asked.output);
@@ -135,7 +159,7 @@ std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data,
   shape.is_message = true;
   shape.type = type;
   shape.bytes = bytes;
-  const auto call = add(id, shape, deadline_ns);
+  const auto call = add(id, shape, shape.signature(), deadline_ns);
   auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
       message_program(is_send, bytes, collective::bytes_of(type), peer)));
   prepare(call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
@@ -163,6 +187,10 @@ bool Communicator::may_go(const CallId& id) const {
 
 void Communicator::let_go(Call& call) {
   call.let_go();
+  if (early_words_.empty() && early_.empty()) {
+    call.advance();
+    return;
+  }
   if (const auto early = early_words_.find(call.id()); early != early_words_.end()) {
     const EarlyWord heard = std::move(early->second);
     early_words_.erase(early);
@@ -221,10 +249,10 @@ CallId Communicator::id_of(const engine::ChunkHeader& header) const {
   return id;
 }
 
-std::shared_ptr<Call> Communicator::find(const CallId& id) const {
+Call* Communicator::find(const CallId& id) const {
   for (const auto& call : active_) {
     if (call->id() == id) {
-      return call;
+      return call.get();
     }
   }
   return nullptr;
@@ -239,7 +267,7 @@ bool Communicator::is_past(const CallId& id) const {
 
 void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
   const CallId id = id_of(header);
-  const auto call = find(id);
+  Call* const call = find(id);
   if (call != nullptr && !call->is_held()) {
     take(*call, header, receipt);
     return;
@@ -292,7 +320,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   if (id.is_message && word.kind == WordKind::used) {
     std::swap(id.source, id.destination);  // of what we send
   }
-  auto call = find(id);
+  Call* call = find(id);
   if (call == nullptr && id.is_message && word.kind != WordKind::used) {
     std::swap(id.source, id.destination);  // either end may tell the other
     call = find(id);
@@ -379,6 +407,9 @@ void Communicator::advance(uint64_t now_ns) {
 }
 
 void Communicator::retire_done() {
+  if (std::none_of(active_.begin(), active_.end(), [](const auto& call) { return call->is_done(); })) {
+    return;
+  }
   uint32_t n_retired = 0;
   std::erase_if(active_, [&](const std::shared_ptr<Call>& call) {
     if (!call->is_done()) {

@@ -29,6 +29,7 @@ struct Asked {
   const void* input = nullptr;
   void* output = nullptr;
   std::string algorithm = {};
+  uint64_t begun_ns = 0;
   uint64_t deadline_ns = 0;
 };
 
@@ -79,10 +80,11 @@ class Communicator {
     engine::ChunkHeader header;
     engine::Receipt receipt;
   };
-  std::shared_ptr<Call> find(const CallId& id) const;
+  /// Null if there is none. It lives until retire_done().
+  Call* find(const CallId& id) const;
   bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
-  std::shared_ptr<Call> add(const CallId& id, const CallShape& shape, uint64_t deadline_ns);
+  std::shared_ptr<Call> add(const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
   std::shared_ptr<Call> refuse(int code, std::string text);
   std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                       uint32_t peer, uint64_t deadline_ns);

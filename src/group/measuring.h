@@ -26,7 +26,7 @@ class Measuring : public engine::Receiver {
   static constexpr uint32_t kPings = 8;
   static constexpr uint32_t kBursts = 3;
   /// The group's number in the headers of its chunks: whoever meets a late one drops it.
-  static constexpr uint16_t kGroup = 0x7fff;
+  static constexpr uint16_t kGroup = 0x7ffe;
   /// The first byte of its words: none that a group knows (word.h).
   static constexpr auto kWordKind = std::byte{0xff};
 

@@ -7,6 +7,7 @@
 #include "collective/executor.h"
 #include "collective/problem.h"
 #include "collective/topology.h"
+#include "group/call.h"
 
 namespace ringbolt::group {
 
@@ -21,6 +22,8 @@ class PlanCache {
     std::string asked;  ///< algorithm; empty: the fastest
     std::string name;   ///< the one that was taken
     std::shared_ptr<const collective::CompiledProgram> program;
+    CallShape shape = {};  ///< of the latest call; its signature is 0 before the first one
+    uint32_t signature = 0;
     std::vector<std::unique_ptr<collective::Execution>> idle;
   };
   /// The plan of that problem; null if no algorithm of that name does it. Lives until the next find().

@@ -15,7 +15,8 @@ struct Group::State {
   std::shared_ptr<group::Communicator> communicator;  // null: of no color
 
   uint64_t deadline_ns(const CallOptions& call) const;
-  /// Begins a collective under the lock.
+  /// What is wrong with a call by itself; fills in what follows from its options.
+  Status check(group::Asked& asked, const CallOptions& call) const;
   Request begin(group::Asked asked, const CallOptions& call);
   Status run(group::Asked asked, const CallOptions& call);
   Request begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer, const CallOptions& call);

@@ -20,6 +20,8 @@ constexpr uint64_t kPollNs = 200 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
+/// So often a poller looks at the clock, which takes as long as a poll.
+constexpr uint32_t kPollsPerLook = 8;
 /// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself
 /// woken for every chunk, but looks from time to time.
 constexpr uint64_t kQuietNs = 5 * kMillisecond;
@@ -59,31 +61,35 @@ void World::leave() {
   });
 }
 
-void World::wait(const std::function<bool()>& is_done) {
+void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns) {
   ++n_waiting_;
-  std::unique_lock<std::mutex> guard(lock_);
-  uint64_t now_ns = base::now_ns();
+  now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
-  uint32_t n_idle = 0;
-  while (!is_done()) {
+  for (uint32_t n_polls = 1, n_idle = 0; !is_done(); ++n_polls) {
     if (progress(now_ns)) {
-      idle_since_ns = now_ns;
       n_idle = 0;
     } else if (is_done()) {
       break;
-    } else if (now_ns - idle_since_ns >= kPollNs) {
-      guard.unlock();
-      (void)sleep_until_something(kNapNs);
-      guard.lock();
     } else if (++n_idle % kPollsPerYield == 0) {
       guard.unlock();
-      sched_yield();
+      if (now_ns - idle_since_ns < kPollNs) {
+        sched_yield();
+      } else {
+        (void)sleep_until_something(kNapNs);
+        n_polls = 0;
+      }
       guard.lock();
     }
-    now_ns = base::now_ns();
-    if (engine() != nullptr && now_ns >= next_watch_ns_) {
-      watch(now_ns);  // the thread may not get the lock for as long as there is much to do
+    if (n_polls % kPollsPerLook == 0) {
+      now_ns = base::now_ns();
+      idle_since_ns = n_idle < kPollsPerLook ? now_ns : idle_since_ns;
+      if (engine() != nullptr && now_ns >= next_watch_ns_) {
+        watch(now_ns);  // the thread may not get the lock for as long as there is much to do
+      }
     }
+  }
+  if (engine() != nullptr) {
+    engine()->fetch_rooms();
   }
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   --n_waiting_;

@@ -13,6 +13,8 @@ namespace {
 
 /// Whatever is due: the side channel is looked at so often.
 constexpr uint64_t kMostWatchNs = 20'000'000;
+/// Ports that have lost their cable are looked at so often.
+constexpr uint64_t kPortLookNs = 100'000'000;
 
 }  // namespace
 
@@ -52,6 +54,7 @@ void World::watch(uint64_t now_ns) {
     return;
   }
   hear_cables(now_ns);
+  hear_ports(now_ns);
   if (now_ns >= next_beat_ns_ || now_ns >= liveness_->next_heartbeat_ns()) {
     beat(now_ns);
   }
@@ -93,6 +96,29 @@ void World::hear_cables(uint64_t now_ns) {
     if (received != received_bytes_[cable]) {
       received_bytes_[cable] = received;
       liveness_->heard_data(cable, now_ns);
+    }
+  }
+}
+
+/// A port that says it has lost its cable is believed at once if there are other ways. If not, silence decides: it may
+/// soon be back, and nothing else would do.
+void World::hear_ports(uint64_t now_ns) {
+  for (const uint32_t cable : made_.station->take_lost_ports()) {
+    if (engine()->paths().can_spare(made_.station->fabric_cable(cable))) {
+      has_lost_port_[cable] = true;
+      liveness_->cable_error(cable, made_.station->cable(cable).plan().name + ": the port says that it is down", now_ns);
+    }
+  }
+  if (now_ns < next_port_look_ns_) {
+    return;
+  }
+  next_port_look_ns_ = now_ns + kPortLookNs;
+  for (uint32_t cable = 0; cable < has_lost_port_.size(); ++cable) {
+    if (has_lost_port_[cable] && made_.station->is_port_active(cable)) {
+      has_lost_port_[cable] = false;
+      if (made_.station->cable(cable).is_alive()) {  // else when it has been connected anew
+        liveness_->cable_mended(cable, now_ns);
+      }
     }
   }
 }

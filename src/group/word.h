@@ -13,7 +13,7 @@ namespace ringbolt::group {
 
 /// Groups of chunks of messages (send, recv) have this bit, those of collectives have not.
 inline constexpr uint16_t kMessageGroup = 0x8000;
-inline constexpr uint16_t kMostGroups = 0x7ffe;  ///< the one above is the couriers'
+inline constexpr uint16_t kMostGroups = 0x7ffd;  ///< above are those of measured cables and of couriers
 
 // Kinds of messages in the side channel (Circle::send).
 inline constexpr uint16_t kHeartbeatMessage = 1;

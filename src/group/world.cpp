@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "fabric/among.h"
 #include "group/failure.h"
 #include "verbs/library.h"
 
@@ -16,6 +17,9 @@ namespace ringbolt::group {
 namespace {
 
 constexpr uint64_t kMillisecond = 1'000'000;
+/// Calls go on when something has arrived; otherwise only their deadlines pass, which are looked at so often.
+constexpr uint64_t kAdvanceNs = kMillisecond / 10;
+constexpr uint32_t kMostUnadvanced = 4;
 
 std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
   std::vector<fabric::WatchedCable> cables;
@@ -60,6 +64,7 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
       cable_versions_(made_.cables.size()),
       mendings_(made_.station ? made_.station->n_cables() : 0),
       received_bytes_(mendings_.size()),
+      has_lost_port_(mendings_.size()),
       incarnation_(random_incarnation()),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!made_.station) {
@@ -79,30 +84,13 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
 }
 
 std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self) {
-  // Cables between members; where those don't join all, chunks go through other ranks, as if over thinner cables.
-  fabric::Graph graph;
-  graph.n_nodes = static_cast<uint32_t>(members.size());
-  const auto number = [&](uint32_t world_rank) {
-    return static_cast<uint32_t>(std::find(members.begin(), members.end(), world_rank) - members.begin());
-  };
+  fabric::Graph up{made_.graph.n_nodes, {}};
   for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
-    const fabric::Cable& cable = made_.graph.cables[i];
-    if (number(cable.a) < members.size() && number(cable.b) < members.size() && down_cables_[i].empty()) {
-      fabric::join(graph, number(cable.a), number(cable.b), cable.capacity);
+    if (down_cables_[i].empty()) {
+      up.cables.push_back(made_.graph.cables[i]);
     }
   }
-  if (graph.n_nodes > 1 && !fabric::distances(graph).is_connected) {
-    const auto all_neighbours = fabric::neighbours(made_.graph);
-    for (uint32_t a = 0; a < graph.n_nodes; ++a) {
-      const auto hops = fabric::hops_from(all_neighbours, members[a]);
-      for (uint32_t b = a + 1; b < graph.n_nodes; ++b) {
-        if (!fabric::is_joined(graph, a, b)) {
-          fabric::join(graph, a, b, fabric::Fraction(1) / fabric::Fraction(hops[members[b]]));
-        }
-      }
-    }
-  }
-  fabric::sort_cables(graph);
+  const fabric::Graph graph = fabric::graph_among(up, members);
   auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph, made_.model);
   communicators_[id] = made;
   next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
@@ -198,6 +186,21 @@ void World::break_off(const Status& status) {
 bool World::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);
+  // A call goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
+  n_unadvanced_ += has_done ? 1 : 0;
+  const bool is_quiet = n_unadvanced_ > 0 && !has_done;
+  if (is_quiet || n_unadvanced_ >= kMostUnadvanced || now_ns >= next_advance_ns_) {
+    n_unadvanced_ = 0;
+    next_advance_ns_ = now_ns + kAdvanceNs;
+    advance_calls(now_ns);
+  }
+  if (courier_ != nullptr) {
+    courier_->end_turn();
+  }
+  return has_done;
+}
+
+void World::advance_calls(uint64_t now_ns) {
   for (auto one = communicators_.begin(); one != communicators_.end();) {
     if (const auto communicator = one->second.lock()) {
       communicator->advance(now_ns);
@@ -206,10 +209,6 @@ bool World::progress(uint64_t now_ns) {
       one = communicators_.erase(one);
     }
   }
-  if (courier_ != nullptr) {
-    courier_->end_turn();
-  }
-  return has_done;
 }
 
 }  // namespace ringbolt::group

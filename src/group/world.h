@@ -68,8 +68,13 @@ class World : public engine::Receiver {
   Status explained(Status status);
 
   /// Waits until `is_done`, which is asked under the lock and comes true by what arrives or by a deadline of its own.
-  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock.
-  void wait(const std::function<bool()>& is_done);
+  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock. `now_ns`: if the caller has just looked, else 0.
+  void wait(const std::function<bool()>& is_done) {
+    std::unique_lock<std::mutex> guard(lock_);
+    wait(guard, is_done, 0);
+  }
+  /// Likewise; `guard` holds the lock, and does afterwards.
+  void wait(std::unique_lock<std::mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns);
 
   // engine::Receiver
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) override;
@@ -87,6 +92,7 @@ class World : public engine::Receiver {
     std::vector<std::byte> word;
   };
   bool progress(uint64_t now_ns);
+  void advance_calls(uint64_t now_ns);
   std::shared_ptr<Communicator> communicator(uint16_t group) const;
   bool is_member(const Communicator& communicator, const engine::ChunkHeader& header) const;
 
@@ -97,6 +103,7 @@ class World : public engine::Receiver {
   std::vector<std::byte> beat_bytes(uint64_t now_ns);
   void hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable);
   void hear_cables(uint64_t now_ns);
+  void hear_ports(uint64_t now_ns);
   void hear_hosts(uint64_t now_ns);
   void hear_side_channel(uint64_t now_ns);
   void hear_message(const bootstrap::Event& event);
@@ -149,11 +156,15 @@ class World : public engine::Receiver {
                                           // on the greatest that any has told
   std::vector<Mending> mendings_;         // [local cable]
   std::vector<uint64_t> received_bytes_;  // [local cable]: when last looked at
+  std::vector<bool> has_lost_port_;       // [local cable]: its port says so, and has not been seen active since
   uint64_t incarnation_;
   uint64_t turn_ = 0;
   uint64_t next_beat_ns_ = 0;  // through the side channel
   uint64_t next_watch_ns_ = 0;
   uint64_t next_mend_ns_ = 0;
+  uint64_t next_port_look_ns_ = 0;
+  uint64_t next_advance_ns_ = 0;
+  uint32_t n_unadvanced_ = 0;  ///< times that something has come since calls were gone through
   uint64_t now_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;

@@ -35,6 +35,7 @@ inline constexpr unsigned kSlotImmediate = 8;    ///< `immediate` is valid
 inline constexpr unsigned kSlotInvalidate = 16;  ///< `immediate` is a key to invalidate
 inline constexpr unsigned kSlotFetchAdd = 32;    ///< an atomic: add, else compare and swap
 inline constexpr unsigned kSlotInvalidRequest = 64;  ///< refused as invalid, else for want of access
+inline constexpr unsigned kSlotStays = 128;  ///< send_shared: the consumer may read it there after it has completed
 
 /// The fields of a slot that the consumer acts on, copied out once so that the producer can't change them under it.
 struct SlotHeader {

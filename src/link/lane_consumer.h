@@ -29,6 +29,18 @@ class LaneConsumer {
     header = slot().header;
     return true;
   }
+  /// What the last of the waiting slots says of the lane in the other direction, which is the producer's latest word on
+  /// it; false when none waits.
+  bool last_heard(uint32_t& consumed) const {
+    const uint32_t next = next_.load(std::memory_order_relaxed);
+    uint32_t end = next;
+    while (end - next < kLaneSlots &&
+           memory_->slots[end % kLaneSlots].sequence.load(std::memory_order_acquire) == end + 1) {
+      consumed = memory_->slots[end % kLaneSlots].header.consumed;
+      ++end;
+    }
+    return end != next;
+  }
   /// The fields of the waiting slot's body, copied out.
   template <class Fields>
   Fields fields() const {

@@ -60,6 +60,13 @@ class LaneProducer {
     data_end_[next_ % kLaneSlots] = data_tail_;
     ++next_;
     slot.sequence.store(next_, std::memory_order_release);
+    if (uses_data) {
+      // The consumer has read the next lines one round ago: they come back while nobody waits for them.
+      const std::byte* const next_data = memory_->data + data_tail_ % kLaneDataBytes;
+      __builtin_prefetch(next_data, 1);
+      __builtin_prefetch(next_data + 64, 1);
+      __builtin_prefetch(next_data + 128, 1);
+    }
   }
 
   void publish(const SlotHeader& header, bool uses_data) {

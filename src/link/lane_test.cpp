@@ -34,6 +34,24 @@ TEST(Lane, delivers_in_order_and_nothing_before_it_is_published) {
   }
 }
 
+TEST(Lane, last_waiting_slot_has_the_latest_count) {
+  Lane lane;
+  uint32_t consumed = 77;
+  EXPECT_FALSE(lane.consumer.last_heard(consumed));
+  for (uint32_t i = 0; i < kLaneSlots + 3; ++i) {  // a lap, so that slots of the last one lie there too
+    lane.send(i);
+    lane.consumer.release();
+    lane.producer.take_consumed(lane.consumer.consumed());
+  }
+  EXPECT_FALSE(lane.consumer.last_heard(consumed));
+  EXPECT_EQ(consumed, 77U) << "of a slot that was done with";
+  for (uint32_t i = 1; i <= kLaneSlots; ++i) {
+    lane.producer.publish(SlotKind::send, kSlotFirst | kSlotLast, 0, 0, 1000 + i, 0, false);
+    ASSERT_TRUE(lane.consumer.last_heard(consumed));
+    ASSERT_EQ(consumed, 1000 + i);
+  }
+}
+
 TEST(Lane, holds_exactly_its_slots) {
   Lane lane;
   for (uint32_t i = 0; i < kLaneSlots; ++i) {

@@ -18,7 +18,9 @@ class UcWindow {
   struct Config {
     uint32_t packets = 64;             ///< ahead of what the peer has reported
     uint32_t packets_per_report = 16;  ///< a power of two
-    uint64_t patience_ns = 5'000'000;  ///< for a report
+    /// For a report: longer than a window takes on a slow cable with a queue before it (8 ms at 250 Mbit/s), since what
+    /// is sent too early is lost in that queue. Only when four reports in a row are lost is it waited for.
+    uint64_t patience_ns = 40'000'000;
   };
 
   explicit UcWindow(uint32_t first_psn) : UcWindow(first_psn, Config()) {}

@@ -16,6 +16,12 @@ def free_port():
         return one.getsockname()[1]
 
 
+def is_listened_at(port):
+    """Programs of rdma-core listen once they have their device open."""
+    lines = [line.split() for name in ("tcp", "tcp6") for line in pathlib.Path("/proc/net", name).read_text().splitlines()]
+    return any(words[1].endswith(f":{port:04X}") and words[3] == "0A" for words in lines[1:])
+
+
 class Overlay(CommandCase):
     def setUp(self):
         super().setUp()
@@ -44,11 +50,7 @@ class Overlay(CommandCase):
         words = [program, "-d", "ringbolt0", "-g", "0", "-n", "100", "-p", str(port), *words]
         with self.start("exec", server, "--", *words) as first:
             try:
-                def listens():
-                    ports = [line.split()[1] for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]]
-                    ports += [line.split()[1] for line in pathlib.Path("/proc/net/tcp6").read_text().splitlines()[1:]]
-                    return any(one.endswith(f":{port:04X}") for one in ports)
-                wait_until(lambda: listens() or first.poll() is not None, "the server listens")
+                wait_until(lambda: is_listened_at(port) or first.poll() is not None, "the server listens")
                 self.call("exec", client, "--", *words, "127.0.0.1")
                 self.assertEqual(first.wait(command.PATIENCE_S), 0, first.stderr.read())
             finally:
@@ -99,9 +101,9 @@ class Overlay(CommandCase):
 
     def test_down_asks_about_programs_and_not_about_agents(self):
         agents = self.up("line:2")
-        program = self.start("exec", 0, "--", "ibv_rc_pingpong", "-d", "ringbolt0", "-g", "0", "-p", free_port())
-        slots = self.root / "clusters/o/slots"
-        wait_until(lambda: len(list(slots.glob("*.lock"))) > len(agents), "the program has the device open")
+        port = free_port()
+        program = self.start("exec", 0, "--", "ibv_rc_pingpong", "-d", "ringbolt0", "-g", "0", "-p", port)
+        wait_until(lambda: is_listened_at(port), "the program has the device open")
         refused = self.call("down", expect=2)
         self.assertIn("ibv_rc_pingpong", refused.stderr)
         self.assertNotIn("agent", refused.stderr)

@@ -41,6 +41,18 @@ class Plan(CommandCase):
         self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
         self.assertRegex(text, r"1 GiB +107.39 ms direct ")
 
+    def test_nodes_that_only_relay(self):
+        group = self.plan("star:4", "--relays", "0")["group"]
+        self.assertEqual((group["relays"], group["nodes"]), (["n0"], ["n1", "n2", "n3"]))
+        self.assertEqual((group["diameter"], group["average_hops"]), (2, 2))
+        self.assertEqual({one["collective"] for one in group["times"]},
+                         {"all_reduce", "all_gather", "broadcast", "all_to_all"})
+        whole = self.plan("ring:6", "--relays", "n1,n3,n5")["group"]
+        self.assertEqual((whole["diameter"], whole["nodes"]), (2, ["n0", "n2", "n4"]))
+        self.assertIn("n0 only relays. The group of the other 3", self.call("plan", "star:4", "--relays", "n0").stdout)
+        self.refused("plan", "ring:3", "--relays", "0,1", says=["leaves 1 of 3 nodes"])
+        self.refused("plan", "ring:3", "--relays", "7", says=["7"])
+
     def test_addresses_are_two_in_a_subnet_of_each_cable(self):
         for length, n_hosts in ((30, 2), (24, 254)):
             plan = self.of(20, 4, "--prefix-length", length)

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <utility>
 
 #include "deadline.h"
 #include "far.h"
@@ -137,6 +138,40 @@ TEST(Death, killed_peer_of_an_unreliable_connection_leaves_no_send_behind) {
   for (uint64_t i = 0; i < 8; ++i) {
     EXPECT_EQ(done[i].wr_id, i);
   }
+}
+
+// A card tells of an arrival at once, and of a peer's end only when its retries are used up. Programs that leave when
+// all has arrived (ibv_srq_pingpong) have polled all of that before their peers' ends reach them.
+TEST(Death, what_arrived_before_a_peer_died_is_told_first) {
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  const Cq cq = make_cq(device, 64);
+  PeerProcess mortal, other;
+  Far dying(mortal), living(other);
+  Region memory(pd.get(), 64);
+  Endpoint to_dying(device, impatient(), {pd.get(), cq.get(), nullptr, nullptr});
+  Endpoint to_living(device, {}, {pd.get(), cq.get(), nullptr, nullptr});
+  dying.open(impatient(), 64);
+  living.open({}, 64);
+  for (auto [near, far] : {std::pair(&to_dying, &dying), std::pair(&to_living, &living)}) {
+    near->connect(far->address());
+    far->connect(near->address());
+  }
+  for (const auto& [wr_id, opcode] : {std::pair(1, IBV_WR_SEND), std::pair(2, IBV_WR_RDMA_WRITE_WITH_IMM)}) {
+    ASSERT_EQ(living.post_recv(static_cast<uint64_t>(wr_id), {{0, 64}}), 0);
+    SendWr wr(static_cast<uint64_t>(wr_id), opcode, {memory.sge(0, 64)});
+    wr.remote(living.region_address(), living.rkey());
+    ASSERT_EQ(wr.post(to_living.qp()), 0);
+    EXPECT_EQ(living.wait_recv().status, IBV_WC_SUCCESS);
+  }
+  ASSERT_EQ(SendWr(3, IBV_WR_SEND, {memory.sge(0, 64)}).post(to_dying.qp()), 0);
+  mortal.kill();
+  dying.abandon();
+  // The queue of its receives tells us of the death; the one of all sends has not been looked at yet.
+  ASSERT_TRUE(wait_until([&] { return is_empty(to_dying.recv_cq()) && to_dying.state() == IBV_QPS_ERR; }));
+  expect_success(wait_completion(cq.get()), 1, IBV_WC_SEND);
+  expect_success(wait_completion(cq.get()), 2, IBV_WC_RDMA_WRITE);
+  expect_status(wait_completion(cq.get()), 3, IBV_WC_RETRY_EXC_ERR);
 }
 
 TEST(Death, killed_peer_is_announced) {

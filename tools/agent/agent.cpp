@@ -89,6 +89,7 @@ group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
   bootstrap::Environment environment = bootstrap::environment_of_process();
   environment["RINGBOLT_NODE"] = std::to_string(node);
   group::WorldPlan plan;
+  plan.is_measured = false;  // agents carry packets: they choose no schedules
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
   plan.meeting.group = "overlay-" + live.model.name;
   return plan;

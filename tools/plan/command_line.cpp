@@ -32,6 +32,9 @@ void add_what(CLI::App* command, PlanOptions& options) {
       ->check(CLI::Range(0.001, 1e6))
       ->capture_default_str()
       ->type_name("US");
+  command->add_option("--relays", options.relays, "These nodes only relay: say what the group of the others can do")
+      ->delimiter(',')
+      ->type_name("NODE[,NODE...]");
   command->add_option("--prefix-length", options.prefix_length, "Of the subnet of each cable")
       ->check(CLI::IsMember({24U, 30U}))
       ->capture_default_str()

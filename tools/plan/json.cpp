@@ -1,3 +1,4 @@
+#include "plan/relays.h"
 #include "plan/report.h"
 
 #include <fmt/format.h>
@@ -110,6 +111,27 @@ Json routes_json(const Cabling& cabling, const RouteCheck& check, bool has_order
   return json;
 }
 
+Json group_json(const Cabling& cabling, const RelayPlan& plan) {
+  Json group{{"relays", Json::array()},
+             {"nodes", Json::array()},
+             {"diameter", plan.diameter},
+             {"average_hops", plan.average_hops},
+             {"times", Json::array()}};
+  for (const uint32_t node : plan.relays) {
+    group["relays"].push_back(cabling.node_name(node));
+  }
+  for (const uint32_t node : plan.members) {
+    group["nodes"].push_back(cabling.node_name(node));
+  }
+  for (const RelayPlan::Call& call : plan.calls) {
+    group["times"].push_back(Json{{"collective", call.name},
+                                  {"bytes", call.bytes},
+                                  {"schedule", call.choice.name},
+                                  {"time_us", call.choice.predicted_us}});
+  }
+  return group;
+}
+
 }  // namespace
 
 void print_json(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
@@ -126,6 +148,9 @@ void print_json(const Cabling& cabling, const Analysis& analysis, const PlanOpti
   if (analysis.rates) {
     root["rates"] = rates_json(cabling, *analysis.rates);
     root["predicted"] = {{"alpha_us", options.alpha_us}, {"times", times_json(*analysis.prediction)}};
+  }
+  if (!options.relays.empty() && analysis.distances.is_connected) {
+    root["group"] = group_json(cabling, relay_plan(cabling, analysis, options));
   }
   if (analysis.check) {
     root["routes"] = routes_json(cabling, *analysis.check, options.is_checked);

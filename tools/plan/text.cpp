@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "plan/picture.h"
+#include "plan/relays.h"
 #include "table.h"
 
 namespace ringbolt::tools::plan {
@@ -124,6 +125,19 @@ void print_check(const Cabling& cabling, const Analysis& analysis, bool is_whole
   }
 }
 
+void print_relays(const Cabling& cabling, const RelayPlan& plan) {
+  fmt::print(
+      "\n{} only relay{}. The group of the other {} is at most {} hop{} apart, {:.3f} on average. What it takes, "
+      "predicted, with thinner cables where nobody of it shares one:\n",
+      names_text(cabling, plan.relays), plan.relays.size() == 1 ? "s" : "", plan.members.size(), plan.diameter,
+      plural(plan.diameter), plan.average_hops);
+  Table table("group", {{"COLLECTIVE"}, {"BYTES", Kind::kNumber}, {"SCHEDULE"}, {"TIME", Kind::kNumber}}, false);
+  for (const RelayPlan::Call& call : plan.calls) {
+    table.add({call.name, bytes_text(call.bytes), call.choice.name, time_text(call.choice.predicted_us)});
+  }
+  table.print();
+}
+
 }  // namespace
 
 std::string bytes_text(double bytes) {
@@ -158,6 +172,9 @@ void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOpti
   }
   if (analysis.check) {
     print_check(cabling, analysis, options.is_checked);
+  }
+  if (!options.relays.empty() && analysis.distances.is_connected) {
+    print_relays(cabling, relay_plan(cabling, analysis, options));
   }
   if (options.explains) {
     print_explanation(cabling, analysis, options);

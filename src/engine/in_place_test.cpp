@@ -1,0 +1,156 @@
+// Chunks that are read where their sender wrote them: as long as they are used, it keeps them.
+#include <gtest/gtest.h>
+
+#include "engine/loop_fabric_test_support.h"
+
+namespace ringbolt::engine {
+namespace {
+
+using test::LoopFabric;
+
+const std::vector<FabricCable> kOneCable = {{0, 1}};
+constexpr uint32_t kLength = 60000;
+
+/// Both ends have heard of each other.
+void say_hello(LoopFabric& fabric) {
+  ASSERT_TRUE(fabric.send(0, 1, 1000, 10) && fabric.send(1, 0, 1000, 10));
+  ASSERT_TRUE(fabric.run_until([&] {
+    return fabric.collector(0).chunks.size() == 1 && fabric.collector(1).chunks.size() == 1;
+  }));
+}
+
+TEST(InPlace, chunks_arrive_whole_and_without_a_checksum) {
+  LoopFabric fabric(2, kOneCable);
+  say_hello(fabric);
+  ASSERT_TRUE(fabric.send(0, 1, 1, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
+  EXPECT_FALSE(fabric.collector(1).chunks[1].header.has_payload_crc);
+  EXPECT_TRUE(fabric.collector(1).chunks[0].header.has_payload_crc);  // a short one is copied
+  EXPECT_EQ(fabric.engine(1).counts().read_in_place, 1U);
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
+}
+
+TEST(InPlace, is_off_where_it_is_not_wanted_or_not_to_be_had) {
+  for (const std::string like : {"", "tn3205"}) {
+    LoopFabric fabric(2, kOneCable, 1, like, true, false);
+    say_hello(fabric);
+    ASSERT_TRUE(fabric.send(0, 1, 1, kLength));
+    ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+    EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
+    EXPECT_TRUE(fabric.collector(1).chunks[1].header.has_payload_crc);
+    EXPECT_EQ(fabric.engine(1).counts().read_in_place, 0U);
+  }
+  LoopFabric mac(2, kOneCable, 1, "tn3205");
+  say_hello(mac);
+  ASSERT_TRUE(mac.send(0, 1, 1, kLength));
+  ASSERT_TRUE(mac.run_until([&] { return mac.collector(1).chunks.size() == 2; }));
+  EXPECT_TRUE(mac.collector(1).chunks[1].header.has_payload_crc);
+  EXPECT_EQ(mac.engine(1).counts().read_in_place, 0U);
+}
+
+TEST(InPlace, the_sender_keeps_a_chunk_until_it_has_been_used) {
+  LoopFabric fabric(2, kOneCable);
+  say_hello(fabric);
+  fabric.collector(1).keeps = true;
+  fabric.collector(1).stay = Engine::Stay::brief;
+  ASSERT_TRUE(fabric.send(0, 1, 0, kLength) && fabric.send(0, 1, 1, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 3; }));
+  for (uint64_t ms = 1; ms < 30; ms += 5) {
+    fabric.go_on_at(ms);
+  }
+  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 2U);
+  // The later one is used first: what is acknowledged is all before a number.
+  fabric.engine(1).release(fabric.collector(1).kept[1].id);
+  fabric.go_on_at(31);
+  fabric.go_on_at(33);
+  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 2U);
+  fabric.engine(1).release(fabric.collector(1).kept[0].id);
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
+}
+
+TEST(InPlace, a_chunk_sent_again_while_it_is_used_is_a_duplicate) {
+  LoopFabric fabric(2, kOneCable);
+  say_hello(fabric);
+  fabric.collector(1).keeps = true;
+  fabric.collector(1).stay = Engine::Stay::brief;
+  ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  fabric.go_on_at(1);
+  fabric.go_on_at(200);
+  EXPECT_EQ(fabric.engine(0).counts().resent, 1U);
+  EXPECT_EQ(fabric.engine(1).counts().duplicates, 1U);
+  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 1U);
+  EXPECT_EQ(fabric.collector(1).kept[0].bytes[kLength - 1], LoopFabric::expected_byte(0, 0, kLength - 1));
+  fabric.engine(1).release(fabric.collector(1).kept[0].id);
+  for (uint64_t ms = 201; fabric.engine(0).n_unacknowledged() > 0 && ms < 300; ++ms) {
+    fabric.go_on_at(ms);
+  }
+  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
+}
+
+TEST(InPlace, what_is_kept_without_an_end_leaves_the_senders_memory) {
+  LoopFabric fabric(2, kOneCable);
+  say_hello(fabric);
+  fabric.collector(1).keeps = true;
+  ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
+  while (fabric.send(0, 1, 1, 5000)) {  // over all that was there
+  }
+  EXPECT_EQ(fabric.collector(1).kept[0].bytes[kLength - 1], LoopFabric::expected_byte(0, 0, kLength - 1));
+}
+
+/// A relay's memory is free again when it has sent: nobody may go on reading there.
+TEST(InPlace, what_is_relayed_is_copied_at_each_hop) {
+  LoopFabric fabric(3, {{0, 1}, {1, 2}});
+  for (const uint32_t end : {0U, 2U}) {
+    ASSERT_TRUE(fabric.send(end, 1, 1000, 10) && fabric.send(1, end, 1000, 10));
+  }
+  ASSERT_TRUE(fabric.run_until([&] {
+    return fabric.collector(0).chunks.size() == 1 && fabric.collector(1).chunks.size() == 2 &&
+           fabric.collector(2).chunks.size() == 1;
+  }));
+  fabric.collector(2).keeps = true;
+  fabric.collector(2).stay = Engine::Stay::brief;
+  constexpr uint32_t kCount = 80;
+  uint32_t sent = 0;
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < kCount && fabric.send(0, 2, sent, kLength) ? 1U : 0U;
+    return fabric.collector(2).chunks.size() == 1 + kCount;
+  }));
+  EXPECT_GE(fabric.engine(1).counts().relayed, kCount);  // acknowledgements, too
+  EXPECT_EQ(fabric.engine(1).counts().read_in_place + fabric.engine(2).counts().read_in_place, 0U);
+  for (size_t i = 0; i < kCount; ++i) {  // the relay has used its receives twice and more since the first ones
+    const Receipt& kept = fabric.collector(2).kept[i];
+    const auto& chunk = fabric.collector(2).chunks[1 + i].header;
+    EXPECT_TRUE(chunk.has_payload_crc);
+    EXPECT_EQ(kept.bytes[kLength - 1], LoopFabric::expected_byte(0, chunk.chunk, kLength - 1));
+  }
+}
+
+TEST(InPlace, what_a_rank_that_is_given_up_may_read_is_not_written_over) {
+  LoopFabric fabric(2, kOneCable);
+  say_hello(fabric);
+  fabric.collector(1).keeps = true;
+  fabric.collector(1).stay = Engine::Stay::brief;
+  ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  fabric.engine(0).give_up(1);
+  const auto n_free = [&] {
+    std::vector<uint32_t> rooms;
+    while (const auto room = fabric.engine(0).room(kLength)) {
+      rooms.push_back(room->id);
+    }
+    for (const uint32_t room : rooms) {
+      fabric.engine(0).cancel(room);
+    }
+    return rooms.size();
+  };
+  EXPECT_EQ(n_free(), Engine::kLargeRooms - 1);
+  fabric.go_on_at(60'000);
+  EXPECT_EQ(n_free(), Engine::kLargeRooms);
+}
+
+}  // namespace
+}  // namespace ringbolt::engine
