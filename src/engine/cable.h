@@ -117,6 +117,8 @@ class Cable {
     const uint32_t depth = is_rail_ && size == Size::large ? kAheadOnRail : end.send_depth;
     return is_alive_ && end.sends_posted < depth && end.sender.may_send(buffer_class);
   }
+  /// This end says from now on that it reads nothing in place.
+  void copy_all() { reads_in_place_ = false; }
   /// One of several cables to its peer: see kAheadOnRail.
   void be_rail() { is_rail_ = true; }
   /// Sends the message at `offset` of the slab, which stays untouched until the completion or, for one of our own,

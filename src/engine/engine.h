@@ -69,6 +69,7 @@ struct EngineCounts {
   uint64_t relay_drops = 0;
   uint64_t bad_headers = 0;
   uint64_t bad_payloads = 0;
+  uint64_t unprotected = 0;  ///< copies without a checksum
   uint64_t strangers = 0;  ///< sound, but of another session, connection or path
   uint64_t acks_sent = 0;
   uint64_t read_in_place = 0;  ///< of those received

@@ -78,6 +78,14 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     cable.repost(id.size, id.slot);
     return;
   }
+  if (!is_in_place && plan_.has_crc && !header->has_payload_crc && header->length_bytes >= kLeastInPlaceBytes) [[unlikely]] {
+    // Its sender took it for one that is read in place; but somebody has made a copy, who may have damaged it. It will
+    // be sent again, with a checksum: from now on this end says that it copies.
+    ++counts_.unprotected;
+    cable.copy_all();
+    cable.free(id.size, id.slot);
+    return;
+  }
   const bool is_hop = header->kind == Kind::beat;
   if (is_in_place && (header->kind != Kind::data || header->destination != plan_.rank)) {
     message = cable.fetch(id.size, id.slot, message);
