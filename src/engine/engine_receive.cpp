@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/in_place.h"
@@ -251,14 +252,14 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   Flow& flow = flows_[rank];
   auto& waiting = flow.unacknowledged;
+  std::optional<uint64_t> sample_ns;  // of the last one: those before it may have waited for a lost one's repetition
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
     if (waiting.front().first_room != kNoRoom) [[unlikely]] {
       retire_room(waiting.front().first_room);
     }
     if (waiting.front().n_tries == 0 && waiting.front().sent_ns != 0) {
-      const uint64_t sample_ns = now_ns_ - waiting.front().sent_ns;
-      flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + sample_ns / 8;
+      sample_ns = now_ns_ - waiting.front().sent_ns;
     }
     waiting.pop_front();
     if (rooms_[room].is_queued || rooms_[room].is_repeated) [[unlikely]] {
@@ -266,6 +267,9 @@ void Engine::hear_ack(uint32_t rank, uint32_t ack) {
     } else {
       free_room(room);  // what has arrived has been read
     }
+  }
+  if (sample_ns) {
+    flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + *sample_ns / 8;
   }
 }
 

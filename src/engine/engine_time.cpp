@@ -19,6 +19,7 @@ constexpr uint64_t kResendNs = 100 * kMillisecond;
 constexpr uint32_t kMostDoublings = 4;
 /// Or so many round trips, where what is under way takes longer to get through.
 constexpr uint64_t kRoundTrips = 3;
+constexpr uint64_t kMostPatienceNs = 2'000 * kMillisecond;
 // A rank that is given up may live, and read what it has been sent, until it has given up others in turn.
 constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 
@@ -53,9 +54,9 @@ void Engine::resend(uint32_t rank) {
   if (!paths_.is_reachable(rank)) {
     return;
   }
-  const uint64_t least = std::max(kResendNs, kRoundTrips * flows_[rank].round_trip_ns);
+  const uint64_t least = std::clamp(kRoundTrips * flows_[rank].round_trip_ns, kResendNs, kMostPatienceNs / 4);
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
-    const uint64_t patience = least << std::min(waiting.n_tries, kMostDoublings);
+    const uint64_t patience = std::min(least << std::min(waiting.n_tries, kMostDoublings), kMostPatienceNs);
     if (waiting.sent_ns == 0 || (!waiting.is_due && is_read(waiting.room))) {
       waiting.sent_ns = now_ns_;  // it still waits for a slow cable
     }

@@ -19,7 +19,7 @@ class HostCase(NamespaceCase):
 
     def setUp(self):
         super().setUp()
-        self.up("ring:2")
+        self.up("ring:2", "--no-management")
         self.keys = self.root / "ssh"
         self.keys.mkdir(mode=0o700)
         for key in ("host", "user"):
