@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace ringbolt::engine {
 
@@ -103,7 +104,8 @@ class SenderCredit {
   uint32_t n_lost_ = 0;
   std::array<uint32_t, kClasses> taken_ = {};
   std::array<uint16_t, kClasses> freed_ = {};
-  std::array<uint8_t, 256> class_of_ = {};  // [number]
+  // [number]: of as many as numbers tell apart. One that is missed is told of late, when thousands have followed it.
+  std::vector<uint8_t> class_of_ = std::vector<uint8_t>(1U << 16U);
 };
 
 /// The receiver's side: what has come, what it has freed, and what of that the peer knows. Pure. Not thread-safe.

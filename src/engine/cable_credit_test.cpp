@@ -40,6 +40,22 @@ TEST(SenderCredit, hears_words_of_credit_past_in_order_and_wrong) {
   EXPECT_FALSE(sender.hear_freed(0, static_cast<uint16_t>(100'000 + 1)));  // more than there were
 }
 
+TEST(SenderCredit, what_is_told_to_be_lost_late_goes_back_to_its_own_class) {
+  SenderCredit sender(kPlan);
+  sender.send(kControlClass);  // this one gets lost
+  for (uint32_t i = 1; i <= 20'000; ++i) {
+    sender.send(0);
+    ASSERT_TRUE(sender.hear_freed(0, static_cast<uint16_t>(i)));
+  }
+  sender.send(0);
+  LostMessages lost;
+  lost.add(0);
+  ASSERT_TRUE(sender.hear_lost(lost));
+  EXPECT_EQ(sender.taken(kControlClass), 0U);
+  EXPECT_EQ(sender.taken(0), 1U);
+  EXPECT_TRUE(sender.hear_freed(0, 20'001));
+}
+
 // A large message that waits behind others for a slow cable brings a word of credit that is old when it comes, while
 // small messages have brought hundreds of newer ones. With counters of 8 bits it was taken for one from the future.
 TEST(SenderCredit, hears_a_word_that_is_hundreds_of_messages_old) {
