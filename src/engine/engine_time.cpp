@@ -19,7 +19,7 @@ constexpr uint64_t kResendNs = 100 * kMillisecond;
 constexpr uint32_t kMostDoublings = 4;
 /// Or so many round trips, where what is under way takes longer to get through.
 constexpr uint64_t kRoundTrips = 3;
-constexpr uint64_t kMostPatienceNs = 2'000 * kMillisecond;
+constexpr uint64_t kMostPatienceNs = 8'000 * kMillisecond;
 // A rank that is given up may live, and read what it has been sent, until it has given up others in turn.
 constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 
