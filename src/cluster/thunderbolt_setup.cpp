@@ -16,12 +16,14 @@ std::string asking_text(const std::string& stream) {
       stream);
 }
 
-/// The driver looks at the announcement when the folder is made.
-std::string adopting_text(const std::string& stream) {
+/// The driver looks at the announcement when the folder is made. Under the lock the folder is always there: whoever takes
+/// it away for good, while these commands of an `up` that died still run, ends them.
+std::string adopting_text(const std::string& group, const std::string& stream) {
   return fmt::format(
       "mkdir -p {0}\n"
-      "for i in $(seq {1}); do sleep 0.5; [ \"$(cat {0}/in_hopid)\" -gt 0 ] && break; rmdir {0}; mkdir {0}; done\n",
-      stream, kAnnouncementRounds);
+      "for i in $(seq {1}); do sleep 0.5; [ \"$(cat {0}/in_hopid)\" -gt 0 ] && break; "
+      "flock {2} sh -c 'rmdir {0} && mkdir {0}'; done\n",
+      stream, kAnnouncementRounds, group);
 }
 
 }  // namespace
@@ -31,7 +33,7 @@ std::string setup_script(const std::vector<StreamSetup>& setups, uint32_t host, 
   for (const StreamSetup& one : setups) {
     if (one.host == host && one.adopts == adopts) {
       const std::string stream = one.group + "/" + kStreamName;
-      text += adopts ? adopting_text(stream) : asking_text(stream);
+      text += adopts ? adopting_text(one.group, stream) : asking_text(stream);
     }
   }
   return text;
@@ -53,9 +55,12 @@ std::vector<std::string> setup_folders(const std::vector<StreamSetup>& setups, u
 std::string undo_script(const std::vector<std::string>& folders) {
   std::string text;
   for (const std::string& folder : folders) {
-    text += fmt::format("[ ! -d {0} ] || rmdir {0}", folder);
-    // A group may have got streams of others since.
-    text += folder.ends_with(std::string("/") + kStreamName) ? "\n" : " 2> /dev/null || true\n";
+    if (folder.ends_with(std::string("/") + kStreamName)) {
+      text += fmt::format("[ ! -d {1} ] || flock {1} sh -c '[ ! -d {0} ] || rmdir {0}'\n", folder,
+                          folder.substr(0, folder.rfind('/')));
+    } else {  // a group, which may have got streams of others since
+      text += fmt::format("[ ! -d {0} ] || rmdir {0} 2> /dev/null || true\n", folder);
+    }
   }
   return text;
 }

@@ -98,8 +98,9 @@ TEST(Thunderbolt, says_what_to_make_where_there_are_no_streams) {
   EXPECT_EQ(setup_script(found.setups, 1, false), "");
   EXPECT_THAT(setup_script(found.setups, 1, true), HasSubstr("mkdir -p /sys/kernel/config/thunderbolt/stream/0-3.1/ringbolt\n"));
   EXPECT_EQ(undo_script(setup_folders(found.setups, 0)),
-            "[ ! -d /sys/kernel/config/thunderbolt/stream/0-1.1/ringbolt ] || rmdir "
-            "/sys/kernel/config/thunderbolt/stream/0-1.1/ringbolt\n"
+            "[ ! -d /sys/kernel/config/thunderbolt/stream/0-1.1 ] || flock /sys/kernel/config/thunderbolt/stream/0-1.1 sh -c "
+            "'[ ! -d /sys/kernel/config/thunderbolt/stream/0-1.1/ringbolt ] || rmdir "
+            "/sys/kernel/config/thunderbolt/stream/0-1.1/ringbolt'\n"
             "[ ! -d /sys/kernel/config/thunderbolt/stream/0-1.1 ] || rmdir /sys/kernel/config/thunderbolt/stream/0-1.1 "
             "2> /dev/null || true\n");
 }

@@ -20,7 +20,7 @@ mkdir -p {left}/0-1.1/ringbolt
 # then, on right, as root:
 mkdir -p {right}/0-3.1/ringbolt
 for i in $(seq 40); do sleep 0.5; [ "$(cat {right}/0-3.1/ringbolt/in_hopid)" -gt 0 ] && break; \
-rmdir {right}/0-3.1/ringbolt; mkdir {right}/0-3.1/ringbolt; done
+flock {right}/0-3.1 sh -c 'rmdir {right}/0-3.1/ringbolt && mkdir {right}/0-3.1/ringbolt'; done
 """
 
 
@@ -137,12 +137,18 @@ class Streams(HostCase):
 
     def test_an_interrupted_apply_is_cleaned(self):
         self.driver.announcement_s = 1e9
+        group = self.right.stream("0-3", "ringbolt").parent
+        group.mkdir()  # it stays, so that what is made too late would too
         commander = self.start("up", "--hosts", "left,right", "--apply")
         command.wait_until(lambda: self.made()[1], "the second end is made")
+        (self.right.root / "slow").touch()
         os.kill(commander.pid, signal.SIGKILL)
         commander.communicate()
+        command.wait_until(lambda: not self.made()[1], "what the dead command has left is making the second end anew")
         self.assertEqual(self.records(), ["hosts.json"])
         self.assertIn("took away the Thunderbolt streams that a dead cluster hosts has left", self.type("down", "--force").stdout)
+        command.wait_until((self.right.root / "done").exists, "it has gone on")
+        self.assertEqual(list(group.iterdir()), [])
         self.assertEqual(self.made(), [[], []])
         self.assertEqual(self.records(), [])
 
