@@ -82,8 +82,9 @@ def show_transports(world: World) -> str:
 
 
 def final_figures(result: PairResult) -> list[float]:
-    """The numbers of the last result line that the client prints with -f."""
-    lines = [line for line in result.client.output.splitlines() if re.fullmatch(r"[\d\s.]+", line) and line.strip()]
+    """The numbers of the last result line that the client prints with -f; an average since a second ago, when it printed
+    one too, is infinite if nothing has ended since."""
+    lines = [line for line in result.client.output.splitlines() if re.fullmatch(r"(\s+([\d.]+|inf))+", line)]
     return [float(word) for word in lines[-1].split()] if lines else []
 
 
