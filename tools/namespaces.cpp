@@ -255,11 +255,14 @@ std::string link_up_script(const cluster::Port& port) {
 
 std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t mtu) {
   // A bucket of a millisecond, but of some frames at least: the kernel fills it by its timer. What waits, waits 10 ms
-  // at most, as in the buffers of a switch.
+  // at most, as in the buffers of a switch; but a slow cable holds what two queue pairs that nobody slows down (UC) have
+  // on their way, since cables that machines are joined by directly lose nothing.
   constexpr uint32_t kLeastFrames = 4;
+  constexpr uint64_t kLeastQueueBytes = 512 * 1024;
   const uint64_t bytes_per_ms = uint64_t{rate_mbps} * 1'000'000 / 8 / 1000;
-  return fmt::format("qdisc replace dev {} root tbf rate {}mbit burst {} latency 10ms\n", netdev, rate_mbps,
-                     std::max<uint64_t>(bytes_per_ms, uint64_t{kLeastFrames} * mtu));
+  return fmt::format("qdisc replace dev {} root tbf rate {}mbit burst {} limit {}\n", netdev, rate_mbps,
+                     std::max<uint64_t>(bytes_per_ms, uint64_t{kLeastFrames} * mtu),
+                     std::max(10 * bytes_per_ms, kLeastQueueBytes));
 }
 
 }  // namespace ringbolt::tools
