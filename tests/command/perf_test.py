@@ -269,19 +269,20 @@ class OverTcp(TwoEndsCase):
 class BesidePerftest(CommandCase):
     def test_completions_are_faster_than_the_cable_and_arrivals_are_not(self):
         """perftest may be right by chance, when its burst was off the processor for a while; we may never be wrong. The burst
-        is a short one, which a busy machine does not interrupt each time."""
+        is a short one, which a busy machine does not interrupt each time, and the cable a slow one, which each machine can fill."""
+        gbps = 2
         example = pathlib.Path(__file__).parents[2] / "examples/false-bandwidth"
         said = 0
         for _ in range(10):
-            done = subprocess.run([example, command.RINGBOLT, "50"], env=self.environment, capture_output=True, text=True,
+            done = subprocess.run([example, command.RINGBOLT, "50", str(gbps)], env=self.environment, capture_output=True, text=True,
                                   timeout=90, check=False)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
             said, arrived = (float(re.search(rf"{name} ([\d.]+) Gb/s", done.stdout)[1])
                              for name in ("ib_send_bw   ", "ringbolt perf"))
-            self.assertLessEqual(arrived, 10, done.stdout)
-            if said > 10:
+            self.assertLessEqual(arrived, gbps, done.stdout)
+            if said > gbps:
                 break
-        self.assertGreater(said, 10, "no run showed more than the cable carries")
+        self.assertGreater(said, gbps, "no run showed more than the cable carries")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,63 +13,16 @@
 #include "probe/endpoint.h"
 #include "probe/probe_failure.h"
 #include "probe/report.h"
+#include "probe/rounds.h"
 #include "probe/verbs_library.h"
 
 namespace ringbolt::tools {
 namespace {
 
 constexpr uint64_t kWarmUpRounds = 200;
-/// An answer is not the question: a message that comes back to its sender does not pass.
-constexpr uint64_t kAnswer = 0x5555'0000'0000'0000U;
-/// In a question: the last one. The asker decides when it is enough, by count or by time.
-constexpr uint64_t kLast = uint64_t{1} << 40U;
-
-uint64_t phase_end_ns(const ProbeOptions& options) {
-  return base::now_ns() + static_cast<uint64_t>(options.phase_s * 1e9);
-}
-
-void expect_word(uint64_t got, uint64_t expected) {
-  if (got != expected) {
-    throw ProbeFailure(fmt::format("message {:#x} arrived as {:#x}", expected, got));
-  }
-}
-
-void ask(Endpoint& endpoint, const ProbeOptions& options, ProbeReport& report) {
-  std::vector<uint64_t> times_ns;
-  times_ns.reserve(options.rounds);
-  const uint64_t end_ns = phase_end_ns(options);
-  bool is_last = false;
-  for (uint64_t round = 0; !is_last; ++round) {
-    const uint64_t begin = base::now_ns();
-    is_last = round + 1 == kWarmUpRounds + options.rounds || begin >= end_ns;
-    const uint64_t word = round | (is_last ? kLast : 0);
-    endpoint.send_word(word);
-    expect_word(endpoint.receive_word(), word ^ kAnswer);
-    // On a machine so busy that time runs out in the warm-up, the last round has to do.
-    if (round >= kWarmUpRounds || is_last) {
-      times_ns.push_back(base::now_ns() - begin);
-    }
-  }
-  std::sort(times_ns.begin(), times_ns.end());
-  report.median_rtt_ns = times_ns[times_ns.size() / 2];
-  report.p99_rtt_ns = times_ns[times_ns.size() * 99 / 100];
-  report.most_rtt_ns = times_ns.back();
-  report.rounds = times_ns.size();
-}
-
-void answer(Endpoint& endpoint) {
-  bool is_last = false;
-  for (uint64_t round = 0; !is_last; ++round) {
-    const uint64_t word = endpoint.receive_word();
-    is_last = (word & kLast) != 0;
-    expect_word(word & ~kLast, round);
-    endpoint.send_word(word ^ kAnswer);
-  }
-}
-
 /// Time runs from before the first post until the receiver says that it has verified all.
 void stream(Endpoint& endpoint, const ProbeOptions& options, ProbeReport& report) {
-  const uint64_t end_ns = phase_end_ns(options);
+  const uint64_t end_ns = after_s(options.phase_s);
   const uint64_t begin = base::now_ns();
   uint32_t sent = 0;
   while (sent < options.messages && (sent == 0 || base::now_ns() < end_ns)) {
@@ -102,7 +53,8 @@ ProbeReport measure(const ProbeOptions& options) {
   Endpoint endpoint(verbs, options.device, SlotPlan::for_size(options.size_bytes), channel);
   ProbeReport report;
   for (const bool is_mine : {options.is_first, !options.is_first}) {
-    is_mine ? ask(endpoint, options, report) : answer(endpoint);
+    is_mine ? ask_rounds(endpoint, {kWarmUpRounds, options.rounds, after_s(options.phase_s)}, report)
+            : answer_rounds(endpoint);
     channel.meet();
     is_mine ? stream(endpoint, options, report) : verify(endpoint, options);
     channel.meet();
