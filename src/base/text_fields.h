@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <system_error>
@@ -10,9 +9,9 @@ namespace ringbolt::base {
 
 /// Takes the text up to `end`, and `end` itself, off the front.
 inline std::string_view take_until(std::string_view& text, char end) {
-  const size_t at = std::min(text.find(end), text.size());
+  const size_t at = text.find(end);
   const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
+  text = at == std::string_view::npos ? std::string_view() : text.substr(at + 1);
   return taken;
 }
 

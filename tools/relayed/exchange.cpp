@@ -9,15 +9,12 @@
 #include "base/clock.h"
 #include "probe/pattern.h"
 #include "probe/probe_failure.h"
+#include "probe/rounds.h"
 
 namespace ringbolt::tools::relayed {
 namespace {
 
 constexpr uint64_t kWarmUpRounds = 50;
-/// An answer is not the question: a message that comes back to its sender does not pass.
-constexpr uint64_t kAnswer = 0x5555'0000'0000'0000U;
-/// In a question: the last one. The asker decides when it is enough, by count or by time.
-constexpr uint64_t kLast = uint64_t{1} << 40U;
 constexpr size_t kMostBatchBytes = size_t{16} << 20U;
 constexpr uint64_t kMostBatch = 8;
 
@@ -52,12 +49,6 @@ class Line {
   CallOptions options_;
 };
 
-void expect_word(uint64_t got, uint64_t expected) {
-  if (got != expected) {
-    throw ProbeFailure(fmt::format("message {:#x} arrived as {:#x}", expected, got));
-  }
-}
-
 /// Some messages on their way together, and their memory.
 struct Batch {
   explicit Batch(const RelayProbeOptions& options)
@@ -86,48 +77,11 @@ struct Batch {
   }
 };
 
-uint64_t phase_end_ns(const RelayProbeOptions& options) {
-  return base::now_ns() + static_cast<uint64_t>(options.phase_s * 1e9);
-}
-
-void ask(Line& line, const RelayProbeOptions& options, ProbeReport& report) {
-  std::vector<uint64_t> times_ns;
-  times_ns.reserve(options.rounds);
-  const uint64_t end_ns = phase_end_ns(options);
-  bool is_last = false;
-  for (uint64_t round = 0; !is_last; ++round) {
-    const uint64_t begin = base::now_ns();
-    is_last = round + 1 == kWarmUpRounds + options.rounds || begin >= end_ns;
-    const uint64_t word = round | (is_last ? kLast : 0);
-    line.send_word(word);
-    expect_word(line.receive_word(), word ^ kAnswer);
-    // On a machine so busy that time runs out in the warm-up, the last round has to do.
-    if (round >= kWarmUpRounds || is_last) {
-      times_ns.push_back(base::now_ns() - begin);
-    }
-  }
-  std::sort(times_ns.begin(), times_ns.end());
-  report.median_rtt_ns = times_ns[times_ns.size() / 2];
-  report.p99_rtt_ns = times_ns[times_ns.size() * 99 / 100];
-  report.most_rtt_ns = times_ns.back();
-  report.rounds = times_ns.size();
-}
-
-void reply(Line& line) {
-  bool is_last = false;
-  for (uint64_t round = 0; !is_last; ++round) {
-    const uint64_t word = line.receive_word();
-    is_last = (word & kLast) != 0;
-    expect_word(word & ~kLast, round);
-    line.send_word(word ^ kAnswer);
-  }
-}
-
 /// A word says how many messages follow it; 0 ends it. One batch is filled while the other is on its way. Time runs
 /// from before the first message until the receiver says that it has verified all.
 void stream(Line& line, const RelayProbeOptions& options, ProbeReport& report) {
   std::array<Batch, 2> batches{Batch(options), Batch(options)};
-  const uint64_t end_ns = phase_end_ns(options);
+  const uint64_t end_ns = after_s(options.phase_s);
   const uint64_t begin = base::now_ns();
   uint32_t sent = 0;
   for (size_t turn = 0; sent < options.messages && (sent == 0 || base::now_ns() < end_ns); turn ^= 1U) {
@@ -175,13 +129,13 @@ void verify(Line& line, const RelayProbeOptions& options) {
 
 void measure(Group& group, uint32_t peer, const RelayProbeOptions& options, ProbeReport& report) {
   Line line(group, peer, options);
-  ask(line, options, report);
+  ask_rounds(line, {kWarmUpRounds, options.rounds, after_s(options.phase_s)}, report);
   stream(line, options, report);
 }
 
 void answer(Group& group, uint32_t peer, const RelayProbeOptions& options) {
   Line line(group, peer, options);
-  reply(line);
+  answer_rounds(line);
   verify(line, options);
 }
 
