@@ -59,7 +59,8 @@ struct GroupOptions {
   uint64_t timeout_ms = 300'000;
   /// Which verbs library: "auto", "system", "soft" or a path. Empty: RINGBOLT_VERBS, else "auto".
   std::string verbs = {};
-  /// CRC-32C of every chunk. Off: RINGBOLT_CRC=off.
+  /// CRC-32C of every chunk that crosses a cable. Off: RINGBOLT_CRC=off. Also of what is read in memory that two ranks
+  /// share: RINGBOLT_CRC=every.
   bool has_crc = true;
   /// Cables are measured when ranks meet (20 ms at most), and schedules chosen by that. Off: RINGBOLT_MEASURE=off; then
   /// all cables count as alike but for the rates that their devices name.

@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -43,6 +44,22 @@ void copy(void* target, const void* source, size_t length_bytes) {
   } else {
     std::memcpy(target, source, length_bytes);
   }
+}
+
+void copy_past_caches(void* target, const void* source, size_t length_bytes) {
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  const size_t head = std::min(length_bytes, (kLine - reinterpret_cast<uintptr_t>(to) % kLine) % kLine);
+  std::memcpy(to, from, head);
+  size_t at = head;
+  for (; at + kLine <= length_bytes; at += kLine) {
+    for (size_t part = 0; part < kLine; part += sizeof(__m128i)) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + part),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + part)));
+    }
+  }
+  std::memcpy(to + at, from + at, length_bytes - at);
+  _mm_sfence();
 }
 
 }  // namespace ringbolt::base

@@ -9,4 +9,8 @@ namespace ringbolt::base {
 /// time from 256 KiB up). Thread-safe.
 void copy(void* target, const void* source, size_t length_bytes);
 
+/// Copies likewise, but writes to main memory: the lines of `target` are not fetched first and are in no cache after it.
+/// Everything is written when it returns. Thread-safe.
+void copy_past_caches(void* target, const void* source, size_t length_bytes);
+
 }  // namespace ringbolt::base

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace ringbolt::base {
 
@@ -16,8 +17,12 @@ inline constexpr unsigned kStaysInPlace = 1U << 30U;
 inline constexpr unsigned kReceivedInPlace = 1U << 30U;
 
 /// Where the message lies: in the sender's registered memory, as this process sees it. It is only read, and stays as
-/// it is until the receiver has told the sender that it is done.
+/// it is until the receiver has told the sender that it is done. Behind this in the receive's memory are the message's
+/// first kHeadBytes, or all of a shorter one, as they were when it came: a sender that does not hear of its having come
+/// may write another header there to send it again, and write there what it likes once a repetition has come.
 struct InPlace {
+  static constexpr uint32_t kHeadBytes = 120;
+
   const std::byte* data = nullptr;
 };
 

@@ -62,6 +62,11 @@ void Execution::start(uint32_t call, const Operands& operands, Port& port) {
 }
 
 void Execution::find_hazards() {
+  const auto shift = reinterpret_cast<uintptr_t>(operands_.output) - reinterpret_cast<uintptr_t>(operands_.input);
+  if (hazards_of_ == shift) {
+    return;
+  }
+  hazards_of_ = shift;
   hazards_.clear();
   const std::vector<Step>& steps = program_->program().steps;
   for (uint32_t writer = 0; writer < steps.size(); ++writer) {
@@ -100,6 +105,7 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
     return Taken::out_of_window;
   }
   lane.waiting[tag.chunk % kLaneWindow] = std::move(parcel);
+  ++n_waiting_;
   if (tag.chunk == lane.used) {
     set_bit(ready_, end->step);
     if (fire(end->step) == Fired::yes) {
@@ -243,26 +249,23 @@ Execution::Fired Execution::fire(uint32_t i) {
 void Execution::put_result(uint32_t i, uint64_t offset, uint32_t length) {
   const Step& step = program_->program().steps[i];
   const Target* local = local_target(step);
-  std::byte* first = local != nullptr ? address(local->buffer, local->offset + offset) : rooms_[0].bytes;
   const uint32_t divisor = step.finishes ? operands_.divisor : 0;
+  const bool is_computed = sources_.size() > 1 || divisor != 0;
+  std::byte* first = local != nullptr ? address(local->buffer, local->offset + offset) : rooms_[0].bytes;
+  if (length > 0 && is_computed) {
+    reduce(operands_.type, operands_.reduction, first, sources_, length, divisor);
+  } else if (length > 0 && local != nullptr && first != sources_[0]) {
+    std::memmove(first, sources_[0], length);
+  }
   if (length > 0) {
-    if (sources_.size() > 1 || divisor != 0) {
-      reduce(operands_.type, operands_.reduction, first, sources_, length, divisor);
-    } else if (first != sources_[0]) {
-      std::memmove(first, sources_[0], length);
+    const std::byte* result = is_computed || local != nullptr ? first : sources_[0];
+    for (const Port::Room& to : rooms_) {
+      if (to.bytes != result) {
+        port_->fill(to, result, length);
+      }
     }
   }
   size_t room = 0;
-  for (const Target& target : step.targets) {
-    if (target.kind == Target::Kind::local) {
-      continue;
-    }
-    const Port::Room& to = rooms_[room++];
-    if (to.bytes != first && length > 0) {
-      std::memcpy(to.bytes, first, length);
-    }
-  }
-  room = 0;
   for (const Target& target : step.targets) {
     if (target.kind == Target::Kind::lane) {
       port_->send(rooms_[room++], length, target.peer, target.via, {call_, target.lane, next_chunk_[i]});
@@ -285,6 +288,7 @@ void Execution::finish_chunk(uint32_t i) {
     }
     Lane& lane = lanes_[program_->incoming_of(i, s)];
     lane.waiting[chunk % kLaneWindow] = Parcel();
+    --n_waiting_;
     lane.used = chunk + 1;
     // The peer may send up to told + window: that is worth a word only if there is more than that.
     if (lane.used - lane.told >= kChunksPerWord && lane.told + kLaneWindow < n_chunks) {
@@ -326,9 +330,10 @@ bool Execution::advance() {
 
 void Execution::drop() {
   for (Lane& lane : lanes_) {
-    for (Parcel& parcel : lane.waiting) {
-      if (parcel.is_here()) {
-        parcel = Parcel();
+    for (size_t i = 0; n_waiting_ > 0 && i < kLaneWindow; ++i) {
+      if (lane.waiting[i].is_here()) {
+        lane.waiting[i] = Parcel();
+        --n_waiting_;
       }
     }
     lane.used = 0;

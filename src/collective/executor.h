@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "collective/element.h"
@@ -130,6 +131,8 @@ class Execution {
   std::vector<Lane> lanes_;                   // [incoming]
   std::vector<uint32_t> allowed_;             // [outgoing] chunks that may be sent
   std::vector<std::vector<Hazard>> hazards_;  // [step]; empty if input and output are apart
+  std::optional<uintptr_t> hazards_of_;       // how far the output is from the input
+  size_t n_waiting_ = 0;                      // parcels
   std::vector<uint64_t> ready_;               // a bit for each step that may have something to do
   std::vector<const std::byte*> sources_;
   std::vector<Port::Room> rooms_;

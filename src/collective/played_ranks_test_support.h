@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -35,6 +36,9 @@ class PlayedPort : public Port {
       }
     }
     return std::nullopt;
+  }
+  void fill(Room room, const std::byte* from, uint32_t length_bytes) override {
+    std::copy_n(from, length_bytes, room.bytes);
   }
   void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t>, const ChunkTag& tag) override {
     rooms_[room.id].resize(length_bytes);

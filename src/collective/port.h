@@ -63,6 +63,8 @@ class Port {
   /// Memory for `length_bytes` (up to Limits::most_chunk_bytes); nothing if all of it is in use: the execution is tried
   /// again after the port has made progress.
   virtual std::optional<Room> room(uint32_t length_bytes) = 0;
+  /// Copies that much to the beginning of the room, for a peer to read.
+  virtual void fill(Room room, const std::byte* from, uint32_t length_bytes) = 0;
   /// Sends it; the room is the port's again.
   virtual void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
                     const ChunkTag& tag) = 0;

@@ -1,5 +1,6 @@
 // Incoming messages: matching with receives, placement, completion. Hot path: progress_receives.
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/in_place.h"
@@ -19,6 +20,15 @@ constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
 bool takes_receive(link::SlotKind kind) {
   return kind == link::SlotKind::send || kind == link::SlotKind::send_shared || kind == link::SlotKind::write_done ||
          kind == link::SlotKind::datagram;
+}
+
+/// A message of another core's cache: its lines come at once, not the first ones, which are copied, and then the others.
+void fetch(const std::byte* message, size_t length) {
+  constexpr size_t kLineBytes = 64;
+  constexpr size_t kMostBytes = 4096 + 2 * kLineBytes;
+  for (size_t at = 0; at < std::min(length, kMostBytes); at += kLineBytes) {
+    __builtin_prefetch(message + at);
+  }
 }
 
 constexpr unsigned kWithGrh = IBV_WC_GRH;
@@ -302,9 +312,11 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
   }
   const base::InPlace place{data};
   const bool stays = (header.flags & link::kSlotStays) != 0 && receives_in_place_.load(std::memory_order_relaxed) &&
-                     current_.pieces.length() >= sizeof place;
+                     current_.pieces.length() >= sizeof place + base::InPlace::kHeadBytes;
   if (stays) {
+    fetch(data, fields.total);
     scatter(0, reinterpret_cast<const std::byte*>(&place), sizeof place);
+    scatter(sizeof place, data, std::min(fields.total, base::InPlace::kHeadBytes));
   } else {
     scatter(0, data, fields.total);
   }

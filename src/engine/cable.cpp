@@ -15,6 +15,8 @@
 namespace ringbolt::engine {
 namespace {
 
+static_assert(base::InPlace::kHeadBytes >= kHeaderBytes);
+
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
 /// Small messages complete together; of large ones each is known to have left, which is little beside their bytes.
@@ -223,6 +225,11 @@ std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t len
     received = place.data;
   }
   return {received, std::min(length_bytes, row.slot_bytes)};
+}
+
+std::span<const std::byte> Cable::head(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const {
+  const std::byte* received = slab_.data() + offset_of(size, slot) + (is_in_place ? sizeof(base::InPlace) : 0);
+  return {received, std::min<size_t>(length_bytes, base::InPlace::kHeadBytes)};
 }
 
 std::span<const std::byte> Cable::fetch(Size size, uint32_t slot, std::span<const std::byte> message) {

@@ -23,7 +23,6 @@ inline constexpr std::array<Size, 2> kSizes = {Size::small, Size::large};
 
 inline constexpr uint32_t kSmallReceives = 64;
 inline constexpr uint32_t kLargeReceives = 32;
-inline constexpr uint32_t kReceivesPerCable = kSmallReceives + kLargeReceives;
 inline constexpr uint32_t kKeptForControl = 4;
 /// Of parallel cables each is given so many large messages ahead of what its device has sent. What is not given to a rail
 /// yet goes over whichever has room first, whatever its rate.
@@ -143,6 +142,8 @@ class Cable {
   /// A received message's bytes; `is_in_place`: as the completion says. Then they lie in the peer's memory, which stays
   /// as it is until the peer hears that the message has been received.
   std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const;
+  /// At least its header, as it was when it came; for one in place, before fetch().
+  std::span<const std::byte> head(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const;
   /// Brings a message from there into its receive, up to `length_bytes`: where it lies now.
   std::span<const std::byte> fetch(Size size, uint32_t slot, std::span<const std::byte> message);
   /// Whether the peer said with its last message that it reads in place.

@@ -89,17 +89,21 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
 }
 
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
-  if (message.size() < kHeaderBytes) {
+  return parse_header(message, message.size());
+}
+
+std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t message_bytes) {
+  if (head.size() < kHeaderBytes || message_bytes < kHeaderBytes) {
     return std::nullopt;
   }
-  Reader in(message.data());
+  Reader in(head.data());
   const auto magic = in.take<uint8_t>();
   const auto version = in.take<uint8_t>();
   const auto kind = in.take<uint8_t>();
   const auto flags = in.take<uint8_t>();
   const auto crc = in.take<uint32_t>();
   if (magic != kMagic || version != kVersion || kind < 1 || kind > 4 || flags > (kHasPayloadCrc | kWantsAck | kReadsInPlace) ||
-      crc != header_crc(message.data())) {
+      crc != header_crc(head.data())) {
     return std::nullopt;
   }
   ChunkHeader header;
@@ -130,7 +134,7 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
   header.reserved = in.take<uint8_t>();
   header.freed_small = in.take<uint16_t>();
   header.freed_large = in.take<uint16_t>();
-  if (header.length_bytes > message.size() - kHeaderBytes || header.n_via > kMostVia ||
+  if (header.length_bytes > message_bytes - kHeaderBytes || header.n_via > kMostVia ||
       header.hops_done > header.n_via) {
     return std::nullopt;
   }

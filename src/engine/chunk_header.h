@@ -16,6 +16,13 @@ enum class Kind : uint8_t {
   beat = 4,  ///< of the cable to its other end: heartbeat and credits; may get lost
 };
 
+/// Which chunks have a checksum of their payload.
+enum class Checksums : uint8_t {
+  none = 0,
+  carried = 1,  ///< all but those that are read where their sender wrote them
+  every = 2,
+};
+
 inline constexpr uint32_t kMostRanks = 256;
 /// Ranks between a chunk's source and its destination.
 inline constexpr uint32_t kMostVia = 12;
@@ -63,6 +70,8 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to);
 /// The header of a message; nothing unless it is whole, of our version, and consistent: payload within `message`, kind
 /// and lengths known. Any bytes are safe to pass. The payload is not looked at: see has_sound_payload().
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> message);
+/// The same of a message of so many bytes, of which `head` has the first ones.
+std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t message_bytes);
 
 /// Whether the payload is what its checksum says; true without one.
 bool has_sound_payload(const ChunkHeader& header, std::span<const std::byte> message);

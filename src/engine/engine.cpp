@@ -10,25 +10,16 @@
 
 namespace ringbolt::engine {
 
-Engine::Rooms Engine::make_rooms(SlabLayout& layout) {
-  const SlotRow small = layout.add_row(kSmallBytes, kSmallRooms);
-  return {small, layout.add_row(kLargeBytes, kLargeRooms)};
-}
-
 Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
-               std::vector<std::unique_ptr<Cable>>& cables, const Rooms& rooms, std::span<std::byte> slab)
+               std::vector<std::unique_ptr<Cable>>& cables, const Rooms::Rows& rooms, std::span<std::byte> slab)
     : plan_(std::move(plan)),
       devices_(devices),
       cables_(cables),
       slab_(slab),
-      rows_(rooms),
-      free_small_(kSmallRooms),
-      free_large_(kLargeRooms),
-      rooms_(kSmallRooms + kLargeRooms),
+      rooms_(rooms, slab),
       flows_(plan_.n_ranks),
       neighbours_(plan_.n_ranks),
       has_failed_(cables.size()),
-      in_place_(cables.size() * kReceivesPerCable),
       paths_(plan_.rank, plan_.n_ranks, plan_.fabric) {
   for (const auto& cable : cables_) {
     neighbours_[cable->plan().peer].rails.push_back(cable.get());
@@ -40,66 +31,6 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
       }
     }
   }
-}
-
-std::optional<Engine::Room> Engine::take_room(uint32_t length_bytes, uint32_t n_kept) {
-  RINGBOLT_ASSERT(length_bytes <= kLargePayloadBytes);
-  const bool is_small = length_bytes <= kSmallPayloadBytes;
-  FreeSlots& free = is_small ? free_small_ : free_large_;
-  if (free.size() <= (is_small ? n_kept : 0)) {
-    return std::nullopt;
-  }
-  const uint32_t slot = free.take();
-  const SlotRow& row = is_small ? rows_.small : rows_.large;
-  return Room{slab_.data() + row.offset_of(slot) + kHeaderBytes, is_small ? slot : kSmallRooms + slot};
-}
-
-void Engine::fetch_rooms() const {
-  constexpr size_t kLineBytes = 64;
-  const auto fetch = [&](const FreeSlots& free, const SlotRow& row, size_t length_bytes) {
-    const std::byte* room = slab_.data() + (free.is_empty() ? row.offset : row.offset_of(free.next()));
-    for (size_t at = 0; at < length_bytes; at += kLineBytes) {
-      __builtin_prefetch(room + at, 1);
-    }
-  };
-  fetch(free_small_, rows_.small, 2 * kLineBytes + kHeaderBytes);
-  fetch(free_large_, rows_.large, kHeaderBytes + 4096);
-}
-
-void Engine::free_room(uint32_t room) {
-  rooms_[room] = {};
-  if (room < kSmallRooms) {
-    free_small_.give(room);
-  } else {
-    free_large_.give(room - kSmallRooms);
-  }
-}
-
-/// What a device still reads must not be written: neither a header for another cable nor another chunk.
-bool Engine::is_read(uint32_t room) const {
-  const RoomState& state = rooms_[room];
-  return state.cable != nullptr && !state.cable->is_done_with(room < kSmallRooms ? Size::small : Size::large, state.serial);
-}
-
-/// Nobody needs what it holds any more.
-void Engine::retire_room(uint32_t room) {
-  if (rooms_[room].is_queued) {
-    rooms_[room].is_acknowledged = true;
-  } else if (is_read(room)) {
-    retired_.push_back(room);
-  } else {
-    free_room(room);
-  }
-}
-
-void Engine::free_read_rooms() {
-  std::erase_if(retired_, [&](uint32_t room) {
-    if (is_read(room)) {
-      return false;
-    }
-    free_room(room);
-    return true;
-  });
 }
 
 void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
@@ -118,11 +49,24 @@ bool Engine::is_read_in_place(uint32_t rank) const {
   return !rails.empty() && std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
 }
 
-/// What the neighbour reads where it has been written crosses nothing that could damage it.
+void Engine::fill(const Rooms::Room& room, const std::byte* from, uint32_t length_bytes) {
+  const bool is_read_by_others =
+      length_bytes >= base::AdaptiveCopy::kLeastBytes &&
+      std::any_of(cables_.begin(), cables_.end(), [](const auto& cable) { return cable->is_read_in_place(); });
+  if (is_read_by_others) {
+    copier_.copy(room.bytes, from, length_bytes);
+  } else {
+    std::memcpy(room.bytes, from, length_bytes);  // this core reads it next
+  }
+}
+
+/// What the neighbour reads where it has been written crosses nothing that could damage it: it has a checksum only if
+/// every chunk has one.
 void Engine::protect(ChunkHeader& header, size_t offset) const {
   const bool stays =
       header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes && is_read_in_place(header.destination);
-  header.has_payload_crc = plan_.has_crc && !stays;
+  header.has_payload_crc =
+      plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
   if (header.has_payload_crc) {
     header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));
   }
@@ -131,12 +75,11 @@ void Engine::protect(ChunkHeader& header, size_t offset) const {
 void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address) {
   Flow& flow = flows_[address.destination];
   if (flow.is_given_up) {
-    free_room(room);
+    rooms_.free(room);
     return;
   }
   RINGBOLT_ASSERT(address.destination != plan_.rank && address.via.size() <= kMostVia);
-  const bool is_small = room < kSmallRooms;
-  const size_t offset = is_small ? rows_.small.offset_of(room) : rows_.large.offset_of(room - kSmallRooms);
+  const size_t offset = rooms_.offset_of(room);
   std::array<uint8_t, kMostVia> via{};
   std::transform(address.via.begin(), address.via.end(), via.begin(),
                  [](uint32_t rank) { return static_cast<uint8_t>(rank); });
@@ -148,13 +91,13 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   header.source = static_cast<uint8_t>(plan_.rank);
   header.destination = static_cast<uint8_t>(address.destination);
   header.sequence = flow.next_sequence++;
-  header.ack = acknowledged(flow);
+  header.ack = flow.received.expected();
   header.group = address.group;
   header.lane = address.lane;
   header.call = address.call;
   header.chunk = address.chunk;
   header.signature = address.signature;
-  header.wants_ack = free_large_.size() < kLargeRooms / 2 || free_small_.size() < kSmallRooms / 2;
+  header.wants_ack = rooms_.run_low();
   choose_path(header, {via.data(), address.via.size()});
   protect(header, offset);
   flow.n_to_acknowledge = 0;
@@ -162,12 +105,12 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   flow.unacknowledged.push_back({room, header, now_ns_, 0, false, kNoRoom});
   entry.offset = offset;
   entry.room = room;
-  submit(entry, header.n_via > 0 ? header.via[0] : header.destination, is_small ? Size::small : Size::large, 0);
+  submit(entry, header.n_via > 0 ? header.via[0] : header.destination, Rooms::size_of(room), 0);
 }
 
 void Engine::send_word(std::span<const std::byte> bytes, const Address& address) {
   RINGBOLT_ASSERT(bytes.size() <= kSmallPayloadBytes);
-  const auto room = pending_words_.empty() ? take_room(static_cast<uint32_t>(bytes.size()), 0) : std::nullopt;
+  const auto room = pending_words_.empty() ? rooms_.take(static_cast<uint32_t>(bytes.size()), 0) : std::nullopt;
   if (!room) {
     pending_words_.push_back({{bytes.begin(), bytes.end()}, address});
     pending_words_.back().address.via = {};
@@ -180,7 +123,7 @@ void Engine::send_word(std::span<const std::byte> bytes, const Address& address)
 void Engine::send_pending_words() {
   while (!pending_words_.empty()) {
     PendingWord& word = pending_words_.front();
-    const auto room = take_room(static_cast<uint32_t>(word.bytes.size()), 0);
+    const auto room = rooms_.take(static_cast<uint32_t>(word.bytes.size()), 0);
     if (!room) {
       return;
     }
@@ -200,7 +143,7 @@ bool Engine::send_on_cable(uint32_t cable, std::span<const std::byte> first, std
     return false;
   }
   const size_t length = first.size() + second.size();
-  const auto room = take_room(static_cast<uint32_t>(length), 0);
+  const auto room = rooms_.take(static_cast<uint32_t>(length), 0);
   if (!room) {
     return false;
   }
@@ -216,8 +159,8 @@ bool Engine::send_on_cable(uint32_t cable, std::span<const std::byte> first, std
   RequestId id;
   id.is_unsequenced = true;
   id.slot = static_cast<uint16_t>(room->id);
-  if (!to.send(Size::small, kControlClass, header, rows_.small.offset_of(room->id), id)) {
-    free_room(room->id);
+  if (!to.send(Size::small, kControlClass, header, rooms_.offset_of(room->id), id)) {
+    rooms_.free(room->id);
     return false;
   }
   return true;
@@ -240,7 +183,7 @@ void Engine::send_ack(uint32_t rank) {
   if (!paths_.is_reachable(rank)) {
     return;  // it will ask again by sending again
   }
-  const auto room = take_room(0, 0);
+  const auto room = rooms_.take(0, 0);
   if (!room) {
     flow.n_to_acknowledge = 1;
     return;
@@ -251,9 +194,9 @@ void Engine::send_ack(uint32_t rank) {
   entry.header.session = plan_.session;
   entry.header.source = static_cast<uint8_t>(plan_.rank);
   entry.header.destination = static_cast<uint8_t>(rank);
-  entry.header.ack = acknowledged(flow);
+  entry.header.ack = flow.received.expected();
   choose_path(entry.header, {});
-  entry.offset = rows_.small.offset_of(room->id);
+  entry.offset = rooms_.offset_of(room->id);
   entry.room = room->id;
   entry.is_unsequenced = true;
   const uint32_t next = entry.header.n_via > 0 ? entry.header.via[0] : rank;
@@ -266,15 +209,15 @@ void Engine::submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer
     return;
   }
   if (!entry.is_relayed) {
-    rooms_[entry.room].is_queued = true;
+    rooms_.note_queued(entry.room);
   }
   neighbour.queue.add(entry.header.source, buffer_class, size == Size::large, entry);
 }
 
 bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class) {
-  if (!entry.is_relayed && rooms_[entry.room].is_acknowledged) {
-    rooms_[entry.room].is_queued = false;  // a repetition that has become needless while it waited
-    retire_room(entry.room);
+  if (!entry.is_relayed && rooms_.is_needless(entry.room)) {
+    rooms_.note_unqueued(entry.room);  // a repetition that has become needless while it waited
+    rooms_.retire(entry.room);
     return true;
   }
   // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
@@ -299,11 +242,7 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
   neighbour.turn = std::max(neighbour.turn, best->turn);
   best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + entry.header.length_bytes) / best->plan().rate;
   if (!entry.is_relayed) {
-    RoomState& room = rooms_[entry.room];
-    room.is_queued = false;
-    room.is_repeated = room.cable != nullptr;
-    room.cable = best;
-    room.serial = best->serial(size);
+    rooms_.note_sent(entry.room, *best);
   }
   return true;
 }
@@ -314,13 +253,17 @@ void Engine::serve(Neighbour& neighbour) {
   });
 }
 
+bool Engine::has_queued() const {
+  return !pending_words_.empty() || std::any_of(cables_.begin(), cables_.end(), [&](const auto& cable) {
+    return !neighbours_[cable->plan().peer].queue.is_empty();
+  });
+}
+
 /// What follows from completions besides what they bring.
 void Engine::attend() {
   n_unattended_ = 0;
   notice_failures();
-  if (!retired_.empty()) [[unlikely]] {
-    free_read_rooms();
-  }
+  rooms_.free_retired();
   for (Neighbour& neighbour : neighbours_) {
     if (!neighbour.queue.is_empty()) {
       serve(neighbour);

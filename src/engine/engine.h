@@ -10,13 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "base/adaptive_copy.h"
 #include "engine/cable.h"
 #include "engine/chunk_header.h"
 #include "engine/device.h"
 #include "engine/output_queue.h"
 #include "engine/paths.h"
+#include "engine/rooms.h"
 #include "engine/sequence.h"
-#include "engine/slots.h"
 
 namespace ringbolt::engine {
 
@@ -30,7 +31,8 @@ struct Receipt {
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  /// A chunk, once. The receiver releases the receipt, at once or later.
+  /// A chunk, once. Before it returns, the receiver has released the receipt, or has called settle(), and releases what
+  /// that has returned, later: the sender is told that it has come only then, and writes there again.
   virtual void on_chunk(const ChunkHeader& header, const Receipt& receipt) = 0;
   /// A word of another rank's Engine::send_word(), once. `bytes` until it returns.
   virtual void on_word(const ChunkHeader& header, std::span<const std::byte> bytes) = 0;
@@ -55,7 +57,7 @@ struct EnginePlan {
   uint32_t rank = 0;
   uint32_t n_ranks = 1;
   uint32_t session = 0;
-  bool has_crc = true;
+  Checksums checksums = Checksums::carried;
   std::vector<FabricCable> fabric = {};  ///< all cables
 };
 
@@ -82,37 +84,27 @@ struct EngineCounts {
 /// Thread contract: lock() is held for every call but the constructor. Nothing blocks.
 class Engine {
  public:
-  static constexpr uint32_t kLargeRooms = 96;
-  static constexpr uint32_t kSmallRooms = 256;
-  /// Of these, so many are for words alone: what frees memory elsewhere must not wait for memory.
+  /// So many small rooms are for words alone: what frees memory elsewhere must not wait for memory.
   static constexpr uint32_t kRoomsForWords = 64;
   /// From here on a payload has no checksum towards a neighbour that reads it where it was written.
   static constexpr uint32_t kLeastInPlaceBytes = 2048;
   /// A rank acknowledges every so many chunks of another one, and what remains after a millisecond.
   static constexpr uint32_t kReceivedPerAck = 8;
 
-  /// `cables` are local ones of connected devices; index i is the cable of CablePlan and RequestId. `rooms` are rows of
-  /// the slab that make_rooms() has cut.
-  struct Rooms {
-    SlotRow small;
-    SlotRow large;
-  };
-  static Rooms make_rooms(SlabLayout& layout);
+  /// `cables` are local ones of connected devices; index i is the cable of CablePlan and RequestId. `rooms` lie in the
+  /// slab.
   Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices, std::vector<std::unique_ptr<Cable>>& cables,
-         const Rooms& rooms, std::span<std::byte> slab);
+         const Rooms::Rows& rooms, std::span<std::byte> slab);
   void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
   std::mutex& lock() { return lock_; }
 
-  struct Room {
-    std::byte* bytes = nullptr;
-    uint32_t id = 0;
-  };
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
-  std::optional<Room> room(uint32_t length_bytes) { return take_room(length_bytes, kRoomsForWords); }
-  void cancel(uint32_t room) { free_room(room); }
-  /// Fetches the memory of the next rooms, which peers have read, from their caches; returns at once. For when a call
-  /// has ended and the next one has not begun.
-  void fetch_rooms() const;
+  std::optional<Rooms::Room> room(uint32_t length_bytes) { return rooms_.take(length_bytes, kRoomsForWords); }
+  /// Copies that much to the beginning of a room.
+  void fill(const Rooms::Room& room, const std::byte* from, uint32_t length_bytes);
+  void cancel(uint32_t room) { rooms_.free(room); }
+  /// For when a call has ended and the next one has not begun: see Rooms::fetch_next().
+  void fetch_rooms() const { rooms_.fetch_next(); }
   /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
   void send(uint32_t room, uint32_t length_bytes, const Address& address) {
@@ -124,12 +116,10 @@ class Engine {
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
   void release(uint64_t receipt);
-  /// For how long a receipt will be kept that is not released at once: until other ranks have sent something, or until
-  /// this rank has called what nobody knows whether it will.
-  enum class Stay : uint8_t { brief, open_ended };
-  /// The receipt will be kept: it moves to other memory if too many receives are held, or out of its sender's memory.
-  /// What stands for it now.
-  Receipt settle(const Receipt& receipt, Stay stay);
+  /// For a receipt that is not released before on_chunk() returns: it moves to other memory if it lies in its sender's, or
+  /// if too many receives are held. What stands for it now. Whoever kept one in its sender's memory would hold up the
+  /// acknowledgement of all that follows it; and the sender, out of memory, what the receiver waits for.
+  Receipt settle(const Receipt& receipt);
 
   /// Takes completions, serves queues and, as time goes by, acknowledges and sends again. Whether anything was done.
   bool progress(uint64_t now_ns);
@@ -152,6 +142,8 @@ class Engine {
   const EngineCounts& counts() const { return counts_; }
   const std::vector<std::unique_ptr<Cable>>& cables() const { return cables_; }
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
+  /// Something waits here for a cable's credits or for memory: it goes on with progress() alone.
+  bool has_queued() const;
   /// Rooms that hold what has not been acknowledged yet.
   size_t n_unacknowledged() const;
 
@@ -179,29 +171,10 @@ class Engine {
     uint32_t next_sequence = 0;
     std::deque<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
-    uint64_t round_trip_ns = 0;  // smoothed, of chunks sent once: what waits before slow cables makes it long
+    uint64_t round_trip_ns = 0;  // smoothed, without what losses add: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
     uint64_t to_acknowledge_since_ns = 0;
-    std::vector<uint32_t> in_use;  ///< numbers of chunks that are read in their sender's memory: not acknowledged yet
     bool is_given_up = false;
-  };
-  struct RoomState {
-    bool is_queued = false;
-    bool is_acknowledged = false;
-    bool is_repeated = false;  // handed to a device more than once
-    Cable* cable = nullptr;    // to whose device it was handed last, and as which message
-    uint32_t serial = 0;
-  };
-  /// A chunk that a receive only points to.
-  struct InPlaceChunk {
-    uint32_t sequence = 0;
-    uint8_t source = 0;
-    bool wants_ack = false;
-  };
-  /// A room that a rank which is given up may still read.
-  struct Abandoned {
-    uint32_t room = 0;
-    uint64_t until_ns = 0;
   };
   struct PendingWord {
     std::vector<std::byte> bytes;
@@ -214,11 +187,6 @@ class Engine {
   };
 
   // engine.cpp: sending
-  std::optional<Room> take_room(uint32_t length_bytes, uint32_t n_kept);
-  void free_room(uint32_t room);
-  bool is_read(uint32_t room) const;
-  void retire_room(uint32_t room);
-  void free_read_rooms();
   void abandon_room(uint32_t rank, uint32_t room);
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
@@ -242,8 +210,6 @@ class Engine {
   void relay(Cable& cable, const RequestId& id, ChunkHeader header);
   void hear_ack(uint32_t rank, uint32_t ack);
   void owe_ack(uint32_t rank, bool is_urgent);
-  void leave_place(const RequestId& id);
-  static uint32_t acknowledged(const Flow& flow);
 
   // engine_time.cpp
   void tick();
@@ -258,19 +224,14 @@ class Engine {
   std::vector<std::unique_ptr<Device>>& devices_;
   std::vector<std::unique_ptr<Cable>>& cables_;
   std::span<std::byte> slab_;
-  Rooms rows_;
   Receiver* receiver_ = nullptr;
   std::mutex lock_;
-  FreeSlots free_small_;
-  FreeSlots free_large_;
-  std::vector<RoomState> rooms_;       // small ones, then large ones
-  std::vector<uint32_t> retired_;      // rooms that nobody needs but a device, which still reads them
+  Rooms rooms_;
+  base::AdaptiveCopy copier_;
   std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
   std::vector<bool> has_failed_;       // [local cable]
-  std::vector<InPlaceChunk> in_place_;  // [local cable][size][receive]: see in_place()
   std::deque<PendingWord> pending_words_;
-  std::deque<Abandoned> abandoned_;  // in the order of their times
   std::vector<uint32_t> ranks_to_acknowledge_;
   std::vector<std::vector<std::byte>> blocks_;  // of settled receipts
   std::vector<size_t> free_blocks_;

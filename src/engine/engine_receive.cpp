@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "base/in_place.h"
@@ -17,15 +16,7 @@ namespace {
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
 constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
 
-constexpr size_t kLineBytes = 64;
-constexpr size_t kFetchedBytes = kHeaderBytes + 4096;
-
 uint64_t receipt_of(const RequestId& id) { return emit(id); }
-
-/// The place of a receive in Engine::in_place_.
-size_t place_of(const RequestId& id) {
-  return id.cable * kReceivesPerCable + (id.size == Size::small ? 0 : kSmallReceives) + id.slot;
-}
 
 }  // namespace
 
@@ -42,7 +33,7 @@ void Engine::take_completion(const ibv_wc& completion) {
     if (id.is_relayed) {
       cables_[id.from_cable]->free(id.size, id.slot);
     } else if (id.is_unsequenced) {
-      free_room(id.slot);
+      rooms_.free(id.slot);
     }
   }
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
@@ -60,14 +51,7 @@ void Engine::take_completion(const ibv_wc& completion) {
 
 void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place) {
   std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, is_in_place);
-  if (is_in_place) {
-    // It lies in another core's cache: its lines come at once, not the header's first and then the others.
-    const size_t n_bytes = std::min(message.size(), kFetchedBytes);
-    for (size_t at = 0; at < n_bytes; at += kLineBytes) {
-      __builtin_prefetch(message.data() + at);
-    }
-  }
-  const auto header = parse_header(message);
+  const auto header = parse_header(cable.head(id.size, id.slot, length_bytes, is_in_place), message.size());
   if (!header) [[unlikely]] {
     ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
     cable.repost(id.size, id.slot);
@@ -79,7 +63,8 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     cable.repost(id.size, id.slot);
     return;
   }
-  if (!is_in_place && plan_.has_crc && !header->has_payload_crc && header->length_bytes >= kLeastInPlaceBytes) [[unlikely]] {
+  if (!is_in_place && plan_.checksums != Checksums::none && !header->has_payload_crc &&
+      header->length_bytes >= kLeastInPlaceBytes) [[unlikely]] {
     // Its sender took it for one that is read in place; but somebody has made a copy, who may have damaged it. It will
     // be sent again, with a checksum: from now on this end says that it copies.
     ++counts_.unprotected;
@@ -119,14 +104,6 @@ void Engine::take_beat(Cable& cable, uint32_t index, std::span<const std::byte> 
   receiver_->on_beat(index, bytes.subspan(kReportBytes));
 }
 
-uint32_t Engine::acknowledged(const Flow& flow) {
-  uint32_t all_before = flow.received.expected();
-  for (const uint32_t number : flow.in_use) {
-    all_before = is_before(number, all_before) ? number : all_before;
-  }
-  return all_before;
-}
-
 /// One more message of that rank has been received. Urgent: the sender waits for the word.
 void Engine::owe_ack(uint32_t rank, bool is_urgent) {
   Flow& flow = flows_[rank];
@@ -150,7 +127,7 @@ void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& heade
     cable.free(id.size, id.slot);
     return;
   }
-  if (flow.received.take(header.sequence) != ReceivedNumbers::Verdict::fresh) [[unlikely]] {
+  if (flow.received.judge(header.sequence) != ReceivedNumbers::Verdict::fresh) [[unlikely]] {
     owe_ack(header.source, true);
     ++counts_.duplicates;
     cable.free(id.size, id.slot);
@@ -158,31 +135,17 @@ void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& heade
   }
   ++counts_.chunks_received;
   const std::span<const std::byte> payload = message.subspan(kHeaderBytes, header.length_bytes);
-  if (is_in_place) {
-    ++counts_.read_in_place;
-    in_place_[place_of(id)] = {header.sequence, header.source, header.wants_ack};
-    flow.in_use.push_back(header.sequence);
-    receiver_->on_chunk(header, {receipt_of(id) | kIsInPlace, payload});
-    return;
-  }
-  owe_ack(header.source, header.wants_ack);
   if (header.kind == Kind::word) {
     receiver_->on_word(header, payload);
     cable.free(id.size, id.slot);
   } else {
-    receiver_->on_chunk(header, {receipt_of(id), payload});
+    counts_.read_in_place += is_in_place ? 1 : 0;
+    receiver_->on_chunk(header, {receipt_of(id) | (is_in_place ? kIsInPlace : 0), payload});
   }
-}
-
-/// The sender may write there again.
-void Engine::leave_place(const RequestId& id) {
-  const InPlaceChunk& chunk = in_place_[place_of(id)];
-  std::vector<uint32_t>& in_use = flows_[chunk.source].in_use;
-  const auto found = std::find(in_use.begin(), in_use.end(), chunk.sequence);
-  *found = in_use.back();
-  in_use.pop_back();
-  if (!flows_[chunk.source].is_given_up) {
-    owe_ack(chunk.source, chunk.wants_ack);
+  // Only now: what the receiver has sent meanwhile must not tell the sender that its memory is free.
+  flow.received.take(header.sequence);
+  if (!flow.is_given_up) {
+    owe_ack(header.source, header.wants_ack);
   }
 }
 
@@ -193,13 +156,10 @@ void Engine::release(uint64_t receipt) {
     return;
   }
   const RequestId id = parse_request(receipt & ~kIsInPlace);
-  if ((receipt & kIsInPlace) != 0) {
-    leave_place(id);
-  }
   cables_[id.cable]->free(id.size, id.slot);
 }
 
-Receipt Engine::settle(const Receipt& receipt, Stay stay) {
+Receipt Engine::settle(const Receipt& receipt) {
   if ((receipt.id & kIsBlock) != 0) {
     return receipt;
   }
@@ -208,12 +168,7 @@ Receipt Engine::settle(const Receipt& receipt, Stay stay) {
   Cable& cable = *cables_[id.cable];
   const uint32_t n_receives = id.size == Size::small ? kSmallReceives : kLargeReceives;
   if (cable.n_held(id.size) <= n_receives / 4) {
-    if (!is_in_place || stay == Stay::brief) {
-      return receipt;
-    }
-    const Receipt fetched{receipt.id & ~kIsInPlace, cable.fetch(id.size, id.slot, receipt.bytes)};
-    leave_place(id);
-    return fetched;
+    return is_in_place ? Receipt{receipt_of(id), cable.fetch(id.size, id.slot, receipt.bytes)} : receipt;
   }
   if (free_blocks_.empty()) {
     free_blocks_.push_back(blocks_.size());
@@ -222,9 +177,6 @@ Receipt Engine::settle(const Receipt& receipt, Stay stay) {
   const size_t index = free_blocks_.back();
   free_blocks_.pop_back();
   blocks_[index].assign(receipt.bytes.begin(), receipt.bytes.end());
-  if (is_in_place) {
-    leave_place(id);
-  }
   cable.free(id.size, id.slot);
   return {kIsBlock | index, blocks_[index]};
 }
@@ -252,24 +204,20 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   Flow& flow = flows_[rank];
   auto& waiting = flow.unacknowledged;
-  std::optional<uint64_t> sample_ns;  // of the last one: those before it may have waited for a lost one's repetition
+  uint64_t sent_ns = 0;  // of the last one
+  bool is_sample = true;  // none of them has waited for a lost one's repetition
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;
     if (waiting.front().first_room != kNoRoom) [[unlikely]] {
-      retire_room(waiting.front().first_room);
+      rooms_.retire(waiting.front().first_room);
     }
-    if (waiting.front().n_tries == 0 && waiting.front().sent_ns != 0) {
-      sample_ns = now_ns_ - waiting.front().sent_ns;
-    }
+    sent_ns = waiting.front().sent_ns;
+    is_sample = is_sample && waiting.front().n_tries == 0;
     waiting.pop_front();
-    if (rooms_[room].is_queued || rooms_[room].is_repeated) [[unlikely]] {
-      retire_room(room);
-    } else {
-      free_room(room);  // what has arrived has been read
-    }
+    rooms_.retire_received(room);
   }
-  if (sample_ns) {
-    flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + *sample_ns / 8;
+  if (is_sample && sent_ns != 0) {
+    flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + (now_ns_ - sent_ns) / 8;
   }
 }
 

@@ -180,7 +180,7 @@ TEST(Engine, words_arrive_although_rooms_are_full) {
   while (fabric.send(0, 1, n_chunks, 100)) {
     ++n_chunks;
   }
-  EXPECT_EQ(n_chunks, Engine::kSmallRooms - Engine::kRoomsForWords);
+  EXPECT_EQ(n_chunks, Rooms::kSmall - Engine::kRoomsForWords);
   const std::byte word[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
   for (uint32_t i = 0; i < 200; ++i) {
     fabric.engine(0).send_word(word, {1, {}, 9, 8, 7, i, 5});
@@ -238,7 +238,6 @@ TEST(Engine, what_came_through_a_relay_stays_as_it_is_while_it_is_used) {
   LoopFabric fabric(3, line(3));
   const uint32_t count = 4;
   fabric.collector(2).keeps = true;
-  fabric.collector(2).stay = Engine::Stay::brief;
   for (uint32_t i = 0; i < count; ++i) {
     ASSERT_TRUE(fabric.send(0, 2, i, 60000));
   }

@@ -28,10 +28,8 @@ constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 void Engine::tick() {
   next_tick_ns_ = now_ns_ + kTickNs;
   notice_failures();
-  free_read_rooms();
-  for (; !abandoned_.empty() && abandoned_.front().until_ns <= now_ns_; abandoned_.pop_front()) {
-    retire_room(abandoned_.front().room);
-  }
+  rooms_.free_retired();
+  rooms_.wake_resting(now_ns_);
   for (uint32_t rank = 0; rank < flows_.size(); ++rank) {
     Flow& flow = flows_[rank];
     if (flow.n_to_acknowledge > 0 && now_ns_ - flow.to_acknowledge_since_ns >= kAckDelayNs) {
@@ -57,10 +55,10 @@ void Engine::resend(uint32_t rank) {
   const uint64_t least = std::clamp(kRoundTrips * flows_[rank].round_trip_ns, kResendNs, kMostPatienceNs / 4);
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
     const uint64_t patience = std::min(least << std::min(waiting.n_tries, kMostDoublings), kMostPatienceNs);
-    if (waiting.sent_ns == 0 || (!waiting.is_due && is_read(waiting.room))) {
+    if (waiting.sent_ns == 0 || (!waiting.is_due && rooms_.is_read(waiting.room))) {
       waiting.sent_ns = now_ns_;  // it still waits for a slow cable
     }
-    if (rooms_[waiting.room].is_queued || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience) ||
+    if (rooms_.is_queued(waiting.room) || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience) ||
         !has_room_of_its_own(waiting)) {
       continue;
     }
@@ -69,35 +67,32 @@ void Engine::resend(uint32_t rank) {
     ++waiting.n_tries;
     ++counts_.resent;
     choose_path(waiting.header, {});
-    waiting.header.ack = acknowledged(flows_[rank]);
+    waiting.header.ack = flows_[rank].received.expected();
     waiting.header.wants_ack = true;
-    const bool is_small = waiting.room < kSmallRooms;
     Entry entry;
-    entry.offset = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
+    entry.offset = rooms_.offset_of(waiting.room);
     protect(waiting.header, entry.offset);
     entry.header = waiting.header;
     entry.room = waiting.room;
-    submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, is_small ? Size::small : Size::large, 0);
+    submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, Rooms::size_of(waiting.room), 0);
   }
 }
 
 /// A cable that has died may keep what it was given until it is connected anew: then a copy goes another way. False: there
 /// is no memory for one now.
 bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
-  if (!is_read(waiting.room)) {
+  if (!rooms_.is_read(waiting.room)) {
     return true;
   }
   if (waiting.first_room != kNoRoom) {
     return false;
   }
   const uint32_t length = waiting.header.length_bytes;
-  const auto copy = take_room(length, 0);
+  const auto copy = rooms_.take(length, 0);
   if (!copy) {
     return false;
   }
-  const bool is_small = waiting.room < kSmallRooms;
-  const size_t from = is_small ? rows_.small.offset_of(waiting.room) : rows_.large.offset_of(waiting.room - kSmallRooms);
-  std::memcpy(copy->bytes, slab_.data() + from + kHeaderBytes, length);
+  std::memcpy(copy->bytes, slab_.data() + rooms_.offset_of(waiting.room) + kHeaderBytes, length);
   waiting.first_room = std::exchange(waiting.room, copy->id);
   return true;
 }
@@ -133,7 +128,7 @@ bool Engine::reset_cable(uint32_t cable, uint16_t incarnation) {
     if (id.is_relayed) {
       cables_[id.from_cable]->free(id.size, id.slot);
     } else {
-      free_room(id.slot);
+      rooms_.free(id.slot);
     }
   }
   return true;
@@ -195,19 +190,18 @@ void Engine::forget(Entry& entry) {
     cables_[entry.from_cable]->free(n_via_bytes > kSmallPayloadBytes ? Size::large : Size::small, entry.slot);
     return;
   }
-  RoomState& room = rooms_[entry.room];
-  room.is_queued = false;
-  if (room.is_acknowledged || entry.is_unsequenced) {
-    retire_room(entry.room);
+  rooms_.note_unqueued(entry.room);
+  if (rooms_.is_needless(entry.room) || entry.is_unsequenced) {
+    rooms_.retire(entry.room);
   }
 }
 
 /// It was sent to a rank that is given up now, which may live, and read it.
 void Engine::abandon_room(uint32_t rank, uint32_t room) {
-  if (!rooms_[room].is_queued && is_read_in_place(rank)) {
-    abandoned_.push_back({room, now_ns_ + kAbandonedNs});
+  if (!rooms_.is_queued(room) && is_read_in_place(rank)) {
+    rooms_.retire_at(room, now_ns_ + kAbandonedNs);
   } else {
-    retire_room(room);
+    rooms_.retire(room);
   }
 }
 

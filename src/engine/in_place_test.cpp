@@ -33,7 +33,7 @@ TEST(InPlace, chunks_arrive_whole_and_without_a_checksum) {
 
 TEST(InPlace, is_off_where_it_is_not_wanted_or_not_to_be_had) {
   for (const std::string like : {"", "tn3205"}) {
-    LoopFabric fabric(2, kOneCable, 1, like, true, false);
+    LoopFabric fabric(2, kOneCable, 1, like, Checksums::carried, false);
     say_hello(fabric);
     ASSERT_TRUE(fabric.send(0, 1, 1, kLength));
     ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
@@ -49,44 +49,55 @@ TEST(InPlace, is_off_where_it_is_not_wanted_or_not_to_be_had) {
   EXPECT_EQ(mac.engine(1).counts().read_in_place, 0U);
 }
 
+TEST(InPlace, a_checksum_is_made_and_checked_if_every_chunk_has_one) {
+  LoopFabric fabric(2, kOneCable, 1, "", Checksums::every);
+  say_hello(fabric);
+  ASSERT_TRUE(fabric.send(0, 1, 1, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
+  EXPECT_TRUE(fabric.collector(1).chunks[1].header.has_payload_crc);
+  EXPECT_EQ(fabric.engine(1).counts().read_in_place, 1U);
+}
+
 TEST(InPlace, the_sender_keeps_a_chunk_until_it_has_been_used) {
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
-  fabric.collector(1).keeps = true;
-  fabric.collector(1).stay = Engine::Stay::brief;
+  uint32_t n_used = 0;
+  fabric.collector(1).while_used = [&] {
+    // Whatever the receiver tells the sender meanwhile, it does not tell it that this one has come.
+    ASSERT_TRUE(fabric.send(1, 0, n_used, 10));
+    for (uint64_t ms = 1; ms < 30; ms += 5) {
+      fabric.go_on_at(0, ms);
+    }
+    EXPECT_EQ(fabric.collector(0).chunks.size(), 2 + n_used);
+    EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 2 - n_used);
+    ++n_used;
+  };
   ASSERT_TRUE(fabric.send(0, 1, 0, kLength) && fabric.send(0, 1, 1, kLength));
-  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 3; }));
-  for (uint64_t ms = 1; ms < 30; ms += 5) {
-    fabric.go_on_at(ms);
-  }
-  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 2U);
-  // The later one is used first: what is acknowledged is all before a number.
-  fabric.engine(1).release(fabric.collector(1).kept[1].id);
-  fabric.go_on_at(31);
-  fabric.go_on_at(33);
-  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 2U);
-  fabric.engine(1).release(fabric.collector(1).kept[0].id);
+  ASSERT_TRUE(fabric.run_until([&] { return n_used == 2; }));
+  EXPECT_EQ(fabric.engine(1).counts().read_in_place, 2U);
   ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
 }
 
 TEST(InPlace, a_chunk_sent_again_while_it_is_used_is_a_duplicate) {
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
-  fabric.collector(1).keeps = true;
-  fabric.collector(1).stay = Engine::Stay::brief;
+  bool is_used = false;
+  fabric.collector(1).while_used = [&] {
+    is_used = true;
+    fabric.go_on_at(0, 1);
+    fabric.go_on_at(0, 200);
+    EXPECT_EQ(fabric.engine(0).counts().resent, 1U);
+  };
   ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
-  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
-  fabric.go_on_at(1);
-  fabric.go_on_at(200);
-  EXPECT_EQ(fabric.engine(0).counts().resent, 1U);
-  EXPECT_EQ(fabric.engine(1).counts().duplicates, 1U);
-  EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 1U);
-  EXPECT_EQ(fabric.collector(1).kept[0].bytes[kLength - 1], LoopFabric::expected_byte(0, 0, kLength - 1));
-  fabric.engine(1).release(fabric.collector(1).kept[0].id);
+  ASSERT_TRUE(fabric.run_until([&] { return is_used; }));
   for (uint64_t ms = 201; fabric.engine(0).n_unacknowledged() > 0 && ms < 300; ++ms) {
     fabric.go_on_at(ms);
   }
+  EXPECT_EQ(fabric.engine(1).counts().duplicates, 1U);
   EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
+  ASSERT_EQ(fabric.collector(1).chunks.size(), 2U);
+  EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
 }
 
 TEST(InPlace, what_is_kept_without_an_end_leaves_the_senders_memory) {
@@ -112,7 +123,6 @@ TEST(InPlace, what_is_relayed_is_copied_at_each_hop) {
            fabric.collector(2).chunks.size() == 1;
   }));
   fabric.collector(2).keeps = true;
-  fabric.collector(2).stay = Engine::Stay::brief;
   constexpr uint32_t kCount = 80;
   uint32_t sent = 0;
   ASSERT_TRUE(fabric.run_until([&] {
@@ -132,10 +142,7 @@ TEST(InPlace, what_is_relayed_is_copied_at_each_hop) {
 TEST(InPlace, what_a_rank_that_is_given_up_may_read_is_not_written_over) {
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
-  fabric.collector(1).keeps = true;
-  fabric.collector(1).stay = Engine::Stay::brief;
   ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
-  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
   fabric.engine(0).give_up(1);
   const auto n_free = [&] {
     std::vector<uint32_t> rooms;
@@ -147,9 +154,9 @@ TEST(InPlace, what_a_rank_that_is_given_up_may_read_is_not_written_over) {
     }
     return rooms.size();
   };
-  EXPECT_EQ(n_free(), Engine::kLargeRooms - 1);
+  EXPECT_EQ(n_free(), Rooms::kLarge - 1);
   fabric.go_on_at(60'000);
-  EXPECT_EQ(n_free(), Engine::kLargeRooms);
+  EXPECT_EQ(n_free(), Rooms::kLarge);
 }
 
 }  // namespace

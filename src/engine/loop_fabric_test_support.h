@@ -21,8 +21,9 @@ class Collector : public Receiver {
     std::vector<std::byte> bytes;
   };
   void on_chunk(const ChunkHeader& header, const Receipt& receipt) override {
+    while_used();
     if (keeps) {
-      kept.push_back(engine_.settle(receipt, stay));
+      kept.push_back(engine_.settle(receipt));
     }
     const auto bytes = keeps ? kept.back().bytes : receipt.bytes;
     chunks.push_back({header, {bytes.begin(), bytes.end()}});
@@ -37,7 +38,7 @@ class Collector : public Receiver {
   void on_cable_failed(uint32_t cable) override { failed.push_back(cable); }
 
   bool keeps = false;
-  Engine::Stay stay = Engine::Stay::open_ended;  ///< what it keeps
+  std::function<void()> while_used = [] {};  ///< called for each chunk, which lies where it has arrived
   std::vector<Receipt> kept;
   std::vector<Chunk> chunks;
   std::vector<Chunk> words;
@@ -52,7 +53,8 @@ class Collector : public Receiver {
 class LoopFabric {
  public:
   LoopFabric(uint32_t n_ranks, const std::vector<FabricCable>& cables, uint32_t n_hop_classes = kHopClasses,
-             const std::string& like = "", bool has_crc = true, bool may_read_in_place = true)
+             const std::string& like = "", Checksums checksums = Checksums::carried,
+             bool may_read_in_place = true)
       : device_(like) {
     const verbs::Library library = verbs::Library::open("soft");
     for (uint32_t rank = 0; rank < n_ranks; ++rank) {
@@ -70,7 +72,7 @@ class LoopFabric {
         plan.name = "cable " + std::to_string(cables[i].a) + "-" + std::to_string(cables[i].b);
         local.push_back({device_.context->device(), plan, i});
       }
-      stations.push_back(std::make_unique<Station>(library, EnginePlan{rank, n_ranks, 77, has_crc, cables}, local));
+      stations.push_back(std::make_unique<Station>(library, EnginePlan{rank, n_ranks, 77, checksums, cables}, local));
       collectors.push_back(std::make_unique<Collector>(stations.back()->engine()));
       stations.back()->engine().set_receiver(*collectors.back());
     }
@@ -86,12 +88,15 @@ class LoopFabric {
 
   /// Lets all ranks go on as if it were so many milliseconds later.
   void go_on_at(uint64_t later_ms) {
-    const uint64_t now_ns = base::now_ns() + later_ms * 1'000'000;
     for (int round = 0; round < 4; ++round) {
-      for (auto& station : stations) {
-        station->engine().progress(now_ns);
+      for (uint32_t rank = 0; rank < stations.size(); ++rank) {
+        go_on_at(rank, later_ms);
       }
     }
+  }
+  /// Lets one rank go on likewise.
+  void go_on_at(uint32_t rank, uint64_t later_ms) {
+    engine(rank).progress(base::now_ns() + later_ms * 1'000'000);
   }
 
   /// Lets all ranks go on until `is_done`; false after a minute.

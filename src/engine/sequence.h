@@ -18,22 +18,22 @@ class ReceivedNumbers {
  public:
   enum class Verdict : uint8_t { fresh, duplicate, beyond };  ///< beyond: further ahead than a sender may be
 
-  Verdict take(uint32_t number) {
+  Verdict judge(uint32_t number) const {
     if (is_before(number, expected_)) {
       return Verdict::duplicate;
     }
     if (number - expected_ >= kRemembered) {
       return Verdict::beyond;
     }
-    if (has(number)) {
-      return Verdict::duplicate;
-    }
+    return has(number) ? Verdict::duplicate : Verdict::fresh;
+  }
+  /// A fresh one.
+  void take(uint32_t number) {
     word(number) |= bit(number);
     while (has(expected_)) {
       word(expected_) &= ~bit(expected_);
       ++expected_;
     }
-    return Verdict::fresh;
   }
 
   /// All before it have come.
@@ -52,7 +52,7 @@ class ReceivedNumbers {
   static constexpr uint32_t kRemembered = 2 * kSequenceWindow;
   static uint64_t bit(uint32_t number) { return uint64_t{1} << (number % 64); }
   uint64_t& word(uint32_t number) { return early_[number / 64 % early_.size()]; }
-  bool has(uint32_t number) { return (word(number) & bit(number)) != 0; }
+  bool has(uint32_t number) const { return (early_[number / 64 % early_.size()] & bit(number)) != 0; }
 
   uint32_t expected_ = 0;
   std::array<uint64_t, kRemembered / 64> early_ = {};

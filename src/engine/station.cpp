@@ -17,7 +17,7 @@ constexpr int kEntriesPerCable = static_cast<int>(kSmallReceives + kLargeReceive
 Station::Station(const verbs::Library& library, const EnginePlan& plan, const std::vector<LocalCable>& cables) {
   RINGBOLT_ASSERT(!cables.empty());
   SlabLayout layout;
-  const Engine::Rooms rooms = Engine::make_rooms(layout);
+  const Rooms::Rows rooms = Rooms::make_rows(layout);
   for (const LocalCable& cable : cables) {
     auto device = std::find_if(devices_.begin(), devices_.end(),
                                [&](const auto& known) { return known->name() == cable.device; });

@@ -32,6 +32,10 @@ std::string trouble_of(const std::function<void()>& stage) {
   }
 }
 
+const char* name_of(engine::Checksums checksums) {
+  return checksums == engine::Checksums::none ? "off" : checksums == engine::Checksums::carried ? "on" : "every";
+}
+
 struct Stage {
   bootstrap::Circle& circle;
   const verbs::Library& library;
@@ -60,7 +64,7 @@ void Stage::exchange_cards() {
   });
   Writer writer;
   writer.put(kVersion);
-  writer.put(static_cast<uint8_t>(plan.has_crc));
+  writer.put(static_cast<uint8_t>(plan.checksums));
   writer.put(static_cast<uint8_t>(plan.is_measured));
   writer.put(static_cast<uint32_t>(std::random_device()()));
   writer.put_bytes(trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>());
@@ -68,7 +72,7 @@ void Stage::exchange_cards() {
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
     Reader reader(shares[rank]);
     const auto version = reader.take<uint32_t>();
-    const bool has_crc = reader.take<uint8_t>() != 0;
+    const auto checksums = static_cast<engine::Checksums>(reader.take<uint8_t>());
     const bool is_measured = reader.take<uint8_t>() != 0;
     const auto random = reader.take<uint32_t>();
     session = rank == 0 ? random : session;
@@ -78,9 +82,9 @@ void Stage::exchange_cards() {
                       "release everywhere",
                       rank, version, kVersion));
     }
-    if (has_crc != plan.has_crc) {
+    if (checksums != plan.checksums) {
       throw JoinError(fmt::format("rank {} has checksums {}, this rank {}: set RINGBOLT_CRC alike", rank,
-                                  has_crc ? "on" : "off", plan.has_crc ? "on" : "off"));
+                                  name_of(checksums), name_of(plan.checksums)));
     }
     if (is_measured != plan.is_measured) {
       throw JoinError(fmt::format("rank {} {} its cables, this rank {}: set RINGBOLT_MEASURE alike", rank,
@@ -171,7 +175,7 @@ uint32_t hop_classes(const fabric::Graph& graph) {
 
 std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, const BroughtUp& made) {
   const uint32_t self = circle.rank();
-  engine::EnginePlan engine_plan{self, circle.n_ranks(), session, plan.has_crc, {}};
+  engine::EnginePlan engine_plan{self, circle.n_ranks(), session, plan.checksums, {}};
   std::vector<engine::LocalCable> local;
   const uint32_t n_hop_classes = hop_classes(made.graph);
   for (uint32_t i = 0; i < found.cables.size(); ++i) {

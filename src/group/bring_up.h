@@ -16,7 +16,7 @@
 namespace ringbolt::group {
 
 struct BringUpPlan {
-  bool has_crc = true;
+  engine::Checksums checksums = engine::Checksums::carried;
   uint64_t deadline_ns = 0;
   /// Whether the speed of cables is measured; all ranks must say the same. Off: what their devices say.
   bool is_measured = true;

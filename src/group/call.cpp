@@ -121,6 +121,10 @@ std::optional<collective::Port::Room> Call::room(uint32_t length_bytes) {
   return room ? std::optional<Room>({room->bytes, room->id}) : std::nullopt;
 }
 
+void Call::fill(Room room, const std::byte* from, uint32_t length_bytes) {
+  communicator_.engine().fill({room.bytes, room.id}, from, length_bytes);
+}
+
 engine::Address Call::address(uint32_t peer, const collective::ChunkTag& tag) const {
   engine::Address address;
   address.destination = communicator_.member(peer);
@@ -155,7 +159,7 @@ void Call::tell_used(uint32_t peer, const collective::ChunkTag& tag) {
 void Call::release(uint64_t parcel) { communicator_.engine().release(parcel); }
 
 collective::Port::Place Call::settle(uint64_t parcel, std::span<const std::byte> bytes) {
-  const engine::Receipt receipt = communicator_.engine().settle({parcel, bytes}, engine::Engine::Stay::brief);
+  const engine::Receipt receipt = communicator_.engine().settle({parcel, bytes});
   return {receipt.id, receipt.bytes};
 }
 

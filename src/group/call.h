@@ -77,6 +77,7 @@ class Call final : public collective::Port {
   std::optional<Room> room(uint32_t length_bytes) override;
   void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
             const collective::ChunkTag& tag) override;
+  void fill(Room room, const std::byte* from, uint32_t length_bytes) override;
   void cancel(Room room) override;
   void tell_used(uint32_t peer, const collective::ChunkTag& tag) override;
 

@@ -93,6 +93,9 @@ Communicator::~Communicator() {
 }
 
 std::optional<uint32_t> Communicator::rank_of(uint32_t world_rank) const {
+  if (world_rank < members_.size() && members_[world_rank] == world_rank) {
+    return world_rank;  // as in every group of all ranks
+  }
   const auto found = std::find(members_.begin(), members_.end(), world_rank);
   return found == members_.end() ? std::nullopt : std::optional(static_cast<uint32_t>(found - members_.begin()));
 }
@@ -276,7 +279,7 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
     engine_->release(receipt.id);  // of a call that has failed here
     return;
   }
-  early_[id].push_back({header, engine_->settle(receipt, engine::Engine::Stay::open_ended)});
+  early_[id].push_back({header, engine_->settle(receipt)});
 }
 
 void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {

@@ -41,7 +41,7 @@ bool Courier::send(uint32_t rank, std::span<const std::byte> packet) {
   const size_t at = chunk.size();
   chunk.resize(at + bytes);
   base::put_le(std::span(chunk), at, static_cast<uint32_t>(packet.size()));
-  std::memcpy(chunk.data() + at + kLengthBytes, packet.data(), packet.size());
+  std::copy(packet.begin(), packet.end(), chunk.begin() + static_cast<ptrdiff_t>(at + kLengthBytes));
   peer.waiting_bytes += bytes;
   ++counts_.packets_out;
   counts_.bytes_out += packet.size();
@@ -61,7 +61,7 @@ void Courier::flush(uint32_t rank) {
   while (!peer.waiting.empty() && peer.next_out - peer.taken_by_it < kWindowChunks) {
     const std::vector<std::byte>& chunk = peer.waiting.front();
     const auto length = static_cast<uint32_t>(chunk.size());
-    const std::optional<engine::Engine::Room> room = engine_.room(length);
+    const std::optional<engine::Rooms::Room> room = engine_.room(length);
     if (!room) {
       return;
     }

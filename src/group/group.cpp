@@ -35,6 +35,16 @@ uint64_t milliseconds_of(const char* name, const std::string& text) {
   return value;
 }
 
+engine::Checksums checksums_of(const std::string& text) {
+  if (text.empty() || text == "on") {
+    return engine::Checksums::carried;
+  }
+  if (text != "off" && text != "every") {
+    throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on, off or every", text));
+  }
+  return text == "every" ? engine::Checksums::every : engine::Checksums::none;
+}
+
 group::WorldPlan plan_of(const GroupOptions& options) {
   const bootstrap::Environment environment =
       options.environment.empty() ? bootstrap::environment_of_process() : options.environment;
@@ -47,11 +57,7 @@ group::WorldPlan plan_of(const GroupOptions& options) {
   plan.verbs = !options.verbs.empty()             ? options.verbs
                : !value("RINGBOLT_VERBS").empty() ? value("RINGBOLT_VERBS")
                                                   : "auto";
-  const std::string crc = value("RINGBOLT_CRC");
-  if (!crc.empty() && crc != "on" && crc != "off") {
-    throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on or off", crc));
-  }
-  plan.has_crc = options.has_crc && crc != "off";
+  plan.checksums = options.has_crc ? checksums_of(value("RINGBOLT_CRC")) : engine::Checksums::none;
   const std::string measure = value("RINGBOLT_MEASURE");
   if (!measure.empty() && measure != "on" && measure != "off") {
     throw group::JoinError(fmt::format("RINGBOLT_MEASURE is \"{}\": it must be on or off", measure));

@@ -98,8 +98,9 @@ TEST(MeasuredModel, sees_a_cable_that_is_far_slower_than_its_device_says) {
   const MeasuredModel model =
       model_of({{0, 1, 4000, 4'000'000}, {0, 2, 4000, 400'000}, {1, 2, 4000, 4'000'000}}, fabric::ring(3));
   EXPECT_EQ(model.thinner.size(), 3U);
+  const fabric::Graph ring = fabric::ring(3);
   for (size_t i = 0; i < 3; ++i) {
-    const fabric::Cable& cable = fabric::ring(3).cables[i];
+    const fabric::Cable& cable = ring.cables[i];
     EXPECT_EQ(model.thinner[i], cable.a == 0 && cable.b == 2 ? 12U : 1U);
   }
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "group/world.h"
@@ -88,11 +89,22 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
       }
     }
   }
-  if (engine() != nullptr) {
-    engine()->fetch_rooms();
-  }
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   --n_waiting_;
+  if (engine() != nullptr) {
+    leave_to_thread();
+    engine()->fetch_rooms();
+  }
+}
+
+/// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more to
+/// send than it could, or that others are joined by, must not make them wait for the end of the thread's nap.
+void World::leave_to_thread() {
+  const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
+  has_left_queue_ = engine()->has_queued();
+  if (has_left_queue_ || relayed != relayed_before_) {
+    (void)eventfd_write(wake_.get(), 1);
+  }
 }
 
 void World::arm() {
@@ -146,11 +158,13 @@ void World::run() {
   while (!is_ending_) {
     if (n_waiting_ > 0) {
       nap(kWaitedNapNs);
-    } else if (base::now_ns() - last_waited_ns_.load(std::memory_order_relaxed) < kQuietNs) {
+    } else if (!has_left_queue_ && base::now_ns() - last_waited_ns_.load(std::memory_order_relaxed) < kQuietNs) {
       nap(kQuietNapNs);
     } else {
       (void)sleep_until_something(kNapNs);
     }
+    eventfd_t woken = 0;
+    (void)eventfd_read(wake_.get(), &woken);
     std::unique_lock<std::mutex> guard(lock_, std::defer_lock);
     if (n_waiting_ == 0) {
       guard.lock();

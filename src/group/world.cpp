@@ -44,7 +44,7 @@ std::shared_ptr<World> World::join(const WorldPlan& plan) {
   if (circle.n_ranks() > 1) {
     const verbs::Library library = verbs::Library::open(plan.verbs);
     BringUpPlan bring_up_plan;
-    bring_up_plan.has_crc = plan.has_crc;
+    bring_up_plan.checksums = plan.checksums;
     bring_up_plan.deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
     bring_up_plan.matrix = plan.matrix;
     bring_up_plan.is_measured = plan.is_measured;
@@ -145,7 +145,7 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
     engine()->release(receipt.id);  // of a group that is gone here, or of measuring cables
     return;
   }
-  early_[id].push_back({header, engine()->settle(receipt, engine::Engine::Stay::open_ended), {}});
+  early_[id].push_back({header, engine()->settle(receipt), {}});
 }
 
 void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {

@@ -27,7 +27,7 @@ namespace ringbolt::group {
 struct WorldPlan {
   bootstrap::Config meeting;
   std::string verbs = "auto";
-  bool has_crc = true;
+  engine::Checksums checksums = engine::Checksums::carried;  ///< RINGBOLT_CRC
   bool is_measured = true;  ///< RINGBOLT_MEASURE
   bringup::DeviceMatrix matrix = {};
   fabric::LivenessKnobs liveness = {};
@@ -135,6 +135,7 @@ class World : public engine::Receiver {
   void leave();
   bool sleep_until_something(uint64_t most_ns);
   void nap(uint64_t most_ns);
+  void leave_to_thread();
   void arm();
 
   std::mutex lock_;
@@ -168,6 +169,8 @@ class World : public engine::Receiver {
   uint64_t now_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
+  std::atomic<bool> has_left_queue_ = false;
+  uint64_t relayed_before_ = 0;  // when the last caller went
   std::atomic<bool> is_ending_ = false;
   base::UniqueFd wake_;
   std::thread thread_;

@@ -74,6 +74,19 @@ TEST(VerbsInPlace, a_receive_says_where_the_message_lies) {
   EXPECT_EQ(pair.slab.bytes()[kHalf + 8191], std::byte{0});
 }
 
+TEST(VerbsInPlace, a_receive_keeps_the_head_of_the_message_as_it_was) {
+  const Device device;
+  const Pair pair(device);
+  ASSERT_TRUE(pair.b->receive_in_place());
+  ASSERT_NE(pair.transfer(8192).wc_flags & base::kReceivedInPlace, 0U);
+  std::memset(pair.slab.bytes().data(), 43, 8192);  // another header, for another way
+  const std::byte* head = pair.slab.bytes().data() + kHalf + sizeof(base::InPlace);
+  for (size_t i = 0; i < base::InPlace::kHeadBytes; ++i) {
+    EXPECT_EQ(head[i], std::byte{42}) << i;
+  }
+  EXPECT_EQ(head[base::InPlace::kHeadBytes], std::byte{0});
+}
+
 TEST(VerbsInPlace, short_messages_are_copied_all_the_same) {
   const Device device;
   const Pair pair(device);
