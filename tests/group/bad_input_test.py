@@ -89,6 +89,13 @@ class Joining(ranks.GroupCase):
         group = self.join("line:2", 2, words="crc=off")
         self.all_run(group, "call all_reduce count=100000")
 
+    def test_with_checksums_of_what_is_read_in_place(self):
+        group = self.join("line:2", 2, words="RINGBOLT_CRC=every")
+        self.all_run(group, "call all_reduce count=100000")
+
+    def test_with_a_word_for_checksums_that_is_none(self):
+        self.refuse("line:2", ["RINGBOLT_CRC=yes"] * 2, 'RINGBOLT_CRC is "yes": it must be on, off or every')
+
     def test_with_a_cable_cut_before(self):
         self.up("line:3")
         self.call("cut", "1-2")

@@ -121,6 +121,16 @@ class GroupCase(command.CommandCase):
             done = rank.expect("done", "failed")
             self.assertEqual((done["event"], done.get("wrong")), ("done", 0), (rank.node, done))
 
+    def kill(self, group, *victims):
+        """Those who are left, when they know: ranks that are at their nodes' numbers."""
+        for victim in victims:
+            group[victim].signal(signal.SIGKILL)
+        left = [rank for rank in group if rank.node not in victims]
+        self.all_say(left, "call all_reduce count=1000")
+        for rank in left:
+            rank.expect("failed", timeout=NOTICED_S + SLACK_S)
+        return left
+
     def all_fail(self, ranks, since, code, says=(), within=NOTICED_S + SLACK_S):
         """Their calls end with that code (one of them, if it is a tuple) and these words, soon after `since`."""
         codes = code if isinstance(code, tuple) else (code,)

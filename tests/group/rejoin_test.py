@@ -1,21 +1,11 @@
 """All ranks meet anew after some have gone: those that are left, and those that have been started again."""
 
-import signal
 import time
 
 import ranks
 
 
 class Rejoin(ranks.GroupCase):
-    def lose(self, group, *victims):
-        for victim in victims:
-            group[victim].signal(signal.SIGKILL)
-        left = [rank for rank in group if rank.node not in victims]
-        self.all_say(left, "call all_reduce count=1000")
-        for rank in left:
-            rank.expect("failed", timeout=ranks.NOTICED_S + ranks.SLACK_S)
-        return left
-
     def restart(self, node):
         rank = ranks.Rank(node, self.environment, [ranks.command.RINGBOLT, "exec", f"n{node}", "--", ranks.command.EXTRA[0]])
         self.addCleanup(rank.end)
@@ -33,24 +23,24 @@ class Rejoin(ranks.GroupCase):
         return everybody
 
     def test_after_the_death_of_one(self):
-        left = self.lose(self.join("ring:4", 4), 2)
+        left = self.kill(self.join("ring:4", 4), 2)
         group = self.meet(left, [self.restart(2)])
-        left = self.lose(group, 1)  # and again
+        left = self.kill(group, 1)  # and again
         self.meet(left, [self.restart(1)])
 
     def test_after_the_death_of_rank_0(self):
-        left = self.lose(self.join("ring:4", 4), 0)
+        left = self.kill(self.join("ring:4", 4), 0)
         self.meet(left, [self.restart(0)])
 
     def test_after_shrinking(self):
-        left = self.lose(self.join("mesh:4", 4), 3)
+        left = self.kill(self.join("mesh:4", 4), 3)
         self.all_say(left, "shrink")
         for rank in left:
             rank.expect("shrunk")
         self.meet(left, [self.restart(3)])
 
     def test_in_any_order(self):
-        left = self.lose(self.join("ring:3", 3), 1)
+        left = self.kill(self.join("ring:3", 3), 1)
         fresh = self.restart(1)
         fresh.say("join")
         left[1].say("rejoin")
@@ -68,7 +58,7 @@ class Rejoin(ranks.GroupCase):
         self.all_run(group, "call all_reduce count=1000")
 
     def test_in_vain(self):
-        left = self.lose(self.join("line:2", 2, RINGBOLT_JOIN_TIMEOUT_MS="4000"), 1)
+        left = self.kill(self.join("line:2", 2, RINGBOLT_JOIN_TIMEOUT_MS="4000"), 1)
         left[0].say("rejoin")
         refused = left[0].expect("refused")
         self.assertIn("none of the others has come", refused["text"])

@@ -7,16 +7,6 @@ import ranks
 
 
 class Shrink(ranks.GroupCase):
-    def kill(self, group, *victims):
-        """Those who are left, when they know."""
-        for victim in victims:
-            group[victim].signal(signal.SIGKILL)
-        left = [rank for rank in group if rank.node not in victims]
-        self.all_say(left, "call all_reduce count=1000")
-        for rank in left:
-            rank.expect("failed", timeout=ranks.NOTICED_S + ranks.SLACK_S)
-        return left
-
     def shrink(self, left):
         self.all_say(left, "shrink")
         for number, rank in enumerate(left):
