@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Measures groups over shaped cables between network namespaces: rails, relays, and collectives. As root.
 
-    group.py --build BUILD [--only rails,unequal,cut,relay,reduce] [--rounds N] [--rate MBIT] [--json FILE]
+    group.py --build BUILD [--only rails,unequal,cut,relay,reduce] [--rounds N] [--rate MBIT] [--reduce-rate MBIT]
+             [--json FILE]
 
 rails    one stream of messages over 1, 2 and 4 equal cables: how many times as much as one carries
 unequal  over two cables, one twice as fast: share of the sum of what each carries alone
@@ -247,8 +248,8 @@ def bound(build, spec):
 def reduce(options):
     for spec in options.topologies.split(","):
         share = []
-        with Topology(options.build, spec, options.rate) as cluster:
-            limit = bound(options.build, spec) * options.rate * 1e6 / 8
+        with Topology(options.build, spec, options.reduce_rate) as cluster:
+            limit = bound(options.build, spec) * options.reduce_rate * 1e6 / 8
             for _ in range(options.rounds):
                 path = cluster.folder / "bench.json"
                 cluster.call("bench", "all_reduce", "-b", REDUCED_BYTES, "-e", REDUCED_BYTES, "-n", 3, "-w", 1, "-d",
@@ -275,6 +276,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="of one figure")
     parser.add_argument("--rate", type=int, default=250, help="of a cable, in Mb/s")
+    parser.add_argument("--reduce-rate", type=int, default=100,
+                        help="the same of the case reduce: all cables are full there, both ways")
     parser.add_argument("--topologies", default="ring:4,mesh:4", help="of the case reduce")
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
