@@ -1,7 +1,6 @@
 #include "base/adaptive_copy.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/clock.h"
 #include "base/copy.h"
@@ -38,14 +37,14 @@ void CopyChoice::note(uint64_t ps_per_kib) {
 
 void AdaptiveCopy::copy(void* target, const void* source, size_t length_bytes) {
   if (length_bytes < kLeastBytes) {
-    std::memcpy(target, source, length_bytes);
+    base::copy(target, source, length_bytes);
     return;
   }
   const uint64_t begin = now_ns();
   if (choice_.next() == CopyWay::past_caches) {
     copy_past_caches(target, source, length_bytes);
   } else {
-    std::memcpy(target, source, length_bytes);
+    base::copy(target, source, length_bytes);
   }
   choice_.note((now_ns() - begin) * 1'000'000 / length_bytes);
 }

@@ -9,6 +9,7 @@
 namespace ringbolt::base {
 namespace {
 
+constexpr size_t kLeastForLines = 2048;
 constexpr size_t kLeastForStreams = 128U << 10U;
 constexpr size_t kStreams = 4;
 constexpr size_t kLine = 64;
@@ -18,6 +19,17 @@ __attribute__((target("avx2"))) void copy_line(std::byte* target, const std::byt
   const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source + 32));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(target), low);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(target + 32), high);
+}
+
+__attribute__((target("avx2"))) void copy_in_lines(std::byte* target, const std::byte* source, size_t length) {
+  const size_t head = (kLine - reinterpret_cast<uintptr_t>(target) % kLine) % kLine;
+  std::memcpy(target, source, head);
+  size_t at = head;
+  for (; at + 2 * kLine <= length; at += 2 * kLine) {
+    copy_line(target + at, source + at);
+    copy_line(target + at + kLine, source + at + kLine);
+  }
+  std::memcpy(target + at, source + at, length - at);
 }
 
 __attribute__((target("avx2"))) void copy_in_streams(std::byte* target, const std::byte* source, size_t length) {
@@ -39,10 +51,14 @@ bool has_avx2() {
 }  // namespace
 
 void copy(void* target, const void* source, size_t length_bytes) {
-  if (length_bytes >= kLeastForStreams && has_avx2()) {
-    copy_in_streams(static_cast<std::byte*>(target), static_cast<const std::byte*>(source), length_bytes);
+  auto* to = static_cast<std::byte*>(target);
+  const auto* from = static_cast<const std::byte*>(source);
+  if (length_bytes < kLeastForLines || !has_avx2()) {
+    std::memcpy(to, from, length_bytes);
+  } else if (length_bytes < kLeastForStreams) {
+    copy_in_lines(to, from, length_bytes);
   } else {
-    std::memcpy(target, source, length_bytes);
+    copy_in_streams(to, from, length_bytes);
   }
 }
 

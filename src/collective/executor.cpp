@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "collective/arithmetic.h"
 
 namespace ringbolt::collective {
@@ -24,6 +25,14 @@ const Target* local_target(const Step& step) {
     }
   }
   return nullptr;
+}
+
+void move(std::byte* to, const std::byte* from, size_t length) {
+  if (to < from + length && from < to + length) {
+    std::memmove(to, from, length);
+  } else {
+    base::copy(to, from, length);
+  }
 }
 
 void set_bit(std::vector<uint64_t>& bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
@@ -255,7 +264,7 @@ void Execution::put_result(uint32_t i, uint64_t offset, uint32_t length) {
   if (length > 0 && is_computed) {
     reduce(operands_.type, operands_.reduction, first, sources_, length, divisor);
   } else if (length > 0 && local != nullptr && first != sources_[0]) {
-    std::memmove(first, sources_[0], length);
+    move(first, sources_[0], length);
   }
   if (length > 0) {
     const std::byte* result = is_computed || local != nullptr ? first : sources_[0];

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/error.h"
 #include "device/limits.h"
 #include "device/overlay.h"
@@ -234,7 +235,7 @@ void StreamPorts::keep(Stream& stream, std::span<const std::byte> message) {
   if (!one.buffer.is_held()) {
     return;  // the program takes nothing in; what it misses is sent again, as on a network
   }
-  std::memcpy(one.buffer.get()->data() + one.offset, message.data() + PortPrefix::kBytes, bytes);
+  base::copy(one.buffer.get()->data() + one.offset, message.data() + PortPrefix::kBytes, bytes);
   stream.arrived.push_back(std::move(one));
 }
 
@@ -272,7 +273,7 @@ int StreamPorts::send(const link::UdpPath& path, std::span<const std::byte> pack
   stream->is_stalled = false;
   const auto place = stream->endpoint->reserve();
   PortPrefix{static_cast<uint8_t>(own - stream->gids.begin()), path.traffic_class, *node}.emit(place);
-  std::memcpy(place.data() + PortPrefix::kBytes, packet.data(), packet.size());
+  base::copy(place.data() + PortPrefix::kBytes, packet.data(), packet.size());
   std::memset(place.data() + PortPrefix::kBytes + packet.size(), 0, wire::kIcrcBytes);
   stream->endpoint->commit(PortPrefix::kBytes + packet.size() + wire::kIcrcBytes);
   stream->has_unflushed = true;

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/remote_access.h"
 #include "device/limits.h"
 #include "device/network.h"
@@ -256,7 +257,7 @@ bool QueuePair::fill_payload(const transport::OutPacket& packet, std::byte* targ
       const std::byte* source = find_local(packet.address, packet.length, packet.key, IBV_ACCESS_REMOTE_READ);
       if (source != nullptr) {
         const base::RemoteAccess by_peer;
-        std::memcpy(target, source, packet.length);
+        base::copy(target, source, packet.length);
       }
       return source != nullptr;
     }

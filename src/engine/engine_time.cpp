@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "engine/engine.h"
 
 namespace ringbolt::engine {
@@ -27,6 +28,7 @@ constexpr uint64_t kAbandonedNs = 10'000 * kMillisecond;
 
 void Engine::tick() {
   next_tick_ns_ = now_ns_ + kTickNs;
+  post_freed();
   notice_failures();
   rooms_.free_retired();
   rooms_.wake_resting(now_ns_);
@@ -92,7 +94,7 @@ bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
   if (!copy) {
     return false;
   }
-  std::memcpy(copy->bytes, slab_.data() + rooms_.offset_of(waiting.room) + kHeaderBytes, length);
+  base::copy(copy->bytes, slab_.data() + rooms_.offset_of(waiting.room) + kHeaderBytes, length);
   waiting.first_room = std::exchange(waiting.room, copy->id);
   return true;
 }

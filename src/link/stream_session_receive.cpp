@@ -1,9 +1,9 @@
 // What comes in. Hot path.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "link/stream_session.h"
 #include "wire/bytes.h"
 #include "wire/stream_hello.h"
@@ -190,7 +190,7 @@ StreamSession::Event StreamSession::take_data(const wire::StreamHeader& header, 
   if (header.is_last && assembled_bytes_ == 0) {
     return {Event::Kind::message, payload};
   }
-  std::memcpy(assembly_.get() + assembled_bytes_, payload.data(), payload.size());
+  base::copy(assembly_.get() + assembled_bytes_, payload.data(), payload.size());
   assembled_bytes_ += payload.size();
   if (!header.is_last) {
     return {};

@@ -2,9 +2,9 @@
 #include "link/stream_window.h"
 
 #include <bit>
-#include <cstring>
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "link/stream_session.h"
 #include "wire/bytes.h"
 
@@ -103,7 +103,7 @@ StreamOrder::Verdict StreamOrder::offer(uint64_t number, std::span<const std::by
   if (slot.packet == nullptr) {
     slot.packet = std::make_unique_for_overwrite<std::byte[]>(kMaxStreamPacketBytes);
   }
-  std::memcpy(slot.packet.get(), packet.data(), packet.size());
+  base::copy(slot.packet.get(), packet.data(), packet.size());
   slot.bytes = static_cast<uint32_t>(packet.size());
   slot.is_held = true;
   ++kept_;
