@@ -7,7 +7,7 @@
 namespace ringbolt::base {
 
 /// How wide a register is that can be multiplied without carries.
-enum class Crc32Folding { none, bits_128, bits_512 };
+enum class Crc32Folding { none, bits_128, bits_256, bits_512 };
 
 /// The widest that this processor has.
 Crc32Folding widest_crc32_folding();
