@@ -1,4 +1,4 @@
-// Hot path: send(), hear(), free() and message() do not allocate, lock or wait.
+// Hot path: send(), hear(), free(), post_freed() and message() do not allocate, lock or wait.
 #include "engine/cable.h"
 
 #include <fmt/core.h>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "base/error.h"
 #include "base/in_place.h"
 
@@ -19,13 +20,12 @@ static_assert(base::InPlace::kHeadBytes >= kHeaderBytes);
 
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
-/// Small messages complete together; of large ones each is known to have left, which is little beside their bytes.
-constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? 1 : 8; }
+/// Short messages complete together; of long ones each is known to have left, which is little beside their bytes.
+constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? kAheadOnRail : 8; }
+constexpr uint32_t kShortBytes = 8192;
 constexpr uint32_t kFirstPsn = 7;
 /// What had been sent so long ago and is not here does not come any more. Beats may follow each other much faster.
 constexpr uint64_t kBelatedNs = 150'000'000;
-/// For the class of a message that came after it had been counted as lost.
-constexpr uint8_t kNotOwed = UINT8_MAX;
 
 uint32_t frames_of(uint32_t length_bytes) { return (length_bytes + kFrameBytes - 1) / kFrameBytes; }
 
@@ -94,7 +94,8 @@ void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
     for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
-      post_receive(size, slot);
+      const Freed receive{static_cast<uint16_t>(slot)};
+      post_receives(size, {&receive, 1});
     }
     end.unconnected->to_rtr({peer.qp_number[index(size)], peer.psn[index(size)], peer.lid, peer.gid});
     end.connected.emplace(std::move(*end.unconnected).to_rts());
@@ -121,6 +122,7 @@ std::vector<RequestId> Cable::reset(uint16_t incarnation) {
     end.receiver = {};
     end.sends_posted = 0;
     end.n_unsignalled = 0;
+    end.n_freed = 0;
     end.sent_by_peer = 0;
     end.sent_by_peer_ns = 0;
   }
@@ -188,7 +190,8 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   ++end.serial;
   ++end.n_unsignalled;
   id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
-  const bool is_signalled = id.is_relayed || id.is_unsequenced || end.n_unsignalled == requests_per_signal(size);
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || length > kShortBytes ||
+                            end.n_unsignalled == requests_per_signal(size);
   id.size = size;
   id.cable = index_;
   id.n_requests = static_cast<uint8_t>(end.n_unsignalled);
@@ -234,7 +237,7 @@ std::span<const std::byte> Cable::head(Size size, uint32_t slot, uint32_t length
 
 std::span<const std::byte> Cable::fetch(Size size, uint32_t slot, std::span<const std::byte> message) {
   std::byte* to = slab_.data() + ends_[index(size)].receives.offset_of(slot);
-  std::memcpy(to, message.data(), message.size());
+  base::copy(to, message.data(), message.size());
   return {to, message.size()};
 }
 
@@ -255,35 +258,49 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
   return true;
 }
 
-void Cable::free(Size size, uint32_t slot) {
-  const uint8_t buffer_class = ends_[index(size)].class_of[slot];
-  if (buffer_class != kNotOwed) {
-    receiver(size).free(buffer_class);
-  }
-  repost(size, slot);
-}
-
-void Cable::repost(Size size, uint32_t slot) {
-  --ends_[index(size)].n_held;
-  if (is_alive_) {
-    post_receive(size, slot);  // else with all others when it is connected anew
-  }
-}
-
-void Cable::post_receive(Size size, uint32_t slot) {
+void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
   End& end = ends_[index(size)];
-  ibv_sge piece = device_.piece(end.receives.offset_of(slot), end.receives.slot_bytes);
+  --end.n_held;
+  if (!is_alive_) {
+    return;  // with all others when it is connected anew
+  }
+  end.freed[end.n_freed++] = {static_cast<uint16_t>(slot), buffer_class};
+  if (end.n_freed == kReceivesPerPost) {
+    post_freed();
+  }
+}
+
+void Cable::post_freed() {
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    if (end.n_freed == 0 || !is_alive_) {
+      continue;
+    }
+    post_receives(size, std::span(end.freed).first(end.n_freed));
+    for (; end.n_freed > 0; --end.n_freed) {
+      if (end.freed[end.n_freed - 1].buffer_class != kNotOwed) {
+        receiver(size).free(end.freed[end.n_freed - 1].buffer_class);
+      }
+    }
+  }
+}
+
+/// kReceivesPerPost at most.
+void Cable::post_receives(Size size, std::span<const Freed> receives) {
+  End& end = ends_[index(size)];
+  std::array<ibv_sge, kReceivesPerPost> pieces;
+  std::array<ibv_recv_wr, kReceivesPerPost> requests;
   RequestId id;
   id.is_receive = true;
   id.size = size;
   id.cable = index_;
-  id.slot = static_cast<uint16_t>(slot);
   id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
-  ibv_recv_wr request{};
-  request.wr_id = emit(id);
-  request.sg_list = &piece;
-  request.num_sge = 1;
-  const int error = end.connected ? end.connected->post_receive(request) : end.unconnected->post_receive(request);
+  for (size_t i = 0; i < receives.size(); ++i) {
+    id.slot = receives[i].slot;
+    pieces[i] = device_.piece(end.receives.offset_of(id.slot), end.receives.slot_bytes);
+    requests[i] = {emit(id), i + 1 < receives.size() ? &requests[i + 1] : nullptr, &pieces[i], 1};
+  }
+  const int error = end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
   if (error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, std::strerror(error)));
   }

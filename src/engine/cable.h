@@ -156,10 +156,11 @@ class Cable {
   void hold(Size size) { ++ends_[index(size)].n_held; }
   /// A receive that has completed with an error holds nothing, and is posted again with the next connection.
   void drop(Size size) { --ends_[index(size)].n_held; }
-  /// Posts the receive again, and owes the sender the news.
-  void free(Size size, uint32_t slot);
-  /// Posts it again without a word to the sender: its message had no sound header, or was of an earlier connection.
-  void repost(Size size, uint32_t slot);
+  /// It is posted again, and the sender owed the news, together with the next few: by post_freed() at the latest.
+  void free(Size size, uint32_t slot) { put_back(size, slot, ends_[index(size)].class_of[slot]); }
+  /// The same without a word to the sender: its message had no sound header, or was of an earlier connection.
+  void repost(Size size, uint32_t slot) { put_back(size, slot, kNotOwed); }
+  void post_freed();
 
   SenderCredit& sender(Size size) { return ends_[index(size)].sender; }
   ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
@@ -178,6 +179,13 @@ class Cable {
   uint64_t received_bytes = 0;
 
  private:
+  static constexpr uint32_t kReceivesPerPost = 4;
+  /// For the class of a message that came after it had been counted as lost.
+  static constexpr uint8_t kNotOwed = UINT8_MAX;
+  struct Freed {  // a receive that is to be posted
+    uint16_t slot = 0;
+    uint8_t buffer_class = kNotOwed;
+  };
   struct End {
     SlotRow receives;
     SenderCredit sender;
@@ -185,6 +193,8 @@ class Cable {
     std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
     std::optional<verbs::QueuePair> connected = std::nullopt;
     std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
+    std::array<Freed, kReceivesPerPost> freed = {};
+    uint32_t n_freed = 0;
     uint32_t send_depth = 0;
     uint32_t sends_posted = 0;  // and not known to be done
     uint32_t serial = 0;        // of the last one
@@ -204,7 +214,8 @@ class Cable {
   void make_end(Size size, SlabLayout& layout);
   verbs::Path path() const;
   void reset_queue_pairs();
-  void post_receive(Size size, uint32_t slot);
+  void put_back(Size size, uint32_t slot, uint8_t buffer_class);
+  void post_receives(Size size, std::span<const Freed> receives);
 
   Device& device_;
   CablePlan plan_;

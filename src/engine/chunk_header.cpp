@@ -1,6 +1,7 @@
 #include "engine/chunk_header.h"
 
-#include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "base/crc.h"
 
@@ -15,14 +16,15 @@ constexpr uint8_t kReadsInPlace = 4;
 constexpr size_t kCrcBegin = 4;
 constexpr size_t kCrcEnd = 8;
 
+static_assert(std::endian::native == std::endian::little, "headers are little-endian, and written as they lie in memory");
+
 class Writer {
  public:
   explicit Writer(std::byte* to) : to_(to) {}
   template <class T>
   void put(T value) {
-    for (size_t i = 0; i < sizeof(T); ++i) {
-      *to_++ = static_cast<std::byte>(static_cast<uint64_t>(value) >> (8 * i));
-    }
+    std::memcpy(to_, &value, sizeof value);
+    to_ += sizeof value;
   }
 
  private:
@@ -34,11 +36,10 @@ class Reader {
   explicit Reader(const std::byte* from) : from_(from) {}
   template <class T>
   T take() {
-    uint64_t value = 0;
-    for (size_t i = 0; i < sizeof(T); ++i) {
-      value |= static_cast<uint64_t>(*from_++) << (8 * i);
-    }
-    return static_cast<T>(value);
+    T value{};
+    std::memcpy(&value, from_, sizeof value);
+    from_ += sizeof value;
+    return value;
   }
 
  private:
@@ -68,9 +69,7 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
   out.put(header.destination);
   out.put(header.hops_done);
   out.put(header.n_via);
-  for (const uint8_t rank : header.via) {
-    out.put(rank);
-  }
+  out.put(header.via);
   out.put(header.sequence);
   out.put(header.ack);
   out.put(header.group);
@@ -118,9 +117,7 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t 
   header.destination = in.take<uint8_t>();
   header.hops_done = in.take<uint8_t>();
   header.n_via = in.take<uint8_t>();
-  for (uint8_t& rank : header.via) {
-    rank = in.take<uint8_t>();
-  }
+  header.via = in.take<decltype(header.via)>();
   header.sequence = in.take<uint32_t>();
   header.ack = in.take<uint32_t>();
   header.group = in.take<uint16_t>();

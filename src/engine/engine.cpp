@@ -2,10 +2,10 @@
 #include "engine/engine.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "base/assert.h"
+#include "base/copy.h"
 #include "base/crc.h"
 
 namespace ringbolt::engine {
@@ -56,7 +56,7 @@ void Engine::fill(const Rooms::Room& room, const std::byte* from, uint32_t lengt
   if (is_read_by_others) {
     copier_.copy(room.bytes, from, length_bytes);
   } else {
-    std::memcpy(room.bytes, from, length_bytes);  // this core reads it next
+    base::copy(room.bytes, from, length_bytes);  // this core reads it next
   }
 }
 
@@ -259,9 +259,16 @@ bool Engine::has_queued() const {
   });
 }
 
+void Engine::post_freed() {
+  for (const auto& cable : cables_) {
+    cable->post_freed();
+  }
+}
+
 /// What follows from completions besides what they bring.
 void Engine::attend() {
   n_unattended_ = 0;
+  post_freed();
   notice_failures();
   rooms_.free_retired();
   for (Neighbour& neighbour : neighbours_) {
@@ -282,6 +289,7 @@ void Engine::attend() {
 bool Engine::progress(uint64_t now_ns) {
   now_ns_ = now_ns;
   bool has_done = false;
+  is_taking_ = true;
   std::array<ibv_wc, 32> completions;
   for (const auto& device : devices_) {
     const auto taken = device->cq().poll(completions);
@@ -294,6 +302,7 @@ bool Engine::progress(uint64_t now_ns) {
     }
     has_done = has_done || *taken > 0;
   }
+  is_taking_ = false;
   // Who waited for what has come goes first: the rest is done when nothing comes, or has come several times in a row.
   n_unattended_ += has_done ? 1 : 0;
   if (n_unattended_ >= kMostUnattended || (n_unattended_ > 0 && !has_done)) {

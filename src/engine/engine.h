@@ -198,6 +198,7 @@ class Engine {
   bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
   void send_ack(uint32_t rank);
   void tell_credits();
+  void post_freed();
   void attend();
   void send_pending_words();
 
@@ -239,6 +240,7 @@ class Engine {
   EngineCounts counts_;
   static constexpr uint32_t kMostUnattended = 4;
   uint32_t n_unattended_ = 0;  ///< times that something has come since attend()
+  bool is_taking_ = false;     ///< completions: attend() will follow
   uint64_t now_ns_ = 0;
   uint64_t next_tick_ns_ = 0;
 };

@@ -2,9 +2,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "base/copy.h"
 #include "base/in_place.h"
 #include "engine/engine.h"
 
@@ -157,6 +157,9 @@ void Engine::release(uint64_t receipt) {
   }
   const RequestId id = parse_request(receipt & ~kIsInPlace);
   cables_[id.cable]->free(id.size, id.slot);
+  if (!is_taking_) {
+    cables_[id.cable]->post_freed();
+  }
 }
 
 Receipt Engine::settle(const Receipt& receipt) {
@@ -176,9 +179,11 @@ Receipt Engine::settle(const Receipt& receipt) {
   }
   const size_t index = free_blocks_.back();
   free_blocks_.pop_back();
-  blocks_[index].assign(receipt.bytes.begin(), receipt.bytes.end());
+  std::vector<std::byte>& block = blocks_[index];
+  block.resize(std::max(block.size(), receipt.bytes.size()));
+  base::copy(block.data(), receipt.bytes.data(), receipt.bytes.size());
   cable.free(id.size, id.slot);
-  return {kIsBlock | index, blocks_[index]};
+  return {kIsBlock | index, {block.data(), receipt.bytes.size()}};
 }
 
 void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
