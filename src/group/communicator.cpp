@@ -32,6 +32,9 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
+/// So much may be kept twice, so that a call sends before those before it are tidied away.
+constexpr uint64_t kLittleScratchBytes = 64 * 1024;
+
 /// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be on
 /// their way than one lane has memory for.
 constexpr uint64_t kMostMessageLanes = 4;
@@ -122,7 +125,9 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked) {
     return refuse(EINVAL, fmt::format("no algorithm \"{}\" does {} on these cables; ringbolt plan --explain lists them",
                                       asked.algorithm, shape_of(asked).text()));
   }
-  retire_done();
+  if (plan->program->program().scratch_bytes > kLittleScratchBytes) {
+    retire_done();  // its execution's memory serves this call; small ones are retired when this call has sent
+  }
   CallId id;
   id.number = next_call_++;
   if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction) {
