@@ -20,9 +20,10 @@ static_assert(base::InPlace::kHeadBytes >= kHeaderBytes);
 
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
-/// Short messages complete together; of long ones each is known to have left, which is little beside their bytes.
-constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? kAheadOnRail : 8; }
+/// Short messages complete together; of longer ones each is known to have left, which is little beside their bytes.
 constexpr uint32_t kShortBytes = 8192;
+constexpr uint32_t requests_per_signal(Size size) { return size == Size::large ? 4 : 8; }
+static_assert(requests_per_signal(Size::large) <= kAheadOnRail, "a rail would wait for what nobody tells it");
 constexpr uint32_t kFirstPsn = 7;
 /// What had been sent so long ago and is not here does not come any more. Beats may follow each other much faster.
 constexpr uint64_t kBelatedNs = 150'000'000;
