@@ -2,9 +2,11 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/clock.h"
@@ -29,6 +31,8 @@ constexpr uint64_t kQuietNs = 5 * kMillisecond;
 constexpr uint64_t kQuietNapNs = kMillisecond / 2;
 /// A caller that waits sees to heartbeats, unless it does not get to run.
 constexpr uint64_t kWaitedNapNs = 20 * kMillisecond;
+/// A rank that has relayed for others in one of so many calls is likely to be needed again.
+constexpr uint64_t kRelayCalls = 16;
 /// A rank that leaves waits so long for others that don't.
 constexpr uint64_t kLingerNs = 1'000 * kMillisecond;
 
@@ -98,12 +102,18 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
 }
 
 /// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more to
-/// send than it could, or that others are joined by, must not make them wait for the end of the thread's nap.
+/// send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A relay's
+/// thread is woken if no caller comes soon: woken for each it would cost more than short calls where ranks share
+/// processors, and twice as much if it looked from time to time.
 void World::leave_to_thread() {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
+  n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
   has_left_queue_ = engine()->has_queued();
-  if (has_left_queue_ || relayed != relayed_before_) {
+  if (has_left_queue_) {
     (void)eventfd_write(wake_.get(), 1);
+  } else if (relayed_before_ > 0 && n_idle_leaves_ < kRelayCalls) {
+    const itimerspec soon{{}, {0, static_cast<long>(kQuietNapNs)}};
+    (void)timerfd_settime(relay_timer_.get(), 0, &soon, nullptr);
   }
 }
 
@@ -180,9 +190,12 @@ void World::run() {
 }
 
 void World::nap(uint64_t most_ns) {
-  pollfd wake{wake_.get(), POLLIN, 0};
+  std::array<pollfd, 2> descriptors = {{{wake_.get(), POLLIN, 0}, {relay_timer_.get(), POLLIN, 0}}};
   const timespec timeout{0, static_cast<long>(most_ns)};
-  (void)ppoll(&wake, 1, &timeout, nullptr);
+  (void)ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr);
+  if (uint64_t n_expired = 0; descriptors[1].revents != 0) {
+    (void)!read(relay_timer_.get(), &n_expired, sizeof n_expired);
+  }
 }
 
 }  // namespace ringbolt::group

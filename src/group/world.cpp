@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <random>
@@ -66,7 +67,8 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
       received_bytes_(mendings_.size()),
       has_lost_port_(mendings_.size()),
       incarnation_(random_incarnation()),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      relay_timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!made_.station) {
     return;
   }

@@ -171,8 +171,10 @@ class World : public engine::Receiver {
   std::atomic<uint64_t> last_waited_ns_ = 0;
   std::atomic<bool> has_left_queue_ = false;
   uint64_t relayed_before_ = 0;  // when the last caller went
+  uint64_t n_idle_leaves_ = 0;   // callers that have gone since one that has relayed
   std::atomic<bool> is_ending_ = false;
   base::UniqueFd wake_;
+  base::UniqueFd relay_timer_;
   std::thread thread_;
 };
 
