@@ -5,13 +5,14 @@
 #include <gtest/gtest.h>
 
 #include "collective/builder.h"
+#include "collective/estimate.h"
 #include "collective/problems_test_support.h"
 #include "collective/simulate.h"
 
 namespace ringbolt::collective {
 namespace {
 
-constexpr CostModel kModel{10, 5000, 0};
+constexpr CostModel kModel{10, 5000, 0, 0};
 
 /// A call with about `bytes` in all.
 Problem problem_of_bytes(Operation operation, uint64_t n, uint64_t bytes) {
@@ -81,6 +82,33 @@ TEST(Choose, takes_what_is_no_more_than_a_third_slower_than_the_best) {
                    EXPECT_LE(simulated_us(name, problem, topology), best_us * 4 / 3)
                        << name << " on " << graph.name << ", " << text_of(problem);
                  });
+}
+
+TEST(Predict, knows_what_ranks_relay) {
+  for_all_graphs({uint64_t{1} << 20}, [](const NamedGraph& graph, const Topology& topology, const Problem& problem) {
+    for (const std::string& name : candidates(problem, topology)) {
+      double relayed = 0;
+      for (const Program& program : build(name, problem, topology, {}).programs) {
+        for (const Step& step : program.steps) {
+          for (const Target& target : step.targets) {
+            relayed += static_cast<double>(step.bytes * target.via.size());
+          }
+        }
+      }
+      const double mean = relayed / topology.n_ranks();
+      EXPECT_NEAR(estimate(name, problem, topology, {}).relayed_bytes, mean, mean * 0.05 + 100)
+          << name << " on " << graph.name << ", " << text_of(problem);
+    }
+  });
+}
+
+TEST(Choose, avoids_relays_where_they_cost) {
+  CostModel model = kModel;
+  Problem problem = problem_of_bytes(Operation::all_reduce, 4, 1 << 20);
+  problem.needs_rank_order = true;
+  EXPECT_EQ(choose(problem, Topology(fabric::ring(4), model), {}).front().name, "direct_tree");
+  model.relay_bytes_per_us = 2000;
+  EXPECT_EQ(choose(problem, Topology(fabric::ring(4), model), {}).front().name, "chain");
 }
 
 TEST(Choose, lists_all_candidates_the_fastest_first) {

@@ -34,8 +34,9 @@ class Estimator {
       return direct();
     }
     if (name == "direct_tree") {
-      return pipeline(2 * topology_.diameter(), total_ / n_ * topology_.split_and_flood_load_us(),
-                      total_ / n_ / n_ways(), 2 * n_ways() * n_);
+      return relaying(total_ / n_ * topology_.relays_of_pairs(),
+                      pipeline(2 * topology_.diameter(), total_ / n_ * topology_.split_and_flood_load_us(),
+                               total_ / n_ / n_ways(), 2 * n_ways() * n_));
     }
     if (name == "chain") {
       return chain();
@@ -66,7 +67,12 @@ class Estimator {
     }
     if (name == "path_trees") {
       const PathTrees trees = path_trees(problem_, topology_);
-      return pipeline(trees.n_levels, trees.busiest_us, total_ / n_ / trees.n_parts, n_ * trees.n_parts);
+      double relayed = 0;
+      for (uint32_t rank = 0; rank < n_; ++rank) {
+        const uint32_t hops = topology_.hops(rank, problem_.root);
+        relayed += hops > 1 ? static_cast<double>(problem_.shares[rank]) * (hops - 1) : 0;
+      }
+      return relaying(relayed / n_, pipeline(trees.n_levels, trees.busiest_us, total_ / n_ / trees.n_parts, n_ * trees.n_parts));
     }
     RINGBOLT_ASSERT(name == "dissemination");
     return dissemination();
@@ -90,9 +96,16 @@ class Estimator {
     return {n_levels, busiest_us, (n_levels - 1) * chunk_us(n_levels, bytes), n_lanes * chunks_of(n_levels, bytes)};
   }
 
+  static Estimate relaying(double bytes, Estimate estimate) {
+    estimate.relayed_bytes = bytes;
+    return estimate;
+  }
+
   /// Every rank sends to every other, `n_times`; a byte of each takes load_us.
   Estimate to_all_at_once(double n_times, double bytes, double load_us, double n_parts) const {
-    return pipeline(n_times * topology_.diameter(), n_times * bytes * load_us, bytes / n_parts, n_times * n_parts * n_);
+    return relaying(n_times * bytes * topology_.relays_of_pairs(),
+                    pipeline(n_times * topology_.diameter(), n_times * bytes * load_us, bytes / n_parts,
+                             n_times * n_parts * n_));
   }
 
   Estimate direct() const {
@@ -120,7 +133,8 @@ class Estimator {
         n_levels = std::max<double>(n_levels, topology_.hops(rank, problem_.root));
       }
     }
-    return pipeline(n_levels, loads.most_us(), is_whole ? total_ : total_ / n_, n_);
+    return relaying(loads.relayed_bytes() / n_,
+                    pipeline(n_levels, loads.most_us(), is_whole ? total_ : total_ / n_, n_));
   }
 
   Estimate chain() const {
@@ -140,7 +154,7 @@ class Estimator {
       loads.add(n_ - 1, problem_.root, total_);
     }
     n_levels += is_all_reduce ? 0 : topology_.diameter();
-    return pipeline(n_levels, loads.most_us(), total_, 2);
+    return relaying(loads.relayed_bytes() / n_, pipeline(n_levels, loads.most_us(), total_, 2));
   }
 
   /// Exchanges with the rank at every bit; of `bytes`, or ever fewer.
@@ -169,7 +183,7 @@ class Estimator {
     Loads loads(topology_);
     const double n_levels = add_rounds(loads, [&](uint32_t) { return total_; });
     return {n_levels, loads.most_us(), (n_levels - 1) * chunk_us(topology_.diameter(), total_),
-            std::bit_width(n_) * chunks_of(topology_.diameter(), total_)};
+            std::bit_width(n_) * chunks_of(topology_.diameter(), total_), loads.relayed_bytes() / n_};
   }
 
   Estimate halving() const {
@@ -185,7 +199,8 @@ class Estimator {
     }
     Loads all(topology_);
     const double n_levels = 2 * add_rounds(all, [&](uint32_t bit) { return 2 * total_ * bit / n_exchanging; });
-    return {n_levels, std::max(us, all.most_us()), 0, 2 * chunks_of(2, total_) + n_exchanging};
+    return {n_levels, std::max(us, all.most_us()), 0, 2 * chunks_of(2, total_) + n_exchanging,
+            all.relayed_bytes() / n_};
   }
 
   Estimate tree() const {
@@ -221,7 +236,7 @@ class Estimator {
         }
       }
     }
-    return pipeline(n_levels, loads.most_us(), total_ / 2, 4);
+    return relaying(loads.relayed_bytes() / n_, pipeline(n_levels, loads.most_us(), total_ / 2, 4));
   }
 
   Estimate ring(double n_ways) const {
@@ -293,7 +308,8 @@ Estimate estimate(std::string_view name, const Problem& problem, const Topology&
 
 double time_us(const CostModel& model, const Estimate& estimate) {
   const double busy_us = std::max(estimate.busiest_us, estimate.n_chunks * model.chunk_us);
-  return estimate.n_levels * (model.latency_us + model.chunk_us) + busy_us + estimate.wait_us;
+  const double relay_us = model.relay_bytes_per_us > 0 ? estimate.relayed_bytes / model.relay_bytes_per_us : 0;
+  return estimate.n_levels * (model.latency_us + model.chunk_us) + busy_us + relay_us + estimate.wait_us;
 }
 
 }  // namespace ringbolt::collective

@@ -14,6 +14,7 @@ struct Estimate {
   double busiest_us = 0;  ///< that the busiest direction of a cable sends for
   double wait_us = 0;     ///< that the first chunk is on cables, beside the last hop
   double n_chunks = 0;    ///< that the busiest rank works on
+  double relayed_bytes = 0;  ///< that a rank passes on for others, on average
 };
 
 /// The estimate of one of candidates(). Pure. Thread-safe.

@@ -15,6 +15,7 @@ class Loads {
   /// Over a path, by default the first of the shortest.
   void add(uint32_t from, uint32_t to, double bytes) { add(from, topology_.path(from, to), to, bytes); }
   void add(uint32_t from, const std::vector<uint32_t>& via, uint32_t to, double bytes) {
+    relayed_bytes_ += bytes * static_cast<double>(via.size());
     uint32_t node = from;
     for (const uint32_t next : via) {
       add_hop(node, next, bytes);
@@ -30,11 +31,14 @@ class Loads {
   }
   /// Of the busiest.
   double most_us() const { return most_us_; }
+  /// Of all ranks together.
+  double relayed_bytes() const { return relayed_bytes_; }
 
  private:
   const Topology& topology_;
   std::vector<double> us_;  // by link
   double most_us_ = 0;
+  double relayed_bytes_ = 0;
 };
 
 }  // namespace ringbolt::collective

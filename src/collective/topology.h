@@ -63,6 +63,9 @@ class Topology {
   double flood_load_us() const;            ///< every rank sends a byte to all over parents_towards() itself
   double split_and_flood_load_us() const;  ///< both of these at a time
 
+  /// How many bytes a rank relays, on average, if every rank sends a byte to every other.
+  double relays_of_pairs() const;
+
   /// The node from which the farthest is nearest.
   uint32_t centre() const;
   /// The tree of shortest paths to `root`: for each rank the next one, kNoParent for the root. Of equal next ones it

@@ -14,6 +14,11 @@ double Topology::average_load_us() const {
   return static_cast<double>(lazy_->distances.sum) / rate;
 }
 
+double Topology::relays_of_pairs() const {
+  diameter();
+  return static_cast<double>(lazy_->distances.sum) / n_ranks() - (n_ranks() - 1);
+}
+
 double Topology::pair_load_us() const {
   std::call_once(lazy_->is_pair_load_known, [&] {
     Loads loads(*this);

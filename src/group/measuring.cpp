@@ -15,6 +15,8 @@ namespace {
 constexpr uint32_t kChunkBytes = engine::kLargePayloadBytes;
 /// The first burst is short: of a slow cable it must do.
 constexpr uint32_t kFirstBurst = 2;
+/// Not measured: a relay takes a chunk in, checks it and passes it on, 64 KiB in some 16 us, whatever its cables carry.
+constexpr double kRelayBytesPerUs = 4000;
 constexpr uint32_t kBurst = 8;
 /// A burst that took so long has said enough.
 constexpr uint64_t kLongNs = 2'000'000;
@@ -227,6 +229,7 @@ MeasuredModel model_of(const std::vector<LinkFigures>& links, const fabric::Grap
   const uint64_t rate = median(rates);
   made.model.latency_us = static_cast<double>(coarse(median(latencies))) / 1000;
   made.model.bytes_per_us = static_cast<double>(coarse(rate)) / 1000;
+  made.model.relay_bytes_per_us = kRelayBytesPerUs;
   for (const LinkFigures& link : links) {
     for (size_t i = 0; i < graph.cables.size(); ++i) {
       if (graph.cables[i].a == link.a && graph.cables[i].b == link.b && link.bytes_per_ms > 0) {
