@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -168,18 +169,15 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   header.reads_in_place = reads_in_place_;
   header.cable_number = end.sender.send(buffer_class);
   // One class's credits ride along, in turn those that the peer does not know yet.
-  const bool has_news = receiver(Size::small).n_untold() + receiver(Size::large).n_untold() > 0;
-  for (uint32_t i = 0; has_news && i < kClasses; ++i) {
-    next_class_to_tell_ = (next_class_to_tell_ + 1) % kClasses;
-    if (!receiver(Size::small).is_told(next_class_to_tell_) || !receiver(Size::large).is_told(next_class_to_tell_)) {
-      break;
-    }
+  if (const uint32_t news = receiver(Size::small).untold_classes() | receiver(Size::large).untold_classes(); news != 0) {
+    const uint32_t later = news & (~1U << told_class_);
+    told_class_ = static_cast<uint32_t>(std::countr_zero(later != 0 ? later : news));
   }
-  header.credit_class = static_cast<uint8_t>(next_class_to_tell_);
-  header.freed_small = receiver(Size::small).freed(next_class_to_tell_);
-  header.freed_large = receiver(Size::large).freed(next_class_to_tell_);
-  receiver(Size::small).tell(next_class_to_tell_);
-  receiver(Size::large).tell(next_class_to_tell_);
+  header.credit_class = static_cast<uint8_t>(told_class_);
+  header.freed_small = receiver(Size::small).freed(told_class_);
+  header.freed_large = receiver(Size::large).freed(told_class_);
+  receiver(Size::small).tell(told_class_);
+  receiver(Size::large).tell(told_class_);
   emit(header, std::span<std::byte, kHeaderBytes>(slab_.data() + offset, kHeaderBytes));
 
   uint32_t length = static_cast<uint32_t>(kHeaderBytes) + header.length_bytes;

@@ -223,7 +223,7 @@ class Cable {
   std::span<std::byte> slab_;
   std::vector<End> ends_;  // [Size]
   uint16_t incarnation_ = kFirstIncarnation;
-  uint32_t next_class_to_tell_ = 0;
+  uint32_t told_class_ = 0;  // the last one
   bool is_alive_ = false;
   bool is_in_use_ = true;
   bool is_rail_ = false;

@@ -11,6 +11,7 @@ namespace ringbolt::engine {
 inline constexpr uint32_t kHopClasses = 13;
 inline constexpr uint32_t kControlClass = kHopClasses;
 inline constexpr uint32_t kClasses = kHopClasses + 1;
+static_assert(kClasses <= 32, "a bit for each");
 
 /// How the receives of one queue pair are shared by classes: some are kept for each, which others can't use, so that a
 /// chunk with more hops behind it never waits for one with fewer (docs/design-notes.md, relay). The rest is for all.
@@ -134,13 +135,16 @@ class ReceiverCredit {
   void free(uint32_t buffer_class) {
     ++freed_[buffer_class];
     ++n_untold_;
+    untold_classes_ |= 1U << buffer_class;
   }
   uint16_t freed(uint32_t buffer_class) const { return freed_[buffer_class]; }
-  bool is_told(uint32_t buffer_class) const { return freed_[buffer_class] == told_[buffer_class]; }
   void tell(uint32_t buffer_class) {
     n_untold_ -= static_cast<uint16_t>(freed_[buffer_class] - told_[buffer_class]);
     told_[buffer_class] = freed_[buffer_class];
+    untold_classes_ &= ~(1U << buffer_class);
   }
+  /// A bit for each class of which the peer does not know all.
+  uint32_t untold_classes() const { return untold_classes_; }
   uint32_t n_untold(uint32_t buffer_class) const {
     return static_cast<uint16_t>(freed_[buffer_class] - told_[buffer_class]);
   }
@@ -153,6 +157,7 @@ class ReceiverCredit {
   std::array<uint16_t, kClasses> freed_ = {};
   std::array<uint16_t, kClasses> told_ = {};
   uint32_t n_untold_ = 0;
+  uint32_t untold_classes_ = 0;
 };
 
 }  // namespace ringbolt::engine
