@@ -163,7 +163,11 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
     }
     return;
   }
-  connection->remote = remote;
+  {
+    std::shared_ptr<link::RemoteProcess> newest = remote;
+    const std::scoped_lock receive_guard(receive_lock_);  // who receives reads it
+    connection->remote.swap(newest);
+  }
   attach_sender(*connection, offer, std::move(lane));
   if (has_queued_sends()) {
     run_queue();

@@ -11,7 +11,7 @@ UNREACHABLE = (errno.ECONNRESET, errno.EHOSTDOWN)
 class Cut(ranks.GroupCase):
     def test_of_a_ring_is_gone_round_and_healed(self):
         group = self.join("ring:4", 4)
-        self.all_say(group, "call all_reduce count=4000000 times=60")
+        self.all_say(group, f"call all_reduce count={4000000 // ranks.SLOWNESS} times=60")
         for rank in group:
             rank.expect("running")
         self.call("cut", "0-1")
@@ -23,7 +23,7 @@ class Cut(ranks.GroupCase):
 
     def test_of_one_of_two_rails(self):
         group = self.join("ring:2", 2)
-        self.all_say(group, "call all_reduce count=4000000 times=60")
+        self.all_say(group, f"call all_reduce count={4000000 // ranks.SLOWNESS} times=60")
         for rank in group:
             rank.expect("running")
         self.call("cut", "n0:rdma_en2-n1:rdma_en3")
@@ -73,7 +73,7 @@ class Cut(ranks.GroupCase):
 
     def test_for_less_than_a_second_is_not_noticed(self):
         group = self.join("line:2", 2)
-        self.all_say(group, "call all_reduce count=100000 times=300")
+        self.all_say(group, f"call all_reduce count={100000 // ranks.SLOWNESS} times=300")
         group[0].expect("running")
         for _ in range(3):
             self.call("cut", "0-1")

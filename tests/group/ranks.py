@@ -20,6 +20,8 @@ import command  # noqa: E402
 NOTICED_S = 1.0
 SLACK_S = 6.0
 PATIENCE_S = 60
+# Of the longest vectors a part is enough where filling and comparing takes so many times as long: under a sanitizer.
+SLOWNESS = int(os.environ.get("RINGBOLT_TEST_SLOWNESS", "1"))
 
 
 class Rank:

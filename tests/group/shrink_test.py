@@ -69,7 +69,7 @@ class Shrink(ranks.GroupCase):
 
     def test_with_calls_of_the_old_group_under_way(self):
         group = self.join("ring:4", 4)
-        self.all_say(group, "call all_reduce count=3000000 times=0")
+        self.all_say(group, f"call all_reduce count={3000000 // ranks.SLOWNESS} times=0")
         group[1].expect("running")
         group[1].signal(signal.SIGKILL)
         left = [rank for rank in group if rank.node != 1]
