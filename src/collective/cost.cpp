@@ -1,6 +1,7 @@
 #include "collective/cost.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -17,11 +18,12 @@ std::vector<Choice> choose(const Problem& problem, const Topology& topology, con
   std::vector<Choice> choices;
   for (const std::string& name : candidates(problem, topology)) {
     const Estimate one = estimate(name, problem, topology, limits);
-    choices.push_back({name, time_us(topology.model(), one),
-                       fmt::format("{:.0f} hops one after the other, {:.1f} us of the busiest cable{}", one.n_levels,
-                                   one.busiest_us,
-                                   one.relayed_bytes > 0 ? fmt::format(", {:.0f} bytes relayed by each rank", one.relayed_bytes)
-                                                         : "")});
+    std::string why =
+        fmt::format("{:.0f} hops one after the other, {:.1f} us of the busiest cable", one.n_levels, one.busiest_us);
+    if (one.relayed_bytes > 0) {
+      why += fmt::format(", {:.0f} bytes relayed by each rank", one.relayed_bytes);
+    }
+    choices.push_back({name, time_us(topology.model(), one), std::move(why)});
   }
   std::ranges::stable_sort(choices, {}, &Choice::predicted_us);
   return choices;

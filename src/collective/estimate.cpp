@@ -72,7 +72,8 @@ class Estimator {
         const uint32_t hops = topology_.hops(rank, problem_.root);
         relayed += hops > 1 ? static_cast<double>(problem_.shares[rank]) * (hops - 1) : 0;
       }
-      return relaying(relayed / n_, pipeline(trees.n_levels, trees.busiest_us, total_ / n_ / trees.n_parts, n_ * trees.n_parts));
+      return relaying(relayed / n_, pipeline(trees.n_levels, trees.busiest_us, total_ / n_ / trees.n_parts,
+                                             n_ * trees.n_parts));
     }
     RINGBOLT_ASSERT(name == "dissemination");
     return dissemination();

@@ -169,7 +169,8 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   header.reads_in_place = reads_in_place_;
   header.cable_number = end.sender.send(buffer_class);
   // One class's credits ride along, in turn those that the peer does not know yet.
-  if (const uint32_t news = receiver(Size::small).untold_classes() | receiver(Size::large).untold_classes(); news != 0) {
+  const uint32_t news = receiver(Size::small).untold_classes() | receiver(Size::large).untold_classes();
+  if (news != 0) {
     const uint32_t later = news & (~1U << told_class_);
     told_class_ = static_cast<uint32_t>(std::countr_zero(later != 0 ? later : news));
   }

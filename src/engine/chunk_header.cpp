@@ -16,7 +16,7 @@ constexpr uint8_t kReadsInPlace = 4;
 constexpr size_t kCrcBegin = 4;
 constexpr size_t kCrcEnd = 8;
 
-static_assert(std::endian::native == std::endian::little, "headers are little-endian, and written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "headers are little-endian, as they lie in memory");
 
 class Writer {
  public:

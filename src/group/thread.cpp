@@ -101,10 +101,10 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
   }
 }
 
-/// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more to
-/// send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A relay's
-/// thread is woken if no caller comes soon: woken for each it would cost more than short calls where ranks share
-/// processors, and twice as much if it looked from time to time.
+/// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more
+/// to send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A
+/// relay's thread is woken if no caller comes soon: to wake it after each call would cost more than short calls take
+/// where ranks share processors, and so would naps short enough.
 void World::leave_to_thread() {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
   n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
