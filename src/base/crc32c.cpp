@@ -55,7 +55,7 @@ uint32_t crc32c(uint32_t crc, std::span<const std::byte> bytes) {
     }
   }
   return ~(has_instruction ? register_by_instruction(value, bytes)
-                             : crc_register_by_tables<kCrc32cPolynomial>(value, bytes));
+                           : crc_register_by_tables<kCrc32cPolynomial>(value, bytes));
 }
 
 }  // namespace ringbolt::base

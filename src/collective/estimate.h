@@ -10,10 +10,10 @@ namespace ringbolt::collective {
 
 /// What the time of a schedule is made of.
 struct Estimate {
-  double n_levels = 0;    ///< hops, one after the other, of the first chunk
-  double busiest_us = 0;  ///< that the busiest direction of a cable sends for
-  double wait_us = 0;     ///< that the first chunk is on cables, beside the last hop
-  double n_chunks = 0;    ///< that the busiest rank works on
+  double n_levels = 0;       ///< hops, one after the other, of the first chunk
+  double busiest_us = 0;     ///< that the busiest direction of a cable sends for
+  double wait_us = 0;        ///< that the first chunk is on cables, beside the last hop
+  double n_chunks = 0;       ///< that the busiest rank works on
   double relayed_bytes = 0;  ///< that a rank passes on for others, on average
 };
 

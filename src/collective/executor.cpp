@@ -27,7 +27,8 @@ const Target* local_target(const Step& step) {
   return nullptr;
 }
 
-void move(std::byte* to, const std::byte* from, size_t length) {
+/// Also where they overlap.
+void copy_bytes(std::byte* to, const std::byte* from, size_t length) {
   if (to < from + length && from < to + length) {
     std::memmove(to, from, length);
   } else {
@@ -264,7 +265,7 @@ void Execution::put_result(uint32_t i, uint64_t offset, uint32_t length) {
   if (length > 0 && is_computed) {
     reduce(operands_.type, operands_.reduction, first, sources_, length, divisor);
   } else if (length > 0 && local != nullptr && first != sources_[0]) {
-    move(first, sources_[0], length);
+    copy_bytes(first, sources_[0], length);
   }
   if (length > 0) {
     const std::byte* result = is_computed || local != nullptr ? first : sources_[0];

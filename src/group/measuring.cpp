@@ -15,11 +15,12 @@ namespace {
 constexpr uint32_t kChunkBytes = engine::kLargePayloadBytes;
 /// The first burst is short: of a slow cable it must do.
 constexpr uint32_t kFirstBurst = 2;
-/// Not measured: a relay takes a chunk in, checks it and passes it on, 64 KiB in some 16 us, whatever its cables carry.
-constexpr double kRelayBytesPerUs = 4000;
 constexpr uint32_t kBurst = 8;
 /// A burst that took so long has said enough.
 constexpr uint64_t kLongNs = 2'000'000;
+
+/// Not measured: a relay takes a chunk in, checks it and passes it on, 64 KiB in some 16 us, whatever its cables carry.
+constexpr double kRelayBytesPerUs = 4000;
 
 uint32_t burst_of(uint32_t number) { return number == 0 ? kFirstBurst : kBurst; }
 
