@@ -26,6 +26,9 @@ constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sl
 // of time. A target that sleeps is rung from there.
 constexpr uint64_t kNsBetweenChecks = 50'000;
 constexpr uint32_t kPollsBetweenYields = 8;    // once the core is given away now and then
+// Sends that nobody waits for are looked at once in so many empty polls: each look brings a cache line that the peer has
+// just written, and what arrives meanwhile is seen that much later.
+constexpr uint32_t kPollsBetweenLooks = 16;
 // Polls before that: some 20 us where that suffices; next to nothing while completions come only after a yield, which
 // means that the peer needs this very core.
 constexpr uint32_t kMostPollsBeforeYield = 256;
@@ -141,8 +144,9 @@ void CompletionQueue::progress() {
   // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
   // where receives took all the room last time, sends go first.
   const bool sends_go_first = sends_go_first_;
+  const ibv_wc* const out = out_;
   if (sends_go_first) {
-    progress_senders();
+    progress_senders(true);
   }
   for (QueuePair* qp : receivers_) {
     if (qp->may_receive()) {
@@ -154,7 +158,8 @@ void CompletionQueue::progress() {
   }
   sends_go_first_ = !sends_go_first && out_ != nullptr && out_ == out_end_;
   if (!sends_go_first) {
-    progress_senders();
+    const bool is_polled = out_ != nullptr;
+    progress_senders(!is_polled || (out_ == out && empty_polls_ % kPollsBetweenLooks == kPollsBetweenLooks - 1));
   }
   if (drops_bells_) {
     drops_bells_ = false;
@@ -162,9 +167,9 @@ void CompletionQueue::progress() {
   }
 }
 
-void CompletionQueue::progress_senders() {
+void CompletionQueue::progress_senders(bool looks_at_all) {
   for (QueuePair* qp : senders_) {
-    if (qp->may_send()) {
+    if (qp->may_send() && (looks_at_all || qp->has_awaited_sends())) {
       qp->progress_sends(*this);
     }
   }

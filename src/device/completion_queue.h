@@ -88,7 +88,8 @@ class CompletionQueue {
   int collect(int count, ibv_wc* wc);
   int take(int count, ibv_wc* wc);
   void progress();
-  void progress_senders();
+  /// Those that somebody waits for, or all.
+  void progress_senders(bool looks_at_all);
   void check_timers();
   void adapt_patience();
   void overflow();

@@ -205,6 +205,7 @@ void QueuePair::reset() {
   done_.store(0);
   next_.store(0);
   tail_.store(0);
+  awaited_.store(0);
   receives_.clear();
   current_ = {};
   send_frames_ = receive_frames_ = told_ = 0;

@@ -86,6 +86,13 @@ class QueuePair {
     return connection != nullptr && (connection->receiver.has_slot() || connection->receiver.has_news());
   }
   bool may_send() const { return has_unfinished_sends() || (inboxes_ != nullptr && !inboxes_->answers.is_empty()); }
+  /// It has sends whose end somebody waits for.
+  bool has_awaited_sends() const {
+    const uint32_t done = done_.load(std::memory_order_relaxed);
+    return type_ != IBV_QPT_UC || static_cast<int32_t>(awaited_.load(std::memory_order_relaxed) - done) > 0 ||
+           has_queued_sends() || unfinished_sends() > entry_mask_ / 2 ||
+           state_.load(std::memory_order_relaxed) != IBV_QPS_RTS;
+  }
   void progress_receives(CompletionQueue& cq);
   void progress_sends(CompletionQueue& cq);
   /// Gets on with queued sends without completing any.
@@ -398,6 +405,7 @@ class QueuePair {
   std::atomic<uint32_t> done_{0};
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> tail_{0};
+  std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled one
   bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
   std::vector<SendFate> fates_;                 // beside entries_; none before the first

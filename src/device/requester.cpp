@@ -210,6 +210,9 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
   if (counts_frames_) {
     send_frames_ += profile::frames_of(request.length);
   }
+  if (entry.is_signaled) {
+    awaited_.store(tail + 1, std::memory_order_relaxed);
+  }
   tail_.store(tail + 1, std::memory_order_relaxed);
   return 0;
 }

@@ -100,7 +100,8 @@ struct LaneMemory {
   // Written by the producer: with every one-sided operation, and seldom. Two lines apart, since processors fetch pairs.
   alignas(128) std::atomic<uint32_t> announced_key;        ///< region that it is copying from or to right now
   alignas(128) std::atomic<uint32_t> producer_wants_bell;  ///< ring its process when `consumed` moves
-  std::atomic<uint32_t> is_ended;  ///< it has flushed its sends: what finds no receive by now is lost
+  std::atomic<uint32_t> is_ended;         ///< it has flushed its sends: what finds no receive by now is lost
+  std::atomic<uint32_t> producer_fences;  ///< it uses heavy fences: the consumer may use light ones
   // Written by the consumer, often.
   alignas(128) std::atomic<uint32_t> consumed;  ///< slots done with
   std::atomic<uint32_t> refusal;               ///< enum Refusal

@@ -12,7 +12,7 @@ namespace ringbolt::link {
 class LaneConsumer {
  public:
   explicit LaneConsumer(LaneMemory& memory) : memory_(&memory) {
-    memory.consumer_fences.store(base::has_asymmetric_fences() ? 1 : 0, std::memory_order_relaxed);
+    memory.consumer_fences.store(can_be_fenced_ ? 1 : 0, std::memory_order_relaxed);
   }
 
   /// A filled slot waits. Thread-safe.
@@ -72,7 +72,7 @@ class LaneConsumer {
     const uint32_t consumed = this->consumed();
     told_.store(consumed, std::memory_order_relaxed);
     memory_->consumed.store(consumed, std::memory_order_release);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    base::light_fence(can_be_fenced_ && memory_->producer_fences.load(std::memory_order_relaxed) != 0);
     return memory_->producer_wants_bell.load(std::memory_order_relaxed) != 0;
   }
   void refuse(Refusal why) { memory_->refusal.store(static_cast<uint32_t>(why), std::memory_order_release); }
@@ -114,6 +114,7 @@ class LaneConsumer {
   const Slot& slot() const { return memory_->slots[next_.load(std::memory_order_relaxed) % kLaneSlots]; }
 
   LaneMemory* memory_;
+  bool can_be_fenced_ = base::has_asymmetric_fences();
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> told_{0};
   bool has_noted_wait_ = false;

@@ -13,7 +13,9 @@ namespace ringbolt::link {
 /// The sending end of a lane. Not thread-safe: one caller at a time, except where said.
 class LaneProducer {
  public:
-  explicit LaneProducer(LaneMemory& memory) : memory_(&memory) {}
+  explicit LaneProducer(LaneMemory& memory) : memory_(&memory) {
+    memory.producer_fences.store(can_be_fenced_ ? 1 : 0, std::memory_order_relaxed);
+  }
 
   /// Where the payload of the next slot goes.
   struct Place {
@@ -109,7 +111,7 @@ class LaneProducer {
   uint32_t remote_access() const { return memory_->access.load(std::memory_order_relaxed); }
   bool is_closed() const { return memory_->is_closed.load(std::memory_order_acquire) != 0; }
 
-  /// Asks to be rung when the consumer gets on. Thread-safe.
+  /// Asks to be rung when the consumer gets on. Then base::heavy_fence(), then refresh(). Thread-safe.
   void want_bell(bool wanted) { memory_->producer_wants_bell.store(wanted ? 1 : 0, std::memory_order_seq_cst); }
 
   /// The sends that the consumer is not done with are flushed: it must not match them with receives posted after this.
