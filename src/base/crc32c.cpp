@@ -16,22 +16,24 @@ namespace {
 const bool has_instruction = __builtin_cpu_supports("sse4.2") != 0;
 
 __attribute__((target("sse4.2"))) uint32_t register_by_instruction(uint32_t value, std::span<const std::byte> bytes) {
+  const std::byte* at = bytes.data();
+  const std::byte* const end = at + bytes.size();
+  const std::byte* const words_end = at + bytes.size() / sizeof(uint64_t) * sizeof(uint64_t);
   uint64_t wide = value;
-  while (bytes.size() >= sizeof(uint64_t)) {
+  for (; at != words_end; at += sizeof(uint64_t)) {
     uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
+    std::memcpy(&word, at, sizeof word);
     wide = _mm_crc32_u64(wide, word);
-    bytes = bytes.subspan(sizeof word);
   }
   value = static_cast<uint32_t>(wide);
-  if (bytes.size() >= sizeof(uint32_t)) {
+  if (end - at >= static_cast<ptrdiff_t>(sizeof(uint32_t))) {
     uint32_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
+    std::memcpy(&word, at, sizeof word);
     value = _mm_crc32_u32(value, word);
-    bytes = bytes.subspan(sizeof word);
+    at += sizeof word;
   }
-  for (const std::byte byte : bytes) {
-    value = _mm_crc32_u8(value, std::to_integer<uint8_t>(byte));
+  for (; at != end; ++at) {
+    value = _mm_crc32_u8(value, std::to_integer<uint8_t>(*at));
   }
   return value;
 }

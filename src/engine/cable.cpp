@@ -163,7 +163,7 @@ void Cable::fail(std::string why) {
   is_alive_ = false;
 }
 
-bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id) {
+bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, const RequestId& id) {
   End& end = ends_[index(size)];
   header.incarnation = incarnation_;
   header.reads_in_place = reads_in_place_;
@@ -189,18 +189,19 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   ++end.sends_posted;
   ++end.serial;
   ++end.n_unsignalled;
-  id.incarnation = static_cast<uint8_t>(incarnation_ % kToldIncarnations);
   const bool is_signalled = id.is_relayed || id.is_unsequenced || length > kShortBytes ||
                             end.n_unsignalled == requests_per_signal(size);
-  id.size = size;
-  id.cable = index_;
-  id.n_requests = static_cast<uint8_t>(end.n_unsignalled);
+  const RequestId posted{false,         size,
+                         index_,        id.slot,
+                         id.is_relayed, id.is_unsequenced,
+                         id.from_cable, static_cast<uint8_t>(end.n_unsignalled),
+                         static_cast<uint8_t>(incarnation_ % kToldIncarnations)};
   if (is_signalled) {
     end.n_unsignalled = 0;
   }
   ibv_sge piece = device_.piece(offset, length);
   ibv_send_wr request{};
-  request.wr_id = emit(id);
+  request.wr_id = emit(posted);
   request.sg_list = &piece;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
@@ -213,7 +214,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
     return false;
   }
   if (id.is_relayed || id.is_unsequenced) {
-    end.in_flight[(end.first_in_flight + end.n_in_flight++) % end.send_depth] = id;
+    end.in_flight[(end.first_in_flight + end.n_in_flight++) % end.send_depth] = posted;
   }
   sent_bytes += length;
   return true;

@@ -121,9 +121,9 @@ class Cable {
   /// One of several cables to its peer: see kAheadOnRail.
   void be_rail() { is_rail_ = true; }
   /// Sends the message at `offset` of the slab, which stays untouched until the completion or, for one of our own,
-  /// until its acknowledgement. Fills in what the header says of this cable. `id.cable` and is_receive are set here.
-  /// False if the device refuses; then the cable has failed.
-  bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, RequestId id);
+  /// until its acknowledgement. Fills in what the header says of this cable. Of `id` the size, the cable, is_receive,
+  /// n_requests and the incarnation are not read. False if the device refuses; then the cable has failed.
+  bool send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, const RequestId& id);
   /// The number of the last message sent, and whether the device is done with the memory of one: it has a completion of
   /// its own or of a later one, or the connection is another one by now.
   uint32_t serial(Size size) const { return ends_[index(size)].serial; }

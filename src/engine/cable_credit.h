@@ -47,7 +47,7 @@ class SenderCredit {
   /// The number that the message gets.
   uint16_t send(uint32_t buffer_class) {
     take(buffer_class, taken_[buffer_class] + 1);
-    class_of_[number_ % class_of_.size()] = static_cast<uint8_t>(buffer_class);
+    class_of_[static_cast<uint16_t>(number_)] = static_cast<uint8_t>(buffer_class);
     return static_cast<uint16_t>(number_++);
   }
   /// The number of the next message, which travels with its last 16 bits.
@@ -74,7 +74,7 @@ class SenderCredit {
       return static_cast<int32_t>(n_new) < 0;  // an older word that comes late
     }
     for (; n_lost_ != lost.count; ++n_lost_) {
-      const uint32_t buffer_class = class_of_[lost.latest[n_lost_ % LostMessages::kTold] % class_of_.size()];
+      const uint32_t buffer_class = class_of_[lost.latest[n_lost_ % LostMessages::kTold]];
       take(buffer_class, taken_[buffer_class] - (taken_[buffer_class] > 0 ? 1 : 0));
     }
     return true;

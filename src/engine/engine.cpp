@@ -79,12 +79,14 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
     return;
   }
   RINGBOLT_ASSERT(address.destination != plan_.rank && address.via.size() <= kMostVia);
-  const size_t offset = rooms_.offset_of(room);
-  std::array<uint8_t, kMostVia> via{};
-  std::transform(address.via.begin(), address.via.end(), via.begin(),
-                 [](uint32_t rank) { return static_cast<uint8_t>(rank); });
-  Entry entry;
-  ChunkHeader& header = entry.header;
+  Origin origin;
+  origin.offset = rooms_.offset_of(room);
+  origin.room = room;
+  // Made where it is kept: a copy would wait until all that was written before, the payload too, has left the core.
+  Unacknowledged& waiting = flow.unacknowledged.emplace_back();
+  waiting.room = room;
+  waiting.sent_ns = now_ns_;
+  ChunkHeader& header = waiting.header;
   header.kind = kind;
   header.length_bytes = length_bytes;
   header.session = plan_.session;
@@ -98,14 +100,15 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   header.chunk = address.chunk;
   header.signature = address.signature;
   header.wants_ack = rooms_.run_low();
+  std::array<uint8_t, kMostVia> via;
+  for (size_t i = 0; i < address.via.size(); ++i) {
+    via[i] = static_cast<uint8_t>(address.via[i]);
+  }
   choose_path(header, {via.data(), address.via.size()});
-  protect(header, offset);
+  protect(header, origin.offset);
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
-  flow.unacknowledged.push_back({room, header, now_ns_, 0, false, kNoRoom});
-  entry.offset = offset;
-  entry.room = room;
-  submit(entry, header.n_via > 0 ? header.via[0] : header.destination, Rooms::size_of(room), 0);
+  submit(header, origin, header.n_via > 0 ? header.via[0] : address.destination, Rooms::size_of(room), 0);
 }
 
 void Engine::send_word(std::span<const std::byte> bytes, const Address& address) {
@@ -189,35 +192,36 @@ void Engine::send_ack(uint32_t rank) {
     return;
   }
   ++counts_.acks_sent;
-  Entry entry;
-  entry.header.kind = Kind::ack;
-  entry.header.session = plan_.session;
-  entry.header.source = static_cast<uint8_t>(plan_.rank);
-  entry.header.destination = static_cast<uint8_t>(rank);
-  entry.header.ack = flow.received.expected();
-  choose_path(entry.header, {});
-  entry.offset = rooms_.offset_of(room->id);
-  entry.room = room->id;
-  entry.is_unsequenced = true;
-  const uint32_t next = entry.header.n_via > 0 ? entry.header.via[0] : rank;
-  submit(entry, next, Size::small, 0);
+  ChunkHeader header;
+  header.kind = Kind::ack;
+  header.session = plan_.session;
+  header.source = static_cast<uint8_t>(plan_.rank);
+  header.destination = static_cast<uint8_t>(rank);
+  header.ack = flow.received.expected();
+  choose_path(header, {});
+  Origin origin;
+  origin.offset = rooms_.offset_of(room->id);
+  origin.room = room->id;
+  origin.is_unsequenced = true;
+  submit(header, origin, header.n_via > 0 ? header.via[0] : rank, Size::small, 0);
 }
 
-void Engine::submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class) {
+void Engine::submit(ChunkHeader& header, const Origin& origin, uint32_t next_rank, Size size, uint32_t buffer_class) {
   Neighbour& neighbour = neighbours_[next_rank];
-  if (neighbour.queue.is_empty() && try_send(neighbour, entry, size, buffer_class)) {
+  if (neighbour.queue.is_empty() && try_send(neighbour, header, origin, size, buffer_class)) {
     return;
   }
-  if (!entry.is_relayed) {
-    rooms_.note_queued(entry.room);
+  if (!origin.is_relayed) {
+    rooms_.note_queued(origin.room);
   }
-  neighbour.queue.add(entry.header.source, buffer_class, size == Size::large, entry);
+  neighbour.queue.add(header.source, buffer_class, size == Size::large, {header, origin});
 }
 
-bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class) {
-  if (!entry.is_relayed && rooms_.is_needless(entry.room)) {
-    rooms_.note_unqueued(entry.room);  // a repetition that has become needless while it waited
-    rooms_.retire(entry.room);
+bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& origin, Size size,
+                      uint32_t buffer_class) {
+  if (!origin.is_relayed && rooms_.is_needless(origin.room)) {
+    rooms_.note_unqueued(origin.room);  // a repetition that has become needless while it waited
+    rooms_.retire(origin.room);
     return true;
   }
   // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
@@ -231,25 +235,26 @@ bool Engine::try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t bu
     return false;
   }
   RequestId id;
-  id.is_relayed = entry.is_relayed;
-  id.from_cable = entry.from_cable;
-  id.slot = entry.is_relayed ? entry.slot : static_cast<uint16_t>(entry.room);
-  id.is_unsequenced = entry.is_unsequenced;
-  if (!best->send(size, buffer_class, entry.header, entry.offset, id)) {
+  id.is_relayed = origin.is_relayed;
+  id.from_cable = origin.from_cable;
+  id.slot = origin.is_relayed ? origin.slot : static_cast<uint16_t>(origin.room);
+  id.is_unsequenced = origin.is_unsequenced;
+  if (!best->send(size, buffer_class, header, origin.offset, id)) {
     return false;
   }
   // A rail that has been idle does not catch up.
   neighbour.turn = std::max(neighbour.turn, best->turn);
-  best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + entry.header.length_bytes) / best->plan().rate;
-  if (!entry.is_relayed) {
-    rooms_.note_sent(entry.room, *best);
+  best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + header.length_bytes) / best->plan().rate;
+  if (!origin.is_relayed) {
+    rooms_.note_sent(origin.room, *best);
   }
   return true;
 }
 
 void Engine::serve(Neighbour& neighbour) {
   neighbour.queue.serve([&](Entry& entry, uint32_t buffer_class, bool is_large) {
-    return try_send(neighbour, entry, is_large ? Size::large : Size::small, buffer_class);
+    const Size size = is_large ? Size::large : Size::small;
+    return try_send(neighbour, entry.header, entry.origin, size, buffer_class);
   });
 }
 

@@ -148,14 +148,18 @@ class Engine {
   size_t n_unacknowledged() const;
 
  private:
+  /// Where a message lies that is to be sent: in a room of ours, or in the receive that it is relayed from.
+  struct Origin {
+    size_t offset = 0;            // in the slab
+    uint32_t room = 0;
+    bool is_unsequenced = false;  // its room is free once it is sent
+    bool is_relayed = false;      // then not a room, but:
+    uint16_t from_cable = 0;
+    uint16_t slot = 0;
+  };
   struct Entry {  // of an output queue
     ChunkHeader header;
-    size_t offset = 0;
-    bool is_relayed = false;
-    uint16_t from_cable = 0;
-    uint16_t slot = 0;            // of a relayed one
-    uint32_t room = 0;            // of one of ours
-    bool is_unsequenced = false;  // its room is free once it is sent
+    Origin origin;
   };
   static constexpr uint32_t kNoRoom = UINT32_MAX;
   struct Unacknowledged {
@@ -192,8 +196,8 @@ class Engine {
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset) const;
   bool is_read_in_place(uint32_t rank) const;
-  void submit(Entry& entry, uint32_t next_rank, Size size, uint32_t buffer_class);
-  bool try_send(Neighbour& neighbour, Entry& entry, Size size, uint32_t buffer_class);
+  void submit(ChunkHeader& header, const Origin& origin, uint32_t next_rank, Size size, uint32_t buffer_class);
+  bool try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& origin, Size size, uint32_t buffer_class);
   void serve(Neighbour& neighbour);
   bool send_on_cable(uint32_t cable, std::span<const std::byte> first, std::span<const std::byte> second);
   void send_ack(uint32_t rank);
@@ -219,7 +223,7 @@ class Engine {
   void notice_failures();
   void fail_device(const Device& device, int error);
   bool uses(const ChunkHeader& header, const FabricCable& cable) const;
-  void forget(Entry& entry);
+  void forget(const Entry& entry);
 
   EnginePlan plan_;
   std::vector<std::unique_ptr<Device>>& devices_;

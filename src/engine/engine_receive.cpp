@@ -197,13 +197,12 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
   }
   ++counts_.relayed;
   ++header.hops_done;
-  Entry entry;
-  entry.header = header;
-  entry.offset = cable.offset_of(id.size, id.slot);
-  entry.is_relayed = true;
-  entry.from_cable = id.cable;
-  entry.slot = id.slot;
-  submit(entry, next, id.size, header.hops_done);
+  Origin origin;
+  origin.offset = cable.offset_of(id.size, id.slot);
+  origin.is_relayed = true;
+  origin.from_cable = id.cable;
+  origin.slot = id.slot;
+  submit(header, origin, next, id.size, header.hops_done);
 }
 
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {

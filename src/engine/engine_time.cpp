@@ -71,12 +71,11 @@ void Engine::resend(uint32_t rank) {
     choose_path(waiting.header, {});
     waiting.header.ack = flows_[rank].received.expected();
     waiting.header.wants_ack = true;
-    Entry entry;
-    entry.offset = rooms_.offset_of(waiting.room);
-    protect(waiting.header, entry.offset);
-    entry.header = waiting.header;
-    entry.room = waiting.room;
-    submit(entry, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, Rooms::size_of(waiting.room), 0);
+    Origin origin;
+    origin.offset = rooms_.offset_of(waiting.room);
+    origin.room = waiting.room;
+    protect(waiting.header, origin.offset);
+    submit(waiting.header, origin, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, Rooms::size_of(waiting.room), 0);
   }
 }
 
@@ -156,7 +155,7 @@ bool Engine::set_cable_up(uint32_t fabric_cable, bool is_up) {
     if (paths_.is_joined(plan_.rank, rank)) {
       continue;
     }
-    neighbour.queue.clear([&](Entry& entry) { forget(entry); });
+    neighbour.queue.clear([&](const Entry& entry) { forget(entry); });
   }
   for (Flow& flow : flows_) {
     for (Unacknowledged& waiting : flow.unacknowledged) {
@@ -185,16 +184,17 @@ bool Engine::uses(const ChunkHeader& header, const FabricCable& cable) const {
   return false;
 }
 
-void Engine::forget(Entry& entry) {
-  if (entry.is_relayed) {
+void Engine::forget(const Entry& entry) {
+  const Origin& origin = entry.origin;
+  if (origin.is_relayed) {
     ++counts_.relay_drops;
-    const uint32_t n_via_bytes = entry.header.length_bytes;
-    cables_[entry.from_cable]->free(n_via_bytes > kSmallPayloadBytes ? Size::large : Size::small, entry.slot);
+    const bool is_large = entry.header.length_bytes > kSmallPayloadBytes;
+    cables_[origin.from_cable]->free(is_large ? Size::large : Size::small, origin.slot);
     return;
   }
-  rooms_.note_unqueued(entry.room);
-  if (rooms_.is_needless(entry.room) || entry.is_unsequenced) {
-    rooms_.retire(entry.room);
+  rooms_.note_unqueued(origin.room);
+  if (rooms_.is_needless(origin.room) || origin.is_unsequenced) {
+    rooms_.retire(origin.room);
   }
 }
 
