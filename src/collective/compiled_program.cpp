@@ -1,9 +1,10 @@
+#include "collective/compiled_program.h"
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
 #include "base/assert.h"
-#include "collective/executor.h"
 
 namespace ringbolt::collective {
 namespace {
@@ -21,45 +22,94 @@ void index_ends(std::vector<CompiledProgram::LaneEnd>& ends) {
   }
 }
 
+const Target* local_target(const Step& step) {
+  const auto local = std::find_if(step.targets.begin(), step.targets.end(),
+                                  [](const Target& target) { return target.kind == Target::Kind::local; });
+  return local == step.targets.end() ? nullptr : &*local;
+}
+
+/// So many elements of each list, one after the other, as spans of it.
+template <class T>
+class Cutter {
+ public:
+  explicit Cutter(const std::vector<T>& list) : list_(list) {}
+  std::span<const T> cut(size_t count) { return list_.subspan(std::exchange(at_, at_ + count), count); }
+
+ private:
+  std::span<const T> list_;
+  size_t at_ = 0;
+};
+
 }  // namespace
 
-CompiledProgram::CompiledProgram(Program program) : program_(std::move(program)) {
-  const auto n_steps = static_cast<uint32_t>(program_.steps.size());
-  dependents_.resize(n_steps);
-  incoming_index_.resize(n_steps);
-  outgoing_index_.resize(n_steps);
+CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(program.scratch_bytes) {
+  const auto n_steps = static_cast<uint32_t>(program.steps.size());
+  std::vector<std::vector<uint32_t>> readers(n_steps);
   for (uint32_t i = 0; i < n_steps; ++i) {
-    const Step& step = program_.steps[i];
+    const collective::Step& step = program.steps[i];
     RINGBOLT_ASSERT(!step.sources.empty() && !step.targets.empty());
     RINGBOLT_ASSERT(step.bytes == 0 || step.chunk_bytes > 0);
-    n_chunks_.push_back(
-        step.bytes == 0 ? 1 : static_cast<uint32_t>((step.bytes + step.chunk_bytes - 1) / step.chunk_bytes));
-    for (const Source& source : step.sources) {
-      if (source.kind == Source::Kind::lane) {
+    for (const collective::Source& source : step.sources) {
+      if (source.kind == collective::Source::Kind::lane) {
         incoming_.push_back({source.peer, source.lane, i, 0});
       } else if (source.after != kNoStep) {
         RINGBOLT_ASSERT(source.after < n_steps);
-        dependents_[source.after].push_back(i);
+        readers[source.after].push_back(i);
       }
     }
-    for (const Target& target : step.targets) {
-      if (target.kind == Target::Kind::lane) {
+    for (const collective::Target& target : step.targets) {
+      if (target.kind == collective::Target::Kind::lane) {
         outgoing_.push_back({target.peer, target.lane, i, 0});
+        vias_.insert(vias_.end(), target.via.begin(), target.via.end());
       }
     }
   }
   index_ends(incoming_);
   index_ends(outgoing_);
+
+  Cutter<uint32_t> vias(vias_);  // from here on they stay where they are
   for (uint32_t i = 0; i < n_steps; ++i) {
-    const Step& step = program_.steps[i];
-    for (const Source& source : step.sources) {
-      const bool is_lane = source.kind == Source::Kind::lane;
-      incoming_index_[i].push_back(is_lane ? find(incoming_, source.peer, source.lane)->index : 0);
+    const collective::Step& step = program.steps[i];
+    for (const collective::Source& source : step.sources) {
+      Source& flat = sources_.emplace_back();
+      flat.is_lane = source.kind == collective::Source::Kind::lane;
+      flat.lane_index = flat.is_lane ? find(incoming_, source.peer, source.lane)->index : 0;
+      flat.buffer = source.buffer;
+      flat.after_all = source.after_all;
+      flat.after = source.after;
+      flat.offset = flat.written_from = source.offset;
+      const collective::Target* written = source.after == kNoStep ? nullptr : local_target(program.steps[source.after]);
+      if (written != nullptr && written->buffer == source.buffer) {
+        flat.written_from = written->offset;
+      }
     }
-    for (const Target& target : step.targets) {
-      const bool is_lane = target.kind == Target::Kind::lane;
-      outgoing_index_[i].push_back(is_lane ? find(outgoing_, target.peer, target.lane)->index : 0);
+    for (const collective::Target& target : step.targets) {
+      if (target.kind == collective::Target::Kind::lane) {
+        const uint32_t index = find(outgoing_, target.peer, target.lane)->index;
+        targets_.push_back({index, target.peer, target.lane, vias.cut(target.via.size())});
+      }
     }
+    dependents_.insert(dependents_.end(), readers[i].begin(), readers[i].end());
+  }
+
+  Cutter<Source> sources(sources_);
+  Cutter<Target> targets(targets_);
+  Cutter<uint32_t> dependents(dependents_);
+  for (uint32_t i = 0; i < n_steps; ++i) {
+    const collective::Step& step = program.steps[i];
+    Step& flat = steps_.emplace_back();
+    flat.bytes = step.bytes;
+    flat.chunk_bytes = step.chunk_bytes;
+    flat.n_chunks = step.bytes == 0 ? 1 : static_cast<uint32_t>((step.bytes + step.chunk_bytes - 1) / step.chunk_bytes);
+    flat.finishes = step.finishes;
+    if (const collective::Target* local = local_target(step)) {
+      flat.has_local = true;
+      flat.local_buffer = local->buffer;
+      flat.local_offset = local->offset;
+    }
+    flat.sources = sources.cut(step.sources.size());
+    flat.targets = targets.cut(step.targets.size() - (flat.has_local ? 1 : 0));
+    flat.dependents = dependents.cut(readers[i].size());
   }
 }
 

@@ -6,26 +6,11 @@
 #include <cstring>
 #include <utility>
 
-#include "base/assert.h"
 #include "base/copy.h"
 #include "collective/arithmetic.h"
 
 namespace ringbolt::collective {
 namespace {
-
-/// A step's bytes before chunk `chunk`.
-uint64_t bytes_before(const Step& step, uint32_t chunk) {
-  return std::min<uint64_t>(uint64_t{chunk} * step.chunk_bytes, step.bytes);
-}
-
-const Target* local_target(const Step& step) {
-  for (const Target& target : step.targets) {
-    if (target.kind == Target::Kind::local) {
-      return &target;
-    }
-  }
-  return nullptr;
-}
 
 /// Also where they overlap.
 void copy_bytes(std::byte* to, const std::byte* from, size_t length) {
@@ -41,26 +26,23 @@ void set_bit(std::vector<uint64_t>& bits, uint32_t i) { bits[i / 64] |= uint64_t
 }  // namespace
 
 Execution::Execution(std::shared_ptr<const CompiledProgram> program) : program_(std::move(program)) {
-  const size_t n_steps = program_->program().steps.size();
-  scratch_.resize(program_->program().scratch_bytes);
+  const size_t n_steps = program_->steps().size();
+  scratch_.resize(program_->scratch_bytes());
   next_chunk_.resize(n_steps);
   ready_.resize((n_steps + 63) / 64);
   lanes_ = std::vector<Lane>(program_->incoming().size());
   allowed_.resize(program_->outgoing().size());
-  size_t most_sources = 0;
-  size_t most_targets = 0;
-  for (const Step& step : program_->program().steps) {
-    most_sources = std::max(most_sources, step.sources.size());
-    most_targets = std::max(most_targets, step.targets.size());
+  for (const Step& step : program_->steps()) {
+    sources_.resize(std::max(sources_.size(), step.sources.size()));
+    rooms_.resize(std::max(rooms_.size(), step.targets.size()));
   }
-  sources_.reserve(most_sources);
-  rooms_.reserve(most_targets);
 }
 
 void Execution::start(uint32_t call, const Operands& operands, Port& port) {
   drop();
   call_ = call;
   operands_ = operands;
+  buffers_ = {const_cast<std::byte*>(operands.input), operands.output, scratch_.data()};
   port_ = &port;
   std::fill(next_chunk_.begin(), next_chunk_.end(), 0);
   std::fill(allowed_.begin(), allowed_.end(), kLaneWindow);
@@ -78,22 +60,24 @@ void Execution::find_hazards() {
   }
   hazards_of_ = shift;
   hazards_.clear();
-  const std::vector<Step>& steps = program_->program().steps;
+  held_up_.clear();
+  const std::vector<Step>& steps = program_->steps();
   for (uint32_t writer = 0; writer < steps.size(); ++writer) {
-    const Target* target = local_target(steps[writer]);
-    if (target == nullptr || target->buffer != Buffer::output) {
+    if (!steps[writer].has_local || steps[writer].local_buffer != Buffer::output) {
       continue;
     }
-    const std::byte* to = operands_.output + target->offset;
+    const std::byte* to = operands_.output + steps[writer].local_offset;
     for (uint32_t reader = 0; reader < steps.size(); ++reader) {
-      for (const Source& source : steps[reader].sources) {
-        const bool reads_input = source.kind == Source::Kind::local && source.buffer == Buffer::input;
+      for (const CompiledProgram::Source& source : steps[reader].sources) {
+        const bool reads_input = !source.is_lane && source.buffer == Buffer::input;
         const std::byte* from = operands_.input + source.offset;
         if (reader == writer || !reads_input || from >= to + steps[writer].bytes || to >= from + steps[reader].bytes) {
           continue;
         }
         hazards_.resize(steps.size());
         hazards_[writer].push_back({reader, to - from});
+        held_up_.resize(steps.size());
+        held_up_[reader].push_back(writer);
       }
     }
   }
@@ -104,9 +88,9 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
   if (end == nullptr) {
     return Taken::no_such_lane;
   }
-  const Step& step = program_->program().steps[end->step];
-  if (tag.chunk >= program_->n_chunks(end->step) ||
-      parcel.bytes().size() != bytes_before(step, tag.chunk + 1) - bytes_before(step, tag.chunk)) {
+  const Step& step = program_->steps()[end->step];
+  if (tag.chunk >= step.n_chunks ||
+      parcel.bytes().size() != step.bytes_before(tag.chunk + 1) - step.bytes_before(tag.chunk)) {
     return Taken::wrong_length;
   }
   Lane& lane = lanes_[end->index];
@@ -117,9 +101,12 @@ Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
   lane.waiting[tag.chunk % kLaneWindow] = std::move(parcel);
   ++n_waiting_;
   if (tag.chunk == lane.used) {
-    set_bit(ready_, end->step);
-    if (fire(end->step) == Fired::yes) {
+    const Fired fired = fire(end->step);
+    if (fired == Fired::yes) {
       return Taken::ok;
+    }
+    if (fired == Fired::no_room) {
+      set_bit(ready_, end->step);
     }
   }
   lane.waiting[tag.chunk % kLaneWindow].settle();
@@ -131,8 +118,7 @@ Taken Execution::hear_used(uint32_t peer, const ChunkTag& tag) {
   if (end == nullptr) {
     return Taken::no_such_lane;
   }
-  const uint32_t n_chunks = program_->n_chunks(end->step);
-  if (tag.chunk > n_chunks || tag.chunk > next_chunk_[end->step]) {
+  if (tag.chunk > next_chunk_[end->step]) {
     return Taken::out_of_window;
   }
   allowed_[end->index] = std::max(allowed_[end->index], tag.chunk + kLaneWindow);
@@ -140,177 +126,141 @@ Taken Execution::hear_used(uint32_t peer, const ChunkTag& tag) {
   return Taken::ok;
 }
 
-bool Execution::is_written(const Source& source, uint64_t offset, uint64_t length) const {
+bool Execution::is_written(const CompiledProgram::Source& source, uint64_t offset, uint64_t length) const {
   if (source.after == kNoStep) {
     return true;
   }
-  const Step& writer = program_->program().steps[source.after];
+  const Step& writer = program_->steps()[source.after];
   const uint32_t done = next_chunk_[source.after];
-  if (done == program_->n_chunks(source.after)) {
-    return true;
-  }
-  if (source.after_all) {
-    return false;
-  }
-  const Target* target = local_target(writer);
-  const uint64_t begin = target != nullptr && target->buffer == source.buffer ? target->offset : source.offset;
-  return begin + bytes_before(writer, done) >= source.offset + offset + length;
+  return done == writer.n_chunks ||
+         (!source.after_all && source.written_from + writer.bytes_before(done) >= source.offset + offset + length);
 }
 
 bool Execution::may_write(uint32_t step, uint64_t offset, uint64_t length) const {
-  if (hazards_.empty()) {
-    return true;
-  }
   for (const Hazard& hazard : hazards_[step]) {
+    const Step& reader = program_->steps()[hazard.reader];
     const uint32_t done = next_chunk_[hazard.reader];
-    if (done == program_->n_chunks(hazard.reader)) {
-      continue;
-    }
-    const auto read = static_cast<int64_t>(bytes_before(program_->program().steps[hazard.reader], done));
-    if (read < static_cast<int64_t>(offset + length) + hazard.shift) {
+    if (done < reader.n_chunks &&
+        static_cast<int64_t>(reader.bytes_before(done)) < static_cast<int64_t>(offset + length) + hazard.shift) {
       return false;
     }
   }
   return true;
 }
 
-bool Execution::may_fire(uint32_t i) const {
-  const Step& step = program_->program().steps[i];
-  const uint32_t chunk = next_chunk_[i];
-  if (chunk == program_->n_chunks(i)) {
-    return false;
-  }
-  const uint64_t offset = bytes_before(step, chunk);
-  const uint64_t length = bytes_before(step, chunk + 1) - offset;
-  for (size_t s = 0; s < step.sources.size(); ++s) {
-    const Source& source = step.sources[s];
-    const bool is_there = source.kind == Source::Kind::local
-                              ? is_written(source, offset, length)
-                              : lanes_[program_->incoming_of(i, s)].waiting[chunk % kLaneWindow].is_here();
-    if (!is_there) {
-      return false;
-    }
-  }
-  for (size_t t = 0; t < step.targets.size(); ++t) {
-    const Target& target = step.targets[t];
-    const bool may = target.kind == Target::Kind::lane
-                         ? chunk < allowed_[program_->outgoing_of(i, t)]
-                         : target.buffer != Buffer::output || may_write(i, offset, length);
-    if (!may) {
-      return false;
+/// False while one of them is not there yet.
+bool Execution::find_sources(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length) {
+  for (size_t i = 0; i < step.sources.size(); ++i) {
+    const CompiledProgram::Source& source = step.sources[i];
+    if (source.is_lane) {
+      const Parcel& parcel = lanes_[source.lane_index].waiting[chunk % kLaneWindow];
+      if (!parcel.is_here()) {
+        return false;
+      }
+      sources_[i] = parcel.bytes().data();
+    } else {
+      if (!is_written(source, offset, length)) {
+        return false;
+      }
+      sources_[i] = address(source.buffer, source.offset + offset);
     }
   }
   return true;
 }
 
-bool Execution::take_rooms(uint32_t i, uint32_t length) {
-  rooms_.clear();
-  for (const Target& target : program_->program().steps[i].targets) {
-    if (target.kind == Target::Kind::local) {
-      continue;
-    }
+/// A room for each target; all or none.
+bool Execution::take_rooms(const Step& step, uint32_t length) {
+  for (size_t i = 0; i < step.targets.size(); ++i) {
     const auto room = port_->room(length);
     if (!room) {
-      for (const Port::Room& taken : rooms_) {
-        port_->cancel(taken);
+      while (i > 0) {
+        port_->cancel(rooms_[--i]);
       }
       return false;
     }
-    rooms_.push_back(*room);
+    rooms_[i] = *room;
   }
   return true;
 }
 
-std::byte* Execution::address(Buffer buffer, uint64_t offset) {
-  switch (buffer) {
-    case Buffer::input:
-      return const_cast<std::byte*>(operands_.input) + offset;  // only ever read: see fire()
-    case Buffer::output:
-      return operands_.output + offset;
-    case Buffer::scratch:
-      return scratch_.data() + offset;
-  }
-  return nullptr;
-}
-
+/// The step's next chunk, if all that it needs is there.
 Execution::Fired Execution::fire(uint32_t i) {
-  if (!may_fire(i)) {
+  const Step& step = program_->steps()[i];
+  const uint32_t chunk = next_chunk_[i];
+  if (chunk == step.n_chunks) {
     return Fired::not_ready;
   }
-  const Step& step = program_->program().steps[i];
-  const uint32_t chunk = next_chunk_[i];
-  const uint64_t offset = bytes_before(step, chunk);
-  const auto length = static_cast<uint32_t>(bytes_before(step, chunk + 1) - offset);
-  if (!take_rooms(i, length)) {
+  const uint64_t offset = step.bytes_before(chunk);
+  const auto length = static_cast<uint32_t>(step.bytes_before(chunk + 1) - offset);
+  const bool writes_output = step.has_local && step.local_buffer == Buffer::output;
+  if (!find_sources(step, chunk, offset, length) ||
+      (writes_output && !hazards_.empty() && !may_write(i, offset, length))) {
+    return Fired::not_ready;
+  }
+  for (const CompiledProgram::Target& target : step.targets) {
+    if (chunk >= allowed_[target.lane_index]) {
+      return Fired::not_ready;
+    }
+  }
+  if (!take_rooms(step, length)) {
     return Fired::no_room;
   }
-  sources_.clear();
-  for (size_t s = 0; s < step.sources.size(); ++s) {
-    const Source& source = step.sources[s];
-    sources_.push_back(source.kind == Source::Kind::local
-                           ? address(source.buffer, source.offset + offset)
-                           : lanes_[program_->incoming_of(i, s)].waiting[chunk % kLaneWindow].bytes().data());
-  }
-  put_result(i, offset, length);
+  put_result(step, chunk, offset, length);
   finish_chunk(i);
   return Fired::yes;
 }
 
-void Execution::put_result(uint32_t i, uint64_t offset, uint32_t length) {
-  const Step& step = program_->program().steps[i];
-  const Target* local = local_target(step);
+void Execution::put_result(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length) {
   const uint32_t divisor = step.finishes ? operands_.divisor : 0;
-  const bool is_computed = sources_.size() > 1 || divisor != 0;
-  std::byte* first = local != nullptr ? address(local->buffer, local->offset + offset) : rooms_[0].bytes;
+  const bool is_computed = step.sources.size() > 1 || divisor != 0;
+  std::byte* first = step.has_local ? address(step.local_buffer, step.local_offset + offset) : rooms_[0].bytes;
   if (length > 0 && is_computed) {
-    reduce(operands_.type, operands_.reduction, first, sources_, length, divisor);
-  } else if (length > 0 && local != nullptr && first != sources_[0]) {
+    reduce(operands_.type, operands_.reduction, first, {sources_.data(), step.sources.size()}, length, divisor);
+  } else if (length > 0 && step.has_local && first != sources_[0]) {
     copy_bytes(first, sources_[0], length);
   }
-  if (length > 0) {
-    const std::byte* result = is_computed || local != nullptr ? first : sources_[0];
-    for (const Port::Room& to : rooms_) {
-      if (to.bytes != result) {
-        port_->fill(to, result, length);
-      }
+  const std::byte* result = is_computed || step.has_local ? first : sources_[0];
+  for (size_t i = 0; i < step.targets.size(); ++i) {
+    if (length > 0 && rooms_[i].bytes != result) {
+      port_->fill(rooms_[i], result, length);
     }
   }
-  size_t room = 0;
-  for (const Target& target : step.targets) {
-    if (target.kind == Target::Kind::lane) {
-      port_->send(rooms_[room++], length, target.peer, target.via, {call_, target.lane, next_chunk_[i]});
-    }
+  for (size_t i = 0; i < step.targets.size(); ++i) {
+    const CompiledProgram::Target& target = step.targets[i];
+    port_->send(rooms_[i], length, target.peer, target.via, {call_, target.lane, chunk});
   }
 }
 
 void Execution::finish_chunk(uint32_t i) {
-  const Step& step = program_->program().steps[i];
+  const Step& step = program_->steps()[i];
   const uint32_t chunk = next_chunk_[i]++;
-  const uint32_t n_chunks = program_->n_chunks(i);
-  if (next_chunk_[i] == n_chunks) {
+  if (chunk + 1 == step.n_chunks) {
     --n_unfinished_;
   } else {
     set_bit(ready_, i);
   }
-  for (size_t s = 0; s < step.sources.size(); ++s) {
-    if (step.sources[s].kind == Source::Kind::local) {
+  for (const CompiledProgram::Source& source : step.sources) {
+    if (!source.is_lane) {
       continue;
     }
-    Lane& lane = lanes_[program_->incoming_of(i, s)];
+    Lane& lane = lanes_[source.lane_index];
     lane.waiting[chunk % kLaneWindow] = Parcel();
     --n_waiting_;
     lane.used = chunk + 1;
     // The peer may send up to told + window: that is worth a word only if there is more than that.
-    if (lane.used - lane.told >= kChunksPerWord && lane.told + kLaneWindow < n_chunks) {
+    if (lane.used - lane.told >= kChunksPerWord && lane.told + kLaneWindow < step.n_chunks) {
       lane.told = lane.used;
-      port_->tell_used(step.sources[s].peer, {call_, step.sources[s].lane, lane.used});
+      const CompiledProgram::LaneEnd& end = program_->incoming()[source.lane_index];
+      port_->tell_used(end.peer, {call_, end.lane, lane.used});
     }
   }
-  for (const uint32_t dependent : program_->dependents(i)) {
+  for (const uint32_t dependent : step.dependents) {
     set_bit(ready_, dependent);
   }
-  if (!hazards_.empty()) {
-    std::fill(ready_.begin(), ready_.end(), ~uint64_t{0});
+  if (!held_up_.empty()) {
+    for (const uint32_t writer : held_up_[i]) {
+      set_bit(ready_, writer);
+    }
   }
 }
 
@@ -363,7 +313,7 @@ uint64_t Execution::chunks_done() const {
 uint64_t Execution::chunks_total() const {
   uint64_t total = 0;
   for (uint32_t i = 0; i < next_chunk_.size(); ++i) {
-    total += program_->n_chunks(i);
+    total += program_->steps()[i].n_chunks;
   }
   return total;
 }
@@ -371,7 +321,7 @@ uint64_t Execution::chunks_total() const {
 uint32_t Execution::awaited_peer() const {
   for (const auto& end : program_->incoming()) {
     const uint32_t chunk = next_chunk_[end.step];
-    if (chunk < program_->n_chunks(end.step) && !lanes_[end.index].waiting[chunk % kLaneWindow].is_here()) {
+    if (chunk < program_->steps()[end.step].n_chunks && !lanes_[end.index].waiting[chunk % kLaneWindow].is_here()) {
       return end.peer;
     }
   }

@@ -1,14 +1,15 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "collective/compiled_program.h"
 #include "collective/element.h"
 #include "collective/port.h"
-#include "collective/schedule.h"
 
 namespace ringbolt::collective {
 
@@ -17,43 +18,6 @@ namespace ringbolt::collective {
 inline constexpr uint32_t kLaneWindow = 16;
 /// A receiver tells of so many used chunks at a time.
 inline constexpr uint32_t kChunksPerWord = 4;
-
-/// A program with what its execution looks up. Immutable once made, and shared by calls. Thread-safe.
-class CompiledProgram {
- public:
-  explicit CompiledProgram(Program program);
-
-  const Program& program() const { return program_; }
-
-  /// An end of a lane: a step's source or target.
-  struct LaneEnd {
-    uint32_t peer = 0;
-    uint32_t lane = 0;
-    uint32_t step = 0;
-    uint32_t index = 0;  ///< of the end among all of its kind
-  };
-  /// Ends of lanes to us, and from us, ascending by (peer, lane).
-  const std::vector<LaneEnd>& incoming() const { return incoming_; }
-  const std::vector<LaneEnd>& outgoing() const { return outgoing_; }
-  /// Null if there is none.
-  static const LaneEnd* find(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane);
-
-  /// Steps that read what `step` writes.
-  const std::vector<uint32_t>& dependents(uint32_t step) const { return dependents_[step]; }
-  uint32_t n_chunks(uint32_t step) const { return n_chunks_[step]; }
-  /// Index among incoming() of a step's lane source, and among outgoing() of its lane target; by place in the list.
-  uint32_t incoming_of(uint32_t step, size_t source) const { return incoming_index_[step][source]; }
-  uint32_t outgoing_of(uint32_t step, size_t target) const { return outgoing_index_[step][target]; }
-
- private:
-  Program program_;
-  std::vector<LaneEnd> incoming_;
-  std::vector<LaneEnd> outgoing_;
-  std::vector<std::vector<uint32_t>> dependents_;
-  std::vector<uint32_t> n_chunks_;
-  std::vector<std::vector<uint32_t>> incoming_index_;
-  std::vector<std::vector<uint32_t>> outgoing_index_;
-};
 
 /// The memory of a call and what is done with it. Input and output may overlap in any way that the layouts of Problem
 /// allow: a step that writes waits for those that still have to read the same bytes.
@@ -101,9 +65,9 @@ class Execution {
 
  private:
   struct Lane {  // to us
-    Parcel waiting[kLaneWindow];
     uint32_t used = 0;
     uint32_t told = 0;
+    std::array<Parcel, kLaneWindow> waiting;  // [chunk % kLaneWindow]
   };
   /// Step `reader` reads input bytes that lie where another step writes: what that one writes at its byte b, this one
   /// reads at its byte b + shift.
@@ -111,31 +75,34 @@ class Execution {
     uint32_t reader = 0;
     int64_t shift = 0;
   };
+  using Step = CompiledProgram::Step;
   void find_hazards();
-  bool may_fire(uint32_t step) const;
+  bool find_sources(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length);
   bool may_write(uint32_t step, uint64_t offset, uint64_t length) const;
-  bool is_written(const Source& source, uint64_t offset, uint64_t length) const;
+  bool is_written(const CompiledProgram::Source& source, uint64_t offset, uint64_t length) const;
   enum class Fired : uint8_t { yes, not_ready, no_room };
   Fired fire(uint32_t step);
-  bool take_rooms(uint32_t step, uint32_t length);
-  void put_result(uint32_t step, uint64_t offset, uint32_t length);
+  bool take_rooms(const Step& step, uint32_t length);
+  void put_result(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length);
   void finish_chunk(uint32_t step);
-  std::byte* address(Buffer buffer, uint64_t offset);
+  std::byte* address(Buffer buffer, uint64_t offset) const { return buffers_[static_cast<size_t>(buffer)] + offset; }
 
   std::shared_ptr<const CompiledProgram> program_;
   Operands operands_;
   Port* port_ = nullptr;
   uint32_t call_ = 0;
   std::vector<std::byte> scratch_;
+  std::array<std::byte*, 3> buffers_ = {};    // [Buffer]; of the input is only read
   std::vector<uint32_t> next_chunk_;          // [step]
   std::vector<Lane> lanes_;                   // [incoming]
   std::vector<uint32_t> allowed_;             // [outgoing] chunks that may be sent
   std::vector<std::vector<Hazard>> hazards_;  // [step]; empty if input and output are apart
+  std::vector<std::vector<uint32_t>> held_up_;  // [step]: those that write where it reads; likewise
   std::optional<uintptr_t> hazards_of_;       // how far the output is from the input
   size_t n_waiting_ = 0;                      // parcels
   std::vector<uint64_t> ready_;               // a bit for each step that may have something to do
-  std::vector<const std::byte*> sources_;
-  std::vector<Port::Room> rooms_;
+  std::vector<const std::byte*> sources_;     // of the chunk that is being done
+  std::vector<Port::Room> rooms_;             // likewise
   size_t n_unfinished_ = 0;
 };
 
