@@ -175,8 +175,8 @@ class RINGBOLT_API Group {
   Group shrink();
   /// All ranks meet anew, as the environment says: those that are left call this, those that have been started again call
   /// join(). Blocks until all are there. Gives up this group and all others of the same ranks: their calls fail, and
-  /// should be destroyed first, since they hold cables. Throws std::runtime_error as join() does; then this group has no
-  /// ranks, and rejoin() may be tried again.
+  /// should be destroyed first, since they hold cables; no other thread may begin one meanwhile. Throws
+  /// std::runtime_error as join() does; then this group has no ranks, and rejoin() may be tried again.
   Group rejoin();
   /// Makes every call of this group fail on all ranks, those under way and later ones, with these words.
   void abort(const std::string& reason);

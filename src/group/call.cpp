@@ -86,6 +86,17 @@ Call::Call(Communicator& communicator, const CallId& id, const CallShape& shape,
 
 Call::~Call() = default;
 
+void Call::renew(const CallId& id, const CallShape& shape, uint32_t signature) {
+  id_ = id;
+  shape_ = shape;
+  signature_ = signature;
+  deadline_ns_ = UINT64_MAX;
+  is_disputed = false;
+  is_held_ = true;
+  status_ = {};
+  is_done_.store(false, std::memory_order_relaxed);
+}
+
 void Call::prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands) {
   execution_ = std::move(execution);
   operands_ = operands;

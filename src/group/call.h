@@ -51,10 +51,14 @@ class Call final : public collective::Port {
   Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
   ~Call() override;
 
+  /// Makes a call that has ended another one.
+  void renew(const CallId& id, const CallShape& shape, uint32_t signature);
+
   const CallId& id() const { return id_; }
   uint32_t signature() const { return signature_; }
   const CallShape& shape() const { return shape_; }
   uint64_t deadline_ns() const { return deadline_ns_; }
+  void set_deadline(uint64_t deadline_ns) { deadline_ns_ = deadline_ns; }
 
   /// Gives it its work, which it begins when it is let go.
   void prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
@@ -72,6 +76,10 @@ class Call final : public collective::Port {
 
   /// A rank has called something else: it has been told what this rank has called.
   bool is_disputed = false;
+  /// Its caller has a pointer to it alone, and waits: it is not tidied away yet.
+  bool is_waited = false;
+  /// Nobody but its communicator holds it.
+  bool is_reusable = false;
 
   // collective::Port
   std::optional<Room> room(uint32_t length_bytes) override;

@@ -23,13 +23,16 @@ constexpr uint64_t kMillisecond = 1'000'000;
 collective::Type of(Type type) { return static_cast<collective::Type>(type); }
 collective::Reduction of(Reduction reduction) { return static_cast<collective::Reduction>(reduction); }
 
-uint32_t element_bytes(Type type) { return collective::bytes_of(of(type)); }
+/// 0 of a type that there is not: objection() says so.
+uint32_t element_bytes(Type type) {
+  return static_cast<uint32_t>(type) < collective::kTypes ? collective::bytes_of(of(type)) : 0;
+}
 
 Asked ask(Operation operation, uint32_t n_ranks, const void* in, void* out, Type type) {
   Asked asked;
-  asked.problem.operation = operation;
-  asked.problem.n_ranks = n_ranks;
-  asked.problem.element_bytes = element_bytes(type);
+  asked.what.problem.operation = operation;
+  asked.what.problem.n_ranks = n_ranks;
+  asked.what.problem.element_bytes = element_bytes(type);
   asked.type = of(type);
   asked.input = in;
   asked.output = out;
@@ -39,14 +42,16 @@ Asked ask(Operation operation, uint32_t n_ranks, const void* in, void* out, Type
 Asked ask_equal(Operation operation, uint32_t n_ranks, size_t n_shares, const void* in, void* out, size_t count,
                 Type type) {
   Asked asked = ask(operation, n_ranks, in, out, type);
-  asked.problem.shares.assign(n_shares, uint64_t{count} * element_bytes(type));
+  asked.what.n_equal_shares = n_shares;
+  asked.what.equal_share_bytes = uint64_t{count} * element_bytes(type);
   return asked;
 }
 
 void reduce_by(Asked& asked, Reduction reduction, const CallOptions& options) {
   asked.reduction = of(reduction);
-  asked.problem.needs_rank_order = options.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
-  asked.problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
+  collective::Problem& problem = asked.what.problem;
+  problem.needs_rank_order = options.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
+  problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
 }
 
 /// Of those that reduce.
@@ -59,14 +64,14 @@ Asked ask_reduced(Operation operation, uint32_t n_ranks, size_t n_shares, const 
 
 }  // namespace
 
-uint64_t Group::State::deadline_ns(const CallOptions& call) const {
-  return base::now_ns() + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
+uint64_t Group::State::deadline_ns(const CallOptions& call, uint64_t now_ns) const {
+  return now_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
 }
 
 /// What is wrong with a call by itself; empty if nothing.
 static std::string objection(const Asked& asked) {
-  if (asked.problem.root >= asked.problem.n_ranks) {
-    return fmt::format("root {} of a group of {} ranks", asked.problem.root, asked.problem.n_ranks);
+  if (asked.what.problem.root >= asked.what.problem.n_ranks) {
+    return fmt::format("root {} of a group of {} ranks", asked.what.problem.root, asked.what.problem.n_ranks);
   }
   if (static_cast<uint32_t>(asked.type) >= collective::kTypes) {
     return fmt::format("type {}: there are {}", static_cast<uint32_t>(asked.type), collective::kTypes);
@@ -88,9 +93,7 @@ Status Group::State::check(Asked& asked, const CallOptions& call) const {
   if (std::string words = objection(asked); !words.empty()) {
     return {EINVAL, std::move(words)};
   }
-  asked.algorithm = call.algorithm;
-  asked.begun_ns = base::now_ns();
-  asked.deadline_ns = asked.begun_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
+  asked.what.algorithm = call.algorithm;
   return {};
 }
 
@@ -101,8 +104,9 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   request.state_->communicator = communicator;
   request.state_->refused = check(asked, call);
   if (request.state_->refused.is_ok()) {
+    const uint64_t deadline = deadline_ns(call, base::now_ns());
     const std::lock_guard<std::mutex> guard(world->lock());
-    request.state_->call = communicator->begin(asked);
+    request.state_->call = communicator->begin(asked, deadline);
   }
   return request;
 }
@@ -111,15 +115,23 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refused;
   }
-  const std::shared_ptr<group::World> joined = world;  // another thread may have the group's ranks meet anew meanwhile
+  // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
   const std::shared_ptr<group::Communicator> within = communicator;
+  group::World* const joined = world.get();
   std::unique_lock<std::mutex> guard(joined->lock());
-  const std::shared_ptr<group::Call> begun = within->begin(asked);
-  if (!begun->is_done()) {
-    joined->wait(guard, [&] { return begun->is_done(); }, asked.begun_ns);
+  Status status;
+  group::Call* const begun = within->begin_waited(asked, status);
+  if (begun != nullptr) {
+    if (!begun->is_done()) {
+      const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
+      begun->set_deadline(deadline_ns(call, now_ns));
+      joined->wait(guard, [begun] { return begun->is_done(); }, now_ns);
+    }
+    status = begun->status();
+    within->end_waited(*begun);
   }
   guard.unlock();
-  return joined->explained(begun->status());
+  return status.code != ETIMEDOUT ? status : joined->explained(std::move(status));
 }
 
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,
@@ -134,9 +146,10 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
     return request;
   }
   const uint64_t bytes = uint64_t{count} * element_bytes(type);
+  const uint64_t deadline = deadline_ns(call, base::now_ns());
   const std::lock_guard<std::mutex> guard(world->lock());
-  request.state_->call = is_send ? communicator->begin_send(data, bytes, of(type), peer, deadline_ns(call))
-                                 : communicator->begin_receive(data, bytes, of(type), peer, deadline_ns(call));
+  request.state_->call = is_send ? communicator->begin_send(data, bytes, of(type), peer, deadline)
+                                 : communicator->begin_receive(data, bytes, of(type), peer, deadline);
   return request;
 }
 
@@ -159,21 +172,21 @@ Request Group::all_gatherv_async(const void* in, void* out, const std::vector<si
                                  const CallOptions& options) {
   Asked asked = ask(Operation::all_gather, size(), in, out, type);
   for (uint32_t rank = 0; rank < size(); ++rank) {
-    asked.problem.shares.push_back(rank < counts.size() ? counts[rank] * element_bytes(type) : 0);
+    asked.what.problem.shares.push_back(rank < counts.size() ? counts[rank] * element_bytes(type) : 0);
   }
   return state_->begin(std::move(asked), options);
 }
 
 Request Group::broadcast_async(void* data, size_t count, Type type, uint32_t root, const CallOptions& options) {
   Asked asked = ask_equal(Operation::broadcast, size(), 1, data, data, count, type);
-  asked.problem.root = root;
+  asked.what.problem.root = root;
   return state_->begin(std::move(asked), options);
 }
 
 Request Group::reduce_async(const void* in, void* out, size_t count, Type type, Reduction reduction, uint32_t root,
                             const CallOptions& options) {
   Asked asked = ask_equal(Operation::reduce, size(), 1, in, out, count, type);
-  asked.problem.root = root;
+  asked.what.problem.root = root;
   reduce_by(asked, reduction, options);
   return state_->begin(std::move(asked), options);
 }
@@ -181,14 +194,14 @@ Request Group::reduce_async(const void* in, void* out, size_t count, Type type, 
 Request Group::gather_async(const void* in, void* out, size_t count, Type type, uint32_t root,
                             const CallOptions& options) {
   Asked asked = ask_equal(Operation::gather, size(), size(), in, out, count, type);
-  asked.problem.root = root;
+  asked.what.problem.root = root;
   return state_->begin(std::move(asked), options);
 }
 
 Request Group::scatter_async(const void* in, void* out, size_t count, Type type, uint32_t root,
                              const CallOptions& options) {
   Asked asked = ask_equal(Operation::scatter, size(), size(), in, out, count, type);
-  asked.problem.root = root;
+  asked.what.problem.root = root;
   return state_->begin(std::move(asked), options);
 }
 
@@ -276,7 +289,7 @@ Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void*
         return {EPROTO, fmt::format("all_to_allv: rank {} sends {} elements to rank {}, which awaits {}", from, sends,
                                     to, awaits)};
       }
-      asked.problem.shares.push_back(sends * element_bytes(type));
+      asked.what.problem.shares.push_back(sends * element_bytes(type));
     }
   }
   return state_->run(std::move(asked), options);

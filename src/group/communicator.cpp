@@ -17,18 +17,19 @@ bool reduces(collective::Operation operation) {
 }
 
 CallShape shape_of(const Asked& asked) {
+  const collective::Problem problem = asked.what.whole_problem();
   CallShape shape;
-  shape.operation = asked.problem.operation;
+  shape.operation = problem.operation;
   shape.type = asked.type;
   shape.reduction = asked.reduction;
-  shape.is_reduction = reduces(asked.problem.operation);
-  shape.root = asked.problem.root;
-  shape.needs_rank_order = asked.problem.needs_rank_order;
-  for (const uint64_t share : asked.problem.shares) {
+  shape.is_reduction = reduces(problem.operation);
+  shape.root = problem.root;
+  shape.needs_rank_order = problem.needs_rank_order;
+  for (const uint64_t share : problem.shares) {
     shape.bytes += share;
   }
-  shape.shares_crc = base::crc32c(0, std::as_bytes(std::span(asked.problem.shares)));
-  shape.algorithm_crc = base::crc32c(0, std::as_bytes(std::span(asked.algorithm)));
+  shape.shares_crc = base::crc32c(0, std::as_bytes(std::span(problem.shares)));
+  shape.algorithm_crc = base::crc32c(0, std::as_bytes(std::span(asked.what.algorithm)));
   return shape;
 }
 
@@ -95,54 +96,82 @@ Communicator::~Communicator() {
   }
 }
 
-std::optional<uint32_t> Communicator::rank_of(uint32_t world_rank) const {
+uint32_t Communicator::rank_of(uint32_t world_rank) const {
   if (world_rank < members_.size() && members_[world_rank] == world_rank) {
     return world_rank;  // as in every group of all ranks
   }
   const auto found = std::find(members_.begin(), members_.end(), world_rank);
-  return found == members_.end() ? std::nullopt : std::optional(static_cast<uint32_t>(found - members_.begin()));
+  return found == members_.end() ? kNoRank : static_cast<uint32_t>(found - members_.begin());
 }
 
-std::shared_ptr<Call> Communicator::refuse(int code, std::string text) {
+std::shared_ptr<Call> Communicator::refuse(Status status) {
   auto call = std::make_shared<Call>(*this, CallId{}, CallShape{}, 0, 0);
-  call->finish({code, std::move(text)});
+  call->finish(std::move(status));
   return call;
 }
 
-std::shared_ptr<Call> Communicator::add(const CallId& id, const CallShape& shape, uint32_t signature,
-                                        uint64_t deadline_ns) {
-  auto call = std::make_shared<Call>(*this, id, shape, signature, deadline_ns);
-  active_.push_back(call);
-  return call;
-}
-
-std::shared_ptr<Call> Communicator::begin(const Asked& asked) {
+PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
   if (!broken_.is_ok()) {
-    return refuse(broken_.code, broken_.text);
+    refused = broken_;
+    return nullptr;
   }
-  PlanCache::Plan* plan = plans_.find(asked.problem, asked.algorithm);
+  PlanCache::Plan* const plan = plans_.find(asked.what);
   if (plan == nullptr) {
-    return refuse(EINVAL, fmt::format("no algorithm \"{}\" does {} on these cables; ringbolt plan --explain lists them",
-                                      asked.algorithm, shape_of(asked).text()));
+    refused = {EINVAL, fmt::format("no algorithm \"{}\" does {} on these cables; ringbolt plan --explain lists them",
+                                   asked.what.algorithm, shape_of(asked).text())};
+    return nullptr;
   }
-  if (plan->program->program().scratch_bytes > kLittleScratchBytes) {
+  if (plan->program->scratch_bytes() > kLittleScratchBytes) {
     retire_done();  // its execution's memory serves this call; small ones are retired when this call has sent
   }
-  CallId id;
-  id.number = next_call_++;
   if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction) {
     plan->shape = shape_of(asked);
     plan->signature = plan->shape.signature();
   }
-  const auto call = add(id, plan->shape, plan->signature, asked.deadline_ns);
+  return plan;
+}
+
+std::shared_ptr<Call> Communicator::begin(const Asked& asked, uint64_t deadline_ns) {
+  Status refused;
+  PlanCache::Plan* const plan = plan_of(asked, refused);
+  if (plan == nullptr) {
+    return refuse(std::move(refused));
+  }
+  const CallId id{false, 0, 0, next_call_++};
+  auto call = std::make_shared<Call>(*this, id, plan->shape, plan->signature, deadline_ns);
+  active_.push_back(call);
+  begin_planned(*call, *plan, asked);
+  return call;
+}
+
+Call* Communicator::begin_waited(const Asked& asked, Status& refused) {
+  PlanCache::Plan* const plan = plan_of(asked, refused);
+  if (plan == nullptr) {
+    return nullptr;
+  }
+  const CallId id{false, 0, 0, next_call_++};
+  if (idle_.empty()) {
+    active_.push_back(std::make_shared<Call>(*this, id, plan->shape, plan->signature, UINT64_MAX));
+  } else {
+    active_.push_back(std::move(idle_.back()));
+    idle_.pop_back();
+    active_.back()->renew(id, plan->shape, plan->signature);
+  }
+  Call* const call = active_.back().get();
+  call->is_waited = true;
+  call->is_reusable = true;
+  begin_planned(*call, *plan, asked);
+  return call;
+}
+
+void Communicator::begin_planned(Call& call, PlanCache::Plan& plan, const Asked& asked) {
   collective::Operands operands;
   operands.input = static_cast<const std::byte*>(asked.input);
   operands.output = static_cast<std::byte*>(asked.output);
   operands.type = asked.type;
   operands.reduction = asked.reduction;
-  operands.divisor = call->shape().is_reduction && asked.reduction == collective::Reduction::avg ? n_ranks() : 0;
-  prepare(call, plans_.take(*plan), operands);
-  return call;
+  operands.divisor = call.shape().is_reduction && asked.reduction == collective::Reduction::avg ? n_ranks() : 0;
+  prepare(call, plans_.take(plan), operands);
 }
 
 std::shared_ptr<Call> Communicator::begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
@@ -159,7 +188,7 @@ std::shared_ptr<Call> Communicator::begin_receive(void* data, uint64_t bytes, co
 std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                                   uint32_t peer, uint64_t deadline_ns) {
   if (!broken_.is_ok()) {
-    return refuse(broken_.code, broken_.text);
+    return refuse(broken_);
   }
   const CallId id =
       is_send ? CallId{true, rank_, peer, next_send_[peer]++} : CallId{true, peer, rank_, next_receive_[peer]++};
@@ -167,18 +196,19 @@ std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data,
   shape.is_message = true;
   shape.type = type;
   shape.bytes = bytes;
-  const auto call = add(id, shape, shape.signature(), deadline_ns);
+  auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
+  active_.push_back(call);
   auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
       message_program(is_send, bytes, collective::bytes_of(type), peer)));
-  prepare(call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
+  prepare(*call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
   return call;
 }
 
-void Communicator::prepare(const std::shared_ptr<Call>& call, std::unique_ptr<collective::Execution> execution,
+void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> execution,
                            const collective::Operands& operands) {
-  call->prepare(std::move(execution), operands);
-  if (may_go(call->id())) {
-    let_go(*call);
+  call.prepare(std::move(execution), operands);
+  if (may_go(call.id())) {
+    let_go(call);
   }
   retire_done();
 }
@@ -251,7 +281,7 @@ CallId Communicator::id_of(const engine::ChunkHeader& header) const {
   id.number = header.call;
   if ((header.group & kMessageGroup) != 0) {
     id.is_message = true;
-    id.source = *rank_of(header.source);
+    id.source = rank_of(header.source);
     id.destination = rank_;
   }
   return id;
@@ -288,7 +318,7 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
 }
 
 void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {
-  const uint32_t peer = *rank_of(header.source);
+  const uint32_t peer = rank_of(header.source);
   collective::Parcel parcel(&call, receipt.id, receipt.bytes);
   if (call.is_done()) {
     return;
@@ -319,7 +349,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
     break_off({word.code, word.text});
     return;
   }
-  const uint32_t peer = *rank_of(header.source);
+  const uint32_t peer = rank_of(header.source);
   if (word.kind == WordKind::finished) {
     hear_finished(peer, header);
     return;
@@ -348,7 +378,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
 }
 
 void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
-  const uint32_t peer = *rank_of(header.source);
+  const uint32_t peer = rank_of(header.source);
   if (call.execution().hear_used(peer, {header.call, header.lane, header.chunk}) == collective::Taken::ok) {
     call.advance();
   }
@@ -415,17 +445,21 @@ void Communicator::advance(uint64_t now_ns) {
 }
 
 void Communicator::retire_done() {
-  if (std::none_of(active_.begin(), active_.end(), [](const auto& call) { return call->is_done(); })) {
+  const auto is_over = [](const std::shared_ptr<Call>& call) { return call->is_done() && !call->is_waited; };
+  if (std::none_of(active_.begin(), active_.end(), is_over)) {
     return;
   }
   uint32_t n_retired = 0;
-  std::erase_if(active_, [&](const std::shared_ptr<Call>& call) {
-    if (!call->is_done()) {
+  std::erase_if(active_, [&](std::shared_ptr<Call>& call) {
+    if (!is_over(call)) {
       return false;
     }
     ++n_retired;
     if (auto execution = call->take_execution()) {
       plans_.give_back(std::move(execution));
+    }
+    if (call->is_reusable && idle_.size() < kMostIdle) {
+      idle_.push_back(std::move(call));
     }
     return true;
   });

@@ -23,14 +23,11 @@ namespace ringbolt::group {
 
 /// A collective to be begun.
 struct Asked {
-  collective::Problem problem;
+  PlanKey what;
   collective::Type type = collective::Type::uint8;
   collective::Reduction reduction = collective::Reduction::sum;
   const void* input = nullptr;
   void* output = nullptr;
-  std::string algorithm = {};
-  uint64_t begun_ns = 0;
-  uint64_t deadline_ns = 0;
 };
 
 /// The ranks of one group, as this rank sees them, and the calls of the group. Used under the engine's lock.
@@ -48,12 +45,18 @@ class Communicator {
   uint32_t n_ranks() const { return static_cast<uint32_t>(members_.size()); }
   uint32_t member(uint32_t rank) const { return members_[rank]; }
   const std::vector<uint32_t>& members() const { return members_; }
-  /// The rank in this group of a rank of the world.
-  std::optional<uint32_t> rank_of(uint32_t world_rank) const;
+  /// The rank in this group of a rank of the world; kNoRank if it is no member.
+  static constexpr uint32_t kNoRank = UINT32_MAX;
+  uint32_t rank_of(uint32_t world_rank) const;
+  bool has(uint32_t world_rank) const { return rank_of(world_rank) != kNoRank; }
   const collective::Topology& topology() const { return topology_; }
 
   /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
-  std::shared_ptr<Call> begin(const Asked& asked);
+  std::shared_ptr<Call> begin(const Asked& asked, uint64_t deadline_ns);
+  /// The same for a caller who gives it its deadline, waits until it is done, and then says so with end_waited(): under
+  /// the lock, but for the time in World::wait(). Null: see `refused`.
+  Call* begin_waited(const Asked& asked, Status& refused);
+  void end_waited(Call& call) { call.is_waited = false; }
   /// Begins one end of a message between two different ranks.
   std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
                                    uint64_t deadline_ns);
@@ -84,16 +87,17 @@ class Communicator {
   Call* find(const CallId& id) const;
   bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
-  std::shared_ptr<Call> add(const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
-  std::shared_ptr<Call> refuse(int code, std::string text);
+  std::shared_ptr<Call> refuse(Status status);
+  PlanCache::Plan* plan_of(const Asked& asked, Status& refused);
+  void begin_planned(Call& call, PlanCache::Plan& plan, const Asked& asked);
   std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                       uint32_t peer, uint64_t deadline_ns);
   /// A rank may be so many calls ahead of another, or messages ahead of their receiver: what comes early is kept.
   static constexpr uint32_t kMostAhead = 64;
   static constexpr uint32_t kCallsPerWord = 16;
+  static constexpr size_t kMostIdle = 8;
 
-  void prepare(const std::shared_ptr<Call>& call, std::unique_ptr<collective::Execution> execution,
-               const collective::Operands& operands);
+  void prepare(Call& call, std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
   bool may_go(const CallId& id) const;
   void let_go(Call& call);
   void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
@@ -124,6 +128,7 @@ class Communicator {
   uint32_t n_retired_ = 0;          // since the last word of that
   std::vector<uint32_t> received_;  // of tell_finished(), kept for its memory
   std::vector<std::shared_ptr<Call>> active_;
+  std::vector<std::shared_ptr<Call>> idle_;  // that have ended, for other calls
   std::map<CallId, std::vector<Early>> early_;
   struct EarlyWord {
     uint32_t peer = 0;

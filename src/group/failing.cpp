@@ -100,9 +100,8 @@ void World::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
     ended_ |= fabric::set_of(rank);
   }
   if (failed_.insert({rank, status}).second) {
-    for (const auto& [id, weak] : communicators_) {
-      const auto communicator = weak.lock();
-      if (communicator != nullptr && communicator->rank_of(rank)) {
+    for (const auto& [id, communicator] : communicators_) {
+      if (communicator->has(rank)) {
         tell_failure(*communicator, status);
         communicator->break_off(status);
       }

@@ -8,16 +8,15 @@
 
 namespace ringbolt::group {
 
-PlanCache::Plan* PlanCache::find(const collective::Problem& problem, const std::string& algorithm) {
-  const auto known = std::find_if(plans_.rbegin(), plans_.rend(), [&](const auto& plan) {
-    return plan->problem == problem && plan->asked == algorithm;
-  });
+PlanCache::Plan* PlanCache::find(const PlanKey& key) {
+  const auto known = std::find_if(plans_.rbegin(), plans_.rend(), [&](const auto& plan) { return plan->key == key; });
   if (known != plans_.rend()) {
     std::rotate(known.base() - 1, known.base(), plans_.end());
     return plans_.back().get();
   }
   const collective::Limits limits;
-  std::string name = algorithm;
+  const collective::Problem problem = key.whole_problem();
+  std::string name = key.algorithm;
   if (name.empty()) {
     name = collective::choose(problem, topology_, limits).front().name;
   } else {
@@ -27,8 +26,7 @@ PlanCache::Plan* PlanCache::find(const collective::Problem& problem, const std::
     }
   }
   auto plan = std::make_unique<Plan>();
-  plan->problem = problem;
-  plan->asked = algorithm;
+  plan->key = key;
   plan->name = name;
   plan->program = std::make_shared<const collective::CompiledProgram>(
       collective::build_for(name, problem, topology_, limits, rank_));

@@ -11,6 +11,22 @@
 
 namespace ringbolt::group {
 
+/// What a plan is for. Most calls have shares of one size: to find their plan again, nothing needs to be allocated.
+struct PlanKey {
+  collective::Problem problem;  ///< with its shares, unless they are equal
+  uint64_t n_equal_shares = 0;
+  uint64_t equal_share_bytes = 0;
+  std::string algorithm = {};  ///< empty: the fastest
+  friend bool operator==(const PlanKey&, const PlanKey&) = default;
+
+  /// With its shares.
+  collective::Problem whole_problem() const {
+    collective::Problem whole = problem;
+    whole.shares.insert(whole.shares.end(), n_equal_shares, equal_share_bytes);
+    return whole;
+  }
+};
+
 /// The programs of calls that have been made, and executions ready to be used again: a call of a known shape allocates
 /// nothing. Keeps the latest shapes. Not thread-safe.
 class PlanCache {
@@ -18,16 +34,15 @@ class PlanCache {
   PlanCache(const collective::Topology& topology, uint32_t rank) : topology_(topology), rank_(rank) {}
 
   struct Plan {
-    collective::Problem problem;
-    std::string asked;  ///< algorithm; empty: the fastest
-    std::string name;   ///< the one that was taken
+    PlanKey key;
+    std::string name;  ///< of the algorithm that was taken
     std::shared_ptr<const collective::CompiledProgram> program;
     CallShape shape = {};  ///< of the latest call; its signature is 0 before the first one
     uint32_t signature = 0;
     std::vector<std::unique_ptr<collective::Execution>> idle;
   };
-  /// The plan of that problem; null if no algorithm of that name does it. Lives until the next find().
-  Plan* find(const collective::Problem& problem, const std::string& algorithm);
+  /// The plan for that; null if no algorithm of that name does it. Lives until the next find().
+  Plan* find(const PlanKey& key);
 
   std::unique_ptr<collective::Execution> take(Plan& plan);
   /// Keeps an execution for the next call of its plan.

@@ -36,7 +36,7 @@ Shrinking* World::shrinking(uint16_t group) {
   if (known != shrinkings_.end()) {
     return known->second.get();
   }
-  const auto of = communicator(group);
+  const Communicator* const of = communicator(group);
   if (of == nullptr || n_ranks() > fabric::kMaxAgreeingRanks) {
     return nullptr;
   }
@@ -118,7 +118,7 @@ Group Group::shrink() {
   auto made = std::make_unique<State>();
   made->options = state_->options;
   made->world = state_->world;
-  made->communicator = state_->world->shrink(state_->communicator, state_->deadline_ns({}));
+  made->communicator = state_->world->shrink(state_->communicator, state_->deadline_ns({}, base::now_ns()));
   return Group(std::move(made));
 }
 

@@ -14,7 +14,7 @@ struct Group::State {
   std::shared_ptr<group::World> world;
   std::shared_ptr<group::Communicator> communicator;  // null: of no color
 
-  uint64_t deadline_ns(const CallOptions& call) const;
+  uint64_t deadline_ns(const CallOptions& call, uint64_t now_ns) const;
   /// What is wrong with a call by itself; fills in what follows from its options.
   Status check(group::Asked& asked, const CallOptions& call) const;
   Request begin(group::Asked asked, const CallOptions& call);

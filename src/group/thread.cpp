@@ -67,7 +67,7 @@ void World::leave() {
 }
 
 void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns) {
-  ++n_waiting_;
+  n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // only under the lock
   now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
   for (uint32_t n_polls = 1, n_idle = 0; !is_done(); ++n_polls) {
@@ -94,7 +94,7 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
     }
   }
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
-  --n_waiting_;
+  n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   if (engine() != nullptr) {
     leave_to_thread();
     engine()->fetch_rooms();
@@ -108,8 +108,9 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
 void World::leave_to_thread() {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
   n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
-  has_left_queue_ = engine()->has_queued();
-  if (has_left_queue_) {
+  const bool has_left_queue = engine()->has_queued();
+  has_left_queue_.store(has_left_queue, std::memory_order_relaxed);
+  if (has_left_queue) {
     (void)eventfd_write(wake_.get(), 1);
   } else if (relayed_before_ > 0 && n_idle_leaves_ < kRelayCalls) {
     const itimerspec soon{{}, {0, static_cast<long>(kQuietNapNs)}};

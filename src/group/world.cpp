@@ -93,11 +93,12 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
     }
   }
   const fabric::Graph graph = fabric::graph_among(up, members);
-  auto made = std::make_shared<Communicator>(engine(), id, std::move(members), self, graph, made_.model);
-  communicators_[id] = made;
+  std::shared_ptr<Communicator> made(new Communicator(engine(), id, std::move(members), self, graph, made_.model),
+                                     [world = shared_from_this()](Communicator* ended) { world->end(ended); });
+  communicators_[id] = made.get();
   next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
   for (const auto& [failed, status] : failed_) {
-    if (made->rank_of(failed)) {
+    if (made->has(failed)) {
       made->break_off(status);
     }
   }
@@ -128,9 +129,16 @@ Courier* World::start_courier(Courier::Sink& sink) {
   return courier_.get();
 }
 
-std::shared_ptr<Communicator> World::communicator(uint16_t group) const {
+void World::end(const Communicator* communicator) {
+  const std::lock_guard<std::mutex> guard(lock_);
+  communicators_.erase(communicator->id());
+  delete communicator;
+}
+
+/// Null if there is none. It stays while the lock is held.
+Communicator* World::communicator(uint16_t group) const {
   const auto found = communicators_.find(group & static_cast<uint16_t>(~kMessageGroup));
-  return found == communicators_.end() ? nullptr : found->second.lock();
+  return found == communicators_.end() ? nullptr : found->second;
 }
 
 void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
@@ -138,7 +146,7 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
     courier_->on_chunk(header, receipt);
     return;
   }
-  if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
+  if (Communicator* const to = communicator(header.group); to != nullptr && to->has(header.source)) {
     to->on_chunk(header, receipt);
     return;
   }
@@ -167,7 +175,7 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
     courier_->on_word(header);
     return;
   }
-  if (const auto to = communicator(header.group); to != nullptr && to->rank_of(header.source)) {
+  if (Communicator* const to = communicator(header.group); to != nullptr && to->has(header.source)) {
     to->on_word(header, *word);
     return;
   }
@@ -178,10 +186,8 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
 }
 
 void World::break_off(const Status& status) {
-  for (const auto& [id, weak] : communicators_) {
-    if (const auto communicator = weak.lock()) {
-      communicator->break_off(status);
-    }
+  for (const auto& [id, communicator] : communicators_) {
+    communicator->break_off(status);
   }
 }
 
@@ -203,13 +209,8 @@ bool World::progress(uint64_t now_ns) {
 }
 
 void World::advance_calls(uint64_t now_ns) {
-  for (auto one = communicators_.begin(); one != communicators_.end();) {
-    if (const auto communicator = one->second.lock()) {
-      communicator->advance(now_ns);
-      ++one;
-    } else {
-      one = communicators_.erase(one);
-    }
+  for (const auto& [id, communicator] : communicators_) {
+    communicator->advance(now_ns);
   }
 }
 

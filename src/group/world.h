@@ -35,7 +35,7 @@ struct WorldPlan {
 
 /// All ranks that have met, and what moves their chunks: the side channel, the engine over the cables, who watches
 /// which rank and cable is alive, and a thread that sees to all of it while nobody waits in a call.
-class World : public engine::Receiver {
+class World : public engine::Receiver, public std::enable_shared_from_this<World> {
  public:
   /// Blocks until all ranks are there and connected. Throws JoinError and base::Error.
   static std::shared_ptr<World> join(const WorldPlan& plan);
@@ -48,7 +48,8 @@ class World : public engine::Receiver {
   std::mutex& lock() { return lock_; }
   engine::Engine* engine() { return made_.station ? &made_.station->engine() : nullptr; }
   const BroughtUp& made() const { return made_; }
-  /// The group of these ranks of the world, of which this rank is number `self`. Ends when nobody holds it.
+  /// The group of these ranks of the world, of which this rank is number `self`. Ends, taking the lock, when nobody
+  /// holds it; the world stays until then.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self);
   /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
@@ -93,7 +94,8 @@ class World : public engine::Receiver {
   };
   bool progress(uint64_t now_ns);
   void advance_calls(uint64_t now_ns);
-  std::shared_ptr<Communicator> communicator(uint16_t group) const;
+  Communicator* communicator(uint16_t group) const;
+  void end(const Communicator* communicator);
   bool is_member(const Communicator& communicator, const engine::ChunkHeader& header) const;
 
   // watch.cpp: what is heard and told
@@ -143,7 +145,7 @@ class World : public engine::Receiver {
   BroughtUp made_;
   std::optional<fabric::Liveness> liveness_;
   fabric::LivenessKnobs knobs_;
-  std::map<uint16_t, std::weak_ptr<Communicator>> communicators_;
+  std::map<uint16_t, Communicator*> communicators_;
   std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 0;
