@@ -246,16 +246,16 @@ TEST_P(QueueTest, unsignalled_uc_sends_free_their_place_while_answers_come) {
   const uint32_t depth = link.near.cap().max_send_wr;
   for (uint32_t i = 0; i < 12 * depth; ++i) {
     const bool is_signalled = i % depth == depth - 1;
-    ASSERT_EQ(link.near.post_recv(i, {}), 0);
+    ASSERT_EQ(post_recv(link.near.qp(), i, {}), 0);
     ASSERT_EQ(link.far.post_recv(i, {}), 0);
     ASSERT_EQ(SendWr(i, IBV_WR_SEND, {}, is_signalled ? IBV_SEND_SIGNALED : 0).post(link.near.qp()), 0) << i;
     expect_success(link.far.wait_recv(), i, IBV_WC_RECV);
-    ASSERT_EQ(SendWr(i, IBV_WR_SEND, {}).post(link.far.qp()), 0);
-    expect_success(link.near.wait_recv(), i, IBV_WC_RECV);
+    ASSERT_EQ(link.far.post_send(i, IBV_WR_SEND, {}), 0);
+    expect_success(wait_completion(link.near.recv_cq()), i, IBV_WC_RECV);
     if (is_signalled) {
       expect_success(wait_completion(link.near.send_cq()), i, IBV_WC_SEND);
     }
-    expect_success(wait_completion(link.far.send_cq()), i, IBV_WC_SEND);
+    expect_success(link.far.wait_send(), i, IBV_WC_SEND);
   }
   EXPECT_TRUE(is_empty(link.near.send_cq()));
 }
