@@ -18,8 +18,6 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr double kPatienceS = 40;  // beyond ssh's own patience with a host that is not there
-
 struct FoundHost {
   std::string host;
   HostLook look;
@@ -55,16 +53,12 @@ std::vector<std::string> split_hosts(const std::string& text) {
   return hosts;
 }
 
-[[noreturn]] void refuse_with(const std::vector<std::string>& problems) {
-  throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
-}
-
 std::vector<FoundHost> look_at(const std::vector<std::string>& hosts, const std::string& prefix) {
   std::vector<Launch> asked;
   for (const std::string& host : hosts) {
     asked.push_back(ssh_launch(host, prefix, {"host", "look"}));
   }
-  const std::vector<Captured> results = run_all(asked, {}, kPatienceS);
+  const std::vector<Captured> results = run_all(asked, {}, kSshPatienceS);
   std::vector<FoundHost> found;
   std::vector<std::string> problems;
   for (size_t i = 0; i < hosts.size(); ++i) {

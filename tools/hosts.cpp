@@ -20,8 +20,6 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr double kPatienceS = 40;  // beyond ssh's own patience with a host that is not there
-
 using Json = nlohmann::json;
 
 /// One launch for each node, of the same words.
@@ -41,10 +39,6 @@ std::vector<std::string> problems_of(const cluster::Cluster& model, const std::v
     }
   }
   return problems;
-}
-
-[[noreturn]] void refuse_with(const std::vector<std::string>& problems) {
-  throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
 }
 
 /// The number after "told", wherever a login shell put its greetings.
@@ -84,7 +78,7 @@ std::optional<cluster::Cluster> model_of_hosts(const cluster::RuntimeDir& dir, c
 /// Asks node nodes[i] with asked[i]; how many programs they told. Throws UsageError.
 size_t ask_and_count(const cluster::Cluster& model, const std::vector<uint32_t>& nodes,
                      const std::vector<Launch>& asked, const std::vector<std::string>& inputs) {
-  const std::vector<Captured> results = run_all(asked, inputs, kPatienceS);
+  const std::vector<Captured> results = run_all(asked, inputs, kSshPatienceS);
   size_t told = 0;
   std::vector<std::string> problems;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -104,7 +98,7 @@ size_t ask_and_count(const cluster::Cluster& model, const std::vector<uint32_t>&
 
 void make_host_nodes(const cluster::Cluster& model) {
   const std::vector<std::string> inputs(model.nodes.size(), cluster::emit_cluster(model));
-  const std::vector<Captured> results = run_all(launches(model, {"host", "up"}), inputs, kPatienceS);
+  const std::vector<Captured> results = run_all(launches(model, {"host", "up"}), inputs, kSshPatienceS);
   if (const std::vector<std::string> problems = problems_of(model, results); !problems.empty()) {
     std::vector<Launch> undo;
     for (uint32_t node = 0; node < model.nodes.size(); ++node) {
@@ -112,7 +106,7 @@ void make_host_nodes(const cluster::Cluster& model) {
         undo.push_back(node_launch(model, node, {"host", "down", "--force"}));
       }
     }
-    run_all(undo, {}, kPatienceS);
+    run_all(undo, {}, kSshPatienceS);
     refuse_with(problems);
   }
 }
@@ -122,7 +116,7 @@ void remove_host_nodes(const cluster::Cluster& model, bool is_forced) {
   if (is_forced) {
     words.emplace_back("--force");
   }
-  const std::vector<std::string> problems = problems_of(model, run_all(launches(model, words), {}, kPatienceS));
+  const std::vector<std::string> problems = problems_of(model, run_all(launches(model, words), {}, kSshPatienceS));
   if (!problems.empty() && !is_forced) {
     throw UsageError(fmt::format("{}\n--force takes the rest down", fmt::join(problems, "\n")));
   }
@@ -132,7 +126,7 @@ void remove_host_nodes(const cluster::Cluster& model, bool is_forced) {
 }
 
 std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems) {
-  const std::vector<Captured> results = run_all(launches(model, {"host", "programs"}), {}, kPatienceS);
+  const std::vector<Captured> results = run_all(launches(model, {"host", "programs"}), {}, kSshPatienceS);
   std::vector<Program> programs;
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
     add_programs(results[node].output, model.nodes[node].name, programs);
@@ -144,7 +138,7 @@ std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<st
 }
 
 std::vector<PortCounts> host_counts(const cluster::Cluster& model, std::vector<std::string>& problems) {
-  const std::vector<Captured> results = run_all(launches(model, {"host", "counters"}), {}, kPatienceS);
+  const std::vector<Captured> results = run_all(launches(model, {"host", "counters"}), {}, kSshPatienceS);
   std::vector<PortCounts> ports;
   for (size_t i = 0; i < results.size(); ++i) {
     const std::string& output = results[i].output;

@@ -14,7 +14,7 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr double kPatienceS = 60;
+constexpr double kIpPatienceS = 60;
 
 /// The tools say "Command failed -:3"; people want the third line.
 std::string failed_line(const std::string& script, const std::string& said) {
@@ -63,10 +63,10 @@ void run_iproute(std::vector<std::string> words, const std::string& script, OnFa
   Launch launch;
   launch.command = std::move(words);
   launch.environment = merged_environment({});
-  const Captured result = run_captured(std::move(launch), script, kPatienceS);
+  const Captured result = run_captured(std::move(launch), script, kIpPatienceS);
   if (result.is_late) {
     throw UsageError(
-        fmt::format("{}: not done after {} s; look at the machine's load, then try again", shown, kPatienceS));
+        fmt::format("{}: not done after {} s; look at the machine's load, then try again", shown, kIpPatienceS));
   }
   if (result.exit_code != 0 && on_failure == OnFailure::stop) {
     throw UsageError(

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kFolder = "/run/netns";
+constexpr const char* kNetnsFolder = "/run/netns";
 /// The group of our network devices, by which they are removed at once: `ip link delete group default` refuses, for lo
 /// is in that group too. What `ip netns delete` takes along goes when the kernel gets around to it.
 constexpr int kLinkGroup = 4791;
@@ -145,14 +145,14 @@ void require_namespace_rights() {
 }
 
 std::string namespace_path(const std::string& cluster, uint32_t node) {
-  return fmt::format("{}/{}", kFolder, cluster::namespace_name(cluster, node));
+  return fmt::format("{}/{}", kNetnsFolder, cluster::namespace_name(cluster, node));
 }
 
 std::vector<std::string> namespaces_of(const std::string& cluster) {
   const std::string prefix = cluster::namespace_name(cluster, 0).substr(0, cluster.size() + 4);
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator entry(kFolder, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(kNetnsFolder, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename().string();
     const bool is_node = name.rfind(prefix, 0) == 0 && name.size() > prefix.size() &&
                          std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
@@ -171,7 +171,7 @@ std::string missing_namespace(const cluster::Cluster& model) {
     paths.push_back(namespace_path(model.name, node));
   }
   if (model.has_management) {
-    paths.push_back(fmt::format("{}/{}", kFolder, cluster::management_namespace(model.name)));
+    paths.push_back(fmt::format("{}/{}", kNetnsFolder, cluster::management_namespace(model.name)));
   }
   for (const std::string& path : paths) {
     struct statfs status {};
@@ -210,7 +210,7 @@ void make_namespaces(const cluster::Cluster& model) {
 void remove_namespaces(const std::string& cluster) {
   std::string script;
   for (const std::string& name : namespaces_of(cluster)) {
-    if (!pids_in(fmt::format("{}/{}", kFolder, name)).empty()) {
+    if (!pids_in(fmt::format("{}/{}", kNetnsFolder, name)).empty()) {
       // The namespace lives on under what runs in it; its cables must not.
       run_iproute({"ip", "-n", name}, fmt::format("link delete group {}\n", kLinkGroup), OnFailure::go_on);
     }
@@ -228,7 +228,7 @@ void remove_namespaces(const std::string& cluster) {
 std::vector<Program> namespace_programs(const std::string& cluster) {
   std::vector<Program> programs;
   for (const std::string& name : namespaces_of(cluster)) {
-    for (const pid_t pid : pids_in(fmt::format("{}/{}", kFolder, name))) {
+    for (const pid_t pid : pids_in(fmt::format("{}/{}", kNetnsFolder, name))) {
       programs.push_back(program_of(pid));
     }
   }

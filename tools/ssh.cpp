@@ -109,4 +109,8 @@ std::string remote_problem(const std::string& host, const std::string& prefix, c
   }
 }
 
+void refuse_with(const std::vector<std::string>& problems) {
+  throw UsageError(fmt::format("{}", fmt::join(problems, "\n")));
+}
+
 }  // namespace ringbolt::tools

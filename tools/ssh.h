@@ -33,10 +33,15 @@ std::string host_of(const cluster::Node& node);
 std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::vector<std::string>& inputs,
                               double timeout_s);
 
+/// For run_all(): beyond ssh's own patience with a host that is not there.
+inline constexpr double kSshPatienceS = 40;
 /// ssh's own exit code for its failures.
 inline constexpr int kSshFailed = 255;
 
 /// Why a remote command failed, in words that name the host and what to do; "" if it did not.
 std::string remote_problem(const std::string& host, const std::string& prefix, const Captured& result);
+
+/// Throws UsageError, a line for each problem.
+[[noreturn]] void refuse_with(const std::vector<std::string>& problems);
 
 }  // namespace ringbolt::tools

@@ -47,7 +47,7 @@ std::string latency_table(const Result& result) {
 }
 
 std::string histogram_text(const Row& row) {
-  constexpr double kWidth = 50;
+  constexpr double kStarsWide = 50;
   std::string text = fmt::format("\nHistogram of {} bytes\n", row.size_bytes);
   uint64_t most = 1;
   for (const Histogram::Bar& bar : row.latency->bars) {
@@ -55,7 +55,7 @@ std::string histogram_text(const Row& row) {
   }
   for (const Histogram::Bar& bar : row.latency->bars) {
     if (bar.count != 0) {
-      const auto stars = static_cast<size_t>(kWidth * static_cast<double>(bar.count) / static_cast<double>(most));
+      const auto stars = static_cast<size_t>(kStarsWide * static_cast<double>(bar.count) / static_cast<double>(most));
       text +=
           fmt::format("{:>10.3f} to {:>10.3f} us {:>10} {}\n", static_cast<double>(bar.from_ns) / 1000,
                       static_cast<double>(bar.to_ns) / 1000, bar.count, std::string(std::max<size_t>(stars, 1), '*'));
