@@ -1,0 +1,135 @@
+// What the ranks of a group tell each other about their calls, besides chunks.
+#include <fmt/core.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "group/communicator.h"
+
+namespace ringbolt::group {
+
+void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
+  if (word.kind == WordKind::aborted) {
+    break_off({word.code, word.text});
+    return;
+  }
+  const uint32_t peer = rank_of(header.source);
+  if (word.kind == WordKind::finished) {
+    hear_finished(peer, header);
+    return;
+  }
+  CallId id = id_of(header);
+  if (id.is_message && word.kind == WordKind::used) {
+    std::swap(id.source, id.destination);  // of what we send
+  }
+  Call* call = find(id);
+  if (call == nullptr && id.is_message && word.kind != WordKind::used) {
+    std::swap(id.source, id.destination);  // either end may tell the other
+    call = find(id);
+    std::swap(id.source, id.destination);
+  }
+  if (word.kind == WordKind::used) {
+    if (call != nullptr && !call->is_done() && !call->is_held()) {
+      hear_used(*call, header);
+    }
+    return;
+  }
+  if (call != nullptr) {
+    hear_failure(*call, peer, word);
+  } else if (!is_past(id)) {
+    early_words_.insert({id, {peer, word}});
+  }
+}
+
+void Communicator::hear_finished(uint32_t peer, const engine::ChunkHeader& header) {
+  uint32_t& known = (header.group & kMessageGroup) != 0 ? taken_by_[peer] : finished_[peer];
+  if (engine::is_before(known, header.call)) {
+    known = header.call;
+  }
+}
+
+void Communicator::tell_finished() {
+  uint32_t finished = next_call_;
+  std::vector<uint32_t>& taken = received_;
+  taken = next_receive_;
+  for (const auto& call : active_) {
+    const CallId& id = call->id();
+    uint32_t& first = id.is_message ? taken[id.source] : finished;
+    if ((!id.is_message || id.destination == rank_) && engine::is_before(id.number, first)) {
+      first = id.number;
+    }
+  }
+  for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
+    if (peer != rank_ && finished - told_finished_ >= kCallsPerWord) {
+      tell_one(peer, {false, 0, 0, finished}, 0, {WordKind::finished, 0, {}});
+    }
+    if (taken[peer] - told_taken_[peer] >= kCallsPerWord) {
+      told_taken_[peer] = taken[peer];
+      tell_one(peer, {true, 0, 0, taken[peer]}, 0, {WordKind::finished, 0, {}});
+    }
+  }
+  if (finished - told_finished_ >= kCallsPerWord) {
+    told_finished_ = finished;
+  }
+}
+
+void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
+  const uint32_t peer = rank_of(header.source);
+  if (call.execution().hear_used(peer, {header.call, header.lane, header.chunk}) == collective::Taken::ok) {
+    call.advance();
+  }
+}
+
+void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
+  if (word.kind != WordKind::differs) {
+    call.finish({word.code, word.text});
+    return;
+  }
+  const std::string mine = call.shape().text();
+  const Status status{
+      EPROTO, fmt::format("call {}: rank {} called {}, and rank {} called {}{}", call.id().number, peer, word.text,
+                          rank_, mine, mine == word.text ? " with other shares or another algorithm" : "")};
+  tell(call, {WordKind::failed, status.code, status.text});
+  call.finish(status);
+}
+
+void Communicator::fail(Call& call, const Status& status) {
+  if (call.is_done()) {
+    return;
+  }
+  tell(call, {WordKind::failed, status.code == ETIMEDOUT ? ECANCELED : status.code,
+              fmt::format("rank {} gave up: {}", rank_, status.text)});
+  call.finish(status);
+}
+
+void Communicator::differ(Call& call, uint32_t peer) {
+  // The peer knows what it has called itself, and tells everybody.
+  if (!call.is_disputed) {
+    call.is_disputed = true;
+    tell_one(peer, call.id(), call.signature(), {WordKind::differs, EPROTO, call.shape().text()});
+  }
+}
+
+void Communicator::tell(const Call& call, const Word& word) {
+  if (call.id().is_message) {
+    const uint32_t peer = call.id().source == rank_ ? call.id().destination : call.id().source;
+    tell_one(peer, call.id(), call.signature(), word);
+    return;
+  }
+  for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
+    if (peer != rank_) {
+      tell_one(peer, call.id(), call.signature(), word);
+    }
+  }
+}
+
+void Communicator::tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word) {
+  engine::Address address;
+  address.destination = member(peer);
+  address.group = id.is_message ? static_cast<uint16_t>(id_ | kMessageGroup) : id_;
+  address.call = id.number;
+  address.signature = signature;
+  engine_->send_word(emit(word), address);
+}
+
+}  // namespace ringbolt::group
