@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
 #include <memory>
 #include <random>
@@ -63,7 +62,7 @@ class PlayedPort : public Port {
  protected:
   void release(uint64_t parcel) override {
     // What is read after it was given back is wrong.
-    std::memset(kept_[parcel]->data(), 0xdd, kept_[parcel]->size());
+    std::fill(kept_[parcel]->begin(), kept_[parcel]->end(), std::byte{0xdd});
     kept_[parcel].reset();
   }
   Place settle(uint64_t parcel, std::span<const std::byte> bytes) override {
