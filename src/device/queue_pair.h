@@ -405,7 +405,7 @@ class QueuePair {
   std::atomic<uint32_t> done_{0};
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> tail_{0};
-  std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled one
+  std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled or failed one
   bool has_failed_send_ = false;  // nothing after it may begin
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
   std::vector<SendFate> fates_;                 // beside entries_; none before the first

@@ -25,6 +25,7 @@ bool QueuePair::fail(SendEntry& entry, ibv_wc_status status) {
   entry.status = static_cast<uint8_t>(status);
   entry.phase = SendPhase::failed;
   has_failed_send_ = true;
+  awaited_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // signaled or not
   return true;
 }
 

@@ -260,6 +260,22 @@ TEST_P(QueueTest, unsignalled_uc_sends_free_their_place_while_answers_come) {
   EXPECT_TRUE(is_empty(link.near.send_cq()));
 }
 
+TEST_P(QueueTest, failed_unsignalled_uc_send_is_seen_by_the_next_poll) {
+  QpOptions options;
+  options.type = IBV_QPT_UC;
+  Link link(GetParam(), options, 4096);
+  // The first message finds the way to the peer, which takes some polls.
+  ASSERT_EQ(link.far.post_recv(1, {}), 0);
+  ASSERT_EQ(SendWr(1, IBV_WR_SEND, {}).post(link.near.qp()), 0);
+  expect_success(wait_completion(link.near.send_cq()), 1, IBV_WC_SEND);
+  ibv_sge stray = link.memory.sge(0, 8);
+  stray.lkey = 0;
+  ASSERT_EQ(SendWr(9, IBV_WR_SEND, {stray}, 0).post(link.near.qp()), 0);
+  ibv_wc wc{};
+  ASSERT_EQ(ibv_poll_cq(link.near.send_cq(), 1, &wc), 1);
+  expect_status(wc, 9, IBV_WC_LOC_PROT_ERR);
+}
+
 TEST_P(QueueTest, signal_all_reports_unsignalled_sends_too) {
   QpOptions options;
   options.signals_all = true;
