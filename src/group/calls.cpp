@@ -68,13 +68,20 @@ uint64_t Group::State::deadline_ns(const CallOptions& call, uint64_t now_ns) con
   return now_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
 }
 
+/// What is wrong with a type; empty if nothing.
+static std::string objection(collective::Type type) {
+  return static_cast<uint32_t>(type) < collective::kTypes
+             ? std::string()
+             : fmt::format("type {}: there are {}", static_cast<uint32_t>(type), collective::kTypes);
+}
+
 /// What is wrong with a call by itself; empty if nothing.
 static std::string objection(const Asked& asked) {
   if (asked.what.problem.root >= asked.what.problem.n_ranks) {
     return fmt::format("root {} of a group of {} ranks", asked.what.problem.root, asked.what.problem.n_ranks);
   }
-  if (static_cast<uint32_t>(asked.type) >= collective::kTypes) {
-    return fmt::format("type {}: there are {}", static_cast<uint32_t>(asked.type), collective::kTypes);
+  if (std::string words = objection(asked.type); !words.empty()) {
+    return words;
   }
   if (static_cast<uint32_t>(asked.reduction) >= collective::kReductions) {
     return fmt::format("reduction {}: there are {}", static_cast<uint32_t>(asked.reduction), collective::kReductions);
@@ -131,7 +138,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
     within->end_waited(*begun);
   }
   guard.unlock();
-  return status.code != ETIMEDOUT ? status : joined->explained(std::move(status));
+  return joined->explained(std::move(status));
 }
 
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,
@@ -143,6 +150,10 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
   if (communicator == nullptr || peer >= communicator->n_ranks() || peer == communicator->rank()) {
     request.state_->refused = {
         EINVAL, fmt::format("a message {} rank {}: there is no such other rank", is_send ? "to" : "from", peer)};
+    return request;
+  }
+  if (std::string words = objection(of(type)); !words.empty()) {
+    request.state_->refused = {EINVAL, std::move(words)};
     return request;
   }
   const uint64_t bytes = uint64_t{count} * element_bytes(type);

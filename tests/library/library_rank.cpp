@@ -203,9 +203,14 @@ void mistakes(Group& group) {
   const Status status = group.all_reduce(data.data(), data.data(), 10, Type::float32, Reduction::sum, unknown);
   expect(status.code == EINVAL && status.text.find("magic") != std::string::npos, "an unknown algorithm");
   expect(group.send(data.data(), 1, Type::float32, group.rank()).code == EINVAL, "a message to itself");
+  const auto no_type = static_cast<Type>(99);
+  expect(group.all_reduce(data.data(), data.data(), 1, no_type, Reduction::sum).code == EINVAL,
+         "a type that there is not");
   if (n == 1) {
     return;
   }
+  const Status message = group.send(data.data(), 1, no_type, (group.rank() + 1) % n);
+  expect(message.code == EINVAL && message.text.find("type 99") != std::string::npos, "a message of no type");
   // All ranks but one call the same: all hear of it, and the group goes on.
   const size_t count = group.rank() == 1 ? 11 : 10;
   std::vector<float> room(11);
