@@ -202,6 +202,7 @@ class Plan(CommandCase):
                 (["--nodes", 30, "--ports", 29, "--prefix-length", 24], "435 cables do not fit into one /16"),
                 (["--nodes", 4, "--ports", 3, "--json", "--dot"], "want stdout"),
                 (["--nodes", 4, "--ports", 3, "--speed", 0], "--speed"),
+                (["--nodes", 4, "--ports", 3, "--speed", "40Gbit"], "40Gbit: give whole Gbit/s"),
                 (["--nodes", 4, "--ports", 3, "--svg", "/no/such/folder/x.svg"], "give --svg another path"),
                 (["no/such.json"], "no/such.json"),
                 (["ring:1"], "whole number from 2 to 250"),

@@ -1,12 +1,21 @@
 #include "plan/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <string>
 
 #include "cluster/limits.h"
 #include "fabric/shape.h"
 
 namespace ringbolt::tools::plan {
 namespace {
+
+/// What is wrong with a speed, with the unit that the library's own words for a range leave out; empty if nothing.
+std::string objection_to_speed(const std::string& text) {
+  const bool is_good = CLI::Range(1U, cluster::kMaxSpeedGbps)(text).empty();
+  return is_good ? "" : fmt::format("{}: give whole Gbit/s from 1 to {}, such as 40", text, cluster::kMaxSpeedGbps);
+}
 
 void add_what(CLI::App* command, PlanOptions& options) {
   CLI::Option* file =
@@ -21,8 +30,8 @@ void add_what(CLI::App* command, PlanOptions& options) {
   command->add_option("--shape", options.shape, "A cabling of your choice (default: the best known)")
       ->type_name("NAME")
       ->excludes(file);
-  command->add_option("--speed", options.speed_gbps, "Of every cable, each way (default: 40)")
-      ->check(CLI::Range(1U, cluster::kMaxSpeedGbps))
+  command->add_option("--speed", options.speed_gbps, "Of every cable, each way, in Gbit/s (default: 40)")
+      ->check(objection_to_speed)
       ->type_name("GBPS")
       ->excludes(file);
   command->add_option("--like", options.like, "Name ports as these machines do: tn3205, apple, usb4-linux, spark")
