@@ -39,7 +39,7 @@ uint64_t fresh_nonce() {
     std::random_device device;
     return std::mt19937_64((uint64_t{device()} << 32U) | device());
   }();
-  return engine();
+  return std::max(engine(), link::kNoNonce + 1);
 }
 
 }  // namespace
@@ -123,6 +123,7 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
   connection.heard_consumed.store(0, std::memory_order_relaxed);
   connection.next_operation = connection.operations_end_slot = connection.rung_for = 0;
   connection.peer_state.store(PeerState::present);
+  connection.is_refused = false;
   connection.sender->want_bell(wants_send_bells_.load(std::memory_order_seq_cst));
 }
 
@@ -223,6 +224,13 @@ void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
     }
   }
   const auto found = connections_.find(withdraw.source_qpn);
+  if (withdraw.nonce == link::kNoNonce) {
+    if (type_ == IBV_QPT_UD && found != connections_.end() && !found->second->sender) {
+      found->second->is_refused = true;
+      kick();
+    }
+    return;
+  }
   if (found != connections_.end() && found->second->remote_nonce == withdraw.nonce) {
     found->second->peer_state.store(PeerState::withdrawn);
     kick();

@@ -54,7 +54,8 @@ struct Connection {
   uint32_t next_operation = 0;
   uint32_t operations_end_slot = 0;
   uint32_t rung_for = 0;       ///< slots published when we last looked whether to ring
-  uint64_t wait_began_ns = 0;  ///< datagrams: since when there is no lane
+  uint64_t wait_began_ns = 0;  ///< datagrams: since when there is no lane, or no room in it
+  bool is_refused = false;     ///< datagrams: there is no such queue pair, and so no lane to wait for
 };
 
 }  // namespace ringbolt::device

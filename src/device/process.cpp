@@ -189,6 +189,8 @@ void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offe
   const auto qp = find(offer.target_qpn);
   if (segment && qp != nullptr) {
     qp->on_offer(remote_of(peer), offer, std::move(*segment));
+  } else if (segment && offer.qp_type == IBV_QPT_UD) {
+    peer->send(link::Withdraw{offer.target_qpn, offer.source_qpn, link::kNoNonce});  // or its datagrams would wait
   }
 }
 

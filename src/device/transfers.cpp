@@ -16,7 +16,10 @@ constexpr uint32_t kLongChunkBytes = 16U << 10U;
 // From here on one copy out of shared memory beats two through the lane.
 constexpr uint32_t kLeastSharedBytes = 2U << 10U;
 // How long a datagram waits for the lane to a queue pair it has not sent to before; then it is lost, as datagrams may be.
+// A datagram waits so long for room in its lane; and for the lane itself, which the peer's service thread offers, as long
+// as it may be off its core. Nobody there is said at once (Process::on_offer).
 constexpr uint64_t kDatagramPatienceNs = 100'000'000;
+constexpr uint64_t kFirstDatagramPatienceNs = 2'000'000'000;
 constexpr uint32_t kDatagramInlineBytes = link::kInlineBytes - sizeof(link::DatagramFields);
 
 }  // namespace
@@ -206,7 +209,10 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
     if (connection->wait_began_ns == 0) {
       connection->wait_began_ns = now;
     }
-    if (now - connection->wait_began_ns < kDatagramPatienceNs) {
+    const uint64_t patience_ns = connection->sender          ? kDatagramPatienceNs
+                                 : connection->is_refused ? 0
+                                                          : kFirstDatagramPatienceNs;
+    if (now - connection->wait_began_ns < patience_ns) {
       return false;
     }
     counts_.note(kSharedXmitDiscards);

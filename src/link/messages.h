@@ -35,7 +35,11 @@ struct Offer {
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 
-/// The queue pair that made the offer with this nonce was reset or destroyed in an orderly way.
+/// Of no offer: no queue pair has it.
+inline constexpr uint64_t kNoNonce = 0;
+
+/// The queue pair that made the offer with this nonce was reset or destroyed in an orderly way; kNoNonce: there is no
+/// such queue pair for datagrams, an offer to it was in vain.
 struct Withdraw {
   uint32_t source_qpn = 0;
   uint32_t target_qpn = 0;

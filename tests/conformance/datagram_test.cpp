@@ -1,5 +1,8 @@
 // Datagrams and address handles.
 #include <arpa/inet.h>
+#include <signal.h>
+
+#include <chrono>
 
 #include "far.h"
 
@@ -266,6 +269,51 @@ TEST(AddressHandle, every_own_gid_is_reachable) {
     EXPECT_EQ(ah->pd, pd.get());
     EXPECT_EQ(ah->context, device.context.get());
   }
+}
+
+// What comes first has to wait for the peer's service thread, which may be off its core: ping-pongs of datagrams never
+// send again.
+TEST(Datagram, first_one_waits_for_a_peer_that_is_off_its_core) {
+  PeerProcess peer;
+  Link link(peer, datagram_options(), 4096);
+  const Ah ah = make_ah(link.device, link.near.pd(), link.far.address().gid);
+  ASSERT_EQ(link.far.post_recv(1, {{0, kGrh + 64}}), 0);
+  link.memory.fill(std::vector<Piece>{{0, 64}}, 1);
+  peer.signal(SIGSTOP);
+  SendWr wr(2, IBV_WR_SEND, {link.memory.sge(0, 64)});
+  wr.datagram(ah.get(), link.far.address().qp_num, kQkey);
+  ASSERT_EQ(wr.post(link.near.qp()), 0);
+  const auto start = std::chrono::steady_clock::now();
+  ibv_wc wc{};
+  int done = 0;
+  while (std::chrono::steady_clock::now() - start < std::chrono::milliseconds(400)) {
+    done += done == 0 ? ibv_poll_cq(link.near.send_cq(), 1, &wc) : 0;
+  }
+  peer.signal(SIGCONT);
+  expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 2, IBV_WC_SEND);
+  expect_success(link.far.wait_recv(), 1, IBV_WC_RECV);
+}
+
+// The process lives, the queue pair does not: those behind must not wait as for one that may come.
+TEST(Datagram, to_a_queue_pair_that_has_gone_holds_up_nothing) {
+  PeerProcess peer;
+  const uint32_t gone = [&] {
+    Far other(peer);
+    other.open(datagram_options(), 64);
+    return other.address().qp_num;
+  }();
+  Link link(peer, datagram_options(), 4096);
+  const Ah ah = make_ah(link.device, link.near.pd(), link.far.address().gid);
+  ASSERT_EQ(link.far.post_recv(1, {{0, kGrh + 64}}), 0);
+  const auto start = std::chrono::steady_clock::now();
+  for (const uint32_t qpn : {gone, link.far.address().qp_num}) {
+    SendWr wr(qpn, IBV_WR_SEND, {link.memory.sge(0, 64)});
+    wr.datagram(ah.get(), qpn, kQkey);
+    ASSERT_EQ(wr.post(link.near.qp()), 0);
+    expect_success(wait_completion(link.near.send_cq()), qpn, IBV_WC_SEND);
+  }
+  expect_success(link.far.wait_recv(), 1, IBV_WC_RECV);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));  // patience is 2 s
 }
 
 }  // namespace
