@@ -149,7 +149,7 @@ void Cable::reset_queue_pairs() {
 
 void Cable::hear_done(const RequestId& id) {
   End& end = ends_[index(id.size)];
-  end.sends_posted -= id.n_requests;
+  end.sends_posted -= std::min<uint32_t>(id.n_requests, end.sends_posted);  // those of a failed cable all complete
   if (id.is_relayed || id.is_unsequenced) {
     end.first_in_flight = (end.first_in_flight + 1) % end.send_depth;
     --end.n_in_flight;
@@ -189,7 +189,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   ++end.sends_posted;
   ++end.serial;
   ++end.n_unsignalled;
-  const bool is_signalled = id.is_relayed || id.is_unsequenced || length > kShortBytes ||
+  const bool is_signalled = id.is_relayed || id.is_unsequenced || header.wants_ack || length > kShortBytes ||
                             end.n_unsignalled == requests_per_signal(size);
   const RequestId posted{false,         size,
                          index_,        id.slot,
@@ -262,7 +262,7 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
 void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
   End& end = ends_[index(size)];
   --end.n_held;
-  if (!is_alive_) {
+  if (!failure_.empty() || !end.connected) {
     return;  // with all others when it is connected anew
   }
   end.freed[end.n_freed++] = {static_cast<uint16_t>(slot), buffer_class};
@@ -274,7 +274,7 @@ void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
 void Cable::post_freed() {
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
-    if (end.n_freed == 0 || !is_alive_) {
+    if (end.n_freed == 0 || !end.connected || !failure_.empty()) {
       continue;
     }
     post_receives(size, std::span(end.freed).first(end.n_freed));
@@ -321,7 +321,9 @@ bool Cable::hear_report(const CableReport& report, uint64_t now_ns) {
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
     if (now_ns - end.sent_by_peer_ns >= kBelatedNs) {
-      end.receiver.miss_before(end.sent_by_peer);
+      if (!end.receiver.miss_before(end.sent_by_peer)) {
+        return false;
+      }
       end.sent_by_peer = report.sent[index(size)];
       end.sent_by_peer_ns = now_ns;
     }

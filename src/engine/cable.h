@@ -131,6 +131,11 @@ class Cable {
     const End& end = ends_[index(size)];
     return end.serial - serial >= end.sends_posted;
   }
+  /// Whether a completion is asked for that will say so: the latest short messages may have none yet.
+  bool will_tell_of(Size size, uint32_t serial) const {
+    const End& end = ends_[index(size)];
+    return end.serial - serial >= end.n_unsignalled;
+  }
   /// A send's completion has come.
   void hear_done(const RequestId& id);
   /// Whether a completion is of this connection and not of one before it.

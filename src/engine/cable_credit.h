@@ -119,15 +119,20 @@ class ReceiverCredit {
     if (ahead < 0) {
       return false;
     }
-    miss_before(expected_ + static_cast<uint32_t>(ahead));
+    (void)miss_before(expected_ + static_cast<uint32_t>(ahead));
     ++expected_;
     return true;
   }
-  /// The peer has sent all numbers before this one, long enough ago.
-  void miss_before(uint32_t number) {
-    while (static_cast<int32_t>(number - expected_) > 0) {
+  /// The peer has sent all numbers before this one, long enough ago. False: more are missing than numbers tell apart.
+  [[nodiscard]] bool miss_before(uint32_t number) {
+    const auto n_missing = static_cast<int32_t>(number - expected_);
+    if (n_missing > UINT16_MAX) {
+      return false;
+    }
+    for (int32_t i = 0; i < n_missing; ++i) {
       lost_.add(static_cast<uint16_t>(expected_++));
     }
+    return true;
   }
   const LostMessages& lost() const { return lost_; }
   uint32_t expected() const { return expected_; }

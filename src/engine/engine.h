@@ -156,6 +156,7 @@ class Engine {
     bool is_relayed = false;      // then not a room, but:
     uint16_t from_cable = 0;
     uint16_t slot = 0;
+    Size size = Size::small;
   };
   struct Entry {  // of an output queue
     ChunkHeader header;

@@ -57,8 +57,8 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     cable.repost(id.size, id.slot);
     return;
   }
-  if (header->session != plan_.session || header->source >= plan_.n_ranks || header->destination >= plan_.n_ranks ||
-      !cable.hear(id.size, id.slot, *header)) [[unlikely]] {
+  if (header->session != plan_.session || header->source >= plan_.n_ranks || header->source == plan_.rank ||
+      header->destination >= plan_.n_ranks || !cable.hear(id.size, id.slot, *header)) [[unlikely]] {
     ++counts_.strangers;
     cable.repost(id.size, id.slot);
     return;
@@ -202,11 +202,15 @@ void Engine::relay(Cable& cable, const RequestId& id, ChunkHeader header) {
   origin.is_relayed = true;
   origin.from_cable = id.cable;
   origin.slot = id.slot;
+  origin.size = id.size;
   submit(header, origin, next, id.size, header.hops_done);
 }
 
 void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   Flow& flow = flows_[rank];
+  if (is_before(flow.next_sequence, ack)) [[unlikely]] {
+    return;  // of what has not been sent
+  }
   auto& waiting = flow.unacknowledged;
   uint64_t sent_ns = 0;  // of the last one
   bool is_sample = true;  // none of them has waited for a lost one's repetition

@@ -270,5 +270,27 @@ TEST(Engine, forgets_what_it_gives_up) {
   EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
 }
 
+// Short messages of the large queue pair complete together with later ones. Where nothing followed, the one that had been
+// lost counted as waiting for its cable, and was never sent again.
+TEST(Engine, sends_again_what_is_lost_though_nothing_follows) {
+  LoopFabric fabric(2, line(2), kHopClasses, "", Checksums::carried, false);
+  for (uint32_t chunk = 0; chunk < 5; ++chunk) {
+    const auto room = fabric.engine(0).room(5000);
+    ASSERT_TRUE(room);
+    for (uint32_t i = 0; i < 5000; ++i) {
+      room->bytes[i] = LoopFabric::expected_byte(0, chunk, i);
+    }
+    fabric.engine(0).send(room->id, 5000, {1, {}, 1, 2, 3, chunk, 5});
+    room->bytes[100] ^= std::byte{1};
+    ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(1).counts().bad_payloads == chunk + 1; }));
+    room->bytes[100] ^= std::byte{1};
+    fabric.go_on_at(200);
+    auto& got = fabric.collector(1).chunks;
+    ASSERT_TRUE(fabric.run_until([&] { return got.size() == chunk + 1; })) << "chunk " << chunk;
+    EXPECT_TRUE(LoopFabric::is_sound(got.back()));
+    ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::engine

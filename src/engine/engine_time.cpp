@@ -57,8 +57,10 @@ void Engine::resend(uint32_t rank) {
   const uint64_t least = std::clamp(kRoundTrips * flows_[rank].round_trip_ns, kResendNs, kMostPatienceNs / 4);
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
     const uint64_t patience = std::min(least << std::min(waiting.n_tries, kMostDoublings), kMostPatienceNs);
-    if (waiting.sent_ns == 0 || (!waiting.is_due && rooms_.is_read(waiting.room))) {
-      waiting.sent_ns = now_ns_;  // it still waits for a slow cable
+    const bool waits_for_cable =
+        !waiting.is_due && rooms_.is_read(waiting.room) && rooms_.will_be_told_of(waiting.room);
+    if (waiting.sent_ns == 0 || waits_for_cable) {
+      waiting.sent_ns = now_ns_;
     }
     if (rooms_.is_queued(waiting.room) || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience) ||
         !has_room_of_its_own(waiting)) {
@@ -188,8 +190,7 @@ void Engine::forget(const Entry& entry) {
   const Origin& origin = entry.origin;
   if (origin.is_relayed) {
     ++counts_.relay_drops;
-    const bool is_large = entry.header.length_bytes > kSmallPayloadBytes;
-    cables_[origin.from_cable]->free(is_large ? Size::large : Size::small, origin.slot);
+    cables_[origin.from_cable]->free(origin.size, origin.slot);
     return;
   }
   rooms_.note_unqueued(origin.room);

@@ -82,6 +82,7 @@ TEST(InPlace, the_sender_keeps_a_chunk_until_it_has_been_used) {
 TEST(InPlace, a_chunk_sent_again_while_it_is_used_is_a_duplicate) {
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
   bool is_used = false;
   fabric.collector(1).while_used = [&] {
     is_used = true;

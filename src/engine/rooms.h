@@ -56,6 +56,10 @@ class Rooms {
     const State& state = states_[room];
     return state.cable != nullptr && !state.cable->is_done_with(size_of(room), state.serial);
   }
+  /// Of one that is read: whether the device has been asked to tell when that is over.
+  bool will_be_told_of(uint32_t room) const {
+    return states_[room].cable->will_tell_of(size_of(room), states_[room].serial);
+  }
 
   /// Nobody needs what it holds any more: it is free once it is in no queue and no device reads it.
   void retire(uint32_t room);

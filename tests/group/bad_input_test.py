@@ -37,13 +37,31 @@ class Calls(ranks.GroupCase):
 
     def test_that_make_no_sense(self):
         group = self.join("line:2", 2)
-        for line, says in (("broadcast root=2", "root 2"), ("send peer=5", "rank 5"), ("send peer=0", "rank 0"),
-                           ("all_reduce algorithm=magic", "magic")):
+        group[0].say("call send peer=5")
+        self.assertIn("rank 5", group[0].expect("failed")["text"])
+        # The other rank's call makes sense: it hears at once that this one's does not.
+        for line, says in (("broadcast root=2", "root 2"), ("all_reduce algorithm=magic", "magic")):
             with self.subTest(line=line):
                 group[0].say(f"call {line}")
                 failed = group[0].expect("failed")
                 self.assertEqual(failed["code"], errno.EINVAL)
                 self.assertIn(says, failed["text"])
+                group[1].say("call all_reduce timeout=60000")
+                failed = group[1].expect("failed")
+                self.assertEqual(failed["code"], errno.EPROTO)
+                self.assertIn("rank 0 refused its own", failed["text"])
+                self.assertIn(says, failed["text"])
+        self.all_run(group, "call all_reduce")
+
+    def test_that_differ_from_one_that_has_ended(self):
+        group = self.join("line:2", 2)
+        group[0].say("call broadcast count=10 root=0")
+        group[0].expect("done")
+        group[1].say("call broadcast count=11 root=0 timeout=60000")
+        failed = group[1].expect("failed")
+        self.assertEqual(failed["code"], errno.EPROTO)
+        self.assertIn("has ended", failed["text"])
+        self.all_run(group, "call all_reduce")
 
     def test_that_one_rank_never_makes(self):
         group = self.join("line:2", 2)

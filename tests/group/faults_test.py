@@ -24,6 +24,16 @@ class Faults(ranks.GroupCase):
     def test_turned_bits(self):
         self.exact("ring:3", 3, "bitflip 1% seed 3")
 
+    # Of a call of one chunk nothing follows what is lost.
+    def test_lost_and_damaged_single_chunks(self):
+        group = self.join("line:2", 2)
+        for fault in ("message-loss 3% seed 7", "bitflip 3% seed 3"):
+            self.call("fault", "add", *fault.split())
+            for count in (1024, 1500, 2000):
+                with self.subTest(fault=fault, count=count):
+                    self.all_run(group, f"call all_reduce count={count} times=40 timeout=20000")
+            self.call("fault", "clear")
+
     def test_late_completions(self):
         self.exact("line:2", 2, "completion-late 5% by 5ms seed 2")
 
