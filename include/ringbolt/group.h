@@ -93,9 +93,9 @@ class RINGBOLT_API Request {
 /// Ranks that work together over the cables between them. Any two can talk if there is any way between them.
 ///
 /// Collectives are called by all ranks in the same order with the same sizes, types and roots; a rank that differs
-/// makes the call fail on all with words that say how. Counts are in elements. Buffers need no alignment beyond their
-/// type's and no registration. Every call has a deadline. After a failure that took a rank away, all further calls fail
-/// at once until shrink().
+/// makes the call fail on all with words that say how; so does one whose arguments make no sense. Counts are in
+/// elements. Buffers need no alignment beyond their type's and no registration. Every call has a deadline. After a
+/// failure that took a rank away, all further calls fail at once until shrink().
 ///
 /// Thread-safe: several threads may have calls in flight, if they keep to one order on all ranks. Move-only.
 class RINGBOLT_API Group {
@@ -134,16 +134,16 @@ class RINGBOLT_API Group {
   Status scatter(const void* in, void* out, size_t count, Type type, uint32_t root, const CallOptions& options = {});
   /// Part s of rank r's input becomes part r of rank s's output. Shapes: in, out: [size, count]. Not in place.
   Status all_to_all(const void* in, void* out, size_t count, Type type, const CallOptions& options = {});
-  /// Likewise with sent[s] elements to rank s and received[s] from it. Two calls in one: the ranks compare counts
-  /// first.
+  /// Likewise with sent[s] elements to rank s and received[s] from it. The ranks compare their counts first: this takes
+  /// a call of its own, within the same deadline.
   Status all_to_allv(const void* in, const std::vector<size_t>& sent, void* out, const std::vector<size_t>& received,
                      Type type, const CallOptions& options = {});
   /// Returns when all ranks have called it.
   Status barrier(const CallOptions& options = {});
 
   /// To one rank, which must call recv() of as many elements. Messages between two ranks arrive in the order of their
-  /// sending, apart from collectives. send() may return before the peer has called recv(). To itself: recv() first,
-  /// asynchronously.
+  /// sending, apart from collectives. send() may return before the peer has called recv(). To itself: one of the two
+  /// asynchronously, since each waits for the other.
   Status send(const void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
   Status recv(void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
 
@@ -163,6 +163,8 @@ class RINGBOLT_API Group {
   Request scatter_async(const void* in, void* out, size_t count, Type type, uint32_t root,
                         const CallOptions& options = {});
   Request all_to_all_async(const void* in, void* out, size_t count, Type type, const CallOptions& options = {});
+  Request all_to_allv_async(const void* in, const std::vector<size_t>& sent, void* out,
+                            const std::vector<size_t>& received, Type type, const CallOptions& options = {});
   Request barrier_async(const CallOptions& options = {});
   Request send_async(const void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
   Request recv_async(void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
@@ -173,9 +175,9 @@ class RINGBOLT_API Group {
   /// The group of the ranks that are still there, in the same order, once those that are gone have been agreed upon. A
   /// collective call of the survivors. Throws std::runtime_error if they can't agree.
   Group shrink();
-  /// All ranks meet anew, as the environment says: those that are left call this, those that have been started again call
-  /// join(). Blocks until all are there. Gives up this group and all others of the same ranks: their calls fail, and
-  /// should be destroyed first, since they hold cables; no other thread may begin one meanwhile. Throws
+  /// All ranks meet anew, as the environment says: those that are left call this, those that have been started again
+  /// call join(). Blocks until all are there. Gives up this group and all others of the same ranks: their calls fail,
+  /// and should be destroyed first, since they hold cables; no other thread may begin one meanwhile. Throws
   /// std::runtime_error as join() does; then this group has no ranks, and rejoin() may be tried again.
   Group rejoin();
   /// Makes every call of this group fail on all ranks, those under way and later ones, with these words.

@@ -77,14 +77,17 @@ int ringbolt_recv(ringbolt_group* group, void* data, size_t count, ringbolt_type
                   uint64_t timeout_ms);
 int ringbolt_barrier(ringbolt_group* group, uint64_t timeout_ms);
 
-/* The same, begun and not waited for. Buffers stay valid and untouched until the call is done. *request is set on
- * success alone, and given back with ringbolt_wait(), or with ringbolt_cancel() and then ringbolt_wait(). */
+/* The same, begun and not waited for. Buffers stay valid and untouched until the call is done; counts are copied.
+ * *request is set on success alone, and given back with ringbolt_wait(), or with ringbolt_cancel() and then
+ * ringbolt_wait(). */
 int ringbolt_all_reduce_start(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
                               ringbolt_reduction reduction, uint64_t timeout_ms, ringbolt_request** request);
 int ringbolt_reduce_scatter_start(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
                                   ringbolt_reduction reduction, uint64_t timeout_ms, ringbolt_request** request);
 int ringbolt_all_gather_start(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
                               uint64_t timeout_ms, ringbolt_request** request);
+int ringbolt_all_gatherv_start(ringbolt_group* group, const void* in, void* out, const size_t* counts,
+                               ringbolt_type type, uint64_t timeout_ms, ringbolt_request** request);
 int ringbolt_broadcast_start(ringbolt_group* group, void* data, size_t count, ringbolt_type type, uint32_t root,
                              uint64_t timeout_ms, ringbolt_request** request);
 int ringbolt_reduce_start(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
@@ -95,6 +98,9 @@ int ringbolt_scatter_start(ringbolt_group* group, const void* in, void* out, siz
                            uint32_t root, uint64_t timeout_ms, ringbolt_request** request);
 int ringbolt_all_to_all_start(ringbolt_group* group, const void* in, void* out, size_t count, ringbolt_type type,
                               uint64_t timeout_ms, ringbolt_request** request);
+int ringbolt_all_to_allv_start(ringbolt_group* group, const void* in, const size_t* sent, void* out,
+                               const size_t* received, ringbolt_type type, uint64_t timeout_ms,
+                               ringbolt_request** request);
 int ringbolt_barrier_start(ringbolt_group* group, uint64_t timeout_ms, ringbolt_request** request);
 int ringbolt_send_start(ringbolt_group* group, const void* data, size_t count, ringbolt_type type, uint32_t peer,
                         uint64_t timeout_ms, ringbolt_request** request);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 namespace ringbolt::c_border {
 
@@ -21,16 +20,12 @@ using ringbolt::c_border::guarded;
 using ringbolt::c_border::last_error;
 using ringbolt::c_border::of;
 using ringbolt::c_border::on;
+using ringbolt::c_border::per_rank;
 using ringbolt::c_border::refuse;
 using ringbolt::c_border::within;
 
 static_assert(RINGBOLT_COMPLEX64 == static_cast<int>(ringbolt::Type::complex64));
 static_assert(RINGBOLT_AVG == static_cast<int>(ringbolt::Reduction::avg));
-
-/// A number for every rank; `counts` may not be NULL.
-std::vector<size_t> per_rank(const ringbolt::Group& group, const size_t* counts) {
-  return {counts, counts + group.size()};
-}
 
 }  // namespace
 
@@ -39,6 +34,9 @@ extern "C" {
 RINGBOLT_PUBLIC const char* ringbolt_error(void) { return last_error().c_str(); }
 
 RINGBOLT_PUBLIC int ringbolt_join(ringbolt_group** group) {
+  if (group == nullptr) {
+    return refuse(EINVAL, "there is no place for the group");
+  }
   return guarded([&] {
     *group = new ringbolt_group{ringbolt::Group::join()};
     return answer({});
@@ -46,8 +44,12 @@ RINGBOLT_PUBLIC int ringbolt_join(ringbolt_group** group) {
 }
 
 RINGBOLT_PUBLIC void ringbolt_leave(ringbolt_group* group) { delete group; }
-RINGBOLT_PUBLIC uint32_t ringbolt_rank(const ringbolt_group* group) { return group->group.rank(); }
-RINGBOLT_PUBLIC uint32_t ringbolt_size(const ringbolt_group* group) { return group->group.size(); }
+RINGBOLT_PUBLIC uint32_t ringbolt_rank(const ringbolt_group* group) {
+  return group == nullptr ? 0 : group->group.rank();
+}
+RINGBOLT_PUBLIC uint32_t ringbolt_size(const ringbolt_group* group) {
+  return group == nullptr ? 0 : group->group.size();
+}
 
 RINGBOLT_PUBLIC int ringbolt_all_reduce(ringbolt_group* group, const void* in, void* out, size_t count,
                                         ringbolt_type type, ringbolt_reduction reduction, uint64_t timeout_ms) {
@@ -67,9 +69,6 @@ RINGBOLT_PUBLIC int ringbolt_all_gather(ringbolt_group* group, const void* in, v
 
 RINGBOLT_PUBLIC int ringbolt_all_gatherv(ringbolt_group* group, const void* in, void* out, const size_t* counts,
                                          ringbolt_type type, uint64_t timeout_ms) {
-  if (counts == nullptr) {
-    return refuse(EINVAL, "there are no counts");
-  }
   return on(group, [&](auto& g) { return g.all_gatherv(in, out, per_rank(g, counts), of(type), within(timeout_ms)); });
 }
 
@@ -101,9 +100,6 @@ RINGBOLT_PUBLIC int ringbolt_all_to_all(ringbolt_group* group, const void* in, v
 
 RINGBOLT_PUBLIC int ringbolt_all_to_allv(ringbolt_group* group, const void* in, const size_t* sent, void* out,
                                          const size_t* received, ringbolt_type type, uint64_t timeout_ms) {
-  if (sent == nullptr || received == nullptr) {
-    return refuse(EINVAL, "there are no counts");
-  }
   return on(group, [&](auto& g) {
     return g.all_to_allv(in, per_rank(g, sent), out, per_rank(g, received), of(type), within(timeout_ms));
   });
@@ -124,6 +120,9 @@ RINGBOLT_PUBLIC int ringbolt_barrier(ringbolt_group* group, uint64_t timeout_ms)
 }
 
 RINGBOLT_PUBLIC int ringbolt_split(ringbolt_group* group, int color, int key, ringbolt_group** made) {
+  if (made == nullptr) {
+    return refuse(EINVAL, "there is no place for the group");
+  }
   return on(group, [&](auto& g) {
     ringbolt::Group part = g.split(color, key);
     *made = part.size() > 0 ? new ringbolt_group{std::move(part)} : nullptr;

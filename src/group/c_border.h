@@ -1,10 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <exception>
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "ringbolt/group.h"
@@ -52,8 +55,16 @@ int guarded(Call&& call) {
   }
 }
 
-inline Type of(ringbolt_type type) { return static_cast<Type>(type); }
-inline Reduction of(ringbolt_reduction reduction) { return static_cast<Reduction>(reduction); }
+/// A number that there is no value for stays one: no bits are cut off.
+inline Type of(ringbolt_type type) { return static_cast<Type>(std::min<unsigned>(type, UINT8_MAX)); }
+inline Reduction of(ringbolt_reduction reduction) {
+  return static_cast<Reduction>(std::min<unsigned>(reduction, UINT8_MAX));
+}
+
+/// A number for every rank; none for NULL, which the call refuses then.
+inline std::vector<size_t> per_rank(const Group& group, const size_t* counts) {
+  return counts == nullptr ? std::vector<size_t>() : std::vector<size_t>(counts, counts + group.size());
+}
 
 inline CallOptions within(uint64_t timeout_ms) {
   CallOptions options;

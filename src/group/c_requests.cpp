@@ -6,6 +6,7 @@ namespace {
 using ringbolt::c_border::answer;
 using ringbolt::c_border::guarded;
 using ringbolt::c_border::of;
+using ringbolt::c_border::per_rank;
 using ringbolt::c_border::refuse;
 using ringbolt::c_border::within;
 
@@ -47,6 +48,13 @@ RINGBOLT_PUBLIC int ringbolt_all_gather_start(ringbolt_group* group, const void*
                [&](auto& g) { return g.all_gather_async(in, out, count, of(type), within(timeout_ms)); });
 }
 
+RINGBOLT_PUBLIC int ringbolt_all_gatherv_start(ringbolt_group* group, const void* in, void* out, const size_t* counts,
+                                               ringbolt_type type, uint64_t timeout_ms, ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) {
+    return g.all_gatherv_async(in, out, per_rank(g, counts), of(type), within(timeout_ms));
+  });
+}
+
 RINGBOLT_PUBLIC int ringbolt_broadcast_start(ringbolt_group* group, void* data, size_t count, ringbolt_type type,
                                              uint32_t root, uint64_t timeout_ms, ringbolt_request** request) {
   return begin(group, request,
@@ -79,6 +87,14 @@ RINGBOLT_PUBLIC int ringbolt_all_to_all_start(ringbolt_group* group, const void*
                                               ringbolt_type type, uint64_t timeout_ms, ringbolt_request** request) {
   return begin(group, request,
                [&](auto& g) { return g.all_to_all_async(in, out, count, of(type), within(timeout_ms)); });
+}
+
+RINGBOLT_PUBLIC int ringbolt_all_to_allv_start(ringbolt_group* group, const void* in, const size_t* sent, void* out,
+                                               const size_t* received, ringbolt_type type, uint64_t timeout_ms,
+                                               ringbolt_request** request) {
+  return begin(group, request, [&](auto& g) {
+    return g.all_to_allv_async(in, per_rank(g, sent), out, per_rank(g, received), of(type), within(timeout_ms));
+  });
 }
 
 RINGBOLT_PUBLIC int ringbolt_barrier_start(ringbolt_group* group, uint64_t timeout_ms, ringbolt_request** request) {

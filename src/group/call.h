@@ -64,6 +64,12 @@ class Call final : public collective::Port {
   void prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
   void let_go();
   bool is_held() const { return is_held_; }
+  bool is_prepared() const { return execution_ != nullptr; }
+  /// What it is, once that is known: of a call that is not prepared yet.
+  void become(const CallShape& shape, uint32_t signature) {
+    shape_ = shape;
+    signature_ = signature;
+  }
   collective::Execution& execution() { return *execution_; }
   /// Does what can be done; ends the call when it is all.
   void advance();
@@ -80,6 +86,8 @@ class Call final : public collective::Port {
   bool is_waited = false;
   /// Nobody but its communicator holds it.
   bool is_reusable = false;
+  /// Lives as long as it does: memory that it works on.
+  std::shared_ptr<void> memory = {};
 
   // collective::Port
   std::optional<Room> room(uint32_t length_bytes) override;

@@ -1,15 +1,12 @@
 // The collectives of the public API: from arguments to problems.
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <numeric>
-#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "collective/element.h"
+#include "group/arguments.h"
 #include "group/state.h"
 
 namespace ringbolt {
@@ -23,7 +20,7 @@ constexpr uint64_t kMillisecond = 1'000'000;
 collective::Type of(Type type) { return static_cast<collective::Type>(type); }
 collective::Reduction of(Reduction reduction) { return static_cast<collective::Reduction>(reduction); }
 
-/// 0 of a type that there is not: objection() says so.
+/// 0 of a type that there is not: group::objection() says so.
 uint32_t element_bytes(Type type) {
   return static_cast<uint32_t>(type) < collective::kTypes ? collective::bytes_of(of(type)) : 0;
 }
@@ -43,7 +40,7 @@ Asked ask_equal(Operation operation, uint32_t n_ranks, size_t n_shares, const vo
                 Type type) {
   Asked asked = ask(operation, n_ranks, in, out, type);
   asked.what.n_equal_shares = n_shares;
-  asked.what.equal_share_bytes = uint64_t{count} * element_bytes(type);
+  asked.what.equal_share_bytes = group::bytes_of(count, element_bytes(type));
   return asked;
 }
 
@@ -65,62 +62,53 @@ Asked ask_reduced(Operation operation, uint32_t n_ranks, size_t n_shares, const 
 }  // namespace
 
 uint64_t Group::State::deadline_ns(const CallOptions& call, uint64_t now_ns) const {
-  return now_ns + (call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms) * kMillisecond;
-}
-
-/// What is wrong with a type; empty if nothing.
-static std::string objection(collective::Type type) {
-  return static_cast<uint32_t>(type) < collective::kTypes
-             ? std::string()
-             : fmt::format("type {}: there are {}", static_cast<uint32_t>(type), collective::kTypes);
-}
-
-/// What is wrong with a call by itself; empty if nothing.
-static std::string objection(const Asked& asked) {
-  if (asked.what.problem.root >= asked.what.problem.n_ranks) {
-    return fmt::format("root {} of a group of {} ranks", asked.what.problem.root, asked.what.problem.n_ranks);
-  }
-  if (std::string words = objection(asked.type); !words.empty()) {
-    return words;
-  }
-  if (static_cast<uint32_t>(asked.reduction) >= collective::kReductions) {
-    return fmt::format("reduction {}: there are {}", static_cast<uint32_t>(asked.reduction), collective::kReductions);
-  }
-  if (!collective::can_reduce(asked.type, asked.reduction)) {
-    return fmt::format("{} of {}: there is no such thing", collective::text(asked.reduction),
-                       collective::text(asked.type));
-  }
-  return {};
+  const uint64_t timeout_ms = call.timeout_ms > 0 ? call.timeout_ms : options.timeout_ms;
+  return timeout_ms < (UINT64_MAX - now_ns) / kMillisecond ? now_ns + timeout_ms * kMillisecond : UINT64_MAX;
 }
 
 Status Group::State::check(Asked& asked, const CallOptions& call) const {
   if (communicator == nullptr) {
     return {EINVAL, "this group has no ranks: its color was negative, or its ranks have met anew"};
   }
-  if (std::string words = objection(asked); !words.empty()) {
+  if (std::string words = group::objection(asked, communicator->rank()); !words.empty()) {
     return {EINVAL, std::move(words)};
   }
   asked.what.algorithm = call.algorithm;
   return {};
 }
 
-Request Group::State::begin(Asked asked, const CallOptions& call) {
+Request Group::State::request() const {
   Request request;
   request.state_ = std::make_unique<Request::State>();
   request.state_->world = world;
   request.state_->communicator = communicator;
-  request.state_->refused = check(asked, call);
-  if (request.state_->refused.is_ok()) {
-    const uint64_t deadline = deadline_ns(call, base::now_ns());
-    const std::lock_guard<std::mutex> guard(world->lock());
-    request.state_->call = communicator->begin(asked, deadline);
-  }
   return request;
+}
+
+Request Group::State::refuse(Status status) {
+  Request refused = request();
+  if (communicator != nullptr) {
+    const std::lock_guard<std::mutex> guard(world->lock());
+    communicator->refuse_collective(status);
+  }
+  refused.state_->refused = std::move(status);
+  return refused;
+}
+
+Request Group::State::begin(Asked asked, const CallOptions& call) {
+  if (Status refused = check(asked, call); !refused.is_ok()) {
+    return refuse(std::move(refused));
+  }
+  Request begun = request();
+  const uint64_t deadline = deadline_ns(call, base::now_ns());
+  const std::lock_guard<std::mutex> guard(world->lock());
+  begun.state_->call = communicator->begin(asked, deadline);
+  return begun;
 }
 
 Status Group::State::run(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
-    return refused;
+    return refuse(std::move(refused)).wait();
   }
   // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
   const std::shared_ptr<group::Communicator> within = communicator;
@@ -132,7 +120,8 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
     if (!begun->is_done()) {
       const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
       begun->set_deadline(deadline_ns(call, now_ns));
-      joined->wait(guard, [begun] { return begun->is_done(); }, now_ns);
+      joined->wait(
+          guard, [begun] { return begun->is_done(); }, now_ns);
     }
     status = begun->status();
     within->end_waited(*begun);
@@ -143,36 +132,35 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
 
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,
                                     const CallOptions& call) {
-  Request request;
-  request.state_ = std::make_unique<Request::State>();
-  request.state_->world = world;
-  request.state_->communicator = communicator;
-  if (communicator == nullptr || peer >= communicator->n_ranks() || peer == communicator->rank()) {
-    request.state_->refused = {
-        EINVAL, fmt::format("a message {} rank {}: there is no such other rank", is_send ? "to" : "from", peer)};
-    return request;
+  Request begun = request();
+  if (communicator == nullptr || peer >= communicator->n_ranks()) {
+    begun.state_->refused = {EINVAL,
+                             fmt::format("a message {} rank {}: there is no such rank", is_send ? "to" : "from", peer)};
+    return begun;
   }
-  if (std::string words = objection(of(type)); !words.empty()) {
-    request.state_->refused = {EINVAL, std::move(words)};
-    return request;
-  }
-  const uint64_t bytes = uint64_t{count} * element_bytes(type);
+  const uint64_t bytes = group::bytes_of(count, element_bytes(type));
   const uint64_t deadline = deadline_ns(call, base::now_ns());
   const std::lock_guard<std::mutex> guard(world->lock());
-  request.state_->call = is_send ? communicator->begin_send(data, bytes, of(type), peer, deadline)
+  if (std::string words = group::objection(data, bytes, of(type)); !words.empty()) {
+    begun.state_->refused = {EINVAL, std::move(words)};
+    communicator->refuse_message(is_send, peer, begun.state_->refused);
+  } else {
+    begun.state_->call = is_send ? communicator->begin_send(data, bytes, of(type), peer, deadline)
                                  : communicator->begin_receive(data, bytes, of(type), peer, deadline);
-  return request;
+  }
+  return begun;
 }
 
 Request Group::all_reduce_async(const void* in, void* out, size_t count, Type type, Reduction reduction,
                                 const CallOptions& options) {
-  return state_->begin(ask_reduced(Operation::all_reduce, size(), 1, in, out, count, type, reduction, options), options);
+  return state_->begin(ask_reduced(Operation::all_reduce, size(), 1, in, out, count, type, reduction, options),
+                       options);
 }
 
 Request Group::reduce_scatter_async(const void* in, void* out, size_t count, Type type, Reduction reduction,
                                     const CallOptions& options) {
-  return state_->begin(
-      ask_reduced(Operation::reduce_scatter, size(), size(), in, out, count, type, reduction, options), options);
+  return state_->begin(ask_reduced(Operation::reduce_scatter, size(), size(), in, out, count, type, reduction, options),
+                       options);
 }
 
 Request Group::all_gather_async(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
@@ -181,9 +169,12 @@ Request Group::all_gather_async(const void* in, void* out, size_t count, Type ty
 
 Request Group::all_gatherv_async(const void* in, void* out, const std::vector<size_t>& counts, Type type,
                                  const CallOptions& options) {
+  if (counts.size() != size()) {
+    return state_->refuse({EINVAL, fmt::format("all_gatherv: {} counts for {} ranks", counts.size(), size())});
+  }
   Asked asked = ask(Operation::all_gather, size(), in, out, type);
-  for (uint32_t rank = 0; rank < size(); ++rank) {
-    asked.what.problem.shares.push_back(rank < counts.size() ? counts[rank] * element_bytes(type) : 0);
+  for (const size_t count : counts) {
+    asked.what.problem.shares.push_back(group::bytes_of(count, element_bytes(type)));
   }
   return state_->begin(std::move(asked), options);
 }
@@ -221,6 +212,30 @@ Request Group::all_to_all_async(const void* in, void* out, size_t count, Type ty
                        options);
 }
 
+Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent, void* out,
+                                 const std::vector<size_t>& received, Type type, const CallOptions& options) {
+  const size_t n = size();
+  if (sent.size() != n || received.size() != n) {
+    return state_->refuse(
+        {EINVAL, fmt::format("all_to_allv: {} and {} counts for {} ranks", sent.size(), received.size(), n)});
+  }
+  // This rank's row and column; the shares of others are not known yet.
+  Asked asked = ask(Operation::all_to_all, static_cast<uint32_t>(n), in, out, type);
+  asked.what.problem.shares.resize(n * n);
+  for (size_t other = 0; other < n; ++other) {
+    asked.what.problem.shares[other * n + rank()] = group::bytes_of(received[other], element_bytes(type));
+    asked.what.problem.shares[rank() * n + other] = group::bytes_of(sent[other], element_bytes(type));
+  }
+  if (Status refused = state_->check(asked, options); !refused.is_ok()) {
+    return state_->refuse(std::move(refused));
+  }
+  Request begun = state_->request();
+  const uint64_t deadline = state_->deadline_ns(options, base::now_ns());
+  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  begun.state_->call = state_->communicator->begin_uneven(std::move(asked), sent, received, deadline);
+  return begun;
+}
+
 Request Group::barrier_async(const CallOptions& options) {
   return state_->begin(ask(Operation::barrier, size(), nullptr, nullptr, Type::uint8), options);
 }
@@ -250,9 +265,6 @@ Status Group::all_gather(const void* in, void* out, size_t count, Type type, con
 
 Status Group::all_gatherv(const void* in, void* out, const std::vector<size_t>& counts, Type type,
                           const CallOptions& options) {
-  if (counts.size() != size()) {
-    return {EINVAL, fmt::format("all_gatherv: {} counts for {} ranks", counts.size(), size())};
-  }
   return all_gatherv_async(in, out, counts, type, options).wait();
 }
 
@@ -279,31 +291,7 @@ Status Group::all_to_all(const void* in, void* out, size_t count, Type type, con
 
 Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void* out,
                           const std::vector<size_t>& received, Type type, const CallOptions& options) {
-  const size_t n = size();
-  if (sent.size() != n || received.size() != n) {
-    return {EINVAL, fmt::format("all_to_allv: {} and {} counts for {} ranks", sent.size(), received.size(), n)};
-  }
-  std::vector<uint64_t> mine(2 * n);
-  std::copy(received.begin(), received.end(), std::copy(sent.begin(), sent.end(), mine.begin()));
-  std::vector<uint64_t> all(2 * n * n);
-  CallOptions exchange = options;
-  exchange.algorithm.clear();
-  if (Status status = all_gather(mine.data(), all.data(), 2 * n, Type::uint64, exchange); !status.is_ok()) {
-    return status;
-  }
-  Asked asked = ask(Operation::all_to_all, static_cast<uint32_t>(n), in, out, type);
-  for (size_t from = 0; from < n; ++from) {
-    for (size_t to = 0; to < n; ++to) {
-      const uint64_t sends = all[from * 2 * n + to];
-      const uint64_t awaits = all[to * 2 * n + n + from];
-      if (sends != awaits) {
-        return {EPROTO, fmt::format("all_to_allv: rank {} sends {} elements to rank {}, which awaits {}", from, sends,
-                                    to, awaits)};
-      }
-      asked.what.problem.shares.push_back(sends * element_bytes(type));
-    }
-  }
-  return state_->run(std::move(asked), options);
+  return all_to_allv_async(in, sent, out, received, type, options).wait();
 }
 
 Status Group::barrier(const CallOptions& options) {

@@ -36,39 +36,6 @@ CallShape shape_of(const Asked& asked) {
 /// So much may be kept twice, so that a call sends before those before it are tidied away.
 constexpr uint64_t kLittleScratchBytes = 64 * 1024;
 
-/// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be on
-/// their way than one lane has memory for.
-constexpr uint64_t kMostMessageLanes = 4;
-
-/// The steps of a message: of the sender from its memory into lanes, of the receiver back.
-collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
-  const uint32_t most = collective::Limits{}.most_chunk_bytes;
-  const uint32_t chunk_bytes = most - most % element_bytes;
-  const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kLaneWindow;
-  const uint64_t n_lanes = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageLanes);
-  const uint64_t n_chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
-  collective::Program program;
-  for (uint64_t lane = 0, at = 0; lane < n_lanes; ++lane) {
-    const uint64_t end = std::min(bytes, (lane + 1) * n_chunks / n_lanes * chunk_bytes);
-    collective::Source source;
-    collective::Target target;
-    if (is_send) {
-      source.offset = at;
-      target.kind = collective::Target::Kind::lane;
-      target.peer = peer;
-      target.lane = static_cast<uint32_t>(lane);
-    } else {
-      target.offset = at;
-      source.kind = collective::Source::Kind::lane;
-      source.peer = peer;
-      source.lane = static_cast<uint32_t>(lane);
-    }
-    program.steps.push_back({end - at, chunk_bytes, {source}, {target}, false});
-    at = end;
-  }
-  return program;
-}
-
 }  // namespace
 
 Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
@@ -110,6 +77,20 @@ std::shared_ptr<Call> Communicator::refuse(Status status) {
   return call;
 }
 
+std::shared_ptr<Call> Communicator::refuse_numbered(const CallId& id, const Status& status) {
+  auto call = std::make_shared<Call>(*this, id, CallShape{}, 0, 0);
+  active_.push_back(call);  // others count it among those that this rank has ended
+  if (broken_.is_ok() && may_go(id)) {
+    tell(*call, {WordKind::failed, EPROTO,
+                 fmt::format("call {}: rank {} refused its own: {}", id.number, rank_, status.text)});
+  }
+  call->finish(status);
+  retire_done();
+  return call;
+}
+
+void Communicator::refuse_collective(const Status& status) { refuse_numbered({false, 0, 0, next_call_++}, status); }
+
 PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
   if (!broken_.is_ok()) {
     refused = broken_;
@@ -135,7 +116,7 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked, uint64_t deadline_
   Status refused;
   PlanCache::Plan* const plan = plan_of(asked, refused);
   if (plan == nullptr) {
-    return refuse(std::move(refused));
+    return refuse_numbered({false, 0, 0, next_call_++}, refused);
   }
   const CallId id{false, 0, 0, next_call_++};
   auto call = std::make_shared<Call>(*this, id, plan->shape, plan->signature, deadline_ns);
@@ -147,6 +128,7 @@ std::shared_ptr<Call> Communicator::begin(const Asked& asked, uint64_t deadline_
 Call* Communicator::begin_waited(const Asked& asked, Status& refused) {
   PlanCache::Plan* const plan = plan_of(asked, refused);
   if (plan == nullptr) {
+    refuse_collective(refused);
     return nullptr;
   }
   const CallId id{false, 0, 0, next_call_++};
@@ -174,36 +156,6 @@ void Communicator::begin_planned(Call& call, PlanCache::Plan& plan, const Asked&
   prepare(call, plans_.take(plan), operands);
 }
 
-std::shared_ptr<Call> Communicator::begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
-                                               uint64_t deadline_ns) {
-  // Only read: the program of a sender has no local target.
-  return begin_message(true, static_cast<std::byte*>(const_cast<void*>(data)), bytes, type, peer, deadline_ns);
-}
-
-std::shared_ptr<Call> Communicator::begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
-                                                  uint64_t deadline_ns) {
-  return begin_message(false, static_cast<std::byte*>(data), bytes, type, peer, deadline_ns);
-}
-
-std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
-                                                  uint32_t peer, uint64_t deadline_ns) {
-  if (!broken_.is_ok()) {
-    return refuse(broken_);
-  }
-  const CallId id =
-      is_send ? CallId{true, rank_, peer, next_send_[peer]++} : CallId{true, peer, rank_, next_receive_[peer]++};
-  CallShape shape;
-  shape.is_message = true;
-  shape.type = type;
-  shape.bytes = bytes;
-  auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
-  active_.push_back(call);
-  auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
-      message_program(is_send, bytes, collective::bytes_of(type), peer)));
-  prepare(*call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
-  return call;
-}
-
 void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> execution,
                            const collective::Operands& operands) {
   call.prepare(std::move(execution), operands);
@@ -215,7 +167,7 @@ void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> ex
 
 bool Communicator::may_go(const CallId& id) const {
   if (id.is_message) {
-    return id.source != rank_ || id.number - taken_by_[id.destination] < kMostAhead;
+    return id.source != rank_ || id.destination == rank_ || id.number - taken_by_[id.destination] < kMostAhead;
   }
   return std::all_of(finished_.begin(), finished_.end(), [&](const uint32_t& finished) {
     return &finished == &finished_[rank_] ||
@@ -264,12 +216,13 @@ Call* Communicator::find(const CallId& id) const {
   return nullptr;
 }
 
-bool Communicator::is_past(const CallId& id) const {
-  const uint32_t next = !id.is_message       ? next_call_
-                        : id.source == rank_ ? next_send_[id.destination]
-                                             : next_receive_[id.source];
-  return engine::is_before(id.number, next);
+uint32_t Communicator::next_of(const CallId& id) const {
+  return !id.is_message       ? next_call_
+         : id.source == rank_ ? next_send_[id.destination]
+                              : next_receive_[id.source];
 }
+
+bool Communicator::is_past(const CallId& id) const { return engine::is_before(id.number, next_of(id)); }
 
 void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
   const CallId id = id_of(header);
@@ -280,6 +233,10 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
   }
   if ((call == nullptr && is_past(id)) || !broken_.is_ok()) {
     engine_->release(receipt.id);  // of a call that has failed here
+    return;
+  }
+  if (static_cast<int32_t>(id.number - next_of(id)) >= static_cast<int32_t>(kMostAhead)) {
+    engine_->release(receipt.id);  // nobody who keeps to the rules is so far ahead
     return;
   }
   early_[id].push_back({header, engine_->settle(receipt)});
@@ -308,8 +265,9 @@ void Communicator::advance(uint64_t now_ns) {
   if (active_.empty()) {
     return;
   }
+  go_on_with_uneven();
   for (size_t i = 0; i < active_.size(); ++i) {
-    if (active_[i]->is_held() && !active_[i]->is_done() && may_go(active_[i]->id())) {
+    if (active_[i]->is_held() && active_[i]->is_prepared() && !active_[i]->is_done() && may_go(active_[i]->id())) {
       let_go(*active_[i]);
     }
     active_[i]->advance();
@@ -331,6 +289,9 @@ void Communicator::retire_done() {
       return false;
     }
     ++n_retired;
+    if (call->is_held()) {
+      forget_early(call->id());
+    }
     if (auto execution = call->take_execution()) {
       plans_.give_back(std::move(execution));
     }
@@ -341,12 +302,25 @@ void Communicator::retire_done() {
   });
   n_retired_ += n_retired;
   if (n_retired_ >= kCallsPerWord && engine_ != nullptr && broken_.is_ok()) {
-    n_retired_ = 0;
-    tell_finished();
+    n_retired_ = tell_finished() ? 0 : kCallsPerWord - 1;
+  }
+}
+
+/// What has come for a call that will not take it any more.
+void Communicator::forget_early(const CallId& id) {
+  early_words_.erase(id);
+  if (const auto early = early_.find(id); early != early_.end()) {
+    for (const Early& chunk : early->second) {
+      engine_->release(chunk.receipt.id);
+    }
+    early_.erase(early);
   }
 }
 
 Status Communicator::timed_out(const Call& call) const {
+  if (!call.is_prepared()) {
+    return call.id().is_message ? timed_out_to_self(call) : timed_out_uneven(call);
+  }
   auto& execution = const_cast<Call&>(call).execution();
   if (call.is_held()) {
     return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and another rank is {} calls behind this one, {}",

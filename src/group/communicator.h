@@ -53,15 +53,24 @@ class Communicator {
 
   /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
   std::shared_ptr<Call> begin(const Asked& asked, uint64_t deadline_ns);
+  /// An all_to_all with so many elements to each rank and from each: its shares are asked of all ranks first, by a
+  /// collective of its own.
+  std::shared_ptr<Call> begin_uneven(Asked asked, std::span<const size_t> sent, std::span<const size_t> received,
+                                     uint64_t deadline_ns);
+  /// A collective whose arguments make no sense here takes its number all the same, and the other ranks, whose calls
+  /// may make sense, hear of it.
+  void refuse_collective(const Status& status);
   /// The same for a caller who gives it its deadline, waits until it is done, and then says so with end_waited(): under
   /// the lock, but for the time in World::wait(). Null: see `refused`.
   Call* begin_waited(const Asked& asked, Status& refused);
   void end_waited(Call& call) { call.is_waited = false; }
-  /// Begins one end of a message between two different ranks.
+  /// Begins one end of a message.
   std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
                                    uint64_t deadline_ns);
   std::shared_ptr<Call> begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
                                       uint64_t deadline_ns);
+  /// As refuse_collective(), of one end of a message.
+  void refuse_message(bool is_send, uint32_t peer, const Status& status);
 
   /// What arrives for this group. `source`: of the world, a member.
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt);
@@ -79,29 +88,55 @@ class Communicator {
   const Status& broken() const { return broken_; }
 
  private:
+  struct Counts {
+    std::vector<uint64_t> mine;  // elements to each rank, and from each
+    std::vector<uint64_t> all;   // of every rank
+  };
+  /// An all_to_all that awaits the counts of all ranks.
+  struct Uneven {
+    Asked asked;
+    std::shared_ptr<Counts> counts;  // held by `counting` as well, which may outlive the all_to_all
+    std::shared_ptr<Call> counting;
+    std::shared_ptr<Call> call;
+  };
+  /// One end of a message of this rank to itself, which waits for the other.
+  struct SelfEnd {
+    bool is_send = false;
+    std::shared_ptr<Call> call;
+    std::byte* data = nullptr;
+    uint64_t bytes = 0;
+  };
   struct Early {
     engine::ChunkHeader header;
     engine::Receipt receipt;
   };
   /// Null if there is none. It lives until retire_done().
   Call* find(const CallId& id) const;
+  /// The number that the next call of its kind will have here.
+  uint32_t next_of(const CallId& id) const;
   bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
   std::shared_ptr<Call> refuse(Status status);
+  std::shared_ptr<Call> refuse_numbered(const CallId& id, const Status& status);
   PlanCache::Plan* plan_of(const Asked& asked, Status& refused);
   void begin_planned(Call& call, PlanCache::Plan& plan, const Asked& asked);
   std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                       uint32_t peer, uint64_t deadline_ns);
+  CallId next_message(bool is_send, uint32_t peer);
+  void meet_self(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes);
+  void go_on_with_uneven();
+  void begin_counted(Uneven& uneven);
   /// A rank may be so many calls ahead of another, or messages ahead of their receiver: what comes early is kept.
   static constexpr uint32_t kMostAhead = 64;
   static constexpr uint32_t kCallsPerWord = 16;
   static constexpr size_t kMostIdle = 8;
+  static constexpr size_t kMostEarlyWords = 1024;
 
   void prepare(Call& call, std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
   bool may_go(const CallId& id) const;
   void let_go(Call& call);
   void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
-  void tell_finished();
+  bool tell_finished();
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void hear_used(Call& call, const engine::ChunkHeader& header);
   void differ(Call& call, uint32_t peer);
@@ -109,7 +144,10 @@ class Communicator {
   void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
   void hear_failure(Call& call, uint32_t peer, const Word& word);
   void retire_done();
+  void forget_early(const CallId& id);
   Status timed_out(const Call& call) const;
+  Status timed_out_to_self(const Call& call) const;
+  Status timed_out_uneven(const Call& call) const;
 
   engine::Engine* engine_;
   uint16_t id_;
@@ -135,6 +173,8 @@ class Communicator {
     Word word;
   };
   std::map<CallId, EarlyWord> early_words_;
+  std::vector<std::shared_ptr<Uneven>> uneven_;
+  std::map<uint32_t, SelfEnd> self_ends_;  // by number
   Status broken_;
 };
 

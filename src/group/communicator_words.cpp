@@ -7,10 +7,17 @@
 #include "group/communicator.h"
 
 namespace ringbolt::group {
+namespace {
+
+/// The lane of words about a message that its receiver says. Its sender says 0: messages both ways have the same
+/// numbers.
+constexpr uint16_t kToldByReceiver = 1;
+
+}  // namespace
 
 void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) {
   if (word.kind == WordKind::aborted) {
-    break_off({word.code, word.text});
+    break_off({word.code == 0 ? EPROTO : word.code, word.text});
     return;
   }
   const uint32_t peer = rank_of(header.source);
@@ -19,15 +26,10 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
     return;
   }
   CallId id = id_of(header);
-  if (id.is_message && word.kind == WordKind::used) {
+  if (id.is_message && (word.kind == WordKind::used || header.lane == kToldByReceiver)) {
     std::swap(id.source, id.destination);  // of what we send
   }
-  Call* call = find(id);
-  if (call == nullptr && id.is_message && word.kind != WordKind::used) {
-    std::swap(id.source, id.destination);  // either end may tell the other
-    call = find(id);
-    std::swap(id.source, id.destination);
-  }
+  Call* const call = find(id);
   if (word.kind == WordKind::used) {
     if (call != nullptr && !call->is_done() && !call->is_held()) {
       hear_used(*call, header);
@@ -37,7 +39,15 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   if (call != nullptr) {
     hear_failure(*call, peer, word);
   } else if (!is_past(id)) {
-    early_words_.insert({id, {peer, word}});
+    if (early_words_.size() < kMostEarlyWords) {
+      early_words_.insert({id, {peer, word}});
+    }
+  } else if (word.kind == WordKind::differs) {
+    // This rank's part is over, as a sender's is early, and nobody else would tell.
+    tell_one(peer, id, header.signature,
+             {WordKind::failed, EPROTO,
+              fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number,
+                          peer, word.text, rank_)});
   }
 }
 
@@ -48,19 +58,30 @@ void Communicator::hear_finished(uint32_t peer, const engine::ChunkHeader& heade
   }
 }
 
-void Communicator::tell_finished() {
+/// Whether all calls that have ended could be counted: some may be newer than one that has not.
+bool Communicator::tell_finished() {
   uint32_t finished = next_call_;
+  uint32_t n_active = 0;
   std::vector<uint32_t>& taken = received_;
   taken = next_receive_;
   for (const auto& call : active_) {
     const CallId& id = call->id();
+    if (id.is_message && id.destination != rank_) {
+      continue;
+    }
+    ++n_active;
     uint32_t& first = id.is_message ? taken[id.source] : finished;
-    if ((!id.is_message || id.destination == rank_) && engine::is_before(id.number, first)) {
+    if (engine::is_before(id.number, first)) {
       first = id.number;
     }
   }
+  uint32_t n_held_up = next_call_ - finished;  // and those that are active
   for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
-    if (peer != rank_ && finished - told_finished_ >= kCallsPerWord) {
+    n_held_up += next_receive_[peer] - taken[peer];
+    if (peer == rank_) {
+      continue;
+    }
+    if (finished - told_finished_ >= kCallsPerWord) {
       tell_one(peer, {false, 0, 0, finished}, 0, {WordKind::finished, 0, {}});
     }
     if (taken[peer] - told_taken_[peer] >= kCallsPerWord) {
@@ -71,6 +92,7 @@ void Communicator::tell_finished() {
   if (finished - told_finished_ >= kCallsPerWord) {
     told_finished_ = finished;
   }
+  return n_held_up == n_active;
 }
 
 void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
@@ -82,7 +104,7 @@ void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
 
 void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
   if (word.kind != WordKind::differs) {
-    call.finish({word.code, word.text});
+    call.finish({word.code == 0 ? EPROTO : word.code, word.text});
     return;
   }
   const std::string mine = call.shape().text();
@@ -111,9 +133,11 @@ void Communicator::differ(Call& call, uint32_t peer) {
 }
 
 void Communicator::tell(const Call& call, const Word& word) {
-  if (call.id().is_message) {
-    const uint32_t peer = call.id().source == rank_ ? call.id().destination : call.id().source;
-    tell_one(peer, call.id(), call.signature(), word);
+  if (const CallId& id = call.id(); id.is_message) {
+    const uint32_t peer = id.source == rank_ ? id.destination : id.source;
+    if (peer != rank_) {
+      tell_one(peer, id, call.signature(), word);
+    }
     return;
   }
   for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
@@ -128,6 +152,8 @@ void Communicator::tell_one(uint32_t peer, const CallId& id, uint32_t signature,
   address.destination = member(peer);
   address.group = id.is_message ? static_cast<uint16_t>(id_ | kMessageGroup) : id_;
   address.call = id.number;
+  const bool is_receiver = word.kind != WordKind::finished && id.is_message && id.destination == rank_;
+  address.lane = is_receiver ? kToldByReceiver : 0;
   address.signature = signature;
   engine_->send_word(emit(word), address);
 }

@@ -86,6 +86,10 @@ Group::Group(Group&&) noexcept = default;
 Group& Group::operator=(Group&&) noexcept = default;
 
 Group Group::join(const GroupOptions& options) {
+  if (options.timeout_ms == 0) {
+    throw group::JoinError(
+        "GroupOptions::timeout_ms is 0: no call could end within it; give milliseconds, such as 300000");
+  }
   auto state = std::make_unique<State>();
   state->options = options;
   state->world = group::World::join(plan_of(options));

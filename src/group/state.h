@@ -15,8 +15,11 @@ struct Group::State {
   std::shared_ptr<group::Communicator> communicator;  // null: of no color
 
   uint64_t deadline_ns(const CallOptions& call, uint64_t now_ns) const;
-  /// What is wrong with a call by itself; fills in what follows from its options.
+  /// What is wrong with a call by itself; fills in what follows from its options. A negative answer is to be refuse()d.
   Status check(group::Asked& asked, const CallOptions& call) const;
+  Request request() const;
+  /// A collective that makes no sense here: the other ranks hear of it, since theirs may.
+  Request refuse(Status status);
   Request begin(group::Asked asked, const CallOptions& call);
   Status run(group::Asked asked, const CallOptions& call);
   Request begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer, const CallOptions& call);

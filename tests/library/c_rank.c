@@ -103,7 +103,19 @@ static void calls_with_counts(void) {
     }
     need(is_of(out + at, from, first, self + from), "all_to_allv's data");
   }
+  ringbolt_request *gather, *exchange;
+  static int32_t gathered[kMost * kCount], exchanged[kMost * kCount];
+  need(!ringbolt_all_gatherv_start(group, in, gathered, counts, RINGBOLT_INT32, kTimeoutMs, &gather), "begin");
+  need(!ringbolt_all_to_allv_start(group, in, sent, exchanged, received, RINGBOLT_INT32, kTimeoutMs, &exchange),
+       "begin");
+  need(!ringbolt_wait(exchange) && !ringbolt_wait(gather), "calls with counts that were begun");
+  for (uint32_t rank = 0, at = 0; rank < n; at += ++rank) {
+    need(is_of(gathered + at, rank, 0, rank + 1), "data of an all_gatherv that was begun");
+  }
+  need(memcmp(exchanged, out, self * sizeof *out) == 0, "data of an all_to_allv that was begun");
   need(ringbolt_all_gatherv(group, in, out, NULL, RINGBOLT_INT32, 0) == EINVAL, "all_gatherv without counts");
+  need(ringbolt_all_reduce(group, in, out, 1, (ringbolt_type)(256 + RINGBOLT_INT32), RINGBOLT_SUM, 0) == EINVAL,
+       "a type beyond a byte");
 }
 
 static void begun_calls(void) {

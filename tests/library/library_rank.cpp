@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -115,7 +116,25 @@ void uneven(Group& group) {
       expect(to[at++] == value(rank, begin + i), "all_to_allv");
     }
   }
+  // Two begun at once, another call between their beginning and their end.
+  std::vector<std::vector<int32_t>> results(2, std::vector<int32_t>(to.size()));
+  std::vector<Request> exchanges;
+  for (auto& result : results) {
+    exchanges.push_back(group.all_to_allv_async(from.data(), sent, result.data(), received, Type::int32));
+  }
+  expect_ok(group.barrier());
+  for (size_t i = 0; i < results.size(); ++i) {
+    expect_ok(exchanges[i].wait());
+    expect(results[i] == to, "all_to_allv in the background");
+  }
+  counts.pop_back();
+  expect(group.all_gatherv(mine.data(), all.data(), counts, Type::int32).code == EINVAL, "a count too few");
   if (n > 1) {
+    Request given_up = group.all_to_allv_async(from.data(), sent, to.data(), received, Type::int32);
+    given_up.cancel();  // on each rank before or after it has come about
+    const Status end = given_up.wait();
+    expect(end.is_ok() || end.code == ECANCELED, "a cancelled all_to_allv: " + end.text);
+    expect_ok(group.barrier());
     received[(me + 1) % n] += 1;
     to.resize(to.size() + 1);
     const Status status = group.all_to_allv(from.data(), sent, to.data(), received, Type::int32);
@@ -150,11 +169,67 @@ void messages(Group& group) {
   }
 }
 
+/// Both ends of a message are this rank.
+void messages_to_itself(Group& group) {
+  const uint32_t me = group.rank();
+  for (int i = 0; i < 40; ++i) {
+    const std::vector<int32_t> sent = numbers(me + static_cast<uint32_t>(i), 1000);
+    std::vector<int32_t> got(sent.size());
+    if (i % 2 == 0) {
+      Request receipt = group.recv_async(got.data(), got.size(), Type::int32, me);
+      expect_ok(group.send(sent.data(), sent.size(), Type::int32, me));
+      expect_ok(receipt.wait());
+    } else {
+      Request sending = group.send_async(sent.data(), sent.size(), Type::int32, me);
+      expect_ok(group.recv(got.data(), got.size(), Type::int32, me));
+      expect_ok(sending.wait());
+    }
+    expect(got == sent, "a message to itself");
+  }
+  int32_t word = 1;
+  Request longer = group.recv_async(&word, 1, Type::int32, me);
+  expect(group.send(&word, 0, Type::int32, me).code == EPROTO && longer.wait().code == EPROTO, "unequal ends");
+  CallOptions soon;
+  soon.timeout_ms = 20;
+  const Status alone = group.send(&word, 1, Type::int32, me, soon);
+  expect(alone.code == ETIMEDOUT && alone.text.find("recv()") != std::string::npos, "one end alone: " + alone.text);
+  expect(group.recv(&word, 1, Type::int32, me).code == ECANCELED, "the other end of one that failed");
+  expect(group.send(nullptr, 1, Type::int32, me).code == EINVAL, "no data");
+  expect(group.recv(&word, 1, Type::int32, me).code == ECANCELED, "the other end of one that was refused");
+  expect_ok(group.barrier());
+}
+
+/// What fails about a message one way has nothing to do with the one of the same number the other way.
+void messages_both_ways(Group& group) {
+  const uint32_t me = group.rank();
+  if (me > 1) {
+    return;
+  }
+  const uint32_t peer = 1 - me;
+  int32_t got = -1;
+  Request receipt = group.recv_async(&got, 1, Type::int32, peer);
+  if (me == 1) {
+    receipt.cancel();
+    expect(receipt.wait().code == ECANCELED, "a receive that is given up");
+    const int32_t word = value(me, 7);
+    expect_ok(group.send(&word, 1, Type::int32, peer));
+  } else {
+    expect_ok(receipt.wait());
+    expect(got == value(peer, 7), "a message beside one that failed");
+    const Status status = group.send(&got, 1, Type::int32, peer);
+    expect(status.is_ok() || status.code == ECANCELED, "a send to a receive that was given up: " + status.text);
+  }
+}
+
 void several_at_once(Group& group) {
   constexpr size_t kCalls = 100;  // more than may be ahead of a rank that does not come
   const size_t count = 5000;
   std::vector<std::vector<int32_t>> data;
   std::vector<Request> calls;
+  // One that takes longer than all behind it.
+  const std::vector<int32_t> longer = numbers(group.rank(), 4'000'000);
+  std::vector<int32_t> sums(longer.size());
+  Request longest = group.all_reduce_async(longer.data(), sums.data(), sums.size(), Type::int32, Reduction::sum);
   for (size_t i = 0; i < kCalls; ++i) {
     data.push_back(numbers(group.rank() + static_cast<uint32_t>(i), count));
   }
@@ -173,6 +248,7 @@ void several_at_once(Group& group) {
     }
     calls.pop_back();
   }
+  expect_ok(longest.wait());
 }
 
 void splits(Group& group) {
@@ -202,15 +278,33 @@ void mistakes(Group& group) {
   unknown.algorithm = "magic";
   const Status status = group.all_reduce(data.data(), data.data(), 10, Type::float32, Reduction::sum, unknown);
   expect(status.code == EINVAL && status.text.find("magic") != std::string::npos, "an unknown algorithm");
-  expect(group.send(data.data(), 1, Type::float32, group.rank()).code == EINVAL, "a message to itself");
+  expect(group.send(data.data(), 1, Type::float32, n).code == EINVAL, "a message to no rank");
+  expect(group.all_reduce(nullptr, data.data(), 10, Type::float32, Reduction::sum).code == EINVAL, "no input");
+  expect(group.all_gather(data.data(), nullptr, 1, Type::float32).code == EINVAL, "no output");
+  expect(group.all_reduce(data.data(), data.data(), SIZE_MAX / 4 + 2, Type::float32, Reduction::sum).code == EINVAL,
+         "more bytes than a number holds");
+  expect_ok(group.all_reduce(nullptr, nullptr, 0, Type::float32, Reduction::sum));
+  CallOptions patient;
+  patient.timeout_ms = UINT64_MAX;
+  expect_ok(group.all_reduce(data.data(), data.data(), 10, Type::float32, Reduction::sum, patient));
   const auto no_type = static_cast<Type>(99);
   expect(group.all_reduce(data.data(), data.data(), 1, no_type, Reduction::sum).code == EINVAL,
          "a type that there is not");
   if (n == 1) {
     return;
   }
-  const Status message = group.send(data.data(), 1, no_type, (group.rank() + 1) % n);
+  const uint32_t next = (group.rank() + 1) % n;
+  const uint32_t before = (group.rank() + n - 1) % n;
+  const Status message = group.send(data.data(), 1, no_type, next);
   expect(message.code == EINVAL && message.text.find("type 99") != std::string::npos, "a message of no type");
+  const Status unsent = group.recv(data.data(), 1, Type::float32, before);
+  expect(unsent.code == EPROTO && unsent.text.find("type 99") != std::string::npos, "its other end: " + unsent.text);
+  // One rank's arguments make no sense: the others hear of it at once, and the group goes on.
+  const float* in = group.rank() == 1 ? nullptr : data.data();
+  const Status senseless = group.all_reduce(in, data.data(), 10, Type::float32, Reduction::sum);
+  expect(senseless.code == (group.rank() == 1 ? EINVAL : EPROTO) && senseless.text.find("null") != std::string::npos,
+         "no input on one rank: " + senseless.text);
+  collectives(group, 10);
   // All ranks but one call the same: all hear of it, and the group goes on.
   const size_t count = group.rank() == 1 ? 11 : 10;
   std::vector<float> room(11);
@@ -257,8 +351,10 @@ int main() try {
     collectives(group, count);
   }
   uneven(group);
+  messages_to_itself(group);
   if (group.size() > 1) {
     messages(group);
+    messages_both_ways(group);
   }
   several_at_once(group);
   splits(group);

@@ -1,0 +1,132 @@
+// Messages: send and recv, between two ranks and of a rank to itself.
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "group/communicator.h"
+
+namespace ringbolt::group {
+namespace {
+
+/// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be
+/// on their way than one lane has memory for.
+constexpr uint64_t kMostMessageLanes = 4;
+
+/// The steps of a message: of the sender from its memory into lanes, of the receiver back.
+collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
+  const uint32_t most = collective::Limits{}.most_chunk_bytes;
+  const uint32_t chunk_bytes = most - most % element_bytes;
+  const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kLaneWindow;
+  const uint64_t n_lanes = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageLanes);
+  const uint64_t n_chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
+  collective::Program program;
+  for (uint64_t lane = 0, at = 0; lane < n_lanes; ++lane) {
+    const uint64_t end = std::min(bytes, (lane + 1) * n_chunks / n_lanes * chunk_bytes);
+    collective::Source source;
+    collective::Target target;
+    if (is_send) {
+      source.offset = at;
+      target.kind = collective::Target::Kind::lane;
+      target.peer = peer;
+      target.lane = static_cast<uint32_t>(lane);
+    } else {
+      target.offset = at;
+      source.kind = collective::Source::Kind::lane;
+      source.peer = peer;
+      source.lane = static_cast<uint32_t>(lane);
+    }
+    program.steps.push_back({end - at, chunk_bytes, {source}, {target}, false});
+    at = end;
+  }
+  return program;
+}
+
+}  // namespace
+
+std::shared_ptr<Call> Communicator::begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                               uint64_t deadline_ns) {
+  // Only read: the program of a sender has no local target.
+  return begin_message(true, static_cast<std::byte*>(const_cast<void*>(data)), bytes, type, peer, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_receive(void* data, uint64_t bytes, collective::Type type, uint32_t peer,
+                                                  uint64_t deadline_ns) {
+  return begin_message(false, static_cast<std::byte*>(data), bytes, type, peer, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
+                                                  uint32_t peer, uint64_t deadline_ns) {
+  if (!broken_.is_ok()) {
+    return refuse(broken_);
+  }
+  const CallId id = next_message(is_send, peer);
+  CallShape shape;
+  shape.is_message = true;
+  shape.type = type;
+  shape.bytes = bytes;
+  auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
+  active_.push_back(call);
+  if (peer == rank_) {
+    meet_self(is_send, call, data, bytes);
+    retire_done();
+    return call;
+  }
+  auto execution = std::make_unique<collective::Execution>(std::make_shared<const collective::CompiledProgram>(
+      message_program(is_send, bytes, collective::bytes_of(type), peer)));
+  prepare(*call, std::move(execution), {data, data, type, collective::Reduction::sum, 0});
+  return call;
+}
+
+CallId Communicator::next_message(bool is_send, uint32_t peer) {
+  return is_send ? CallId{true, rank_, peer, next_send_[peer]++} : CallId{true, peer, rank_, next_receive_[peer]++};
+}
+
+void Communicator::refuse_message(bool is_send, uint32_t peer, const Status& status) {
+  const auto call = refuse_numbered(next_message(is_send, peer), status);
+  if (peer == rank_) {
+    meet_self(is_send, call, nullptr, 0);
+  }
+}
+
+/// Whichever end comes second copies; no chunk and no schedule is needed.
+void Communicator::meet_self(bool is_send, const std::shared_ptr<Call>& call, std::byte* data, uint64_t bytes) {
+  const auto found = self_ends_.find(call->id().number);
+  if (found == self_ends_.end()) {
+    self_ends_.insert({call->id().number, {is_send, call, data, bytes}});
+    return;
+  }
+  const SelfEnd other = std::move(found->second);
+  self_ends_.erase(found);
+  if (other.call->is_done() || call->is_done()) {
+    const Status& why = (other.call->is_done() ? *other.call : *call).status();
+    const Status status{ECANCELED,
+                        fmt::format("a message of rank {} to itself: its other end failed: {}", rank_, why.text)};
+    other.call->finish(status);
+    call->finish(status);
+  } else if (other.call->signature() != call->signature()) {
+    const Call& sent = is_send ? *call : *other.call;
+    const Call& awaited = is_send ? *other.call : *call;
+    const Status status{EPROTO, fmt::format("rank {} sends itself {}, and awaits {}", rank_, sent.shape().text(),
+                                            awaited.shape().text())};
+    other.call->finish(status);
+    call->finish(status);
+  } else {
+    if (bytes > 0) {
+      std::memmove(is_send ? other.data : data, is_send ? data : other.data, bytes);
+    }
+    other.call->finish({});
+    call->finish({});
+  }
+}
+
+Status Communicator::timed_out_to_self(const Call& call) const {
+  const auto end = self_ends_.find(call.id().number);
+  const bool is_send = end != self_ends_.end() && end->second.is_send;
+  return {ETIMEDOUT, fmt::format("{} of rank {} to itself: the deadline has passed, and it has not called {}",
+                                 call.shape().text(), rank_, is_send ? "recv()" : "send()")};
+}
+
+}  // namespace ringbolt::group
