@@ -21,6 +21,9 @@ void copy_bytes(std::byte* to, const std::byte* from, size_t length) {
   }
 }
 
+/// So many chunks at a time, some milliseconds at most: meanwhile this rank relays nothing and seems frozen to others.
+constexpr uint32_t kMostPerTurn = 64;
+
 void set_bit(std::vector<uint64_t>& bits, uint32_t i) { bits[i / 64] |= uint64_t{1} << (i % 64); }
 
 }  // namespace
@@ -266,6 +269,8 @@ void Execution::finish_chunk(uint32_t i) {
 
 bool Execution::advance() {
   bool has_done = false;
+  uint32_t n_fired = 0;
+  wants_turn_ = false;
   const auto n_steps = static_cast<uint32_t>(next_chunk_.size());
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
@@ -280,6 +285,12 @@ bool Execution::advance() {
         goes_on = goes_on || fired == Fired::yes;
         if (fired == Fired::no_room) {
           set_bit(ready_, step);  // the next call tries again
+        }
+        n_fired += fired == Fired::yes ? 1 : 0;
+        if (n_fired == kMostPerTurn) {
+          ready_[word] |= left & (left - 1);
+          wants_turn_ = true;
+          return true;
         }
       }
     }

@@ -53,6 +53,8 @@ class Execution {
   /// Does all that can be done now; whether that was anything.
   bool advance();
   bool is_done() const { return n_unfinished_ == 0; }
+  /// advance() has stopped though there is more to do at once: what needs no other rank may take long.
+  bool wants_turn() const { return wants_turn_ && !is_done(); }
   const CompiledProgram& compiled() const { return *program_; }
   /// Gives back all parcels. What has been sent has been sent.
   void drop();
@@ -103,6 +105,7 @@ class Execution {
   std::vector<uint64_t> ready_;               // a bit for each step that may have something to do
   std::vector<const std::byte*> sources_;     // of the chunk that is being done
   std::vector<Port::Room> rooms_;             // likewise
+  bool wants_turn_ = false;
   size_t n_unfinished_ = 0;
 };
 

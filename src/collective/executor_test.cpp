@@ -145,6 +145,28 @@ TEST(Execution, sends_no_more_than_the_window) {
   EXPECT_EQ(alone.ranks.execution(0).hear_used(1, {9, 1, 1}), Taken::no_such_lane);
 }
 
+TEST(Execution, gives_others_a_turn) {
+  constexpr uint32_t kChunks = 1000;
+  std::vector<int32_t> in = numbers(kChunks * 4, 1);
+  std::vector<int32_t> out(in.size());
+  Program program;
+  program.steps.push_back({in.size() * 4, 16, {from_local(Buffer::input)}, {to_local(Buffer::output)}, true});
+  std::vector<test::PlayedPort::Message> on_the_way;
+  test::PlayedPort port(0, 3, on_the_way);
+  Execution execution(std::make_shared<const CompiledProgram>(program));
+  execution.start(1, {bytes_of(in), bytes_of(out), Type::int32, Reduction::sum, 0}, port);
+  uint32_t n_turns = 1;
+  uint64_t before = 0;
+  for (execution.advance(); execution.wants_turn(); execution.advance()) {
+    EXPECT_LE(execution.chunks_done() - before, 64U);
+    before = execution.chunks_done();
+    ++n_turns;
+  }
+  EXPECT_GE(n_turns, kChunks / 64);
+  EXPECT_TRUE(execution.is_done());
+  EXPECT_EQ(out, in);
+}
+
 TEST(Execution, refuses_what_its_schedule_does_not_await) {
   Alone alone;
   EXPECT_EQ(alone.arrive(1, 1, 0, 16), Taken::no_such_lane);

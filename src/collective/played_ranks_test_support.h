@@ -93,7 +93,7 @@ class PlayedRanks {
   bool run(uint32_t call, const std::vector<Operands>& operands) {
     for (uint32_t rank = 0; rank < executions_.size(); ++rank) {
       executions_[rank].start(call, operands[rank], *ports_[rank]);
-      executions_[rank].advance();
+      go_on(executions_[rank]);
     }
     while (!on_the_way_.empty()) {
       std::swap(on_the_way_[random_() % on_the_way_.size()], on_the_way_.back());
@@ -107,10 +107,10 @@ class PlayedRanks {
       if (taken != Taken::ok) {
         return false;
       }
-      execution.advance();
+      go_on(execution);
       if (!message.is_word_of_use) {
         ports_[message.from]->cancel({nullptr, message.room});
-        executions_[message.from].advance();
+        go_on(executions_[message.from]);
       }
     }
     for (size_t rank = 0; rank < executions_.size(); ++rank) {
@@ -126,6 +126,13 @@ class PlayedRanks {
   std::vector<PlayedPort::Message>& on_the_way() { return on_the_way_; }
 
  private:
+  static void go_on(Execution& execution) {
+    execution.advance();
+    while (execution.wants_turn()) {
+      execution.advance();
+    }
+  }
+
   std::mt19937 random_;
   std::vector<PlayedPort::Message> on_the_way_;
   std::vector<std::unique_ptr<PlayedPort>> ports_;
