@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "group/failure.h"
 #include "ringbolt/group.h"
 #include "ringbolt/ringbolt.h"
 
@@ -48,6 +49,8 @@ int guarded(Call&& call) {
     return call();
   } catch (const base::Error& error) {
     return refuse(error.errno_value() != 0 ? error.errno_value() : EIO, error.what());
+  } catch (const group::JoinError& error) {
+    return refuse(error.code(), error.what());
   } catch (const std::bad_alloc&) {
     return refuse(ENOMEM, "out of memory");
   } catch (const std::exception& error) {

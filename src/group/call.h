@@ -74,6 +74,8 @@ class Call final : public collective::Port {
   /// Does what can be done; ends the call when it is all.
   void advance();
 
+  /// There is more to do at once than one advance() does.
+  bool wants_turn() const { return !is_held_ && !is_done() && execution_->wants_turn(); }
   bool is_done() const { return is_done_.load(std::memory_order_acquire); }
   const Status& status() const { return status_; }
   /// Ends it, once; gives back what it holds.

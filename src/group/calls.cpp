@@ -103,6 +103,9 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   const uint64_t deadline = deadline_ns(call, base::now_ns());
   const std::lock_guard<std::mutex> guard(world->lock());
   begun.state_->call = communicator->begin(asked, deadline);
+  if (begun.state_->call->wants_turn()) {
+    world->see_to(*begun.state_->call);
+  }
   return begun;
 }
 

@@ -261,10 +261,11 @@ void Communicator::take(Call& call, const engine::ChunkHeader& header, const eng
   call.advance();
 }
 
-void Communicator::advance(uint64_t now_ns) {
+bool Communicator::advance(uint64_t now_ns) {
   if (active_.empty()) {
-    return;
+    return false;
   }
+  bool wants_turn = false;
   go_on_with_uneven();
   for (size_t i = 0; i < active_.size(); ++i) {
     if (active_[i]->is_held() && active_[i]->is_prepared() && !active_[i]->is_done() && may_go(active_[i]->id())) {
@@ -274,8 +275,10 @@ void Communicator::advance(uint64_t now_ns) {
     if (!active_[i]->is_done() && now_ns >= active_[i]->deadline_ns()) {
       fail(*active_[i], timed_out(*active_[i]));
     }
+    wants_turn = wants_turn || active_[i]->wants_turn();
   }
   retire_done();
+  return wants_turn;
 }
 
 void Communicator::retire_done() {

@@ -76,8 +76,8 @@ class Communicator {
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void on_word(const engine::ChunkHeader& header, const Word& word);
 
-  /// Lets all calls go on, and ends those whose deadline has passed.
-  void advance(uint64_t now_ns);
+  /// Lets all calls go on, and ends those whose deadline has passed. Whether one of them has more to do at once.
+  bool advance(uint64_t now_ns);
   bool is_idle() const { return active_.empty(); }
   /// Fails a call here and tells the other ranks, if it is not done.
   void fail(Call& call, const Status& status);

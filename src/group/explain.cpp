@@ -6,6 +6,7 @@
 
 #include "collective/builder.h"
 #include "collective/cost.h"
+#include "group/arguments.h"
 #include "group/state.h"
 
 namespace ringbolt {
@@ -40,15 +41,21 @@ size_t n_shares(Operation operation, size_t n_ranks) {
 }  // namespace
 
 std::string Group::explain(const std::string& operation, size_t count, Type type) const {
+  if (state_->communicator == nullptr) {
+    return "this group has no ranks\n";
+  }
+  if (static_cast<uint32_t>(type) >= collective::kTypes) {
+    return fmt::format("type {}: there are {}\n", static_cast<uint32_t>(type), collective::kTypes);
+  }
   for (const auto& [name, value] : kOperations) {
-    if (name != operation || state_->communicator == nullptr) {
+    if (name != operation) {
       continue;
     }
     collective::Problem problem;
     problem.operation = value;
     problem.n_ranks = size();
     problem.element_bytes = collective::bytes_of(static_cast<collective::Type>(type));
-    problem.shares.assign(n_shares(value, size()), uint64_t{count} * problem.element_bytes);
+    problem.shares.assign(n_shares(value, size()), group::bytes_of(count, problem.element_bytes));
     problem.needs_rank_order = depends_on_order(static_cast<collective::Type>(type), collective::Reduction::sum);
     problem.rounds_partials = type == Type::float16 || type == Type::bfloat16;
     const collective::CostModel& model = state_->communicator->topology().model();

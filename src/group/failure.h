@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <stdexcept>
 #include <string>
 
@@ -10,7 +11,12 @@ namespace ringbolt::group {
 /// Why no group came about, or can be made of another one: for people. The public functions that throw throw this.
 class JoinError : public std::runtime_error {
  public:
-  explicit JoinError(const std::string& text) : std::runtime_error(text) {}
+  /// `code`: an errno, as the C API answers.
+  explicit JoinError(const std::string& text, int code = EIO) : std::runtime_error(text), code_(code) {}
+  int code() const { return code_; }
+
+ private:
+  int code_;
 };
 
 }  // namespace ringbolt::group

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -104,61 +103,6 @@ Group Group::join(const GroupOptions& options) {
 
 uint32_t Group::rank() const { return state_->communicator ? state_->communicator->rank() : 0; }
 uint32_t Group::size() const { return state_->communicator ? state_->communicator->n_ranks() : 0; }
-
-Group Group::split(int color, int key) {
-  if (!state_->communicator) {
-    throw group::JoinError("split: this group has no ranks");
-  }
-  struct Wish {
-    int32_t color, key;
-    uint32_t next_id;
-  };
-  const std::vector<Wish> wishes = [&] {
-    Wish mine{color, key, 0};
-    {
-      const std::lock_guard<std::mutex> guard(state_->world->lock());
-      mine.next_id = state_->world->next_group_id();
-    }
-    std::vector<Wish> all(size());
-    const Status status = all_gather(&mine, all.data(), sizeof(Wish), Type::uint8);
-    if (!status.is_ok()) {
-      throw group::JoinError("split: " + status.text);
-    }
-    return all;
-  }();
-  uint32_t id = 0;
-  std::vector<int32_t> colors;
-  for (const Wish& wish : wishes) {
-    id = std::max(id, wish.next_id);
-    if (wish.color >= 0) {
-      colors.push_back(wish.color);
-    }
-  }
-  std::sort(colors.begin(), colors.end());
-  colors.erase(std::unique(colors.begin(), colors.end()), colors.end());
-  if (id + colors.size() > group::kMostGroups) {
-    throw group::JoinError(fmt::format("split: {} groups have been made, and {} is the most", id, group::kMostGroups));
-  }
-  auto made = std::make_unique<State>();
-  made->options = state_->options;
-  made->world = state_->world;
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
-  if (color >= 0) {
-    std::vector<uint32_t> ranks;
-    for (uint32_t rank = 0; rank < wishes.size(); ++rank) {
-      if (wishes[rank].color == color) {
-        ranks.push_back(rank);
-      }
-    }
-    std::stable_sort(ranks.begin(), ranks.end(), [&](uint32_t a, uint32_t b) { return wishes[a].key < wishes[b].key; });
-    const auto self = static_cast<uint32_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
-    std::transform(ranks.begin(), ranks.end(), ranks.begin(),
-                   [&](uint32_t rank) { return state_->communicator->member(rank); });
-    const auto index = static_cast<uint32_t>(std::lower_bound(colors.begin(), colors.end(), color) - colors.begin());
-    made->communicator = state_->world->make_communicator(static_cast<uint16_t>(id + index), std::move(ranks), self);
-  }
-  return Group(std::move(made));
-}
 
 Group Group::rejoin() {
   if (state_->world != nullptr) {

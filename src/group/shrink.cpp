@@ -41,7 +41,7 @@ Shrinking* World::shrinking(uint16_t group) {
     return nullptr;
   }
   return shrinkings_
-      .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()),
+      .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()), group,
                                                   [this, group](uint32_t to, std::span<const std::byte> bytes) {
                                                     send_shrinking(group, to, bytes);
                                                   }))
@@ -75,7 +75,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   std::unique_lock<std::mutex> guard(lock_);
   Shrinking* const of = shrinking(communicator->id());
   if (of == nullptr) {
-    throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks));
+    throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks), EINVAL);
   }
   communicator->break_off({ECANCELED, "the group is being shrunk"});
   fabric::RankSet failed = 0;
@@ -91,13 +91,14 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   });
   guard.lock();
   if (of->is_fenced()) {
-    throw JoinError("shrink: the others have gone on without this rank, since they could not reach it");
+    throw JoinError("shrink: the others have gone on without this rank, since they could not reach it", ECONNRESET);
   }
   if (!outcome) {
     throw JoinError(
         fmt::format("shrink: the deadline has passed; given up so far: ranks {}; of the others some have not "
                     "called shrink, or too few are left to go on",
-                    fmt::join(ranks_of(communicator->members(), of->suspects()), ", ")));
+                    fmt::join(ranks_of(communicator->members(), of->suspects()), ", ")),
+        ETIMEDOUT);
   }
   if (outcome->id > kMostGroups) {
     throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", outcome->id));
@@ -113,7 +114,7 @@ namespace ringbolt {
 
 Group Group::shrink() {
   if (!state_->communicator) {
-    throw group::JoinError("shrink: this group has no ranks");
+    throw group::JoinError("shrink: this group has no ranks", EINVAL);
   }
   auto made = std::make_unique<State>();
   made->options = state_->options;

@@ -7,8 +7,9 @@
 
 namespace ringbolt::group {
 
-Shrinking::Shrinking(uint32_t self, fabric::RankSet members, Send send)
+Shrinking::Shrinking(uint32_t self, fabric::RankSet members, uint16_t group, Send send)
     : self_(self),
+      group_(group),
       members_(members),
       send_(std::move(send)),
       agreement_(self, members),
@@ -92,6 +93,9 @@ uint16_t Shrinking::id_of(uint32_t epoch, fabric::RankSet failed) {
       id = std::max(id, wishes_[{epoch, rank}]);
     }
   }
+  // Groups that are shrunk at the same time, by threads that each rank runs in an order of its own, get different
+  // numbers.
+  id = static_cast<uint16_t>(id + static_cast<uint16_t>(group_ - id) % kApart);
   ids_[{epoch, failed}] = id;
   return id;
 }

@@ -27,7 +27,8 @@ class Shrinking {
     uint16_t id = 0;  ///< of their group; the same on all
   };
 
-  Shrinking(uint32_t self, fabric::RankSet members, Send send);
+  /// `group`: the number of the one that is shrunk.
+  Shrinking(uint32_t self, fabric::RankSet members, uint16_t group, Send send);
 
   /// This rank wants to shrink the group. `ended`: for certain. `next_id`: the first number that no group of this rank
   /// has had.
@@ -55,7 +56,9 @@ class Shrinking {
   uint16_t id_of(uint32_t epoch, fabric::RankSet failed);
 
   static constexpr uint32_t kMostEarly = 256;
+  static constexpr uint16_t kApart = 64;
   const uint32_t self_;
+  const uint16_t group_;
   fabric::RankSet members_;  // of the epoch that carry_out() has come to
   Send send_;
   fabric::Agreement agreement_;

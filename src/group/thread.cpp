@@ -108,7 +108,7 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
 void World::leave_to_thread() {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
   n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
-  const bool has_left_queue = engine()->has_queued();
+  const bool has_left_queue = engine()->has_queued() || wants_turn_.load(std::memory_order_relaxed);
   has_left_queue_.store(has_left_queue, std::memory_order_relaxed);
   if (has_left_queue) {
     (void)eventfd_write(wake_.get(), 1);
@@ -169,6 +169,8 @@ void World::run() {
   while (!is_ending_) {
     if (n_waiting_ > 0) {
       nap(kWaitedNapNs);
+    } else if (wants_turn_) {
+      sched_yield();
     } else if (!has_left_queue_ && base::now_ns() - last_waited_ns_.load(std::memory_order_relaxed) < kQuietNs) {
       nap(kQuietNapNs);
     } else {

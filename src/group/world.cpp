@@ -37,6 +37,10 @@ uint64_t random_incarnation() {
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
+/// What comes for groups that this rank has not made yet: a rank is at most 64 calls ahead of another.
+constexpr size_t kMostEarlyGroups = 256;
+constexpr size_t kMostEarly = 4096;
+
 }  // namespace
 
 std::shared_ptr<World> World::join(const WorldPlan& plan) {
@@ -86,6 +90,10 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
 }
 
 std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self) {
+  if (communicators_.count(id) > 0) {
+    throw JoinError(
+        fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
+  }
   fabric::Graph up{made_.graph.n_nodes, {}};
   for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
     if (down_cables_[i].empty()) {
@@ -116,6 +124,34 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
   return made;
 }
 
+bool World::reserve(uint32_t id, size_t n) {
+  if (id < next_group_id_) {
+    return false;
+  }
+  next_group_id_ = static_cast<uint16_t>(id + n);
+  for (size_t i = 0; i < n; ++i) {
+    reserved_.insert(static_cast<uint16_t>(id + i));
+  }
+  return true;
+}
+
+void World::unreserve(uint32_t id, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const auto one = static_cast<uint16_t>(id + i);
+    reserved_.erase(one);
+    const auto early = early_.find(one);
+    if (early == early_.end()) {
+      continue;
+    }
+    for (const Early& arrived : early->second) {
+      if (arrived.word.empty()) {
+        engine()->release(arrived.receipt.id);
+      }
+    }
+    early_.erase(early);
+  }
+}
+
 Courier* World::start_courier(Courier::Sink& sink) {
   if (engine() == nullptr) {
     return nullptr;
@@ -124,14 +160,19 @@ Courier* World::start_courier(Courier::Sink& sink) {
   const std::vector<Early> arrived = std::move(early_[kCourierGroup]);
   early_.erase(kCourierGroup);
   for (const Early& one : arrived) {
-    courier_->on_chunk(one.header, one.receipt);  // no words: this rank has sent nothing yet
+    if (one.word.empty()) {  // this rank has sent nothing yet that a word could be about
+      courier_->on_chunk(one.header, one.receipt);
+    }
   }
   return courier_.get();
 }
 
 void World::end(const Communicator* communicator) {
   const std::lock_guard<std::mutex> guard(lock_);
-  communicators_.erase(communicator->id());
+  const auto known = communicators_.find(communicator->id());
+  if (known != communicators_.end() && known->second == communicator) {
+    communicators_.erase(known);
+  }
   delete communicator;
 }
 
@@ -139,6 +180,16 @@ void World::end(const Communicator* communicator) {
 Communicator* World::communicator(uint16_t group) const {
   const auto found = communicators_.find(group & static_cast<uint16_t>(~kMessageGroup));
   return found == communicators_.end() ? nullptr : found->second;
+}
+
+/// Whether to keep what comes for a group that is not there: not if it is gone, or of measuring cables, and not without
+/// end.
+bool World::may_come(uint16_t group) const {
+  if ((group < next_group_id_ && reserved_.count(group) == 0) || group == Measuring::kGroup) {
+    return false;
+  }
+  const auto early = early_.find(group);
+  return early == early_.end() ? early_.size() < kMostEarlyGroups : early->second.size() < kMostEarly;
 }
 
 void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
@@ -151,8 +202,8 @@ void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& r
     return;
   }
   const auto id = static_cast<uint16_t>(header.group & ~kMessageGroup);
-  if (id < next_group_id_ || id == Measuring::kGroup) {
-    engine()->release(receipt.id);  // of a group that is gone here, or of measuring cables
+  if (!may_come(id)) {
+    engine()->release(receipt.id);
     return;
   }
   early_[id].push_back({header, engine()->settle(receipt), {}});
@@ -180,7 +231,7 @@ void World::on_word(const engine::ChunkHeader& header, std::span<const std::byte
     return;
   }
   const auto id = static_cast<uint16_t>(header.group & ~kMessageGroup);
-  if (id >= next_group_id_) {
+  if (may_come(id)) {
     early_[id].push_back({header, {}, {bytes.begin(), bytes.end()}});
   }
 }
@@ -199,18 +250,32 @@ bool World::progress(uint64_t now_ns) {
   const bool is_quiet = n_unadvanced_ > 0 && !has_done;
   if (is_quiet || n_unadvanced_ >= kMostUnadvanced || now_ns >= next_advance_ns_) {
     n_unadvanced_ = 0;
-    next_advance_ns_ = now_ns + kAdvanceNs;
-    advance_calls(now_ns);
+    wants_turn_.store(advance_calls(now_ns), std::memory_order_relaxed);
+    next_advance_ns_ = wants_turn_ ? now_ns : now_ns + kAdvanceNs;
   }
   if (courier_ != nullptr) {
     courier_->end_turn();
   }
-  return has_done;
+  return has_done || wants_turn_.load(std::memory_order_relaxed);
 }
 
-void World::advance_calls(uint64_t now_ns) {
+bool World::advance_calls(uint64_t now_ns) {
+  bool wants_turn = false;
   for (const auto& [id, communicator] : communicators_) {
-    communicator->advance(now_ns);
+    wants_turn = communicator->advance(now_ns) || wants_turn;
+  }
+  return wants_turn;
+}
+
+void World::see_to(Call& call) {
+  if (engine() != nullptr) {
+    wants_turn_.store(true, std::memory_order_relaxed);
+    next_advance_ns_ = 0;
+    (void)eventfd_write(wake_.get(), 1);
+    return;
+  }
+  while (call.wants_turn()) {  // nobody else is there
+    call.advance();
   }
 }
 

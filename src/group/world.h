@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -49,7 +50,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   engine::Engine* engine() { return made_.station ? &made_.station->engine() : nullptr; }
   const BroughtUp& made() const { return made_; }
   /// The group of these ranks of the world, of which this rank is number `self`. Ends, taking the lock, when nobody
-  /// holds it; the world stays until then.
+  /// holds it; the world stays until then. Throws JoinError: there is a group of that number.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self);
   /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
@@ -59,6 +60,12 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void break_off(const Status& status);
   /// The first number that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
+  /// Keeps `n` numbers for groups that all ranks are about to make: false if this rank has given one of them away. What
+  /// comes for them is kept until make_communicator() or unreserve().
+  bool reserve(uint32_t id, size_t n);
+  void unreserve(uint32_t id, size_t n);
+  /// Sees to it that a call goes on that wants a turn. Under lock().
+  void see_to(Call& call);
   /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,
   /// under lock(); null in a world of one rank.
   Courier* start_courier(Courier::Sink& sink);
@@ -93,7 +100,8 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
     std::vector<std::byte> word;
   };
   bool progress(uint64_t now_ns);
-  void advance_calls(uint64_t now_ns);
+  bool advance_calls(uint64_t now_ns);
+  bool may_come(uint16_t group) const;
   Communicator* communicator(uint16_t group) const;
   void end(const Communicator* communicator);
   bool is_member(const Communicator& communicator, const engine::ChunkHeader& header) const;
@@ -149,6 +157,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 0;
+  std::set<uint16_t> reserved_;  // numbers below it of groups that are about to be made
   std::map<uint32_t, Status> failed_;
   fabric::RankSet ended_ = 0;                                  // of these, whose processes have ended for certain
   std::map<uint32_t, std::string> silent_;                     // ranks that may yet be back, and what is known of them
@@ -171,6 +180,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   uint64_t now_ns_ = 0;
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
+  std::atomic<bool> wants_turn_ = false;  // some call has more to do at once
   std::atomic<bool> has_left_queue_ = false;
   uint64_t relayed_before_ = 0;  // when the last caller went
   uint64_t n_idle_leaves_ = 0;   // callers that have gone since one that has relayed

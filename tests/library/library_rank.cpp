@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <exception>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -268,6 +270,26 @@ void splits(Group& group) {
   collectives(half, 100);
 }
 
+/// Threads that split different groups at the same time, each rank's in another order.
+void splits_by_threads(Group& group) {
+  Group twin = group.split(0, static_cast<int>(group.rank()));
+  for (int round = 0; round < 5; ++round) {
+    std::vector<std::optional<Group>> made(2);
+    const auto split = [&](size_t which) { made[which].emplace((which == 0 ? group : twin).split(0, 0)); };
+    const size_t first = (group.rank() + static_cast<uint32_t>(round)) % 2;
+    std::thread other([&] { split(first); });
+    split(1 - first);
+    other.join();
+    // What they do is told apart, though it looks alike.
+    std::vector<std::vector<int32_t>> data = {numbers(group.rank(), 3000), numbers(group.rank() + 10, 3000)};
+    Request sums = made[0]->all_reduce_async(data[0].data(), data[0].data(), 3000, Type::int32, Reduction::max);
+    expect_ok(made[1]->all_reduce(data[1].data(), data[1].data(), 3000, Type::int32, Reduction::max));
+    expect_ok(sums.wait());
+    expect(data[0] == numbers(group.size() - 1, 3000) && data[1] == numbers(group.size() + 9, 3000),
+           "groups that two threads have made");
+  }
+}
+
 void mistakes(Group& group) {
   std::vector<float> data(10);
   const uint32_t n = group.size();
@@ -358,6 +380,7 @@ int main() try {
   }
   several_at_once(group);
   splits(group);
+  splits_by_threads(group);
   mistakes(group);
   ends(group);
   expect(group.report().find("rank ") == 0, "a report");
