@@ -84,7 +84,8 @@ std::vector<uint32_t> reach(const std::vector<std::vector<uint32_t>>& neighbours
   std::vector<uint32_t> hops(neighbours.size(), kUnreachable);
   queue = {start};
   hops[start] = 0;
-  for (size_t next = 0; next < queue.size(); ++next) {
+  // Dense graphs are all reached long before every node's list has been gone through.
+  for (size_t next = 0; next < queue.size() && queue.size() < neighbours.size(); ++next) {
     for (const uint32_t other : neighbours[queue[next]]) {
       if (hops[other] == kUnreachable) {
         hops[other] = hops[queue[next]] + 1;

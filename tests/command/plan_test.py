@@ -1,5 +1,6 @@
 """Plans of cablings: what is printed, in each form, and that what is planned can be made."""
 
+import collections
 import ipaddress
 import json
 import re
@@ -71,6 +72,26 @@ class Plan(CommandCase):
             ends = [end for cable in self.of(n_nodes, n_ports)["cables"] for end in cable["between"]]
             self.assertEqual(len(ends), len(set(ends)))
             self.assertEqual(len(ends), n_nodes * n_ports // 2 * 2)
+
+    def test_dense_cablings_lack_only_the_cables_that_they_must(self):
+        for n_nodes, n_ports, *more in ((64, 62), (64, 58), (56, 51), (48, 45), (40, 38), (66, 63), (100, 98),
+                                        (180, 178), (64, 125), (40, 38, "--shape", "random"),
+                                        (65, 60, "--shape", "random")):
+            with self.subTest((n_nodes, n_ports, *more)):
+                plan = self.of(n_nodes, n_ports, *more)
+                self.assertEqual(plan["hops"]["diameter"], 1 if n_ports >= n_nodes else 2)
+                self.assertEqual(plan["hops"]["average"], plan["hops"]["least_average"])
+                self.assertEqual(len(plan["cables"]), n_nodes * n_ports // 2)
+                counts = collections.Counter(end.split(":")[0] for one in plan["cables"] for end in one["between"])
+                self.assertEqual(set(counts.values()), {n_ports})
+        self.assertIn("what a cut costs in rates is not computed: 1984 cables times 64 nodes",
+                      " ".join(self.of(64, 62)["notes"]))
+        path = self.root.parent / f"{self.root.name}-dense.json"
+        self.addCleanup(path.unlink, missing_ok=True)
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": [
+            {"name": f"m{k}", "ports": [f"p{other}" for other in range(40)]} for k in range(40)], "cables": [
+                {"between": [f"m{a}:p{b}", f"m{b}:p{a}"]} for a in range(40) for b in range(a + 1, 40) if b != a ^ 1]}))
+        self.assertEqual(self.plan(path)["hops"]["diameter"], 2)
 
     def test_the_same_question_has_the_same_answer(self):
         self.assertEqual(self.of(24, 3), self.of(24, 3))

@@ -162,6 +162,11 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
     analysis.cuts = fabric::costs_of_cuts(graph);
     analysis.worst_cut = fabric::worst_of(analysis.cuts);
     analysis.has_cut_rates = fabric::has_cut_rates(graph);
+    if (!analysis.has_cut_rates) {
+      analysis.notes.push_back(fmt::format(
+          "what a cut costs in rates is not computed: {} cables times {} nodes are more than {}, only hops are",
+          graph.cables.size(), graph.n_nodes, fabric::kMostCutWork));
+    }
     analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph), fabric::tree_rate(graph),
                       fabric::pair_rate_bound(graph), fabric::equal_split_rate(graph)};
     analysis.prediction.emplace(
