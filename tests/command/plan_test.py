@@ -42,6 +42,16 @@ class Plan(CommandCase):
         self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
         self.assertRegex(text, r"1 GiB +107.39 ms direct ")
 
+    def test_what_shortest_paths_reach_is_compared_with_the_bound(self):
+        def says(*words):
+            return re.search("all_to_all over .*", self.call("plan", *words).stdout)[0]
+
+        self.assertEqual(says("--nodes", 10, "--ports", 3),
+                         "all_to_all over shortest paths reaches its bound of 1/5 (8.0 Gb/s).")
+        self.assertEqual(says("line:20"), "all_to_all over shortest paths reaches its bound of 1/100 (0.4 Gb/s).")
+        self.assertEqual(says("--nodes", 9, "--ports", 3), "all_to_all over shortest paths reaches 2/11 (7.3 Gb/s) of "
+                         "the 1/5 (8.0 Gb/s) that bounds it.")
+
     def test_nodes_that_only_relay(self):
         group = self.plan("star:4", "--relays", "0")["group"]
         self.assertEqual((group["relays"], group["nodes"]), (["n0"], ["n1", "n2", "n3"]))
@@ -219,8 +229,11 @@ class Plan(CommandCase):
                 (["--nodes", 6, "--ports", 3, "--shape", "blob"], "known are mesh, ring"),
                 (["--nodes", 8, "--ports", 3, "--like", "toaster"], "toaster"),
                 (["--nodes", 8, "--ports", 3, "--routing", "dateline"], "rings of 5 nodes and more"),
-                (["--nodes", 250, "--ports", 249], "do not fit into one /16"),
-                (["--nodes", 30, "--ports", 29, "--prefix-length", 24], "435 cables do not fit into one /16"),
+                (["--nodes", 250, "--ports", 249],
+                 "31125 cables do not fit into one /16: subnets of /30 are enough for 16384; give fewer nodes or ports\n"),
+                (["--nodes", 30, "--ports", 29, "--prefix-length", 24],
+                 "435 cables do not fit into one /16: subnets of /24 are enough for 256; give fewer nodes or ports, or "
+                 "--prefix-length 30"),
                 (["--nodes", 4, "--ports", 3, "--json", "--dot"], "want stdout"),
                 (["--nodes", 4, "--ports", 3, "--speed", 0], "--speed"),
                 (["--nodes", 4, "--ports", 3, "--speed", "40Gbit"], "40Gbit: give whole Gbit/s"),

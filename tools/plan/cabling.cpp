@@ -14,6 +14,7 @@
 namespace ringbolt::tools::plan {
 namespace {
 
+using fabric::AddressPool;
 using fabric::Fraction;
 using fabric::PlannedCable;
 using fabric::Shape;
@@ -133,9 +134,11 @@ Cabling wanted_cabling(const PlanOptions& options) {
   cabling.pool.prefix_length = options.prefix_length;
   if (cabling.plan.next_id > cabling.pool.most_cables()) {
     throw UsageError(
-        fmt::format("{} cables do not fit into one /16: subnets of /{} are enough for {}; give fewer ports, or "
-                    "--prefix-length 30",
-                    cabling.plan.next_id, cabling.pool.prefix_length, cabling.pool.most_cables()));
+        fmt::format("{} cables do not fit into one /16: subnets of /{} are enough for {}; give fewer nodes or ports{}",
+                    cabling.plan.next_id, cabling.pool.prefix_length, cabling.pool.most_cables(),
+                    cabling.pool.prefix_length < AddressPool{}.prefix_length
+                        ? fmt::format(", or --prefix-length {}", AddressPool{}.prefix_length)
+                        : std::string()));
   }
   return cabling;
 }
