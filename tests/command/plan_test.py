@@ -52,6 +52,27 @@ class Plan(CommandCase):
         self.assertEqual(says("--nodes", 9, "--ports", 3), "all_to_all over shortest paths reaches 2/11 (7.3 Gb/s) of "
                          "the 1/5 (8.0 Gb/s) that bounds it.")
 
+    def test_nodes_too_far_apart_for_a_group_are_named(self):
+        def judged(*words):
+            plan = self.plan(*words)
+            hops = plan["hops"]
+            self.assertEqual(hops["most_of_group"], 13)
+            return hops["can_be_group"], hops.get("can_be_group_after_cut"), " ".join(plan["notes"])
+
+        for spec, can, after, says in (
+                ("ring:14", True, True, ""),  # 7 hops, 13 after a cut
+                ("ring:15", True, False, "a cut of one cable can leave nodes here 14 apart"),
+                ("ring:27", True, False, "can leave nodes here 26 apart"),
+                ("ring:28", False, False, "nodes here are 14 apart: these cannot form one"),
+                ("line:14", True, False, ""), ("line:15", False, False, "nodes here are 14 apart"),
+                ("mesh:4", True, True, ""), ("ring:100", False, None, "nodes here are 50 apart")):
+            with self.subTest(spec):
+                can_now, can_after, notes = judged(spec)
+                self.assertEqual((can_now, can_after), (can, after))
+                self.assertIn(says, notes)
+                self.assertEqual("groups of libringbolt relay over at most 13 hops" in notes, says != "")
+        self.assertIn("note: groups of libringbolt", self.call("plan", "--nodes", 16, "--ports", 2).stdout)
+
     def test_nodes_that_only_relay(self):
         group = self.plan("star:4", "--relays", "0")["group"]
         self.assertEqual((group["relays"], group["nodes"]), (["n0"], ["n1", "n2", "n3"]))
