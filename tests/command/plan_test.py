@@ -143,6 +143,34 @@ class Plan(CommandCase):
             self.assertEqual(judged[name], planned[name], name)
         self.assertEqual(judged["notes"], [])
 
+    def test_cables_keep_their_numbers_when_one_is_pulled(self):
+        path = self.root.parent / f"{self.root.name}-kept.json"
+        self.addCleanup(path.unlink, missing_ok=True)
+        before = self.of(10, 3, "--cluster-file", path)["cables"]
+        file = json.loads(path.read_text())
+        self.assertEqual([one["id"] for one in file["cables"]], list(range(15)))
+        facts = ("id", "between", "rail", "subnet", "addresses")
+
+        def judge():
+            path.write_text(json.dumps(file))
+            return [{name: cable[name] for name in facts} for cable in self.plan(path)["cables"]]
+
+        before = [{name: cable[name] for name in facts} for cable in before]
+        pulled = file["cables"].pop(4)
+        self.assertEqual(judge(), [cable for cable in before if cable["id"] != 4])
+        file["cables"].insert(0, {"between": pulled["between"]})  # another one, wherever it stands
+        self.assertEqual([cable["id"] for cable in judge()], [0, 1, 2, 3, *range(5, 15), 15])
+        self.assertEqual(judge()[-1]["subnet"], "10.77.0.60/30")
+        file["cables"][0]["id"] = 3
+        path.write_text(json.dumps(file))
+        self.refused("plan", path, says=["cables[4].id: 3 is the number of cables[0]"])
+        file["cables"][0]["id"] = 300
+        path.write_text(json.dumps(file))
+        self.assertEqual(self.plan(path)["cables"][-1]["subnet"], "10.77.4.176/30")
+        self.refused("plan", path, "--prefix-length", 24, says=[
+            "cable 300 (n1:rdma_en4-n6:rdma_en2) does not fit into one /16: subnets of /24 are enough for numbers up to "
+            "255; give --prefix-length 30"])
+
     def test_shapes_that_are_asked_for(self):
         for shape, n_nodes, n_ports, n_cables in (("ring", 6, 3, 6), ("line", 5, 2, 4), ("star", 5, 4, 4),
                                                   ("torus", 12, 4, 24), ("torus:3x3", 9, 4, 18),
