@@ -29,6 +29,7 @@ class Plan(CommandCase):
         self.assertEqual(plan["rates"]["all_to_all_pair"]["cables"], "1/5")
         self.assertEqual({cable["cut"]["diameter"] for cable in plan["cables"]}, {4})
         self.assertEqual({cable["cut"]["all_reduce"]["cables"] for cable in plan["cables"]}, {"14/9"})
+        self.assertEqual({cable["cut"]["broadcast"]["cables"] for cable in plan["cables"]}, {"2"})
         self.assertTrue(plan["routes"]["is_free_of_deadlock"])
         self.assertEqual(plan["problems"], [])
 
@@ -40,6 +41,7 @@ class Plan(CommandCase):
                      "How collectives would be done", "all_reduce in order"):
             self.assertIn(part, text)
         self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
+        self.assertRegex(text, r"broadcast, reduce +3 +120.0 +80.0\n")
         self.assertRegex(text, r"1 GiB +107.39 ms direct ")
 
     def test_what_shortest_paths_reach_is_compared_with_the_bound(self):

@@ -47,6 +47,7 @@ Json cables_json(const Cabling& cabling, const Analysis& analysis) {
       }
       if (cut.is_connected && analysis.has_cut_rates) {
         json["cut"]["all_reduce"] = rate_json(cut.tree_rate, cabling);
+        json["cut"]["broadcast"] = rate_json(cut.lambda, cabling);
         json["cut"]["all_gather"] = rate_json(Fraction(cabling.n_nodes()) * cut.shard_rate, cabling);
       }
     }

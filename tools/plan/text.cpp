@@ -93,7 +93,7 @@ void print_rates(const Cabling& cabling, const Analysis& analysis) {
   };
   row("all_reduce", rates.tree_rate, after(analysis.worst_cut.tree_rate));
   row("all_gather, reduce_scatter", n * rates.shard_rate, after(n * analysis.worst_cut.shard_rate));
-  row("broadcast, reduce", rates.lambda, "");
+  row("broadcast, reduce", rates.lambda, after(analysis.worst_cut.lambda));
   row("all_to_all, each pair", rates.pair_bound.bound, "");
   fmt::print("\nThe most that collectives can do, in cables of {} Gb/s and in Gb/s of the whole vector:\n",
              cabling.unit_gbps);
