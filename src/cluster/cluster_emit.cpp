@@ -41,6 +41,9 @@ Json node_json(const Node& node) {
 
 Json cable_json(const Cluster& cluster, const Cable& cable) {
   Json json{{"between", {end_text(cluster, cable.a), end_text(cluster, cable.b)}}, {"speed_gbps", cable.speed_gbps}};
+  if (cable.id) {
+    json["id"] = *cable.id;
+  }
   if (cable.rate_mbps != 0) {
     json["rate_mbps"] = cable.rate_mbps;
   }

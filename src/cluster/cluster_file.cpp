@@ -19,10 +19,10 @@
 namespace ringbolt::cluster {
 namespace {
 
-using base::Json;
-using base::JsonRefusal;
 using base::check_fields;
 using base::field;
+using base::Json;
+using base::JsonRefusal;
 using base::list;
 using base::number_of;
 using base::parse_json;
@@ -127,7 +127,8 @@ Port read_port(const Json& value, const std::string& place) {
     port.stream = text_of(value["stream"], place + ".stream");
     if (!is_stream_text(port.stream) || !port.netdev.empty()) {
       stop(place + ".stream", fmt::format("{} is not 1 to {} printable letters without space, quotes and ;, or stands "
-                                          "beside a netdev", quote(port.stream), kMaxStreamBytes));
+                                          "beside a netdev",
+                                          quote(port.stream), kMaxStreamBytes));
     }
   }
   if (value.contains("addresses")) {
@@ -189,12 +190,25 @@ void read_nodes(const Json& nodes, Cluster& cluster) {
   }
 }
 
+/// The number that a plan has given a cable, different from those of the cables before it.
+uint32_t read_id(const Json& value, const std::string& place, const Cluster& cluster,
+                 std::map<uint32_t, size_t>& numbered) {
+  const uint32_t id = number_of(value, place, 0, kMaxCableId);
+  if (const auto [other, is_new] = numbered.try_emplace(id, cluster.cables.size()); !is_new) {
+    const Cable& cable = cluster.cables[other->second];
+    stop(place, fmt::format("{} is the number of cables[{}] ({}-{}) already", id, other->second,
+                            end_text(cluster, cable.a), end_text(cluster, cable.b)));
+  }
+  return id;
+}
+
 void read_cables(const Json& cables, Cluster& cluster) {
   const Directory directory(cluster);
   std::map<std::pair<uint32_t, uint32_t>, size_t> plugged;
+  std::map<uint32_t, size_t> numbered;
   for (size_t index = 0; index < list(cables, "cables", 1, kMaxCables).size(); ++index) {
     const std::string place = fmt::format("cables[{}]", index);
-    check_fields(cables[index], place, {"between", "speed_gbps", "rate_mbps"});
+    check_fields(cables[index], place, {"id", "between", "speed_gbps", "rate_mbps"});
     const Json& ends = list(field(cables[index], place, "between"), place + ".between", 2, 2);
     Cable cable;
     for (size_t side = 0; side < 2; ++side) {
@@ -212,6 +226,9 @@ void read_cables(const Json& cables, Cluster& cluster) {
     }
     if (cables[index].contains("rate_mbps")) {
       cable.rate_mbps = number_of(cables[index]["rate_mbps"], place + ".rate_mbps", 1, kMaxRateMbps);
+    }
+    if (cables[index].contains("id")) {
+      cable.id = read_id(cables[index]["id"], place + ".id", cluster, numbered);
     }
     cluster.cables.push_back(cable);
   }

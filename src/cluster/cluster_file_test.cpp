@@ -1,5 +1,6 @@
 #include "cluster/cluster_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -232,7 +233,8 @@ std::string refusal_on_interfaces(std::string_view from, std::string_view to) {
 TEST(ClusterFile, refuses_bad_interfaces_by_their_place) {
   EXPECT_THAT(refusal_on_interfaces("\"hosts\"", "\"real\""), HasSubstr("kind: \"real\" is none of emulated, netns"));
   EXPECT_THAT(refusal_on_interfaces("1500", "1279"), HasSubstr("mtu: is no whole number from 1280 to 65535"));
-  EXPECT_THAT(refusal_on_interfaces("\"management\": false", "\"management\": 0"), HasSubstr("management: must be true or false"));
+  EXPECT_THAT(refusal_on_interfaces("\"management\": false", "\"management\": 0"),
+              HasSubstr("management: must be true or false"));
   EXPECT_THAT(refusal_on_interfaces("\"enp1s0\"", "\"en p\""), HasSubstr("nodes[0].ports[0].netdev: \"en p\" is not"));
   EXPECT_THAT(refusal_on_interfaces("\"enp1s0\"", "\"lo\""), HasSubstr("nodes[0].ports[0].netdev"));
   EXPECT_THAT(refusal_on_interfaces("\"rdma_en3\"", R"({"name": "x", "netdev": "enp1s0"})"),
@@ -244,6 +246,30 @@ TEST(ClusterFile, refuses_bad_interfaces_by_their_place) {
   EXPECT_THAT(refusal_on_interfaces("\"netdev\": \"tb0\"", "\"addresses\": []"),
               HasSubstr("cables[0]: right:mlx_0 has no netdev, which kind hosts needs"));
   EXPECT_THAT(refusal_on_interfaces("2500", "0"), HasSubstr("cables[0].rate_mbps"));
+}
+
+TEST(ClusterFile, keeps_the_numbers_of_cables) {
+  const auto with_ids = [](std::string_view first, std::string_view second) {
+    return parse_cluster(fmt::format(R"({{"ringbolt": 1, "nodes": [{{"name": "a", "ports": ["p", "q", "r"]}},
+        {{"name": "b", "ports": ["p", "q", "r"]}}], "cables": [{{{}"between": ["a:p", "b:p"]}},
+        {{{}"between": ["b:q", "a:q"]}}, {{"between": ["a:r", "b:r"]}}]}})",
+                                     first, second));
+  };
+  const Parsed<Cluster> cluster = with_ids("\"id\": 7, ", "\"id\": 0, ");
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->cables[0].id, 7U);
+  EXPECT_EQ(cluster->cables[1].id, 0U);
+  EXPECT_FALSE(cluster->cables[2].id);
+  EXPECT_EQ(parse_cluster(emit_cluster(*cluster)), cluster);
+  EXPECT_TRUE(with_ids("\"id\": 16383, ", "\"id\": 16382, "));
+  const auto refused = [&](std::string_view second) {
+    const Parsed<Cluster> other = with_ids("\"id\": 7, ", second);
+    return other ? "accepted" : other.error().text();
+  };
+  EXPECT_THAT(refused("\"id\": 7, "), HasSubstr("cables[1].id: 7 is the number of cables[0] (a:p-b:p) already"));
+  EXPECT_THAT(refused("\"id\": 16384, "), HasSubstr("cables[1].id: is no whole number from 0 to 16383"));
+  EXPECT_THAT(refused("\"id\": -1, "), HasSubstr("cables[1].id: is no whole number"));
+  EXPECT_THAT(refused("\"id\": \"7\", "), HasSubstr("cables[1].id: is no whole number"));
 }
 
 constexpr std::string_view kOnStreams = R"({"ringbolt": 1, "name": "s", "kind": "hosts", "nodes": [
@@ -279,7 +305,8 @@ TEST(ClusterFile, refuses_bad_streams_by_their_place) {
               HasSubstr("nodes[0].ports[1].stream: /dev/tbstream0+/dev/tbstream1 carries tb already"));
   EXPECT_THAT(on_streams_with("\"stream\": \"fd:3,4\"", R"("netdev": "en3", "stream": "fd:3,4")"),
               HasSubstr("beside a netdev"));
-  EXPECT_THAT(on_streams_with("\"hosts\"", "\"netns\""), HasSubstr("cables[0]: a:tb has no netdev, which kind netns needs"));
+  EXPECT_THAT(on_streams_with("\"hosts\"", "\"netns\""),
+              HasSubstr("cables[0]: a:tb has no netdev, which kind netns needs"));
 }
 
 }  // namespace

@@ -9,6 +9,8 @@ namespace ringbolt::cluster {
 inline constexpr uint32_t kMaxNodes = 250;
 inline constexpr uint32_t kMaxPortsPerNode = 250;
 inline constexpr uint32_t kMaxCables = kMaxNodes * (kMaxNodes - 1) / 2;
+/// Numbers of a plan's cables: each is a /30 of a /16 (docs/plan.md).
+inline constexpr uint32_t kMaxCableId = (1U << 14U) - 1;
 inline constexpr uint32_t kMaxSpeedGbps = 10'000;
 inline constexpr uint32_t kDefaultSpeedGbps = 40;
 inline constexpr size_t kMaxNameBytes = 32;

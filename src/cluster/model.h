@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct Cable {
   CableEnd b;
   uint32_t speed_gbps = kDefaultSpeedGbps;  ///< as declared; nothing enforces it
   uint32_t rate_mbps = 0;                   ///< enforced between network namespaces; 0: as fast as it goes
+  std::optional<uint32_t> id = {};  ///< in the plan that it is of (docs/plan.md); here it is its index that counts
   friend bool operator==(const Cable&, const Cable&) = default;
 };
 
@@ -60,9 +62,9 @@ struct Cluster {
   std::vector<Node> nodes;
   std::vector<Cable> cables;
   Kind kind = Kind::emulated;
-  uint32_t mtu = 0;         ///< of the interfaces between network namespaces; 0: kDefaultMtu
-  std::string prefix = {};  ///< where Ringbolt is installed on hosts; empty: not known
-  bool has_overlay = false;  ///< an agent per node makes ringbolt0, on which every node reaches every other
+  uint32_t mtu = 0;            ///< of the interfaces between network namespaces; 0: kDefaultMtu
+  std::string prefix = {};     ///< where Ringbolt is installed on hosts; empty: not known
+  bool has_overlay = false;    ///< an agent per node makes ringbolt0, on which every node reaches every other
   bool has_management = true;  ///< of network namespaces: they share a network beside the cables (address_plan.h)
   friend bool operator==(const Cluster&, const Cluster&) = default;
 };

@@ -2,7 +2,11 @@
 
 #include <utility>
 
+#include "fabric/relaying.h"
+
 namespace ringbolt::engine {
+
+static_assert(fabric::kMostHopsOfGroup == kMostVia + 1, "ringbolt plan says which nodes can form a group");
 
 Paths::Paths(uint32_t rank, uint32_t n_ranks, std::vector<FabricCable> cables)
     : rank_(rank),

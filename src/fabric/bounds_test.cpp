@@ -163,6 +163,27 @@ TEST(Bounds, of_one_cut_cable) {
   }
 }
 
+TEST(Bounds, of_all_to_all_find_the_waist_of_larger_graphs) {
+  for (const int64_t n : {19, 20, 64}) {
+    const PairRate rate = pair_rate_bound(line(static_cast<uint32_t>(n)));
+    EXPECT_EQ(rate.bound, Fraction(1, (n / 2) * (n - n / 2))) << n;
+    EXPECT_FALSE(rate.has_all_cuts);
+  }
+  // Two meshes of 10 nodes and a bridge; the nodes of one are even, so that no order of numbers shows it.
+  Graph bridge{20};
+  for (uint32_t a = 0; a < 20; ++a) {
+    for (uint32_t b = a + 2; b < 20; b += 2) {
+      join(bridge, a, b);
+    }
+  }
+  join(bridge, 6, 13);
+  EXPECT_EQ(pair_rate_bound(bridge).bound, Fraction(1, 100));
+  for (uint64_t seed = 300; seed <= 340; ++seed) {
+    const Graph graph = random_connected_graph(seed, 40);
+    EXPECT_LE(equal_split_rate(graph).value, pair_rate_bound(graph).bound.value() * (1 + 1e-12)) << "seed " << seed;
+  }
+}
+
 TEST(Bounds, of_steps_count_hops_and_how_fast_word_spreads) {
   EXPECT_EQ(least_steps(full_mesh(8)), 1U);
   EXPECT_EQ(least_steps(petersen()), 2U);

@@ -8,7 +8,7 @@
 #include "fabric/bounds.h"
 #include "fabric/builders.h"
 #include "fabric/moore_bound.h"
-#include "fabric/search.h"
+#include "fabric/shape.h"
 
 namespace ringbolt::fabric {
 namespace {
@@ -73,6 +73,38 @@ TEST(Catalogue, reaches_what_it_promises) {
     EXPECT_EQ(found.diameter, bound.diameter + (is_diameter_exception && bound.diameter == 2 ? 1 : 0)) << name;
   }
   EXPECT_EQ(n_known, std::size(kReached));
+}
+
+/// Sixteen larger cablings that annealing for minutes has found: the most that a plan of them may have.
+struct Larger {
+  uint32_t n_ports;
+  uint32_t n_nodes;
+  uint32_t diameter;
+  uint32_t aspl_thousandths;
+  uint32_t cut_diameter = UINT32_MAX;  ///< after the worst cut, where that is known
+};
+
+constexpr Larger kLarger[] = {
+    {3, 24, 4, 2565},    {4, 24, 3, 2130},    {5, 24, 2, 1783},    {6, 24, 2, 1739},
+    {3, 32, 4, 2935},    {4, 32, 3, 2355},    {5, 32, 3, 2032},    {6, 32, 2, 1806},
+    {3, 48, 5, 3380},    {4, 48, 4, 2619},    {5, 48, 3, 2362},    {6, 48, 3, 2115},
+    {3, 64, 6, 3766, 8}, {4, 64, 4, 2891, 6}, {5, 64, 4, 2532, 5}, {6, 64, 3, 2333, 4},
+};
+
+TEST(Catalogue, and_the_search_beyond_it_reach_what_is_known_of_larger_cablings) {
+  for (const Larger& one : kLarger) {
+    const std::string name = std::to_string(one.n_nodes) + " nodes of " + std::to_string(one.n_ports) + " ports";
+    const Graph graph = best_shape(one.n_nodes, one.n_ports)->graph;
+    const Distances found = distances(graph);
+    EXPECT_LE(found.diameter, one.diameter) << name;
+    EXPECT_LE(thousandths(found.aspl(one.n_nodes)), one.aspl_thousandths) << name;
+    const std::vector<uint32_t> ports = port_counts(graph);
+    EXPECT_EQ(std::ranges::count(ports, one.n_ports), one.n_nodes) << name;
+    EXPECT_EQ(edge_connectivity(graph), one.n_ports) << name;
+    for (size_t cable = 0; cable < graph.cables.size() && one.cut_diameter < UINT32_MAX; ++cable) {
+      EXPECT_LE(distances(without_cable(graph, cable)).diameter, one.cut_diameter) << name << ", cable " << cable;
+    }
+  }
 }
 
 TEST(Catalogue, has_nothing_beyond_its_table) {

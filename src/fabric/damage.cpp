@@ -24,6 +24,7 @@ std::vector<CutCost> costs_of_cuts(const Graph& graph) {
     if (left.is_connected && has_cut_rates(graph)) {
       cost.shard_rate = shard_rate(cut);
       cost.tree_rate = tree_rate(cut);
+      cost.lambda = edge_connectivity(cut);
     }
   }
   return costs;
@@ -39,6 +40,7 @@ CutCost worst_of(const std::vector<CutCost>& costs) {
     worst.diameter = std::max(worst.diameter, one.diameter);
     worst.shard_rate = std::min(worst.shard_rate, one.shard_rate);
     worst.tree_rate = std::min(worst.tree_rate, one.tree_rate);
+    worst.lambda = std::min(worst.lambda, one.lambda);
   }
   return worst;
 }

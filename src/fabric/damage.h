@@ -14,6 +14,7 @@ struct CutCost {
   uint32_t diameter = 0;  ///< this and the rates are 0 if it is not connected
   Fraction shard_rate;    ///< x*, see bounds.h
   Fraction tree_rate;     ///< tau
+  Fraction lambda;        ///< of broadcast and reduce
 };
 
 /// More cables times nodes than this take too long for rates: a second or so.

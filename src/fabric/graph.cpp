@@ -76,11 +76,16 @@ std::vector<Fraction> rates_of_nodes(const Graph& graph) {
   return rates;
 }
 
-std::vector<uint32_t> hops_from(const std::vector<std::vector<uint32_t>>& neighbours, uint32_t start) {
+namespace {
+
+/// Hops from `start`, and the nodes in the order in which they are reached.
+std::vector<uint32_t> reach(const std::vector<std::vector<uint32_t>>& neighbours, uint32_t start,
+                            std::vector<uint32_t>& queue) {
   std::vector<uint32_t> hops(neighbours.size(), kUnreachable);
-  std::vector<uint32_t> queue{start};
+  queue = {start};
   hops[start] = 0;
-  for (size_t next = 0; next < queue.size(); ++next) {
+  // Dense graphs are all reached long before every node's list has been gone through.
+  for (size_t next = 0; next < queue.size() && queue.size() < neighbours.size(); ++next) {
     for (const uint32_t other : neighbours[queue[next]]) {
       if (hops[other] == kUnreachable) {
         hops[other] = hops[queue[next]] + 1;
@@ -89,6 +94,19 @@ std::vector<uint32_t> hops_from(const std::vector<std::vector<uint32_t>>& neighb
     }
   }
   return hops;
+}
+
+}  // namespace
+
+std::vector<uint32_t> hops_from(const std::vector<std::vector<uint32_t>>& neighbours, uint32_t start) {
+  std::vector<uint32_t> order;
+  return reach(neighbours, start, order);
+}
+
+std::vector<uint32_t> breadth_first(const std::vector<std::vector<uint32_t>>& neighbours, uint32_t start) {
+  std::vector<uint32_t> order;
+  reach(neighbours, start, order);
+  return order;
 }
 
 Fraction Distances::aspl(uint32_t n_nodes) const {

@@ -53,6 +53,9 @@ inline constexpr uint32_t kUnreachable = UINT32_MAX;
 /// Hops from `start` to every node; kUnreachable where no path leads. Shape: [n_nodes]. Thread-safe.
 std::vector<uint32_t> hops_from(const std::vector<std::vector<uint32_t>>& neighbours, uint32_t start);
 
+/// The nodes that a path joins with `start`, nearer ones first, beginning with it. Thread-safe.
+std::vector<uint32_t> breadth_first(const std::vector<std::vector<uint32_t>>& neighbours, uint32_t start);
+
 /// What the shortest paths of a graph are like.
 struct Distances {
   bool is_connected = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "fabric/flow.h"
 
 namespace ringbolt::fabric {
 namespace {
@@ -36,17 +37,86 @@ Fraction least_of_all_cuts(const Graph& graph) {
   return least;
 }
 
-/// Of single nodes, and of pairs that a cable joins.
-Fraction least_of_small_cuts(const Graph& graph) {
-  const std::vector<Fraction> rates = rates_of_nodes(graph);
-  Fraction least = ratio_of_cut(std::ranges::min(rates), 1, graph.n_nodes);
-  for (const Cable& cable : merge_rails(graph).cables) {
-    if (graph.n_nodes > 2) {
-      least = std::min(least,
-                       ratio_of_cut(rates[cable.a] + rates[cable.b] - Fraction(2) * cable.capacity, 2, graph.n_nodes));
+/// The least ratio of the cuts that are shown to it, node by node.
+class GrowingCut {
+ public:
+  explicit GrowingCut(const Graph& graph) : cables_(graph.n_nodes), rates_(rates_of_nodes(graph)) {
+    for (const Cable& cable : graph.cables) {
+      cables_[cable.a].emplace_back(cable.b, cable.capacity);
+      cables_[cable.b].emplace_back(cable.a, cable.capacity);
+    }
+    least_ = ratio_of_cut(rates_.front(), 1, graph.n_nodes);
+  }
+
+  const Fraction& least() const { return least_; }
+
+  /// From an empty set on.
+  void begin() {
+    is_inside_.assign(cables_.size(), false);
+    rate_ = 0;
+    size_ = 0;
+  }
+  /// Adds a node. `is_cut`: look at what leaves the set now.
+  void add(uint32_t node, bool is_cut = true) {
+    rate_ += rates_[node];
+    for (const auto& [other, capacity] : cables_[node]) {
+      if (is_inside_[other]) {
+        rate_ = rate_ - Fraction(2) * capacity;
+      }
+    }
+    is_inside_[node] = true;
+    ++size_;
+    const auto n_nodes = static_cast<uint32_t>(cables_.size());
+    if (is_cut && size_ < n_nodes) {
+      least_ = std::min(least_, ratio_of_cut(rate_, size_, n_nodes));
     }
   }
-  return least;
+
+ private:
+  std::vector<std::vector<std::pair<uint32_t, Fraction>>> cables_;
+  std::vector<Fraction> rates_;
+  std::vector<bool> is_inside_;
+  Fraction rate_;
+  uint32_t size_ = 0;
+  Fraction least_;
+};
+
+/// The sides of node 0 of the minimum cuts between it and every other.
+void show_minimum_cuts(const Graph& graph, GrowingCut& cut) {
+  FlowNetwork network = flow_network(graph, common_denominator(graph));
+  for (uint32_t sink = 1; sink < graph.n_nodes; ++sink) {
+    network.max_flow(0, sink);
+    std::vector<uint32_t> side;
+    for (uint32_t node = 0; node < graph.n_nodes; ++node) {
+      if (network.is_on_source_side(node)) {
+        side.push_back(node);
+      }
+    }
+    cut.begin();
+    for (const uint32_t node : side) {
+      cut.add(node, node == side.back());
+    }
+  }
+}
+
+/// Of sets that are likely: single nodes, pairs that a cable joins, what lies near to a node, and minimum cuts.
+Fraction least_of_likely_cuts(const Graph& graph) {
+  const Graph merged = merge_rails(graph);
+  GrowingCut cut(merged);
+  for (const Cable& cable : merged.cables) {
+    cut.begin();
+    cut.add(cable.a);
+    cut.add(cable.b);
+  }
+  const auto lists = neighbours(merged);
+  for (uint32_t start = 0; start < merged.n_nodes; ++start) {
+    cut.begin();
+    for (const uint32_t node : breadth_first(lists, start)) {
+      cut.add(node);
+    }
+  }
+  show_minimum_cuts(merged, cut);
+  return cut.least();
 }
 
 /// The most that any direction of a cable carries, over its capacity, if each ordered pair sends 1, equally over its
@@ -105,7 +175,7 @@ PairRate pair_rate_bound(const Graph& graph) {
   }
   PairRate rate;
   rate.has_all_cuts = graph.n_nodes <= kMostNodesForAllCuts;
-  rate.bound = std::min(rate.has_all_cuts ? least_of_all_cuts(graph) : least_of_small_cuts(graph),
+  rate.bound = std::min(rate.has_all_cuts ? least_of_all_cuts(graph) : least_of_likely_cuts(graph),
                         Fraction(2) * total / Fraction(distances(graph).sum));
   return rate;
 }

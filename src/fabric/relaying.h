@@ -26,6 +26,9 @@ struct Relaying {
 /// At most so many hop classes are worth their memory.
 inline constexpr uint32_t kMostHopClasses = 10;
 
+/// Groups of libringbolt relay over no more hops than this: a chunk names the ranks on its way (engine/chunk_header.h).
+inline constexpr uint32_t kMostHopsOfGroup = 13;
+
 /// Hop classes for paths of the diameter after the worst cut and 2 hops more, 6 at least, if these are no more than
 /// kMostHopClasses; beyond that what needs the least classes: shortest paths if they are free of deadlock, the dateline
 /// on a ring 0 - 1 - ... - 0, up and down on all else. `worst_diameter`: after one cut, or of the graph if a cut parts

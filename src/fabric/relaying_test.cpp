@@ -45,6 +45,8 @@ TEST(Damage, of_parallel_rails_and_bridges) {
   EXPECT_TRUE(costs[0].is_connected);
   EXPECT_TRUE(costs[1].is_connected);
   EXPECT_EQ(costs[1].tree_rate, 1);
+  EXPECT_EQ(costs[1].lambda, 1);
+  EXPECT_EQ(costs[2].lambda, 0) << "it parts them";
   EXPECT_FALSE(costs[2].is_connected);
   EXPECT_FALSE(worst_of(costs).is_connected);
 }

@@ -1,8 +1,10 @@
 #include "fabric/search.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -64,12 +66,13 @@ class Wiring {
   std::vector<Pair> cables_;
 };
 
-/// Joins random free ports; where those left cannot be joined, opens a cable that both nodes lack. May leave a port.
-Wiring pair_ports(uint32_t n_nodes, uint32_t n_ports, Dice& dice) {
-  Wiring wiring(n_nodes);
+/// Joins random free ports, `n_ports` of each node; where those left cannot be joined, opens a cable that both nodes
+/// lack. Nothing if no such cable turned up: one try in `patience` is the last. The sum of all ports is even.
+std::optional<Wiring> try_pairing(const std::vector<uint32_t>& n_ports, uint32_t patience, Dice& dice) {
+  Wiring wiring(static_cast<uint32_t>(n_ports.size()));
   std::vector<uint32_t> free;
-  for (uint32_t node = 0; node < n_nodes; ++node) {
-    free.insert(free.end(), n_ports - (node + 1 == n_nodes && n_nodes * n_ports % 2 == 1 ? 1 : 0), node);
+  for (uint32_t node = 0; node < n_ports.size(); ++node) {
+    free.insert(free.end(), n_ports[node], node);
   }
   const auto take = [&](size_t index) {
     const uint32_t node = free[index];
@@ -84,10 +87,9 @@ Wiring pair_ports(uint32_t n_nodes, uint32_t n_ports, Dice& dice) {
       wiring.add(a, b);
       continue;
     }
-    // Ends: nearly every cable is as good. In small and dense graphs nothing may fit; then begin again.
-    for (;;) {
-      if (wiring.cables().empty() || dice.below(1000) == 0) {
-        return pair_ports(n_nodes, n_ports, dice);
+    for (;;) {  // ends: of a sparse graph nearly every cable is as good, and else the dice say stop
+      if (wiring.cables().empty() || dice.below(patience) == 0) {
+        return std::nullopt;
       }
       const size_t index = dice.below(static_cast<uint32_t>(wiring.cables().size()));
       const auto [c, d] = wiring.cables()[index];
@@ -99,6 +101,40 @@ Wiring pair_ports(uint32_t n_nodes, uint32_t n_ports, Dice& dice) {
     }
   }
   return wiring;
+}
+
+/// A cable wherever `wiring` has none.
+Wiring complement(const Wiring& wiring, uint32_t n_nodes) {
+  Wiring other(n_nodes);
+  for (uint32_t a = 0; a < n_nodes; ++a) {
+    for (uint32_t b = a + 1; b < n_nodes; ++b) {
+      if (!wiring.has(a, b)) {
+        other.add(a, b);
+      }
+    }
+  }
+  return other;
+}
+
+/// `n_ports` random cables at every node, one less at the last if the sum would be odd. Of a dense graph it is the
+/// cables that are missing which are laid at random: there is hardly a place for the last of those that are there.
+Wiring pair_ports(uint32_t n_nodes, uint32_t n_ports, Dice& dice) {
+  // Of the smallest graphs, where nothing may fit, one attempt in two succeeds. Those with ports for half of the nodes
+  // have thousands of cables to open, and take patience.
+  constexpr uint32_t kMostAttempts = 1000;
+  constexpr uint32_t kPatience = 1000;
+  constexpr uint32_t kMostDoublings = 10;
+  const bool is_dense = n_ports > (n_nodes - 1) / 2;
+  std::vector<uint32_t> laid(n_nodes, is_dense ? n_nodes - 1 - n_ports : n_ports);
+  if (n_nodes * n_ports % 2 == 1) {
+    laid.back() = is_dense ? laid.back() + 1 : laid.back() - 1;
+  }
+  std::optional<Wiring> wiring;
+  for (uint32_t attempt = 0; attempt < kMostAttempts && !wiring; ++attempt) {
+    wiring = try_pairing(laid, kPatience << std::min(attempt, kMostDoublings), dice);
+  }
+  RINGBOLT_ASSERT(wiring.has_value());
+  return is_dense ? complement(*wiring, n_nodes) : *wiring;
 }
 
 /// The sum that is annealed: hops over all ordered pairs, and a price for every level beyond the bound.

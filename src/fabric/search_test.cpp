@@ -47,5 +47,34 @@ TEST(RandomRegular, is_connected_and_simple) {
   }
 }
 
+TEST(RandomRegular, of_dense_graphs_has_every_port) {
+  const auto check = [](uint32_t n_nodes, uint32_t n_ports, uint64_t seed) {
+    const Graph graph = random_regular(n_nodes, n_ports, seed);
+    const std::vector<uint32_t> ports = port_counts(graph);
+    EXPECT_EQ(merge_rails(graph), graph) << n_nodes << " " << n_ports;
+    EXPECT_EQ(std::ranges::max(ports), n_ports) << n_nodes << " " << n_ports;
+    EXPECT_EQ(std::ranges::count(ports, n_ports), n_nodes - n_nodes * n_ports % 2) << n_nodes << " " << n_ports;
+    EXPECT_EQ(ports.back(), n_ports - n_nodes * n_ports % 2) << n_nodes << " " << n_ports;
+  };
+  for (uint32_t n_nodes = 5; n_nodes <= kMostSearchedNodes; ++n_nodes) {
+    for (uint32_t n_ports = std::max(3U, n_nodes / 2 - 1); n_ports < n_nodes; ++n_ports) {
+      check(n_nodes, n_ports, n_ports);
+    }
+  }
+  // Ports for half of the nodes, where most cables must be opened for another; and nearly full meshes.
+  for (const auto& [n_nodes, n_ports] :
+       {std::pair{65U, 60U}, {66U, 63U}, {100U, 49U}, {100U, 98U}, {250U, 122U}, {250U, 124U}, {249U, 247U}}) {
+    check(n_nodes, n_ports, 1);
+  }
+}
+
+TEST(Search, of_a_mesh_less_a_cable_of_each_node_needs_none) {
+  for (uint32_t n_nodes = 5; n_nodes <= kMostSearchedNodes; ++n_nodes) {
+    const Graph graph = search_graph(n_nodes, n_nodes - 2);
+    EXPECT_EQ(distances(graph).sum, moore_bound(n_nodes, n_nodes - 2).sum) << n_nodes;
+    EXPECT_EQ(graph.cables.size(), n_nodes * (n_nodes - 2) / 2) << n_nodes;
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::fabric

@@ -35,12 +35,20 @@ std::string_view classic_name(uint32_t n_nodes, uint32_t n_ports) {
   }
 }
 
+/// The rule, unless it is a list that nobody reads.
+std::string rule_text(const KnownGraph& known) {
+  constexpr size_t kMostBytes = 200;
+  return known.rule.size() <= kMostBytes
+             ? known.rule
+             : fmt::format("a ring and {} chords", known.graph.cables.size() - known.graph.n_nodes);
+}
+
 /// Of 3 ports and more, and at least 2 nodes more than ports.
 Shape sparse_shape(uint32_t n_nodes, uint32_t n_ports) {
   if (auto known = catalogued(n_nodes, n_ports)) {
     const std::string_view classic = classic_name(n_nodes, n_ports);
     return {classic.empty() ? std::string("table") : std::string(classic),
-            fmt::format("from the table of known graphs: {}", known->rule), std::move(known->graph)};
+            fmt::format("from the table of known graphs: {}", rule_text(*known)), std::move(known->graph)};
   }
   if (n_nodes <= kMostSearchedNodes) {
     return {"searched", "found by annealing with a fixed seed: the same plan every time, not proven best",

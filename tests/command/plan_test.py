@@ -1,5 +1,6 @@
 """Plans of cablings: what is printed, in each form, and that what is planned can be made."""
 
+import collections
 import ipaddress
 import json
 import re
@@ -28,6 +29,7 @@ class Plan(CommandCase):
         self.assertEqual(plan["rates"]["all_to_all_pair"]["cables"], "1/5")
         self.assertEqual({cable["cut"]["diameter"] for cable in plan["cables"]}, {4})
         self.assertEqual({cable["cut"]["all_reduce"]["cables"] for cable in plan["cables"]}, {"14/9"})
+        self.assertEqual({cable["cut"]["broadcast"]["cables"] for cable in plan["cables"]}, {"2"})
         self.assertTrue(plan["routes"]["is_free_of_deadlock"])
         self.assertEqual(plan["problems"], [])
 
@@ -39,7 +41,39 @@ class Plan(CommandCase):
                      "How collectives would be done", "all_reduce in order"):
             self.assertIn(part, text)
         self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
+        self.assertRegex(text, r"broadcast, reduce +3 +120.0 +80.0\n")
         self.assertRegex(text, r"1 GiB +107.39 ms direct ")
+
+    def test_what_shortest_paths_reach_is_compared_with_the_bound(self):
+        def says(*words):
+            return re.search("all_to_all over .*", self.call("plan", *words).stdout)[0]
+
+        self.assertEqual(says("--nodes", 10, "--ports", 3),
+                         "all_to_all over shortest paths reaches its bound of 1/5 (8.0 Gb/s).")
+        self.assertEqual(says("line:20"), "all_to_all over shortest paths reaches its bound of 1/100 (0.4 Gb/s).")
+        self.assertEqual(says("--nodes", 9, "--ports", 3), "all_to_all over shortest paths reaches 2/11 (7.3 Gb/s) of "
+                         "the 1/5 (8.0 Gb/s) that bounds it.")
+
+    def test_nodes_too_far_apart_for_a_group_are_named(self):
+        def judged(*words):
+            plan = self.plan(*words)
+            hops = plan["hops"]
+            self.assertEqual(hops["most_of_group"], 13)
+            return hops["can_be_group"], hops.get("can_be_group_after_cut"), " ".join(plan["notes"])
+
+        for spec, can, after, says in (
+                ("ring:14", True, True, ""),  # 7 hops, 13 after a cut
+                ("ring:15", True, False, "a cut of one cable can leave nodes here 14 apart"),
+                ("ring:27", True, False, "can leave nodes here 26 apart"),
+                ("ring:28", False, False, "nodes here are 14 apart: these cannot form one"),
+                ("line:14", True, False, ""), ("line:15", False, False, "nodes here are 14 apart"),
+                ("mesh:4", True, True, ""), ("ring:100", False, None, "nodes here are 50 apart")):
+            with self.subTest(spec):
+                can_now, can_after, notes = judged(spec)
+                self.assertEqual((can_now, can_after), (can, after))
+                self.assertIn(says, notes)
+                self.assertEqual("groups of libringbolt relay over at most 13 hops" in notes, says != "")
+        self.assertIn("note: groups of libringbolt", self.call("plan", "--nodes", 16, "--ports", 2).stdout)
 
     def test_nodes_that_only_relay(self):
         group = self.plan("star:4", "--relays", "0")["group"]
@@ -72,6 +106,26 @@ class Plan(CommandCase):
             self.assertEqual(len(ends), len(set(ends)))
             self.assertEqual(len(ends), n_nodes * n_ports // 2 * 2)
 
+    def test_dense_cablings_lack_only_the_cables_that_they_must(self):
+        for n_nodes, n_ports, *more in ((64, 62), (64, 58), (56, 51), (48, 45), (40, 38), (66, 63), (100, 98),
+                                        (180, 178), (64, 125), (40, 38, "--shape", "random"),
+                                        (65, 60, "--shape", "random")):
+            with self.subTest((n_nodes, n_ports, *more)):
+                plan = self.of(n_nodes, n_ports, *more)
+                self.assertEqual(plan["hops"]["diameter"], 1 if n_ports >= n_nodes else 2)
+                self.assertEqual(plan["hops"]["average"], plan["hops"]["least_average"])
+                self.assertEqual(len(plan["cables"]), n_nodes * n_ports // 2)
+                counts = collections.Counter(end.split(":")[0] for one in plan["cables"] for end in one["between"])
+                self.assertEqual(set(counts.values()), {n_ports})
+        self.assertIn("what a cut costs in rates is not computed: 1984 cables times 64 nodes",
+                      " ".join(self.of(64, 62)["notes"]))
+        path = self.root.parent / f"{self.root.name}-dense.json"
+        self.addCleanup(path.unlink, missing_ok=True)
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": [
+            {"name": f"m{k}", "ports": [f"p{other}" for other in range(40)]} for k in range(40)], "cables": [
+                {"between": [f"m{a}:p{b}", f"m{b}:p{a}"]} for a in range(40) for b in range(a + 1, 40) if b != a ^ 1]}))
+        self.assertEqual(self.plan(path)["hops"]["diameter"], 2)
+
     def test_the_same_question_has_the_same_answer(self):
         self.assertEqual(self.of(24, 3), self.of(24, 3))
 
@@ -90,6 +144,34 @@ class Plan(CommandCase):
         for name in ("cables", "hops", "rates", "routes"):
             self.assertEqual(judged[name], planned[name], name)
         self.assertEqual(judged["notes"], [])
+
+    def test_cables_keep_their_numbers_when_one_is_pulled(self):
+        path = self.root.parent / f"{self.root.name}-kept.json"
+        self.addCleanup(path.unlink, missing_ok=True)
+        before = self.of(10, 3, "--cluster-file", path)["cables"]
+        file = json.loads(path.read_text())
+        self.assertEqual([one["id"] for one in file["cables"]], list(range(15)))
+        facts = ("id", "between", "rail", "subnet", "addresses")
+
+        def judge():
+            path.write_text(json.dumps(file))
+            return [{name: cable[name] for name in facts} for cable in self.plan(path)["cables"]]
+
+        before = [{name: cable[name] for name in facts} for cable in before]
+        pulled = file["cables"].pop(4)
+        self.assertEqual(judge(), [cable for cable in before if cable["id"] != 4])
+        file["cables"].insert(0, {"between": pulled["between"]})  # another one, wherever it stands
+        self.assertEqual([cable["id"] for cable in judge()], [0, 1, 2, 3, *range(5, 15), 15])
+        self.assertEqual(judge()[-1]["subnet"], "10.77.0.60/30")
+        file["cables"][0]["id"] = 3
+        path.write_text(json.dumps(file))
+        self.refused("plan", path, says=["cables[4].id: 3 is the number of cables[0]"])
+        file["cables"][0]["id"] = 300
+        path.write_text(json.dumps(file))
+        self.assertEqual(self.plan(path)["cables"][-1]["subnet"], "10.77.4.176/30")
+        self.refused("plan", path, "--prefix-length", 24, says=[
+            "cable 300 (n1:rdma_en4-n6:rdma_en2) does not fit into one /16: subnets of /24 are enough for numbers up to "
+            "255; give --prefix-length 30"])
 
     def test_shapes_that_are_asked_for(self):
         for shape, n_nodes, n_ports, n_cables in (("ring", 6, 3, 6), ("line", 5, 2, 4), ("star", 5, 4, 4),
@@ -198,8 +280,11 @@ class Plan(CommandCase):
                 (["--nodes", 6, "--ports", 3, "--shape", "blob"], "known are mesh, ring"),
                 (["--nodes", 8, "--ports", 3, "--like", "toaster"], "toaster"),
                 (["--nodes", 8, "--ports", 3, "--routing", "dateline"], "rings of 5 nodes and more"),
-                (["--nodes", 250, "--ports", 249], "do not fit into one /16"),
-                (["--nodes", 30, "--ports", 29, "--prefix-length", 24], "435 cables do not fit into one /16"),
+                (["--nodes", 250, "--ports", 249],
+                 "31125 cables do not fit into one /16: subnets of /30 are enough for 16384; give fewer nodes or ports\n"),
+                (["--nodes", 30, "--ports", 29, "--prefix-length", 24],
+                 "435 cables do not fit into one /16: subnets of /24 are enough for 256; give fewer nodes or ports, or "
+                 "--prefix-length 30"),
                 (["--nodes", 4, "--ports", 3, "--json", "--dot"], "want stdout"),
                 (["--nodes", 4, "--ports", 3, "--speed", 0], "--speed"),
                 (["--nodes", 4, "--ports", 3, "--speed", "40Gbit"], "40Gbit: give whole Gbit/s"),

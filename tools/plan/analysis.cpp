@@ -111,6 +111,27 @@ void note_better(const Cabling& cabling, Analysis& analysis) {
   }
 }
 
+/// Whether the nodes are near enough for a group, and remain so.
+void judge_as_group(Analysis& analysis) {
+  using fabric::kMostHopsOfGroup;
+  const uint32_t worst = analysis.worst_cut.diameter;  // of the cuts that part nothing
+  analysis.can_be_group = analysis.distances.diameter <= kMostHopsOfGroup;
+  if (!analysis.cuts.empty()) {
+    analysis.can_lose_any_cable = analysis.worst_cut.is_connected && worst <= kMostHopsOfGroup;
+  }
+  if (!analysis.can_be_group) {
+    analysis.notes.push_back(
+        fmt::format("groups of libringbolt relay over at most {} hops, and nodes here are {} apart: these cannot form "
+                    "one; give them more ports",
+                    kMostHopsOfGroup, analysis.distances.diameter));
+  } else if (worst > kMostHopsOfGroup) {
+    analysis.notes.push_back(
+        fmt::format("groups of libringbolt relay over at most {} hops, and a cut of one cable can leave nodes here {} "
+                    "apart: these form one, but after such a cut some no longer reach each other; give them more ports",
+                    kMostHopsOfGroup, worst));
+  }
+}
+
 void report_check(const Cabling& cabling, Analysis& analysis) {
   const RouteCheck& check = *analysis.check;
   if (!check.deadlock.is_free()) {
@@ -162,6 +183,11 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
     analysis.cuts = fabric::costs_of_cuts(graph);
     analysis.worst_cut = fabric::worst_of(analysis.cuts);
     analysis.has_cut_rates = fabric::has_cut_rates(graph);
+    if (!analysis.has_cut_rates) {
+      analysis.notes.push_back(fmt::format(
+          "what a cut costs in rates is not computed: {} cables times {} nodes are more than {}, only hops are",
+          graph.cables.size(), graph.n_nodes, fabric::kMostCutWork));
+    }
     analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph), fabric::tree_rate(graph),
                       fabric::pair_rate_bound(graph), fabric::equal_split_rate(graph)};
     analysis.prediction.emplace(
@@ -173,6 +199,7 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
     note_bridges(cabling, analysis);
     note_better(cabling, analysis);
   }
+  judge_as_group(analysis);
   if (is_small || options.is_checked) {
     analysis.check = check_routes(analysis, options.routing);
     report_check(cabling, analysis);

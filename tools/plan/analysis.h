@@ -45,7 +45,9 @@ struct Analysis {
   std::optional<Rates> rates;  ///< of up to kMostAnalysedNodes nodes
   std::optional<fabric::Prediction> prediction;
   std::optional<RouteCheck> check;
-  std::vector<std::string> problems;  ///< exit code 1
+  bool can_be_group = false;               ///< of libringbolt: no two nodes are too far apart
+  std::optional<bool> can_lose_any_cable;  ///< and still be that; of up to kMostAnalysedNodes nodes
+  std::vector<std::string> problems;       ///< exit code 1
   std::vector<std::string> notes;
 };
 

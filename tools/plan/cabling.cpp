@@ -14,6 +14,7 @@
 namespace ringbolt::tools::plan {
 namespace {
 
+using fabric::AddressPool;
 using fabric::Fraction;
 using fabric::PlannedCable;
 using fabric::Shape;
@@ -40,7 +41,7 @@ cluster::Cluster model_of(const fabric::Plan& plan, uint32_t unit_gbps) {
     }
   }
   for (const PlannedCable& cable : plan.cables) {
-    model.cables.push_back({{cable.a.node, cable.a.port}, {cable.b.node, cable.b.port}, unit_gbps, 0});
+    model.cables.push_back({{cable.a.node, cable.a.port}, {cable.b.node, cable.b.port}, unit_gbps, 0, cable.id});
   }
   return model;
 }
@@ -75,6 +76,18 @@ cluster::Cluster named_cluster(const std::string& spec) {
   return std::move(*parsed);
 }
 
+/// Gives each cable a number: the one that the file has, and to others the next ones. In their order.
+void number_cables(std::vector<cluster::Cable>& cables) {
+  uint32_t next_id = 0;
+  for (const cluster::Cable& cable : cables) {
+    next_id = std::max(next_id, cable.id ? *cable.id + 1 : 0);
+  }
+  for (cluster::Cable& cable : cables) {
+    cable.id = cable.id ? *cable.id : next_id++;
+  }
+  std::ranges::sort(cables, {}, &cluster::Cable::id);
+}
+
 Cabling judged(const std::string& path) {
   Cabling cabling;
   cabling.shape = path;
@@ -85,8 +98,9 @@ Cabling judged(const std::string& path) {
   if (model.nodes.size() < 2) {
     throw UsageError(fmt::format("{}: has 1 node; there is nothing to judge below 2", path));
   }
-  const std::vector<cluster::Cable> all = std::move(model.cables);
+  std::vector<cluster::Cable> all = std::move(model.cables);
   model.cables.clear();
+  number_cables(all);
   cabling.unit_gbps = cluster::kMaxSpeedGbps;
   for (const cluster::Cable& cable : all) {
     cabling.unit_gbps = std::min(cabling.unit_gbps, cable.speed_gbps);
@@ -97,7 +111,8 @@ Cabling judged(const std::string& path) {
     plan.n_ports = std::max(plan.n_ports, static_cast<uint32_t>(node.ports.size()));
   }
   for (const cluster::Cable& cable : all) {
-    const auto id = plan.next_id++;
+    const uint32_t id = *cable.id;
+    plan.next_id = id + 1;
     if (cable.a.node == cable.b.node) {
       cabling.oddities.push_back(fmt::format("cable {} leads from {} back to the same node: it was left out", id,
                                              cluster::end_text(model, cable.a)));
@@ -112,9 +127,30 @@ Cabling judged(const std::string& path) {
                            {high.node, high.port},
                            static_cast<uint32_t>(rail),
                            Fraction(cable.speed_gbps, cabling.unit_gbps)});
-    model.cables.push_back({low, high, cable.speed_gbps, cable.rate_mbps});
+    model.cables.push_back({low, high, cable.speed_gbps, cable.rate_mbps, id});
   }
   return cabling;
+}
+
+/// Refuses cables that have no subnet.
+void check_numbers(const Cabling& cabling) {
+  const std::vector<PlannedCable>& cables = cabling.plan.cables;
+  const uint32_t most = cabling.pool.most_cables();
+  const uint32_t length = cabling.pool.prefix_length;
+  constexpr uint32_t kLongest = AddressPool{}.prefix_length;
+  if (cables.size() > most) {
+    throw UsageError(
+        fmt::format("{} cables do not fit into one /16: subnets of /{} are enough for {}; give fewer nodes or ports{}",
+                    cables.size(), length, most,
+                    length < kLongest ? fmt::format(", or --prefix-length {}", kLongest) : std::string()));
+  }
+  if (!cables.empty() && cables.back().id >= most) {  // they ascend
+    const PlannedCable& last = cables.back();
+    throw UsageError(fmt::format(
+        "cable {} ({}-{}) does not fit into one /16: subnets of /{} are enough for numbers up to {}; give {}", last.id,
+        cabling.end_text(last.a), cabling.end_text(last.b), length, most - 1,
+        length < kLongest ? fmt::format("--prefix-length {}", kLongest) : std::string("it a free one as its id")));
+  }
 }
 
 }  // namespace
@@ -131,12 +167,7 @@ Cabling wanted_cabling(const PlanOptions& options) {
   }
   Cabling cabling = options.file.empty() ? planned(options) : judged(options.file);
   cabling.pool.prefix_length = options.prefix_length;
-  if (cabling.plan.next_id > cabling.pool.most_cables()) {
-    throw UsageError(
-        fmt::format("{} cables do not fit into one /16: subnets of /{} are enough for {}; give fewer ports, or "
-                    "--prefix-length 30",
-                    cabling.plan.next_id, cabling.pool.prefix_length, cabling.pool.most_cables()));
-  }
+  check_numbers(cabling);
   return cabling;
 }
 

@@ -47,6 +47,7 @@ Json cables_json(const Cabling& cabling, const Analysis& analysis) {
       }
       if (cut.is_connected && analysis.has_cut_rates) {
         json["cut"]["all_reduce"] = rate_json(cut.tree_rate, cabling);
+        json["cut"]["broadcast"] = rate_json(cut.lambda, cabling);
         json["cut"]["all_gather"] = rate_json(Fraction(cabling.n_nodes()) * cut.shard_rate, cabling);
       }
     }
@@ -57,10 +58,14 @@ Json cables_json(const Cabling& cabling, const Analysis& analysis) {
 
 Json distances_json(const Cabling& cabling, const Analysis& analysis) {
   const Fraction pairs = Fraction(cabling.n_nodes()) * Fraction(cabling.n_nodes() - 1);
-  return {{"diameter", analysis.distances.diameter},
-          {"average", analysis.distances.aspl(cabling.n_nodes()).value()},
-          {"least_diameter", analysis.moore.diameter},
-          {"least_average", (Fraction(analysis.moore.sum) / pairs).value()}};
+  Json json{
+      {"diameter", analysis.distances.diameter},   {"average", analysis.distances.aspl(cabling.n_nodes()).value()},
+      {"least_diameter", analysis.moore.diameter}, {"least_average", (Fraction(analysis.moore.sum) / pairs).value()},
+      {"most_of_group", fabric::kMostHopsOfGroup}, {"can_be_group", analysis.can_be_group}};
+  if (analysis.can_lose_any_cable) {
+    json["can_be_group_after_cut"] = *analysis.can_lose_any_cable;
+  }
+  return json;
 }
 
 Json rates_json(const Cabling& cabling, const Rates& rates) {

@@ -64,6 +64,23 @@ void print_distances(const Cabling& cabling, const Analysis& analysis) {
   }
 }
 
+void print_pair_rates(const Cabling& cabling, const Rates& rates) {
+  const fabric::SplitRate& reached = rates.pair_split;
+  const Fraction& bound = rates.pair_bound.bound;
+  const auto text = [&](const std::string& rate, double value) {
+    return fmt::format("{} ({} Gb/s)", rate, gbps_text(value, cabling));
+  };
+  const std::string of_bound = text(bound.text(), bound.value());
+  constexpr double kRounded = 1e-9;  // of what is not exact
+  if (reached.exact ? *reached.exact == bound : reached.value > bound.value() * (1 - kRounded)) {
+    fmt::print("all_to_all over shortest paths reaches its bound of {}.\n", of_bound);
+    return;
+  }
+  fmt::print("all_to_all over shortest paths reaches {} of the {} that bounds it{}.\n",
+             text(reached.exact ? reached.exact->text() : fmt::format("{:.4f}", reached.value), reached.value),
+             of_bound, rates.pair_bound.has_all_cuts ? "" : ", for which not every cut was tried");
+}
+
 void print_rates(const Cabling& cabling, const Analysis& analysis) {
   const Rates& rates = *analysis.rates;
   const auto after = [&](const Fraction& rate) {
@@ -76,15 +93,12 @@ void print_rates(const Cabling& cabling, const Analysis& analysis) {
   };
   row("all_reduce", rates.tree_rate, after(analysis.worst_cut.tree_rate));
   row("all_gather, reduce_scatter", n * rates.shard_rate, after(n * analysis.worst_cut.shard_rate));
-  row("broadcast, reduce", rates.lambda, "");
+  row("broadcast, reduce", rates.lambda, after(analysis.worst_cut.lambda));
   row("all_to_all, each pair", rates.pair_bound.bound, "");
   fmt::print("\nThe most that collectives can do, in cables of {} Gb/s and in Gb/s of the whole vector:\n",
              cabling.unit_gbps);
   table.print();
-  fmt::print("all_to_all over shortest paths reaches {} ({} Gb/s) of its bound{}.\n",
-             rates.pair_split.exact ? rates.pair_split.exact->text() : fmt::format("{:.4f}", rates.pair_split.value),
-             gbps_text(rates.pair_split.value, cabling),
-             rates.pair_bound.has_all_cuts ? "" : ", for which not every cut was tried");
+  print_pair_rates(cabling, rates);
 }
 
 void print_times(const Cabling& cabling, const Analysis& analysis, double alpha_us) {
