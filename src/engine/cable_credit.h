@@ -17,11 +17,14 @@ static_assert(kClasses <= 32, "a bit for each");
 /// chunk with more hops behind it never waits for one with fewer (docs/design-notes.md, relay). The rest is for all.
 struct CreditPlan {
   uint32_t n_receives = 0;
-  uint32_t n_hop_classes = 1;  ///< in use: longest path + 1, kHopClasses at most
+  uint32_t n_hop_classes = 1;  ///< in use: hops of the longest path, kHopClasses at most
   uint32_t kept_for_hop = 1;
   uint32_t kept_for_control = 0;
 
-  uint32_t kept(uint32_t buffer_class) const { return buffer_class == kControlClass ? kept_for_control : kept_for_hop; }
+  /// None for paths that are longer than was thought when the cables were connected: those share what is left.
+  uint32_t kept(uint32_t buffer_class) const {
+    return buffer_class == kControlClass ? kept_for_control : buffer_class < n_hop_classes ? kept_for_hop : 0;
+  }
   uint32_t shared() const { return n_receives - n_hop_classes * kept_for_hop - kept_for_control; }
 };
 

@@ -214,7 +214,8 @@ void Engine::submit(ChunkHeader& header, const Origin& origin, uint32_t next_ran
   if (!origin.is_relayed) {
     rooms_.note_queued(origin.room);
   }
-  neighbour.queue.add(header.source, buffer_class, size == Size::large, {header, origin});
+  neighbour.queue.add(header.source, buffer_class, size == Size::large,
+                      static_cast<uint32_t>(kHeaderBytes) + header.length_bytes, {header, origin});
 }
 
 bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& origin, Size size,

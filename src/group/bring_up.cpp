@@ -163,14 +163,15 @@ std::vector<bringup::TrialSuccess> Stage::make_trials(const std::vector<bringup:
   return successes;
 }
 
-/// Chunks may take detours: as long as the longest shortest path after the worst single cut, and one hop more.
+/// Chunks may take detours: two hops longer than the longest shortest path after the worst single cut, six at least;
+/// but no path is longer than all ranks one after the other.
 uint32_t hop_classes(const fabric::Graph& graph) {
   uint32_t longest = fabric::distances(graph).diameter;
   for (size_t cable = 0; cable < graph.cables.size(); ++cable) {
     const fabric::Distances distances = fabric::distances(fabric::without_cable(graph, cable));
     longest = distances.is_connected ? std::max(longest, distances.diameter) : longest;
   }
-  return std::min(longest + 1, engine::kHopClasses);
+  return std::min({std::max(longest + 2, 6U), graph.n_nodes - 1, engine::kHopClasses});
 }
 
 std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, const BroughtUp& made) {
