@@ -156,6 +156,12 @@ class Reading {
     }
   }
 
+  /// What PMI and PMIx say is srun's, not mpirun's, whose own variables would stand beside it. mpirun starts its
+  /// helpers on other machines with srun, so Slurm's variables are there in both cases.
+  bool is_task_of_slurm() const {
+    return get("SLURM_PROCID") && !first_of({"OMPI_COMM_WORLD_RANK", "MPI_LOCALNRANKS"});
+  }
+
   void find_rank_and_size() {
     take_rank("RINGBOLT_RANK");
     take_size("RINGBOLT_WORLD_SIZE");
@@ -164,21 +170,25 @@ class Reading {
              "set RINGBOLT_RANK and RINGBOLT_WORLD_SIZE, both or neither");
     }
     if (!rank_) {
-      for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-        take_rank(name);
-      }
-      for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-        take_size(name);
+      take_rank("RANK");
+      take_rank("OMPI_COMM_WORLD_RANK");
+      take_size("WORLD_SIZE");
+      take_size("OMPI_COMM_WORLD_SIZE");
+      // In a shell that srun has started a node of a cluster is no task of Slurm's.
+      if (!get("RINGBOLT_NODE") || !is_task_of_slurm()) {
+        take_rank("PMI_RANK");
+        take_rank("PMIX_RANK");
+        take_size("PMI_SIZE");
       }
       take_mlx();
-    }
-    if (!rank_ || !size_) {  // srun --mpi=pmix gives a rank alone
-      take_rank("SLURM_PROCID");
-      take_size(get("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
     }
     if (!rank_ && !size_) {
       take_rank("RINGBOLT_NODE");
       take_size("RINGBOLT_NODES");
+    }
+    if ((!rank_ || !size_) && !get("RINGBOLT_NODE")) {  // srun --mpi=pmix gives a rank alone
+      take_rank("SLURM_PROCID");
+      take_size(get("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
     }
     if (!rank_ || !size_) {
       refuse(rank_   ? rank_->source
@@ -286,7 +296,7 @@ class Reading {
   void find_coordinator() {
     const bool is_found = take_address(get("RINGBOLT_COORDINATOR")) || take_torchrun() ||
                           take_address(first_of({"JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR"})) || take_ring() ||
-                          take_slurm() || take_local_mpi() || take_cluster();
+                          take_local_mpi() || take_cluster() || take_slurm();
     if (!is_found) {
       refuse(config_.source, "find rank 0",
              "set RINGBOLT_COORDINATOR=HOST:PORT, rank 0's address and a free port of it");

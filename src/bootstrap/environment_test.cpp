@@ -135,6 +135,32 @@ TEST(Environment, emulated_nodes_meet_on_their_machine) {
   EXPECT_EQ(config_of(spaces).host, "10.0.0.9");
 }
 
+TEST(Environment, a_node_in_a_shell_that_srun_has_started_is_no_task_of_slurm) {
+  Environment shell = {{"RINGBOLT_CLUSTER", "ring4"},    {"RINGBOLT_NODE", "2"},       {"RINGBOLT_NODES", "4"},
+                       {"RINGBOLT_ADDR_1", "127.7.7.1"}, {"SLURM_PROCID", "0"},        {"SLURM_NTASKS", "1"},
+                       {"SLURM_STEP_NUM_TASKS", "1"},    {"SLURM_JOB_ID", "17"},       {"SLURM_STEP_ID", "0"},
+                       {"SLURM_JOB_NODELIST", "n[0-3]"}, {"SLURM_STEP_NODELIST", "n0"}};
+  const Environment bare = {{"RINGBOLT_CLUSTER", "ring4"}, {"RINGBOLT_NODE", "2"}, {"RINGBOLT_NODES", "4"}};
+  EXPECT_THAT(place_of(shell), HasSubstr("2/4 127.0.0.1 "));
+  EXPECT_EQ(place_of(shell), place_of(bare));
+  // srun --mpi=pmix and --mpi=pmi2 say more of the kind.
+  shell["PMIX_RANK"] = "0";
+  shell["PMIX_NAMESPACE"] = "slurm.pmix.17.0";
+  EXPECT_EQ(place_of(shell), place_of(bare));
+  shell["PMI_RANK"] = "0";
+  shell["PMI_SIZE"] = "1";
+  EXPECT_EQ(place_of(shell), place_of(bare));
+  // A launcher that the node has started itself still wins.
+  shell["PMI_RANK"] = "5";
+  shell["PMIX_RANK"] = "5";
+  shell["PMI_SIZE"] = "6";
+  shell["MPI_LOCALNRANKS"] = "6";
+  EXPECT_THAT(place_of(shell), HasSubstr("5/6 127.0.0.1 "));
+  // What is half said is not made up for by Slurm's half.
+  Environment half = {{"RINGBOLT_NODE", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}};
+  EXPECT_THAT(refusal_of(half), AllOf(HasSubstr("RINGBOLT_NODE=2"), HasSubstr("find the number of ranks")));
+}
+
 TEST(Environment, mpirun_on_one_machine_needs_no_address) {
   const Environment environment = {{"OMPI_COMM_WORLD_RANK", "1"},
                                    {"OMPI_COMM_WORLD_SIZE", "2"},
