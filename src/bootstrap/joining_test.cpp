@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -97,6 +100,36 @@ TEST(Joining, more_strangers_than_are_kept_delay_nobody) {
     strangers.push_back(connect_to(party.of(1)));
   }
   party.run([](Circle& circle) { EXPECT_TRUE(circle.barrier(soon())); });
+}
+
+size_t resident_bytes() {
+  size_t all_pages = 0;
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> all_pages >> pages;
+  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(Joining, strangers_who_never_stop_take_no_memory) {
+  Party party(2);  // rank 1 never comes
+  party.config.timeout_ms = 2000;
+  std::atomic<bool> is_over = false;
+  std::atomic<size_t> most_bytes = 0;
+  const size_t before = resident_bytes();
+  std::thread stranger([&] {
+    const std::string garbage(size_t{1} << 18, 'x');
+    while (!is_over) {
+      const base::UniqueFd socket = connect_to(party.of(1));
+      pollfd waiting{socket.get(), POLLOUT, 0};
+      while (!is_over && ::poll(&waiting, 1, 10) >= 0 && (waiting.revents & (POLLERR | POLLHUP)) == 0) {
+        static_cast<void>(!::send(socket.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL));
+        most_bytes = std::max<size_t>(most_bytes, resident_bytes());
+      }
+    }
+  });
+  EXPECT_THAT(words_of(party.of(0)), HasSubstr("does not speak Ringbolt's bootstrap protocol"));
+  is_over = true;
+  stranger.join();
+  EXPECT_LT(most_bytes - std::min<size_t>(before, most_bytes), size_t{16} << 20);
 }
 
 TEST(Joining, missing_ranks_are_named_on_all_ranks) {

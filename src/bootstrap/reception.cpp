@@ -125,7 +125,8 @@ void Reception::serve(Caller& caller, bool has_input) {
   if (!has_input) {
     return;
   }
-  const std::optional<int> ended = caller.connection.receive();
+  // Whatever one who was refused goes on saying, nobody keeps.
+  const std::optional<int> ended = caller.is_refused ? caller.connection.discard() : caller.connection.receive();
   while (!caller.is_refused && caller.connection.is_open()) {
     auto frame = caller.connection.next();
     if (!frame) {
