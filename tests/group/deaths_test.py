@@ -133,6 +133,14 @@ class Frozen(ranks.GroupCase):
         group = self.join("ring:16", 16)  # whose heartbeats fill them in 4 s
         self.stop(group, group[1], 8)
 
+    def test_without_rank_0_goes_on(self):
+        left = self.kill(self.join("ring:4", 4), 0)
+        self.all_say(left, "shrink")
+        for rank in left:
+            rank.expect("shrunk", timeout=20)
+        self.all_run(left, "call all_reduce count=1000")
+        self.stop(left, left[1], 3)
+
     def test_for_a_moment_nothing_happens(self):
         group = self.join("ring:3", 3)
         self.all_say(group, "call all_reduce count=100000 times=300")
