@@ -156,11 +156,12 @@ class Reading {
     }
   }
 
-  /// What PMI and PMIx say is srun's, not mpirun's, whose own variables would stand beside it. mpirun starts its
-  /// helpers on other machines with srun, so Slurm's variables are there in both cases.
-  bool is_task_of_slurm() const {
-    return get("SLURM_PROCID") && !first_of({"OMPI_COMM_WORLD_RANK", "MPI_LOCALNRANKS"});
-  }
+  /// mpirun starts its helpers on other machines with srun, so Slurm's variables, of the helper's step, stand beside
+  /// its own.
+  bool is_rank_of_mpirun() const { return first_of({"OMPI_COMM_WORLD_RANK", "MPI_LOCALNRANKS"}).has_value(); }
+
+  /// What PMI and PMIx say is srun's, not mpirun's.
+  bool is_task_of_slurm() const { return get("SLURM_PROCID") && !is_rank_of_mpirun(); }
 
   void find_rank_and_size() {
     take_rank("RINGBOLT_RANK");
@@ -246,7 +247,10 @@ class Reading {
   }
 
   bool take_slurm() {
-    const auto nodes = first_of({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
+    // A step of a helper of mpirun's is on one machine, and the ranks where mpirun runs are in none.
+    const bool is_own = !is_rank_of_mpirun();
+    auto nodes = is_own ? get("SLURM_STEP_NODELIST") : std::nullopt;
+    nodes = nodes ? nodes : first_of({"SLURM_JOB_NODELIST", "SLURM_NODELIST"});
     const auto job = get("SLURM_JOB_ID");
     if (!nodes || !job) {
       return false;
@@ -255,7 +259,7 @@ class Reading {
     if (!host) {
       refuse(shown(*nodes), "find rank 0: the list " + host.error().problem, "set RINGBOLT_COORDINATOR=HOST:PORT");
     }
-    const auto step = get("SLURM_STEP_ID");
+    const auto step = is_own ? get("SLURM_STEP_ID") : first_of({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
     meet_at_made_up(*nodes, *host, job->value + "." + (step ? step->value : ""));
     return true;
   }

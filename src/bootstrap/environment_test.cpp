@@ -99,6 +99,41 @@ TEST(Environment, slurm_names_its_first_host) {
   }
 }
 
+TEST(Environment, mpirun_in_a_job_of_slurm_meets_on_the_first_machine_of_the_job) {
+  // On A, where mpirun runs, and on B, where srun has started a helper of mpirun's in a step of its own.
+  Environment on_a = {{"OMPI_COMM_WORLD_RANK", "0"},       {"OMPI_COMM_WORLD_SIZE", "4"},
+                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_RANK", "0"},
+                      {"PMIX_NAMESPACE", "2901"},          {"SLURM_JOB_ID", "17"},
+                      {"SLURM_JOB_NODELIST", "A,B"}};
+  Environment on_b = on_a;
+  on_b["OMPI_COMM_WORLD_RANK"] = on_b["PMIX_RANK"] = "2";
+  on_b["SLURM_STEP_ID"] = "3";
+  on_b["SLURM_STEP_NODELIST"] = "B";
+  on_b["SLURM_PROCID"] = "0";
+  on_b["SLURM_NTASKS"] = "1";
+  const Config a = config_of(on_a);
+  const Config b = config_of(on_b);
+  EXPECT_EQ(a.host, "A");
+  EXPECT_EQ(b.host, "A");
+  EXPECT_EQ(a.port, b.port);
+  EXPECT_EQ(b.rank, 2U);
+  // Another mpirun in the same job meets elsewhere.
+  on_a["PMIX_NAMESPACE"] = "2902";
+  EXPECT_NE(config_of(on_a).port, b.port);
+  // MPICH's says no more than that.
+  const Environment mpich_a = {{"PMI_RANK", "0"},
+                               {"PMI_SIZE", "4"},
+                               {"MPI_LOCALNRANKS", "2"},
+                               {"SLURM_JOB_ID", "17"},
+                               {"SLURM_JOB_NODELIST", "A,B"}};
+  Environment mpich_b = mpich_a;
+  mpich_b["PMI_RANK"] = "2";
+  mpich_b["SLURM_STEP_ID"] = "3";
+  mpich_b["SLURM_STEP_NODELIST"] = "B";
+  EXPECT_EQ(config_of(mpich_b).host, "A");
+  EXPECT_EQ(config_of(mpich_b).port, config_of(mpich_a).port);
+}
+
 TEST(Environment, launchers_win_over_slurm_which_starts_them) {
   EXPECT_EQ(place_of({{"RANK", "3"},
                       {"WORLD_SIZE", "4"},
