@@ -225,8 +225,26 @@ class Reading {
     if (!at) {
       refuse(shown(*variable), "find rank 0: the value " + at.error().problem, "write 10.0.0.1:4000 or [fd77::1]:4000");
     }
+    check_host(*variable, at->host);
     meet_at(*variable, *at);
     return true;
+  }
+
+  static void check_host(const Variable& variable, const std::string& host) {
+    if (const std::string problem = problem_of_host(host); !problem.empty()) {
+      refuse(shown(variable), "find the place to meet", problem);
+    }
+  }
+
+  /// A host alone, without brackets.
+  static std::string host_in(const Variable& variable) {
+    const auto host = parse_host(variable.value);
+    if (!host) {
+      refuse(shown(variable), "find the place to meet: the value " + host.error().problem,
+             "write a name, 10.0.0.1 or fd77::1");
+    }
+    check_host(variable, *host);
+    return *host;
   }
 
   bool take_torchrun() {
@@ -242,7 +260,7 @@ class Reading {
     const bool is_taken = get("TORCHELASTIC_RUN_ID").has_value();
     const uint64_t number = number_in(*port, 1, is_taken ? 65534 : 65535) + (is_taken ? 1 : 0);
     meet_at({host->name, fmt::format("{}, {}", host->value, shown(*port))},
-            {host->value, static_cast<uint16_t>(number)});
+            {host_in(*host), static_cast<uint16_t>(number)});
     return true;
   }
 
@@ -319,7 +337,7 @@ class Reading {
       config_.group = group->value;
     }
     if (const auto address = get("RINGBOLT_BIND")) {
-      config_.bind_address = address->value;
+      config_.bind_address = address->value.empty() ? "" : host_in(*address);
     }
     if (const auto timeout = get("RINGBOLT_JOIN_TIMEOUT_MS")) {
       config_.timeout_ms = number_in(*timeout, 1, kMaxTimeoutMs);

@@ -267,6 +267,31 @@ TEST(Environment, reads_settings) {
   EXPECT_THAT(refusal_of(environment), HasSubstr("the secret is empty"));
 }
 
+TEST(Environment, hosts_are_read_with_care) {
+  const auto torchrun = [](const std::string& host) {
+    return Environment{{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", host}, {"MASTER_PORT", "29500"}};
+  };
+  EXPECT_EQ(place_of(torchrun("[fd77::1]")), "1/4 fd77::1 29500");
+  EXPECT_EQ(place_of(torchrun("fd77::1")), "1/4 fd77::1 29500");
+  EXPECT_EQ(place_of(torchrun("fe80::1%eth0")), "1/4 fe80::1%eth0 29500");
+  for (const char* bad : {"node 0", " node0", "node0\n", "[]", "[fd77::1", "node/0", "[node 0]"}) {
+    EXPECT_THAT(refusal_of(torchrun(bad)),
+                AllOf(HasSubstr("MASTER_ADDR="), HasSubstr("is neither a name nor an address")))
+        << bad;
+  }
+  EXPECT_THAT(refusal_of(torchrun("fe80::1")), HasSubstr("append this machine's interface to it, fe80::1%eth0"));
+  Environment environment = {{"RINGBOLT_RANK", "0"}, {"RINGBOLT_WORLD_SIZE", "2"}};
+  environment["RINGBOLT_COORDINATOR"] = "[FE80::1]:4";
+  EXPECT_THAT(refusal_of(environment), AllOf(HasSubstr("RINGBOLT_COORDINATOR="), HasSubstr("FE80::1%eth0")));
+  environment["RINGBOLT_COORDINATOR"] = "h:4";
+  environment["RINGBOLT_BIND"] = "[::1]";
+  EXPECT_EQ(config_of(environment).bind_address, "::1");
+  environment["RINGBOLT_BIND"] = "10.0.0.1:4";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("RINGBOLT_BIND=10.0.0.1:4: find the place to meet"));
+  environment["RINGBOLT_BIND"] = "here, there";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("RINGBOLT_BIND=here, there"));
+}
+
 TEST(Environment, places_are_read_with_care) {
   EXPECT_EQ(parse_host_port("[fe80::1%eth0]:65535").value(), (HostPort{"fe80::1%eth0", 65535}));
   for (const char* bad : {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "::1:4000", "[::1]", "[::1", "[]:1",

@@ -241,6 +241,21 @@ TEST(Joining, two_listeners_at_one_port_are_an_error) {
               HasSubstr("another rank 0"));
 }
 
+TEST(Joining, where_nobody_can_listen_rank_0_says_what_to_do) {
+  const auto words_at = [](const std::string& host, uint16_t port, const std::string& bind_address) {
+    return words_of({.rank = 0, .n_ranks = 2, .host = host, .port = port, .bind_address = bind_address});
+  };
+  EXPECT_THAT(words_at("127.0.0.1", 4000, "192.0.2.1"),
+              AllOf(HasSubstr("rank 0 at 192.0.2.1:4000"), HasSubstr("this machine has no such address")));
+  EXPECT_THAT(words_at("127.0.0.1", 4000, "no such name"),
+              AllOf(HasSubstr("listen: no such name: Name or service not known"), HasSubstr("RINGBOLT_BIND")));
+  EXPECT_THAT(words_at("fe80::1", 4000, ""), HasSubstr("append this machine's interface to it, fe80::1%eth0"));
+  EXPECT_THAT(words_at("127.0.0.1", 4000, "fe80::1"), HasSubstr("fe80::1%eth0"));
+  if (::geteuid() != 0) {
+    EXPECT_THAT(words_at("127.0.0.1", 80, ""), HasSubstr("ports below 1024 are for root"));
+  }
+}
+
 TEST(Joining, a_caller_that_finds_nobody_or_a_stranger_says_so) {
   Listening nobody = Listening::open("127.0.0.1", 0, "");
   Config config{.rank = 1, .n_ranks = 2, .host = "127.0.0.1", .port = nobody.port, .timeout_ms = 100};
