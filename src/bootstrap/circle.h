@@ -48,7 +48,7 @@ class Circle {
  public:
   /// Blocks until all ranks have come, config.timeout_ms at most. Ranks may come in any order. Throws base::Error, on
   /// every rank that takes part, if one is missing, refused or lost; it says who and why. Asks the name service, unless
-  /// config.host is an address.
+  /// config.host is an address; one that does not answer is left behind with a thread at the deadline.
   static Circle join(const Config& config);
 
   Circle(Circle&& other) noexcept;

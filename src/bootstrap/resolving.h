@@ -1,8 +1,10 @@
 #pragma once
 
+#include <netdb.h>
 #include <sys/socket.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,7 +26,13 @@ struct Resolved {
   std::string problem;  ///< "nowhere: Name or service not known"
 };
 
-/// Addresses, or names that the name service knows. `must_be_number`: addresses alone, and nobody is asked.
-Resolved resolve(const std::string& host, uint16_t port, bool must_be_number);
+/// As getaddrinfo(), which it is but in tests.
+using LookUp = std::function<int(const char* host, const char* port, const addrinfo* hints, addrinfo** list)>;
+
+/// Addresses, or names that the name service knows. `must_be_number`: addresses alone, and nobody is asked. Blocks
+/// until `deadline_ns` (base::now_ns()): a name service that has not answered by then, which nothing can interrupt, is
+/// left behind in a thread of its own, and the error is ETIMEDOUT. Thread-safe.
+Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, uint64_t deadline_ns,
+                 const LookUp& look_up = &::getaddrinfo);
 
 }  // namespace ringbolt::bootstrap

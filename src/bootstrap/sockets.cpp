@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "bootstrap/resolving.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -93,12 +92,9 @@ int listen_at(Address address, bool is_dual, Listening& listening) {
   return 0;
 }
 
-/// All addresses of `host`, if they are this machine's. An errno or 0; 0 if at least one could be had. `problem`: of
-/// the name service, in words.
-int listen_at_each(const std::string& host, bool must_be_number, Listening& listening, std::string& problem) {
-  int error = EADDRNOTAVAIL;
-  const Resolved resolved = resolve(host, listening.port, must_be_number);
-  problem = resolved.problem;
+/// All addresses of a host, if they are this machine's. An errno or 0; 0 if at least one could be had.
+int listen_at_each(const Resolved& resolved, Listening& listening) {
+  int error = resolved.error == 0 ? EADDRNOTAVAIL : resolved.error;
   for (const Address& address : resolved.addresses) {
     const int failed = listen_at(address, false, listening);
     error = failed == 0 || listening.sockets.empty() ? failed : error;
@@ -125,6 +121,8 @@ std::string remedy_of(int error, uint16_t port) {
       return "an address that begins with fe80: needs its interface: fe80::1%eth0";
     case EAFNOSUPPORT:
       return "this machine has no addresses of this kind: take an IPv4 address";
+    case ETIMEDOUT:
+      return "give an address instead of a name, or look at /etc/resolv.conf";
     case EMFILE:
     case ENFILE:
       return "no descriptor is left: ulimit -n";
@@ -135,16 +133,18 @@ std::string remedy_of(int error, uint16_t port) {
 
 }  // namespace
 
-Listening Listening::open(const std::string& host, uint16_t port, const std::string& bind_address) {
+Listening Listening::open(const std::string& host, uint16_t port, const std::string& bind_address, uint64_t deadline_ns,
+                          const LookUp& look_up) {
   Listening listening;
   listening.port = port;
   int error = 0;
   std::string problem;
   if (!bind_address.empty()) {
-    error = listen_at_each(bind_address, false, listening, problem);
+    const Resolved resolved = resolve(bind_address, port, false, deadline_ns, look_up);
+    error = listen_at_each(resolved, listening);
+    problem = resolved.problem;
   } else {
-    error = listen_at_each(host, host != "localhost", listening, problem);
-    problem.clear();
+    error = listen_at_each(resolve(host, port, host != "localhost", deadline_ns, look_up), listening);
     if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
       error = listen_at(any_address(AF_INET6, port), true, listening);
       if (error != 0 && error != EADDRINUSE) {
@@ -218,9 +218,9 @@ int connect_to(const Address& address, uint64_t deadline_ns, base::UniqueFd& out
 
 }  // namespace
 
-Dialled dial(const HostPort& at, uint64_t deadline_ns) {
+Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   Dialled dialled;
-  const Resolved resolved = resolve(at.host, at.port, false);
+  const Resolved resolved = resolve(at.host, at.port, false, deadline_ns, look_up);
   dialled.error = resolved.error;
   dialled.problem = resolved.problem;
   for (const Address& address : resolved.addresses) {
