@@ -261,7 +261,11 @@ TEST(Joining, a_caller_that_finds_nobody_or_a_stranger_says_so) {
   Config config{.rank = 1, .n_ranks = 2, .host = "127.0.0.1", .port = nobody.port, .timeout_ms = 100};
   config.source = "RANK=1";
   nobody.sockets.clear();
-  EXPECT_THAT(words_of(config), AllOf(HasSubstr("(from RANK=1)"), HasSubstr("Connection refused")));
+  EXPECT_THAT(words_of(config), AllOf(HasSubstr("(from RANK=1)"), HasSubstr("Connection refused"),
+                                      HasSubstr("start the first rank, or correct its address and port")));
+  config.host = "no.such.host.invalid";
+  EXPECT_THAT(words_of(config), AllOf(HasSubstr("no.such.host.invalid: "), HasSubstr("or give its address")));
+  config.host = "127.0.0.1";
   const Listening stranger = Listening::open("127.0.0.1", 0, "");
   config.port = stranger.port;
   std::atomic<bool> is_done = false;

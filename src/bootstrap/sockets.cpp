@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/tcp_meaning.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -223,6 +224,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   const Resolved resolved = resolve(at.host, at.port, false, deadline_ns, look_up);
   dialled.error = resolved.error;
   dialled.problem = resolved.problem;
+  dialled.advice = "correct the name of rank 0's host, or give its address";  // of what can't be looked up
   for (const Address& address : resolved.addresses) {
     constexpr uint64_t kEachNs = 2'000'000'000;
     dialled.peer = describe(address);
@@ -231,6 +233,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
       return dialled;
     }
     dialled.problem = fmt::format("{}: {}", dialled.peer, std::strerror(dialled.error));
+    dialled.advice = base::tcp_advice(dialled.error);
   }
   return dialled;
 }

@@ -37,6 +37,7 @@ struct Dialled {
   std::string peer;
   int error = 0;
   std::string problem;  ///< "10.0.0.1:4000: Connection refused"
+  std::string advice;   ///< what to do about it; empty: nothing is known
 };
 /// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns` (base::now_ns()).
 Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up = &::getaddrinfo);
