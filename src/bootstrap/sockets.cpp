@@ -122,7 +122,7 @@ std::string remedy_of(int error, uint16_t port) {
       return "an address that begins with fe80: needs its interface: fe80::1%eth0";
     case EAFNOSUPPORT:
       return "this machine has no addresses of this kind: take an IPv4 address";
-    case ETIMEDOUT:
+    case ETIMEDOUT:  // of "localhost"
       return "give an address instead of a name, or look at /etc/resolv.conf";
     case EMFILE:
     case ENFILE:
@@ -156,7 +156,7 @@ Listening Listening::open(const std::string& host, uint16_t port, const std::str
   if (error != 0) {
     throw base::Error(error, problem.empty() ? "listen" : "listen: " + problem,
                       fmt::format("rank 0 at {}", to_text({bind_address.empty() ? host : bind_address, port})),
-                      remedy_of(error, port));
+                      problem.empty() ? remedy_of(error, port) : "give RINGBOLT_BIND an address instead of a name");
   }
   return listening;
 }
