@@ -103,6 +103,30 @@ void define_state_commands(CLI::App& app, Request& request) {
   devices_command->callback([&request] { request.action = [&request] { return devices(request.list); }; });
 }
 
+void define_hostfile(CLI::App& app, Request& request) {
+  CLI::App* command = app.add_subcommand("hostfile", "Write a cluster as MLX and JACCL read it, or judge such a file");
+  command->add_option("--format", request.hostfile.format, "mlx, mlx-v1, mlx-ring, or jaccl: the device file alone")
+      ->check(CLI::IsMember({"mlx", "mlx-v1", "mlx-ring", "jaccl"}))
+      ->type_name("FORMAT");
+  command->add_option("--backend", request.hostfile.backend, "jaccl, jaccl-ring: only what a ring uses, or ring: of TCP")
+      ->check(CLI::IsMember({"jaccl", "jaccl-ring", "ring"}))
+      ->type_name("BACKEND");
+  CLI::Option* output = command->add_option("-o,--output", request.hostfile.path, "Where to write it (default: stdout)");
+  output->type_name("FILE");
+  command->add_option("--check", request.hostfile.checked_path, "Say what is in a file of any of these formats")
+      ->type_name("FILE")
+      ->excludes(output);
+  add_cluster(command, request.hostfile.cluster);
+  add_json(command, request.hostfile.is_json);
+  command->footer(
+      "Exit code 1: the file is none of these, or something in it is probably wrong.\n\nExamples:\n"
+      "  ringbolt hostfile -o hosts.json\n"
+      "  ringbolt hostfile --format jaccl -o devices.json\n"
+      "  JACCL_IBV_DEVICES=$PWD/devices.json ringbolt run -- ringbolt check\n"
+      "  ringbolt hostfile --check hosts.json\n");
+  command->callback([&request] { request.action = [&request] { return hostfile(request.hostfile); }; });
+}
+
 void define_cable_commands(CLI::App& app, Request& request) {
   const struct {
     const char* name;
@@ -173,6 +197,7 @@ void add_json(CLI::App* command, bool& is_json) { command->add_flag("--json", is
 
 void define_cluster_commands(CLI::App& app, Request& request) {
   define_state_commands(app, request);
+  define_hostfile(app, request);
   define_cable_commands(app, request);
   define_fault(app, request);
   define_host(app, request);

@@ -22,6 +22,7 @@ struct Request {
   RunOptions run;
   ExecOptions exec;
   EnvOptions env;
+  HostfileOptions hostfile;
   CableOptions cable;
   FaultOptions fault;
   DecodeOptions decode;
@@ -43,7 +44,8 @@ struct Request {
 
 // Each adds subcommands that fill `request`, which outlives `app`.
 
-/// Those that make clusters and change them: up, down, reboot, status, devices, cut, heal, fault; and `host`, hidden.
+/// Those that make clusters and change them: up, down, reboot, status, devices, hostfile, cut,
+/// heal, fault; and `host`, hidden.
 void define_cluster_commands(CLI::App& app, Request& request);
 /// Those that run something on a cluster or look into what it did: run, exec, env, matrix, metrics, decode; and
 /// `probe`, hidden.

@@ -75,6 +75,16 @@ struct EnvOptions {
 };
 int env(const EnvOptions& options);
 
+struct HostfileOptions {
+  std::string cluster;
+  std::string format = "mlx";     ///< or mlx-v1, mlx-ring, jaccl
+  std::string backend = "jaccl";  ///< or jaccl-ring, ring
+  std::string path = "-";         ///< of what is written; "-": stdout
+  std::string checked_path;       ///< instead of writing one, this one is judged
+  bool is_json = false;
+};
+int hostfile(const HostfileOptions& options);
+
 struct CableOptions {
   std::string cluster;
   std::string cable;  ///< A-B or A:port-B:port

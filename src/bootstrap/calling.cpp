@@ -61,7 +61,7 @@ class Call {
     for (;;) {
       Dialled dialled = dial({config_.host, config_.port}, deadline_ns_);
       error_ = dialled.error;
-      problem_ = dialled.problem;
+      problem_ = dialled.problem + (dialled.advice.empty() ? "" : "; " + dialled.advice);
       if (dialled.error == 0) {
         Connection connection(std::move(dialled.socket), std::move(dialled.peer));
         if (shake_hands(connection)) {

@@ -17,7 +17,7 @@ Circle Circle::join(const Config& config) {
   const uint64_t deadline_ns = base::now_ns() + config.timeout_ms * 1'000'000;
   std::vector<Connection> connections(config.n_ranks);
   if (config.n_ranks > 1 && config.rank == 0) {
-    connections = Reception(config, key).run(deadline_ns);
+    connections = Reception(config, key, deadline_ns).run(deadline_ns);
   } else if (config.n_ranks > 1) {
     connections[0] = call_root(config, key, deadline_ns);
   }

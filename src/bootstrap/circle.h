@@ -48,7 +48,7 @@ class Circle {
  public:
   /// Blocks until all ranks have come, config.timeout_ms at most. Ranks may come in any order. Throws base::Error, on
   /// every rank that takes part, if one is missing, refused or lost; it says who and why. Asks the name service, unless
-  /// config.host is an address.
+  /// config.host is an address; one that does not answer is left behind with a thread at the deadline.
   static Circle join(const Config& config);
 
   Circle(Circle&& other) noexcept;
@@ -79,7 +79,8 @@ class Circle {
   base::Result<void> send(uint32_t to, uint16_t kind, std::span<const std::byte> bytes, bool is_latest_only = false);
   /// Ranks, of those that this one is connected to, whose hosts have acknowledged something within `within_ms`,
   /// whatever their processes do: bit r for rank r, up to 63. Rank 0 knows of all, the others of rank 0. A frozen
-  /// process's host does so until its buffers are full, so send to it every interval, and little.
+  /// process's host does so; once its buffers are full, until two of the kernel's questions whether they still are have
+  /// remained open. Send to it every interval, so that there is something to acknowledge.
   uint64_t hosts_answering(uint32_t within_ms) const;
   /// Sends and takes what can be sent and taken without blocking. Each rank is reported lost or left once, after all of
   /// its messages.

@@ -1,5 +1,8 @@
 #include "bootstrap/config.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -12,19 +15,45 @@
 namespace ringbolt::bootstrap {
 namespace {
 
+constexpr size_t kMostHostBytes = 255;
+
 bool is_host_letter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '-' || c == '_';
 }
 
 bool is_v6_letter(char c) { return is_host_letter(c) || c == ':' || c == '%'; }
 
+bool is_v6_address(const std::string& text) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, text.c_str(), &address) == 1;
+}
+
 }  // namespace
 
+base::Parsed<std::string> parse_host(std::string_view text) {
+  const bool is_bracketed = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  const std::string_view host = is_bracketed ? text.substr(1, text.size() - 2) : text;
+  const bool is_v6 = is_bracketed || host.find(':') != std::string_view::npos;
+  if (host.empty() || host.size() > kMostHostBytes ||
+      !std::all_of(host.begin(), host.end(), is_v6 ? is_v6_letter : is_host_letter) ||
+      (is_v6 && !is_v6_address(std::string(host.substr(0, host.find('%')))))) {
+    return base::refuse(0, "is neither a name nor an address");
+  }
+  return std::string(host);
+}
+
+std::string problem_of_host(const std::string& host) {
+  in6_addr address{};
+  return ::inet_pton(AF_INET6, host.c_str(), &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address)
+             ? fmt::format("{} is an address of a single link: append this machine's interface to it, {}%eth0", host,
+                           host)
+             : "";
+}
+
 base::Parsed<HostPort> parse_host_port(std::string_view text) {
-  constexpr size_t kMostBytes = 255;
   const bool is_bracketed = !text.empty() && text.front() == '[';
   const size_t colon = is_bracketed ? text.find("]:") : text.find(':');
-  if (text.size() > kMostBytes || colon == std::string_view::npos) {
+  if (text.size() > kMostHostBytes || colon == std::string_view::npos) {
     return base::refuse(0, "is no HOST:PORT or [IPV6]:PORT");
   }
   const std::string_view host = is_bracketed ? text.substr(1, colon - 1) : text.substr(0, colon);
@@ -62,6 +91,11 @@ void check(const Config& config) {
   if (config.n_ranks > 1 && (config.rank != 0 || config.listening_fd < 0) &&
       (config.host.empty() || config.port == 0)) {
     refuse(EINVAL, fmt::format("meet at \"{}\" port {}", config.host, config.port), "give rank 0's host and a port");
+  }
+  for (const std::string& host : {config.host, config.bind_address}) {
+    if (const std::string problem = problem_of_host(host); !problem.empty()) {
+      refuse(EINVAL, fmt::format("meet at {}", to_text({host, config.port})), problem);
+    }
   }
 }
 

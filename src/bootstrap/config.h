@@ -38,6 +38,11 @@ struct HostPort {
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
+/// Reads a host alone: "name", "10.0.0.1", "fd77::1" or "[fd77::1]". Any bytes are safe. Thread-safe.
+base::Parsed<std::string> parse_host(std::string_view text);
+/// Why nobody can listen at `host` or call it, or "": an IPv6 address of a single link (fe80::/10) without the
+/// interface of this machine. Thread-safe.
+std::string problem_of_host(const std::string& host);
 /// Reads "name:port", "10.0.0.1:port" and "[v6]:port". Any bytes are safe. Thread-safe.
 base::Parsed<HostPort> parse_host_port(std::string_view text);
 /// "10.0.0.1:4000" or "[::1]:4000". Thread-safe.

@@ -4,12 +4,20 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
 #include "base/assert.h"
 
 namespace ringbolt::bootstrap {
+namespace {
+
+/// Of one call, so that all connections get their turn.
+constexpr size_t kMostReceivedBytes = size_t{1} << 20;
+constexpr size_t kMostStrangeBytes = size_t{64} << 10;
+
+}  // namespace
 
 Payload make_payload(std::vector<std::byte> bytes) {
   return std::make_shared<const std::vector<std::byte>>(std::move(bytes));
@@ -23,22 +31,40 @@ void Connection::authenticate(const Key& of_received, const Key& of_sent, size_t
 }
 
 std::optional<int> Connection::receive() {
-  constexpr size_t kMostBytes = size_t{1} << 20;
-  for (size_t total = 0; total < kMostBytes;) {
+  const size_t most_bytes = authenticator_ ? kMostReceivedBytes : kMostStrangeBytes;
+  for (size_t total = 0; total < most_bytes;) {
     const auto space = reader_.space();
     const ssize_t got = ::recv(socket_.get(), space.data(), space.size(), 0);
     if (got > 0) {
       reader_.filled(static_cast<size_t>(got));
       total += static_cast<size_t>(got);
-    } else if (got == 0) {
-      return send_error_ == EPIPE ? 0 : send_error_;
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      return std::nullopt;
-    } else if (errno != EINTR) {
-      return errno;
+    } else if (got == 0 || errno != EINTR) {
+      return receive_error(got);
     }
   }
   return std::nullopt;
+}
+
+std::optional<int> Connection::discard() {
+  reader_ = FrameReader();
+  std::array<std::byte, kMostStrangeBytes> bytes;
+  for (size_t total = 0; total < kMostReceivedBytes;) {
+    const ssize_t got = ::recv(socket_.get(), bytes.data(), bytes.size(), 0);
+    if (got > 0) {
+      total += static_cast<size_t>(got);
+    } else if (got == 0 || errno != EINTR) {
+      return receive_error(got);
+    }
+  }
+  return std::nullopt;
+}
+
+/// What recv() says that has taken nothing.
+std::optional<int> Connection::receive_error(ssize_t got) const {
+  if (got == 0) {
+    return send_error_ == EPIPE ? 0 : send_error_;
+  }
+  return errno == EAGAIN || errno == EWOULDBLOCK ? std::nullopt : std::optional<int>(errno);
 }
 
 bool Connection::replace_older(const FrameHeader& header, const Payload& payload) {

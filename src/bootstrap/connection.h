@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -33,8 +35,11 @@ class Connection {
   /// From here on frames carry tags.
   void authenticate(const Key& of_received, const Key& of_sent, size_t most_received_bytes);
 
-  /// Takes what has arrived, 1 MiB at most. Nothing: the connection lives; 0: the other end closed it; else an errno.
+  /// Takes what has arrived, 1 MiB at most; of one that has not been authenticated 64 KiB, since it may be a
+  /// stranger's. Nothing: the connection lives; 0: the other end closed it; else an errno.
   std::optional<int> receive();
+  /// As receive(), but throws away what has arrived, 1 MiB at most, and what was taken before: from one who is refused.
+  std::optional<int> discard();
   /// The next whole frame of what was taken.
   base::Parsed<std::optional<Frame>> next() { return reader_.next(); }
 
@@ -52,6 +57,7 @@ class Connection {
     FrameHeader header;
     Payload payload;
   };
+  std::optional<int> receive_error(ssize_t got) const;
   bool replace_older(const FrameHeader& header, const Payload& payload);
   void begin_front();
 

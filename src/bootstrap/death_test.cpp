@@ -14,6 +14,7 @@
 
 #include "bootstrap/circle.h"
 #include "bootstrap/circle_test_support.h"
+#include "bootstrap/frame.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -241,6 +242,33 @@ TEST(Death, host_of_a_stopped_rank_answers) {
       is_answered = circle.hosts_answering(200) == 2;
     }
     say(is_quiet && is_answered ? "answers" : "silent");
+    ::pause();
+  });
+  EXPECT_EQ(disaster.strike(1, SIGSTOP)[0], "answers\n");
+}
+
+TEST(Death, host_of_a_stopped_rank_answers_when_its_buffers_are_full) {
+  Party party(2);
+  Disaster disaster(party, {0, 1}, [](const Config& config, const Say& say) {
+    Circle circle = Circle::join(config);
+    static_cast<void>(circle.barrier(soon()));
+    say("ready");
+    if (config.rank == 1) {
+      ::pause();
+    }
+    for (int i = 0; i < 4; ++i) {
+      static_cast<void>(circle.send(1, 1, std::vector<std::byte>(kMaxMessageBytes)));
+    }
+    uint64_t answered_ns = base::now_ns();
+    uint64_t longest_ns = 0;
+    for (const uint64_t end = base::now_ns() + 8'000'000'000; base::now_ns() < end;) {
+      static_cast<void>(circle.send(1, 1, std::vector<std::byte>(100), true));
+      ::poll(nullptr, 0, 100);
+      const uint64_t now = base::now_ns();
+      answered_ns = circle.hosts_answering(150) == 2 ? now : answered_ns;
+      longest_ns = std::max(longest_ns, now - answered_ns);
+    }
+    say(longest_ns < 1'000'000'000 ? "answers" : "silent for " + std::to_string(longest_ns / 1'000'000) + " ms");
     ::pause();
   });
   EXPECT_EQ(disaster.strike(1, SIGSTOP)[0], "answers\n");

@@ -156,6 +156,13 @@ class Reading {
     }
   }
 
+  /// mpirun starts its helpers on other machines with srun, so Slurm's variables, of the helper's step, stand beside
+  /// its own.
+  bool is_rank_of_mpirun() const { return first_of({"OMPI_COMM_WORLD_RANK", "MPI_LOCALNRANKS"}).has_value(); }
+
+  /// What PMI and PMIx say is srun's, not mpirun's.
+  bool is_task_of_slurm() const { return get("SLURM_PROCID") && !is_rank_of_mpirun(); }
+
   void find_rank_and_size() {
     take_rank("RINGBOLT_RANK");
     take_size("RINGBOLT_WORLD_SIZE");
@@ -164,21 +171,25 @@ class Reading {
              "set RINGBOLT_RANK and RINGBOLT_WORLD_SIZE, both or neither");
     }
     if (!rank_) {
-      for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}) {
-        take_rank(name);
-      }
-      for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-        take_size(name);
+      take_rank("RANK");
+      take_rank("OMPI_COMM_WORLD_RANK");
+      take_size("WORLD_SIZE");
+      take_size("OMPI_COMM_WORLD_SIZE");
+      // In a shell that srun has started a node of a cluster is no task of Slurm's.
+      if (!get("RINGBOLT_NODE") || !is_task_of_slurm()) {
+        take_rank("PMI_RANK");
+        take_rank("PMIX_RANK");
+        take_size("PMI_SIZE");
       }
       take_mlx();
-    }
-    if (!rank_ || !size_) {  // srun --mpi=pmix gives a rank alone
-      take_rank("SLURM_PROCID");
-      take_size(get("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
     }
     if (!rank_ && !size_) {
       take_rank("RINGBOLT_NODE");
       take_size("RINGBOLT_NODES");
+    }
+    if ((!rank_ || !size_) && !get("RINGBOLT_NODE")) {  // srun --mpi=pmix gives a rank alone
+      take_rank("SLURM_PROCID");
+      take_size(get("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS");
     }
     if (!rank_ || !size_) {
       refuse(rank_   ? rank_->source
@@ -214,8 +225,26 @@ class Reading {
     if (!at) {
       refuse(shown(*variable), "find rank 0: the value " + at.error().problem, "write 10.0.0.1:4000 or [fd77::1]:4000");
     }
+    check_host(*variable, at->host);
     meet_at(*variable, *at);
     return true;
+  }
+
+  static void check_host(const Variable& variable, const std::string& host) {
+    if (const std::string problem = problem_of_host(host); !problem.empty()) {
+      refuse(shown(variable), "find the place to meet", problem);
+    }
+  }
+
+  /// A host alone, without brackets.
+  static std::string host_in(const Variable& variable) {
+    const auto host = parse_host(variable.value);
+    if (!host) {
+      refuse(shown(variable), "find the place to meet: the value " + host.error().problem,
+             "write a name, 10.0.0.1 or fd77::1");
+    }
+    check_host(variable, *host);
+    return *host;
   }
 
   bool take_torchrun() {
@@ -231,12 +260,15 @@ class Reading {
     const bool is_taken = get("TORCHELASTIC_RUN_ID").has_value();
     const uint64_t number = number_in(*port, 1, is_taken ? 65534 : 65535) + (is_taken ? 1 : 0);
     meet_at({host->name, fmt::format("{}, {}", host->value, shown(*port))},
-            {host->value, static_cast<uint16_t>(number)});
+            {host_in(*host), static_cast<uint16_t>(number)});
     return true;
   }
 
   bool take_slurm() {
-    const auto nodes = first_of({"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"});
+    // A step of a helper of mpirun's is on one machine, and the ranks where mpirun runs are in none.
+    const bool is_own = !is_rank_of_mpirun();
+    auto nodes = is_own ? get("SLURM_STEP_NODELIST") : std::nullopt;
+    nodes = nodes ? nodes : first_of({"SLURM_JOB_NODELIST", "SLURM_NODELIST"});
     const auto job = get("SLURM_JOB_ID");
     if (!nodes || !job) {
       return false;
@@ -245,7 +277,7 @@ class Reading {
     if (!host) {
       refuse(shown(*nodes), "find rank 0: the list " + host.error().problem, "set RINGBOLT_COORDINATOR=HOST:PORT");
     }
-    const auto step = get("SLURM_STEP_ID");
+    const auto step = is_own ? get("SLURM_STEP_ID") : first_of({"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"});
     meet_at_made_up(*nodes, *host, job->value + "." + (step ? step->value : ""));
     return true;
   }
@@ -286,7 +318,7 @@ class Reading {
   void find_coordinator() {
     const bool is_found = take_address(get("RINGBOLT_COORDINATOR")) || take_torchrun() ||
                           take_address(first_of({"JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR"})) || take_ring() ||
-                          take_slurm() || take_local_mpi() || take_cluster();
+                          take_local_mpi() || take_cluster() || take_slurm();
     if (!is_found) {
       refuse(config_.source, "find rank 0",
              "set RINGBOLT_COORDINATOR=HOST:PORT, rank 0's address and a free port of it");
@@ -305,7 +337,7 @@ class Reading {
       config_.group = group->value;
     }
     if (const auto address = get("RINGBOLT_BIND")) {
-      config_.bind_address = address->value;
+      config_.bind_address = address->value.empty() ? "" : host_in(*address);
     }
     if (const auto timeout = get("RINGBOLT_JOIN_TIMEOUT_MS")) {
       config_.timeout_ms = number_in(*timeout, 1, kMaxTimeoutMs);

@@ -25,11 +25,11 @@ std::string read_file(const std::string& path, bool is_secret);
 /// Rank and number of ranks: RINGBOLT_RANK and RINGBOLT_WORLD_SIZE, if they are set. Else what torchrun (RANK,
 /// WORLD_SIZE), Open MPI (OMPI_COMM_WORLD_RANK, _SIZE), PMI (PMI_RANK, PMI_SIZE, PMIX_RANK) and MLX or JACCL
 /// (JACCL_RANK, MLX_RANK; the rows of the files that JACCL_IBV_DEVICES, MLX_IBV_DEVICES or MLX_HOSTFILE name) say: if
-/// several are there, all must say the same. Else Slurm (SLURM_PROCID, SLURM_NTASKS), which often only starts another
-/// launcher. Else the emulated cluster (RINGBOLT_NODE, RINGBOLT_NODES).
+/// several are there, all must say the same. Else the emulated cluster (RINGBOLT_NODE, RINGBOLT_NODES). Else Slurm
+/// (SLURM_PROCID, SLURM_NTASKS), which often only starts another launcher, or the shell in which a cluster was started.
 ///
 /// Where: RINGBOLT_COORDINATOR; MASTER_ADDR and MASTER_PORT; JACCL_COORDINATOR or MLX_JACCL_COORDINATOR; MLX_HOSTFILE;
-/// Slurm's first host; this machine, if all ranks are on it. docs/environment.md has the rest.
+/// this machine, if all ranks are on it; Slurm's first host. docs/environment.md has the rest.
 ///
 /// Throws base::Error, which names the variable and its value: not a decimal number, out of range, contradicting
 /// another one, or missing.

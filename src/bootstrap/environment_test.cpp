@@ -99,6 +99,41 @@ TEST(Environment, slurm_names_its_first_host) {
   }
 }
 
+TEST(Environment, mpirun_in_a_job_of_slurm_meets_on_the_first_machine_of_the_job) {
+  // On A, where mpirun runs, and on B, where srun has started a helper of mpirun's in a step of its own.
+  Environment on_a = {{"OMPI_COMM_WORLD_RANK", "0"},       {"OMPI_COMM_WORLD_SIZE", "4"},
+                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_RANK", "0"},
+                      {"PMIX_NAMESPACE", "2901"},          {"SLURM_JOB_ID", "17"},
+                      {"SLURM_JOB_NODELIST", "A,B"}};
+  Environment on_b = on_a;
+  on_b["OMPI_COMM_WORLD_RANK"] = on_b["PMIX_RANK"] = "2";
+  on_b["SLURM_STEP_ID"] = "3";
+  on_b["SLURM_STEP_NODELIST"] = "B";
+  on_b["SLURM_PROCID"] = "0";
+  on_b["SLURM_NTASKS"] = "1";
+  const Config a = config_of(on_a);
+  const Config b = config_of(on_b);
+  EXPECT_EQ(a.host, "A");
+  EXPECT_EQ(b.host, "A");
+  EXPECT_EQ(a.port, b.port);
+  EXPECT_EQ(b.rank, 2U);
+  // Another mpirun in the same job meets elsewhere.
+  on_a["PMIX_NAMESPACE"] = "2902";
+  EXPECT_NE(config_of(on_a).port, b.port);
+  // MPICH's says no more than that.
+  const Environment mpich_a = {{"PMI_RANK", "0"},
+                               {"PMI_SIZE", "4"},
+                               {"MPI_LOCALNRANKS", "2"},
+                               {"SLURM_JOB_ID", "17"},
+                               {"SLURM_JOB_NODELIST", "A,B"}};
+  Environment mpich_b = mpich_a;
+  mpich_b["PMI_RANK"] = "2";
+  mpich_b["SLURM_STEP_ID"] = "3";
+  mpich_b["SLURM_STEP_NODELIST"] = "B";
+  EXPECT_EQ(config_of(mpich_b).host, "A");
+  EXPECT_EQ(config_of(mpich_b).port, config_of(mpich_a).port);
+}
+
 TEST(Environment, launchers_win_over_slurm_which_starts_them) {
   EXPECT_EQ(place_of({{"RANK", "3"},
                       {"WORLD_SIZE", "4"},
@@ -133,6 +168,32 @@ TEST(Environment, emulated_nodes_meet_on_their_machine) {
   EXPECT_EQ(config_of(spaces).port, config.port);
   spaces["RINGBOLT_COORDINATOR"] = "10.0.0.9:4000";
   EXPECT_EQ(config_of(spaces).host, "10.0.0.9");
+}
+
+TEST(Environment, a_node_in_a_shell_that_srun_has_started_is_no_task_of_slurm) {
+  Environment shell = {{"RINGBOLT_CLUSTER", "ring4"},    {"RINGBOLT_NODE", "2"},       {"RINGBOLT_NODES", "4"},
+                       {"RINGBOLT_ADDR_1", "127.7.7.1"}, {"SLURM_PROCID", "0"},        {"SLURM_NTASKS", "1"},
+                       {"SLURM_STEP_NUM_TASKS", "1"},    {"SLURM_JOB_ID", "17"},       {"SLURM_STEP_ID", "0"},
+                       {"SLURM_JOB_NODELIST", "n[0-3]"}, {"SLURM_STEP_NODELIST", "n0"}};
+  const Environment bare = {{"RINGBOLT_CLUSTER", "ring4"}, {"RINGBOLT_NODE", "2"}, {"RINGBOLT_NODES", "4"}};
+  EXPECT_THAT(place_of(shell), HasSubstr("2/4 127.0.0.1 "));
+  EXPECT_EQ(place_of(shell), place_of(bare));
+  // srun --mpi=pmix and --mpi=pmi2 say more of the kind.
+  shell["PMIX_RANK"] = "0";
+  shell["PMIX_NAMESPACE"] = "slurm.pmix.17.0";
+  EXPECT_EQ(place_of(shell), place_of(bare));
+  shell["PMI_RANK"] = "0";
+  shell["PMI_SIZE"] = "1";
+  EXPECT_EQ(place_of(shell), place_of(bare));
+  // A launcher that the node has started itself still wins.
+  shell["PMI_RANK"] = "5";
+  shell["PMIX_RANK"] = "5";
+  shell["PMI_SIZE"] = "6";
+  shell["MPI_LOCALNRANKS"] = "6";
+  EXPECT_THAT(place_of(shell), HasSubstr("5/6 127.0.0.1 "));
+  // What is half said is not made up for by Slurm's half.
+  Environment half = {{"RINGBOLT_NODE", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}};
+  EXPECT_THAT(refusal_of(half), AllOf(HasSubstr("RINGBOLT_NODE=2"), HasSubstr("find the number of ranks")));
 }
 
 TEST(Environment, mpirun_on_one_machine_needs_no_address) {
@@ -204,6 +265,31 @@ TEST(Environment, reads_settings) {
   environment.erase("RINGBOLT_SECRET_FILE");
   environment["RINGBOLT_SECRET"] = "";
   EXPECT_THAT(refusal_of(environment), HasSubstr("the secret is empty"));
+}
+
+TEST(Environment, hosts_are_read_with_care) {
+  const auto torchrun = [](const std::string& host) {
+    return Environment{{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", host}, {"MASTER_PORT", "29500"}};
+  };
+  EXPECT_EQ(place_of(torchrun("[fd77::1]")), "1/4 fd77::1 29500");
+  EXPECT_EQ(place_of(torchrun("fd77::1")), "1/4 fd77::1 29500");
+  EXPECT_EQ(place_of(torchrun("fe80::1%eth0")), "1/4 fe80::1%eth0 29500");
+  for (const char* bad : {"node 0", " node0", "node0\n", "[]", "[fd77::1", "node/0", "[node 0]"}) {
+    EXPECT_THAT(refusal_of(torchrun(bad)),
+                AllOf(HasSubstr("MASTER_ADDR="), HasSubstr("is neither a name nor an address")))
+        << bad;
+  }
+  EXPECT_THAT(refusal_of(torchrun("fe80::1")), HasSubstr("append this machine's interface to it, fe80::1%eth0"));
+  Environment environment = {{"RINGBOLT_RANK", "0"}, {"RINGBOLT_WORLD_SIZE", "2"}};
+  environment["RINGBOLT_COORDINATOR"] = "[FE80::1]:4";
+  EXPECT_THAT(refusal_of(environment), AllOf(HasSubstr("RINGBOLT_COORDINATOR="), HasSubstr("FE80::1%eth0")));
+  environment["RINGBOLT_COORDINATOR"] = "h:4";
+  environment["RINGBOLT_BIND"] = "[::1]";
+  EXPECT_EQ(config_of(environment).bind_address, "::1");
+  environment["RINGBOLT_BIND"] = "10.0.0.1:4";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("RINGBOLT_BIND=10.0.0.1:4: find the place to meet"));
+  environment["RINGBOLT_BIND"] = "here, there";
+  EXPECT_THAT(refusal_of(environment), HasSubstr("RINGBOLT_BIND=here, there"));
 }
 
 TEST(Environment, places_are_read_with_care) {

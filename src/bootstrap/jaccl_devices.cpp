@@ -111,7 +111,8 @@ std::string problem_of(const JacclDevices& devices, std::string_view place_forma
       }
     }
   }
-  return is_any_set ? "" : "no rank has a device to any other: all cells are null";
+  const bool is_alone = cells.size() == 1;  // needs none
+  return is_any_set || is_alone ? "" : "no rank has a device to any other: all cells are null";
 }
 
 std::string to_text(const JacclDevices& devices) {

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -97,6 +100,36 @@ TEST(Joining, more_strangers_than_are_kept_delay_nobody) {
     strangers.push_back(connect_to(party.of(1)));
   }
   party.run([](Circle& circle) { EXPECT_TRUE(circle.barrier(soon())); });
+}
+
+size_t resident_bytes() {
+  size_t all_pages = 0;
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> all_pages >> pages;
+  return pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(Joining, strangers_who_never_stop_take_no_memory) {
+  Party party(2);  // rank 1 never comes
+  party.config.timeout_ms = 2000;
+  std::atomic<bool> is_over = false;
+  std::atomic<size_t> most_bytes = 0;
+  const size_t before = resident_bytes();
+  std::thread stranger([&] {
+    const std::string garbage(size_t{1} << 18, 'x');
+    while (!is_over) {
+      const base::UniqueFd socket = connect_to(party.of(1));
+      pollfd waiting{socket.get(), POLLOUT, 0};
+      while (!is_over && ::poll(&waiting, 1, 10) >= 0 && (waiting.revents & (POLLERR | POLLHUP)) == 0) {
+        static_cast<void>(!::send(socket.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL));
+        most_bytes = std::max<size_t>(most_bytes, resident_bytes());
+      }
+    }
+  });
+  EXPECT_THAT(words_of(party.of(0)), HasSubstr("does not speak Ringbolt's bootstrap protocol"));
+  is_over = true;
+  stranger.join();
+  EXPECT_LT(most_bytes - std::min<size_t>(before, most_bytes), size_t{16} << 20);
 }
 
 TEST(Joining, missing_ranks_are_named_on_all_ranks) {
@@ -208,12 +241,31 @@ TEST(Joining, two_listeners_at_one_port_are_an_error) {
               HasSubstr("another rank 0"));
 }
 
+TEST(Joining, where_nobody_can_listen_rank_0_says_what_to_do) {
+  const auto words_at = [](const std::string& host, uint16_t port, const std::string& bind_address) {
+    return words_of({.rank = 0, .n_ranks = 2, .host = host, .port = port, .bind_address = bind_address});
+  };
+  EXPECT_THAT(words_at("127.0.0.1", 4000, "192.0.2.1"),
+              AllOf(HasSubstr("rank 0 at 192.0.2.1:4000"), HasSubstr("this machine has no such address")));
+  EXPECT_THAT(words_at("127.0.0.1", 4000, "no such name"),
+              AllOf(HasSubstr("listen: no such name: Name or service not known"), HasSubstr("RINGBOLT_BIND")));
+  EXPECT_THAT(words_at("fe80::1", 4000, ""), HasSubstr("append this machine's interface to it, fe80::1%eth0"));
+  EXPECT_THAT(words_at("127.0.0.1", 4000, "fe80::1"), HasSubstr("fe80::1%eth0"));
+  if (::geteuid() != 0) {
+    EXPECT_THAT(words_at("127.0.0.1", 80, ""), HasSubstr("ports below 1024 are for root"));
+  }
+}
+
 TEST(Joining, a_caller_that_finds_nobody_or_a_stranger_says_so) {
   Listening nobody = Listening::open("127.0.0.1", 0, "");
   Config config{.rank = 1, .n_ranks = 2, .host = "127.0.0.1", .port = nobody.port, .timeout_ms = 100};
   config.source = "RANK=1";
   nobody.sockets.clear();
-  EXPECT_THAT(words_of(config), AllOf(HasSubstr("(from RANK=1)"), HasSubstr("Connection refused")));
+  EXPECT_THAT(words_of(config), AllOf(HasSubstr("(from RANK=1)"), HasSubstr("Connection refused"),
+                                      HasSubstr("start the first rank, or correct its address and port")));
+  config.host = "no.such.host.invalid";
+  EXPECT_THAT(words_of(config), AllOf(HasSubstr("no.such.host.invalid: "), HasSubstr("or give its address")));
+  config.host = "127.0.0.1";
   const Listening stranger = Listening::open("127.0.0.1", 0, "");
   config.port = stranger.port;
   std::atomic<bool> is_done = false;

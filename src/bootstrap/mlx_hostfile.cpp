@@ -41,9 +41,12 @@ MlxHost host_of(const Json& value, const std::string& place, size_t n_hosts) {
   }
   if (value.contains("rdma")) {
     const std::string rdma = place + ".rdma";
-    auto& cells = host.rdma.emplace();
-    for (const Json& cell : base::list(value["rdma"], rdma, n_hosts, n_hosts)) {
-      cells.push_back(cell_of(cell, fmt::format("{}[{}]", rdma, cells.size())));
+    // MLX itself writes an empty row for hosts without devices: as none.
+    if (!base::list(value["rdma"], rdma, 0, kMaxMlxRanks).empty()) {
+      auto& cells = host.rdma.emplace();
+      for (const Json& cell : base::list(value["rdma"], rdma, n_hosts, n_hosts)) {
+        cells.push_back(cell_of(cell, fmt::format("{}[{}]", rdma, cells.size())));
+      }
     }
   }
   return host;
@@ -54,19 +57,18 @@ bool is_jaccl(std::string_view backend) { return backend == "jaccl" || backend =
 void check_rdma(const MlxHostfile& file) {
   const auto has_rdma = [](const MlxHost& host) { return host.rdma.has_value(); };
   const auto n_with = std::count_if(file.hosts.begin(), file.hosts.end(), has_rdma);
-  if (n_with == 0 && !is_jaccl(file.backend)) {
+  if (n_with == 0 && (!is_jaccl(file.backend) || file.hosts.size() == 1)) {
     return;
   }
   const auto without = std::find_if_not(file.hosts.begin(), file.hosts.end(), has_rdma);
   if (without != file.hosts.end()) {
     base::stop(fmt::format("hosts[{}]", without - file.hosts.begin()),
-               n_with == 0 ? fmt::format("field \"rdma\" is missing, and backend \"{}\" needs it", file.backend)
-                           : "field \"rdma\" is missing, and other hosts have it");
+               n_with == 0
+                   ? fmt::format("field \"rdma\" is missing or empty, and backend \"{}\" needs it", file.backend)
+                   : "field \"rdma\" is missing or empty, and other hosts have it");
   }
-  if (file.hosts.size() > 1) {
-    if (std::string problem = problem_of(*file.devices(), "hosts[{}].rdma[{}]"); !problem.empty()) {
-      base::stop("", problem);
-    }
+  if (std::string problem = problem_of(*file.devices(), "hosts[{}].rdma[{}]"); !problem.empty()) {
+    base::stop("", problem);
   }
 }
 
@@ -75,7 +77,7 @@ MlxHostfile hostfile_of(const Json& json) {
   file.is_object = json.is_object();
   if (file.is_object) {
     base::check_fields(json, "the file", {"backend", "envs", "hosts"});
-    if (json.contains("backend")) {
+    if (json.contains("backend") && json["backend"] != "") {  // as MLX writes it when nobody has said
       file.backend = word_of(json["backend"], "backend", kMaxWordBytes);
     }
     if (json.contains("envs")) {
@@ -177,11 +179,8 @@ std::string to_text(const MlxHostfile& file) {
   if (!file.is_object) {
     return lines_of(hosts, "  ") + "\n";
   }
-  std::string text = "{\n";
-  if (!file.backend.empty()) {
-    text += fmt::format("  \"backend\": {},\n", Json(file.backend).dump());
-  }
-  return text + fmt::format("  \"envs\": {},\n  \"hosts\": {}\n}}\n", Json(file.envs).dump(), lines_of(hosts, "    "));
+  return fmt::format("{{\n  \"backend\": {},\n  \"envs\": {},\n  \"hosts\": {}\n}}\n", Json(file.backend).dump(),
+                     Json(file.envs).dump(), lines_of(hosts, "    "));
 }
 
 base::Parsed<MlxRingfile> parse_mlx_ringfile(std::string_view text) {

@@ -40,9 +40,9 @@ struct MlxHostfile {
 
 /// Any bytes are safe. Refuses by place ("hosts[2].rdma[1]"): unknown or repeated fields, wrong types, rdma rows that
 /// are no table that parse_jaccl_devices() takes or that only some hosts have, and their absence where the backend is
-/// JACCL's.
+/// JACCL's. As MLX writes them, an empty row is none, and an empty backend is one that is not said.
 base::Parsed<MlxHostfile> parse_mlx_hostfile(std::string_view text);
-/// In the version that is_object says. What it writes parses to the same.
+/// In the version that is_object says; an object has all of its three fields. What it writes parses to the same.
 std::string to_text(const MlxHostfile& file);
 
 /// The file that MLX_HOSTFILE names for the TCP ring: a row of addresses for each rank.

@@ -75,6 +75,56 @@ TEST(MlxHostfile, reads_both_versions) {
   EXPECT_EQ(parse_mlx_hostfile(to_text(*list)).value(), *list);
 }
 
+TEST(MlxHostfile, reads_what_mlx_writes_without_devices) {
+  // mlx.distributed_config --over ethernet, and without --backend.
+  const auto file = parse_mlx_hostfile(R"({
+    "backend": "",
+    "envs": [],
+    "hosts": [
+        {
+            "ssh": "m1",
+            "ips": [
+                "10.0.0.1"
+            ],
+            "rdma": []
+        },
+        {
+            "ssh": "m2",
+            "ips": [
+                "10.0.0.2"
+            ],
+            "rdma": []
+        }
+    ]
+})");
+  ASSERT_TRUE(file) << file.error().text();
+  EXPECT_EQ(file->backend, "");
+  EXPECT_FALSE(file->devices());
+  EXPECT_EQ(file->coordinator().value(), (HostPort{"10.0.0.1", 32323}));
+  EXPECT_EQ(to_text(*file),
+            "{\n  \"backend\": \"\",\n  \"envs\": [],\n  \"hosts\": [\n    {\"ssh\":\"m1\",\"ips\":[\"10.0.0.1\"]},\n"
+            "    {\"ssh\":\"m2\",\"ips\":[\"10.0.0.2\"]}\n  ]\n}\n");
+  EXPECT_EQ(parse_mlx_hostfile(to_text(*file)).value(), *file);
+  const auto ring = parse_mlx_hostfile(R"({"backend": "ring", "envs": ["A=1"], "hosts": [{"ssh": "a", "rdma": []}]})");
+  ASSERT_TRUE(ring) << ring.error().text();
+  EXPECT_EQ(parse_mlx_hostfile(to_text(*ring)).value(), *ring);
+}
+
+TEST(MlxHostfile, of_one_rank_needs_no_devices) {
+  for (const char* text : {R"({"backend": "jaccl", "hosts": [{"ssh": "a", "rdma": [null]}]})",
+                           R"({"backend": "jaccl", "hosts": [{"ssh": "a", "rdma": []}]})",
+                           R"({"backend": "jaccl", "hosts": [{"ssh": "a"}]})"}) {
+    const auto file = parse_mlx_hostfile(text);
+    ASSERT_TRUE(file) << text << file.error().text();
+    EXPECT_EQ(parse_mlx_hostfile(to_text(*file)).value(), *file);
+  }
+  const auto alone = parse_jaccl_devices("[[null]]");
+  ASSERT_TRUE(alone) << alone.error().text();
+  EXPECT_EQ(to_text(*alone), "[[null]]\n");
+  EXPECT_EQ(parse_jaccl_devices(to_text(*alone)).value(), *alone);
+  EXPECT_THAT(refusal_of("[[\"a\"]]"), HasSubstr("[0][0]: must be null"));
+}
+
 TEST(MlxHostfile, refusals_name_the_place) {
   const auto refusal = [](std::string_view text) {
     const auto file = parse_mlx_hostfile(text);
@@ -91,8 +141,13 @@ TEST(MlxHostfile, refusals_name_the_place) {
               HasSubstr("hosts[1]: field \"rdma\" is missing"));
   EXPECT_THAT(refusal(R"([{"ssh": "a", "rdma": [null, "x"]}, {"ssh": "b", "rdma": [null, null]}])"),
               HasSubstr("hosts[0].rdma[1]: has 1 devices, and hosts[1].rdma[0] has 0"));
-  EXPECT_THAT(refusal(R"({"backend": "jaccl-ring", "hosts": [{"ssh": "a"}]})"),
+  EXPECT_THAT(refusal(R"({"backend": "jaccl-ring", "hosts": [{"ssh": "a"}, {"ssh": "b"}]})"),
               HasSubstr("backend \"jaccl-ring\" needs"));
+  EXPECT_THAT(refusal(R"({"backend": "jaccl", "hosts": [{"ssh": "a", "rdma": []}, {"ssh": "b", "rdma": []}]})"),
+              HasSubstr("hosts[0]: field \"rdma\" is missing or empty, and backend \"jaccl\" needs it"));
+  EXPECT_THAT(refusal(R"([{"ssh": "a", "rdma": [null, "x"]}, {"ssh": "b", "rdma": []}])"),
+              HasSubstr("hosts[1]: field \"rdma\" is missing or empty"));
+  EXPECT_THAT(refusal(R"([{"ssh": "a", "rdma": ["x"]}])"), HasSubstr("hosts[0].rdma[0]: must be null"));
   EXPECT_THAT(refusal(R"({"backend": "jaccl", "envs": ["A"], "hosts": []})"),
               HasSubstr("envs[0]: \"A\" is no NAME=VALUE"));
   EXPECT_THAT(refusal(R"({"hosts": []})"), HasSubstr("hosts: is no list of 1"));

@@ -24,12 +24,13 @@ constexpr size_t kMaxRefusalsToldOf = 8;
 
 }  // namespace
 
-Reception::Reception(const Config& config, const Key& key) : config_(config), key_(key), members_(config.n_ranks) {
+Reception::Reception(const Config& config, const Key& key, uint64_t deadline_ns)
+    : config_(config), key_(key), members_(config.n_ranks) {
   if (config.listening_fd >= 0) {
     listening_fds_.push_back(config.listening_fd);
     where_ = "an inherited socket";
   } else {
-    own_listening_ = Listening::open(config.host, config.port, config.bind_address);
+    own_listening_ = Listening::open(config.host, config.port, config.bind_address, deadline_ns);
     where_ = own_listening_.where;
     for (const base::UniqueFd& fd : own_listening_.sockets) {
       listening_fds_.push_back(fd.get());
@@ -125,7 +126,8 @@ void Reception::serve(Caller& caller, bool has_input) {
   if (!has_input) {
     return;
   }
-  const std::optional<int> ended = caller.connection.receive();
+  // Whatever one who was refused goes on saying, nobody keeps.
+  const std::optional<int> ended = caller.is_refused ? caller.connection.discard() : caller.connection.receive();
   while (!caller.is_refused && caller.connection.is_open()) {
     auto frame = caller.connection.next();
     if (!frame) {

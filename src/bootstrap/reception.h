@@ -19,7 +19,8 @@ namespace ringbolt::bootstrap {
 /// delay a rank. Not thread-safe.
 class Reception {
  public:
-  Reception(const Config& config, const Key& key);
+  /// Listens. May ask the name service, and then blocks until `deadline_ns`. Throws base::Error.
+  Reception(const Config& config, const Key& key, uint64_t deadline_ns);
 
   /// Blocks until all ranks have come: their connections by rank (none for rank 0). Throws base::Error when a rank is
   /// lost again, when two ranks contradict each other (at once), or when some have not come by `deadline_ns`; all who

@@ -16,17 +16,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/tcp_meaning.h"
 
 namespace ringbolt::bootstrap {
 namespace {
-
-struct Address {
-  sockaddr_storage bytes{};
-  socklen_t length = sizeof(sockaddr_storage);
-
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
-  sockaddr* get() { return reinterpret_cast<sockaddr*>(&bytes); }
-};
 
 std::string describe(const Address& address) {
   std::array<char, NI_MAXHOST> host{};
@@ -41,35 +34,6 @@ std::string describe(const Address& address) {
   const std::string plain(is_mapped ? text.substr(kMapped.size()) : text);
   return plain.find(':') == std::string::npos ? fmt::format("{}:{}", plain, port.data())
                                               : fmt::format("[{}]:{}", plain, port.data());
-}
-
-struct Resolved {
-  std::vector<Address> addresses;
-  int error = 0;
-  std::string problem;
-};
-
-/// `host` empty: the addresses that mean all of this machine's.
-Resolved resolve(const std::string& host, uint16_t port, bool must_be_number) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV | (must_be_number ? AI_NUMERICHOST : 0);
-  addrinfo* list = nullptr;
-  const int result = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(list, &::freeaddrinfo);
-  Resolved resolved;
-  if (result != 0) {
-    resolved.error = result == EAI_SYSTEM ? errno : EADDRNOTAVAIL;
-    resolved.problem = fmt::format("{}: {}", host, ::gai_strerror(result));
-    return resolved;
-  }
-  for (const addrinfo* each = list; each != nullptr; each = each->ai_next) {
-    Address address;
-    std::memcpy(&address.bytes, each->ai_addr, each->ai_addrlen);
-    address.length = each->ai_addrlen;
-    resolved.addresses.push_back(address);
-  }
-  return resolved;
 }
 
 Address any_address(sa_family_t family, uint16_t port) {
@@ -129,10 +93,10 @@ int listen_at(Address address, bool is_dual, Listening& listening) {
   return 0;
 }
 
-/// All addresses of `host`, if they are this machine's. An errno or 0; 0 if at least one could be had.
-int listen_at_each(const std::string& host, bool must_be_number, Listening& listening) {
-  int error = EADDRNOTAVAIL;
-  for (const Address& address : resolve(host, listening.port, must_be_number).addresses) {
+/// All addresses of a host, if they are this machine's. An errno or 0; 0 if at least one could be had.
+int listen_at_each(const Resolved& resolved, Listening& listening) {
+  int error = resolved.error == 0 ? EADDRNOTAVAIL : resolved.error;
+  for (const Address& address : resolved.addresses) {
     const int failed = listen_at(address, false, listening);
     error = failed == 0 || listening.sockets.empty() ? failed : error;
     if (failed == EADDRINUSE) {
@@ -142,16 +106,46 @@ int listen_at_each(const std::string& host, bool must_be_number, Listening& list
   return listening.sockets.empty() ? error : 0;
 }
 
+/// What to do when listening has failed.
+std::string remedy_of(int error, uint16_t port) {
+  switch (error) {
+    case EADDRINUSE:
+      return "another program, or another rank 0, has that port: end it, or take another port on all ranks";
+    case EADDRNOTAVAIL:
+      return "this machine has no such address (`ip address` lists those that it has): correct RINGBOLT_BIND, or unset "
+             "it";
+    case EACCES:
+    case EPERM:
+      return port < 1024 ? "ports below 1024 are for root: take one from 1024 to 65535 on all ranks"
+                         : "this user may not listen: take another port, or look at what confines the program";
+    case EINVAL:
+      return "an address that begins with fe80: needs its interface: fe80::1%eth0";
+    case EAFNOSUPPORT:
+      return "this machine has no addresses of this kind: take an IPv4 address";
+    case ETIMEDOUT:  // of "localhost"
+      return "give an address instead of a name, or look at /etc/resolv.conf";
+    case EMFILE:
+    case ENFILE:
+      return "no descriptor is left: ulimit -n";
+    default:
+      return "take another address or port";
+  }
+}
+
 }  // namespace
 
-Listening Listening::open(const std::string& host, uint16_t port, const std::string& bind_address) {
+Listening Listening::open(const std::string& host, uint16_t port, const std::string& bind_address, uint64_t deadline_ns,
+                          const LookUp& look_up) {
   Listening listening;
   listening.port = port;
   int error = 0;
+  std::string problem;
   if (!bind_address.empty()) {
-    error = listen_at_each(bind_address, false, listening);
+    const Resolved resolved = resolve(bind_address, port, false, deadline_ns, look_up);
+    error = listen_at_each(resolved, listening);
+    problem = resolved.problem;
   } else {
-    error = listen_at_each(host, host != "localhost", listening);
+    error = listen_at_each(resolve(host, port, host != "localhost", deadline_ns, look_up), listening);
     if (error == EADDRNOTAVAIL || error == EAFNOSUPPORT) {
       error = listen_at(any_address(AF_INET6, port), true, listening);
       if (error != 0 && error != EADDRINUSE) {
@@ -160,11 +154,9 @@ Listening Listening::open(const std::string& host, uint16_t port, const std::str
     }
   }
   if (error != 0) {
-    throw base::Error(
-        error, "listen", fmt::format("rank 0 at {}", to_text({bind_address.empty() ? host : bind_address, port})),
-        error == EADDRINUSE
-            ? "another program, or another rank 0, has that port: end it, or take another port on all ranks"
-            : "");
+    throw base::Error(error, problem.empty() ? "listen" : "listen: " + problem,
+                      fmt::format("rank 0 at {}", to_text({bind_address.empty() ? host : bind_address, port})),
+                      problem.empty() ? remedy_of(error, port) : "give RINGBOLT_BIND an address instead of a name");
   }
   return listening;
 }
@@ -227,11 +219,12 @@ int connect_to(const Address& address, uint64_t deadline_ns, base::UniqueFd& out
 
 }  // namespace
 
-Dialled dial(const HostPort& at, uint64_t deadline_ns) {
+Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   Dialled dialled;
-  const Resolved resolved = resolve(at.host, at.port, false);
+  const Resolved resolved = resolve(at.host, at.port, false, deadline_ns, look_up);
   dialled.error = resolved.error;
   dialled.problem = resolved.problem;
+  dialled.advice = "correct the name of rank 0's host, or give its address";  // of what can't be looked up
   for (const Address& address : resolved.addresses) {
     constexpr uint64_t kEachNs = 2'000'000'000;
     dialled.peer = describe(address);
@@ -240,6 +233,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns) {
       return dialled;
     }
     dialled.problem = fmt::format("{}: {}", dialled.peer, std::strerror(dialled.error));
+    dialled.advice = base::tcp_advice(dialled.error);
   }
   return dialled;
 }

@@ -6,6 +6,7 @@
 
 #include "base/unique_fd.h"
 #include "bootstrap/config.h"
+#include "bootstrap/resolving.h"
 
 /// TCP sockets as all of this folder has them: close-on-exec, non-blocking, without delay.
 namespace ringbolt::bootstrap {
@@ -17,8 +18,9 @@ struct Listening {
   std::string where;  ///< in words
 
   /// At the place that Config::bind_address describes; port 0 takes a free one. May ask the name service, and then
-  /// blocks. Throws base::Error.
-  static Listening open(const std::string& host, uint16_t port, const std::string& bind_address);
+  /// blocks until `deadline_ns`. Throws base::Error.
+  static Listening open(const std::string& host, uint16_t port, const std::string& bind_address,
+                        uint64_t deadline_ns = UINT64_MAX, const LookUp& look_up = &::getaddrinfo);
 };
 
 /// An accepted connection and the other end in words.
@@ -35,10 +37,10 @@ struct Dialled {
   std::string peer;
   int error = 0;
   std::string problem;  ///< "10.0.0.1:4000: Connection refused"
+  std::string advice;   ///< what to do about it; empty: nothing is known
 };
-/// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns` (base::now_ns());
-/// the name service, if it is asked, may take longer.
-Dialled dial(const HostPort& at, uint64_t deadline_ns);
+/// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns` (base::now_ns()).
+Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up = &::getaddrinfo);
 
 /// What poll(2) should wait for to reach `deadline_ns`: 0 to `most_ms`, rounded up.
 int milliseconds_until(uint64_t deadline_ns, int most_ms);

@@ -1,10 +1,12 @@
 #include "bootstrap/star.h"
 
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
@@ -27,6 +29,23 @@ constexpr uint32_t kPendingMark = UINT32_MAX;
 constexpr size_t kMaxEventBytes = size_t{64} << 20;
 /// Of `lost`: an errno, and whether the rank left in order.
 constexpr size_t kLostBytes = 8;
+
+bool is_host_answering(int fd, uint32_t within_ms) {
+  tcp_info info{};
+  socklen_t length = sizeof info;
+  if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+    return false;
+  }
+  if (info.tcpi_last_ack_recv <= within_ms) {
+    return true;
+  }
+  // The buffers of a process that stands still fill up. Its host closes the window, and from then on is asked at ever
+  // longer intervals only whether that has changed: 3 s after some seconds. It answers as long as all that it took has
+  // been acknowledged, more waits, and no question but the last, which is under way, is open.
+  int waiting_bytes = 0;
+  return ::ioctl(fd, SIOCOUTQNSD, &waiting_bytes) == 0 && waiting_bytes > 0 && info.tcpi_unacked == 0 &&
+         info.tcpi_probes <= 1;
+}
 
 }  // namespace
 
@@ -288,11 +307,7 @@ void Circle::Star::mark_pending(bool is_pending) {
 uint64_t Circle::Star::hosts_answering(uint32_t within_ms) const {
   uint64_t answering = 0;
   for (uint32_t peer = 0; peer < std::min<uint32_t>(n_ranks_, 64); ++peer) {
-    tcp_info info{};
-    socklen_t length = sizeof info;
-    if (connections_[peer].is_open() &&
-        ::getsockopt(connections_[peer].fd(), IPPROTO_TCP, TCP_INFO, &info, &length) == 0 &&
-        info.tcpi_last_ack_recv <= within_ms) {
+    if (connections_[peer].is_open() && is_host_answering(connections_[peer].fd(), within_ms)) {
       answering |= uint64_t{1} << peer;
     }
   }

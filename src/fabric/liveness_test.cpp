@@ -77,7 +77,12 @@ class World {
     ranks_[rank].is_running = false;
     for (uint32_t other = 0; other < ranks_.size(); ++other) {
       if (other != rank && has_side_path(rank, other)) {
-        queue(other, [this, other, rank] { ranks_[other].liveness[0].side_channel_closed(rank, ECONNRESET, now_); });
+        queue(other, [this, other, rank] {
+          ranks_[other].liveness[0].side_channel_closed(rank, ECONNRESET, now_);
+          if (rank == 0) {
+            ranks_[other].liveness[0].hosts_unknown();
+          }
+        });
       }
     }
   }
@@ -362,6 +367,44 @@ TEST(Liveness, stopped_process_is_frozen_and_comes_back_without_blame) {
       }
       EXPECT_EQ(world.seen(rank).back().change.kind, rank == victim ? Kind::self_paused : Kind::rank_back)
           << text_of(world.seen(rank));
+    }
+  }
+}
+
+TEST(Liveness, stopped_process_is_frozen_without_rank_0_as_well) {
+  for (uint32_t seed = 0; seed < kSeeds; ++seed) {
+    const uint32_t victim = 1 + seed % 4;
+    World world(5, ring(5), seed);
+    world.run(2'000 * kMs);
+    world.kill(0);
+    world.run(2'000 * kMs);
+    world.mark();
+    world.stop(victim);
+    world.run(3'000 * kMs);
+    world.resume(victim);
+    world.run(5'000 * kMs);
+    for (uint32_t rank = 1; rank < 5; ++rank) {
+      const auto failed = std::ranges::find_if(world.seen(rank),
+                                               [](const auto& seen) { return seen.change.kind == Kind::rank_failed; });
+      EXPECT_TRUE(failed == world.seen(rank).end()) << text_of(world.seen(rank));
+      const auto frozen = std::ranges::find_if(world.seen(rank),
+                                               [](const auto& seen) { return seen.change.kind == Kind::rank_frozen; });
+      if (rank != victim) {
+        ASSERT_TRUE(frozen != world.seen(rank).end()) << text_of(world.seen(rank));
+        // Or one beyond it: what is left is a line.
+        EXPECT_THAT(frozen->change.text, HasSubstr("is frozen or gone"));
+      }
+    }
+    world.mark();
+    world.stop(victim);
+    world.run(15'000 * kMs);
+    for (uint32_t rank = 1; rank < 5; ++rank) {
+      if (rank != victim) {
+        const auto& last = world.seen(rank).back();
+        EXPECT_EQ(last.change.kind, Kind::rank_failed) << text_of(world.seen(rank));
+        EXPECT_EQ(last.change.reason, Reason::frozen);
+        EXPECT_GE(last.at, kKnobs.frozen_ns - kKnobs.interval_ns);
+      }
     }
   }
 }

@@ -2,14 +2,18 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "bootstrap/environment.h"
+#include "bootstrap/hello.h"
 #include "bootstrap/jaccl_devices.h"
 #include "collective/element.h"
 #include "group/failure.h"
@@ -44,6 +48,22 @@ engine::Checksums checksums_of(const std::string& text) {
   return text == "every" ? engine::Checksums::every : engine::Checksums::none;
 }
 
+/// What MLX, JACCL and exo would do otherwise, and we can't or needn't. One line each.
+void report_ignored(const bootstrap::Environment& environment) {
+  const std::array<std::array<const char*, 2>, 4> ignored{{
+      {"JACCL_RING", "each call takes the schedule that suits the cables; of a ring that is a ring"},
+      {"MLX_JACCL_RING", "each call takes the schedule that suits the cables; of a ring that is a ring"},
+      {"MLX_METAL_FAST_SYNCH", "it chooses how MLX's GPU waits, and there is none here"},
+      {"EXO_FAST_SYNCH", "it chooses how MLX's GPU waits, and there is none here"},
+  }};
+  for (const auto& [name, why] : ignored) {
+    if (const auto found = environment.find(name); found != environment.end()) {
+      fmt::print(stderr, "ringbolt: {}={} is ignored: {}\n", name,
+                 bootstrap::printable(std::as_bytes(std::span(found->second)), 60), why);
+    }
+  }
+}
+
 group::WorldPlan plan_of(const GroupOptions& options) {
   const bootstrap::Environment environment =
       options.environment.empty() ? bootstrap::environment_of_process() : options.environment;
@@ -71,8 +91,15 @@ group::WorldPlan plan_of(const GroupOptions& options) {
       if (!devices) {
         throw group::JoinError(fmt::format("{} ({}): {}", path, name, devices.error().text()));
       }
+      for (const std::string& line :
+           plan.meeting.rank == 0 ? bootstrap::warnings(*devices) : std::vector<std::string>{}) {
+        fmt::print(stderr, "ringbolt: {} ({}): {}\n", path, name, line);
+      }
       plan.matrix = devices->cells;
     }
+  }
+  if (plan.meeting.rank == 0) {
+    report_ignored(environment);
   }
   return plan;
 }

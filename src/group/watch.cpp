@@ -106,7 +106,8 @@ void World::hear_ports(uint64_t now_ns) {
   for (const uint32_t cable : made_.station->take_lost_ports()) {
     if (engine()->paths().can_spare(made_.station->fabric_cable(cable))) {
       has_lost_port_[cable] = true;
-      liveness_->cable_error(cable, made_.station->cable(cable).plan().name + ": the port says that it is down", now_ns);
+      liveness_->cable_error(cable, made_.station->cable(cable).plan().name + ": the port says that it is down",
+                             now_ns);
     }
   }
   if (now_ns < next_port_look_ns_) {
@@ -166,6 +167,9 @@ void World::hear_message(const bootstrap::Event& event) {
 
 void World::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
   const bool has_left = event.kind == bootstrap::Event::Kind::left;
+  if (liveness_ && event.rank == 0) {
+    liveness_->hosts_unknown();  // all other connections were rank 0's
+  }
   if (liveness_ && has_left) {
     liveness_->left(event.rank, now_ns);
   } else if (liveness_) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/tcp_meaning.h"
+
 namespace ringbolt::verbs {
 namespace {
 
@@ -103,16 +105,6 @@ constexpr std::array kEntries = {
           "keep depth times frames of a buffer within what was granted"},
     Entry{Step::kPostRecv, "EINVAL", "the queue pair does not take receives in this state, or the request is malformed",
           "bring it to INIT first, on some devices to RTR or RTS; check the number of pieces"},
-    Entry{Step::kConnectTcp, "ECONNREFUSED", "nobody listens at the side channel's address; RDMA is not involved",
-          "start the first rank, or correct its address and port"},
-    Entry{Step::kConnectTcp, "EHOSTUNREACH", "the side channel's host is not reached; RDMA is not involved",
-          "check the address; on macOS allow the program under Privacy, Local Network"},
-    Entry{Step::kConnectTcp, "EADDRNOTAVAIL", "this machine does not have the side channel's address",
-          "correct the address; RDMA is not involved"},
-    Entry{Step::kConnectTcp, "ETIMEDOUT", "the side channel's host does not answer; RDMA is not involved",
-          "check the address and its firewall"},
-    Entry{Step::kConnectTcp, "ENOENT", "a number left from an earlier call: the peer has closed the side channel",
-          "look why the peer ended"},
 };
 
 std::string_view symbol_of(Platform platform, int number) {
@@ -170,6 +162,11 @@ std::string_view name_of(Step step) {
 
 Meaning meaning_of(Platform platform, Step step, int error) {
   const std::string_view symbol = symbol_of(platform, std::abs(error));
+  for (const base::TcpMeaning& meaning : base::kTcpMeanings) {
+    if (step == Step::kConnectTcp && meaning.symbol == symbol) {
+      return {symbol, meaning.cause, meaning.remedy};
+    }
+  }
   for (const Entry& entry : kEntries) {
     if (entry.step == step && entry.symbol == symbol) {
       return {symbol, entry.cause, entry.remedy};

@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "base/tcp_meaning.h"
+
 namespace ringbolt::verbs {
 namespace {
 
@@ -21,6 +23,15 @@ TEST(ErrnoMeaning, number_means_another_thing_on_another_platform) {
 TEST(ErrnoMeaning, same_errno_means_another_thing_at_another_step) {
   EXPECT_THAT(meaning_of(Platform::kLinux, Step::kCreateQp, 16).cause, HasSubstr("a Mac has 10"));
   EXPECT_THAT(meaning_of(Platform::kLinux, Step::kToRtr, 16).remedy, HasSubstr("reboot"));
+}
+
+TEST(ErrnoMeaning, of_tcp_is_what_the_bootstrap_says) {
+  for (const int error : {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EADDRNOTAVAIL, ETIMEDOUT, ENOENT}) {
+    EXPECT_EQ(advice(kThisPlatform, Step::kConnectTcp, error), base::tcp_advice(error)) << error;
+    EXPECT_THAT(base::tcp_advice(error), HasSubstr(": ")) << error;
+  }
+  EXPECT_EQ(base::tcp_advice(EPROTO), "");
+  EXPECT_EQ(base::tcp_advice(0), "");
 }
 
 TEST(ErrnoMeaning, negative_numbers_mean_the_same) {

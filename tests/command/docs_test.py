@@ -9,7 +9,7 @@ import shutil
 import command
 from command import CommandCase
 
-COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "matrix", "map", "perf", "verify", "metrics", "cut",
+COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "hostfile", "matrix", "map", "perf", "verify", "metrics", "cut",
             "heal", "fault", "decode", "plan", "check", "bench", "agent"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 

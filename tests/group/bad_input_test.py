@@ -114,6 +114,18 @@ class Joining(ranks.GroupCase):
     def test_with_a_word_for_checksums_that_is_none(self):
         self.refuse("line:2", ["RINGBOLT_CRC=yes"] * 2, 'RINGBOLT_CRC is "yes": it must be on, off or every')
 
+    def test_in_a_shell_that_srun_has_started(self):
+        group = self.join("line:2", 2, SLURM_PROCID="0", SLURM_NTASKS="1", SLURM_STEP_NUM_TASKS="1", SLURM_JOB_ID="17",
+                          SLURM_STEP_ID="0", SLURM_JOB_NODELIST="nowhere", SLURM_STEP_NODELIST="nowhere", PMIX_RANK="0")
+        self.all_run(group, "call all_reduce")
+
+    def test_at_an_address_of_one_link_without_interface(self):
+        self.refuse("line:2", ["RINGBOLT_COORDINATOR=[fe80::1]:4000"] * 2, "append this machine's interface")
+
+    def test_at_an_address_that_rank_0_does_not_have(self):
+        self.refuse("line:2", ["RINGBOLT_BIND=192.0.2.1"] * 2,
+                    "no such address .* correct RINGBOLT_BIND|Connection refused; .* start the first rank")
+
     def test_with_a_cable_cut_before(self):
         self.up("line:3")
         self.call("cut", "1-2")

@@ -116,6 +116,31 @@ class Frozen(ranks.GroupCase):
         self.all_fail(group[:1], time.monotonic(), errno.ETIMEDOUT, ["rank 1 is frozen"], within=2 + ranks.SLACK_S)
         group[1].signal(signal.SIGCONT)
 
+    def stop(self, group, victim, seconds):
+        """A call of all that one, who stands still for so long, enters late."""
+        for rank in group:
+            if rank != victim:
+                rank.say("call all_reduce count=1000")
+        victim.signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        victim.signal(signal.SIGCONT)
+        victim.say("call all_reduce count=1000")
+        for rank in group:
+            done = rank.expect("done", "failed")
+            self.assertEqual((done["event"], done.get("wrong")), ("done", 0), (rank.node, done))
+
+    def test_for_longer_than_its_buffers_last_goes_on(self):
+        group = self.join("ring:16", 16)  # whose heartbeats fill them in 4 s
+        self.stop(group, group[1], 8)
+
+    def test_without_rank_0_goes_on(self):
+        left = self.kill(self.join("ring:4", 4), 0)
+        self.all_say(left, "shrink")
+        for rank in left:
+            rank.expect("shrunk", timeout=20)
+        self.all_run(left, "call all_reduce count=1000")
+        self.stop(left, left[1], 3)
+
     def test_for_a_moment_nothing_happens(self):
         group = self.join("ring:3", 3)
         self.all_say(group, "call all_reduce count=100000 times=300")

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <string>
 #include <utility>
 
 #include "cluster_state.h"
@@ -11,14 +11,24 @@
 
 namespace ringbolt::tools::ranks {
 
-bool is_rank() {
+bool is_rank(const bootstrap::Environment& environment) {
+  const auto value = [&environment](const char* name) {
+    const auto found = environment.find(name);
+    return found == environment.end() ? std::string() : found->second;
+  };
   // The last stands for a shell on a node, too: `ringbolt env`.
-  constexpr std::array kNames{"RINGBOLT_RANK", "RANK",     "OMPI_COMM_WORLD_RANK", "PMI_RANK",     "PMIX_RANK",
-                              "JACCL_RANK",    "MLX_RANK", "SLURM_PROCID",         "RINGBOLT_NODE"};
-  return std::any_of(kNames.begin(), kNames.end(), [](const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr && *value != '\0';
-  });
+  constexpr std::array kNames{"RINGBOLT_RANK", "RANK",     "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK",
+                              "JACCL_RANK",    "MLX_RANK", "RINGBOLT_NODE"};
+  const std::string step = value("SLURM_STEP_NUM_TASKS");
+  const bool is_only_task = (step.empty() ? value("SLURM_NTASKS") : step) == "1";
+  const bool is_slurms = !value("SLURM_PROCID").empty();
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](const std::string& name) {
+                       // srun says these, too.
+                       const bool is_of_task = is_slurms && is_only_task && name.rfind("PMI", 0) == 0;
+                       return !value(name.c_str()).empty() && !is_of_task;
+                     }) ||
+         (is_slurms && !is_only_task);
 }
 
 int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s) {

@@ -4,11 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/environment.h"
+
 namespace ringbolt::tools::ranks {
 
 /// Whether this process is one rank of a group that somebody else has started: a launcher, or `ringbolt run`. It is if
-/// the environment says which rank (docs/environment.md).
-bool is_rank();
+/// the environment says which rank (docs/environment.md). The only task of a Slurm step is none: it may be a shell, and
+/// the only rank of a group can do without.
+bool is_rank(const bootstrap::Environment& environment = bootstrap::environment_of_process());
 
 /// Runs this same command, with the same words and --as-rank after them, on every node of a cluster (empty: as always),
 /// and passes on what they print. Blocks until all have ended. Returns 0, or the exit code of the first that failed.

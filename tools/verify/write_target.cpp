@@ -19,7 +19,7 @@ namespace {
 
 /// Where a completion proves that the data is there, so much of a delay is a finding and not a difference.
 constexpr uint64_t kLateNs = 1'000'000;
-constexpr uint64_t kQuietNs = 250'000'000;
+constexpr uint64_t kQuietWriteNs = 250'000'000;
 
 }  // namespace
 
@@ -88,7 +88,7 @@ bool WriteTarget::is_as_planned(uint32_t queue_pair) const {
 void WriteTarget::await_immediates(const std::vector<uint64_t>& immediates) {
   const bool proves = context_.step.transport == pair::Transport::kRc;
   const uint64_t begin = base::now_ns();
-  while (base::now_ns() - begin < kQuietNs) {
+  while (base::now_ns() - begin < kQuietWriteNs) {
     (void)poll();
     bool has_all = true;
     for (uint32_t index = 0; index < rig_.queue_pairs(); ++index) {

@@ -1,0 +1,124 @@
+#include "bootstrap/resolving.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+
+namespace ringbolt::bootstrap {
+namespace {
+
+using List = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+struct Answer {
+  int result = EAI_AGAIN;
+  int system_error = 0;
+  List list{nullptr, &::freeaddrinfo};
+};
+
+Answer ask(const std::string& host, uint16_t port, int flags, const LookUp& look_up) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | flags;
+  addrinfo* list = nullptr;
+  Answer answer;
+  answer.result = look_up(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  answer.system_error = errno;
+  answer.list.reset(list);
+  return answer;
+}
+
+/// What the thread that asks and the one that waits share; the last of them removes it.
+struct Question {
+  std::mutex mutex;
+  std::condition_variable answered;
+  std::optional<Answer> answer;
+};
+
+/// Signals of the process are not for a thread that nobody knows of.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t all;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &old_);
+  }
+  ~BlockedSignals() { ::pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t old_{};
+};
+
+/// Nothing at the deadline.
+std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t deadline_ns, const LookUp& look_up) {
+  const auto question = std::make_shared<Question>();
+  try {
+    const BlockedSignals blocked;
+    std::thread([question, host, port, look_up] {
+      Answer answer = ask(host, port, 0, look_up);
+      const std::lock_guard<std::mutex> guard(question->mutex);
+      question->answer = std::move(answer);
+      question->answered.notify_one();
+    }).detach();
+  } catch (const std::system_error&) {
+    return ask(host, port, 0, look_up);  // no thread is to be had: late is better than never
+  }
+  std::unique_lock<std::mutex> guard(question->mutex);
+  while (!question->answer) {
+    const uint64_t now = base::now_ns();
+    if (now >= deadline_ns) {
+      return std::nullopt;
+    }
+    constexpr uint64_t kMostNs = 3'600'000'000'000;  // of what the clock of a wait can be given
+    question->answered.wait_for(guard, std::chrono::nanoseconds(std::min(deadline_ns - now, kMostNs)));
+  }
+  return std::move(question->answer);
+}
+
+}  // namespace
+
+Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, uint64_t deadline_ns,
+                 const LookUp& look_up) {
+  std::optional<Answer> answer = ask(host, port, AI_NUMERICHOST, &::getaddrinfo);
+  if (answer->result == EAI_NONAME && !must_be_number) {
+    answer = ask_until(host, port, deadline_ns, look_up);
+  }
+  Resolved resolved;
+  if (!answer) {
+    resolved.error = ETIMEDOUT;
+    resolved.problem = host + ": the name service does not answer";
+    return resolved;
+  }
+  if (answer->result != 0) {
+    const bool is_systems = answer->result == EAI_SYSTEM;
+    resolved.error = is_systems ? answer->system_error : EADDRNOTAVAIL;
+    resolved.problem =
+        fmt::format("{}: {}", host, is_systems ? std::strerror(answer->system_error) : ::gai_strerror(answer->result));
+    return resolved;
+  }
+  for (const addrinfo* each = answer->list.get(); each != nullptr; each = each->ai_next) {
+    Address address;
+    std::memcpy(&address.bytes, each->ai_addr, each->ai_addrlen);
+    address.length = each->ai_addrlen;
+    resolved.addresses.push_back(address);
+  }
+  return resolved;
+}
+
+}  // namespace ringbolt::bootstrap

@@ -1,0 +1,207 @@
+// What is in somebody's hostfile or device file, and what is probably wrong with it.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "bootstrap/environment.h"
+#include "bootstrap/mlx_hostfile.h"
+#include "failure.h"
+#include "hostfile.h"
+#include "table.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using bootstrap::JacclDevices;
+
+struct JudgedRank {
+  std::string ssh;  ///< empty: the format has none
+  std::vector<std::string> ips;
+};
+
+/// A file of any format.
+struct Judged {
+  std::string format;
+  std::string backend = {};
+  std::vector<std::string> envs = {};
+  std::vector<JudgedRank> ranks = {};
+  std::optional<JacclDevices> devices = std::nullopt;
+  std::vector<std::string> warnings = {};
+};
+
+/// By how it begins. A device file has no text on its diagonal.
+std::string format_of(const std::string& text) {
+  std::string begin;
+  for (const char c : text) {
+    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') {
+      begin += c;
+    }
+    if (begin.size() == 3) {
+      break;
+    }
+  }
+  if (begin.rfind('{', 0) == 0) {
+    return "mlx";
+  }
+  if (begin.rfind("[{", 0) == 0) {
+    return "mlx-v1";
+  }
+  const size_t quote = text.find('"');
+  const bool has_port = quote != std::string::npos &&
+                        text.substr(quote + 1, text.find('"', quote + 1) - quote - 1).find(':') != std::string::npos;
+  return begin == "[[\"" && has_port ? "mlx-ring" : "jaccl";
+}
+
+base::Parsed<Judged> judged(const std::string& text) {
+  Judged file{.format = format_of(text)};
+  if (file.format == "mlx-ring") {
+    const auto ring = bootstrap::parse_mlx_ringfile(text);
+    if (!ring) {
+      return tl::unexpected(ring.error());
+    }
+    for (const auto& addresses : ring->ranks) {
+      JudgedRank& rank = file.ranks.emplace_back();
+      for (const auto& address : addresses) {
+        rank.ips.push_back(bootstrap::to_text(address));
+      }
+    }
+  } else if (file.format == "jaccl") {
+    auto devices = bootstrap::parse_jaccl_devices(text);
+    if (!devices) {
+      return tl::unexpected(devices.error());
+    }
+    file.ranks.resize(devices->n_ranks());
+    file.devices = std::move(*devices);
+  } else {
+    auto hosts = bootstrap::parse_mlx_hostfile(text);
+    if (!hosts) {
+      return tl::unexpected(hosts.error());
+    }
+    file.backend = hosts->backend;
+    file.envs = hosts->envs;
+    file.devices = hosts->devices();
+    for (const auto& host : hosts->hosts) {
+      file.ranks.push_back({host.ssh, host.ips});
+    }
+    if (hosts->hosts.size() > 1 && !hosts->coordinator()) {
+      file.warnings.emplace_back("hosts[0] has no ips: nobody can tell where rank 0 is");
+    }
+  }
+  return file;
+}
+
+/// What JACCL itself makes of the devices: a mesh of all pairs, a ring of the ranks in order with as many rails
+/// everywhere, or neither, which leaves the relaying to us.
+std::string jaccl_shape(const JacclDevices& devices) {
+  const size_t n = devices.n_ranks();
+  bool is_mesh = n >= 2 && n <= 8;
+  bool is_ring = n >= 2;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      is_mesh = is_mesh && (i == j || !devices.cells[i][j].empty());
+    }
+    const size_t rails = devices.cells[i][(i + 1) % n].size();
+    is_ring = is_ring && rails >= 1 && rails == devices.cells[0][1].size();
+  }
+  return is_mesh ? is_ring ? "mesh, ring" : "mesh" : is_ring ? "ring" : "neither";
+}
+
+/// Rails that JACCL's ring would trip over.
+void warn_of_rails(const JacclDevices& devices, std::vector<std::string>& warnings) {
+  const size_t n = devices.n_ranks();
+  for (size_t i = 1; n > 2 && i < n; ++i) {
+    const size_t first = devices.cells[0][1].size();
+    const size_t rails = devices.cells[i][(i + 1) % n].size();
+    if (first != 0 && rails != 0 && rails != first) {
+      warnings.push_back(
+          fmt::format("ranks 0 and 1 have {} rails, ranks {} and {} have {}: JACCL's ring needs as many "
+                      "everywhere",
+                      first, i, (i + 1) % n, rails));
+    }
+  }
+}
+
+void print_table(const Judged& file) {
+  fmt::print("{}: {} ranks{}{}\n", file.format, file.ranks.size(),
+             file.backend.empty() ? "" : ", backend " + file.backend,
+             file.envs.empty() ? "" : fmt::format(", {}", fmt::join(file.envs, " ")));
+  if (file.devices) {
+    fmt::print("JACCL takes it as: {}\n", jaccl_shape(*file.devices));
+  }
+  fmt::print("\n");
+  std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
+  Table ranks("ranks", {{"RANK", Table::Kind::kNumber}, {"SSH"}, {"IPS"}}, false);
+  for (size_t rank = 0; rank < file.ranks.size(); ++rank) {
+    ranks.add({std::to_string(rank), file.ranks[rank].ssh, fmt::format("{}", fmt::join(file.ranks[rank].ips, " "))});
+  }
+  ranks.print();
+  if (!file.devices) {
+    return;
+  }
+  fmt::print("\n");
+  std::fflush(stdout);
+  Table pairs("pairs", {{"PAIR"}, {"RAILS", Table::Kind::kNumber}, {"DEVICES"}, {"AT_THE_OTHER_END"}}, false);
+  const auto& cells = file.devices->cells;
+  for (size_t a = 0; a < cells.size(); ++a) {
+    for (size_t b = a + 1; b < cells.size(); ++b) {
+      if (!cells[a][b].empty()) {
+        pairs.add({fmt::format("{}-{}", a, b), std::to_string(cells[a][b].size()),
+                   fmt::format("{}", fmt::join(cells[a][b], " ")), fmt::format("{}", fmt::join(cells[b][a], " "))});
+      }
+    }
+  }
+  pairs.print();
+}
+
+void print_json(const Judged& file) {
+  using Json = nlohmann::ordered_json;
+  Json root{{"format", file.format}, {"backend", file.backend}, {"envs", file.envs}};
+  root["ranks"] = Json::array();
+  for (size_t rank = 0; rank < file.ranks.size(); ++rank) {
+    root["ranks"].push_back(Json{{"rank", rank}, {"ssh", file.ranks[rank].ssh}, {"ips", file.ranks[rank].ips}});
+  }
+  root["pairs"] = Json::array();
+  for (size_t a = 0; file.devices && a < file.ranks.size(); ++a) {
+    for (size_t b = a + 1; b < file.ranks.size(); ++b) {
+      if (const auto& devices = file.devices->cells[a][b]; !devices.empty()) {
+        root["pairs"].push_back(
+            Json{{"a", a}, {"b", b}, {"a_devices", devices}, {"b_devices", file.devices->cells[b][a]}});
+      }
+    }
+  }
+  root["jaccl"] = file.devices ? Json(jaccl_shape(*file.devices)) : Json(nullptr);
+  root["warnings"] = file.warnings;
+  fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
+int check_hostfile(const std::string& path, bool is_json) {
+  auto file = judged(bootstrap::read_file(path, false));
+  if (!file) {
+    fmt::print(stderr, "ringbolt hostfile: {}: {}\n", path, file.error().text());
+    return kFoundProblem;
+  }
+  if (file->devices) {
+    for (std::string& line : bootstrap::warnings(*file->devices)) {
+      file->warnings.push_back(std::move(line));
+    }
+    warn_of_rails(*file->devices, file->warnings);
+  }
+  if (is_json) {
+    print_json(*file);
+  } else {
+    print_table(*file);
+  }
+  std::fflush(stdout);
+  for (const std::string& line : file->warnings) {
+    fmt::print(stderr, "ringbolt hostfile: {}: {}\n", path, line);
+  }
+  return file->warnings.empty() ? kOk : kFoundProblem;
+}
+
+}  // namespace ringbolt::tools
