@@ -378,10 +378,9 @@ class Run {
       last.push_back(state->last_event);
     }
     std::vector<bool> has_begun(problem_.n_ranks);
-    happenings_.visit(last, 0, [&](uint32_t event) {
+    for (const uint32_t event : happenings_.up_to(last)) {
       has_begun[rank_of_events_[event]] = true;
-      return false;
-    });
+    }
     if (const auto other = std::ranges::find(has_begun, false); other != has_begun.end()) {
       objection_ =
           fmt::format("rank {} leaves the barrier before it has heard of rank {}", rank, other - has_begun.begin());

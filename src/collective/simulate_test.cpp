@@ -171,40 +171,6 @@ TEST(Simulate, path_trees_are_a_third_faster_on_a_ring_of_four) {
   EXPECT_EQ(choose(problem, topology, {}).front().name, "path_trees");
 }
 
-class Many : public testing::TestWithParam<Operation> {};
-
-TEST_P(Many, end_on_64_ranks) {
-  const fabric::Graph graph = fabric::circulant(64, {1, 14});
-  const Topology topology(graph, kModel);
-  const Problem problem = problem_of(GetParam(), 64, 10'000, 4);
-  for (const std::string& name : candidates(problem, topology)) {
-    if (name != "exchange" && (name != "trees" || GetParam() != Operation::all_reduce)) {  // packing takes seconds
-      simulated(name, problem, topology);
-    }
-  }
-}
-
-TEST_P(Many, end_on_1024_ranks) {
-#ifndef NDEBUG
-  GTEST_SKIP() << "takes minutes without optimisation";
-#endif
-  const Topology topology(fabric::circulant(1024, {1, 7, 45, 300}), kModel);
-  const Problem problem = problem_of(GetParam(), 1024, 1024, 4);
-  const bool has_tree_of_each =
-      problem.operation == Operation::all_gather || problem.operation == Operation::reduce_scatter;
-  for (const std::string& name : candidates(problem, topology)) {
-    const bool is_cheap = name == "doubling" || name == "dissemination" || (name == "tree" && !has_tree_of_each) ||
-                          (name == "ring" && has_tree_of_each) ||
-                          ((name == "direct" || name == "path_trees") && has_root(problem.operation));
-    if (is_cheap) {
-      simulated(name, problem, topology);
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Simulate, Many, testing::ValuesIn(kOperations),
-                         [](const auto& one) { return operation_text(one.param); });
-
 TEST(Simulate, ring_on_many_ranks_takes_what_its_formula_says) {
   constexpr uint32_t kRanks = 256;
   const Topology topology(fabric::ring(kRanks), kModel);
