@@ -1,12 +1,19 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "collective/layout.h"
+#include "collective/path_trees.h"
 #include "collective/steps.h"
 #include "collective/topology.h"
 
 namespace ringbolt::collective {
+
+/// What all ranks' parts of a schedule have in common and takes long to find: found by the first that is built.
+struct CommonParts {
+  std::optional<PathTrees> path_trees;
+};
 
 /// What a builder is asked for: the part of one rank. What two ranks must agree on (numbers of lanes, cuts, chunk
 /// sizes) follows from the other members alone.
@@ -15,6 +22,7 @@ struct Assignment {
   const Topology& topology;
   const Limits& limits;
   uint32_t rank;
+  CommonParts& common;
 
   uint32_t n_ranks() const { return problem.n_ranks; }
   bool is_root() const { return rank == problem.root; }
@@ -46,5 +54,6 @@ Program build_two_way_ring(const Assignment& assignment);
 Program build_doubling(const Assignment& assignment);
 Program build_halving(const Assignment& assignment);
 Program build_chain(const Assignment& assignment);
+Program build_path_trees(const Assignment& assignment);
 
 }  // namespace ringbolt::collective

@@ -5,7 +5,6 @@
 
 #include "base/assert.h"
 #include "collective/assignment.h"
-#include "collective/path_trees.h"
 #include "collective/tree_schedules.h"
 
 namespace ringbolt::collective {
@@ -76,6 +75,13 @@ bool fits(const Builder& builder, const Problem& problem, const Topology& topolo
          (!problem.needs_rank_order || keeps_order(builder, problem)) && builder.fits(problem, topology);
 }
 
+const Builder& fitting_builder(std::string_view name, const Problem& problem, const Topology& topology) {
+  const Builder& builder = builder_of(name);
+  RINGBOLT_ASSERT(problem.n_ranks == topology.n_ranks());
+  RINGBOLT_ASSERT(fits(builder, problem, topology));
+  return builder;
+}
+
 }  // namespace
 
 std::vector<std::string> schedule_names() {
@@ -100,16 +106,17 @@ bool is_rank_ordered(std::string_view name, const Problem& problem) { return kee
 
 Program build_for(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits,
                   uint32_t rank) {
-  const Builder& builder = builder_of(name);
-  RINGBOLT_ASSERT(problem.n_ranks == topology.n_ranks() && rank < problem.n_ranks);
-  RINGBOLT_ASSERT(fits(builder, problem, topology));
-  return builder.build_for({problem, topology, limits, rank});
+  RINGBOLT_ASSERT(rank < problem.n_ranks);
+  CommonParts common;
+  return fitting_builder(name, problem, topology).build_for({problem, topology, limits, rank, common});
 }
 
 Schedule build(std::string_view name, const Problem& problem, const Topology& topology, const Limits& limits) {
+  const Builder& builder = fitting_builder(name, problem, topology);
   Schedule schedule{std::string(name), is_rank_ordered(name, problem), {}};
+  CommonParts common;
   for (uint32_t rank = 0; rank < problem.n_ranks; ++rank) {
-    schedule.programs.push_back(build_for(name, problem, topology, limits, rank));
+    schedule.programs.push_back(builder.build_for({problem, topology, limits, rank, common}));
   }
   return schedule;
 }

@@ -2,41 +2,47 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "collective/check_structure.h"
+#include "collective/checked_memory.h"
 #include "collective/expected_output.h"
+#include "collective/happenings.h"
 #include "collective/layout.h"
 #include "collective/symbols.h"
 
 namespace ringbolt::collective {
 namespace {
 
-/// For every step of every rank, how many of its chunks happened before.
-using Clock = std::vector<uint32_t>;
+/// Up to so many ranks, accesses to memory are looked at on all; of more, on kWatchedOfMany, spread over all.
+constexpr uint32_t kMostWatchedRanks = 64;
+constexpr uint32_t kWatchedOfMany = 16;
 
-struct Message {
+struct LaneState {
+  uint32_t sender = 0;    ///< number of a step among all
+  uint32_t receiver = 0;  ///< the same
+  bool has_chunk = false;
   Symbols symbols;
-  std::shared_ptr<const Clock> clock;
+  uint32_t event = 0;  ///< that sent the chunk
 };
 
 struct StepState {
-  uint32_t number = 0;  ///< among those of all ranks
+  const Step* step = nullptr;
+  uint32_t rank = 0;
+  uint32_t index = 0;      ///< among those of its rank
+  uint32_t first_end = 0;  ///< of its lanes, in Lanes::of_ends
   uint32_t n_chunks = 1;
   uint32_t n_done = 0;
-  bool is_waited_for = false;
-  std::vector<std::shared_ptr<const Clock>> clocks;  ///< of each chunk if others wait for it, else of the last
+  uint32_t last_event = Happenings::kNone;
+  uint32_t waits = kNoStep;  ///< place in waits_, of those that others of its rank have for it
 };
 
-/// A step has worked on bytes of a rank's memory.
-struct Access {
-  uint64_t bytes = 0;
-  bool is_write = false;
-  uint32_t step = 0;
-  uint32_t chunk = 0;
+/// What others of its rank wait for at a step.
+struct Waits {
+  std::vector<uint32_t> waiters;  ///< numbers of steps
+  std::vector<uint32_t> events;   ///< of each chunk
 };
 
 /// A place in a rank's memory. Input and output are one memory if the call is in place.
@@ -47,46 +53,41 @@ struct Place {
 };
 
 struct RankState {
-  std::vector<StepState> steps;
-  std::array<SymbolicMemory, 3> memories;
-  std::array<std::multimap<uint64_t, Access>, 3> accesses;  ///< by offset
+  uint32_t first_step = 0;  ///< of all
+  std::optional<int64_t> in_place_shift;
+  bool is_watched = true;
+  std::array<CheckedMemory, 3> memories;
 };
 
 class Run {
  public:
-  Run(const Schedule& schedule, const Problem& problem, bool is_in_place)
-      : schedule_(schedule), problem_(problem), is_in_place_(is_in_place), ranks_(problem.n_ranks) {
+  Run(const Schedule& schedule, const Problem& problem, const Lanes& lanes, bool is_in_place)
+      : schedule_(schedule),
+        problem_(problem),
+        lane_of_ends_(lanes.of_ends),
+        is_in_place_(is_in_place),
+        ranks_(problem.n_ranks),
+        lanes_(lanes.lanes.size()) {
     for (uint32_t rank = 0; rank < problem.n_ranks; ++rank) {
-      for (const Step& step : schedule.programs[rank].steps) {
-        StepState state;
-        state.number = n_steps_++;
-        state.n_chunks =
-            std::max<uint32_t>(1, static_cast<uint32_t>((step.bytes + step.chunk_bytes - 1) / step.chunk_bytes));
-        ranks_[rank].steps.push_back(std::move(state));
-        for (const Source& source : step.sources) {
-          if (source.kind == Source::Kind::local && source.after != kNoStep) {
-            ranks_[rank].steps[source.after].is_waited_for = true;
-          }
-        }
-      }
-      if (const uint64_t bytes = input_bytes(problem, rank); bytes > 0) {
-        const Place input = place_of(rank, Buffer::input, 0);
-        ranks_[rank].memories[input.memory].write(input.offset, {{bytes, {{rank, 0}}}});
-      }
+      add_rank(rank);
+    }
+    for (size_t index = 0; index < lanes_.size(); ++index) {
+      const Lane& lane = lanes.lanes[index];
+      lanes_[index].sender = ranks_[lane.key.from].first_step + lane.sender;
+      lanes_[index].receiver = ranks_[lane.key.to].first_step + lane.receiver;
     }
   }
 
   /// What is wrong, or nothing.
   std::string run() {
-    for (bool goes_on = true; goes_on && objection_.empty();) {
-      goes_on = false;
-      for (uint32_t rank = 0; rank < problem_.n_ranks; ++rank) {
-        for (uint32_t step = 0; step < ranks_[rank].steps.size() && objection_.empty(); ++step) {
-          if (can_go(rank, step)) {
-            goes_on = true;
-            go(rank, step);
-          }
-        }
+    for (auto step = static_cast<uint32_t>(steps_.size()); step-- > 0;) {
+      ready_.push_back(step);
+    }
+    while (!ready_.empty() && objection_.empty()) {
+      StepState& state = steps_[ready_.back()];
+      ready_.pop_back();
+      while (objection_.empty() && can_go(state)) {
+        go(state);
       }
     }
     if (objection_.empty()) {
@@ -99,14 +100,55 @@ class Run {
   uint64_t lane_bytes() const { return lane_bytes_; }
 
  private:
-  void object(uint32_t rank, uint32_t step, const std::string& what) {
+  void add_rank(uint32_t rank) {
+    RankState& state = ranks_[rank];
+    state.first_step = static_cast<uint32_t>(steps_.size());
+    state.in_place_shift = is_in_place_ ? in_place_shift(problem_, rank) : std::nullopt;
+    const uint32_t distance = problem_.n_ranks <= kMostWatchedRanks ? 1 : problem_.n_ranks / kWatchedOfMany;
+    state.is_watched = (rank + problem_.n_ranks - problem_.root) % problem_.n_ranks % distance == 0;
+    for (const Step& step : schedule_.programs[rank].steps) {
+      StepState& added = steps_.emplace_back();
+      added.step = &step;
+      added.rank = rank;
+      added.index = static_cast<uint32_t>(steps_.size() - 1) - state.first_step;
+      added.first_end = n_ends_;
+      added.n_chunks =
+          std::max<uint32_t>(1, static_cast<uint32_t>((step.bytes + step.chunk_bytes - 1) / step.chunk_bytes));
+      n_ends_ += n_lanes_of(step.sources) + n_lanes_of(step.targets);
+      for (const Source& source : step.sources) {
+        if (source.kind == Source::Kind::local && source.after != kNoStep) {
+          add_waiter(steps_[state.first_step + source.after], state.first_step + added.index);
+        }
+      }
+    }
+    if (const uint64_t bytes = input_bytes(problem_, rank); bytes > 0) {
+      const Place input = place_of(rank, Buffer::input, 0);
+      const Origins origins({rank, 0}, problem_.n_ranks <= Origins::kMostListed);
+      state.memories[input.memory].write(input.offset, {{bytes, origins}});
+    }
+  }
+
+  void add_waiter(StepState& state, uint32_t waiter) {
+    if (state.waits == kNoStep) {
+      state.waits = static_cast<uint32_t>(waits_.size());
+      waits_.emplace_back();
+    }
+    waits_[state.waits].waiters.push_back(waiter);
+  }
+
+  template <class End>
+  static uint32_t n_lanes_of(const std::vector<End>& ends) {
+    return static_cast<uint32_t>(std::ranges::count(ends, End::Kind::lane, &End::kind));
+  }
+
+  void object(const StepState& state, const std::string& what) {
     if (objection_.empty()) {
-      objection_ = fmt::format("{}, chunk {}: {}", step_text(rank, step), ranks_[rank].steps[step].n_done, what);
+      objection_ = fmt::format("{}, chunk {}: {}", step_text(state.rank, state.index), state.n_done, what);
     }
   }
 
   Place place_of(uint32_t rank, Buffer buffer, uint64_t offset) const {
-    const auto shift = is_in_place_ ? in_place_shift(problem_, rank) : std::nullopt;
+    const std::optional<int64_t>& shift = ranks_[rank].in_place_shift;
     if (!shift || buffer == Buffer::scratch) {
       return {static_cast<size_t>(buffer), offset};
     }
@@ -119,175 +161,181 @@ class Run {
     return {start, std::min<uint64_t>(step.chunk_bytes, step.bytes - start)};
   }
 
-  /// How many chunks of the step that it waits for must be done before this chunk.
-  uint32_t n_needed(uint32_t rank, const Step& step, const Source& source, uint32_t chunk) {
-    const Step& other = schedule_.programs[rank].steps[source.after];
-    const StepState& state = ranks_[rank].steps[source.after];
+  const StepState& waited_for(const StepState& state, const Source& source) const {
+    return steps_[ranks_[state.rank].first_step + source.after];
+  }
+
+  /// How many chunks of the step that it waits for must be done before the next chunk.
+  uint32_t n_needed(const StepState& state, const Source& source) const {
+    const StepState& other = waited_for(state, source);
     if (source.after_all) {
-      return state.n_chunks;
+      return other.n_chunks;
     }
     std::optional<uint64_t> first;
-    for (const Target& target : other.targets) {
+    for (const Target& target : other.step->targets) {
       if (target.kind == Target::Kind::local && target.buffer == source.buffer) {
         first = target.offset;
       }
     }
-    for (const Source& read : other.sources) {
-      const bool has_no_target = std::ranges::count(other.targets, Target::Kind::local, &Target::kind) == 0;
+    for (const Source& read : other.step->sources) {
+      const bool has_no_target = std::ranges::count(other.step->targets, Target::Kind::local, &Target::kind) == 0;
       if (has_no_target && read.kind == Source::Kind::local && read.buffer == source.buffer) {
         first = read.offset;
       }
     }
-    const Piece part = chunk_of(step, chunk);
+    const Piece part = chunk_of(*state.step, state.n_done);
     const uint64_t start = std::max(source.offset + part.offset, first.value_or(0));
-    const uint64_t end = std::min(source.offset + part.offset + part.bytes, first.value_or(0) + other.bytes);
+    const uint64_t end = std::min(source.offset + part.offset + part.bytes, first.value_or(0) + other.step->bytes);
     if (!first || start >= end) {
       return 0;
     }
-    return static_cast<uint32_t>((end - 1 - *first) / other.chunk_bytes) + 1;
+    return static_cast<uint32_t>((end - 1 - *first) / other.step->chunk_bytes) + 1;
   }
 
-  bool can_go(uint32_t rank, uint32_t index) {
-    const Step& step = schedule_.programs[rank].steps[index];
-    const StepState& state = ranks_[rank].steps[index];
+  bool can_go(const StepState& state) const {
     if (state.n_done == state.n_chunks) {
       return false;
     }
-    for (const Source& source : step.sources) {
+    uint32_t end = state.first_end;
+    for (const Source& source : state.step->sources) {
       if (source.kind == Source::Kind::lane) {
-        if (!lanes_.contains({source.peer, rank, source.lane})) {
+        if (!lanes_[lane_of_ends_[end++]].has_chunk) {
           return false;
         }
-      } else if (source.after != kNoStep &&
-                 ranks_[rank].steps[source.after].n_done < n_needed(rank, step, source, state.n_done)) {
+      } else if (source.after != kNoStep && waited_for(state, source).n_done < n_needed(state, source)) {
         return false;
       }
     }
-    return std::ranges::none_of(step.targets, [&](const Target& target) {
-      return target.kind == Target::Kind::lane && lanes_.contains({rank, target.peer, target.lane});
-    });
-  }
-
-  void merge(Clock& clock, const std::shared_ptr<const Clock>& other) const {
-    for (size_t step = 0; other && step < clock.size(); ++step) {
-      clock[step] = std::max(clock[step], (*other)[step]);
+    for (const Target& target : state.step->targets) {
+      if (target.kind == Target::Kind::lane && lanes_[lane_of_ends_[end++]].has_chunk) {
+        return false;
+      }
     }
+    return true;
   }
 
-  void go(uint32_t rank, uint32_t index) {
-    const Step& step = schedule_.programs[rank].steps[index];
-    StepState& state = ranks_[rank].steps[index];
+  /// Works on the next chunk.
+  void go(StepState& state) {
+    const Step& step = *state.step;
     const Piece part = chunk_of(step, state.n_done);
-    auto clock = std::make_shared<Clock>(n_steps_);
-    std::vector<Symbols> rows;
+    const uint32_t event = happenings_.add();
+    rank_of_events_.push_back(state.rank);
     std::vector<Place> reads;
-    merge(*clock, state.clocks.empty() ? nullptr : state.clocks.back());
-    for (const Source& source : step.sources) {
-      if (source.kind == Source::Kind::lane) {
-        auto message = lanes_.extract({source.peer, rank, source.lane});
-        merge(*clock, message.mapped().clock);
-        rows.push_back(std::move(message.mapped().symbols));
-        continue;
-      }
-      if (source.after != kNoStep) {
-        const uint32_t needed = n_needed(rank, step, source, state.n_done);
-        merge(*clock, needed == 0 ? nullptr : ranks_[rank].steps[source.after].clocks[needed - 1]);
-      }
-      reads.push_back(place_of(rank, source.buffer, source.offset + part.offset));
-      uint64_t hole = 0;
-      auto symbols = ranks_[rank].memories[reads.back().memory].read(reads.back().offset, part.bytes, &hole);
-      if (!symbols) {
-        object(rank, index,
-               fmt::format("{} offset {} is read before it is written", buffer_text(source.buffer),
-                           source.offset + part.offset + (hole - reads.back().offset)));
-        return;
-      }
-      rows.push_back(std::move(*symbols));
+    const auto rows = collect(state, part, reads);
+    if (!rows) {
+      return;
     }
-    (*clock)[state.number] = state.n_done + 1;
-    auto sum = sum_of(rows);
+    auto sum = sum_of(*rows);
     if (!sum) {
-      object(rank, index, "it adds up what has had its last touch");
+      object(state, "it adds up what has had its last touch");
       return;
     }
     for (Symbol& symbol : *sum) {
       if (step.finishes && symbol.is_finished) {
-        object(rank, index, "it finishes what is finished");
+        object(state, "it finishes what is finished");
       }
       symbol.is_finished = symbol.is_finished || step.finishes;
     }
-    deliver(rank, index, part, *sum, clock, reads);
-    if (!state.is_waited_for) {
-      state.clocks.clear();
-    }
-    state.clocks.push_back(std::move(clock));
+    deliver(state, event, part, *sum, reads);
+    state.last_event = event;
     ++state.n_done;
     ++n_chunks_;
+    if (state.waits != kNoStep) {
+      Waits& waits = waits_[state.waits];
+      waits.events.push_back(event);
+      ready_.insert(ready_.end(), waits.waiters.begin(), waits.waiters.end());
+    }
   }
 
-  void deliver(uint32_t rank, uint32_t index, const Piece& part, const Symbols& sum,
-               const std::shared_ptr<const Clock>& clock, const std::vector<Place>& reads) {
-    const Step& step = schedule_.programs[rank].steps[index];
-    for (const Target& target : step.targets) {
-      if (target.kind == Target::Kind::lane) {
-        lanes_.emplace(LaneKey{rank, target.peer, target.lane}, Message{sum, clock});
-        lane_bytes_ += part.bytes;
+  /// What the sources have, and where it is read; the newest event waits for it. Nothing if that is not there.
+  std::optional<std::vector<Symbols>> collect(const StepState& state, const Piece& part, std::vector<Place>& reads) {
+    std::vector<Symbols> rows;
+    uint32_t end = state.first_end;
+    happenings_.wait_for(state.last_event);
+    for (const Source& source : state.step->sources) {
+      if (source.kind == Source::Kind::lane) {
+        LaneState& lane = lanes_[lane_of_ends_[end++]];
+        happenings_.wait_for(lane.event);
+        rows.push_back(std::move(lane.symbols));
+        lane.has_chunk = false;
+        if (steps_[lane.sender].n_done < steps_[lane.sender].n_chunks) {
+          ready_.push_back(lane.sender);
+        }
         continue;
       }
-      const Place place = place_of(rank, target.buffer, target.offset + part.offset);
+      const uint32_t needed = source.after == kNoStep ? 0 : n_needed(state, source);
+      happenings_.wait_for(needed == 0 ? Happenings::kNone
+                                       : waits_[waited_for(state, source).waits].events[needed - 1]);
+      const Place place = place_of(state.rank, source.buffer, source.offset + part.offset);
+      uint64_t hole = 0;
+      auto symbols = ranks_[state.rank].memories[place.memory].read(place.offset, part.bytes, &hole);
+      if (!symbols) {
+        object(state, fmt::format("{} offset {} is read before it is written", buffer_text(source.buffer),
+                                  source.offset + part.offset + (hole - place.offset)));
+        return std::nullopt;
+      }
+      rows.push_back(std::move(*symbols));
+      reads.push_back(place);
+    }
+    return rows;
+  }
+
+  void deliver(const StepState& state, uint32_t event, const Piece& part, const Symbols& sum,
+               const std::vector<Place>& reads) {
+    const Step& step = *state.step;
+    uint32_t end = state.first_end + n_lanes_of(step.sources);
+    for (const Target& target : step.targets) {
+      if (target.kind == Target::Kind::lane) {
+        LaneState& lane = lanes_[lane_of_ends_[end++]];
+        lane.has_chunk = true;
+        lane.symbols = sum;
+        lane.event = event;
+        lane_bytes_ += part.bytes;
+        ready_.push_back(lane.receiver);
+        continue;
+      }
+      const Place place = place_of(state.rank, target.buffer, target.offset + part.offset);
       if (step.sources.size() == 1 && reads.size() == 1 && reads.front() == place && !step.finishes) {
         continue;  // a copy onto itself, in place: nothing moves
       }
-      record(rank, index, place, part.bytes, true, *clock);
-      ranks_[rank].memories[place.memory].write(place.offset, sum);
+      note(state, event, place, part.bytes, true);
+      ranks_[state.rank].memories[place.memory].write(place.offset, sum);
     }
     for (const Place& place : reads) {
-      record(rank, index, place, part.bytes, false, *clock);
+      note(state, event, place, part.bytes, false);
     }
   }
 
-  /// All earlier accesses to the same bytes must have happened before.
-  void record(uint32_t rank, uint32_t index, const Place& place, uint64_t bytes, bool is_write, const Clock& clock) {
-    if (bytes == 0) {
+  void note(const StepState& state, uint32_t event, const Place& place, uint64_t bytes, bool is_write) {
+    RankState& rank = ranks_[state.rank];
+    if (!rank.is_watched) {
       return;
     }
-    auto& accesses = ranks_[rank].accesses[place.memory];
-    longest_ = std::max(longest_, bytes);
-    const auto end = accesses.lower_bound(place.offset + bytes);
-    auto one = place.offset < longest_ ? accesses.begin() : accesses.upper_bound(place.offset - longest_);
-    for (; one != end; ++one) {
-      const auto& [offset, other] = *one;
-      const bool overlaps = offset + other.bytes > place.offset;
-      const bool is_before = other.step == index || clock[ranks_[rank].steps[other.step].number] > other.chunk;
-      if (overlaps && (is_write || other.is_write) && !is_before) {
-        object(rank, index,
-               fmt::format("{} {} bytes at offset {}, and nothing says whether step {} has {} them by then",
-                           is_write ? "writes" : "reads", bytes, place.offset, other.step,
-                           other.is_write ? "written" : "read"));
-      }
+    if (auto race =
+            rank.memories[place.memory].note({state.index, event}, place.offset, bytes, is_write, happenings_)) {
+      object(state, *race);
     }
-    accesses.emplace(place.offset, Access{bytes, is_write, index, ranks_[rank].steps[index].n_done});
   }
 
   void check_end() {
-    for (uint32_t rank = 0; rank < problem_.n_ranks; ++rank) {
-      for (uint32_t step = 0; step < ranks_[rank].steps.size(); ++step) {
-        if (ranks_[rank].steps[step].n_done < ranks_[rank].steps[step].n_chunks) {
-          object(rank, step, "it waits for ever");
-        }
+    for (const StepState& state : steps_) {
+      if (state.n_done < state.n_chunks) {
+        object(state, "it waits for ever");
+        return;
       }
     }
+    const ExpectedOutputs expected(problem_);
     for (uint32_t rank = 0; rank < problem_.n_ranks && objection_.empty(); ++rank) {
-      check_output(rank);
+      check_output(rank, expected.of(rank));
       if (problem_.operation == Operation::barrier && problem_.n_ranks >= 2) {
         check_barrier(rank);
       }
     }
   }
 
-  void check_output(uint32_t rank) {
+  void check_output(uint32_t rank, const std::vector<Expected>& pieces) {
     const Place place = place_of(rank, Buffer::output, 0);
-    for (const Expected& expected : expected_of(problem_, rank)) {
+    for (const Expected& expected : pieces) {
       uint64_t hole = 0;
       const auto symbols =
           ranks_[rank].memories[place.memory].read(place.offset + expected.output.offset, expected.output.bytes, &hole);
@@ -297,30 +345,21 @@ class Run {
       }
       uint64_t offset = 0;
       for (const Symbol& symbol : *symbols) {
-        check_symbol(rank, expected.output.offset + offset, symbol, expected.origins, offset);
+        Origins origins = expected.origins;
+        origins.shift(offset);
+        check_symbol(rank, expected.output.offset + offset, symbol, origins);
         offset += symbol.bytes;
       }
     }
   }
 
-  void check_symbol(uint32_t rank, uint64_t output_offset, const Symbol& symbol, std::vector<Origin> expected,
-                    uint64_t offset) {
-    for (Origin& origin : expected) {
-      origin.offset += offset;
-    }
-    std::vector<Origin> origins = symbol.origins;
-    const bool is_ordered = symbol.is_left_fold && std::ranges::is_sorted(origins);
-    std::ranges::sort(origins);
+  void check_symbol(uint32_t rank, uint64_t output_offset, const Symbol& symbol, const Origins& expected) {
     std::string problem;
-    if (origins != expected) {
-      std::string found;
-      for (const Origin& origin : symbol.origins) {
-        found += fmt::format("{}{}@{}", found.empty() ? "" : " ", origin.rank, origin.offset);
-      }
-      problem = fmt::format("comes from {} (rank@input offset), which should be {} from {}@{} on", found,
-                            expected.size() == 1 ? "one" : "one of each rank", expected.front().rank,
-                            expected.front().offset);
-    } else if (schedule_.is_rank_ordered && !is_ordered) {
+    if (!symbol.origins.is_same_set(expected)) {
+      problem = fmt::format("comes from {} (rank@input offset), which should be {} from {}@{} on",
+                            symbol.origins.text(), expected.count() == 1 ? "one" : "one of each rank",
+                            expected.first().rank, expected.first().offset);
+    } else if (schedule_.is_rank_ordered && !(symbol.is_left_fold && symbol.origins.is_ascending())) {
       problem = "is not added up in the order of ranks";
     } else if (symbol.is_finished != reduces(problem_.operation)) {
       problem = "is not finished";
@@ -332,24 +371,34 @@ class Run {
 
   /// When all steps of the rank are done, every other one must have begun.
   void check_barrier(uint32_t rank) {
-    Clock known(n_steps_);
-    for (const StepState& step : ranks_[rank].steps) {
-      merge(known, step.clocks.back());
+    std::vector<uint32_t> last;
+    const auto first = steps_.begin() + ranks_[rank].first_step;
+    for (auto state = first; state != first + static_cast<std::ptrdiff_t>(schedule_.programs[rank].steps.size());
+         ++state) {
+      last.push_back(state->last_event);
     }
-    for (uint32_t other = 0; other < problem_.n_ranks; ++other) {
-      if (std::ranges::none_of(ranks_[other].steps, [&](const StepState& step) { return known[step.number] > 0; })) {
-        objection_ = fmt::format("rank {} leaves the barrier before it has heard of rank {}", rank, other);
-      }
+    std::vector<bool> has_begun(problem_.n_ranks);
+    for (const uint32_t event : happenings_.up_to(last)) {
+      has_begun[rank_of_events_[event]] = true;
+    }
+    if (const auto other = std::ranges::find(has_begun, false); other != has_begun.end()) {
+      objection_ =
+          fmt::format("rank {} leaves the barrier before it has heard of rank {}", rank, other - has_begun.begin());
     }
   }
 
   const Schedule& schedule_;
   const Problem& problem_;
+  const std::vector<uint32_t>& lane_of_ends_;
   bool is_in_place_;
   std::vector<RankState> ranks_;
-  std::map<LaneKey, Message> lanes_;  // those that hold a chunk
-  uint32_t n_steps_ = 0;
-  uint64_t longest_ = 0;  // of all accesses
+  std::vector<LaneState> lanes_;
+  std::vector<StepState> steps_;  // of all ranks, one after the other
+  std::vector<Waits> waits_;
+  uint32_t n_ends_ = 0;          // of lanes, of the steps so far
+  std::vector<uint32_t> ready_;  // steps that may go on
+  Happenings happenings_;
+  std::vector<uint32_t> rank_of_events_;
   uint64_t n_chunks_ = 0;
   uint64_t lane_bytes_ = 0;
   std::string objection_;
@@ -365,7 +414,10 @@ tl::expected<CheckedSchedule, std::string> check(const Schedule& schedule, const
   }
   CheckedSchedule checked;
   for (const bool is_in_place : {false, true}) {
-    Run run(schedule, problem, is_in_place);
+    if (is_in_place && !in_place_shift(problem, problem.root)) {
+      continue;  // there is no such call
+    }
+    Run run(schedule, problem, *lanes, is_in_place);
     if (std::string objection = run.run(); !objection.empty()) {
       return tl::unexpected(std::move(objection));
     }
@@ -375,8 +427,8 @@ tl::expected<CheckedSchedule, std::string> check(const Schedule& schedule, const
   for (const Program& program : schedule.programs) {
     checked.most_steps = std::max(checked.most_steps, static_cast<uint32_t>(program.steps.size()));
   }
-  for (const auto& [lane, ends] : *lanes) {
-    checked.most_lanes = std::max(checked.most_lanes, lane.number + 1);
+  for (const Lane& lane : lanes->lanes) {
+    checked.most_lanes = std::max(checked.most_lanes, lane.key.number + 1);
   }
   return checked;
 }

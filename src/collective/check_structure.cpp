@@ -1,6 +1,8 @@
 #include "collective/check_structure.h"
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -21,11 +23,15 @@ class StructureCheck {
     }
     for (uint32_t rank = 0; rank < problem_.n_ranks && objection_.empty(); ++rank) {
       const Program& program = schedule_.programs[rank];
+      for (const Buffer buffer : {Buffer::input, Buffer::output, Buffer::scratch}) {
+        sizes_[static_cast<size_t>(buffer)] = buffer_bytes(schedule_, problem_, rank, buffer);
+      }
       for (uint32_t step = 0; step < program.steps.size() && objection_.empty(); ++step) {
         check_step(rank, step);
       }
     }
     if (objection_.empty()) {
+      join_ends();
       check_lanes();
     }
     return objection_.empty() ? tl::expected<Lanes, std::string>(std::move(lanes_)) : tl::unexpected(objection_);
@@ -70,7 +76,7 @@ class StructureCheck {
   }
 
   void check_range(uint32_t rank, uint32_t index, Buffer buffer, uint64_t offset) {
-    const uint64_t size = buffer_bytes(schedule_, problem_, rank, buffer);
+    const uint64_t size = sizes_[static_cast<size_t>(buffer)];
     const uint64_t bytes = schedule_.programs[rank].steps[index].bytes;
     if (offset > size || bytes > size - offset || offset % problem_.element_bytes != 0) {
       object(rank, index,
@@ -81,7 +87,7 @@ class StructureCheck {
 
   void check_source(uint32_t rank, uint32_t index, const Source& source) {
     if (source.kind == Source::Kind::lane) {
-      join_lane(rank, index, {source.peer, rank, source.lane}, &LaneEnds::receiver, "received");
+      add_end(rank, index, {source.peer, rank, source.lane}, false);
       return;
     }
     check_range(rank, index, source.buffer, source.offset);
@@ -99,11 +105,10 @@ class StructureCheck {
       return;
     }
     const LaneKey lane{rank, target.peer, target.lane};
-    join_lane(rank, index, lane, &LaneEnds::sender, "sent");
+    add_end(rank, index, lane, true);
     uint32_t node = rank;
-    std::vector<uint32_t> path = target.via;
-    path.push_back(target.peer);
-    for (const uint32_t next : path) {
+    for (size_t hop = 0; hop <= target.via.size() && objection_.empty(); ++hop) {
+      const uint32_t next = hop < target.via.size() ? target.via[hop] : target.peer;
       if (!std::ranges::binary_search(neighbours_[node], next)) {
         object(rank, index, fmt::format("{} goes from {} to {}, which no cable joins", lane_text(lane), node, next));
         return;
@@ -112,52 +117,79 @@ class StructureCheck {
     }
   }
 
-  void join_lane(uint32_t rank, uint32_t index, const LaneKey& lane, uint32_t LaneEnds::*end, const char* done) {
+  void add_end(uint32_t rank, uint32_t index, const LaneKey& lane, bool sends) {
     const uint32_t peer = lane.from == rank ? lane.to : lane.from;
     if (peer >= problem_.n_ranks || peer == rank) {
       object(rank, index, fmt::format("{} leads nowhere", lane_text(lane)));
       return;
     }
-    uint32_t& place = lanes_[lane].*end;
-    if (place != kNoStep) {
-      object(rank, index, fmt::format("{} is {} twice, by step {}, too", lane_text(lane), done, place));
+    ends_.push_back({lane, sends, index, static_cast<uint32_t>(ends_.size())});
+  }
+
+  /// Puts the two ends of each lane together.
+  void join_ends() {
+    lanes_.of_ends.resize(ends_.size());
+    std::ranges::sort(ends_, {}, [](const End& end) { return std::tuple(end.lane, end.sends, end.index); });
+    for (const End& end : ends_) {
+      if (lanes_.lanes.empty() || lanes_.lanes.back().key != end.lane) {
+        lanes_.lanes.push_back({end.lane});
+      }
+      Lane& lane = lanes_.lanes.back();
+      uint32_t& place = end.sends ? lane.sender : lane.receiver;
+      if (place != kNoStep) {
+        object(end.sends ? end.lane.from : end.lane.to, end.step,
+               fmt::format("{} is {} twice, by step {}, too", lane_text(end.lane), end.sends ? "sent" : "received",
+                           place));
+      }
+      place = end.step;
+      lanes_.of_ends[end.index] = static_cast<uint32_t>(lanes_.lanes.size() - 1);
     }
-    place = index;
   }
 
   void check_lanes() {
     std::vector<bool> takes_part(problem_.n_ranks);
     LaneKey last{UINT32_MAX, 0, 0};
-    for (const auto& [lane, ends] : lanes_) {
+    for (size_t index = 0; index < lanes_.lanes.size() && objection_.empty(); ++index) {
+      const auto& [lane, sender, receiver] = lanes_.lanes[index];
       const uint32_t expected = lane.from == last.from && lane.to == last.to ? last.number + 1 : 0;
       if (lane.number != expected) {
         objection_ = fmt::format("{}: the number should be {}", lane_text(lane), expected);
         return;
       }
       last = lane;
-      if (ends.sender == kNoStep || ends.receiver == kNoStep) {
-        objection_ = fmt::format("{} has no {}", lane_text(lane), ends.sender == kNoStep ? "sender" : "receiver");
+      if (sender == kNoStep || receiver == kNoStep) {
+        objection_ = fmt::format("{} has no {}", lane_text(lane), sender == kNoStep ? "sender" : "receiver");
         return;
       }
-      const Step& sender = schedule_.programs[lane.from].steps[ends.sender];
-      const Step& receiver = schedule_.programs[lane.to].steps[ends.receiver];
-      if (sender.bytes != receiver.bytes || sender.chunk_bytes != receiver.chunk_bytes) {
+      const Step& sent = schedule_.programs[lane.from].steps[sender];
+      const Step& received = schedule_.programs[lane.to].steps[receiver];
+      if (sent.bytes != received.bytes || sent.chunk_bytes != received.chunk_bytes) {
         objection_ = fmt::format("{}: {} bytes in chunks of {} are sent, {} in chunks of {} received", lane_text(lane),
-                                 sender.bytes, sender.chunk_bytes, receiver.bytes, receiver.chunk_bytes);
+                                 sent.bytes, sent.chunk_bytes, received.bytes, received.chunk_bytes);
         return;
       }
       takes_part[lane.from] = takes_part[lane.to] = true;
     }
     const auto idle = std::ranges::find(takes_part, false);
-    if (problem_.n_ranks >= 2 && idle != takes_part.end()) {
+    if (objection_.empty() && problem_.n_ranks >= 2 && idle != takes_part.end()) {
       objection_ = fmt::format("rank {} has no lane", idle - takes_part.begin());
     }
   }
+
+  /// Of a lane, at a step.
+  struct End {
+    LaneKey lane;
+    bool sends = false;
+    uint32_t step = 0;
+    uint32_t index = 0;  ///< among all ends
+  };
 
   const Schedule& schedule_;
   const Problem& problem_;
   const std::vector<std::vector<uint32_t>> neighbours_;
   const Limits& limits_;
+  std::array<uint64_t, 3> sizes_{};  // of the buffers of the rank that is looked at
+  std::vector<End> ends_;
   Lanes lanes_;
   std::string objection_;
 };

@@ -2,8 +2,8 @@
 
 #include <compare>
 #include <cstdint>
-#include <map>
 #include <string>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -30,11 +30,18 @@ std::string step_text(uint32_t rank, uint32_t step);
 const char* buffer_text(Buffer buffer);
 uint64_t buffer_bytes(const Schedule& schedule, const Problem& problem, uint32_t rank, Buffer buffer);
 
-struct LaneEnds {
+struct Lane {
+  LaneKey key;
   uint32_t sender = kNoStep;    ///< the step at `from`
   uint32_t receiver = kNoStep;  ///< the step at `to`
 };
-using Lanes = std::map<LaneKey, LaneEnds>;
+
+struct Lanes {
+  std::vector<Lane> lanes;  ///< ascending
+  /// Which of them, for every end of a lane of every step of every rank: first those of a step's sources, then of its
+  /// targets.
+  std::vector<uint32_t> of_ends;
+};
 
 /// The lanes, or what is wrong with a step or a lane. Pure. Thread-safe.
 tl::expected<Lanes, std::string> check_structure(const Schedule& schedule, const Problem& problem,

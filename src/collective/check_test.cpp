@@ -6,19 +6,21 @@
 #include <gtest/gtest.h>
 
 #include "collective/builder.h"
+#include "collective/happenings.h"
 #include "collective/problems_test_support.h"
 #include "collective/steps.h"
+#include "collective/symbols.h"
 
 namespace ringbolt::collective {
 namespace {
 
 using testing::HasSubstr;
 
-/// A schedule on a ring of four that passes, to be spoilt.
+/// A schedule on a ring that passes, to be spoilt.
 struct Sample {
-  explicit Sample(const std::string& name, Operation operation = Operation::all_reduce)
-      : graph(fabric::ring(4)),
-        problem(problem_of(operation, 4, 103, 4, 1)),
+  explicit Sample(const std::string& name, Operation operation = Operation::all_reduce, uint32_t n_ranks = 4)
+      : graph(fabric::ring(n_ranks)),
+        problem(problem_of(operation, n_ranks, 103, 4, 1)),
         schedule(build(name, problem, Topology(graph), limits)) {}
 
   std::string objection() const {
@@ -204,6 +206,85 @@ TEST(Check, refuses_a_barrier_that_is_left_early) {
     sample.step(rank, 2).sources.push_back(from_lane((rank + 3) % 4, 0));
   }
   EXPECT_THAT(sample.objection(), HasSubstr("leaves the barrier before it has heard of rank"));
+}
+
+/// Of more than 32 ranks there are no lists of contributions, but fingerprints.
+TEST(Check, refuses_the_same_on_many_ranks) {
+  constexpr uint32_t kRanks = 40;
+  for (const char* name : {"direct", "exchange", "ring", "tree", "halving"}) {
+    EXPECT_EQ(Sample(name, Operation::all_reduce, kRanks).objection(), "") << name;
+  }
+  Sample twice("exchange", Operation::all_reduce, kRanks);
+  twice.step(3, 1).sources.push_back(from_local(Buffer::input, 0, 0));
+  EXPECT_THAT(twice.objection(), HasSubstr("rank 3: output offset 0, 64 bytes: comes from 41 inputs, the first 0@0"));
+  twice.step(3, 1).sources.pop_back();
+  twice.step(3, 1).sources.pop_back();
+  EXPECT_THAT(twice.objection(), HasSubstr("lane 0 from rank 39 to rank 3 has no receiver"));
+  Sample place("direct", Operation::all_reduce, kRanks);
+  std::swap(place.step(2, 1).sources[0].offset, place.step(2, 2).sources[0].offset);
+  EXPECT_THAT(place.objection(), HasSubstr("40 inputs, the first 0@"));
+  Sample order("exchange", Operation::all_reduce, kRanks);
+  std::swap(order.step(0, 1).sources[30], order.step(0, 1).sources[31]);
+  EXPECT_THAT(order.objection(), HasSubstr("order of ranks"));
+  order.schedule.is_rank_ordered = false;
+  EXPECT_EQ(order.objection(), "");
+  Sample moved("direct", Operation::all_to_all, kRanks);
+  std::swap(moved.step(7, 3).sources[0].offset, moved.step(7, 4).sources[0].offset);
+  EXPECT_THAT(moved.objection(), HasSubstr("1 inputs, the first 7@"));
+}
+
+/// Of more than 64 ranks the root's memory is among those that are looked at.
+TEST(Check, refuses_to_overwrite_what_is_still_to_be_sent_on_many_ranks) {
+  const fabric::Graph graph = fabric::ring(70);
+  const Problem problem = problem_of(Operation::all_reduce, 70, 10, 4, 1);  // one chunk
+  Schedule schedule = build("exchange", problem, Topology(graph), {});
+  EXPECT_TRUE(check(schedule, problem, graph, {}));
+  schedule.programs[1].steps[1].sources[1].after = kNoStep;
+  const auto checked = check(schedule, problem, graph, {});
+  ASSERT_FALSE(checked);
+  EXPECT_THAT(checked.error(), HasSubstr("in place: rank 1, step 1, chunk 0: writes"));
+}
+
+TEST(Origins, tell_sets_apart_with_and_without_a_list) {
+  for (const bool is_listed : {false, true}) {
+    const auto of = [&](const std::vector<Origin>& all) {
+      Origins origins;
+      for (const Origin& one : all) {
+        origins.append(Origins(one, is_listed));
+      }
+      return origins;
+    };
+    const Origins sound = of({{0, 16}, {1, 16}, {2, 16}});
+    EXPECT_TRUE(sound.is_ascending());
+    EXPECT_TRUE(sound.is_same_set(of({{2, 16}, {0, 16}, {1, 16}})));
+    EXPECT_FALSE(of({{2, 16}, {0, 16}, {1, 16}}).is_ascending());
+    EXPECT_FALSE(of({{0, 16}, {0, 16}}).is_ascending());
+    EXPECT_FALSE(sound.is_same_set(of({{0, 16}, {1, 16}})));
+    EXPECT_FALSE(sound.is_same_set(of({{0, 16}, {1, 16}, {1, 16}})));
+    EXPECT_FALSE(sound.is_same_set(of({{0, 16}, {1, 16}, {3, 16}})));
+    EXPECT_FALSE(sound.is_same_set(of({{0, 16}, {1, 20}, {2, 12}})));
+    Origins shifted = of({{0, 4}, {1, 4}, {2, 4}});
+    shifted.shift(12);
+    EXPECT_EQ(shifted, sound);
+  }
+}
+
+TEST(Happenings, go_back_along_what_is_waited_for) {
+  // 0 <- 1 <- 3 <- 5 and 2 <- 4 <- 5
+  const std::vector<std::vector<uint32_t>> waits = {{}, {0}, {}, {1, Happenings::kNone}, {2}, {3, 4}};
+  Happenings happenings;
+  for (uint32_t event = 0; event < waits.size(); ++event) {
+    EXPECT_EQ(happenings.add(), event);
+    for (const uint32_t earlier : waits[event]) {
+      happenings.wait_for(earlier);
+    }
+  }
+  EXPECT_TRUE(happenings.is_before(0, 5));
+  EXPECT_TRUE(happenings.is_before(2, 5));
+  EXPECT_TRUE(happenings.is_before(0, 3));
+  EXPECT_FALSE(happenings.is_before(2, 3));
+  EXPECT_FALSE(happenings.is_before(0, 4));
+  EXPECT_FALSE(happenings.is_before(1, 2));
 }
 
 /// All small changes to a step, one at a time.

@@ -2,43 +2,64 @@
 
 namespace ringbolt::collective {
 
-std::vector<Expected> expected_of(const Problem& problem, uint32_t rank) {
-  std::vector<Expected> expected;
-  const auto from_all = [&](uint64_t offset) {
-    std::vector<Origin> origins;
-    for (uint32_t source = 0; source < problem.n_ranks; ++source) {
-      origins.push_back({source, offset});
+ExpectedOutputs::ExpectedOutputs(const Problem& problem) : problem_(problem) {
+  const size_t n = problem.n_ranks;
+  if (problem.operation == Operation::all_to_all) {
+    for (uint32_t source = 0; source < n; ++source) {
+      for (const Piece& piece : row_of(problem, source)) {
+        sent_offsets_.push_back(piece.offset);
+      }
     }
-    return origins;
-  };
-  const bool is_root = rank == problem.root;
-  switch (problem.operation) {
+  } else if (problem.shares.size() == n) {
+    pieces_ = pieces_of(problem);
+  }
+  for (uint32_t rank = 0; rank < n; ++rank) {
+    all_.append(from_one(rank, 0));
+  }
+}
+
+Origins ExpectedOutputs::from_one(uint32_t source, uint64_t offset) const {
+  return {{source, offset}, problem_.n_ranks <= Origins::kMostListed};
+}
+
+Origins ExpectedOutputs::from_all(uint64_t offset) const {
+  Origins origins = all_;
+  origins.shift(offset);
+  return origins;
+}
+
+std::vector<Expected> ExpectedOutputs::of(uint32_t rank) const {
+  std::vector<Expected> expected;
+  const bool is_root = rank == problem_.root;
+  switch (problem_.operation) {
     case Operation::reduce:
     case Operation::all_reduce:
-      expected.push_back({{0, output_bytes(problem, rank)}, from_all(0)});
+      expected.push_back({{0, output_bytes(problem_, rank)}, from_all(0)});
       break;
     case Operation::reduce_scatter:
-      expected.push_back({{0, problem.shares[rank]}, from_all(pieces_of(problem)[rank].offset)});
+      expected.push_back({{0, problem_.shares[rank]}, from_all(pieces_[rank].offset)});
       break;
     case Operation::gather:
     case Operation::all_gather:
-      for (uint32_t source = 0; source < problem.n_ranks; ++source) {
-        if (is_root || problem.operation == Operation::all_gather) {
-          expected.push_back({pieces_of(problem)[source], {{source, 0}}});
+      for (uint32_t source = 0; source < problem_.n_ranks; ++source) {
+        if (is_root || problem_.operation == Operation::all_gather) {
+          expected.push_back({pieces_[source], from_one(source, 0)});
         }
       }
       break;
     case Operation::broadcast:
-      expected.push_back({{0, total_bytes(problem)}, {{problem.root, 0}}});
+      expected.push_back({{0, total_bytes(problem_)}, from_one(problem_.root, 0)});
       break;
     case Operation::scatter:
-      expected.push_back({{0, problem.shares[rank]}, {{problem.root, pieces_of(problem)[rank].offset}}});
+      expected.push_back({{0, problem_.shares[rank]}, from_one(problem_.root, pieces_[rank].offset)});
       break;
-    case Operation::all_to_all:
-      for (uint32_t source = 0; source < problem.n_ranks; ++source) {
-        expected.push_back({column_of(problem, rank)[source], {{source, row_of(problem, source)[rank].offset}}});
+    case Operation::all_to_all: {
+      const std::vector<Piece> column = column_of(problem_, rank);
+      for (uint32_t source = 0; source < problem_.n_ranks; ++source) {
+        expected.push_back({column[source], from_one(source, sent_offsets_[size_t{source} * problem_.n_ranks + rank])});
       }
       break;
+    }
     case Operation::barrier:
       break;
   }

@@ -12,11 +12,25 @@ namespace ringbolt::collective {
 /// Where output byte ranges come from.
 struct Expected {
   Piece output;
-  std::vector<Origin> origins;  ///< ascending by rank
+  Origins origins;  ///< ascending by rank
 };
 
-/// What the rank's output is made of, piece by piece. Pure. Thread-safe.
-std::vector<Expected> expected_of(const Problem& problem, uint32_t rank);
+/// What outputs are made of. Immutable, thread-safe.
+class ExpectedOutputs {
+ public:
+  explicit ExpectedOutputs(const Problem& problem);
+  /// The rank's, piece by piece.
+  std::vector<Expected> of(uint32_t rank) const;
+
+ private:
+  Origins from_one(uint32_t source, uint64_t offset) const;
+  Origins from_all(uint64_t offset) const;
+
+  const Problem& problem_;
+  std::vector<Piece> pieces_;           // of shares, if there is one for each rank
+  std::vector<uint64_t> sent_offsets_;  // all_to_all, [source * n_ranks + rank]: in the source's input
+  Origins all_;
+};
 
 /// Where the rank's input begins within its output in a call in place; a negative number if the output begins within
 /// the input; nothing if the two are apart. Pure. Thread-safe.

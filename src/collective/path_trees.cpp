@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "collective/assignment.h"
 #include "collective/layout.h"
 
 namespace ringbolt::collective {
@@ -135,7 +136,11 @@ PathTrees path_trees(const Problem& problem, const Topology& topology) {
 
 Program build_path_trees(const Assignment& assignment) {
   const Problem& problem = assignment.problem;
-  const PathTrees trees = path_trees(problem, assignment.topology);
+  std::optional<PathTrees>& common = assignment.common.path_trees;
+  if (!common) {
+    common = path_trees(problem, assignment.topology);
+  }
+  const PathTrees& trees = *common;
   const std::vector<Piece> pieces = pieces_of(problem);
   const Piece& own = pieces[assignment.rank];
   const bool gathers = is_to_root(problem);

@@ -3,7 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "collective/assignment.h"
+#include "collective/problem.h"
+#include "collective/topology.h"
 
 namespace ringbolt::collective {
 
@@ -18,8 +19,5 @@ struct PathTrees {
 /// Chosen by what each cable carries already, those ranks last that have a choice. Milliseconds on 64 ranks. Pure.
 /// Thread-safe.
 PathTrees path_trees(const Problem& problem, const Topology& topology);
-
-/// path_trees: the builder of it.
-Program build_path_trees(const Assignment& assignment);
 
 }  // namespace ringbolt::collective

@@ -2,17 +2,75 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 
 namespace ringbolt::collective {
+namespace {
+
+/// A random number of each rank, always the same (splitmix64: Steele, Lea and Flood 2014).
+uint64_t number_of(uint32_t rank) {
+  uint64_t mixed = (uint64_t{rank} + 1) * 0x9e3779b97f4a7c15;
+  mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111eb;
+  return mixed ^ mixed >> 31;
+}
+
+}  // namespace
+
+Origins::Origins(const Origin& one, bool is_listed)
+    : count_(1), first_(one), last_rank_(one.rank), ranks_(number_of(one.rank)), offsets_(ranks_ * one.offset) {
+  if (is_listed) {
+    list_.push_back(one);
+  }
+}
+
+void Origins::shift(uint64_t bytes) {
+  first_.offset += bytes;
+  offsets_ += ranks_ * bytes;
+  for (Origin& origin : list_) {
+    origin.offset += bytes;
+  }
+}
+
+void Origins::append(const Origins& next) {
+  if (count_ == 0) {
+    *this = next;
+    return;
+  }
+  is_ascending_ = is_ascending_ && next.is_ascending_ && last_rank_ < next.first_.rank;
+  count_ += next.count_;
+  last_rank_ = next.last_rank_;
+  ranks_ += next.ranks_;
+  offsets_ += next.offsets_;
+  list_.insert(list_.end(), next.list_.begin(), next.list_.end());
+}
+
+bool Origins::is_same_set(const Origins& other) const {
+  std::vector<Origin> list = list_;
+  std::vector<Origin> others = other.list_;
+  std::ranges::sort(list);
+  std::ranges::sort(others);
+  return count_ == other.count_ && ranks_ == other.ranks_ && offsets_ == other.offsets_ && list == others;
+}
+
+std::string Origins::text() const {
+  if (list_.empty()) {
+    return fmt::format("{} inputs, the first {}@{}", count_, first_.rank, first_.offset);
+  }
+  std::string text;
+  for (const Origin& origin : list_) {
+    text += fmt::format("{}{}@{}", text.empty() ? "" : " ", origin.rank, origin.offset);
+  }
+  return text;
+}
 
 Symbol part_of(const Symbol& symbol, uint64_t skip, uint64_t bytes) {
   RINGBOLT_ASSERT(skip + bytes <= symbol.bytes);
   Symbol part = symbol;
   part.bytes = bytes;
-  for (Origin& origin : part.origins) {
-    origin.offset += skip;
-  }
+  part.origins.shift(skip);
   return part;
 }
 
@@ -36,8 +94,8 @@ std::optional<Symbols> sum_of(const std::vector<Symbols>& rows) {
         return std::nullopt;
       }
       sum.bytes = bytes;
-      sum.is_left_fold = sum.is_left_fold && part.is_left_fold && (row == 0 || part.origins.size() == 1);
-      sum.origins.insert(sum.origins.end(), part.origins.begin(), part.origins.end());
+      sum.is_left_fold = sum.is_left_fold && part.is_left_fold && (row == 0 || part.origins.count() == 1);
+      sum.origins.append(part.origins);
       skip[row] += bytes;
       if (skip[row] == rows[row][at[row]].bytes) {
         skip[row] = 0;

@@ -1,7 +1,9 @@
 #include "collective/topology.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 #include "base/assert.h"
 #include "collective/ring_search.h"
@@ -12,9 +14,39 @@
 namespace ringbolt::collective {
 namespace {
 
-// Beyond these packing takes seconds (fabric::Prediction has measured them).
-constexpr size_t kMostDirectedWork = 21'000;  // cables times nodes
+// Beyond these packing takes more than two or three seconds.
+constexpr size_t kMostWorkFromAll = 21'000;  // cables times nodes
 constexpr uint32_t kMostUndirectedNodes = 64;
+// Trees from one root: a tenth of a microsecond for each cable, node and pair of trees, on meshes, tori and hypercubes.
+constexpr double kMostWorkFromOne = 2e7;
+constexpr uint32_t kMostMeshNodes = 256;
+
+/// Whether every two nodes share a cable, all of the same rate.
+bool is_even_mesh(const fabric::Graph& merged) {
+  const size_t n = merged.n_nodes;
+  return merged.cables.size() == n * (n - 1) / 2 && std::ranges::all_of(merged.cables, [&](const fabric::Cable& cable) {
+           return cable.capacity == merged.cables.front().capacity;
+         });
+}
+
+/// What needs no search: a tree over each other node, which passes on to all. Each uses the directions from its node,
+/// and one from the root.
+fabric::Packing mesh_trees_from(const fabric::Graph& mesh, uint32_t root) {
+  fabric::Packing packing{fabric::Fraction(1) / mesh.cables.front().capacity};
+  for (uint32_t first = 0; first < mesh.n_nodes; ++first) {
+    if (first == root) {
+      continue;
+    }
+    fabric::Tree tree{root, 1, {{root, first}}};
+    for (uint32_t node = 0; node < mesh.n_nodes; ++node) {
+      if (node != root && node != first) {
+        tree.arcs.push_back({first, node});
+      }
+    }
+    packing.trees.push_back(std::move(tree));
+  }
+  return packing;
+}
 
 }  // namespace
 
@@ -94,8 +126,8 @@ const std::optional<std::vector<uint32_t>>& Topology::ring() const {
 
 bool Topology::can_pack_undirected() const { return n_ranks() >= 2 && n_ranks() <= kMostUndirectedNodes; }
 
-bool Topology::can_pack_directed() const {
-  return n_ranks() >= 2 && graph_.cables.size() * n_ranks() <= kMostDirectedWork;
+bool Topology::can_pack_from_all() const {
+  return n_ranks() >= 2 && graph_.cables.size() * n_ranks() <= kMostWorkFromAll;
 }
 
 const fabric::Packing& Topology::undirected_trees() const {
@@ -110,7 +142,7 @@ const fabric::Packing& Topology::undirected_trees() const {
 
 const fabric::Packing& Topology::trees_from_all() const {
   std::call_once(lazy_->is_from_all_known, [&] {
-    if (can_pack_directed()) {
+    if (can_pack_from_all()) {
       const int64_t most_per_root = std::max<int64_t>(4, 2 * kMostTrees / n_ranks());
       lazy_->from_all =
           fabric::pack_from_all(graph_, fabric::few_trees_scaling(graph_, fabric::shard_rate, most_per_root));
@@ -122,10 +154,20 @@ const fabric::Packing& Topology::trees_from_all() const {
 const fabric::Packing& Topology::trees_from_one(uint32_t root) const {
   RINGBOLT_ASSERT(root < n_ranks());
   std::call_once(lazy_->is_from_one_known[root], [&] {
-    if (can_pack_directed()) {
+    if (n_ranks() < 2) {
+      return;
+    }
+    if (n_ranks() <= kMostMeshNodes && is_even_mesh(graph_)) {
+      lazy_->from_one[root] = mesh_trees_from(graph_, root);
+      return;
+    }
+    const double work = static_cast<double>(graph_.cables.size()) * n_ranks();
+    const auto most_trees = std::min(kMostTrees, static_cast<int64_t>(std::sqrt(kMostWorkFromOne / work)));
+    if (most_trees > 0) {
       const auto rate_of = [&](const fabric::Graph& pieces) { return fabric::rate_from(pieces, root); };
-      lazy_->from_one[root] =
-          fabric::pack_from_one(graph_, root, fabric::few_trees_scaling(graph_, rate_of, kMostTrees));
+      fabric::Scaling scaling = fabric::few_trees_scaling(graph_, rate_of, kMostTrees);
+      scaling.n_trees = std::min(scaling.n_trees, most_trees);
+      lazy_->from_one[root] = fabric::pack_from_one(graph_, root, scaling);
     }
   });
   return lazy_->from_one[root];

@@ -77,13 +77,14 @@ class Topology {
   const std::optional<std::vector<uint32_t>>& ring() const;
 
   /// Trees that are packed into the graph, kMostTrees at most, as in fabric/packing.h. Empty where that would take too
-  /// long: see can_pack_undirected() and can_pack_directed().
+  /// long: see can_pack_undirected() and can_pack_from_all(). From one root fewer trees are packed on larger graphs, so
+  /// that it takes two or three seconds at most; on a mesh whose cables are equal all of them are known.
   const fabric::Packing& undirected_trees() const;
   const fabric::Packing& trees_from_all() const;
   const fabric::Packing& trees_from_one(uint32_t root) const;
   static constexpr int64_t kMostTrees = 64;
   bool can_pack_undirected() const;
-  bool can_pack_directed() const;
+  bool can_pack_from_all() const;
 
  private:
   struct Lazy;

@@ -81,6 +81,30 @@ TEST(Topology, counts_paths_up_to_a_limit) {
   EXPECT_EQ(topology.path(0, 16 * 32 + 16, 5).size(), 31u);
 }
 
+TEST(Topology, knows_all_trees_from_one_node_of_a_mesh) {
+  constexpr uint32_t kNodes = 40;
+  fabric::Graph graph = fabric::full_mesh(kNodes);
+  for (fabric::Cable& cable : graph.cables) {
+    cable.capacity = fabric::Fraction(5, 2);
+  }
+  const Topology topology(graph);
+  const fabric::Packing& packing = topology.trees_from_one(7);
+  EXPECT_EQ(packing.n_trees(), kNodes - 1);
+  EXPECT_EQ(packing.depth(), 2u);
+  EXPECT_EQ(packing.scale, fabric::Fraction(2, 5));
+  std::set<fabric::Arc> used;
+  for (const fabric::Tree& tree : packing.trees) {
+    EXPECT_EQ(tree.root, 7u);
+    std::set<uint32_t> reached = {tree.root};
+    for (const fabric::Arc& arc : tree.arcs) {
+      EXPECT_TRUE(reached.contains(arc.from));
+      EXPECT_TRUE(reached.insert(arc.to).second);
+      EXPECT_TRUE(used.insert(arc).second) << arc.from << " to " << arc.to << " twice";
+    }
+    EXPECT_EQ(reached.size(), kNodes);
+  }
+}
+
 TEST(RingSearch, finds_rings_where_there_are_some) {
   for (const NamedGraph& graph : usual_graphs()) {
     const auto lists = fabric::neighbours(graph.graph);

@@ -129,9 +129,7 @@ std::vector<TreePart> two_trees(const Problem& problem, const Topology& topology
 }
 
 bool fits_trees(const Problem& problem, const Topology& topology) {
-  const bool can_pack = has_share_per_rank(problem) || has_root(problem.operation) ? topology.can_pack_directed()
-                                                                                   : topology.can_pack_undirected();
-  return can_pack && !packing_for(problem, topology).trees.empty();
+  return !packing_for(problem, topology).trees.empty();
 }
 
 Program build_tree(const Assignment& assignment) {

@@ -42,7 +42,35 @@ class Plan(CommandCase):
             self.assertIn(part, text)
         self.assertRegex(text, r"all_reduce +2 +80.0 +66.7\n")
         self.assertRegex(text, r"broadcast, reduce +3 +120.0 +80.0\n")
-        self.assertRegex(text, r"1 GiB +107.39 ms direct ")
+        self.assertRegex(text, r"1 GiB +107.41 ms direct ")
+
+    def test_every_prediction_comes_from_the_schedules_as_they_are_run(self):
+        for shape in ("hypercube:4", "mesh:12"):
+            plan = self.plan(shape, "--explain")
+            rows = {(one["operation"], one["in_order"], one["bytes"]): one for one in plan["explained"]}
+            self.assertEqual(len(rows), 9 * 5 + 1)
+            self.assertEqual({name for name, _, _ in rows},
+                             {"all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter",
+                              "all_to_all", "barrier"})
+            for one in rows.values():
+                self.assertGreaterEqual(one["times_bound"], 0.999, one)
+                self.assertAlmostEqual(one["time_us"], one["times_bound"] * one["bound_us"])
+            for row in plan["predicted"]["times"]:
+                for name in ("all_reduce", "all_gather", "broadcast", "all_to_all"):
+                    one = rows[name, False, row["bytes"]]
+                    self.assertEqual(row[name], {"us": one["time_us"], "by": one["algorithm"]})
+                    self.assertLessEqual(one["time_us"], one.get("next_best", one)["time_us"])
+            text = self.call("plan", shape, "--explain").stdout
+            for name in ("reduce", "gather", "scatter"):
+                self.assertRegex(text, rf"\n{name} +1 GiB +[a-z_]+ +[0-9.]+ ms")
+            self.assertRegex(text, r"\nbarrier +0 B +[a-z_]+ +[0-9.]+ us")
+        self.assertNotIn("explained", self.plan("mesh:4"))
+        self.assertEqual(rows["all_reduce", False, 1048576]["algorithm"], "direct")
+
+    def test_a_long_broadcast_on_a_large_mesh_is_near_its_bound(self):
+        for row in self.plan("mesh:36", "--explain")["explained"]:
+            if row["operation"] in ("broadcast", "reduce") and row["bytes"] == 1 << 30:
+                self.assertLess(row["times_bound"], 1.2, row)
 
     def test_what_shortest_paths_reach_is_compared_with_the_bound(self):
         def says(*words):

@@ -8,9 +8,9 @@
 #include "fabric/damage.h"
 #include "fabric/deadlock.h"
 #include "fabric/moore_bound.h"
-#include "fabric/prediction.h"
 #include "fabric/relaying.h"
 #include "plan/cabling.h"
+#include "plan/schedules.h"
 
 namespace ringbolt::tools::plan {
 
@@ -42,8 +42,8 @@ struct Analysis {
   std::vector<fabric::CutCost> cuts;  ///< in the order of the plan's cables; empty if it is not connected
   fabric::CutCost worst_cut;
   bool has_cut_rates = false;
-  std::optional<Rates> rates;  ///< of up to kMostAnalysedNodes nodes
-  std::optional<fabric::Prediction> prediction;
+  std::optional<Rates> rates;      ///< of up to kMostAnalysedNodes nodes
+  std::vector<PlannedCall> calls;  ///< if there are rates
   std::optional<RouteCheck> check;
   bool can_be_group = false;               ///< of libringbolt: no two nodes are too far apart
   std::optional<bool> can_lose_any_cable;  ///< and still be that; of up to kMostAnalysedNodes nodes

@@ -25,7 +25,7 @@ void explain_shape(const Cabling& cabling, const Analysis& analysis) {
 
 }  // namespace
 
-void print_explanation(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
+void print_explanation(const Cabling& cabling, const Analysis& analysis) {
   if (!analysis.distances.is_connected) {
     return;
   }
@@ -52,7 +52,7 @@ void print_explanation(const Cabling& cabling, const Analysis& analysis, const P
       rates.lambda.text(), rates.shard_rate.text(), rates.tree_rate.text(), by_shards.text(),
       by_shards < rates.tree_rate ? fmt::format(", {:.2f} times less", (rates.tree_rate / by_shards).value()) : "",
       rates.pair_bound.bound.text());
-  print_schedules(cabling, analysis, options.alpha_us);
+  print_schedules(analysis.calls);
   fmt::print(
       "Relaying: a chunk that waits at a relay holds a buffer that others wait for; in a circle that would be for "
       "ever.\n"

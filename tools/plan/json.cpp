@@ -1,3 +1,4 @@
+#include "collective/layout.h"
 #include "plan/relays.h"
 #include "plan/report.h"
 
@@ -78,17 +79,34 @@ Json rates_json(const Cabling& cabling, const Rates& rates) {
   return json;
 }
 
-Json times_json(const fabric::Prediction& prediction) {
+Json times_json(const std::vector<PlannedCall>& calls) {
+  using collective::Operation;
   Json rows = Json::array();
   for (const double bytes : kPredictedBytes) {
     Json row{{"bytes", static_cast<uint64_t>(bytes)}};
-    const auto put = [&row](const char* name, const fabric::Estimate& estimate) {
-      row[name] = {{"us", estimate.time_us}, {"by", estimate.schedule}};
-    };
-    put("all_reduce", prediction.all_reduce(bytes));
-    put("all_gather", prediction.all_gather(bytes));
-    put("broadcast", prediction.broadcast(bytes));
-    put("all_to_all", prediction.all_to_all(bytes));
+    for (const Operation operation :
+         {Operation::all_reduce, Operation::all_gather, Operation::broadcast, Operation::all_to_all}) {
+      const PlannedCall& call = call_of(calls, operation, bytes);
+      row[call.name()] = {{"us", call.choice.predicted_us}, {"by", call.choice.name}};
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+Json explained_json(const std::vector<PlannedCall>& calls) {
+  Json rows = Json::array();
+  for (const PlannedCall& call : calls) {
+    Json row{{"operation", collective::operation_text(call.operation)},
+             {"in_order", call.is_in_order},
+             {"bytes", static_cast<uint64_t>(call.bytes)},
+             {"algorithm", call.choice.name},
+             {"time_us", call.choice.predicted_us},
+             {"bound_us", call.bound_us},
+             {"times_bound", call.times_bound()}};
+    if (call.next_best) {
+      row["next_best"] = {{"algorithm", call.next_best->name}, {"time_us", call.next_best->predicted_us}};
+    }
     rows.push_back(std::move(row));
   }
   return rows;
@@ -152,7 +170,10 @@ void print_json(const Cabling& cabling, const Analysis& analysis, const PlanOpti
   }
   if (analysis.rates) {
     root["rates"] = rates_json(cabling, *analysis.rates);
-    root["predicted"] = {{"alpha_us", options.alpha_us}, {"times", times_json(*analysis.prediction)}};
+    root["predicted"] = {{"alpha_us", options.alpha_us}, {"times", times_json(analysis.calls)}};
+    if (options.explains) {
+      root["explained"] = explained_json(analysis.calls);
+    }
   }
   if (!options.relays.empty() && analysis.distances.is_connected) {
     root["group"] = group_json(cabling, relay_plan(cabling, analysis, options));

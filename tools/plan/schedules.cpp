@@ -1,10 +1,13 @@
+#include "plan/schedules.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "collective/cost.h"
+#include "base/assert.h"
 #include "collective/layout.h"
+#include "plan/analysis.h"
 #include "plan/report.h"
 #include "table.h"
 
@@ -17,27 +20,40 @@ using Kind = Table::Kind;
 
 /// A call, and how fast no schedule of it can be.
 struct Row {
-  const char* name;
   Operation operation;
-  bool needs_rank_order;
-  double rate;  ///< of the whole vector, in cables; all_to_all: of each pair
+  bool is_in_order;
+  double rate;  ///< of the whole vector, in cables
   double least_hops;
 };
+
+/// In cables: all that the root gets or gives, but its own share, goes over its cables.
+double root_rate(const fabric::Graph& graph) {
+  double cables = 0;
+  for (const fabric::Cable& cable : graph.cables) {
+    cables += cable.a == 0 || cable.b == 0 ? cable.capacity.value() : 0;
+  }
+  return cables * graph.n_nodes / (graph.n_nodes - 1.0);
+}
 
 std::vector<Row> rows_of(const Analysis& analysis) {
   const Rates& rates = *analysis.rates;
   const double n = analysis.graph.n_nodes;
   const double hops = fabric::least_steps(analysis.graph);
-  const auto far = fabric::hops_from(fabric::neighbours(analysis.graph), 0);
+  const double hops_of_0 = std::ranges::max(fabric::hops_from(fabric::neighbours(analysis.graph), 0));
   const double shards = n * rates.shard_rate.value();
+  const double whole = fabric::rate_from(analysis.graph, 0).value();
+  const double parts = root_rate(analysis.graph);
   return {
-      {"all_reduce", Operation::all_reduce, false, rates.tree_rate.value(), hops},
-      {"all_reduce in order", Operation::all_reduce, true, rates.tree_rate.value(), hops},
-      {"reduce_scatter", Operation::reduce_scatter, false, shards, hops},
-      {"all_gather", Operation::all_gather, false, shards, hops},
-      {"broadcast", Operation::broadcast, false, fabric::rate_from(analysis.graph, 0).value(),
-       static_cast<double>(std::ranges::max(far))},
-      {"all_to_all", Operation::all_to_all, false, rates.pair_bound.bound.value() * n, hops},
+      {Operation::all_reduce, false, rates.tree_rate.value(), hops},
+      {Operation::all_reduce, true, rates.tree_rate.value(), hops},
+      {Operation::reduce_scatter, false, shards, hops},
+      {Operation::all_gather, false, shards, hops},
+      {Operation::broadcast, false, whole, hops_of_0},
+      {Operation::reduce, false, whole, hops_of_0},
+      {Operation::gather, false, parts, hops_of_0},
+      {Operation::scatter, false, parts, hops_of_0},
+      {Operation::all_to_all, false, rates.pair_bound.bound.value() * n, hops},
+      {Operation::barrier, false, 1, hops},
   };
 }
 
@@ -47,19 +63,59 @@ Problem problem_of(const Row& row, uint32_t n_ranks, double bytes) {
   problem.operation = row.operation;
   problem.n_ranks = n_ranks;
   problem.element_bytes = 4;
-  problem.needs_rank_order = row.needs_rank_order;
-  const bool is_whole = row.operation == Operation::all_reduce || row.operation == Operation::broadcast;
+  problem.needs_rank_order = row.is_in_order;
+  if (row.operation == Operation::barrier) {
+    return problem;
+  }
+  const bool is_whole = row.operation == Operation::all_reduce || row.operation == Operation::broadcast ||
+                        row.operation == Operation::reduce;
   const size_t n_shares = is_whole ? 1 : row.operation == Operation::all_to_all ? size_t{n_ranks} * n_ranks : n_ranks;
   const double share = is_whole ? bytes : bytes / n_ranks;
   problem.shares.assign(n_shares, static_cast<uint64_t>(std::ceil(share / 4)) * 4);
   return problem;
 }
 
+PlannedCall planned_call(const Row& row, const collective::Topology& topology, double bytes) {
+  const collective::CostModel& model = topology.model();
+  std::vector<collective::Choice> choices =
+      collective::choose(problem_of(row, topology.n_ranks(), bytes), topology, {});
+  PlannedCall call{row.operation, row.is_in_order, bytes, 0, std::move(choices.front()), std::nullopt};
+  call.bound_us = std::max(row.least_hops * model.latency_us, bytes / (row.rate * model.bytes_per_us));
+  if (choices.size() > 1) {
+    call.next_best = std::move(choices[1]);
+  }
+  return call;
+}
+
 }  // namespace
 
-void print_schedules(const Cabling& cabling, const Analysis& analysis, double alpha_us) {
-  const double bytes_per_us = cabling.unit_gbps * 125.0;
-  const collective::Topology topology(analysis.graph, {alpha_us, bytes_per_us, 0});
+std::string PlannedCall::name() const {
+  return std::string(collective::operation_text(operation)) + (is_in_order ? " in order" : "");
+}
+
+std::vector<PlannedCall> planned_calls(const Analysis& analysis, const collective::Topology& topology) {
+  std::vector<PlannedCall> calls;
+  for (const Row& row : rows_of(analysis)) {
+    if (row.operation == Operation::barrier) {
+      calls.push_back(planned_call(row, topology, 0));
+      continue;
+    }
+    for (const double bytes : kPredictedBytes) {
+      calls.push_back(planned_call(row, topology, bytes));
+    }
+  }
+  return calls;
+}
+
+const PlannedCall& call_of(const std::vector<PlannedCall>& calls, Operation operation, double bytes) {
+  const auto call = std::ranges::find_if(calls, [&](const PlannedCall& one) {
+    return one.operation == operation && !one.is_in_order && one.bytes == bytes;
+  });
+  RINGBOLT_ASSERT(call != calls.end());
+  return *call;
+}
+
+void print_schedules(const std::vector<PlannedCall>& calls) {
   Table table("schedules",
               {{"COLLECTIVE"},
                {"BYTES", Kind::kNumber},
@@ -69,20 +125,16 @@ void print_schedules(const Cabling& cabling, const Analysis& analysis, double al
                {"TIMES_BOUND", Kind::kNumber},
                {"NEXT_BEST"}},
               false);
-  for (const Row& row : rows_of(analysis)) {
-    for (const double bytes : kPredictedBytes) {
-      const auto choices = collective::choose(problem_of(row, topology.n_ranks(), bytes), topology, {});
-      const double bound_us = std::max(row.least_hops * alpha_us, bytes / (row.rate * bytes_per_us));
-      const double time_us = choices.front().predicted_us;
-      table.add({row.name, bytes_text(bytes), choices.front().name, time_text(time_us), time_text(bound_us),
-                 fmt::format("{:.2f}", time_us / bound_us),
-                 choices.size() > 1 ? fmt::format("{} {}", choices[1].name, time_text(choices[1].predicted_us)) : ""});
-    }
+  for (const PlannedCall& call : calls) {
+    table.add(
+        {call.name(), bytes_text(call.bytes), call.choice.name, time_text(call.choice.predicted_us),
+         time_text(call.bound_us), fmt::format("{:.2f}", call.times_bound()),
+         call.next_best ? fmt::format("{} {}", call.next_best->name, time_text(call.next_best->predicted_us)) : ""});
   }
   fmt::print(
       "How collectives would be done, predicted; in order: each element is added up in the order of ranks, so the "
       "bits are the same on any cabling. The bound is the hops that some rank is away, or the bytes over the rate "
-      "above:\n");
+      "above (of gather and scatter, over the cables of node 0, their root):\n");
   table.print();
 }
 

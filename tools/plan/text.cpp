@@ -9,6 +9,7 @@
 namespace ringbolt::tools::plan {
 namespace {
 
+using collective::Operation;
 using fabric::Fraction;
 using fabric::PlannedCable;
 using Kind = Table::Kind;
@@ -113,11 +114,12 @@ void print_times(const Cabling& cabling, const Analysis& analysis, double alpha_
                {"ALL_TO_ALL", Kind::kNumber}},
               false);
   for (const double bytes : kPredictedBytes) {
-    const fabric::Estimate reduce = analysis.prediction->all_reduce(bytes);
-    table.add({bytes_text(bytes), time_text(reduce.time_us), reduce.schedule,
-               time_text(analysis.prediction->all_gather(bytes).time_us),
-               time_text(analysis.prediction->broadcast(bytes).time_us),
-               time_text(analysis.prediction->all_to_all(bytes).time_us)});
+    const auto time_of = [&](Operation operation) {
+      return time_text(call_of(analysis.calls, operation, bytes).choice.predicted_us);
+    };
+    table.add({bytes_text(bytes), time_of(Operation::all_reduce),
+               call_of(analysis.calls, Operation::all_reduce, bytes).choice.name, time_of(Operation::all_gather),
+               time_of(Operation::broadcast), time_of(Operation::all_to_all)});
   }
   table.print();
 }
@@ -191,7 +193,7 @@ void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOpti
     print_relays(cabling, relay_plan(cabling, analysis, options));
   }
   if (options.explains) {
-    print_explanation(cabling, analysis, options);
+    print_explanation(cabling, analysis);
   }
   for (const std::string& note : analysis.notes) {
     fmt::print("note: {}\n", note);
