@@ -8,17 +8,18 @@
 #include <map>
 #include <random>
 
-#include "base/error.h"
+#include "base/clock.h"
 #include "bringup/survey.h"
 #include "bringup/trial.h"
 #include "group/failure.h"
 #include "group/measuring_stage.h"
+#include "group/settings.h"
 #include "group/shares.h"
 
 namespace ringbolt::group {
 namespace {
 
-constexpr uint32_t kVersion = 2;
+constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint32_t kTrialTimeoutMs = 2000;
 constexpr uint32_t kDefaultRateMbps = 40'000;
 
@@ -32,23 +33,38 @@ std::string trouble_of(const std::function<void()>& stage) {
   }
 }
 
-const char* name_of(engine::Checksums checksums) {
-  return checksums == engine::Checksums::none ? "off" : checksums == engine::Checksums::carried ? "on" : "every";
+uint64_t left_ns(uint64_t deadline_ns) {
+  const uint64_t now_ns = base::now_ns();
+  return std::max(deadline_ns, now_ns) - now_ns;
 }
 
 struct Stage {
   bootstrap::Circle& circle;
   const verbs::Library& library;
   const BringUpPlan& plan;
+  uint64_t deadline_ns = plan.deadline_ns;  // of all ranks
   uint32_t session = 0;
   bringup::AllCards cards = {};
 
+  void agree();
   void exchange_cards();
   bringup::Cables match();
   std::vector<bringup::TrialSuccess> make_trials(const std::vector<bringup::TrialSuccess>& pairs);
   std::unique_ptr<engine::Station> connect(const bringup::Cables& found, const BroughtUp& made);
   void measure(BroughtUp& made);
 };
+
+void Stage::agree() {
+  const Settings ours{plan.checksums, plan.is_measured, static_cast<uint32_t>(std::random_device()()),
+                      static_cast<uint32_t>(std::min<uint64_t>(left_ns(deadline_ns) / kMillisecond, UINT32_MAX))};
+  const auto shares = share(circle, emit(ours), {}, deadline_ns);
+  const uint64_t now_ns = base::now_ns();
+  for (uint32_t rank = 0; rank < shares.size(); ++rank) {
+    const Settings theirs = parse_settings(shares[rank], rank, ours);
+    session = rank == 0 ? theirs.random : session;
+    deadline_ns = std::min(deadline_ns, now_ns + theirs.left_ms * kMillisecond);
+  }
+}
 
 void Stage::exchange_cards() {
   bringup::Survey mine;
@@ -62,36 +78,10 @@ void Stage::exchange_cards() {
       throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library.name()));
     }
   });
-  Writer writer;
-  writer.put(kVersion);
-  writer.put(static_cast<uint8_t>(plan.checksums));
-  writer.put(static_cast<uint8_t>(plan.is_measured));
-  writer.put(static_cast<uint32_t>(std::random_device()()));
-  writer.put_bytes(trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>());
-  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  const auto shares = share(circle, trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>(),
+                            trouble, deadline_ns);
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
-    Reader reader(shares[rank]);
-    const auto version = reader.take<uint32_t>();
-    const auto checksums = static_cast<engine::Checksums>(reader.take<uint8_t>());
-    const bool is_measured = reader.take<uint8_t>() != 0;
-    const auto random = reader.take<uint32_t>();
-    session = rank == 0 ? random : session;
-    if (version != kVersion) {
-      throw JoinError(
-          fmt::format("rank {} speaks version {} of bring-up, this rank version {}: install the same "
-                      "release everywhere",
-                      rank, version, kVersion));
-    }
-    if (checksums != plan.checksums) {
-      throw JoinError(fmt::format("rank {} has checksums {}, this rank {}: set RINGBOLT_CRC alike", rank,
-                                  name_of(checksums), name_of(plan.checksums)));
-    }
-    if (is_measured != plan.is_measured) {
-      throw JoinError(fmt::format("rank {} {} its cables, this rank {}: set RINGBOLT_MEASURE alike", rank,
-                                  is_measured ? "measures" : "does not measure",
-                                  plan.is_measured ? "does" : "does not"));
-    }
-    auto parsed = bringup::parse_cards(reader.rest());
+    auto parsed = bringup::parse_cards(shares[rank]);
     if (!parsed) {
       throw JoinError(fmt::format("rank {} described its ports wrongly: {}", rank, parsed.error().text()));
     }
@@ -118,7 +108,7 @@ bringup::Cables Stage::match() {
     writer.put(success.to.rank);
     writer.put(success.to.port);
   }
-  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  const auto shares = share(circle, writer.bytes(), trouble, deadline_ns);
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
     for (Reader reader(shares[rank]); !reader.is_at_end();) {
       bringup::TrialSuccess success;
@@ -217,7 +207,7 @@ std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, co
       }
     }
   });
-  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  const auto shares = share(circle, writer.bytes(), trouble, deadline_ns);
   trouble = trouble_of([&] {
     for (uint32_t rank = 0; rank < shares.size(); ++rank) {
       for (Reader reader(shares[rank]); !reader.is_at_end();) {
@@ -242,12 +232,12 @@ std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, co
       }
     }
   });
-  share(circle, {}, trouble, plan.deadline_ns);  // nobody sends before all are connected
+  share(circle, {}, trouble, deadline_ns);  // nobody sends before all are connected
   return station;
 }
 
 void Stage::measure(BroughtUp& made) {
-  made.links = measure_links(circle, made.station->engine(), made.graph, plan.deadline_ns);
+  made.links = measure_links(circle, made.station->engine(), made.graph, deadline_ns);
   const MeasuredModel model = model_of(made.links, made.graph);
   made.model = model.model;
   made.n_measured_links = model.n_links;
@@ -278,6 +268,7 @@ std::string CableWords::text() const { return fmt::format("cable {}-{} ({} to {}
 
 BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan) {
   Stage stage{circle, library, plan};
+  stage.agree();
   stage.exchange_cards();
   const bringup::Cables found = stage.match();
   if (!found.conflicts.empty()) {

@@ -17,6 +17,7 @@ namespace ringbolt::group {
 
 struct BringUpPlan {
   engine::Checksums checksums = engine::Checksums::carried;
+  /// Of this rank (base::now_ns()); all take the earliest of any.
   uint64_t deadline_ns = 0;
   /// Whether the speed of cables is measured; all ranks must say the same. Off: what their devices say.
   bool is_measured = true;

@@ -40,13 +40,14 @@ uint64_t random_incarnation() {
 }  // namespace
 
 std::shared_ptr<World> World::join(const WorldPlan& plan) {
+  const uint64_t deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
   bootstrap::Circle circle = bootstrap::Circle::join(plan.meeting);
   BroughtUp made;
   if (circle.n_ranks() > 1) {
     const verbs::Library library = verbs::Library::open(plan.verbs);
     BringUpPlan bring_up_plan;
     bring_up_plan.checksums = plan.checksums;
-    bring_up_plan.deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
+    bring_up_plan.deadline_ns = deadline_ns;
     bring_up_plan.matrix = plan.matrix;
     bring_up_plan.is_measured = plan.is_measured;
     made = bring_up(circle, library, bring_up_plan);
