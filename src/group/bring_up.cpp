@@ -55,7 +55,8 @@ struct Stage {
 };
 
 void Stage::agree() {
-  const Settings ours{plan.checksums, plan.is_measured, static_cast<uint32_t>(std::random_device()()),
+  const Settings ours{plan.checksums, plan.is_measured, check_of(plan.matrix),
+                      static_cast<uint32_t>(std::random_device()()),
                       static_cast<uint32_t>(std::min<uint64_t>(left_ns(deadline_ns) / kMillisecond, UINT32_MAX))};
   const auto shares = share(circle, emit(ours), {}, deadline_ns);
   const uint64_t now_ns = base::now_ns();

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bringup/cables.h"
 #include "engine/chunk_header.h"
 
 namespace ringbolt::group {
@@ -17,11 +18,15 @@ struct Settings {
 
   engine::Checksums checksums = engine::Checksums::carried;
   bool is_measured = true;
-  uint32_t random = 0;   ///< rank 0's is the session
-  uint32_t left_ms = 0;  ///< until its deadline
+  uint32_t device_file = 0;  ///< check_of()
+  uint32_t random = 0;       ///< rank 0's is the session
+  uint32_t left_ms = 0;      ///< until its deadline
 
   friend bool operator==(const Settings&, const Settings&) = default;
 };
+
+/// A number that device files have in common that say the same, never 0; 0 without one. Pure.
+uint32_t check_of(const bringup::DeviceMatrix& matrix);
 
 /// The version comes first, and will in all versions.
 std::vector<std::byte> emit(const Settings& settings);

@@ -1,6 +1,7 @@
 """Ranks that call different things, or don't belong together: an error on every rank that says so, and nobody waits."""
 
 import errno
+import json
 
 import ranks
 
@@ -111,6 +112,40 @@ class Joining(ranks.GroupCase):
         self.all_say(group, "join")
         for rank in group:
             self.assertIn("14 hops", rank.expect("refused")["text"])
+
+
+class Settings(ranks.GroupCase):
+    """What all ranks must have alike."""
+
+    def refuse_both(self, joins, says):
+        group = self.start_ranks(2, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))
+        for rank, words in zip(group, joins):
+            rank.say(f"join {words}")
+        for rank in group:
+            self.assertRegex(rank.expect("refused")["text"], says)
+
+    def device_file(self, name, device):
+        path = self.root / name
+        path.write_text(json.dumps([[None, device], [device, None]]))
+        return f"JACCL_IBV_DEVICES={path}"
+
+    def test_a_device_file_of_one_rank_alone(self):
+        self.up("line:2")
+        self.refuse_both(["", self.device_file("devices.json", "rdma_en2")],
+                         r"rank [01] has (no|a) device file \(JACCL_IBV_DEVICES\), and this rank (one|none): give all")
+
+    def test_device_files_that_differ(self):
+        self.up("ring:2")
+        self.refuse_both([self.device_file("one.json", "rdma_en2"), self.device_file("other.json", "rdma_en3")],
+                         r"rank [01] has another device file \(JACCL_IBV_DEVICES\): give all ranks the same")
+
+    def test_the_same_device_file_in_two_places(self):
+        self.up("line:2")
+        group = self.start_ranks(2)
+        for rank, name in zip(group, ("one.json", "other.json")):
+            rank.say(f"join {self.device_file(name, 'rdma_en2')}")
+        for rank in group:
+            rank.expect("joined")
 
 
 if __name__ == "__main__":
