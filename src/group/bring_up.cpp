@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "group/measuring_stage.h"
 #include "group/settings.h"
 #include "group/shares.h"
+#include "verbs/library.h"
 
 namespace ringbolt::group {
 namespace {
@@ -40,10 +42,10 @@ uint64_t left_ns(uint64_t deadline_ns) {
 
 struct Stage {
   bootstrap::Circle& circle;
-  const verbs::Library& library;
   const BringUpPlan& plan;
   uint64_t deadline_ns = plan.deadline_ns;  // of all ranks
   uint32_t session = 0;
+  std::optional<verbs::Library> library = {};
   bringup::AllCards cards = {};
 
   void agree();
@@ -70,13 +72,14 @@ void Stage::agree() {
 void Stage::exchange_cards() {
   bringup::Survey mine;
   const std::string trouble = trouble_of([&] {
-    mine = bringup::survey(library);
+    library = verbs::Library::open(plan.verbs);
+    mine = bringup::survey(*library);
     if (mine.usable.empty()) {
       std::string why = "no port is usable";
       for (const auto& port : mine.unusable) {
         why += fmt::format("; {}: {}", port.device, port.reason);
       }
-      throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library.name()));
+      throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library->name()));
     }
   });
   const auto shares = share(circle, trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>(),
@@ -144,7 +147,7 @@ std::vector<bringup::TrialSuccess> Stage::make_trials(const std::vector<bringup:
     path.port = card.port;
     path.gid_index = card.gid_index;
     const auto type = card.capabilities.has_uc ? IBV_QPT_UC : IBV_QPT_RC;
-    const auto errors = bringup::try_candidates(library, card.device, type, path, candidates, kTrialTimeoutMs);
+    const auto errors = bringup::try_candidates(*library, card.device, type, path, candidates, kTrialTimeoutMs);
     for (size_t i = 0; i < others.size(); ++i) {
       if (errors[i] == 0) {
         successes.push_back({{circle.rank(), port}, others[i]});
@@ -196,7 +199,7 @@ std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, co
   std::unique_ptr<engine::Station> station;
   Writer writer;
   std::string trouble = trouble_of([&] {
-    station = std::make_unique<engine::Station>(library, engine_plan, local);
+    station = std::make_unique<engine::Station>(*library, engine_plan, local);
     for (uint32_t i = 0; i < station->n_cables(); ++i) {
       const engine::CableAddress address = station->address(i);
       writer.put(station->fabric_cable(i));
@@ -267,8 +270,8 @@ std::string parts_text(const fabric::Graph& graph, const bringup::AllCards& card
 
 std::string CableWords::text() const { return fmt::format("cable {}-{} ({} to {})", a, b, device_a, device_b); }
 
-BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan) {
-  Stage stage{circle, library, plan};
+BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
+  Stage stage{circle, plan};
   stage.agree();
   stage.exchange_cards();
   const bringup::Cables found = stage.match();

@@ -11,11 +11,11 @@
 #include "engine/station.h"
 #include "fabric/graph.h"
 #include "group/measuring.h"
-#include "verbs/library.h"
 
 namespace ringbolt::group {
 
 struct BringUpPlan {
+  std::string verbs = "auto";  ///< which library: verbs::Library::open()
   engine::Checksums checksums = engine::Checksums::carried;
   /// Of this rank (base::now_ns()); all take the earliest of any.
   uint64_t deadline_ns = 0;
@@ -54,6 +54,6 @@ struct BroughtUp {
 /// for some milliseconds cables are measured, all at the same time (measuring_stage.h).
 /// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and
 /// what to do.
-BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan);
+BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan);
 
 }  // namespace ringbolt::group

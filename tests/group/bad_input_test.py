@@ -147,6 +147,10 @@ class Settings(ranks.GroupCase):
         for rank in group:
             rank.expect("joined")
 
+    def test_a_verbs_library_that_is_not_there(self):
+        self.up("line:2")
+        self.refuse_both(["", "RINGBOLT_VERBS=/nowhere/libibverbs.so.1"], "rank 1: .*/nowhere/libibverbs.so.1")
+
 
 if __name__ == "__main__":
     ranks.main()
