@@ -40,7 +40,7 @@ struct CableWords {
 
 /// What bring-up makes. `station` is null in a world of one rank.
 struct BroughtUp {
-  std::unique_ptr<engine::Station> station;
+  std::shared_ptr<engine::Station> station;
   std::vector<CableWords> cables;      ///< of the fabric, in the order of EnginePlan::fabric
   fabric::Graph graph;                 ///< of all ranks; capacities in units of the slowest cable
   collective::CostModel model;         ///< what schedules are chosen by
@@ -49,11 +49,12 @@ struct BroughtUp {
   std::vector<std::string> unmatched;  ///< ports without a cable, and why
 };
 
-/// Finds the cables between the ranks of the circle and connects them: ports are looked at, cards exchanged, cables
-/// matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks wait for all, and
-/// for some milliseconds cables are measured, all at the same time (measuring_stage.h).
-/// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and
-/// what to do.
+/// Finds the cables between the ranks of the circle and connects them: settings are compared, ports looked at, cards
+/// exchanged, cables matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks
+/// wait for all, and for some milliseconds cables are measured, all at the same time (measuring_stage.h).
+/// Blocks until the earliest deadline of any rank at most: a call of the driver that does not return is left behind a
+/// second before that, in a thread of its own (verbs/errand.h). Throws JoinError, on all ranks, saying which rank,
+/// device and step failed and what to do.
 BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan);
 
 }  // namespace ringbolt::group

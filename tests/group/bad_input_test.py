@@ -2,6 +2,7 @@
 
 import errno
 import json
+import time
 
 import ranks
 
@@ -112,6 +113,58 @@ class Joining(ranks.GroupCase):
         self.all_say(group, "join")
         for rank in group:
             self.assertIn("14 hops", rank.expect("refused")["text"])
+
+
+class Stuck(ranks.GroupCase):
+    """Calls of a driver that don't return: all ranks hear which, in time, and the process ends as any other."""
+
+    def give_up(self, spec, n, fault, says, starts_after=0.0):
+        self.up(spec)
+        self.call("fault", "add", *fault.split())
+        group = self.start_ranks(n, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))
+        group[0].say("join")
+        time.sleep(starts_after)
+        self.all_say(group[1:], "join")
+        for rank in group:
+            refused = rank.expect("refused", timeout=JOINS_WITHIN / 1000 + ranks.SLACK_S)
+            self.assertRegex(refused["text"], says)
+            self.assertLess(refused["ms"], JOINS_WITHIN + 1000)
+        for rank in group:
+            begin = time.monotonic()
+            self.assertEqual(rank.end(), 0, rank.errors)
+            self.assertLess(time.monotonic() - begin, 4)
+
+    def test_in_a_trial(self):
+        self.give_up("line:2", 2, "rtr-block by 60s node n1",
+                     r"rank 1's rdma_en2 towards rank 0's rdma_en2: ibv_modify_qp to RTR has not returned: .*the other end")
+
+    def test_in_rtr(self):
+        self.give_up("line:2", 2, "rtr-block by 60s node n1 count 1-1",
+                     r"rank 1: rdma_en2, .*cable 0-1 \(rdma_en\d to rdma_en2\): ibv_modify_qp to RTR has not returned "
+                     r"for .*the other end")
+
+    def test_when_a_device_is_asked(self):
+        self.give_up("line:2", 2, "query-hang by 60s node n1",
+                     r"rank 1: no port is usable; rdma_en2: ibv_query_device has not returned for .*reboot")
+
+    def test_when_a_device_is_destroyed(self):
+        self.give_up("line:2", 2, "destroy-hang by 60s node n1",
+                     r"rank 1: no port is usable; rdma_en2.*: ibv_destroy_qp has not returned for ")
+
+    def test_in_rtr_of_a_rank_that_comes_late(self):
+        """One deadline for all of joining, that of the first rank."""
+        self.give_up("line:2", 2, "rtr-block by 60s node n1 count 1-1",
+                     "rank 1: rdma_en2.* ibv_modify_qp to RTR has not returned", 2.0)
+
+    def test_on_one_of_three_devices(self):
+        """The others go on."""
+        self.up("mesh:3")
+        self.call("fault", "add", *"query-hang by 60s node n1 port rdma_en2".split())
+        group = self.start_ranks(3, RINGBOLT_JOIN_TIMEOUT_MS="6000")
+        self.all_say(group, "join")
+        for rank in group:
+            rank.expect("joined")
+        self.all_run(group, "call all_reduce count=10000")
 
 
 class Settings(ranks.GroupCase):
