@@ -395,8 +395,8 @@ BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
     }
     if (distances.diameter > engine::kMostVia + 1) {
       throw JoinError(
-          fmt::format("the cabling has a diameter of {} hops and {} is the most: ringbolt plan finds one "
-                      "with shorter ways",
+          fmt::format("the cabling has a diameter of {} hops and {} is the most: take fewer machines, or more ports "
+                      "of each, with which ringbolt plan finds shorter ways",
                       distances.diameter, engine::kMostVia + 1));
     }
     engine::EnginePlan engine_plan{circle.rank(), circle.n_ranks(), stage.session, plan.checksums, {}};

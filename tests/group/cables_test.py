@@ -64,6 +64,14 @@ class Cut(ranks.GroupCase):
         self.call("cut", "1-2")
         self.all_fail(group, time.monotonic(), UNREACHABLE, ["cable", "rank"])
 
+    def test_of_a_long_ring_leaves_ways_that_are_too_long(self):
+        group = self.join("ring:15", 15)
+        self.all_say(group, "call all_reduce count=1000 times=0")
+        group[0].expect("running")
+        self.call("cut", "0-14")
+        self.all_fail(group, time.monotonic(), UNREACHABLE,
+                      ["is 14 hops away now, more than the 13 that chunks can go", "cable 0-14"])
+
     def test_with_nothing_under_way(self):
         group = self.join("line:2", 2)
         self.call("cut", "0-1")
