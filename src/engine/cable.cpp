@@ -67,6 +67,7 @@ void Cable::make_end(Size size, SlabLayout& layout) {
                                   wanted.receive_depth));
   }
   end.unconnected->to_init(path());
+  end.qp_number = end.unconnected->number();
   ends_.push_back(std::move(end));
 }
 
@@ -84,30 +85,64 @@ CableAddress Cable::address(const ibv_gid& gid, uint16_t lid) const {
   CableAddress address{gid, lid, {}, {}};
   for (const Size size : kSizes) {
     const End& end = ends_[index(size)];
-    address.qp_number[index(size)] = end.connected ? end.connected->number() : end.unconnected->number();
+    address.qp_number[index(size)] = end.qp_number;
     address.psn[index(size)] = kFirstPsn;
   }
   return address;
 }
 
-void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
+void Connecting::run() {
+  for (const Size size : kSizes) {
+    const auto i = static_cast<size_t>(size);
+    End& end = ends_[i];
+    end.unconnected->to_rtr({peer_.qp_number[i], peer_.psn[i], peer_.lid, peer_.gid});
+    end.connected.emplace(std::move(*end.unconnected).to_rts());
+    end.unconnected.reset();
+    reads_in_place_ = reads_in_place_ && end.connected->receive_in_place();
+  }
+}
+
+Connecting Cable::begin_connecting(const CableAddress& peer, std::span<std::byte> slab) {
+  RINGBOLT_ASSERT(!is_alive_);
   slab_ = slab;
-  reads_in_place_ = plan_.may_read_in_place;
+  Connecting connecting;
+  connecting.peer_ = peer;
+  connecting.reads_in_place_ = plan_.may_read_in_place;
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
     for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
       const Freed receive{static_cast<uint16_t>(slot)};
       post_receives(size, {&receive, 1});
     }
-    end.unconnected->to_rtr({peer.qp_number[index(size)], peer.psn[index(size)], peer.lid, peer.gid});
-    end.connected.emplace(std::move(*end.unconnected).to_rts());
-    end.unconnected.reset();
-    reads_in_place_ = reads_in_place_ && end.connected->receive_in_place();
+    connecting.ends_[index(size)].unconnected = std::exchange(end.unconnected, std::nullopt);
   }
+  return connecting;
+}
+
+void Cable::end_connecting(Connecting&& connecting) {
+  bool is_connected = true;
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    end.unconnected = std::move(connecting.ends_[index(size)].unconnected);
+    end.connected = std::move(connecting.ends_[index(size)].connected);
+    is_connected = is_connected && end.connected;
+  }
+  reads_in_place_ = connecting.reads_in_place_;
   if (!failure_.empty()) {
     throw base::Error(EIO, "ibv_post_recv", plan_.name, failure_);
   }
-  is_alive_ = incarnation_ == kFirstIncarnation;  // later ones: when both ends are connected
+  is_alive_ = is_connected && incarnation_ == kFirstIncarnation;  // later ones: when both ends are connected
+}
+
+void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
+  Connecting connecting = begin_connecting(peer, slab);
+  try {
+    connecting.run();
+  } catch (const base::Error&) {
+    end_connecting(std::move(connecting));
+    throw;
+  }
+  end_connecting(std::move(connecting));
 }
 
 std::vector<RequestId> Cable::reset(uint16_t incarnation) {
@@ -189,12 +224,16 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   ++end.sends_posted;
   ++end.serial;
   ++end.n_unsignalled;
-  const bool is_signalled = id.is_relayed || id.is_unsequenced || length > kShortBytes ||
-                            end.n_unsignalled == requests_per_signal(size);
-  const RequestId posted{false,         size,
-                         index_,        id.slot,
-                         id.is_relayed, id.is_unsequenced,
-                         id.from_cable, static_cast<uint8_t>(end.n_unsignalled),
+  const bool is_signalled =
+      id.is_relayed || id.is_unsequenced || length > kShortBytes || end.n_unsignalled == requests_per_signal(size);
+  const RequestId posted{false,
+                         size,
+                         index_,
+                         id.slot,
+                         id.is_relayed,
+                         id.is_unsequenced,
+                         id.from_cable,
+                         static_cast<uint8_t>(end.n_unsignalled),
                          static_cast<uint8_t>(incarnation_ % kToldIncarnations)};
   if (is_signalled) {
     end.n_unsignalled = 0;
@@ -301,7 +340,8 @@ void Cable::post_receives(Size size, std::span<const Freed> receives) {
     pieces[i] = device_.piece(end.receives.offset_of(id.slot), end.receives.slot_bytes);
     requests[i] = {emit(id), i + 1 < receives.size() ? &requests[i + 1] : nullptr, &pieces[i], 1};
   }
-  const int error = end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
+  const int error =
+      end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
   if (error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, std::strerror(error)));
   }

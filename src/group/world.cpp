@@ -64,6 +64,7 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
       down_cables_(made_.cables.size()),
       cable_versions_(made_.cables.size()),
       mendings_(made_.station ? made_.station->n_cables() : 0),
+      reconnections_(mendings_.size()),
       received_bytes_(mendings_.size()),
       has_lost_port_(mendings_.size()),
       incarnation_(random_incarnation()),
