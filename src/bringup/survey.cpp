@@ -10,9 +10,11 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/unique_fd.h"
 #include "verbs/codes.h"
+#include "verbs/errand.h"
 #include "verbs/refusal.h"
 
 namespace ringbolt::bringup {
@@ -174,16 +176,29 @@ std::vector<PortCard> Survey::cards() const {
   return cards;
 }
 
-Survey survey(const verbs::Library& library) {
-  std::vector<std::string> devices = verbs::device_names(library);
+Survey survey(const verbs::Library& library, uint64_t deadline_ns) {
+  auto devices = verbs::within<std::vector<std::string>>(
+      deadline_ns, [library](verbs::Whereabouts&) { return verbs::device_names(library); });
   std::erase(devices, kOverlayDevice);
   std::sort(devices.begin(), devices.end());
   Survey survey;
-  for (const std::string& device : devices) {
+  for (size_t i = 0; i < devices.size(); ++i) {
+    const uint64_t now_ns = base::now_ns();
+    const uint64_t share_ns = (std::max(deadline_ns, now_ns) - now_ns) / (devices.size() - i);
+    const std::string& device = devices[i];
     try {
-      Look(library, device, survey).run();
+      const auto look = [library, device](verbs::Whereabouts&) {
+        Survey of_device;
+        Look(library, device, of_device).run();
+        return of_device;
+      };
+      const Survey seen = verbs::within<Survey>(now_ns + std::min(share_ns, kMostLookMs * 1'000'000), look);
+      survey.usable.insert(survey.usable.end(), seen.usable.begin(), seen.usable.end());
+      survey.unusable.insert(survey.unusable.end(), seen.unusable.begin(), seen.unusable.end());
     } catch (const base::Error& error) {
       survey.unusable.push_back({device, 0, error.what()});
+    } catch (const verbs::Stuck& stuck) {
+      survey.unusable.push_back({device, 0, stuck.what(), true});
     }
   }
   return survey;

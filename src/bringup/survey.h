@@ -29,6 +29,7 @@ struct UnusablePort {
   std::string device;
   uint8_t port = 0;  ///< 0: the device as a whole
   std::string reason;
+  bool is_stuck = false;  ///< a call of its driver does not return; the reason names the device, too
 };
 
 struct Survey {
@@ -38,7 +39,12 @@ struct Survey {
 };
 
 /// Looks at all ports of all devices, one device after the other, and leaves nothing open. What is wrong with one port
-/// does not hide the others. Throws base::Error only if there is no list of devices.
-Survey survey(const verbs::Library& library);
+/// does not hide the others, nor does a device that does not answer: each is looked at in a thread of its own, which is
+/// left behind after kMostLookMs, or earlier for others to have their time before `deadline_ns` (base::now_ns()).
+/// Blocks until that at most. Throws base::Error only if there is no list of devices, and verbs::Stuck if the library
+/// does not give it.
+Survey survey(const verbs::Library& library, uint64_t deadline_ns = UINT64_MAX);
+
+inline constexpr uint64_t kMostLookMs = 10'000;
 
 }  // namespace ringbolt::bringup

@@ -107,7 +107,7 @@ std::vector<int> try_candidates(const verbs::Library& library, const std::string
     const std::vector<int> found = run_until_stuck(bench, timeout_ms);
     errors.insert(errors.end(), found.begin(), found.end());
     if (found.size() < left.size()) {
-      errors.push_back(ETIMEDOUT);
+      errors.push_back(EINPROGRESS);
       ++n_stuck;
     }
   }

@@ -18,7 +18,7 @@ struct TrialCandidate {
 
 /// Whether the device at `device` finds each candidate on its cable: for each a queue pair of the device's own
 /// (`type`), brought to RTR with the candidate's GID and nobody's queue pair number, and destroyed again. Returns for
-/// each 0, or the errno of the step that was refused; ETIMEDOUT also if it took longer than `timeout_ms`.
+/// each 0, or the errno of the step that was refused; EINPROGRESS if it has not returned after `timeout_ms`.
 ///
 /// RTR towards a silent peer can block inside the device for good, where nothing can end it. So the steps run in a
 /// thread of their own, on a device opened for it, and after a timeout the thread is left alone with that: it keeps one

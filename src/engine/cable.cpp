@@ -67,6 +67,7 @@ void Cable::make_end(Size size, SlabLayout& layout) {
                                   wanted.receive_depth));
   }
   end.unconnected->to_init(path());
+  end.qp_number = end.unconnected->number();
   ends_.push_back(std::move(end));
 }
 
@@ -84,30 +85,64 @@ CableAddress Cable::address(const ibv_gid& gid, uint16_t lid) const {
   CableAddress address{gid, lid, {}, {}};
   for (const Size size : kSizes) {
     const End& end = ends_[index(size)];
-    address.qp_number[index(size)] = end.connected ? end.connected->number() : end.unconnected->number();
+    address.qp_number[index(size)] = end.qp_number;
     address.psn[index(size)] = kFirstPsn;
   }
   return address;
 }
 
-void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
+void Connecting::run() {
+  for (const Size size : kSizes) {
+    const auto i = static_cast<size_t>(size);
+    End& end = ends_[i];
+    end.unconnected->to_rtr({peer_.qp_number[i], peer_.psn[i], peer_.lid, peer_.gid});
+    end.connected.emplace(std::move(*end.unconnected).to_rts());
+    end.unconnected.reset();
+    reads_in_place_ = reads_in_place_ && end.connected->receive_in_place();
+  }
+}
+
+Connecting Cable::begin_connecting(const CableAddress& peer, std::span<std::byte> slab) {
+  RINGBOLT_ASSERT(!is_alive_);
   slab_ = slab;
-  reads_in_place_ = plan_.may_read_in_place;
+  Connecting connecting;
+  connecting.peer_ = peer;
+  connecting.reads_in_place_ = plan_.may_read_in_place;
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
     for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
       const Freed receive{static_cast<uint16_t>(slot)};
       post_receives(size, {&receive, 1});
     }
-    end.unconnected->to_rtr({peer.qp_number[index(size)], peer.psn[index(size)], peer.lid, peer.gid});
-    end.connected.emplace(std::move(*end.unconnected).to_rts());
-    end.unconnected.reset();
-    reads_in_place_ = reads_in_place_ && end.connected->receive_in_place();
+    connecting.ends_[index(size)].unconnected = std::exchange(end.unconnected, std::nullopt);
   }
+  return connecting;
+}
+
+void Cable::end_connecting(Connecting&& connecting) {
+  bool is_connected = true;
+  for (const Size size : kSizes) {
+    End& end = ends_[index(size)];
+    end.unconnected = std::move(connecting.ends_[index(size)].unconnected);
+    end.connected = std::move(connecting.ends_[index(size)].connected);
+    is_connected = is_connected && end.connected;
+  }
+  reads_in_place_ = connecting.reads_in_place_;
   if (!failure_.empty()) {
     throw base::Error(EIO, "ibv_post_recv", plan_.name, failure_);
   }
-  is_alive_ = incarnation_ == kFirstIncarnation;  // later ones: when both ends are connected
+  is_alive_ = is_connected && incarnation_ == kFirstIncarnation;  // later ones: when both ends are connected
+}
+
+void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
+  Connecting connecting = begin_connecting(peer, slab);
+  try {
+    connecting.run();
+  } catch (const base::Error&) {
+    end_connecting(std::move(connecting));
+    throw;
+  }
+  end_connecting(std::move(connecting));
 }
 
 std::vector<RequestId> Cable::reset(uint16_t incarnation) {
@@ -262,11 +297,11 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
 void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
   End& end = ends_[index(size)];
   --end.n_held;
-  if (!failure_.empty() || !end.connected) {
+  if (!failure_.empty()) {
     return;  // with all others when it is connected anew
   }
   end.freed[end.n_freed++] = {static_cast<uint16_t>(slot), buffer_class};
-  if (end.n_freed == kReceivesPerPost) {
+  if (end.n_freed >= kReceivesPerPost) {
     post_freed();
   }
 }
@@ -274,14 +309,19 @@ void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
 void Cable::post_freed() {
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
-    if (end.n_freed == 0 || !end.connected || !failure_.empty()) {
-      continue;
+    if (!end.connected || !failure_.empty()) {
+      continue;  // while it is being connected they wait
     }
-    post_receives(size, std::span(end.freed).first(end.n_freed));
-    for (; end.n_freed > 0; --end.n_freed) {
-      if (end.freed[end.n_freed - 1].buffer_class != kNotOwed) {
-        receiver(size).free(end.freed[end.n_freed - 1].buffer_class);
+    while (end.n_freed > 0) {
+      const uint32_t n = std::min(end.n_freed, kReceivesPerPost);
+      const auto freed = std::span(end.freed).subspan(end.n_freed - n, n);
+      post_receives(size, freed);
+      for (const Freed& receive : freed) {
+        if (receive.buffer_class != kNotOwed) {
+          receiver(size).free(receive.buffer_class);
+        }
       }
+      end.n_freed -= n;
     }
   }
 }
@@ -301,7 +341,8 @@ void Cable::post_receives(Size size, std::span<const Freed> receives) {
     pieces[i] = device_.piece(end.receives.offset_of(id.slot), end.receives.slot_bytes);
     requests[i] = {emit(id), i + 1 < receives.size() ? &requests[i + 1] : nullptr, &pieces[i], 1};
   }
-  const int error = end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
+  const int error =
+      end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
   if (error != 0) [[unlikely]] {
     fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, std::strerror(error)));
   }

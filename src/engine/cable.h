@@ -24,8 +24,8 @@ inline constexpr std::array<Size, 2> kSizes = {Size::small, Size::large};
 inline constexpr uint32_t kSmallReceives = 64;
 inline constexpr uint32_t kLargeReceives = 32;
 inline constexpr uint32_t kKeptForControl = 4;
-/// Of parallel cables each is given so many large messages ahead of what its device has sent. What is not given to a rail
-/// yet goes over whichever has room first, whatever its rate.
+/// Of parallel cables each is given so many large messages ahead of what its device has sent. What is not given to a
+/// rail yet goes over whichever has room first, whatever its rate.
 inline constexpr uint32_t kAheadOnRail = 4;
 
 /// What a work request's wr_id says.
@@ -37,7 +37,7 @@ struct RequestId {
   bool is_relayed = false;      ///< a send of what another cable has received
   bool is_unsequenced = false;  ///< a send of a room of ours, `slot`, that nobody acknowledges
   uint16_t from_cable = 0;
-  uint8_t n_requests = 0;  ///< of a send: how many are done with this completion
+  uint8_t n_requests = 0;   ///< of a send: how many are done with this completion
   uint8_t incarnation = 0;  ///< of the cable's connection, modulo 16
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
@@ -77,12 +77,31 @@ struct CablePlan {
   ibv_qp_type type = IBV_QPT_UC;
   ibv_mtu mtu = IBV_MTU_4096;
   uint8_t hop_limit = 1;
-  bool counts_frames = false;  ///< a message must fill as many frames as the receive: it is padded
+  bool counts_frames = false;     ///< a message must fill as many frames as the receive: it is padded
   bool may_read_in_place = true;  ///< what it receives stays where the peer has written it, if the device can do that
-  double rate = 1;             ///< in any unit, the same for all cables
+  double rate = 1;                ///< in any unit, the same for all cables
   uint32_t n_hop_classes = 1;
   uint32_t fabric_cable = 0;  ///< its place in EnginePlan::fabric
-  std::string name;  ///< "cable 0-1 (rdma_en2 to rdma_en3)", for messages
+  std::string name;           ///< "cable 0-1 (rdma_en2 to rdma_en3)", for messages
+};
+
+/// The queue pairs of a cable while they are being connected, away from it: one thread may wait for their device, as
+/// long as that takes, while others go on with what is left of the cable. The device and the slab must outlive it. Not
+/// thread-safe.
+class Connecting {
+ public:
+  /// To RTR and RTS. May block for good in some devices. Throws base::Error; what has been reached stays.
+  void run();
+
+ private:
+  friend class Cable;
+  struct End {
+    std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
+    std::optional<verbs::QueuePair> connected = std::nullopt;
+  };
+  CableAddress peer_;
+  bool reads_in_place_ = false;
+  std::array<End, 2> ends_;  // [Size]
 };
 
 /// Our end of a cable: queue pairs, receives in the slab, and credits. Knows nothing of what messages mean. Not
@@ -97,6 +116,11 @@ class Cable {
   CableAddress address(const ibv_gid& gid, uint16_t lid) const;
   /// To RTR and RTS, with all receives posted. Throws base::Error.
   void connect(const CableAddress& peer, std::span<std::byte> slab);
+  /// The same in three parts, for a device that may block: the queue pairs go, with all receives posted;
+  /// Connecting::run() in any thread; and they come back, whatever has become of them. Meanwhile the cable has failed
+  /// and stays so, and is not reset. end_connecting() throws base::Error if the device has refused receives.
+  Connecting begin_connecting(const CableAddress& peer, std::span<std::byte> slab);
+  void end_connecting(Connecting&& connecting);
   /// A cable that has failed gets queue pairs without a past, up to INIT, for connection `incarnation`; no receive is
   /// held. What is left of sends that are relayed or unsequenced, whose completions won't come any more. To be
   /// connected when the other end has done the same, and started when that is connected, too. Throws base::Error; then
@@ -197,8 +221,9 @@ class Cable {
     ReceiverCredit receiver = {};
     std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
     std::optional<verbs::QueuePair> connected = std::nullopt;
+    uint32_t qp_number = 0;
     std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
-    std::array<Freed, kReceivesPerPost> freed = {};
+    std::array<Freed, kSmallReceives> freed = {};  // as many as there can be of either size
     uint32_t n_freed = 0;
     uint32_t send_depth = 0;
     uint32_t sends_posted = 0;  // and not known to be done

@@ -4,7 +4,10 @@
 
 #include <random>
 #include <set>
+#include <thread>
+#include <utility>
 
+#include "base/error.h"
 #include "engine/loop_fabric_test_support.h"
 
 namespace ringbolt::engine {
@@ -223,6 +226,40 @@ TEST(Engine, goes_another_way_when_a_cable_is_down) {
   for (const auto& chunk : fabric.collector(1).chunks) {
     EXPECT_TRUE(LoopFabric::is_sound(chunk));
   }
+}
+
+TEST(Engine, goes_on_while_queue_pairs_of_a_cable_are_away) {
+  LoopFabric fabric(3, {{0, 1}, {1, 2}, {0, 2}});
+  constexpr uint16_t kAnew = 2;
+  for (const uint32_t rank : {0U, 1U}) {  // cable 0 is the first of both
+    fabric.engine(rank).fail_cable(0, "the test says so");
+    fabric.engine(rank).set_cable_up(0, false);
+    ASSERT_TRUE(fabric.engine(rank).reset_cable(0, kAnew));
+  }
+  const CableAddress address = fabric.stations[0]->address(0);
+  Connecting connecting = fabric.stations[0]->begin_connecting(0, fabric.stations[1]->address(0));
+  EXPECT_EQ(fabric.stations[0]->address(0).qp_number, address.qp_number);
+  fabric.engine(0).fail_cable(0, "again");
+  ASSERT_TRUE(fabric.send(0, 1, 0, 5000));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 1; }));  // through rank 2
+  std::thread([&] { connecting.run(); }).join();
+  // It has failed meanwhile: the queue pairs are back, and it can begin anew.
+  EXPECT_THROW(fabric.stations[0]->end_connecting(0, std::move(connecting)), base::Error);
+  EXPECT_FALSE(fabric.stations[0]->cable(0).is_alive());
+  ASSERT_TRUE(fabric.engine(0).reset_cable(0, kAnew));
+  connecting = fabric.stations[0]->begin_connecting(0, fabric.stations[1]->address(0));
+  connecting.run();
+  fabric.stations[0]->end_connecting(0, std::move(connecting));
+  fabric.stations[1]->connect(0, address);
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.engine(rank).start_cable(0);
+    fabric.engine(rank).set_cable_up(0, true);
+  }
+  const uint64_t sent_before = fabric.stations[0]->cable(0).sent_bytes;
+  ASSERT_TRUE(fabric.send(0, 1, 1, 5000));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  EXPECT_GT(fabric.stations[0]->cable(0).sent_bytes, sent_before + 5000);
+  EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
 }
 
 TEST(Engine, follows_the_path_that_is_asked_for) {

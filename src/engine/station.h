@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/cable.h"
@@ -31,6 +32,13 @@ class Station {
   CableAddress address(uint32_t cable) const;
   /// To RTR and RTS, once the other end has said its address. Throws base::Error.
   void connect(uint32_t cable, const CableAddress& peer) { cables_[cable]->connect(peer, slab_->bytes()); }
+  /// In three parts, as Cable has them.
+  Connecting begin_connecting(uint32_t cable, const CableAddress& peer) {
+    return cables_[cable]->begin_connecting(peer, slab_->bytes());
+  }
+  void end_connecting(uint32_t cable, Connecting&& connecting) {
+    cables_[cable]->end_connecting(std::move(connecting));
+  }
 
   Engine& engine() { return *engine_; }
   uint32_t n_cables() const { return static_cast<uint32_t>(cables_.size()); }

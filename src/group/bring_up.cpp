@@ -4,22 +4,29 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
+#include <span>
 
-#include "base/error.h"
+#include "base/clock.h"
 #include "bringup/survey.h"
 #include "bringup/trial.h"
 #include "group/failure.h"
 #include "group/measuring_stage.h"
+#include "group/settings.h"
 #include "group/shares.h"
+#include "verbs/errand.h"
+#include "verbs/errno_meaning.h"
+#include "verbs/library.h"
 
 namespace ringbolt::group {
 namespace {
 
-constexpr uint32_t kVersion = 2;
-constexpr uint32_t kTrialTimeoutMs = 2000;
+constexpr uint64_t kMillisecond = 1'000'000;
+constexpr uint64_t kTrialTimeoutMs = 2000;
 constexpr uint32_t kDefaultRateMbps = 40'000;
 
 /// Runs a stage that may throw; what it threw in words, or nothing.
@@ -32,71 +39,91 @@ std::string trouble_of(const std::function<void()>& stage) {
   }
 }
 
-const char* name_of(engine::Checksums checksums) {
-  return checksums == engine::Checksums::none ? "off" : checksums == engine::Checksums::carried ? "on" : "every";
+std::string text_of(const bringup::UnusablePort& port) {
+  return port.is_stuck ? port.reason : fmt::format("{}: {}", port.device, port.reason);
 }
+
+/// So much time is left for the words of whoever gives up a call of the driver to reach all others; a quarter of what
+/// is left if that is less.
+constexpr uint64_t kWordsNs = 1'000 * kMillisecond;
+
+uint64_t left_ns(uint64_t deadline_ns) {
+  const uint64_t now_ns = base::now_ns();
+  return std::max(deadline_ns, now_ns) - now_ns;
+}
+
+struct Trial {
+  bringup::TrialSuccess pair;
+  bool has_returned = true;  // and found the other end
+};
 
 struct Stage {
   bootstrap::Circle& circle;
-  const verbs::Library& library;
   const BringUpPlan& plan;
+  uint64_t deadline_ns = plan.deadline_ns;         // of all ranks
+  uint64_t driver_deadline_ns = plan.deadline_ns;  // calls of the driver are given up then
   uint32_t session = 0;
+  std::optional<verbs::Library> library = {};
   bringup::AllCards cards = {};
+  std::vector<bringup::UnusablePort> unusable = {};  // of this rank
+  std::vector<bringup::TrialSuccess> stuck = {};     // of all ranks: trials that have not returned
 
+  void agree();
+  bringup::Survey look();
   void exchange_cards();
   bringup::Cables match();
-  std::vector<bringup::TrialSuccess> make_trials(const std::vector<bringup::TrialSuccess>& pairs);
-  std::unique_ptr<engine::Station> connect(const bringup::Cables& found, const BroughtUp& made);
+  std::vector<Trial> make_trials(const std::vector<bringup::TrialSuccess>& pairs);
+  std::vector<engine::LocalCable> local_cables(const bringup::Cables& found, const BroughtUp& made);
+  std::shared_ptr<engine::Station> connect(const engine::EnginePlan& engine_plan,
+                                           const std::vector<engine::LocalCable>& local);
   void measure(BroughtUp& made);
+  std::string parts_text(const fabric::Graph& graph, const bringup::Cables& found) const;
+  std::string stuck_text() const;
 };
+
+void Stage::agree() {
+  const Settings ours{plan.checksums, plan.is_measured, check_of(plan.matrix),
+                      static_cast<uint32_t>(std::random_device()()),
+                      static_cast<uint32_t>(std::min<uint64_t>(left_ns(deadline_ns) / kMillisecond, UINT32_MAX))};
+  const auto shares = share(circle, emit(ours), {}, deadline_ns);
+  const uint64_t now_ns = base::now_ns();
+  for (uint32_t rank = 0; rank < shares.size(); ++rank) {
+    const Settings theirs = parse_settings(shares[rank], rank, ours);
+    session = rank == 0 ? theirs.random : session;
+    deadline_ns = std::min(deadline_ns, now_ns + theirs.left_ms * kMillisecond);
+  }
+  driver_deadline_ns = deadline_ns - std::min(kWordsNs, left_ns(deadline_ns) / 4);
+}
+
+bringup::Survey Stage::look() {
+  library = verbs::within<verbs::Library>(driver_deadline_ns, [choice = plan.verbs](verbs::Whereabouts& where) {
+    where.set_subject(fmt::format("opening the verbs library (RINGBOLT_VERBS={})", choice));
+    return verbs::Library::open(choice);
+  });
+  bringup::Survey mine = bringup::survey(*library, driver_deadline_ns);
+  if (mine.usable.empty()) {
+    std::string why = "no port is usable";
+    for (const auto& port : mine.unusable) {
+      why += "; " + text_of(port);
+    }
+    throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library->name()));
+  }
+  return mine;
+}
 
 void Stage::exchange_cards() {
   bringup::Survey mine;
-  const std::string trouble = trouble_of([&] {
-    mine = bringup::survey(library);
-    if (mine.usable.empty()) {
-      std::string why = "no port is usable";
-      for (const auto& port : mine.unusable) {
-        why += fmt::format("; {}: {}", port.device, port.reason);
-      }
-      throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library.name()));
-    }
-  });
-  Writer writer;
-  writer.put(kVersion);
-  writer.put(static_cast<uint8_t>(plan.checksums));
-  writer.put(static_cast<uint8_t>(plan.is_measured));
-  writer.put(static_cast<uint32_t>(std::random_device()()));
-  writer.put_bytes(trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>());
-  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  const std::string trouble = trouble_of([&] { mine = look(); });
+  const auto shares = share(circle, trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>(),
+                            trouble, deadline_ns);
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
-    Reader reader(shares[rank]);
-    const auto version = reader.take<uint32_t>();
-    const auto checksums = static_cast<engine::Checksums>(reader.take<uint8_t>());
-    const bool is_measured = reader.take<uint8_t>() != 0;
-    const auto random = reader.take<uint32_t>();
-    session = rank == 0 ? random : session;
-    if (version != kVersion) {
-      throw JoinError(
-          fmt::format("rank {} speaks version {} of bring-up, this rank version {}: install the same "
-                      "release everywhere",
-                      rank, version, kVersion));
-    }
-    if (checksums != plan.checksums) {
-      throw JoinError(fmt::format("rank {} has checksums {}, this rank {}: set RINGBOLT_CRC alike", rank,
-                                  name_of(checksums), name_of(plan.checksums)));
-    }
-    if (is_measured != plan.is_measured) {
-      throw JoinError(fmt::format("rank {} {} its cables, this rank {}: set RINGBOLT_MEASURE alike", rank,
-                                  is_measured ? "measures" : "does not measure",
-                                  plan.is_measured ? "does" : "does not"));
-    }
-    auto parsed = bringup::parse_cards(reader.rest());
+    auto parsed = bringup::parse_cards(shares[rank]);
     if (!parsed) {
       throw JoinError(fmt::format("rank {} described its ports wrongly: {}", rank, parsed.error().text()));
     }
     cards.push_back(std::move(*parsed));
   }
+  unusable = std::move(mine.unusable);
 }
 
 bringup::Cables Stage::match() {
@@ -109,18 +136,20 @@ bringup::Cables Stage::match() {
   if (!has_pairs) {
     return bringup::match_cables(cards, evidence);
   }
-  std::vector<bringup::TrialSuccess> mine;
+  std::vector<Trial> mine;
   const std::string trouble =
       trouble_of([&] { mine = make_trials(bringup::trial_pairs(cards, evidence, circle.rank())); });
   Writer writer;
-  for (const bringup::TrialSuccess& success : mine) {
-    writer.put(success.from.port);
-    writer.put(success.to.rank);
-    writer.put(success.to.port);
+  for (const Trial& trial : mine) {
+    writer.put(static_cast<uint8_t>(trial.has_returned));
+    writer.put(trial.pair.from.port);
+    writer.put(trial.pair.to.rank);
+    writer.put(trial.pair.to.port);
   }
-  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  const auto shares = share(circle, writer.bytes(), trouble, deadline_ns);
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
     for (Reader reader(shares[rank]); !reader.is_at_end();) {
+      const bool has_returned = reader.take<uint8_t>() != 0;
       bringup::TrialSuccess success;
       success.from = {rank, reader.take<uint32_t>()};
       success.to.rank = reader.take<uint32_t>();
@@ -129,19 +158,20 @@ bringup::Cables Stage::match() {
           success.to.port >= cards[success.to.rank].size()) {
         throw JoinError(fmt::format("rank {} described its trials wrongly", rank));
       }
-      evidence.trials.push_back(success);
+      (has_returned ? evidence.trials : stuck).push_back(success);
     }
   }
   evidence.are_trials_made = true;
   return bringup::match_cables(cards, evidence);
 }
 
-std::vector<bringup::TrialSuccess> Stage::make_trials(const std::vector<bringup::TrialSuccess>& pairs) {
+std::vector<Trial> Stage::make_trials(const std::vector<bringup::TrialSuccess>& pairs) {
   std::map<uint32_t, std::vector<bringup::PortOfRank>> by_port;
   for (const bringup::TrialSuccess& pair : pairs) {
     by_port[pair.from.port].push_back(pair.to);
   }
-  std::vector<bringup::TrialSuccess> successes;
+  std::vector<Trial> trials;
+  size_t n_ports = by_port.size();
   for (const auto& [port, others] : by_port) {
     const bringup::PortCard& card = cards[circle.rank()][port];
     std::vector<bringup::TrialCandidate> candidates;
@@ -153,14 +183,17 @@ std::vector<bringup::TrialSuccess> Stage::make_trials(const std::vector<bringup:
     path.port = card.port;
     path.gid_index = card.gid_index;
     const auto type = card.capabilities.has_uc ? IBV_QPT_UC : IBV_QPT_RC;
-    const auto errors = bringup::try_candidates(library, card.device, type, path, candidates, kTrialTimeoutMs);
+    // Of each port so many may be stuck for that long.
+    const uint64_t share_ms = left_ns(driver_deadline_ns) / kMillisecond / (bringup::kMostStuckTrials * n_ports--);
+    const auto timeout_ms = static_cast<uint32_t>(std::clamp<uint64_t>(share_ms, 1, kTrialTimeoutMs));
+    const auto errors = bringup::try_candidates(*library, card.device, type, path, candidates, timeout_ms);
     for (size_t i = 0; i < others.size(); ++i) {
-      if (errors[i] == 0) {
-        successes.push_back({{circle.rank(), port}, others[i]});
+      if (errors[i] == 0 || errors[i] == EINPROGRESS) {
+        trials.push_back({{{circle.rank(), port}, others[i]}, errors[i] == 0});
       }
     }
   }
-  return successes;
+  return trials;
 }
 
 /// Chunks may take detours: two hops longer than the longest shortest path after the worst single cut, six at least;
@@ -174,14 +207,12 @@ uint32_t hop_classes(const fabric::Graph& graph) {
   return std::min({std::max(longest + 2, 6U), graph.n_nodes - 1, engine::kHopClasses});
 }
 
-std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, const BroughtUp& made) {
+std::vector<engine::LocalCable> Stage::local_cables(const bringup::Cables& found, const BroughtUp& made) {
   const uint32_t self = circle.rank();
-  engine::EnginePlan engine_plan{self, circle.n_ranks(), session, plan.checksums, {}};
   std::vector<engine::LocalCable> local;
   const uint32_t n_hop_classes = hop_classes(made.graph);
   for (uint32_t i = 0; i < found.cables.size(); ++i) {
     const bringup::Cable& cable = found.cables[i];
-    engine_plan.fabric.push_back({cable.a.rank, cable.b.rank});
     if (cable.a.rank != self && cable.b.rank != self) {
       continue;
     }
@@ -203,52 +234,89 @@ std::unique_ptr<engine::Station> Stage::connect(const bringup::Cables& found, co
     end.name = made.cables[i].text();
     local.push_back({card.device, end, i});
   }
-  std::unique_ptr<engine::Station> station;
-  Writer writer;
-  std::string trouble = trouble_of([&] {
-    station = std::make_unique<engine::Station>(library, engine_plan, local);
-    for (uint32_t i = 0; i < station->n_cables(); ++i) {
-      const engine::CableAddress address = station->address(i);
+  return local;
+}
+
+/// A station and what the other ends of its cables must be told.
+struct Ends {
+  std::shared_ptr<engine::Station> station;
+  std::vector<engine::CableAddress> addresses;  // [local cable]
+
+  std::vector<std::byte> emit() const {
+    Writer writer;
+    for (uint32_t i = 0; i < addresses.size(); ++i) {
       writer.put(station->fabric_cable(i));
-      writer.put_bytes(std::as_bytes(std::span(address.gid.raw)));
-      writer.put(address.lid);
+      writer.put_bytes(std::as_bytes(std::span(addresses[i].gid.raw)));
+      writer.put(addresses[i].lid);
       for (size_t size = 0; size < 2; ++size) {
-        writer.put(address.qp_number[size]);
-        writer.put(address.psn[size]);
+        writer.put(addresses[i].qp_number[size]);
+        writer.put(addresses[i].psn[size]);
       }
     }
+    return writer.bytes();
+  }
+};
+
+/// Throws JoinError.
+std::map<uint32_t, engine::CableAddress> parse_ends(std::span<const std::byte> bytes, uint32_t rank) {
+  std::map<uint32_t, engine::CableAddress> addresses;  // [fabric cable]
+  for (Reader reader(bytes); !reader.is_at_end();) {
+    const auto fabric_cable = reader.take<uint32_t>();
+    engine::CableAddress address;
+    for (uint8_t& byte : address.gid.raw) {
+      byte = reader.take<uint8_t>();
+    }
+    address.lid = reader.take<uint16_t>();
+    for (size_t size = 0; size < 2; ++size) {
+      address.qp_number[size] = reader.take<uint32_t>();
+      address.psn[size] = reader.take<uint32_t>();
+    }
+    if (!reader.is_sound()) {
+      throw JoinError(fmt::format("rank {} described its queue pairs wrongly", rank));
+    }
+    addresses[fabric_cable] = address;
+  }
+  return addresses;
+}
+
+/// The station belongs to the thread that works on it until that has come back.
+std::shared_ptr<engine::Station> Stage::connect(const engine::EnginePlan& engine_plan,
+                                                const std::vector<engine::LocalCable>& local) {
+  Ends mine;
+  std::string trouble = trouble_of([&] {
+    mine = verbs::within<Ends>(driver_deadline_ns, [on = *library, engine_plan, local](verbs::Whereabouts&) {
+      Ends made{std::make_shared<engine::Station>(on, engine_plan, local), {}};
+      for (uint32_t i = 0; i < made.station->n_cables(); ++i) {
+        made.addresses.push_back(made.station->address(i));
+      }
+      return made;
+    });
   });
-  const auto shares = share(circle, writer.bytes(), trouble, plan.deadline_ns);
+  const auto shares = share(circle, mine.emit(), trouble, deadline_ns);
+  const std::shared_ptr<engine::Station> station = std::move(mine.station);
   trouble = trouble_of([&] {
+    std::map<uint32_t, engine::CableAddress> peers;  // [local cable]
     for (uint32_t rank = 0; rank < shares.size(); ++rank) {
-      for (Reader reader(shares[rank]); !reader.is_at_end();) {
-        const auto fabric_cable = reader.take<uint32_t>();
-        engine::CableAddress address;
-        for (uint8_t& byte : address.gid.raw) {
-          byte = reader.take<uint8_t>();
-        }
-        address.lid = reader.take<uint16_t>();
-        for (size_t size = 0; size < 2; ++size) {
-          address.qp_number[size] = reader.take<uint32_t>();
-          address.psn[size] = reader.take<uint32_t>();
-        }
-        if (!reader.is_sound()) {
-          throw JoinError(fmt::format("rank {} described its queue pairs wrongly", rank));
-        }
-        for (uint32_t i = 0; rank != self && i < station->n_cables(); ++i) {
-          if (station->fabric_cable(i) == fabric_cable) {
-            station->connect(i, address);
-          }
+      const auto theirs = parse_ends(shares[rank], rank);
+      for (uint32_t i = 0; rank != circle.rank() && i < station->n_cables(); ++i) {
+        if (const auto found = theirs.find(station->fabric_cable(i)); found != theirs.end()) {
+          peers[i] = found->second;
         }
       }
     }
+    verbs::within(driver_deadline_ns, [station, peers](verbs::Whereabouts& where) {
+      for (const auto& [cable, peer] : peers) {
+        where.set_subject(station->cable(cable).plan().name);
+        station->connect(cable, peer);
+      }
+    });
   });
-  share(circle, {}, trouble, plan.deadline_ns);  // nobody sends before all are connected
+  share(circle, {}, trouble, deadline_ns);  // nobody sends before all are connected
   return station;
 }
 
 void Stage::measure(BroughtUp& made) {
-  made.links = measure_links(circle, made.station->engine(), made.graph, plan.deadline_ns);
+  made.links = measure_links(circle, made.station->engine(), made.graph, deadline_ns);
   const MeasuredModel model = model_of(made.links, made.graph);
   made.model = model.model;
   made.n_measured_links = model.n_links;
@@ -258,7 +326,7 @@ void Stage::measure(BroughtUp& made) {
 }
 
 /// Words for a graph in several parts: who can't reach whom, and why ports of the smaller part have no cable.
-std::string parts_text(const fabric::Graph& graph, const bringup::AllCards& cards, const bringup::Cables& found) {
+std::string Stage::parts_text(const fabric::Graph& graph, const bringup::Cables& found) const {
   const auto hops = fabric::hops_from(fabric::neighbours(graph), 0);
   std::vector<uint32_t> near;
   std::vector<uint32_t> far;
@@ -270,19 +338,33 @@ std::string parts_text(const fabric::Graph& graph, const bringup::AllCards& card
   for (const auto& port : found.unmatched) {
     text += fmt::format("; {}: {}", bringup::name_of(cards, port.port), port.reason);
   }
-  return text;
+  for (const auto& port : unusable) {
+    text += fmt::format("; rank {}: {}", circle.rank(), text_of(port));
+  }
+  return text + stuck_text();
+}
+
+/// A device may hang when it looks for somebody who is not at its cable: of interest only where a cable is missing.
+std::string Stage::stuck_text() const {
+  std::string text;
+  for (const bringup::TrialSuccess& pair : stuck) {
+    text += fmt::format("; {} towards {}: {} has not returned", bringup::name_of(cards, pair.from),
+                        bringup::name_of(cards, pair.to), verbs::name_of(verbs::Step::kToRtr));
+  }
+  return text.empty() ? text : fmt::format("{}: {}", text, verbs::advice_if_stuck(verbs::Step::kToRtr));
 }
 
 }  // namespace
 
 std::string CableWords::text() const { return fmt::format("cable {}-{} ({} to {})", a, b, device_a, device_b); }
 
-BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan) {
-  Stage stage{circle, library, plan};
+BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
+  Stage stage{circle, plan};
+  stage.agree();
   stage.exchange_cards();
   const bringup::Cables found = stage.match();
   if (!found.conflicts.empty()) {
-    throw JoinError(fmt::format("{}", fmt::join(found.conflicts, "; ")));
+    throw JoinError(fmt::format("{}{}", fmt::join(found.conflicts, "; "), stage.stuck_text()));
   }
   BroughtUp made;
   made.graph.n_nodes = circle.n_ranks();
@@ -302,18 +384,27 @@ BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, con
   for (const auto& port : found.unmatched) {
     made.unmatched.push_back(fmt::format("{}: {}", bringup::name_of(stage.cards, port.port), port.reason));
   }
+  for (const auto& port : stage.unusable) {
+    if (port.is_stuck) {
+      made.unmatched.push_back(fmt::format("rank {}'s {}", circle.rank(), port.reason));
+    }
+  }
   if (circle.n_ranks() > 1) {
     const fabric::Distances distances = fabric::distances(made.graph);
     if (!distances.is_connected) {
-      throw JoinError(parts_text(made.graph, stage.cards, found));
+      throw JoinError(stage.parts_text(made.graph, found));
     }
     if (distances.diameter > engine::kMostVia + 1) {
       throw JoinError(
-          fmt::format("the cabling has a diameter of {} hops and {} is the most: ringbolt plan finds one "
-                      "with shorter ways",
+          fmt::format("the cabling has a diameter of {} hops and {} is the most: take fewer machines, or more ports "
+                      "of each, with which ringbolt plan finds shorter ways",
                       distances.diameter, engine::kMostVia + 1));
     }
-    made.station = stage.connect(found, made);
+    engine::EnginePlan engine_plan{circle.rank(), circle.n_ranks(), stage.session, plan.checksums, {}};
+    for (const bringup::Cable& cable : found.cables) {
+      engine_plan.fabric.push_back({cable.a.rank, cable.b.rank});
+    }
+    made.station = stage.connect(engine_plan, stage.local_cables(found, made));
     if (plan.is_measured) {
       stage.measure(made);
     }

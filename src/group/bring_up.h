@@ -11,12 +11,13 @@
 #include "engine/station.h"
 #include "fabric/graph.h"
 #include "group/measuring.h"
-#include "verbs/library.h"
 
 namespace ringbolt::group {
 
 struct BringUpPlan {
+  std::string verbs = "auto";  ///< which library: verbs::Library::open()
   engine::Checksums checksums = engine::Checksums::carried;
+  /// Of this rank (base::now_ns()); all take the earliest of any.
   uint64_t deadline_ns = 0;
   /// Whether the speed of cables is measured; all ranks must say the same. Off: what their devices say.
   bool is_measured = true;
@@ -39,7 +40,7 @@ struct CableWords {
 
 /// What bring-up makes. `station` is null in a world of one rank.
 struct BroughtUp {
-  std::unique_ptr<engine::Station> station;
+  std::shared_ptr<engine::Station> station;
   std::vector<CableWords> cables;      ///< of the fabric, in the order of EnginePlan::fabric
   fabric::Graph graph;                 ///< of all ranks; capacities in units of the slowest cable
   collective::CostModel model;         ///< what schedules are chosen by
@@ -48,11 +49,12 @@ struct BroughtUp {
   std::vector<std::string> unmatched;  ///< ports without a cable, and why
 };
 
-/// Finds the cables between the ranks of the circle and connects them: ports are looked at, cards exchanged, cables
-/// matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks wait for all, and
-/// for some milliseconds cables are measured, all at the same time (measuring_stage.h).
-/// Blocks until the deadline at most. Throws JoinError, on all ranks, saying which rank, device and step failed and
-/// what to do.
-BroughtUp bring_up(bootstrap::Circle& circle, const verbs::Library& library, const BringUpPlan& plan);
+/// Finds the cables between the ranks of the circle and connects them: settings are compared, ports looked at, cards
+/// exchanged, cables matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks
+/// wait for all, and for some milliseconds cables are measured, all at the same time (measuring_stage.h).
+/// Blocks until the earliest deadline of any rank at most: a call of the driver that does not return is left behind a
+/// second before that, in a thread of its own (verbs/errand.h). Throws JoinError, on all ranks, saying which rank,
+/// device and step failed and what to do.
+BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan);
 
 }  // namespace ringbolt::group

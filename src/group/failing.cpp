@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "fabric/graph.h"
 #include "group/world.h"
 
 namespace ringbolt::group {
@@ -80,12 +81,23 @@ std::string World::cables_of(uint32_t rank) const {
   return text;
 }
 
+/// Which ranks no chunk reaches any more, although cables may lead there.
 void World::fail_unreachable() {
+  fabric::Graph up{n_ranks(), {}};
+  for (uint32_t cable = 0; cable < made_.graph.cables.size(); ++cable) {
+    if (engine()->paths().is_up(cable)) {
+      up.cables.push_back(made_.graph.cables[cable]);
+    }
+  }
+  const auto hops = fabric::hops_from(fabric::neighbours(up), rank());
   for (uint32_t other = 0; other < n_ranks(); ++other) {
     if (other == rank() || engine()->paths().is_reachable(other) || failed_.count(other) > 0) {
       continue;
     }
-    std::string text = fmt::format("rank {} can't be reached any more", other);
+    std::string text = hops[other] == fabric::kUnreachable
+                           ? fmt::format("rank {} can't be reached any more", other)
+                           : fmt::format("rank {} is {} hops away now, more than the {} that chunks can go", other,
+                                         hops[other], engine::kMostVia + 1);
     for (uint32_t cable = 0; cable < down_cables_.size(); ++cable) {
       if (!down_cables_[cable].empty()) {
         text += fmt::format("; {}: {}", made_.cables[cable].text(), down_cables_[cable]);

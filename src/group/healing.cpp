@@ -1,5 +1,7 @@
 // Cables that have failed are connected anew as soon as they work again.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "base/error.h"
 #include "group/world.h"
@@ -31,10 +33,14 @@ void World::mend(uint64_t now_ns) {
 }
 
 void World::mend_one(uint32_t cable, uint64_t now_ns) {
+  if (reconnections_[cable] != nullptr) {
+    end_reconnecting(cable);
+    return;
+  }
   Mending& mending = mendings_[cable];
   const Mending::Step step = mending.next();
   if (step == Mending::Step::nothing || !made_.station->is_port_active(cable)) {
-    return;  // connecting would block on some devices while the cable is out
+    return;  // nothing would come of it, and some devices block in it
   }
   try {
     switch (step) {
@@ -44,8 +50,8 @@ void World::mend_one(uint32_t cable, uint64_t now_ns) {
         }
         break;
       case Mending::Step::connect:
-        made_.station->connect(cable, mending.peer());
-        break;
+        reconnections_[cable] = std::make_unique<Reconnection>(made_.station, cable, mending.peer());
+        return;  // end_reconnecting() follows
       case Mending::Step::start:
         engine()->start_cable(cable);
         if (liveness_) {
@@ -61,6 +67,25 @@ void World::mend_one(uint32_t cable, uint64_t now_ns) {
   }
   mending.done(step);
   tell_mending(cable);
+}
+
+/// As long as the device is stuck the cable stays failed, and nobody waits for it.
+void World::end_reconnecting(uint32_t cable) {
+  if (!reconnections_[cable]->is_over()) {
+    return;
+  }
+  const std::unique_ptr<Reconnection> reconnection = std::exchange(reconnections_[cable], nullptr);
+  Mending& mending = mendings_[cable];
+  try {
+    reconnection->finish();
+  } catch (const base::Error&) {
+    mending.fail(mending.incarnation());  // from the beginning, with the next turn
+    return;
+  }
+  if (mending.stage() == Mending::Stage::reset) {  // else it has failed meanwhile, as the other end has said
+    mending.done(Mending::Step::connect);
+    tell_mending(cable);
+  }
 }
 
 void World::tell_mending(uint32_t cable) {

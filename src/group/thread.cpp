@@ -33,6 +33,8 @@ constexpr uint64_t kQuietNapNs = kMillisecond / 2;
 constexpr uint64_t kWaitedNapNs = 20 * kMillisecond;
 /// A rank that has relayed for others in one of so many calls is likely to be needed again.
 constexpr uint64_t kRelayCalls = 16;
+/// What connects a cable anew may take so long when this rank leaves.
+constexpr uint64_t kReconnectionNs = 100 * kMillisecond;
 /// A rank that leaves waits so long for others that don't.
 constexpr uint64_t kLingerNs = 1'000 * kMillisecond;
 
@@ -44,6 +46,11 @@ World::~World() {
     is_ending_ = true;
     (void)eventfd_write(wake_.get(), 1);
     thread_.join();
+  }
+  for (const auto& reconnection : reconnections_) {
+    if (reconnection != nullptr) {
+      (void)reconnection->wait_until(base::now_ns() + kReconnectionNs);  // else it is left behind, with the station
+    }
   }
 }
 

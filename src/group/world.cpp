@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "fabric/among.h"
 #include "group/failure.h"
-#include "verbs/library.h"
 
 namespace ringbolt::group {
 namespace {
@@ -44,16 +43,17 @@ constexpr size_t kMostEarly = 4096;
 }  // namespace
 
 std::shared_ptr<World> World::join(const WorldPlan& plan) {
+  const uint64_t deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
   bootstrap::Circle circle = bootstrap::Circle::join(plan.meeting);
   BroughtUp made;
   if (circle.n_ranks() > 1) {
-    const verbs::Library library = verbs::Library::open(plan.verbs);
     BringUpPlan bring_up_plan;
+    bring_up_plan.verbs = plan.verbs;
     bring_up_plan.checksums = plan.checksums;
-    bring_up_plan.deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
+    bring_up_plan.deadline_ns = deadline_ns;
     bring_up_plan.matrix = plan.matrix;
     bring_up_plan.is_measured = plan.is_measured;
-    made = bring_up(circle, library, bring_up_plan);
+    made = bring_up(circle, bring_up_plan);
   } else {
     made.graph.n_nodes = 1;
   }
@@ -68,6 +68,7 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
       down_cables_(made_.cables.size()),
       cable_versions_(made_.cables.size()),
       mendings_(made_.station ? made_.station->n_cables() : 0),
+      reconnections_(mendings_.size()),
       received_bytes_(mendings_.size()),
       has_lost_port_(mendings_.size()),
       incarnation_(random_incarnation()),

@@ -21,6 +21,7 @@
 #include "group/communicator.h"
 #include "group/courier.h"
 #include "group/mending.h"
+#include "group/reconnection.h"
 #include "group/shrinking.h"
 
 namespace ringbolt::group {
@@ -29,7 +30,7 @@ struct WorldPlan {
   bootstrap::Config meeting;
   std::string verbs = "auto";
   engine::Checksums checksums = engine::Checksums::carried;  ///< RINGBOLT_CRC
-  bool is_measured = true;  ///< RINGBOLT_MEASURE
+  bool is_measured = true;                                   ///< RINGBOLT_MEASURE
   bringup::DeviceMatrix matrix = {};
   fabric::LivenessKnobs liveness = {};
 };
@@ -76,7 +77,8 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   Status explained(Status status);
 
   /// Waits until `is_done`, which is asked under the lock and comes true by what arrives or by a deadline of its own.
-  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock. `now_ns`: if the caller has just looked, else 0.
+  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock. `now_ns`: if the caller has just looked,
+  /// else 0.
   void wait(const std::function<bool()>& is_done) {
     std::unique_lock<std::mutex> guard(lock_);
     wait(guard, is_done, 0);
@@ -132,6 +134,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   // healing.cpp: cables that have failed
   void mend(uint64_t now_ns);
   void mend_one(uint32_t cable, uint64_t now_ns);
+  void end_reconnecting(uint32_t cable);
   void tell_mending(uint32_t cable);
   void hear_mending(uint32_t from, std::span<const std::byte> bytes);
 
@@ -167,8 +170,9 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   std::vector<uint16_t> cable_versions_;  // [fabric cable]: changes so far, so that an odd one is down; all ranks agree
                                           // on the greatest that any has told
   std::vector<Mending> mendings_;         // [local cable]
-  std::vector<uint64_t> received_bytes_;  // [local cable]: when last looked at
-  std::vector<bool> has_lost_port_;       // [local cable]: its port says so, and has not been seen active since
+  std::vector<std::unique_ptr<Reconnection>> reconnections_;  // [local cable]: under way
+  std::vector<uint64_t> received_bytes_;                      // [local cable]: when last looked at
+  std::vector<bool> has_lost_port_;  // [local cable]: its port says so, and has not been seen active since
   uint64_t incarnation_;
   uint64_t turn_ = 0;
   uint64_t next_beat_ns_ = 0;  // through the side channel

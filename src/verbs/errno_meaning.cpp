@@ -184,4 +184,15 @@ std::string advice(Platform platform, Step step, int error) {
   return fmt::format("{}: {}", meaning.cause, meaning.remedy);
 }
 
+std::string_view advice_if_stuck(std::optional<Step> step) {
+  if (step == Step::kToRtr) {
+    return "is the other end there, awake, and RDMA enabled at it? look at the cable; if all is well, reboot both "
+           "machines: nothing ends this call, and a program that is killed in it keeps the port";
+  }
+  if (step == Step::kQueryDevice) {
+    return "the driver has fallen asleep, as after an idle night: reboot this machine";
+  }
+  return "the driver is stuck: end the programs that use the device; if that does not help, reboot this machine";
+}
+
 }  // namespace ringbolt::verbs

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -54,5 +55,8 @@ Meaning meaning_of(Platform platform, Step step, int error);
 
 /// "<cause>: <remedy>", or what can be said of any errno. Never empty.
 std::string advice(Platform platform, Step step, int error);
+
+/// What to do about a call that does not return; without a step, about one that is none of these. Never empty.
+std::string_view advice_if_stuck(std::optional<Step> step);
 
 }  // namespace ringbolt::verbs

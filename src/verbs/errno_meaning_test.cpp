@@ -68,5 +68,12 @@ TEST(ErrnoMeaning, of_what_nobody_knows_says_so) {
   EXPECT_THAT(advice(Platform::kLinux, Step::kToRtr, 110), HasSubstr("ping the peer's address"));
 }
 
+TEST(ErrnoMeaning, of_a_call_that_does_not_return_depends_on_the_call) {
+  EXPECT_THAT(advice_if_stuck(Step::kToRtr), HasSubstr("the other end"));
+  EXPECT_THAT(advice_if_stuck(Step::kQueryDevice), HasSubstr("idle night"));
+  EXPECT_THAT(advice_if_stuck(Step::kRegMr), HasSubstr("reboot"));
+  EXPECT_THAT(advice_if_stuck(std::nullopt), HasSubstr("reboot"));
+}
+
 }  // namespace
 }  // namespace ringbolt::verbs

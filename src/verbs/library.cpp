@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "verbs/errand.h"
 
 namespace ringbolt::verbs {
 namespace {
@@ -153,17 +155,50 @@ Library open_any() {
   }
 }
 
-bool has_active_port(const Calls& calls, ibv_context* context) {
-  uint8_t n_ports = 1;
+std::string name_of(const Calls& calls, ibv_device* device) {
+  const char* name = calls.get_device_name(device);
+  return name == nullptr ? "?" : name;
+}
+
+bool is_active(const Calls& calls, ibv_context* context, const std::string& name, unsigned port) {
+  const DriverCall at(Step::kQueryPort, name);
+  ibv_port_attr attributes{};
+  return query_port(calls, context, static_cast<uint8_t>(port), attributes) == 0 && attributes.state == IBV_PORT_ACTIVE;
+}
+
+unsigned n_ports(const Calls& calls, ibv_context* context, const std::string& name) {
+  const DriverCall at(Step::kQueryDevice, name);
   ibv_device_attr device{};
-  if (calls.query_device != nullptr && calls.query_device(context, &device) == 0) {
-    n_ports = device.phys_port_cnt;
-  }
-  for (unsigned port = 1; port <= n_ports; ++port) {
-    ibv_port_attr attributes{};
-    if (query_port(calls, context, static_cast<uint8_t>(port), attributes) == 0 &&
-        attributes.state == IBV_PORT_ACTIVE) {
+  return calls.query_device != nullptr && calls.query_device(context, &device) == 0 ? device.phys_port_cnt : 1;
+}
+
+bool is_first_port_active(const Calls& calls, ibv_context* context, const std::string& name) {
+  return is_active(calls, context, name, 1);
+}
+
+bool is_further_port_active(const Calls& calls, ibv_context* context, const std::string& name) {
+  const unsigned n = n_ports(calls, context, name);
+  for (unsigned port = 2; port <= n; ++port) {
+    if (is_active(calls, context, name, port)) {
       return true;
+    }
+  }
+  return false;
+}
+
+/// Whether that is so of one device of the list.
+bool is_any(const Calls& calls, std::span<ibv_device*> devices,
+            bool (*is_so)(const Calls&, ibv_context*, const std::string&)) {
+  for (ibv_device* device : devices) {
+    const std::string name = name_of(calls, device);
+    const DriverCall at(Step::kOpenDevice, name);
+    if (ibv_context* context = calls.open_device(device)) {
+      const bool is_found = is_so(calls, context, name);
+      const DriverCall closing("ibv_close_device");
+      calls.close_device(context);
+      if (is_found) {
+        return true;
+      }
     }
   }
   return false;
@@ -222,17 +257,13 @@ std::vector<std::string> soft_library_paths() {
 bool has_active_port(const Library& library) {
   const Calls& calls = library.calls();
   int count = 0;
+  const DriverCall at(Step::kGetDeviceList, library.name());
   ibv_device** list = calls.get_device_list(&count);
   if (list == nullptr) {
     return false;
   }
-  bool is_found = false;
-  for (int i = 0; i < count && !is_found; ++i) {
-    if (ibv_context* context = calls.open_device(list[i])) {
-      is_found = has_active_port(calls, context);
-      calls.close_device(context);
-    }
-  }
+  const std::span<ibv_device*> devices(list, static_cast<size_t>(count));
+  const bool is_found = is_any(calls, devices, is_first_port_active) || is_any(calls, devices, is_further_port_active);
   calls.free_device_list(list);
   return is_found;
 }

@@ -16,7 +16,8 @@ class Library {
   /// `choice`:
   ///   "system"  what the loader finds under the platform's name (libibverbs.so.1; librdma.dylib on macOS)
   ///   "soft"    Ringbolt's own, beside the object that this code is part of or in ../lib/ringbolt from there
-  ///   "auto"    the system's if one of its devices has an active port, else Ringbolt's own
+  ///   "auto"    the system's if one of its devices has an active port, else Ringbolt's own; asks the devices, which
+  ///             may hang: see errand.h
   ///   a path    with at least one slash
   /// Who reads RINGBOLT_VERBS passes its value here. Throws base::Error that names the library, and every function
   /// that it lacks. With "auto" the error tells of both libraries.
@@ -42,8 +43,9 @@ class Library {
 /// Where Ringbolt's own library may lie, most likely first: what "soft" tries. Thread-safe.
 std::vector<std::string> soft_library_paths();
 
-/// Whether one port of one device of the library is active. Opens and closes each device. Never throws: a device that
-/// does not open counts as having none.
+/// Whether one port of one device of the library is active. Opens and closes each device, and asks a device how many
+/// ports it has only where no first port is active: one that has fallen asleep would not answer. Never throws: a device
+/// that does not open counts as having none.
 bool has_active_port(const Library& library);
 
 }  // namespace ringbolt::verbs

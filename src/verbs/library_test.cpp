@@ -78,6 +78,16 @@ TEST(VerbsLibrary, port_that_is_down_is_not_active) {
   EXPECT_FALSE(has_active_port(Library("down", calls)));
 }
 
+TEST(VerbsLibrary, device_with_an_active_port_is_not_asked_what_it_may_not_answer) {
+  const test::RuntimeFolder folder;
+  Calls calls = Library::open("soft").calls();
+  calls.query_device = [](ibv_context*, ibv_device_attr*) {
+    ADD_FAILURE() << "a driver that has fallen asleep would hang here";
+    return EIO;
+  };
+  EXPECT_TRUE(has_active_port(Library("asleep", calls)));
+}
+
 TEST(VerbsReturn, is_zero_or_a_positive_errno) {
   EXPECT_EQ(error_of(0, EINVAL), 0);
   EXPECT_EQ(error_of(EBUSY, 0), EBUSY);

@@ -21,6 +21,7 @@ struct FreeList {
 class DeviceList {
  public:
   explicit DeviceList(const Library& library) : calls_(library.calls()), list_(nullptr, FreeList{&calls_}) {
+    const DriverCall at(Step::kGetDeviceList, library.name());
     errno = 0;
     list_.reset(calls_.get_device_list(&count_));
     if (!list_) {
@@ -71,6 +72,7 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
                       names.empty() ? fmt::format("{} has no device", library.name())
                                     : fmt::format("{} has {}", library.name(), names));
   }
+  const DriverCall at(Step::kOpenDevice, device_);
   errno = 0;
   context_ = own(library, calls().open_device(found), Step::kOpenDevice, device_);
   make_non_blocking(context_->async_fd);
@@ -80,6 +82,7 @@ base::Result<ibv_device_attr> Context::query_device() const {
   if (calls().query_device == nullptr) {
     return base::fail(ENOSYS);
   }
+  const DriverCall at(Step::kQueryDevice, device_);
   ibv_device_attr attributes{};
   if (const int error = error_of(calls().query_device(get(), &attributes), errno)) {
     return base::fail(error);
@@ -88,6 +91,7 @@ base::Result<ibv_device_attr> Context::query_device() const {
 }
 
 base::Result<ibv_port_attr> Context::query_port(uint8_t port) const {
+  const DriverCall at(Step::kQueryPort, device_);
   ibv_port_attr attributes{};
   if (const int error = verbs::query_port(calls(), get(), port, attributes)) {
     return base::fail(error);
@@ -96,6 +100,7 @@ base::Result<ibv_port_attr> Context::query_port(uint8_t port) const {
 }
 
 base::Result<ibv_gid> Context::query_gid(uint8_t port, int index) const {
+  const DriverCall at(Step::kQueryGid, device_);
   ibv_gid gid{};
   errno = EINVAL;  // the call says -1 and nothing more
   if (const int error = error_of(calls().query_gid(get(), port, index, &gid), errno)) {
@@ -131,6 +136,7 @@ std::vector<std::string> device_names(const Library& library) {
 }
 
 ProtectionDomain::ProtectionDomain(const Context& context) : context_(&context) {
+  const DriverCall at(Step::kAllocPd, context.device());
   errno = 0;
   pd_ = own(context.library(), context.calls().alloc_pd(context.get()), Step::kAllocPd, context.device());
 }
@@ -141,6 +147,7 @@ CompletionChannel::CompletionChannel(const Context& context) : context_(&context
       calls.ack_cq_events == nullptr) {
     refuse(Step::kCreateChannel, EOPNOTSUPP, context.device());
   }
+  const DriverCall at(Step::kCreateChannel, context.device());
   errno = 0;
   channel_ = own(context.library(), calls.create_comp_channel(context.get()), Step::kCreateChannel, context.device());
   make_non_blocking(channel_->fd);
@@ -162,6 +169,7 @@ base::Result<ibv_cq*> CompletionChannel::take_event() const {
 
 CompletionQueue::CompletionQueue(const Context& context, int entries, const CompletionChannel* channel)
     : context_(&context) {
+  const DriverCall at(Step::kCreateCq, context.device());
   errno = 0;
   cq_ =
       own(context.library(),
@@ -171,6 +179,7 @@ CompletionQueue::CompletionQueue(const Context& context, int entries, const Comp
 
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, std::span<std::byte> memory, int access) {
   const Context& context = pd.context();
+  const DriverCall at(Step::kRegMr, context.device());
   errno = 0;
   mr_ = own(context.library(), context.calls().reg_mr(pd.get(), memory.data(), memory.size(), access), Step::kRegMr,
             fmt::format("{}, a region of {} bytes at {}, access {:#x}", context.device(), memory.size(),

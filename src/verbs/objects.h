@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "verbs/errand.h"
 #include "verbs/library.h"
 
 // What a verbs program builds before it moves bytes. Each class owns one object of the library and gives it back when
@@ -24,15 +25,23 @@ class Close {
  public:
   Close() = default;
   explicit Close(const Library& library) : calls_(library.shared_calls()) {}
-  void operator()(ibv_context* context) const { calls_->close_device(context); }
-  void operator()(ibv_pd* pd) const { calls_->dealloc_pd(pd); }
-  void operator()(ibv_mr* mr) const { calls_->dereg_mr(mr); }
-  void operator()(ibv_comp_channel* channel) const { calls_->destroy_comp_channel(channel); }
-  void operator()(ibv_cq* cq) const { calls_->destroy_cq(cq); }
-  void operator()(ibv_qp* qp) const { calls_->destroy_qp(qp); }
-  void operator()(ibv_ah* handle) const { calls_->destroy_ah(handle); }
+  void operator()(ibv_context* context) const { give_back("ibv_close_device", calls_->close_device, context); }
+  void operator()(ibv_pd* pd) const { give_back("ibv_dealloc_pd", calls_->dealloc_pd, pd); }
+  void operator()(ibv_mr* mr) const { give_back("ibv_dereg_mr", calls_->dereg_mr, mr); }
+  void operator()(ibv_comp_channel* channel) const {
+    give_back("ibv_destroy_comp_channel", calls_->destroy_comp_channel, channel);
+  }
+  void operator()(ibv_cq* cq) const { give_back("ibv_destroy_cq", calls_->destroy_cq, cq); }
+  void operator()(ibv_qp* qp) const { give_back("ibv_destroy_qp", calls_->destroy_qp, qp); }
+  void operator()(ibv_ah* handle) const { give_back("ibv_destroy_ah", calls_->destroy_ah, handle); }
 
  private:
+  template <class T>
+  static void give_back(std::string_view name, int (*call)(T*), T* object) {
+    const DriverCall at(name);
+    call(object);
+  }
+
   std::shared_ptr<const Calls> calls_;
 };
 

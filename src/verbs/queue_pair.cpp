@@ -35,6 +35,7 @@ UnconnectedQueuePair::UnconnectedQueuePair(const ProtectionDomain& pd, const Que
   wanted.cap.max_send_sge = plan.send_pieces;
   wanted.cap.max_recv_sge = plan.receive_pieces;
   wanted.cap.max_inline_data = plan.inline_bytes;
+  const DriverCall at(Step::kCreateQp, context_->device());
   errno = 0;
   ibv_qp* made = context_->calls().create_qp(pd.get(), &wanted);
   if (made == nullptr) {
@@ -53,6 +54,7 @@ void UnconnectedQueuePair::learn_depths(const QueuePairPlan& plan) {
   if (const Calls& calls = context_->calls(); calls.query_qp != nullptr) {
     ibv_qp_attr attributes{};
     ibv_qp_init_attr init{};
+    const DriverCall at(Step::kQueryQp, context_->device());
     if (calls.query_qp(get(), &attributes, IBV_QP_CAP, &init) == 0 && init.cap.max_send_wr != 0 &&
         init.cap.max_recv_wr != 0) {
       depths_ = init.cap;
@@ -72,6 +74,7 @@ void UnconnectedQueuePair::to_init(const Path& path) {
   attributes.port_num = path.port;
   attributes.qp_access_flags = path.remote_access == 0 ? 0U : path.remote_access | IBV_ACCESS_LOCAL_WRITE;
   constexpr int kMask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  const DriverCall at(Step::kToInit, name());
   if (const int error = modify(context_->calls(), get(), attributes, kMask)) {
     refuse(Step::kToInit, error, fmt::format("{}, port {}, access {:#x}", name(), path.port, path.remote_access));
   }
@@ -101,6 +104,7 @@ int UnconnectedQueuePair::try_to_rtr(const Peer& peer) {
     attributes.min_rnr_timer = path_.min_rnr_timer;
     mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   }
+  const DriverCall at(Step::kToRtr, name());
   const int error = modify(context_->calls(), get(), attributes, mask);
   if (error == 0) {
     peer_ = peer;
@@ -122,6 +126,7 @@ void UnconnectedQueuePair::to_rtr(const Peer& peer) {
 void UnconnectedQueuePair::to_reset() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RESET;
+  const DriverCall at(Step::kToReset, name());
   if (const int error = modify(context_->calls(), get(), attributes, IBV_QP_STATE)) {
     refuse(Step::kToReset, error, name());
   }
@@ -142,6 +147,7 @@ QueuePair UnconnectedQueuePair::to_rts() && {
     attributes.max_rd_atomic = path_.reads_as_initiator;
     mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   }
+  const DriverCall at(Step::kToRts, name());
   if (const int error = modify(context_->calls(), get(), attributes, mask)) {
     refuse(Step::kToRts, error, fmt::format("{} to {:#x} at {}", name(), peer_.qp_number, text_of(peer_.gid)));
   }

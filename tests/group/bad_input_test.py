@@ -1,10 +1,15 @@
 """Ranks that call different things, or don't belong together: an error on every rank that says so, and nobody waits."""
 
 import errno
+import json
+import os
+import time
 
 import ranks
 
 JOINS_WITHIN = 4000
+# What is left behind in a device keeps that, and the threads of its library.
+LEAVES_THREADS = {"TSAN_OPTIONS": f"{os.environ.get('TSAN_OPTIONS', '')} report_thread_leaks=0"}
 
 
 class Calls(ranks.GroupCase):
@@ -140,7 +145,97 @@ class Joining(ranks.GroupCase):
         group = self.start_ranks(15)
         self.all_say(group, "join")
         for rank in group:
-            self.assertIn("14 hops", rank.expect("refused")["text"])
+            self.assertRegex(rank.expect("refused")["text"], "14 hops.*fewer machines, or more ports")
+
+
+class Stuck(ranks.GroupCase):
+    """Calls of a driver that don't return: all ranks hear which, in time, and the process ends as any other."""
+
+    def give_up(self, spec, n, fault, says, starts_after=0.0):
+        self.up(spec)
+        self.call("fault", "add", *fault.split())
+        group = self.start_ranks(n, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN), **LEAVES_THREADS)
+        group[0].say("join")
+        time.sleep(starts_after)
+        self.all_say(group[1:], "join")
+        for rank in group:
+            refused = rank.expect("refused", timeout=JOINS_WITHIN / 1000 + ranks.SLACK_S)
+            self.assertRegex(refused["text"], says)
+            self.assertLess(refused["ms"], JOINS_WITHIN + 1000)
+        for rank in group:
+            begin = time.monotonic()
+            self.assertEqual(rank.end(), 0, rank.errors)
+            self.assertLess(time.monotonic() - begin, 4)
+
+    def test_in_a_trial(self):
+        self.give_up("line:2", 2, "rtr-block by 60s node n1",
+                     r"rank 1's rdma_en2 towards rank 0's rdma_en2: ibv_modify_qp to RTR has not returned: .*the other end")
+
+    def test_in_rtr(self):
+        self.give_up("line:2", 2, "rtr-block by 60s node n1 count 1-1",
+                     r"rank 1: rdma_en2, .*cable 0-1 \(rdma_en\d to rdma_en2\): ibv_modify_qp to RTR has not returned "
+                     r"for .*the other end")
+
+    def test_when_a_device_is_asked(self):
+        self.give_up("line:2", 2, "query-hang by 60s node n1",
+                     r"rank 1: no port is usable; rdma_en2: ibv_query_device has not returned for .*reboot")
+
+    def test_when_a_device_is_destroyed(self):
+        self.give_up("line:2", 2, "destroy-hang by 60s node n1",
+                     r"rank 1: no port is usable; rdma_en2.*: ibv_destroy_qp has not returned for ")
+
+    def test_in_rtr_of_a_rank_that_comes_late(self):
+        """One deadline for all of joining, that of the first rank."""
+        self.give_up("line:2", 2, "rtr-block by 60s node n1 count 1-1",
+                     "rank 1: rdma_en2.* ibv_modify_qp to RTR has not returned", 2.0)
+
+    def test_on_one_of_three_devices(self):
+        """The others go on."""
+        self.up("mesh:3")
+        self.call("fault", "add", *"query-hang by 60s node n1 port rdma_en2".split())
+        group = self.start_ranks(3, RINGBOLT_JOIN_TIMEOUT_MS="6000", **LEAVES_THREADS)
+        self.all_say(group, "join")
+        for rank in group:
+            rank.expect("joined")
+        self.all_run(group, "call all_reduce count=10000")
+
+
+class Settings(ranks.GroupCase):
+    """What all ranks must have alike."""
+
+    def refuse_both(self, joins, says):
+        group = self.start_ranks(2, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))
+        for rank, words in zip(group, joins):
+            rank.say(f"join {words}")
+        for rank in group:
+            self.assertRegex(rank.expect("refused")["text"], says)
+
+    def device_file(self, name, device):
+        path = self.root / name
+        path.write_text(json.dumps([[None, device], [device, None]]))
+        return f"JACCL_IBV_DEVICES={path}"
+
+    def test_a_device_file_of_one_rank_alone(self):
+        self.up("line:2")
+        self.refuse_both(["", self.device_file("devices.json", "rdma_en2")],
+                         r"rank [01] has (no|a) device file \(JACCL_IBV_DEVICES\), and this rank (one|none): give all")
+
+    def test_device_files_that_differ(self):
+        self.up("ring:2")
+        self.refuse_both([self.device_file("one.json", "rdma_en2"), self.device_file("other.json", "rdma_en3")],
+                         r"rank [01] has another device file \(JACCL_IBV_DEVICES\): give all ranks the same")
+
+    def test_the_same_device_file_in_two_places(self):
+        self.up("line:2")
+        group = self.start_ranks(2)
+        for rank, name in zip(group, ("one.json", "other.json")):
+            rank.say(f"join {self.device_file(name, 'rdma_en2')}")
+        for rank in group:
+            rank.expect("joined")
+
+    def test_a_verbs_library_that_is_not_there(self):
+        self.up("line:2")
+        self.refuse_both(["", "RINGBOLT_VERBS=/nowhere/libibverbs.so.1"], "rank 1: .*/nowhere/libibverbs.so.1")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Cables that are cut and healed: calls complete by another way, exactly, or all ranks get an error that says which."""
 
 import errno
+import os
+import signal
 import time
 
 import ranks
@@ -9,6 +11,15 @@ UNREACHABLE = (errno.ECONNRESET, errno.EHOSTDOWN)
 
 
 class Cut(ranks.GroupCase):
+    def still_run_exactly(self, group):
+        """Calls without an end have not failed so far; the last rank dies for them to end."""
+        for rank in group:
+            self.assertTrue(rank.lines.empty(), f"rank {rank.node} has said something")
+        group[-1].signal(signal.SIGKILL)
+        for failed in self.all_fail(group[:-1], time.monotonic(), UNREACHABLE):
+            self.assertEqual(failed["wrong"], 0)
+            self.assertNotIn("frozen", failed["text"])
+
     def test_of_a_ring_is_gone_round_and_healed(self):
         group = self.join("ring:4", 4)
         self.all_say(group, f"call all_reduce count={4000000 // ranks.SLOWNESS} times=60")
@@ -63,6 +74,39 @@ class Cut(ranks.GroupCase):
         self.call("cut", "0-1")
         self.call("cut", "1-2")
         self.all_fail(group, time.monotonic(), UNREACHABLE, ["cable", "rank"])
+
+    def test_whose_device_blocks_when_it_is_connected_anew_holds_up_nobody(self):
+        options = f"{os.environ.get('TSAN_OPTIONS', '')} report_thread_leaks=0"  # of the device that is left behind
+        group = self.join("ring:4", 4, TSAN_OPTIONS=options)
+        self.call("fault", "add", *"rtr-block by 30s node n0".split())
+        self.all_say(group, f"call all_reduce count={200000 // ranks.SLOWNESS} times=0 timeout=8000")
+        for rank in group:
+            rank.expect("running")
+        self.call("fault", "add", *"unplug mode flush restore 1s cable 0-1".split())
+        time.sleep(13)  # longer than ranks are waited for that are frozen
+        self.still_run_exactly(group)
+        for rank in group[:3]:
+            self.assertEqual(rank.end(), 0, rank.errors)
+
+    def test_is_used_again_when_its_device_comes_back(self):
+        group = self.join("ring:3", 3)
+        self.call("fault", "add", *"rtr-block by 1s node n0".split())
+        self.all_say(group, f"call all_reduce count={200000 // ranks.SLOWNESS} times=0 timeout=8000")
+        for rank in group:
+            rank.expect("running")
+        self.call("fault", "add", *"unplug mode flush restore 1s cable 0-1".split())
+        time.sleep(9)  # out for a second, two queue pairs, and three until it is trusted
+        self.call("cut", "0-2")
+        time.sleep(3)
+        self.still_run_exactly(group)
+
+    def test_of_a_long_ring_leaves_ways_that_are_too_long(self):
+        group = self.join("ring:15", 15)
+        self.all_say(group, "call all_reduce count=1000 times=0")
+        group[0].expect("running")
+        self.call("cut", "0-14")
+        self.all_fail(group, time.monotonic(), UNREACHABLE,
+                      ["is 14 hops away now, more than the 13 that chunks can go", "cable 0-14"])
 
     def test_with_nothing_under_way(self):
         group = self.join("line:2", 2)

@@ -1,0 +1,154 @@
+#include "verbs/errand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+
+#include "base/assert.h"
+#include "base/clock.h"
+
+namespace ringbolt::verbs {
+namespace {
+
+/// Of the errand that this thread runs. What calls the driver lies several layers below who waits for it, and would
+/// have to be handed this through all of them.
+thread_local Whereabouts* here = nullptr;
+
+}  // namespace
+
+struct Whereabouts::Place {
+  std::mutex mutex;
+  std::string subject;
+  std::string object;
+  std::string call;  // empty: not in the driver
+  std::string_view advice;
+  uint64_t since_ns = 0;
+};
+
+Whereabouts::Whereabouts() : place_(std::make_unique<Place>()) { place_->since_ns = base::now_ns(); }
+Whereabouts::~Whereabouts() = default;
+
+void Whereabouts::set_subject(std::string subject) {
+  const std::lock_guard lock(place_->mutex);
+  place_->subject = std::move(subject);
+}
+
+std::string Whereabouts::text() const {
+  const std::lock_guard lock(place_->mutex);
+  const double seconds = static_cast<double>(base::now_ns() - place_->since_ns) / 1e9;
+  std::string about = place_->object;
+  if (!place_->subject.empty()) {
+    about += (about.empty() ? "" : ", ") + place_->subject;
+  }
+  about += about.empty() ? "" : ": ";
+  if (place_->call.empty()) {
+    return fmt::format("{}not done in time: is this machine overloaded, or the timeout too short?", about);
+  }
+  return fmt::format("{}{} has not returned for {:.1f} s: {}", about, place_->call, seconds, place_->advice);
+}
+
+DriverCall::DriverCall(Step step, std::string_view object) : at_(here) {
+  if (at_ != nullptr) {
+    const std::lock_guard lock(at_->place_->mutex);
+    at_->place_->object = object;
+    at_->place_->call = name_of(step);
+    at_->place_->advice = advice_if_stuck(step);
+    at_->place_->since_ns = base::now_ns();
+  }
+}
+
+DriverCall::DriverCall(std::string_view call) : at_(here) {
+  if (at_ != nullptr) {
+    const std::lock_guard lock(at_->place_->mutex);
+    at_->place_->call = call;
+    at_->place_->advice = advice_if_stuck(std::nullopt);
+    at_->place_->since_ns = base::now_ns();
+  }
+}
+
+DriverCall::~DriverCall() {
+  if (at_ != nullptr) {
+    const std::lock_guard lock(at_->place_->mutex);
+    at_->place_->call.clear();
+  }
+}
+
+/// What the thread and who waits for it share.
+struct Errand::Run {
+  std::function<void(Whereabouts&)> what;
+  Whereabouts where;
+  mutable std::mutex mutex;
+  mutable std::condition_variable changed;
+  bool is_over = false;
+  std::exception_ptr failure = nullptr;
+};
+
+void Errand::run(const std::shared_ptr<Run>& run) {
+  std::exception_ptr failure;
+  here = &run->where;
+  try {
+    run->what(run->where);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  here = nullptr;
+  const std::lock_guard lock(run->mutex);
+  run->failure = failure;
+  run->is_over = true;
+  run->changed.notify_all();
+}
+
+Errand::Errand(std::function<void(Whereabouts&)> what) : run_(new Run{std::move(what), {}, {}, {}}) {
+  thread_ = std::thread(run, run_);
+}
+
+Errand::~Errand() {
+  if (!thread_.joinable()) {
+    return;
+  }
+  if (is_over()) {
+    thread_.join();
+  } else {
+    thread_.detach();
+  }
+}
+
+bool Errand::is_over() const {
+  const std::lock_guard lock(run_->mutex);
+  return run_->is_over;
+}
+
+bool Errand::wait_until(uint64_t deadline_ns) const {
+  std::unique_lock lock(run_->mutex);
+  constexpr uint64_t kMostNs = 3'600'000'000'000;  // farther away a clock may overflow
+  for (uint64_t now_ns = base::now_ns(); !run_->is_over && now_ns < deadline_ns; now_ns = base::now_ns()) {
+    run_->changed.wait_for(lock, std::chrono::nanoseconds(std::min(deadline_ns - now_ns, kMostNs)));
+  }
+  return run_->is_over;
+}
+
+void Errand::finish() {
+  RINGBOLT_ASSERT(is_over());
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+  if (run_->failure) {
+    std::rethrow_exception(std::exchange(run_->failure, nullptr));
+  }
+}
+
+std::string Errand::whereabouts() const { return run_->where.text(); }
+
+void within(uint64_t deadline_ns, std::function<void(Whereabouts&)> stage) {
+  Errand errand(std::move(stage));
+  if (!errand.wait_until(deadline_ns)) {
+    throw Stuck(errand.whereabouts());
+  }
+  errand.finish();
+}
+
+}  // namespace ringbolt::verbs
