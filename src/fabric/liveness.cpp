@@ -1,7 +1,6 @@
 #include "fabric/liveness.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -36,7 +35,6 @@ Liveness::Liveness(uint32_t self, uint32_t n_ranks, std::vector<WatchedCable> ca
                    uint64_t now_ns)
     : self_(self),
       knobs_(knobs),
-      knows_hosts_(knobs.knows_hosts),
       ranks_(n_ranks),
       checked_ns_(now_ns),
       due_ns_(now_ns + knobs.suspect_ns),
@@ -215,26 +213,28 @@ void Liveness::check_rank(uint32_t rank, uint64_t now_ns, std::vector<LivenessCh
     }
     return;
   }
-  // Of a host of which nobody knows nothing can be said: who waits for a frozen rank waits for a dead one, too.
-  constexpr std::array kOrGone{" or gone", ""};
   const uint64_t host_silence = now_ns - host_ns(known);
-  if (silence >= knobs_.failed_ns && knows_hosts_ && host_silence >= knobs_.failed_ns) {
+  if (silence >= knobs_.failed_ns && has_lost_hosts_) {
+    changes.push_back(failure(rank, Reason::unreachable,
+                              fmt::format("rank {} is dead or frozen: nothing from it for {} ms on any path, and since "
+                                          "rank 0 has gone nobody knows whether its host answers{}",
+                                          rank, ms(silence), where)));
+  } else if (silence >= knobs_.failed_ns && knobs_.knows_hosts && host_silence >= knobs_.failed_ns) {
     changes.push_back(failure(rank, Reason::unreachable,
                               fmt::format("rank {} is unreachable: nothing from it or its host for {} ms on any path{}",
                                           rank, ms(silence), where)));
   } else if (silence >= knobs_.frozen_ns) {
     changes.push_back(
         failure(rank, Reason::frozen,
-                fmt::format("rank {} is frozen{}: its process has made no progress for {} ms, the limit is {}{}", rank,
-                            kOrGone[knows_hosts_], ms(silence), ms(knobs_.frozen_ns), where)));
+                fmt::format("rank {} is frozen: its process has made no progress for {} ms, the limit is {}{}", rank,
+                            ms(silence), ms(knobs_.frozen_ns), where)));
   } else if (silence >= knobs_.failed_ns && known.state != State::frozen) {
     known.state = State::frozen;
-    changes.push_back(
-        change(Kind::rank_frozen, rank,
-               fmt::format("rank {} is frozen{}: its process has made no progress for {} ms and {} "
-                           "(stopped, in a debugger, or out of memory?){}",
-                           rank, kOrGone[knows_hosts_], ms(silence),
-                           knows_hosts_ ? "its host answers" : "nobody knows whether its host answers", where)));
+    changes.push_back(change(
+        Kind::rank_frozen, rank,
+        fmt::format("rank {} is frozen: its process has made no progress for {} ms and its host {} "
+                    "(stopped, in a debugger, or out of memory?){}",
+                    rank, ms(silence), knobs_.knows_hosts ? "answers" : "has not closed the side channel", where)));
   } else if (known.state == State::alive && now_ns >= unsuspecting_until_ns_) {
     known.state = State::suspect;
     changes.push_back(

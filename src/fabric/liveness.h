@@ -79,9 +79,9 @@ class Liveness {
   /// The rank's host acknowledges what the side channel sends, say (TCP_INFO's last acknowledgement). To be called
   /// every interval while it does.
   void host_answered(uint32_t rank, uint64_t now_ns);
-  /// From here on nobody calls host_answered() for ranks beyond this one's own cables: rank 0, which knew, is gone. As
-  /// without knows_hosts.
-  void hosts_unknown() { knows_hosts_ = false; }
+  /// From here on nobody calls host_answered() for ranks beyond this one's own cables: rank 0, which knew, is gone. A
+  /// death is noticed by silence alone from then on, so that a frozen rank counts as dead.
+  void hosts_unknown() { has_lost_hosts_ = true; }
   /// The side channel says that the rank's connection has ended; `errno_value` 0: closed.
   void side_channel_closed(uint32_t rank, int errno_value, uint64_t now_ns);
   void left(uint32_t rank, uint64_t now_ns);
@@ -145,7 +145,7 @@ class Liveness {
 
   const uint32_t self_;
   const LivenessKnobs knobs_;
-  bool knows_hosts_;
+  bool has_lost_hosts_ = false;
   std::vector<Rank> ranks_;
   std::vector<Cable> cables_;
   uint64_t checked_ns_;

@@ -371,7 +371,8 @@ TEST(Liveness, stopped_process_is_frozen_and_comes_back_without_blame) {
   }
 }
 
-TEST(Liveness, stopped_process_is_frozen_without_rank_0_as_well) {
+// A death must not take ten seconds to be noticed because it might be a debugger.
+TEST(Liveness, without_rank_0_a_silent_rank_counts_as_dead) {
   for (uint32_t seed = 0; seed < kSeeds; ++seed) {
     const uint32_t victim = 1 + seed % 4;
     World world(5, ring(5), seed);
@@ -381,30 +382,17 @@ TEST(Liveness, stopped_process_is_frozen_without_rank_0_as_well) {
     world.mark();
     world.stop(victim);
     world.run(3'000 * kMs);
-    world.resume(victim);
-    world.run(5'000 * kMs);
     for (uint32_t rank = 1; rank < 5; ++rank) {
+      if (rank == victim) {
+        continue;
+      }
       const auto failed = std::ranges::find_if(world.seen(rank),
                                                [](const auto& seen) { return seen.change.kind == Kind::rank_failed; });
-      EXPECT_TRUE(failed == world.seen(rank).end()) << text_of(world.seen(rank));
-      const auto frozen = std::ranges::find_if(world.seen(rank),
-                                               [](const auto& seen) { return seen.change.kind == Kind::rank_frozen; });
-      if (rank != victim) {
-        ASSERT_TRUE(frozen != world.seen(rank).end()) << text_of(world.seen(rank));
-        // Or one beyond it: what is left is a line.
-        EXPECT_THAT(frozen->change.text, HasSubstr("is frozen or gone"));
-      }
-    }
-    world.mark();
-    world.stop(victim);
-    world.run(15'000 * kMs);
-    for (uint32_t rank = 1; rank < 5; ++rank) {
-      if (rank != victim) {
-        const auto& last = world.seen(rank).back();
-        EXPECT_EQ(last.change.kind, Kind::rank_failed) << text_of(world.seen(rank));
-        EXPECT_EQ(last.change.reason, Reason::frozen);
-        EXPECT_GE(last.at, kKnobs.frozen_ns - kKnobs.interval_ns);
-      }
+      ASSERT_TRUE(failed != world.seen(rank).end()) << text_of(world.seen(rank));
+      EXPECT_EQ(failed->change.reason, Reason::unreachable);
+      // Or one beyond it: what is left is a line.
+      EXPECT_THAT(failed->change.text, HasSubstr("is dead or frozen"));
+      EXPECT_LE(failed->at, 2'000 * kMs);
     }
   }
 }
