@@ -133,22 +133,22 @@ class Frozen(ranks.GroupCase):
         group = self.join("ring:16", 16)  # whose heartbeats fill them in 4 s
         self.stop(group, group[1], 8)
 
-    def test_without_rank_0_counts_as_death_and_a_death_is_noticed_as_soon(self):
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            with self.subTest(signal=number.name):
-                group = self.join("ring:4", 4)
-                left = self.kill(group, 0)
-                self.all_say(left, "shrink")
-                for rank in left:
-                    rank.expect("shrunk", timeout=20)
-                self.all_say(left, "call all_reduce count=1000 times=0")
-                left[1].expect("running")
-                left[1].signal(number)
-                self.all_fail([left[0], left[2]], time.monotonic(), (errno.EHOSTDOWN, errno.ECONNRESET),
-                              ["is dead or frozen"])
-                left[1].signal(signal.SIGKILL)
-                for rank in group:
-                    rank.end()
+    def without_rank_0(self, number):
+        left = self.kill(self.join("ring:4", 4), 0)
+        self.all_say(left, "shrink")
+        for rank in left:
+            rank.expect("shrunk", timeout=20)
+        self.all_say(left, "call all_reduce count=1000 times=0")
+        left[1].expect("running")
+        left[1].signal(number)
+        self.all_fail([left[0], left[2]], time.monotonic(), (errno.EHOSTDOWN, errno.ECONNRESET), ["is dead or frozen"])
+        left[1].signal(signal.SIGKILL)
+
+    def test_without_rank_0_counts_as_death(self):
+        self.without_rank_0(signal.SIGSTOP)
+
+    def test_a_death_without_rank_0_is_noticed_as_soon(self):
+        self.without_rank_0(signal.SIGKILL)
 
     def test_for_a_moment_nothing_happens(self):
         group = self.join("ring:3", 3)
