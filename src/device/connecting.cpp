@@ -7,6 +7,10 @@
 #include <random>
 #include <utility>
 
+#include "base/asymmetric_fence.h"
+#include "base/clock.h"
+#include "base/spinlock.h"
+#include "device/limits.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -136,6 +140,25 @@ void QueuePair::disconnect(Connection& connection) {
   if (connection.remote != nullptr) {
     connection.remote->peer().send(link::Withdraw{qpn_, connection.remote_qpn, connection.own_nonce});
   }
+}
+
+void QueuePair::end_accesses() {
+  if (type_ == IBV_QPT_UD || connections_.empty()) {
+    return;
+  }
+  {
+    const std::scoped_lock guard(receive_lock_);
+    each_connection([](Connection& connection) { connection.receiver.close(); });
+  }
+  // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
+  base::heavy_fence();
+  const uint64_t deadline = base::now_ns() + kAccessDrainNs;
+  each_connection([deadline](const Connection& connection) {
+    while (connection.remote != nullptr && !connection.remote->peer().is_gone() &&
+           connection.receiver.announced_key() != 0 && base::now_ns() < deadline) {
+      base::cpu_pause();
+    }
+  });
 }
 
 void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,

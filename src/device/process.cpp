@@ -25,7 +25,6 @@ namespace {
 constexpr int kFirstTickMs = 1;
 constexpr int kLastTickMs = 64;
 constexpr int kStateTickMs = 2;
-constexpr uint64_t kAccessDrainNs = 1'000'000'000;
 
 uint32_t random_index() {
   std::random_device device;

@@ -113,7 +113,7 @@ class Process final : private link::RendezvousSink {
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
 
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
-  /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
+  /// is stopped in the middle of a copy holds us up for at most kAccessDrainNs.
   void wait_for_accesses(uint32_t key);
   /// The same for copies of ours for sends over the network, and for those that a profile has land in the wrong region
   /// (`is_wrapped`). Not from within a queue pair.

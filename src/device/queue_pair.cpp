@@ -107,10 +107,14 @@ void QueuePair::destroy() {
   if (context_.port().profile.knobs.leaks_after_error && state_.load() == IBV_QPS_ERR) {
     pd_.stuck_regions.store(pd_.regions_made.load());
   }
-  process_.remove(*this);
   finish_receiving();
   queues_.receive->detach(*this);
   queues_.send->detach(*this);
+  {
+    const std::scoped_lock one_at_a_time(modify_lock_);
+    end_accesses();
+  }
+  process_.remove(*this);  // not before: who deregisters memory meanwhile asks the queue pairs that are known
   {
     const std::scoped_lock guard(modify_lock_, send_lock_, receive_lock_);
     reset();
@@ -146,6 +150,7 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   if (to == IBV_QPS_RESET) {
     queues_.receive->detach(*this);
     queues_.send->detach(*this);
+    end_accesses();
     {
       const std::scoped_lock guard(send_lock_, receive_lock_);
       reset();

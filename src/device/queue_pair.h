@@ -160,6 +160,10 @@ class QueuePair {
   void purge_datagram_peers();
   Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
   void disconnect(Connection& connection);
+  /// Before its connections go: closes them, and returns when no peer copies on their behalf any more, for afterwards
+  /// nobody could tell. Bounded as Process::wait_for_accesses is. Under modify_lock_ alone: the peer may be a thread of
+  /// this process that holds locks of its own.
+  void end_accesses();
   /// Before the end: what has come with a receive waiting for it counts as received, as a card would have acknowledged
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();

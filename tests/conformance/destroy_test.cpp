@@ -1,6 +1,9 @@
 // Destruction: refused while in use, possible in every order that programs use otherwise.
+#include <algorithm>
 #include <memory>
+#include <thread>
 
+#include "deadline.h"
 #include "far.h"
 
 namespace ringbolt::conformance {
@@ -148,6 +151,38 @@ TEST_P(DestroyPlacementTest, regions_can_go_before_their_queue_pair) {
   // Data from memory that is no longer registered must not arrive as if it were.
   const ibv_wc wc = wait_completion(link.near.send_cq());
   EXPECT_NE(wc.status, IBV_WC_SUCCESS) << describe(wc);
+}
+
+// Once the queue pair and the registration are gone the memory is the program's alone.
+TEST(Destroy, copy_under_way_ends_before_the_registration_does) {
+  constexpr uint32_t kSize = 192U << 20U;
+  constexpr uint32_t kEnd = 4096;
+  for (const bool is_reset : {false, true}) {
+    SCOPED_TRACE(is_reset ? "reset" : "destroyed");
+    Link link(Placement::other_process, {}, kSize);
+    const volatile uint8_t& first = link.memory.data()[0];
+    const uint8_t before = first;
+    link.far.set_word(0, ~link.memory.word(0));
+    std::thread writer([&] {
+      EXPECT_EQ(link.far.post_send(1, IBV_WR_RDMA_WRITE, {{0, kSize}}, IBV_SEND_SIGNALED, link.memory.address(),
+                                   link.memory.rkey()),
+                0);
+    });
+    for (const Deadline deadline; first == before && !deadline.has_passed();) {
+      // Not wait_until(), which gives the core away: the copy takes some 20 ms.
+    }
+    if (is_reset) {
+      EXPECT_EQ(link.near.to_state(IBV_QPS_RESET), 0);
+    } else {
+      link.near.destroy_qp();
+    }
+    link.memory.mr.reset();
+    const auto last = link.memory.bytes().subspan(kSize - kEnd);
+    std::ranges::fill(last, uint8_t{0});
+    writer.join();
+    EXPECT_TRUE(std::ranges::all_of(last, [](uint8_t byte) { return byte == 0; })) << "the copy went on";
+    link.far.destroy_qp();
+  }
 }
 
 TEST(Destroy, completions_of_a_destroyed_queue_pair_do_no_harm) {
