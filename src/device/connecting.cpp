@@ -256,6 +256,7 @@ void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
   }
   if (found != connections_.end() && found->second->remote_nonce == withdraw.nonce) {
     found->second->peer_state.store(PeerState::withdrawn);
+    progress_since_ns_ = 0;  // what it must answer in is counted from here
     kick();
   }
 }
@@ -272,6 +273,7 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
         connection.sender->take_consumed(consumed);  // said with messages that wait for a receive
       }
       connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
+      progress_since_ns_ = 0;
       receive_attention_.store(true, std::memory_order_relaxed);
     }
   });

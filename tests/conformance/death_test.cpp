@@ -85,6 +85,44 @@ TEST_P(DeathTest, broken_peer_ends_what_is_posted_afterwards) {
   }
 }
 
+// A card hears nothing of an exit. Programs whose peers leave first look at their last completions meanwhile.
+TEST(Death, peer_that_left_in_order_is_given_its_time) {
+  PeerProcess peer;
+  QpOptions options;
+  options.timeout = 16;  // 268 ms
+  options.retry_cnt = 3;
+  Link link(peer, options, 4096);
+  link.far.close();
+  peer.finish();
+  const auto start = steady_clock::now();
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+  expect_dead(link.near, 1);
+  EXPECT_GE(steady_clock::now() - start, std::chrono::microseconds(4 * 268435));
+}
+
+TEST(Death, program_that_sleeps_is_told_that_its_peer_left) {
+  const Device device = open_device();
+  const Channel channel = make_channel(device);
+  const Cq cq = make_cq(device, 16, channel.get());
+  PeerProcess peer;
+  Endpoint near(device, impatient(), {nullptr, cq.get(), nullptr, nullptr});
+  Region memory(near.pd(), 64);
+  Far far(peer);
+  far.open(impatient(), 64);
+  near.connect(far.address());
+  far.connect(near.address());
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {memory.sge(0, 64)}).post(near.qp()), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  far.close();
+  peer.finish();
+  ASSERT_TRUE(is_readable(channel->fd, Deadline().remaining_ms())) << "no event came";
+  ibv_cq* from = nullptr;
+  void* context = nullptr;
+  ASSERT_EQ(ibv_get_cq_event(channel.get(), &from, &context), 0);
+  ibv_ack_cq_events(from, 1);
+  expect_dead(near, 1);
+}
+
 TEST(Death, killed_peer_ends_sends_that_wait_for_a_receive) {
   PeerProcess peer;
   Link link(peer, impatient(), 4096);
