@@ -24,6 +24,7 @@
 #include "device/receive_ring.h"
 #include "device/send_request.h"
 #include "device/shared_receive_queue.h"
+#include "device/vigil.h"
 #include "device/wired.h"
 
 namespace ringbolt::device {
@@ -421,6 +422,7 @@ class QueuePair {
   uint32_t answers_pending_ = 0;     // operations that the peer executes
   uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends
   uint64_t progress_since_ns_ = 0;   // since when; 0: not looked yet
+  Vigil vigil_;
   uint64_t not_ready_since_ns_ = 0;  // since when the receiver has no receive posted
   uint64_t next_ring_ns_ = 0;
   uint64_t ring_pause_ns_ = 0;

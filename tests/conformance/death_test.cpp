@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "deadline.h"
@@ -275,6 +276,25 @@ TEST(Death, peer_that_is_off_its_core_for_a_moment_is_not_dead) {
   }
   peer.signal(SIGCONT);
   expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 1, IBV_WC_SEND);
+}
+
+TEST(Death, program_that_does_not_poll_for_long_finds_its_peer_alive) {
+  for (const Placement placement : kPlacements) {
+    SCOPED_TRACE(placement_name(placement));
+    Link link(placement, impatient(), 4096);
+    // The peer does not poll: somebody has to ring its service thread, and that is who polls here.
+    ASSERT_EQ(link.far.post_recv(1, {{0, 64}}), 0);
+    ASSERT_EQ(SendWr(1, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+    ibv_wc wc{};
+    int done = 0;
+    // Until the timers have been looked at for the first time, but not until the first ring.
+    for (int polls = 0; polls < 66 && done == 0; ++polls) {
+      done = ibv_poll_cq(link.near.send_cq(), 1, &wc);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // longer than any patience with such settings
+    expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 1, IBV_WC_SEND);
+    expect_success(link.far.wait_recv(), 1, IBV_WC_RECV);
+  }
 }
 
 TEST(Death, peer_that_connects_late_is_waited_for) {
