@@ -46,6 +46,13 @@ uint64_t fresh_nonce() {
   return std::max(engine(), link::kNoNonce + 1);
 }
 
+/// Its maker has closed it since it offered it, and the next offer may be on its way. UC would lose what it sends when
+/// the news of the end comes; RC learns from such a lane that nobody answers, and takes the next one all the same.
+bool is_useless(ibv_qp_type type, const link::SharedSegment& lane) {
+  const auto& memory = *reinterpret_cast<const link::LaneMemory*>(lane.data());
+  return type == IBV_QPT_UC && memory.is_closed.load(std::memory_order_acquire) != 0;
+}
+
 }  // namespace
 
 int QueuePair::connect() {
@@ -69,8 +76,10 @@ int QueuePair::connect() {
   adopt(std::move(connection));
   const std::scoped_lock guard(offers_lock_);
   if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {
-    made.remote = stored->second.remote;
-    attach_sender(made, stored->second.offer, std::move(stored->second.lane));
+    if (!is_useless(type_, stored->second.lane)) {
+      made.remote = stored->second.remote;
+      attach_sender(made, stored->second.offer, std::move(stored->second.lane));
+    }
     offers_.erase(stored);
   }
   return 0;
@@ -128,6 +137,7 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
   connection.next_operation = connection.operations_end_slot = connection.rung_for = 0;
   connection.peer_state.store(PeerState::present);
   connection.is_refused = false;
+  progress_since_ns_ = 0;  // what waits has somebody to go to only now
   connection.sender->want_bell(wants_send_bells_.load(std::memory_order_seq_cst));
 }
 
@@ -165,7 +175,7 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
                          link::SharedSegment lane) {
   const Port& port = context_.port();
   if (offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
-      !port.reaches(gid_of(offer.source_gid))) {
+      !port.reaches(gid_of(offer.source_gid)) || is_useless(type_, lane)) {
     return;
   }
   const std::scoped_lock guard(send_lock_);
@@ -178,8 +188,12 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
   // A queue pair in error will be reset and connected again; it needs the offer then.
   const bool is_failed = state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
   const bool has_lane = connection != nullptr && connection->sender.has_value();
-  const bool is_busy = has_lane && ((type_ != IBV_QPT_UD && has_unfinished_sends()) ||
-                                    (connection->peer_state.load() == PeerState::present && !connection->sender->is_closed()));
+  // What has begun on one lane can't go on on another one.
+  const bool has_begun =
+      has_lane && (connection->sender->published() != 0 || next_.load(std::memory_order_relaxed) != 0);
+  const bool is_busy =
+      has_lane && ((type_ != IBV_QPT_UD && has_begun && has_unfinished_sends()) ||
+                   (connection->peer_state.load() == PeerState::present && !connection->sender->is_closed()));
   if (connection == nullptr || is_failed || is_busy) {
     const std::scoped_lock offers_guard(offers_lock_);
     if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
