@@ -283,15 +283,23 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
   }
   each_connection([&](Connection& connection) {
     if (connection.remote != nullptr && &connection.remote->peer() == &peer) {
-      if (uint32_t consumed = 0; connection.sender && connection.receiver.last_heard(consumed)) {
-        connection.sender->take_consumed(consumed);  // said with messages that wait for a receive
-      }
+      take_last_word(connection);
       connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
       progress_since_ns_ = 0;
       receive_attention_.store(true, std::memory_order_relaxed);
     }
   });
   kick();
+}
+
+void QueuePair::take_last_word(Connection& connection) {
+  if (!connection.sender) {
+    return;
+  }
+  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
+  if (uint32_t consumed = 0; connection.receiver.last_heard(consumed)) {
+    connection.sender->take_consumed(consumed);
+  }
 }
 
 bool QueuePair::is_accessed(uint32_t key) {

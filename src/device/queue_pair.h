@@ -169,6 +169,8 @@ class QueuePair {
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();
   void adopt(std::unique_ptr<Connection> connection);
+  /// How far the peer is, as its messages to us say, those that wait for a receive too. Under both locks.
+  void take_last_word(Connection& connection);
   template <class Visit>
   void each_connection(Visit visit) {
     for (auto& [qpn, connection] : connections_) {

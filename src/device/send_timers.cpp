@@ -66,6 +66,11 @@ void QueuePair::check_timers(uint64_t now_ns) {
   uint32_t consumed = 0;
   if (connection != nullptr && connection->sender) {
     connection->sender->refresh();  // it was off its core perhaps since it last looked: the answer may have come long ago
+    if (now_ns >= next_ring_ns_) {
+      // The peer may have said it with a message to us alone, and whoever sends need not poll for messages.
+      const std::scoped_lock receive_guard(receive_lock_);
+      take_last_word(*connection);
+    }
     consumed = connection->sender->consumed();
   }
   const uint32_t mark = consumed + done_.load(std::memory_order_relaxed) + next_.load(std::memory_order_relaxed);
