@@ -96,6 +96,7 @@ std::unique_ptr<Connection> QueuePair::make_connection(uint32_t remote_qpn,
   connection->own_nonce = fresh_nonce();
   connection->remote = process_.owner_of(remote_qpn);
   settle(*connection);
+  connection->receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));  // before a peer can write
   if (connection->remote != nullptr) {
     const auto& path = attributes_.ah_attr.grh;
     const uint32_t gid_index = type_ == IBV_QPT_UD ? 0 : path.sgid_index;
@@ -124,7 +125,7 @@ void QueuePair::adopt(std::unique_ptr<Connection> connection) {
   if (type_ != IBV_QPT_UD) {
     connection_.store(&adopted, std::memory_order_seq_cst);
   }
-  adopted.receiver.want_bell(wants_receive_bells_.load(std::memory_order_seq_cst));
+  adopted.receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));
 }
 
 void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane) {
@@ -138,7 +139,7 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
   connection.peer_state.store(PeerState::present);
   connection.is_refused = false;
   progress_since_ns_ = 0;  // what waits has somebody to go to only now
-  connection.sender->want_bell(wants_send_bells_.load(std::memory_order_seq_cst));
+  connection.sender->want_bell(wants_send_bells_.load(std::memory_order_relaxed));
 }
 
 void QueuePair::disconnect(Connection& connection) {
@@ -331,18 +332,15 @@ void QueuePair::tell_peers() {
 }
 
 void QueuePair::want_receive_bells(bool wanted) {
-  wants_receive_bells_.store(wanted, std::memory_order_seq_cst);
-  if (type_ == IBV_QPT_UD) {
-    const std::scoped_lock guard(receive_lock_);
-    each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
-  } else if (Connection* connection = connection_.load(std::memory_order_seq_cst)) {
-    connection->receiver.want_bell(wanted);
-  }
+  // Under the lock, as adopt() is: else a new connection could get the wish of before.
+  const std::scoped_lock guard(receive_lock_);
+  wants_receive_bells_.store(wanted, std::memory_order_relaxed);
+  each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
 }
 
 void QueuePair::want_send_bells(bool wanted) {
-  wants_send_bells_.store(wanted, std::memory_order_seq_cst);
   const std::scoped_lock guard(send_lock_);
+  wants_send_bells_.store(wanted, std::memory_order_relaxed);
   each_connection([&](Connection& connection) {
     if (connection.sender) {
       connection.sender->want_bell(wanted);

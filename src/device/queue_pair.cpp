@@ -54,8 +54,6 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
     }
     qp->queues_.send->attach(*qp, false, true);
     qp->queues_.receive->attach(*qp, true, false);
-    qp->want_send_bells(qp->queues_.send->is_armed());
-    qp->want_receive_bells(qp->queues_.receive->is_armed());
     wanted.cap = qp->caps_;
     return qp;
   } catch (const std::bad_alloc&) {
