@@ -247,6 +247,7 @@ void QueuePair::fail_from_queue() {
   // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
   set_state(IBV_QPS_ERR);
   announce(IBV_EVENT_QP_FATAL);
+  process_.request_service();  // its other completion queue has work to flush, and its program may sleep on that one
 }
 
 void QueuePair::disconnect_wired() {
