@@ -314,6 +314,9 @@ void CompletionQueue::take_arrived() {
   is_in_service_ = true;
   for (int pass = 0; pass < kPassesForFullLane; ++pass) {
     progress();
+    if (pass != 0 && std::ranges::none_of(receivers_, [](QueuePair* qp) { return qp->may_receive(); })) {
+      break;
+    }
   }
   is_in_service_ = false;
 }
@@ -329,11 +332,14 @@ uint64_t CompletionQueue::wire_deadline_ns() {
 
 void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
   const std::scoped_lock guard(lock_);
+  // Under the lock: who arms it at the same time comes before, and is seen, or after, and finds the queue pair.
   if (receives) {
     receivers_.push_back(&qp);
+    qp.want_receive_bells(is_armed());
   }
   if (sends) {
     senders_.push_back(&qp);
+    qp.want_send_bells(is_armed());
   }
 }
 

@@ -7,6 +7,10 @@
 #include <random>
 #include <utility>
 
+#include "base/asymmetric_fence.h"
+#include "base/clock.h"
+#include "base/spinlock.h"
+#include "device/limits.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -42,6 +46,13 @@ uint64_t fresh_nonce() {
   return std::max(engine(), link::kNoNonce + 1);
 }
 
+/// Its maker has closed it since it offered it, and the next offer may be on its way. UC would lose what it sends when
+/// the news of the end comes; RC learns from such a lane that nobody answers, and takes the next one all the same.
+bool is_useless(ibv_qp_type type, const link::SharedSegment& lane) {
+  const auto& memory = *reinterpret_cast<const link::LaneMemory*>(lane.data());
+  return type == IBV_QPT_UC && memory.is_closed.load(std::memory_order_acquire) != 0;
+}
+
 }  // namespace
 
 int QueuePair::connect() {
@@ -65,8 +76,10 @@ int QueuePair::connect() {
   adopt(std::move(connection));
   const std::scoped_lock guard(offers_lock_);
   if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {
-    made.remote = stored->second.remote;
-    attach_sender(made, stored->second.offer, std::move(stored->second.lane));
+    if (!is_useless(type_, stored->second.lane)) {
+      made.remote = stored->second.remote;
+      attach_sender(made, stored->second.offer, std::move(stored->second.lane));
+    }
     offers_.erase(stored);
   }
   return 0;
@@ -83,6 +96,7 @@ std::unique_ptr<Connection> QueuePair::make_connection(uint32_t remote_qpn,
   connection->own_nonce = fresh_nonce();
   connection->remote = process_.owner_of(remote_qpn);
   settle(*connection);
+  connection->receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));  // before a peer can write
   if (connection->remote != nullptr) {
     const auto& path = attributes_.ah_attr.grh;
     const uint32_t gid_index = type_ == IBV_QPT_UD ? 0 : path.sgid_index;
@@ -111,7 +125,7 @@ void QueuePair::adopt(std::unique_ptr<Connection> connection) {
   if (type_ != IBV_QPT_UD) {
     connection_.store(&adopted, std::memory_order_seq_cst);
   }
-  adopted.receiver.want_bell(wants_receive_bells_.load(std::memory_order_seq_cst));
+  adopted.receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));
 }
 
 void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane) {
@@ -124,7 +138,8 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
   connection.next_operation = connection.operations_end_slot = connection.rung_for = 0;
   connection.peer_state.store(PeerState::present);
   connection.is_refused = false;
-  connection.sender->want_bell(wants_send_bells_.load(std::memory_order_seq_cst));
+  progress_since_ns_ = 0;  // what waits has somebody to go to only now
+  connection.sender->want_bell(wants_send_bells_.load(std::memory_order_relaxed));
 }
 
 void QueuePair::disconnect(Connection& connection) {
@@ -138,14 +153,33 @@ void QueuePair::disconnect(Connection& connection) {
   }
 }
 
-void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
-                         link::SharedSegment lane) {
-  const Port& port = context_.port();
-  if (offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
-      !port.reaches(gid_of(offer.source_gid))) {
+void QueuePair::end_accesses() {
+  if (type_ == IBV_QPT_UD || connections_.empty()) {
     return;
   }
+  {
+    const std::scoped_lock guard(receive_lock_);
+    each_connection([](Connection& connection) { connection.receiver.close(); });
+  }
+  // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
+  base::heavy_fence();
+  const uint64_t deadline = base::now_ns() + kAccessDrainNs;
+  each_connection([deadline](const Connection& connection) {
+    while (connection.remote != nullptr && !connection.remote->peer().is_gone() &&
+           connection.receiver.announced_key() != 0 && base::now_ns() < deadline) {
+      base::cpu_pause();
+    }
+  });
+}
+
+void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
+                         link::SharedSegment lane) {
   const std::scoped_lock guard(send_lock_);
+  const Port& port = *port_;
+  if (is_destroyed_ || offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
+      !port.reaches(gid_of(offer.source_gid)) || is_useless(type_, lane)) {
+    return;
+  }
   Connection* connection = nullptr;
   if (type_ == IBV_QPT_UD) {
     connection = datagram_connection(offer.source_qpn, offer.source_gid);
@@ -155,8 +189,12 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
   // A queue pair in error will be reset and connected again; it needs the offer then.
   const bool is_failed = state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
   const bool has_lane = connection != nullptr && connection->sender.has_value();
-  const bool is_busy = has_lane && ((type_ != IBV_QPT_UD && has_unfinished_sends()) ||
-                                    (connection->peer_state.load() == PeerState::present && !connection->sender->is_closed()));
+  // What has begun on one lane can't go on on another one.
+  const bool has_begun =
+      has_lane && (connection->sender->published() != 0 || next_.load(std::memory_order_relaxed) != 0);
+  const bool is_busy =
+      has_lane && ((type_ != IBV_QPT_UD && has_begun && has_unfinished_sends()) ||
+                   (connection->peer_state.load() == PeerState::present && !connection->sender->is_closed()));
   if (connection == nullptr || is_failed || is_busy) {
     const std::scoped_lock offers_guard(offers_lock_);
     if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
@@ -233,6 +271,7 @@ void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
   }
   if (found != connections_.end() && found->second->remote_nonce == withdraw.nonce) {
     found->second->peer_state.store(PeerState::withdrawn);
+    progress_since_ns_ = 0;  // what it must answer in is counted from here
     kick();
   }
 }
@@ -245,14 +284,23 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
   }
   each_connection([&](Connection& connection) {
     if (connection.remote != nullptr && &connection.remote->peer() == &peer) {
-      if (uint32_t consumed = 0; connection.sender && connection.receiver.last_heard(consumed)) {
-        connection.sender->take_consumed(consumed);  // said with messages that wait for a receive
-      }
+      take_last_word(connection);
       connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
+      progress_since_ns_ = 0;
       receive_attention_.store(true, std::memory_order_relaxed);
     }
   });
   kick();
+}
+
+void QueuePair::take_last_word(Connection& connection) {
+  if (!connection.sender) {
+    return;
+  }
+  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
+  if (uint32_t consumed = 0; connection.receiver.last_heard(consumed)) {
+    connection.sender->take_consumed(consumed);
+  }
 }
 
 bool QueuePair::is_accessed(uint32_t key) {
@@ -284,18 +332,15 @@ void QueuePair::tell_peers() {
 }
 
 void QueuePair::want_receive_bells(bool wanted) {
-  wants_receive_bells_.store(wanted, std::memory_order_seq_cst);
-  if (type_ == IBV_QPT_UD) {
-    const std::scoped_lock guard(receive_lock_);
-    each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
-  } else if (Connection* connection = connection_.load(std::memory_order_seq_cst)) {
-    connection->receiver.want_bell(wanted);
-  }
+  // Under the lock, as adopt() is: else a new connection could get the wish of before.
+  const std::scoped_lock guard(receive_lock_);
+  wants_receive_bells_.store(wanted, std::memory_order_relaxed);
+  each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
 }
 
 void QueuePair::want_send_bells(bool wanted) {
-  wants_send_bells_.store(wanted, std::memory_order_seq_cst);
   const std::scoped_lock guard(send_lock_);
+  wants_send_bells_.store(wanted, std::memory_order_relaxed);
   each_connection([&](Connection& connection) {
     if (connection.sender) {
       connection.sender->want_bell(wanted);

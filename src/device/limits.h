@@ -20,5 +20,7 @@ inline constexpr uint32_t kGrhBytes = 40;
 inline constexpr uint32_t kQpnIndexBits = 14;  ///< a QPN is (process slot << 14) | index
 /// RC gives up on a silent peer no sooner: software may be off its core for a while without being dead.
 inline constexpr uint64_t kLeastTimeoutNs = 500'000'000;
+/// How long a peer that is stopped in the middle of a copy holds up who takes the memory away.
+inline constexpr uint64_t kAccessDrainNs = 1'000'000'000;
 
 }  // namespace ringbolt::device

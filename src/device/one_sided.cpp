@@ -104,6 +104,9 @@ bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const Sen
       return false;
     }
     const Announcement announced(*connection.sender, request.key);
+    if (connection.sender->is_closed()) {
+      return false;  // closed since we looked: nobody waits for the end of a copy that begins now
+    }
     link::Region region;
     const ibv_wc_status status = check_remote(connection, request, IBV_ACCESS_REMOTE_WRITE, region);
     if (status != IBV_WC_SUCCESS) {
@@ -178,6 +181,9 @@ bool QueuePair::read_remote(Connection& connection, SendEntry& entry, const Send
       return false;
     }
     const Announcement announced(*connection.sender, request.key);
+    if (connection.sender->is_closed()) {
+      return false;  // closed since we looked: nobody waits for the end of a copy that begins now
+    }
     link::Region region;
     const ibv_wc_status status = check_remote(connection, request, IBV_ACCESS_REMOTE_READ, region);
     if (status != IBV_WC_SUCCESS) {
@@ -244,6 +250,9 @@ bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRe
   const bool is_add = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   {
     const Announcement announced(*connection.sender, request.key);
+    if (connection.sender->is_closed()) {
+      return false;  // closed since we looked: nobody waits for the end of a copy that begins now
+    }
     link::Region region;
     const ibv_wc_status status = check_remote(connection, request, IBV_ACCESS_REMOTE_ATOMIC, region);
     if (status != IBV_WC_SUCCESS) {

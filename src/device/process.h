@@ -89,6 +89,9 @@ class Process final : private link::RendezvousSink {
   /// Somebody must get on with queued work although no program thread may poll: wakes the service thread unless it is
   /// at work already.
   void request_service() {
+    // What the caller has stored comes before the look: the service thread either sees it or has not yet said that it
+    // sleeps. Only those call who have something to wait for, so that the fence costs no hot path anything.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!is_ticking_.load(std::memory_order_relaxed) && !is_ticking_.exchange(true, std::memory_order_seq_cst)) {
       rendezvous_->wake();
     }
@@ -113,7 +116,7 @@ class Process final : private link::RendezvousSink {
   std::vector<std::shared_ptr<QueuePair>> queue_pairs();
 
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
-  /// is stopped in the middle of a copy holds us up for at most kAccessDrainMs.
+  /// is stopped in the middle of a copy holds us up for at most kAccessDrainNs.
   void wait_for_accesses(uint32_t key);
   /// The same for copies of ours for sends over the network, and for those that a profile has land in the wrong region
   /// (`is_wrapped`). Not from within a queue pair.

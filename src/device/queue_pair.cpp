@@ -54,8 +54,6 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
     }
     qp->queues_.send->attach(*qp, false, true);
     qp->queues_.receive->attach(*qp, true, false);
-    qp->want_send_bells(qp->queues_.send->is_armed());
-    qp->want_receive_bells(qp->queues_.receive->is_armed());
     wanted.cap = qp->caps_;
     return qp;
   } catch (const std::bad_alloc&) {
@@ -66,6 +64,7 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
 QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle)
     : pd_(pd),
       context_(pd.context),
+      port_(context_.shared_port()),
       process_(pd.context.process()),
       faults_(context_.port().fabric->verb_faults),
       handle_(handle),
@@ -107,12 +106,17 @@ void QueuePair::destroy() {
   if (context_.port().profile.knobs.leaks_after_error && state_.load() == IBV_QPS_ERR) {
     pd_.stuck_regions.store(pd_.regions_made.load());
   }
-  process_.remove(*this);
   finish_receiving();
   queues_.receive->detach(*this);
   queues_.send->detach(*this);
   {
+    const std::scoped_lock one_at_a_time(modify_lock_);
+    end_accesses();
+  }
+  process_.remove(*this);  // not before: who deregisters memory meanwhile asks the queue pairs that are known
+  {
     const std::scoped_lock guard(modify_lock_, send_lock_, receive_lock_);
+    is_destroyed_ = true;
     reset();
   }
   queues_.receive->forget(qpn_);
@@ -146,6 +150,7 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   if (to == IBV_QPS_RESET) {
     queues_.receive->detach(*this);
     queues_.send->detach(*this);
+    end_accesses();
     {
       const std::scoped_lock guard(send_lock_, receive_lock_);
       reset();
@@ -244,6 +249,7 @@ void QueuePair::fail_from_queue() {
   // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
   set_state(IBV_QPS_ERR);
   announce(IBV_EVENT_QP_FATAL);
+  process_.request_service();  // its other completion queue has work to flush, and its program may sleep on that one
 }
 
 void QueuePair::disconnect_wired() {
@@ -309,12 +315,9 @@ int QueuePair::receive_in_place() {
 }
 
 void QueuePair::take_arrived() {
-  const uint64_t now = base::now_ns();
-  if (queues_.receive != nullptr) {
-    static_cast<void>(queues_.receive->serve(now));
-  }
-  if (queues_.send != nullptr && queues_.send != queues_.receive) {
-    static_cast<void>(queues_.send->serve(now));
+  queues_.receive->take_arrived();
+  if (queues_.send != queues_.receive) {
+    queues_.send->take_arrived();
   }
 }
 

@@ -24,6 +24,7 @@
 #include "device/receive_ring.h"
 #include "device/send_request.h"
 #include "device/shared_receive_queue.h"
+#include "device/vigil.h"
 #include "device/wired.h"
 
 namespace ringbolt::device {
@@ -160,10 +161,16 @@ class QueuePair {
   void purge_datagram_peers();
   Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
   void disconnect(Connection& connection);
+  /// Before its connections go: closes them, and returns when no peer copies on their behalf any more, for afterwards
+  /// nobody could tell. Bounded as Process::wait_for_accesses is. Under modify_lock_ alone: the peer may be a thread of
+  /// this process that holds locks of its own.
+  void end_accesses();
   /// Before the end: what has come with a receive waiting for it counts as received, as a card would have acknowledged
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();
   void adopt(std::unique_ptr<Connection> connection);
+  /// How far the peer is, as its messages to us say, those that wait for a receive too. Under both locks.
+  void take_last_word(Connection& connection);
   template <class Visit>
   void each_connection(Visit visit) {
     for (auto& [qpn, connection] : connections_) {
@@ -360,12 +367,13 @@ class QueuePair {
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);
   bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces);
   void flush_datagrams();
-  void drop(Drop why) { process_.network().drops().count(context_.port().netdev_index, why); }
+  void drop(Drop why) { process_.network().drops().count(port_->netdev_index, why); }
   void receive_datagrams(CompletionQueue& cq);
   void receive_datagram(CompletionQueue& cq, const InboundPacket& packet);
 
   ProtectionDomain& pd_;
   Context& context_;
+  const std::shared_ptr<const Port> port_;  ///< the service thread may hold us longer than the context lives
   Process& process_;
   VerbFaults& faults_;
   ibv_qp* const handle_;
@@ -407,6 +415,7 @@ class QueuePair {
   std::atomic<uint32_t> tail_{0};
   std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled or failed one
   bool has_failed_send_ = false;  // nothing after it may begin
+  bool is_destroyed_ = false;     // its domain and context may be gone
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
   std::vector<SendFate> fates_;                 // beside entries_; none before the first
   std::vector<StagedBytes> staged_;             // likewise
@@ -417,6 +426,7 @@ class QueuePair {
   uint32_t answers_pending_ = 0;     // operations that the peer executes
   uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends
   uint64_t progress_since_ns_ = 0;   // since when; 0: not looked yet
+  Vigil vigil_;
   uint64_t not_ready_since_ns_ = 0;  // since when the receiver has no receive posted
   uint64_t next_ring_ns_ = 0;
   uint64_t ring_pause_ns_ = 0;

@@ -425,8 +425,11 @@ ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {
         break;
     }
   }
+  // Of a peer that left in order a card learns nothing: its retries have to run out (check_timers). Programs rely on
+  // it: they leave when their counts are full, and whose peer left first must not find a failure before those
+  // completions.
   const PeerState peer = connection.peer_state.load(std::memory_order_relaxed);
-  return peer == PeerState::left || peer == PeerState::died ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+  return peer == PeerState::died ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 }
 
 void QueuePair::push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status) {

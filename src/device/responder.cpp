@@ -179,7 +179,8 @@ bool QueuePair::take_posted() {
     return true;
   }
   if (queues_.shared != nullptr) {
-    if (!queues_.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count)) {
+    const bool is_awaited = queues_.receive->is_armed();
+    if (!queues_.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count, is_awaited)) {
       return false;
     }
   } else {

@@ -44,7 +44,9 @@ ibv_wc_status QueuePair::overdue(uint64_t now_ns, Connection* connection) {
   }
   const bool is_hopeless = is_closed || is_cut_off() || connection->remote == nullptr ||
                            connection->remote->peer().is_stopped();
-  return waited >= limit * (is_hopeless ? 1 : patience_factor(has_lane)) ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+  const bool is_over =
+      waited >= limit * (is_hopeless ? 1 : patience_factor(has_lane)) && (is_closed || vigil_.is_long_enough(now_ns));
+  return is_over ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 }
 
 uint64_t QueuePair::patience_factor(bool has_lane) {
@@ -64,17 +66,24 @@ void QueuePair::check_timers(uint64_t now_ns) {
   uint32_t consumed = 0;
   if (connection != nullptr && connection->sender) {
     connection->sender->refresh();  // it was off its core perhaps since it last looked: the answer may have come long ago
+    if (now_ns >= next_ring_ns_) {
+      // The peer may have said it with a message to us alone, and whoever sends need not poll for messages.
+      const std::scoped_lock receive_guard(receive_lock_);
+      take_last_word(*connection);
+    }
     consumed = connection->sender->consumed();
   }
   const uint32_t mark = consumed + done_.load(std::memory_order_relaxed) + next_.load(std::memory_order_relaxed);
   if (mark != progress_mark_ || progress_since_ns_ == 0) {
     progress_mark_ = mark;
     progress_since_ns_ = now_ns;
+    vigil_.begin(now_ns);
     not_ready_since_ns_ = 0;
     ring_pause_ns_ = kFirstRingPauseNs;
     next_ring_ns_ = now_ns + ring_pause_ns_;
     return;
   }
+  vigil_.look(now_ns);
   run_queue();
   if (connection == nullptr || state_.load(std::memory_order_relaxed) != IBV_QPS_RTS || is_next_held()) {
     return;
@@ -89,7 +98,7 @@ void QueuePair::check_timers(uint64_t now_ns) {
     const bool is_closed = connection->sender && connection->sender->is_closed();
     const uint64_t waited = now_ns - progress_since_ns_;
     if ((is_closed && waited >= kLeastTimeoutNs) ||
-        (!connection->sender && waited >= kLeastTimeoutNs && waited >= kLeastTimeoutNs * patience_factor(false))) {
+        (!connection->sender && vigil_.is_long_enough(now_ns) && waited >= kLeastTimeoutNs * patience_factor(false))) {
       connection->peer_state.store(PeerState::withdrawn);
       run_queue();
     }

@@ -47,21 +47,32 @@ int SharedReceiveQueue::modify(const ibv_srq_attr& attributes, int mask) {
 }
 
 int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  const std::scoped_lock guard(lock_);
-  for (; wr != nullptr; wr = wr->next) {
-    if (const int error = ring_.push(*wr)) {
-      *bad = wr;
-      return error;
+  int error = 0;
+  bool ends_want = false;
+  {
+    const std::scoped_lock guard(lock_);
+    for (; wr != nullptr; wr = wr->next) {
+      error = ring_.push(*wr);
+      if (error != 0) {
+        *bad = wr;
+        break;
+      }
     }
+    ends_want = is_wanting_ && !ring_.is_empty();
+    is_wanting_ = is_wanting_ && !ends_want;
   }
-  return 0;
+  if (ends_want) {
+    pd_.context.process().request_service();  // nobody rings for that message again
+  }
+  return error;
 }
 
-bool SharedReceiveQueue::take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count) {
+bool SharedReceiveQueue::take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count, bool is_awaited) {
   bool reaches_limit = false;
   {
     const std::scoped_lock guard(lock_);
     if (ring_.is_empty()) {
+      is_wanting_ = is_wanting_ || is_awaited;
       return false;
     }
     const ReceiveRing::Receive receive = ring_.front();

@@ -30,8 +30,9 @@ class SharedReceiveQueue {
   int modify(const ibv_srq_attr& attributes, int mask);
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
 
-  /// Takes the oldest receive and copies its pieces out (at most kMaxSge). False when there is none.
-  bool take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count);
+  /// Takes the oldest receive and copies its pieces out (at most kMaxSge). False when there is none; where the program
+  /// may sleep meanwhile (`is_awaited`), the service thread looks again after the next post.
+  bool take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count, bool is_awaited);
 
  private:
   SharedReceiveQueue(ProtectionDomain& pd, uint32_t depth, uint32_t max_sge)
@@ -43,6 +44,7 @@ class SharedReceiveQueue {
   base::Spinlock lock_;
   ReceiveRing ring_;        // under lock_
   uint32_t limit_ = 0;      // under lock_; 0: not armed
+  bool is_wanting_ = false;  // under lock_: a message waits for a receive, and perhaps nobody polls
 };
 
 }  // namespace ringbolt::device

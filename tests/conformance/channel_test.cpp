@@ -286,6 +286,37 @@ TEST(Channel, serves_two_queues) {
   EXPECT_EQ(seen[1], 1);
 }
 
+TEST(Channel, overflow_of_the_other_queue_is_told_to_who_sleeps) {
+  const Device device = open_device();
+  const Channel channel = make_channel(device);
+  const Pd pd = make_pd(device);
+  // In this order: the service thread looks at the queue of the receives before the other one overflows.
+  const Cq receives = make_cq(device, 16, channel.get());
+  const Cq sends = make_cq(device, 1);
+  Region memory(pd.get(), 64);
+  QpOptions options;
+  options.send_wr = options.recv_wr = 256;
+  Endpoint a(device, options, {pd.get(), sends.get(), receives.get(), nullptr});
+  Endpoint b(device, options, {pd.get(), nullptr, nullptr, nullptr});
+  connect(a, b);
+  const auto entries = static_cast<uint64_t>(sends->cqe);
+  ASSERT_LT(entries, 256U);
+  ASSERT_EQ(post_recv(a.qp(), 1, {memory.sge(0, 8)}), 0);
+  ASSERT_EQ(ibv_req_notify_cq(receives.get(), 0), 0);
+  for (uint64_t i = 0; i <= entries; ++i) {
+    SendWr wr(i, IBV_WR_RDMA_WRITE, {memory.sge(8, 8)});
+    ASSERT_EQ(wr.remote(memory.address(16), memory.rkey()).post(a.qp()), 0);
+  }
+  EXPECT_EQ(wait_async_event(device).event_type, IBV_EVENT_CQ_ERR);
+  EXPECT_EQ(wait_async_event(device).event_type, IBV_EVENT_QP_FATAL);
+  ASSERT_TRUE(is_readable(channel->fd, Deadline(std::chrono::seconds(5)).remaining_ms())) << "no event came";
+  ibv_cq* from = nullptr;
+  void* context = nullptr;
+  ASSERT_EQ(ibv_get_cq_event(channel.get(), &from, &context), 0);
+  ibv_ack_cq_events(from, 1);
+  expect_status(wait_completion(receives.get()), 1, IBV_WC_WR_FLUSH_ERR);
+}
+
 TEST(Channel, destroying_a_queue_waits_for_its_acknowledgement) {
   const Device device = open_device();
   const Channel channel = make_channel(device);

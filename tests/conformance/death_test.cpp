@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "deadline.h"
@@ -83,6 +84,44 @@ TEST_P(DeathTest, broken_peer_ends_what_is_posted_afterwards) {
       expect_dead(link.near, 8);
     }
   }
+}
+
+// A card hears nothing of an exit. Programs whose peers leave first look at their last completions meanwhile.
+TEST(Death, peer_that_left_in_order_is_given_its_time) {
+  PeerProcess peer;
+  QpOptions options;
+  options.timeout = 16;  // 268 ms
+  options.retry_cnt = 3;
+  Link link(peer, options, 4096);
+  link.far.close();
+  peer.finish();
+  const auto start = steady_clock::now();
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+  expect_dead(link.near, 1);
+  EXPECT_GE(steady_clock::now() - start, std::chrono::microseconds(4 * 268435));
+}
+
+TEST(Death, program_that_sleeps_is_told_that_its_peer_left) {
+  const Device device = open_device();
+  const Channel channel = make_channel(device);
+  const Cq cq = make_cq(device, 16, channel.get());
+  PeerProcess peer;
+  Endpoint near(device, impatient(), {nullptr, cq.get(), nullptr, nullptr});
+  Region memory(near.pd(), 64);
+  Far far(peer);
+  far.open(impatient(), 64);
+  near.connect(far.address());
+  far.connect(near.address());
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {memory.sge(0, 64)}).post(near.qp()), 0);
+  ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+  far.close();
+  peer.finish();
+  ASSERT_TRUE(is_readable(channel->fd, Deadline().remaining_ms())) << "no event came";
+  ibv_cq* from = nullptr;
+  void* context = nullptr;
+  ASSERT_EQ(ibv_get_cq_event(channel.get(), &from, &context), 0);
+  ibv_ack_cq_events(from, 1);
+  expect_dead(near, 1);
 }
 
 TEST(Death, killed_peer_ends_sends_that_wait_for_a_receive) {
@@ -237,6 +276,25 @@ TEST(Death, peer_that_is_off_its_core_for_a_moment_is_not_dead) {
   }
   peer.signal(SIGCONT);
   expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 1, IBV_WC_SEND);
+}
+
+TEST(Death, program_that_does_not_poll_for_long_finds_its_peer_alive) {
+  for (const Placement placement : kPlacements) {
+    SCOPED_TRACE(placement_name(placement));
+    Link link(placement, impatient(), 4096);
+    // The peer does not poll: somebody has to ring its service thread, and that is who polls here.
+    ASSERT_EQ(link.far.post_recv(1, {{0, 64}}), 0);
+    ASSERT_EQ(SendWr(1, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+    ibv_wc wc{};
+    int done = 0;
+    // Until the timers have been looked at for the first time, but not until the first ring.
+    for (int polls = 0; polls < 66 && done == 0; ++polls) {
+      done = ibv_poll_cq(link.near.send_cq(), 1, &wc);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // longer than any patience with such settings
+    expect_success(done == 0 ? wait_completion(link.near.send_cq()) : wc, 1, IBV_WC_SEND);
+    expect_success(link.far.wait_recv(), 1, IBV_WC_RECV);
+  }
 }
 
 TEST(Death, peer_that_connects_late_is_waited_for) {

@@ -1,6 +1,9 @@
 // Destruction: refused while in use, possible in every order that programs use otherwise.
+#include <algorithm>
 #include <memory>
+#include <thread>
 
+#include "deadline.h"
 #include "far.h"
 
 namespace ringbolt::conformance {
@@ -90,6 +93,38 @@ TEST_P(EndTest, answers_what_has_come) {
   expect_success(wait_completion(a.send_cq()), 2, IBV_WC_SEND);
 }
 
+TEST_P(EndTest, answers_all_of_a_lane_that_has_come) {
+  constexpr uint64_t kMessages = 200;
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  QpOptions options;
+  options.send_wr = options.recv_wr = 256;
+  Endpoint a(device, options, {pd.get(), nullptr, nullptr, nullptr});
+  auto b = std::make_unique<Endpoint>(device, options, Parts{pd.get(), nullptr, nullptr, nullptr});
+  connect(a, *b);
+  Region memory(pd.get(), 64);
+  ASSERT_EQ(post_recv(b->qp(), 0, {}), 0);
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {}).post(a.qp()), 0);
+  expect_success(wait_completion(b->recv_cq()), 0, IBV_WC_RECV);
+  expect_success(wait_completion(a.send_cq()), 0, IBV_WC_SEND);
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    ASSERT_EQ(post_recv(b->qp(), i, {memory.sge(8, 8)}), 0);
+  }
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    ASSERT_EQ(SendWr(i, IBV_WR_SEND, {memory.sge(0, 8)}).post(a.qp()), 0);
+  }
+  if (GetParam() == std::string("destroyed")) {
+    b.reset();
+  } else {
+    ASSERT_EQ(b->to_state(GetParam() == std::string("error") ? IBV_QPS_ERR : IBV_QPS_RESET), 0);
+  }
+  ASSERT_EQ(a.to_state(IBV_QPS_ERR), 0);
+  const std::vector<ibv_wc> done = wait_completions(a.send_cq(), kMessages);
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    expect_success(done[i - 1], i, IBV_WC_SEND);
+  }
+}
+
 TEST_F(DestroyTest, region_with_a_bound_window_is_busy) {
   Endpoint a(device, {}, parts()), b(device, {}, parts());
   connect(a, b);
@@ -148,6 +183,38 @@ TEST_P(DestroyPlacementTest, regions_can_go_before_their_queue_pair) {
   // Data from memory that is no longer registered must not arrive as if it were.
   const ibv_wc wc = wait_completion(link.near.send_cq());
   EXPECT_NE(wc.status, IBV_WC_SUCCESS) << describe(wc);
+}
+
+// Once the queue pair and the registration are gone the memory is the program's alone.
+TEST(Destroy, copy_under_way_ends_before_the_registration_does) {
+  constexpr uint32_t kSize = 192U << 20U;
+  constexpr uint32_t kEnd = 4096;
+  for (const bool is_reset : {false, true}) {
+    SCOPED_TRACE(is_reset ? "reset" : "destroyed");
+    Link link(Placement::other_process, {}, kSize);
+    const volatile uint8_t& first = link.memory.data()[0];
+    const uint8_t before = first;
+    link.far.set_word(0, ~link.memory.word(0));
+    std::thread writer([&] {
+      EXPECT_EQ(link.far.post_send(1, IBV_WR_RDMA_WRITE, {{0, kSize}}, IBV_SEND_SIGNALED, link.memory.address(),
+                                   link.memory.rkey()),
+                0);
+    });
+    for (const Deadline deadline; first == before && !deadline.has_passed();) {
+      // Not wait_until(), which gives the core away: the copy takes some 20 ms.
+    }
+    if (is_reset) {
+      EXPECT_EQ(link.near.to_state(IBV_QPS_RESET), 0);
+    } else {
+      link.near.destroy_qp();
+    }
+    link.memory.mr.reset();
+    const auto last = link.memory.bytes().subspan(kSize - kEnd);
+    std::ranges::fill(last, uint8_t{0});
+    writer.join();
+    EXPECT_TRUE(std::ranges::all_of(last, [](uint8_t byte) { return byte == 0; })) << "the copy went on";
+    link.far.destroy_qp();
+  }
 }
 
 TEST(Destroy, completions_of_a_destroyed_queue_pair_do_no_harm) {

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "deadline.h"
 #include "far.h"
 
 namespace ringbolt::conformance {
@@ -172,6 +173,41 @@ TEST_P(SrqTest, other_queue_pairs_outlive_a_destroyed_one) {
   ASSERT_EQ(post_srq_recv(srq.get(), 1, {memory.sge(0, 64)}), 0);
   send(2, 2);
   expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
+}
+
+// The receive comes after the message, as in a program that answers each arrival with a new receive.
+TEST(Srq, receive_for_a_message_that_waits_wakes_its_program) {
+  for (const Placement placement : kPlacements) {
+    SCOPED_TRACE(placement_name(placement));
+    const Device device = open_device();
+    const Pd pd = make_pd(device);
+    const Channel channel = make_channel(device);
+    const Cq cq = make_cq(device, 16, channel.get());
+    const Srq srq = make_srq(pd.get(), 8);
+    Endpoint near(device, {}, {pd.get(), nullptr, cq.get(), srq.get()});
+    Region memory(pd.get(), 64);
+    Far far(placement);
+    far.open({}, 64);
+    near.connect(far.address());
+    far.connect(near.address());
+    // Once one message has come through, the next one is there as soon as it is posted.
+    ASSERT_EQ(post_srq_recv(srq.get(), 0, {memory.sge(0, 8)}), 0);
+    ASSERT_EQ(far.post_send(0, IBV_WR_SEND, {{0, 8}}), 0);
+    expect_success(wait_completion(cq.get()), 0, IBV_WC_RECV);
+    expect_success(far.wait_send(), 0, IBV_WC_SEND);
+    ASSERT_EQ(far.post_send(1, IBV_WR_SEND, {{0, 8}}), 0);
+    // From here on the sender waits for an answer, and does not look at its send.
+    ASSERT_EQ(ibv_req_notify_cq(cq.get(), 0), 0);
+    ASSERT_FALSE(is_readable(channel->fd, 0));
+    ASSERT_EQ(post_srq_recv(srq.get(), 1, {memory.sge(0, 8)}), 0);
+    ASSERT_TRUE(is_readable(channel->fd, Deadline(std::chrono::seconds(5)).remaining_ms())) << "no event came";
+    ibv_cq* from = nullptr;
+    void* context = nullptr;
+    ASSERT_EQ(ibv_get_cq_event(channel.get(), &from, &context), 0);
+    ibv_ack_cq_events(from, 1);
+    expect_success(wait_completion(cq.get()), 1, IBV_WC_RECV);
+    expect_success(far.wait_send(), 1, IBV_WC_SEND);
+  }
 }
 
 TEST(Srq, full_queue_refuses) {

@@ -412,5 +412,38 @@ TEST(State, unreliable_connection_with_the_least_attributes) {
   EXPECT_EQ(a.state(), IBV_QPS_RTS);
 }
 
+// The other side resets before it is connected to: news of that is on its way while we connect.
+class StateRaceTest : public testing::TestWithParam<ibv_qp_type> {};
+INSTANTIATE_TEST_SUITE_P(All, StateRaceTest, testing::Values(IBV_QPT_RC, IBV_QPT_UC),
+                         [](const auto& parameter) { return type_name(parameter.param); });
+
+TEST_P(StateRaceTest, peer_that_connects_twice_is_reached) {
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  Region memory(pd.get(), 64);
+  QpOptions options;
+  options.type = GetParam();
+  options.timeout = 8;
+  for (int round = 0; round < 100 && !HasFailure(); ++round) {
+    SCOPED_TRACE(round);
+    Endpoint a(device, options, {pd.get(), nullptr, nullptr, nullptr});
+    Endpoint b(device, options, {pd.get(), nullptr, nullptr, nullptr});
+    ASSERT_EQ(a.to_init(), 0);
+    ASSERT_EQ(b.to_init(), 0);
+    ASSERT_EQ(b.to_rtr(a.address()), 0);
+    for (int i = 0; i < round * 10; ++i) {
+      is_empty(a.recv_cq());  // some other moment in each round
+    }
+    ASSERT_EQ(b.to_state(IBV_QPS_RESET), 0);
+    ASSERT_EQ(a.to_rtr(b.address()), 0);
+    ASSERT_EQ(a.to_rts(), 0);
+    ASSERT_EQ(SendWr(1, IBV_WR_SEND, {memory.sge(0, 8)}).post(a.qp()), 0);
+    b.connect(a.address());
+    ASSERT_EQ(post_recv(b.qp(), 2, {memory.sge(8, 8)}), 0);
+    expect_success(wait_completion(a.send_cq()), 1, IBV_WC_SEND);
+    expect_success(wait_completion(b.recv_cq()), 2, IBV_WC_RECV);
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::conformance
