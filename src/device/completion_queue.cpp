@@ -314,6 +314,9 @@ void CompletionQueue::take_arrived() {
   is_in_service_ = true;
   for (int pass = 0; pass < kPassesForFullLane; ++pass) {
     progress();
+    if (pass != 0 && std::ranges::none_of(receivers_, [](QueuePair* qp) { return qp->may_receive(); })) {
+      break;
+    }
   }
   is_in_service_ = false;
 }

@@ -313,12 +313,9 @@ int QueuePair::receive_in_place() {
 }
 
 void QueuePair::take_arrived() {
-  const uint64_t now = base::now_ns();
-  if (queues_.receive != nullptr) {
-    static_cast<void>(queues_.receive->serve(now));
-  }
-  if (queues_.send != nullptr && queues_.send != queues_.receive) {
-    static_cast<void>(queues_.send->serve(now));
+  queues_.receive->take_arrived();
+  if (queues_.send != queues_.receive) {
+    queues_.send->take_arrived();
   }
 }
 

@@ -93,6 +93,38 @@ TEST_P(EndTest, answers_what_has_come) {
   expect_success(wait_completion(a.send_cq()), 2, IBV_WC_SEND);
 }
 
+TEST_P(EndTest, answers_all_of_a_lane_that_has_come) {
+  constexpr uint64_t kMessages = 200;
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  QpOptions options;
+  options.send_wr = options.recv_wr = 256;
+  Endpoint a(device, options, {pd.get(), nullptr, nullptr, nullptr});
+  auto b = std::make_unique<Endpoint>(device, options, Parts{pd.get(), nullptr, nullptr, nullptr});
+  connect(a, *b);
+  Region memory(pd.get(), 64);
+  ASSERT_EQ(post_recv(b->qp(), 0, {}), 0);
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {}).post(a.qp()), 0);
+  expect_success(wait_completion(b->recv_cq()), 0, IBV_WC_RECV);
+  expect_success(wait_completion(a.send_cq()), 0, IBV_WC_SEND);
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    ASSERT_EQ(post_recv(b->qp(), i, {memory.sge(8, 8)}), 0);
+  }
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    ASSERT_EQ(SendWr(i, IBV_WR_SEND, {memory.sge(0, 8)}).post(a.qp()), 0);
+  }
+  if (GetParam() == std::string("destroyed")) {
+    b.reset();
+  } else {
+    ASSERT_EQ(b->to_state(GetParam() == std::string("error") ? IBV_QPS_ERR : IBV_QPS_RESET), 0);
+  }
+  ASSERT_EQ(a.to_state(IBV_QPS_ERR), 0);
+  const std::vector<ibv_wc> done = wait_completions(a.send_cq(), kMessages);
+  for (uint64_t i = 1; i <= kMessages; ++i) {
+    expect_success(done[i - 1], i, IBV_WC_SEND);
+  }
+}
+
 TEST_F(DestroyTest, region_with_a_bound_window_is_busy) {
   Endpoint a(device, {}, parts()), b(device, {}, parts());
   connect(a, b);
