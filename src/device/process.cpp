@@ -256,6 +256,7 @@ void Process::serve() {
     // Cleared before looking: what is asked for from here on wakes us again.
     is_ticking_.store(false, std::memory_order_seq_cst);
     is_woken_.store(false, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
     tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
     if (tick_ms >= 0) {
       is_ticking_.store(true, std::memory_order_seq_cst);

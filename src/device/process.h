@@ -89,6 +89,9 @@ class Process final : private link::RendezvousSink {
   /// Somebody must get on with queued work although no program thread may poll: wakes the service thread unless it is
   /// at work already.
   void request_service() {
+    // What the caller has stored comes before the look: the service thread either sees it or has not yet said that it
+    // sleeps. Only those call who have something to wait for, so that the fence costs no hot path anything.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
     if (!is_ticking_.load(std::memory_order_relaxed) && !is_ticking_.exchange(true, std::memory_order_seq_cst)) {
       rendezvous_->wake();
     }
