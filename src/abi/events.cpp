@@ -92,13 +92,16 @@ int ibv_destroy_comp_channel(ibv_comp_channel* c) {
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
   ringbolt::device::CompletionQueue* queue = nullptr;
-  if (const int error = Channel::of(channel).impl.take(queue)) {
+  // Counted while it is taken: who destroys the queue meanwhile waits for the acknowledgement.
+  const auto count = [](ringbolt::device::CompletionQueue& taken) {
+    Cq::of(static_cast<ibv_cq*>(taken.handle)).completions.events.fetch_add(1);
+  };
+  if (const int error = Channel::of(channel).impl.take(queue, count)) {
     errno = error;
     return -1;
   }
   *cq = static_cast<ibv_cq*>(queue->handle);
   *cq_context = (*cq)->cq_context;
-  Cq::of(*cq).completions.events.fetch_add(1);
   return 0;
 }
 
@@ -110,12 +113,14 @@ void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
 }
 
 int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
-  if (const int error = Context::of(context).impl->events().take(*event)) {
+  const auto count = [](ibv_async_event& taken) {
+    if (const auto subject = ringbolt::abi::subject_of(taken); subject.taken != nullptr) {
+      subject.taken->events.fetch_add(1);
+    }
+  };
+  if (const int error = Context::of(context).impl->events().take(*event, count)) {
     errno = error;
     return -1;
-  }
-  if (const auto subject = ringbolt::abi::subject_of(*event); subject.taken != nullptr) {
-    subject.taken->events.fetch_add(1);
   }
   return 0;
 }

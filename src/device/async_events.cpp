@@ -10,7 +10,7 @@ void AsyncEvents::push(const ibv_async_event& event) {
   count_.add();
 }
 
-int AsyncEvents::take(ibv_async_event& event) {
+int AsyncEvents::take(ibv_async_event& event, void (*note)(ibv_async_event&)) {
   for (;;) {
     if (const int error = count_.take()) {
       return error;
@@ -19,6 +19,7 @@ int AsyncEvents::take(ibv_async_event& event) {
     if (!queue_.empty()) {  // empty: the event was forgotten between the write and here
       event = queue_.front();
       queue_.pop_front();
+      note(event);
       return 0;
     }
   }

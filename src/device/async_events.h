@@ -17,7 +17,8 @@ class AsyncEvents {
 
   void push(const ibv_async_event& event);
   /// The oldest event. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN. 0 or an errno.
-  int take(ibv_async_event& event);
+  /// `note` hears of it before a forget() of its object can return, and must not call back.
+  int take(ibv_async_event& event, void (*note)(ibv_async_event&));
   /// Drops the events not yet taken that name `element`: it is being destroyed.
   void forget(const void* element);
 

@@ -10,7 +10,7 @@ void CompletionChannel::push(CompletionQueue* queue) {
   count_.add();
 }
 
-int CompletionChannel::take(CompletionQueue*& queue) {
+int CompletionChannel::take(CompletionQueue*& queue, void (*note)(CompletionQueue&)) {
   for (;;) {
     if (const int error = count_.take()) {
       return error;
@@ -19,6 +19,7 @@ int CompletionChannel::take(CompletionQueue*& queue) {
     if (!queue_.empty()) {
       queue = queue_.front();
       queue_.pop_front();
+      note(*queue);
       return 0;
     }
   }

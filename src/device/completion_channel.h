@@ -17,7 +17,8 @@ class CompletionChannel {
 
   void push(CompletionQueue* queue);
   /// The oldest announcement. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN.
-  int take(CompletionQueue*& queue);
+  /// `note` hears of it before a forget() of that queue can return, and must not call back.
+  int take(CompletionQueue*& queue, void (*note)(CompletionQueue&));
   /// Drops the announcements of a queue that is being destroyed.
   void forget(const CompletionQueue* queue);
 

@@ -1,0 +1,76 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "device/async_events.h"
+#include "device/completion_channel.h"
+
+namespace ringbolt::device {
+namespace {
+
+// Who takes an event and who destroys the object that it names may be two threads. The taker's note comes first, or the
+// event is not taken at all.
+constexpr int kYields = 100;  // enough for the other thread to return from forget(), if it could
+
+TEST(CompletionChannel, takes_note_before_a_queue_is_forgotten) {
+  static CompletionChannel* channel;
+  static std::atomic<bool> is_forgotten;
+  static bool was_forgotten_first;
+  static std::thread destroyer;
+  CompletionChannel one;
+  channel = &one;
+  auto* const queue = reinterpret_cast<CompletionQueue*>(&one);  // never looked into
+  one.push(queue);
+  CompletionQueue* taken = nullptr;
+  ASSERT_EQ(one.take(taken,
+                     [](CompletionQueue& noted) {
+                       destroyer = std::thread([&noted] {
+                         channel->forget(&noted);
+                         is_forgotten = true;
+                       });
+                       for (int i = 0; i < kYields; ++i) {
+                         std::this_thread::yield();
+                       }
+                       was_forgotten_first = is_forgotten;
+                     }),
+            0);
+  destroyer.join();
+  EXPECT_EQ(taken, queue);
+  EXPECT_FALSE(was_forgotten_first);
+  EXPECT_TRUE(is_forgotten);
+}
+
+TEST(AsyncEvents, takes_note_before_an_object_is_forgotten) {
+  static AsyncEvents* events;
+  static std::atomic<bool> is_forgotten;
+  static bool was_forgotten_first;
+  static std::thread destroyer;
+  AsyncEvents one;
+  events = &one;
+  ibv_qp qp{};
+  ibv_async_event pushed{};
+  pushed.event_type = IBV_EVENT_QP_FATAL;
+  pushed.element.qp = &qp;
+  one.push(pushed);
+  ibv_async_event taken{};
+  ASSERT_EQ(one.take(taken,
+                     [](ibv_async_event& noted) {
+                       destroyer = std::thread([&noted] {
+                         events->forget(noted.element.qp);
+                         is_forgotten = true;
+                       });
+                       for (int i = 0; i < kYields; ++i) {
+                         std::this_thread::yield();
+                       }
+                       was_forgotten_first = is_forgotten;
+                     }),
+            0);
+  destroyer.join();
+  EXPECT_EQ(taken.element.qp, &qp);
+  EXPECT_FALSE(was_forgotten_first);
+  EXPECT_TRUE(is_forgotten);
+}
+
+}  // namespace
+}  // namespace ringbolt::device
