@@ -174,12 +174,12 @@ void QueuePair::end_accesses() {
 
 void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
                          link::SharedSegment lane) {
-  const Port& port = context_.port();
-  if (offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
+  const std::scoped_lock guard(send_lock_);
+  const Port& port = *port_;
+  if (is_destroyed_ || offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
       !port.reaches(gid_of(offer.source_gid)) || is_useless(type_, lane)) {
     return;
   }
-  const std::scoped_lock guard(send_lock_);
   Connection* connection = nullptr;
   if (type_ == IBV_QPT_UD) {
     connection = datagram_connection(offer.source_qpn, offer.source_gid);

@@ -64,6 +64,7 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
 QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle)
     : pd_(pd),
       context_(pd.context),
+      port_(context_.shared_port()),
       process_(pd.context.process()),
       faults_(context_.port().fabric->verb_faults),
       handle_(handle),
@@ -115,6 +116,7 @@ void QueuePair::destroy() {
   process_.remove(*this);  // not before: who deregisters memory meanwhile asks the queue pairs that are known
   {
     const std::scoped_lock guard(modify_lock_, send_lock_, receive_lock_);
+    is_destroyed_ = true;
     reset();
   }
   queues_.receive->forget(qpn_);

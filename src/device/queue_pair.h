@@ -367,12 +367,13 @@ class QueuePair {
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);
   bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces);
   void flush_datagrams();
-  void drop(Drop why) { process_.network().drops().count(context_.port().netdev_index, why); }
+  void drop(Drop why) { process_.network().drops().count(port_->netdev_index, why); }
   void receive_datagrams(CompletionQueue& cq);
   void receive_datagram(CompletionQueue& cq, const InboundPacket& packet);
 
   ProtectionDomain& pd_;
   Context& context_;
+  const std::shared_ptr<const Port> port_;  ///< the service thread may hold us longer than the context lives
   Process& process_;
   VerbFaults& faults_;
   ibv_qp* const handle_;
@@ -414,6 +415,7 @@ class QueuePair {
   std::atomic<uint32_t> tail_{0};
   std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled or failed one
   bool has_failed_send_ = false;  // nothing after it may begin
+  bool is_destroyed_ = false;     // its domain and context may be gone
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
   std::vector<SendFate> fates_;                 // beside entries_; none before the first
   std::vector<StagedBytes> staged_;             // likewise

@@ -13,7 +13,7 @@ ibv_wc_status QueuePair::receive_fault() {
 }
 
 void QueuePair::look_at_cable() {
-  if (context_.port().unplugged() != fault::Unplug::flush) {
+  if (port_->unplugged() != fault::Unplug::flush) {
     return;
   }
   const std::scoped_lock guard(send_lock_, receive_lock_);
