@@ -192,6 +192,16 @@ void PeerLines::welcome_parked(uint32_t slot) {
   }
 }
 
+/// It ends before its Hello came on the line that we called it on. What it said on a line that it called us on, its Bye
+/// perhaps, is its word all the same.
+void PeerLines::join_parked(const std::shared_ptr<ConnectedPeer>& peer) {
+  for (const std::shared_ptr<Line>& line : table_.join_parked(peer)) {
+    if (!peer->is_ready()) {
+      make_ready(*line);
+    }
+  }
+}
+
 void PeerLines::lose(const std::shared_ptr<Line>& line) {
   line->socket->end();
   table_.remove(*line);
@@ -202,6 +212,9 @@ void PeerLines::lose(const std::shared_ptr<Line>& line) {
 
 /// The peer's process ended or a line of it broke: delivers what it still sent, then tells of its end.
 void PeerLines::finish(const std::shared_ptr<ConnectedPeer>& peer) {
+  if (!peer->is_ready() && !is_stopped()) {
+    join_parked(peer);
+  }
   for (const std::shared_ptr<Line>& line : table_.lines_of(*peer)) {
     for (int i = 0; i < kMaxLastDatagrams && step(line) == Step::again; ++i) {
     }

@@ -51,6 +51,7 @@ class PeerLines {
   bool greet(const std::shared_ptr<Line>& line, const Hello& hello, Datagram& datagram);
   void welcome(const std::shared_ptr<Line>& line);
   void welcome_parked(uint32_t slot);
+  void join_parked(const std::shared_ptr<ConnectedPeer>& peer);
   void make_ready(Line& line);
   void lose(const std::shared_ptr<Line>& line);
   void finish(const std::shared_ptr<ConnectedPeer>& peer);

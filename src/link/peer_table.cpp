@@ -126,6 +126,24 @@ std::vector<std::shared_ptr<Line>> PeerTable::parked_at(uint32_t slot) const {
   return lines;
 }
 
+bool PeerTable::has_parked() const {
+  const std::lock_guard lock(mutex_);
+  return std::ranges::any_of(content_.lines, [](const auto& entry) { return entry.second->is_parked; });
+}
+
+std::vector<std::shared_ptr<Line>> PeerTable::join_parked(const std::shared_ptr<ConnectedPeer>& peer) {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Line>> joined;
+  for (const auto& [id, line] : content_.lines) {
+    if (line->is_parked && line->introduction.hello.slot == peer->slot() && line->pid > 0 && line->pid == peer->pid()) {
+      line->is_parked = false;
+      line->peer = peer;
+      joined.push_back(line);
+    }
+  }
+  return joined;
+}
+
 void PeerTable::remove(const Line& line) {
   const std::lock_guard lock(mutex_);
   content_.lines.erase(line.id);

@@ -61,6 +61,9 @@ class PeerTable {
   std::vector<std::shared_ptr<Line>> lines() const;
   std::vector<std::shared_ptr<Line>> lines_of(const ConnectedPeer& peer) const;
   std::vector<std::shared_ptr<Line>> parked_at(uint32_t slot) const;
+  bool has_parked() const;
+  /// Gives the parked connections that come from the process of `peer` to it, and returns them.
+  std::vector<std::shared_ptr<Line>> join_parked(const std::shared_ptr<ConnectedPeer>& peer);
 
   void remove(const Line& line);
   void remove(const ConnectedPeer& peer);

@@ -66,7 +66,7 @@ class SlotRendezvous final : public Rendezvous {
   uint64_t incarnation() const override { return incarnation_; }
   std::shared_ptr<Peer> peer_at(uint32_t slot) override;
   void dispatch(int timeout_ms) override;
-  bool has_pending() const override { return events_.has_pending(); }
+  bool has_pending() const override { return events_.has_pending() || table_.has_parked(); }
   void wake() override;
   bool watch(int descriptor) override { return events_.add(descriptor, Source::watched, 0); }
   void unwatch(int descriptor) override { events_.remove(descriptor); }

@@ -82,7 +82,7 @@ class Rendezvous {
   /// Waits up to timeout_ms (-1: for ever) for messages, deaths or the bell and tells the sink. One thread only.
   virtual void dispatch(int timeout_ms) = 0;
 
-  /// Something waits for dispatch(). Thread-safe.
+  /// Something waits for dispatch(), or on a connection whose peer is not known for sure yet. Thread-safe.
   virtual bool has_pending() const = 0;
 
   /// Wakes dispatch() from any thread of this process (the same bell the peers ring).

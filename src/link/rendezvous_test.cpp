@@ -42,6 +42,40 @@ TEST(Rendezvous, two_ends_find_each_other) {
   EXPECT_EQ(fcntl(back->region_table_fd(), F_GETFL) & O_ACCMODE, O_RDONLY);
 }
 
+/// Two ends that call each other, and the second one says no more: what it has said lies on a connection that is not
+/// known yet to be its.
+struct HalfMet {
+  HalfMet() : a(folder.slots()), b(folder.slots()) {
+    peer = a.rendezvous->peer_at(b.rendezvous->slot());
+    EXPECT_TRUE(b.rendezvous->peer_at(a.rendezvous->slot())->send(Withdraw{1, 2, 3}));
+    for (int i = 0; i < 10; ++i) {
+      a.rendezvous->dispatch(1);
+    }
+    EXPECT_TRUE(a.seen.events.empty());
+  }
+  const TempFolder folder;
+  End a;
+  End b;
+  std::shared_ptr<Peer> peer;
+};
+
+TEST(Rendezvous, what_waits_on_an_unknown_connection_is_pending) {
+  HalfMet met;
+  EXPECT_TRUE(met.a.rendezvous->has_pending());
+  ASSERT_TRUE(run_until({&met.a, &met.b}, [&] { return met.a.seen.withdraws.size() == 1; }));
+  ASSERT_TRUE(run_until({&met.a, &met.b},
+                        [&] { return !met.a.rendezvous->has_pending() && !met.b.rendezvous->has_pending(); }));
+}
+
+TEST(Rendezvous, bye_on_an_unknown_connection_counts) {
+  HalfMet met;
+  met.b.rendezvous.reset();  // leaves, and closes the socket that we called
+  ASSERT_TRUE(run_until({&met.a}, [&] { return !met.a.seen.gone.empty(); }));
+  EXPECT_EQ(met.a.seen.events, (std::vector<std::string>{"ready", "withdraw", "gone"}));
+  EXPECT_EQ(met.a.seen.gone[0], met.peer);
+  EXPECT_TRUE(met.peer->left_orderly());
+}
+
 TEST(Rendezvous, messages_arrive_in_order_with_their_descriptors) {
   const TempFolder folder;
   End a(folder.slots());
