@@ -45,9 +45,9 @@ class CompletionQueue {
   };
   /// What the service thread does: brings every attached queue pair on.
   Remains serve(uint64_t now_ns);
-  /// Takes in what has come, full lanes to their ends, as far as the queue has room. Before a queue pair ends, and before
-  /// a peer is known to be gone: what it received and sent until then is told first, whichever queue pair's it was. On a
-  /// card a send to a peer that is gone fails only after its retries, long after everything else was told.
+  /// Takes in what has come, full lanes to their ends, as far as the queue has room. Before a queue pair ends, and
+  /// before a peer is known to be gone: what it received and sent until then is told first, whichever queue pair's it
+  /// was. On a card a send to a peer that is gone fails only after its retries, long after everything else was told.
   void take_arrived();
   /// When the earliest timer of its queue pairs on the network runs out.
   uint64_t wire_deadline_ns();
