@@ -47,13 +47,17 @@ class Channel {
     return is_readable(kLimitMs) && rdma_get_cm_event(channel_, &event) == 0 ? event : nullptr;
   }
   Seen expect(rdma_cm_event_type wanted) const {
+    const Seen seen = next();
+    EXPECT_STREQ(rdma_event_str(seen.type), rdma_event_str(wanted));
+    return seen;
+  }
+  Seen next() const {
     rdma_cm_event* event = take();
     Seen seen;
     if (event == nullptr) {
-      ADD_FAILURE() << "no event, wanted " << rdma_event_str(wanted);
+      ADD_FAILURE() << "no event";
       return seen;
     }
-    EXPECT_STREQ(rdma_event_str(event->event), rdma_event_str(wanted));
     seen = {event->event, event->status, event->id, event->listen_id, event->param.conn, event->param.ud, {}};
     if (event->param.conn.private_data != nullptr) {
       seen.data.assign(static_cast<const char*>(event->param.conn.private_data), event->param.conn.private_data_len);
