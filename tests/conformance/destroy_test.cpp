@@ -195,10 +195,8 @@ TEST(Destroy, copy_under_way_ends_before_the_registration_does) {
     const volatile uint8_t& first = link.memory.data()[0];
     const uint8_t before = first;
     link.far.set_word(0, ~link.memory.word(0));
-    std::thread writer([&] {
-      EXPECT_EQ(link.far.post_send(1, IBV_WR_RDMA_WRITE, {{0, kSize}}, IBV_SEND_SIGNALED, link.memory.address(),
-                                   link.memory.rkey()),
-                0);
+    std::thread writer([&, address = link.memory.address(), rkey = link.memory.rkey()] {
+      EXPECT_EQ(link.far.post_send(1, IBV_WR_RDMA_WRITE, {{0, kSize}}, IBV_SEND_SIGNALED, address, rkey), 0);
     });
     for (const Deadline deadline; first == before && !deadline.has_passed();) {
       // Not wait_until(), which gives the core away: the copy takes some 20 ms.
