@@ -96,6 +96,7 @@ bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
     return false;
   }
   base::copy(copy->bytes, slab_.data() + rooms_.offset_of(waiting.room) + kHeaderBytes, length);
+  rooms_.note_copy(copy->id);
   waiting.first_room = std::exchange(waiting.room, copy->id);
   return true;
 }

@@ -46,7 +46,7 @@ void Rooms::fetch_next() const {
 void Rooms::note_sent(uint32_t room, Cable& cable) {
   State& state = states_[room];
   state.is_queued = false;
-  state.is_repeated = state.cable != nullptr;
+  state.is_repeated = state.is_repeated || state.cable != nullptr;
   state.cable = &cable;
   state.serial = cable.serial(size_of(room));
 }

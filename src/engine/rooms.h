@@ -47,6 +47,8 @@ class Rooms {
 
   bool is_queued(uint32_t room) const { return states_[room].is_queued; }
   void note_queued(uint32_t room) { states_[room].is_queued = true; }
+  /// It holds a copy of what has been sent from another room: that it has been received says nothing of this one.
+  void note_copy(uint32_t room) { states_[room].is_repeated = true; }
   void note_unqueued(uint32_t room) { states_[room].is_queued = false; }
   /// It was handed to the cable's device as the last message.
   void note_sent(uint32_t room, Cable& cable);
@@ -78,7 +80,7 @@ class Rooms {
   struct State {
     bool is_queued = false;
     bool is_retired = false;   // while it is queued
-    bool is_repeated = false;  // handed to a device more than once
+    bool is_repeated = false;  // what it holds was handed to a device more than once
     Cable* cable = nullptr;    // to whose device it was handed last, and as which message
     uint32_t serial = 0;
   };

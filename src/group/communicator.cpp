@@ -166,13 +166,15 @@ void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> ex
 }
 
 bool Communicator::may_go(const CallId& id) const {
+  // Others may have ended, and given up, calls that this rank has not begun.
+  const auto is_near = [&](uint32_t ended) {
+    return static_cast<int32_t>(id.number - ended) < static_cast<int32_t>(kMostAhead);
+  };
   if (id.is_message) {
-    return id.source != rank_ || id.destination == rank_ || id.number - taken_by_[id.destination] < kMostAhead;
+    return id.source != rank_ || id.destination == rank_ || is_near(taken_by_[id.destination]);
   }
-  return std::all_of(finished_.begin(), finished_.end(), [&](const uint32_t& finished) {
-    return &finished == &finished_[rank_] ||
-           static_cast<int32_t>(id.number - finished) < static_cast<int32_t>(kMostAhead);
-  });
+  return std::all_of(finished_.begin(), finished_.end(),
+                     [&](const uint32_t& finished) { return &finished == &finished_[rank_] || is_near(finished); });
 }
 
 void Communicator::let_go(Call& call) {
@@ -217,9 +219,7 @@ Call* Communicator::find(const CallId& id) const {
 }
 
 uint32_t Communicator::next_of(const CallId& id) const {
-  return !id.is_message       ? next_call_
-         : id.source == rank_ ? next_send_[id.destination]
-                              : next_receive_[id.source];
+  return !id.is_message ? next_call_ : id.source == rank_ ? next_send_[id.destination] : next_receive_[id.source];
 }
 
 bool Communicator::is_past(const CallId& id) const { return engine::is_before(id.number, next_of(id)); }
