@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <limits>
-#include <span>
 
 namespace ringbolt::group {
 namespace {
@@ -17,7 +15,8 @@ struct Extent {
   uint64_t output_bytes = 0;
 };
 
-std::string too_large() { return fmt::format("more than 2^{} bytes: look at the count", 47); }
+static_assert(kMostBytes == uint64_t{1} << 47);
+constexpr const char* kTooLarge = "more than 2^47 bytes: look at the count";
 
 /// Of all shares; more than kMostBytes if it is more than can be told.
 uint64_t total_of(const PlanKey& what) {
@@ -103,7 +102,7 @@ std::string objection(const Asked& asked, uint32_t rank) {
     return words;
   }
   if (total_of(asked.what) > kMostBytes) {
-    return too_large();
+    return kTooLarge;
   }
   if (asked.input == nullptr || asked.output == nullptr) {
     const Extent extent = extent_of(asked.what, rank);
@@ -122,7 +121,7 @@ std::string objection(const void* data, uint64_t bytes, collective::Type type) {
     return words;
   }
   if (bytes > kMostBytes) {
-    return too_large();
+    return kTooLarge;
   }
   if (data == nullptr && bytes > 0) {
     return fmt::format("the message is null, and has {} bytes", bytes);

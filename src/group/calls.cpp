@@ -236,6 +236,9 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
   const uint64_t deadline = state_->deadline_ns(options, base::now_ns());
   const std::lock_guard<std::mutex> guard(state_->world->lock());
   begun.state_->call = state_->communicator->begin_uneven(std::move(asked), sent, received, deadline);
+  if (begun.state_->call->wants_turn()) {
+    state_->world->see_to(*begun.state_->call);
+  }
   return begun;
 }
 

@@ -171,6 +171,23 @@ void messages(Group& group) {
   }
 }
 
+/// What one rank copies for itself alone takes several turns, and is done without a wait() all the same.
+void long_copies_of_one(Group& group) {
+  const std::vector<int32_t> from = numbers(group.rank(), 8'000'000);
+  std::vector<int32_t> to(from.size());
+  Group alone = group.split(static_cast<int>(group.rank()), 0);
+  const auto ends = [&](Request call, const std::string& what) {
+    for (int i = 0; i < 10'000 && !call.is_done(); ++i) {
+      usleep(1000);
+    }
+    expect(call.is_done() && call.wait().is_ok() && to == from, what);
+    to.assign(from.size(), 0);
+  };
+  ends(alone.all_to_all_async(from.data(), to.data(), from.size(), Type::int32), "a long all_to_all of one");
+  ends(alone.all_to_allv_async(from.data(), {from.size()}, to.data(), {from.size()}, Type::int32),
+       "a long all_to_allv of one");
+}
+
 /// Both ends of a message are this rank.
 void messages_to_itself(Group& group) {
   const uint32_t me = group.rank();
@@ -378,6 +395,7 @@ int main() try {
     collectives(group, count);
   }
   uneven(group);
+  long_copies_of_one(group);
   messages_to_itself(group);
   if (group.size() > 1) {
     messages(group);
