@@ -23,6 +23,9 @@ std::vector<Choice> choose(const Problem& problem, const Topology& topology, con
     if (one.relayed_bytes > 0) {
       why += fmt::format(", {:.0f} bytes relayed by each rank", one.relayed_bytes);
     }
+    if (one.added_bytes > 0) {
+      why += fmt::format(", {:.0f} bytes added up", one.added_bytes);
+    }
     choices.push_back({name, time_us(topology.model(), one), std::move(why)});
   }
   std::ranges::stable_sort(choices, {}, &Choice::predicted_us);

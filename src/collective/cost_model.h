@@ -13,6 +13,7 @@ struct CostModel {
   double bytes_per_us = 5000;     ///< of a cable of capacity 1, each way
   double chunk_us = 0;            ///< that a rank is busy with a chunk beside moving its bytes
   double relay_bytes_per_us = 0;  ///< that a rank relays beside its own work; 0: it costs nothing
+  double add_bytes_per_us = 0;    ///< that a rank adds up of another's; 0: it costs nothing
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
 

@@ -102,6 +102,33 @@ TEST(Predict, knows_what_ranks_relay) {
   });
 }
 
+TEST(Predict, knows_what_ranks_add_up) {
+  for_all_graphs({uint64_t{1} << 20}, [](const NamedGraph& graph, const Topology& topology, const Problem& problem) {
+    for (const std::string& name : candidates(problem, topology)) {
+      double added = 0;
+      for (const Program& program : build(name, problem, topology, {}).programs) {
+        for (const Step& step : program.steps) {
+          added += static_cast<double>(step.bytes) * (static_cast<double>(step.sources.size()) - 1);
+        }
+      }
+      const double mean = added / topology.n_ranks();
+      EXPECT_NEAR(estimate(name, problem, topology, {}).added_bytes, mean, mean * 0.01 + 100)
+          << name << " on " << graph.name << ", " << text_of(problem);
+    }
+  });
+}
+
+TEST(Choose, adds_up_once_where_that_costs) {
+  CostModel model = kModel;
+  model.latency_us = 0.5;
+  model.bytes_per_us = 250'000;
+  Problem problem = problem_of_bytes(Operation::all_reduce, 2, 1 << 20);
+  problem.needs_rank_order = true;
+  EXPECT_EQ(choose(problem, Topology(fabric::line(2), model), {}).front().name, "exchange");
+  model.add_bytes_per_us = 20'000;
+  EXPECT_EQ(choose(problem, Topology(fabric::line(2), model), {}).front().name, "direct");
+}
+
 TEST(Choose, avoids_relays_where_they_cost) {
   CostModel model = kModel;
   Problem problem = problem_of_bytes(Operation::all_reduce, 4, 1 << 20);

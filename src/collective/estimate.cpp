@@ -27,6 +27,28 @@ class Estimator {
     if (n_ == 1) {
       return {};
     }
+    Estimate estimate = moving(name);
+    estimate.added_bytes = added_bytes(name);
+    return estimate;
+  }
+
+ private:
+  /// Each element of n inputs takes n - 1 additions, wherever they are done; where several ranks do the same ones, more.
+  double added_bytes(std::string_view name) const {
+    if (!reduces(problem_.operation)) {
+      return 0;
+    }
+    if (name == "exchange") {
+      return (n_ - 1) * total_;
+    }
+    if (name == "doubling") {
+      const uint32_t n_exchanging = std::bit_floor(n_);
+      return (n_exchanging * (std::bit_width(n_exchanging) - 1.0) + (n_ - n_exchanging)) * total_ / n_;
+    }
+    return (n_ - 1) * total_ / n_;
+  }
+
+  Estimate moving(std::string_view name) const {
     if (name == "exchange") {
       return to_all_at_once(1, total_, topology_.pair_load_us(), 1);
     }
@@ -79,7 +101,6 @@ class Estimator {
     return dissemination();
   }
 
- private:
   double chunk_us(double n_levels, double bytes) const {
     const double chunk =
         chunk_bytes_for(topology_.model(), static_cast<uint32_t>(n_levels), static_cast<uint64_t>(bytes),
@@ -310,7 +331,8 @@ Estimate estimate(std::string_view name, const Problem& problem, const Topology&
 double time_us(const CostModel& model, const Estimate& estimate) {
   const double busy_us = std::max(estimate.busiest_us, estimate.n_chunks * model.chunk_us);
   const double relay_us = model.relay_bytes_per_us > 0 ? estimate.relayed_bytes / model.relay_bytes_per_us : 0;
-  return estimate.n_levels * (model.latency_us + model.chunk_us) + busy_us + relay_us + estimate.wait_us;
+  const double add_us = model.add_bytes_per_us > 0 ? estimate.added_bytes / model.add_bytes_per_us : 0;
+  return estimate.n_levels * (model.latency_us + model.chunk_us) + busy_us + relay_us + add_us + estimate.wait_us;
 }
 
 }  // namespace ringbolt::collective

@@ -15,6 +15,7 @@ struct Estimate {
   double wait_us = 0;        ///< that the first chunk is on cables, beside the last hop
   double n_chunks = 0;       ///< that the busiest rank works on
   double relayed_bytes = 0;  ///< that a rank passes on for others, on average
+  double added_bytes = 0;    ///< that a rank adds to what it has, on average
 };
 
 /// The estimate of one of candidates(). Pure. Thread-safe.

@@ -21,6 +21,8 @@ constexpr uint64_t kLongNs = 2'000'000;
 
 /// Not measured: a relay takes a chunk in, checks it and passes it on, 64 KiB in some 16 us, whatever its cables carry.
 constexpr double kRelayBytesPerUs = 4000;
+/// Nor this: numbers that the cables have brought are added up at the speed of memory, not of the cache.
+constexpr double kAddBytesPerUs = 20'000;
 
 uint32_t burst_of(uint32_t number) { return number == 0 ? kFirstBurst : kBurst; }
 
@@ -231,6 +233,7 @@ MeasuredModel model_of(const std::vector<LinkFigures>& links, const fabric::Grap
   made.model.latency_us = static_cast<double>(coarse(median(latencies))) / 1000;
   made.model.bytes_per_us = static_cast<double>(coarse(rate)) / 1000;
   made.model.relay_bytes_per_us = kRelayBytesPerUs;
+  made.model.add_bytes_per_us = kAddBytesPerUs;
   for (const LinkFigures& link : links) {
     for (size_t i = 0; i < graph.cables.size(); ++i) {
       if (graph.cables[i].a == link.a && graph.cables[i].b == link.b && link.bytes_per_ms > 0) {

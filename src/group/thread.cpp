@@ -19,6 +19,9 @@ constexpr uint64_t kMicrosecond = 1'000;
 constexpr uint64_t kMillisecond = 1'000'000;
 /// A caller polls so long without anything arriving before it sleeps: longer than a peer needs to be woken.
 constexpr uint64_t kPollNs = 200 * kMicrosecond;
+/// A caller that has all it wants goes on for so long while chunks of its own wait for the peer's credits: the peer, which
+/// works on those before, mostly gives them at once, and to wake the thread takes the core from whoever computes on it.
+constexpr uint64_t kFinishNs = 50 * kMicrosecond;
 /// Sleeping callers look after deadlines; devices without events are polled so often.
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
@@ -100,11 +103,22 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
       }
     }
   }
+  finish_sending();
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   if (engine() != nullptr) {
     leave_to_thread();
     engine()->fetch_rooms();
+  }
+}
+
+void World::finish_sending() {
+  if (engine() == nullptr || n_waiting_.load(std::memory_order_relaxed) > 1 || !engine()->has_queued()) {
+    return;
+  }
+  const uint64_t begin_ns = base::now_ns();
+  for (uint64_t now_ns = begin_ns; now_ns - begin_ns < kFinishNs && engine()->has_queued(); now_ns = base::now_ns()) {
+    progress(now_ns);
   }
 }
 
