@@ -3,14 +3,14 @@ add_library(ringbolt_flags INTERFACE)
 target_compile_options(ringbolt_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wsign-conversion>
-  -Werror -fno-omit-frame-pointer)
+  -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Requests and headers of some hundred bytes begin as zeros: "rep stos", the default, takes 30 cycles to get going.
   target_compile_options(ringbolt_flags INTERFACE -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign)
 endif()
 target_include_directories(ringbolt_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 if(RINGBOLT_SANITIZE)
-  target_compile_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE} -fno-sanitize-recover=all)
+  target_compile_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE})
   if(RINGBOLT_SANITIZE MATCHES thread AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(ringbolt_flags INTERFACE -Wno-tsan)  # it warns of every fence: it does not model them
