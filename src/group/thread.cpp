@@ -103,35 +103,43 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
       }
     }
   }
-  finish_sending();
+  const bool has_left_queue = engine() != nullptr && !finish_sending();
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   if (engine() != nullptr) {
-    leave_to_thread();
+    leave_to_thread(has_left_queue);
     engine()->fetch_rooms();
   }
 }
 
-void World::finish_sending() {
-  if (engine() == nullptr || n_waiting_.load(std::memory_order_relaxed) > 1 || !engine()->has_queued()) {
-    return;
+/// Whether nothing is left that waits for credits.
+bool World::finish_sending() {
+  if (!engine()->has_queued()) {
+    return true;
+  }
+  if (n_waiting_.load(std::memory_order_relaxed) > 1) {
+    return false;  // others see to it
   }
   const uint64_t begin_ns = base::now_ns();
-  for (uint64_t now_ns = begin_ns; now_ns - begin_ns < kFinishNs && engine()->has_queued(); now_ns = base::now_ns()) {
+  for (uint64_t now_ns = begin_ns; now_ns - begin_ns < kFinishNs; now_ns = base::now_ns()) {
     progress(now_ns);
+    if (!engine()->has_queued()) {
+      return true;
+    }
   }
+  return false;
 }
 
 /// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more
 /// to send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A
 /// relay's thread is woken if no caller comes soon: to wake it after each call would cost more than short calls take
 /// where ranks share processors, and so would naps short enough.
-void World::leave_to_thread() {
+void World::leave_to_thread(bool has_left_queue) {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
   n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
-  const bool has_left_queue = engine()->has_queued() || wants_turn_.load(std::memory_order_relaxed);
-  has_left_queue_.store(has_left_queue, std::memory_order_relaxed);
-  if (has_left_queue) {
+  const bool is_needed = has_left_queue || wants_turn_.load(std::memory_order_relaxed);
+  has_left_queue_.store(is_needed, std::memory_order_relaxed);
+  if (is_needed) {
     (void)eventfd_write(wake_.get(), 1);
   } else if (relayed_before_ > 0 && n_idle_leaves_ < kRelayCalls) {
     const itimerspec soon{{}, {0, static_cast<long>(kQuietNapNs)}};

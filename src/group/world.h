@@ -148,8 +148,8 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void leave();
   bool sleep_until_something(uint64_t most_ns);
   void nap(uint64_t most_ns);
-  void finish_sending();
-  void leave_to_thread();
+  bool finish_sending();
+  void leave_to_thread(bool has_left_queue);
   void arm();
 
   std::mutex lock_;
