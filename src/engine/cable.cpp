@@ -192,10 +192,16 @@ void Cable::hear_done(const RequestId& id) {
 }
 
 void Cable::fail(std::string why) {
-  if (failure_.empty()) {
-    failure_ = std::move(why);
-  }
   is_alive_ = false;
+  if (!failure_.empty()) {
+    return;
+  }
+  failure_ = std::move(why);
+  for (const End& end : ends_) {
+    if (end.connected) {
+      (void)end.connected->to_error();  // where it is refused, sends come back when the cable is connected anew
+    }
+  }
 }
 
 bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, const RequestId& id) {

@@ -132,7 +132,8 @@ class Cable {
   bool is_alive() const { return is_alive_; }
   /// What broke it; empty while it is alive.
   const std::string& failure() const { return failure_; }
-  /// Nothing is sent any more.
+  /// Nothing is sent any more, and what the device still holds comes back with completions: as long as it keeps sends for
+  /// a cable that is cut, it keeps the receives that they are relayed from.
   void fail(std::string why);
 
   bool may_send(Size size, uint32_t buffer_class) const {

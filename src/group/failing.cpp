@@ -45,6 +45,8 @@ void World::apply(const fabric::LivenessChange& change) {
   using Reason = fabric::LivenessChange::Reason;
   switch (change.kind) {
     case Kind::cable_down:
+      engine()->fail_cable(change.cable,
+                           change.text);  // its device would keep what was on its way, and what that relays
       change_cable(made_.station->fabric_cable(change.cable), false, change.text);
       break;
     case Kind::cable_up:

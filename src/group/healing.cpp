@@ -53,6 +53,10 @@ void World::mend_one(uint32_t cable, uint64_t now_ns) {
         reconnections_[cable] = std::make_unique<Reconnection>(made_.station, cable, mending.peer());
         return;  // end_reconnecting() follows
       case Mending::Step::start:
+        if (!made_.station->cable(cable).failure().empty()) {  // it has failed again before it could begin
+          mending.fail(mending.incarnation());
+          return;
+        }
         engine()->start_cable(cable);
         if (liveness_) {
           liveness_->cable_mended(cable, now_ns);

@@ -88,6 +88,42 @@ class Cut(ranks.GroupCase):
         for rank in group[:3]:
             self.assertEqual(rank.end(), 0, rank.errors)
 
+    def test_that_says_nothing_gives_back_what_it_was_given(self):
+        """What its device keeps for later holds neither the receives of a relay nor the memory of a chunk."""
+        group = self.join("ring:4", 4)
+        self.call("fault", "add", *"unplug mode hang cable 1-2".split())
+        for _ in range(3):
+            group[2].say("call recv peer=0 count=2000000 timeout=20000")
+            group[0].say("call send peer=2 count=2000000 timeout=20000")
+            for rank in (group[0], group[2]):
+                done = rank.expect("done", "failed")
+                self.assertEqual((done["event"], done["wrong"]), ("done", 0), done)
+        self.all_run(group, "call all_to_all count=200000 times=5 timeout=20000")
+        self.call("fault", "clear")
+        time.sleep(5)  # a cable is used again when it has worked for 3 s
+        self.call("cut", "0-3")
+        self.all_run(group, "call all_to_all count=200000 times=5 timeout=20000")
+
+    def test_that_says_nothing_under_one_short_chunk(self):
+        group = self.join("ring:3", 3)
+        self.call("fault", "add", *"unplug mode hang cable 0-1".split())
+        group[1].say("call recv peer=0 count=1250 timeout=10000")
+        group[0].say("call send peer=1 count=1250 timeout=10000")
+        for rank in group[:2]:
+            done = rank.expect("done", "failed")
+            self.assertEqual((done["event"], done["wrong"]), ("done", 0), done)
+
+    def test_that_says_nothing_one_after_the_other(self):
+        group = self.join("mesh:4", 4)
+        for cable in ("0-1", "0-2"):
+            self.call("fault", "add", *f"unplug mode hang cable {cable}".split())
+            group[1].say("call recv peer=0 count=20000 timeout=10000")
+            group[0].say("call send peer=1 count=20000 timeout=10000")
+            time.sleep(0.3)  # its repetition is under way by now
+        for rank in group[:2] * 2:
+            done = rank.expect("done", "failed")
+            self.assertEqual((done["event"], done["wrong"]), ("done", 0), done)
+
     def test_is_used_again_when_its_device_comes_back(self):
         group = self.join("ring:3", 3)
         self.call("fault", "add", *"rtr-block by 1s node n0".split())
