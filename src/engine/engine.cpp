@@ -293,7 +293,7 @@ void Engine::attend() {
 }
 
 bool Engine::progress(uint64_t now_ns) {
-  now_ns_ = now_ns;
+  now_ns = now_ns_ = std::max(now_ns, now_ns_);  // several threads come, each with the time at which it has looked
   bool has_done = false;
   is_taking_ = true;
   std::array<ibv_wc, 32> completions;

@@ -92,6 +92,7 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
       } else {
         (void)sleep_until_something(kNapNs);
         n_polls = 0;
+        now_ns = base::now_ns();
       }
       guard.lock();
     }

@@ -244,7 +244,7 @@ void World::break_off(const Status& status) {
 }
 
 bool World::progress(uint64_t now_ns) {
-  now_ns_ = now_ns;
+  now_ns = now_ns_ = std::max(now_ns, now_ns_);  // another thread may have looked at the clock since
   const bool has_done = engine() != nullptr && engine()->progress(now_ns);
   // A call goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
   n_unadvanced_ += has_done ? 1 : 0;
