@@ -163,6 +163,12 @@ void Liveness::cable_mended(uint32_t cable, uint64_t now_ns) {
   }
 }
 
+bool Liveness::confirm_up(uint32_t cable, uint64_t now_ns) {
+  Cable& known = cables_[cable];
+  known.is_up = known.is_up || (known.error.empty() && now_ns - known.heard_ns < knobs_.suspect_ns);
+  return known.is_up;
+}
+
 LivenessChange Liveness::change(Kind kind, uint32_t rank, std::string text) const {
   LivenessChange made;
   made.kind = kind;

@@ -90,6 +90,10 @@ class Liveness {
   /// The port is up again, the queue pairs are connected anew.
   void cable_mended(uint32_t cable, uint64_t now_ns);
 
+  /// The rank at its other end says that the cable is up: whether it is heard here as well. Then it is up here, too,
+  /// and check() does not tell of that.
+  bool confirm_up(uint32_t cable, uint64_t now_ns);
+
   /// What has changed since the last call.
   std::vector<LivenessChange> check(uint64_t now_ns);
   /// When to call check() again if nothing is heard until then.

@@ -40,6 +40,36 @@ TEST(Liveness, new_process_in_the_place_of_a_rank_is_its_death) {
   EXPECT_TRUE(liveness.check(kStart + 3 * kMs).empty());
 }
 
+TEST(Liveness, other_end_alone_does_not_say_that_a_cable_works) {
+  Liveness liveness = three();
+  uint64_t now = kStart;
+  const auto hear_rank_1 = [&](std::initializer_list<uint32_t> cables, uint64_t turn) {
+    now += kKnobs.interval_ns;
+    for (const uint32_t cable : cables) {
+      liveness.heard_through(cable, beat_of(1, turn), now);
+    }
+    liveness.heard_through(2, beat_of(2, turn), now);
+    return liveness.check(now);
+  };
+  uint64_t turn = 1;
+  while (liveness.is_cable_up(1)) {
+    hear_rank_1({0}, turn++);
+    ASSERT_LT(turn, 50U);
+  }
+  EXPECT_FALSE(liveness.confirm_up(1, now));
+  EXPECT_FALSE(liveness.is_cable_up(1));
+  EXPECT_TRUE(hear_rank_1({0, 1}, turn++).empty());
+  EXPECT_TRUE(liveness.confirm_up(1, now));
+  EXPECT_TRUE(liveness.is_cable_up(1));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(hear_rank_1({0, 1}, turn++).empty());  // it is not told once more
+  }
+  liveness.cable_error(1, "port error", now);
+  EXPECT_EQ(liveness.check(now).size(), 1U);
+  hear_rank_1({0, 1}, turn++);
+  EXPECT_FALSE(liveness.confirm_up(1, now));  // until it is mended
+}
+
 TEST(Liveness, cable_error_is_reported_at_once_and_heals_only_when_mended) {
   Liveness liveness = three();
   liveness.cable_error(1, "port error", kStart + kMs);

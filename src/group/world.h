@@ -114,6 +114,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void beat(uint64_t now_ns);
   std::vector<std::byte> beat_bytes(uint64_t now_ns);
   void hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable);
+  bool agrees_that_works(uint32_t fabric_cable);
   void hear_cables(uint64_t now_ns);
   void hear_ports(uint64_t now_ns);
   void hear_hosts(uint64_t now_ns);

@@ -80,6 +80,20 @@ class Faults(ranks.GroupCase):
         self.call("cut", "2-3")  # now the other half of the ring is needed
         self.all_run(group, "call all_reduce count=300000 times=10")
 
+    def test_of_a_cable_that_works_again_one_way(self):
+        group = self.join("ring:3", 3)
+        for node in ("n0", "n1"):
+            self.call("fault", "add", *f"message-loss 100% cable 0-1 node {node}".split())
+        self.all_run(group, "call all_reduce count=100000 times=3 timeout=20000")
+        self.call("fault", "clear")
+        self.call("fault", "add", *"message-loss 100% cable 0-1 node n0".split())
+        time.sleep(5)  # a cable is used again when it has worked for 3 s
+        self.all_run(group, "call all_reduce count=100000 times=10 timeout=10000")
+        self.call("fault", "clear")
+        time.sleep(5)
+        self.call("cut", "0-2")
+        self.all_run(group, "call all_reduce count=100000 times=10 timeout=10000")
+
     def test_frozen_machine(self):
         group = self.join("line:2", 2, RINGBOLT_FROZEN_MS="1000")
         self.all_say(group, "call all_reduce count=100000 times=0 timeout=20000")
