@@ -139,6 +139,13 @@ class Reading {
     return *result;
   }
 
+  const MlxRingfile& ring_of(const Variable& file) {
+    if (!ring_) {
+      ring_ = parsed(parse_mlx_ringfile(text_of_file(file)), file);
+    }
+    return *ring_;
+  }
+
   void take_mlx() {
     if (const auto rank = first_of({"JACCL_RANK", "MLX_RANK"})) {
       agree(rank_, *rank, number_in(*rank, 0, kMaxRanks - 1), "rank");
@@ -151,8 +158,7 @@ class Reading {
       agree(size_, *file, parsed(parse_jaccl_devices(text_of_file(*file)), *file).n_ranks(), "number of ranks");
     }
     if (const auto file = get("MLX_HOSTFILE")) {
-      ring_ = parsed(parse_mlx_ringfile(text_of_file(*file)), *file);
-      agree(size_, *file, ring_->ranks.size(), "number of ranks");
+      agree(size_, *file, ring_of(*file).ranks.size(), "number of ranks");
     }
   }
 
@@ -175,8 +181,10 @@ class Reading {
       take_rank("OMPI_COMM_WORLD_RANK");
       take_size("WORLD_SIZE");
       take_size("OMPI_COMM_WORLD_SIZE");
-      // In a shell that srun has started a node of a cluster is no task of Slurm's.
-      if (!get("RINGBOLT_NODE") || !is_task_of_slurm()) {
+      // What srun has started once per machine, a shell or another launcher, has nodes and ranks that are no tasks of
+      // Slurm's.
+      const bool has_other_say = rank_ || size_ || first_of({"RINGBOLT_NODE", "JACCL_RANK", "MLX_RANK"});
+      if (!has_other_say || !is_task_of_slurm()) {
         take_rank("PMI_RANK");
         take_rank("PMIX_RANK");
         take_size("PMI_SIZE");
@@ -293,6 +301,17 @@ class Reading {
     return true;
   }
 
+  /// Whether the variable is about a neighbour that is elsewhere: with an address of its own, or with none, as only
+  /// streams between machines have none.
+  bool is_of_another_machine(const std::string& name, const std::string& value) const {
+    constexpr std::string_view kAddress = "RINGBOLT_ADDR_";
+    constexpr std::string_view kDevice = "RINGBOLT_DEVICE_";
+    if (name.starts_with(kDevice)) {
+      return !get(std::string(kAddress) + name.substr(kDevice.size()));
+    }
+    return name.starts_with(kAddress) && !value.starts_with("127.");
+  }
+
   bool take_cluster() {
     const auto cluster = get("RINGBOLT_CLUSTER");
     if (!cluster || !get("RINGBOLT_NODE")) {
@@ -306,7 +325,7 @@ class Reading {
       return true;
     }
     for (const auto& [name, value] : environment_) {
-      if (name.rfind("RINGBOLT_ADDR_", 0) == 0 && value.rfind("127.", 0) != 0) {
+      if (is_of_another_machine(name, value)) {
         refuse(shown(*cluster), fmt::format("find rank 0: the nodes share no machine ({}={})", name, value),
                "set RINGBOLT_COORDINATOR=HOST:PORT, an address of node 0 that all nodes reach");
       }
@@ -325,11 +344,13 @@ class Reading {
     }
   }
 
+  /// Whoever has said the rank.
   bool take_ring() {
-    if (ring_) {
-      meet_at(*get("MLX_HOSTFILE"), ring_->ranks[0][0]);
+    const auto file = get("MLX_HOSTFILE");
+    if (file) {
+      meet_at(*file, ring_of(*file).ranks[0][0]);
     }
-    return ring_.has_value();
+    return file.has_value();
   }
 
   void find_settings() {

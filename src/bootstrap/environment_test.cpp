@@ -70,6 +70,8 @@ TEST(Environment, reads_every_convention) {
   EXPECT_EQ(place_of({{"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/devices"}, {"MLX_JACCL_COORDINATOR", "10.0.0.1:7"}}),
             "1/2 10.0.0.1 7");
   EXPECT_EQ(place_of({{"MLX_RANK", "2"}, {"MLX_HOSTFILE", "/ring"}}), "2/3 10.0.0.1 5000");
+  EXPECT_EQ(place_of({{"RINGBOLT_RANK", "1"}, {"RINGBOLT_WORLD_SIZE", "2"}, {"MLX_HOSTFILE", "/ring"}}),
+            "1/2 10.0.0.1 5000");
 }
 
 TEST(Environment, torchrun_itself_listens_at_its_port) {
@@ -142,6 +144,21 @@ TEST(Environment, launchers_win_over_slurm_which_starts_them) {
                       {"SLURM_PROCID", "0"},
                       {"SLURM_NTASKS", "2"}}),
             "3/4 a 1");
+  // With its MpiDefault, pmix or pmi2, srun says more of its one task on the machine.
+  const Environment task = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMIX_RANK", "1"},
+                            {"PMI_RANK", "1"},     {"PMI_SIZE", "2"},     {"PMIX_NAMESPACE", "slurm.pmix.17.0"}};
+  Environment torchrun = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}};
+  torchrun.insert(task.begin(), task.end());
+  EXPECT_EQ(place_of(torchrun), "3/4 a 1");
+  Environment mlx = {{"MLX_RANK", "2"}, {"MLX_HOSTFILE", "/ring"}};
+  mlx.insert(task.begin(), task.end());
+  EXPECT_EQ(place_of(mlx), "2/3 10.0.0.1 5000");
+  Environment alone = {{"RINGBOLT_COORDINATOR", "h:9"}};
+  alone.insert(task.begin(), task.end());
+  EXPECT_EQ(place_of(alone), "1/2 h 9");
+  // Without Slurm who speaks of ranks must agree.
+  EXPECT_THAT(refusal_of({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}),
+              HasSubstr("contradict"));
 }
 
 TEST(Environment, emulated_nodes_meet_on_their_machine) {
@@ -163,6 +180,12 @@ TEST(Environment, emulated_nodes_meet_on_their_machine) {
   Environment spaces = environment;
   spaces["RINGBOLT_ADDR_1"] = "10.77.0.1";
   EXPECT_THAT(refusal_of(spaces), AllOf(HasSubstr("RINGBOLT_ADDR_1=10.77.0.1"), HasSubstr("set RINGBOLT_COORDINATOR")));
+  Environment streams = environment;  // have devices and no addresses, and lead to other machines
+  streams["RINGBOLT_DEVICE_1"] = "rdma_en2";
+  EXPECT_EQ(config_of(streams).host, "127.0.0.1");
+  streams["RINGBOLT_DEVICE_3"] = "rdma_en3";
+  EXPECT_THAT(refusal_of(streams), AllOf(HasSubstr("the nodes share no machine (RINGBOLT_DEVICE_3=rdma_en3)"),
+                                         HasSubstr("set RINGBOLT_COORDINATOR")));
   spaces["RINGBOLT_MEETING_HOST"] = "10.76.0.1";
   EXPECT_EQ(config_of(spaces).host, "10.76.0.1");
   EXPECT_EQ(config_of(spaces).port, config.port);

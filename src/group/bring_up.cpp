@@ -18,6 +18,7 @@
 #include "group/measuring_stage.h"
 #include "group/settings.h"
 #include "group/shares.h"
+#include "verbs/codes.h"
 #include "verbs/errand.h"
 #include "verbs/errno_meaning.h"
 #include "verbs/library.h"
@@ -108,6 +109,12 @@ bringup::Survey Stage::look() {
     }
     throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library->name()));
   }
+  if (mine.usable.size() > bringup::kMostCards) {
+    throw JoinError(
+        fmt::format("{} ports are usable (library {}), and groups know {} of a rank at most: take down what "
+                    "leads to no rank",
+                    mine.usable.size(), library->name(), bringup::kMostCards));
+  }
   return mine;
 }
 
@@ -183,10 +190,12 @@ std::vector<Trial> Stage::make_trials(const std::vector<bringup::TrialSuccess>& 
     path.port = card.port;
     path.gid_index = card.gid_index;
     const auto type = card.capabilities.has_uc ? IBV_QPT_UC : IBV_QPT_RC;
+    const uint64_t share_ns = left_ns(driver_deadline_ns) / n_ports--;
     // Of each port so many may be stuck for that long.
-    const uint64_t share_ms = left_ns(driver_deadline_ns) / kMillisecond / (bringup::kMostStuckTrials * n_ports--);
+    const uint64_t share_ms = share_ns / kMillisecond / bringup::kMostStuckTrials;
     const auto timeout_ms = static_cast<uint32_t>(std::clamp<uint64_t>(share_ms, 1, kTrialTimeoutMs));
-    const auto errors = bringup::try_candidates(*library, card.device, type, path, candidates, timeout_ms);
+    const auto errors =
+        bringup::try_candidates(*library, card.device, type, path, candidates, timeout_ms, base::now_ns() + share_ns);
     for (size_t i = 0; i < others.size(); ++i) {
       if (errors[i] == 0 || errors[i] == EINPROGRESS) {
         trials.push_back({{{circle.rank(), port}, others[i]}, errors[i] == 0});
@@ -227,7 +236,7 @@ std::vector<engine::LocalCable> Stage::local_cables(const bringup::Cables& found
     end.gid_index = is_a ? cable.gid_index_a : cable.gid_index_b;
     const bool has_uc = card.capabilities.has_uc && their_card.capabilities.has_uc;
     end.type = has_uc ? IBV_QPT_UC : IBV_QPT_RC;
-    end.mtu = std::min(card.mtu_bytes, their_card.mtu_bytes) >= 4096 ? IBV_MTU_4096 : IBV_MTU_1024;
+    end.mtu = verbs::mtu_code(std::min(card.mtu_bytes, their_card.mtu_bytes));
     end.counts_frames = card.capabilities.counts_frames || their_card.capabilities.counts_frames;
     end.rate = cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps;
     end.n_hop_classes = n_hop_classes;
@@ -367,6 +376,7 @@ BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
     throw JoinError(fmt::format("{}{}", fmt::join(found.conflicts, "; "), stage.stuck_text()));
   }
   BroughtUp made;
+  made.session = stage.session;
   made.graph.n_nodes = circle.n_ranks();
   uint32_t slowest = UINT32_MAX;
   for (const bringup::Cable& cable : found.cables) {
