@@ -82,6 +82,21 @@ class Plan(CommandCase):
         self.assertEqual(says("--nodes", 9, "--ports", 3), "all_to_all over shortest paths reaches 2/11 (7.3 Gb/s) of "
                          "the 1/5 (8.0 Gb/s) that bounds it.")
 
+    def test_the_least_between_two_halves(self):
+        def judged(*words):
+            rates = self.plan(*words)["rates"]["bisection"]
+            return rates["cables"], rates["gbps"], rates["is_exact"]
+
+        for words, known in ((("--nodes", 10, "--ports", 3), ("5", 200, True)),
+                             (("ring:2", ), ("2", 80, True)), (("mesh:8", ), ("16", 640, True)),
+                             (("torus:4x4", ), ("8", 320, True)), (("line:19", ), ("1", 40, False)),
+                             (("hypercube:5", ), ("16", 640, False))):
+            with self.subTest(words):
+                self.assertEqual(judged(*words), known)
+        self.assertIn("\nBisection: 5 cables (200.0 Gb/s each way).\n",
+                      self.call("plan", "--nodes", 10, "--ports", 3).stdout)
+        self.assertIn("\nBisection: at most 1 cable (40.0 Gb/s each way).\n", self.call("plan", "line:19").stdout)
+
     def test_nodes_too_far_apart_for_a_group_are_named(self):
         def judged(*words):
             plan = self.plan(*words)

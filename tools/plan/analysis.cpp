@@ -199,8 +199,8 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
           "what a cut costs in rates is not computed: {} cables times {} nodes are more than {}, only hops are",
           graph.cables.size(), graph.n_nodes, fabric::kMostCutWork));
     }
-    analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph), fabric::tree_rate(graph),
-                      fabric::pair_rate_bound(graph), fabric::equal_split_rate(graph)};
+    analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph),       fabric::tree_rate(graph),
+                      fabric::pair_rate_bound(graph),   fabric::equal_split_rate(graph), fabric::bisection(graph)};
     const collective::Topology topology(graph, {options.alpha_us, cabling.unit_gbps * 125.0, 0});
     analysis.calls = planned_calls(analysis, topology);
     note_untried(topology, analysis);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "fabric/bisection.h"
 #include "fabric/bounds.h"
 #include "fabric/damage.h"
 #include "fabric/deadlock.h"
@@ -21,6 +22,7 @@ struct Rates {
   fabric::Fraction tree_rate;
   fabric::PairRate pair_bound;
   fabric::SplitRate pair_split;
+  fabric::Bisection bisection;
 };
 
 /// The routes under one discipline, and the proof.

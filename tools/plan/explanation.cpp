@@ -48,10 +48,12 @@ void print_explanation(const Cabling& cabling, const Analysis& analysis) {
       "              reduce_scatter and all_gather of equal shards, one after the other, reach {}{}.\n"
       "  all_to_all  f <= {}: the least over cuts of what crosses over the pairs that it parts, or twice all cables "
       "over the sum "
-      "of all distances.\n",
+      "of all distances.\n"
+      "  bisection   the least that joins two halves of the nodes, one way{}.\n",
       rates.lambda.text(), rates.shard_rate.text(), rates.tree_rate.text(), by_shards.text(),
       by_shards < rates.tree_rate ? fmt::format(", {:.2f} times less", (rates.tree_rate / by_shards).value()) : "",
-      rates.pair_bound.bound.text());
+      rates.pair_bound.bound.text(),
+      rates.bisection.is_exact ? "" : "; found by swaps of nodes, so there may be halves that less joins");
   print_schedules(analysis.calls);
   fmt::print(
       "Relaying: a chunk that waits at a relay holds a buffer that others wait for; in a circle that would be for "

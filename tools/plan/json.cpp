@@ -73,9 +73,11 @@ Json rates_json(const Cabling& cabling, const Rates& rates) {
   Json json{{"all_reduce", rate_json(rates.tree_rate, cabling)},
             {"all_gather", rate_json(Fraction(cabling.n_nodes()) * rates.shard_rate, cabling)},
             {"broadcast", rate_json(rates.lambda, cabling)},
-            {"all_to_all_pair", rate_json(rates.pair_bound.bound, cabling)}};
+            {"all_to_all_pair", rate_json(rates.pair_bound.bound, cabling)},
+            {"bisection", rate_json(rates.bisection.rate, cabling)}};
   json["all_to_all_pair"]["has_all_cuts"] = rates.pair_bound.has_all_cuts;
   json["all_to_all_pair"]["shortest_paths_gbps"] = rates.pair_split.value * cabling.unit_gbps;
+  json["bisection"]["is_exact"] = rates.bisection.is_exact;
   return json;
 }
 

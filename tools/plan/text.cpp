@@ -82,6 +82,12 @@ void print_pair_rates(const Cabling& cabling, const Rates& rates) {
              of_bound, rates.pair_bound.has_all_cuts ? "" : ", for which not every cut was tried");
 }
 
+void print_bisection(const Cabling& cabling, const fabric::Bisection& bisection) {
+  const Fraction& rate = bisection.rate;
+  fmt::print("Bisection: {}{} cable{} ({} Gb/s each way).\n", bisection.is_exact ? "" : "at most ", rate.text(),
+             rate == Fraction(1) ? "" : "s", gbps_text(rate.value(), cabling));
+}
+
 void print_rates(const Cabling& cabling, const Analysis& analysis) {
   const Rates& rates = *analysis.rates;
   const auto after = [&](const Fraction& rate) {
@@ -100,6 +106,7 @@ void print_rates(const Cabling& cabling, const Analysis& analysis) {
              cabling.unit_gbps);
   table.print();
   print_pair_rates(cabling, rates);
+  print_bisection(cabling, rates.bisection);
 }
 
 void print_times(const Cabling& cabling, const Analysis& analysis, double alpha_us) {
