@@ -87,6 +87,13 @@ class Bench(CommandCase):
         with self.cluster("ring:4"):
             self.bench("all_reduce", *QUICK, "--fast", "--algorithm", "two_way_ring")
             self.bench("all_reduce", *QUICK, "--in-order", "--algorithm", "direct")
+            # Any order is right, and gives another zero.
+            words = ["all_reduce", *QUICK, "-d", "complex64", "-o", "prod"]
+            for figure in self.figures(self.bench(*words, "--fast", "--algorithm", "two_way_ring")):
+                self.assertIsNone(figure["nwrong"])
+            said = self.call("bench", *words, "--fast", timeout=LONG_S).stdout
+            self.assertRegex(said, r" prod +-1 .* N/A .* N/A\n# Out of bounds values : not measured \(products of complex64")
+            self.assertEqual({figure["nwrong"] for figure in self.figures(self.bench(*words))}, {0})
             refused = self.call("bench", "all_reduce", *QUICK, "--algorithm", "ring", expect=1)
             self.assertIn('no algorithm "ring" does', refused.stdout + refused.stderr)
 
