@@ -82,6 +82,24 @@ class Plan(CommandCase):
         self.assertEqual(says("--nodes", 9, "--ports", 3), "all_to_all over shortest paths reaches 2/11 (7.3 Gb/s) of "
                          "the 1/5 (8.0 Gb/s) that bounds it.")
 
+    def test_a_shape_that_leaves_ports_free_is_far_from_the_bound(self):
+        ring = self.of(10, 3, "--shape", "ring")
+        self.assertEqual((ring["hops"]["diameter"], ring["hops"]["least_diameter"]), (5, 2))
+        self.assertAlmostEqual(ring["hops"]["least_average"], 5 / 3)
+        self.assertIn("10 nodes of 3 ports can be nearer: 2 hops at most and 1.667 on average, not 5 and 2.778; see "
+                      "ringbolt plan --nodes 10 --ports 3", ring["notes"])
+        text = self.call("plan", "--nodes", 10, "--ports", 3, "--shape", "ring", "--explain").stdout
+        self.assertIn("no cabling of so many ports goes below 2 and 1.667", text)
+        self.assertNotIn("none is better", text)
+        self.assertNotIn("can be nearer", " ".join(self.of(10, 3)["notes"] + self.of(10, 3, "--shape", "petersen")["notes"]))
+
+    def test_no_cabling_is_advised_that_machines_have_no_ports_for(self):
+        for spec in ("line:3", "line:10", "star:5"):
+            text = self.call("plan", spec).stdout
+            self.assertNotIn("can be nearer", text)
+            self.assertRegex(text, r"^.* nodes of up to \d ports, ")
+        self.assertRegex(self.call("plan", "ring:10").stdout, r"^ring:10: 10 nodes of 2 ports, ")
+
     def test_the_least_between_two_halves(self):
         def judged(*words):
             rates = self.plan(*words)["rates"]["bisection"]

@@ -88,10 +88,12 @@ void note_bridges(const Cabling& cabling, Analysis& analysis) {
   }
 }
 
-/// Of a cabling that is given: what the same machines could have.
+/// Of a cabling that was not chosen here: what the same machines could have.
 void note_better(const Cabling& cabling, Analysis& analysis) {
-  const uint32_t n_ports = std::ranges::max(fabric::port_counts(analysis.graph));
-  if (!cabling.is_given) {
+  const uint32_t n_ports = analysis.n_ports;
+  const bool have_so_many =
+      std::ranges::all_of(cabling.model.nodes, [&](const cluster::Node& node) { return node.ports.size() >= n_ports; });
+  if (cabling.is_best || !have_so_many) {
     return;
   }
   const auto best = fabric::best_shape(cabling.n_nodes(), n_ports);
@@ -103,8 +105,7 @@ void note_better(const Cabling& cabling, Analysis& analysis) {
   if (std::pair(there.diameter, there.sum) < std::pair(here.diameter, here.sum)) {
     analysis.notes.push_back(
         fmt::format("{} nodes of {} ports can be nearer: {} hop{} at most and {:.3f} on average, not {} and {:.3f}; "
-                    "see ringbolt plan "
-                    "--nodes {} --ports {}",
+                    "see ringbolt plan --nodes {} --ports {}",
                     cabling.n_nodes(), n_ports, there.diameter, there.diameter == 1 ? "" : "s",
                     there.aspl(cabling.n_nodes()).value(), here.diameter, here.aspl(cabling.n_nodes()).value(),
                     cabling.n_nodes(), n_ports));
@@ -183,8 +184,8 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
                                             fmt::join(apart, ", "), remedy(cabling, graph, graph)));
     return analysis;
   }
-  const uint32_t n_ports = std::ranges::max(fabric::port_counts(graph));
-  analysis.moore = fabric::moore_bound(cabling.n_nodes(), n_ports);
+  analysis.n_ports = cabling.is_given ? std::ranges::max(fabric::port_counts(graph)) : cabling.plan.n_ports;
+  analysis.moore = fabric::moore_bound(cabling.n_nodes(), analysis.n_ports);
   const bool is_small = cabling.n_nodes() <= kMostAnalysedNodes;
   if (options.routing == "dateline" &&
       fabric::choose_relaying(graph, UINT32_MAX / 4).discipline != Discipline::dateline) {

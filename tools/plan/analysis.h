@@ -40,6 +40,7 @@ struct RouteCheck {
 struct Analysis {
   fabric::Graph graph;
   fabric::Distances distances;
+  uint32_t n_ports = 0;  ///< of a node, that the bound counts: all of them, or where cables are given those they use
   fabric::MooreBound moore;
   std::vector<fabric::CutCost> cuts;  ///< in the order of the plan's cables; empty if it is not connected
   fabric::CutCost worst_cut;

@@ -10,7 +10,7 @@ namespace {
 using fabric::Fraction;
 
 void explain_shape(const Cabling& cabling, const Analysis& analysis) {
-  const uint32_t n_ports = std::ranges::max(fabric::port_counts(analysis.graph));
+  const uint32_t n_ports = analysis.n_ports;
   fmt::print("\nWhy this cabling: {}.\n", cabling.origin);
   const fabric::Distances& far = analysis.distances;
   const bool is_nearest = far.sum == analysis.moore.sum;

@@ -1,5 +1,7 @@
 #include "plan/report.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plan/picture.h"
@@ -176,8 +178,11 @@ std::string time_text(double time_us) {
 
 void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
   const size_t n_cables = cabling.plan.cables.size();
-  fmt::print("{}: {} nodes of {} port{}, {} cable{}; {}.\n\n", cabling.shape, cabling.n_nodes(), cabling.plan.n_ports,
-             plural(cabling.plan.n_ports), n_cables, plural(n_cables), cabling.origin);
+  const bool have_all = std::ranges::all_of(
+      cabling.model.nodes, [&](const cluster::Node& node) { return node.ports.size() == cabling.plan.n_ports; });
+  fmt::print("{}: {} nodes of {}{} port{}, {} cable{}; {}.\n\n", cabling.shape, cabling.n_nodes(),
+             have_all ? "" : "up to ", cabling.plan.n_ports, plural(cabling.plan.n_ports), n_cables, plural(n_cables),
+             cabling.origin);
   if (const std::string drawn = picture(cabling); !drawn.empty()) {
     fmt::print("{}\n", drawn);
   }
