@@ -93,6 +93,21 @@ class Plan(CommandCase):
         self.assertNotIn("none is better", text)
         self.assertNotIn("can be nearer", " ".join(self.of(10, 3)["notes"] + self.of(10, 3, "--shape", "petersen")["notes"]))
 
+    def test_explains_how_far_a_cabling_is_from_the_bound(self):
+        def explained(*words, **options):
+            return re.search(r"\n  From a node .*", self.call("plan", *words, "--explain", **options).stdout)[0]
+
+        self.assertIn("(Moore's bound). This cabling meets it: none is better.", explained("--nodes", 10, "--ports", 3))
+        odd = explained("--nodes", 9, "--ports", 3)
+        self.assertIn("; 9 x 3 is odd, so one node has a port free, and 2 others one hop away: for 9 nodes", odd)
+        self.assertIn("This cabling has 1.694 on average, 1.7 % above.", odd)
+        self.assertNotIn("odd", explained("--nodes", 5, "--ports", 5))
+        self.assertIn("66.7 % above, and 3 hops more at most.", explained("--nodes", 10, "--ports", 3, "--shape", "ring"))
+        self.assertIn("close a circle, as the check shows",
+                      self.call("plan", "ring:5", "--routing", "shortest", "--explain", expect=1).stdout)
+        self.assertIn("close no circle, as the check shows",
+                      self.call("plan", "line:3", "--routing", "shortest", "--explain").stdout)
+
     def test_no_cabling_is_advised_that_machines_have_no_ports_for(self):
         for spec in ("line:3", "line:10", "star:5"):
             text = self.call("plan", spec).stdout
