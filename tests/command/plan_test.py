@@ -161,7 +161,10 @@ class Plan(CommandCase):
         self.assertEqual((whole["diameter"], whole["nodes"]), (2, ["n0", "n2", "n4"]))
         self.assertIn("n0 only relays. The group of the other 3", self.call("plan", "star:4", "--relays", "n0").stdout)
         self.refused("plan", "ring:3", "--relays", "0,1", says=["leaves 1 of 3 nodes"])
-        self.refused("plan", "ring:3", "--relays", "7", says=["7"])
+        path = self.root / "relays.json"
+        for relays, says in (("7", "7"), ("n99", "n99"), ("n0,n1", "leaves 1 of 3 nodes")):
+            done = self.refused("plan", "ring:3", "--relays", relays, "--cluster-file", path, says=[says])
+            self.assertEqual((done.stdout, path.exists()), ("", False))
 
     def test_addresses_are_two_in_a_subnet_of_each_cable(self):
         for length, n_hosts in ((30, 2), (24, 254)):

@@ -178,6 +178,9 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
   const fabric::Graph& graph = analysis.graph;
   analysis.notes = cabling.oddities;
   analysis.distances = fabric::distances(graph);
+  if (!options.relays.empty()) {
+    analysis.group = relay_plan(cabling, options);
+  }
   if (!analysis.distances.is_connected) {
     const std::vector<std::string> apart = names_apart(cabling, graph);
     analysis.problems.push_back(fmt::format("no path joins {} with {}: {}", cabling.node_name(0),
@@ -186,6 +189,9 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
   }
   analysis.n_ports = cabling.is_given ? std::ranges::max(fabric::port_counts(graph)) : cabling.plan.n_ports;
   analysis.moore = fabric::moore_bound(cabling.n_nodes(), analysis.n_ports);
+  if (analysis.group) {
+    predict_group(*analysis.group, cabling, graph, options);
+  }
   const bool is_small = cabling.n_nodes() <= kMostAnalysedNodes;
   if (options.routing == "dateline" &&
       fabric::choose_relaying(graph, UINT32_MAX / 4).discipline != Discipline::dateline) {

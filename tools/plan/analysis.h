@@ -11,6 +11,7 @@
 #include "fabric/moore_bound.h"
 #include "fabric/relaying.h"
 #include "plan/cabling.h"
+#include "plan/relays.h"
 #include "plan/schedules.h"
 
 namespace ringbolt::tools::plan {
@@ -47,6 +48,7 @@ struct Analysis {
   bool has_cut_rates = false;
   std::optional<Rates> rates;      ///< of up to kMostAnalysedNodes nodes
   std::vector<PlannedCall> calls;  ///< if there are rates
+  std::optional<RelayPlan> group;  ///< if some nodes are to relay only; of a cabling that is not connected, nodes alone
   std::optional<RouteCheck> check;
   bool can_be_group = false;               ///< of libringbolt: no two nodes are too far apart
   std::optional<bool> can_lose_any_cable;  ///< and still be that; of up to kMostAnalysedNodes nodes
@@ -58,7 +60,7 @@ struct Analysis {
 inline constexpr uint32_t kMostAnalysedNodes = 64;
 
 /// Seconds for 64 nodes. Throws base::Error if speeds have no common divisor worth its name, UsageError if
-/// `options.routing` does not fit.
+/// `options.routing` or `options.relays` do not fit.
 Analysis analyse(const Cabling& cabling, const PlanOptions& options);
 
 /// "n0 -> n1 -> n2".

@@ -1,5 +1,4 @@
 #include "collective/layout.h"
-#include "plan/relays.h"
 #include "plan/report.h"
 
 #include <fmt/format.h>
@@ -177,8 +176,8 @@ void print_json(const Cabling& cabling, const Analysis& analysis, const PlanOpti
       root["explained"] = explained_json(analysis.calls);
     }
   }
-  if (!options.relays.empty() && analysis.distances.is_connected) {
-    root["group"] = group_json(cabling, relay_plan(cabling, analysis, options));
+  if (analysis.group && analysis.distances.is_connected) {
+    root["group"] = group_json(cabling, *analysis.group);
   }
   if (analysis.check) {
     root["routes"] = routes_json(cabling, *analysis.check, options.is_checked);

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "plan/picture.h"
-#include "plan/relays.h"
 #include "table.h"
 
 namespace ringbolt::tools::plan {
@@ -201,8 +200,8 @@ void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOpti
   if (analysis.check) {
     print_check(cabling, analysis, options.is_checked);
   }
-  if (!options.relays.empty() && analysis.distances.is_connected) {
-    print_relays(cabling, relay_plan(cabling, analysis, options));
+  if (analysis.group && analysis.distances.is_connected) {
+    print_relays(cabling, *analysis.group);
   }
   if (options.explains) {
     print_explanation(cabling, analysis);
