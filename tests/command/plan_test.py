@@ -151,6 +151,14 @@ class Plan(CommandCase):
                 self.assertEqual("groups of libringbolt relay over at most 13 hops" in notes, says != "")
         self.assertIn("note: groups of libringbolt", self.call("plan", "--nodes", 16, "--ports", 2).stdout)
 
+    def test_what_is_not_computed_of_many_nodes_is_said(self):
+        self.assertIn("rates, times, cuts and routes are not computed above 64 nodes (routes with --check)",
+                      self.plan("ring:65")["notes"])
+        checked = self.plan("ring:65", "--check")
+        self.assertIn("rates, times and cuts are not computed above 64 nodes", checked["notes"])
+        self.assertIn("routes", checked)
+        self.assertNotIn("not computed", " ".join(self.plan("ring:64")["notes"]))
+
     def test_nodes_that_only_relay(self):
         group = self.plan("star:4", "--relays", "0")["group"]
         self.assertEqual((group["relays"], group["nodes"]), (["n0"], ["n1", "n2", "n3"]))

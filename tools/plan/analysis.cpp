@@ -218,9 +218,11 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
   if (is_small || options.is_checked) {
     analysis.check = check_routes(analysis, options.routing);
     report_check(cabling, analysis);
-  } else {
-    analysis.notes.push_back(fmt::format(
-        "rates, times, cuts and routes are not computed above {} nodes (routes with --check)", kMostAnalysedNodes));
+  }
+  if (!is_small) {
+    analysis.notes.push_back(fmt::format("rates, times{} are not computed above {} nodes{}",
+                                         options.is_checked ? " and cuts" : ", cuts and routes", kMostAnalysedNodes,
+                                         options.is_checked ? "" : " (routes with --check)"));
   }
   return analysis;
 }
