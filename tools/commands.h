@@ -263,9 +263,10 @@ struct BenchOptions {
   uint32_t iterations = 20;
   uint32_t warmups = 5;
   uint32_t cycles = 1;
-  uint32_t threads = 1;  ///< ignored, as the next two
+  uint32_t threads = 1;  ///< ignored, as the next three
   uint32_t gpus = 1;
   uint32_t aggregated = 1;
+  std::string init_ids = "0";  ///< "" and "{}": given without a value
   bool is_fast = false;
   bool is_in_order = false;
   bool is_json = false;

@@ -215,7 +215,9 @@ Execution::Fired Execution::fire(uint32_t i) {
 
 void Execution::put_result(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length) {
   const uint32_t divisor = step.finishes ? operands_.divisor : 0;
-  const bool is_computed = step.sources.size() > 1 || divisor != 0;
+  // A rank that is alone copies, but for booleans: what is true becomes 1 as among others.
+  const bool is_computed =
+      step.sources.size() > 1 || divisor != 0 || (step.finishes && operands_.type == Type::boolean);
   std::byte* first = step.has_local ? address(step.local_buffer, step.local_offset + offset) : rooms_[0].bytes;
   if (length > 0 && is_computed) {
     reduce(operands_.type, operands_.reduction, first, {sources_.data(), step.sources.size()}, length, divisor);

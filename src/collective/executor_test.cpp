@@ -83,6 +83,25 @@ TEST(Execution, in_place_reads_before_it_writes) {
   }
 }
 
+TEST(Execution, a_rank_alone_reduces_booleans_to_0_and_1) {
+  using Bytes = std::vector<uint8_t>;
+  const Bytes given = {0, 1, 0xaf, 2, 0, 0x80, 0xff};
+  for (const bool finishes : {true, false}) {  // a reduction, or a copy, whose bytes stay
+    for (const bool is_in_place : {true, false}) {
+      Schedule schedule{"alone", true, {}};
+      schedule.programs.push_back(
+          {0, {{given.size(), 3, {from_local(Buffer::input)}, {to_local(Buffer::output)}, finishes}}});
+      PlayedRanks ranks(schedule, 1);
+      Bytes in = given;
+      Bytes apart(in.size(), 9);
+      Bytes& out = is_in_place ? in : apart;
+      ASSERT_TRUE(ranks.run(1, {{reinterpret_cast<std::byte*>(in.data()), reinterpret_cast<std::byte*>(out.data()),
+                                 Type::boolean, Reduction::sum, 0}}));
+      EXPECT_EQ(out, finishes ? (Bytes{0, 1, 1, 1, 0, 1, 1}) : given) << is_in_place;
+    }
+  }
+}
+
 TEST(Execution, chunks_follow_one_another_through_scratch) {
   // 0 sends; 1 keeps in scratch and a second step passes it on; 2 receives.
   Schedule schedule{"chain", true, {}};

@@ -31,11 +31,10 @@ Fraction tree_rate(const Graph& graph);
 /// all_to_all: at most so much per ordered pair. No more than each cut and the sum of all paths allow.
 struct PairRate {
   Fraction bound;
-  /// Every cut was looked at; otherwise those around single nodes, pairs and the k nodes nearest to a node for all k,
-  /// and the minimum cuts between a node and each other.
+  /// Every cut was looked at, as of kMostNodesForAllCuts nodes and fewer; otherwise those around single nodes, pairs
+  /// and the k nodes nearest to a node for all k, and the minimum cuts between a node and each other.
   bool has_all_cuts = false;
 };
-inline constexpr uint32_t kMostNodesForAllCuts = 18;
 PairRate pair_rate_bound(const Graph& graph);
 
 /// What all_to_all reaches per ordered pair if every pair splits its bytes equally over its shortest paths (rails count

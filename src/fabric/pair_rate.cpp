@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "fabric/all_cuts.h"
 #include "fabric/flow.h"
 
 namespace ringbolt::fabric {
@@ -12,29 +13,13 @@ Fraction ratio_of_cut(const Fraction& rate, uint32_t n_inside, uint32_t n_nodes)
   return rate / (Fraction(n_inside) * Fraction(n_nodes - n_inside));
 }
 
-/// The least ratio over all cuts, one node changing sides at a time (Gray's code). The last node stays outside.
 Fraction least_of_all_cuts(const Graph& graph) {
-  std::vector<std::vector<std::pair<uint32_t, Fraction>>> cables(graph.n_nodes);
-  for (const Cable& cable : graph.cables) {
-    cables[cable.a].emplace_back(cable.b, cable.capacity);
-    cables[cable.b].emplace_back(cable.a, cable.capacity);
-  }
-  Fraction least = graph.cables.front().capacity * Fraction(graph.cables.size());
-  Fraction rate;
-  uint32_t inside = 0;
-  for (uint32_t count = 1; count < 1U << (graph.n_nodes - 1); ++count) {
-    const auto node = static_cast<uint32_t>(__builtin_ctz(count));
-    const bool leaves = (inside >> node & 1U) != 0;
-    inside ^= 1U << node;
-    for (const auto& [other, capacity] : cables[node]) {
-      const bool is_apart = ((inside >> other & 1U) != 0) == leaves;
-      rate = is_apart ? rate + capacity : rate - capacity;
-    }
-    const auto size = static_cast<uint32_t>(__builtin_popcount(inside));
-    const Fraction ratio = ratio_of_cut(rate, size, graph.n_nodes);
-    least = count == 1 ? ratio : std::min(least, ratio);
-  }
-  return least;
+  std::optional<Fraction> least;
+  visit_all_cuts(graph, [&](const Fraction& rate, uint32_t n_inside) {
+    const Fraction ratio = ratio_of_cut(rate, n_inside, graph.n_nodes);
+    least = least ? std::min(*least, ratio) : ratio;
+  });
+  return *least;
 }
 
 /// The least ratio of the cuts that are shown to it, node by node.

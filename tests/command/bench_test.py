@@ -58,8 +58,8 @@ class Bench(CommandCase):
         with self.cluster("ring:2"):
             path = self.root.parent / f"{self.root.name}-bench.json"
             self.addCleanup(path.unlink, missing_ok=True)
-            done = self.call("bench", "all_reduce", *QUICK, "-J", path, "-t", "2", timeout=LONG_S)
-            self.assertIn("-t, -g and -m are ignored", done.stderr)
+            done = self.call("bench", "all_reduce", *QUICK, "-J", path, "-t", "2", "-I", timeout=LONG_S)
+            self.assertIn("-t, -g, -m and -I are ignored", done.stderr)
             self.assertRegex(done.stdout, r"# +size +count +type +redop +root +time +algbw +busbw +#wrong +time +algbw")
             rows = re.findall(r"^ +(\d+) +(\d+) +float32 +sum +-1 +([\d.]+) +[\d.]+ +[\d.]+ +0 +([\d.]+) +[\d.]+ +[\d.]+ +0$",
                               done.stdout, re.MULTILINE)
@@ -87,6 +87,13 @@ class Bench(CommandCase):
         with self.cluster("ring:4"):
             self.bench("all_reduce", *QUICK, "--fast", "--algorithm", "two_way_ring")
             self.bench("all_reduce", *QUICK, "--in-order", "--algorithm", "direct")
+            # Any order is right, and gives another zero.
+            words = ["all_reduce", *QUICK, "-d", "complex64", "-o", "prod"]
+            for figure in self.figures(self.bench(*words, "--fast", "--algorithm", "two_way_ring")):
+                self.assertIsNone(figure["nwrong"])
+            said = self.call("bench", *words, "--fast", timeout=LONG_S).stdout
+            self.assertRegex(said, r" prod +-1 .* N/A .* N/A\n# Out of bounds values : not measured \(products of complex64")
+            self.assertEqual({figure["nwrong"] for figure in self.figures(self.bench(*words))}, {0})
             refused = self.call("bench", "all_reduce", *QUICK, "--algorithm", "ring", expect=1)
             self.assertIn('no algorithm "ring" does', refused.stdout + refused.stderr)
 
@@ -94,7 +101,9 @@ class Bench(CommandCase):
         for words, says in ([["sum"], "all_to_all"], [[], "collective is required"], [["reduce", "-b", "1T"], "-b 1T"],
                             [["reduce", "-b", "2K", "-e", "1K"], "above"], [["reduce", "-d", "int7"], "bfloat16"],
                             [["reduce", "-o", "xor"], "-o xor"], [["reduce", "-r", "x"], "-r x"],
-                            [["reduce", "-f", "1"], "--stepfactor"], [["reduce", "-n", "0"], "--iters"],
+                            [["reduce", "-f", "1"], "--stepfactor"],
+                            [["reduce", "-b", "8", "-e", "64M", "-i", "8"], "that makes 8388608 sizes, and 4096 are the most"],
+                            [["reduce", "-b", "0", "-e", "1M"], "-b 0: times 4 it stays 0"], [["reduce", "-n", "0"], "--iters"],
                             [["reduce", "--fast", "--in-order"], "--in-order"],
                             [["reduce", "--algorithm", "magic"], "direct"], [["reduce"], "ringbolt up"]):
             with self.subTest(words):

@@ -80,8 +80,8 @@ class FiftyFour(CheckCase):
 
 
 class Matrix(CheckCase):
-    def judge(self, *words):
-        result = self.check("--matrix", *words)
+    def judge(self, *words, **options):
+        result = self.check("--matrix", *words, **options)
         self.assertTrue(result["verified"], result["problems"])
         self.assertEqual(result["problems"], [])
         return result
@@ -114,6 +114,12 @@ class Matrix(CheckCase):
             result = self.judge("--only", "all_reduce,all_to_allv", "--largest", 100, "--repeat", 100,
                                 "--algorithm", "direct")
             self.assertEqual(result["repeats"], 100)
+
+    def test_a_rank_alone_gives_what_others_give(self):
+        alone = {"RINGBOLT_RANK": "0", "RINGBOLT_WORLD_SIZE": "1"}
+        for words in ([], ["--only", "all_reduce,reduce,reduce_scatter"]):
+            result = self.judge("--largest", 64, *words, env=alone)
+            self.assertEqual(result["n_ranks"], 1)
 
     def test_larger_messages_and_more_ranks(self):
         with self.cluster("petersen"):

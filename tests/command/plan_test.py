@@ -82,6 +82,54 @@ class Plan(CommandCase):
         self.assertEqual(says("--nodes", 9, "--ports", 3), "all_to_all over shortest paths reaches 2/11 (7.3 Gb/s) of "
                          "the 1/5 (8.0 Gb/s) that bounds it.")
 
+    def test_a_shape_that_leaves_ports_free_is_far_from_the_bound(self):
+        ring = self.of(10, 3, "--shape", "ring")
+        self.assertEqual((ring["hops"]["diameter"], ring["hops"]["least_diameter"]), (5, 2))
+        self.assertAlmostEqual(ring["hops"]["least_average"], 5 / 3)
+        self.assertIn("10 nodes of 3 ports can be nearer: 2 hops at most and 1.667 on average, not 5 and 2.778; see "
+                      "ringbolt plan --nodes 10 --ports 3", ring["notes"])
+        text = self.call("plan", "--nodes", 10, "--ports", 3, "--shape", "ring", "--explain").stdout
+        self.assertIn("no cabling of so many ports goes below 2 and 1.667", text)
+        self.assertNotIn("none is better", text)
+        self.assertNotIn("can be nearer", " ".join(self.of(10, 3)["notes"] + self.of(10, 3, "--shape", "petersen")["notes"]))
+
+    def test_explains_how_far_a_cabling_is_from_the_bound(self):
+        def explained(*words, **options):
+            return re.search(r"\n  From a node .*", self.call("plan", *words, "--explain", **options).stdout)[0]
+
+        self.assertIn("(Moore's bound). This cabling meets it: none is better.", explained("--nodes", 10, "--ports", 3))
+        odd = explained("--nodes", 9, "--ports", 3)
+        self.assertIn("; 9 x 3 is odd, so one node has a port free, and 2 others one hop away: for 9 nodes", odd)
+        self.assertIn("This cabling has 1.694 on average, 1.7 % above.", odd)
+        self.assertNotIn("odd", explained("--nodes", 5, "--ports", 5))
+        self.assertIn("66.7 % above, and 3 hops more at most.", explained("--nodes", 10, "--ports", 3, "--shape", "ring"))
+        self.assertIn("close a circle, as the check shows",
+                      self.call("plan", "ring:5", "--routing", "shortest", "--explain", expect=1).stdout)
+        self.assertIn("close no circle, as the check shows",
+                      self.call("plan", "line:3", "--routing", "shortest", "--explain").stdout)
+
+    def test_no_cabling_is_advised_that_machines_have_no_ports_for(self):
+        for spec in ("line:3", "line:10", "star:5"):
+            text = self.call("plan", spec).stdout
+            self.assertNotIn("can be nearer", text)
+            self.assertRegex(text, r"^.* nodes of up to \d ports, ")
+        self.assertRegex(self.call("plan", "ring:10").stdout, r"^ring:10: 10 nodes of 2 ports, ")
+
+    def test_the_least_between_two_halves(self):
+        def judged(*words):
+            rates = self.plan(*words)["rates"]["bisection"]
+            return rates["cables"], rates["gbps"], rates["is_exact"]
+
+        for words, known in ((("--nodes", 10, "--ports", 3), ("5", 200, True)),
+                             (("ring:2", ), ("2", 80, True)), (("mesh:8", ), ("16", 640, True)),
+                             (("torus:4x4", ), ("8", 320, True)), (("line:19", ), ("1", 40, False)),
+                             (("hypercube:5", ), ("16", 640, False))):
+            with self.subTest(words):
+                self.assertEqual(judged(*words), known)
+        self.assertIn("\nBisection: 5 cables (200.0 Gb/s each way).\n",
+                      self.call("plan", "--nodes", 10, "--ports", 3).stdout)
+        self.assertIn("\nBisection: at most 1 cable (40.0 Gb/s each way).\n", self.call("plan", "line:19").stdout)
+
     def test_nodes_too_far_apart_for_a_group_are_named(self):
         def judged(*words):
             plan = self.plan(*words)
@@ -103,6 +151,14 @@ class Plan(CommandCase):
                 self.assertEqual("groups of libringbolt relay over at most 13 hops" in notes, says != "")
         self.assertIn("note: groups of libringbolt", self.call("plan", "--nodes", 16, "--ports", 2).stdout)
 
+    def test_what_is_not_computed_of_many_nodes_is_said(self):
+        self.assertIn("rates, times, cuts and routes are not computed above 64 nodes (routes with --check)",
+                      self.plan("ring:65")["notes"])
+        checked = self.plan("ring:65", "--check")
+        self.assertIn("rates, times and cuts are not computed above 64 nodes", checked["notes"])
+        self.assertIn("routes", checked)
+        self.assertNotIn("not computed", " ".join(self.plan("ring:64")["notes"]))
+
     def test_nodes_that_only_relay(self):
         group = self.plan("star:4", "--relays", "0")["group"]
         self.assertEqual((group["relays"], group["nodes"]), (["n0"], ["n1", "n2", "n3"]))
@@ -113,7 +169,10 @@ class Plan(CommandCase):
         self.assertEqual((whole["diameter"], whole["nodes"]), (2, ["n0", "n2", "n4"]))
         self.assertIn("n0 only relays. The group of the other 3", self.call("plan", "star:4", "--relays", "n0").stdout)
         self.refused("plan", "ring:3", "--relays", "0,1", says=["leaves 1 of 3 nodes"])
-        self.refused("plan", "ring:3", "--relays", "7", says=["7"])
+        path = self.root / "relays.json"
+        for relays, says in (("7", "7"), ("n99", "n99"), ("n0,n1", "leaves 1 of 3 nodes")):
+            done = self.refused("plan", "ring:3", "--relays", relays, "--cluster-file", path, says=[says])
+            self.assertEqual((done.stdout, path.exists()), ("", False))
 
     def test_addresses_are_two_in_a_subnet_of_each_cable(self):
         for length, n_hosts in ((30, 2), (24, 254)):

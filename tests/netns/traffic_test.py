@@ -1,5 +1,6 @@
 """Unmodified programs between namespaces: every byte over RoCEv2 in UDP, by every kind of address."""
 
+import json
 import re
 import shutil
 
@@ -93,6 +94,18 @@ class Traffic(NamespaceCase):
         said = self.call("matrix", "-c", self.name, "--seconds", "0.2", timeout=90).stdout
         self.assertRegex(said, r"n0 +· +[0-9.]+")
         self.assertIn("Network namespaces", said)
+
+    def test_matrix_relays_on_both_sides_of_a_cut(self):
+        self.up("line:4")
+        self.call("cut", "-c", self.name, "0-1")
+        done = self.call("matrix", "-c", self.name, "--json", "--seconds", "0.2", "--rounds", "50", "--messages", "8",
+                         expect=1, timeout=90)
+        relayed = {(one["from"], one["to"]): one for one in json.loads(done.stdout)["directions"] if one["cable"] is None}
+        for ends, through in ((("n1", "n3"), ["n2"]), (("n3", "n1"), ["n2"])):  # without node 0
+            one = relayed[ends]
+            self.assertEqual(one["state"], "measured", one)
+            self.assertEqual((one["hops"], one["through"]), (2, through))
+        self.assertEqual(relayed["n0", "n3"]["state"], "unreachable")
 
     def test_losing_every_tenth_packet_changes_no_byte(self):
         self.up("line:2")

@@ -144,8 +144,8 @@ int bench_run(const BenchOptions& options) {
   if (is_rank) {
     return run_rank(options, asked);
   }
-  if (options.threads != 1 || options.gpus != 1 || options.aggregated != 1) {
-    fmt::print(stderr, "ringbolt bench: -t, -g and -m are ignored: a rank is a process with one buffer\n");
+  if (options.threads != 1 || options.gpus != 1 || options.aggregated != 1 || options.init_ids != "0") {
+    fmt::print(stderr, "ringbolt bench: -t, -g, -m and -I are ignored: a rank is a process with one buffer\n");
   }
   return ranks::run_on_all_nodes(options.cluster, options.words, std::nullopt);
 }

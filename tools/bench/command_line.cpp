@@ -45,6 +45,7 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
   command->add_option("-t,--nthreads", options.threads, "Ignored, for nccl-tests' sake")->type_name("N");
   command->add_option("-g,--ngpus", options.gpus, "Ignored likewise")->type_name("N");
   command->add_option("-m,--agg_iters", options.aggregated, "Ignored likewise")->type_name("N");
+  command->add_option("-I", options.init_ids, "Ignored likewise")->expected(0, 1)->type_name("N");
 }
 
 }  // namespace

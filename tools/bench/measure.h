@@ -21,8 +21,9 @@ struct Figure {
   uint64_t n_wrong = 0;  ///< elements that differ from what they must be, on all ranks
 };
 
-/// Makes the call again and again: some to warm up, some that are timed, and one more whose output is compared. A
-/// collective call; all ranks get the same figure. A call that fails ends it.
+/// Makes the call again and again: some to warm up, some that are timed, and one more whose output is compared, unless
+/// it may differ: products of complex numbers in any order. A collective call; all ranks get the same figure. A call
+/// that fails ends it.
 tl::expected<Figure, Status> measure(Group& group, const ranks::Work& work, const Parameters& asked);
 
 }  // namespace ringbolt::tools::bench

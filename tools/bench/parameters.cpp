@@ -104,12 +104,20 @@ uint64_t bytes_of(const char* option, const std::string& text) {
 }
 
 std::vector<uint64_t> sizes_of(uint64_t least, uint64_t most, uint64_t step, uint64_t factor) {
+  if (least == 0 && most > 0 && step == 0) {
+    throw UsageError(
+        fmt::format("-b 0: times {} it stays 0; give -b 1 or more, -i to add from size to size, or -e 0", factor));
+  }
+  if (step > 0 && (most - least) / step >= kMostSizes) {
+    throw UsageError(
+        fmt::format("-i {}: from {} to {} that makes {} sizes, and {} are the most; give a longer step, or -f", step,
+                    least, most, (most - least) / step + 1, kMostSizes));
+  }
   std::vector<uint64_t> sizes;
-  for (uint64_t size = least; size <= most && sizes.size() < kMostSizes;
-       size = step > 0 ? size + step : size * factor) {
+  for (uint64_t size = least; size <= most; size = step > 0 ? size + step : size * factor) {
     sizes.push_back(size);
-    if (size == 0 && step == 0) {
-      break;  // times anything it stays
+    if (most == 0) {
+      break;
     }
   }
   return sizes;
@@ -125,7 +133,6 @@ Parameters parameters_of(const BenchOptions& options) {
     throw UsageError(fmt::format("-b {} is above -e {}", options.least, options.most));
   }
   const uint64_t step = options.step.empty() ? 0 : bytes_of("-i", options.step);
-  asked.sizes = sizes_of(least, most, step, options.factor);
   asked.types = types_of(options.type);
   asked.reductions = {Reduction::sum};
   if (ranks::reduces(asked.collective)) {
@@ -135,6 +142,8 @@ Parameters parameters_of(const BenchOptions& options) {
   if (asked.collective == Collective::barrier) {
     asked.sizes = {0};
     asked.types = {Type::uint8};
+  } else {
+    asked.sizes = sizes_of(least, most, step, options.factor);
   }
   asked.iterations = options.iterations;
   asked.warmups = options.warmups;

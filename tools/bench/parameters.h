@@ -32,7 +32,8 @@ Parameters parameters_of(const BenchOptions& options);
 /// "8", "64K", "1M", "2G" (powers of 1024) in bytes. Throws UsageError that names `option`.
 uint64_t bytes_of(const char* option, const std::string& text);
 
-/// From `least` to `most`, times `factor`, or plus `step` if that is not 0.
+/// From `least` to `most`, times `factor`, or plus `step` if that is not 0. Throws UsageError if they are too many or
+/// never reach `most`.
 std::vector<uint64_t> sizes_of(uint64_t least, uint64_t most, uint64_t step, uint64_t factor);
 
 /// Elements of one rank's part of so many bytes, rounded down: as nccl-tests divides them.

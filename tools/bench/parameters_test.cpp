@@ -26,7 +26,14 @@ TEST(Parameters, sizes) {
   }
   EXPECT_EQ(sizes_of(8, 128, 0, 4), (std::vector<uint64_t>{8, 32, 128}));
   EXPECT_EQ(sizes_of(8, 30, 10, 4), (std::vector<uint64_t>{8, 18, 28}));
-  EXPECT_EQ(sizes_of(0, 30, 0, 2), (std::vector<uint64_t>{0}));
+  EXPECT_EQ(sizes_of(0, 30, 10, 2), (std::vector<uint64_t>{0, 10, 20, 30}));
+  EXPECT_EQ(sizes_of(0, 0, 0, 2), (std::vector<uint64_t>{0}));
+  EXPECT_EQ(sizes_of(0, 0, 8, 2), (std::vector<uint64_t>{0}));
+  EXPECT_THROW(sizes_of(0, 30, 0, 2), UsageError);  // 0 again and again
+  EXPECT_EQ(sizes_of(8, 8 * 4096, 8, 2).size(), 4096U);
+  EXPECT_THROW(sizes_of(8, 8 * 4097, 8, 2), UsageError);
+  EXPECT_THROW(sizes_of(0, uint64_t{1} << 36U, 1, 2), UsageError);
+  EXPECT_EQ(sizes_of(1, uint64_t{1} << 36U, 0, 2).size(), 37U);
   EXPECT_EQ(sizes_of(5, 5, 0, 2), (std::vector<uint64_t>{5}));
 }
 
@@ -48,6 +55,15 @@ TEST(Parameters, what_makes_no_sense_is_refused) {
     change(options);
     EXPECT_THROW(parameters_of(options), UsageError);
   }
+}
+
+TEST(Parameters, of_a_barrier_have_no_sizes) {
+  BenchOptions options = options_of("barrier");
+  options.least = "0";
+  options.most = "1M";
+  EXPECT_EQ(parameters_of(options).sizes, std::vector<uint64_t>{0});
+  options.collective = "reduce";
+  EXPECT_THROW(parameters_of(options), UsageError);
 }
 
 TEST(Parameters, bare_check_is_yes) {

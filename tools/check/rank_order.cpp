@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "cluster/address_plan.h"
 #include "ranks/element.h"
+#include "ranks/start.h"
 
 namespace ringbolt::tools::check {
 namespace {
@@ -43,13 +43,9 @@ std::optional<bootstrap::Environment> with_rank_order(bootstrap::Environment env
       environment.contains("RINGBOLT_COORDINATOR")) {
     return std::nullopt;
   }
-  const std::vector<uint32_t> ranks = rank_order(seed, *n_nodes);
-  environment["RINGBOLT_RANK"] = std::to_string(ranks[*node]);
-  environment["RINGBOLT_WORLD_SIZE"] = std::to_string(*n_nodes);
-  if (environment.contains("RINGBOLT_MEETING_HOST")) {
-    const auto first = static_cast<uint32_t>(std::find(ranks.begin(), ranks.end(), 0U) - ranks.begin());
-    environment["RINGBOLT_MEETING_HOST"] = cluster::management_address(first).text();
-  }
+  const std::vector<uint32_t> order = rank_order(seed, *n_nodes);
+  const auto first = static_cast<uint32_t>(std::find(order.begin(), order.end(), 0U) - order.begin());
+  ranks::take_rank(environment, order[*node], *n_nodes, first);
   return environment;
 }
 

@@ -88,10 +88,12 @@ void note_bridges(const Cabling& cabling, Analysis& analysis) {
   }
 }
 
-/// Of a cabling that is given: what the same machines could have.
+/// Of a cabling that was not chosen here: what the same machines could have.
 void note_better(const Cabling& cabling, Analysis& analysis) {
-  const uint32_t n_ports = std::ranges::max(fabric::port_counts(analysis.graph));
-  if (!cabling.is_given) {
+  const uint32_t n_ports = analysis.n_ports;
+  const bool have_so_many =
+      std::ranges::all_of(cabling.model.nodes, [&](const cluster::Node& node) { return node.ports.size() >= n_ports; });
+  if (cabling.is_best || !have_so_many) {
     return;
   }
   const auto best = fabric::best_shape(cabling.n_nodes(), n_ports);
@@ -103,8 +105,7 @@ void note_better(const Cabling& cabling, Analysis& analysis) {
   if (std::pair(there.diameter, there.sum) < std::pair(here.diameter, here.sum)) {
     analysis.notes.push_back(
         fmt::format("{} nodes of {} ports can be nearer: {} hop{} at most and {:.3f} on average, not {} and {:.3f}; "
-                    "see ringbolt plan "
-                    "--nodes {} --ports {}",
+                    "see ringbolt plan --nodes {} --ports {}",
                     cabling.n_nodes(), n_ports, there.diameter, there.diameter == 1 ? "" : "s",
                     there.aspl(cabling.n_nodes()).value(), here.diameter, here.aspl(cabling.n_nodes()).value(),
                     cabling.n_nodes(), n_ports));
@@ -177,14 +178,20 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
   const fabric::Graph& graph = analysis.graph;
   analysis.notes = cabling.oddities;
   analysis.distances = fabric::distances(graph);
+  if (!options.relays.empty()) {
+    analysis.group = relay_plan(cabling, options);
+  }
   if (!analysis.distances.is_connected) {
     const std::vector<std::string> apart = names_apart(cabling, graph);
     analysis.problems.push_back(fmt::format("no path joins {} with {}: {}", cabling.node_name(0),
                                             fmt::join(apart, ", "), remedy(cabling, graph, graph)));
     return analysis;
   }
-  const uint32_t n_ports = std::ranges::max(fabric::port_counts(graph));
-  analysis.moore = fabric::moore_bound(cabling.n_nodes(), n_ports);
+  analysis.n_ports = cabling.is_given ? std::ranges::max(fabric::port_counts(graph)) : cabling.plan.n_ports;
+  analysis.moore = fabric::moore_bound(cabling.n_nodes(), analysis.n_ports);
+  if (analysis.group) {
+    predict_group(*analysis.group, cabling, graph, options);
+  }
   const bool is_small = cabling.n_nodes() <= kMostAnalysedNodes;
   if (options.routing == "dateline" &&
       fabric::choose_relaying(graph, UINT32_MAX / 4).discipline != Discipline::dateline) {
@@ -199,8 +206,8 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
           "what a cut costs in rates is not computed: {} cables times {} nodes are more than {}, only hops are",
           graph.cables.size(), graph.n_nodes, fabric::kMostCutWork));
     }
-    analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph), fabric::tree_rate(graph),
-                      fabric::pair_rate_bound(graph), fabric::equal_split_rate(graph)};
+    analysis.rates = {fabric::edge_connectivity(graph), fabric::shard_rate(graph),       fabric::tree_rate(graph),
+                      fabric::pair_rate_bound(graph),   fabric::equal_split_rate(graph), fabric::bisection(graph)};
     const collective::Topology topology(graph, {options.alpha_us, cabling.unit_gbps * 125.0, 0});
     analysis.calls = planned_calls(analysis, topology);
     note_untried(topology, analysis);
@@ -211,9 +218,11 @@ Analysis analyse(const Cabling& cabling, const PlanOptions& options) {
   if (is_small || options.is_checked) {
     analysis.check = check_routes(analysis, options.routing);
     report_check(cabling, analysis);
-  } else {
-    analysis.notes.push_back(fmt::format(
-        "rates, times, cuts and routes are not computed above {} nodes (routes with --check)", kMostAnalysedNodes));
+  }
+  if (!is_small) {
+    analysis.notes.push_back(fmt::format("rates, times{} are not computed above {} nodes{}",
+                                         options.is_checked ? " and cuts" : ", cuts and routes", kMostAnalysedNodes,
+                                         options.is_checked ? "" : " (routes with --check)"));
   }
   return analysis;
 }

@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "fabric/bisection.h"
 #include "fabric/bounds.h"
 #include "fabric/damage.h"
 #include "fabric/deadlock.h"
 #include "fabric/moore_bound.h"
 #include "fabric/relaying.h"
 #include "plan/cabling.h"
+#include "plan/relays.h"
 #include "plan/schedules.h"
 
 namespace ringbolt::tools::plan {
@@ -21,6 +23,7 @@ struct Rates {
   fabric::Fraction tree_rate;
   fabric::PairRate pair_bound;
   fabric::SplitRate pair_split;
+  fabric::Bisection bisection;
 };
 
 /// The routes under one discipline, and the proof.
@@ -38,12 +41,14 @@ struct RouteCheck {
 struct Analysis {
   fabric::Graph graph;
   fabric::Distances distances;
+  uint32_t n_ports = 0;  ///< of a node, that the bound counts: all of them, or where cables are given those they use
   fabric::MooreBound moore;
   std::vector<fabric::CutCost> cuts;  ///< in the order of the plan's cables; empty if it is not connected
   fabric::CutCost worst_cut;
   bool has_cut_rates = false;
   std::optional<Rates> rates;      ///< of up to kMostAnalysedNodes nodes
   std::vector<PlannedCall> calls;  ///< if there are rates
+  std::optional<RelayPlan> group;  ///< if some nodes are to relay only; of a cabling that is not connected, nodes alone
   std::optional<RouteCheck> check;
   bool can_be_group = false;               ///< of libringbolt: no two nodes are too far apart
   std::optional<bool> can_lose_any_cable;  ///< and still be that; of up to kMostAnalysedNodes nodes
@@ -55,7 +60,7 @@ struct Analysis {
 inline constexpr uint32_t kMostAnalysedNodes = 64;
 
 /// Seconds for 64 nodes. Throws base::Error if speeds have no common divisor worth its name, UsageError if
-/// `options.routing` does not fit.
+/// `options.routing` or `options.relays` do not fit.
 Analysis analyse(const Cabling& cabling, const PlanOptions& options);
 
 /// "n0 -> n1 -> n2".

@@ -57,6 +57,7 @@ Cabling planned(const PlanOptions& options) {
   Cabling cabling;
   cabling.shape = shape->name;
   cabling.origin = shape->origin;
+  cabling.is_best = options.shape.empty();
   cabling.plan = fabric::make_plan(shape->graph, n_ports);
   cabling.unit_gbps = options.speed_gbps.value_or(cluster::kDefaultSpeedGbps);
   cabling.model = model_of(cabling.plan, cabling.unit_gbps);

@@ -15,7 +15,8 @@ namespace ringbolt::tools::plan {
 struct Cabling {
   std::string shape;      ///< "Petersen graph", or the path of a file
   std::string origin;     ///< a sentence
-  bool is_given = false;  ///< by a file, and not chosen here
+  bool is_given = false;  ///< by a file or topology
+  bool is_best = false;   ///< chosen here, and not asked for by its shape
   fabric::Plan plan;
   cluster::Cluster model;  ///< nodes and ports as in the plan; its cables are in the plan's order
   uint32_t unit_gbps = 1;  ///< what a capacity of 1 stands for

@@ -1,5 +1,4 @@
 #include "collective/layout.h"
-#include "plan/relays.h"
 #include "plan/report.h"
 
 #include <fmt/format.h>
@@ -73,9 +72,11 @@ Json rates_json(const Cabling& cabling, const Rates& rates) {
   Json json{{"all_reduce", rate_json(rates.tree_rate, cabling)},
             {"all_gather", rate_json(Fraction(cabling.n_nodes()) * rates.shard_rate, cabling)},
             {"broadcast", rate_json(rates.lambda, cabling)},
-            {"all_to_all_pair", rate_json(rates.pair_bound.bound, cabling)}};
+            {"all_to_all_pair", rate_json(rates.pair_bound.bound, cabling)},
+            {"bisection", rate_json(rates.bisection.rate, cabling)}};
   json["all_to_all_pair"]["has_all_cuts"] = rates.pair_bound.has_all_cuts;
   json["all_to_all_pair"]["shortest_paths_gbps"] = rates.pair_split.value * cabling.unit_gbps;
+  json["bisection"]["is_exact"] = rates.bisection.is_exact;
   return json;
 }
 
@@ -175,8 +176,8 @@ void print_json(const Cabling& cabling, const Analysis& analysis, const PlanOpti
       root["explained"] = explained_json(analysis.calls);
     }
   }
-  if (!options.relays.empty() && analysis.distances.is_connected) {
-    root["group"] = group_json(cabling, relay_plan(cabling, analysis, options));
+  if (analysis.group && analysis.distances.is_connected) {
+    root["group"] = group_json(cabling, *analysis.group);
   }
   if (analysis.check) {
     root["routes"] = routes_json(cabling, *analysis.check, options.is_checked);

@@ -9,33 +9,15 @@
 #include "cluster_state.h"
 #include "fabric/among.h"
 #include "failure.h"
-#include "plan/report.h"
+#include "plan/schedules.h"
 
 namespace ringbolt::tools::plan {
 namespace {
 
 using collective::Operation;
 
-void find_nodes(const Cabling& cabling, const PlanOptions& options, RelayPlan& plan) {
-  for (const std::string& name : options.relays) {
-    plan.relays.push_back(find_node(cabling.model, name));
-  }
-  std::ranges::sort(plan.relays);
-  const auto repeated = std::ranges::unique(plan.relays);
-  plan.relays.erase(repeated.begin(), repeated.end());
-  for (uint32_t node = 0; node < cabling.n_nodes(); ++node) {
-    if (!std::ranges::binary_search(plan.relays, node)) {
-      plan.members.push_back(node);
-    }
-  }
-  if (plan.members.size() < 2) {
-    throw UsageError(
-        fmt::format("--relays leaves {} of {} nodes: a group needs two", plan.members.size(), cabling.n_nodes()));
-  }
-}
-
-void measure_hops(const Analysis& analysis, RelayPlan& plan) {
-  const auto neighbours = fabric::neighbours(analysis.graph);
+void measure_hops(const fabric::Graph& graph, RelayPlan& plan) {
+  const auto neighbours = fabric::neighbours(graph);
   uint64_t sum = 0;
   for (const uint32_t from : plan.members) {
     const std::vector<uint32_t> hops = fabric::hops_from(neighbours, from);
@@ -63,11 +45,29 @@ collective::Problem problem_of(Operation operation, size_t n_ranks, double bytes
 
 }  // namespace
 
-RelayPlan relay_plan(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
+RelayPlan relay_plan(const Cabling& cabling, const PlanOptions& options) {
   RelayPlan plan;
-  find_nodes(cabling, options, plan);
-  measure_hops(analysis, plan);
-  const collective::Topology topology(fabric::graph_among(analysis.graph, plan.members),
+  for (const std::string& name : options.relays) {
+    plan.relays.push_back(find_node(cabling.model, name));
+  }
+  std::ranges::sort(plan.relays);
+  const auto repeated = std::ranges::unique(plan.relays);
+  plan.relays.erase(repeated.begin(), repeated.end());
+  for (uint32_t node = 0; node < cabling.n_nodes(); ++node) {
+    if (!std::ranges::binary_search(plan.relays, node)) {
+      plan.members.push_back(node);
+    }
+  }
+  if (plan.members.size() < 2) {
+    throw UsageError(
+        fmt::format("--relays leaves {} of {} nodes: a group needs two", plan.members.size(), cabling.n_nodes()));
+  }
+  return plan;
+}
+
+void predict_group(RelayPlan& plan, const Cabling& cabling, const fabric::Graph& graph, const PlanOptions& options) {
+  measure_hops(graph, plan);
+  const collective::Topology topology(fabric::graph_among(graph, plan.members),
                                       {options.alpha_us, cabling.unit_gbps * 125.0, 0});
   constexpr std::array<std::pair<const char*, Operation>, 4> kCalls = {{{"all_reduce", Operation::all_reduce},
                                                                         {"all_gather", Operation::all_gather},
@@ -79,7 +79,6 @@ RelayPlan relay_plan(const Cabling& cabling, const Analysis& analysis, const Pla
           {name, bytes, collective::choose(problem_of(operation, plan.members.size(), bytes), topology, {}).front()});
     }
   }
-  return plan;
 }
 
 std::string names_text(const Cabling& cabling, const std::vector<uint32_t>& nodes) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "collective/cost.h"
-#include "plan/analysis.h"
+#include "fabric/graph.h"
 #include "plan/cabling.h"
 
 namespace ringbolt::tools::plan {
@@ -25,9 +25,12 @@ struct RelayPlan {
   std::vector<Call> calls;
 };
 
-/// What is left for a group if the nodes of `options.relays` take no part but pass on what others send. The cabling is
-/// connected. Throws UsageError: no such node, or fewer than two others.
-RelayPlan relay_plan(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options);
+/// The nodes of `options.relays`, and the others. Throws UsageError: no such node, or fewer than two others.
+RelayPlan relay_plan(const Cabling& cabling, const PlanOptions& options);
+
+/// Computes all else: what is left for a group if the relays take no part but pass on what others send. `graph` is that
+/// of the cabling, and connected.
+void predict_group(RelayPlan& plan, const Cabling& cabling, const fabric::Graph& graph, const PlanOptions& options);
 
 /// "n4, n5".
 std::string names_text(const Cabling& cabling, const std::vector<uint32_t>& nodes);

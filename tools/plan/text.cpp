@@ -1,9 +1,10 @@
 #include "plan/report.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "plan/picture.h"
-#include "plan/relays.h"
 #include "table.h"
 
 namespace ringbolt::tools::plan {
@@ -82,6 +83,12 @@ void print_pair_rates(const Cabling& cabling, const Rates& rates) {
              of_bound, rates.pair_bound.has_all_cuts ? "" : ", for which not every cut was tried");
 }
 
+void print_bisection(const Cabling& cabling, const fabric::Bisection& bisection) {
+  const Fraction& rate = bisection.rate;
+  fmt::print("Bisection: {}{} cable{} ({} Gb/s each way).\n", bisection.is_exact ? "" : "at most ", rate.text(),
+             rate == Fraction(1) ? "" : "s", gbps_text(rate.value(), cabling));
+}
+
 void print_rates(const Cabling& cabling, const Analysis& analysis) {
   const Rates& rates = *analysis.rates;
   const auto after = [&](const Fraction& rate) {
@@ -100,6 +107,7 @@ void print_rates(const Cabling& cabling, const Analysis& analysis) {
              cabling.unit_gbps);
   table.print();
   print_pair_rates(cabling, rates);
+  print_bisection(cabling, rates.bisection);
 }
 
 void print_times(const Cabling& cabling, const Analysis& analysis, double alpha_us) {
@@ -169,8 +177,11 @@ std::string time_text(double time_us) {
 
 void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOptions& options) {
   const size_t n_cables = cabling.plan.cables.size();
-  fmt::print("{}: {} nodes of {} port{}, {} cable{}; {}.\n\n", cabling.shape, cabling.n_nodes(), cabling.plan.n_ports,
-             plural(cabling.plan.n_ports), n_cables, plural(n_cables), cabling.origin);
+  const bool have_all = std::ranges::all_of(
+      cabling.model.nodes, [&](const cluster::Node& node) { return node.ports.size() == cabling.plan.n_ports; });
+  fmt::print("{}: {} nodes of {}{} port{}, {} cable{}; {}.\n\n", cabling.shape, cabling.n_nodes(),
+             have_all ? "" : "up to ", cabling.plan.n_ports, plural(cabling.plan.n_ports), n_cables, plural(n_cables),
+             cabling.origin);
   if (const std::string drawn = picture(cabling); !drawn.empty()) {
     fmt::print("{}\n", drawn);
   }
@@ -189,8 +200,8 @@ void print_text(const Cabling& cabling, const Analysis& analysis, const PlanOpti
   if (analysis.check) {
     print_check(cabling, analysis, options.is_checked);
   }
-  if (!options.relays.empty() && analysis.distances.is_connected) {
-    print_relays(cabling, relay_plan(cabling, analysis, options));
+  if (analysis.group && analysis.distances.is_connected) {
+    print_relays(cabling, *analysis.group);
   }
   if (options.explains) {
     print_explanation(cabling, analysis);

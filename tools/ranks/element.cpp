@@ -146,6 +146,8 @@ V average_of(V sum, size_t n) {
     return sum;
   } else if constexpr (std::is_integral_v<V> && std::is_signed_v<V>) {
     return static_cast<V>(int64_t{sum} / static_cast<int64_t>(n));
+  } else if constexpr (std::is_integral_v<V>) {
+    return static_cast<V>(uint64_t{sum} / n);  // of 8 bits, 256 ranks would be none
   } else {
     return static_cast<V>(sum / static_cast<V>(n));
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cluster/address_plan.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "node_environment.h"
@@ -29,6 +30,14 @@ bool is_rank(const bootstrap::Environment& environment) {
                        return !value(name.c_str()).empty() && !is_of_task;
                      }) ||
          (is_slurms && !is_only_task);
+}
+
+void take_rank(bootstrap::Environment& environment, uint32_t rank, uint32_t n_ranks, uint32_t first_node) {
+  environment["RINGBOLT_RANK"] = std::to_string(rank);
+  environment["RINGBOLT_WORLD_SIZE"] = std::to_string(n_ranks);
+  if (environment.contains("RINGBOLT_MEETING_HOST")) {
+    environment["RINGBOLT_MEETING_HOST"] = cluster::management_address(first_node).text();
+  }
 }
 
 int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s) {

@@ -26,5 +26,17 @@ TEST(IsRank, not_in_a_shell_that_srun_has_started) {
   EXPECT_TRUE(is_rank({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_NUM_TASKS", "2"}}));
 }
 
+TEST(TakeRank, has_namespaces_meet_at_rank_0) {
+  bootstrap::Environment environment = {{"RINGBOLT_NODE", "3"}, {"RINGBOLT_MEETING_HOST", "10.76.0.1"}};
+  take_rank(environment, 2, 3, 1);
+  EXPECT_EQ(environment, (bootstrap::Environment{{"RINGBOLT_NODE", "3"},
+                                                 {"RINGBOLT_RANK", "2"},
+                                                 {"RINGBOLT_WORLD_SIZE", "3"},
+                                                 {"RINGBOLT_MEETING_HOST", "10.76.0.2"}}));
+  environment = {};  // an emulated cluster's, whose nodes share a machine
+  take_rank(environment, 0, 1, 0);
+  EXPECT_FALSE(environment.contains("RINGBOLT_MEETING_HOST"));
+}
+
 }  // namespace
 }  // namespace ringbolt::tools::ranks

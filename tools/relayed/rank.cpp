@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "probe/probe_failure.h"
+#include "ranks/start.h"
 #include "relayed/exchange.h"
 #include "relayed/report.h"
 
@@ -32,8 +33,8 @@ GroupOptions group_options(const RelayProbeOptions& options) {
   if (found == options.members.end()) {
     throw UsageError(fmt::format("RINGBOLT_NODE is \"{}\", which is no member of the group", node));
   }
-  wanted.environment["RINGBOLT_RANK"] = std::to_string(found - options.members.begin());
-  wanted.environment["RINGBOLT_WORLD_SIZE"] = std::to_string(options.members.size());
+  ranks::take_rank(wanted.environment, static_cast<uint32_t>(found - options.members.begin()),
+                   static_cast<uint32_t>(options.members.size()), options.members.front());
   return wanted;
 }
 
