@@ -134,8 +134,8 @@ class RINGBOLT_API Group {
   Status scatter(const void* in, void* out, size_t count, Type type, uint32_t root, const CallOptions& options = {});
   /// Part s of rank r's input becomes part r of rank s's output. Shapes: in, out: [size, count]. Not in place.
   Status all_to_all(const void* in, void* out, size_t count, Type type, const CallOptions& options = {});
-  /// Likewise with sent[s] elements to rank s and received[s] from it. The ranks compare their counts first: this takes
-  /// a call of its own, within the same deadline.
+  /// Likewise with sent[s] elements to rank s and received[s] from it. The ranks compare their counts first, within the
+  /// same deadline.
   Status all_to_allv(const void* in, const std::vector<size_t>& sent, void* out, const std::vector<size_t>& received,
                      Type type, const CallOptions& options = {});
   /// Returns when all ranks have called it.

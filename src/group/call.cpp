@@ -58,7 +58,7 @@ uint32_t CallShape::signature() const {
   for (const uint64_t word : words) {
     hash = mixed(hash ^ word);
   }
-  return static_cast<uint32_t>(hash >> 32);
+  return signature_of(phase, static_cast<uint32_t>(hash >> 32));
 }
 
 std::string CallShape::text() const {
@@ -68,6 +68,12 @@ std::string CallShape::text() const {
   }
   if (operation == collective::Operation::barrier) {
     return "barrier";
+  }
+  if (phase == Phase::counting) {
+    return "all_to_allv, its counts";
+  }
+  if (phase == Phase::counted) {  // of how many is known to nobody before all have counted
+    return fmt::format("all_to_allv of {}", collective::text(type));
   }
   std::string words = fmt::format("{} of {} {}", name_of(operation), count, collective::text(type));
   if (is_reduction) {

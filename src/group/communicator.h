@@ -24,6 +24,7 @@ namespace ringbolt::group {
 /// A collective to be begun.
 struct Asked {
   PlanKey what;
+  Phase phase = Phase::only;
   collective::Type type = collective::Type::uint8;
   collective::Reduction reduction = collective::Reduction::sum;
   const void* input = nullptr;
@@ -54,7 +55,7 @@ class Communicator {
   /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
   std::shared_ptr<Call> begin(const Asked& asked, uint64_t deadline_ns);
   /// An all_to_all with so many elements to each rank and from each: its shares are asked of all ranks first, by a
-  /// collective of its own.
+  /// collective of the same number.
   std::shared_ptr<Call> begin_uneven(Asked asked, std::span<const size_t> sent, std::span<const size_t> received,
                                      uint64_t deadline_ns);
   /// A collective whose arguments make no sense here takes its number all the same, and the other ranks, whose calls
@@ -112,10 +113,13 @@ class Communicator {
   };
   /// Null if there is none. It lives until retire_done().
   Call* find(const CallId& id) const;
+  /// The call of that number that somebody has asked for, whatever its phase.
+  Call* find_asked(const CallId& id) const;
   /// The number that the next call of its kind will have here.
   uint32_t next_of(const CallId& id) const;
   bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
+  std::shared_ptr<Call> begin_numbered(const CallId& id, const Asked& asked, uint64_t deadline_ns);
   std::shared_ptr<Call> refuse(Status status);
   std::shared_ptr<Call> refuse_numbered(const CallId& id, const Status& status);
   PlanCache::Plan* plan_of(const Asked& asked, Status& refused);
@@ -140,6 +144,7 @@ class Communicator {
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void hear_used(Call& call, const engine::ChunkHeader& header);
   void differ(Call& call, uint32_t peer);
+  void dispute_early(const CallId& id);
   void tell(const Call& call, const Word& word);
   void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
   void hear_failure(Call& call, uint32_t peer, const Word& word);

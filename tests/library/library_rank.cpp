@@ -144,6 +144,43 @@ void uneven(Group& group) {
   }
 }
 
+/// An all_to_allv that fails takes as many numbers on the rank that is to blame as on the others: what follows is
+/// exact.
+void uneven_mistakes(Group& group) {
+  const uint32_t n = group.size();
+  const uint32_t me = group.rank();
+  const std::vector<int32_t> from = numbers(me, 10 * n);
+  std::vector<int32_t> to(10 * n);
+  const std::vector<size_t> tens(n, 10);
+  const std::vector<size_t> fewer(n - 1, 10);
+  for (uint32_t odd = 0; odd < 2; ++odd) {
+    const Status refused = group.all_to_allv(from.data(), me == odd ? fewer : tens, to.data(), tens, Type::int32);
+    expect(refused.code == (me == odd ? EINVAL : EPROTO) && refused.text.find("counts for") != std::string::npos,
+           "a count too few on one rank: " + refused.text);
+    collectives(group, 10);
+    std::vector<Request> calls;  // what is begun before the failure is known keeps its number, too
+    for (int i = 0; i < 3; ++i) {
+      calls.push_back(
+          group.all_to_allv_async(from.data(), i == 1 && me == odd ? fewer : tens, to.data(), tens, Type::int32));
+    }
+    collectives(group, 10);
+    for (size_t i = 0; i < calls.size(); ++i) {
+      expect(calls[i].wait().is_ok() == (i != 1), "the second one of three");
+    }
+    const Status other =
+        me == odd ? group.all_to_allv(from.data(), tens, to.data(), tens, Type::int32) : group.barrier();
+    expect(other.code == EPROTO && other.text.find("barrier") != std::string::npos &&
+               other.text.find("all_to_allv of int32") != std::string::npos,
+           "an all_to_allv on one rank: " + other.text);
+    collectives(group, 10);
+    const Status barrier =
+        me != odd ? group.all_to_allv(from.data(), tens, to.data(), tens, Type::int32) : group.barrier();
+    expect(barrier.code == EPROTO && barrier.text.find("barrier") != std::string::npos,
+           "an all_to_allv on all ranks but one: " + barrier.text);
+    collectives(group, 10);
+  }
+}
+
 void messages(Group& group) {
   const uint32_t n = group.size();
   const uint32_t me = group.rank();
@@ -400,6 +437,7 @@ int main() try {
   if (group.size() > 1) {
     messages(group);
     messages_both_ways(group);
+    uneven_mistakes(group);
   }
   several_at_once(group);
   splits(group);
