@@ -170,7 +170,8 @@ class RINGBOLT_API Group {
   Request recv_async(void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
 
   /// Ranks of the same color become a group, in the order of (key, rank); of a negative color, none: a group of size 0.
-  /// A collective call. Groups share cables and memory. Throws std::runtime_error if it fails.
+  /// A collective call. Groups share cables and memory. The new one's schedules are made for the cables that are up
+  /// now. Throws std::runtime_error if it fails.
   Group split(int color, int key);
   /// The group of the ranks that are still there, in the same order, once those that are gone have been agreed upon. A
   /// collective call of the survivors. Throws std::runtime_error if they can't agree.

@@ -48,11 +48,15 @@ std::string_view name_of(collective::Operation operation) {
 }  // namespace
 
 uint32_t CallShape::signature() const {
-  const uint64_t words[5] = {static_cast<uint64_t>(is_message) | static_cast<uint64_t>(operation) << 8 |
+  const uint64_t words[6] = {static_cast<uint64_t>(is_message) | static_cast<uint64_t>(operation) << 8 |
                                  static_cast<uint64_t>(type) << 16 | static_cast<uint64_t>(reduction) << 24 |
                                  static_cast<uint64_t>(is_reduction) << 32 |
                                  static_cast<uint64_t>(needs_rank_order) << 33,
-                             root, bytes, shares_crc, algorithm_crc};
+                             root,
+                             bytes,
+                             shares_crc,
+                             algorithm_crc,
+                             schedule_crc};
   // No CRC: one of bytes and of their own CRC would be the same for all bytes.
   uint64_t hash = 0;
   for (const uint64_t word : words) {

@@ -49,6 +49,7 @@ struct CallShape {
   uint64_t bytes = 0;          ///< of all shares
   uint32_t shares_crc = 0;     ///< of all shares, one by one
   uint32_t algorithm_crc = 0;  ///< of the algorithm's name
+  uint32_t schedule_crc = 0;   ///< of the cables that it was chosen for, and of the one that was chosen
   bool needs_rank_order = false;
 
   /// Its two highest bits are the phase, by which the two collectives of one number are told apart.

@@ -34,18 +34,28 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
+uint32_t crc_of(const fabric::Graph& graph) {
+  std::vector<int64_t> words = {graph.n_nodes};
+  for (const fabric::Cable& cable : graph.cables) {
+    words.insert(words.end(), {cable.a, cable.b, cable.capacity.numerator(), cable.capacity.denominator()});
+  }
+  return base::crc32c(0, std::as_bytes(std::span(words)));
+}
+
 /// So much may be kept twice, so that a call sends before those before it are tidied away.
 constexpr uint64_t kLittleScratchBytes = 64 * 1024;
 
 }  // namespace
 
 Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                           const fabric::Graph& graph, const collective::CostModel& model)
+                           const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided)
     : engine_(engine),
       id_(id),
       members_(std::move(members)),
       rank_(self),
       topology_(graph, model),
+      cables_crc_(crc_of(topology_.graph())),
+      avoided_(std::move(avoided)),
       plans_(topology_, self),
       next_send_(members_.size()),
       next_receive_(members_.size()),
@@ -109,6 +119,7 @@ PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
   if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction ||
       plan->shape.phase != asked.phase) {
     plan->shape = shape_of(asked);
+    plan->shape.schedule_crc = base::crc32c(cables_crc_, std::as_bytes(std::span(plan->name)));
     plan->signature = plan->shape.signature();
   }
   return plan;

@@ -35,9 +35,9 @@ struct Asked {
 class Communicator {
  public:
   /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null
-  /// in a world of one rank. `model`: of the cables; the same on all ranks.
+  /// in a world of one rank. `model`: of the cables. Both are the same on all ranks. `avoided`: see avoided().
   Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-               const fabric::Graph& graph, const collective::CostModel& model);
+               const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided = {});
   ~Communicator();
 
   engine::Engine& engine() { return *engine_; }
@@ -51,6 +51,8 @@ class Communicator {
   uint32_t rank_of(uint32_t world_rank) const;
   bool has(uint32_t world_rank) const { return rank_of(world_rank) != kNoRank; }
   const collective::Topology& topology() const { return topology_; }
+  /// [fabric cable]: left out of its schedules.
+  const std::vector<bool>& avoided() const { return avoided_; }
 
   /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
   std::shared_ptr<Call> begin(const Asked& asked, uint64_t deadline_ns);
@@ -159,6 +161,8 @@ class Communicator {
   std::vector<uint32_t> members_;
   uint32_t rank_;
   collective::Topology topology_;
+  uint32_t cables_crc_;
+  std::vector<bool> avoided_;
   PlanCache plans_;
   uint32_t next_call_ = 0;
   std::vector<uint32_t> next_send_;     // [rank]

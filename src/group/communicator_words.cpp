@@ -112,8 +112,9 @@ void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
   }
   const std::string mine = call.shape().text();
   const Status status{
-      EPROTO, fmt::format("call {}: rank {} called {}, and rank {} called {}{}", call.id().number, peer, word.text,
-                          rank_, mine, mine == word.text ? " with other shares or another algorithm" : "")};
+      EPROTO,
+      fmt::format("call {}: rank {} called {}, and rank {} called {}{}", call.id().number, peer, word.text, rank_, mine,
+                  mine == word.text ? " with other shares, another algorithm or other cables" : "")};
   tell(call, {WordKind::failed, status.code, status.text});
   call.finish(status);
 }

@@ -70,7 +70,7 @@ void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::b
 std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
   if (communicator->n_ranks() == 1) {
     const std::lock_guard<std::mutex> guard(lock_);
-    return make_communicator(next_group_id_, communicator->members(), 0);
+    return make_communicator(next_group_id_, communicator->members(), 0, communicator->avoided());
   }
   std::unique_lock<std::mutex> guard(lock_);
   Shrinking* const of = shrinking(communicator->id());
@@ -105,7 +105,16 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   }
   std::vector<uint32_t> left = ranks_of(communicator->members(), outcome->members);
   const auto self = static_cast<uint32_t>(std::find(left.begin(), left.end(), rank()) - left.begin());
-  return make_communicator(outcome->id, std::move(left), self);
+  // Of cables that are cut at this time each rank has news of its own; who is gone all know alike.
+  std::vector<bool> avoided = communicator->avoided();
+  avoided.resize(made_.cables.size());
+  for (size_t i = 0; i < avoided.size(); ++i) {
+    const auto is_gone = [&](uint32_t rank) {
+      return communicator->has(rank) && (outcome->members & fabric::set_of(rank)) == 0;
+    };
+    avoided[i] = avoided[i] || is_gone(made_.cables[i].a) || is_gone(made_.cables[i].b);
+  }
+  return make_communicator(outcome->id, std::move(left), self, std::move(avoided));
 }
 
 }  // namespace ringbolt::group

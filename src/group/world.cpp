@@ -90,20 +90,29 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
   thread_ = std::thread([this] { run(); });
 }
 
-std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self) {
+std::vector<bool> World::down_cables() const {
+  std::vector<bool> down(down_cables_.size());
+  std::transform(down_cables_.begin(), down_cables_.end(), down.begin(),
+                 [](const std::string& why) { return !why.empty(); });
+  return down;
+}
+
+std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
+                                                       std::vector<bool> avoided) {
   if (communicators_.count(id) > 0) {
     throw JoinError(
         fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
   }
   fabric::Graph up{made_.graph.n_nodes, {}};
   for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
-    if (down_cables_[i].empty()) {
+    if (i >= avoided.size() || !avoided[i]) {
       up.cables.push_back(made_.graph.cables[i]);
     }
   }
   const fabric::Graph graph = fabric::graph_among(up, members);
-  std::shared_ptr<Communicator> made(new Communicator(engine(), id, std::move(members), self, graph, made_.model),
-                                     [world = shared_from_this()](Communicator* ended) { world->end(ended); });
+  std::shared_ptr<Communicator> made(
+      new Communicator(engine(), id, std::move(members), self, graph, made_.model, std::move(avoided)),
+      [world = shared_from_this()](Communicator* ended) { world->end(ended); });
   communicators_[id] = made.get();
   next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
   for (const auto& [failed, status] : failed_) {

@@ -50,9 +50,14 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   std::mutex& lock() { return lock_; }
   engine::Engine* engine() { return made_.station ? &made_.station->engine() : nullptr; }
   const BroughtUp& made() const { return made_; }
-  /// The group of these ranks of the world, of which this rank is number `self`. Ends, taking the lock, when nobody
-  /// holds it; the world stays until then. Throws JoinError: there is a group of that number.
-  std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self);
+  /// The group of these ranks of the world, of which this rank is number `self`. Its schedules do without the cables
+  /// that are `avoided` ([fabric cable]; those beyond its end are not): these must be the same on all its ranks. Ends,
+  /// taking the lock, when nobody holds it; the world stays until then. Throws JoinError: there is a group of that
+  /// number.
+  std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
+                                                  std::vector<bool> avoided);
+  /// [fabric cable]: whether this rank takes it to be down. News of cables takes its time: others may differ.
+  std::vector<bool> down_cables() const;
   /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
   /// on without this rank.
@@ -67,8 +72,8 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void unreserve(uint32_t id, size_t n);
   /// Sees to it that a call goes on that wants a turn. Under lock().
   void see_to(Call& call);
-  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,
-  /// under lock(); null in a world of one rank.
+  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the
+  /// beginning, under lock(); null in a world of one rank.
   Courier* start_courier(Courier::Sink& sink);
   /// Ranks that have failed, and how.
   const std::map<uint32_t, Status>& failed_ranks() const { return failed_; }
