@@ -64,6 +64,17 @@ void World::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byt
 void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes) {
   if (Shrinking* const of = shrinking(group)) {
     of->receive(from, bytes);
+    return;
+  }
+  // Votes are sent once: a rank may have made a group, lost another rank of it and voted, all before this one has made
+  // it.
+  if (communicator(group) == nullptr && may_come(group)) {
+    Early vote;
+    vote.header.source = static_cast<uint8_t>(from);
+    vote.header.group = group;
+    vote.word = {static_cast<std::byte>(WordKind::shrinking)};
+    vote.word.insert(vote.word.end(), bytes.begin(), bytes.end());
+    early_[group].push_back(std::move(vote));
   }
 }
 

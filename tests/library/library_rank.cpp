@@ -349,6 +349,16 @@ void splits_by_threads(Group& group) {
   }
 }
 
+/// Some ranks shrink a group again that others have not made yet.
+void shrinks_in_a_row(Group& group) {
+  Group shrunk = group.split(0, 0);
+  for (int i = 0; i < 50; ++i) {
+    shrunk = shrunk.shrink();
+    expect(shrunk.size() == group.size() && shrunk.rank() == group.rank(), "a group that nobody has left");
+  }
+  collectives(shrunk, 1000);
+}
+
 void mistakes(Group& group) {
   std::vector<float> data(10);
   const uint32_t n = group.size();
@@ -442,6 +452,7 @@ int main() try {
   several_at_once(group);
   splits(group);
   splits_by_threads(group);
+  shrinks_in_a_row(group);
   mistakes(group);
   ends(group);
   expect(group.report().find("rank ") == 0, "a report");
