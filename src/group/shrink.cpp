@@ -81,6 +81,9 @@ void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::b
 std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
   if (communicator->n_ranks() == 1) {
     const std::lock_guard<std::mutex> guard(lock_);
+    if (next_group_id_ == kFirstShrunkGroup) {
+      throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", next_group_id_));
+    }
     return make_communicator(next_group_id_, communicator->members(), 0, communicator->avoided());
   }
   std::unique_lock<std::mutex> guard(lock_);
@@ -93,7 +96,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   for (const auto& [rank, status] : failed_) {
     failed |= fabric::set_of(rank);
   }
-  of->begin(ended_, failed, next_group_id_);
+  of->begin(ended_, failed, next_shrunk_id_);
   guard.unlock();
   std::optional<Shrinking::Outcome> outcome;
   wait([&] {
@@ -112,7 +115,8 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
         ETIMEDOUT);
   }
   if (outcome->id > kMostGroups) {
-    throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", outcome->id));
+    throw JoinError(fmt::format("shrink: {} is the last number of a group, and {} would be the next one", kMostGroups,
+                                outcome->id));
   }
   std::vector<uint32_t> left = ranks_of(communicator->members(), outcome->members);
   const auto self = static_cast<uint32_t>(std::find(left.begin(), left.end(), rank()) - left.begin());

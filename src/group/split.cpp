@@ -111,9 +111,9 @@ Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
     }
     std::sort(agreed.colors.begin(), agreed.colors.end());
     agreed.colors.erase(std::unique(agreed.colors.begin(), agreed.colors.end()), agreed.colors.end());
-    if (agreed.id + agreed.colors.size() > group::kMostGroups) {
+    if (agreed.id + agreed.colors.size() > group::kFirstShrunkGroup) {
       throw group::JoinError(
-          fmt::format("split: {} groups have been made, and {} is the most", agreed.id, group::kMostGroups));
+          fmt::format("split: {} groups have been made, and {} is the most", agreed.id, group::kFirstShrunkGroup));
     }
     agreed.numbers = std::make_unique<Reservation>(world, agreed.id, agreed.colors.size());
     const auto is_granted_here = static_cast<uint8_t>(agreed.numbers->is_granted());

@@ -349,6 +349,38 @@ void splits_by_threads(Group& group) {
   }
 }
 
+/// Threads that shrink different groups, or split one, at the same time, each rank's in another order.
+void shrinks_by_threads(Group& group) {
+  const uint32_t me = group.rank();
+  std::vector<Group> old;
+  for (int i = 0; i < 3; ++i) {
+    old.push_back(group.split(0, static_cast<int>(me)));
+  }
+  for (uint32_t round = 0; round < 20; ++round) {
+    std::vector<std::optional<Group>> made(old.size());
+    std::vector<std::string> problems(old.size());
+    const auto make = [&](size_t which) {
+      try {
+        made[which].emplace(which == 2 ? old[2].split(0, 0) : old[which].shrink());
+        collectives(*made[which], which * 100 + 1);  // at once: others may not have made it yet
+      } catch (const std::exception& error) {
+        problems[which] = error.what();
+      }
+    };
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < old.size(); ++i) {
+      threads.emplace_back(make, (i + me + round) % old.size());
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    for (size_t i = 0; i < old.size(); ++i) {
+      expect(problems[i].empty(), "a group that a thread makes beside others: " + problems[i]);
+      old[i] = std::move(*made[i]);
+    }
+  }
+}
+
 /// Some ranks shrink a group again that others have not made yet.
 void shrinks_in_a_row(Group& group) {
   Group shrunk = group.split(0, 0);
@@ -452,6 +484,7 @@ int main() try {
   several_at_once(group);
   splits(group);
   splits_by_threads(group);
+  shrinks_by_threads(group);
   shrinks_in_a_row(group);
   mistakes(group);
   ends(group);
