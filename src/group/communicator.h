@@ -147,7 +147,8 @@ class Communicator {
   void hear_used(Call& call, const engine::ChunkHeader& header);
   void differ(Call& call, uint32_t peer);
   void dispute_early(const CallId& id);
-  void tell(const Call& call, const Word& word);
+  void tell(const Call& call, const Word& word) { tell(call.id(), call.signature(), word); }
+  void tell(const CallId& id, uint32_t signature, const Word& word);
   void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
   void hear_failure(Call& call, uint32_t peer, const Word& word);
   void retire_done();

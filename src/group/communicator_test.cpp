@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "base/clock.h"
@@ -64,13 +65,15 @@ class CommunicatorTest : public testing::Test {
   void make(const fabric::Graph& graph) { make(std::vector<fabric::Graph>(kRanks, graph)); }
   Communicator& group(uint32_t rank) { return members_[rank]->group; }
 
-  /// `data` of this rank becomes the sum; or, of a broadcast, what rank 0 has.
-  std::shared_ptr<Call> begin(uint32_t rank, collective::Operation operation, std::vector<int32_t>& data) {
+  std::shared_ptr<Call> begin(uint32_t rank, collective::Operation operation, std::vector<int32_t>& data,
+                              uint32_t root = 0, const std::string& algorithm = {}) {
     Asked asked;
+    asked.what.algorithm = algorithm;
     asked.what.problem.operation = operation;
+    asked.what.problem.root = root;
     asked.what.problem.n_ranks = kRanks;
     asked.what.problem.element_bytes = sizeof(int32_t);
-    asked.what.n_equal_shares = 1;
+    asked.what.n_equal_shares = operation == collective::Operation::barrier ? 0 : 1;
     asked.what.equal_share_bytes = data.size() * sizeof(int32_t);
     asked.type = collective::Type::int32;
     asked.input = data.data();
@@ -129,6 +132,28 @@ TEST_F(CommunicatorTest, ranks_that_see_other_cables_are_told_so) {
       EXPECT_EQ(end.code, EPROTO);
       EXPECT_THAT(end.text, HasSubstr("or other cables"));
     }
+  }
+}
+
+TEST_F(CommunicatorTest, all_hear_of_a_call_that_differs_from_one_that_has_ended) {
+  make(line_);
+  std::vector<std::vector<int32_t>> data = {std::vector<int32_t>(1000), std::vector<int32_t>(1001),
+                                            std::vector<int32_t>(1001)};
+  std::vector<std::shared_ptr<Call>> calls;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    calls.push_back(begin(rank, collective::Operation::reduce, data[rank], 2, "chain"));
+    if (rank == 0) {
+      ASSERT_TRUE(run_until([&] { return are_done(calls); }));
+      ASSERT_TRUE(calls[0]->status().is_ok()) << calls[0]->status().text;
+    }
+  }
+  ASSERT_TRUE(run_until([&] { return are_done(calls); }));
+  for (uint32_t rank = 1; rank < kRanks; ++rank) {
+    EXPECT_EQ(calls[rank]->status().code, EPROTO);
+    EXPECT_THAT(calls[rank]->status().text, HasSubstr("has ended"));
+  }
+  for (const Status& end : all_reduce(1000)) {
+    EXPECT_TRUE(end.is_ok()) << end.text;
   }
 }
 

@@ -46,11 +46,11 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
       early_words_.insert({id, {peer, word}});
     }
   } else if (word.kind == WordKind::differs) {
-    // This rank's part is over, as a sender's is early, and nobody else would tell.
-    tell_one(peer, id, header.signature,
-             {WordKind::failed, EPROTO,
-              fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number,
-                          peer, word.text, rank_)});
+    // This rank's part is over, as a sender's is early, and nobody else would tell: those who wait for the peer neither.
+    tell(id, header.signature,
+         {WordKind::failed, EPROTO,
+          fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number, peer,
+                      word.text, rank_)});
   }
 }
 
@@ -152,17 +152,11 @@ void Communicator::dispute_early(const CallId& id) {
   }
 }
 
-void Communicator::tell(const Call& call, const Word& word) {
-  if (const CallId& id = call.id(); id.is_message) {
-    const uint32_t peer = id.source == rank_ ? id.destination : id.source;
-    if (peer != rank_) {
-      tell_one(peer, id, call.signature(), word);
-    }
-    return;
-  }
+void Communicator::tell(const CallId& id, uint32_t signature, const Word& word) {
   for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
-    if (peer != rank_) {
-      tell_one(peer, call.id(), call.signature(), word);
+    const bool is_concerned = !id.is_message || peer == id.source || peer == id.destination;
+    if (is_concerned && peer != rank_) {
+      tell_one(peer, id, signature, word);
     }
   }
 }
