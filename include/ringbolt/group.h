@@ -134,8 +134,8 @@ class RINGBOLT_API Group {
   Status scatter(const void* in, void* out, size_t count, Type type, uint32_t root, const CallOptions& options = {});
   /// Part s of rank r's input becomes part r of rank s's output. Shapes: in, out: [size, count]. Not in place.
   Status all_to_all(const void* in, void* out, size_t count, Type type, const CallOptions& options = {});
-  /// Likewise with sent[s] elements to rank s and received[s] from it. The ranks compare their counts first: this takes
-  /// a call of its own, within the same deadline.
+  /// Likewise with sent[s] elements to rank s and received[s] from it. The ranks compare their counts first, within the
+  /// same deadline.
   Status all_to_allv(const void* in, const std::vector<size_t>& sent, void* out, const std::vector<size_t>& received,
                      Type type, const CallOptions& options = {});
   /// Returns when all ranks have called it.
@@ -170,7 +170,8 @@ class RINGBOLT_API Group {
   Request recv_async(void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
 
   /// Ranks of the same color become a group, in the order of (key, rank); of a negative color, none: a group of size 0.
-  /// A collective call. Groups share cables and memory. Throws std::runtime_error if it fails.
+  /// A collective call. Groups share cables and memory. The new one's schedules are made for the cables that are up
+  /// now. Throws std::runtime_error if it fails.
   Group split(int color, int key);
   /// The group of the ranks that are still there, in the same order, once those that are gone have been agreed upon. A
   /// collective call of the survivors. Throws std::runtime_error if they can't agree.

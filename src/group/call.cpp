@@ -48,17 +48,21 @@ std::string_view name_of(collective::Operation operation) {
 }  // namespace
 
 uint32_t CallShape::signature() const {
-  const uint64_t words[5] = {static_cast<uint64_t>(is_message) | static_cast<uint64_t>(operation) << 8 |
+  const uint64_t words[6] = {static_cast<uint64_t>(is_message) | static_cast<uint64_t>(operation) << 8 |
                                  static_cast<uint64_t>(type) << 16 | static_cast<uint64_t>(reduction) << 24 |
                                  static_cast<uint64_t>(is_reduction) << 32 |
                                  static_cast<uint64_t>(needs_rank_order) << 33,
-                             root, bytes, shares_crc, algorithm_crc};
+                             root,
+                             bytes,
+                             shares_crc,
+                             algorithm_crc,
+                             schedule_crc};
   // No CRC: one of bytes and of their own CRC would be the same for all bytes.
   uint64_t hash = 0;
   for (const uint64_t word : words) {
     hash = mixed(hash ^ word);
   }
-  return static_cast<uint32_t>(hash >> 32);
+  return signature_of(phase, static_cast<uint32_t>(hash >> 32));
 }
 
 std::string CallShape::text() const {
@@ -68,6 +72,12 @@ std::string CallShape::text() const {
   }
   if (operation == collective::Operation::barrier) {
     return "barrier";
+  }
+  if (phase == Phase::counting) {
+    return "all_to_allv, its counts";
+  }
+  if (phase == Phase::counted) {  // of how many is known to nobody before all have counted
+    return fmt::format("all_to_allv of {}", collective::text(type));
   }
   std::string words = fmt::format("{} of {} {}", name_of(operation), count, collective::text(type));
   if (is_reduction) {

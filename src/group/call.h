@@ -16,18 +16,31 @@ namespace ringbolt::group {
 
 class Communicator;
 
+/// An all_to_all of uneven shares is two collectives of one number: its ranks count before they exchange.
+enum class Phase : uint8_t { only, counting, counted };
+
 /// Numbers of calls: collectives of a group have one sequence, messages one for each pair of ranks and direction.
 struct CallId {
   bool is_message = false;
   uint32_t source = 0;  ///< of a message: ranks of the group
   uint32_t destination = 0;
   uint32_t number = 0;
+  Phase phase = Phase::only;
   friend auto operator<=>(const CallId&, const CallId&) = default;
+
+  CallId in(Phase other) const {
+    CallId id = *this;
+    id.phase = other;
+    return id;
+  }
+  /// Of the same number: whether that is an all_to_allv at one rank and something else at the other.
+  bool is_rival_of(const CallId& other) const { return (phase == Phase::only) != (other.phase == Phase::only); }
 };
 
 /// What a call is, as far as its ranks must agree in it and people want to know it.
 struct CallShape {
   bool is_message = false;
+  Phase phase = Phase::only;
   collective::Operation operation = collective::Operation::barrier;  // of a collective
   collective::Type type = collective::Type::uint8;
   collective::Reduction reduction = collective::Reduction::sum;
@@ -36,12 +49,20 @@ struct CallShape {
   uint64_t bytes = 0;          ///< of all shares
   uint32_t shares_crc = 0;     ///< of all shares, one by one
   uint32_t algorithm_crc = 0;  ///< of the algorithm's name
+  uint32_t schedule_crc = 0;   ///< of the cables that it was chosen for, and of the one that was chosen
   bool needs_rank_order = false;
 
+  /// Its two highest bits are the phase, by which the two collectives of one number are told apart.
   uint32_t signature() const;
   /// "all_reduce of 10 float32 (sum)".
   std::string text() const;
 };
+
+constexpr uint32_t kPhaseShift = 30;
+constexpr uint32_t signature_of(Phase phase, uint32_t hash) {
+  return static_cast<uint32_t>(phase) << kPhaseShift | hash >> (32 - kPhaseShift);
+}
+constexpr Phase phase_of(uint32_t signature) { return static_cast<Phase>(signature >> kPhaseShift); }
 
 /// A call under way: an execution, and its way through the engine. Used under the engine's lock, except is_done() and,
 /// once that is true, status().

@@ -40,6 +40,9 @@ TEST(CallShape, signatures_tell_all_that_ranks_must_agree_in) {
   add([](CallShape& other) { other.needs_rank_order = true; });
   add([](CallShape& other) { other.is_message = true; });
   add([](CallShape& other) { other.algorithm_crc = 1; });
+  add([](CallShape& other) { other.schedule_crc = 1; });
+  add([](CallShape& other) { other.phase = Phase::counting; });
+  add([](CallShape& other) { other.phase = Phase::counted; });
 }
 
 }  // namespace

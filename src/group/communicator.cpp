@@ -19,6 +19,7 @@ bool reduces(collective::Operation operation) {
 CallShape shape_of(const Asked& asked) {
   const collective::Problem problem = asked.what.whole_problem();
   CallShape shape;
+  shape.phase = asked.phase;
   shape.operation = problem.operation;
   shape.type = asked.type;
   shape.reduction = asked.reduction;
@@ -33,18 +34,28 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
+uint32_t crc_of(const fabric::Graph& graph) {
+  std::vector<int64_t> words = {graph.n_nodes};
+  for (const fabric::Cable& cable : graph.cables) {
+    words.insert(words.end(), {cable.a, cable.b, cable.capacity.numerator(), cable.capacity.denominator()});
+  }
+  return base::crc32c(0, std::as_bytes(std::span(words)));
+}
+
 /// So much may be kept twice, so that a call sends before those before it are tidied away.
 constexpr uint64_t kLittleScratchBytes = 64 * 1024;
 
 }  // namespace
 
 Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                           const fabric::Graph& graph, const collective::CostModel& model)
+                           const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided)
     : engine_(engine),
       id_(id),
       members_(std::move(members)),
       rank_(self),
       topology_(graph, model),
+      cables_crc_(crc_of(topology_.graph())),
+      avoided_(std::move(avoided)),
       plans_(topology_, self),
       next_send_(members_.size()),
       next_receive_(members_.size()),
@@ -105,20 +116,25 @@ PlanCache::Plan* Communicator::plan_of(const Asked& asked, Status& refused) {
   if (plan->program->scratch_bytes() > kLittleScratchBytes) {
     retire_done();  // its execution's memory serves this call; small ones are retired when this call has sent
   }
-  if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction) {
+  if (plan->signature == 0 || plan->shape.type != asked.type || plan->shape.reduction != asked.reduction ||
+      plan->shape.phase != asked.phase) {
     plan->shape = shape_of(asked);
+    plan->shape.schedule_crc = base::crc32c(cables_crc_, std::as_bytes(std::span(plan->name)));
     plan->signature = plan->shape.signature();
   }
   return plan;
 }
 
 std::shared_ptr<Call> Communicator::begin(const Asked& asked, uint64_t deadline_ns) {
+  return begin_numbered({false, 0, 0, next_call_++}, asked, deadline_ns);
+}
+
+std::shared_ptr<Call> Communicator::begin_numbered(const CallId& id, const Asked& asked, uint64_t deadline_ns) {
   Status refused;
   PlanCache::Plan* const plan = plan_of(asked, refused);
   if (plan == nullptr) {
-    return refuse_numbered({false, 0, 0, next_call_++}, refused);
+    return refuse_numbered(id, refused);
   }
-  const CallId id{false, 0, 0, next_call_++};
   auto call = std::make_shared<Call>(*this, id, plan->shape, plan->signature, deadline_ns);
   active_.push_back(call);
   begin_planned(*call, *plan, asked);
@@ -183,11 +199,12 @@ void Communicator::let_go(Call& call) {
     call.advance();
     return;
   }
-  if (const auto early = early_words_.find(call.id()); early != early_words_.end()) {
+  if (const auto early = early_words_.find(call.id().in(Phase::only)); early != early_words_.end()) {
     const EarlyWord heard = std::move(early->second);
     early_words_.erase(early);
-    hear_failure(call, heard.peer, heard.word);
+    hear_failure(*find_asked(call.id()), heard.peer, heard.word);
   }
+  dispute_early(call.id());
   if (const auto early = early_.find(call.id()); early != early_.end()) {
     const std::vector<Early> chunks = std::move(early->second);
     early_.erase(early);
@@ -201,6 +218,7 @@ void Communicator::let_go(Call& call) {
 CallId Communicator::id_of(const engine::ChunkHeader& header) const {
   CallId id;
   id.number = header.call;
+  id.phase = phase_of(header.signature);
   if ((header.group & kMessageGroup) != 0) {
     id.is_message = true;
     id.source = rank_of(header.source);
@@ -212,6 +230,15 @@ CallId Communicator::id_of(const engine::ChunkHeader& header) const {
 Call* Communicator::find(const CallId& id) const {
   for (const auto& call : active_) {
     if (call->id() == id) {
+      return call.get();
+    }
+  }
+  return nullptr;
+}
+
+Call* Communicator::find_asked(const CallId& id) const {
+  for (const auto& call : active_) {
+    if (call->id().in(id.phase) == id && call->id().phase != Phase::counting) {
       return call.get();
     }
   }
@@ -232,7 +259,10 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
     return;
   }
   if ((call == nullptr && is_past(id)) || !broken_.is_ok()) {
-    engine_->release(receipt.id);  // of a call that has failed here
+    engine_->release(receipt.id);  // of a call that has failed here, or is another one
+    if (Call* const asked = find_asked(id); asked != nullptr && asked->id().is_rival_of(id)) {
+      differ(*asked, rank_of(header.source));
+    }
     return;
   }
   if (static_cast<int32_t>(id.number - next_of(id)) >= static_cast<int32_t>(kMostAhead)) {
@@ -311,12 +341,14 @@ void Communicator::retire_done() {
 
 /// What has come for a call that will not take it any more.
 void Communicator::forget_early(const CallId& id) {
-  early_words_.erase(id);
-  if (const auto early = early_.find(id); early != early_.end()) {
-    for (const Early& chunk : early->second) {
-      engine_->release(chunk.receipt.id);
+  early_words_.erase(id.in(Phase::only));
+  for (const Phase phase : {Phase::only, Phase::counting, Phase::counted}) {
+    if (const auto early = early_.find(id.in(phase)); early != early_.end()) {
+      for (const Early& chunk : early->second) {
+        engine_->release(chunk.receipt.id);
+      }
+      early_.erase(early);
     }
-    early_.erase(early);
   }
 }
 

@@ -24,6 +24,7 @@ namespace ringbolt::group {
 /// A collective to be begun.
 struct Asked {
   PlanKey what;
+  Phase phase = Phase::only;
   collective::Type type = collective::Type::uint8;
   collective::Reduction reduction = collective::Reduction::sum;
   const void* input = nullptr;
@@ -34,9 +35,9 @@ struct Asked {
 class Communicator {
  public:
   /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null
-  /// in a world of one rank. `model`: of the cables; the same on all ranks.
+  /// in a world of one rank. `model`: of the cables. Both are the same on all ranks. `avoided`: see avoided().
   Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-               const fabric::Graph& graph, const collective::CostModel& model);
+               const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided = {});
   ~Communicator();
 
   engine::Engine& engine() { return *engine_; }
@@ -50,11 +51,13 @@ class Communicator {
   uint32_t rank_of(uint32_t world_rank) const;
   bool has(uint32_t world_rank) const { return rank_of(world_rank) != kNoRank; }
   const collective::Topology& topology() const { return topology_; }
+  /// [fabric cable]: left out of its schedules.
+  const std::vector<bool>& avoided() const { return avoided_; }
 
   /// Begins a collective. What makes no sense, or comes after a failure, is done at once, with a status that says so.
   std::shared_ptr<Call> begin(const Asked& asked, uint64_t deadline_ns);
   /// An all_to_all with so many elements to each rank and from each: its shares are asked of all ranks first, by a
-  /// collective of its own.
+  /// collective of the same number.
   std::shared_ptr<Call> begin_uneven(Asked asked, std::span<const size_t> sent, std::span<const size_t> received,
                                      uint64_t deadline_ns);
   /// A collective whose arguments make no sense here takes its number all the same, and the other ranks, whose calls
@@ -112,10 +115,13 @@ class Communicator {
   };
   /// Null if there is none. It lives until retire_done().
   Call* find(const CallId& id) const;
+  /// The call of that number that somebody has asked for, whatever its phase.
+  Call* find_asked(const CallId& id) const;
   /// The number that the next call of its kind will have here.
   uint32_t next_of(const CallId& id) const;
   bool is_past(const CallId& id) const;
   CallId id_of(const engine::ChunkHeader& header) const;
+  std::shared_ptr<Call> begin_numbered(const CallId& id, const Asked& asked, uint64_t deadline_ns);
   std::shared_ptr<Call> refuse(Status status);
   std::shared_ptr<Call> refuse_numbered(const CallId& id, const Status& status);
   PlanCache::Plan* plan_of(const Asked& asked, Status& refused);
@@ -140,7 +146,9 @@ class Communicator {
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void hear_used(Call& call, const engine::ChunkHeader& header);
   void differ(Call& call, uint32_t peer);
-  void tell(const Call& call, const Word& word);
+  void dispute_early(const CallId& id);
+  void tell(const Call& call, const Word& word) { tell(call.id(), call.signature(), word); }
+  void tell(const CallId& id, uint32_t signature, const Word& word);
   void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
   void hear_failure(Call& call, uint32_t peer, const Word& word);
   void retire_done();
@@ -154,6 +162,8 @@ class Communicator {
   std::vector<uint32_t> members_;
   uint32_t rank_;
   collective::Topology topology_;
+  uint32_t cables_crc_;
+  std::vector<bool> avoided_;
   PlanCache plans_;
   uint32_t next_call_ = 0;
   std::vector<uint32_t> next_send_;     // [rank]

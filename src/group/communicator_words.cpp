@@ -26,10 +26,13 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
     return;
   }
   CallId id = id_of(header);
+  if (word.kind != WordKind::used) {
+    id.phase = Phase::only;  // it is about all of the call
+  }
   if (id.is_message && (word.kind == WordKind::used || header.lane == kToldByReceiver)) {
     std::swap(id.source, id.destination);  // of what we send
   }
-  Call* const call = find(id);
+  Call* const call = word.kind == WordKind::used ? find(id) : find_asked(id);
   if (word.kind == WordKind::used) {
     if (call != nullptr && !call->is_done() && !call->is_held()) {
       hear_used(*call, header);
@@ -43,11 +46,11 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
       early_words_.insert({id, {peer, word}});
     }
   } else if (word.kind == WordKind::differs) {
-    // This rank's part is over, as a sender's is early, and nobody else would tell.
-    tell_one(peer, id, header.signature,
-             {WordKind::failed, EPROTO,
-              fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number,
-                          peer, word.text, rank_)});
+    // This rank's part is over, as a sender's is early, and nobody else would tell: those who wait for the peer neither.
+    tell(id, header.signature,
+         {WordKind::failed, EPROTO,
+          fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number, peer,
+                      word.text, rank_)});
   }
 }
 
@@ -69,7 +72,7 @@ bool Communicator::tell_finished() {
     if (id.is_message && id.destination != rank_) {
       continue;
     }
-    ++n_active;
+    n_active += id.phase == Phase::counting ? 0U : 1U;  // its number is counted already
     uint32_t& first = id.is_message ? taken[id.source] : finished;
     if (engine::is_before(id.number, first)) {
       first = id.number;
@@ -109,8 +112,9 @@ void Communicator::hear_failure(Call& call, uint32_t peer, const Word& word) {
   }
   const std::string mine = call.shape().text();
   const Status status{
-      EPROTO, fmt::format("call {}: rank {} called {}, and rank {} called {}{}", call.id().number, peer, word.text,
-                          rank_, mine, mine == word.text ? " with other shares or another algorithm" : "")};
+      EPROTO,
+      fmt::format("call {}: rank {} called {}, and rank {} called {}{}", call.id().number, peer, word.text, rank_, mine,
+                  mine == word.text ? " with other shares, another algorithm or other cables" : "")};
   tell(call, {WordKind::failed, status.code, status.text});
   call.finish(status);
 }
@@ -125,24 +129,34 @@ void Communicator::fail(Call& call, const Status& status) {
 }
 
 void Communicator::differ(Call& call, uint32_t peer) {
-  // The peer knows what it has called itself, and tells everybody.
-  if (!call.is_disputed) {
+  // The peer knows what it has called itself, and tells everybody. So does a call that has failed here.
+  const bool has_failed = call.is_done() && !call.status().is_ok();
+  if (!call.is_disputed && !has_failed) {
     call.is_disputed = true;
     tell_one(peer, call.id(), call.signature(), {WordKind::differs, EPROTO, call.shape().text()});
   }
 }
 
-void Communicator::tell(const Call& call, const Word& word) {
-  if (const CallId& id = call.id(); id.is_message) {
-    const uint32_t peer = id.source == rank_ ? id.destination : id.source;
-    if (peer != rank_) {
-      tell_one(peer, id, call.signature(), word);
+/// What has come for a call that turns out to be another one here.
+void Communicator::dispute_early(const CallId& id) {
+  for (const Phase phase : {Phase::only, Phase::counting, Phase::counted}) {
+    const auto early = early_.find(id.in(phase));
+    if (early == early_.end() || !early->first.is_rival_of(id)) {
+      continue;
     }
-    return;
+    for (const Early& chunk : early->second) {
+      engine_->release(chunk.receipt.id);
+      differ(*find_asked(id), rank_of(chunk.header.source));
+    }
+    early_.erase(early);
   }
+}
+
+void Communicator::tell(const CallId& id, uint32_t signature, const Word& word) {
   for (uint32_t peer = 0; peer < n_ranks(); ++peer) {
-    if (peer != rank_) {
-      tell_one(peer, call.id(), call.signature(), word);
+    const bool is_concerned = !id.is_message || peer == id.source || peer == id.destination;
+    if (is_concerned && peer != rank_) {
+      tell_one(peer, id, signature, word);
     }
   }
 }

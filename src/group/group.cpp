@@ -112,7 +112,7 @@ Group Group::join(const GroupOptions& options) {
     members[rank] = rank;
   }
   const std::lock_guard<std::mutex> guard(state->world->lock());
-  state->communicator = state->world->make_communicator(0, std::move(members), state->world->rank());
+  state->communicator = state->world->make_communicator(0, std::move(members), state->world->rank(), {});
   return Group(std::move(state));
 }
 

@@ -64,13 +64,27 @@ void World::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byt
 void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes) {
   if (Shrinking* const of = shrinking(group)) {
     of->receive(from, bytes);
+    return;
+  }
+  // Votes are sent once: a rank may have made a group, lost another rank of it and voted, all before this one has made
+  // it.
+  if (communicator(group) == nullptr && may_come(group)) {
+    Early vote;
+    vote.header.source = static_cast<uint8_t>(from);
+    vote.header.group = group;
+    vote.word = {static_cast<std::byte>(WordKind::shrinking)};
+    vote.word.insert(vote.word.end(), bytes.begin(), bytes.end());
+    early_[group].push_back(std::move(vote));
   }
 }
 
 std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
   if (communicator->n_ranks() == 1) {
     const std::lock_guard<std::mutex> guard(lock_);
-    return make_communicator(next_group_id_, communicator->members(), 0);
+    if (next_group_id_ == kFirstShrunkGroup) {
+      throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", next_group_id_));
+    }
+    return make_communicator(next_group_id_, communicator->members(), 0, communicator->avoided());
   }
   std::unique_lock<std::mutex> guard(lock_);
   Shrinking* const of = shrinking(communicator->id());
@@ -82,7 +96,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   for (const auto& [rank, status] : failed_) {
     failed |= fabric::set_of(rank);
   }
-  of->begin(ended_, failed, next_group_id_);
+  of->begin(ended_, failed, next_shrunk_id_);
   guard.unlock();
   std::optional<Shrinking::Outcome> outcome;
   wait([&] {
@@ -101,11 +115,21 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
         ETIMEDOUT);
   }
   if (outcome->id > kMostGroups) {
-    throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", outcome->id));
+    throw JoinError(fmt::format("shrink: {} is the last number of a group, and {} would be the next one", kMostGroups,
+                                outcome->id));
   }
   std::vector<uint32_t> left = ranks_of(communicator->members(), outcome->members);
   const auto self = static_cast<uint32_t>(std::find(left.begin(), left.end(), rank()) - left.begin());
-  return make_communicator(outcome->id, std::move(left), self);
+  // Of cables that are cut at this time each rank has news of its own; who is gone all know alike.
+  std::vector<bool> avoided = communicator->avoided();
+  avoided.resize(made_.cables.size());
+  for (size_t i = 0; i < avoided.size(); ++i) {
+    const auto is_gone = [&](uint32_t rank) {
+      return communicator->has(rank) && (outcome->members & fabric::set_of(rank)) == 0;
+    };
+    avoided[i] = avoided[i] || is_gone(made_.cables[i].a) || is_gone(made_.cables[i].b);
+  }
+  return make_communicator(outcome->id, std::move(left), self, std::move(avoided));
 }
 
 }  // namespace ringbolt::group

@@ -31,7 +31,7 @@ class Shrinking {
   Shrinking(uint32_t self, fabric::RankSet members, uint16_t group, Send send);
 
   /// This rank wants to shrink the group. `ended`: for certain. `next_id`: the first number that no group of this rank
-  /// has had.
+  /// has had, of those for groups that are shrunk.
   void begin(fabric::RankSet ended, fabric::RankSet suspects, uint16_t next_id);
   void suspect(uint32_t rank, bool is_certain);
   /// Any bytes are safe.

@@ -25,14 +25,32 @@ struct Wish {
   uint32_t next_id = 0;
 };
 
+/// `n` of each rank.
 template <class T>
-std::vector<T> gather(Group& group, const T& mine) {
-  std::vector<T> all(group.size());
-  const Status status = group.all_gather(&mine, all.data(), sizeof(T), Type::uint8);
+std::vector<T> gather(Group& group, const T* mine, size_t n) {
+  std::vector<T> all(group.size() * n);
+  const Status status = group.all_gather(mine, all.data(), n * sizeof(T), Type::uint8);
   if (!status.is_ok()) {
     throw group::JoinError("split: " + status.text, status.code);
   }
   return all;
+}
+
+/// The cables that any rank takes to be down: news of one that is cut or healed right now has not come to all, and with
+/// other cables a rank would make other schedules.
+std::vector<bool> down_anywhere(Group& group, group::World& world) {
+  std::vector<uint8_t> mine;
+  {
+    const std::lock_guard<std::mutex> guard(world.lock());
+    const std::vector<bool> down = world.down_cables();
+    mine.assign(down.begin(), down.end());
+  }
+  const std::vector<uint8_t> all = gather(group, mine.data(), mine.size());
+  std::vector<bool> down(mine.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    down[i % down.size()] = down[i % down.size()] || all[i] != 0;
+  }
+  return down;
 }
 
 /// Numbers of groups that this rank gives to nobody else meanwhile.
@@ -84,7 +102,7 @@ Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
       mine.next_id = world.next_group_id();
     }
     Agreed agreed;
-    agreed.wishes = gather(group, mine);
+    agreed.wishes = gather(group, &mine, 1);
     for (const Wish& wish : agreed.wishes) {
       agreed.id = std::max(agreed.id, wish.next_id);
       if (wish.color >= 0) {
@@ -93,12 +111,13 @@ Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
     }
     std::sort(agreed.colors.begin(), agreed.colors.end());
     agreed.colors.erase(std::unique(agreed.colors.begin(), agreed.colors.end()), agreed.colors.end());
-    if (agreed.id + agreed.colors.size() > group::kMostGroups) {
+    if (agreed.id + agreed.colors.size() > group::kFirstShrunkGroup) {
       throw group::JoinError(
-          fmt::format("split: {} groups have been made, and {} is the most", agreed.id, group::kMostGroups));
+          fmt::format("split: {} groups have been made, and {} is the most", agreed.id, group::kFirstShrunkGroup));
     }
     agreed.numbers = std::make_unique<Reservation>(world, agreed.id, agreed.colors.size());
-    const std::vector<uint8_t> granted = gather(group, static_cast<uint8_t>(agreed.numbers->is_granted()));
+    const auto is_granted_here = static_cast<uint8_t>(agreed.numbers->is_granted());
+    const std::vector<uint8_t> granted = gather(group, &is_granted_here, 1);
     if (std::all_of(granted.begin(), granted.end(), [](uint8_t is_granted) { return is_granted != 0; })) {
       return agreed;
     }
@@ -116,6 +135,7 @@ Group Group::split(int color, int key) {
   }
   group::World& world = *state_->world;
   const Agreed agreed = agree(*this, state_->communicator->id(), world, {color, key, 0});
+  std::vector<bool> avoided = down_anywhere(*this, world);
   auto made = std::make_unique<State>();
   made->options = state_->options;
   made->world = state_->world;
@@ -134,7 +154,8 @@ Group Group::split(int color, int key) {
     const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -
                                              agreed.colors.begin());
     const std::lock_guard<std::mutex> guard(world.lock());
-    made->communicator = world.make_communicator(static_cast<uint16_t>(agreed.id + index), std::move(ranks), self);
+    made->communicator =
+        world.make_communicator(static_cast<uint16_t>(agreed.id + index), std::move(ranks), self, std::move(avoided));
   }
   return Group(std::move(made));
 }

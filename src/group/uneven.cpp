@@ -23,6 +23,7 @@ std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const si
   counts.all.resize(counts.mine.size() * n_ranks());
 
   Asked exchange;
+  exchange.phase = Phase::counting;
   exchange.what.problem.operation = collective::Operation::all_gather;
   exchange.what.problem.n_ranks = n_ranks();
   exchange.what.problem.element_bytes = sizeof(uint64_t);
@@ -31,15 +32,18 @@ std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const si
   exchange.type = collective::Type::uint64;
   exchange.input = counts.mine.data();
   exchange.output = counts.all.data();
-  uneven->counting = begin(exchange, deadline_ns);
-  uneven->counting->memory = uneven->counts;
 
+  const CallId id{false, 0, 0, next_call_++, Phase::counted};
   CallShape shape;
+  shape.phase = Phase::counted;
   shape.operation = collective::Operation::all_to_all;
   shape.type = uneven->asked.type;
-  const CallId id{false, 0, 0, next_call_++};
-  uneven->call = std::make_shared<Call>(*this, id, shape, 0, deadline_ns);
+  uneven->asked.phase = Phase::counted;
+  uneven->call = std::make_shared<Call>(*this, id, shape, signature_of(id.phase, 0), deadline_ns);
   active_.push_back(uneven->call);
+  // Its end is that of the whole call, which has the deadline.
+  uneven->counting = begin_numbered(id.in(Phase::counting), exchange, UINT64_MAX);
+  uneven->counting->memory = uneven->counts;
   uneven_.push_back(uneven);
   go_on_with_uneven();
   return uneven->call;
@@ -53,7 +57,9 @@ void Communicator::go_on_with_uneven() {
       continue;
     }
     uneven_.erase(uneven_.begin() + static_cast<std::ptrdiff_t>(i));
-    if (!uneven->call->is_done()) {
+    if (uneven->call->is_done()) {
+      uneven->counting->finish(uneven->call->status());
+    } else {
       begin_counted(*uneven);
     }
   }
@@ -61,7 +67,7 @@ void Communicator::go_on_with_uneven() {
 
 void Communicator::begin_counted(Uneven& uneven) {
   if (const Status& counted = uneven.counting->status(); !counted.is_ok()) {
-    uneven.call->finish({counted.code, "all_to_allv, its counts: " + counted.text});  // all ranks have heard of it
+    uneven.call->finish(counted);  // all ranks have heard of it
     return;
   }
   const size_t n = n_ranks();
@@ -92,11 +98,11 @@ void Communicator::begin_counted(Uneven& uneven) {
 
 Status Communicator::timed_out_uneven(const Call& call) const {
   for (const std::shared_ptr<Uneven>& uneven : uneven_) {
-    if (uneven->call.get() == &call && uneven->counting->is_done()) {
-      return {ETIMEDOUT, "all_to_allv, its counts: " + uneven->counting->status().text};
+    if (uneven->call.get() == &call) {
+      return timed_out(*uneven->counting);
     }
   }
-  return {ETIMEDOUT, "all_to_allv: the deadline has passed before all ranks have told their counts"};
+  return {ETIMEDOUT, "all_to_allv: the deadline has passed"};
 }
 
 }  // namespace ringbolt::group

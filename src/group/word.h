@@ -14,6 +14,9 @@ namespace ringbolt::group {
 /// Groups of chunks of messages (send, recv) have this bit, those of collectives have not.
 inline constexpr uint16_t kMessageGroup = 0x8000;
 inline constexpr uint16_t kMostGroups = 0x7ffd;  ///< above are those of measured cables and of couriers
+/// From here on are groups that have been shrunk: their ranks choose a number by votes, those of a split by asking
+/// whether it is free. Neither may take what the other one is about to.
+inline constexpr uint16_t kFirstShrunkGroup = 0x4000;
 
 // Kinds of messages in the side channel (Circle::send).
 inline constexpr uint16_t kHeartbeatMessage = 1;
@@ -24,11 +27,11 @@ inline constexpr uint16_t kGivenUpMessage = 5;  ///< to one that counts as faile
 
 /// The first byte of a word between ranks (docs/formats/chunk.md).
 enum class WordKind : uint8_t {
-  used = 1,      ///< chunks of a lane have been used: how many is the header's chunk number
-  failed = 2,    ///< the call has failed at the sender, which says why
-  differs = 3,   ///< the call is another one at the sender, which says what
-  aborted = 4,   ///< the group has been given up
-  finished = 5,  ///< all calls before the header's have ended at the sender; of messages: from this rank to it
+  used = 1,       ///< chunks of a lane have been used: how many is the header's chunk number
+  failed = 2,     ///< the call has failed at the sender, which says why
+  differs = 3,    ///< the call is another one at the sender, which says what
+  aborted = 4,    ///< the group has been given up
+  finished = 5,   ///< all calls before the header's have ended at the sender; of messages: from this rank to it
   shrinking = 6,  ///< of Shrinking: bytes of its own
   mending = 7,    ///< of Mending, likewise
 };

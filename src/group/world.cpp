@@ -37,9 +37,9 @@ uint64_t random_incarnation() {
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
-/// What comes for groups that this rank has not made yet: a rank is at most 64 calls ahead of another.
+/// Groups that this rank has not made yet, of which something is kept. How much that is, those who send it know: they
+/// are at most 64 calls ahead, and wait for windows in each. It has been acknowledged and would never come again.
 constexpr size_t kMostEarlyGroups = 256;
-constexpr size_t kMostEarly = 4096;
 
 }  // namespace
 
@@ -96,22 +96,33 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
   thread_ = std::thread([this] { run(); });
 }
 
-std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self) {
-  if (communicators_.count(id) > 0) {
+std::vector<bool> World::down_cables() const {
+  std::vector<bool> down(down_cables_.size());
+  std::transform(down_cables_.begin(), down_cables_.end(), down.begin(),
+                 [](const std::string& why) { return !why.empty(); });
+  return down;
+}
+
+std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
+                                                       std::vector<bool> avoided) {
+  if (is_spent_[id]) {
     throw JoinError(
         fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
   }
   fabric::Graph up{made_.graph.n_nodes, {}};
   for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
-    if (down_cables_[i].empty()) {
+    if (i >= avoided.size() || !avoided[i]) {
       up.cables.push_back(made_.graph.cables[i]);
     }
   }
   const fabric::Graph graph = fabric::graph_among(up, members);
-  std::shared_ptr<Communicator> made(new Communicator(engine(), id, std::move(members), self, graph, made_.model),
-                                     [world = shared_from_this()](Communicator* ended) { world->end(ended); });
+  std::shared_ptr<Communicator> made(
+      new Communicator(engine(), id, std::move(members), self, graph, made_.model, std::move(avoided)),
+      [world = shared_from_this()](Communicator* ended) { world->end(ended); });
   communicators_[id] = made.get();
-  next_group_id_ = std::max<uint16_t>(next_group_id_, static_cast<uint16_t>(id + 1));
+  is_spent_[id] = true;
+  uint16_t& next = id < kFirstShrunkGroup ? next_group_id_ : next_shrunk_id_;
+  next = std::max<uint16_t>(next, static_cast<uint16_t>(id + 1));
   for (const auto& [failed, status] : failed_) {
     if (made->has(failed)) {
       made->break_off(status);
@@ -136,16 +147,13 @@ bool World::reserve(uint32_t id, size_t n) {
     return false;
   }
   next_group_id_ = static_cast<uint16_t>(id + n);
-  for (size_t i = 0; i < n; ++i) {
-    reserved_.insert(static_cast<uint16_t>(id + i));
-  }
   return true;
 }
 
 void World::unreserve(uint32_t id, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const auto one = static_cast<uint16_t>(id + i);
-    reserved_.erase(one);
+    is_spent_[one] = true;
     const auto early = early_.find(one);
     if (early == early_.end()) {
       continue;
@@ -192,11 +200,10 @@ Communicator* World::communicator(uint16_t group) const {
 /// Whether to keep what comes for a group that is not there: not if it is gone, or of measuring cables, and not without
 /// end.
 bool World::may_come(uint16_t group) const {
-  if ((group < next_group_id_ && reserved_.count(group) == 0) || group == Measuring::kGroup) {
+  if (is_spent_[group & static_cast<uint16_t>(~kMessageGroup)] || group == Measuring::kGroup) {
     return false;
   }
-  const auto early = early_.find(group);
-  return early == early_.end() ? early_.size() < kMostEarlyGroups : early->second.size() < kMostEarly;
+  return early_.count(group) > 0 || early_.size() < kMostEarlyGroups;
 }
 
 void World::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {

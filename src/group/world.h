@@ -7,7 +7,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,25 +49,31 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   std::mutex& lock() { return lock_; }
   engine::Engine* engine() { return made_.station ? &made_.station->engine() : nullptr; }
   const BroughtUp& made() const { return made_; }
-  /// The group of these ranks of the world, of which this rank is number `self`. Ends, taking the lock, when nobody
-  /// holds it; the world stays until then. Throws JoinError: there is a group of that number.
-  std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self);
+  /// The group of these ranks of the world, of which this rank is number `self`. Its schedules do without the cables
+  /// that are `avoided` ([fabric cable]; those beyond its end are not): these must be the same on all its ranks. Ends,
+  /// taking the lock, when nobody holds it; the world stays until then. Throws JoinError: there is a group of that
+  /// number.
+  std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
+                                                  std::vector<bool> avoided);
+  /// [fabric cable]: whether this rank takes it to be down. News of cables takes its time: others may differ.
+  std::vector<bool> down_cables() const;
   /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes
   /// the lock. Blocks until `deadline_ns` at most. Throws JoinError: the deadline has passed, or the others have gone
   /// on without this rank.
   std::shared_ptr<Communicator> shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns);
   /// Fails all calls of all groups, and all later ones. Under lock().
   void break_off(const Status& status);
-  /// The first number that no group of this rank has had.
+  /// The first number, of those for groups that are split, that no group of this rank has had.
   uint16_t next_group_id() const { return next_group_id_; }
   /// Keeps `n` numbers for groups that all ranks are about to make: false if this rank has given one of them away. What
-  /// comes for them is kept until make_communicator() or unreserve().
+  /// comes for them is kept until make_communicator() or unreserve(), after which those that have not been made never
+  /// are.
   bool reserve(uint32_t id, size_t n);
   void unreserve(uint32_t id, size_t n);
   /// Sees to it that a call goes on that wants a turn. Under lock().
   void see_to(Call& call);
-  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the beginning,
-  /// under lock(); null in a world of one rank.
+  /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the
+  /// beginning, under lock(); null in a world of one rank.
   Courier* start_courier(Courier::Sink& sink);
   /// Ranks that have failed, and how.
   const std::map<uint32_t, Status>& failed_ranks() const { return failed_; }
@@ -162,7 +167,9 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
   uint16_t next_group_id_ = 0;
-  std::set<uint16_t> reserved_;  // numbers below it of groups that are about to be made
+  uint16_t next_shrunk_id_ = kFirstShrunkGroup;
+  // [group]: this rank has made it, or will not. Threads make groups in any order: a lower number may come later.
+  std::vector<bool> is_spent_ = std::vector<bool>(kMessageGroup);
   std::map<uint32_t, Status> failed_;
   fabric::RankSet ended_ = 0;                                  // of these, whose processes have ended for certain
   std::map<uint32_t, std::string> silent_;                     // ranks that may yet be back, and what is known of them

@@ -68,6 +68,17 @@ class Calls(ranks.GroupCase):
         self.assertIn("has ended", failed["text"])
         self.all_run(group, "call all_reduce")
 
+    def test_that_differ_from_one_that_has_ended_beyond_a_neighbour(self):
+        group = self.join("line:3", 3)
+        group[0].say("call reduce count=1000 root=2 algorithm=chain")
+        group[0].expect("done")
+        self.all_say(group[1:], "call reduce count=1001 root=2 algorithm=chain timeout=60000")
+        for rank in group[1:]:
+            failed = rank.expect("failed", timeout=15)
+            self.assertEqual(failed["code"], errno.EPROTO)
+            self.assertIn("has ended", failed["text"])
+        self.all_run(group, "call all_reduce")
+
     def test_that_one_rank_never_makes(self):
         group = self.join("line:2", 2)
         group[0].say("call all_reduce timeout=500")

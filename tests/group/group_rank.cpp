@@ -6,6 +6,9 @@
 //   pairs [count=N] [seconds=S]   every rank sends to every other one: what has come from each, "streamed"
 //   split COLOR KEY         the group that comes of it takes the place of this one
 //   shrink                  likewise
+//   outlive SIZE            calls all_reduce and, when that fails, shrinks at once, until a group of that size has
+//   called it:
+//                           "outlived"
 //   rejoin                  likewise, of all ranks
 //   abort REASON
 //   leave                   destroys the group
@@ -82,6 +85,8 @@ class Rank {
     } else if (command == "shrink") {
       group_ = group().shrink();
       say("shrunk", {{"rank", group().rank()}, {"size", group().size()}});
+    } else if (command == "outlive") {
+      outlive(words);
     } else if (command == "rejoin") {
       group_ = group().rejoin();
       say("rejoined", {{"rank", group().rank()}, {"size", group().size()}});
@@ -200,6 +205,22 @@ class Rank {
     say("done", {{"operation", work.operation},
                  {"wrong", wrong},
                  {"ms", std::chrono::duration_cast<std::chrono::milliseconds>(taken).count()}});
+  }
+
+  void outlive(std::istringstream& words) {
+    uint32_t size = 0;
+    words >> size;
+    uint64_t wrong = 0;
+    for (bool is_over = false; !is_over;) {
+      Workload workload(group(), {});
+      const Status status = workload.run(0);
+      wrong += status.is_ok() && !workload.is_exact() ? 1U : 0U;
+      is_over = status.is_ok() && group().size() == size;
+      if (!status.is_ok()) {
+        group_ = group().shrink();
+      }
+    }
+    say("outlived", {{"rank", group().rank()}, {"size", size}, {"wrong", wrong}});
   }
 
   void pairs(Options wanted) {

@@ -58,6 +58,22 @@ class Shrink(ranks.GroupCase):
             self.assertEqual(rank.expect("shrunk", timeout=20)["size"], 2)
         self.all_run(left[:2], "call all_reduce count=100000")
 
+    def test_as_often_as_ranks_die(self):
+        """Ranks shrink at once what they have just shrunk, while others have not made it yet."""
+        self.up("mesh:5")
+        for gap_ms in (0, 1, 2, 3, 5, 8, 13, 20):
+            with self.subTest(gap_ms=gap_ms):
+                group = self.again(5)
+                self.all_say(group, "outlive 3")
+                group[1].signal(signal.SIGKILL)
+                time.sleep(gap_ms / 1000)
+                group[3].signal(signal.SIGKILL)
+                for number, rank in enumerate((group[0], group[2], group[4])):
+                    outlived = rank.expect("outlived", timeout=30)
+                    self.assertEqual((outlived["rank"], outlived["wrong"]), (number, 0))
+                for rank in group:
+                    rank.end()
+
     def test_after_an_abort_keeps_all(self):
         group = self.join("ring:3", 3)
         group[1].say("abort enough")

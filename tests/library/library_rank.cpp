@@ -144,6 +144,43 @@ void uneven(Group& group) {
   }
 }
 
+/// An all_to_allv that fails takes as many numbers on the rank that is to blame as on the others: what follows is
+/// exact.
+void uneven_mistakes(Group& group) {
+  const uint32_t n = group.size();
+  const uint32_t me = group.rank();
+  const std::vector<int32_t> from = numbers(me, 10 * n);
+  std::vector<int32_t> to(10 * n);
+  const std::vector<size_t> tens(n, 10);
+  const std::vector<size_t> fewer(n - 1, 10);
+  for (uint32_t odd = 0; odd < 2; ++odd) {
+    const Status refused = group.all_to_allv(from.data(), me == odd ? fewer : tens, to.data(), tens, Type::int32);
+    expect(refused.code == (me == odd ? EINVAL : EPROTO) && refused.text.find("counts for") != std::string::npos,
+           "a count too few on one rank: " + refused.text);
+    collectives(group, 10);
+    std::vector<Request> calls;  // what is begun before the failure is known keeps its number, too
+    for (int i = 0; i < 3; ++i) {
+      calls.push_back(
+          group.all_to_allv_async(from.data(), i == 1 && me == odd ? fewer : tens, to.data(), tens, Type::int32));
+    }
+    collectives(group, 10);
+    for (size_t i = 0; i < calls.size(); ++i) {
+      expect(calls[i].wait().is_ok() == (i != 1), "the second one of three");
+    }
+    const Status other =
+        me == odd ? group.all_to_allv(from.data(), tens, to.data(), tens, Type::int32) : group.barrier();
+    expect(other.code == EPROTO && other.text.find("barrier") != std::string::npos &&
+               other.text.find("all_to_allv of int32") != std::string::npos,
+           "an all_to_allv on one rank: " + other.text);
+    collectives(group, 10);
+    const Status barrier =
+        me != odd ? group.all_to_allv(from.data(), tens, to.data(), tens, Type::int32) : group.barrier();
+    expect(barrier.code == EPROTO && barrier.text.find("barrier") != std::string::npos,
+           "an all_to_allv on all ranks but one: " + barrier.text);
+    collectives(group, 10);
+  }
+}
+
 void messages(Group& group) {
   const uint32_t n = group.size();
   const uint32_t me = group.rank();
@@ -312,6 +349,48 @@ void splits_by_threads(Group& group) {
   }
 }
 
+/// Threads that shrink different groups, or split one, at the same time, each rank's in another order.
+void shrinks_by_threads(Group& group) {
+  const uint32_t me = group.rank();
+  std::vector<Group> old;
+  for (int i = 0; i < 3; ++i) {
+    old.push_back(group.split(0, static_cast<int>(me)));
+  }
+  for (uint32_t round = 0; round < 20; ++round) {
+    std::vector<std::optional<Group>> made(old.size());
+    std::vector<std::string> problems(old.size());
+    const auto make = [&](size_t which) {
+      try {
+        made[which].emplace(which == 2 ? old[2].split(0, 0) : old[which].shrink());
+        collectives(*made[which], which * 100 + 1);  // at once: others may not have made it yet
+      } catch (const std::exception& error) {
+        problems[which] = error.what();
+      }
+    };
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < old.size(); ++i) {
+      threads.emplace_back(make, (i + me + round) % old.size());
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    for (size_t i = 0; i < old.size(); ++i) {
+      expect(problems[i].empty(), "a group that a thread makes beside others: " + problems[i]);
+      old[i] = std::move(*made[i]);
+    }
+  }
+}
+
+/// Some ranks shrink a group again that others have not made yet.
+void shrinks_in_a_row(Group& group) {
+  Group shrunk = group.split(0, 0);
+  for (int i = 0; i < 50; ++i) {
+    shrunk = shrunk.shrink();
+    expect(shrunk.size() == group.size() && shrunk.rank() == group.rank(), "a group that nobody has left");
+  }
+  collectives(shrunk, 1000);
+}
+
 void mistakes(Group& group) {
   std::vector<float> data(10);
   const uint32_t n = group.size();
@@ -400,10 +479,13 @@ int main() try {
   if (group.size() > 1) {
     messages(group);
     messages_both_ways(group);
+    uneven_mistakes(group);
   }
   several_at_once(group);
   splits(group);
   splits_by_threads(group);
+  shrinks_by_threads(group);
+  shrinks_in_a_row(group);
   mistakes(group);
   ends(group);
   expect(group.report().find("rank ") == 0, "a report");

@@ -1,0 +1,35 @@
+"""Groups that are made of others while something happens."""
+
+import threading
+import time
+
+import ranks
+
+
+class Split(ranks.GroupCase):
+    def test_while_a_cable_is_cut_and_healed(self):
+        """Some ranks have the news already, others have not: all make the same schedules."""
+        group = self.join("ring:4", 4)
+        is_over = threading.Event()
+
+        def cut_and_heal():
+            for _ in range(6):
+                self.call("cut", "0-1")
+                time.sleep(0.3)
+                self.call("heal", "0-1")
+                time.sleep(3.5)  # a cable is used again when it has worked for 3 s
+            is_over.set()
+
+        cutter = threading.Thread(target=cut_and_heal)
+        cutter.start()
+        self.addCleanup(cutter.join)
+        while not is_over.is_set():
+            self.all_say(group, "split 0 0")
+            for number, rank in enumerate(group):
+                split = rank.expect("split")
+                self.assertEqual((split["rank"], split["size"]), (number, 4))
+            self.all_run(group, "call all_reduce count=1000 timeout=20000")
+
+
+if __name__ == "__main__":
+    ranks.main()
