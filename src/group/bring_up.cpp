@@ -367,6 +367,7 @@ BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
     throw JoinError(fmt::format("{}{}", fmt::join(found.conflicts, "; "), stage.stuck_text()));
   }
   BroughtUp made;
+  made.session = stage.session;
   made.graph.n_nodes = circle.n_ranks();
   uint32_t slowest = UINT32_MAX;
   for (const bringup::Cable& cable : found.cables) {

@@ -40,6 +40,7 @@ struct CableWords {
 
 /// What bring-up makes. `station` is null in a world of one rank.
 struct BroughtUp {
+  uint32_t session = 0;  ///< of all ranks the same, and by all likelihood of no other group; 0 in a world of one rank
   std::shared_ptr<engine::Station> station;
   std::vector<CableWords> cables;      ///< of the fabric, in the order of EnginePlan::fabric
   fabric::Graph graph;                 ///< of all ranks; capacities in units of the slowest cable

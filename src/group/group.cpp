@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "bootstrap/jaccl_devices.h"
 #include "collective/element.h"
 #include "group/failure.h"
+#include "group/knobs.h"
 #include "group/state.h"
 
 namespace ringbolt {
@@ -27,16 +27,6 @@ using group::Asked;
 
 static_assert(static_cast<uint32_t>(Type::complex64) + 1 == collective::kTypes);
 static_assert(static_cast<uint32_t>(Reduction::avg) + 1 == collective::kReductions);
-
-/// 1 s, when a frozen rank is known to be one, to an hour.
-uint64_t milliseconds_of(const char* name, const std::string& text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 1000 || value > 3'600'000) {
-    throw group::JoinError(fmt::format("{} is \"{}\": it must be milliseconds, 1000 to 3600000", name, text));
-  }
-  return value;
-}
 
 engine::Checksums checksums_of(const std::string& text) {
   if (text.empty() || text == "on") {
@@ -82,9 +72,7 @@ group::WorldPlan plan_of(const GroupOptions& options) {
     throw group::JoinError(fmt::format("RINGBOLT_MEASURE is \"{}\": it must be on or off", measure));
   }
   plan.is_measured = options.measures_cables && measure != "off";
-  if (const std::string frozen = value("RINGBOLT_FROZEN_MS"); !frozen.empty()) {
-    plan.liveness.frozen_ns = milliseconds_of("RINGBOLT_FROZEN_MS", frozen) * 1'000'000;
-  }
+  plan.liveness = group::liveness_from(environment);
   for (const char* name : {"JACCL_IBV_DEVICES", "MLX_IBV_DEVICES"}) {
     if (const std::string path = value(name); !path.empty() && plan.matrix.empty()) {
       const auto devices = bootstrap::parse_jaccl_devices(bootstrap::read_file(path, false));

@@ -36,7 +36,7 @@ class Overlay(CommandCase):
         """node -> pid, of those that live."""
         found = {}
         for path in (self.root / "clusters/o").glob("agent-*.pid"):
-            pid = int(path.read_text())
+            pid = int(path.read_text().split()[0])
             if is_alive(pid):
                 found[int(path.stem.removeprefix("agent-"))] = pid
         return found
@@ -98,6 +98,67 @@ class Overlay(CommandCase):
         self.pingpong(0, 1)
         self.call("heal", "0-1")
         self.pingpong(0, 1)
+
+    def gone(self, node, others):
+        wait_until(lambda: all(f"node {node} is gone" in self.log(other) for other in others), f"{others} give up {node}")
+
+    def serves(self, node):
+        return self.log(node).count(" serves")
+
+    def test_a_node_that_is_cut_off_is_away_alone_until_it_is_plugged_in_again(self):
+        agents = self.up("line:3")
+        self.call("cut", "1-2")
+        self.gone(2, [0, 1])
+        for _ in range(4):
+            self.pingpong(0, 1)
+        self.assertEqual([self.serves(node) for node in range(3)], [1, 1, 1], self.log(0))
+        self.assertLess(self.log(0).count("\n"), 10)
+        self.call("heal", "1-2")
+        wait_until(lambda: all(self.serves(node) == 2 for node in range(3)), "all have met anew")
+        self.pingpong(0, 2)
+        self.assertEqual(self.agents(), agents)
+
+    def test_a_node_behind_a_fault_is_away_alone_until_that_is_cleared(self):
+        self.up("line:3")
+        self.call("fault", "add", "unplug", "mode", "hang", "cable", "1-2")
+        self.gone(2, [0, 1])
+        for _ in range(4):
+            self.pingpong(0, 1)
+        self.assertEqual([self.serves(node) for node in range(3)], [1, 1, 1], self.log(0))
+        self.call("fault", "clear")
+        wait_until(lambda: all(self.serves(node) == 2 for node in range(3)), "all have met anew")
+        self.pingpong(0, 2)
+
+    def test_an_agent_that_is_restarted_while_another_is_cut_off_waits_for_it(self):
+        agents = self.up("line:3")
+        self.call("cut", "1-2")
+        self.gone(2, [0, 1])
+        os.kill(agents[1], signal.SIGKILL)
+        self.gone(1, [0])
+        restarted = self.start("agent", "--start")
+        try:
+            wait_until(lambda: len(self.agents()) == 3, "there is an agent")
+            self.call("heal", "1-2")
+            self.assertEqual(restarted.wait(command.PATIENCE_S), 0)
+        finally:
+            restarted.kill()
+            restarted.communicate()
+        self.pingpong(0, 2)
+
+    def test_a_frozen_agent_is_away_alone_until_it_runs_again(self):
+        self.environment["RINGBOLT_FROZEN_MS"] = "1000"
+        agents = self.up()
+        os.kill(agents[1], signal.SIGSTOP)
+        self.gone(1, [0, 2, 3])
+        self.pingpong(0, 2)
+        self.call("cut", "2-3")  # which may bring somebody back, but not who stands still
+        self.call("heal", "2-3")
+        self.pingpong(0, 2)
+        self.assertEqual([self.serves(node) for node in range(4)], [1] * 4, self.log(0))
+        os.kill(agents[1], signal.SIGCONT)
+        wait_until(lambda: all(self.serves(node) == 2 for node in range(4)), "all have met anew")
+        self.pingpong(0, 1)
+        self.pingpong(1, 3)
 
     def test_down_asks_about_programs_and_not_about_agents(self):
         agents = self.up("line:2")

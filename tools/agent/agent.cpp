@@ -28,12 +28,14 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "group/knobs.h"
 #include "group/world.h"
 
 namespace ringbolt::tools {
 namespace {
 
-constexpr int kLookMs = 500;  // after ranks that have failed
+constexpr int kLookMs = 500;     // after ranks that have failed
+constexpr int kPauseMs = 1'000;  // after a meeting that has failed
 constexpr uint64_t kMillisecond = 1'000'000;
 
 void say(const std::string& text) {
@@ -92,20 +94,14 @@ group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
   plan.is_measured = false;  // agents carry packets: they choose no schedules
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
   plan.meeting.group = "overlay-" + live.model.name;
+  plan.liveness = group::liveness_from(environment);
   return plan;
-}
-
-/// Whether agents that have gone are there again: they wait for all to meet.
-bool are_back(const agent::Roster& roster, const std::map<uint32_t, Status>& failed) {
-  return !failed.empty() &&
-         std::ranges::all_of(failed, [&](const auto& one) { return roster.find(one.first).has_value(); });
 }
 
 enum class End { signal, others_are_back };
 
-/// Serves until a signal ends it, or the agents that have failed meanwhile have been started again.
-End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, const agent::Roster& roster,
-          int signals) {
+/// Serves until a signal ends it, or all those that have been lost meanwhile can be had back.
+End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Absence absence, int signals) {
   std::map<uint32_t, Status> failed;
   std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {signals, POLLIN, 0}}};
   uint64_t next_look_ns = 0;
@@ -125,17 +121,27 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
     }
     if (now_ns >= next_look_ns) {
       next_look_ns = now_ns + kLookMs * kMillisecond;
-      if (are_back(roster, failed)) {
+      if (absence.is_over(failed, now_ns)) {
         return End::others_are_back;
       }
     }
   }
 }
 
+/// This node's agent and what it works on.
+struct Post {
+  const LiveCluster& live;
+  const agent::Roster& roster;
+  const agent::Roster::Entry& entry;
+  const int signals;
+  int ready_fd;
+};
+
 /// One meeting of all agents, to its end.
-End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, const agent::Roster& roster, int signals,
-              int& ready_fd) {
+End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post) {
   const std::shared_ptr<group::World> world = group::World::join(plan);
+  const uint32_t meeting = world->made().session;
+  post.roster.set_meeting(post.entry, meeting);
   group::Courier* courier = nullptr;
   {
     const std::lock_guard<std::mutex> guard(world->lock());
@@ -143,11 +149,12 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, const agen
     ports.set_courier(courier);
   }
   say(fmt::format("node {} of {} serves", world->rank(), world->n_ranks()));
-  if (ready_fd >= 0) {
-    (void)!::write(ready_fd, "ready\n", 6);
-    ::close(std::exchange(ready_fd, -1));
+  if (post.ready_fd >= 0) {
+    (void)!::write(post.ready_fd, "ready\n", 6);
+    ::close(std::exchange(post.ready_fd, -1));
   }
-  const End end = serve(*world, ports, courier, roster, signals);
+  const End end = serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.signals);
+  post.roster.set_meeting(post.entry, std::nullopt);
   const std::lock_guard<std::mutex> guard(world->lock());
   report_counts(ports, courier);
   ports.set_courier(nullptr);
@@ -157,16 +164,53 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, const agen
   return end;
 }
 
+/// After a meeting that has failed: a while, and until another one may succeed. False if a signal comes first.
+bool wait_for_chance(const Post& post) {
+  do {
+    pollfd signals{post.signals, POLLIN, 0};
+    if (::poll(&signals, 1, kPauseMs) > 0) {
+      return false;
+    }
+  } while (!agent::can_all_meet(post.live, post.roster));
+  return true;
+}
+
+/// Meets the others, time and again, until a signal comes. Throws what the first meeting throws.
+void meet_and_serve(uint32_t node, agent::LocalPorts& ports, Post& post) {
+  std::string last_words;
+  for (bool is_first = true;; is_first = false) {
+    try {
+      if (take_part(plan_of(post.live, node), ports, post) == End::signal) {
+        return;
+      }
+      say("nodes that had gone can be reached again: all meet anew");
+      last_words.clear();
+    } catch (const std::runtime_error& error) {
+      if (is_first || is_readable(post.signals)) {
+        throw;
+      }
+      if (std::exchange(last_words, error.what()) != error.what()) {
+        say(fmt::format("{}; trying again", error.what()));
+      }
+      if (!wait_for_chance(post)) {
+        ports.leave(base::now_ns());
+        return;
+      }
+    }
+  }
+}
+
 }  // namespace
 
 int agent_run(const AgentOptions& options) {
-  const LiveCluster live = open_cluster(options.cluster);
+  LiveCluster live = open_cluster(options.cluster);
   if (!live.model.has_overlay) {
-    throw UsageError(fmt::format("cluster \"{}\" has no overlay: make it anew with ringbolt up --overlay",
-                                 live.model.name));
+    throw UsageError(
+        fmt::format("cluster \"{}\" has no overlay: make it anew with ringbolt up --overlay", live.model.name));
   }
   if (options.starts_missing) {
     const size_t n_started = agent::start_agents(live);
+    live.control.announce();  // the others shall look whether somebody can be had back
     fmt::print("{} agent{} of {} started\n", n_started, n_started == 1 ? "" : "s", live.model.nodes.size());
     return kOk;
   }
@@ -176,20 +220,9 @@ int agent_run(const AgentOptions& options) {
   const base::UniqueFd signals = take_signals();
   agent::LocalPorts ports(live.dir.overlay_socket(live.model.name, node), node,
                           static_cast<uint32_t>(live.model.nodes.size()));
-  int ready_fd = options.ready_fd;
-  for (bool is_first = true;; is_first = false) {
-    try {
-      if (take_part(plan_of(live, node), ports, roster, signals.get(), ready_fd) == End::signal) {
-        return kOk;
-      }
-      say("agents that had gone are back: all meet anew");
-    } catch (const std::runtime_error& error) {
-      if (is_first || is_readable(signals.get())) {
-        throw;
-      }
-      say(fmt::format("{}; trying again", error.what()));
-    }
-  }
+  Post post{live, roster, entry, signals.get(), options.ready_fd};
+  meet_and_serve(node, ports, post);
+  return kOk;
 }
 
 }  // namespace ringbolt::tools

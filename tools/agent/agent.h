@@ -11,9 +11,8 @@ struct AgentOptions {
   int ready_fd = -1;    ///< gets a line when all agents have met; -1: nobody waits for that
 };
 
-/// `ringbolt agent`: serves ringbolt0 of one node until SIGTERM or SIGINT, and meets the others anew when agents that
-/// have gone are back. Returns the exit code. Throws UsageError and
-/// base::Error.
+/// `ringbolt agent`: serves ringbolt0 of one node until SIGTERM or SIGINT, and meets the others anew when nodes that have
+/// gone can be reached again. Returns the exit code. Throws UsageError and base::Error.
 int agent_run(const AgentOptions& options);
 
 }  // namespace ringbolt::tools

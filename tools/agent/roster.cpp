@@ -6,14 +6,56 @@
 
 #include <cerrno>
 #include <charconv>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "cluster/read_file.h"
+#include "fabric/graph.h"
 #include "failure.h"
 
 namespace ringbolt::tools::agent {
+namespace {
+
+constexpr const char* kWaits = "--------";    // as wide as a meeting's number
+constexpr uint64_t kStillNs = 2'000'000'000;  // agents that run look around every half second
+constexpr size_t kStatusBytes = size_t{1} << 16U;
+
+/// Of the same length always: written over while others read, it is never half a number.
+std::string line_of(pid_t pid, std::optional<uint32_t> meeting) {
+  return fmt::format("{} {}\n", pid, meeting ? fmt::format("{:08x}", *meeting) : kWaits);
+}
+
+/// How often the process has gone to sleep; it grows for as long as it runs, whoever has stopped it.
+std::optional<uint64_t> switches_of(pid_t pid) {
+  constexpr std::string_view kName = "\nvoluntary_ctxt_switches:";
+  try {
+    const std::string text = cluster::read_file(fmt::format("/proc/{}/status", pid), kStatusBytes);
+    const size_t at = text.find(kName);
+    const size_t begin = at == std::string::npos ? at : text.find_first_of("0123456789", at);
+    uint64_t count = 0;
+    if (begin != std::string::npos &&
+        std::from_chars(text.data() + begin, text.data() + text.size(), count).ec == std::errc{}) {
+      return count;
+    }
+  } catch (const base::Error&) {
+  }
+  return std::nullopt;
+}
+
+bool do_cables_join_all(const LiveCluster& live) {
+  fabric::Graph up{static_cast<uint32_t>(live.model.nodes.size()), {}};
+  for (uint32_t i = 0; i < live.model.cables.size(); ++i) {
+    const cluster::Cable& cable = live.model.cables[i];
+    if (cable.a.node != cable.b.node && live.control.cable_up(i)) {
+      fabric::join(up, cable.a.node, cable.b.node);
+    }
+  }
+  return fabric::breadth_first(fabric::neighbours(up), 0).size() == up.n_nodes;
+}
+
+}  // namespace
 
 std::string Roster::file(uint32_t node, const char* suffix) const {
   return fmt::format("{}/agent-{}.{}", dir_.cluster(cluster_), node, suffix);
@@ -29,23 +71,93 @@ Roster::Entry Roster::enter(uint32_t node) const {
     throw UsageError(fmt::format("node {} of cluster \"{}\" has an agent already{}", node, cluster_,
                                  find(node) ? fmt::format(" (pid {})", *find(node)) : ""));
   }
-  const std::string text = fmt::format("{}\n", ::getpid());
-  if (::ftruncate(lock.get(), 0) != 0 || ::pwrite(lock.get(), text.data(), text.size(), 0) < 0) {
+  const std::string text = line_of(::getpid(), std::nullopt);
+  // What a longer one has left goes afterwards: nobody finds the file of an agent that lives empty.
+  if (::pwrite(lock.get(), text.data(), text.size(), 0) < 0 ||
+      ::ftruncate(lock.get(), static_cast<off_t>(text.size())) != 0) {
     throw base::Error(errno, "write", path);
   }
   return {std::move(lock)};
 }
 
-std::optional<pid_t> Roster::find(uint32_t node) const {
+void Roster::set_meeting(const Entry& entry, std::optional<uint32_t> meeting) const {
+  const std::string text = line_of(::getpid(), meeting);
+  if (::pwrite(entry.lock.get(), text.data(), text.size(), 0) < 0) {
+    throw base::Error(errno, "write", dir_.cluster(cluster_));
+  }
+}
+
+std::optional<Roster::Agent> Roster::look(uint32_t node) const {
   const std::string path = file(node, "pid");
   const base::UniqueFd lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!lock.is_open() || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) {
     return std::nullopt;  // nobody holds it
   }
   const std::string text = cluster::read_file(path, 32);
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
-  return error == std::errc{} && pid > 0 ? std::optional(pid) : std::nullopt;
+  const char* const end = text.data() + text.size();
+  Agent agent;
+  const auto pid = std::from_chars(text.data(), end, agent.pid);
+  if (pid.ec != std::errc{} || agent.pid <= 0) {
+    return std::nullopt;
+  }
+  uint32_t meeting = 0;
+  if (pid.ptr != end && std::from_chars(pid.ptr + 1, end, meeting, 16).ec == std::errc{}) {
+    agent.meeting = meeting;
+  }
+  return agent;
+}
+
+std::optional<pid_t> Roster::find(uint32_t node) const {
+  const std::optional<Agent> agent = look(node);
+  return agent ? std::optional(agent->pid) : std::nullopt;
+}
+
+bool can_all_meet(const LiveCluster& live, const Roster& roster) {
+  live.control.refresh();
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    if (!roster.look(node)) {
+      return false;
+    }
+  }
+  return do_cables_join_all(live);
+}
+
+Absence::Absence(const LiveCluster& live, const Roster& roster, uint32_t meeting)
+    : live_(live), roster_(roster), meeting_(meeting) {
+  live_.control.refresh();
+  generation_ = live_.control.generation();
+}
+
+bool Absence::would_come(uint32_t node, Lost& lost, uint64_t now_ns) {
+  const std::optional<Roster::Agent> agent = roster_.look(node);
+  if (!agent) {
+    return false;
+  }
+  if (agent->meeting != meeting_) {  // another process, or it has left the meeting to have a new one
+    lost.is_changed = true;
+    return true;
+  }
+  lost.is_changed = lost.is_changed || lost.generation != live_.control.generation();
+  const std::optional<uint64_t> switches = switches_of(agent->pid);
+  if (switches && *switches != lost.switches) {
+    lost.moved_ns = lost.switches == 0 ? lost.moved_ns : now_ns;
+    lost.switches = *switches;
+  }
+  return lost.moved_ns != 0 && now_ns - lost.moved_ns < kStillNs;
+}
+
+bool Absence::is_over(const std::map<uint32_t, Status>& failed, uint64_t now_ns) {
+  live_.control.refresh();
+  bool would_all_come = true;
+  bool has_changed = false;
+  for (const auto& [node, status] : failed) {
+    // Whose silence was the reason has stood still: it is back as soon as it moves.
+    Lost& lost = lost_.try_emplace(node, Lost{generation_, 0, 0, status.code == EHOSTDOWN}).first->second;
+    would_all_come = would_come(node, lost, now_ns) && would_all_come;
+    has_changed = has_changed || lost.is_changed;
+  }
+  generation_ = live_.control.generation();
+  return has_changed && would_all_come && can_all_meet(live_, roster_);
 }
 
 }  // namespace ringbolt::tools::agent
