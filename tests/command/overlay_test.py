@@ -75,6 +75,13 @@ class Overlay(CommandCase):
                 self.pingpong(0, 2, program)
         self.pingpong(0, 1)
 
+    def test_a_launcher_of_the_user_says_nothing_about_agents(self):
+        self.environment |= {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "192.0.2.1", "MASTER_PORT": "1",
+                             "RINGBOLT_GROUP": "other", "RINGBOLT_JOIN_TIMEOUT_MS": "1"}
+        self.up("line:3")
+        self.assertIn("node 2 of 3 serves", self.log(2))
+        self.pingpong(0, 2)
+
     def test_an_agent_that_dies_takes_its_own_node_away_alone(self):
         agents = self.up()
         os.kill(agents[1], signal.SIGKILL)

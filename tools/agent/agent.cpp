@@ -89,7 +89,9 @@ void report_counts(const agent::LocalPorts& ports, const group::Courier* courier
 
 group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
   bootstrap::Environment environment = bootstrap::environment_of_process();
-  environment["RINGBOLT_NODE"] = std::to_string(node);
+  // Whatever a launcher says of the program that has started the cluster.
+  environment["RINGBOLT_RANK"] = std::to_string(node);
+  environment["RINGBOLT_WORLD_SIZE"] = std::to_string(live.model.nodes.size());
   group::WorldPlan plan;
   plan.is_measured = false;  // agents carry packets: they choose no schedules
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);

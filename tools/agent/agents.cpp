@@ -16,6 +16,7 @@
 #include <optional>
 #include <random>
 #include <sstream>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -87,6 +88,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return array;
 }
 
+/// A profile that the user tries belongs to programs; the agent's cables are what the cluster says. And where a
+/// launcher has its ranks meet is none of the agents' business (their ranks are set in plan_of()).
+bool is_of_programs(const std::string& variable) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"RINGBOLT_LIKE", "RINGBOLT_FAULTS", "RINGBOLT_GROUP_PORT", "RINGBOLT_SECRET", "RINGBOLT_SECRET_FILE",
+       "RINGBOLT_COORDINATOR", "RINGBOLT_BIND", "RINGBOLT_GROUP", "RINGBOLT_JOIN_TIMEOUT_MS", "MASTER_ADDR",
+       "MASTER_PORT", "JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR", "MLX_HOSTFILE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+       "MPI_LOCALNRANKS"});
+  const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+  return std::ranges::find(kNames, name) != kNames.end();
+}
+
 /// In the child; only async-signal-safe calls.
 [[noreturn]] void become(char* const* command, char* const* environment, const char* netns, const char* log, int ready) {
   const int null = ::open("/dev/null", O_RDONLY);
@@ -116,11 +129,7 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
   const base::UniqueFd ready(pipe[1]);
   const NodeEnvironment changes = node_environment(live, node);
   std::vector<std::string> environment = merged_environment(changes);
-  // A profile that the user tries belongs to programs; the agent's cables are what the cluster says.
-  std::erase_if(environment, [](const std::string& one) {
-    return one.starts_with("RINGBOLT_LIKE=") || one.starts_with("RINGBOLT_FAULTS=") ||
-           one.starts_with("RINGBOLT_GROUP_PORT=") || one.starts_with("RINGBOLT_SECRET");
-  });
+  std::erase_if(environment, is_of_programs);
   environment.insert(environment.end(), meeting.begin(), meeting.end());
   std::vector<std::string> command{own_prefix() + "/bin/ringbolt", "agent",      "--cluster", live.model.name, "--node",
                                    std::to_string(node),           "--ready-fd", std::to_string(ready.get())};
