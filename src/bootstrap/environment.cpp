@@ -175,8 +175,10 @@ class Reading {
       take_rank("OMPI_COMM_WORLD_RANK");
       take_size("WORLD_SIZE");
       take_size("OMPI_COMM_WORLD_SIZE");
-      // In a shell that srun has started a node of a cluster is no task of Slurm's.
-      if (!get("RINGBOLT_NODE") || !is_task_of_slurm()) {
+      // What srun has started once per machine, a shell or another launcher, has nodes and ranks that are no tasks of
+      // Slurm's.
+      const bool has_other_say = rank_ || size_ || first_of({"RINGBOLT_NODE", "JACCL_RANK", "MLX_RANK"});
+      if (!has_other_say || !is_task_of_slurm()) {
         take_rank("PMI_RANK");
         take_rank("PMIX_RANK");
         take_size("PMI_SIZE");

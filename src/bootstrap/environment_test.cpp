@@ -142,6 +142,21 @@ TEST(Environment, launchers_win_over_slurm_which_starts_them) {
                       {"SLURM_PROCID", "0"},
                       {"SLURM_NTASKS", "2"}}),
             "3/4 a 1");
+  // With its MpiDefault, pmix or pmi2, srun says more of its one task on the machine.
+  const Environment task = {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMIX_RANK", "1"},
+                            {"PMI_RANK", "1"},     {"PMI_SIZE", "2"},     {"PMIX_NAMESPACE", "slurm.pmix.17.0"}};
+  Environment torchrun = {{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "1"}};
+  torchrun.insert(task.begin(), task.end());
+  EXPECT_EQ(place_of(torchrun), "3/4 a 1");
+  Environment mlx = {{"MLX_RANK", "2"}, {"MLX_HOSTFILE", "/ring"}};
+  mlx.insert(task.begin(), task.end());
+  EXPECT_EQ(place_of(mlx), "2/3 10.0.0.1 5000");
+  Environment alone = {{"RINGBOLT_COORDINATOR", "h:9"}};
+  alone.insert(task.begin(), task.end());
+  EXPECT_EQ(place_of(alone), "1/2 h 9");
+  // Without Slurm who speaks of ranks must agree.
+  EXPECT_THAT(refusal_of({{"RANK", "3"}, {"WORLD_SIZE", "4"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}}),
+              HasSubstr("contradict"));
 }
 
 TEST(Environment, emulated_nodes_meet_on_their_machine) {
