@@ -139,6 +139,13 @@ class Reading {
     return *result;
   }
 
+  const MlxRingfile& ring_of(const Variable& file) {
+    if (!ring_) {
+      ring_ = parsed(parse_mlx_ringfile(text_of_file(file)), file);
+    }
+    return *ring_;
+  }
+
   void take_mlx() {
     if (const auto rank = first_of({"JACCL_RANK", "MLX_RANK"})) {
       agree(rank_, *rank, number_in(*rank, 0, kMaxRanks - 1), "rank");
@@ -151,8 +158,7 @@ class Reading {
       agree(size_, *file, parsed(parse_jaccl_devices(text_of_file(*file)), *file).n_ranks(), "number of ranks");
     }
     if (const auto file = get("MLX_HOSTFILE")) {
-      ring_ = parsed(parse_mlx_ringfile(text_of_file(*file)), *file);
-      agree(size_, *file, ring_->ranks.size(), "number of ranks");
+      agree(size_, *file, ring_of(*file).ranks.size(), "number of ranks");
     }
   }
 
@@ -327,11 +333,13 @@ class Reading {
     }
   }
 
+  /// Whoever has said the rank.
   bool take_ring() {
-    if (ring_) {
-      meet_at(*get("MLX_HOSTFILE"), ring_->ranks[0][0]);
+    const auto file = get("MLX_HOSTFILE");
+    if (file) {
+      meet_at(*file, ring_of(*file).ranks[0][0]);
     }
-    return ring_.has_value();
+    return file.has_value();
   }
 
   void find_settings() {

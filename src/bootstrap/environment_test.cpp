@@ -70,6 +70,8 @@ TEST(Environment, reads_every_convention) {
   EXPECT_EQ(place_of({{"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/devices"}, {"MLX_JACCL_COORDINATOR", "10.0.0.1:7"}}),
             "1/2 10.0.0.1 7");
   EXPECT_EQ(place_of({{"MLX_RANK", "2"}, {"MLX_HOSTFILE", "/ring"}}), "2/3 10.0.0.1 5000");
+  EXPECT_EQ(place_of({{"RINGBOLT_RANK", "1"}, {"RINGBOLT_WORLD_SIZE", "2"}, {"MLX_HOSTFILE", "/ring"}}),
+            "1/2 10.0.0.1 5000");
 }
 
 TEST(Environment, torchrun_itself_listens_at_its_port) {
