@@ -301,6 +301,17 @@ class Reading {
     return true;
   }
 
+  /// Whether the variable is about a neighbour that is elsewhere: with an address of its own, or with none, as only
+  /// streams between machines have none.
+  bool is_of_another_machine(const std::string& name, const std::string& value) const {
+    constexpr std::string_view kAddress = "RINGBOLT_ADDR_";
+    constexpr std::string_view kDevice = "RINGBOLT_DEVICE_";
+    if (name.starts_with(kDevice)) {
+      return !get(std::string(kAddress) + name.substr(kDevice.size()));
+    }
+    return name.starts_with(kAddress) && !value.starts_with("127.");
+  }
+
   bool take_cluster() {
     const auto cluster = get("RINGBOLT_CLUSTER");
     if (!cluster || !get("RINGBOLT_NODE")) {
@@ -314,7 +325,7 @@ class Reading {
       return true;
     }
     for (const auto& [name, value] : environment_) {
-      if (name.rfind("RINGBOLT_ADDR_", 0) == 0 && value.rfind("127.", 0) != 0) {
+      if (is_of_another_machine(name, value)) {
         refuse(shown(*cluster), fmt::format("find rank 0: the nodes share no machine ({}={})", name, value),
                "set RINGBOLT_COORDINATOR=HOST:PORT, an address of node 0 that all nodes reach");
       }

@@ -180,6 +180,12 @@ TEST(Environment, emulated_nodes_meet_on_their_machine) {
   Environment spaces = environment;
   spaces["RINGBOLT_ADDR_1"] = "10.77.0.1";
   EXPECT_THAT(refusal_of(spaces), AllOf(HasSubstr("RINGBOLT_ADDR_1=10.77.0.1"), HasSubstr("set RINGBOLT_COORDINATOR")));
+  Environment streams = environment;  // have devices and no addresses, and lead to other machines
+  streams["RINGBOLT_DEVICE_1"] = "rdma_en2";
+  EXPECT_EQ(config_of(streams).host, "127.0.0.1");
+  streams["RINGBOLT_DEVICE_3"] = "rdma_en3";
+  EXPECT_THAT(refusal_of(streams), AllOf(HasSubstr("the nodes share no machine (RINGBOLT_DEVICE_3=rdma_en3)"),
+                                         HasSubstr("set RINGBOLT_COORDINATOR")));
   spaces["RINGBOLT_MEETING_HOST"] = "10.76.0.1";
   EXPECT_EQ(config_of(spaces).host, "10.76.0.1");
   EXPECT_EQ(config_of(spaces).port, config.port);
