@@ -96,5 +96,34 @@ TEST(VerbsReturn, is_zero_or_a_positive_errno) {
   EXPECT_EQ(error_of(-1, 0), 1);
 }
 
+/// As providers answer that return -1 and say why in errno.
+int refuse_with(int error) {
+  errno = error;
+  return -1;
+}
+
+TEST(VerbsReturn, errno_is_read_after_the_call) {
+  const test::RuntimeFolder folder;
+  Calls calls = Library::open("soft").calls();
+  calls.modify_qp = [](ibv_qp*, ibv_qp_attr*, int) { return refuse_with(ETIMEDOUT); };
+  calls.query_device = [](ibv_context*, ibv_device_attr*) { return refuse_with(ETIMEDOUT); };
+  calls.query_gid = [](ibv_context*, uint8_t, int, ibv_gid*) { return refuse_with(ETIMEDOUT); };
+  const Library library("refusing", calls);
+  const Context context(library, "");
+  const ProtectionDomain pd(context);
+  const CompletionQueue cq(context, 8);
+  EXPECT_EQ(context.query_device().error().value, ETIMEDOUT);
+  EXPECT_EQ(context.query_gid(1, 0).error().value, ETIMEDOUT);
+  context.get()->ops.req_notify_cq = [](ibv_cq*, int) { return refuse_with(ETIMEDOUT); };
+  EXPECT_EQ(cq.arm(), ETIMEDOUT);
+  UnconnectedQueuePair qp(pd, {.type = IBV_QPT_UC, .send_cq = &cq, .receive_cq = &cq});
+  try {
+    qp.to_init({});
+    ADD_FAILURE() << "it has refused";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.errno_value(), ETIMEDOUT);
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::verbs

@@ -44,11 +44,12 @@ bool is_readable(int fd) {
   return ::poll(&one, 1, 0) == 1 && (one.revents & POLLIN) != 0;
 }
 
-/// Takes over what a call returned.
-template <class T>
-Owned<T> own(const Library& library, T* made, Step step, const std::string& object) {
+/// Takes over what a call returned. `object` makes the words for a refusal once errno has been read.
+template <class T, class Words>
+Owned<T> own(const Library& library, T* made, Step step, const Words& object) {
   if (made == nullptr) {
-    refuse(step, errno, object);
+    const int error = errno;
+    refuse(step, error, object());
   }
   return Owned<T>(made, Close(library));
 }
@@ -74,7 +75,7 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
   }
   const DriverCall at(Step::kOpenDevice, device_);
   errno = 0;
-  context_ = own(library, calls().open_device(found), Step::kOpenDevice, device_);
+  context_ = own(library, calls().open_device(found), Step::kOpenDevice, [&] { return device_; });
   make_non_blocking(context_->async_fd);
 }
 
@@ -84,7 +85,9 @@ base::Result<ibv_device_attr> Context::query_device() const {
   }
   const DriverCall at(Step::kQueryDevice, device_);
   ibv_device_attr attributes{};
-  if (const int error = error_of(calls().query_device(get(), &attributes), errno)) {
+  errno = 0;
+  const int returned = calls().query_device(get(), &attributes);
+  if (const int error = error_of(returned, errno)) {
     return base::fail(error);
   }
   return attributes;
@@ -103,7 +106,8 @@ base::Result<ibv_gid> Context::query_gid(uint8_t port, int index) const {
   const DriverCall at(Step::kQueryGid, device_);
   ibv_gid gid{};
   errno = EINVAL;  // the call says -1 and nothing more
-  if (const int error = error_of(calls().query_gid(get(), port, index, &gid), errno)) {
+  const int returned = calls().query_gid(get(), port, index, &gid);
+  if (const int error = error_of(returned, errno)) {
     return base::fail(error);
   }
   return gid;
@@ -138,7 +142,8 @@ std::vector<std::string> device_names(const Library& library) {
 ProtectionDomain::ProtectionDomain(const Context& context) : context_(&context) {
   const DriverCall at(Step::kAllocPd, context.device());
   errno = 0;
-  pd_ = own(context.library(), context.calls().alloc_pd(context.get()), Step::kAllocPd, context.device());
+  pd_ =
+      own(context.library(), context.calls().alloc_pd(context.get()), Step::kAllocPd, [&] { return context.device(); });
 }
 
 CompletionChannel::CompletionChannel(const Context& context) : context_(&context) {
@@ -149,7 +154,8 @@ CompletionChannel::CompletionChannel(const Context& context) : context_(&context
   }
   const DriverCall at(Step::kCreateChannel, context.device());
   errno = 0;
-  channel_ = own(context.library(), calls.create_comp_channel(context.get()), Step::kCreateChannel, context.device());
+  channel_ = own(context.library(), calls.create_comp_channel(context.get()), Step::kCreateChannel,
+                 [&] { return context.device(); });
   make_non_blocking(channel_->fd);
 }
 
@@ -174,16 +180,18 @@ CompletionQueue::CompletionQueue(const Context& context, int entries, const Comp
   cq_ =
       own(context.library(),
           context.calls().create_cq(context.get(), entries, nullptr, channel == nullptr ? nullptr : channel->get(), 0),
-          Step::kCreateCq, fmt::format("{}, a queue of {} completions", context.device(), entries));
+          Step::kCreateCq, [&] { return fmt::format("{}, a queue of {} completions", context.device(), entries); });
 }
 
 MemoryRegion::MemoryRegion(const ProtectionDomain& pd, std::span<std::byte> memory, int access) {
   const Context& context = pd.context();
   const DriverCall at(Step::kRegMr, context.device());
   errno = 0;
-  mr_ = own(context.library(), context.calls().reg_mr(pd.get(), memory.data(), memory.size(), access), Step::kRegMr,
-            fmt::format("{}, a region of {} bytes at {}, access {:#x}", context.device(), memory.size(),
-                        static_cast<const void*>(memory.data()), access));
+  mr_ =
+      own(context.library(), context.calls().reg_mr(pd.get(), memory.data(), memory.size(), access), Step::kRegMr, [&] {
+        return fmt::format("{}, a region of {} bytes at {}, access {:#x}", context.device(), memory.size(),
+                           static_cast<const void*>(memory.data()), access);
+      });
 }
 
 std::string text_of(const ibv_gid& gid) {

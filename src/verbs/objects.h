@@ -129,7 +129,8 @@ class CompletionQueue {
   }
   /// Asks for an event; poll once more afterwards. 0, or a positive errno.
   [[nodiscard]] int arm(bool is_solicited_only = false) const noexcept {
-    return error_of(ibv_req_notify_cq(cq_.get(), is_solicited_only ? 1 : 0), errno);
+    const int returned = ibv_req_notify_cq(cq_.get(), is_solicited_only ? 1 : 0);
+    return error_of(returned, errno);
   }
 
  private:

@@ -17,7 +17,8 @@ bool is_zero(const ibv_gid& gid) {
 
 int modify(const Calls& calls, ibv_qp* qp, ibv_qp_attr& attributes, int mask) {
   errno = 0;
-  return error_of(calls.modify_qp(qp, &attributes, mask), errno);
+  const int returned = calls.modify_qp(qp, &attributes, mask);
+  return error_of(returned, errno);
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ UnconnectedQueuePair::UnconnectedQueuePair(const ProtectionDomain& pd, const Que
   errno = 0;
   ibv_qp* made = context_->calls().create_qp(pd.get(), &wanted);
   if (made == nullptr) {
-    refuse(Step::kCreateQp, errno,
+    const int error = errno;
+    refuse(Step::kCreateQp, error,
            fmt::format("{}, a {} queue pair of {} sends and {} receives, {} and {} pieces, {} bytes inline",
                        context_->device(), text_of(plan.type), plan.send_depth, plan.receive_depth, plan.send_pieces,
                        plan.receive_pieces, plan.inline_bytes));
