@@ -1,5 +1,6 @@
 #include "bringup/trial.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -8,12 +9,19 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace ringbolt::bringup {
 namespace {
 
+constexpr uint64_t kMillisecond = 1'000'000;
 constexpr uint32_t kNobody = 0xfffffe;  // a queue pair number that no device has given out by now
+
+uint64_t left_ns(uint64_t deadline_ns) {
+  const uint64_t now_ns = base::now_ns();
+  return std::max(deadline_ns, now_ns) - now_ns;
+}
 
 /// What a thread of trials works on, and keeps when it is left alone.
 struct Bench {
@@ -72,13 +80,14 @@ void run(const std::shared_ptr<Bench>& bench) {
 
 /// What a thread finds out about candidates in turn, until one takes too long. Fewer than there are: that one was
 /// stuck.
-std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms) {
+std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms, uint64_t deadline_ns) {
   std::thread thread(run, bench);
   std::unique_lock lock(bench->mutex);
   size_t n_done = 0;
   while (!bench->is_over) {
-    const bool is_in_time = bench->changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                                                    [&] { return bench->is_over || bench->errors.size() > n_done; });
+    const auto most = std::chrono::nanoseconds(std::min(timeout_ms * kMillisecond, left_ns(deadline_ns)));
+    const bool is_in_time =
+        bench->changed.wait_for(lock, most, [&] { return bench->is_over || bench->errors.size() > n_done; });
     n_done = bench->errors.size();
     if (!is_in_time) {
       bench->is_abandoned = true;
@@ -98,13 +107,13 @@ std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t t
 
 std::vector<int> try_candidates(const verbs::Library& library, const std::string& device, ibv_qp_type type,
                                 const verbs::Path& path, std::span<const TrialCandidate> candidates,
-                                uint32_t timeout_ms) {
+                                uint32_t timeout_ms, uint64_t deadline_ns) {
   std::vector<int> errors;
   size_t n_stuck = 0;
-  while (errors.size() < candidates.size() && n_stuck < kMostStuckTrials) {
+  while (errors.size() < candidates.size() && n_stuck < kMostStuckTrials && left_ns(deadline_ns) > 0) {
     const auto left = candidates.subspan(errors.size());
     const std::shared_ptr<Bench> bench(new Bench{library, device, type, path, {left.begin(), left.end()}, {}, {}});
-    const std::vector<int> found = run_until_stuck(bench, timeout_ms);
+    const std::vector<int> found = run_until_stuck(bench, timeout_ms, deadline_ns);
     errors.insert(errors.end(), found.begin(), found.end());
     if (found.size() < left.size()) {
       errors.push_back(EINPROGRESS);

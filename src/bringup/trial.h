@@ -25,11 +25,12 @@ struct TrialCandidate {
 /// protection domain, completion queue and queue pair until the device lets it go, or until the process ends. No
 /// candidate after kMostStuckTrials such ones is tried: ECANCELED.
 ///
-/// Blocks for at most about `timeout_ms` for each candidate. Throws base::Error if the device can't be opened, or lacks
-/// that type, within `timeout_ms`. Thread-safe.
+/// Blocks for at most about `timeout_ms` for each candidate, and until about `deadline_ns` (base::now_ns()) for all:
+/// then the one under way is left alone (EINPROGRESS), too, and the rest is not tried (ECANCELED). Throws base::Error
+/// if the device can't be opened, or lacks that type, within that time. Thread-safe.
 std::vector<int> try_candidates(const verbs::Library& library, const std::string& device, ibv_qp_type type,
                                 const verbs::Path& path, std::span<const TrialCandidate> candidates,
-                                uint32_t timeout_ms);
+                                uint32_t timeout_ms, uint64_t deadline_ns);
 
 inline constexpr size_t kMostStuckTrials = 3;
 

@@ -2,11 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "bringup/gid_test_support.h"
 #include "verbs/soft_device_test_support.h"
@@ -18,6 +22,7 @@ using testing::Each;
 using testing::ElementsAre;
 
 constexpr uint32_t kPatienceMs = 20000;
+constexpr uint64_t kNever = UINT64_MAX;
 
 std::vector<TrialCandidate> candidates(const std::vector<std::string>& addresses) {
   std::vector<TrialCandidate> list;
@@ -31,7 +36,7 @@ TEST(Trial, tells_who_is_on_the_cable) {
   const verbs::test::RuntimeFolder folder;
   setenv("RINGBOLT_LIKE", "tn3205", 1);
   const auto errors = try_candidates(verbs::Library::open("soft"), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
-                                     candidates({"127.0.0.1", "127.0.0.9", "127.0.0.1"}), kPatienceMs);
+                                     candidates({"127.0.0.1", "127.0.0.9", "127.0.0.1"}), kPatienceMs, kNever);
   EXPECT_THAT(errors, ElementsAre(0, ETIMEDOUT, 0));
 }
 
@@ -40,7 +45,7 @@ TEST(Trial, leaves_nothing_behind) {
   setenv("RINGBOLT_LIKE", "tn3205", 1);
   // A Mac has ten queue pairs and eleven protection domains.
   const auto errors = try_candidates(verbs::Library::open("soft"), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
-                                     candidates(std::vector<std::string>(40, "127.0.0.1")), kPatienceMs);
+                                     candidates(std::vector<std::string>(40, "127.0.0.1")), kPatienceMs, kNever);
   EXPECT_EQ(errors.size(), 40U);
   EXPECT_THAT(errors, Each(0));
 }
@@ -49,12 +54,15 @@ TEST(Trial, says_what_the_device_says) {
   const verbs::test::RuntimeFolder folder;
   setenv("RINGBOLT_LIKE", "tn3205", 1);
   const verbs::Library library = verbs::Library::open("soft");
-  EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {.gid_index = 9}, candidates({"127.0.0.1"}), kPatienceMs),
-              ElementsAre(EINVAL));
-  EXPECT_THROW(try_candidates(library, "rdma_lo", IBV_QPT_RC, {.gid_index = 1}, candidates({"127.0.0.1"}), kPatienceMs),
+  EXPECT_THAT(
+      try_candidates(library, "rdma_lo", IBV_QPT_UC, {.gid_index = 9}, candidates({"127.0.0.1"}), kPatienceMs, kNever),
+      ElementsAre(EINVAL));
+  EXPECT_THROW(
+      try_candidates(library, "rdma_lo", IBV_QPT_RC, {.gid_index = 1}, candidates({"127.0.0.1"}), kPatienceMs, kNever),
+      base::Error);
+  EXPECT_THROW(try_candidates(library, "none", IBV_QPT_UC, {}, candidates({"127.0.0.1"}), kPatienceMs, kNever),
                base::Error);
-  EXPECT_THROW(try_candidates(library, "none", IBV_QPT_UC, {}, candidates({"127.0.0.1"}), kPatienceMs), base::Error);
-  EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {}, {}, kPatienceMs), ElementsAre());
+  EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {}, {}, kPatienceMs, kNever), ElementsAre());
 }
 
 /// A device that blocks in RTR towards one address, as a Mac's may, until it is let go.
@@ -104,7 +112,8 @@ TEST(Trial, goes_on_without_a_thread_that_is_stuck) {
   const verbs::test::RuntimeFolder folder;
   const auto errors = try_candidates(
       blocking_library(), "rdma_lo", IBV_QPT_UC, {.gid_index = 1},
-      candidates({"127.0.0.1", "127.0.0.66", "127.0.0.1", "127.0.0.66", "127.0.0.66", "127.0.0.1", "127.0.0.1"}), 1500);
+      candidates({"127.0.0.1", "127.0.0.66", "127.0.0.1", "127.0.0.66", "127.0.0.66", "127.0.0.1", "127.0.0.1"}), 1500,
+      kNever);
   EXPECT_THAT(errors, ElementsAre(0, EINPROGRESS, 0, EINPROGRESS, EINPROGRESS, ECANCELED, ECANCELED));
   std::unique_lock lock(blocking.mutex);
   EXPECT_EQ(blocking.n_blocked, 3);
@@ -112,6 +121,31 @@ TEST(Trial, goes_on_without_a_thread_that_is_stuck) {
   blocking.is_let_go = true;
   blocking.changed.notify_all();
   EXPECT_TRUE(blocking.changed.wait_for(lock, std::chrono::seconds(20), [] { return blocking.n_open == 0; }));
+}
+
+TEST(Trial, ends_with_the_deadline_of_all_where_each_is_slow) {
+  const verbs::test::RuntimeFolder folder;
+  static int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int);
+  verbs::Calls calls = verbs::Library::open("soft").calls();
+  modify_qp = calls.modify_qp;
+  calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
+    if ((mask & IBV_QP_AV) != 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return ETIMEDOUT;
+    }
+    return modify_qp(qp, attributes, mask);
+  };
+  const auto slow = candidates(std::vector<std::string>(200, "127.0.0.1"));
+  const verbs::Library library("slow", calls);
+  const auto errors =
+      try_candidates(library, "rdma_lo", IBV_QPT_UC, {.gid_index = 1}, slow, kPatienceMs, base::now_ns() + 500'000'000);
+  // Those that have returned, the one that had not, and those that were not tried.
+  const auto under_way = std::find(errors.begin(), errors.end(), EINPROGRESS);
+  ASSERT_NE(under_way, errors.end());
+  EXPECT_THAT(std::vector<int>(errors.begin(), under_way), Each(ETIMEDOUT));
+  EXPECT_THAT(std::vector<int>(under_way + 1, errors.end()), Each(ECANCELED));
+  EXPECT_EQ(errors.back(), ECANCELED);
+  EXPECT_THAT(try_candidates(library, "rdma_lo", IBV_QPT_UC, {.gid_index = 1}, slow, kPatienceMs, 0), Each(ECANCELED));
 }
 
 }  // namespace

@@ -183,10 +183,12 @@ std::vector<Trial> Stage::make_trials(const std::vector<bringup::TrialSuccess>& 
     path.port = card.port;
     path.gid_index = card.gid_index;
     const auto type = card.capabilities.has_uc ? IBV_QPT_UC : IBV_QPT_RC;
+    const uint64_t share_ns = left_ns(driver_deadline_ns) / n_ports--;
     // Of each port so many may be stuck for that long.
-    const uint64_t share_ms = left_ns(driver_deadline_ns) / kMillisecond / (bringup::kMostStuckTrials * n_ports--);
+    const uint64_t share_ms = share_ns / kMillisecond / bringup::kMostStuckTrials;
     const auto timeout_ms = static_cast<uint32_t>(std::clamp<uint64_t>(share_ms, 1, kTrialTimeoutMs));
-    const auto errors = bringup::try_candidates(*library, card.device, type, path, candidates, timeout_ms);
+    const auto errors =
+        bringup::try_candidates(*library, card.device, type, path, candidates, timeout_ms, base::now_ns() + share_ns);
     for (size_t i = 0; i < others.size(); ++i) {
       if (errors[i] == 0 || errors[i] == EINPROGRESS) {
         trials.push_back({{{circle.rank(), port}, others[i]}, errors[i] == 0});

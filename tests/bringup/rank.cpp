@@ -94,7 +94,7 @@ class Rank {
       const TrialCandidate candidate{other.gid(), other.lid};
       const auto errors =
           try_candidates(library_, own.device, own.capabilities.has_uc ? IBV_QPT_UC : IBV_QPT_RC,
-                         {.port = own.port, .gid_index = own.gid_index}, {&candidate, 1}, kTrialTimeoutMs);
+                         {.port = own.port, .gid_index = own.gid_index}, {&candidate, 1}, kTrialTimeoutMs, UINT64_MAX);
       if (errors[0] == 0) {
         successes.push_back(pair);
       }
