@@ -108,6 +108,12 @@ bringup::Survey Stage::look() {
     }
     throw JoinError(fmt::format("{} (library {}): ringbolt devices lists what there is", why, library->name()));
   }
+  if (mine.usable.size() > bringup::kMostCards) {
+    throw JoinError(
+        fmt::format("{} ports are usable (library {}), and groups know {} of a rank at most: take down what "
+                    "leads to no rank",
+                    mine.usable.size(), library->name(), bringup::kMostCards));
+  }
   return mine;
 }
 

@@ -5,6 +5,7 @@
 #include <sys/timerfd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <random>
 #include <utility>
 
@@ -43,6 +44,11 @@ constexpr size_t kMostEarly = 4096;
 }  // namespace
 
 std::shared_ptr<World> World::join(const WorldPlan& plan) {
+  if (plan.meeting.n_ranks > fabric::kMaxWatchedRanks) {
+    throw JoinError(fmt::format("{} ranks ({}): groups have {} ranks at most; take fewer processes",
+                                plan.meeting.n_ranks, plan.meeting.source, fabric::kMaxWatchedRanks),
+                    EINVAL);
+  }
   const uint64_t deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
   bootstrap::Circle circle = bootstrap::Circle::join(plan.meeting);
   BroughtUp made;

@@ -140,6 +140,18 @@ class Joining(ranks.GroupCase):
             refused = rank.expect("refused", timeout=8 + ranks.SLACK_S)
             self.assertRegex(refused["text"], "rank")
 
+    def test_as_one_of_too_many_ranks(self):
+        self.refuse("line:2", [f"RINGBOLT_RANK={rank} RINGBOLT_WORLD_SIZE=65" for rank in range(2)],
+                    r"^65 ranks \(RINGBOLT_RANK=\d, RINGBOLT_WORLD_SIZE=65.*\): groups have 64 ranks at most")
+
+    def test_with_too_many_ports(self):
+        self.up("star:66")
+        group = self.start_ranks(2)
+        for node, rank in enumerate(group):
+            rank.say(f"join RINGBOLT_RANK={node} RINGBOLT_WORLD_SIZE=2")
+        for rank in group:
+            self.assertRegex(rank.expect("refused")["text"], "rank 0: 65 ports are usable .* 64 of a rank at most")
+
     def test_over_too_many_hops(self):
         self.up("line:15")
         group = self.start_ranks(15)
