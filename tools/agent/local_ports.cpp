@@ -187,7 +187,8 @@ void LocalPorts::forward(std::span<const std::byte> packet) {
 }
 
 void LocalPorts::on_packet(uint32_t source, std::span<const std::byte> packet) {
-  if (packet.size() < PortPrefix::kBytes + kBthBytes || PortPrefix::parse(packet).node != source + 1) {
+  if (packet.size() < PortPrefix::kBytes + kBthBytes || packet.size() > link::kMaxStreamPacketBytes ||
+      PortPrefix::parse(packet).node != source + 1) {
     ++counts_.dropped_strange;
     return;
   }

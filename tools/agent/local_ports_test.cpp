@@ -1,0 +1,102 @@
+#include "agent/local_ports.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/clock.h"
+#include "link/stream_source.h"
+
+namespace ringbolt::tools::agent {
+namespace {
+
+constexpr size_t kDestQpAt = link::PortPrefix::kBytes + 5;
+constexpr uint32_t kSlotShift = 16;
+constexpr uint32_t kSlot = 7;
+
+using Packets = std::vector<std::vector<std::byte>>;
+
+class Folder {
+ public:
+  Folder() { path_ = mkdtemp(name_.data()); }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string name_ = "/tmp/rbports-XXXXXX";
+  std::string path_;
+};
+
+/// From node 1 to a queue pair of the program's.
+std::vector<std::byte> packet_of(size_t length) {
+  std::vector<std::byte> packet(length);
+  for (size_t i = 0; i < length; ++i) {
+    packet[i] = static_cast<std::byte>(i * 7 + i / 251);
+  }
+  link::PortPrefix{0, 0, 2}.emit(packet);
+  packet[kDestQpAt] = std::byte{kSlot};
+  return packet;
+}
+
+/// A program that has the node's device open.
+class Program {
+ public:
+  explicit Program(const std::string& path) {
+    link::StreamLink::Config config;
+    config.incarnation = 5;
+    config.window_packets = link::kPortWindowPackets;
+    config.window_frames = link::kPortWindowFrames;
+    config.greeting.resize(link::OverlayClaim::kGidBytes);
+    link::OverlayClaim{kSlot, kSlotShift}.append_to(config.greeting);
+    std::vector<std::unique_ptr<link::StreamSource>> sources;
+    sources.push_back(link::make_stream_source("unix:" + path));
+    endpoint_.emplace(std::move(sources), std::move(config), base::now_ns());
+  }
+
+  /// Until the program has so many packets, which it returns.
+  Packets receive(LocalPorts& ports, size_t n) {
+    Packets packets;
+    const uint64_t give_up_ns = base::now_ns() + 20'000'000'000;
+    while (packets.size() < n && base::now_ns() < give_up_ns) {
+      std::array<pollfd, 2> waits{{{ports.descriptor(), POLLIN, 0}, {endpoint_->descriptor(), POLLIN, 0}}};
+      (void)::poll(waits.data(), waits.size(), 100);
+      ports.serve(base::now_ns());
+      endpoint_->flush(base::now_ns());
+      endpoint_->receive(base::now_ns(),
+                         [&](std::span<const std::byte> one) { packets.emplace_back(one.begin(), one.end()); });
+    }
+    return packets;
+  }
+
+ private:
+  std::optional<link::StreamEndpoint> endpoint_;
+};
+
+TEST(LocalPorts, drops_packets_that_no_stream_carries) {
+  const Folder folder;
+  LocalPorts ports(folder.file("0.sock"), 0, 2);
+  Program program(folder.file("0.sock"));
+  const std::vector<std::byte> longest = packet_of(link::kMaxStreamPacketBytes);
+  ports.on_packet(1, longest);  // kept until the program has said which queue pairs are its own
+  EXPECT_EQ(program.receive(ports, 1), Packets{longest});
+  for (const size_t length : {size_t{0}, link::PortPrefix::kBytes + 11, link::kMaxStreamPacketBytes + 1,
+                              size_t{group::Courier::kMostPacketBytes}}) {
+    ports.on_packet(1, length == 0 ? std::vector<std::byte>() : packet_of(length));
+  }
+  EXPECT_EQ(ports.counts().dropped_strange, 4U);
+  ports.on_packet(1, longest);
+  ports.on_end_of_packets();
+  EXPECT_EQ(program.receive(ports, 1), Packets{longest});
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::agent
