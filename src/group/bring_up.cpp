@@ -18,6 +18,7 @@
 #include "group/measuring_stage.h"
 #include "group/settings.h"
 #include "group/shares.h"
+#include "verbs/codes.h"
 #include "verbs/errand.h"
 #include "verbs/errno_meaning.h"
 #include "verbs/library.h"
@@ -235,7 +236,7 @@ std::vector<engine::LocalCable> Stage::local_cables(const bringup::Cables& found
     end.gid_index = is_a ? cable.gid_index_a : cable.gid_index_b;
     const bool has_uc = card.capabilities.has_uc && their_card.capabilities.has_uc;
     end.type = has_uc ? IBV_QPT_UC : IBV_QPT_RC;
-    end.mtu = std::min(card.mtu_bytes, their_card.mtu_bytes) >= 4096 ? IBV_MTU_4096 : IBV_MTU_1024;
+    end.mtu = verbs::mtu_code(std::min(card.mtu_bytes, their_card.mtu_bytes));
     end.counts_frames = card.capabilities.counts_frames || their_card.capabilities.counts_frames;
     end.rate = cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps;
     end.n_hop_classes = n_hop_classes;
