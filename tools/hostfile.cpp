@@ -22,13 +22,18 @@ using bootstrap::MlxHost;
 using bootstrap::MlxHostfile;
 using bootstrap::MlxRingfile;
 
-/// How the others reach a node: without cables if they can, else by its ports, which are on the way anyhow.
+/// How the others reach a node: without cables if they can, else by its ports, which are on the way anyhow. A host's
+/// ports lead to its neighbours alone (streams have no addresses at all), so its name comes first.
 std::vector<std::string> addresses_of(const cluster::Cluster& model, uint32_t node) {
   if (model.kind == cluster::Kind::netns && model.has_management) {
     return {cluster::management_address(node).text()};
   }
   std::vector<std::string> found;
   const cluster::Node& one = model.nodes[node];
+  if (model.kind == cluster::Kind::hosts) {
+    const std::string host = one.host.empty() ? one.name : one.host;
+    found.push_back(host.substr(host.find('@') + 1));  // npos + 1 is 0
+  }
   for (uint32_t port = 0; port < one.ports.size(); ++port) {
     if (model.kind == cluster::Kind::emulated) {
       found.push_back(cluster::ipv4_text(cluster::port_ipv4(node, port)));
@@ -39,10 +44,6 @@ std::vector<std::string> addresses_of(const cluster::Cluster& model, uint32_t no
     if (v4 != addresses.end()) {
       found.push_back(v4->text());
     }
-  }
-  if (found.empty()) {  // streams carry no addresses
-    const std::string host = one.host.empty() ? one.name : one.host;
-    found.push_back(host.substr(host.find('@') + 1));  // npos + 1 is 0
   }
   return found;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <random>
 #include <set>
 #include <thread>
@@ -49,6 +50,22 @@ TEST(Engine, carries_chunks_of_all_lengths) {
   }
   EXPECT_EQ(seen.size(), lengths.size());
   ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(0).n_unacknowledged() == 0; }));
+}
+
+TEST(Engine, cables_of_a_device_whose_completion_queue_fails_fail) {
+  LoopFabric fabric(2, line(2));
+  ASSERT_TRUE(fabric.send(0, 1, 0, 1000));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 1; }));
+  ibv_context& context = *fabric.engine(1).devices()[0]->cq().get()->context;
+  context.ops.poll_cq = [](ibv_cq*, int, ibv_wc*) {
+    errno = EIO;
+    return -1;
+  };
+  ASSERT_TRUE(fabric.run_until([&] { return !fabric.collector(1).failed.empty(); }));
+  EXPECT_EQ(fabric.collector(1).failed, std::vector<uint32_t>{0});
+  EXPECT_FALSE(fabric.stations[1]->cable(0).is_alive());
+  EXPECT_EQ(fabric.stations[1]->cable(0).failure(), "cable 0-1: ibv_poll_cq: Input/output error");
+  EXPECT_EQ(fabric.collector(1).chunks.size(), 1U);
 }
 
 /// Every rank sends every other one `count` chunks of up to 64 KiB; all arrive once and whole.

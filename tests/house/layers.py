@@ -39,7 +39,7 @@ ALLOWED = {
     "tools": {"base", "wire", "fault", "profile", "cluster", "fabric", "verbs", "bringup", "bootstrap", "collective",
               "group"},
     # The agent of the overlay is a device's peer on one side and a user of verbs on the other.
-    "tools/agent": {"base", "cluster", "link", "bootstrap", "group"},
+    "tools/agent": {"base", "cluster", "fabric", "link", "bootstrap", "group"},
     "bench": {"base", "cluster"},
     # Micro benchmarks take single parts of the lower half, as unit tests do.
     "bench/micro": {"base", "wire", "fault", "cluster", "link", "device", "collective"},

@@ -39,6 +39,19 @@ class Hosts(HostCase):
         self.assertEqual(self.type("exec", "right", "--", "printf", "%s", odd).stdout, odd)
         self.assertEqual(self.type("exec", "1", "--", "cat", text_in="input\n").stdout, "input\n")
 
+    def test_hostfiles_name_them_as_they_were_named(self):
+        """Addresses of ports lead to the neighbours alone."""
+        self.up_hosts()
+        text = self.type("hostfile").stdout
+        hosts = json.loads(text)["hosts"]
+        self.assertEqual([host["ips"] for host in hosts],
+                         [["left", "10.77.0.1", "10.77.1.2"], ["right", "10.77.0.2", "10.77.1.1"]])
+        self.assertEqual(json.loads(self.type("hostfile", "--format", "mlx-ring").stdout),
+                         [["left:32323"], ["right:32324"]])
+        path = self.root / "hosts.json"
+        path.write_text(text)
+        self.type("hostfile", "--check", path)
+
     def test_exit_codes_and_time_limits(self):
         self.up_hosts()
         self.type("exec", "right", "--", "sh", "-c", "exit 7", expect=7)

@@ -72,7 +72,9 @@ Roster::Entry Roster::enter(uint32_t node) const {
                                  find(node) ? fmt::format(" (pid {})", *find(node)) : ""));
   }
   const std::string text = line_of(::getpid(), std::nullopt);
-  if (::ftruncate(lock.get(), 0) != 0 || ::pwrite(lock.get(), text.data(), text.size(), 0) < 0) {
+  // What a longer one has left goes afterwards: nobody finds the file of an agent that lives empty.
+  if (::pwrite(lock.get(), text.data(), text.size(), 0) < 0 ||
+      ::ftruncate(lock.get(), static_cast<off_t>(text.size())) != 0) {
     throw base::Error(errno, "write", path);
   }
   return {std::move(lock)};
