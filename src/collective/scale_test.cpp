@@ -157,6 +157,29 @@ TEST_P(LongVectorsOn64Ranks, the_best_schedule_reaches_the_bound) {
   }
 }
 
+/// By whole or half cables, since all of the rate would take hundreds of trees.
+TEST(LongAllReduceOn81To256Ranks, is_near_the_bound) {
+#ifndef NDEBUG
+  GTEST_SKIP() << "takes minutes without optimisation";
+#endif
+  constexpr uint64_t kBytes = uint64_t{512} << 20;
+  for (const NamedGraph& graph :
+       {NamedGraph{"torus:16x16", fabric::torus({16, 16})}, NamedGraph{"torus:9x9", fabric::torus({9, 9})},
+        NamedGraph{"hypercube:7", fabric::hypercube(7)}}) {
+    SCOPED_TRACE(graph.name);
+    const Topology topology(graph.graph, kModel);
+    const Problem problem = problem_of_bytes(Operation::all_reduce, graph.graph.n_nodes, kBytes);
+    const double bound_us =
+        static_cast<double>(kBytes) / (fabric::tree_rate(graph.graph).value() * kModel.bytes_per_us);
+    const Choice best = choose(problem, topology, {}).front();
+    EXPECT_EQ(best.name, "trees");
+    const Times times = passes(best.name, problem, topology);
+    EXPECT_GE(times.time_us, bound_us * 0.9999);
+    EXPECT_LE(times.time_us, bound_us / 0.93);
+    EXPECT_NEAR(times.predicted_us, times.time_us, times.time_us * 0.15);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Scale, On64Ranks, testing::ValuesIn(kOperations),
                          [](const auto& one) { return operation_text(one.param); });
 

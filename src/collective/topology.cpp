@@ -16,7 +16,9 @@ namespace {
 
 // Beyond these packing takes more than two or three seconds.
 constexpr size_t kMostWorkFromAll = 21'000;  // cables times nodes
-constexpr uint32_t kMostUndirectedNodes = 64;
+constexpr uint32_t kMostUndirectedNodes = 256;
+constexpr uint32_t kMostFinelyScaledNodes = 64;
+constexpr double kMostWorkUndirected = 6e10;  // see undirected_work()
 // Trees from one root: a tenth of a microsecond for each cable, node and pair of trees, on meshes, tori and hypercubes.
 constexpr double kMostWorkFromOne = 2e7;
 constexpr uint32_t kMostMeshNodes = 256;
@@ -46,6 +48,25 @@ fabric::Packing mesh_trees_from(const fabric::Graph& mesh, uint32_t root) {
     packing.trees.push_back(std::move(tree));
   }
   return packing;
+}
+
+/// For each piece of a cable, all pieces in trees may be looked at, and for each of them ways through all trees.
+double undirected_work(const fabric::Graph& graph, const fabric::Scaling& scaling) {
+  const double in_trees = static_cast<double>(scaling.n_trees) * graph.n_nodes;
+  double n_pieces = 0;
+  for (const fabric::Cable& cable : fabric::in_pieces(graph, scaling.scale).cables) {
+    n_pieces += cable.capacity.value();
+  }
+  return n_pieces * in_trees * in_trees;
+}
+
+/// Up to 64 nodes the best scale is searched for; above, the bound of a hundred scales would take long, too.
+fabric::Scaling undirected_scaling(const fabric::Graph& graph) {
+  if (graph.n_nodes <= kMostFinelyScaledNodes) {
+    return fabric::few_trees_scaling(graph, fabric::tree_rate, Topology::kMostTrees);
+  }
+  const fabric::Scaling scaling = fabric::coarse_scaling(graph, fabric::tree_rate, Topology::kMostTrees);
+  return undirected_work(graph, scaling) <= kMostWorkUndirected ? scaling : fabric::Scaling();
 }
 
 }  // namespace
@@ -133,8 +154,7 @@ bool Topology::can_pack_from_all() const {
 const fabric::Packing& Topology::undirected_trees() const {
   std::call_once(lazy_->is_undirected_known, [&] {
     if (can_pack_undirected()) {
-      lazy_->undirected =
-          fabric::pack_undirected(graph_, fabric::few_trees_scaling(graph_, fabric::tree_rate, kMostTrees));
+      lazy_->undirected = fabric::pack_undirected(graph_, undirected_scaling(graph_));
     }
   });
   return lazy_->undirected;

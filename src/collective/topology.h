@@ -77,8 +77,9 @@ class Topology {
   const std::optional<std::vector<uint32_t>>& ring() const;
 
   /// Trees that are packed into the graph, kMostTrees at most, as in fabric/packing.h. Empty where that would take too
-  /// long: see can_pack_undirected() and can_pack_from_all(). From one root fewer trees are packed on larger graphs, so
-  /// that it takes two or three seconds at most; on a mesh whose cables are equal all of them are known.
+  /// long: see can_pack_undirected() and can_pack_from_all(), and of more than 64 nodes with many ports. From one root
+  /// fewer trees are packed on larger graphs, so that it takes two or three seconds at most; on a mesh whose cables are
+  /// equal all of them are known.
   const fabric::Packing& undirected_trees() const;
   const fabric::Packing& trees_from_all() const;
   const fabric::Packing& trees_from_one(uint32_t root) const;

@@ -78,6 +78,22 @@ TEST(Scaling, is_the_least_that_makes_all_whole) {
   EXPECT_EQ(trees(ring(7)), (Scaling{6, 7}));
 }
 
+TEST(Scaling, coarsely_is_by_whole_or_half_cables) {
+  const auto coarse = [](const Graph& graph, int64_t most) { return coarse_scaling(graph, tree_rate, most); };
+  EXPECT_EQ(coarse(torus({16, 16}), 64), (Scaling{1, 2}));
+  EXPECT_EQ(coarse(hypercube(7), 64), (Scaling{2, 7}));
+  EXPECT_EQ(coarse(full_mesh(100), 64), (Scaling{1, 50}));
+  EXPECT_EQ(coarse(full_mesh(100), 49).n_trees, 0);
+  EXPECT_EQ(coarse(graph_of(3, {{0, 1, {1, 2}}, {1, 2, 1}}), 64), (Scaling{2, 1}));  // a whole piece is no tree's
+  EXPECT_EQ(coarse(graph_of(3, {{0, 1, {1, 3}}, {1, 2, 1}}), 64).n_trees, 0);
+  for (const Graph& graph : {torus({16, 16}), hypercube(7), without_cable(torus({9, 9}), 4)}) {
+    const Scaling scaling = coarse(graph, 64);
+    const Packing packing = pack_undirected(graph, scaling);
+    expect_fits(graph, packing, true, "coarse");
+    EXPECT_EQ(packing.n_trees(), scaling.n_trees);
+  }
+}
+
 TEST(Scaling, gives_up_little_for_few_trees) {
   const Graph graph = circulant(19, {1, 7});  // exactly: 38 trees at scale 18
   EXPECT_EQ(few_trees_scaling(graph, tree_rate, 38), (Scaling{9, 19}));

@@ -7,6 +7,15 @@
 #include "fabric/flow.h"
 
 namespace ringbolt::fabric {
+namespace {
+
+/// How many trees fit at that scale.
+int64_t trees_at(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, const Fraction& scale) {
+  const Graph pieces = in_pieces(graph, scale);
+  return distances(pieces).is_connected ? rate_of(pieces).floor() : 0;
+}
+
+}  // namespace
 
 Scaling exact_scaling(const Graph& graph, const Fraction& rate) {
   const Graph merged = merge_rails(graph);
@@ -39,11 +48,7 @@ Scaling few_trees_scaling(const Graph& graph, const std::function<Fraction(const
   }
   Scaling best;
   const auto consider = [&](const Fraction& scale) {
-    const Graph pieces = in_pieces(graph, scale);
-    if (!distances(pieces).is_connected) {
-      return;
-    }
-    const int64_t n_trees = std::min(most_trees, rate_of(pieces).floor());
+    const int64_t n_trees = std::min(most_trees, trees_at(graph, rate_of, scale));
     if (n_trees > 0 && Fraction(n_trees) / scale > best.rate()) {
       best = {scale, n_trees};
     }
@@ -54,6 +59,17 @@ Scaling few_trees_scaling(const Graph& graph, const std::function<Fraction(const
   }
   for (int64_t n_trees = 1; n_trees <= most_trees; ++n_trees) {
     consider(Fraction(n_trees) / rate);
+  }
+  return best;
+}
+
+Scaling coarse_scaling(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, int64_t most_trees) {
+  Scaling best;
+  for (const int64_t scale : {1, 2}) {
+    const int64_t n_trees = trees_at(graph, rate_of, scale);
+    if (n_trees > 0 && n_trees <= most_trees && Fraction(n_trees) / Fraction(scale) > best.rate()) {
+      best = {scale, n_trees};
+    }
   }
   return best;
 }

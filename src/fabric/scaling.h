@@ -27,6 +27,11 @@ Scaling exact_scaling(const Graph& graph, const Fraction& rate);
 /// which takes rates that differ more than `most_trees` times. Pure. Thread-safe.
 Scaling few_trees_scaling(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, int64_t most_trees);
 
+/// For graphs on which rate_of() takes long: by whole cables or halves of them, whichever carries more. Where cables
+/// have whole capacities that loses less than half a tree. No trees if they were more than `most_trees`, or as above.
+/// Pure. Thread-safe.
+Scaling coarse_scaling(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, int64_t most_trees);
+
 /// The graph in pieces: rails merged, capacities floor(scale * capacity); a cable that is less than a piece is left
 /// out.
 Graph in_pieces(const Graph& graph, const Fraction& scale);
