@@ -157,5 +157,31 @@ TEST_F(CommunicatorTest, all_hear_of_a_call_that_differs_from_one_that_has_ended
   }
 }
 
+TEST_F(CommunicatorTest, all_hear_of_a_refused_call_however_far_ahead_it_is) {
+  make(line_);
+  constexpr int kAhead = 70;
+  std::vector<int32_t> none;
+  std::vector<std::vector<std::shared_ptr<Call>>> barriers(kRanks);
+  std::vector<std::shared_ptr<Call>> last;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (int i = 0; i < kAhead; ++i) {
+      barriers[rank].push_back(begin(rank, collective::Operation::barrier, none));
+    }
+    if (rank == 0) {
+      group(rank).refuse_collective({EINVAL, "a root that there is not"});
+    } else {
+      last.push_back(begin(rank, collective::Operation::broadcast, none));
+    }
+  }
+  ASSERT_TRUE(run_until([&] { return are_done(last); }));
+  for (const auto& call : last) {
+    EXPECT_EQ(call->status().code, EPROTO);
+    EXPECT_THAT(call->status().text, HasSubstr("a root that there is not"));
+  }
+  for (const auto& of_rank : barriers) {
+    EXPECT_TRUE(run_until([&] { return are_done(of_rank); }));
+  }
+}
+
 }  // namespace
 }  // namespace ringbolt::group
