@@ -255,6 +255,19 @@ void messages_to_itself(Group& group) {
   expect_ok(group.barrier());
 }
 
+/// A deadline passes without a wait(), also where no other rank and no thread is.
+void deadline_without_a_wait(Group& group) {
+  CallOptions soon;
+  soon.timeout_ms = 50;
+  int32_t word = 0;
+  Request alone = group.recv_async(&word, 1, Type::int32, group.rank(), soon);
+  for (int i = 0; i < 10'000 && !alone.is_done(); ++i) {
+    usleep(1000);
+  }
+  expect(alone.is_done() && alone.wait().code == ETIMEDOUT, "a deadline that nobody waits for");
+  expect(group.send(&word, 1, Type::int32, group.rank()).code == ECANCELED, "the other end of one that is too late");
+}
+
 /// What fails about a message one way has nothing to do with the one of the same number the other way.
 void messages_both_ways(Group& group) {
   const uint32_t me = group.rank();
@@ -476,6 +489,7 @@ int main() try {
   uneven(group);
   long_copies_of_one(group);
   messages_to_itself(group);
+  deadline_without_a_wait(group);
   if (group.size() > 1) {
     messages(group);
     messages_both_ways(group);
