@@ -325,6 +325,12 @@ void Communicator::retire_done() {
     if (call->is_held()) {
       forget_early(call->id());
     }
+    if (!call->status().is_ok() && !call->id().is_message) {
+      failed_.push_back(call->id().number);
+      if (failed_.size() > kMostAhead) {
+        failed_.pop_front();
+      }
+    }
     if (auto execution = call->take_execution()) {
       plans_.give_back(std::move(execution));
     }
