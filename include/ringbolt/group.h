@@ -97,7 +97,8 @@ class RINGBOLT_API Request {
 /// elements. Buffers need no alignment beyond their type's and no registration. Every call has a deadline. After a
 /// failure that took a rank away, all further calls fail at once until shrink().
 ///
-/// Thread-safe: several threads may have calls in flight, if they keep to one order on all ranks. Move-only.
+/// Thread-safe: several threads may have calls in flight, if they keep to one order on all ranks. Move-only: one that
+/// was moved from may only be destroyed or assigned to.
 class RINGBOLT_API Group {
  public:
   /// Meets the other ranks, finds the cables, connects them. Blocks until all are there. Throws std::runtime_error that

@@ -91,7 +91,7 @@ std::shared_ptr<Call> Communicator::refuse(Status status) {
 std::shared_ptr<Call> Communicator::refuse_numbered(const CallId& id, const Status& status) {
   auto call = std::make_shared<Call>(*this, id, CallShape{}, 0, 0);
   active_.push_back(call);  // others count it among those that this rank has ended
-  if (broken_.is_ok() && may_go(id)) {
+  if (broken_.is_ok()) {
     tell(*call, {WordKind::failed, EPROTO,
                  fmt::format("call {}: rank {} refused its own: {}", id.number, rank_, status.text)});
   }
@@ -324,6 +324,12 @@ void Communicator::retire_done() {
     ++n_retired;
     if (call->is_held()) {
       forget_early(call->id());
+    }
+    if (!call->status().is_ok() && !call->id().is_message) {
+      failed_.push_back(call->id().number);
+      if (failed_.size() > kMostAhead) {
+        failed_.pop_front();
+      }
     }
     if (auto execution = call->take_execution()) {
       plans_.give_back(std::move(execution));

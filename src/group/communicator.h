@@ -183,6 +183,7 @@ class Communicator {
     Word word;
   };
   std::map<CallId, EarlyWord> early_words_;
+  std::deque<uint32_t> failed_;  // numbers of the latest collectives that have failed here
   std::vector<std::shared_ptr<Uneven>> uneven_;
   std::map<uint32_t, SelfEnd> self_ends_;  // by number
   Status broken_;

@@ -33,6 +33,7 @@ class Member : public engine::Receiver {
   }
   void on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) override {
     if (const auto word = parse_word(bytes)) {
+      heard.push_back(word->text);
       group.on_word(header, *word);
     }
   }
@@ -40,6 +41,7 @@ class Member : public engine::Receiver {
   void on_cable_failed(uint32_t) override {}
 
   Communicator group;
+  std::vector<std::string> heard;  ///< of other ranks, in words
 
  private:
   static std::vector<uint32_t> ranks_of(const fabric::Graph& graph) {
@@ -154,6 +156,50 @@ TEST_F(CommunicatorTest, all_hear_of_a_call_that_differs_from_one_that_has_ended
   }
   for (const Status& end : all_reduce(1000)) {
     EXPECT_TRUE(end.is_ok()) << end.text;
+  }
+}
+
+TEST_F(CommunicatorTest, nobody_hears_again_of_a_call_that_has_failed) {
+  make(line_);
+  group(1).refuse_collective({EINVAL, "a root that there is not"});
+  engine::ChunkHeader header;  // of a rank that has not heard of it when it says what it has called itself
+  header.source = 2;
+  group(1).on_word(header, {WordKind::differs, EPROTO, "barrier"});
+  std::vector<int32_t> none;
+  const std::vector<std::shared_ptr<Call>> calls = {begin(0, collective::Operation::barrier, none),
+                                                    begin(2, collective::Operation::barrier, none)};
+  ASSERT_TRUE(run_until([&] { return are_done(calls); }));
+  for (const Status& end : all_reduce(1000)) {
+    EXPECT_TRUE(end.is_ok()) << end.text;
+  }
+  for (const uint32_t rank : {0U, 2U}) {
+    EXPECT_THAT(members_[rank]->heard, ::testing::Not(::testing::Contains(HasSubstr("has ended"))));
+  }
+}
+
+TEST_F(CommunicatorTest, all_hear_of_a_refused_call_however_far_ahead_it_is) {
+  make(line_);
+  constexpr int kAhead = 70;
+  std::vector<int32_t> none;
+  std::vector<std::vector<std::shared_ptr<Call>>> barriers(kRanks);
+  std::vector<std::shared_ptr<Call>> last;
+  for (uint32_t rank = 0; rank < kRanks; ++rank) {
+    for (int i = 0; i < kAhead; ++i) {
+      barriers[rank].push_back(begin(rank, collective::Operation::barrier, none));
+    }
+    if (rank == 0) {
+      group(rank).refuse_collective({EINVAL, "a root that there is not"});
+    } else {
+      last.push_back(begin(rank, collective::Operation::broadcast, none));
+    }
+  }
+  ASSERT_TRUE(run_until([&] { return are_done(last); }));
+  for (const auto& call : last) {
+    EXPECT_EQ(call->status().code, EPROTO);
+    EXPECT_THAT(call->status().text, HasSubstr("a root that there is not"));
+  }
+  for (const auto& of_rank : barriers) {
+    EXPECT_TRUE(run_until([&] { return are_done(of_rank); }));
   }
 }
 

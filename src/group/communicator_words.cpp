@@ -1,6 +1,7 @@
 // What the ranks of a group tell each other about their calls, besides chunks.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -45,8 +46,9 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
     if (early_words_.size() < kMostEarlyWords) {
       early_words_.insert({id, {peer, word}});
     }
-  } else if (word.kind == WordKind::differs) {
-    // This rank's part is over, as a sender's is early, and nobody else would tell: those who wait for the peer neither.
+  } else if (word.kind == WordKind::differs && (id.is_message || std::ranges::count(failed_, id.number) == 0)) {
+    // This rank's part is over, as a sender's is early, and nobody else would tell: those who wait for the peer
+    // neither. Of a call that has failed here all have been told, and better.
     tell(id, header.signature,
          {WordKind::failed, EPROTO,
           fmt::format("call {}: rank {} called {}, and rank {} something else, which has ended there", id.number, peer,

@@ -4,84 +4,18 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <numeric>
-#include <optional>
-#include <stdexcept>
 #include <string>
-#include <thread>
-#include <utility>
 #include <vector>
 
+#include "library_parts.h"
 #include "ringbolt/group.h"
 
 namespace {
 
 using namespace ringbolt;
-
-void expect(bool is_so, const std::string& what) {
-  if (!is_so) {
-    throw std::runtime_error(what);
-  }
-}
-
-void expect_ok(const Status& status) { expect(status.is_ok(), std::to_string(status.code) + " " + status.text); }
-
-int32_t value(uint32_t rank, size_t i) { return static_cast<int32_t>(i * 17 + rank * 1000); }
-
-std::vector<int32_t> numbers(uint32_t rank, size_t count) {
-  std::vector<int32_t> made(count);
-  for (size_t i = 0; i < count; ++i) {
-    made[i] = value(rank, i);
-  }
-  return made;
-}
-
-void collectives(Group& group, size_t count) {
-  const uint32_t n = group.size();
-  const uint32_t me = group.rank();
-  const std::vector<int32_t> mine = numbers(me, count);
-  std::vector<int32_t> out(count);
-  expect_ok(group.all_reduce(mine.data(), out.data(), count, Type::int32, Reduction::sum));
-  for (size_t i = 0; i < count; ++i) {
-    int32_t sum = 0;
-    for (uint32_t rank = 0; rank < n; ++rank) {
-      sum += value(rank, i);
-    }
-    expect(out[i] == sum, "all_reduce");
-  }
-  const uint32_t root = n - 1;
-  std::vector<int32_t> data = me == root ? mine : std::vector<int32_t>(count);
-  expect_ok(group.broadcast(data.data(), count, Type::int32, root));
-  expect(data == numbers(root, count), "broadcast");
-  std::vector<int32_t> all(count * n);
-  expect_ok(group.all_gather(mine.data(), all.data(), count, Type::int32));
-  std::vector<int32_t> gathered(me == root ? count * n : 0);
-  expect_ok(group.gather(mine.data(), gathered.data(), count, Type::int32, root));
-  for (uint32_t rank = 0; rank < n; ++rank) {
-    for (size_t i = 0; i < count; ++i) {
-      expect(all[rank * count + i] == value(rank, i), "all_gather");
-      expect(me != root || gathered[rank * count + i] == value(rank, i), "gather");
-    }
-  }
-  expect_ok(group.scatter(all.data(), out.data(), count, Type::int32, root));
-  expect(out == mine, "scatter");
-  expect_ok(group.reduce(mine.data(), out.data(), count, Type::int32, Reduction::max, root));
-  expect(me != root || out == numbers(n - 1, count), "reduce");
-  const std::vector<int32_t> wide = numbers(me, count * n);
-  expect_ok(group.reduce_scatter(wide.data(), out.data(), count, Type::int32, Reduction::min));
-  for (size_t i = 0; i < count; ++i) {
-    expect(out[i] == value(0, me * count + i), "reduce_scatter");
-  }
-  expect_ok(group.all_to_all(wide.data(), all.data(), count, Type::int32));
-  for (uint32_t rank = 0; rank < n; ++rank) {
-    for (size_t i = 0; i < count; ++i) {
-      expect(all[rank * count + i] == value(rank, me * count + i), "all_to_all");
-    }
-  }
-  expect_ok(group.barrier());
-}
+using namespace ringbolt::test;
 
 void uneven(Group& group) {
   const uint32_t n = group.size();
@@ -255,6 +189,19 @@ void messages_to_itself(Group& group) {
   expect_ok(group.barrier());
 }
 
+/// A deadline passes without a wait(), also where no other rank and no thread is.
+void deadline_without_a_wait(Group& group) {
+  CallOptions soon;
+  soon.timeout_ms = 50;
+  int32_t word = 0;
+  Request alone = group.recv_async(&word, 1, Type::int32, group.rank(), soon);
+  for (int i = 0; i < 10'000 && !alone.is_done(); ++i) {
+    usleep(1000);
+  }
+  expect(alone.is_done() && alone.wait().code == ETIMEDOUT, "a deadline that nobody waits for");
+  expect(group.send(&word, 1, Type::int32, group.rank()).code == ECANCELED, "the other end of one that is too late");
+}
+
 /// What fails about a message one way has nothing to do with the one of the same number the other way.
 void messages_both_ways(Group& group) {
   const uint32_t me = group.rank();
@@ -310,85 +257,6 @@ void several_at_once(Group& group) {
     calls.pop_back();
   }
   expect_ok(longest.wait());
-}
-
-void splits(Group& group) {
-  const uint32_t me = group.rank();
-  Group half = group.split(static_cast<int>(me % 2), -static_cast<int>(me));
-  expect(half.size() == (group.size() + 1 - me % 2) / 2, "the size of a half");
-  expect(half.rank() == half.size() - 1 - me / 2, "the order in a half");
-  collectives(half, 1000);
-  Group none = group.split(me == 0 ? 0 : -1, 0);
-  expect(none.size() == (me == 0 ? 1U : 0U), "a group of one, and none");
-  if (me == 0) {
-    collectives(none, 10);
-  } else {
-    expect(none.barrier().code == EINVAL, "a call of no group");
-  }
-  collectives(group, 100);
-  collectives(half, 100);
-}
-
-/// Threads that split different groups at the same time, each rank's in another order.
-void splits_by_threads(Group& group) {
-  Group twin = group.split(0, static_cast<int>(group.rank()));
-  for (int round = 0; round < 5; ++round) {
-    std::vector<std::optional<Group>> made(2);
-    const auto split = [&](size_t which) { made[which].emplace((which == 0 ? group : twin).split(0, 0)); };
-    const size_t first = (group.rank() + static_cast<uint32_t>(round)) % 2;
-    std::thread other([&] { split(first); });
-    split(1 - first);
-    other.join();
-    // What they do is told apart, though it looks alike.
-    std::vector<std::vector<int32_t>> data = {numbers(group.rank(), 3000), numbers(group.rank() + 10, 3000)};
-    Request sums = made[0]->all_reduce_async(data[0].data(), data[0].data(), 3000, Type::int32, Reduction::max);
-    expect_ok(made[1]->all_reduce(data[1].data(), data[1].data(), 3000, Type::int32, Reduction::max));
-    expect_ok(sums.wait());
-    expect(data[0] == numbers(group.size() - 1, 3000) && data[1] == numbers(group.size() + 9, 3000),
-           "groups that two threads have made");
-  }
-}
-
-/// Threads that shrink different groups, or split one, at the same time, each rank's in another order.
-void shrinks_by_threads(Group& group) {
-  const uint32_t me = group.rank();
-  std::vector<Group> old;
-  for (int i = 0; i < 3; ++i) {
-    old.push_back(group.split(0, static_cast<int>(me)));
-  }
-  for (uint32_t round = 0; round < 20; ++round) {
-    std::vector<std::optional<Group>> made(old.size());
-    std::vector<std::string> problems(old.size());
-    const auto make = [&](size_t which) {
-      try {
-        made[which].emplace(which == 2 ? old[2].split(0, 0) : old[which].shrink());
-        collectives(*made[which], which * 100 + 1);  // at once: others may not have made it yet
-      } catch (const std::exception& error) {
-        problems[which] = error.what();
-      }
-    };
-    std::vector<std::thread> threads;
-    for (size_t i = 0; i < old.size(); ++i) {
-      threads.emplace_back(make, (i + me + round) % old.size());
-    }
-    for (std::thread& thread : threads) {
-      thread.join();
-    }
-    for (size_t i = 0; i < old.size(); ++i) {
-      expect(problems[i].empty(), "a group that a thread makes beside others: " + problems[i]);
-      old[i] = std::move(*made[i]);
-    }
-  }
-}
-
-/// Some ranks shrink a group again that others have not made yet.
-void shrinks_in_a_row(Group& group) {
-  Group shrunk = group.split(0, 0);
-  for (int i = 0; i < 50; ++i) {
-    shrunk = shrunk.shrink();
-    expect(shrunk.size() == group.size() && shrunk.rank() == group.rank(), "a group that nobody has left");
-  }
-  collectives(shrunk, 1000);
 }
 
 void mistakes(Group& group) {
@@ -449,21 +317,6 @@ void mistakes(Group& group) {
   collectives(group, 10);
 }
 
-void ends(Group& group) {
-  Group other = group.split(0, 0);
-  Status status = other.barrier();  // the end may come before it is over
-  if (other.rank() == 0) {
-    expect_ok(status);
-    other.abort("enough");
-  }
-  for (int i = 0; i < 1000 && status.is_ok(); ++i) {
-    status = other.barrier();
-  }
-  expect(other.size() == 1 || (status.code == ECANCELED && status.text.find("enough") != std::string::npos),
-         "an aborted group: " + status.text);
-  expect_ok(group.barrier());
-}
-
 }  // namespace
 
 int main() try {
@@ -476,6 +329,7 @@ int main() try {
   uneven(group);
   long_copies_of_one(group);
   messages_to_itself(group);
+  deadline_without_a_wait(group);
   if (group.size() > 1) {
     messages(group);
     messages_both_ways(group);
