@@ -159,7 +159,7 @@ void Liveness::cable_error(uint32_t cable, const std::string& what, uint64_t now
 void Liveness::cable_mended(uint32_t cable, uint64_t now_ns) {
   if (cable < cables_.size()) {
     cables_[cable].error.clear();
-    cables_[cable].working_since_ns = now_ns;
+    cables_[cable].working_since_ns = cables_[cable].mended_ns = now_ns;
   }
 }
 
@@ -277,6 +277,13 @@ void Liveness::check_cable(uint32_t cable, uint64_t now_ns, std::vector<Liveness
     }
     return;
   }
+  const uint64_t mended_in_vain = now_ns - std::max(known.heard_ns, known.mended_ns);
+  if (known.error.empty() && peer.state == State::alive && known.mended_ns > 0 && mended_in_vain >= knobs_.heal_ns) {
+    known.mended_ns = now_ns;
+    report(Kind::cable_down,
+           fmt::format("cable {} ({}) to rank {} is still down: silent for {} ms since it was connected anew", cable,
+                       known.end.device, known.end.peer, ms(mended_in_vain)));
+  }
   if (silence >= knobs_.suspect_ns || !known.error.empty()) {
     known.working_since_ns = now_ns;
   } else if (now_ns - known.working_since_ns >= knobs_.heal_ns) {
@@ -361,6 +368,7 @@ std::vector<LivenessChange> Liveness::check(uint64_t now_ns) {
   for (const Cable& cable : cables_) {
     consider(std::max(cable.heard_ns, ranks_[cable.end.peer].alive_since_ns) + knobs_.failed_ns);
     consider(cable.is_up ? 0 : cable.working_since_ns + knobs_.heal_ns);
+    consider(cable.is_up ? 0 : std::max(cable.heard_ns, cable.mended_ns) + knobs_.heal_ns);
   }
   return changes;
 }

@@ -29,7 +29,7 @@ struct WatchedCable {
 /// What has become of a rank or a cable.
 struct LivenessChange {
   enum class Kind : uint8_t {
-    cable_down,    ///< the rank at its other end lives: another path will do
+    cable_down,    ///< the rank at its other end lives: another path will do; again, if it is mended and stays silent
     cable_up,      ///< again, for heal_ns
     rank_suspect,  ///< nothing has been heard for suspect_ns
     rank_frozen,   ///< its process makes no progress, its host answers: stopped, in a debugger, swapped out
@@ -130,6 +130,7 @@ class Liveness {
     bool is_up = true;
     uint64_t heard_ns = 0;
     uint64_t working_since_ns = 0;  ///< while it is down: since when it is heard without a gap
+    uint64_t mended_ns = 0;         ///< when it was last connected anew, or said to have stayed silent since
     std::string error;
   };
 

@@ -70,6 +70,37 @@ TEST(Liveness, other_end_alone_does_not_say_that_a_cable_works) {
   EXPECT_FALSE(liveness.confirm_up(1, now));  // until it is mended
 }
 
+TEST(Liveness, cable_that_stays_silent_although_it_was_mended_is_down_once_more) {
+  Liveness liveness = three();
+  uint64_t now = kStart;
+  uint64_t turn = 1;
+  const auto go_on = [&] {
+    now += kKnobs.interval_ns;
+    liveness.heard_through(0, beat_of(1, turn), now);
+    liveness.heard_through(2, beat_of(2, turn++), now);
+    return liveness.check(now);
+  };
+  liveness.cable_error(1, "port error", now);
+  EXPECT_EQ(liveness.check(now).size(), 1U);
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_TRUE(go_on().empty());  // it is for others to mend it
+  }
+  for (int time = 0; time < 3; ++time) {
+    liveness.cable_mended(1, now);
+    const uint64_t mended_ns = now;
+    std::vector<LivenessChange> changes;
+    while (changes.empty() && now < mended_ns + 2 * kKnobs.heal_ns) {
+      changes = go_on();
+    }
+    ASSERT_EQ(changes.size(), 1U);
+    EXPECT_EQ(changes[0].kind, Kind::cable_down);
+    EXPECT_EQ(changes[0].cable, 1U);
+    EXPECT_THAT(changes[0].text, HasSubstr("is still down: silent for"));
+    EXPECT_LE(now - mended_ns, kKnobs.heal_ns + kKnobs.interval_ns);
+    liveness.cable_error(1, changes[0].text, now);  // as the world does, until it is connected anew
+  }
+}
+
 TEST(Liveness, cable_error_is_reported_at_once_and_heals_only_when_mended) {
   Liveness liveness = three();
   liveness.cable_error(1, "port error", kStart + kMs);

@@ -80,6 +80,18 @@ class Faults(ranks.GroupCase):
         self.call("cut", "2-3")  # now the other half of the ring is needed
         self.all_run(group, "call all_reduce count=300000 times=10")
 
+    def test_of_a_cable_that_loses_everything_for_long(self):
+        """Longer than there are credits for the beats that are lost."""
+        group = self.join("ring:3", 3)
+        self.call("fault", "add", *"message-loss 100% cable 0-1".split())
+        self.all_run(group, "call all_reduce count=100000 times=3 timeout=20000")
+        time.sleep(12)
+        self.all_run(group, "call all_reduce count=100000 times=3 timeout=20000")
+        self.call("fault", "clear")
+        time.sleep(9)  # out for up to 3 s until it is connected anew, and 3 s until it is trusted
+        self.call("cut", "0-2")
+        self.all_run(group, "call all_reduce count=100000 times=10 timeout=10000")
+
     def test_of_a_cable_that_works_again_one_way(self):
         group = self.join("ring:3", 3)
         for node in ("n0", "n1"):
