@@ -109,6 +109,20 @@ class Frozen(ranks.GroupCase):
         self.all_fail(group[1:], time.monotonic(), errno.EHOSTDOWN, ["rank 0"])
         group[0].signal(signal.SIGCONT)
 
+    def test_beyond_a_relay_leaves_the_others_their_cables(self):
+        """What the relay could not pass on holds no receives of its other cables once that rank has been given up."""
+        group = self.join("line:3", 3, RINGBOLT_FROZEN_MS="1000")
+        group[2].signal(signal.SIGSTOP)
+        group[0].say("call send peer=2 count=2000000 timeout=20000")
+        group[0].expect("failed")
+        self.all_say(group[:2], "call all_reduce count=1000")
+        for rank in group[:2]:
+            rank.expect("failed")
+        self.all_say(group[:2], "shrink")
+        for rank in group[:2]:
+            rank.expect("shrunk", timeout=20)
+        self.all_run(group[:2], "call all_reduce count=200000 times=5 timeout=10000")
+
     def test_is_waited_for_by_default_and_named_when_the_deadline_passes(self):
         group = self.join("line:2", 2)
         group[0].say("call all_reduce timeout=2000")
