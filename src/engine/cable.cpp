@@ -45,11 +45,25 @@ Cable::Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& 
   }
 }
 
+/// Some drivers keep regions of queue pairs that are destroyed in ERR.
+Cable::~Cable() {
+  for (End& end : ends_) {
+    if (end.connected && !failure_.empty()) {
+      try {
+        end.unconnected.emplace(std::move(*end.connected).reset());
+      } catch (const base::Error&) {
+        continue;  // then it goes as it is
+      }
+    }
+  }
+}
+
 void Cable::make_end(Size size, SlabLayout& layout) {
   const CreditPlan credits = credit_plan(size, plan_.n_hop_classes);
   const uint32_t slot_bytes = size == Size::small ? kSmallBytes : kLargeBytes;
   End end{layout.add_row(slot_bytes, credits.n_receives), SenderCredit(credits)};
   end.class_of.resize(credits.n_receives);
+  end.is_held.resize(credits.n_receives);
   verbs::QueuePairPlan wanted;
   wanted.type = plan_.type;
   wanted.send_cq = &device_.cq();
@@ -112,7 +126,9 @@ Connecting Cable::begin_connecting(const CableAddress& peer, std::span<std::byte
     End& end = ends_[index(size)];
     for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
       const Freed receive{static_cast<uint16_t>(slot)};
-      post_receives(size, {&receive, 1});
+      if (!end.is_held[slot]) {
+        post_receives(size, {&receive, 1});
+      }
     }
     connecting.ends_[index(size)].unconnected = std::exchange(end.unconnected, std::nullopt);
   }
@@ -146,7 +162,7 @@ void Cable::connect(const CableAddress& peer, std::span<std::byte> slab) {
 }
 
 std::vector<RequestId> Cable::reset(uint16_t incarnation) {
-  RINGBOLT_ASSERT(!is_alive_ && n_held(Size::small) == 0 && n_held(Size::large) == 0);
+  RINGBOLT_ASSERT(!is_alive_);
   reset_queue_pairs();  // from here on the device reads and writes nothing of the slab
   std::vector<RequestId> left;
   for (const Size size : kSizes) {
@@ -162,6 +178,7 @@ std::vector<RequestId> Cable::reset(uint16_t incarnation) {
     end.n_freed = 0;
     end.sent_by_peer = 0;
     end.sent_by_peer_ns = 0;
+    std::fill(end.class_of.begin(), end.class_of.end(), kNotOwed);  // what is held is of the connection before
   }
   incarnation_ = incarnation;
   is_read_in_place_ = false;
@@ -302,6 +319,7 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
 
 void Cable::put_back(Size size, uint32_t slot, uint8_t buffer_class) {
   End& end = ends_[index(size)];
+  end.is_held[slot] = false;
   --end.n_held;
   if (!failure_.empty()) {
     return;  // with all others when it is connected anew

@@ -110,6 +110,7 @@ class Cable {
  public:
   /// Makes the queue pairs, up to INIT, and cuts the receives out of the slab. Throws base::Error.
   Cable(Device& device, const CablePlan& plan, uint16_t index, SlabLayout& layout);
+  ~Cable();
 
   const CablePlan& plan() const { return plan_; }
   const Device& device() const { return device_; }
@@ -121,10 +122,11 @@ class Cable {
   /// and stays so, and is not reset. end_connecting() throws base::Error if the device has refused receives.
   Connecting begin_connecting(const CableAddress& peer, std::span<std::byte> slab);
   void end_connecting(Connecting&& connecting);
-  /// A cable that has failed gets queue pairs without a past, up to INIT, for connection `incarnation`; no receive is
-  /// held. What is left of sends that are relayed or unsequenced, whose completions won't come any more. To be
-  /// connected when the other end has done the same, and started when that is connected, too. Throws base::Error; then
-  /// it can be tried again.
+  /// A cable that has failed gets queue pairs without a past, up to INIT, for connection `incarnation`. What is left of
+  /// sends that are relayed or unsequenced, whose completions won't come any more. To be connected when the other end has
+  /// done the same, and started when that is connected, too. Receives that are held stay so, and are posted when they are
+  /// free: until then the peer may send more than there is room for, which it repeats. Throws base::Error; then it can be
+  /// tried again.
   std::vector<RequestId> reset(uint16_t incarnation);
   void start() { is_alive_ = true; }
   uint16_t incarnation() const { return incarnation_; }
@@ -183,9 +185,17 @@ class Cable {
   /// connection.
   bool hear(Size size, uint32_t slot, const ChunkHeader& header);
   /// A receive has completed: it is held until free() or repost().
-  void hold(Size size) { ++ends_[index(size)].n_held; }
+  void hold(Size size, uint32_t slot) {
+    End& end = ends_[index(size)];
+    end.is_held[slot] = true;
+    ++end.n_held;
+  }
   /// A receive that has completed with an error holds nothing, and is posted again with the next connection.
-  void drop(Size size) { --ends_[index(size)].n_held; }
+  void drop(Size size, uint32_t slot) {
+    End& end = ends_[index(size)];
+    end.is_held[slot] = false;
+    --end.n_held;
+  }
   /// It is posted again, and the sender owed the news, together with the next few: by post_freed() at the latest.
   void free(Size size, uint32_t slot) { put_back(size, slot, ends_[index(size)].class_of[slot]); }
   /// The same without a word to the sender: its message had no sound header, or was of an earlier connection.
@@ -224,6 +234,7 @@ class Cable {
     std::optional<verbs::QueuePair> connected = std::nullopt;
     uint32_t qp_number = 0;
     std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
+    std::vector<bool> is_held = {};      // [slot]
     std::array<Freed, kSmallReceives> freed = {};  // as many as there can be of either size
     uint32_t n_freed = 0;
     uint32_t send_depth = 0;

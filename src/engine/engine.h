@@ -131,9 +131,8 @@ class Engine {
   bool set_cable_up(uint32_t fabric_cable, bool is_up);
   /// A local cable is of no use any more until it has been connected anew.
   void fail_cable(uint32_t cable, std::string why);
-  /// Makes a local cable that has failed ready to be connected anew, as Cable::reset() does: false if it can't be just
-  /// now, since something that came through it is still held. Throws base::Error.
-  bool reset_cable(uint32_t cable, uint16_t incarnation);
+  /// Makes a local cable that has failed ready to be connected anew, as Cable::reset() does. Throws base::Error.
+  void reset_cable(uint32_t cable, uint16_t incarnation);
   /// Both ends are connected: it carries messages again.
   void start_cable(uint32_t cable);
   /// Nothing more is sent to that rank, and what it has not acknowledged is forgotten.

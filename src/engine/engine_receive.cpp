@@ -27,7 +27,7 @@ void Engine::take_completion(const ibv_wc& completion) {
     return;  // its cable has been connected anew since, and took what it held
   }
   if (id.is_receive) {
-    cable.hold(id.size);
+    cable.hold(id.size, id.slot);
   } else {
     cable.hear_done(id);
     if (id.is_relayed) {
@@ -38,7 +38,7 @@ void Engine::take_completion(const ibv_wc& completion) {
   }
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     if (id.is_receive) {
-      cable.drop(id.size);
+      cable.drop(id.size, id.slot);
     }
     cable.fail(fmt::format("{}: {} completed with status {}", cable.plan().name, id.is_receive ? "a receive" : "a send",
                            static_cast<int>(completion.status)));

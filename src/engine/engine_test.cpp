@@ -251,7 +251,7 @@ TEST(Engine, goes_on_while_queue_pairs_of_a_cable_are_away) {
   for (const uint32_t rank : {0U, 1U}) {  // cable 0 is the first of both
     fabric.engine(rank).fail_cable(0, "the test says so");
     fabric.engine(rank).set_cable_up(0, false);
-    ASSERT_TRUE(fabric.engine(rank).reset_cable(0, kAnew));
+    fabric.engine(rank).reset_cable(0, kAnew);
   }
   const CableAddress address = fabric.stations[0]->address(0);
   Connecting connecting = fabric.stations[0]->begin_connecting(0, fabric.stations[1]->address(0));
@@ -263,7 +263,7 @@ TEST(Engine, goes_on_while_queue_pairs_of_a_cable_are_away) {
   // It has failed meanwhile: the queue pairs are back, and it can begin anew.
   EXPECT_THROW(fabric.stations[0]->end_connecting(0, std::move(connecting)), base::Error);
   EXPECT_FALSE(fabric.stations[0]->cable(0).is_alive());
-  ASSERT_TRUE(fabric.engine(0).reset_cable(0, kAnew));
+  fabric.engine(0).reset_cable(0, kAnew);
   connecting = fabric.stations[0]->begin_connecting(0, fabric.stations[1]->address(0));
   connecting.run();
   fabric.stations[0]->end_connecting(0, std::move(connecting));
@@ -277,6 +277,49 @@ TEST(Engine, goes_on_while_queue_pairs_of_a_cable_are_away) {
   ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
   EXPECT_GT(fabric.stations[0]->cable(0).sent_bytes, sent_before + 5000);
   EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
+}
+
+// What a call that has not begun keeps held up the cable that it came by, perhaps for ever.
+TEST(Engine, connects_a_cable_anew_while_the_receiver_keeps_what_came_by_it) {
+  constexpr uint16_t kAnew = 2;
+  LoopFabric fabric(2, line(2), kHopClasses, "", Checksums::carried, false);
+  auto& collector = fabric.collector(1);
+  collector.keeps = true;
+  for (const uint32_t chunk : {0U, 1U, 2U}) {
+    ASSERT_TRUE(fabric.send(0, 1, chunk, chunk == 2 ? 60000 : 3000));
+  }
+  ASSERT_TRUE(fabric.run_until([&] { return collector.chunks.size() == 3 && fabric.engine(0).n_unacknowledged() == 0; }));
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.engine(rank).fail_cable(0, "the test says so");
+    fabric.engine(rank).set_cable_up(0, false);
+    fabric.engine(rank).reset_cable(0, kAnew);
+  }
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.stations[rank]->connect(0, fabric.stations[1 - rank]->address(0));
+  }
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.engine(rank).start_cable(0);
+    fabric.engine(rank).set_cable_up(0, true);
+  }
+  collector.keeps = false;
+  uint32_t sent = 3;
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < 300 && fabric.send(0, 1, sent, sent % 2 == 0 ? 60000 : 3000) ? 1U : 0U;
+    return collector.chunks.size() == 300;
+  }));
+  for (uint32_t chunk = 0; chunk < 3; ++chunk) {
+    const Receipt& kept = collector.kept[chunk];
+    EXPECT_TRUE(LoopFabric::is_sound({collector.chunks[chunk].header, {kept.bytes.begin(), kept.bytes.end()}}));
+    fabric.engine(1).release(kept.id);
+  }
+  for (const auto& chunk : collector.chunks) {
+    EXPECT_TRUE(LoopFabric::is_sound(chunk));
+  }
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < 600 && fabric.send(0, 1, sent, sent % 2 == 0 ? 60000 : 3000) ? 1U : 0U;
+    return collector.chunks.size() == 600;
+  }));
+  EXPECT_TRUE(fabric.stations[0]->cable(0).is_alive() && fabric.stations[1]->cable(0).is_alive());
 }
 
 TEST(Engine, follows_the_path_that_is_asked_for) {

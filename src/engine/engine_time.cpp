@@ -123,19 +123,14 @@ void Engine::fail_cable(uint32_t cable, std::string why) {
   notice_failures();
 }
 
-bool Engine::reset_cable(uint32_t cable, uint16_t incarnation) {
-  Cable& failed = *cables_[cable];
-  if (failed.n_held(Size::small) > 0 || failed.n_held(Size::large) > 0) {
-    return false;
-  }
-  for (const RequestId& id : failed.reset(incarnation)) {
+void Engine::reset_cable(uint32_t cable, uint16_t incarnation) {
+  for (const RequestId& id : cables_[cable]->reset(incarnation)) {
     if (id.is_relayed) {
       cables_[id.from_cable]->free(id.size, id.slot);
     } else {
       rooms_.free(id.slot);
     }
   }
-  return true;
 }
 
 void Engine::start_cable(uint32_t cable) {

@@ -45,9 +45,7 @@ void World::mend_one(uint32_t cable, uint64_t now_ns) {
   try {
     switch (step) {
       case Mending::Step::reset:
-        if (!engine()->reset_cable(cable, mending.next_incarnation())) {
-          return;
-        }
+        engine()->reset_cable(cable, mending.next_incarnation());
         break;
       case Mending::Step::connect:
         reconnections_[cable] = std::make_unique<Reconnection>(made_.station, cable, mending.peer());

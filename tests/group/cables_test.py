@@ -104,6 +104,20 @@ class Cut(ranks.GroupCase):
         self.call("cut", "0-3")
         self.all_run(group, "call all_to_all count=200000 times=5 timeout=20000")
 
+    def test_that_says_nothing_while_its_chunks_are_kept(self):
+        """What has come for a call that has not begun holds up nothing."""
+        group = self.join("ring:4", 4)
+        group[0].say("call send peer=1 count=20000 timeout=60000")
+        group[0].expect("done")  # rank 1 has it, and has not asked for it
+        self.call("fault", "add", *"unplug mode hang cable 0-1".split())
+        time.sleep(2)
+        self.call("fault", "clear")
+        time.sleep(5)
+        self.call("cut", "2-3")
+        group[1].say("call recv peer=0 count=20000")
+        self.assertEqual(group[1].expect("done")["wrong"], 0)
+        self.all_run(group, "call all_reduce count=100000 times=5 timeout=10000")
+
     def test_that_says_nothing_under_one_short_chunk(self):
         group = self.join("ring:3", 3)
         self.call("fault", "add", *"unplug mode hang cable 0-1".split())
