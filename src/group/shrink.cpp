@@ -121,13 +121,18 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   std::vector<uint32_t> left = ranks_of(communicator->members(), outcome->members);
   const auto self = static_cast<uint32_t>(std::find(left.begin(), left.end(), rank()) - left.begin());
   // Of cables that are cut at this time each rank has news of its own; who is gone all know alike.
+  std::vector<bool> gone(made_.cables.size());
   std::vector<bool> avoided = communicator->avoided();
-  avoided.resize(made_.cables.size());
-  for (size_t i = 0; i < avoided.size(); ++i) {
+  avoided.resize(gone.size());
+  for (size_t i = 0; i < gone.size(); ++i) {
     const auto is_gone = [&](uint32_t rank) {
       return communicator->has(rank) && (outcome->members & fabric::set_of(rank)) == 0;
     };
-    avoided[i] = avoided[i] || is_gone(made_.cables[i].a) || is_gone(made_.cables[i].b);
+    gone[i] = is_gone(made_.cables[i].a) || is_gone(made_.cables[i].b);
+    avoided[i] = avoided[i] || gone[i];
+  }
+  if (!are_joined(left, avoided)) {
+    avoided = gone;  // one that was cut when the group was made has been needed since, and is back
   }
   return make_communicator(outcome->id, std::move(left), self, std::move(avoided));
 }

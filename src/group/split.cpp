@@ -154,6 +154,9 @@ Group Group::split(int color, int key) {
     const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -
                                              agreed.colors.begin());
     const std::lock_guard<std::mutex> guard(world.lock());
+    if (!world.are_joined(ranks, avoided)) {
+      avoided.clear();  // old news of one cable, and news of another
+    }
     made->communicator =
         world.make_communicator(static_cast<uint16_t>(agreed.id + index), std::move(ranks), self, std::move(avoided));
   }

@@ -37,6 +37,16 @@ uint64_t random_incarnation() {
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
+fabric::Graph without(const fabric::Graph& graph, const std::vector<bool>& avoided) {
+  fabric::Graph left{graph.n_nodes, {}};
+  for (uint32_t i = 0; i < graph.cables.size(); ++i) {
+    if (i >= avoided.size() || !avoided[i]) {
+      left.cables.push_back(graph.cables[i]);
+    }
+  }
+  return left;
+}
+
 /// Groups that this rank has not made yet, of which something is kept. How much that is, those who send it know: they
 /// are at most 64 calls ahead, and wait for windows in each. It has been acknowledged and would never come again.
 constexpr size_t kMostEarlyGroups = 256;
@@ -96,6 +106,11 @@ World::World(const WorldPlan& plan, bootstrap::Circle circle, BroughtUp made)
   thread_ = std::thread([this] { run(); });
 }
 
+bool World::are_joined(const std::vector<uint32_t>& ranks, const std::vector<bool>& avoided) const {
+  const auto hops = fabric::hops_from(fabric::neighbours(without(made_.graph, avoided)), ranks.front());
+  return std::none_of(ranks.begin(), ranks.end(), [&](uint32_t rank) { return hops[rank] == fabric::kUnreachable; });
+}
+
 std::vector<bool> World::down_cables() const {
   std::vector<bool> down(down_cables_.size());
   std::transform(down_cables_.begin(), down_cables_.end(), down.begin(),
@@ -109,13 +124,7 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
     throw JoinError(
         fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
   }
-  fabric::Graph up{made_.graph.n_nodes, {}};
-  for (uint32_t i = 0; i < made_.graph.cables.size(); ++i) {
-    if (i >= avoided.size() || !avoided[i]) {
-      up.cables.push_back(made_.graph.cables[i]);
-    }
-  }
-  const fabric::Graph graph = fabric::graph_among(up, members);
+  const fabric::Graph graph = fabric::graph_among(without(made_.graph, avoided), members);
   std::shared_ptr<Communicator> made(
       new Communicator(engine(), id, std::move(members), self, graph, made_.model, std::move(avoided)),
       [world = shared_from_this()](Communicator* ended) { world->end(ended); });

@@ -55,6 +55,8 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   /// number.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
                                                   std::vector<bool> avoided);
+  /// Whether cables that are not `avoided` join these ranks, through others, too.
+  bool are_joined(const std::vector<uint32_t>& ranks, const std::vector<bool>& avoided) const;
   /// [fabric cable]: whether this rank takes it to be down. News of cables takes its time: others may differ.
   std::vector<bool> down_cables() const;
   /// The ranks that are left of a group, once its members have agreed who that is: a collective call of those. Takes

@@ -15,13 +15,19 @@ class Split(ranks.GroupCase):
         group = self.join("ring:4", 4)
         is_over = threading.Event()
 
+        problems = []
+
         def cut_and_heal():
-            for _ in range(4):
-                self.call("cut", "0-1")
-                time.sleep(0.3)
-                self.call("heal", "0-1")
-                time.sleep(3.5)  # a cable is used again when it has worked for 3 s
-            is_over.set()
+            try:
+                for _ in range(4):
+                    self.call("cut", "0-1")
+                    time.sleep(0.3)
+                    self.call("heal", "0-1")
+                    time.sleep(3.5)  # a cable is used again when it has worked for 3 s
+            except Exception as problem:  # pylint: disable=broad-exception-caught
+                problems.append(problem)
+            finally:
+                is_over.set()
 
         cutter = threading.Thread(target=cut_and_heal)
         cutter.start()
@@ -34,6 +40,7 @@ class Split(ranks.GroupCase):
                 split = rank.expect("split")
                 self.assertEqual((split["rank"], split["size"]), (number, 4))
             self.all_run(group, "call all_reduce count=30000 times=3 timeout=20000")
+        self.assertEqual(problems, [])
 
 
 if __name__ == "__main__":
