@@ -94,9 +94,10 @@ TEST(CompletionQueue, poll_returns_up_to_what_was_asked) {
   for (uint64_t i = 0; i < 4; ++i) {
     expect_success(wc[i], i, IBV_WC_RDMA_WRITE);
   }
-  ASSERT_EQ(ibv_poll_cq(loop.cq.get(), 16, wc), 6);
+  // On a network the last ones may be acknowledged after the answer to what was sent behind them.
+  const std::vector<ibv_wc> rest = wait_completions(loop.cq.get(), 6);
   for (uint64_t i = 0; i < 6; ++i) {
-    expect_success(wc[i], 4 + i, IBV_WC_RDMA_WRITE);
+    expect_success(rest[i], 4 + i, IBV_WC_RDMA_WRITE);
   }
   EXPECT_EQ(ibv_poll_cq(loop.cq.get(), 16, wc), 0);
 }
