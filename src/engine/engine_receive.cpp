@@ -181,7 +181,9 @@ Receipt Engine::settle(const Receipt& receipt) {
   free_blocks_.pop_back();
   std::vector<std::byte>& block = blocks_[index];
   block.resize(std::max(block.size(), receipt.bytes.size()));
-  base::copy(block.data(), receipt.bytes.data(), receipt.bytes.size());
+  if (!receipt.bytes.empty()) {  // else the block may have no memory yet
+    base::copy(block.data(), receipt.bytes.data(), receipt.bytes.size());
+  }
   cable.free(id.size, id.slot);
   return {kIsBlock | index, {block.data(), receipt.bytes.size()}};
 }
