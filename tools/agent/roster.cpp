@@ -1,7 +1,6 @@
 #include "agent/roster.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -25,6 +24,14 @@ constexpr size_t kStatusBytes = size_t{1} << 16U;
 /// Of the same length always: written over while others read, it is never half a number.
 std::string line_of(pid_t pid, std::optional<uint32_t> meeting) {
   return fmt::format("{} {}\n", pid, meeting ? fmt::format("{:08x}", *meeting) : kWaits);
+}
+
+/// Of an agent, for as long as it has the file open.
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
 }
 
 /// How often the process has gone to sleep; it grows for as long as it runs, whoever has stopped it.
@@ -67,12 +74,13 @@ Roster::Entry Roster::enter(uint32_t node) const {
   if (!lock.is_open()) {
     throw base::Error(errno, "open", path);
   }
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  struct flock whole = whole_file();
+  if (::fcntl(lock.get(), F_OFD_SETLK, &whole) != 0) {
     throw UsageError(fmt::format("node {} of cluster \"{}\" has an agent already{}", node, cluster_,
                                  find(node) ? fmt::format(" (pid {})", *find(node)) : ""));
   }
   const std::string text = line_of(::getpid(), std::nullopt);
-  // What a longer one has left goes afterwards: nobody finds the file of an agent that lives empty.
+  // What a longer one has left goes afterwards: only a file that was just made is ever found empty.
   if (::pwrite(lock.get(), text.data(), text.size(), 0) < 0 ||
       ::ftruncate(lock.get(), static_cast<off_t>(text.size())) != 0) {
     throw base::Error(errno, "write", path);
@@ -90,7 +98,8 @@ void Roster::set_meeting(const Entry& entry, std::optional<uint32_t> meeting) co
 std::optional<Roster::Agent> Roster::look(uint32_t node) const {
   const std::string path = file(node, "pid");
   const base::UniqueFd lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!lock.is_open() || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) {
+  struct flock whole = whole_file();  // asked for and not taken, which would be in the way of an agent that starts
+  if (!lock.is_open() || ::fcntl(lock.get(), F_OFD_GETLK, &whole) != 0 || whole.l_type == F_UNLCK) {
     return std::nullopt;  // nobody holds it
   }
   const std::string text = cluster::read_file(path, 32);
