@@ -167,6 +167,25 @@ class Overlay(CommandCase):
         self.pingpong(0, 1)
         self.pingpong(1, 3)
 
+    def test_nobody_leaves_to_meet_an_agent_that_stands_still(self):
+        agents = self.up()
+        os.kill(agents[1], signal.SIGSTOP)  # for less than RINGBOLT_FROZEN_MS: nobody has given it up
+        os.kill(agents[2], signal.SIGKILL)
+        self.gone(2, [0, 3])
+        restarted = self.start("agent", "--start")
+        try:
+            wait_until(lambda: len(self.agents()) == 4, "there is an agent")
+            for _ in range(4):
+                self.pingpong(0, 3)
+            self.assertNotIn("meet anew", self.log(0) + self.log(3))
+            os.kill(agents[1], signal.SIGCONT)
+            self.assertEqual(restarted.wait(command.PATIENCE_S), 0)
+        finally:
+            restarted.kill()
+            restarted.communicate()
+        wait_until(lambda: [self.serves(node) for node in (0, 1, 3)] == [2] * 3, "all have met anew")
+        self.pingpong(1, 2)
+
     def test_down_asks_about_programs_and_not_about_agents(self):
         agents = self.up("line:2")
         port = free_port()

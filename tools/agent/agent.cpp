@@ -168,12 +168,13 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
 
 /// After a meeting that has failed: a while, and until another one may succeed. False if a signal comes first.
 bool wait_for_chance(const Post& post) {
+  agent::Watch watch;
   do {
     pollfd signals{post.signals, POLLIN, 0};
     if (::poll(&signals, 1, kPauseMs) > 0) {
       return false;
     }
-  } while (!agent::can_all_meet(post.live, post.roster));
+  } while (!agent::can_all_meet(post.live, post.roster, watch, base::now_ns()));
   return true;
 }
 
