@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "cluster/read_file.h"
-#include "fabric/graph.h"
+#include "fabric/relaying.h"
 #include "failure.h"
 
 namespace ringbolt::tools::agent {
@@ -60,7 +60,8 @@ std::optional<Sight> sight_of(pid_t pid) {
   return std::nullopt;
 }
 
-bool do_cables_join_all(const LiveCluster& live) {
+/// The cables that are not cut.
+fabric::Graph cabling_of(const LiveCluster& live) {
   fabric::Graph up{static_cast<uint32_t>(live.model.nodes.size()), {}};
   for (uint32_t i = 0; i < live.model.cables.size(); ++i) {
     const cluster::Cable& cable = live.model.cables[i];
@@ -68,7 +69,7 @@ bool do_cables_join_all(const LiveCluster& live) {
       fabric::join(up, cable.a.node, cable.b.node);
     }
   }
-  return fabric::breadth_first(fabric::neighbours(up), 0).size() == up.n_nodes;
+  return up;
 }
 
 }  // namespace
@@ -149,6 +150,11 @@ bool Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {
   return seen.moved_ns != 0 && now_ns - seen.moved_ns < kStillNs;
 }
 
+bool can_be_group(const fabric::Graph& cabling) {
+  const fabric::Distances distances = fabric::distances(cabling);
+  return distances.is_connected && distances.diameter <= fabric::kMostHopsOfGroup;
+}
+
 bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, uint64_t now_ns) {
   live.control.refresh();
   bool do_all_run = true;  // all are looked at: who moves is told by two looks
@@ -156,7 +162,7 @@ bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, u
     const std::optional<Roster::Agent> agent = roster.look(node);
     do_all_run = agent && watch.runs(node, *agent, now_ns) && do_all_run;
   }
-  return do_all_run && do_cables_join_all(live);
+  return do_all_run && can_be_group(cabling_of(live));
 }
 
 Absence::Absence(const LiveCluster& live, const Roster& roster, uint32_t meeting)

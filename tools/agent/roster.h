@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "cluster/runtime_dir.h"
 #include "cluster_state.h"
+#include "fabric/graph.h"
 #include "ringbolt/status.h"
 
 namespace ringbolt::tools::agent {
@@ -63,7 +64,10 @@ class Watch {
   std::map<uint32_t, Seen> seen_;
 };
 
-/// Whether the cables that are not cut join all nodes, and every node has an agent that runs: else no
+/// Whether these cables join all nodes, none farther from another than a group's packets go. Pure. Thread-safe.
+bool can_be_group(const fabric::Graph& cabling);
+
+/// Whether the cables that are not cut can_be_group(), and every node has an agent that runs: else no
 /// meeting comes about. To be called time and again, as Watch says.
 bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, uint64_t now_ns);
 
