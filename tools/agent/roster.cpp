@@ -13,6 +13,7 @@
 #include "cluster/read_file.h"
 #include "fabric/relaying.h"
 #include "failure.h"
+#include "fault_file.h"
 
 namespace ringbolt::tools::agent {
 namespace {
@@ -60,12 +61,13 @@ std::optional<Sight> sight_of(pid_t pid) {
   return std::nullopt;
 }
 
-/// The cables that are not cut.
+/// The cables that are neither cut nor pulled out by a fault.
 fabric::Graph cabling_of(const LiveCluster& live) {
+  const std::vector<bool> is_dead = dead_cables(live);
   fabric::Graph up{static_cast<uint32_t>(live.model.nodes.size()), {}};
   for (uint32_t i = 0; i < live.model.cables.size(); ++i) {
     const cluster::Cable& cable = live.model.cables[i];
-    if (cable.a.node != cable.b.node && live.control.cable_up(i)) {
+    if (cable.a.node != cable.b.node && live.control.cable_up(i) && !is_dead[i]) {
       fabric::join(up, cable.a.node, cable.b.node);
     }
   }

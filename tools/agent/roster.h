@@ -67,7 +67,7 @@ class Watch {
 /// Whether these cables join all nodes, none farther from another than a group's packets go. Pure. Thread-safe.
 bool can_be_group(const fabric::Graph& cabling);
 
-/// Whether the cables that are not cut can_be_group(), and every node has an agent that runs: else no
+/// Whether the cables that are neither cut nor pulled can_be_group(), and every node has an agent that runs: else no
 /// meeting comes about. To be called time and again, as Watch says.
 bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, uint64_t now_ns);
 
