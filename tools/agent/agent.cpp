@@ -213,7 +213,10 @@ int agent_run(const AgentOptions& options) {
   }
   if (options.starts_missing) {
     const size_t n_started = agent::start_agents(live);
-    live.control.announce();  // the others shall look whether somebody can be had back
+    {
+      const base::UniqueFd lock = lock_clusters(live.dir);
+      live.control.announce();  // the others shall look whether somebody can be had back
+    }
     fmt::print("{} agent{} of {} started\n", n_started, n_started == 1 ? "" : "s", live.model.nodes.size());
     return kOk;
   }
