@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <stdexcept>
 
 #include <fmt/format.h>
 
@@ -51,18 +52,28 @@ std::string with_numbers(const LiveCluster& live, const std::string& text) {
   return result;
 }
 
-bool fits(const LiveCluster& live, const fault::Rule& rule) {
-  const auto suffers = [&](uint32_t cable, const cluster::CableEnd& end, const cluster::CableEnd& other) {
+/// Whether an end of the cable does.
+bool suffers(const LiveCluster& live, uint32_t cable, const fault::Rule& rule) {
+  const auto does_end = [&](const cluster::CableEnd& end, const cluster::CableEnd& other) {
     const fault::Place place{end.node, cable, live.model.nodes[end.node].ports[end.port].name, other.node};
     return rule.applies_to(place, fault::Direction::send) || rule.applies_to(place, fault::Direction::receive);
   };
-  for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
-    const cluster::Cable& cable = live.model.cables[index];
-    if (suffers(index, cable.a, cable.b) || suffers(index, cable.b, cable.a)) {
+  const cluster::Cable& both = live.model.cables[cable];
+  return does_end(both.a, both.b) || does_end(both.b, both.a);
+}
+
+bool fits(const LiveCluster& live, const fault::Rule& rule) {
+  for (uint32_t cable = 0; cable < live.model.cables.size(); ++cable) {
+    if (suffers(live, cable, rule)) {
       return true;
     }
   }
   return false;
+}
+
+bool is_death(const fault::Rule& rule) {
+  const bool is_for_good = rule.from_ns == 0 && rule.until_ns == UINT64_MAX;
+  return is_for_good && (rule.kind == fault::Kind::frozen || (rule.kind == fault::Kind::unplug && rule.delay_ns == 0));
 }
 
 }  // namespace
@@ -77,6 +88,21 @@ fault::Plan load_faults(const cluster::RuntimeDir& dir, const std::string& name)
     throw UsageError(fmt::format("{}: {}; ringbolt fault clear removes it", path, plan.error().text()));
   }
   return std::move(*plan);
+}
+
+std::vector<bool> dead_cables(const LiveCluster& live) {
+  fault::Plan plan;
+  try {
+    plan = load_faults(live.dir, live.model.name);
+  } catch (const std::runtime_error&) {
+    // Just cleared, or damaged: then no program has any.
+  }
+  std::erase_if(plan.rules, [](const fault::Rule& rule) { return !is_death(rule); });
+  std::vector<bool> is_dead;
+  for (uint32_t cable = 0; cable < live.model.cables.size(); ++cable) {
+    is_dead.push_back(std::ranges::any_of(plan.rules, [&](const auto& rule) { return suffers(live, cable, rule); }));
+  }
+  return is_dead;
 }
 
 size_t store_faults(LiveCluster& live, const fault::Plan& plan) {

@@ -190,6 +190,7 @@ class Reading {
         take_size("PMI_SIZE");
       }
       take_mlx();
+      is_said_by_launcher_ = rank_.has_value();
     }
     if (!rank_ && !size_) {
       take_rank("RINGBOLT_NODE");
@@ -344,13 +345,16 @@ class Reading {
     }
   }
 
-  /// Whoever has said the rank.
+  /// Nodes of a cluster have a place of their own, and a file with another number of rows is about other ranks: it may
+  /// only stand in the shell that has started these.
   bool take_ring() {
     const auto file = get("MLX_HOSTFILE");
-    if (file) {
-      meet_at(*file, ring_of(*file).ranks[0][0]);
+    const bool is_of_cluster = get("RINGBOLT_MEETING_HOST") || (get("RINGBOLT_NODE") && !is_said_by_launcher_);
+    if (!file || is_of_cluster || ring_of(*file).ranks.size() != config_.n_ranks) {
+      return false;
     }
-    return file.has_value();
+    meet_at(*file, ring_of(*file).ranks[0][0]);
+    return true;
   }
 
   void find_settings() {
@@ -388,6 +392,7 @@ class Reading {
   Config config_;
   std::optional<Number> rank_;
   std::optional<Number> size_;
+  bool is_said_by_launcher_ = false;  ///< the rank
   std::optional<MlxRingfile> ring_;
 };
 

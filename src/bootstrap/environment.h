@@ -28,8 +28,9 @@ std::string read_file(const std::string& path, bool is_secret);
 /// several are there, all must say the same. Else the emulated cluster (RINGBOLT_NODE, RINGBOLT_NODES). Else Slurm
 /// (SLURM_PROCID, SLURM_NTASKS), which often only starts another launcher, or the shell in which a cluster was started.
 ///
-/// Where: RINGBOLT_COORDINATOR; MASTER_ADDR and MASTER_PORT; JACCL_COORDINATOR or MLX_JACCL_COORDINATOR; MLX_HOSTFILE;
-/// this machine, if all ranks are on it; Slurm's first host. docs/environment.md has the rest.
+/// Where: RINGBOLT_COORDINATOR; MASTER_ADDR and MASTER_PORT; JACCL_COORDINATOR or MLX_JACCL_COORDINATOR; MLX_HOSTFILE,
+/// if it is about these ranks; this machine, if all ranks are on it; Slurm's first host. docs/environment.md has the
+/// rest.
 ///
 /// Throws base::Error, which names the variable and its value: not a decimal number, out of range, contradicting
 /// another one, or missing.

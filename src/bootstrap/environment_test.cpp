@@ -70,8 +70,37 @@ TEST(Environment, reads_every_convention) {
   EXPECT_EQ(place_of({{"MLX_RANK", "1"}, {"MLX_IBV_DEVICES", "/devices"}, {"MLX_JACCL_COORDINATOR", "10.0.0.1:7"}}),
             "1/2 10.0.0.1 7");
   EXPECT_EQ(place_of({{"MLX_RANK", "2"}, {"MLX_HOSTFILE", "/ring"}}), "2/3 10.0.0.1 5000");
-  EXPECT_EQ(place_of({{"RINGBOLT_RANK", "1"}, {"RINGBOLT_WORLD_SIZE", "2"}, {"MLX_HOSTFILE", "/ring"}}),
-            "1/2 10.0.0.1 5000");
+  EXPECT_EQ(place_of({{"RINGBOLT_RANK", "1"}, {"RINGBOLT_WORLD_SIZE", "3"}, {"MLX_HOSTFILE", "/ring"}}),
+            "1/3 10.0.0.1 5000");
+}
+
+TEST(Environment, a_hostfile_that_a_shell_has_is_not_about_the_ranks_of_a_cluster) {
+  Environment node = {{"RINGBOLT_CLUSTER", "ring3"}, {"RINGBOLT_NODE", "2"}, {"RINGBOLT_NODES", "3"}};
+  const std::string place = place_of(node);
+  EXPECT_THAT(place, HasSubstr("2/3 127.0.0.1 "));
+  node["MLX_HOSTFILE"] = "/ring";
+  EXPECT_EQ(place_of(node), place);
+  node["RINGBOLT_RANK"] = "1";  // as `ringbolt check --rank-order` has it
+  node["RINGBOLT_WORLD_SIZE"] = "3";
+  EXPECT_THAT(place_of(node), HasSubstr("1/3 127.0.0.1 "));
+  Environment space = node;
+  space["RINGBOLT_MEETING_HOST"] = "10.76.0.1";
+  EXPECT_THAT(place_of(space), HasSubstr("1/3 10.76.0.1 "));
+  // A launcher in the node says where its own ranks meet.
+  EXPECT_EQ(place_of({{"RINGBOLT_CLUSTER", "ring3"},
+                      {"RINGBOLT_NODE", "2"},
+                      {"RINGBOLT_NODES", "3"},
+                      {"MLX_RANK", "1"},
+                      {"MLX_HOSTFILE", "/ring"}}),
+            "1/3 10.0.0.1 5000");
+}
+
+TEST(Environment, a_hostfile_of_more_ranks_is_passed_over) {
+  Environment task = {{"RINGBOLT_RANK", "1"}, {"RINGBOLT_WORLD_SIZE", "2"}, {"MLX_HOSTFILE", "/ring"}};
+  EXPECT_THAT(refusal_of(task), HasSubstr("set RINGBOLT_COORDINATOR"));
+  task["SLURM_JOB_ID"] = "17";
+  task["SLURM_JOB_NODELIST"] = "n[0-3]";
+  EXPECT_THAT(place_of(task), HasSubstr("1/2 n0 "));
 }
 
 TEST(Environment, torchrun_itself_listens_at_its_port) {

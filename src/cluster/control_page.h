@@ -10,7 +10,8 @@ namespace ringbolt::cluster {
 
 /// The file that all processes of a cluster share: for every cable whether it is up, and a count of changes.
 /// Layout in bytes: 0 magic "RBCTL1\0\0", 8 version, 12 cables, 16 generation, 20 + 4 i cable i (1 up, 0 cut); all
-/// but the magic are u32. Writers: `ringbolt cut`, `heal` and `fault`, which then tell every reader to look again.
+/// but the magic are u32. Writers: `ringbolt cut`, `heal` and `fault`, which then tell every reader to look again, and
+/// `agent --start`.
 ///
 /// The file is not mapped: whoever may write to it could end a process that maps it by making it shorter. Asking for a
 /// cable reads memory of this process' own, as of the last refresh. Thread-safe; of several processes one at a time may

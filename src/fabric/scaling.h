@@ -28,7 +28,8 @@ Scaling exact_scaling(const Graph& graph, const Fraction& rate);
 Scaling few_trees_scaling(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, int64_t most_trees);
 
 /// For graphs on which rate_of() takes long: by whole cables or halves of them, whichever carries more. Where cables
-/// have whole capacities that loses less than half a tree. No trees if they were more than `most_trees`, or as above.
+/// have whole capacities that loses less than half a tree, or less than one where halves would be more than
+/// `most_trees`. No trees if they were more than `most_trees`, or as above.
 /// Pure. Thread-safe.
 Scaling coarse_scaling(const Graph& graph, const std::function<Fraction(const Graph&)>& rate_of, int64_t most_trees);
 

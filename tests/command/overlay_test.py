@@ -126,15 +126,20 @@ class Overlay(CommandCase):
         self.assertEqual(self.agents(), agents)
 
     def test_a_node_behind_a_fault_is_away_alone_until_that_is_cleared(self):
-        self.up("line:3")
-        self.call("fault", "add", "unplug", "mode", "hang", "cable", "1-2")
-        self.gone(2, [0, 1])
-        for _ in range(4):
-            self.pingpong(0, 1)
-        self.assertEqual([self.serves(node) for node in range(3)], [1, 1, 1], self.log(0))
-        self.call("fault", "clear")
-        wait_until(lambda: all(self.serves(node) == 2 for node in range(3)), "all have met anew")
-        self.pingpong(0, 2)
+        for fault in ("unplug mode hang cable 1-2", "unplug mode port-event cable 1-2", "unplug mode flush cable 1-2",
+                      "frozen node 2"):
+            with self.subTest(fault):
+                self.up("line:3")
+                self.call("fault", "add", *fault.split())
+                self.gone(2, [0, 1])
+                for _ in range(4):
+                    self.pingpong(0, 1)
+                self.assertEqual([self.serves(node) for node in range(3)], [1, 1, 1], self.log(0))
+                self.assertNotIn("meet anew", self.log(0))
+                self.call("fault", "clear")
+                wait_until(lambda: all(self.serves(node) == 2 for node in range(3)), "all have met anew")
+                self.pingpong(0, 2)
+            self.call("down", "--force")
 
     def test_an_agent_that_is_restarted_while_another_is_cut_off_waits_for_it(self):
         agents = self.up("line:3")
@@ -166,6 +171,25 @@ class Overlay(CommandCase):
         wait_until(lambda: all(self.serves(node) == 2 for node in range(4)), "all have met anew")
         self.pingpong(0, 1)
         self.pingpong(1, 3)
+
+    def test_nobody_leaves_to_meet_an_agent_that_stands_still(self):
+        agents = self.up()
+        os.kill(agents[1], signal.SIGSTOP)  # for less than RINGBOLT_FROZEN_MS: nobody has given it up
+        os.kill(agents[2], signal.SIGKILL)
+        self.gone(2, [0, 3])
+        restarted = self.start("agent", "--start")
+        try:
+            wait_until(lambda: len(self.agents()) == 4, "there is an agent")
+            for _ in range(4):
+                self.pingpong(0, 3)
+            self.assertNotIn("meet anew", self.log(0) + self.log(3))
+            os.kill(agents[1], signal.SIGCONT)
+            self.assertEqual(restarted.wait(command.PATIENCE_S), 0)
+        finally:
+            restarted.kill()
+            restarted.communicate()
+        wait_until(lambda: [self.serves(node) for node in (0, 1, 3)] == [2] * 3, "all have met anew")
+        self.pingpong(1, 2)
 
     def test_down_asks_about_programs_and_not_about_agents(self):
         agents = self.up("line:2")

@@ -168,12 +168,13 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
 
 /// After a meeting that has failed: a while, and until another one may succeed. False if a signal comes first.
 bool wait_for_chance(const Post& post) {
+  agent::Watch watch;
   do {
     pollfd signals{post.signals, POLLIN, 0};
     if (::poll(&signals, 1, kPauseMs) > 0) {
       return false;
     }
-  } while (!agent::can_all_meet(post.live, post.roster));
+  } while (!agent::can_all_meet(post.live, post.roster, watch, base::now_ns()));
   return true;
 }
 
@@ -212,7 +213,10 @@ int agent_run(const AgentOptions& options) {
   }
   if (options.starts_missing) {
     const size_t n_started = agent::start_agents(live);
-    live.control.announce();  // the others shall look whether somebody can be had back
+    {
+      const base::UniqueFd lock = lock_clusters(live.dir);
+      live.control.announce();  // the others shall look whether somebody can be had back
+    }
     fmt::print("{} agent{} of {} started\n", n_started, n_started == 1 ? "" : "s", live.model.nodes.size());
     return kOk;
   }

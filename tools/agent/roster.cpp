@@ -1,7 +1,6 @@
 #include "agent/roster.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,8 +11,9 @@
 
 #include "base/error.h"
 #include "cluster/read_file.h"
-#include "fabric/graph.h"
+#include "fabric/relaying.h"
 #include "failure.h"
+#include "fault_file.h"
 
 namespace ringbolt::tools::agent {
 namespace {
@@ -27,32 +27,51 @@ std::string line_of(pid_t pid, std::optional<uint32_t> meeting) {
   return fmt::format("{} {}\n", pid, meeting ? fmt::format("{:08x}", *meeting) : kWaits);
 }
 
-/// How often the process has gone to sleep; it grows for as long as it runs, whoever has stopped it.
-std::optional<uint64_t> switches_of(pid_t pid) {
-  constexpr std::string_view kName = "\nvoluntary_ctxt_switches:";
+/// Of an agent, for as long as it has the file open.
+struct flock whole_file() {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+/// How the kernel sees a process.
+struct Sight {
+  bool is_stopped = false;  ///< by a signal or a debugger
+  uint64_t switches = 0;    ///< how often it has gone to sleep; grows for as long as it runs, whoever has stopped it
+};
+
+std::optional<Sight> sight_of(pid_t pid) {
+  constexpr std::string_view kState = "\nState:";
+  constexpr std::string_view kSwitches = "\nvoluntary_ctxt_switches:";
   try {
     const std::string text = cluster::read_file(fmt::format("/proc/{}/status", pid), kStatusBytes);
-    const size_t at = text.find(kName);
+    const size_t state = text.find(kState);
+    const size_t at = text.find(kSwitches);
+    const size_t letter = state == std::string::npos ? state : text.find_first_not_of("\t ", state + kState.size());
     const size_t begin = at == std::string::npos ? at : text.find_first_of("0123456789", at);
-    uint64_t count = 0;
-    if (begin != std::string::npos &&
-        std::from_chars(text.data() + begin, text.data() + text.size(), count).ec == std::errc{}) {
-      return count;
+    Sight sight;
+    if (letter != std::string::npos && begin != std::string::npos &&
+        std::from_chars(text.data() + begin, text.data() + text.size(), sight.switches).ec == std::errc{}) {
+      sight.is_stopped = text[letter] == 'T' || text[letter] == 't';
+      return sight;
     }
   } catch (const base::Error&) {
   }
   return std::nullopt;
 }
 
-bool do_cables_join_all(const LiveCluster& live) {
+/// The cables that are neither cut nor pulled out by a fault.
+fabric::Graph cabling_of(const LiveCluster& live) {
+  const std::vector<bool> is_dead = dead_cables(live);
   fabric::Graph up{static_cast<uint32_t>(live.model.nodes.size()), {}};
   for (uint32_t i = 0; i < live.model.cables.size(); ++i) {
     const cluster::Cable& cable = live.model.cables[i];
-    if (cable.a.node != cable.b.node && live.control.cable_up(i)) {
+    if (cable.a.node != cable.b.node && live.control.cable_up(i) && !is_dead[i]) {
       fabric::join(up, cable.a.node, cable.b.node);
     }
   }
-  return fabric::breadth_first(fabric::neighbours(up), 0).size() == up.n_nodes;
+  return up;
 }
 
 }  // namespace
@@ -67,12 +86,13 @@ Roster::Entry Roster::enter(uint32_t node) const {
   if (!lock.is_open()) {
     throw base::Error(errno, "open", path);
   }
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  struct flock whole = whole_file();
+  if (::fcntl(lock.get(), F_OFD_SETLK, &whole) != 0) {
     throw UsageError(fmt::format("node {} of cluster \"{}\" has an agent already{}", node, cluster_,
                                  find(node) ? fmt::format(" (pid {})", *find(node)) : ""));
   }
   const std::string text = line_of(::getpid(), std::nullopt);
-  // What a longer one has left goes afterwards: nobody finds the file of an agent that lives empty.
+  // What a longer one has left goes afterwards: only a file that was just made is ever found empty.
   if (::pwrite(lock.get(), text.data(), text.size(), 0) < 0 ||
       ::ftruncate(lock.get(), static_cast<off_t>(text.size())) != 0) {
     throw base::Error(errno, "write", path);
@@ -90,7 +110,8 @@ void Roster::set_meeting(const Entry& entry, std::optional<uint32_t> meeting) co
 std::optional<Roster::Agent> Roster::look(uint32_t node) const {
   const std::string path = file(node, "pid");
   const base::UniqueFd lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!lock.is_open() || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0) {
+  struct flock whole = whole_file();  // asked for and not taken, which would be in the way of an agent that starts
+  if (!lock.is_open() || ::fcntl(lock.get(), F_OFD_GETLK, &whole) != 0 || whole.l_type == F_UNLCK) {
     return std::nullopt;  // nobody holds it
   }
   const std::string text = cluster::read_file(path, 32);
@@ -112,14 +133,38 @@ std::optional<pid_t> Roster::find(uint32_t node) const {
   return agent ? std::optional(agent->pid) : std::nullopt;
 }
 
-bool can_all_meet(const LiveCluster& live, const Roster& roster) {
-  live.control.refresh();
-  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-    if (!roster.look(node)) {
-      return false;
-    }
+bool Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {
+  const std::optional<Sight> sight = sight_of(agent.pid);
+  if (!sight || sight->is_stopped) {
+    return false;
   }
-  return do_cables_join_all(live);
+  if (!agent.meeting) {
+    return true;  // it may sleep for long while it waits for the others
+  }
+  Seen& seen = seen_[node];
+  if (seen.pid != agent.pid || now_ns - seen.looked_ns >= kStillNs) {
+    seen = {agent.pid, sight->switches, now_ns, 0};
+  } else if (seen.switches != sight->switches) {
+    seen.moved_ns = now_ns;
+  }
+  seen.switches = sight->switches;
+  seen.looked_ns = now_ns;
+  return seen.moved_ns != 0 && now_ns - seen.moved_ns < kStillNs;
+}
+
+bool can_be_group(const fabric::Graph& cabling) {
+  const fabric::Distances distances = fabric::distances(cabling);
+  return distances.is_connected && distances.diameter <= fabric::kMostHopsOfGroup;
+}
+
+bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, uint64_t now_ns) {
+  live.control.refresh();
+  bool do_all_run = true;  // all are looked at: who moves is told by two looks
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    const std::optional<Roster::Agent> agent = roster.look(node);
+    do_all_run = agent && watch.runs(node, *agent, now_ns) && do_all_run;
+  }
+  return do_all_run && can_be_group(cabling_of(live));
 }
 
 Absence::Absence(const LiveCluster& live, const Roster& roster, uint32_t meeting)
@@ -138,12 +183,7 @@ bool Absence::would_come(uint32_t node, Lost& lost, uint64_t now_ns) {
     return true;
   }
   lost.is_changed = lost.is_changed || lost.generation != live_.control.generation();
-  const std::optional<uint64_t> switches = switches_of(agent->pid);
-  if (switches && *switches != lost.switches) {
-    lost.moved_ns = lost.switches == 0 ? lost.moved_ns : now_ns;
-    lost.switches = *switches;
-  }
-  return lost.moved_ns != 0 && now_ns - lost.moved_ns < kStillNs;
+  return watch_.runs(node, *agent, now_ns);
 }
 
 bool Absence::is_over(const std::map<uint32_t, Status>& failed, uint64_t now_ns) {
@@ -152,12 +192,12 @@ bool Absence::is_over(const std::map<uint32_t, Status>& failed, uint64_t now_ns)
   bool has_changed = false;
   for (const auto& [node, status] : failed) {
     // Whose silence was the reason has stood still: it is back as soon as it moves.
-    Lost& lost = lost_.try_emplace(node, Lost{generation_, 0, 0, status.code == EHOSTDOWN}).first->second;
+    Lost& lost = lost_.try_emplace(node, Lost{generation_, status.code == EHOSTDOWN}).first->second;
     would_all_come = would_come(node, lost, now_ns) && would_all_come;
     has_changed = has_changed || lost.is_changed;
   }
   generation_ = live_.control.generation();
-  return has_changed && would_all_come && can_all_meet(live_, roster_);
+  return has_changed && would_all_come && can_all_meet(live_, roster_, watch_, now_ns);
 }
 
 }  // namespace ringbolt::tools::agent

@@ -10,6 +10,7 @@
 #include "base/unique_fd.h"
 #include "cluster/runtime_dir.h"
 #include "cluster_state.h"
+#include "fabric/graph.h"
 #include "ringbolt/status.h"
 
 namespace ringbolt::tools::agent {
@@ -45,14 +46,36 @@ class Roster {
   std::string cluster_;
 };
 
-/// Whether the cables that are not cut join all nodes, and every node has an agent: else no meeting comes about.
-bool can_all_meet(const LiveCluster& live, const Roster& roster);
+/// Tells agents that run from those that stand still. Not thread-safe.
+class Watch {
+ public:
+  /// To be called time and again: what was seen last must be less than two seconds ago. False for one in a meeting that
+  /// has not been seen to move meanwhile, so at the first call too, and for any that is stopped.
+  bool runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns);
+
+ private:
+  struct Seen {
+    pid_t pid = 0;
+    uint64_t switches = 0;   ///< times that it has gone to sleep
+    uint64_t looked_ns = 0;  ///< when
+    uint64_t moved_ns = 0;   ///< when that was last seen to grow
+  };
+
+  std::map<uint32_t, Seen> seen_;
+};
+
+/// Whether these cables join all nodes, none farther from another than a group's packets go. Pure. Thread-safe.
+bool can_be_group(const fabric::Graph& cabling);
+
+/// Whether the cables that are neither cut nor pulled can_be_group(), and every node has an agent that runs: else no
+/// meeting comes about. To be called time and again, as Watch says.
+bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, uint64_t now_ns);
 
 /// The nodes that a meeting has lost, and whether they can be had back. Not thread-safe.
 ///
 /// A meeting takes a second in which the agents carry nothing, and fails for all if one does not come. So it is worth
 /// while only when something has changed since a node was lost (its agent waits for one, or stood still and runs again;
-/// somebody has plugged in a cable or ended a fault), and only if nobody is missing or stands still.
+/// somebody has plugged in a cable or ended a fault), and only if nobody, lost or not, is missing or stands still.
 class Absence {
  public:
   /// `meeting`: the one that all are in.
@@ -64,8 +87,6 @@ class Absence {
  private:
   struct Lost {
     uint32_t generation = 0;  ///< of the control page, before
-    uint64_t switches = 0;    ///< times that its agent has gone to sleep
-    uint64_t moved_ns = 0;    ///< when that was last seen to grow
     bool is_changed = false;  ///< in a way that may bring it back
   };
 
@@ -77,6 +98,7 @@ class Absence {
   const uint32_t meeting_;
   uint32_t generation_;  ///< when last looked at
   std::map<uint32_t, Lost> lost_;
+  Watch watch_;
 };
 
 }  // namespace ringbolt::tools::agent

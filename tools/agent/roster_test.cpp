@@ -1,0 +1,94 @@
+#include "agent/roster.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "cluster/runtime_dir.h"
+#include "fabric/relaying.h"
+#include "failure.h"
+
+namespace ringbolt::tools::agent {
+namespace {
+
+constexpr uint32_t kMostOfLine = fabric::kMostHopsOfGroup + 1;
+
+fabric::Graph line_of(uint32_t n_nodes) {
+  fabric::Graph line{n_nodes, {}};
+  for (uint32_t node = 1; node < n_nodes; ++node) {
+    fabric::join(line, node - 1, node);
+  }
+  return line;
+}
+
+class RosterFolder {
+ public:
+  RosterFolder() : dir_(cluster::RuntimeDir::at(::mkdtemp(name_.data()))) {
+    std::filesystem::create_directories(dir_.cluster("c"));
+  }
+  ~RosterFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(dir_.root(), ignored);
+  }
+  Roster roster() const { return {dir_, "c"}; }
+
+ private:
+  std::string name_ = "/tmp/rbroster-XXXXXX";
+  cluster::RuntimeDir dir_;
+};
+
+TEST(Roster, has_one_agent_of_a_node_until_its_end) {
+  const RosterFolder folder;
+  const Roster roster = folder.roster();
+  EXPECT_FALSE(roster.look(1));
+  {
+    const Roster::Entry entry = roster.enter(1);
+    ASSERT_TRUE(roster.look(1));
+    EXPECT_EQ(roster.look(1)->pid, ::getpid());
+    EXPECT_FALSE(roster.look(1)->meeting);
+    roster.set_meeting(entry, 7);
+    EXPECT_EQ(roster.look(1)->meeting, 7U);
+    EXPECT_THROW(roster.enter(1), UsageError);
+    EXPECT_FALSE(roster.look(0));
+  }
+  EXPECT_FALSE(roster.look(1));
+}
+
+TEST(Roster, whoever_looks_for_an_agent_is_not_in_its_way) {
+  const RosterFolder folder;
+  const Roster roster = folder.roster();
+  std::atomic<bool> is_over = false;
+  std::thread looks([&] {
+    while (!is_over) {
+      (void)roster.look(1);
+    }
+  });
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_NO_THROW(roster.enter(1));
+  }
+  is_over = true;
+  looks.join();
+}
+
+TEST(Roster, nodes_that_no_cable_joins_are_no_group) {
+  fabric::Graph cut = line_of(3);
+  cut.cables.pop_back();
+  EXPECT_FALSE(can_be_group(cut));
+  EXPECT_TRUE(can_be_group(line_of(3)));
+  EXPECT_TRUE(can_be_group(line_of(1)));
+}
+
+TEST(Roster, nodes_that_are_too_far_apart_are_no_group) {
+  EXPECT_TRUE(can_be_group(line_of(kMostOfLine)));
+  fabric::Graph ring = line_of(kMostOfLine + 1);
+  EXPECT_FALSE(can_be_group(ring));  // with a cable that is cut
+  fabric::join(ring, 0, kMostOfLine);
+  EXPECT_TRUE(can_be_group(ring));
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::agent
