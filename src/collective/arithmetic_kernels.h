@@ -102,20 +102,13 @@ void run_few(std::byte* out, const std::byte* const* sources, size_t count) {
   }
 }
 
-/// Which operand of a product comes first shows where both are NaN: in the loops for several complex sources compilers
-/// don't keep to one order.
-template <class T>
-constexpr bool kKeepsOrder = true;
-template <>
-constexpr bool kKeepsOrder<Complex> = false;
-
 template <class T, class Op>
 void run_plain(std::byte* out, const std::byte* const* sources, size_t n_sources, size_t count, uint32_t divisor) {
   if (n_sources == 2 && divisor == 0) {
     run_few<T, Op, 2>(out, sources, count);
-  } else if (kKeepsOrder<T> && n_sources == 3 && divisor == 0) {
+  } else if (n_sources == 3 && divisor == 0) {
     run_few<T, Op, 3>(out, sources, count);
-  } else if (kKeepsOrder<T> && n_sources == 4 && divisor == 0) {
+  } else if (n_sources == 4 && divisor == 0) {
     run_few<T, Op, 4>(out, sources, count);
   } else {
     run<T, Op>(out, sources, n_sources, count, divisor);
