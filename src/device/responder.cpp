@@ -26,8 +26,9 @@ bool takes_receive(link::SlotKind kind) {
 void fetch(const std::byte* message, size_t length) {
   constexpr size_t kLineBytes = 64;
   constexpr size_t kMostBytes = 4096 + 2 * kLineBytes;
-  for (size_t at = 0; at < std::min(length, kMostBytes); at += kLineBytes) {
-    __builtin_prefetch(message + at);
+  const std::byte* const end = message + std::min(length, kMostBytes);
+  for (; message < end; message += kLineBytes) {
+    __builtin_prefetch(message);
   }
 }
 

@@ -124,6 +124,7 @@ Connecting Cable::begin_connecting(const CableAddress& peer, std::span<std::byte
   connecting.reads_in_place_ = plan_.may_read_in_place;
   for (const Size size : kSizes) {
     End& end = ends_[index(size)];
+    end.n_freed = 0;  // what has been freed since reset() is among those that are not held
     for (uint32_t slot = 0; slot < end.receives.count; ++slot) {
       const Freed receive{static_cast<uint16_t>(slot)};
       if (!end.is_held[slot]) {
@@ -308,6 +309,7 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
   const uint32_t buffer_class = header.kind == Kind::beat ? kControlClass : header.hops_done;
   ends_[index(size)].class_of[slot] = static_cast<uint8_t>(is_owed ? buffer_class : kNotOwed);
   is_read_in_place_ = header.reads_in_place;
+  was_read_in_place_ = was_read_in_place_ || is_read_in_place_;
   received_bytes += kHeaderBytes + header.length_bytes;
   const bool is_honest = sender(Size::small).hear_freed(header.credit_class, header.freed_small) &&
                          sender(Size::large).hear_freed(header.credit_class, header.freed_large);

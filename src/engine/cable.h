@@ -180,6 +180,8 @@ class Cable {
   std::span<const std::byte> fetch(Size size, uint32_t slot, std::span<const std::byte> message);
   /// Whether the peer said with its last message that it reads in place.
   bool is_read_in_place() const { return is_read_in_place_; }
+  /// Whether it ever did, by this connection or an earlier one.
+  bool was_read_in_place() const { return was_read_in_place_; }
   size_t offset_of(Size size, uint32_t slot) const { return ends_[index(size)].receives.offset_of(slot); }
   /// What the sound header of the message in a held receive says of this cable: false if it is of an earlier
   /// connection.
@@ -271,6 +273,7 @@ class Cable {
   bool is_rail_ = false;
   bool reads_in_place_ = false;
   bool is_read_in_place_ = false;
+  bool was_read_in_place_ = false;
   std::string failure_;
 };
 

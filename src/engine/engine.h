@@ -135,8 +135,9 @@ class Engine {
   void reset_cable(uint32_t cable, uint16_t incarnation);
   /// Both ends are connected: it carries messages again.
   void start_cable(uint32_t cable);
-  /// Nothing more is sent to that rank, and what it has not acknowledged is forgotten.
-  void give_up(uint32_t rank);
+  /// Nothing more is sent to that rank, and what it has not acknowledged is forgotten. `has_ended`: its process, for
+  /// certain: then it reads nothing any more.
+  void give_up(uint32_t rank, bool has_ended);
   const Paths& paths() const { return paths_; }
   const EngineCounts& counts() const { return counts_; }
   const std::vector<std::unique_ptr<Cable>>& cables() const { return cables_; }

@@ -322,6 +322,48 @@ TEST(Engine, connects_a_cable_anew_while_the_receiver_keeps_what_came_by_it) {
   EXPECT_TRUE(fabric.stations[0]->cable(0).is_alive() && fabric.stations[1]->cable(0).is_alive());
 }
 
+// What was freed between two connections was posted twice: a second message was written over the first one.
+TEST(Engine, posts_once_what_is_freed_while_a_cable_is_being_connected_anew) {
+  constexpr uint16_t kAnew = 2;
+  constexpr uint32_t kKept = 8;
+  LoopFabric fabric(2, line(2), kHopClasses, "", Checksums::carried, false);
+  auto& collector = fabric.collector(1);
+  collector.keeps = true;
+  for (uint32_t chunk = 0; chunk < kKept; ++chunk) {
+    ASSERT_TRUE(fabric.send(0, 1, chunk, 60000));
+  }
+  ASSERT_TRUE(
+      fabric.run_until([&] { return collector.chunks.size() == kKept && fabric.engine(0).n_unacknowledged() == 0; }));
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.engine(rank).fail_cable(0, "the test says so");
+    fabric.engine(rank).set_cable_up(0, false);
+    fabric.engine(rank).reset_cable(0, kAnew);
+  }
+  for (uint32_t i = 0; i < kKept / 2; ++i) {
+    fabric.engine(1).release(collector.kept[i].id);
+  }
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.stations[rank]->connect(0, fabric.stations[1 - rank]->address(0));
+  }
+  for (const uint32_t rank : {0U, 1U}) {
+    fabric.engine(rank).start_cable(0);
+    fabric.engine(rank).set_cable_up(0, true);
+  }
+  uint32_t sent = kKept;
+  constexpr uint32_t kCount = 100;  // each receive comes up twice
+  ASSERT_TRUE(fabric.run_until([&] {
+    sent += sent < kCount && fabric.send(0, 1, sent, 60000) ? 1U : 0U;
+    return collector.chunks.size() == kCount;
+  }));
+  for (uint32_t i = kKept / 2; i < kCount; ++i) {
+    const Receipt& kept = collector.kept[i];
+    EXPECT_TRUE(LoopFabric::is_sound({collector.chunks[i].header, {kept.bytes.begin(), kept.bytes.end()}})) << i;
+    fabric.engine(1).release(kept.id);
+  }
+  EXPECT_EQ(fabric.stations[1]->cable(0).n_held(Size::large), 0U);
+  EXPECT_TRUE(fabric.stations[1]->cable(0).failure().empty()) << fabric.stations[1]->cable(0).failure();
+}
+
 TEST(Engine, follows_the_path_that_is_asked_for) {
   LoopFabric fabric(4, ring(4));
   ASSERT_TRUE(fabric.send(0, 1, 0, 100, {3, 2}));
@@ -361,7 +403,7 @@ TEST(Engine, forgets_what_it_gives_up) {
   for (uint32_t i = 0; i < 60; ++i) {
     ASSERT_TRUE(fabric.send(0, 1, i, 60000));
   }
-  fabric.engine(0).give_up(1);
+  fabric.engine(0).give_up(1, false);
   EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);
   ASSERT_TRUE(fabric.send(0, 1, 60, 60000));  // goes nowhere
   EXPECT_EQ(fabric.engine(0).n_unacknowledged(), 0U);

@@ -197,21 +197,26 @@ void Engine::forget(const Entry& entry) {
 
 /// It was sent to a rank that is given up now, which may live, and read it.
 void Engine::abandon_room(uint32_t rank, uint32_t room) {
-  if (!rooms_.is_queued(room) && is_read_in_place(rank)) {
+  const std::vector<Cable*>& rails = neighbours_[rank].rails;
+  if (!rooms_.is_queued(room) &&
+      std::any_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->was_read_in_place(); })) {
     rooms_.retire_at(room, now_ns_ + kAbandonedNs);
   } else {
     rooms_.retire(room);
   }
 }
 
-void Engine::give_up(uint32_t rank) {
+void Engine::give_up(uint32_t rank, bool has_ended) {
   Flow& flow = flows_[rank];
   flow.is_given_up = true;
   flow.n_to_acknowledge = 0;
   for (const Unacknowledged& waiting : flow.unacknowledged) {
-    abandon_room(rank, waiting.room);
-    if (waiting.first_room != kNoRoom) {
-      abandon_room(rank, waiting.first_room);
+    for (const uint32_t room : {waiting.room, waiting.first_room}) {
+      if (room != kNoRoom && has_ended) {
+        rooms_.retire(room);
+      } else if (room != kNoRoom) {
+        abandon_room(rank, room);
+      }
     }
   }
   flow.unacknowledged.clear();

@@ -140,11 +140,12 @@ TEST(InPlace, what_is_relayed_is_copied_at_each_hop) {
   }
 }
 
-TEST(InPlace, what_a_rank_that_is_given_up_may_read_is_not_written_over) {
+class GivenUp : public testing::TestWithParam<bool> {};
+
+TEST_P(GivenUp, what_a_rank_that_lives_may_read_is_not_written_over) {
+  const bool has_ended = GetParam();
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
-  ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
-  fabric.engine(0).give_up(1);
   const auto n_free = [&] {
     std::vector<uint32_t> rooms;
     while (const auto room = fabric.engine(0).room(kLength)) {
@@ -155,10 +156,17 @@ TEST(InPlace, what_a_rank_that_is_given_up_may_read_is_not_written_over) {
     }
     return rooms.size();
   };
-  EXPECT_EQ(n_free(), Rooms::kLarge - 1);
+  ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
+  // Nor if its cable has been made ready for another connection since.
+  fabric.engine(0).fail_cable(0, "the test says so");
+  fabric.engine(0).reset_cable(0, 2);
+  fabric.engine(0).give_up(1, has_ended);
+  EXPECT_EQ(n_free(), Rooms::kLarge - (has_ended ? 0 : 1));
   fabric.go_on_at(60'000);
   EXPECT_EQ(n_free(), Rooms::kLarge);
 }
+
+INSTANTIATE_TEST_SUITE_P(EndsAndLives, GivenUp, testing::Bool());
 
 }  // namespace
 }  // namespace ringbolt::engine

@@ -73,7 +73,9 @@ Status Group::State::check(Asked& asked, const CallOptions& call) const {
   if (std::string words = group::objection(asked, communicator->rank()); !words.empty()) {
     return {EINVAL, std::move(words)};
   }
-  asked.what.algorithm = call.algorithm;
+  if (!call.algorithm.empty()) {
+    asked.what.algorithm = call.algorithm;
+  }
   return {};
 }
 
@@ -126,11 +128,16 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
       joined->wait(
           guard, [begun] { return begun->is_done(); }, now_ns);
     }
-    status = begun->status();
+    if (!begun->status().is_ok()) [[unlikely]] {
+      status = begun->status();
+    }
     within->end_waited(*begun);
   }
   guard.unlock();
-  return joined->explained(std::move(status));
+  if (!status.is_ok()) [[unlikely]] {
+    return joined->explained(std::move(status));
+  }
+  return status;
 }
 
 Request Group::State::begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer,

@@ -34,8 +34,8 @@ CallShape shape_of(const Asked& asked) {
   return shape;
 }
 
-uint32_t crc_of(const fabric::Graph& graph) {
-  std::vector<int64_t> words = {graph.n_nodes};
+uint32_t crc_of(const fabric::Graph& graph, uint16_t origin) {
+  std::vector<int64_t> words = {graph.n_nodes, origin};
   for (const fabric::Cable& cable : graph.cables) {
     words.insert(words.end(), {cable.a, cable.b, cable.capacity.numerator(), cable.capacity.denominator()});
   }
@@ -48,13 +48,15 @@ constexpr uint64_t kLittleScratchBytes = 64 * 1024;
 }  // namespace
 
 Communicator::Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                           const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided)
+                           const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided,
+                           uint16_t origin)
     : engine_(engine),
       id_(id),
       members_(std::move(members)),
       rank_(self),
       topology_(graph, model),
-      cables_crc_(crc_of(topology_.graph())),
+      origin_(origin),
+      cables_crc_(crc_of(topology_.graph(), origin)),
       avoided_(std::move(avoided)),
       plans_(topology_, self),
       next_send_(members_.size()),

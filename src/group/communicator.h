@@ -36,8 +36,11 @@ class Communicator {
  public:
   /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null
   /// in a world of one rank. `model`: of the cables. Both are the same on all ranks. `avoided`: see avoided().
+  /// `origin`: the number of the group that it is what is left of, or 0: should two of those get one number, their
+  /// calls don't match.
   Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
-               const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided = {});
+               const fabric::Graph& graph, const collective::CostModel& model, std::vector<bool> avoided = {},
+               uint16_t origin = 0);
   ~Communicator();
 
   engine::Engine& engine() { return *engine_; }
@@ -162,6 +165,7 @@ class Communicator {
   std::vector<uint32_t> members_;
   uint32_t rank_;
   collective::Topology topology_;
+  uint16_t origin_;
   uint32_t cables_crc_;
   std::vector<bool> avoided_;
   PlanCache plans_;

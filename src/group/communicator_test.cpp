@@ -24,8 +24,8 @@ constexpr uint64_t kNever = UINT64_MAX;
 /// One rank of a group of all ranks, which hands on chunks and words as the world does.
 class Member : public engine::Receiver {
  public:
-  Member(engine::Engine& engine, uint32_t rank, const fabric::Graph& graph)
-      : group(&engine, 0, ranks_of(graph), rank, graph, {}) {
+  Member(engine::Engine& engine, uint32_t rank, const fabric::Graph& graph, uint16_t origin)
+      : group(&engine, 0, ranks_of(graph), rank, graph, {}, {}, origin) {
     engine.set_receiver(*this);
   }
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) override {
@@ -59,9 +59,9 @@ class CommunicatorTest : public testing::Test {
   const fabric::Graph line_{kRanks, {{0, 1}, {1, 2}}};
 
   CommunicatorTest() : fabric_(kRanks, {{0, 1}, {1, 2}, {0, 2}}) {}
-  void make(const std::vector<fabric::Graph>& graphs) {
+  void make(const std::vector<fabric::Graph>& graphs, const std::vector<uint16_t>& origins = {0, 0, 0}) {
     for (uint32_t rank = 0; rank < kRanks; ++rank) {
-      members_.push_back(std::make_unique<Member>(fabric_.engine(rank), rank, graphs[rank]));
+      members_.push_back(std::make_unique<Member>(fabric_.engine(rank), rank, graphs[rank], origins[rank]));
     }
   }
   void make(const fabric::Graph& graph) { make(std::vector<fabric::Graph>(kRanks, graph)); }
@@ -135,6 +135,19 @@ TEST_F(CommunicatorTest, ranks_that_see_other_cables_are_told_so) {
       EXPECT_THAT(end.text, HasSubstr("or other cables"));
     }
   }
+}
+
+TEST_F(CommunicatorTest, what_is_left_of_two_groups_does_not_mix_even_under_one_number) {
+  make({ring_, ring_, ring_}, {1, 65, 1});
+  for (const Status& end : all_reduce(1000)) {
+    EXPECT_EQ(end.code, EPROTO);
+  }
+  std::vector<int32_t> data(10);
+  const std::vector<std::shared_ptr<Call>> calls = {
+      group(0).begin_send(data.data(), 40, collective::Type::int32, 1, kNever),
+      group(1).begin_receive(data.data(), 40, collective::Type::int32, 0, kNever)};
+  ASSERT_TRUE(run_until([&] { return are_done({calls[1]}); }));
+  EXPECT_EQ(calls[1]->status().code, EPROTO);
 }
 
 TEST_F(CommunicatorTest, all_hear_of_a_call_that_differs_from_one_that_has_ended) {

@@ -120,7 +120,7 @@ void World::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
         communicator->break_off(status);
       }
     }
-    engine()->give_up(rank);
+    engine()->give_up(rank, is_certain);
     for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
       if (made_.station->cable(cable).plan().peer == rank) {
         engine()->fail_cable(cable, status.text);  // it may be stopped, and its device keep what is relayed to it

@@ -67,6 +67,7 @@ std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data,
   shape.is_message = true;
   shape.type = type;
   shape.bytes = bytes;
+  shape.schedule_crc = origin_;
   auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
   active_.push_back(call);
   if (peer == rank_) {

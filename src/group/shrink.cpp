@@ -134,7 +134,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   if (!are_joined(left, avoided)) {
     avoided = gone;  // one that was cut when the group was made has been needed since, and is back
   }
-  return make_communicator(outcome->id, std::move(left), self, std::move(avoided));
+  return make_communicator(outcome->id, std::move(left), self, std::move(avoided), communicator->id());
 }
 
 }  // namespace ringbolt::group

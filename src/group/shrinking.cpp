@@ -82,12 +82,18 @@ uint16_t Shrinking::wish_of(uint32_t epoch) const {
   return wish;
 }
 
+/// The same from this rank's first vote in the epoch to its decision, whatever it hears or is asked meanwhile: others
+/// decide by what its vote has told them.
+uint16_t Shrinking::own_wish(uint32_t epoch) {
+  return wishes_.try_emplace({epoch, self_}, wish_of(epoch)).first->second;
+}
+
 /// All who decide by votes have those of the same ranks, with the same wishes; the others are told.
 uint16_t Shrinking::id_of(uint32_t epoch, fabric::RankSet failed) {
   if (const auto known = ids_.find({epoch, failed}); known != ids_.end()) {
     return known->second;
   }
-  uint16_t id = wish_of(epoch);
+  uint16_t id = own_wish(epoch);
   for (uint32_t rank = 0; rank < fabric::kMaxAgreeingRanks; ++rank) {
     if ((members_ & ~failed & fabric::set_of(rank)) != 0) {
       id = std::max(id, wishes_[{epoch, rank}]);
@@ -105,7 +111,7 @@ void Shrinking::carry_out(const fabric::Agreement::Output& output) {
     std::array<std::byte, kShrinkingBytes> bytes{};
     const bool is_commit = message.kind == fabric::Agreement::Kind::commit;
     base::put_le<uint32_t>(bytes, 0, next_sent_[to]++);
-    base::put_le<uint16_t>(bytes, 4, is_commit ? id_of(message.epoch, message.failed) : wish_of(message.epoch));
+    base::put_le<uint16_t>(bytes, 4, is_commit ? id_of(message.epoch, message.failed) : own_wish(message.epoch));
     const auto words = fabric::emit(message);
     std::copy(words.begin(), words.end(), bytes.begin() + 6);
     send_(to, bytes);

@@ -53,6 +53,7 @@ class Shrinking {
   void take(uint32_t from, const Message& message);
   void carry_out(const fabric::Agreement::Output& output);
   uint16_t wish_of(uint32_t epoch) const;
+  uint16_t own_wish(uint32_t epoch);
   uint16_t id_of(uint32_t epoch, fabric::RankSet failed);
 
   static constexpr uint32_t kMostEarly = 256;

@@ -62,6 +62,27 @@ class Ranks {
   std::vector<Sent> under_way_;
 };
 
+// Its first vote had told the others another number than it took itself.
+TEST(Shrinking, who_begins_again_with_a_later_number_gets_the_same_as_the_others) {
+  Ranks ranks(3, 5);
+  ranks.all[0]->begin(0, 0, 0x4000);
+  while (ranks.deliver_one()) {
+  }
+  ranks.all[0]->begin(0, 0, 0x4042);
+  for (const uint32_t rank : {1U, 2U}) {
+    ranks.all[rank]->begin(0, 0, 0x4000);
+  }
+  while (ranks.deliver_one()) {
+  }
+  const auto first = ranks.all[0]->take_outcome();
+  ASSERT_TRUE(first);
+  for (const uint32_t rank : {1U, 2U}) {
+    const auto outcome = ranks.all[rank]->take_outcome();
+    ASSERT_TRUE(outcome);
+    EXPECT_EQ(outcome->id, first->id);
+  }
+}
+
 TEST(Shrinking, all_get_the_same_members_and_a_number_beyond_all_of_theirs) {
   Ranks ranks(4, 1);
   for (const uint32_t rank : {0U, 1U, 3U}) {

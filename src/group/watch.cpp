@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "fabric/cable_news.h"
 #include "fabric/heartbeat.h"
 #include "group/world.h"
 
@@ -16,17 +17,20 @@ constexpr uint64_t kMostWatchNs = 20'000'000;
 /// Ports that have lost their cable are looked at so often.
 constexpr uint64_t kPortLookNs = 100'000'000;
 
+static_assert(engine::kReportBytes + fabric::kMaxHeartbeatBytes + 4 * fabric::kMostNews <= engine::kSmallPayloadBytes);
+
 }  // namespace
 
 void World::on_beat(uint32_t cable, std::span<const std::byte> bytes) { hear_beat(bytes, cable); }
 
 void World::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable) {
   const size_t length = fabric::heartbeat_bytes(n_ranks());
-  if (!liveness_ || bytes.size() != length + 2 * cable_versions_.size()) {
+  if (!liveness_ || bytes.size() < length) {
     return;
   }
   const auto heartbeat = fabric::parse_heartbeat(bytes.first(length));
-  if (!heartbeat) {
+  const auto news = fabric::parse_news(bytes.subspan(length));
+  if (!heartbeat || !news) {
     return;
   }
   if (cable) {
@@ -35,18 +39,17 @@ void World::hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> 
     liveness_->heard(*heartbeat, now_ns_);
   }
   next_watch_ns_ = std::min(next_watch_ns_, liveness_->next_heartbeat_ns());
-  for (uint32_t i = 0; i < cable_versions_.size(); ++i) {
-    const std::byte* at = bytes.data() + length + size_t{2} * i;
-    const auto version = static_cast<uint16_t>(static_cast<uint16_t>(at[0]) | static_cast<uint16_t>(at[1]) << 8);
-    if (static_cast<int16_t>(version - cable_versions_[i]) > 0) {
-      cable_versions_[i] = version;
-      hurry();  // news travel on at once
-      if (version % 2 == 0 && !agrees_that_works(i)) {
-        ++cable_versions_[i];
-        continue;
-      }
-      set_cable(i, version % 2 == 0, fmt::format("rank {} says that it is down", heartbeat->rank));
+  for (const fabric::CableNews& one : *news) {
+    if (one.cable >= cable_versions_.size() || static_cast<int16_t>(one.version - cable_versions_[one.cable]) <= 0) {
+      continue;
     }
+    cable_versions_[one.cable] = one.version;
+    hurry();  // news travel on at once
+    if (one.works() && !agrees_that_works(one.cable)) {
+      ++cable_versions_[one.cable];
+      continue;
+    }
+    set_cable(one.cable, one.works(), fmt::format("rank {} says that it is down", heartbeat->rank));
   }
 }
 
@@ -72,7 +75,11 @@ void World::watch(uint64_t now_ns) {
   if (now_ns >= next_beat_ns_ || now_ns >= liveness_->next_heartbeat_ns()) {
     beat(now_ns);
   }
-  for (const fabric::LivenessChange& change : liveness_->check(now_ns)) {
+  std::vector<fabric::LivenessChange> changes = liveness_->check(now_ns);
+  std::ranges::stable_partition(changes, [](const fabric::LivenessChange& change) {
+    return change.kind == fabric::LivenessChange::Kind::cable_up;  // nobody is out of reach to whom it leads
+  });
+  for (const fabric::LivenessChange& change : changes) {
     apply(change);
   }
   mend(now_ns);
@@ -84,10 +91,8 @@ std::vector<std::byte> World::beat_bytes(uint64_t now_ns) {
   const fabric::Heartbeat heartbeat = liveness_->heartbeat(0, incarnation_, ++turn_, now_ns);
   std::vector<std::byte> bytes(fabric::heartbeat_bytes(n_ranks()));
   fabric::emit(heartbeat, bytes);
-  for (const uint16_t version : cable_versions_) {
-    bytes.push_back(static_cast<std::byte>(version));
-    bytes.push_back(static_cast<std::byte>(version >> 8));
-  }
+  const std::vector<std::byte> news = fabric::emit_news(cable_versions_, turn_);
+  bytes.insert(bytes.end(), news.begin(), news.end());
   return bytes;
 }
 

@@ -119,14 +119,14 @@ std::vector<bool> World::down_cables() const {
 }
 
 std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                                                       std::vector<bool> avoided) {
+                                                       std::vector<bool> avoided, uint16_t origin) {
   if (is_spent_[id]) {
     throw JoinError(
         fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
   }
   const fabric::Graph graph = fabric::graph_among(without(made_.graph, avoided), members);
   std::shared_ptr<Communicator> made(
-      new Communicator(engine(), id, std::move(members), self, graph, made_.model, std::move(avoided)),
+      new Communicator(engine(), id, std::move(members), self, graph, made_.model, std::move(avoided), origin),
       [world = shared_from_this()](Communicator* ended) { world->end(ended); });
   communicators_[id] = made.get();
   is_spent_[id] = true;
@@ -134,6 +134,7 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
   next = std::max<uint16_t>(next, static_cast<uint16_t>(id + 1));
   for (const auto& [failed, status] : failed_) {
     if (made->has(failed)) {
+      tell_failure(*made, status);  // the others may know nothing of it
       made->break_off(status);
     }
   }
@@ -181,6 +182,9 @@ Courier* World::start_courier(Courier::Sink& sink) {
     return nullptr;
   }
   courier_ = std::make_unique<Courier>(*engine(), rank(), n_ranks(), sink);
+  for (const auto& [failed, status] : failed_) {
+    courier_->give_up(failed);
+  }
   const std::vector<Early> arrived = std::move(early_[kCourierGroup]);
   early_.erase(kCourierGroup);
   for (const Early& one : arrived) {

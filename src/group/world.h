@@ -50,11 +50,11 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   engine::Engine* engine() { return made_.station ? &made_.station->engine() : nullptr; }
   const BroughtUp& made() const { return made_; }
   /// The group of these ranks of the world, of which this rank is number `self`. Its schedules do without the cables
-  /// that are `avoided` ([fabric cable]; those beyond its end are not): these must be the same on all its ranks. Ends,
-  /// taking the lock, when nobody holds it; the world stays until then. Throws JoinError: there is a group of that
-  /// number.
+  /// that are `avoided` ([fabric cable]; those beyond its end are not): these must be the same on all its ranks.
+  /// `origin`: see Communicator. Ends, taking the lock, when nobody holds it; the world stays until then. Throws
+  /// JoinError: there is a group of that number.
   std::shared_ptr<Communicator> make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
-                                                  std::vector<bool> avoided);
+                                                  std::vector<bool> avoided, uint16_t origin = 0);
   /// Whether cables that are not `avoided` join these ranks, through others, too.
   bool are_joined(const std::vector<uint32_t>& ranks, const std::vector<bool>& avoided) const;
   /// [fabric cable]: whether this rank takes it to be down. News of cables takes its time: others may differ.

@@ -8,6 +8,7 @@
 
 #include "base/assert.h"
 #include "fabric/agreement.h"
+#include "fabric/cable_news.h"
 #include "fabric/liveness.h"
 #include "input.h"
 
@@ -20,6 +21,9 @@ void check_bytes(std::span<const std::byte> in) {
     std::array<std::byte, kMaxHeartbeatBytes> out{};
     const size_t length = emit(*heartbeat, out);
     RINGBOLT_ASSERT(length == in.size() && std::equal(in.begin(), in.end(), out.begin()));
+  }
+  if (const auto news = parse_news(in)) {
+    RINGBOLT_ASSERT(news->size() * 4 == in.size() && std::ranges::is_partitioned(*news, &CableNews::works));
   }
   if (const auto message = parse_agreement(in)) {
     const auto out = emit(*message);
