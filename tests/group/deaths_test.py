@@ -166,7 +166,7 @@ class Frozen(ranks.GroupCase):
 
     def test_for_a_moment_nothing_happens(self):
         group = self.join("ring:3", 3)
-        self.all_say(group, "call all_reduce count=100000 times=300")
+        self.all_say(group, f"call all_reduce count={100000 // ranks.SLOWNESS} times=300")
         for _ in range(3):
             group[1].signal(signal.SIGSTOP)
             time.sleep(0.25)
