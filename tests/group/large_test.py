@@ -6,6 +6,7 @@ import ranks
 class Large(ranks.GroupCase):
     def many(self, spec, n, times):
         group = self.join(spec, n)
+        times = max(2, times // ranks.SLOWNESS)
         self.all_run(group, f"call all_reduce count=4194304 type=float32 times={times} timeout=60000")
 
     def test_on_a_ring(self):

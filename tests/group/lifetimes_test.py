@@ -18,7 +18,8 @@ class Lifetimes(ranks.GroupCase):
         for rank, then in zip(group, before):
             now = self.census(rank)
             self.assertEqual((now["descriptors"], now["threads"]), (then["descriptors"], then["threads"]))
-            self.assertLess(now["maps"], then["maps"] + 20)
+            if ranks.SLOWNESS == 1:  # a sanitizer maps what it likes
+                self.assertLess(now["maps"], then["maps"] + 20)
 
     def test_of_groups_that_work(self):
         self.up("line:2")
