@@ -3,7 +3,9 @@ add_library(ringbolt_flags INTERFACE)
 target_compile_options(ringbolt_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow
   $<$<COMPILE_LANGUAGE:CXX>:-Wconversion -Wsign-conversion>
-  -Werror)
+  -Werror
+  # Ranks choose schedules by floating-point sums: the same ones on every processor.
+  -ffp-contract=off)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Requests and headers of some hundred bytes begin as zeros: "rep stos", the default, takes 30 cycles to get going.
   target_compile_options(ringbolt_flags INTERFACE -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign)

@@ -341,4 +341,14 @@ uint32_t Execution::awaited_peer() const {
   return kNoStep;
 }
 
+uint32_t Execution::full_peer() const {
+  for (const auto& end : program_->outgoing()) {
+    const uint32_t chunk = next_chunk_[end.step];
+    if (chunk < program_->steps()[end.step].n_chunks && chunk >= allowed_[end.index]) {
+      return end.peer;
+    }
+  }
+  return kNoStep;
+}
+
 }  // namespace ringbolt::collective

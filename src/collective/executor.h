@@ -64,6 +64,8 @@ class Execution {
   uint64_t chunks_total() const;
   /// A peer whose chunk a step waits for, for messages; kNoStep if none is waited for.
   uint32_t awaited_peer() const;
+  /// Likewise one that has not taken what a step has sent it, so that the step may not go on.
+  uint32_t full_peer() const;
 
  private:
   struct Lane {  // to us

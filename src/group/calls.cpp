@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "collective/cost.h"
 #include "collective/element.h"
 #include "group/arguments.h"
 #include "group/state.h"
@@ -16,6 +17,8 @@ using collective::Operation;
 using group::Asked;
 
 constexpr uint64_t kMillisecond = 1'000'000;
+/// Of fewer ranks schedules are made in milliseconds.
+constexpr uint32_t kRanksToPlanAhead = 17;
 
 collective::Type of(Type type) { return static_cast<collective::Type>(type); }
 collective::Reduction of(Reduction reduction) { return static_cast<collective::Reduction>(reduction); }
@@ -97,12 +100,29 @@ Request Group::State::refuse(Status status) {
   return refused;
 }
 
+uint64_t Group::State::plan_ahead(const Asked& asked) const {
+  if (communicator->n_ranks() < kRanksToPlanAhead) {
+    return 0;
+  }
+  const std::shared_ptr<group::Communicator> within = communicator;
+  {
+    const std::lock_guard<std::mutex> guard(world->lock());
+    if (within->knows(asked)) {
+      return 0;
+    }
+  }
+  const uint64_t now_ns = base::now_ns();
+  (void)collective::choose(asked.what.whole_problem(), within->topology(), {});  // what it has found out stays
+  return now_ns;
+}
+
 Request Group::State::begin(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refuse(std::move(refused));
   }
   Request begun = request();
   const uint64_t deadline = deadline_ns(call, base::now_ns());
+  plan_ahead(asked);
   const std::lock_guard<std::mutex> guard(world->lock());
   begun.state_->call = communicator->begin(asked, deadline);
   if (begun.state_->call->wants_turn()) {
@@ -115,6 +135,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refuse(std::move(refused)).wait();
   }
+  const uint64_t planned_ns = plan_ahead(asked);
   // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
   const std::shared_ptr<group::Communicator> within = communicator;
   group::World* const joined = world.get();
@@ -124,7 +145,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   if (begun != nullptr) {
     if (!begun->is_done()) {
       const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
-      begun->set_deadline(deadline_ns(call, now_ns));
+      begun->set_deadline(deadline_ns(call, planned_ns != 0 ? planned_ns : now_ns));
       joined->wait(
           guard, [begun] { return begun->is_done(); }, now_ns);
     }

@@ -183,16 +183,21 @@ void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> ex
   retire_done();
 }
 
-bool Communicator::may_go(const CallId& id) const {
+uint32_t Communicator::rank_behind(const CallId& id) const {
   // Others may have ended, and given up, calls that this rank has not begun.
   const auto is_near = [&](uint32_t ended) {
     return static_cast<int32_t>(id.number - ended) < static_cast<int32_t>(kMostAhead);
   };
   if (id.is_message) {
-    return id.source != rank_ || id.destination == rank_ || is_near(taken_by_[id.destination]);
+    const bool may_go = id.source != rank_ || id.destination == rank_ || is_near(taken_by_[id.destination]);
+    return may_go ? kNoRank : id.destination;
   }
-  return std::all_of(finished_.begin(), finished_.end(),
-                     [&](const uint32_t& finished) { return &finished == &finished_[rank_] || is_near(finished); });
+  for (uint32_t rank = 0; rank < finished_.size(); ++rank) {
+    if (rank != rank_ && !is_near(finished_[rank])) {
+      return rank;
+    }
+  }
+  return kNoRank;
 }
 
 void Communicator::let_go(Call& call) {
@@ -366,16 +371,19 @@ Status Communicator::timed_out(const Call& call) const {
   }
   auto& execution = const_cast<Call&>(call).execution();
   if (call.is_held()) {
-    return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and another rank is {} calls behind this one, {}",
-                                   call.shape().text(), kMostAhead, rank_)};
+    return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and rank {} is {} calls behind this one, {}",
+                                   call.shape().text(), rank_behind(call.id()), kMostAhead, rank_)};
   }
   const uint32_t awaited = execution.awaited_peer();
+  const uint32_t full = execution.full_peer();
   std::string text = fmt::format("{}: the deadline has passed with {} of {} chunks done", call.shape().text(),
                                  execution.chunks_done(), execution.chunks_total());
   if (awaited != collective::kNoStep) {
     text += fmt::format("; this rank, {}, waits for rank {}", rank_, awaited);
+  } else if (full != collective::kNoStep) {
+    text += fmt::format("; this rank, {}, waits for rank {} to take what it sends", rank_, full);
   } else {
-    text += fmt::format("; this rank, {}, waits for others to take what it sends", rank_);
+    text += fmt::format("; this rank, {}, waits for memory that holds what others have not taken yet", rank_);
   }
   return {ETIMEDOUT, text};
 }

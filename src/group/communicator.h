@@ -84,7 +84,11 @@ class Communicator {
 
   /// Lets all calls go on, and ends those whose deadline has passed. Whether one of them has more to do at once.
   bool advance(uint64_t now_ns);
-  bool is_idle() const { return active_.empty(); }
+  bool is_busy() const {
+    return std::any_of(active_.begin(), active_.end(), [](const auto& call) { return !call->is_done(); });
+  }
+  /// Whether a call like that can begin at once; else its schedule is made first, which takes seconds for many ranks.
+  bool knows(const Asked& asked) const { return plans_.knows(asked.what); }
   /// Fails a call here and tells the other ranks, if it is not done.
   void fail(Call& call, const Status& status);
   /// Fails all calls, and all later ones.
@@ -142,7 +146,9 @@ class Communicator {
   static constexpr size_t kMostEarlyWords = 1024;
 
   void prepare(Call& call, std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
-  bool may_go(const CallId& id) const;
+  /// A rank that is so many calls behind that this call must wait; kNoRank if there is none.
+  uint32_t rank_behind(const CallId& id) const;
+  bool may_go(const CallId& id) const { return rank_behind(id) == kNoRank; }
   void let_go(Call& call);
   void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
   bool tell_finished();

@@ -37,6 +37,10 @@ PlanCache::Plan* PlanCache::find(const PlanKey& key) {
   return plans_.back().get();
 }
 
+bool PlanCache::knows(const PlanKey& key) const {
+  return std::any_of(plans_.begin(), plans_.end(), [&](const auto& plan) { return plan->key == key; });
+}
+
 std::unique_ptr<collective::Execution> PlanCache::take(Plan& plan) {
   if (plan.idle.empty()) {
     return std::make_unique<collective::Execution>(plan.program);

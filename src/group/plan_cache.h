@@ -43,6 +43,7 @@ class PlanCache {
   };
   /// The plan for that; null if no algorithm of that name does it. Lives until the next find().
   Plan* find(const PlanKey& key);
+  bool knows(const PlanKey& key) const;
 
   std::unique_ptr<collective::Execution> take(Plan& plan);
   /// Keeps an execution for the next call of its plan.

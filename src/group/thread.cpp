@@ -133,8 +133,15 @@ bool World::finish_sending() {
 
 /// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more
 /// to send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A
-/// relay's thread is woken if no caller comes soon: to wake it after each call would cost more than short calls take
-/// where ranks share processors, and so would naps short enough.
+/// relay's thread is woken if no caller comes soon, and so is that of a rank with asynchronous calls under way: to wake it
+/// after each call would cost more than short calls take where ranks share processors, and so would naps short enough.
+/// Whether calls are under way that no caller waits for.
+bool World::is_left_busy() const {
+  return n_waiting_.load(std::memory_order_relaxed) == 0 &&
+         std::any_of(communicators_.begin(), communicators_.end(),
+                     [](const auto& one) { return one.second->is_busy(); });
+}
+
 void World::leave_to_thread(bool has_left_queue) {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
   n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
@@ -142,7 +149,7 @@ void World::leave_to_thread(bool has_left_queue) {
   has_left_queue_.store(is_needed, std::memory_order_relaxed);
   if (is_needed) {
     (void)eventfd_write(wake_.get(), 1);
-  } else if (relayed_before_ > 0 && n_idle_leaves_ < kRelayCalls) {
+  } else if ((relayed_before_ > 0 && n_idle_leaves_ < kRelayCalls) || is_left_busy()) {
     const itimerspec soon{{}, {0, static_cast<long>(kQuietNapNs)}};
     (void)timerfd_settime(relay_timer_.get(), 0, &soon, nullptr);
   }
@@ -214,6 +221,8 @@ void World::run() {
       progress(base::now_ns());
     } else if (!guard.try_lock()) {
       continue;  // whoever waits holds the lock most of the time, and would only be held up
+    } else if (wants_turn_ || has_left_queue_) {
+      progress(base::now_ns());  // who waits may sleep, and this thread has read what was to wake it
     }
     const uint64_t now_ns = base::now_ns();
     if (now_ns >= next_watch_ns_) {

@@ -158,6 +158,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void nap(uint64_t most_ns);
   bool finish_sending();
   void leave_to_thread(bool has_left_queue);
+  bool is_left_busy() const;
   void arm();
 
   std::mutex lock_;
