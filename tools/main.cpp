@@ -97,7 +97,7 @@ int main_inside(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fflush(stdout);
     fmt::print(stderr, "{}: {}\n", command_name(app), error.what());
-    return kWrongUsage;
+    return dynamic_cast<const FoundProblem*>(&error) != nullptr ? kFoundProblem : kWrongUsage;
   }
 }
 

@@ -124,7 +124,7 @@ void define_matrix(CLI::App& app, Request& request) {
   probe_command->add_option("--messages", request.probe.messages);
   probe_command->add_option("--rounds", request.probe.rounds);
   CLI::App* relay_command = app.add_subcommand("relay-probe", "")->group("");
-  relay_command->add_option("--members", request.relay_probe.members)->delimiter(',');
+  relay_command->add_option("--members", request.relay_probe.members)->delimiter(',')->required();
   relay_command->add_option("--timeout", request.relay_probe.timeout_s);
   relay_command->add_option("--seconds", request.relay_probe.phase_s);
   relay_command->add_option("--size", request.relay_probe.size_bytes);

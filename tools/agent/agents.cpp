@@ -1,9 +1,7 @@
 #include "agent/agents.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +12,6 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string_view>
 
@@ -27,11 +24,13 @@ extern "C" {
 #include "agent/roster.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/environment.h"
 #include "cluster/limits.h"
 #include "cluster/read_file.h"
 #include "enter_namespace.h"
 #include "failure.h"
 #include "node_environment.h"
+#include "ranks/meeting.h"
 
 namespace ringbolt::tools::agent {
 namespace {
@@ -41,29 +40,12 @@ constexpr uint64_t kMeetingNs = 65'000 * kMillisecond;  // longer than the agent
 constexpr int kPoliteMs = 3'000;
 constexpr size_t kLogBytes = size_t{1} << 20U;
 
-/// One that nobody uses now. Whoever takes it in between makes the agents say so.
-uint16_t free_port() {
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof address;
-  if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw base::Error(errno, "choose a port", "agents of the overlay");
-  }
-  return ntohs(address.sin_port);
-}
-
-std::string random_secret() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
 /// Where and by what secret the cluster's agents meet: lines of variables, made by the first that are started.
 std::vector<std::string> meeting_of(const LiveCluster& live) {
   const std::string path = live.dir.cluster(live.model.name) + "/agents";
   if (::access(path.c_str(), F_OK) != 0) {
-    cluster::write_new_file(path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", free_port(), random_secret()));
+    cluster::write_new_file(
+        path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", ranks::free_port(), ranks::random_secret()));
   }
   std::vector<std::string> lines;
   std::istringstream text(cluster::read_file(path, 256));
@@ -93,11 +75,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 bool is_of_programs(const std::string& variable) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"RINGBOLT_LIKE", "RINGBOLT_FAULTS", "RINGBOLT_GROUP_PORT", "RINGBOLT_SECRET", "RINGBOLT_SECRET_FILE",
-       "RINGBOLT_COORDINATOR", "RINGBOLT_BIND", "RINGBOLT_GROUP", "RINGBOLT_JOIN_TIMEOUT_MS", "MASTER_ADDR",
-       "MASTER_PORT", "JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR", "MLX_HOSTFILE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-       "MPI_LOCALNRANKS"});
+       "RINGBOLT_COORDINATOR", "RINGBOLT_BIND", "RINGBOLT_GROUP", "RINGBOLT_JOIN_TIMEOUT_MS"});
   const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-  return std::ranges::find(kNames, name) != kNames.end();
+  return bootstrap::is_of_launcher(name) || std::ranges::find(kNames, name) != kNames.end();
 }
 
 /// In the child; only async-signal-safe calls.

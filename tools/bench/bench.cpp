@@ -10,6 +10,7 @@
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"
+#include "ranks/meeting.h"
 #include "ranks/start.h"
 
 namespace ringbolt::tools {
@@ -98,7 +99,7 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
   Group group = [&] {
     GroupOptions group_options;
     group_options.verbs = options.verbs;
-    return Group::join(group_options);
+    return ranks::join(group_options, options.n_ranks);
   }();
   const bool prints = group.rank() == 0;
   Result result;

@@ -69,6 +69,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->type_name("NAME");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
+  command->add_option("--of", options.n_ranks)->group("");
   command->footer(
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"
       "A time is the mean, over calls, of the slowest rank's. After timing, one more call is compared with what it "

@@ -9,6 +9,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "node_environment.h"
+#include "ranks/meeting.h"
 
 namespace ringbolt::tools::ranks {
 
@@ -42,6 +43,7 @@ void take_rank(bootstrap::Environment& environment, uint32_t rank, uint32_t n_ra
 
 int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s) {
   const LiveCluster live = open_cluster(cluster);
+  prepare_meeting();
   RunOptions run_options;
   run_options.cluster = live.model.name;
   run_options.is_untagged = true;  // rank 0 prints one table; who else says something names its rank
@@ -50,7 +52,7 @@ int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words,
   run_options.command = {(is_elsewhere ? live.model.prefix : own_prefix()) + "/bin/ringbolt"};
   run_options.command.insert(run_options.command.end(), std::make_move_iterator(words.begin()),
                              std::make_move_iterator(words.end()));
-  run_options.command.emplace_back("--as-rank");
+  run_options.command.insert(run_options.command.end(), {"--as-rank", "--of", std::to_string(live.model.nodes.size())});
   return run(run_options);
 }
 
