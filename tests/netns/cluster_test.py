@@ -225,6 +225,7 @@ class Rights(NamespaceCase):
     def test_refuses_options_that_do_not_fit(self):
         self.refused("up", "--emulate", "ring:4", "--rate", "1Gbit", says=["--netns"])
         self.refused("up", "--emulate", "ring:4", "--mtu", "1500", says=["--netns"])
+        self.refused("up", "--netns", "--emulate", "ring:4", "--overlay", "--no-management", says=["--no-management"])
         self.refused("up", "--netns", "--emulate", "ring:4", "--rate", "fast", says=["\"fast\"", "2.5Gbit"])
         self.refused("up", "--netns", "--emulate", "ring:4", "--mtu", "100", says=["--mtu"])
         self.refused("up", "--hosts", "a,b", "--netns", says=["--netns"])

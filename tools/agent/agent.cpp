@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "agent/agents.h"
+#include "agent/held_signals.h"
 #include "agent/local_ports.h"
 #include "agent/roster.h"
 #include "base/clock.h"
@@ -212,7 +213,8 @@ int agent_run(const AgentOptions& options) {
         fmt::format("cluster \"{}\" has no overlay: make it anew with ringbolt up --overlay", live.model.name));
   }
   if (options.starts_missing) {
-    const size_t n_started = agent::start_agents(live);
+    const agent::HeldSignals signals;
+    const size_t n_started = agent::start_agents(live, signals);
     {
       const base::UniqueFd lock = lock_clusters(live.dir);
       live.control.announce();  // the others shall look whether somebody can be had back
@@ -224,6 +226,7 @@ int agent_run(const AgentOptions& options) {
   const agent::Roster roster(live.dir, live.model.name);
   const agent::Roster::Entry entry = roster.enter(node);
   const base::UniqueFd signals = take_signals();
+  std::signal(SIGPIPE, SIG_IGN);  // who has started it may have gone before it is ready
   agent::LocalPorts ports(live.dir.overlay_socket(live.model.name, node), node,
                           static_cast<uint32_t>(live.model.nodes.size()));
   Post post{live, roster, entry, signals.get(), options.ready_fd};
