@@ -35,7 +35,7 @@ std::string random_secret() {
 
 void prepare_meeting() {
   for (const auto& [name, value] : bootstrap::environment_of_process()) {
-    if (bootstrap::is_of_launcher(name) || name == "RINGBOLT_RANK" || name == "RINGBOLT_WORLD_SIZE") {
+    if (bootstrap::is_of_launcher(name)) {
       ::unsetenv(name.c_str());
     }
   }
