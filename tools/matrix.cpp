@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -171,6 +172,7 @@ void print_maps(const LiveCluster& live, const MatrixOptions& options, const std
 /// Said once per direction, on stderr, whatever the form of the output.
 int report_problems(const LiveCluster& live, const std::vector<Direction>& directions) {
   int answer = kOk;
+  std::string last_problem;  // of relayed pairs: a group that fails does so for all of them
   for (const Direction& one : directions) {
     // Nodes that no way joins are no trouble of their own: the cut cable is, or they were never joined.
     if (one.state == Direction::State::kMeasured || one.state == Direction::State::kUnreachable) {
@@ -180,7 +182,8 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
     const std::string from = from_text(live.model, one);
     const std::string to = to_text(live.model, one);
     if (one.cable == Direction::kNoCable) {
-      fmt::print(stderr, "ringbolt matrix: {} to {}, relayed: {}\n", from, to, one.problem);
+      const bool is_told = one.problem == std::exchange(last_problem, one.problem);
+      fmt::print(stderr, "ringbolt matrix: {} to {}, relayed: {}\n", from, to, is_told ? "likewise" : one.problem);
     } else if (one.state == Direction::State::kFailed) {
       fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}\n", one.cable, from, to, one.problem);
     } else if (one.from == live.model.cables[one.cable].a) {

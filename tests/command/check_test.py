@@ -165,13 +165,20 @@ class Trouble(CheckCase):
     def test_bad_usage(self):
         for words, says in ([["--scale", "huge"], "--scale huge"], [["--scale", "0"], "--scale 0"],
                             [["--algorithm", "magic"], "direct"], [["--matrix", "--only", "sum"], "all_to_allv"],
-                            [["--matrix", "--in-place"], "--in-place"], [["--only", "barrier"], "--matrix"],
+                            [["--matrix", "--in-place"], "--in-place"], [["--matrix", "--scale", "1"], "--scale"],
+                            [["--deadline", "nan"], "--deadline"], [["--only", "barrier"], "--matrix"],
                             [["--thorough"], "--matrix"], [["--repeat", "0"], "--repeat"],
                             [["--matrix", "--largest", "0"], "--largest"], [["--deadline", "0"], "--deadline"],
                             [["--rank-order", "x"], "--rank-order"],
                             [["--", "ls"], "takes no command"], [[], "ringbolt up"]):
             with self.subTest(words):
                 self.refused("check", *words, says=[says])
+
+    def test_half_a_rank_is_named_where_there_is_no_cluster(self):
+        for variables, says in (({"RANK": ""}, "RANK="), ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2")):
+            self.refused("check", env=variables, says=[says])
+            with self.cluster("ring:2"):
+                self.call("check", "--scale", "0.001", env=variables)
 
     def test_an_order_of_ranks_that_somebody_else_gives(self):
         with self.cluster("ring:2"):
