@@ -76,6 +76,12 @@ class Matrix(CommandCase):
             self.assertRegex(said.stdout, r"n1 +· +[0-9.]+ +[0-9.]+²|n1 +cut +· +[0-9.]+ +[0-9.]+²")
             self.assertNotIn("relayed:", said.stderr)
 
+    def test_what_ails_the_group_is_told_once(self):
+        with self.cluster("line:4"):
+            said = self.call("matrix", *QUICK, env={"RINGBOLT_SECRET": ""}, expect=1, timeout=90).stderr
+            self.assertEqual(said.count("relayed:"), 1, said)
+            self.assertIn("n0 to n2 (and 5 more), relayed: the group that measures relayed pairs failed", said)
+
     def test_a_way_round_a_cut_cable(self):
         with self.cluster("ring:3"):
             self.call("cut", "0-2")
