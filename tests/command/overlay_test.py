@@ -1,5 +1,6 @@
 """`up --overlay`: every node reaches every other by ringbolt0, through agents; what becomes of it when one dies."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -121,6 +122,23 @@ class Overlay(CommandCase):
                 out, said = interrupted.communicate(timeout=command.PATIENCE_S)
                 self.assertEqual(interrupted.returncode, -what, out + said)
                 self.assertEqual(self.state_files(), ["clusters"])
+
+    def test_down_while_agents_start_leaves_none(self):
+        for _ in range(3):
+            starting = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
+            wait_until(lambda: self.agents() or starting.poll() is not None, "there is an agent")
+            self.call("down", "--force")
+            starting.communicate(timeout=command.PATIENCE_S)
+            mine = f"RINGBOLT_RUNTIME_DIR={self.root}".encode()
+            wait_until(lambda: not any(mine in variables for variables in self.environments_of_agents()), "all have ended")
+            self.assertEqual(self.state_files(), ["clusters"])
+
+    @staticmethod
+    def environments_of_agents():
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if b"\0agent\0" in (process / "cmdline").read_bytes():
+                    yield (process / "environ").read_bytes().split(b"\0")
 
     def test_agents_that_are_missing_are_told(self):
         agents = self.up("ring:3")

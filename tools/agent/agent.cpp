@@ -104,7 +104,8 @@ group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
 enum class End { signal, others_are_back };
 
 /// Serves until a signal ends it, or all those that have been lost meanwhile can be had back.
-End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Absence absence, int signals) {
+End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Absence absence,
+          const agent::Roster::Entry& entry, int signals) {
   std::map<uint32_t, Status> failed;
   std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {signals, POLLIN, 0}}};
   uint64_t next_look_ns = 0;
@@ -124,6 +125,9 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
     }
     if (now_ns >= next_look_ns) {
       next_look_ns = now_ns + kLookMs * kMillisecond;
+      if (agent::is_forgotten(entry)) {  // by a `down` that looked for agents before this one had begun
+        return End::signal;
+      }
       if (absence.is_over(failed, now_ns)) {
         return End::others_are_back;
       }
@@ -156,7 +160,8 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
     (void)!::write(post.ready_fd, "ready\n", 6);
     ::close(std::exchange(post.ready_fd, -1));
   }
-  const End end = serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.signals);
+  const End end =
+      serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.entry, post.signals);
   post.roster.set_meeting(post.entry, std::nullopt);
   const std::lock_guard<std::mutex> guard(world->lock());
   report_counts(ports, courier);
