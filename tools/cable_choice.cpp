@@ -1,6 +1,6 @@
 #include "cable_choice.h"
 
-#include <utility>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -17,6 +17,9 @@ struct EndText {
 
 EndText split_end(const std::string& text) {
   const size_t colon = text.find(':');
+  if (colon != std::string::npos && colon + 1 == text.size()) {
+    throw UsageError(fmt::format("\"{}\" names no port: leave out the colon, or say which", text));
+  }
   return {text.substr(0, colon), colon == std::string::npos ? "" : text.substr(colon + 1)};
 }
 
@@ -43,25 +46,47 @@ std::vector<uint32_t> cables_of(const LiveCluster& live, uint32_t node) {
   return cables;
 }
 
-/// A '-' separates the ends, but a node's name may hold some: the split at which both sides are nodes counts.
-std::pair<EndText, EndText> split_cable(const LiveCluster& live, const std::string& text) {
+/// The two ends as one way to read a text has them.
+struct Reading {
+  uint32_t node_a = 0;
+  uint32_t node_b = 0;
+  std::string port_a;
+  std::string port_b;
+};
+
+/// A '-' separates the ends, but a node's name may hold some: each split at which both sides are nodes. At least one.
+std::vector<Reading> readings_of(const LiveCluster& live, const std::string& text) {
+  std::vector<Reading> readings;
   std::string first_complaint;
   for (size_t dash = text.find('-'); dash != std::string::npos; dash = text.find('-', dash + 1)) {
-    const EndText a = split_end(text.substr(0, dash));
-    const EndText b = split_end(text.substr(dash + 1));
     try {
-      find_node(live.model, a.node);
-      find_node(live.model, b.node);
-      return {a, b};
+      const EndText a = split_end(text.substr(0, dash));
+      const EndText b = split_end(text.substr(dash + 1));
+      readings.push_back({find_node(live.model, a.node), find_node(live.model, b.node), a.port, b.port});
     } catch (const UsageError& error) {
       first_complaint = first_complaint.empty() ? error.what() : first_complaint;
     }
   }
-  throw UsageError(first_complaint.empty()
-                       ? fmt::format("\"{}\" is no cable: give two nodes, as in 1-2, or two ports, as in "
-                                     "1:rdma_en2-2:rdma_en3",
-                                     text)
-                       : first_complaint);
+  if (readings.empty()) {
+    throw UsageError(first_complaint.empty()
+                         ? fmt::format("\"{}\" is no cable: give two nodes, as in 1-2, or two ports, as in "
+                                       "1:rdma_en2-2:rdma_en3",
+                                       text)
+                         : first_complaint);
+  }
+  return readings;
+}
+
+std::vector<uint32_t> cables_fitting(const LiveCluster& live, const Reading& one) {
+  std::vector<uint32_t> fitting;
+  for (const uint32_t index : cables_between(live.model, one.node_a, one.node_b)) {
+    const cluster::Cable& cable = live.model.cables[index];
+    if ((is_end(live, cable.a, one.node_a, one.port_a) && is_end(live, cable.b, one.node_b, one.port_b)) ||
+        (is_end(live, cable.b, one.node_a, one.port_a) && is_end(live, cable.a, one.node_b, one.port_b))) {
+      fitting.push_back(index);
+    }
+  }
+  return fitting;
 }
 
 }  // namespace
@@ -72,29 +97,32 @@ std::string cable_text(const LiveCluster& live, uint32_t index) {
 }
 
 uint32_t find_cable(const LiveCluster& live, const std::string& text) {
-  const auto [a, b] = split_cable(live, text);
-  const uint32_t node_a = find_node(live.model, a.node);
-  const uint32_t node_b = find_node(live.model, b.node);
-  const std::vector<uint32_t> between = cables_between(live.model, node_a, node_b);
-  if (between.empty()) {
-    throw UsageError(fmt::format("no cable joins {} and {}; the cables of {} are {}", live.model.nodes[node_a].name,
-                                 live.model.nodes[node_b].name, live.model.nodes[node_a].name,
-                                 list_cables(live, cables_of(live, node_a))));
-  }
-  std::vector<uint32_t> fitting;
-  for (const uint32_t index : between) {
-    const cluster::Cable& cable = live.model.cables[index];
-    if ((is_end(live, cable.a, node_a, a.port) && is_end(live, cable.b, node_b, b.port)) ||
-        (is_end(live, cable.b, node_a, a.port) && is_end(live, cable.a, node_b, b.port))) {
-      fitting.push_back(index);
+  const std::vector<Reading> readings = readings_of(live, text);
+  std::vector<uint32_t> meant;
+  for (const Reading& one : readings) {
+    const std::vector<uint32_t> fitting = cables_fitting(live, one);
+    if (fitting.size() == 1 && std::ranges::find(meant, fitting.front()) == meant.end()) {
+      meant.push_back(fitting.front());
     }
   }
-  if (fitting.size() != 1) {
-    throw UsageError(fmt::format("{} cable{} fit{} \"{}\"; between these nodes are {}", fitting.size(),
-                                 fitting.size() == 1 ? "" : "s", fitting.size() == 1 ? "s" : "", text,
-                                 list_cables(live, between)));
+  if (meant.size() == 1) {
+    return meant.front();
   }
-  return fitting.front();
+  if (meant.size() > 1) {
+    throw UsageError(fmt::format("\"{}\" can be read as {}: give the numbers of the nodes, as in 1-2", text,
+                                 list_cables(live, meant)));
+  }
+  const Reading& first = readings.front();
+  const std::vector<uint32_t> between = cables_between(live.model, first.node_a, first.node_b);
+  const std::string& name_a = live.model.nodes[first.node_a].name;
+  if (between.empty()) {
+    throw UsageError(fmt::format("no cable joins {} and {}; the cables of {} are {}", name_a,
+                                 live.model.nodes[first.node_b].name, name_a,
+                                 list_cables(live, cables_of(live, first.node_a))));
+  }
+  const size_t n_fitting = cables_fitting(live, first).size();
+  throw UsageError(fmt::format("{} cable{} fit \"{}\"; between these nodes are {}", n_fitting,
+                               n_fitting == 1 ? "" : "s", text, list_cables(live, between)));
 }
 
 }  // namespace ringbolt::tools

@@ -6,6 +6,7 @@
 #include "cluster/topology.h"
 #include "command_line.h"
 #include "fault/plan_words.h"
+#include "validators.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -20,7 +21,8 @@ void define_state_commands(CLI::App& app, Request& request) {
       ->add_option("--hosts", request.up.hosts, "Real machines that ssh reaches, or a cluster file that names them")
       ->type_name("FILE|A,B,...")
       ->excludes(spec);
-  up_command->add_option("--name", request.up.name, "Name of the cluster (default: from the topology or the file)");
+  up_command->add_option("--name", request.up.name, "Name of the cluster (default: from the topology or the file)")
+      ->check(objection_to_empty);
   up_command->add_flag("--netns", request.up.is_netns,
                        "Make every node a network namespace, every cable a pair of interfaces (needs root)");
   up_command->add_flag("!--no-management", request.up.has_management,
@@ -114,6 +116,7 @@ void define_hostfile(CLI::App& app, Request& request) {
   CLI::Option* output = command->add_option("-o,--output", request.hostfile.path, "Where to write it (default: stdout)");
   output->type_name("FILE");
   command->add_option("--check", request.hostfile.checked_path, "Say what is in a file of any of these formats")
+      ->check(objection_to_empty)
       ->type_name("FILE")
       ->excludes(output);
   add_cluster(command, request.hostfile.cluster);

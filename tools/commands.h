@@ -240,6 +240,7 @@ struct CheckOptions {
   bool is_thorough = false;
   bool is_json = false;
   bool is_rank = false;            ///< hidden: one rank of the group, whatever the environment says
+  std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
   std::vector<std::string> words;  ///< of the command line, for the ranks that it starts
 };
 int check_run(const CheckOptions& options);
@@ -271,6 +272,7 @@ struct BenchOptions {
   bool is_in_order = false;
   bool is_json = false;
   bool is_rank = false;            ///< hidden: one rank of the group, whatever the environment says
+  std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
   std::vector<std::string> words;  ///< of the command line, for the ranks that it starts
 };
 int bench_run(const BenchOptions& options);
@@ -291,7 +293,7 @@ int probe(const ProbeOptions& options);
 
 /// One rank of the group that measures relayed pairs for matrix(). Hidden.
 struct RelayProbeOptions {
-  std::vector<uint32_t> members;  ///< nodes that are in the group; empty: all
+  std::vector<uint32_t> members;  ///< nodes that are in the group
   double timeout_s = 20;
   double phase_s = 0.5;
   uint32_t size_bytes = 1U << 20U;

@@ -57,8 +57,9 @@ int down(const DownOptions& options) {
   if (remove_left_streams(dir, options)) {
     return kOk;
   }
-  const std::string name = choose_cluster(dir, options.cluster);
+  choose_cluster(dir, options.cluster);  // refuses before anything is made
   const base::UniqueFd lock = lock_clusters(dir);
+  const std::string name = choose_cluster(dir, options.cluster);  // another `down` may have been faster
   const std::vector<Program> programs = agent::without_agents(dir, name, whole_cluster_programs(dir, name));
   if (!programs.empty()) {
     if (!options.is_forced) {

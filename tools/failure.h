@@ -18,4 +18,10 @@ class UsageError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What was asked for makes sense, and something is wrong out there: printed likewise, then exit kFoundProblem.
+class FoundProblem : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 }  // namespace ringbolt::tools

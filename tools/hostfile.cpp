@@ -41,9 +41,19 @@ std::vector<std::string> addresses_of(const cluster::Cluster& model, uint32_t no
     }
     const auto& addresses = one.ports[port].addresses;
     const auto v4 = std::find_if(addresses.begin(), addresses.end(), [](const auto& at) { return at.is_ipv4(); });
-    if (v4 != addresses.end()) {
-      found.push_back(v4->text());
+    // A link-local address would need the interface of whoever reads the file.
+    const auto reachable = v4 != addresses.end() ? v4
+                                                 : std::find_if(addresses.begin(), addresses.end(),
+                                                                [](const auto& at) { return !at.is_link_local(); });
+    if (reachable != addresses.end()) {
+      found.push_back(reachable->text());
     }
+  }
+  if (found.empty()) {
+    throw UsageError(
+        fmt::format("node {} has no address by which others reach it: leave out --no-management, or give "
+                    "its ports addresses that are not link-local",
+                    one.name));
   }
   return found;
 }

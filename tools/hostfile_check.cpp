@@ -16,6 +16,8 @@
 namespace ringbolt::tools {
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 using bootstrap::JacclDevices;
 
 struct JudgedRank {
@@ -158,7 +160,6 @@ void print_table(const Judged& file) {
 }
 
 void print_json(const Judged& file) {
-  using Json = nlohmann::ordered_json;
   Json root{{"format", file.format}, {"backend", file.backend}, {"envs", file.envs}};
   root["ranks"] = Json::array();
   for (size_t rank = 0; rank < file.ranks.size(); ++rank) {

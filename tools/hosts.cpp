@@ -20,7 +20,7 @@
 namespace ringbolt::tools {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// One launch for each node, of the same words.
 std::vector<Launch> launches(const cluster::Cluster& model, const std::vector<std::string>& words) {

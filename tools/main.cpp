@@ -1,5 +1,8 @@
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -42,6 +45,21 @@ int act(const CLI::App& app, Request& request, std::vector<std::string> command,
   request.run.command = command;
   request.exec.command = std::move(command);
   return request.action();
+}
+
+/// `answer`, unless what was said has not arrived: a full disk must not pass for success.
+int told(const std::string& name, int answer) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return answer;
+  }
+  if (errno == EPIPE) {  // whoever has read it has had enough
+    return 128 + SIGPIPE;
+  }
+  // Of an earlier write the reason is not known any more.
+  const std::string reason = errno == 0 ? "" : fmt::format(": {}", std::strerror(errno));
+  fmt::print(stderr, "{}: standard output can't be written{}; make room there\n", name, reason);
+  return kWrongUsage;
 }
 
 int main_inside(int argc, char** argv) {
@@ -90,14 +108,14 @@ int main_inside(int argc, char** argv) {
       fmt::print(stderr, "ringbolt: \"{}\" is no command; `ringbolt --help` lists them\n", argv[1]);
       return kWrongUsage;
     }
-    return app.exit(error) == 0 ? kOk : kWrongUsage;
+    return app.exit(error) == 0 ? told(command_name(app), kOk) : kWrongUsage;
   }
   try {
-    return act(app, request, command, has_command);
+    return told(command_name(app), act(app, request, command, has_command));
   } catch (const std::exception& error) {
     std::fflush(stdout);
     fmt::print(stderr, "{}: {}\n", command_name(app), error.what());
-    return kWrongUsage;
+    return dynamic_cast<const FoundProblem*>(&error) != nullptr ? kFoundProblem : kWrongUsage;
   }
 }
 

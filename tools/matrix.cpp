@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <map>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -168,9 +170,14 @@ void print_maps(const LiveCluster& live, const MatrixOptions& options, const std
   fmt::print("\n{}.\n{}\n", conditions_text(options, directions), caveat(live.model.kind));
 }
 
-/// Said once per direction, on stderr, whatever the form of the output.
+/// Said once per direction, on stderr, whatever the form of the output; but what ails a group, once for all that it was
+/// to measure.
 int report_problems(const LiveCluster& live, const std::vector<Direction>& directions) {
   int answer = kOk;
+  std::map<std::string, size_t> n_alike;
+  for (const Direction& one : directions) {
+    n_alike[one.problem] += one.cable == Direction::kNoCable ? 1U : 0U;
+  }
   for (const Direction& one : directions) {
     // Nodes that no way joins are no trouble of their own: the cut cable is, or they were never joined.
     if (one.state == Direction::State::kMeasured || one.state == Direction::State::kUnreachable) {
@@ -180,7 +187,10 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
     const std::string from = from_text(live.model, one);
     const std::string to = to_text(live.model, one);
     if (one.cable == Direction::kNoCable) {
-      fmt::print(stderr, "ringbolt matrix: {} to {}, relayed: {}\n", from, to, one.problem);
+      if (const size_t count = std::exchange(n_alike[one.problem], 0); count > 0) {
+        const std::string others = count == 1 ? "" : fmt::format(" (and {} more)", count - 1);
+        fmt::print(stderr, "ringbolt matrix: {} to {}{}, relayed: {}\n", from, to, others, one.problem);
+      }
     } else if (one.state == Direction::State::kFailed) {
       fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}\n", one.cable, from, to, one.problem);
     } else if (one.from == live.model.cables[one.cable].a) {

@@ -259,10 +259,11 @@ std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t 
   // on their way, since cables that machines are joined by directly lose nothing.
   constexpr uint32_t kLeastFrames = 4;
   constexpr uint64_t kLeastQueueBytes = 512 * 1024;
+  constexpr uint64_t kMostQueueBytes = UINT32_MAX;  // that tc takes
   const uint64_t bytes_per_ms = uint64_t{rate_mbps} * 1'000'000 / 8 / 1000;
   return fmt::format("qdisc replace dev {} root tbf rate {}mbit burst {} limit {}\n", netdev, rate_mbps,
                      std::max<uint64_t>(bytes_per_ms, uint64_t{kLeastFrames} * mtu),
-                     std::max(10 * bytes_per_ms, kLeastQueueBytes));
+                     std::clamp(10 * bytes_per_ms, kLeastQueueBytes, kMostQueueBytes));
 }
 
 }  // namespace ringbolt::tools

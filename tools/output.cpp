@@ -36,7 +36,8 @@ bool OutputQueue::write_some() {
   // After POLLOUT a pipe takes PIPE_BUF bytes without blocking, also if others write to it.
   const ssize_t put = ::write(fd_, bytes_.data(), std::min<size_t>(bytes_.size(), PIPE_BUF));
   if (put < 0) {
-    return errno == EINTR || errno == EAGAIN;
+    error_ = errno == EINTR || errno == EAGAIN ? 0 : errno;
+    return error_ == 0;
   }
   bytes_.erase(0, static_cast<size_t>(put));
   return true;

@@ -37,11 +37,14 @@ class OutputQueue {
   std::string& bytes() { return bytes_; }
   bool is_empty() const { return bytes_.empty(); }
   bool is_full() const { return bytes_.size() >= kFullBytes; }
-  /// Writes once, as much as surely fits after poll() said POLLOUT. False when nobody reads any more.
+  /// Writes once, as much as surely fits after poll() said POLLOUT. False when nobody reads any more, or it can't
+  /// be written for another reason: error() is the errno.
   bool write_some();
+  int error() const { return error_; }
 
  private:
   int fd_;
+  int error_ = 0;
   std::string bytes_;
 };
 

@@ -73,6 +73,7 @@ TEST(OutputQueue, writes_in_order_and_sees_a_reader_go) {
   reader.reset();
   queue.bytes() = "c";
   EXPECT_FALSE(queue.write_some());
+  EXPECT_EQ(queue.error(), EPIPE);
   ::signal(SIGPIPE, old_handler);
 }
 

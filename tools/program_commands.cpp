@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "command_line.h"
+#include "validators.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -83,11 +84,11 @@ void define_matrix(CLI::App& app, Request& request) {
   command->add_flag("--neighbours", request.matrix.is_neighbours,
                     "Only over cables: leave out pairs of nodes that others relay");
   command->add_option("--timeout", request.matrix.timeout_s, "Give up on a cable after so many seconds")
-      ->check(CLI::Range(0.1, 3600.0))
+      ->check(RealRange(0.1, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_option("--seconds", request.matrix.phase_s, "Enough for one figure, however few rounds or messages")
-      ->check(CLI::Range(0.001, 3600.0))
+      ->check(RealRange(0.001, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_option("--size", request.matrix.size_bytes, "Bytes of a message when bandwidth is measured")
@@ -124,7 +125,7 @@ void define_matrix(CLI::App& app, Request& request) {
   probe_command->add_option("--messages", request.probe.messages);
   probe_command->add_option("--rounds", request.probe.rounds);
   CLI::App* relay_command = app.add_subcommand("relay-probe", "")->group("");
-  relay_command->add_option("--members", request.relay_probe.members)->delimiter(',');
+  relay_command->add_option("--members", request.relay_probe.members)->delimiter(',')->required();
   relay_command->add_option("--timeout", request.relay_probe.timeout_s);
   relay_command->add_option("--seconds", request.relay_probe.phase_s);
   relay_command->add_option("--size", request.relay_probe.size_bytes);
@@ -140,7 +141,7 @@ void define_map(CLI::App& app, Request& request) {
   add_json(command, request.map.is_json);
   command->add_flag("--once", request.map.is_once, "Show it once, after one interval, and end");
   command->add_option("--interval", request.map.interval_s, "Seconds from picture to picture, and that rates are of")
-      ->check(CLI::Range(0.05, 3600.0))
+      ->check(RealRange(0.05, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   command->footer(

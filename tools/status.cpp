@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "agent/agents.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
@@ -114,6 +115,15 @@ Json as_json(const Seen& seen) {
   return json;
 }
 
+/// Agents that are missing; empty: none.
+std::string overlay_text(const LiveCluster& live) {
+  const size_t n_agents = live.model.has_overlay ? agent::count_agents(live) : live.model.nodes.size();
+  return n_agents == live.model.nodes.size()
+             ? ""
+             : fmt::format("overlay: {} of {} agents run; start the others: ringbolt agent --start --cluster {}\n",
+                           n_agents, live.model.nodes.size(), live.model.name);
+}
+
 void print_json(const std::vector<Seen>& clusters) {
   Json root{{"clusters", Json::array()}};
   for (const Seen& seen : clusters) {
@@ -140,6 +150,10 @@ int status(const ListOptions& options) {
     fmt::print("no cluster is up; make one: ringbolt up --emulate ring:4\n");
   } else {
     print_clusters(clusters);
+    std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
+    for (const Seen& seen : clusters) {
+      fmt::print("{}", seen.live ? overlay_text(*seen.live) : "");
+    }
     if (clusters.size() == 1 && clusters.front().live) {
       fmt::print("\n");
       std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -115,11 +116,10 @@ class Supervisor {
     if (::poll(polled.data(), polled.size(), poll_timeout_ms()) <= 0) {
       return;
     }
-    bool is_read = true;
-    is_read &= polled[1].revents == 0 || out_.write_some();
-    is_read &= polled[2].revents == 0 || err_.write_some();
-    if (!is_read) {
-      lose_reader();
+    for (OutputQueue* queue : {&out_, &err_}) {
+      if (polled[queue == &out_ ? 1 : 2].revents != 0 && !queue->write_some()) {
+        lose_reader(queue->error());
+      }
     }
     if (polled[3].revents != 0) {
       listen();
@@ -145,11 +145,14 @@ class Supervisor {
     }
   }
 
-  /// As a pipeline does when its reader ends: stop, without a word.
-  void lose_reader() {
+  /// As a pipeline does when its reader ends: stop, without a word. But a disk that is full says nothing by itself.
+  void lose_reader(int error) {
     out_.bytes().clear();
     err_.bytes().clear();
-    fail(128 + SIGPIPE);
+    if (error != EPIPE && !is_stopping_) {
+      say(fmt::format("the output can't be written: {}; make room there", std::strerror(error)));
+    }
+    fail(error == EPIPE ? 128 + SIGPIPE : kWrongUsage);
     stop(SIGTERM);
   }
 

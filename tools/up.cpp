@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -6,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "agent/agents.h"
+#include "agent/held_signals.h"
 #include "cluster/address_plan.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
@@ -114,6 +118,9 @@ void settle_overlay(const UpOptions& options, cluster::Cluster& model) {
     throw UsageError(fmt::format("--overlay is for up to {} nodes, and \"{}\" has {}", kMostOverlayNodes, options.spec,
                                  model.nodes.size()));
   }
+  if (model.has_overlay && model.kind == cluster::Kind::netns && !model.has_management) {
+    throw UsageError("--overlay: agents meet on the management network: leave out --no-management");
+  }
 }
 
 HostSurvey wanted_hosts(const UpOptions& options) {
@@ -191,12 +198,39 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
   fmt::print("removed stale state of cluster {}: {}\n", name, reason);
 }
 
-/// All agents, or no cluster.
-void start_overlay(const cluster::RuntimeDir& dir, const std::string& name) {
+/// A cluster just made, to know it again: its folder stays open.
+class Made {
+ public:
+  explicit Made(std::string path)
+      : path_(std::move(path)), folder_(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+
+  bool is_there() const {
+    struct stat now {
+    }, then{};
+    return ::stat(path_.c_str(), &now) == 0 && ::fstat(folder_.get(), &then) == 0 && now.st_dev == then.st_dev &&
+           now.st_ino == then.st_ino;
+  }
+
+ private:
+  std::string path_;
+  base::UniqueFd folder_;
+};
+
+/// All agents, or no cluster. Meanwhile others may change this cluster, even take it down: nobody holds a lock.
+void start_overlay(const cluster::RuntimeDir& dir, const std::string& name, const Made& made,
+                   const agent::HeldSignals& signals) {
   try {
-    agent::start_agents(open_cluster(name));
+    agent::start_agents(open_cluster(name), signals);
   } catch (...) {
-    remove_whole_cluster(dir, name, true);
+    try {
+      const base::UniqueFd lock = lock_clusters(dir);
+      if (made.is_there()) {
+        agent::stop_agents(dir, name);
+        remove_whole_cluster(dir, name, true);
+      }
+    } catch (const std::exception& error) {  // what went wrong first says more
+      fmt::print(stderr, "ringbolt up: {}; remove it: ringbolt down --force --cluster {}\n", error.what(), name);
+    }
     throw;
   }
 }
@@ -234,7 +268,7 @@ int up(const UpOptions& options) {
     return kFoundProblem;
   }
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
-  const base::UniqueFd lock = lock_clusters(dir);
+  base::UniqueFd lock = lock_clusters(dir);
   if (const size_t count = remove_leftovers(dir); count > 0) {
     fmt::print("removed what {} interrupted command{} left in {}\n", count, count == 1 ? "" : "s", dir.clusters());
   }
@@ -249,9 +283,16 @@ int up(const UpOptions& options) {
   if (model.kind == cluster::Kind::hosts) {
     make_hosts(dir, options, survey);
   }
+  std::optional<agent::HeldSignals> signals;
+  if (model.has_overlay) {
+    signals.emplace();
+  }
   make_cluster(dir, model);
   if (model.has_overlay) {
-    start_overlay(dir, model.name);
+    const Made made(dir.cluster(model.name));
+    claim.reset();
+    lock.reset();  // agents may take a minute to meet
+    start_overlay(dir, model.name, made, *signals);
   }
   fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
              model.nodes.size() == 1 ? "" : "s", place_text(model.kind), model.cables.size(),

@@ -1,6 +1,7 @@
 #include "bootstrap/config.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -28,6 +29,15 @@ bool is_v6_address(const std::string& text) {
   return ::inet_pton(AF_INET6, text.c_str(), &address) == 1;
 }
 
+/// By its name or its number.
+bool is_interface(const std::string& scope) {
+  unsigned number = 0;
+  const auto [end, error] = std::from_chars(scope.data(), scope.data() + scope.size(), number);
+  char name[IF_NAMESIZE];
+  return ::if_nametoindex(scope.c_str()) != 0 ||
+         (error == std::errc{} && end == scope.data() + scope.size() && ::if_indextoname(number, name) != nullptr);
+}
+
 }  // namespace
 
 base::Parsed<std::string> parse_host(std::string_view text) {
@@ -43,6 +53,11 @@ base::Parsed<std::string> parse_host(std::string_view text) {
 }
 
 std::string problem_of_host(const std::string& host) {
+  in_addr v4{};
+  if (host.find_first_not_of("0123456789.") == std::string::npos && !host.empty() &&
+      ::inet_pton(AF_INET, host.c_str(), &v4) != 1) {
+    return fmt::format("{} is no IPv4 address: write four numbers from 0 to 255, as in 10.0.0.1", host);
+  }
   in6_addr address{};
   return ::inet_pton(AF_INET6, host.c_str(), &address) == 1 && IN6_IS_ADDR_LINKLOCAL(&address)
              ? fmt::format("{} is an address of a single link: append this machine's interface to it, {}%eth0", host,
@@ -58,7 +73,8 @@ base::Parsed<HostPort> parse_host_port(std::string_view text) {
   }
   const std::string_view host = is_bracketed ? text.substr(1, colon - 1) : text.substr(0, colon);
   const std::string_view port = text.substr(colon + (is_bracketed ? 2 : 1));
-  if (host.empty() || !std::all_of(host.begin(), host.end(), is_bracketed ? is_v6_letter : is_host_letter)) {
+  const bool is_host = is_bracketed ? is_v6_address(std::string(host.substr(0, host.find('%')))) : !host.empty();
+  if (!is_host || !std::all_of(host.begin(), host.end(), is_bracketed ? is_v6_letter : is_host_letter)) {
     return base::refuse(0, "has no host that can be one; an IPv6 address goes in brackets: [::1]:PORT");
   }
   HostPort at{std::string(host), 0};
@@ -93,7 +109,12 @@ void check(const Config& config) {
     refuse(EINVAL, fmt::format("meet at \"{}\" port {}", config.host, config.port), "give rank 0's host and a port");
   }
   for (const std::string& host : {config.host, config.bind_address}) {
-    if (const std::string problem = problem_of_host(host); !problem.empty()) {
+    std::string problem = problem_of_host(host);
+    if (const size_t percent = host.find('%');
+        percent != std::string::npos && !is_interface(host.substr(percent + 1))) {
+      problem = fmt::format("{} names no interface of this machine; see: ip link", host);
+    }
+    if (!problem.empty()) {
       refuse(EINVAL, fmt::format("meet at {}", to_text({host, config.port})), problem);
     }
   }

@@ -1,6 +1,7 @@
 #include "bootstrap/environment.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <initializer_list>
@@ -397,6 +398,15 @@ class Reading {
 };
 
 }  // namespace
+
+bool is_of_launcher(std::string_view name) {
+  constexpr auto kNames = std::to_array<std::string_view>(
+      {"RINGBOLT_RANK", "RINGBOLT_WORLD_SIZE", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+       "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_RANK",
+       "PMI_SIZE", "PMIX_RANK", "JACCL_RANK", "MLX_RANK", "JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR",
+       "MLX_HOSTFILE"});
+  return std::ranges::find(kNames, name) != kNames.end();
+}
 
 Config config_from(const Environment& environment, const ReadFile& read) { return Reading(environment, read).run(); }
 

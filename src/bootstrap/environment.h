@@ -36,6 +36,11 @@ std::string read_file(const std::string& path, bool is_secret);
 /// another one, or missing.
 Config config_from(const Environment& environment, const ReadFile& read);
 
+/// Whether the variable of that name tells a single process which rank it is or, as launchers do, where ranks meet. A
+/// file of devices says how many ranks only beside one of these. What Slurm says is none: nodes of a cluster pass it
+/// over.
+bool is_of_launcher(std::string_view name);
+
 /// The first host of Slurm's list: "n0" of "n[0-3,7],m1", "r1n08" of "r[1-2]n[08-09]".
 base::Parsed<std::string> first_host_of(std::string_view nodelist);
 

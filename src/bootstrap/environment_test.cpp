@@ -335,6 +335,10 @@ TEST(Environment, hosts_are_read_with_care) {
   Environment environment = {{"RINGBOLT_RANK", "0"}, {"RINGBOLT_WORLD_SIZE", "2"}};
   environment["RINGBOLT_COORDINATOR"] = "[FE80::1]:4";
   EXPECT_THAT(refusal_of(environment), AllOf(HasSubstr("RINGBOLT_COORDINATOR="), HasSubstr("FE80::1%eth0")));
+  for (const char* bad : {"256.1.1.1", "10.0.0", "1"}) {
+    environment["RINGBOLT_COORDINATOR"] = std::string(bad) + ":4000";
+    EXPECT_THAT(refusal_of(environment), HasSubstr("is no IPv4 address"));
+  }
   environment["RINGBOLT_COORDINATOR"] = "h:4";
   environment["RINGBOLT_BIND"] = "[::1]";
   EXPECT_EQ(config_of(environment).bind_address, "::1");
@@ -347,10 +351,25 @@ TEST(Environment, hosts_are_read_with_care) {
 TEST(Environment, places_are_read_with_care) {
   EXPECT_EQ(parse_host_port("[fe80::1%eth0]:65535").value(), (HostPort{"fe80::1%eth0", 65535}));
   for (const char* bad : {"", ":", "a", "a:", ":1", "a:0", "a:65536", "a:1x", "::1:4000", "[::1]", "[::1", "[]:1",
-                          "a b:1", "[a b]:1", "a:-1"}) {
+                          "a b:1", "[a b]:1", "a:-1", "[zz]:4000", "[10.0.0.1]:4000"}) {
     EXPECT_FALSE(parse_host_port(bad)) << bad;
   }
   EXPECT_EQ(to_text(HostPort{"::1", 5}), "[::1]:5");
+}
+
+TEST(CheckOfConfig, wants_an_interface_that_this_machine_has) {
+  Config config;
+  config.rank = 1;
+  config.n_ranks = 2;
+  config.port = 4000;
+  for (const char* good : {"fe80::1%lo", "fe80::1%1"}) {
+    config.host = good;
+    EXPECT_NO_THROW(check(config)) << good;
+  }
+  for (const char* bad : {"fe80::1%nosuch", "fe80::1%1x", "fe80::1%"}) {
+    config.host = bad;
+    EXPECT_THROW(check(config), base::Error) << bad;
+  }
 }
 
 TEST(ReadFile, keeps_secrets) {

@@ -97,6 +97,15 @@ class Bench(CommandCase):
             refused = self.call("bench", "all_reduce", *QUICK, "--algorithm", "ring", expect=1)
             self.assertIn('no algorithm "ring" does', refused.stdout + refused.stderr)
 
+    def test_json_to_standard_output(self):
+        with self.cluster("ring:2"):
+            said = self.call("bench", "barrier", "-n", "1", "-w", "0", "-J", "-", cwd=self.root).stdout
+            self.assertIn("results", json.loads(said))
+            self.assertFalse((self.root / "-").exists())
+            refused = self.call("bench", "barrier", "-n", "1", "-w", "0", "-J", self.root / "no/where", expect=None)
+            self.assertIn("no/where", refused.stderr)
+            self.assertNotIn("barrier", refused.stdout)
+
     def test_bad_usage(self):
         for words, says in ([["sum"], "all_to_all"], [[], "collective is required"], [["reduce", "-b", "1T"], "-b 1T"],
                             [["reduce", "-b", "2K", "-e", "1K"], "above"], [["reduce", "-d", "int7"], "bfloat16"],
@@ -105,7 +114,7 @@ class Bench(CommandCase):
                             [["reduce", "-b", "8", "-e", "64M", "-i", "8"], "that makes 8388608 sizes, and 4096 are the most"],
                             [["reduce", "-b", "0", "-e", "1M"], "-b 0: times 4 it stays 0"], [["reduce", "-n", "0"], "--iters"],
                             [["reduce", "--fast", "--in-order"], "--in-order"],
-                            [["reduce", "--algorithm", "magic"], "direct"], [["reduce"], "ringbolt up"]):
+                            [["reduce", "--algorithm", "magic"], "direct"], [["reduce", "-J", ""], "empty"], [["reduce"], "ringbolt up"]):
             with self.subTest(words):
                 self.refused("bench", *words, says=[says])
         with self.cluster("ring:2"):

@@ -79,6 +79,34 @@ class FiftyFour(CheckCase):
             self.assertEqual(json.loads(done.stdout)["n_ranks"], 3)
 
 
+class Meeting(CheckCase):
+    def test_what_a_launcher_says_of_the_starter_is_not_said_of_the_ranks(self):
+        alone = {"RANK": "0", "WORLD_SIZE": "1", "OMPI_COMM_WORLD_RANK": "0", "OMPI_COMM_WORLD_SIZE": "1", "PMI_RANK": "0",
+                 "PMI_SIZE": "1", "RINGBOLT_RANK": "0", "RINGBOLT_WORLD_SIZE": "1", "MASTER_ADDR": "192.0.2.1", "MASTER_PORT": "1"}
+        with self.cluster("ring:3", "c"):
+            self.assertEqual(self.check("--cluster", "c", "--scale", "0.001", env=alone)["n_ranks"], 3)
+
+    def test_a_rank_that_finds_itself_alone_says_so(self):
+        with self.cluster("ring:3"):
+            alone = {"RINGBOLT_RANK": "0", "RINGBOLT_WORLD_SIZE": "1"}
+            done = self.call("exec", 0, "--", command.RINGBOLT, "check", "--as-rank", "--of", 3, env=alone, expect=1)
+            self.assertIn("this group has 1 ranks instead of 3", done.stderr)
+
+    def test_two_at_once_on_one_cluster(self):
+        with self.cluster("ring:4"):
+            both = [self.start("check", "--scale", "0.001") for _ in range(2)]
+            for one in both:
+                out, said = one.communicate(timeout=LONG_S)
+                self.assertEqual(one.returncode, 0, out + said)
+                self.assertIn("all right on all ranks", out)
+
+    def test_a_rank_that_does_not_come_is_a_finding_and_nonsense_is_wrong_usage(self):
+        with self.cluster("ring:2"):
+            words = ("exec", 0, "--", command.RINGBOLT, "check", "--as-rank")
+            self.call(*words, env={"RINGBOLT_JOIN_TIMEOUT_MS": "200"}, expect=1)
+            self.call(*words, env={"RINGBOLT_JOIN_TIMEOUT_MS": "soon"}, expect=2)
+
+
 class Matrix(CheckCase):
     def judge(self, *words, **options):
         result = self.check("--matrix", *words, **options)
@@ -137,13 +165,20 @@ class Trouble(CheckCase):
     def test_bad_usage(self):
         for words, says in ([["--scale", "huge"], "--scale huge"], [["--scale", "0"], "--scale 0"],
                             [["--algorithm", "magic"], "direct"], [["--matrix", "--only", "sum"], "all_to_allv"],
-                            [["--matrix", "--in-place"], "--in-place"], [["--only", "barrier"], "--matrix"],
+                            [["--matrix", "--in-place"], "--in-place"], [["--matrix", "--scale", "1"], "--scale"],
+                            [["--deadline", "nan"], "--deadline"], [["--only", "barrier"], "--matrix"],
                             [["--thorough"], "--matrix"], [["--repeat", "0"], "--repeat"],
                             [["--matrix", "--largest", "0"], "--largest"], [["--deadline", "0"], "--deadline"],
                             [["--rank-order", "x"], "--rank-order"],
                             [["--", "ls"], "takes no command"], [[], "ringbolt up"]):
             with self.subTest(words):
                 self.refused("check", *words, says=[says])
+
+    def test_half_a_rank_is_named_where_there_is_no_cluster(self):
+        for variables, says in (({"RANK": ""}, "RANK="), ({"WORLD_SIZE": "2"}, "WORLD_SIZE=2")):
+            self.refused("check", env=variables, says=[says])
+            with self.cluster("ring:2"):
+                self.call("check", "--scale", "0.001", env=variables)
 
     def test_an_order_of_ranks_that_somebody_else_gives(self):
         with self.cluster("ring:2"):

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import pathlib
 import pty
 import signal
 import struct
@@ -89,6 +90,15 @@ class Map(CommandCase):
                 self.assertTrue(said.startswith("\x1b[?1049h\x1b[?25l"))
                 self.assertTrue(said.endswith("\x1b[?25h\x1b[?1049l"))
                 self.assertIn("n2:rdma_en3", said)
+
+    def test_interrupted_before_it_has_shown_anything(self):
+        with self.cluster("ring:3"):
+            once = self.start("map", "--once", "--interval", 60)
+            command.wait_until(lambda: "SigBlk:\t0000000000000000" not in
+                               pathlib.Path(f"/proc/{once.pid}/status").read_text(), "it waits for signals")
+            once.send_signal(signal.SIGTERM)
+            out, _ = once.communicate(timeout=command.PATIENCE_S)
+            self.assertEqual((once.returncode, out), (128 + signal.SIGTERM, ""))
 
     def test_wrong_usage(self):
         self.refused("map", says=["no cluster"])

@@ -60,7 +60,8 @@ class Matrix(CommandCase):
 
     def test_relayed_pairs_are_marked_with_their_hops(self):
         with self.cluster("line:4"):
-            found = [one for one in self.directions() if one["cable"] is None]
+            launched = {"RANK": "0", "WORLD_SIZE": "1"}  # of the program that has started us
+            found = [one for one in self.directions(env=launched) if one["cable"] is None]
             self.assertEqual({(one["from"], one["to"]): (one["hops"], one["through"]) for one in found},
                              {("n0", "n2"): (2, ["n1"]), ("n2", "n0"): (2, ["n1"]),
                               ("n1", "n3"): (2, ["n2"]), ("n3", "n1"): (2, ["n2"]),
@@ -74,6 +75,12 @@ class Matrix(CommandCase):
             said = self.call("matrix", *QUICK, expect=1, timeout=90)
             self.assertRegex(said.stdout, r"n1 +· +[0-9.]+ +[0-9.]+²|n1 +cut +· +[0-9.]+ +[0-9.]+²")
             self.assertNotIn("relayed:", said.stderr)
+
+    def test_what_ails_the_group_is_told_once(self):
+        with self.cluster("line:4"):
+            said = self.call("matrix", *QUICK, env={"RINGBOLT_SECRET": ""}, expect=1, timeout=90).stderr
+            self.assertEqual(said.count("relayed:"), 1, said)
+            self.assertIn("n0 to n2 (and 5 more), relayed: the group that measures relayed pairs failed", said)
 
     def test_a_way_round_a_cut_cable(self):
         with self.cluster("ring:3"):

@@ -1,5 +1,6 @@
 """`up --overlay`: every node reaches every other by ringbolt0, through agents; what becomes of it when one dies."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -36,9 +37,9 @@ class Overlay(CommandCase):
         """node -> pid, of those that live."""
         found = {}
         for path in (self.root / "clusters/o").glob("agent-*.pid"):
-            pid = int(path.read_text().split()[0])
-            if is_alive(pid):
-                found[int(path.stem.removeprefix("agent-"))] = pid
+            words = path.read_text().split()  # none: it has just begun
+            if words and is_alive(int(words[0])):
+                found[int(path.stem.removeprefix("agent-"))] = int(words[0])
         return found
 
     def log(self, node):
@@ -98,6 +99,67 @@ class Overlay(CommandCase):
         self.pingpong(1, 2)
         self.pingpong(0, 2)
         self.assertIn("0 agents of 3 started", self.call("agent", "--start").stdout)
+
+    def test_two_who_start_what_is_missing_do_not_end_each_other_s(self):
+        for _ in range(3):
+            agents = self.up("ring:3")
+            for pid in agents.values():
+                os.kill(pid, signal.SIGKILL)
+            wait_until(lambda: not self.agents(), "all agents have ended")
+            both = [self.start("agent", "--start") for _ in range(2)]
+            said = [one.communicate(timeout=60) for one in both]
+            self.assertEqual([one.returncode for one in both], [0, 0], said)
+            self.assertEqual(sum(int(out.split()[0]) for out, _ in said), 3)
+            self.assertEqual(sorted(self.agents()), [0, 1, 2])
+            self.call("down")
+
+    def test_an_interrupted_up_leaves_no_cluster(self):
+        for what in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(what):
+                interrupted = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
+                wait_until(lambda: self.agents() or interrupted.poll() is not None, "there is an agent")
+                interrupted.send_signal(what)
+                out, said = interrupted.communicate(timeout=command.PATIENCE_S)
+                self.assertEqual(interrupted.returncode, -what, out + said)
+                self.assertEqual(self.state_files(), ["clusters"])
+
+    def test_down_while_agents_start_leaves_none(self):
+        for _ in range(3):
+            starting = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
+            wait_until(lambda: self.agents() or starting.poll() is not None, "there is an agent")
+            self.call("down", "--force")
+            starting.communicate(timeout=command.PATIENCE_S)
+            mine = f"RINGBOLT_RUNTIME_DIR={self.root}".encode()
+            wait_until(lambda: not any(mine in variables for variables in self.environments_of_agents()), "all have ended")
+            self.assertEqual(self.state_files(), ["clusters"])
+
+    @staticmethod
+    def environments_of_agents():
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if b"\0agent\0" in (process / "cmdline").read_bytes():
+                    yield (process / "environ").read_bytes().split(b"\0")
+
+    def test_agents_that_are_missing_are_told(self):
+        agents = self.up("ring:3")
+        self.assertNotIn("overlay:", self.call("status").stdout)
+        os.kill(agents[1], signal.SIGKILL)
+        wait_until(lambda: len(self.agents()) == 2, "it has ended")
+        self.assertIn("overlay: 2 of 3 agents run; start the others: ringbolt agent --start", self.call("status").stdout)
+
+    def test_while_agents_start_other_clusters_can_be_changed(self):
+        self.call("up", "--emulate", "line:2", "--name", "other")
+        starting = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
+        try:
+            wait_until(lambda: self.agents() or starting.poll() is not None, "there is an agent")
+            os.kill(starting.pid, signal.SIGSTOP)
+            self.call("cut", "--cluster", "other", "0-1", timeout=5)
+            os.kill(starting.pid, signal.SIGCONT)
+            self.assertEqual(starting.wait(command.PATIENCE_S), 0)
+        finally:
+            starting.kill()
+            starting.communicate()
+            self.call("down", "--cluster", "other", "--force")
 
     def test_a_cut_cable_is_gone_around(self):
         self.up()

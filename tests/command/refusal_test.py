@@ -5,6 +5,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 
 import command
 from command import CommandCase
@@ -30,6 +31,37 @@ class Refusal(CommandCase):
         self.refused("exec", "0", says=["say what to run, after --"])
         self.refused("exec", "--", "ls", says=["node"])
         self.refused("matrix", "--size", "3", says=["--size"])
+
+    def test_empty_values_are_not_absent_ones(self):
+        self.refused("up", "--emulate", "ring:4", "--name", "", says=["--name", "empty"])
+        self.refused("hostfile", "--check", "", says=["--check", "empty"])
+
+    def test_no_number_is_in_no_range(self):
+        for words in (["matrix", "--timeout"], ["matrix", "--seconds"], ["map", "--interval"], ["plan", "-n", 4, "-p", 2, "--alpha"],
+                      ["perf", "send", "--duration"], ["verify", "--duration"], ["bench", "barrier", "--timeout"]):
+            for number in ("nan", "-nan", "inf"):
+                self.refused(*words, number, says=["not in range"])
+
+    def test_output_that_cannot_be_written_is_told(self):
+        with self.cluster("ring:3"):
+            for words in (["plan", "-n", 4, "-p", 2], ["status", "--json"], ["devices", "--json"], ["fault", "list", "--json"],
+                          ["map", "--once", "--json", "--interval", 0.05], ["env", 0], ["--help"], ["run", "--", "echo", "word"]):
+                with self.subTest(words), open("/dev/full", "w") as full:
+                    done = subprocess.run([command.RINGBOLT, *map(str, words)], env=self.environment, stdout=full,
+                                          stderr=subprocess.PIPE, text=True, timeout=command.PATIENCE_S, check=False)
+                    self.assertEqual(done.returncode, 2, done.stderr)
+                    self.assertIn("output can't be written", done.stderr)
+
+    def test_cables_between_names_with_dashes(self):
+        nodes = [{"name": name, "ports": ["p", "q"]} for name in ("a", "a-b", "b-c", "c")]
+        path = self.root / "dashes.json"
+        path.write_text(json.dumps({"ringbolt": 1, "name": "d", "nodes": nodes, "cables": [
+            {"between": ["a:p", "b-c:p"]}, {"between": ["a-b:p", "c:p"]}, {"between": ["a:q", "a-b:q"]}]}))
+        with self.cluster(path, None):
+            self.refused("cut", "a-b-c", says=["a:p-b-c:p", "a-b:p-c:p", "numbers"])
+            self.refused("cut", "0:-1", says=["names no port"])
+            self.call("cut", "a:p-b-c")
+            self.call("cut", "a-a-b")
 
     def test_help_and_version_are_no_errors(self):
         self.assertRegex(self.call("--version").stdout, r"^ringbolt \d+\.\d+\.\d+\n$")

@@ -1,8 +1,10 @@
 """Clusters come up whole, are told apart, survive nothing stale, and go away without a trace."""
 
+import contextlib
 import fcntl
 import json
 import os
+import pathlib
 import signal
 
 import command
@@ -118,6 +120,25 @@ class State(CommandCase):
             self.assertTrue(up.returncode == 0 or "is up already" in said, said)
         self.assertEqual(sorted(codes), [0] + [2] * 7)
         self.call("down")
+
+    def test_concurrent_downs_take_one_cluster_away(self):
+        self.call("up", "--emulate", "ring:4")
+        with open(self.root / "clusters/.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            both = [self.start("down") for _ in range(2)]
+            for one in both:  # each has chosen the cluster, and waits
+                command.wait_until(lambda: f"{self.root}/clusters/.lock" in self.open_files(one.pid), "it waits for the lock")
+        said = [one.communicate(timeout=command.PATIENCE_S) for one in both]
+        self.assertEqual(sorted(one.returncode for one in both), [0, 2], said)
+        self.assertIn("no cluster is up", said[0][1] + said[1][1])
+
+    @staticmethod
+    def open_files(pid):
+        found = []
+        for one in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(one))
+        return found
 
     def test_down_refuses_while_programs_run(self):
         self.call("up", "--emulate", "ring:4")

@@ -107,6 +107,26 @@ class Cluster(NamespaceCase):
         self.up(path, "--no-management")
         self.assertTrue(self.reaches("a", "10.76.0.78"))
 
+    def of_addresses(self, *addresses):
+        path = self.root / "c.json"
+        path.write_text(json.dumps({
+            "ringbolt": 1, "nodes": [{"name": name, "ports": [{"name": "x", "addresses": [one]}]}
+                                     for name, one in zip("ab", addresses)], "cables": [{"between": ["a:x", "b:x"]}]}))
+        self.up(path, "--no-management")
+
+    def test_hostfile_of_addresses_that_are_all_ipv6(self):
+        self.of_addresses("fd99::1/64", "fd99::2/64")
+        said = self.call("hostfile", "-c", self.name, "--format", "mlx-ring").stdout
+        self.assertEqual(json.loads(said), [["[fd99::1]:32323"], ["[fd99::2]:32324"]])
+
+    def test_hostfile_of_addresses_that_lead_nowhere_alone(self):
+        self.of_addresses("fe80::1/64", "fe80::2/64")
+        for form in ("mlx", "mlx-ring"):
+            self.refused("hostfile", "-c", self.name, "--format", form, says=["node a has no address"])
+
+    def test_the_greatest_rate(self):
+        self.up("line:2", "--rate", "10000Gbit")
+
     def test_loopback_plug(self):
         self.up("loop")
         self.assertTrue(self.reaches(0, "10.77.0.1"))
@@ -225,6 +245,7 @@ class Rights(NamespaceCase):
     def test_refuses_options_that_do_not_fit(self):
         self.refused("up", "--emulate", "ring:4", "--rate", "1Gbit", says=["--netns"])
         self.refused("up", "--emulate", "ring:4", "--mtu", "1500", says=["--netns"])
+        self.refused("up", "--netns", "--emulate", "ring:4", "--overlay", "--no-management", says=["--no-management"])
         self.refused("up", "--netns", "--emulate", "ring:4", "--rate", "fast", says=["\"fast\"", "2.5Gbit"])
         self.refused("up", "--netns", "--emulate", "ring:4", "--mtu", "100", says=["--mtu"])
         self.refused("up", "--hosts", "a,b", "--netns", says=["--netns"])

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include "agent/agents.h"
+#include "agent/held_signals.h"
 #include "agent/local_ports.h"
 #include "agent/roster.h"
 #include "base/clock.h"
@@ -103,7 +104,8 @@ group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
 enum class End { signal, others_are_back };
 
 /// Serves until a signal ends it, or all those that have been lost meanwhile can be had back.
-End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Absence absence, int signals) {
+End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Absence absence,
+          const agent::Roster::Entry& entry, int signals) {
   std::map<uint32_t, Status> failed;
   std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {signals, POLLIN, 0}}};
   uint64_t next_look_ns = 0;
@@ -123,6 +125,9 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
     }
     if (now_ns >= next_look_ns) {
       next_look_ns = now_ns + kLookMs * kMillisecond;
+      if (agent::is_forgotten(entry)) {  // by a `down` that looked for agents before this one had begun
+        return End::signal;
+      }
       if (absence.is_over(failed, now_ns)) {
         return End::others_are_back;
       }
@@ -155,7 +160,8 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
     (void)!::write(post.ready_fd, "ready\n", 6);
     ::close(std::exchange(post.ready_fd, -1));
   }
-  const End end = serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.signals);
+  const End end =
+      serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.entry, post.signals);
   post.roster.set_meeting(post.entry, std::nullopt);
   const std::lock_guard<std::mutex> guard(world->lock());
   report_counts(ports, courier);
@@ -212,7 +218,8 @@ int agent_run(const AgentOptions& options) {
         fmt::format("cluster \"{}\" has no overlay: make it anew with ringbolt up --overlay", live.model.name));
   }
   if (options.starts_missing) {
-    const size_t n_started = agent::start_agents(live);
+    const agent::HeldSignals signals;
+    const size_t n_started = agent::start_agents(live, signals);
     {
       const base::UniqueFd lock = lock_clusters(live.dir);
       live.control.announce();  // the others shall look whether somebody can be had back
@@ -224,6 +231,7 @@ int agent_run(const AgentOptions& options) {
   const agent::Roster roster(live.dir, live.model.name);
   const agent::Roster::Entry entry = roster.enter(node);
   const base::UniqueFd signals = take_signals();
+  std::signal(SIGPIPE, SIG_IGN);  // who has started it may have gone before it is ready
   agent::LocalPorts ports(live.dir.overlay_socket(live.model.name, node), node,
                           static_cast<uint32_t>(live.model.nodes.size()));
   Post post{live, roster, entry, signals.get(), options.ready_fd};

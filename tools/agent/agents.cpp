@@ -1,9 +1,7 @@
 #include "agent/agents.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,9 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <numeric>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <string_view>
 
@@ -27,11 +23,13 @@ extern "C" {
 #include "agent/roster.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "bootstrap/environment.h"
 #include "cluster/limits.h"
 #include "cluster/read_file.h"
 #include "enter_namespace.h"
 #include "failure.h"
 #include "node_environment.h"
+#include "ranks/meeting.h"
 
 namespace ringbolt::tools::agent {
 namespace {
@@ -41,29 +39,13 @@ constexpr uint64_t kMeetingNs = 65'000 * kMillisecond;  // longer than the agent
 constexpr int kPoliteMs = 3'000;
 constexpr size_t kLogBytes = size_t{1} << 20U;
 
-/// One that nobody uses now. Whoever takes it in between makes the agents say so.
-uint16_t free_port() {
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof address;
-  if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw base::Error(errno, "choose a port", "agents of the overlay");
-  }
-  return ntohs(address.sin_port);
-}
-
-std::string random_secret() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-}
-
 /// Where and by what secret the cluster's agents meet: lines of variables, made by the first that are started.
 std::vector<std::string> meeting_of(const LiveCluster& live) {
   const std::string path = live.dir.cluster(live.model.name) + "/agents";
+  const base::UniqueFd lock = lock_clusters(live.dir);  // others may make it, too
   if (::access(path.c_str(), F_OK) != 0) {
-    cluster::write_new_file(path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", free_port(), random_secret()));
+    cluster::write_new_file(
+        path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", ranks::free_port(), ranks::random_secret()));
   }
   std::vector<std::string> lines;
   std::istringstream text(cluster::read_file(path, 256));
@@ -76,7 +58,10 @@ std::vector<std::string> meeting_of(const LiveCluster& live) {
 struct Starting {
   uint32_t node = 0;
   base::UniqueFd ready;
+  base::UniqueFd process;
+  pid_t pid = 0;
   bool is_ready = false;
+  bool is_anothers = false;  ///< somebody else was faster: that node has an agent
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -93,15 +78,18 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 bool is_of_programs(const std::string& variable) {
   constexpr auto kNames = std::to_array<std::string_view>(
       {"RINGBOLT_LIKE", "RINGBOLT_FAULTS", "RINGBOLT_GROUP_PORT", "RINGBOLT_SECRET", "RINGBOLT_SECRET_FILE",
-       "RINGBOLT_COORDINATOR", "RINGBOLT_BIND", "RINGBOLT_GROUP", "RINGBOLT_JOIN_TIMEOUT_MS", "MASTER_ADDR",
-       "MASTER_PORT", "JACCL_COORDINATOR", "MLX_JACCL_COORDINATOR", "MLX_HOSTFILE", "OMPI_COMM_WORLD_LOCAL_SIZE",
-       "MPI_LOCALNRANKS"});
+       "RINGBOLT_COORDINATOR", "RINGBOLT_BIND", "RINGBOLT_GROUP", "RINGBOLT_JOIN_TIMEOUT_MS"});
   const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-  return std::ranges::find(kNames, name) != kNames.end();
+  return bootstrap::is_of_launcher(name) || std::ranges::find(kNames, name) != kNames.end();
 }
 
 /// In the child; only async-signal-safe calls.
 [[noreturn]] void become(char* const* command, char* const* environment, const char* netns, const char* log, int ready) {
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const pid_t own = ::getpid();
+  (void)!::write(ready, &own, sizeof own);
   const int null = ::open("/dev/null", O_RDONLY);
   const int out = ::open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
   ::dup2(null, 0);
@@ -125,8 +113,8 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
     throw base::Error(errno, "pipe2", "agent", "raise the limit of open files: ulimit -n");
   }
-  Starting starting{node, base::UniqueFd(pipe[0]), false};
-  const base::UniqueFd ready(pipe[1]);
+  Starting starting{node, base::UniqueFd(pipe[0]), {}};
+  base::UniqueFd ready(pipe[1]);
   const NodeEnvironment changes = node_environment(live, node);
   std::vector<std::string> environment = merged_environment(changes);
   std::erase_if(environment, is_of_programs);
@@ -149,43 +137,47 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
     become(arguments.data(), variables.data(), changes.netns.c_str(), log.c_str(), ready.get());
   }
   ::waitpid(child, nullptr, 0);
+  ready.reset();
+  if (::read(starting.ready.get(), &starting.pid, sizeof starting.pid) != sizeof starting.pid) {
+    throw base::Error(errno, "fork", "agent", "raise the limit of processes: ulimit -u");
+  }
+  starting.process = base::UniqueFd(static_cast<int>(::pidfd_open(starting.pid, 0)));
   return starting;
 }
 
-/// Waits for all; the number of one whose agent has ended, or is late.
-std::optional<uint32_t> first_missing(std::vector<Starting>& all) {
+/// Waits for all; one whose agent has ended, or is late, or that a signal keeps us from waiting for; null: none.
+const Starting* first_missing(const Roster& roster, std::vector<Starting>& all, int signals) {
   const uint64_t deadline_ns = base::now_ns() + kMeetingNs;
   for (Starting& one : all) {
-    while (!one.is_ready) {
+    while (!one.is_ready && !one.is_anothers) {
       const uint64_t now_ns = base::now_ns();
-      pollfd readable{one.ready.get(), POLLIN, 0};
-      if (now_ns >= deadline_ns || ::poll(&readable, 1, static_cast<int>((deadline_ns - now_ns) / kMillisecond)) <= 0) {
-        return one.node;
+      std::array<pollfd, 2> readable{{{one.ready.get(), POLLIN, 0}, {signals, POLLIN, 0}}};
+      if (now_ns >= deadline_ns ||
+          ::poll(readable.data(), readable.size(), static_cast<int>((deadline_ns - now_ns) / kMillisecond)) <= 0 ||
+          readable[1].revents != 0) {
+        return &one;
       }
       char byte = 0;
-      if (::read(one.ready.get(), &byte, 1) != 1) {
-        return one.node;
+      one.is_ready = ::read(one.ready.get(), &byte, 1) == 1;
+      if (!one.is_ready) {
+        const std::optional<pid_t> other = roster.find(one.node);
+        one.is_anothers = other && *other != one.pid;
+        if (!one.is_anothers) {
+          return &one;
+        }
       }
-      one.is_ready = true;
     }
   }
-  return std::nullopt;
+  return nullptr;
 }
 
-/// Politely, then with SIGKILL. How many there were.
-size_t stop(const Roster& roster, const std::vector<uint32_t>& nodes) {
-  std::vector<base::UniqueFd> ending;
-  for (const uint32_t node : nodes) {
-    if (const std::optional<pid_t> pid = roster.find(node)) {
-      base::UniqueFd process(static_cast<int>(::pidfd_open(*pid, 0)));
-      if (process.is_open() && roster.find(node) == pid) {  // still the same one
-        (void)::pidfd_send_signal(process.get(), SIGTERM, nullptr, 0);
-        ending.push_back(std::move(process));
-      }
-    }
+/// Politely, then with SIGKILL.
+void end_all(const std::vector<base::UniqueFd>& processes) {
+  for (const base::UniqueFd& process : processes) {
+    (void)::pidfd_send_signal(process.get(), SIGTERM, nullptr, 0);
   }
   const uint64_t deadline_ns = base::now_ns() + kPoliteMs * kMillisecond;
-  for (const base::UniqueFd& process : ending) {
+  for (const base::UniqueFd& process : processes) {
     const uint64_t now_ns = base::now_ns();
     pollfd ended{process.get(), POLLIN, 0};
     if (::poll(&ended, 1, now_ns < deadline_ns ? static_cast<int>((deadline_ns - now_ns) / kMillisecond) : 0) <= 0) {
@@ -193,7 +185,6 @@ size_t stop(const Roster& roster, const std::vector<uint32_t>& nodes) {
       (void)::poll(&ended, 1, kPoliteMs);
     }
   }
-  return ending.size();
 }
 
 std::string last_words(const LiveCluster& live, uint32_t node) {
@@ -210,7 +201,7 @@ std::string last_words(const LiveCluster& live, uint32_t node) {
 
 }  // namespace
 
-size_t start_agents(const LiveCluster& live) {
+size_t start_agents(const LiveCluster& live, const HeldSignals& signals) {
   const std::vector<std::string> meeting = meeting_of(live);
   const Roster roster(live.dir, live.model.name);
   std::vector<Starting> all;
@@ -219,23 +210,44 @@ size_t start_agents(const LiveCluster& live) {
       all.push_back(start(live, node, meeting));
     }
   }
-  if (const std::optional<uint32_t> node = first_missing(all)) {
-    const std::string words = last_words(live, *node);
-    std::vector<uint32_t> started;
-    for (const Starting& one : all) {
-      started.push_back(one.node);
+  if (const Starting* missing = first_missing(roster, all, signals.descriptor())) {
+    const uint32_t node = missing->node;
+    const std::string words = last_words(live, node);
+    std::vector<base::UniqueFd> started;  // not those that others have started meanwhile
+    for (Starting& one : all) {
+      if (one.process.is_open()) {
+        started.push_back(std::move(one.process));
+      }
     }
-    stop(roster, started);
-    throw UsageError(fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[*node].name, *node,
-                                 words));
+    end_all(started);
+    throw UsageError(
+        fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[node].name, node, words));
   }
-  return all.size();
+  return static_cast<size_t>(std::ranges::count_if(all, [](const Starting& one) { return one.is_ready; }));
+}
+
+size_t count_agents(const LiveCluster& live) {
+  const Roster roster(live.dir, live.model.name);
+  size_t count = 0;
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    count += roster.find(node) ? 1U : 0U;
+  }
+  return count;
 }
 
 size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {
-  std::vector<uint32_t> all(cluster::kMaxNodes);
-  std::iota(all.begin(), all.end(), 0U);
-  return stop(Roster(dir, name), all);
+  const Roster roster(dir, name);
+  std::vector<base::UniqueFd> ending;
+  for (uint32_t node = 0; node < cluster::kMaxNodes; ++node) {
+    if (const std::optional<pid_t> pid = roster.find(node)) {
+      base::UniqueFd process(static_cast<int>(::pidfd_open(*pid, 0)));
+      if (process.is_open() && roster.find(node) == pid) {  // still the same one
+        ending.push_back(std::move(process));
+      }
+    }
+  }
+  end_all(ending);
+  return ending.size();
 }
 
 std::vector<Program> without_agents(const cluster::RuntimeDir& dir, const std::string& name,

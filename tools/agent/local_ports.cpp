@@ -118,11 +118,10 @@ void LocalPorts::serve(uint64_t now_ns) {
       accept(now_ns);
     } else if (const auto program = programs_.find(descriptor); program != programs_.end()) {
       serve(program->second, now_ns);
-      if (is_over(program->second, now_ns)) {
-        programs_.erase(program);
-      }
     }
   }
+  // All of them: who never says anything makes no event.
+  std::erase_if(programs_, [&](const auto& program) { return is_over(program.second, now_ns); });
   on_end_of_packets();  // of packets from one program here to another
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -96,6 +98,22 @@ TEST(LocalPorts, drops_packets_that_no_stream_carries) {
   ports.on_packet(1, longest);
   ports.on_end_of_packets();
   EXPECT_EQ(program.receive(ports, 1), Packets{longest});
+}
+
+TEST(LocalPorts, gives_up_a_connection_that_never_says_anything) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const Folder folder;
+  LocalPorts ports(folder.file("0.sock"), 0, 2);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(folder.file("0.sock"), address.sun_path);
+  const base::UniqueFd silent(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  for (const auto& [now_ns, n_programs] :
+       {std::pair(kSecond, 1U), std::pair(5 * kSecond, 1U), std::pair(7 * kSecond, 0U)}) {
+    ports.serve(now_ns);
+    EXPECT_EQ(ports.n_programs(), n_programs) << now_ns;
+  }
 }
 
 }  // namespace

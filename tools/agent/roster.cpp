@@ -1,6 +1,7 @@
 #include "agent/roster.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -131,6 +132,11 @@ std::optional<Roster::Agent> Roster::look(uint32_t node) const {
 std::optional<pid_t> Roster::find(uint32_t node) const {
   const std::optional<Agent> agent = look(node);
   return agent ? std::optional(agent->pid) : std::nullopt;
+}
+
+bool is_forgotten(const Roster::Entry& entry) {
+  struct stat file {};
+  return ::fstat(entry.lock.get(), &file) == 0 && file.st_nlink == 0;
 }
 
 bool Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {

@@ -46,6 +46,9 @@ class Roster {
   std::string cluster_;
 };
 
+/// Whether the cluster has been taken away under an agent.
+bool is_forgotten(const Roster::Entry& entry);
+
 /// Tells agents that run from those that stand still. Not thread-safe.
 class Watch {
  public:

@@ -34,6 +34,7 @@ class RosterFolder {
     std::error_code ignored;
     std::filesystem::remove_all(dir_.root(), ignored);
   }
+  void take_cluster_away() const { std::filesystem::remove_all(dir_.cluster("c")); }
   Roster roster() const { return {dir_, "c"}; }
 
  private:
@@ -54,6 +55,9 @@ TEST(Roster, has_one_agent_of_a_node_until_its_end) {
     EXPECT_EQ(roster.look(1)->meeting, 7U);
     EXPECT_THROW(roster.enter(1), UsageError);
     EXPECT_FALSE(roster.look(0));
+    EXPECT_FALSE(is_forgotten(entry));
+    folder.take_cluster_away();
+    EXPECT_TRUE(is_forgotten(entry));
   }
   EXPECT_FALSE(roster.look(1));
 }

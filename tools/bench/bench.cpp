@@ -1,7 +1,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 
 #include <fmt/format.h>
 
@@ -10,6 +9,8 @@
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"
+#include "page_file.h"
+#include "ranks/meeting.h"
 #include "ranks/start.h"
 
 namespace ringbolt::tools {
@@ -85,22 +86,15 @@ std::vector<ranks::Work> works_of(const Parameters& asked, uint32_t n_ranks) {
   return works;
 }
 
-void write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) {
-    throw UsageError(fmt::format("-J {}: it can't be written", path));
-  }
-}
-
 int run_rank(const BenchOptions& options, const Parameters& asked) {
   Group group = [&] {
     GroupOptions group_options;
     group_options.verbs = options.verbs;
-    return Group::join(group_options);
+    return ranks::join(group_options, options.n_ranks);
   }();
   const bool prints = group.rank() == 0;
+  const bool is_json = options.is_json || options.json_path == "-";
+  PageFile file(prints && options.json_path != "-" ? options.json_path : "", "-J");
   Result result;
   result.n_ranks = group.size();
   result.asked = asked;
@@ -110,7 +104,7 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
   if (asked.collective == ranks::Collective::send_recv && group.size() < 2) {
     throw UsageError("send_recv needs two ranks");
   }
-  if (prints && !options.is_json) {
+  if (prints && !is_json) {
     fmt::print("{}", bench::heading_text(result));
   }
   for (uint32_t cycle = 0; cycle < asked.cycles && result.failure.empty(); ++cycle) {
@@ -118,7 +112,7 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
       if (!measure_row(group, work, asked, result)) {
         break;
       }
-      if (prints && !options.is_json) {
+      if (prints && !is_json) {
         fmt::print("{}", bench::row_text(result.rows.back()));
         std::fflush(stdout);
       }
@@ -126,10 +120,8 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
   }
   result.end_time = time_text();
   if (prints) {
-    fmt::print("{}", options.is_json ? bench::result_json(result) : bench::footer_text(result));
-    if (!options.json_path.empty()) {
-      write_file(options.json_path, bench::result_json(result));
-    }
+    fmt::print("{}", is_json ? bench::result_json(result) : bench::footer_text(result));
+    file.write(bench::result_json(result));
   } else if (!result.failure.empty()) {
     fmt::print(stderr, "{}\n", result.failure);
   }

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "validators.h"
+
 namespace ringbolt::tools::bench {
 namespace {
 
@@ -39,9 +41,11 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-T,--timeout", options.call_timeout_s, "Of one call (default: 300)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(RealRange(0.001, 1e6))
       ->type_name("S");
-  command->add_option("-J,--output_file", options.json_path, "Rank 0 also writes JSON there")->type_name("FILE");
+  command->add_option("-J,--output_file", options.json_path, "Rank 0 also writes JSON there (-: as --json)")
+      ->check(objection_to_empty)
+      ->type_name("FILE");
   command->add_option("-t,--nthreads", options.threads, "Ignored, for nccl-tests' sake")->type_name("N");
   command->add_option("-g,--ngpus", options.gpus, "Ignored likewise")->type_name("N");
   command->add_option("-m,--agg_iters", options.aggregated, "Ignored likewise")->type_name("N");
@@ -69,6 +73,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->type_name("NAME");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
+  command->add_option("--of", options.n_ranks)->group("");
   command->footer(
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"
       "A time is the mean, over calls, of the slowest rank's. After timing, one more call is compared with what it "

@@ -11,6 +11,7 @@
 #include "collective/builder.h"
 #include "commands.h"
 #include "failure.h"
+#include "ranks/meeting.h"
 #include "ranks/start.h"
 #include "ranks/texts.h"
 
@@ -110,11 +111,7 @@ int run_rank(const CheckOptions& options) {
       }
       group_options.environment = std::move(*shuffled);
     }
-    try {
-      return Group::join(group_options);
-    } catch (const std::exception& error) {
-      throw UsageError(error.what());
-    }
+    return ranks::join(group_options, options.n_ranks);
   }();
   Outcome outcome;
   outcome.n_ranks = group.size();

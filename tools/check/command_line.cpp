@@ -2,17 +2,21 @@
 
 #include <CLI/CLI.hpp>
 
+#include "validators.h"
+
 namespace ringbolt::tools::check {
 namespace {
 
 void add_what(CLI::App* command, CheckOptions& options) {
-  command
-      ->add_option("--scale", options.scale,
-                   "Sizes: full (1, 100 and 512 MiB a rank), ci (small), or a part of full (default: ci)")
-      ->type_name("full|ci|F");
+  CLI::Option* scale =
+      command
+          ->add_option("--scale", options.scale,
+                       "Sizes: full (1, 100 and 512 MiB a rank), ci (small), or a part of full (default: ci)")
+          ->type_name("full|ci|F");
   command->add_flag("--in-place", options.is_in_place, "Output where the input is");
   CLI::Option* matrix = command->add_flag(
       "--matrix", options.is_matrix, "Instead: all collectives, types, reductions, algorithms, odd counts and roots");
+  matrix->excludes(scale);  // --largest is the matrix's
   command->add_flag("--thorough", options.is_thorough, "Of the matrix: every combination")->needs(matrix);
   command->add_option("--only", options.collectives, "Of the matrix: these collectives")
       ->delimiter(',')
@@ -40,15 +44,16 @@ void add_how(CLI::App* command, CheckOptions& options) {
                    "Shuffle which node is which rank, by this number (default: as nodes are numbered)")
       ->type_name("SEED");
   command->add_option("--deadline", options.deadline_s, "Of one call (default: 10 s, and its bytes at 25 MB/s)")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(RealRange(0.001, 1e6))
       ->type_name("S");
   command->add_option("-c,--cluster,--name", options.cluster, "Cluster to run on (default: the only one)")
       ->type_name("NAME");
   command->add_option("--timeout", options.timeout_s, "End everything after so many seconds")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(RealRange(0.001, 1e6))
       ->type_name("S");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
+  command->add_option("--of", options.n_ranks)->group("");
 }
 
 }  // namespace

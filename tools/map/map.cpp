@@ -72,7 +72,8 @@ class Show {
           before.time_ns + interval_ns_, [&] { screen ? screen->leave() : void(); },
           [&] { screen ? screen->enter() : void(); });
       if (wish == Wish::kQuit) {
-        return answer_of(flows);
+        const bool is_unshown = options_.is_once && keys.signal() != 0;
+        return is_unshown ? 128 + keys.signal() : answer_of(flows);
       }
       if (wish == Wish::kRedraw) {
         continue;

@@ -62,7 +62,11 @@ int Keys::next(uint64_t deadline_ns) {
     signalfd_siginfo signal{};
     if (polled[0].revents != 0 && ::read(signals_.get(), &signal, sizeof signal) == sizeof signal) {
       const auto number = static_cast<int>(signal.ssi_signo);
-      return number == SIGTSTP ? kStop : number == SIGWINCH ? kRedraw : kQuit;
+      if (number == SIGTSTP || number == SIGWINCH) {
+        return number == SIGTSTP ? kStop : kRedraw;
+      }
+      signal_ = number;
+      return kQuit;
     }
     if (polled[1].revents != 0) {
       char key = 0;

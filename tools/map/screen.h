@@ -24,15 +24,18 @@ class Keys {
   /// stopped and goes on. `suspended` is called before it stops, `resumed` after.
   template <class Suspended, class Resumed>
   Wish wait(uint64_t deadline_ns, const Suspended& suspended, const Resumed& resumed) {
-    const int signal = next(deadline_ns);
-    if (signal == kStop) {
+    const int event = next(deadline_ns);
+    if (event == kStop) {
       suspended();
       stop();
       resumed();
       return Wish::kRedraw;
     }
-    return signal == 0 ? Wish::kGoOn : signal == kRedraw ? Wish::kRedraw : Wish::kQuit;
+    return event == 0 ? Wish::kGoOn : event == kRedraw ? Wish::kRedraw : Wish::kQuit;
   }
+
+  /// The signal that ended the last wait; 0: none did.
+  int signal() const { return signal_; }
 
  private:
   static constexpr int kStop = 1;
@@ -43,6 +46,7 @@ class Keys {
 
   base::UniqueFd signals_;
   bool has_keys_;
+  int signal_ = 0;
 };
 
 /// The terminal while a picture is on it: another page, no cursor, keys at once and unseen. Destroying it gives the

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "validators.h"
+
 namespace ringbolt::tools::pair {
 
 void add_meeting(CLI::App* command, PairOptions& options) {
@@ -46,7 +48,7 @@ void add_line_rate(CLI::App* command, PairOptions& options) {
   command
       ->add_option("--line-rate", options.line_rate_gbps,
                    "Gb/s that no figure can exceed (default: what the port says; 0: judge nothing)")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(RealRange(0.0, 1e6))
       ->type_name("GBPS");
 }
 

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "pair/command_line.h"
+#include "validators.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -29,7 +30,7 @@ void add_letters(CLI::App* command, PerfOptions& options) {
   command->add_option("-n,--iters", options.iterations, "Operations for each size (default: 1000), 10 ms at least")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40U));
   command->add_option("-D,--duration", options.duration_s, "Instead: seconds for each size")
-      ->check(CLI::Range(0.01, 86400.0));
+      ->check(RealRange(0.01, 86400.0));
   command->add_option("-q,--qp", options.queue_pairs, "Queue pairs, of bandwidth")->check(CLI::Range(1U, 1024U));
   command->add_flag("-b,--bidirectional", options.is_bidirectional, "Both directions at once, of bandwidth");
   command->add_option("-c,--connection", options.connection, "RC, UC or UD")->capture_default_str();
@@ -55,7 +56,7 @@ void add_output(CLI::App* command, PerfOptions& options) {
   pair::add_line_rate(command, options);
   command->add_flag("--require-counters", options.needs_counters, "Fail where the port has no counters");
   command->add_option("--timeout", options.timeout_s, "The most for any one wait")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(RealRange(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
 }

@@ -7,6 +7,7 @@
 
 #include "cluster/limits.h"
 #include "fabric/shape.h"
+#include "validators.h"
 
 namespace ringbolt::tools::plan {
 namespace {
@@ -38,7 +39,7 @@ void add_what(CLI::App* command, PlanOptions& options) {
       ->type_name("PROFILE")
       ->excludes(file);
   command->add_option("--alpha", options.alpha_us, "What one hop costs a message, for the predicted times")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(RealRange(0.001, 1e6))
       ->capture_default_str()
       ->type_name("US");
   command->add_option("--relays", options.relays, "These nodes only relay: say what the group of the others can do")

@@ -9,8 +9,24 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "node_environment.h"
+#include "ranks/meeting.h"
 
 namespace ringbolt::tools::ranks {
+namespace {
+
+/// Without a cluster, a process may be meant to be a rank by variables that say too little: then their fault is told.
+void refuse_half_a_rank() {
+  const bootstrap::Environment environment = bootstrap::environment_of_process();
+  const bool says_something = std::ranges::any_of(environment, [](const auto& variable) {
+    const bool is_number = variable.first.ends_with("RANK") || variable.first.ends_with("SIZE");
+    return is_number && bootstrap::is_of_launcher(variable.first);
+  });
+  if (says_something && cluster_names(cluster::RuntimeDir::from_environment()).empty()) {
+    (void)bootstrap::config_from(environment, bootstrap::read_file);
+  }
+}
+
+}  // namespace
 
 bool is_rank(const bootstrap::Environment& environment) {
   const auto value = [&environment](const char* name) {
@@ -41,7 +57,11 @@ void take_rank(bootstrap::Environment& environment, uint32_t rank, uint32_t n_ra
 }
 
 int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s) {
+  if (cluster.empty()) {
+    refuse_half_a_rank();
+  }
   const LiveCluster live = open_cluster(cluster);
+  prepare_meeting();
   RunOptions run_options;
   run_options.cluster = live.model.name;
   run_options.is_untagged = true;  // rank 0 prints one table; who else says something names its rank
@@ -50,7 +70,7 @@ int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words,
   run_options.command = {(is_elsewhere ? live.model.prefix : own_prefix()) + "/bin/ringbolt"};
   run_options.command.insert(run_options.command.end(), std::make_move_iterator(words.begin()),
                              std::make_move_iterator(words.end()));
-  run_options.command.emplace_back("--as-rank");
+  run_options.command.insert(run_options.command.end(), {"--as-rank", "--of", std::to_string(live.model.nodes.size())});
   return run(run_options);
 }
 

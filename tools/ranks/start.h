@@ -18,8 +18,9 @@ bool is_rank(const bootstrap::Environment& environment = bootstrap::environment_
 /// place where they meet, if it says one, becomes that of rank 0, node `first_node`.
 void take_rank(bootstrap::Environment& environment, uint32_t rank, uint32_t n_ranks, uint32_t first_node);
 
-/// Runs this same command, with the same words and --as-rank after them, on every node of a cluster (empty: as always),
-/// and passes on what they print. Blocks until all have ended. Returns 0, or the exit code of the first that failed.
+/// Runs this same command, with the same words and --as-rank --of N after them, on all N nodes of a cluster (empty:
+/// as always), as a group that no other meets, and passes on what they print. Blocks until all have ended. Returns 0,
+/// or the exit code of the first that failed.
 int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s);
 
 }  // namespace ringbolt::tools::ranks

@@ -10,6 +10,7 @@
 
 #include "captured.h"
 #include "node_environment.h"
+#include "ranks/meeting.h"
 #include "relayed/pairs.h"
 #include "relayed/report.h"
 
@@ -40,14 +41,19 @@ Launch launch_of(const LiveCluster& live, const std::vector<uint32_t>& members, 
                     fmt::format("{:.1f}", patience_s),
                     "--",
                     is_elsewhere ? live.model.prefix + "/bin/ringbolt" : own,
-                    "relay-probe"};
-  if (members.size() < live.model.nodes.size()) {
-    launch.command.insert(launch.command.end(), {"--members", fmt::format("{}", fmt::join(members, ","))});
-  }
-  launch.command.insert(launch.command.end(),
-                        {"--timeout", std::to_string(options.timeout_s), "--seconds", std::to_string(options.phase_s),
-                         "--size", std::to_string(options.size_bytes), "--messages", std::to_string(options.messages),
-                         "--rounds", std::to_string(options.rounds)});
+                    "relay-probe",
+                    "--members",
+                    fmt::format("{}", fmt::join(members, ",")),
+                    "--timeout",
+                    std::to_string(options.timeout_s),
+                    "--seconds",
+                    std::to_string(options.phase_s),
+                    "--size",
+                    std::to_string(options.size_bytes),
+                    "--messages",
+                    std::to_string(options.messages),
+                    "--rounds",
+                    std::to_string(options.rounds)};
   for (char** variable = environ; *variable != nullptr; ++variable) {
     launch.environment.emplace_back(*variable);
   }
@@ -99,6 +105,7 @@ std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOpti
       part_of[node] = part;
     }
   }
+  ranks::prepare_meeting();
   Figures figures;
   std::vector<std::string> problems(parts.size());
   for (uint32_t part = 0; part < parts.size(); ++part) {

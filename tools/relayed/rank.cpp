@@ -10,6 +10,7 @@
 #include "commands.h"
 #include "failure.h"
 #include "probe/probe_failure.h"
+#include "ranks/meeting.h"
 #include "ranks/start.h"
 #include "relayed/exchange.h"
 #include "relayed/report.h"
@@ -19,14 +20,11 @@ namespace {
 
 using relayed::Report;
 
-/// Where the nodes are the members of a group in their order, and not all of them: this one's rank.
+/// The members of the group are nodes in their order: this one's rank.
 GroupOptions group_options(const RelayProbeOptions& options) {
   GroupOptions wanted;
   wanted.timeout_ms = static_cast<uint64_t>(options.timeout_s * 1000) + 1;
   wanted.verbs = "soft";
-  if (options.members.empty()) {
-    return wanted;
-  }
   wanted.environment = bootstrap::environment_of_process();
   const std::string node = wanted.environment["RINGBOLT_NODE"];
   const auto found = std::ranges::find_if(options.members, [&](uint32_t one) { return std::to_string(one) == node; });
@@ -36,10 +34,6 @@ GroupOptions group_options(const RelayProbeOptions& options) {
   ranks::take_rank(wanted.environment, static_cast<uint32_t>(found - options.members.begin()),
                    static_cast<uint32_t>(options.members.size()), options.members.front());
   return wanted;
-}
-
-uint32_t node_of(const RelayProbeOptions& options, uint32_t rank) {
-  return options.members.empty() ? rank : options.members[rank];
 }
 
 /// Pairs of ranks that others relay, which all ranks agree in.
@@ -70,9 +64,9 @@ bool measure_pair(Group& group, const std::pair<uint32_t, uint32_t>& pair, const
     return true;
   }
   const uint32_t peer = is_lower ? pair.second : pair.first;
-  Report report{node_of(options, group.rank()), node_of(options, peer), {}, {}};
+  Report report{options.members[group.rank()], options.members[peer], {}, {}};
   for (const uint32_t relay : group.relays(peer)) {
-    report.through.push_back(node_of(options, relay));
+    report.through.push_back(options.members[relay]);
   }
   try {
     for (const bool is_mine : {is_lower, !is_lower}) {
@@ -91,7 +85,7 @@ bool measure_pair(Group& group, const std::pair<uint32_t, uint32_t>& pair, const
 }  // namespace
 
 int relay_probe(const RelayProbeOptions& options) {
-  Group group = Group::join(group_options(options));
+  Group group = ranks::join(group_options(options), static_cast<uint32_t>(options.members.size()));
   CallOptions while_others_measure;
   // Two ranks measure, each message within its time limit, and this one waits for both to end.
   while_others_measure.timeout_ms = static_cast<uint64_t>((options.timeout_s + 4 * options.phase_s + 1) * 1000);

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "pair/command_line.h"
+#include "validators.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -18,7 +19,7 @@ void add_what(CLI::App* command, VerifyOptions& options) {
                    "strict or any: the order in which messages may come (default: strict; UD: any)")
       ->type_name("HOW");
   command->add_option("--allow-loss", options.loss_percent, "So much of what goes over UC and UD may be lost")
-      ->check(CLI::Range(0.0, 100.0))
+      ->check(RealRange(0.0, 100.0))
       ->type_name("PERCENT");
   command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")
       ->type_name("BYTES");
@@ -34,8 +35,8 @@ void add_letters(CLI::App* command, VerifyOptions& options) {
   command->add_option("-n,--iters", options.iterations, "Messages or operations of each queue pair; rounds of churn")
       ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 39U));
   command->add_option("-D,--duration", options.duration_s, "Instead: seconds (default: 2; of soak 60)")
-      ->check(CLI::Range(0.01, 1e7));
-  command->add_option("--hours", options.hours, "Of soak, instead of -D")->check(CLI::Range(0.001, 1e4));
+      ->check(RealRange(0.01, 1e7));
+  command->add_option("--hours", options.hours, "Of soak, instead of -D")->check(RealRange(0.001, 1e4));
   command->add_option("-q,--qp", options.queue_pairs, "Queue pairs (default: 4)")->check(CLI::Range(1U, 256U));
   command->add_flag("-b,--bidirectional", options.is_bidirectional,
                     "Both directions: streams at once, others in turns");
@@ -52,14 +53,14 @@ void add_output(CLI::App* command, VerifyOptions& options) {
       ->add_option("--progress", options.progress_s,
                    "A line of progress each so many seconds (default: 10 of soak; on a terminal a line that is written "
                    "again each second; 0: none)")
-      ->check(CLI::Range(0.0, 86400.0))
+      ->check(RealRange(0.0, 86400.0))
       ->type_name("S");
   command->add_option("--stall", options.stall_s, "When nothing moves for so long, it has failed")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(RealRange(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_option("--timeout", options.timeout_s, "The most for the ends to meet")
-      ->check(CLI::Range(0.1, 86400.0))
+      ->check(RealRange(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
   pair::add_line_rate(command, options);

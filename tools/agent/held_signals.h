@@ -1,0 +1,27 @@
+#pragma once
+
+#include <signal.h>
+
+#include "base/unique_fd.h"
+
+namespace ringbolt::tools::agent {
+
+/// Keeps SIGINT, SIGTERM and SIGHUP from this process for as long as it lives: what they interrupt is first undone. One
+/// that came meanwhile has its way when this value goes. Not thread-safe.
+class HeldSignals {
+ public:
+  /// Throws base::Error.
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  /// Readable when one has come; not to be read.
+  int descriptor() const { return signals_.get(); }
+
+ private:
+  sigset_t before_{};
+  base::UniqueFd signals_;
+};
+
+}  // namespace ringbolt::tools::agent
