@@ -172,6 +172,16 @@ TEST_F(CommunicatorTest, all_hear_of_a_call_that_differs_from_one_that_has_ended
   }
 }
 
+TEST_F(CommunicatorTest, a_deadline_names_who_has_not_taken_what_was_sent) {
+  make(line_);
+  std::vector<int32_t> data(4'000'000);
+  const auto call = group(0).begin_send(data.data(), data.size() * sizeof(int32_t), collective::Type::int32, 1,
+                                        base::now_ns() + 200'000'000);
+  ASSERT_TRUE(run_until([&] { return call->is_done(); }));
+  EXPECT_EQ(call->status().code, ETIMEDOUT);
+  EXPECT_THAT(call->status().text, HasSubstr("waits for rank 1 to take what it sends"));
+}
+
 TEST_F(CommunicatorTest, nobody_hears_again_of_a_call_that_has_failed) {
   make(line_);
   group(1).refuse_collective({EINVAL, "a root that there is not"});
