@@ -29,17 +29,17 @@ struct Fabric {
   std::string cluster;                 ///< its name; empty: none
   FaultSource faults;
   mutable VerbFaults verb_faults{control, faults};
-  mutable std::atomic<uint32_t> deserted_streams{0};  ///< a bit for each port at streams whose peer was there and is gone
   mutable std::atomic<uint64_t> told_rules{0};  ///< which violations of the profile were told: one bit each
 };
 
 /// Ports at streams are numbered from here on, where no interface of the kernel is.
 inline constexpr uint32_t kFirstStreamInterface = 0x8000'0000U;
 
-/// How many objects of a port this process has, and how many bytes it ever registered there.
+/// How many objects of a port this process has, how many bytes it ever registered there, and how its stream is.
 struct LiveObjects {
   std::array<std::atomic<uint32_t>, profile::kCountedKinds> counts{};
   std::atomic<uint64_t> registered_bytes{0};
+  std::atomic<bool> stream_is_deserted{false};  ///< its peer was there and is gone
 };
 
 /// One device with its one port. A value; thread-safe.
@@ -66,7 +66,7 @@ struct Port {
   std::string peer_counter_path;  ///< where its peer does, if both are in shared memory: who copies counts for both
 
   /// What programs are told.
-  bool is_up() const { return carries() && (fabric->deserted_streams.load(std::memory_order_relaxed) >> index & 1U) == 0; }
+  bool is_up() const { return carries() && !live->stream_is_deserted.load(std::memory_order_relaxed); }
   /// Its cable is neither cut nor flaps. A stream without a peer still holds what came before, and keeps what RC sends.
   bool carries() const {
     return (is_overlay || !fabric->control.is_open() || fabric->control.cable_up(cable)) &&

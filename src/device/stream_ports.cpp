@@ -105,8 +105,7 @@ void StreamPorts::add(const Port& port) {
   }
   auto stream = std::make_unique<Stream>(link::StreamHealth::Config{.outage_ns = port.stream_outage_ns});
   stream->interface_index = port.netdev_index;
-  stream->fabric = port.fabric;
-  stream->place = port.index;
+  stream->live = port.live;
   stream->is_overlay = port.is_overlay;
   for (const ibv_gid& gid : port.known_gids) {
     stream->gids.push_back(address_of(gid));
@@ -170,7 +169,7 @@ void StreamPorts::look_at(Stream& stream, uint64_t now_ns) {
     stream.endpoint->flush(now_ns);
   }
   if (stream.health.is_gone() != was_gone) [[unlikely]] {
-    stream.fabric->deserted_streams.fetch_xor(1U << stream.place, std::memory_order_relaxed);
+    stream.live->stream_is_deserted.store(!was_gone, std::memory_order_relaxed);
     has_news_.store(true);
   }
 }

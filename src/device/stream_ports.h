@@ -65,8 +65,7 @@ class StreamPorts {
   struct Stream {
     explicit Stream(const link::StreamHealth::Config& config) : health(config) {}
     uint32_t interface_index = 0;
-    std::shared_ptr<const Fabric> fabric;
-    uint32_t place = 0;  // among the ports
+    std::shared_ptr<LiveObjects> live;  // of its port
     std::vector<wire::Address> gids;
     bool is_overlay = false;  // the other end is the agent, which leads to all nodes
     link::StreamHealth health;  // updated under the lock

@@ -7,6 +7,7 @@ import time
 import ranks
 
 DEAD = (errno.ECONNRESET,)
+LONG = 5_000_000 // ranks.SLOWNESS  # elements
 OPERATIONS = ("all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather", "scatter", "all_to_all",
               "barrier")
 
@@ -27,7 +28,7 @@ class Killed(ranks.GroupCase):
     def test_in_small_and_large_collectives(self):
         self.up("ring:3")
         for operation in OPERATIONS:
-            for count in (10, 3_000_000):
+            for count in (10, LONG):
                 with self.subTest(operation=operation, count=count):
                     group = self.start_ranks(3)
                     self.all_say(group, "join")
@@ -55,8 +56,8 @@ class Killed(ranks.GroupCase):
 
     def test_between_send_and_recv(self):
         group = self.join("line:3", 3)
-        group[0].say("call send peer=2 count=5000000 times=0")
-        group[2].say("call recv peer=0 count=5000000 times=0")
+        group[0].say(f"call send peer=2 count={LONG} times=0")
+        group[2].say(f"call recv peer=0 count={LONG} times=0")
         group[1].say("call recv peer=0 count=10")
         group[2].expect("running")
         group[2].signal(signal.SIGKILL)
@@ -64,8 +65,8 @@ class Killed(ranks.GroupCase):
 
     def test_of_a_relay(self):
         group = self.join("line:3", 3)
-        group[0].say("call send peer=2 count=5000000 times=0")
-        group[2].say("call recv peer=0 count=5000000 times=0")
+        group[0].say(f"call send peer=2 count={LONG} times=0")
+        group[2].say(f"call recv peer=0 count={LONG} times=0")
         group[2].expect("running")
         group[1].signal(signal.SIGKILL)
         self.all_fail([group[0], group[2]], time.monotonic(), DEAD, ["rank 1", "cable"])
