@@ -99,20 +99,26 @@ std::string cable_text(const LiveCluster& live, uint32_t index) {
 uint32_t find_cable(const LiveCluster& live, const std::string& text) {
   const std::vector<Reading> readings = readings_of(live, text);
   std::vector<uint32_t> meant;
+  size_t n_fitting_readings = 0;
   for (const Reading& one : readings) {
     const std::vector<uint32_t> fitting = cables_fitting(live, one);
-    if (fitting.size() == 1 && std::ranges::find(meant, fitting.front()) == meant.end()) {
-      meant.push_back(fitting.front());
+    n_fitting_readings += fitting.empty() ? 0 : 1;
+    for (const uint32_t cable : fitting) {
+      if (std::ranges::find(meant, cable) == meant.end()) {
+        meant.push_back(cable);
+      }
     }
   }
   if (meant.size() == 1) {
     return meant.front();
   }
-  if (meant.size() > 1) {
+  if (n_fitting_readings > 1) {
     throw UsageError(fmt::format("\"{}\" can be read as {}: give the numbers of the nodes, as in 1-2", text,
                                  list_cables(live, meant)));
   }
-  const Reading& first = readings.front();
+  const auto fits = [&](const Reading& one) { return !cables_fitting(live, one).empty(); };
+  const auto fitting_reading = std::ranges::find_if(readings, fits);
+  const Reading& first = fitting_reading != readings.end() ? *fitting_reading : readings.front();
   const std::vector<uint32_t> between = cables_between(live.model, first.node_a, first.node_b);
   const std::string& name_a = live.model.nodes[first.node_a].name;
   if (between.empty()) {

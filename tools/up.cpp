@@ -221,6 +221,9 @@ void start_overlay(const cluster::RuntimeDir& dir, const std::string& name, cons
                    const agent::HeldSignals& signals) {
   try {
     agent::start_agents(open_cluster(name), signals);
+    if (signals.has_come()) {
+      throw UsageError("interrupted");
+    }
   } catch (...) {
     try {
       const base::UniqueFd lock = lock_clusters(dir);

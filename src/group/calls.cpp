@@ -100,20 +100,19 @@ Request Group::State::refuse(Status status) {
   return refused;
 }
 
-uint64_t Group::State::plan_ahead(const Asked& asked) const {
+bool Group::State::plan_ahead(const Asked& asked) const {
   if (communicator->n_ranks() < kRanksToPlanAhead) {
-    return 0;
+    return false;
   }
   const std::shared_ptr<group::Communicator> within = communicator;
   {
     const std::lock_guard<std::mutex> guard(world->lock());
-    if (within->knows(asked)) {
-      return 0;
+    if (!within->broken().is_ok() || within->knows(asked)) {
+      return false;
     }
   }
-  const uint64_t now_ns = base::now_ns();
   (void)collective::choose(asked.what.whole_problem(), within->topology(), {});  // what it has found out stays
-  return now_ns;
+  return true;
 }
 
 Request Group::State::begin(Asked asked, const CallOptions& call) {
@@ -135,7 +134,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refuse(std::move(refused)).wait();
   }
-  const uint64_t planned_ns = plan_ahead(asked);
+  plan_ahead(asked);
   // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
   const std::shared_ptr<group::Communicator> within = communicator;
   group::World* const joined = world.get();
@@ -145,7 +144,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   if (begun != nullptr) {
     if (!begun->is_done()) {
       const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
-      begun->set_deadline(deadline_ns(call, planned_ns != 0 ? planned_ns : now_ns));
+      begun->set_deadline(deadline_ns(call, now_ns));
       joined->wait(
           guard, [begun] { return begun->is_done(); }, now_ns);
     }
@@ -259,6 +258,10 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
   }
   if (Status refused = state_->check(asked, options); !refused.is_ok()) {
     return state_->refuse(std::move(refused));
+  }
+  if (state_->plan_ahead(group::counting_of(size()))) {
+    // What schedules of this operation depend on, whatever its shares will be.
+    state_->plan_ahead(ask_equal(Operation::all_to_all, size(), n * n, in, out, 1, type));
   }
   Request begun = state_->request();
   const uint64_t deadline = state_->deadline_ns(options, base::now_ns());

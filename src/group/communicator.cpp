@@ -370,9 +370,9 @@ Status Communicator::timed_out(const Call& call) const {
     return call.id().is_message ? timed_out_to_self(call) : timed_out_uneven(call);
   }
   auto& execution = const_cast<Call&>(call).execution();
-  if (call.is_held()) {
+  if (const uint32_t behind = rank_behind(call.id()); call.is_held() && behind != kNoRank) {
     return {ETIMEDOUT, fmt::format("{}: the deadline has passed, and rank {} is {} calls behind this one, {}",
-                                   call.shape().text(), rank_behind(call.id()), kMostAhead, rank_)};
+                                   call.shape().text(), behind, kMostAhead, rank_)};
   }
   const uint32_t awaited = execution.awaited_peer();
   const uint32_t full = execution.full_peer();

@@ -17,9 +17,9 @@ struct Group::State {
   uint64_t deadline_ns(const CallOptions& call, uint64_t now_ns) const;
   /// What is wrong with a call by itself; fills in what follows from its options. A negative answer is to be refuse()d.
   Status check(group::Asked& asked, const CallOptions& call) const;
-  /// Finds out, without the lock, what the schedule of such a call depends on: under it this rank would seem frozen, and
-  /// without rank 0 dead. When that began, 0 if there is nothing to find out.
-  uint64_t plan_ahead(const group::Asked& asked) const;
+  /// Finds out, without the lock, what the schedule of such a call depends on: under it this rank would seem frozen,
+  /// and without rank 0 dead. Whether there was anything to find out.
+  bool plan_ahead(const group::Asked& asked) const;
   Request request() const;
   /// A collective that makes no sense here: the other ranks hear of it, since theirs may.
   Request refuse(Status status);

@@ -131,10 +131,6 @@ bool World::finish_sending() {
   return false;
 }
 
-/// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more
-/// to send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A
-/// relay's thread is woken if no caller comes soon, and so is that of a rank with asynchronous calls under way: to wake it
-/// after each call would cost more than short calls take where ranks share processors, and so would naps short enough.
 /// Whether calls are under way that no caller waits for.
 bool World::is_left_busy() const {
   return n_waiting_.load(std::memory_order_relaxed) == 0 &&
@@ -142,6 +138,11 @@ bool World::is_left_busy() const {
                      [](const auto& one) { return one.second->is_busy(); });
 }
 
+/// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more
+/// to send than it could, or that others are joined by, must not make them wait for the end of the thread's nap. A
+/// relay's thread is woken if no caller comes soon, and so is that of a rank with asynchronous calls under way: to wake
+/// it after each call would cost more than short calls take where ranks share processors, and so would naps short
+/// enough.
 void World::leave_to_thread(bool has_left_queue) {
   const uint64_t relayed = std::exchange(relayed_before_, engine()->counts().relayed);
   n_idle_leaves_ = relayed != relayed_before_ ? 0 : n_idle_leaves_ + 1;
@@ -219,10 +220,11 @@ void World::run() {
     if (n_waiting_ == 0) {
       guard.lock();
       progress(base::now_ns());
+    } else if (wants_turn_ || has_left_queue_) {
+      guard.lock();
+      progress(base::now_ns());  // who waits may sleep, and this thread has read what was to wake it
     } else if (!guard.try_lock()) {
       continue;  // whoever waits holds the lock most of the time, and would only be held up
-    } else if (wants_turn_ || has_left_queue_) {
-      progress(base::now_ns());  // who waits may sleep, and this thread has read what was to wake it
     }
     const uint64_t now_ns = base::now_ns();
     if (now_ns >= next_watch_ns_) {

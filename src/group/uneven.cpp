@@ -9,6 +9,18 @@
 
 namespace ringbolt::group {
 
+Asked counting_of(uint32_t n_ranks) {
+  Asked exchange;
+  exchange.phase = Phase::counting;
+  exchange.what.problem.operation = collective::Operation::all_gather;
+  exchange.what.problem.n_ranks = n_ranks;
+  exchange.what.problem.element_bytes = sizeof(uint64_t);
+  exchange.what.n_equal_shares = n_ranks;
+  exchange.what.equal_share_bytes = size_t{2} * n_ranks * sizeof(uint64_t);
+  exchange.type = collective::Type::uint64;
+  return exchange;
+}
+
 std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const size_t> sent,
                                                  std::span<const size_t> received, uint64_t deadline_ns) {
   if (!broken_.is_ok()) {
@@ -22,14 +34,7 @@ std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const si
   counts.mine.insert(counts.mine.end(), received.begin(), received.end());
   counts.all.resize(counts.mine.size() * n_ranks());
 
-  Asked exchange;
-  exchange.phase = Phase::counting;
-  exchange.what.problem.operation = collective::Operation::all_gather;
-  exchange.what.problem.n_ranks = n_ranks();
-  exchange.what.problem.element_bytes = sizeof(uint64_t);
-  exchange.what.n_equal_shares = n_ranks();
-  exchange.what.equal_share_bytes = counts.mine.size() * sizeof(uint64_t);
-  exchange.type = collective::Type::uint64;
+  Asked exchange = counting_of(n_ranks());
   exchange.input = counts.mine.data();
   exchange.output = counts.all.data();
 

@@ -172,12 +172,13 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
   return end;
 }
 
-/// After a meeting that has failed: a while, and until another one may succeed. False if a signal comes first.
+/// After a meeting that has failed: a while, and until another one may succeed. False if a signal comes first,
+/// or the cluster goes.
 bool wait_for_chance(const Post& post) {
   agent::Watch watch;
   do {
     pollfd signals{post.signals, POLLIN, 0};
-    if (::poll(&signals, 1, kPauseMs) > 0) {
+    if (::poll(&signals, 1, kPauseMs) > 0 || agent::is_forgotten(post.entry)) {
       return false;
     }
   } while (!agent::can_all_meet(post.live, post.roster, watch, base::now_ns()));

@@ -138,8 +138,9 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
   }
   ::waitpid(child, nullptr, 0);
   ready.reset();
-  if (::read(starting.ready.get(), &starting.pid, sizeof starting.pid) != sizeof starting.pid) {
-    throw base::Error(errno, "fork", "agent", "raise the limit of processes: ulimit -u");
+  const ssize_t length = ::read(starting.ready.get(), &starting.pid, sizeof starting.pid);
+  if (length != sizeof starting.pid) {
+    throw base::Error(length < 0 ? errno : EAGAIN, "fork", "agent", "raise the limit of processes: ulimit -u");
   }
   starting.process = base::UniqueFd(static_cast<int>(::pidfd_open(starting.pid, 0)));
   return starting;
@@ -205,21 +206,29 @@ size_t start_agents(const LiveCluster& live, const HeldSignals& signals) {
   const std::vector<std::string> meeting = meeting_of(live);
   const Roster roster(live.dir, live.model.name);
   std::vector<Starting> all;
-  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-    if (!roster.find(node)) {
-      all.push_back(start(live, node, meeting));
-    }
-  }
-  if (const Starting* missing = first_missing(roster, all, signals.descriptor())) {
-    const uint32_t node = missing->node;
-    const std::string words = last_words(live, node);
-    std::vector<base::UniqueFd> started;  // not those that others have started meanwhile
+  const auto end_started = [&all] {  // not those that others have started meanwhile
+    std::vector<base::UniqueFd> started;
     for (Starting& one : all) {
       if (one.process.is_open()) {
         started.push_back(std::move(one.process));
       }
     }
     end_all(started);
+  };
+  try {
+    for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+      if (!roster.find(node)) {
+        all.push_back(start(live, node, meeting));
+      }
+    }
+  } catch (const base::Error&) {
+    end_started();
+    throw;
+  }
+  if (const Starting* missing = first_missing(roster, all, signals.descriptor())) {
+    const uint32_t node = missing->node;
+    const std::string words = last_words(live, node);
+    end_started();
     throw UsageError(
         fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[node].name, node, words));
   }

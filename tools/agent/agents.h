@@ -11,8 +11,8 @@
 namespace ringbolt::tools::agent {
 
 /// Starts an agent on every node of a cluster with an overlay that has none, apart from this process and its terminal,
-/// and returns when all have met: at most a minute. Returns how many it started. Throws UsageError with what they said
-/// if they don't meet, or a signal comes meanwhile; then those that it started are ended.
+/// and returns when these have met: at most a minute. Returns how many it started. Throws UsageError with what they
+/// said if they don't meet, or a signal comes meanwhile; then those that it started are ended.
 size_t start_agents(const LiveCluster& live, const HeldSignals& signals);
 
 /// How many nodes have an agent.

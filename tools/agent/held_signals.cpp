@@ -1,5 +1,6 @@
 #include "agent/held_signals.h"
 
+#include <poll.h>
 #include <sys/signalfd.h>
 
 #include <cerrno>
@@ -12,13 +13,22 @@ HeldSignals::HeldSignals() {
   sigset_t held;
   sigemptyset(&held);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    sigaddset(&held, signal);
+    struct sigaction now {};
+    ::sigaction(signal, nullptr, &now);
+    if (now.sa_handler != SIG_IGN) {  // nohup, or a shell that runs us in the background
+      sigaddset(&held, signal);
+    }
   }
   signals_ = base::UniqueFd(::signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals_.is_open()) {
     throw base::Error(errno, "signalfd", "signals", "look at the limits of this process (ulimit -n)");
   }
   ::sigprocmask(SIG_BLOCK, &held, &before_);
+}
+
+bool HeldSignals::has_come() const {
+  pollfd come{signals_.get(), POLLIN, 0};
+  return ::poll(&come, 1, 0) > 0;
 }
 
 HeldSignals::~HeldSignals() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }

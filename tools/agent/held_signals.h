@@ -6,8 +6,8 @@
 
 namespace ringbolt::tools::agent {
 
-/// Keeps SIGINT, SIGTERM and SIGHUP from this process for as long as it lives: what they interrupt is first undone. One
-/// that came meanwhile has its way when this value goes. Not thread-safe.
+/// Keeps SIGINT, SIGTERM and SIGHUP, unless they are ignored, from this process for as long as it lives: what they
+/// interrupt is first undone. One that came meanwhile has its way when this value goes. Not thread-safe.
 class HeldSignals {
  public:
   /// Throws base::Error.
@@ -18,6 +18,7 @@ class HeldSignals {
 
   /// Readable when one has come; not to be read.
   int descriptor() const { return signals_.get(); }
+  bool has_come() const;
 
  private:
   sigset_t before_{};

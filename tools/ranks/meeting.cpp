@@ -17,15 +17,21 @@
 namespace ringbolt::tools::ranks {
 
 uint16_t free_port() {
-  const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  socklen_t length = sizeof address;
-  if (!socket.is_open() || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), length) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    throw base::Error(errno, "choose a port", "the place where ranks meet");
+  constexpr uint32_t kFirst = 20000;  // below those of outgoing connections
+  constexpr uint32_t kCount = 10000;
+  constexpr int kMostTries = 100;
+  std::random_device random;
+  for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
+    const auto port = static_cast<uint16_t>(kFirst + random() % kCount);
+    const base::UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    if (socket.is_open() && ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) {
+      return port;
+    }
   }
-  return ntohs(address.sin_port);
+  throw base::Error(errno, "choose a port", "the place where ranks meet");
 }
 
 std::string random_secret() {
@@ -47,8 +53,8 @@ void prepare_meeting() {
 
 Group join(const GroupOptions& options, std::optional<uint32_t> n_ranks) {
   try {
-    (void)bootstrap::config_from(
-        options.environment.empty() ? bootstrap::environment_of_process() : options.environment, bootstrap::read_file);
+    bootstrap::check(bootstrap::config_from(
+        options.environment.empty() ? bootstrap::environment_of_process() : options.environment, bootstrap::read_file));
   } catch (const base::Error& error) {
     throw UsageError(error.what());
   }

@@ -19,8 +19,8 @@ bool is_rank(const bootstrap::Environment& environment = bootstrap::environment_
 void take_rank(bootstrap::Environment& environment, uint32_t rank, uint32_t n_ranks, uint32_t first_node);
 
 /// Runs this same command, with the same words and --as-rank --of N after them, on all N nodes of a cluster (empty:
-/// as always), as a group that no other meets, and passes on what they print. Blocks until all have ended. Returns 0,
-/// or the exit code of the first that failed.
+/// as always), as a group that no other meets (but on machines, see docs/environment.md), and passes on what they
+/// print. Blocks until all have ended. Returns 0, or the exit code of the first that failed.
 int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words, std::optional<double> timeout_s);
 
 }  // namespace ringbolt::tools::ranks
