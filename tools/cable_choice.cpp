@@ -102,7 +102,7 @@ uint32_t find_cable(const LiveCluster& live, const std::string& text) {
   size_t n_fitting_readings = 0;
   for (const Reading& one : readings) {
     const std::vector<uint32_t> fitting = cables_fitting(live, one);
-    n_fitting_readings += fitting.empty() ? 0 : 1;
+    n_fitting_readings += fitting.empty() ? 0U : 1U;
     for (const uint32_t cable : fitting) {
       if (std::ranges::find(meant, cable) == meant.end()) {
         meant.push_back(cable);

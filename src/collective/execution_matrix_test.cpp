@@ -125,8 +125,8 @@ void run(const std::string& graph, const std::string& name, const Problem& probl
     }
     ASSERT_TRUE(ranks.run(call, operands));
     for (uint32_t rank = 0; rank < problem.n_ranks; ++rank) {
-      ASSERT_TRUE(
-          std::ranges::equal(std::as_bytes(std::span(outputs[rank])), std::as_bytes(std::span(made.outputs[rank]))))
+      const size_t length = outputs[rank].size() * sizeof(float);
+      ASSERT_TRUE(length == 0 || std::memcmp(outputs[rank].data(), made.outputs[rank].data(), length) == 0)
           << "rank " << rank;
     }
   }

@@ -21,7 +21,7 @@
 
 namespace ringbolt::device {
 
-struct Fabric;
+struct LiveObjects;
 struct Port;
 
 /// The streams of this process' ports: packets as on a network, from BTH to ICRC, but the checksums of the frames stand

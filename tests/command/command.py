@@ -83,9 +83,10 @@ class CommandCase(unittest.TestCase):
 
 
 def main():
-    """The command, what else the test needs, and the names of tests (Class.test_...): without any, all of the file."""
+    """The command, what else the test needs, and the names of tests (Class or Class.test_...): without any, all of the
+    file."""
     global RINGBOLT
-    names = [word for word in sys.argv[2:] if ".test_" in word]
+    names = [word for word in sys.argv[2:] if ".test_" in word or word in vars(sys.modules["__main__"])]
     RINGBOLT = sys.argv[1]
     EXTRA.extend(word for word in sys.argv[2:] if word not in names)
     unittest.main(module="__main__", argv=sys.argv[:1] + names, verbosity=2)

@@ -23,7 +23,7 @@ def is_listened_at(port):
     return any(words[1].endswith(f":{port:04X}") and words[3] == "0A" for words in lines[1:])
 
 
-class Overlay(CommandCase):
+class OverlayCase(CommandCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(self.call, "down", "--force", expect=None)
@@ -57,6 +57,8 @@ class Overlay(CommandCase):
             finally:
                 first.kill()
 
+
+class Overlay(OverlayCase):
     def test_programs_see_one_device_more_and_down_leaves_nothing(self):
         agents = self.up()
         self.assertEqual(sorted(agents), [0, 1, 2, 3])
@@ -112,33 +114,6 @@ class Overlay(CommandCase):
             self.assertEqual(sum(int(out.split()[0]) for out, _ in said), 3)
             self.assertEqual(sorted(self.agents()), [0, 1, 2])
             self.call("down")
-
-    def test_an_interrupted_up_leaves_no_cluster(self):
-        for what in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with self.subTest(what):
-                interrupted = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
-                wait_until(lambda: self.agents() or interrupted.poll() is not None, "there is an agent")
-                interrupted.send_signal(what)
-                out, said = interrupted.communicate(timeout=command.PATIENCE_S)
-                self.assertEqual(interrupted.returncode, -what, out + said)
-                self.assertEqual(self.state_files(), ["clusters"])
-
-    def test_down_while_agents_start_leaves_none(self):
-        for _ in range(3):
-            starting = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
-            wait_until(lambda: self.agents() or starting.poll() is not None, "there is an agent")
-            self.call("down", "--force")
-            starting.communicate(timeout=command.PATIENCE_S)
-            mine = f"RINGBOLT_RUNTIME_DIR={self.root}".encode()
-            wait_until(lambda: not any(mine in variables for variables in self.environments_of_agents()), "all have ended")
-            self.assertEqual(self.state_files(), ["clusters"])
-
-    @staticmethod
-    def environments_of_agents():
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if b"\0agent\0" in (process / "cmdline").read_bytes():
-                    yield (process / "environ").read_bytes().split(b"\0")
 
     def test_agents_that_are_missing_are_told(self):
         agents = self.up("ring:3")
@@ -280,6 +255,40 @@ class Overlay(CommandCase):
         agents = self.up("line:2")
         self.refused("agent", "--node", 0, says=["has an agent already", str(agents[0])])
         self.refused("agent", "--node", 7, says=["no node"])
+
+
+class Interrupted(OverlayCase):
+    def setUp(self):
+        super().setUp()
+        for what in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # whoever runs the tests may ignore some of them
+            self.addCleanup(signal.signal, what, signal.signal(what, signal.SIG_DFL))
+
+    def test_an_interrupted_up_leaves_no_cluster(self):
+        for what in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(what):
+                interrupted = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
+                wait_until(lambda: self.agents() or interrupted.poll() is not None, "there is an agent")
+                interrupted.send_signal(what)
+                out, said = interrupted.communicate(timeout=command.PATIENCE_S)
+                self.assertEqual(interrupted.returncode, -what, out + said)
+                self.assertEqual(self.state_files(), ["clusters"])
+
+    def test_down_while_agents_start_leaves_none(self):
+        for _ in range(3):
+            starting = self.start("up", "--emulate", "ring:12", "--overlay", "--name", "o")
+            wait_until(lambda: self.agents() or starting.poll() is not None, "there is an agent")
+            self.call("down", "--force")
+            starting.communicate(timeout=command.PATIENCE_S)
+            mine = f"RINGBOLT_RUNTIME_DIR={self.root}".encode()
+            wait_until(lambda: not any(mine in variables for variables in self.environments_of_agents()), "all have ended")
+            self.assertEqual(self.state_files(), ["clusters"])
+
+    @staticmethod
+    def environments_of_agents():
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if b"\0agent\0" in (process / "cmdline").read_bytes():
+                    yield (process / "environ").read_bytes().split(b"\0")
 
 
 if __name__ == "__main__":
