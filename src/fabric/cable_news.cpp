@@ -40,7 +40,7 @@ base::Result<std::vector<CableNews>> parse_news(std::span<const std::byte> in) {
   for (size_t at = 0; at < in.size(); at += kNewsBytes) {
     news.push_back({base::get_le<uint16_t>(in, at), base::get_le<uint16_t>(in, at + 2)});
   }
-  std::ranges::stable_partition(news, &CableNews::works);
+  std::stable_partition(news.begin(), news.end(), [](const CableNews& one) { return one.works(); });
   return news;
 }
 

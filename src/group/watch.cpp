@@ -76,7 +76,7 @@ void World::watch(uint64_t now_ns) {
     beat(now_ns);
   }
   std::vector<fabric::LivenessChange> changes = liveness_->check(now_ns);
-  std::ranges::stable_partition(changes, [](const fabric::LivenessChange& change) {
+  std::stable_partition(changes.begin(), changes.end(), [](const fabric::LivenessChange& change) {
     return change.kind == fabric::LivenessChange::Kind::cable_up;  // nobody is out of reach to whom it leads
   });
   for (const fabric::LivenessChange& change : changes) {

@@ -23,7 +23,8 @@ void check_bytes(std::span<const std::byte> in) {
     RINGBOLT_ASSERT(length == in.size() && std::equal(in.begin(), in.end(), out.begin()));
   }
   if (const auto news = parse_news(in)) {
-    RINGBOLT_ASSERT(news->size() * 4 == in.size() && std::ranges::is_partitioned(*news, &CableNews::works));
+    RINGBOLT_ASSERT(news->size() * 4 == in.size() &&
+                    std::is_partitioned(news->begin(), news->end(), [](const CableNews& one) { return one.works(); }));
   }
   if (const auto message = parse_agreement(in)) {
     const auto out = emit(*message);
