@@ -36,7 +36,7 @@ enum class Reduction : uint8_t {
   prod,  ///< of booleans: and
   max,   ///< any NaN makes the result NaN; not of complex numbers
   min,
-  avg,  ///< the sum, of integers modulo 2^bits, over the number of ranks, rounded towards zero; not of booleans
+  avg,  ///< the sum over the number of ranks; of integers, the sum modulo 2^bits, rounded towards zero; not of booleans
 };
 
 /// What a call may be asked for besides its work.

@@ -31,7 +31,7 @@ enum class Reduction : uint8_t {
   prod,  ///< of booleans: and
   max,   ///< any NaN makes the result a NaN, the positive quiet one without payload; +0 is above -0
   min,
-  avg,  ///< the sum, of integers modulo 2^bits, over the number of ranks, rounded towards zero
+  avg,  ///< the sum over the number of ranks; of integers, the sum modulo 2^bits, rounded towards zero
 };
 inline constexpr uint32_t kReductions = 5;
 

@@ -63,6 +63,14 @@ class Refusal(CommandCase):
             self.call("cut", "a:p-b-c")
             self.call("cut", "a-a-b")
 
+    def test_a_reading_with_rails_counts_as_one(self):
+        nodes = [{"name": name, "ports": ["p", "q"]} for name in ("a", "a-b", "b-c", "c")]
+        path = self.root / "rails.json"
+        path.write_text(json.dumps({"ringbolt": 1, "name": "d", "nodes": nodes, "cables": [
+            {"between": ["a:p", "b-c:p"]}, {"between": ["a:q", "b-c:q"]}, {"between": ["a-b:p", "c:p"]}]}))
+        with self.cluster(path, None):
+            self.refused("cut", "a-b-c", says=["a:p-b-c:p", "a:q-b-c:q", "a-b:p-c:p", "numbers"])
+
     def test_help_and_version_are_no_errors(self):
         self.assertRegex(self.call("--version").stdout, r"^ringbolt \d+\.\d+\.\d+\n$")
         commands = ["up", "down", "status", "devices", "run", "exec", "env", "matrix", "cut", "heal"]
