@@ -108,12 +108,17 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
       flat.local_offset = local->offset;
     }
     flat.sources = sources.cut(step.sources.size());
+    flat.is_fed = std::any_of(flat.sources.begin(), flat.sources.end(), [](const Source& one) { return one.is_lane; });
+    if (!flat.is_fed) {
+      unfed_.push_back(i);
+    }
     flat.targets = targets.cut(step.targets.size() - (flat.has_local ? 1 : 0));
     flat.dependents = dependents.cut(readers[i].size());
   }
 }
 
-const CompiledProgram::LaneEnd* CompiledProgram::find(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane) {
+const CompiledProgram::LaneEnd* CompiledProgram::find_of_many(const std::vector<LaneEnd>& ends, uint32_t peer,
+                                                              uint32_t lane) {
   const LaneEnd wanted{peer, lane, 0, 0};
   const auto found = std::lower_bound(ends.begin(), ends.end(), wanted, comes_before);
   return found == ends.end() || comes_before(wanted, *found) ? nullptr : &*found;

@@ -39,6 +39,7 @@ class CompiledProgram {
     uint32_t chunk_bytes = 0;
     uint32_t n_chunks = 0;
     bool finishes = false;
+    bool is_fed = false;     ///< by a lane
     bool has_local = false;  ///< a target in memory:
     Buffer local_buffer = Buffer::output;
     uint64_t local_offset = 0;
@@ -54,6 +55,8 @@ class CompiledProgram {
   };
   const std::vector<Step>& steps() const { return steps_; }
   uint64_t scratch_bytes() const { return scratch_bytes_; }
+  /// Those that no lane feeds: all others begin when something arrives.
+  const std::vector<uint32_t>& unfed() const { return unfed_; }
 
   /// An end of a lane: a step's source or target.
   struct LaneEnd {
@@ -66,11 +69,19 @@ class CompiledProgram {
   const std::vector<LaneEnd>& incoming() const { return incoming_; }
   const std::vector<LaneEnd>& outgoing() const { return outgoing_; }
   /// Null if there is none.
-  static const LaneEnd* find(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane);
+  static const LaneEnd* find(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane) {
+    if (ends.size() == 1) {  // as in short calls of two ranks
+      return ends[0].peer == peer && ends[0].lane == lane ? ends.data() : nullptr;
+    }
+    return find_of_many(ends, peer, lane);
+  }
 
  private:
+  static const LaneEnd* find_of_many(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane);
+
   uint64_t scratch_bytes_;
   std::vector<Step> steps_;
+  std::vector<uint32_t> unfed_;
   std::vector<Source> sources_;
   std::vector<Target> targets_;
   std::vector<uint32_t> vias_;

@@ -50,8 +50,8 @@ void Execution::start(uint32_t call, const Operands& operands, Port& port) {
   std::fill(next_chunk_.begin(), next_chunk_.end(), 0);
   std::fill(allowed_.begin(), allowed_.end(), kLaneWindow);
   n_unfinished_ = next_chunk_.size();
-  for (uint32_t i = 0; i < next_chunk_.size(); ++i) {
-    set_bit(ready_, i);
+  for (const uint32_t step : program_->unfed()) {
+    set_bit(ready_, step);
   }
   find_hazards();
 }
@@ -130,9 +130,6 @@ Taken Execution::hear_used(uint32_t peer, const ChunkTag& tag) {
 }
 
 bool Execution::is_written(const CompiledProgram::Source& source, uint64_t offset, uint64_t length) const {
-  if (source.after == kNoStep) {
-    return true;
-  }
   const Step& writer = program_->steps()[source.after];
   const uint32_t done = next_chunk_[source.after];
   return done == writer.n_chunks ||
@@ -162,7 +159,7 @@ bool Execution::find_sources(const Step& step, uint32_t chunk, uint64_t offset, 
       }
       sources_[i] = parcel.bytes().data();
     } else {
-      if (!is_written(source, offset, length)) {
+      if (source.after != kNoStep && !is_written(source, offset, length)) {
         return false;
       }
       sources_[i] = address(source.buffer, source.offset + offset);
@@ -190,7 +187,7 @@ bool Execution::take_rooms(const Step& step, uint32_t length) {
 Execution::Fired Execution::fire(uint32_t i) {
   const Step& step = program_->steps()[i];
   const uint32_t chunk = next_chunk_[i];
-  if (chunk == step.n_chunks) {
+  if (chunk == step.n_chunks || (step.is_fed && n_waiting_ == 0)) {
     return Fired::not_ready;
   }
   const uint64_t offset = step.bytes_before(chunk);

@@ -1,6 +1,8 @@
 // Hot path: a chunk is sent without allocation, lock or system call while there is credit; queues allocate.
 #include "engine/engine.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -33,6 +35,35 @@ Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
   }
 }
 
+Engine::~Engine() {
+  while (is_owning_.load(std::memory_order_acquire)) {
+    sched_yield();
+  }
+}
+
+std::span<std::byte> Engine::set_room_aside() {
+  if (last_in_place_bytes_ > kMostOwnedBytes || is_owning_.load(std::memory_order_acquire) || rooms_.run_low()) {
+    return {};
+  }
+  if (aside_ && Rooms::size_of(aside_->id) == Rooms::size_for(last_in_place_bytes_)) {
+    return {};  // no chunk has been sent since
+  }
+  if (aside_) {
+    rooms_.free(aside_->id);
+  }
+  aside_ = rooms_.take(last_in_place_bytes_, kRoomsForWords);
+  is_owning_.store(true, std::memory_order_relaxed);
+  return {aside_->bytes - kHeaderBytes, kHeaderBytes + last_in_place_bytes_};
+}
+
+void Engine::own(std::span<std::byte> room) {
+  constexpr size_t kLineBytes = 64;
+  for (size_t at = 0; at < room.size(); at += kLineBytes) {
+    *static_cast<volatile std::byte*>(room.data() + at) = std::byte{0};
+  }
+  is_owning_.store(false, std::memory_order_release);
+}
+
 void Engine::choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const {
   if (!paths_.is_open(wanted, header.destination)) {
     wanted = paths_.via(header.destination);
@@ -62,9 +93,10 @@ void Engine::fill(const Rooms::Room& room, const std::byte* from, uint32_t lengt
 
 /// What the neighbour reads where it has been written crosses nothing that could damage it: it has a checksum only if
 /// every chunk has one.
-void Engine::protect(ChunkHeader& header, size_t offset) const {
+void Engine::protect(ChunkHeader& header, size_t offset) {
   const bool stays =
       header.n_via == 0 && header.length_bytes >= kLeastInPlaceBytes && is_read_in_place(header.destination);
+  last_in_place_bytes_ = stays ? header.length_bytes : UINT32_MAX;
   header.has_payload_crc =
       plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
   if (header.has_payload_crc) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/adaptive_copy.h"
@@ -81,7 +83,7 @@ struct EngineCounts {
 /// each arrives once. UC, SEND and one region are all that it needs of a device. What a chunk means is the receiver's
 /// business, and whether a cable or a rank is alive is told to it.
 ///
-/// Thread contract: lock() is held for every call but the constructor. Nothing blocks.
+/// Thread contract: lock() is held for every call but the constructor and own(). Nothing blocks.
 class Engine {
  public:
   /// So many small rooms are for words alone: what frees memory elsewhere must not wait for memory.
@@ -90,21 +92,36 @@ class Engine {
   static constexpr uint32_t kLeastInPlaceBytes = 2048;
   /// A rank acknowledges every so many chunks of another one, and what remains after a millisecond.
   static constexpr uint32_t kReceivedPerAck = 8;
+  /// Longer chunks are mostly among others: memory for the next one is wanted at once.
+  static constexpr uint32_t kMostOwnedBytes = 8192;
 
   /// `cables` are local ones of connected devices; index i is the cable of CablePlan and RequestId. `rooms` lie in the
   /// slab.
   Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices, std::vector<std::unique_ptr<Cable>>& cables,
          const Rooms::Rows& rooms, std::span<std::byte> slab);
+  /// Waits for own().
+  ~Engine();
   void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
   std::mutex& lock() { return lock_; }
 
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
-  std::optional<Rooms::Room> room(uint32_t length_bytes) { return rooms_.take(length_bytes, kRoomsForWords); }
+  std::optional<Rooms::Room> room(uint32_t length_bytes) {
+    if (aside_ && Rooms::size_of(aside_->id) == Rooms::size_for(length_bytes) &&
+        !is_owning_.load(std::memory_order_acquire)) {
+      return std::exchange(aside_, std::nullopt);
+    }
+    return rooms_.take(length_bytes, kRoomsForWords);
+  }
   /// Copies that much to the beginning of a room.
   void fill(const Rooms::Room& room, const std::byte* from, uint32_t length_bytes);
   void cancel(uint32_t room) { rooms_.free(room); }
-  /// For when a call has ended and the next one has not begun: see Rooms::fetch_next().
-  void fetch_rooms() const { rooms_.fetch_next(); }
+  /// Sets memory aside for the next chunk, if the last one was short and its neighbour reads it where it is: likely the
+  /// next one is alike. The caller hands it to own(), soon: until then it serves nobody. Empty if it would not help.
+  std::span<std::byte> set_room_aside();
+  /// Without the lock: writes into each line of what has been set aside, so that this core owns them again, which the
+  /// neighbour has read, by the time that they are filled. That takes as long as to fill them, but nobody waits for it
+  /// who does not wait for stores, as locks do: so it is the last thing that a call does.
+  void own(std::span<std::byte> room);
   /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
   void send(uint32_t room, uint32_t length_bytes, const Address& address) {
@@ -195,7 +212,7 @@ class Engine {
   void abandon_room(uint32_t rank, uint32_t room);
   void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
-  void protect(ChunkHeader& header, size_t offset) const;
+  void protect(ChunkHeader& header, size_t offset);
   bool is_read_in_place(uint32_t rank) const;
   void submit(ChunkHeader& header, const Origin& origin, uint32_t next_rank, Size size, uint32_t buffer_class);
   bool try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& origin, Size size, uint32_t buffer_class);
@@ -248,6 +265,9 @@ class Engine {
   bool is_taking_ = false;     ///< completions: attend() will follow
   uint64_t now_ns_ = 0;
   uint64_t next_tick_ns_ = 0;
+  uint32_t last_in_place_bytes_ = UINT32_MAX;  ///< of data; UINT32_MAX: the last chunk was none
+  std::optional<Rooms::Room> aside_;
+  std::atomic<bool> is_owning_ = false;
 };
 
 }  // namespace ringbolt::engine

@@ -13,7 +13,7 @@ Rooms::Rooms(const Rows& rows, std::span<std::byte> slab) : rows_(rows), slab_(s
 
 std::optional<Rooms::Room> Rooms::take(uint32_t length_bytes, uint32_t n_kept) {
   RINGBOLT_ASSERT(length_bytes <= kLargePayloadBytes);
-  const bool is_small = length_bytes <= kSmallPayloadBytes;
+  const bool is_small = size_for(length_bytes) == Size::small;
   FreeSlots& free = is_small ? free_small_ : free_large_;
   if (free.size() <= (is_small ? n_kept : 0)) {
     return std::nullopt;
@@ -29,18 +29,6 @@ void Rooms::free(uint32_t room) {
   } else {
     free_large_.give(room - kSmall);
   }
-}
-
-void Rooms::fetch_next() const {
-  constexpr size_t kLineBytes = 64;
-  const auto fetch = [&](const FreeSlots& free, const SlotRow& row, size_t length_bytes) {
-    const std::byte* room = slab_.data() + (free.is_empty() ? row.offset : row.offset_of(free.next()));
-    for (size_t at = 0; at < length_bytes; at += kLineBytes) {
-      __builtin_prefetch(room + at, 1);
-    }
-  };
-  fetch(free_small_, rows_.small, 2 * kLineBytes + kHeaderBytes);
-  fetch(free_large_, rows_.large, kHeaderBytes + 4096);
 }
 
 void Rooms::note_sent(uint32_t room, Cable& cable) {

@@ -37,13 +37,12 @@ class Rooms {
   /// Nobody needs or reads it.
   void free(uint32_t room);
   static Size size_of(uint32_t room) { return room < kSmall ? Size::small : Size::large; }
+  static Size size_for(uint32_t length_bytes) { return length_bytes <= kSmallPayloadBytes ? Size::small : Size::large; }
   /// In the slab, of the message: header and payload.
   size_t offset_of(uint32_t room) const {
     return room < kSmall ? rows_.small.offset_of(room) : rows_.large.offset_of(room - kSmall);
   }
   bool run_low() const { return free_large_.size() < kLarge / 2 || free_small_.size() < kSmall / 2; }
-  /// Fetches what is taken next, which peers have read, from their caches; returns at once.
-  void fetch_next() const;
 
   bool is_queued(uint32_t room) const { return states_[room].is_queued; }
   void note_queued(uint32_t room) { states_[room].is_queued = true; }

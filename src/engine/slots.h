@@ -52,8 +52,6 @@ class FreeSlots {
   }
   bool is_empty() const { return free_.empty(); }
   size_t size() const { return free_.size(); }
-  /// What take() gives next. Not while empty.
-  uint32_t next() const { return free_.back(); }
   uint32_t take() {
     const uint32_t slot = free_.back();
     free_.pop_back();

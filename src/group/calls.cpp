@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
@@ -136,7 +137,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   }
   plan_ahead(asked);
   // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
-  const std::shared_ptr<group::Communicator> within = communicator;
+  std::shared_ptr<group::Communicator> within = communicator;
   group::World* const joined = world.get();
   std::unique_lock<std::mutex> guard(joined->lock());
   Status status;
@@ -153,9 +154,18 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
     }
     within->end_waited(*begun);
   }
+  engine::Engine* const engine = joined->engine();
+  std::span<std::byte> room;
+  if (status.is_ok() && engine != nullptr) [[likely]] {
+    room = engine->set_room_aside();
+  }
   guard.unlock();
   if (!status.is_ok()) [[unlikely]] {
-    return joined->explained(std::move(status));
+    status = joined->explained(std::move(status));
+  }
+  within.reset();
+  if (!room.empty()) {
+    engine->own(room);
   }
   return status;
 }

@@ -109,7 +109,6 @@ void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   if (engine() != nullptr) {
     leave_to_thread(has_left_queue);
-    engine()->fetch_rooms();
   }
 }
 
