@@ -86,7 +86,7 @@ void udp_endpoint_stream(benchmark::State& state) {
   uint64_t sent = 0;
   {
     const PinnedThread receiver([&] {
-      const size_t count = endpoints[1].receive(
+      const auto count = endpoints[1].receive(
           [&](const link::UdpEndpoint::Arrived& arrived) {
             if (!wire::check_icrc(arrived.flow, arrived.packet)) {
               ++damaged;

@@ -81,15 +81,20 @@ void Network::serve(uint64_t now_ns) {
   }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   if (now_ns < last_poll_ns + CompletionQueue::kPollerNs) {
-    watch_sockets(false);
     absence_ns_.store(std::min(absence_ns_.load(std::memory_order_relaxed) * 2, kLastAbsenceNs),
                       std::memory_order_relaxed);
-    look_soon();
-    return;
+    return stay_away();
   }
   absence_ns_.store(kFirstAbsenceNs, std::memory_order_relaxed);
-  receive(now_ns, true);
+  if (!receive(now_ns, true)) {
+    return stay_away();  // a poller that may need this very core to get done: its packets would wake us at once
+  }
   watch_sockets(true);
+}
+
+void Network::stay_away() {
+  watch_sockets(false);
+  look_soon();
 }
 
 void Network::watch_sockets(bool wanted) {
@@ -115,18 +120,19 @@ void Network::look_soon() {
   timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-void Network::receive(uint64_t now_ns, bool is_on_service_thread) {
+bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
   if (streams_ && streams_->receive(now_ns, sink)) {
     look_soon();  // the service thread tells of it
   }
   if (!endpoint_) {
-    return;
+    return true;
   }
-  endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread);
+  const bool is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value();
   if (endpoint_->has_late_packets(now_ns)) [[unlikely]] {
     send_late();
   }
+  return is_alone;
 }
 
 uint64_t Network::excused_until_ns(uint32_t interface_index, uint64_t now_ns) const {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,11 +65,12 @@ class UdpEndpoint {
   };
 
   /// Hands the packets of up to `max_datagrams` datagrams to `sink(const Arrived&)` and returns how many packets that
-  /// were. Never blocks: 0 as well when another thread is in here. A sink must not throw, and is called under a lock:
-  /// packets of one flow arrive in order. A socket that was quiet is looked at every kQuietTurns-th call only, for
-  /// those who poll; who was woken by the descriptor asks for a thorough look at all of them.
+  /// were. Never blocks: nothing when another thread is in here, for whom whoever waits for descriptor() should make
+  /// way. A sink must not throw, and is called under a lock: packets of one flow arrive in order. A socket that was
+  /// quiet is looked at every kQuietTurns-th call only, for those who poll; who was woken by the descriptor asks for a
+  /// thorough look at all of them.
   template <class Sink>
-  size_t receive(Sink&& sink, size_t max_datagrams, bool is_thorough = false);
+  std::optional<size_t> receive(Sink&& sink, size_t max_datagrams, bool is_thorough = false);
 
   /// Readable when receive() has something to do or when there is room for a batch's leftovers. For poll and epoll; do
   /// not read it.
@@ -174,10 +176,10 @@ void UdpEndpoint::hand_over_late(Sink& sink) {
 }
 
 template <class Sink>
-size_t UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough) {
+std::optional<size_t> UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough) {
   const std::unique_lock lock(receiving_, std::try_to_lock);
   if (!lock.owns_lock()) {
-    return 0;
+    return std::nullopt;
   }
   begin_turn(is_thorough);
   size_t packets = 0;

@@ -133,6 +133,7 @@ TEST(UdpEndpoint, lets_one_thread_in_at_a_time) {
               [&](const UdpEndpoint::Arrived& arrived) {
                 EXPECT_EQ(inside.fetch_add(1), 0U);
                 EXPECT_EQ(number_of(arrived.packet), seen);
+                EXPECT_EQ(endpoint->receive([](const UdpEndpoint::Arrived&) {}, 1), std::nullopt);
                 ++seen;
                 inside.fetch_sub(1);
               },

@@ -148,7 +148,7 @@ inline std::vector<Seen> receive_packets(UdpEndpoint& endpoint, size_t count) {
 inline size_t drain(UdpEndpoint& endpoint) {
   size_t packets = 0;
   for (int i = 0; i < 2; ++i) {
-    packets += endpoint.receive([](const UdpEndpoint::Arrived&) {}, 1024, true);
+    packets += endpoint.receive([](const UdpEndpoint::Arrived&) {}, 1024, true).value_or(0);
   }
   return packets;
 }
