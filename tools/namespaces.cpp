@@ -15,10 +15,12 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "captured.h"
 #include "cluster/address_plan.h"
 #include "cluster/read_file.h"
 #include "failure.h"
 #include "iproute.h"
+#include "node_environment.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -109,6 +111,29 @@ void run_in(const cluster::Cluster& model, uint32_t node, const char* tool, cons
   run_iproute({tool, "-n", cluster::namespace_name(model.name, node)}, script);
 }
 
+/// The kernel queues what comes in by processor, and what a cable's rate has held back leaves on any: two processors
+/// would hand over frames in another order than they were sent in, which costs UC a message. So all that comes in at a
+/// port goes through one of them, and ports take turns. The kernel refuses that within a user namespace: there it stays
+/// so.
+std::string order_script(const cluster::Port& port, uint32_t turn) {
+  constexpr long kMostProcessors = 32;  // in one word of a mask
+  const long n_processors = std::clamp(sysconf(_SC_NPROCESSORS_ONLN), 1L, kMostProcessors);
+  return fmt::format("echo {:x} > /sys/class/net/{}/queues/rx-0/rps_cpus\n",
+                     1U << (turn % static_cast<uint32_t>(n_processors)), port.netdev);
+}
+
+void keep_order(const cluster::Cluster& model, uint32_t node, const std::string& script) {
+  if (script.empty()) {
+    return;
+  }
+  constexpr double kShellPatienceS = 10;
+  Launch launch;
+  launch.command = {find_program("sh", "dash")};
+  launch.environment = merged_environment({});
+  launch.netns = namespace_path(model.name, node);
+  (void)run_captured(std::move(launch), script, kShellPatienceS);
+}
+
 /// The pids in a namespace, by its inode.
 std::vector<pid_t> pids_in(const std::string& path) {
   std::vector<pid_t> pids;
@@ -190,6 +215,8 @@ void make_namespaces(const cluster::Cluster& model) {
   }
   std::vector<std::string> up(model.nodes.size(), "link set dev lo up\n");
   std::vector<std::string> rates(model.nodes.size());
+  std::vector<std::string> order(model.nodes.size());
+  uint32_t n_shaped = 0;
   for (uint32_t index = 0; index < model.cables.size(); ++index) {
     const cluster::Cable& cable = model.cables[index];
     if (cable.a == cable.b) {
@@ -198,12 +225,16 @@ void make_namespaces(const cluster::Cluster& model) {
     for (const auto& end : std::set{std::pair{cable.a.node, cable.a.port}, std::pair{cable.b.node, cable.b.port}}) {
       const cluster::Port& port = model.nodes[end.first].ports[end.second];
       up[end.first] += up_script(port);
-      rates[end.first] += cable.rate_mbps == 0 ? "" : rate_script(port.netdev, cable.rate_mbps, mtu_of(model));
+      if (cable.rate_mbps != 0) {
+        rates[end.first] += rate_script(port.netdev, cable.rate_mbps, mtu_of(model));
+        order[end.first] += order_script(port, n_shaped++);
+      }
     }
   }
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
     run_in(model, node, "ip", up[node] + (model.has_management ? management_up_script(node) : ""));
     run_in(model, node, "tc", rates[node]);
+    keep_order(model, node, order[node]);
   }
 }
 

@@ -275,8 +275,8 @@ def main():
     parser.add_argument("--only", default=",".join(CASES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2, help="of one figure")
-    parser.add_argument("--rate", type=int, default=250, help="of a cable, in Mb/s")
-    parser.add_argument("--reduce-rate", type=int, default=100,
+    parser.add_argument("--rate", type=int, default=1000, help="of a cable, in Mb/s")
+    parser.add_argument("--reduce-rate", type=int, default=250,
                         help="the same of the case reduce: all cables are full there, both ways")
     parser.add_argument("--topologies", default="ring:4,mesh:4", help="of the case reduce")
     parser.add_argument("--json", type=pathlib.Path)

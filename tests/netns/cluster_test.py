@@ -63,6 +63,19 @@ class Cluster(NamespaceCase):
             self.assertIn("tbf", self.on(node, "tc", "qdisc", "show", "dev", "en2"))
             self.assertIn("rate 2500Mbit", self.on(node, "tc", "qdisc", "show", "dev", "en2"))
 
+    def test_frames_of_a_shaped_cable_keep_their_order(self):
+        path = self.root / "c.json"
+        ports = ["rdma_en2", "rdma_en3"]
+        path.write_text(json.dumps({
+            "ringbolt": 1, "nodes": [{"name": node, "ports": ports} for node in "ab"],
+            "cables": [{"between": ["a:rdma_en2", "b:rdma_en2"], "rate_mbps": 1000}, {"between": ["a:rdma_en3", "b:rdma_en3"]}]}))
+        self.up(path)
+        for node in "ab":
+            mask = "/sys/class/net/{}/queues/rx-0/rps_cpus"
+            processors = int(self.on(node, "cat", mask.format("en2")).replace(",", ""), 16)
+            self.assertEqual(bin(processors).count("1"), 1, "what comes in goes through one processor")
+            self.assertEqual(int(self.on(node, "cat", mask.format("en3")).replace(",", ""), 16), 0, "it is handed over at once")
+
     def test_file_says_names_addresses_and_rates(self):
         path = self.root / "c.json"
         path.write_text(json.dumps({
