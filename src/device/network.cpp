@@ -122,13 +122,17 @@ void Network::look_soon() {
 
 bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
-  if (streams_ && streams_->receive(now_ns, sink)) {
-    look_soon();  // the service thread tells of it
+  bool is_alone = true;
+  if (streams_) {
+    is_alone = streams_->receive(now_ns, sink);
+    if (streams_->has_untold_news()) {
+      look_soon();  // the service thread tells of it
+    }
   }
   if (!endpoint_) {
-    return true;
+    return is_alone;
   }
-  const bool is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value();
+  is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value() && is_alone;
   if (endpoint_->has_late_packets(now_ns)) [[unlikely]] {
     send_late();
   }

@@ -35,12 +35,13 @@ class StreamPorts {
   /// Opens the port's streams, unless they are. Throws base::Error.
   void add(const Port& port);
 
-  /// Hands what has come to `sink(const link::UdpEndpoint::Arrived&)`, in order. Never blocks; nothing when another
-  /// thread is in here. A sink may send. True: has_news() has something to say.
+  /// Hands what has come to `sink(const link::UdpEndpoint::Arrived&)`, in order. Never blocks: false when another
+  /// thread is in here. A sink may send.
   template <class Sink>
   bool receive(uint64_t now_ns, Sink&& sink);
   /// A port's peer has gone or come back since this was last asked; Port::is_up() says which.
   bool has_news() { return has_news_.exchange(false); }
+  bool has_untold_news() const { return has_news_.load(std::memory_order_relaxed); }
   /// As link::StreamHealth::excused_until_ns().
   uint64_t excused_until_ns(uint32_t interface_index, uint64_t now_ns) const;
   /// For epoll: receive() has something to do.
@@ -123,7 +124,7 @@ bool StreamPorts::receive(uint64_t now_ns, Sink&& sink) {
     }
     turn_.clear();
   }
-  return has_news_.load(std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace ringbolt::device
