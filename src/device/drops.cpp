@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/clock.h"
+#include "base/say.h"
 
 namespace ringbolt::device {
 namespace {
@@ -100,7 +99,7 @@ void Drops::count(uint32_t interface_index, Drop why) {
   const auto kind = static_cast<size_t>(why);
   const uint64_t so_far = entry->counts[kind].fetch_add(1, std::memory_order_relaxed) + 1;
   if (is_logged_ && entry->paces[kind].may_say(base::now_ns())) {
-    fmt::print(stderr, "ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far);
+    base::say(fmt::format("ringbolt: {}: dropped a packet: {} ({} so far)\n", entry->name, reason_of(why), so_far));
   }
 }
 

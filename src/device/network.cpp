@@ -80,21 +80,17 @@ void Network::serve(uint64_t now_ns) {
     process_.look_at_ports();
   }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
-  if (now_ns < last_poll_ns + CompletionQueue::kPollerNs) {
+  const bool is_polled = now_ns < last_poll_ns + CompletionQueue::kPollerNs;
+  // Who is in there may need this very core to get done, and what it has not read would wake us at once.
+  if (is_polled || !receive(now_ns, true)) {
+    watch_sockets(false);
     absence_ns_.store(std::min(absence_ns_.load(std::memory_order_relaxed) * 2, kLastAbsenceNs),
                       std::memory_order_relaxed);
-    return stay_away();
+    look_soon();
+    return;
   }
   absence_ns_.store(kFirstAbsenceNs, std::memory_order_relaxed);
-  if (!receive(now_ns, true)) {
-    return stay_away();  // a poller that may need this very core to get done: its packets would wake us at once
-  }
   watch_sockets(true);
-}
-
-void Network::stay_away() {
-  watch_sockets(false);
-  look_soon();
 }
 
 void Network::watch_sockets(bool wanted) {

@@ -102,8 +102,6 @@ class Network {
   Sent send(Batch& batch);
   /// False: another thread is at it.
   bool receive(uint64_t now_ns, bool is_on_service_thread);
-  /// Leaves the packets to whoever polls, for a while.
-  void stay_away();
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();
   void report() const;

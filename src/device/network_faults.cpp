@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/debug_log.h"
+#include "base/say.h"
 #include "device/faults.h"
 #include "device/network.h"
 #include "device/process.h"
@@ -22,19 +23,18 @@ void print_drops(const Drops::Port& port) {
     }
   }
   if (all != 0) {
-    fmt::print(stderr, "ringbolt: {}: dropped {} packets: {}\n", port.name, all, reasons);
+    base::say(fmt::format("ringbolt: {}: dropped {} packets: {}\n", port.name, all, reasons));
   }
 }
 
 void print_faults(const link::UdpFaults::Seen& seen) {
   const fault::Tally& tally = seen.tally;
   if (tally.frames != 0) {
-    fmt::print(stderr,
-               "ringbolt: {}: faults on {}: {} frames, {} lost, {} duplicated, {} reordered, {} corrupted, {} "
-               "truncated, {} delayed, {} overflowed\n",
-               seen.place.port, seen.direction == fault::Direction::send ? "sending" : "receiving", tally.frames,
-               tally.lost, tally.duplicated, tally.reordered, tally.corrupted, tally.truncated, tally.delayed,
-               seen.overflowed);
+    base::say(fmt::format(
+        "ringbolt: {}: faults on {}: {} frames, {} lost, {} duplicated, {} reordered, {} corrupted, {} "
+        "truncated, {} delayed, {} overflowed\n",
+        seen.place.port, seen.direction == fault::Direction::send ? "sending" : "receiving", tally.frames, tally.lost,
+        tally.duplicated, tally.reordered, tally.corrupted, tally.truncated, tally.delayed, seen.overflowed));
   }
 }
 
@@ -75,7 +75,7 @@ void Network::set_faults() {
   std::string complaint;
   const fault::Plan plan = fabric.faults.read(complaint);
   if (!complaint.empty()) {
-    fmt::print(stderr, "ringbolt: no faults of the cluster: {}; ringbolt fault clear makes it whole\n", complaint);
+    base::say(fmt::format("ringbolt: no faults of the cluster: {}; ringbolt fault clear makes it whole\n", complaint));
   }
   endpoint_->set_faults(plan, fault_ports_);
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <random>
 
 #include <fmt/format.h>
@@ -12,8 +11,9 @@
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
 #include "base/debug_log.h"
-#include "base/spinlock.h"
 #include "base/error.h"
+#include "base/say.h"
+#include "base/spinlock.h"
 #include "device/completion_queue.h"
 #include "device/context.h"
 #include "device/queue_pair.h"
@@ -113,7 +113,7 @@ std::shared_ptr<cluster::CounterPage> Process::counters(const std::string& path)
       page = cluster::CounterPage::open(path);
     } catch (const base::Error& error) {
       if (base::is_debug_log_wanted()) {
-        fmt::print(stderr, "ringbolt: what this program does is not counted: {}\n", error.what());
+        base::say(fmt::format("ringbolt: what this program does is not counted: {}\n", error.what()));
       }
     }
   }

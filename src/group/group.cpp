@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/hello.h"
 #include "bootstrap/jaccl_devices.h"
@@ -48,8 +49,8 @@ void report_ignored(const bootstrap::Environment& environment) {
   }};
   for (const auto& [name, why] : ignored) {
     if (const auto found = environment.find(name); found != environment.end()) {
-      fmt::print(stderr, "ringbolt: {}={} is ignored: {}\n", name,
-                 bootstrap::printable(std::as_bytes(std::span(found->second)), 60), why);
+      base::say(fmt::format("ringbolt: {}={} is ignored: {}\n", name,
+                            bootstrap::printable(std::as_bytes(std::span(found->second)), 60), why));
     }
   }
 }
@@ -81,7 +82,7 @@ group::WorldPlan plan_of(const GroupOptions& options) {
       }
       for (const std::string& line :
            plan.meeting.rank == 0 ? bootstrap::warnings(*devices) : std::vector<std::string>{}) {
-        fmt::print(stderr, "ringbolt: {} ({}): {}\n", path, name, line);
+        base::say(fmt::format("ringbolt: {} ({}): {}\n", path, name, line));
       }
       plan.matrix = devices->cells;
     }

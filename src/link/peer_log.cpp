@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/debug_log.h"
+#include "base/say.h"
 
 namespace ringbolt::link {
 
@@ -18,8 +19,9 @@ void PeerLog::dropped(uint32_t own_slot, pid_t pid, std::string_view reason) {
     ++kept_back_;
     return;
   }
-  fmt::print(stderr, "ringbolt: slot {}: dropped a connection of process {}: {} ({} more since the last such line)\n",
-             own_slot, pid, reason, kept_back_);
+  base::say(
+      fmt::format("ringbolt: slot {}: dropped a connection of process {}: {} ({} more since the last such line)\n",
+                  own_slot, pid, reason, kept_back_));
   kept_back_ = 0;
 }
 
