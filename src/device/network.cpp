@@ -76,7 +76,7 @@ void Network::serve(uint64_t now_ns) {
     is_look_due_.store(false, std::memory_order_seq_cst);
   }
   look_at_faults();
-  if (streams_ && streams_->has_news()) {
+  if (streams_ && streams_->take_news()) {
     process_.look_at_ports();
   }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
@@ -121,7 +121,7 @@ bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   bool is_alone = true;
   if (streams_) {
     is_alone = streams_->receive(now_ns, sink);
-    if (streams_->has_untold_news()) {
+    if (streams_->has_news()) {
       look_soon();  // the service thread tells of it
     }
   }

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
 #include "base/debug_log.h"
 #include "base/say.h"
 #include "device/faults.h"
@@ -107,11 +105,10 @@ void Network::report() const {
   const link::UdpCounters counters = endpoint_->counters();
   const uint64_t misshapen = counters.dropped_runts + counters.dropped_oversize + counters.dropped_malformed;
   if (misshapen + counters.dropped_strangers + counters.forward_failures + counters.send_refused != 0) {
-    fmt::print(
-        stderr,
+    base::say(fmt::format(
         "ringbolt: network: dropped {} misshapen datagrams, {} packets for nobody, {} for a process that did not "
         "take them, {} that the kernel refused to send\n",
-        misshapen, counters.dropped_strangers, counters.forward_failures, counters.send_refused);
+        misshapen, counters.dropped_strangers, counters.forward_failures, counters.send_refused));
   }
 }
 

@@ -40,8 +40,8 @@ class StreamPorts {
   template <class Sink>
   bool receive(uint64_t now_ns, Sink&& sink);
   /// A port's peer has gone or come back since this was last asked; Port::is_up() says which.
-  bool has_news() { return has_news_.exchange(false); }
-  bool has_untold_news() const { return has_news_.load(std::memory_order_relaxed); }
+  bool take_news() { return has_news_.exchange(false); }
+  bool has_news() const { return has_news_.load(std::memory_order_relaxed); }
   /// As link::StreamHealth::excused_until_ns().
   uint64_t excused_until_ns(uint32_t interface_index, uint64_t now_ns) const;
   /// For epoll: receive() has something to do.

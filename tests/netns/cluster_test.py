@@ -68,13 +68,15 @@ class Cluster(NamespaceCase):
         ports = ["rdma_en2", "rdma_en3"]
         path.write_text(json.dumps({
             "ringbolt": 1, "nodes": [{"name": node, "ports": ports} for node in "ab"],
-            "cables": [{"between": ["a:rdma_en2", "b:rdma_en2"], "rate_mbps": 1000}, {"between": ["a:rdma_en3", "b:rdma_en3"]}]}))
+            "cables": [{"between": ["a:rdma_en2", "b:rdma_en2"], "rate_mbps": 1000},
+                       {"between": ["a:rdma_en3", "b:rdma_en3"]}]}))
         self.up(path)
         for node in "ab":
             mask = "/sys/class/net/{}/queues/rx-0/rps_cpus"
-            processors = int(self.on(node, "cat", mask.format("en2")).replace(",", ""), 16)
-            self.assertEqual(bin(processors).count("1"), 1, "what comes in goes through one processor")
-            self.assertEqual(int(self.on(node, "cat", mask.format("en3")).replace(",", ""), 16), 0, "it is handed over at once")
+            shaped, unshaped = (int(self.on(node, "cat", mask.format(netdev)).replace(",", ""), 16)
+                                for netdev in ("en2", "en3"))
+            self.assertEqual(bin(shaped).count("1"), 1, "what comes in goes through one processor")
+            self.assertEqual(unshaped, 0, "it is handed over at once")
 
     def test_file_says_names_addresses_and_rates(self):
         path = self.root / "c.json"
