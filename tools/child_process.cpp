@@ -88,10 +88,10 @@ struct Refusal {
 std::string refusal_text(const Launch& launch, const Refusal& refusal) {
   if (refusal.call != nullptr) {
     return fmt::format("can't enter the network namespace {} for {}: {}: {}; run it as root", launch.netns,
-                       launch.command.front(), refusal.call, std::strerror(refusal.error));
+                       launch.command.front(), refusal.call, base::reason_of(refusal.error));
   }
   return fmt::format("can't start {}: {}; is it installed and on PATH?", launch.command.front(),
-                     std::strerror(refusal.error));
+                     base::reason_of(refusal.error));
 }
 
 }  // namespace

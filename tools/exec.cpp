@@ -34,7 +34,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 [[noreturn]] void become(std::vector<std::string> command, std::vector<std::string> environment) {
   ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
   throw UsageError(
-      fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), std::strerror(errno)));
+      fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), base::reason_of(errno)));
 }
 
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
@@ -102,7 +102,7 @@ int exec(const ExecOptions& options) {
   if (!changes.netns.empty()) {
     if (const char* call = enter_namespace(changes.netns.c_str()); call != nullptr) {
       throw UsageError(fmt::format("can't enter the network namespace {}: {}: {}; run it as root", changes.netns, call,
-                                   std::strerror(errno)));
+                                   base::reason_of(errno)));
     }
   }
   if (options.is_watched) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/error.h"
 #include "bench/command_line.h"
 #include "check/command_line.h"
 #include "command_line.h"
@@ -57,7 +58,7 @@ int told(const std::string& name, int answer) {
     return 128 + SIGPIPE;
   }
   // Of an earlier write the reason is not known any more.
-  const std::string reason = errno == 0 ? "" : fmt::format(": {}", std::strerror(errno));
+  const std::string reason = errno == 0 ? "" : fmt::format(": {}", base::reason_of(errno));
   fmt::print(stderr, "{}: standard output can't be written{}; make room there\n", name, reason);
   return kWrongUsage;
 }

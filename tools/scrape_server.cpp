@@ -60,7 +60,7 @@ base::UniqueFd listen_on(const std::string& address) {
   const int is_on = 1;
   if (!listener.is_open() || setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on) != 0 ||
       bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(listener.get(), kBacklog) != 0) {
-    throw UsageError(fmt::format("--listen {}: {}; choose another address", address, std::strerror(errno)));
+    throw UsageError(fmt::format("--listen {}: {}; choose another address", address, base::reason_of(errno)));
   }
   return listener;
 }

@@ -150,7 +150,7 @@ class Supervisor {
     out_.bytes().clear();
     err_.bytes().clear();
     if (error != EPIPE && !is_stopping_) {
-      say(fmt::format("the output can't be written: {}; make room there", std::strerror(error)));
+      say(fmt::format("the output can't be written: {}; make room there", base::reason_of(error)));
     }
     fail(error == EPIPE ? 128 + SIGPIPE : kWrongUsage);
     stop(SIGTERM);

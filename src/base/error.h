@@ -5,6 +5,10 @@
 
 namespace ringbolt::base {
 
+/// What `errno_value` means. Where a limit was reached, with that limit and what raises it: EMFILE, "Too many open
+/// files (this process may have 36: raise `ulimit -n`)". Thread-safe.
+std::string reason_of(int errno_value);
+
 /// Set-up refused. `errno_value` is an errno, `call` the system call or step that refused, `object` what it was about.
 /// what() reads "<object>: <call>: <reason>". Thrown only while objects are built, never on a data path.
 class Error : public std::runtime_error {

@@ -202,7 +202,7 @@ void Reception::serve_member(uint32_t rank) {
     why += frame.error().text();
   } else {
     why += fmt::format("was lost before all had come{}{}", ended.value_or(0) == 0 ? "" : ": ",
-                       ended.value_or(0) == 0 ? "" : std::strerror(*ended));
+                       ended.value_or(0) == 0 ? "" : base::reason_of(*ended));
   }
   const std::string others = list_ranks(missing());
   connection = Connection();

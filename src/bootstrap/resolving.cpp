@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -108,8 +109,8 @@ Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, ui
   if (answer->result != 0) {
     const bool is_systems = answer->result == EAI_SYSTEM;
     resolved.error = is_systems ? answer->system_error : EADDRNOTAVAIL;
-    resolved.problem =
-        fmt::format("{}: {}", host, is_systems ? std::strerror(answer->system_error) : ::gai_strerror(answer->result));
+    resolved.problem = fmt::format("{}: {}", host,
+                                   is_systems ? base::reason_of(answer->system_error) : ::gai_strerror(answer->result));
     return resolved;
   }
   for (const addrinfo* each = answer->list.get(); each != nullptr; each = each->ai_next) {

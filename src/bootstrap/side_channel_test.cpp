@@ -1,8 +1,11 @@
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <latch>
 #include <string>
 #include <vector>
 
@@ -56,6 +59,32 @@ TEST(SideChannel, refuses_what_it_cannot_send) {
     EXPECT_EQ(circle.send(1 - circle.rank(), 0, std::vector<std::byte>(kMaxMessageBytes + 1)).error().value, EMSGSIZE);
     EXPECT_EQ(test::wait_for_events(circle, 1)[0].bytes, longest);
     EXPECT_TRUE(circle.barrier(soon()));
+  });
+}
+
+TEST(SideChannel, a_rank_whose_connection_cannot_be_watched_is_lost) {
+  Party party(2);
+  std::latch is_lost(1);
+  party.run([&is_lost](Circle& circle) {
+    ASSERT_TRUE(circle.barrier(soon()));
+    if (circle.rank() == 1) {
+      is_lost.wait();  // reads nothing until then, so rank 0 has to wait for room
+      EXPECT_EQ(test::wait_for_event(circle, Event::Kind::lost).rank, 0U);
+      return;
+    }
+    // As of a kernel without memory for it: no descriptor can be watched any more.
+    const base::UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::dup3(null.get(), circle.fd(), O_CLOEXEC), circle.fd());
+    const std::vector<std::byte> longest(kMaxMessageBytes);
+    base::Result<void> sent;
+    while ((sent = circle.send(1, 1, longest))) {
+    }
+    EXPECT_EQ(sent.error().value, ENOTCONN);
+    const std::vector<Event> events = circle.poll();
+    is_lost.count_down();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].kind, Event::Kind::lost);
+    EXPECT_EQ(events[0].errno_value, EINVAL);
   });
 }
 

@@ -232,7 +232,7 @@ Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
     if (dialled.error == 0) {
       return dialled;
     }
-    dialled.problem = fmt::format("{}: {}", dialled.peer, std::strerror(dialled.error));
+    dialled.problem = fmt::format("{}: {}", dialled.peer, base::reason_of(dialled.error));
     dialled.advice = base::tcp_advice(dialled.error);
   }
   return dialled;

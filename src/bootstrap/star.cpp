@@ -16,7 +16,6 @@
 
 #include <fmt/format.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/little_endian.h"
@@ -122,8 +121,12 @@ void Circle::Star::watch(uint32_t peer) {
   epoll_event event{};
   event.events = EPOLLIN | (is_wanted ? EPOLLOUT : 0U);
   event.data.u32 = peer;
-  RINGBOLT_ASSERT(::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connections_[peer].fd(), &event) == 0);
-  is_output_watched_[peer] = is_wanted;
+  // Refused when the kernel has no memory, or when the program has closed descriptors that are not its own.
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connections_[peer].fd(), &event) == 0) {
+    is_output_watched_[peer] = is_wanted;
+  } else {
+    end(peer, Event::Kind::lost, errno);
+  }
 }
 
 void Circle::Star::step(int timeout_ms) {
@@ -184,10 +187,10 @@ void Circle::Star::end(uint32_t peer, Event::Kind how, int errno_value) {
   if (!failure_) {
     const std::string where = current_ ? fmt::format(" in {} {}", name_of(*current_), n_exchanges_) : "";
     failure_ = Failure{errno_value == 0 ? ECONNRESET : errno_value,
-                       how == Event::Kind::left
-                           ? fmt::format("rank {} has left the group{}", peer, where)
-                           : fmt::format("rank {} was lost{}: {}", peer, where,
-                                         errno_value == 0 ? "its connection was closed" : std::strerror(errno_value))};
+                       how == Event::Kind::left ? fmt::format("rank {} has left the group{}", peer, where)
+                                                : fmt::format("rank {} was lost{}: {}", peer, where,
+                                                              errno_value == 0 ? "its connection was closed"
+                                                                               : base::reason_of(errno_value))};
   }
 }
 
@@ -301,7 +304,11 @@ void Circle::Star::mark_pending(bool is_pending) {
   uint64_t count = 1;
   const ssize_t done =
       is_pending ? ::write(pending_.get(), &count, sizeof count) : ::read(pending_.get(), &count, sizeof count);
-  RINGBOLT_ASSERT(done == sizeof count);
+  if (done != sizeof count && !failure_) {  // nobody who sleeps on the descriptor can be woken any more
+    failure_ = Failure{errno, fmt::format("rank {}'s own event descriptor: {}; does the program close descriptors that "
+                                          "are not its own?",
+                                          rank_, base::reason_of(errno))};
+  }
 }
 
 uint64_t Circle::Star::hosts_answering(uint32_t within_ms) const {

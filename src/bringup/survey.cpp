@@ -97,7 +97,7 @@ class Look {
   void look_at(uint8_t port) {
     const auto attributes = context_.query_port(port);
     if (!attributes) {
-      refuse(port, fmt::format("ibv_query_port: {}", std::strerror(attributes.error().value)));
+      refuse(port, fmt::format("ibv_query_port: {}", base::reason_of(attributes.error().value)));
       return;
     }
     if (attributes->state != IBV_PORT_ACTIVE) {

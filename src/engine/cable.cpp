@@ -250,10 +250,14 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   ++end.n_unsignalled;
   const bool is_signalled = id.is_relayed || id.is_unsequenced || header.wants_ack || length > kShortBytes ||
                             end.n_unsignalled == requests_per_signal(size);
-  const RequestId posted{false,         size,
-                         index_,        id.slot,
-                         id.is_relayed, id.is_unsequenced,
-                         id.from_cable, static_cast<uint8_t>(end.n_unsignalled),
+  const RequestId posted{false,
+                         size,
+                         index_,
+                         id.slot,
+                         id.is_relayed,
+                         id.is_unsequenced,
+                         id.from_cable,
+                         static_cast<uint8_t>(end.n_unsignalled),
                          static_cast<uint8_t>(incarnation_ % kToldIncarnations)};
   if (is_signalled) {
     end.n_unsignalled = 0;
@@ -269,7 +273,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
     request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
   }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
-    fail(fmt::format("{}: ibv_post_send: {}", plan_.name, std::strerror(error)));
+    fail(fmt::format("{}: ibv_post_send: {}", plan_.name, base::reason_of(error)));
     return false;
   }
   if (id.is_relayed || id.is_unsequenced) {
@@ -370,7 +374,7 @@ void Cable::post_receives(Size size, std::span<const Freed> receives) {
   const int error =
       end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
   if (error != 0) [[unlikely]] {
-    fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, std::strerror(error)));
+    fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, base::reason_of(error)));
   }
 }
 

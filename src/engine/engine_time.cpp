@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/copy.h"
+#include "base/error.h"
 #include "engine/engine.h"
 
 namespace ringbolt::engine {
@@ -77,12 +78,13 @@ void Engine::resend(uint32_t rank) {
     origin.offset = rooms_.offset_of(waiting.room);
     origin.room = waiting.room;
     protect(waiting.header, origin.offset);
-    submit(waiting.header, origin, waiting.header.n_via > 0 ? waiting.header.via[0] : rank, Rooms::size_of(waiting.room), 0);
+    submit(waiting.header, origin, waiting.header.n_via > 0 ? waiting.header.via[0] : rank,
+           Rooms::size_of(waiting.room), 0);
   }
 }
 
-/// A cable that has died may keep what it was given until it is connected anew: then a copy goes another way. False: there
-/// is no memory for one now.
+/// A cable that has died may keep what it was given until it is connected anew: then a copy goes another way. False:
+/// there is no memory for one now.
 bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
   if (!rooms_.is_read(waiting.room)) {
     return true;
@@ -113,7 +115,7 @@ void Engine::notice_failures() {
 void Engine::fail_device(const Device& device, int error) {
   for (const auto& cable : cables_) {
     if (&cable->device() == &device) {
-      cable->fail(fmt::format("{}: ibv_poll_cq: {}", cable->plan().name, std::strerror(error)));
+      cable->fail(fmt::format("{}: ibv_poll_cq: {}", cable->plan().name, base::reason_of(error)));
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "base/assert.h"
+#include "base/error.h"
 
 namespace ringbolt::fabric {
 namespace {
@@ -132,7 +133,7 @@ void Liveness::host_answered(uint32_t rank, uint64_t now_ns) {
 void Liveness::side_channel_closed(uint32_t rank, int errno_value, uint64_t now_ns) {
   if (rank < ranks_.size() && rank != self_ && ranks_[rank].ended.empty()) {
     ranks_[rank].ended = errno_value == 0 ? "its side channel was closed"
-                                          : fmt::format("its side channel ended: {}", std::strerror(errno_value));
+                                          : fmt::format("its side channel ended: {}", base::reason_of(errno_value));
     // What a kernel says when a process of its own ends. Anything else may be the network's doing.
     ranks_[rank].has_surely_ended = errno_value == 0 || errno_value == ECONNRESET || errno_value == EPIPE;
     ranks_[rank].ended_reason = Reason::dead;

@@ -47,6 +47,13 @@ struct Pair {
   std::unique_ptr<PeerSocket> socket;
 };
 
+TEST(PeerSocket, a_descriptor_that_the_program_has_closed_breaks_the_connection) {
+  const Pair pair;
+  const std::array<int, 1> closed{1'000'000};
+  EXPECT_FALSE(pair.send_number(1, closed));
+  EXPECT_EQ(pair.read_number(), -1);
+}
+
 TEST(PeerSocket, queues_what_the_socket_does_not_take_and_keeps_the_order) {
   const Pair pair;
   ASSERT_TRUE(pair.socket->watch());

@@ -16,11 +16,11 @@ constexpr size_t kMostPeers = 4096;
 }  // namespace
 
 base::Result<std::shared_ptr<Socket>> Datagram::create(int family) {
-  const int udp = ::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (udp < 0) {
+  base::UniqueFd udp(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!udp.is_open()) {
     return base::fail(errno);
   }
-  return std::shared_ptr<Socket>(new Datagram(udp, family));
+  return std::shared_ptr<Socket>(new Datagram(std::move(udp), family));
 }
 
 Status Datagram::bind(const Address& address) {

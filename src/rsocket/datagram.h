@@ -55,7 +55,9 @@ class Datagram final : public Socket {
     std::vector<std::byte> bytes;
   };
 
-  Datagram(int udp, int family) : udp_(udp), family_(family) { options_.settings = default_settings(); }
+  Datagram(base::UniqueFd udp, int family) : udp_(std::move(udp)), family_(family) {
+    options_.settings = default_settings();
+  }
 
   // All with the lock held.
   base::Result<Peer*> peer_at(const Address& address);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "probe/probe_failure.h"
 #include "verbs/codes.h"
 
@@ -22,7 +23,7 @@ Device::Device(const verbs::Library& library, const std::string& name, const Por
     : library_(library), context_(open_device(library, name)), port_(choice.port) {
   pd_ = own(library, verbs().alloc_pd(context()), "ibv_alloc_pd");
   if (const int error = verbs::query_port(verbs(), context(), port_, attributes_)) {
-    throw ProbeFailure(fmt::format("{} has no port {}: {}", this->name(), port_, std::strerror(std::abs(error))));
+    throw ProbeFailure(fmt::format("{} has no port {}: {}", this->name(), port_, base::reason_of(std::abs(error))));
   }
   if (attributes_.state != IBV_PORT_ACTIVE) {
     throw ProbeFailure(fmt::format("port {} of {} is not active: is its cable plugged in?", port_, this->name()));

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "probe/probe_failure.h"
 
 namespace ringbolt::tools::pair {
@@ -74,7 +75,7 @@ base::UniqueFd listening_socket(uint16_t port) {
     }
   }
   throw ProbeFailure(
-      fmt::format("can't listen on TCP port {}: {}; give both ends another with -p", port, std::strerror(error)));
+      fmt::format("can't listen on TCP port {}: {}; give both ends another with -p", port, base::reason_of(error)));
 }
 
 /// Connects within so many milliseconds; else returns an errno.
@@ -109,7 +110,7 @@ Meeting await_client(uint16_t port, double timeout_s) {
   socklen_t length = sizeof address;
   base::UniqueFd fd(::accept4(listener.get(), reinterpret_cast<sockaddr*>(&address), &length, SOCK_CLOEXEC));
   if (!fd.is_open()) {
-    throw ProbeFailure(fmt::format("accept on TCP port {}: {}", port, std::strerror(errno)));
+    throw ProbeFailure(fmt::format("accept on TCP port {}: {}", port, base::reason_of(errno)));
   }
   send_at_once(fd.get());
   return {std::move(fd), text_of(address, length)};
@@ -144,7 +145,7 @@ Meeting go_to_server(const std::string& command, const std::string& host, uint16
       throw ProbeFailure(
           fmt::format("no connection to {} on TCP port {}: {}; is `ringbolt {}` waiting there, and on "
                       "this port (-p)?",
-                      host, port, std::strerror(error), command));
+                      host, port, base::reason_of(error), command));
     }
     constexpr timespec kPause{0, 20'000'000};
     ::nanosleep(&kPause, nullptr);

@@ -14,7 +14,7 @@
 namespace ringbolt::tools {
 
 void fail_call(const char* call, int error) {
-  throw ProbeFailure(fmt::format("{}: {}", call, std::strerror(std::abs(error))));
+  throw ProbeFailure(fmt::format("{}: {}", call, base::reason_of(std::abs(error))));
 }
 
 verbs::Context open_device(const verbs::Library& library, const std::string& name) {

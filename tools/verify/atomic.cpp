@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "verify/batch.h"
 #include "verify/ledger.h"
 #include "verify/pace.h"
@@ -106,7 +107,7 @@ class Calculator {
     request.wr.atomic.swap = one.swapped;
     rig_.prepare(index, slot);
     if (const int error = batch_.post(index, request, rig_.receive_slot(index, slot).first(sizeof(uint64_t)))) {
-      context_.peer.fail(fmt::format("{}: ibv_post_send of an atomic: {}", rig_.name(index), std::strerror(error)));
+      context_.peer.fail(fmt::format("{}: ibv_post_send of an atomic: {}", rig_.name(index), base::reason_of(error)));
     }
   }
 

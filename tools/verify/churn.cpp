@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "probe/probe_failure.h"
 #include "verify/context.h"
 #include "verify/pace.h"
@@ -80,7 +81,7 @@ class Round {
             continue;  // the other end may be gone already
           }
           context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes: {}", rig_.name(index), number,
-                                         length, std::strerror(error)));
+                                         length, base::reason_of(error)));
         }
         sends_[index].note_posted();
         ++sent_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "verify/arrivals.h"
 #include "verify/batch.h"
 #include "verify/blocks.h"
@@ -80,7 +81,7 @@ class Reader {
         request.wr.rdma.rkey = rig_.remote_key();
         if (const int error = batch_.post(index, request, rig_.receive_slot(index, slot).first(piece.length))) {
           context_.peer.fail(fmt::format("{}: ibv_post_send of a READ of {} bytes: {}", rig_.name(index), piece.length,
-                                         std::strerror(error)));
+                                         base::reason_of(error)));
         }
       }
     }

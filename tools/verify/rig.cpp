@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "probe/probe_failure.h"
 #include "verify/bytes.h"
 
@@ -68,8 +69,8 @@ void Rig::lay_out(uint64_t seed) {
   }
   const unsigned access = IBV_ACCESS_LOCAL_WRITE | shape_.access;
   region_ =
-      own(device_.library(), device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)),
-          "ibv_reg_mr");
+      own(device_.library(),
+          device_.verbs().reg_mr(device_.pd(), memory_.get(), total_bytes_, static_cast<int>(access)), "ibv_reg_mr");
 }
 
 void Rig::make_queues() {
@@ -228,7 +229,7 @@ std::vector<std::string> Rig::take_down(bool is_reversed) {
   std::vector<std::string> refused;
   const auto note = [&](const std::string& what, int error) {
     if (error != 0) {
-      refused.push_back(fmt::format("{} is refused: {}", what, std::strerror(std::abs(error))));
+      refused.push_back(fmt::format("{} is refused: {}", what, base::reason_of(std::abs(error))));
     }
   };
   if (is_reversed) {

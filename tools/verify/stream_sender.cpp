@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "verify/stamp.h"
 
 namespace ringbolt::tools::verify {
@@ -91,7 +92,7 @@ bool StreamSender::post(uint32_t index) {
         break;
       }
       context_.peer.fail(fmt::format("{}: ibv_post_send of message {} of {} bytes, with nothing under way: {}",
-                                     rig_.name(index), lane.sends.posted(), length, std::strerror(error)));
+                                     rig_.name(index), lane.sends.posted(), length, base::reason_of(error)));
     }
     lane.sends.note_posted();
   }

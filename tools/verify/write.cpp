@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "verify/arrivals.h"
 #include "verify/batch.h"
 #include "verify/pace.h"
@@ -101,14 +102,15 @@ class Writer {
       }
       if (is_immediate && is_refusal(error)) {
         has_immediates_ = false;
-        context_.notes.push_back(fmt::format("WRITE with immediate: the device refuses it ({})", std::strerror(error)));
+        context_.notes.push_back(
+            fmt::format("WRITE with immediate: the device refuses it ({})", base::reason_of(error)));
       } else if (batch_.posted(index) == 0 && is_refusal(error)) {
         outcome.refusal = fmt::format("WRITE: {} refuses it ({}): use messages, and let the receiver place the data",
-                                      context_.device.name(), std::strerror(error));
+                                      context_.device.name(), base::reason_of(error));
         return false;
       } else if (batch_.under_way(index) == 0) {
         context_.peer.fail(fmt::format("{}: ibv_post_send of a WRITE of {} bytes: {}", rig_.name(index), block.length,
-                                       std::strerror(error)));
+                                       base::reason_of(error)));
       } else if (batch_.reap([](uint32_t) {})) {
         context_.watch.moved();
       } else {
@@ -128,7 +130,7 @@ class Writer {
         request.wr.rdma.remote_addr = rig_.remote_area(index) + Rig::kGuardBytes + blocks[at].offset;
         request.wr.rdma.rkey = rig_.remote_key();
         if (const int error = batch_.post(index, request, rig_.receive_slot(index, at).first(blocks[at].length))) {
-          context_.peer.fail(fmt::format("{}: ibv_post_send of a READ: {}", rig_.name(index), std::strerror(error)));
+          context_.peer.fail(fmt::format("{}: ibv_post_send of a READ: {}", rig_.name(index), base::reason_of(error)));
         }
       }
     }
