@@ -147,6 +147,15 @@ TEST(Cables, success_at_one_end_is_reported_and_not_used) {
   EXPECT_EQ(cables.unmatched.size(), 2U);
 }
 
+TEST(Cables, success_at_one_end_says_nothing_of_ports_with_a_cable) {
+  const AllCards cards = two_by_two();
+  auto trials = mutual({{{0, 0}, {1, 0}}, {{0, 1}, {1, 1}}});
+  trials.push_back({{0, 0}, {1, 1}});  // by a route through another port
+  const Cables cables = match_cables(cards, tried(trials));
+  EXPECT_THAT(texts(cards, cables), ElementsAre("0:en2-1:en2", "0:en3-1:en3"));
+  EXPECT_THAT(cables.conflicts, IsEmpty());
+}
+
 TEST(Cables, port_that_reaches_several_is_at_a_switch) {
   const AllCards cards = {{card("a", "127.0.0.1")}, {card("b", "127.0.0.2")}, {card("c", "127.0.0.3")}};
   const Cables cables = match_cables(cards, tried(mutual({{{0, 0}, {1, 0}}, {{0, 0}, {2, 0}}})));

@@ -49,6 +49,8 @@ bool is_routable(const Gid& gid) {
   return (gid[0] & 0xe0U) == 0x20 || (gid[0] & 0xfeU) == 0xfc;
 }
 
+bool speak_alike(GidType a, GidType b) { return a == b || a == GidType::kUnknown || b == GidType::kUnknown; }
+
 unsigned common_bits(const Gid& a, const Gid& b) {
   unsigned bits = 0;
   for (size_t i = 0; i < a.size(); ++i) {

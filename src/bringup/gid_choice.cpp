@@ -1,6 +1,7 @@
 #include "bringup/gid_choice.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -76,6 +77,26 @@ std::string advantage(const Rank& best, const std::optional<Subnet>& peers) {
 }
 
 }  // namespace
+
+void guess_types(std::vector<GidEntry>& table) {
+  if (std::ranges::any_of(table, [](const GidEntry& one) { return one.type != GidType::kUnknown; })) {
+    return;
+  }
+  std::map<Gid, std::vector<GidEntry*>> by_gid;
+  for (GidEntry& entry : table) {
+    if (!is_empty(entry.gid)) {
+      by_gid[entry.gid].push_back(&entry);
+    }
+  }
+  for (const auto& [gid, entries] : by_gid) {
+    if (entries.size() == 2) {
+      entries[0]->type = GidType::kRoceV1;
+      entries[1]->type = GidType::kRoceV2;
+    }
+  }
+}
+
+bool can_be_used(const GidEntry& entry) { return flaw_of(entry).empty(); }
 
 GidChoice choose_gid(std::span<const GidEntry> table, const std::optional<Subnet>& peers) {
   const GidEntry* chosen = nullptr;

@@ -10,9 +10,6 @@
 
 namespace ringbolt::bringup {
 
-/// What frames a GID stands for, where the library can tell.
-enum class GidType : uint8_t { kUnknown, kInfiniBand, kRoceV1, kRoceV2 };
-
 /// One slot of a port's GID table.
 struct GidEntry {
   uint8_t index = 0;
@@ -43,6 +40,12 @@ struct GidChoice {
   /// All of it in one line: "GID 1 (10.77.0.1): ...; not 0: ...; not 2: ...". Empty slots are counted, not listed.
   std::string text() const;
 };
+
+/// Where a library tells no types: of an address that the table holds twice, the kernel lists RoCE v1 before v2. Pure.
+void guess_types(std::vector<GidEntry>& table);
+
+/// Not an empty slot, of no machine's address, or of an interface that is down. Pure.
+bool can_be_used(const GidEntry& entry);
 
 /// Wants, in this order: an IPv4 address, an IPv6 address that routers know, a link-local one; of each RoCE v2 (or an
 /// unknown type) rather than v1; all in the peer's subnet, if that is given and one is in it. Of equals the first. An

@@ -12,6 +12,20 @@ namespace {
 
 constexpr const char* kGiveMatrix = "name the cables in a device matrix, or give each cable a subnet of its own";
 
+/// Where the card has the chosen address as an entry that `other` understands, that one.
+uint8_t index_for(const PortCard& card, GidType other) {
+  const CardGid& chosen = card.chosen();
+  const auto found = std::ranges::find_if(
+      card.gids, [&](const CardGid& one) { return one.gid == chosen.gid && speak_alike(one.type, other); });
+  return found == card.gids.end() || speak_alike(chosen.type, other) ? chosen.index : found->index;
+}
+
+/// The GIDs of two cards where no subnet says which.
+std::pair<uint8_t, uint8_t> indices_alike(const PortCard& a, const PortCard& b) {
+  const uint8_t of_a = index_for(a, b.chosen().type);
+  return {of_a, of_a == a.gid_index ? index_for(b, a.chosen().type) : b.gid_index};
+}
+
 uint32_t slower(uint32_t a, uint32_t b) { return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b); }
 
 }  // namespace
@@ -38,7 +52,7 @@ std::string Matching::names(const std::vector<PortOfRank>& ports) const {
 
 void Matching::add(PortOfRank a, PortOfRank b, KnownBy known_by,
                    std::optional<std::pair<uint8_t, uint8_t>> gid_indices) {
-  auto indices = gid_indices.value_or(std::pair(card(a).gid_index, card(b).gid_index));
+  auto indices = gid_indices.value_or(indices_alike(card(a), card(b)));
   if (b.rank < a.rank) {
     std::swap(a, b);
     std::swap(indices.first, indices.second);
@@ -149,12 +163,16 @@ void Matching::take_subnets() {
   for (size_t i = 0; i < ports.size(); ++i) {
     for (const CardGid& one : card(ports[i]).gids) {
       if (!is_matched(ports[i])) {
-        addresses.push_back({i, ports[i].rank, one.index, one.gid});
+        addresses.push_back({i, ports[i].rank, one.index, one.gid, one.type});
       }
     }
   }
   const SubnetPairs found = pairs_by_subnet(addresses);
-  std::map<PortOfRank, std::map<PortOfRank, std::pair<uint8_t, uint8_t>>> partners;
+  struct Ends {
+    Fit fit;
+    std::pair<uint8_t, uint8_t> indices;
+  };
+  std::map<PortOfRank, std::map<PortOfRank, Ends>> partners;
   for (const auto& [first, second] : found.pairs) {
     const AddressOfPort& x = addresses[first];
     const AddressOfPort& y = addresses[second];
@@ -164,16 +182,16 @@ void Matching::take_subnets() {
       note(a, fmt::format("{} has the same address, {}", name_of(cards_, b), text_of(x.gid)));
       note(b, fmt::format("{} has the same address, {}", name_of(cards_, a), text_of(x.gid)));
     } else if (may_pair(a, b)) {
-      // An IPv4 address before an IPv6 one, as everywhere.
-      const bool is_first = is_ipv4(x.gid) || !partners[a].contains(b);
-      if (is_first) {
-        partners[a][b] = {x.gid_index, y.gid_index};
-        partners[b][a] = {y.gid_index, x.gid_index};
+      const Fit fit = fit_of(x, y);
+      const auto known = partners[a].find(b);
+      if (known == partners[a].end() || fit > known->second.fit) {
+        partners[a].insert_or_assign(b, Ends{fit, {x.gid_index, y.gid_index}});
+        partners[b].insert_or_assign(a, Ends{fit, {y.gid_index, x.gid_index}});
       }
     }
   }
   for (const auto& [a, others] : partners) {
-    const auto& [b, indices] = *others.begin();
+    const auto& [b, ends] = *others.begin();
     if (others.size() > 1) {
       std::vector<PortOfRank> all;
       for (const auto& [other, unused] : others) {
@@ -184,7 +202,7 @@ void Matching::take_subnets() {
       barred_.insert(a);
       note(a, "it shares subnets with several ports");
     } else if (a < b && partners[b].size() == 1) {
-      add(a, b, KnownBy::kSubnet, indices);
+      add(a, b, KnownBy::kSubnet, ends.indices);
     }
   }
   for (const auto& crowd : found.crowds) {
@@ -240,9 +258,10 @@ void Matching::pair_by_order_where_all_reach_all(const std::set<TrialSuccess>& m
   }
 }
 
+/// Of ports that are matched all the same it says nothing.
 void Matching::report_one_sided(const std::set<TrialSuccess>& trials) {
   for (const auto& [from, to] : trials) {
-    if (!trials.contains({to, from})) {
+    if (!trials.contains({to, from}) && !is_matched(from) && !is_matched(to)) {
       result_.conflicts.push_back(fmt::format(
           "{} reaches {}, but not the other way: look at the addresses and the GID table of the latter, and try again",
           name_of(cards_, from), name_of(cards_, to)));
@@ -267,9 +286,6 @@ void Matching::take_trials() {
       partners[from].push_back(to);
     }
   }
-  if (evidence_.are_trials_made) {
-    report_one_sided(trials);
-  }
   pair_by_order_where_all_reach_all(mutual);
   for (const auto& [a, others] : partners) {
     if (is_matched(a)) {
@@ -284,6 +300,9 @@ void Matching::take_trials() {
     } else {
       note(a, fmt::format("{} reaches others too", name_of(cards_, others[0])));
     }
+  }
+  if (evidence_.are_trials_made) {
+    report_one_sided(trials);
   }
 }
 

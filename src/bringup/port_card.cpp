@@ -14,7 +14,7 @@ namespace ringbolt::bringup {
 namespace {
 
 constexpr uint32_t kMagic = 0x52425043;  // "RBPC"
-constexpr uint16_t kVersion = 1;
+constexpr uint16_t kVersion = 2;
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kCrcBytes = 4;
 constexpr uint8_t kHasRc = 1;
@@ -104,6 +104,9 @@ std::string flaw_of(const PortCard& card) {
     if (is_empty(card.gids[i].gid) || (i > 0 && card.gids[i].index <= card.gids[i - 1].index)) {
       return fmt::format("{} has an empty GID, or GIDs out of order", card.device);
     }
+    if (card.gids[i].type > GidType::kRoceV2) {
+      return fmt::format("{} has a GID of an unknown type", card.device);
+    }
     has_chosen = has_chosen || card.gids[i].index == card.gid_index;
   }
   return has_chosen ? std::string() : fmt::format("{} has no GID {}", card.device, card.gid_index);
@@ -133,6 +136,7 @@ void put_card(Writer& out, const PortCard& card) {
   out.put(static_cast<uint8_t>(card.gids.size()));
   for (const CardGid& one : card.gids) {
     out.put(one.index);
+    out.put(static_cast<uint8_t>(one.type));
     out.put_bytes(one.gid);
   }
   const Capabilities& can = card.capabilities;
@@ -160,6 +164,7 @@ std::optional<PortCard> get_card(Reader& in) {
   for (size_t i = 0; i < n_gids && !in.is_short(); ++i) {
     CardGid& one = card.gids.emplace_back();
     one.index = in.get<uint8_t>();
+    one.type = static_cast<GidType>(in.get<uint8_t>());
     const auto bytes = in.take(one.gid.size());
     std::transform(bytes.begin(), bytes.end(), one.gid.begin(), [](std::byte b) { return static_cast<uint8_t>(b); });
   }
@@ -183,10 +188,10 @@ tl::unexpected<base::ParseError> refuse(std::string problem) {
 
 }  // namespace
 
-const Gid& PortCard::gid() const {
+const CardGid& PortCard::chosen() const {
   const auto found = std::find_if(gids.begin(), gids.end(), [&](const CardGid& one) { return one.index == gid_index; });
   RINGBOLT_ASSERT(found != gids.end());
-  return found->gid;
+  return *found;
 }
 
 std::vector<std::byte> emit_cards(std::span<const PortCard> cards) {

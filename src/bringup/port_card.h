@@ -29,6 +29,7 @@ struct Capabilities {
 struct CardGid {
   uint8_t index = 0;
   Gid gid = {};
+  GidType type = GidType::kUnknown;
   friend bool operator==(const CardGid&, const CardGid&) = default;
 };
 
@@ -40,11 +41,12 @@ struct PortCard {
   uint32_t mtu_bytes = 4096;
   uint32_t rate_mbps = 0;          ///< 0: unknown
   uint8_t gid_index = 0;           ///< which of `gids` to use where nothing speaks for another
-  std::vector<CardGid> gids = {};  ///< all that are not empty, by index
+  std::vector<CardGid> gids = {};  ///< all that can be used, by index
   Capabilities capabilities = {};
 
   /// The one at gid_index. Asserts that it is there.
-  const Gid& gid() const;
+  const CardGid& chosen() const;
+  const Gid& gid() const { return chosen().gid; }
   friend bool operator==(const PortCard&, const PortCard&) = default;
 };
 

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace ringbolt::bringup {
 namespace {
@@ -64,19 +66,41 @@ class Grouping {
     return ranks.size();
   }
 
+  size_t n_ports(const Members& members) const {
+    std::set<size_t> ports;
+    for (const size_t i : members) {
+      ports.insert(addresses_[i].port);
+    }
+    return ports.size();
+  }
+
+  /// Of two ports' addresses: the first of those that fit best.
+  void add_pair(const Members& members) {
+    std::optional<std::pair<Fit, SubnetPairs::Pair>> best;
+    for (const size_t a : members) {
+      for (const size_t b : members) {
+        const Fit fit = fit_of(addresses_[a], addresses_[b]);
+        if (addresses_[a].port < addresses_[b].port && (!best || fit > best->first)) {
+          best.emplace(fit, SubnetPairs::Pair{a, b});
+        }
+      }
+    }
+    result_.pairs.push_back(best->second);
+  }
+
   void settle(const Members& group) {
     if (n_ranks(group) < 2) {
       return;
     }
-    if (group.size() == 2) {
-      result_.pairs.push_back({group[0], group[1]});
+    if (n_ports(group) == 2) {
+      add_pair(group);
       return;
     }
     Members left;
     bool has_pair = false;
     for (const auto& [network, members] : groups_of(group, kSmallSubnetBits)) {
-      if (n_ranks(members) >= 2 && members.size() == 2) {
-        result_.pairs.push_back({members[0], members[1]});
+      if (n_ranks(members) >= 2 && n_ports(members) == 2) {
+        add_pair(members);
         has_pair = true;
       } else if (n_ranks(members) >= 2) {
         result_.crowds.push_back(members);
@@ -97,6 +121,14 @@ class Grouping {
 };
 
 }  // namespace
+
+Fit fit_of(const AddressOfPort& a, const AddressOfPort& b) {
+  return {.are_different = a.gid != b.gid,
+          .speak_alike = speak_alike(a.type, b.type),
+          .are_v2 = a.type != GidType::kRoceV1 && b.type != GidType::kRoceV1,
+          .are_ipv4 = is_ipv4(a.gid) && is_ipv4(b.gid),
+          .common_bits = common_bits(a.gid, b.gid)};
+}
 
 SubnetPairs pairs_by_subnet(std::span<const AddressOfPort> addresses) { return Grouping(addresses).run(); }
 

@@ -118,7 +118,7 @@ class Look {
     card.mtu_bytes = std::max(256U, verbs::mtu_bytes(attributes->active_mtu));
     card.rate_mbps = static_cast<uint32_t>(verbs::rate_gbps(attributes->active_width, attributes->active_speed) * 1000);
     card.gid_index = choice.chosen->index;
-    card.gids = gids_of(table, card.gid_index);
+    card.gids = card_gids(table, card.gid_index);
     const verbs::ProtectionDomain pd(context_);
     const verbs::CompletionQueue cq(context_, 1);
     card.capabilities = probe(pd, cq, port);
@@ -127,18 +127,6 @@ class Look {
       return;
     }
     survey_.usable.push_back({std::move(card), choice.text()});
-  }
-
-  /// As many as a card holds, the chosen one among them.
-  static std::vector<CardGid> gids_of(const std::vector<GidEntry>& table, uint8_t chosen) {
-    std::vector<CardGid> gids;
-    for (const GidEntry& entry : table) {
-      const bool is_room_left = gids.size() + (entry.index < chosen ? 1 : 0) < kMostCardGids;
-      if (!is_empty(entry.gid) && (entry.index == chosen || is_room_left)) {
-        gids.push_back({entry.index, entry.gid});
-      }
-    }
-    return gids;
   }
 
   verbs::Context context_;
@@ -165,7 +153,19 @@ std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port
       learn_more(context, port, entry);
     }
   }
+  guess_types(table);
   return table;
+}
+
+std::vector<CardGid> card_gids(std::span<const GidEntry> table, uint8_t chosen) {
+  std::vector<CardGid> gids;
+  for (const GidEntry& entry : table) {
+    const bool is_room_left = gids.size() + (entry.index < chosen ? 1 : 0) < kMostCardGids;
+    if (can_be_used(entry) && (entry.index == chosen || is_room_left)) {
+      gids.push_back({entry.index, entry.gid, entry.type});
+    }
+  }
+  return gids;
 }
 
 std::vector<PortCard> Survey::cards() const {

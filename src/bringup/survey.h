@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace ringbolt::bringup {
 
 /// The GID table of a port as the library shows it; empty slots too. Throws base::Error. Does not block.
 std::vector<GidEntry> read_gid_table(const verbs::Context& context, uint8_t port);
+
+/// Of a table those that can be used, as many as a card holds, `chosen` among them. Pure.
+std::vector<CardGid> card_gids(std::span<const GidEntry> table, uint8_t chosen);
 
 /// What a port can do: asked where the library answers, else tried; where neither tells, the least that is known of any
 /// device (Apple's TN3205). Makes a queue pair of each type, brings it to INIT, and destroys it again: some devices

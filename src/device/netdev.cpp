@@ -142,28 +142,6 @@ bool is_ipv4(const ibv_gid& gid) {
   return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
 }
 
-bool has_route(const ibv_gid& gid, uint32_t netdev_index) {
-  // Connecting a datagram socket sends nothing and looks the route up.
-  constexpr uint16_t kAnyPort = 4791;
-  const base::UniqueFd socket(::socket(is_ipv4(gid) ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!socket.is_open()) {
-    return false;
-  }
-  if (is_ipv4(gid)) {
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    to.sin_port = htons(kAnyPort);
-    std::memcpy(&to.sin_addr, gid.raw + 12, sizeof to.sin_addr);
-    return connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
-  }
-  sockaddr_in6 to{};
-  to.sin6_family = AF_INET6;
-  to.sin6_port = htons(kAnyPort);
-  std::memcpy(&to.sin6_addr, gid.raw, sizeof to.sin6_addr);
-  to.sin6_scope_id = IN6_IS_ADDR_LINKLOCAL(&to.sin6_addr) ? netdev_index : 0;
-  return connect(socket.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
-}
-
 std::vector<std::string> netdev_names(const std::string& list) {
   std::vector<std::string> names;
   size_t begin = 0;

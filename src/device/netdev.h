@@ -22,9 +22,6 @@ struct Netdev {
 /// are. Thread-safe.
 Netdev read_netdev(const std::string& name);
 
-/// The kernel knows a way to `gid`; link-local ones lie behind the interface. Costs a few system calls. Thread-safe.
-bool has_route(const ibv_gid& gid, uint32_t netdev_index);
-
 /// ::ffff:a.b.c.d
 bool is_ipv4(const ibv_gid& gid);
 

@@ -15,6 +15,7 @@
 #include "device/gid_table.h"
 #include "device/netdev.h"
 #include "device/overlay.h"
+#include "device/route.h"
 #include "device/stream_specs.h"
 #include "device/wired.h"
 #include "fault/look.h"

@@ -85,8 +85,8 @@ struct Port {
   bool is_on_network() const { return netdev_index != 0; }
   /// Frames to `gid` leave this host's memory.
   bool is_remote(const ibv_gid& gid) const { return is_on_network() && (fabric->loops_through_network || !owns(gid)); }
-  /// The other end of the cable, or, as with any NIC, the port itself. Through a network: whatever
-  /// the kernel has a route to, from an address of the same family.
+  /// The other end of the cable, or, as with any NIC, the port itself. Through a network: whatever the kernel has a
+  /// route to through the port's interface, from an address of the same family.
   bool reaches(const ibv_gid& gid) const;
   bool owns(const ibv_gid& gid) const;
   /// Place of `gid` in a table of GIDs; their number when it is not there, as the zero GID never is.
