@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -29,13 +30,22 @@ namespace fs = std::filesystem;
 constexpr const char* kNewPrefix = ".new-";
 constexpr const char* kGonePrefix = ".gone-";
 
+constexpr const char* kUnknownBoot = "unknown\n";
+
 /// State outlives a reboot where /tmp does, but no program and no cable setting means anything after one.
 std::string boot_id() {
   try {
     return cluster::read_file("/proc/sys/kernel/random/boot_id", 64);
   } catch (const base::Error&) {
-    return "unknown\n";
+    return kUnknownBoot;
   }
+}
+
+/// Whether both are known and differ.
+bool is_of_another_boot(const std::string& folder) {
+  const std::string then = cluster::read_file(folder + "/boot", 64);
+  const std::string now = boot_id();
+  return then != now && then != kUnknownBoot && now != kUnknownBoot;
 }
 
 /// The node that this machine is, as the file beside the cluster's says; none where there is no such file.
@@ -64,10 +74,9 @@ void remove_tree(const std::string& path) {
 /// One of the cluster, or one of each node.
 std::vector<std::string> slot_folders(const cluster::RuntimeDir& dir, const std::string& name) {
   std::vector<std::string> folders;
-  std::error_code error;
-  for (fs::directory_iterator entry(dir.cluster(name), error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().filename().string().rfind("slots", 0) == 0) {
-      folders.push_back(entry->path().string());
+  for (const std::string& entry : cluster::names_in(dir.cluster(name))) {
+    if (entry.rfind("slots", 0) == 0) {
+      folders.push_back(dir.cluster(name) + "/" + entry);
     }
   }
   return folders;
@@ -96,15 +105,8 @@ void fill(const std::string& path, const cluster::Cluster& model, std::optional<
 }  // namespace
 
 std::vector<std::string> cluster_names(const cluster::RuntimeDir& dir) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(dir.clusters(), error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (cluster::is_cluster_name(name)) {
-      names.push_back(name);
-    }
-  }
-  std::sort(names.begin(), names.end());
+  std::vector<std::string> names = cluster::names_in(dir.clusters());
+  std::erase_if(names, [](const std::string& name) { return !cluster::is_cluster_name(name); });
   return names;
 }
 
@@ -133,32 +135,44 @@ std::string choose_cluster(const cluster::RuntimeDir& dir, const std::string& wa
   return name;
 }
 
-std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& name) {
+bool is_evidence(int error) {
+  constexpr std::array kTelling = {ENOENT, ENOTDIR, EISDIR, EINVAL, EFBIG, ELOOP};
+  return std::ranges::find(kTelling, error) != kTelling.end();
+}
+
+std::string Condition::text(const std::string& name) const {
+  return kind == Kind::stale
+             ? fmt::format("the state of cluster \"{0}\" is stale: {1}; remove it: ringbolt down --cluster {0}", name,
+                           reason)
+             : fmt::format("the state of cluster \"{}\" can't be looked at, and stays as it is: {}", name, reason);
+}
+
+Condition condition_of(const cluster::RuntimeDir& dir, const std::string& name) {
   try {
     cluster::check_private_dir(dir.cluster(name));
     const cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
     if (cluster::ControlPage::open(dir.control(name)).n_cables() != model.cables.size()) {
-      return fmt::format("{} does not have the {} cables of the cluster", dir.control(name), model.cables.size());
+      return {Condition::Kind::stale, fmt::format("{} does not have the {} cables of the cluster", dir.control(name),
+                                                  model.cables.size())};
     }
-    if (cluster::read_file(dir.cluster(name) + "/boot", 64) != boot_id()) {
-      return "it is from before the machine was booted";
+    if (is_of_another_boot(dir.cluster(name))) {
+      return {Condition::Kind::stale, "it is from before the machine was booted"};
     }
-    if (model.kind == cluster::Kind::netns) {
-      return missing_namespace(model);
+    if (const std::string missing = model.kind == cluster::Kind::netns ? missing_namespace(model) : "";
+        !missing.empty()) {
+      return {Condition::Kind::stale, missing};
     }
+    return {};
   } catch (const base::Error& error) {
-    return error.what();
+    return {is_evidence(error.errno_value()) ? Condition::Kind::stale : Condition::Kind::unknown, error.what()};
   }
-  return "";
 }
 
 LiveCluster open_cluster(const std::string& wanted) {
   cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
   const std::string name = choose_cluster(dir, wanted);
-  const std::string reason = broken_reason(dir, name);
-  if (!reason.empty()) {
-    throw UsageError(fmt::format("the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}",
-                                 name, reason, name));
+  if (const Condition condition = condition_of(dir, name); !condition.is_whole()) {
+    throw UsageError(condition.text(name));
   }
   cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
   cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));
@@ -201,7 +215,7 @@ void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name) {
 }
 
 void cut_every_cable(const cluster::RuntimeDir& dir, const std::string& name) {
-  if (!broken_reason(dir, name).empty()) {
+  if (!condition_of(dir, name).is_whole()) {
     return;
   }
   cluster::ControlPage control = cluster::ControlPage::open(dir.control(name));

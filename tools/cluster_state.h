@@ -26,7 +26,7 @@ struct LiveCluster {
   bool is_remote() const { return model.kind == cluster::Kind::hosts && !here; }
 };
 
-/// Names of the clusters that have state, in order, whole or not.
+/// Names of the clusters that have state, in order, whole or not. Throws base::Error if nobody can tell.
 std::vector<std::string> cluster_names(const cluster::RuntimeDir& dir);
 
 /// Opens the cluster `wanted`; if that is empty $RINGBOLT_CLUSTER, else the only one. Throws UsageError naming the
@@ -36,8 +36,23 @@ LiveCluster open_cluster(const std::string& wanted);
 /// The same choice, by name alone: also for state that can't be opened.
 std::string choose_cluster(const cluster::RuntimeDir& dir, const std::string& wanted);
 
-/// Why the state of cluster `name` is unusable, or "" if it is whole.
-std::string broken_reason(const cluster::RuntimeDir& dir, const std::string& name);
+/// Whether a refused look says that something is not there or not what it should be. Other errors say only that we may
+/// not or can't look, and prove nothing.
+bool is_evidence(int error);
+
+/// What could be found out about the state of a cluster. Only what was read is evidence: state that can't be looked at,
+/// for want of rights, descriptors or memory, is neither whole nor stale, and nobody removes it but `down`.
+struct Condition {
+  enum class Kind { whole, stale, unknown };
+  Kind kind = Kind::whole;
+  std::string reason = {};  ///< empty if it is whole
+
+  bool is_whole() const { return kind == Kind::whole; }
+  /// "the state of cluster "x" is stale: ...; remove it: ...", or that it can't be looked at.
+  std::string text(const std::string& name) const;
+};
+
+Condition condition_of(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Serialises `up` and `down` of one user. Waits a bounded time for the other; then throws UsageError.
 base::UniqueFd lock_clusters(const cluster::RuntimeDir& dir);
@@ -58,7 +73,8 @@ void remove_cluster(const cluster::RuntimeDir& dir, const std::string& name);
 /// Removes what interrupted make_cluster() and remove_cluster() left; returns how many. The caller holds the lock.
 size_t remove_leftovers(const cluster::RuntimeDir& dir);
 
-/// The processes that have devices of the cluster open or are in its network namespaces, by pid.
+/// The processes that have devices of the cluster open or are in its network namespaces, by pid. Throws base::Error if
+/// nobody can tell.
 std::vector<Program> cluster_programs(const cluster::RuntimeDir& dir, const std::string& name);
 
 /// Tells all programs of the cluster that its control page has changed; returns how many were told.

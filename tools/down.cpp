@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "agent/agents.h"
+#include "base/error.h"
 #include "cluster/names.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -46,6 +47,23 @@ bool remove_left_streams(const cluster::RuntimeDir& dir, const DownOptions& opti
   return has_removed && (!options.cluster.empty() || whole.empty());
 }
 
+/// Whose programs nobody can tell is taken down by force alone.
+std::vector<Program> programs_of(const cluster::RuntimeDir& dir, const std::string& name, bool is_forced) {
+  try {
+    return agent::without_agents(dir, name, whole_cluster_programs(dir, name));
+  } catch (const base::Error& error) {
+    if (!is_forced) {
+      throw UsageError(
+          fmt::format("which programs run in cluster \"{}\" can't be told, and nothing was removed: {}; give --force to "
+                      "take it down all the same (they then get errors as if every cable was cut)",
+                      name, error.what()));
+    }
+    fmt::print(stderr, "ringbolt down: {}\n", error.what());
+    cut_every_cable(dir, name);
+    return {};
+  }
+}
+
 }  // namespace
 
 int down(const DownOptions& options) {
@@ -60,7 +78,7 @@ int down(const DownOptions& options) {
   choose_cluster(dir, options.cluster);  // refuses before anything is made
   const base::UniqueFd lock = lock_clusters(dir);
   const std::string name = choose_cluster(dir, options.cluster);  // another `down` may have been faster
-  const std::vector<Program> programs = agent::without_agents(dir, name, whole_cluster_programs(dir, name));
+  const std::vector<Program> programs = programs_of(dir, name, options.is_forced);
   if (!programs.empty()) {
     if (!options.is_forced) {
       throw UsageError(

@@ -69,7 +69,10 @@ std::optional<cluster::Cluster> model_of_hosts(const cluster::RuntimeDir& dir, c
     if (model.kind == cluster::Kind::hosts) {
       return model;
     }
-  } catch (const base::Error&) {
+  } catch (const base::Error& error) {
+    if (!is_evidence(error.errno_value())) {
+      throw;
+    }
     // Then there is nobody to tell.
   }
   return std::nullopt;

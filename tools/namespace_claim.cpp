@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "cluster/names.h"
+#include "cluster/read_file.h"
 #include "failure.h"
 #include "file_lock.h"
 #include "namespaces.h"
@@ -26,11 +27,14 @@ constexpr const char* kFolder = "/run/ringbolt";
 
 std::string claim_path(const std::string& cluster) { return fmt::format("{}/{}", kFolder, cluster); }
 
-/// Where the claim on a name leads; empty if there is none.
+/// Where the claim on a name leads; empty if there is none. Throws base::Error where nobody can tell.
 std::string claimed_by(const std::string& cluster) {
   std::error_code error;
   const fs::path target = fs::read_symlink(claim_path(cluster), error);
-  return error ? "" : target.string();
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw base::Error(error.value(), "read the claim on network namespaces", claim_path(cluster));
+  }
+  return target.string();
 }
 
 void remove_claim(const std::string& cluster) {
@@ -39,7 +43,10 @@ void remove_claim(const std::string& cluster) {
   }
 }
 
-bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
+/// True too where nobody can tell: whose folder we may not look into.
+bool is_there(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
 
 base::UniqueFd lock_claims() {
   if (::mkdir(kFolder, 0755) != 0 && errno != EEXIST) {
@@ -102,9 +109,7 @@ bool remove_dead_namespaces(const cluster::RuntimeDir& dir, const std::string& c
 
 size_t release_dead_claims(const cluster::RuntimeDir& dir) {
   std::vector<std::string> dead;
-  std::error_code error;
-  for (fs::directory_iterator entry(kFolder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : cluster::names_in(kFolder)) {
     if (cluster::is_cluster_name(name) && owns_namespaces(dir, name) && !is_there(dir.cluster(name))) {
       dead.push_back(name);
     }

@@ -134,16 +134,18 @@ void keep_order(const cluster::Cluster& model, uint32_t node, const std::string&
   (void)run_captured(std::move(launch), script, kShellPatienceS);
 }
 
-/// The pids in a namespace, by its inode.
+/// The pids in a namespace, by its inode. Throws base::Error where /proc does not tell.
 std::vector<pid_t> pids_in(const std::string& path) {
   std::vector<pid_t> pids;
   struct stat wanted {};
   if (::stat(path.c_str(), &wanted) != 0) {
     return pids;
   }
-  std::error_code error;
-  for (fs::directory_iterator entry("/proc", error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  struct stat own {};
+  if (constexpr const char* kOwn = "/proc/self/ns/net"; ::stat(kOwn, &own) != 0) {
+    throw base::Error(errno, "look for processes in network namespaces", kOwn, "mount /proc");
+  }
+  for (const std::string& name : cluster::names_in("/proc")) {
     pid_t pid = 0;
     const auto [stop, refused] = std::from_chars(name.data(), name.data() + name.size(), pid);
     struct stat seen {};
@@ -154,6 +156,15 @@ std::vector<pid_t> pids_in(const std::string& path) {
     }
   }
   return pids;
+}
+
+/// True too where nobody can tell.
+bool is_occupied(const std::string& path) {
+  try {
+    return !pids_in(path).empty();
+  } catch (const base::Error&) {
+    return true;
+  }
 }
 
 }  // namespace
@@ -176,9 +187,7 @@ std::string namespace_path(const std::string& cluster, uint32_t node) {
 std::vector<std::string> namespaces_of(const std::string& cluster) {
   const std::string prefix = cluster::namespace_name(cluster, 0).substr(0, cluster.size() + 4);
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(kNetnsFolder, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
+  for (const std::string& name : cluster::names_in(kNetnsFolder)) {
     const bool is_node = name.rfind(prefix, 0) == 0 && name.size() > prefix.size() &&
                          std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
                                      [](char c) { return c >= '0' && c <= '9'; });
@@ -186,7 +195,6 @@ std::vector<std::string> namespaces_of(const std::string& cluster) {
       names.push_back(name);
     }
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -200,7 +208,10 @@ std::string missing_namespace(const cluster::Cluster& model) {
   }
   for (const std::string& path : paths) {
     struct statfs status {};
-    if (::statfs(path.c_str(), &status) != 0 || status.f_type != kNamespaceMagic) {
+    if (::statfs(path.c_str(), &status) != 0 && errno != ENOENT) {
+      throw base::Error(errno, "statfs", path);
+    }
+    if (status.f_type != kNamespaceMagic) {
       return fmt::format("network namespace {} is gone", path);
     }
   }
@@ -241,7 +252,7 @@ void make_namespaces(const cluster::Cluster& model) {
 void remove_namespaces(const std::string& cluster) {
   std::string script;
   for (const std::string& name : namespaces_of(cluster)) {
-    if (!pids_in(fmt::format("{}/{}", kNetnsFolder, name)).empty()) {
+    if (is_occupied(fmt::format("{}/{}", kNetnsFolder, name))) {
       // The namespace lives on under what runs in it; its cables must not.
       run_iproute({"ip", "-n", name}, fmt::format("link delete group {}\n", kLinkGroup), OnFailure::go_on);
     }

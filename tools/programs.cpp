@@ -27,22 +27,28 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> files_ending_in(const std::string& folder, const std::string& extension) {
   std::vector<std::string> files;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == extension) {
-      files.push_back(entry->path().string());
+  for (const std::string& name : cluster::names_in(folder)) {
+    if (fs::path(name).extension() == extension) {
+      files.push_back(folder + "/" + name);
     }
   }
   return files;
 }
 
+/// Throws base::Error where nobody can tell.
 std::optional<pid_t> holder(const std::string& lock_path) {
   base::UniqueFd fd(::open(lock_path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   if (!fd.is_open()) {
+    if (errno != ENOENT) {  // it has just ended
+      throw base::Error(errno, "open", lock_path);
+    }
     return std::nullopt;
   }
-  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
+  if (::flock(fd.get(), LOCK_SH | LOCK_NB) == 0) {
     return std::nullopt;  // closing gives our shared lock back
+  }
+  if (errno != EWOULDBLOCK) {
+    throw base::Error(errno, "flock", lock_path);
   }
   char text[32];
   const ssize_t length = ::pread(fd.get(), text, sizeof text, 0);

@@ -84,6 +84,13 @@ int reboot(const RebootOptions& options) {
                                  ledgers.node, list_programs(programs)));
   }
   for (const pid_t pid : holders) {
+    if (base::process_start(pid) == 0 && ::kill(pid, 0) == 0) {
+      throw UsageError(fmt::format("nobody can tell whether process {} still is the one that holds objects of node {}, and "
+                                   "nothing was ended: mount /proc, or end it yourself",
+                                   pid, ledgers.node));
+    }
+  }
+  for (const pid_t pid : holders) {
     ::kill(pid, SIGKILL);
   }
   for (const fs::path& path : ledgers.paths) {

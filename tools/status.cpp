@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "agent/agents.h"
+#include "base/error.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
@@ -21,19 +22,26 @@ using Kind = Table::Kind;
 /// One cluster as `status` sees it.
 struct Seen {
   std::string name;
-  std::string stale_reason;         ///< empty: it is up
+  Condition condition;
   std::optional<LiveCluster> live;  ///< of a cluster that is up
-  std::vector<Program> programs;
-  std::vector<std::string> problems = {};  ///< hosts that can't be asked
+  std::vector<Program> programs = {};
+  std::vector<std::string> problems = {};  ///< hosts that can't be asked, and what else can't be looked at
+
+  const char* state() const {
+    return live ? "up" : condition.kind == Condition::Kind::stale ? "stale" : "unknown";
+  }
 };
 
 Seen look(const cluster::RuntimeDir& dir, const std::string& name) {
-  Seen seen{name, broken_reason(dir, name), std::nullopt, cluster_programs(dir, name)};
-  if (seen.stale_reason.empty()) {
+  Seen seen{name, condition_of(dir, name), std::nullopt};
+  if (seen.condition.is_whole()) {
     seen.live = open_cluster(name);
   }
-  if (seen.live && seen.live->is_remote()) {
-    seen.programs = host_programs(seen.live->model, seen.problems);
+  try {
+    seen.programs = seen.live && seen.live->is_remote() ? host_programs(seen.live->model, seen.problems)
+                                                        : cluster_programs(dir, name);
+  } catch (const base::Error& error) {
+    seen.problems.push_back(fmt::format("which programs run can't be told: {}", error.what()));
   }
   return seen;
 }
@@ -65,7 +73,7 @@ void print_clusters(const std::vector<Seen>& clusters) {
                  std::to_string(seen.live->model.nodes.size()), std::to_string(seen.live->model.cables.size()),
                  std::to_string(cables_up(*seen.live)), running});
     } else {
-      table.add({seen.name, "", "stale", "", "", "", running});
+      table.add({seen.name, "", seen.state(), "", "", "", running});
     }
   }
   table.print();
@@ -82,7 +90,7 @@ void print_cables(const LiveCluster& live) {
 }
 
 Json as_json(const Seen& seen) {
-  Json json{{"cluster", seen.name}, {"state", seen.live ? "up" : "stale"}};
+  Json json{{"cluster", seen.name}, {"state", seen.state()}};
   json["running"] = Json::array();
   for (const Program& program : seen.programs) {
     json["running"].push_back(Json{{"pid", program.pid}, {"command", program.command}});
@@ -91,7 +99,7 @@ Json as_json(const Seen& seen) {
     }
   }
   if (!seen.live) {
-    json["reason"] = seen.stale_reason;
+    json["reason"] = seen.condition.reason;
     return json;
   }
   json["kind"] = cluster::kind_text(seen.live->model.kind);
@@ -167,9 +175,7 @@ int status(const ListOptions& options) {
       answer = kFoundProblem;
     }
     if (!seen.live) {
-      fmt::print(stderr,
-                 "ringbolt status: the state of cluster \"{}\" is stale: {}; remove it: ringbolt down --cluster {}\n",
-                 seen.name, seen.stale_reason, seen.name);
+      fmt::print(stderr, "ringbolt status: {}\n", seen.condition.text(seen.name));
       answer = kFoundProblem;
     }
   }

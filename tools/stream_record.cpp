@@ -39,6 +39,9 @@ std::string stream_record_folder(const cluster::RuntimeDir& dir) { return dir.ro
 StreamRecord read_stream_record(const cluster::RuntimeDir& dir, const std::string& cluster) {
   const std::string path = path_of(dir, cluster);
   if (::access(path.c_str(), F_OK) != 0) {
+    if (errno != ENOENT) {  // the record may be there, and is all that knows of the streams
+      throw base::Error(errno, "look for", path);
+    }
     return {};
   }
   const nlohmann::json json = nlohmann::json::parse(cluster::read_file(path, kMostRecordBytes), nullptr, false);

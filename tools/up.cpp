@@ -180,8 +180,12 @@ void clear_stale(const cluster::RuntimeDir& dir, const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     return;
   }
-  const std::string reason = broken_reason(dir, name);
-  if (reason.empty()) {
+  const Condition condition = condition_of(dir, name);
+  if (condition.kind == Condition::Kind::unknown) {
+    throw UsageError(condition.text(name) + "; choose another --name");
+  }
+  const std::string& reason = condition.reason;
+  if (condition.is_whole()) {
     throw UsageError(
         fmt::format("cluster \"{}\" is up already; take it down first: ringbolt down --cluster {}, or "
                     "choose another --name",

@@ -31,7 +31,7 @@ bool is_same_process(pid_t pid, uint64_t start) {
     return false;
   }
   const uint64_t now = process_start(pid);
-  return now == 0 || now == start;
+  return now == 0 || start == 0 || now == start;
 }
 
 }  // namespace ringbolt::base

@@ -10,7 +10,8 @@ namespace ringbolt::base {
 /// is gone or can't be looked at. Thread-safe.
 uint64_t process_start(pid_t pid);
 
-/// Whether the process that had `pid` and began at `start` still runs; true too when that can't be found out.
+/// Whether the process that had `pid` and began at `start` still runs; true too when that can't be found out, as with a
+/// `start` of 0.
 /// Thread-safe.
 bool is_same_process(pid_t pid, uint64_t start);
 

@@ -13,6 +13,7 @@ TEST(ProcessStart, tells_a_process_from_another_with_its_pid) {
   EXPECT_EQ(process_start(getpid()), start);
   EXPECT_TRUE(is_same_process(getpid(), start));
   EXPECT_FALSE(is_same_process(getpid(), start - 1));
+  EXPECT_TRUE(is_same_process(getpid(), 0));  // of one that could not look at itself
 }
 
 TEST(ProcessStart, knows_that_a_process_is_gone) {

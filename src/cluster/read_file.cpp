@@ -4,7 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -41,6 +44,20 @@ std::string read_file(const std::string& path, size_t most_bytes) {
     }
   }
   throw base::Error(EFBIG, "read", path, fmt::format("it may hold {} bytes at most", most_bytes));
+}
+
+std::vector<std::string> names_in(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw base::Error(error.value(), "list", folder);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 void write_new_file(const std::string& path, std::string_view bytes) {

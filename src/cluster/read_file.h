@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ringbolt::cluster {
 
@@ -13,5 +14,9 @@ std::string read_file(const std::string& path, size_t most_bytes);
 /// Makes a file of mode 0600 with these bytes; refuses to replace one. Throws base::Error, naming the path, and then
 /// leaves no partial file. Thread-safe.
 void write_new_file(const std::string& path, std::string_view bytes);
+
+/// The names of what is in a folder, in order; none where there is no such folder. Throws base::Error where that can't be
+/// found out. Thread-safe.
+std::vector<std::string> names_in(const std::string& folder);
 
 }  // namespace ringbolt::cluster

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <optional>
 
 #include "base/locked_file.h"
 #include "base/process_start.h"
@@ -19,15 +20,19 @@ constexpr uint64_t kPatienceMs = 5000;
 
 bool is_alive(const LedgerBook::Owner& owner) { return base::is_same_process(owner.pid, owner.started); }
 
-LedgerBook read(const base::LockedFile& file) {
-  const std::string text = file.read().value_or("");
-  if (text.empty()) {
-    return {};
+/// Nothing where the file can't be read: what others hold stands in it.
+std::optional<LedgerBook> read(const base::LockedFile& file) {
+  const std::optional<std::string> text = file.read();
+  if (!text) {
+    return std::nullopt;
   }
-  auto book = LedgerBook::parse(text);
+  if (text->empty()) {
+    return LedgerBook();
+  }
+  auto book = LedgerBook::parse(*text);
   if (!book) {
     std::fprintf(stderr, "ringbolt: %s: %s: counting begins anew\n", file.name().c_str(), book.error().text().c_str());
-    return {};
+    return LedgerBook();
   }
   return std::move(*book);
 }
@@ -46,13 +51,16 @@ base::Result<bool> Ledger::take(profile::Counted kind, uint32_t limit) {
                  path_.c_str(), static_cast<unsigned long long>(kPatienceMs));
     return base::fail(file.error());
   }
-  LedgerBook book = read(file);
-  book.bury(is_alive, leaks_);
-  const bool has_room = book.total(kind) < limit;
-  if (has_room) {
-    book.add(getpid(), base::process_start(getpid()), kind);
+  std::optional<LedgerBook> book = read(file);
+  if (!book) {
+    return base::fail(EIO);
   }
-  if (const int error = write(file, book)) {
+  book->bury(is_alive, leaks_);
+  const bool has_room = book->total(kind) < limit;
+  if (has_room) {
+    book->add(getpid(), base::process_start(getpid()), kind);
+  }
+  if (const int error = write(file, *book)) {
     return base::fail(error);
   }
   return has_room;
@@ -63,9 +71,10 @@ void Ledger::give(profile::Counted kind) {
   if (!file.is_held()) {
     return;  // it comes back when this process ends
   }
-  LedgerBook book = read(file);
-  book.remove(getpid(), base::process_start(getpid()), kind);
-  static_cast<void>(write(file, book));
+  if (std::optional<LedgerBook> book = read(file)) {
+    book->remove(getpid(), base::process_start(getpid()), kind);
+    static_cast<void>(write(file, *book));
+  }
 }
 
 Claim::Claim(Counter counter, std::shared_ptr<Ledger> ledger, profile::Counted kind)

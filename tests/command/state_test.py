@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 
 import command
 from command import CommandCase
@@ -82,6 +83,42 @@ class State(CommandCase):
                 said = self.call("up", "--emulate", "ring:4").stdout
                 self.assertIn("removed stale state of cluster ring4", said)
                 self.call("down")
+
+    def test_a_boot_that_nobody_knows_makes_nothing_stale(self):
+        self.without_proc("true")  # skips where that can't be played
+        with self.cluster("ring:4"):
+            self.assertIn("ring4", self.without_proc("status", expect=0).stdout)
+            done = self.without_proc("up", "--emulate", "ring:4", expect=2)
+            self.assertIn("is up already", done.stderr)
+            self.call("devices")
+        self.without_proc("up", "--emulate", "ring:4", expect=0)
+        self.assertNotIn("stale", self.call("status").stdout)
+        self.call("down")
+
+    def without_proc(self, *words, expect=None):
+        maps = [] if os.geteuid() == 0 else ["--map-root-user"]
+        program = words if words == ("true",) else (command.RINGBOLT, *words)
+        done = subprocess.run(["unshare", "--mount", *maps, "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh",
+                               *program], env=self.environment, capture_output=True, text=True, check=False)
+        if expect is None and done.returncode != 0:
+            self.skipTest(f"no mounts here: {done.stderr.strip()}")
+        if expect is not None:
+            self.assertEqual(done.returncode, expect, done.stderr)
+        return done
+
+    def test_what_can_not_be_opened_is_not_stale(self):
+        with self.cluster("ring:4"):
+            folder = self.root / "clusters/ring4"
+            before = (folder.stat().st_ino, self.state_files())
+            answers = set()
+            for most_open in range(3, 14):
+                done = subprocess.run(["prlimit", f"--nofile={most_open}", command.RINGBOLT, "up", "--emulate", "ring:4"],
+                                      env=self.environment, capture_output=True, text=True, check=False)
+                self.assertNotEqual(done.returncode, 0, done.stdout)
+                self.assertNotIn("removed", done.stdout)
+                self.assertEqual((folder.stat().st_ino, self.state_files()), before, f"{most_open}: {done.stderr}")
+                answers.add("is up already" in done.stderr)
+            self.assertEqual(answers, {True, False})  # too few for something, and enough
 
     def test_down_removes_stale_state(self):
         self.call("up", "--emulate", "ring:4")

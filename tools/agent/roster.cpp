@@ -111,8 +111,17 @@ void Roster::set_meeting(const Entry& entry, std::optional<uint32_t> meeting) co
 std::optional<Roster::Agent> Roster::look(uint32_t node) const {
   const std::string path = file(node, "pid");
   const base::UniqueFd lock(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!lock.is_open()) {
+    if (errno != ENOENT) {
+      throw base::Error(errno, "open", path);
+    }
+    return std::nullopt;
+  }
   struct flock whole = whole_file();  // asked for and not taken, which would be in the way of an agent that starts
-  if (!lock.is_open() || ::fcntl(lock.get(), F_OFD_GETLK, &whole) != 0 || whole.l_type == F_UNLCK) {
+  if (::fcntl(lock.get(), F_OFD_GETLK, &whole) != 0) {
+    throw base::Error(errno, "fcntl", path);
+  }
+  if (whole.l_type == F_UNLCK) {
     return std::nullopt;  // nobody holds it
   }
   const std::string text = cluster::read_file(path, 32);
@@ -141,7 +150,10 @@ bool is_forgotten(const Roster::Entry& entry) {
 
 bool Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {
   const std::optional<Sight> sight = sight_of(agent.pid);
-  if (!sight || sight->is_stopped) {
+  if (!sight) {
+    return true;  // it holds its lock, and nobody can tell more
+  }
+  if (sight->is_stopped) {
     return false;
   }
   if (!agent.meeting) {

@@ -33,7 +33,7 @@ class Roster {
   Entry enter(uint32_t node) const;
   /// Says in which meeting this agent is. Throws base::Error.
   void set_meeting(const Entry& entry, std::optional<uint32_t> meeting) const;
-  /// The node's agent; nothing if it has none.
+  /// The node's agent; nothing if it has none. Throws base::Error where nobody can tell.
   std::optional<Agent> look(uint32_t node) const;
   std::optional<pid_t> find(uint32_t node) const;
   /// Where its agent writes what happens.
