@@ -152,8 +152,8 @@ Condition condition_of(const cluster::RuntimeDir& dir, const std::string& name) 
     cluster::check_private_dir(dir.cluster(name));
     const cluster::Cluster model = cluster::load_cluster(dir.cluster_file(name));
     if (cluster::ControlPage::open(dir.control(name)).n_cables() != model.cables.size()) {
-      return {Condition::Kind::stale, fmt::format("{} does not have the {} cables of the cluster", dir.control(name),
-                                                  model.cables.size())};
+      return {Condition::Kind::stale,
+              fmt::format("{} does not have the {} cables of the cluster", dir.control(name), model.cables.size())};
     }
     if (is_of_another_boot(dir.cluster(name))) {
       return {Condition::Kind::stale, "it is from before the machine was booted"};

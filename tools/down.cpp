@@ -53,10 +53,10 @@ std::vector<Program> programs_of(const cluster::RuntimeDir& dir, const std::stri
     return agent::without_agents(dir, name, whole_cluster_programs(dir, name));
   } catch (const base::Error& error) {
     if (!is_forced) {
-      throw UsageError(
-          fmt::format("which programs run in cluster \"{}\" can't be told, and nothing was removed: {}; give --force to "
-                      "take it down all the same (they then get errors as if every cable was cut)",
-                      name, error.what()));
+      throw UsageError(fmt::format(
+          "which programs run in cluster \"{}\" can't be told, and nothing was removed: {}; give --force to "
+          "take it down all the same (they then get errors as if every cable was cut)",
+          name, error.what()));
     }
     fmt::print(stderr, "ringbolt down: {}\n", error.what());
     cut_every_cable(dir, name);

@@ -59,15 +59,15 @@ std::string plug_netdev(uint32_t cable) { return fmt::format("plug{}", cable); }
 /// What the switch calls its ports, by the node at the other end.
 std::string switch_port(uint32_t node) { return fmt::format("node{}", node); }
 
-/// The management network: a switch in a namespace of its own and a cable from each node to it. Not one of the cluster's
-/// cables: nothing cuts it, holds it to a rate or makes a device of it.
+/// The management network: a switch in a namespace of its own and a cable from each node to it. Not one of the
+/// cluster's cables: nothing cuts it, holds it to a rate or makes a device of it.
 std::string management_script(const cluster::Cluster& model) {
   const std::string hub = cluster::management_namespace(model.name);
   std::string script = fmt::format("netns add {}\n", hub);
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
-    script += fmt::format("link add name {} group {} netns {} type veth peer name {} group {} netns {}\n",
-                          switch_port(node), kLinkGroup, hub, cluster::kManagementNetdev, kLinkGroup,
-                          cluster::namespace_name(model.name, node));
+    script +=
+        fmt::format("link add name {} group {} netns {} type veth peer name {} group {} netns {}\n", switch_port(node),
+                    kLinkGroup, hub, cluster::kManagementNetdev, kLinkGroup, cluster::namespace_name(model.name, node));
   }
   return script;
 }
@@ -297,8 +297,8 @@ std::string link_up_script(const cluster::Port& port) {
 
 std::string rate_script(const std::string& netdev, uint32_t rate_mbps, uint32_t mtu) {
   // A bucket of a millisecond, but of some frames at least: the kernel fills it by its timer. What waits, waits 10 ms
-  // at most, as in the buffers of a switch; but a slow cable holds what two queue pairs that nobody slows down (UC) have
-  // on their way, since cables that machines are joined by directly lose nothing.
+  // at most, as in the buffers of a switch; but a slow cable holds what two queue pairs that nobody slows down (UC)
+  // have on their way, since cables that machines are joined by directly lose nothing.
   constexpr uint32_t kLeastFrames = 4;
   constexpr uint64_t kLeastQueueBytes = 512 * 1024;
   constexpr uint64_t kMostQueueBytes = UINT32_MAX;  // that tc takes

@@ -27,7 +27,8 @@ struct NodeLedgers {
   std::vector<fs::path> paths;
 };
 
-/// The ledgers of a node's devices: "<node>-<device>.ledger" in a cluster's folder, "<device>.ledger" of the default one.
+/// The ledgers of a node's devices: "<node>-<device>.ledger" in a cluster's folder, "<device>.ledger" of the default
+/// one.
 NodeLedgers ledgers_of(const RebootOptions& options) {
   const bool is_local = options.node == "local";
   std::string folder = cluster::RuntimeDir::from_environment().default_dir();
@@ -79,15 +80,17 @@ int reboot(const RebootOptions& options) {
     for (const pid_t pid : holders) {
       programs.push_back(program_of(pid));
     }
-    throw UsageError(fmt::format("programs hold objects of node {}: {}; end them, or give --force (they are killed, as a "
-                                 "reboot would)",
-                                 ledgers.node, list_programs(programs)));
+    throw UsageError(
+        fmt::format("programs hold objects of node {}: {}; end them, or give --force (they are killed, as a "
+                    "reboot would)",
+                    ledgers.node, list_programs(programs)));
   }
   for (const pid_t pid : holders) {
     if (base::process_start(pid) == 0 && ::kill(pid, 0) == 0) {
-      throw UsageError(fmt::format("nobody can tell whether process {} still is the one that holds objects of node {}, and "
-                                   "nothing was ended: mount /proc, or end it yourself",
-                                   pid, ledgers.node));
+      throw UsageError(
+          fmt::format("nobody can tell whether process {} still is the one that holds objects of node {}, and "
+                      "nothing was ended: mount /proc, or end it yourself",
+                      pid, ledgers.node));
     }
   }
   for (const pid_t pid : holders) {

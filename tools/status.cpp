@@ -27,9 +27,7 @@ struct Seen {
   std::vector<Program> programs = {};
   std::vector<std::string> problems = {};  ///< hosts that can't be asked, and what else can't be looked at
 
-  const char* state() const {
-    return live ? "up" : condition.kind == Condition::Kind::stale ? "stale" : "unknown";
-  }
+  const char* state() const { return live ? "up" : condition.kind == Condition::Kind::stale ? "stale" : "unknown"; }
 };
 
 Seen look(const cluster::RuntimeDir& dir, const std::string& name) {

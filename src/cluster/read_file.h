@@ -15,8 +15,8 @@ std::string read_file(const std::string& path, size_t most_bytes);
 /// leaves no partial file. Thread-safe.
 void write_new_file(const std::string& path, std::string_view bytes);
 
-/// The names of what is in a folder, in order; none where there is no such folder. Throws base::Error where that can't be
-/// found out. Thread-safe.
+/// The names of what is in a folder, in order; none where there is no such folder. Throws base::Error where that can't
+/// be found out. Thread-safe.
 std::vector<std::string> names_in(const std::string& folder);
 
 }  // namespace ringbolt::cluster

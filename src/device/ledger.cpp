@@ -46,7 +46,8 @@ int write(const base::LockedFile& file, const LedgerBook& book) {
 base::Result<bool> Ledger::take(profile::Counted kind, uint32_t limit) {
   const base::LockedFile file(AT_FDCWD, path_, kPatienceMs);
   if (!file.is_held()) {
-    std::fprintf(stderr, "ringbolt: %s can't be locked within %llu ms: a process that holds objects was stopped, or the "
+    std::fprintf(stderr,
+                 "ringbolt: %s can't be locked within %llu ms: a process that holds objects was stopped, or the "
                  "folder is not writable; continue or end it\n",
                  path_.c_str(), static_cast<unsigned long long>(kPatienceMs));
     return base::fail(file.error());

@@ -327,7 +327,7 @@ class QueuePair {
   void note_no_receive(Connection& connection);
   void count_message(const link::SlotHeader& header, uint32_t length);
   void complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header, ibv_wc_opcode opcode,
-                        uint32_t length, unsigned more_flags = 0);
+                        uint32_t length, const std::byte* in_place = nullptr);
   void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
   bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
   void flush_receives(CompletionQueue& cq);

@@ -22,7 +22,8 @@ bool takes_receive(link::SlotKind kind) {
          kind == link::SlotKind::datagram;
 }
 
-/// A message of another core's cache: its lines come at once, not the first ones, which are copied, and then the others.
+/// A message of another core's cache: its lines come at once, not the first ones, which are copied, and then the
+/// others.
 void fetch(const std::byte* message, size_t length) {
   constexpr size_t kLineBytes = 64;
   constexpr size_t kMostBytes = 4096 + 2 * kLineBytes;
@@ -312,18 +313,17 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
     announce(IBV_EVENT_QP_ACCESS_ERR);
     return false;
   }
-  const base::InPlace place{data};
-  const bool stays = (header.flags & link::kSlotStays) != 0 && receives_in_place_.load(std::memory_order_relaxed) &&
-                     current_.pieces.length() >= sizeof place + base::InPlace::kHeadBytes;
+  constexpr unsigned kUsesTheFields = link::kSlotImmediate | link::kSlotInvalidate;
+  const bool stays = (header.flags & link::kSlotStays) != 0 && (header.flags & kUsesTheFields) == 0 &&
+                     receives_in_place_.load(std::memory_order_relaxed);
   if (stays) {
     fetch(data, fields.total);
-    scatter(0, reinterpret_cast<const std::byte*>(&place), sizeof place);
-    scatter(sizeof place, data, std::min(fields.total, base::InPlace::kHeadBytes));
+    scatter(0, data, std::min(fields.total, base::kHeadBytes));
   } else {
     scatter(0, data, fields.total);
   }
   count_message(header, fields.total);
-  complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total, stays ? base::kReceivedInPlace : 0U);
+  complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total, stays ? data : nullptr);
   connection.receiver.release();
   return true;
 }
@@ -348,7 +348,8 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
   const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey &&
                          fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
-  count_received(counts_.second(), {1, kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (header.length + 3) / 4});
+  count_received(counts_.second(),
+                 {1, kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (header.length + 3) / 4});
   const bool is_taken = is_wanted && open_receive(connection);
   if (!is_taken) {
     counts_.note(kSharedRcvDrops);
@@ -380,7 +381,7 @@ void QueuePair::count_message(const link::SlotHeader& header, uint32_t length) {
 }
 
 void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header,
-                                 ibv_wc_opcode opcode, uint32_t length, unsigned more_flags) {
+                                 ibv_wc_opcode opcode, uint32_t length, const std::byte* in_place) {
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
   const bool invalidates = (header.flags & link::kSlotInvalidate) != 0;
   note_traffic();
@@ -394,7 +395,11 @@ void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const
   wc.qp_num = qpn_;
   wc.src_qp = source_qpn;
   wc.wc_flags = (type_ == IBV_QPT_UD ? kWithGrh : 0U) | (has_immediate ? kWithImmediate : 0U) |
-                (invalidates ? kWithInvalidate : 0U) | more_flags;
+                (invalidates ? kWithInvalidate : 0U);
+  if (in_place != nullptr) {
+    wc.wc_flags |= base::kReceivedInPlace;
+    base::put_place(wc, in_place);
+  }
   wc.pkey_index = 0;
   wc.slid = 0;
   wc.sl = wc.dlid_path_bits = 0;

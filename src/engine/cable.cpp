@@ -12,12 +12,11 @@
 #include "base/assert.h"
 #include "base/copy.h"
 #include "base/error.h"
-#include "base/in_place.h"
 
 namespace ringbolt::engine {
 namespace {
 
-static_assert(base::InPlace::kHeadBytes >= kHeaderBytes);
+static_assert(base::kHeadBytes >= kHeaderBytes);
 
 constexpr uint32_t kFrameBytes = 4096;
 constexpr uint32_t kSendDepth = 64;
@@ -144,7 +143,7 @@ void Cable::end_connecting(Connecting&& connecting) {
     end.connected = std::move(connecting.ends_[index(size)].connected);
     is_connected = is_connected && end.connected;
   }
-  reads_in_place_ = connecting.reads_in_place_;
+  may_be_in_place_ = reads_in_place_ = connecting.reads_in_place_;
   if (!failure_.empty()) {
     throw base::Error(EIO, "ibv_post_recv", plan_.name, failure_);
   }
@@ -269,7 +268,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
   request.send_flags = is_signalled ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
-  if (is_read_in_place_ && !id.is_relayed && !id.is_unsequenced) {
+  if (may_be_in_place_ && is_read_in_place_ && !id.is_relayed && !id.is_unsequenced) {
     request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
   }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
@@ -283,20 +282,14 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
   return true;
 }
 
-std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const {
+std::span<const std::byte> Cable::message(Size size, uint32_t slot, uint32_t length_bytes,
+                                          const std::byte* place) const {
   const SlotRow& row = ends_[index(size)].receives;
-  const std::byte* received = slab_.data() + row.offset_of(slot);
-  if (is_in_place) {
-    base::InPlace place;
-    std::memcpy(&place, received, sizeof place);
-    received = place.data;
-  }
-  return {received, std::min(length_bytes, row.slot_bytes)};
+  return {place != nullptr ? place : slab_.data() + row.offset_of(slot), std::min(length_bytes, row.slot_bytes)};
 }
 
-std::span<const std::byte> Cable::head(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const {
-  const std::byte* received = slab_.data() + offset_of(size, slot) + (is_in_place ? sizeof(base::InPlace) : 0);
-  return {received, std::min<size_t>(length_bytes, base::InPlace::kHeadBytes)};
+std::span<const std::byte> Cable::head(Size size, uint32_t slot, uint32_t length_bytes) const {
+  return {slab_.data() + offset_of(size, slot), std::min(length_bytes, base::kHeadBytes)};
 }
 
 std::span<const std::byte> Cable::fetch(Size size, uint32_t slot, std::span<const std::byte> message) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/in_place.h"
 #include "engine/cable_credit.h"
 #include "engine/cable_report.h"
 #include "engine/chunk_header.h"
@@ -123,10 +124,10 @@ class Cable {
   Connecting begin_connecting(const CableAddress& peer, std::span<std::byte> slab);
   void end_connecting(Connecting&& connecting);
   /// A cable that has failed gets queue pairs without a past, up to INIT, for connection `incarnation`. What is left of
-  /// sends that are relayed or unsequenced, whose completions won't come any more. To be connected when the other end has
-  /// done the same, and started when that is connected, too. Receives that are held stay so, and are posted when they are
-  /// free: until then the peer may send more than there is room for, which it repeats. Throws base::Error; then it can be
-  /// tried again.
+  /// sends that are relayed or unsequenced, whose completions won't come any more. To be connected when the other end
+  /// has done the same, and started when that is connected, too. Receives that are held stay so, and are posted when
+  /// they are free: until then the peer may send more than there is room for, which it repeats. Throws base::Error;
+  /// then it can be tried again.
   std::vector<RequestId> reset(uint16_t incarnation);
   void start() { is_alive_ = true; }
   uint16_t incarnation() const { return incarnation_; }
@@ -134,8 +135,8 @@ class Cable {
   bool is_alive() const { return is_alive_; }
   /// What broke it; empty while it is alive.
   const std::string& failure() const { return failure_; }
-  /// Nothing is sent any more, and what the device still holds comes back with completions: as long as it keeps sends for
-  /// a cable that is cut, it keeps the receives that they are relayed from.
+  /// Nothing is sent any more, and what the device still holds comes back with completions: as long as it keeps sends
+  /// for a cable that is cut, it keeps the receives that they are relayed from.
   void fail(std::string why);
 
   bool may_send(Size size, uint32_t buffer_class) const {
@@ -171,13 +172,20 @@ class Cable {
   bool is_in_use() const { return is_in_use_; }
   void set_in_use(bool is_in_use) { is_in_use_ = is_in_use; }
 
-  /// A received message's bytes; `is_in_place`: as the completion says. Then they lie in the peer's memory, which stays
-  /// as it is until the peer hears that the message has been received.
-  std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const;
+  /// Where the message of a receive lies in the peer's memory, which stays as it is until the peer hears that the
+  /// message has been received; null: it is in the receive. What a library says of that counts only if it has agreed to
+  /// it.
+  const std::byte* place_of(const ibv_wc& completion) const {
+    return may_be_in_place_ && (completion.wc_flags & base::kReceivedInPlace) != 0 ? base::place_in(completion)
+                                                                                   : nullptr;
+  }
+  /// A received message's bytes; `place`: see place_of().
+  std::span<const std::byte> message(Size size, uint32_t slot, uint32_t length_bytes, const std::byte* place) const;
   /// At least its header, as it was when it came; for one in place, before fetch().
-  std::span<const std::byte> head(Size size, uint32_t slot, uint32_t length_bytes, bool is_in_place) const;
+  std::span<const std::byte> head(Size size, uint32_t slot, uint32_t length_bytes) const;
   /// Brings a message from there into its receive, up to `length_bytes`: where it lies now.
   std::span<const std::byte> fetch(Size size, uint32_t slot, std::span<const std::byte> message);
+  bool has_receive(Size size, uint32_t slot) const { return slot < ends_[index(size)].receives.count; }
   /// Whether the peer said with its last message that it reads in place.
   bool is_read_in_place() const { return is_read_in_place_; }
   /// Whether it ever did, by this connection or an earlier one.
@@ -235,8 +243,8 @@ class Cable {
     std::optional<verbs::UnconnectedQueuePair> unconnected = std::nullopt;
     std::optional<verbs::QueuePair> connected = std::nullopt;
     uint32_t qp_number = 0;
-    std::vector<uint8_t> class_of = {};  // [slot], of the message in a held receive
-    std::vector<bool> is_held = {};      // [slot]
+    std::vector<uint8_t> class_of = {};            // [slot], of the message in a held receive
+    std::vector<bool> is_held = {};                // [slot]
     std::array<Freed, kSmallReceives> freed = {};  // as many as there can be of either size
     uint32_t n_freed = 0;
     uint32_t send_depth = 0;
@@ -271,6 +279,7 @@ class Cable {
   bool is_alive_ = false;
   bool is_in_use_ = true;
   bool is_rail_ = false;
+  bool may_be_in_place_ = false;  // the library has agreed to it, for all queue pairs of the connection
   bool reads_in_place_ = false;
   bool is_read_in_place_ = false;
   bool was_read_in_place_ = false;

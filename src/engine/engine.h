@@ -161,6 +161,8 @@ class Engine {
   const std::vector<std::unique_ptr<Device>>& devices() const { return devices_; }
   /// Something waits here for a cable's credits or for memory: it goes on with progress() alone.
   bool has_queued() const;
+  /// Marks the groups ([Address::group]) of which something that was sent is not known to have come.
+  void note_groups_under_way(std::vector<bool>& groups) const;
   /// Rooms that hold what has not been acknowledged yet.
   size_t n_unacknowledged() const;
 
@@ -226,7 +228,8 @@ class Engine {
 
   // engine_receive.cpp
   void take_completion(const ibv_wc& completion);
-  void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place);
+  bool is_ours(const RequestId& id) const;
+  void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, const std::byte* place);
   void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
   void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message,
                bool is_in_place);

@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "base/copy.h"
-#include "base/in_place.h"
 #include "engine/engine.h"
 
 namespace ringbolt::engine {
 namespace {
 
-// A receipt's id: that of a receive, or with the highest bit that of a block of memory. With the next one the receive
-// only points to the message.
+// A receipt's id: that of a receive, or with the highest bit that of a block of memory. With the next one the message
+// lies elsewhere.
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
 constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
 
@@ -22,6 +21,10 @@ uint64_t receipt_of(const RequestId& id) { return emit(id); }
 
 void Engine::take_completion(const ibv_wc& completion) {
   const RequestId id = parse_request(completion.wr_id);
+  if (!is_ours(id)) [[unlikely]] {
+    ++counts_.strangers;
+    return;
+  }
   Cable& cable = *cables_[id.cable];
   if (!cable.is_current(id)) [[unlikely]] {
     return;  // its cable has been connected anew since, and took what it held
@@ -45,13 +48,26 @@ void Engine::take_completion(const ibv_wc& completion) {
     return;
   }
   if (id.is_receive) {
-    take_message(cable, id, completion.byte_len, (completion.wc_flags & base::kReceivedInPlace) != 0);
+    take_message(cable, id, completion.byte_len, cable.place_of(completion));
   }
 }
 
-void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, bool is_in_place) {
-  std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, is_in_place);
-  const auto header = parse_header(cable.head(id.size, id.slot, length_bytes, is_in_place), message.size());
+/// A completion names a request that there is: it comes from a library that may be anybody's.
+bool Engine::is_ours(const RequestId& id) const {
+  if (id.cable >= cables_.size()) {
+    return false;
+  }
+  if (id.is_receive) {
+    return cables_[id.cable]->has_receive(id.size, id.slot);
+  }
+  return id.is_relayed ? id.from_cable < cables_.size() && cables_[id.from_cable]->has_receive(id.size, id.slot)
+                       : !id.is_unsequenced || id.slot < Rooms::kSmall + Rooms::kLarge;
+}
+
+void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, const std::byte* place) {
+  bool is_in_place = place != nullptr;
+  std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, place);
+  const auto header = parse_header(cable.head(id.size, id.slot, length_bytes), message.size());
   if (!header) [[unlikely]] {
     ++counts_.bad_headers;  // its number will be missed, and its receive counted as free, when the next one comes
     cable.repost(id.size, id.slot);
@@ -214,7 +230,7 @@ void Engine::hear_ack(uint32_t rank, uint32_t ack) {
     return;  // of what has not been sent
   }
   auto& waiting = flow.unacknowledged;
-  uint64_t sent_ns = 0;  // of the last one
+  uint64_t sent_ns = 0;   // of the last one
   bool is_sample = true;  // none of them has waited for a lost one's repetition
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
     const uint32_t room = waiting.front().room;

@@ -225,6 +225,17 @@ void Engine::give_up(uint32_t rank, bool has_ended) {
   std::erase_if(pending_words_, [&](const PendingWord& word) { return word.address.destination == rank; });
 }
 
+void Engine::note_groups_under_way(std::vector<bool>& groups) const {
+  for (const Flow& flow : flows_) {
+    for (const Unacknowledged& waiting : flow.unacknowledged) {
+      groups[waiting.header.group] = true;
+    }
+  }
+  for (const PendingWord& word : pending_words_) {
+    groups[word.address.group] = true;
+  }
+}
+
 size_t Engine::n_unacknowledged() const {
   size_t n = 0;
   for (const Flow& flow : flows_) {

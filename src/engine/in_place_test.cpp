@@ -1,6 +1,7 @@
 // Chunks that are read where their sender wrote them: as long as they are used, it keeps them.
 #include <gtest/gtest.h>
 
+#include "base/in_place.h"
 #include "engine/loop_fabric_test_support.h"
 
 namespace ringbolt::engine {
@@ -14,9 +15,8 @@ constexpr uint32_t kLength = 60000;
 /// Both ends have heard of each other.
 void say_hello(LoopFabric& fabric) {
   ASSERT_TRUE(fabric.send(0, 1, 1000, 10) && fabric.send(1, 0, 1000, 10));
-  ASSERT_TRUE(fabric.run_until([&] {
-    return fabric.collector(0).chunks.size() == 1 && fabric.collector(1).chunks.size() == 1;
-  }));
+  ASSERT_TRUE(fabric.run_until(
+      [&] { return fabric.collector(0).chunks.size() == 1 && fabric.collector(1).chunks.size() == 1; }));
 }
 
 TEST(InPlace, chunks_arrive_whole_and_without_a_checksum) {
@@ -47,6 +47,53 @@ TEST(InPlace, is_off_where_it_is_not_wanted_or_not_to_be_had) {
   ASSERT_TRUE(mac.run_until([&] { return mac.collector(1).chunks.size() == 2; }));
   EXPECT_TRUE(mac.collector(1).chunks[1].header.has_payload_crc);
   EXPECT_EQ(mac.engine(1).counts().read_in_place, 0U);
+}
+
+int (*true_poll)(ibv_cq*, int, ibv_wc*) = nullptr;
+
+/// As a library might whose drivers use that bit, and those fields, for something of their own.
+int poll_with_odd_bits(ibv_cq* cq, int most, ibv_wc* completions) {
+  const int n = true_poll(cq, most, completions);
+  for (int i = 0; i < n; ++i) {
+    completions[i].wc_flags |= base::kReceivedInPlace;
+    completions[i].vendor_err = 0x4141;
+    completions[i].imm_data = 0x42424242;
+  }
+  return n;
+}
+
+/// One that loses its mind.
+int poll_of_strangers(ibv_cq* cq, int most, ibv_wc* completions) {
+  const int n = true_poll(cq, most, completions);
+  for (int i = 0; i < n; ++i) {
+    completions[i].wr_id |= uint64_t{0xffff} << 32U;  // the cable
+  }
+  return n;
+}
+
+void replace_poll(Engine& engine, int (*poll)(ibv_cq*, int, ibv_wc*)) {
+  for (const auto& device : engine.devices()) {
+    true_poll = device->context().get()->ops.poll_cq;
+    device->context().get()->ops.poll_cq = poll;
+  }
+}
+
+TEST(InPlace, is_nothing_that_a_library_can_say_unasked) {
+  LoopFabric fabric(2, kOneCable, 1, "", Checksums::carried, false);
+  replace_poll(fabric.engine(1), poll_with_odd_bits);
+  say_hello(fabric);
+  ASSERT_TRUE(fabric.send(0, 1, 1, kLength));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == 2; }));
+  EXPECT_TRUE(LoopFabric::is_sound(fabric.collector(1).chunks[1]));
+  EXPECT_EQ(fabric.engine(1).counts().read_in_place, 0U);
+}
+
+TEST(Completions, of_requests_that_there_are_not_are_strangers) {
+  LoopFabric fabric(2, kOneCable, 1, "", Checksums::carried, false);
+  replace_poll(fabric.engine(1), poll_of_strangers);
+  ASSERT_TRUE(fabric.send(0, 1, 1, 10));
+  ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(1).counts().strangers > 0; }));
+  EXPECT_TRUE(fabric.collector(1).chunks.empty());
 }
 
 TEST(InPlace, a_checksum_is_made_and_checked_if_every_chunk_has_one) {

@@ -40,6 +40,7 @@ Shrinking* World::shrinking(uint16_t group) {
   if (of == nullptr || n_ranks() > fabric::kMaxAgreeingRanks) {
     return nullptr;
   }
+  numbers_.retire(group);
   return shrinkings_
       .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()), group,
                                                   [this, group](uint32_t to, std::span<const std::byte> bytes) {
@@ -62,6 +63,9 @@ void World::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byt
 }
 
 void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes) {
+  if (const Communicator* const of = communicator(group); of != nullptr && !of->has(from)) {
+    return;  // of an earlier group of that number
+  }
   if (Shrinking* const of = shrinking(group)) {
     of->receive(from, bytes);
     return;
@@ -81,10 +85,13 @@ void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::b
 std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
   if (communicator->n_ranks() == 1) {
     const std::lock_guard<std::mutex> guard(lock_);
-    if (next_group_id_ == kFirstShrunkGroup) {
-      throw JoinError(fmt::format("shrink: {} groups have been made, and that is the most", next_group_id_));
+    const std::vector<bool> free = free_group_ids();
+    const auto first = std::find(free.begin(), free.end(), true);
+    if (first == free.end()) {
+      throw JoinError(fmt::format("shrink: {} groups are there, and that is the most", free.size()));
     }
-    return make_communicator(next_group_id_, communicator->members(), 0, communicator->avoided());
+    return make_communicator(static_cast<uint16_t>(first - free.begin()), communicator->members(), 0,
+                             communicator->avoided());
   }
   std::unique_lock<std::mutex> guard(lock_);
   Shrinking* const of = shrinking(communicator->id());
@@ -96,7 +103,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   for (const auto& [rank, status] : failed_) {
     failed |= fabric::set_of(rank);
   }
-  of->begin(ended_, failed, next_shrunk_id_);
+  of->begin(ended_, failed, numbers_.next_shrunk());
   guard.unlock();
   std::optional<Shrinking::Outcome> outcome;
   wait([&] {

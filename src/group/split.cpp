@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -56,24 +57,24 @@ std::vector<bool> down_anywhere(Group& group, group::World& world) {
 /// Numbers of groups that this rank gives to nobody else meanwhile.
 class Reservation {
  public:
-  Reservation(group::World& world, uint32_t id, size_t n) : world_(world), id_(id), n_(n) {
+  Reservation(group::World& world, std::vector<uint16_t> ids) : world_(world), ids_(std::move(ids)) {
     const std::lock_guard<std::mutex> guard(world_.lock());
-    is_granted_ = world_.reserve(id_, n_);
+    is_granted_ = world_.reserve(ids_);
   }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation() {
     if (is_granted_) {
       const std::lock_guard<std::mutex> guard(world_.lock());
-      world_.unreserve(id_, n_);
+      world_.unreserve(ids_);
     }
   }
   bool is_granted() const { return is_granted_; }
+  const std::vector<uint16_t>& ids() const { return ids_; }
 
  private:
   group::World& world_;
-  uint32_t id_;
-  size_t n_;
+  std::vector<uint16_t> ids_;
   bool is_granted_ = false;
 };
 
@@ -85,37 +86,74 @@ void wait_apart(uint16_t group, int n_tries) {
   std::this_thread::sleep_for(std::chrono::milliseconds(random() % (2U << std::min(n_tries, 5))));
 }
 
-/// What all ranks wish, and the numbers that all of them have kept for the groups, one for each color from `id` on.
+/// What all ranks wish, and the numbers that all of them have kept for the groups, one for each color.
 struct Agreed {
   std::vector<Wish> wishes;
   std::vector<int32_t> colors;  // in order
-  uint32_t id = 0;
   std::unique_ptr<Reservation> numbers;
 };
+
+/// The first `n` numbers that all ranks can give, as all ranks find them: fewer if there are not as many just now.
+std::vector<uint16_t> free_everywhere(Group& group, group::World& world, size_t n) {
+  std::vector<uint8_t> mine(group::kFirstShrunkGroup / 8);
+  {
+    const std::lock_guard<std::mutex> guard(world.lock());
+    const std::vector<bool> free = world.free_group_ids();
+    for (size_t i = 0; i < free.size(); ++i) {
+      mine[i / 8] = static_cast<uint8_t>(mine[i / 8] | (free[i] ? 1U << (i % 8) : 0U));
+    }
+  }
+  const std::vector<uint8_t> all = gather(group, mine.data(), mine.size());
+  std::vector<uint16_t> ids;
+  for (size_t i = 0; i < 8 * mine.size() && ids.size() < n; ++i) {
+    bool is_free = true;
+    for (size_t at = i / 8; at < all.size(); at += mine.size()) {
+      is_free = is_free && (all[at] >> (i % 8) & 1U) != 0;
+    }
+    if (is_free) {
+      ids.push_back(static_cast<uint16_t>(i));
+    }
+  }
+  return ids;
+}
+
+/// Numbers that nobody has had are found at once; when these have run out, all ranks tell which they can give again.
+std::vector<uint16_t> numbers_for(Group& group, group::World& world, uint32_t next_id, size_t n) {
+  if (next_id + n > group::kFirstShrunkGroup) {
+    return free_everywhere(group, world, n);
+  }
+  std::vector<uint16_t> ids(n);
+  std::iota(ids.begin(), ids.end(), static_cast<uint16_t>(next_id));
+  return ids;
+}
 
 /// Other threads of any rank may make groups meanwhile, on each rank in another order: whoever has given a number away
 /// says so, and all try again.
 Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
+  size_t n_missing = 0;
   for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
     {
       const std::lock_guard<std::mutex> guard(world.lock());
       mine.next_id = world.next_group_id();
     }
     Agreed agreed;
+    uint32_t next_id = 0;
     agreed.wishes = gather(group, &mine, 1);
     for (const Wish& wish : agreed.wishes) {
-      agreed.id = std::max(agreed.id, wish.next_id);
+      next_id = std::max(next_id, wish.next_id);
       if (wish.color >= 0) {
         agreed.colors.push_back(wish.color);
       }
     }
     std::sort(agreed.colors.begin(), agreed.colors.end());
     agreed.colors.erase(std::unique(agreed.colors.begin(), agreed.colors.end()), agreed.colors.end());
-    if (agreed.id + agreed.colors.size() > group::kFirstShrunkGroup) {
-      throw group::JoinError(
-          fmt::format("split: {} groups have been made, and {} is the most", agreed.id, group::kFirstShrunkGroup));
+    std::vector<uint16_t> ids = numbers_for(group, world, next_id, agreed.colors.size());
+    n_missing = agreed.colors.size() - ids.size();
+    if (n_missing > 0) {  // what groups that have just ended have sent may be under way still
+      wait_apart(number, n_tries);
+      continue;
     }
-    agreed.numbers = std::make_unique<Reservation>(world, agreed.id, agreed.colors.size());
+    agreed.numbers = std::make_unique<Reservation>(world, std::move(ids));
     const auto is_granted_here = static_cast<uint8_t>(agreed.numbers->is_granted());
     const std::vector<uint8_t> granted = gather(group, &is_granted_here, 1);
     if (std::all_of(granted.begin(), granted.end(), [](uint8_t is_granted) { return is_granted != 0; })) {
@@ -124,7 +162,10 @@ Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
     agreed.numbers.reset();
     wait_apart(number, n_tries);
   }
-  throw group::JoinError(fmt::format("split: other threads have made groups {} times meanwhile", kMostTries));
+  throw group::JoinError(
+      n_missing > 0 ? fmt::format("split: {} groups are there at the same time, and that is the most: destroy some",
+                                  group::kFirstShrunkGroup)
+                    : fmt::format("split: other threads have made groups {} times meanwhile", kMostTries));
 }
 
 }  // namespace
@@ -158,7 +199,7 @@ Group Group::split(int color, int key) {
       avoided.clear();  // old news of one cable, and news of another
     }
     made->communicator =
-        world.make_communicator(static_cast<uint16_t>(agreed.id + index), std::move(ranks), self, std::move(avoided));
+        world.make_communicator(agreed.numbers->ids()[index], std::move(ranks), self, std::move(avoided));
   }
   return Group(std::move(made));
 }

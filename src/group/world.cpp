@@ -120,7 +120,7 @@ std::vector<bool> World::down_cables() const {
 
 std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<uint32_t> members, uint32_t self,
                                                        std::vector<bool> avoided, uint16_t origin) {
-  if (is_spent_[id]) {
+  if (!numbers_.may_make(id)) {
     throw JoinError(
         fmt::format("group {} was made by another thread at the same time: shrink one group after the other", id));
   }
@@ -129,9 +129,7 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
       new Communicator(engine(), id, std::move(members), self, graph, made_.model, std::move(avoided), origin),
       [world = shared_from_this()](Communicator* ended) { world->end(ended); });
   communicators_[id] = made.get();
-  is_spent_[id] = true;
-  uint16_t& next = id < kFirstShrunkGroup ? next_group_id_ : next_shrunk_id_;
-  next = std::max<uint16_t>(next, static_cast<uint16_t>(id + 1));
+  numbers_.make(id);
   for (const auto& [failed, status] : failed_) {
     if (made->has(failed)) {
       tell_failure(*made, status);  // the others may know nothing of it
@@ -152,19 +150,10 @@ std::shared_ptr<Communicator> World::make_communicator(uint16_t id, std::vector<
   return made;
 }
 
-bool World::reserve(uint32_t id, size_t n) {
-  if (id < next_group_id_) {
-    return false;
-  }
-  next_group_id_ = static_cast<uint16_t>(id + n);
-  return true;
-}
-
-void World::unreserve(uint32_t id, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    const auto one = static_cast<uint16_t>(id + i);
-    is_spent_[one] = true;
-    const auto early = early_.find(one);
+void World::unreserve(std::span<const uint16_t> ids) {
+  for (const uint16_t id : ids) {
+    numbers_.unreserve(id);
+    const auto early = early_.find(id);
     if (early == early_.end()) {
       continue;
     }
@@ -175,6 +164,14 @@ void World::unreserve(uint32_t id, size_t n) {
     }
     early_.erase(early);
   }
+}
+
+std::vector<bool> World::groups_under_way() const {
+  std::vector<bool> groups(size_t{UINT16_MAX} + 1);
+  if (made_.station) {
+    made_.station->engine().note_groups_under_way(groups);
+  }
+  return groups;
 }
 
 Courier* World::start_courier(Courier::Sink& sink) {
@@ -200,6 +197,7 @@ void World::end(const Communicator* communicator) {
   const auto known = communicators_.find(communicator->id());
   if (known != communicators_.end() && known->second == communicator) {
     communicators_.erase(known);
+    numbers_.end(communicator->id());
   }
   delete communicator;
 }
@@ -213,7 +211,7 @@ Communicator* World::communicator(uint16_t group) const {
 /// Whether to keep what comes for a group that is not there: not if it is gone, or of measuring cables, and not without
 /// end.
 bool World::may_come(uint16_t group) const {
-  if (is_spent_[group & static_cast<uint16_t>(~kMessageGroup)] || group == Measuring::kGroup) {
+  if (!numbers_.may_come(group & static_cast<uint16_t>(~kMessageGroup)) || group == Measuring::kGroup) {
     return false;
   }
   return early_.count(group) > 0 || early_.size() < kMostEarlyGroups;

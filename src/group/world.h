@@ -19,6 +19,7 @@
 #include "group/bring_up.h"
 #include "group/communicator.h"
 #include "group/courier.h"
+#include "group/group_numbers.h"
 #include "group/mending.h"
 #include "group/reconnection.h"
 #include "group/shrinking.h"
@@ -66,12 +67,14 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   /// Fails all calls of all groups, and all later ones. Under lock().
   void break_off(const Status& status);
   /// The first number, of those for groups that are split, that no group of this rank has had.
-  uint16_t next_group_id() const { return next_group_id_; }
-  /// Keeps `n` numbers for groups that all ranks are about to make: false if this rank has given one of them away. What
+  uint16_t next_group_id() const { return numbers_.next_split(); }
+  /// [number]: whether this rank can give it to a group that is split off, again or for the first time.
+  std::vector<bool> free_group_ids() const { return numbers_.free_for_split(groups_under_way()); }
+  /// Keeps numbers for groups that all ranks are about to make: false if this rank has given one of them away. What
   /// comes for them is kept until make_communicator() or unreserve(), after which those that have not been made never
   /// are.
-  bool reserve(uint32_t id, size_t n);
-  void unreserve(uint32_t id, size_t n);
+  bool reserve(std::span<const uint16_t> ids) { return numbers_.reserve(ids, groups_under_way()); }
+  void unreserve(std::span<const uint16_t> ids);
   /// Sees to it that a call goes on that wants a turn. Under lock().
   void see_to(Call& call);
   /// Takes part in what couriers of all ranks carry, from now on; `sink` must outlive the world. Once, at the
@@ -111,6 +114,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   bool progress(uint64_t now_ns);
   bool advance_calls(uint64_t now_ns);
   bool may_come(uint16_t group) const;
+  std::vector<bool> groups_under_way() const;
   Communicator* communicator(uint16_t group) const;
   void end(const Communicator* communicator);
   bool is_member(const Communicator& communicator, const engine::ChunkHeader& header) const;
@@ -169,10 +173,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   std::map<uint16_t, Communicator*> communicators_;
   std::unique_ptr<Courier> courier_;
   std::map<uint16_t, std::vector<Early>> early_;  // of groups that this rank has not made yet
-  uint16_t next_group_id_ = 0;
-  uint16_t next_shrunk_id_ = kFirstShrunkGroup;
-  // [group]: this rank has made it, or will not. Threads make groups in any order: a lower number may come later.
-  std::vector<bool> is_spent_ = std::vector<bool>(kMessageGroup);
+  GroupNumbers numbers_;
   std::map<uint32_t, Status> failed_;
   fabric::RankSet ended_ = 0;                                  // of these, whose processes have ended for certain
   std::map<uint32_t, std::string> silent_;                     // ranks that may yet be back, and what is known of them

@@ -79,6 +79,13 @@ class Network(Bringup, namespaces.NamespaceCase):
         self.up("ring:2")
         self.assertEqual(self.check(), 2)
 
+    def test_gid_tables_of_every_profile(self):
+        for like in ("tn3205", "apple,gid=2", "usb4-linux", "spark", "spark,gid=0"):
+            with self.subTest(like):
+                self.up("ring:3", "--like", like)
+                self.assertEqual(self.check(), 3)
+                self.down()
+
 
 if __name__ == "__main__":
     try:

@@ -5,7 +5,8 @@
 //                           times=0: until it fails. Says "running" after the first, "done" or "failed" in the end
 //   pairs [count=N] [seconds=S]   every rank sends to every other one: what has come from each, "streamed"
 //   split COLOR KEY         the group that comes of it takes the place of this one
-//   shrink                  likewise
+//   splits N                N times: splits one off, calls it, and destroys it while what was last sent is under way
+//   shrink                  as split, of those that are left
 //   outlive SIZE            calls all_reduce and, when that fails, shrinks at once, until a group of that size has
 //   called it:
 //                           "outlived"
@@ -82,6 +83,8 @@ class Rank {
       words >> color >> key;
       group_ = group().split(color, key);
       say("split", {{"rank", group().rank()}, {"size", group().size()}});
+    } else if (command == "splits") {
+      splits(words);
     } else if (command == "shrink") {
       group_ = group().shrink();
       say("shrunk", {{"rank", group().rank()}, {"size", group().size()}});
@@ -251,6 +254,24 @@ class Rank {
     }
     group_.reset();
     say("lived", {{"times", times}});
+  }
+
+  void splits(std::istringstream& words) {
+    uint32_t times = 0;
+    words >> times;
+    std::optional<Group> last;  // so that a number has been another one's when it is given again
+    for (uint32_t i = 0; i < times; ++i) {
+      Group one = group().split(0, 0);
+      const uint64_t mine = uint64_t{i} * group().size() + group().rank();
+      uint64_t sum = 0;
+      const Status status = one.all_reduce(&mine, &sum, 1, Type::uint64, Reduction::sum);
+      const uint64_t expected = uint64_t{i} * group().size() * group().size() + group().size() * (group().size() - 1) / 2;
+      if (!status.is_ok() || sum != expected) {
+        throw std::runtime_error("split " + std::to_string(i) + ": " + std::to_string(sum) + " " + status.text);
+      }
+      last = std::move(one);
+    }
+    say("split", {{"times", times}});
   }
 
   static void census() {

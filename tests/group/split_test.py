@@ -5,7 +5,7 @@ import time
 
 import ranks
 
-# There are numbers for some more.
+# As many as fit in the time; there may be any number.
 MOST_SPLITS = 16_000
 
 
@@ -41,6 +41,13 @@ class Split(ranks.GroupCase):
                 self.assertEqual((split["rank"], split["size"]), (number, 4))
             self.all_run(group, "call all_reduce count=30000 times=3 timeout=20000")
         self.assertEqual(problems, [])
+
+
+    def test_more_often_than_there_are_numbers(self):
+        group = self.join("line:2", 2)
+        self.all_say(group, "splits 20000")
+        for rank in group:
+            self.assertEqual(rank.expect("split")["times"], 20_000)
 
 
 if __name__ == "__main__":

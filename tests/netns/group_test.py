@@ -31,6 +31,12 @@ class Collectives(Between):
         self.up("ring:4", "--like", "tn3205")
         self.check()
 
+    def test_of_devices_like_a_spark(self):
+        for spec in ("ring:3", "line:3"):
+            self.up(spec, "--like", "spark")
+            self.check()
+            self.down()
+
     def test_without_a_management_network_say_what_to_do(self):
         self.up("line:3", "--no-management")
         done = self.call("check", "-c", self.name, expect=None)
