@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
@@ -27,6 +28,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kPathsLibrary = "/libringbolt-paths.so";
+// Without one of them a program would take the system's in its place, and mixed they do not work.
+constexpr std::array kLibraries = {"/libibverbs.so.1", "/librdmacm.so.1",   "/libmlx5.so.1",
+                                   "/libefa.so.1",     "/libringbolt.so.0", kPathsLibrary};
 
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
@@ -115,10 +119,10 @@ std::string own_prefix() {
 
 std::string library_folder() {
   const std::string folder = own_prefix() + "/lib/ringbolt";
-  for (const std::string& library : {folder + "/libibverbs.so.1", folder + kPathsLibrary}) {
-    if (::access(library.c_str(), R_OK) != 0) {
+  for (const char* library : kLibraries) {
+    if (::access((folder + library).c_str(), R_OK) != 0) {
       throw UsageError(
-          fmt::format("{} is missing: build everything (cmake --build), or install ringbolt anew", library));
+          fmt::format("{}{} is missing: build everything (cmake --build), or install ringbolt anew", folder, library));
     }
   }
   return folder;

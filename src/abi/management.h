@@ -90,6 +90,9 @@ void ringbolt_management_take_arrived(struct ibv_context* context, uint32_t qp_n
 /// 1 while posted sends wait for room: they were not executed yet.
 int ringbolt_management_has_queued_sends(struct ibv_context* context, uint32_t qp_num);
 
+/// The other way round: exported by our librdmacm.so.1, does nothing. By it our libibverbs.so.1 knows whose is loaded.
+void ringbolt_rdmacm(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
+#include "rdmacm/verbs_library.h"
 
 namespace ringbolt::rdmacm {
 namespace {
@@ -89,6 +90,9 @@ bool Device::is_up() const {
 }
 
 int Devices::open() {
+  if (!is_verbs_library_ours()) {
+    return ENOSYS;
+  }
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   if (list == nullptr) {

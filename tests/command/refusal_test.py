@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -156,16 +157,23 @@ class Refusal(CommandCase):
         self.call("up", "--emulate", "mesh:20")
 
     def test_missing_libraries(self):
+        built = pathlib.Path(command.RINGBOLT)
         alone = self.root / "bin"
         alone.mkdir(mode=0o700)
-        shutil.copy(command.RINGBOLT, alone / "ringbolt")
+        shutil.copy(built, alone / "ringbolt")
+        self.addCleanup(setattr, command, "RINGBOLT", str(built))
         with self.cluster("ring:4"):
-            built, command.RINGBOLT = command.RINGBOLT, str(alone / "ringbolt")
-            try:
-                for words in (["run", "--", "true"], ["exec", "0", "--", "true"], ["env", "0"], ["matrix"]):
-                    self.refused(*words, says=["libibverbs.so.1 is missing", "install"])
-            finally:
-                command.RINGBOLT = built
+            command.RINGBOLT = str(alone / "ringbolt")
+            for words in (["run", "--", "true"], ["exec", "0", "--", "true"], ["env", "0"], ["matrix"]):
+                self.refused(*words, says=["libibverbs.so.1 is missing", "install"])
+            libraries = self.root / "lib/ringbolt"
+            libraries.mkdir(parents=True, mode=0o700)
+            for name in ("libibverbs.so.1", "librdmacm.so.1", "libmlx5.so.1", "libefa.so.1", "libringbolt.so.0",
+                         "libringbolt-paths.so"):
+                self.refused("exec", "0", "--", "true", says=[f"{name} is missing"])
+                (libraries / name).symlink_to(built.parent.parent / "lib/ringbolt" / name)
+            self.call("exec", "0", "--", "true")
+            command.RINGBOLT = str(built)
 
 
 if __name__ == "__main__":

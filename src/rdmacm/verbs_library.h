@@ -1,0 +1,9 @@
+#pragma once
+
+namespace ringbolt::rdmacm {
+
+/// False if the libibverbs.so.1 of this process is somebody else's, which is then said once: nothing of
+/// abi/management.h may be called. Thread-safe.
+bool is_verbs_library_ours() noexcept;
+
+}  // namespace ringbolt::rdmacm
