@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/overlay_device.h"
 #include "bootstrap/mlx_hostfile.h"
 #include "cluster/address.h"
 #include "cluster/address_plan.h"
@@ -59,7 +60,7 @@ std::vector<std::string> addresses_of(const cluster::Cluster& model, uint32_t no
 }
 
 /// cells[i][j]: the devices of the cables between i and j, in the order of the cables at both ends, since rails pair by
-/// their place in the list.
+/// their place in the list. Where no cable is and the cluster has an overlay, its device: JACCL itself relays nothing.
 JacclDevices devices_of(const cluster::Cluster& model) {
   JacclDevices devices;
   const size_t n = model.nodes.size();
@@ -68,6 +69,13 @@ JacclDevices devices_of(const cluster::Cluster& model) {
     if (cable.a.node != cable.b.node) {
       devices.cells[cable.a.node][cable.b.node].push_back(model.nodes[cable.a.node].ports[cable.a.port].name);
       devices.cells[cable.b.node][cable.a.node].push_back(model.nodes[cable.b.node].ports[cable.b.port].name);
+    }
+  }
+  for (size_t i = 0; model.has_overlay && i < n; ++i) {
+    for (size_t j = 0; j < n; ++j) {
+      if (i != j && devices.cells[i][j].empty()) {
+        devices.cells[i][j].emplace_back(base::kOverlayDevice);
+      }
     }
   }
   return devices;
@@ -82,7 +90,7 @@ void leave_ring(JacclDevices& devices) {
     if (rails == 0) {
       throw UsageError(
           fmt::format("no cable joins node {} to node {}: a ring of the nodes in their order needs one; take "
-                      "--backend jaccl",
+                      "--backend jaccl, or ringbolt up --overlay",
                       i, (i + 1) % n));
     }
     n_rails = std::min(n_rails, rails);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/overlay_device.h"
 #include "bootstrap/mlx_json.h"
 
 namespace ringbolt::bootstrap {
@@ -133,7 +134,7 @@ std::vector<std::string> warnings(const JacclDevices& devices) {
     std::set<std::string> seen;
     for (size_t j = 0; j < devices.cells[i].size(); ++j) {
       for (const std::string& device : devices.cells[i][j]) {
-        if (!seen.insert(device).second) {
+        if (device != base::kOverlayDevice && !seen.insert(device).second) {
           lines.push_back(
               fmt::format("[{}][{}]: {} occurs twice among the devices of rank {}: one cable leads to one "
                           "place",

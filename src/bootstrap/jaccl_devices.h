@@ -32,7 +32,8 @@ base::Parsed<JacclDevices> parse_jaccl_devices(std::string_view text);
 /// In the same form, a name alone for one rail. What it writes parses to the same.
 std::string to_text(const JacclDevices& devices);
 
-/// What is allowed and probably wrong: a device that occurs twice in a row. Each line names the place.
+/// What is allowed and probably wrong: a device that occurs twice in a row, unless it leads everywhere. Each line names
+/// the place.
 std::vector<std::string> warnings(const JacclDevices& devices);
 
 /// Empty, or what is wrong with them, as parse_jaccl_devices() refuses it; `row` and `column` say how places are

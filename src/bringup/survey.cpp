@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/overlay_device.h"
 #include "base/unique_fd.h"
 #include "verbs/codes.h"
 #include "verbs/errand.h"
@@ -71,9 +72,6 @@ std::string state_of(ibv_port_state state) {
       return "not active";
   }
 }
-
-/// Of ours, which leads to all nodes: by itself no cable, and its traffic goes over the cables.
-constexpr const char* kOverlayDevice = "ringbolt0";
 
 /// One device while it is looked at.
 class Look {
@@ -179,7 +177,7 @@ std::vector<PortCard> Survey::cards() const {
 Survey survey(const verbs::Library& library, uint64_t deadline_ns) {
   auto devices = verbs::within<std::vector<std::string>>(
       deadline_ns, [library](verbs::Whereabouts&) { return verbs::device_names(library); });
-  std::erase(devices, kOverlayDevice);
+  std::erase(devices, base::kOverlayDevice);  // its traffic goes over the cables
   std::sort(devices.begin(), devices.end());
   Survey survey;
   for (size_t i = 0; i < devices.size(); ++i) {

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/overlay_device.h"
+
 namespace ringbolt::cluster {
 
 /// The address of a port: 127.77.<node>.<port number>, host order. Thread-safe.
@@ -20,7 +22,7 @@ uint32_t stream_ipv4(uint64_t guid);
 /// The overlay device, by which every node of a cluster reaches every other (docs/overlay.md): its name, and its GUID
 /// and IPv4 address on a node, in host order. Both end in the node's number plus one, in 16 bits, and are the same in
 /// all clusters: no cable leads from one to another. Thread-safe.
-inline constexpr const char* kOverlayDevice = "ringbolt0";
+using base::kOverlayDevice;
 inline constexpr uint64_t kOverlayGuid = 0x0252'42f0'0000'0000U;
 inline constexpr uint32_t kOverlayIpv4 = 0xa9fe'f000U;  // 169.254.240.0
 constexpr uint64_t overlay_guid(uint32_t node) { return kOverlayGuid + node + 1; }

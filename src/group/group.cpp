@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/overlay_device.h"
 #include "base/say.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/hello.h"
@@ -85,6 +86,11 @@ group::WorldPlan plan_of(const GroupOptions& options) {
         base::say(fmt::format("ringbolt: {} ({}): {}\n", path, name, line));
       }
       plan.matrix = devices->cells;
+      for (auto& row : plan.matrix) {
+        for (auto& cell : row) {
+          std::erase(cell, base::kOverlayDevice);  // where no cable leads we relay ourselves
+        }
+      }
     }
   }
   if (plan.meeting.rank == 0) {

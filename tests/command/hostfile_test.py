@@ -69,6 +69,28 @@ class Hostfile(CommandCase):
             self.assertEqual(failed.stderr.count("occurs twice among the devices of rank 1"), 1, failed.stderr)
             self.assertEqual(failed.stderr.count("JACCL_RING=0 is ignored"), 1, failed.stderr)
 
+    def test_where_no_cable_leads_an_overlay_does(self):
+        self.call("up", "--emulate", "line:3", "--overlay")
+        self.addCleanup(self.call, "down", "--force")
+        matrix = [[None, "rdma_en2", "ringbolt0"], ["rdma_en2", None, "rdma_en3"], ["ringbolt0", "rdma_en2", None]]
+        text = self.call("hostfile", "--format", "jaccl").stdout
+        self.assertEqual(json.loads(text), matrix)
+        self.assertEqual(self.write("--format", "jaccl", "--backend", "jaccl-ring"), matrix)
+        for node, row in enumerate(matrix):
+            there = self.call("exec", node, "--", "ibv_devices").stdout.split()
+            self.assertLessEqual({cell for cell in row if cell}, set(there))
+        said, errors = self.check(text)
+        self.assertEqual((said["jaccl"], errors), ("mesh, ring", ""))
+        # A device that leads everywhere occurs more than once, and our groups relay by themselves.
+        self.call("down")
+        self.call("up", "--emulate", "line:4", "--overlay")
+        path = self.root / "devices.json"
+        self.call("hostfile", "--format", "jaccl", "-o", path)
+        self.assertEqual(json.loads(path.read_text())[0], [None, "rdma_en2", "ringbolt0", "ringbolt0"])
+        self.assertEqual(self.check(path.read_text())[1], "")
+        self.call("bench", "all_reduce", "-b", "1K", "-e", "1K", "-n", "1", "-w", "0",
+                  env={"JACCL_IBV_DEVICES": str(path)})
+
     def test_one_rank_needs_no_devices(self):
         path = self.root / "alone.json"
         path.write_text("[[null]]")

@@ -13,11 +13,12 @@
 
 namespace ringbolt::jaccl {
 
-Coordinator::Coordinator(int world)
+Coordinator::Coordinator(int world, uint16_t port)
     : world_(world), listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in any{};
   any.sin_family = AF_INET;
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  any.sin_port = htons(port);
   if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0 ||
       listen(listener_, world) != 0) {
     throw std::runtime_error("the coordinator cannot listen on 127.0.0.1");

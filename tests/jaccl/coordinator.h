@@ -8,10 +8,10 @@
 
 namespace ringbolt::jaccl {
 
-/// Serves one group in a thread of its own, on an ephemeral port of 127.0.0.1.
+/// Serves one group in a thread of its own, on 127.0.0.1, on an ephemeral port unless one is given.
 class Coordinator {
  public:
-  explicit Coordinator(int world);
+  explicit Coordinator(int world, uint16_t port = 0);
   ~Coordinator();
   Coordinator(const Coordinator&) = delete;
   Coordinator& operator=(const Coordinator&) = delete;

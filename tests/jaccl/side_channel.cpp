@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
@@ -65,8 +66,13 @@ SideChannel::SideChannel(const std::string& coordinator, int32_t rank, int world
   }
   address.sin_port = htons(static_cast<uint16_t>(std::atoi(coordinator.c_str() + colon + 1)));
   set_time_limit(fd_);
-  if (connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    fail("connect");
+  // Rank 0 may be about to listen. Often, where the original tries four times in fifteen seconds.
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(15);
+  while (connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    if (errno != ECONNREFUSED || std::chrono::steady_clock::now() > limit) {
+      fail("connect");
+    }
+    usleep(1000);
   }
   send_all(fd_, &rank, sizeof rank);
 }
