@@ -160,8 +160,10 @@ std::string payload_of(const wire::PacketView& view) {
   const wire::Bth& bth = view.headers.bth;
   if (bth.opcode == wire::kGreeting) {
     const auto greeting = wire::parse_greeting(view.payload);
+    // Without the tokens: a capture is shown around.
     return greeting
-               ? fmt::format(" features {:#x}{}", greeting->features, greeting->wants_answer ? ", wants an answer" : "")
+               ? fmt::format("{}{}{}", greeting->echo != 0 ? ", knows our token" : "",
+                             greeting->is_sealing ? ", seals" : "", greeting->wants_answer ? ", wants an answer" : "")
                : " (unreadable)";
   }
   if (bth.opcode == wire::kSelectiveAck) {

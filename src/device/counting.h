@@ -50,7 +50,8 @@ inline constexpr Load kAtomicAnswer{1, kPacketWords + kAethWords + 2};
 /// A packet that came.
 inline Load load_of(const wire::PacketView& view) {
   const wire::Bth& bth = view.headers.bth;
-  return {1, (wire::header_bytes(bth.opcode) + view.payload.size() + bth.pad_count + wire::kIcrcBytes) / 4};
+  const size_t trailer = bth.pad_count + wire::seal_bytes(bth) + wire::kIcrcBytes;
+  return {1, (wire::header_bytes(bth.opcode) + view.payload.size() + trailer) / 4};
 }
 
 inline void count_sent(cluster::CounterLane& lane, const Load& load) {

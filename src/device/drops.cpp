@@ -49,6 +49,8 @@ const char* reason_of(Drop why) {
       return "another type of queue pair";
     case Drop::wrong_source:
       return "a wrong source";
+    case Drop::unsealed:
+      return "no seal of its peer";
     case Drop::inbox_full:
       return "a full inbox";
     case Drop::wrong_qkey:

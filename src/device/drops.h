@@ -25,6 +25,7 @@ enum class Drop : uint8_t {
   not_ready,           ///< the queue pair is not connected, or in error
   wrong_type,          ///< its opcode is for another type of queue pair
   wrong_source,        ///< it comes from an address that the queue pair is not connected to
+  unsealed,            ///< it comes from that address, but does not carry what only the peer there can know
   inbox_full,          ///< more packets wait for the queue pair than there is room for
   wrong_qkey,          ///< a datagram with another Q_Key
   no_receive,          ///< a datagram that finds no receive posted

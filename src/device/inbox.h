@@ -8,6 +8,7 @@
 
 #include "base/spinlock.h"
 #include "link/udp_buffer.h"
+#include "transport/seal.h"
 #include "wire/flow.h"
 #include "wire/packet.h"
 
@@ -89,10 +90,11 @@ class Inbox {
   std::atomic<size_t> count_{0};
 };
 
-/// Both directions of one queue pair.
+/// Both directions of one queue pair, and what keeps strangers out of them.
 struct Inboxes {
   Inbox requests;  ///< for the responder; of a UD queue pair: all
-  Inbox answers;   ///< for the requester
+  Inbox answers;   ///< for the requester, and greetings
+  transport::Seal seal;
 };
 
 }  // namespace ringbolt::device

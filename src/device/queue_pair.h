@@ -346,11 +346,13 @@ class QueuePair {
   int connect_wired();
   void start_requester();
   void disconnect_wired();
-  void greet(bool wants_answer, cluster::CounterLane& lane);
+  void greet(const wire::Greeting& greeting);
+  void greet_again(uint64_t now_ns);
   bool submit_wired(SendEntry& entry, const SendRequest& request);
   uint32_t place_of(uint32_t operation) const;
   bool fill_payload(const transport::OutPacket& packet, std::byte* target);
-  bool build(Network::Lease& batch, const transport::OutPacket& packet, cluster::CounterLane& lane);
+  /// Seals it, too. False: its bytes are no longer there.
+  bool build(Network::Lease& batch, transport::OutPacket& packet, cluster::CounterLane& lane);
   void send_out(Network::Lease& batch);
   void commit(Network::Lease& batch, const link::UdpPath& path, size_t bytes, cluster::CounterLane& lane);
   void send_wired();
@@ -360,8 +362,7 @@ class QueuePair {
   bool must_wait_for_receive() const;
   void count_request(const wire::PacketView& view);
   void count_responder();
-  void take_greeting(const wire::PacketView& view);
-  void on_report_wanted(uint32_t psn);
+  void note_sender(const wire::PacketView& view);
   void report(uint32_t psn);
   void send_answers(uint64_t now_ns);
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure);

@@ -2,7 +2,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -37,16 +36,13 @@ struct Wired {
   std::optional<transport::UcWindow> uc_window;
   std::vector<uint32_t> places;  ///< in the send queue, by operation number modulo the size, a power of two
   uint32_t submitted = 0;        ///< operations
-  uint32_t greetings = 0;        ///< sent without knowing whether the peer heard one
-  uint32_t greetings_back = 0;   ///< sent because it asks for reports; of the responding half
-  std::optional<uint32_t> owed_report;  ///< wanted before the peer was known to be one of ours; of the responding half
+  uint32_t greetings = 0;        ///< sent of our own accord
   uint64_t next_greeting_ns = 0;
 
   /// Of each engine what the port's counters know, under that half's lock.
   ToldCounters told;
 
-  /// The peer's greeting came: it is one of ours. From the responding half to the other.
-  std::atomic<bool> is_greeted{false};
+  bool knows_sender = false;  ///< who sends us requests is one of ours, and nobody else is; of the responding half
 
   uint32_t completed() const {
     return rc_requester ? rc_requester->completed() : uc_requester ? uc_requester->completed() : 0;
@@ -88,6 +84,5 @@ inline wire::Address address_of(const ibv_gid& gid) {
 
 /// Bytes of a path MTU as the verbs number it.
 constexpr uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << static_cast<uint32_t>(mtu); }
-
 
 }  // namespace ringbolt::device

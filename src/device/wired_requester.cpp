@@ -1,6 +1,9 @@
 // The send queue of a queue pair whose peer is on the network: sends go through the protocol engine, whose packets are
 // built here. Hot path: send_wired and take_answers.
 
+#include <sys/random.h>
+
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -21,8 +24,10 @@ namespace {
 
 // Packets taken in at once, so that one busy peer does not starve the others of a completion queue.
 constexpr int kMaxAnswersAtOnce = 256;
-// A greeting may get lost, and until one is answered a loss costs more: a few tries, further and further apart.
-constexpr uint32_t kMaxGreetings = 6;
+// A greeting may get lost, and until all is agreed a loss costs more and anybody may send: further tries, further and
+// further apart. A stranger hears a few of them.
+constexpr uint32_t kMaxGreetingsToStrangers = 6;
+constexpr uint32_t kMostPauses = 5;
 constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
 
 // A stream loses nothing and holds its sender up by itself: a queue on the way is no reason to send less, and two rails
@@ -31,8 +36,8 @@ constexpr transport::Congestion::Config kStreamCongestion = {.first_window = tra
                                                              .least_window = transport::kWindowPackets,
                                                              .least_by_delay = transport::kWindowPackets,
                                                              .largest_window = transport::kWindowPackets};
-// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost, but
-// a receiver may take its time to post a receive.
+// As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost,
+// but a receiver may take its time to post a receive.
 constexpr transport::UcWindow::Config kStreamUcWindow = {
     .packets = 512, .packets_per_report = 64, .patience_ns = 10'000'000'000};
 
@@ -147,15 +152,22 @@ int QueuePair::connect_wired() {
   }
   const bool is_at_stream = !context_.port().streams.empty();
   if (is_at_stream) {  // nobody else speaks there
-    wired->is_greeted.store(true, std::memory_order_relaxed);
+    wired->knows_sender = true;
     if (wired->rc_responder) {
       wired->rc_responder->enable_selective();
     }
   }
+  uint64_t token = 0;
+  while (!is_at_stream && token == 0) {
+    if (getrandom(&token, sizeof token, 0) != sizeof token && errno != EINTR) {
+      return errno;
+    }
+  }
+  inboxes_->seal.begin(token);
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
   if (!is_at_stream) {
-    greet(true, counts_.first());
+    greet(inboxes_->seal.greeting());
   }
   return 0;
 }
@@ -190,20 +202,26 @@ void QueuePair::start_requester() {
   }
 }
 
-void QueuePair::greet(bool wants_answer, cluster::CounterLane& lane) {
+/// Behind all requests that were sent before: it may say that what follows is sealed.
+void QueuePair::greet(const wire::Greeting& greeting) {
+  transport::OutPacket packet;
+  packet.headers.bth.opcode = wire::kGreeting;
+  packet.headers.bth.dest_qp = wired_->remote_qpn;
+  packet.payload = transport::OutPacket::Payload::bytes;
+  packet.length = wire::kGreetingBytes;
+  wire::emit(greeting, packet.bytes);
   Network::Lease batch(process_.network(), context_.port().netdev_index);
-  wire::Headers headers;
-  headers.bth.opcode = wire::kGreeting;
-  headers.bth.dest_qp = wired_->remote_qpn;
-  std::array<std::byte, wire::kGreetingBytes> payload;
-  const uint32_t features = type_ == IBV_QPT_RC ? wire::kFeatureSelectiveAck : wire::kFeatureReports;
-  wire::emit(wire::Greeting{features, wants_answer}, payload);
-  if (const auto place = batch.reserve(wire::kBthBytes + payload.size()); !place.empty()) {
-    const size_t at = wire::emit(headers, place);
-    std::memcpy(place.data() + at, payload.data(), payload.size());
-    commit(batch, wired_->path, at + payload.size(), lane);
-    send_out(batch);
+  build(batch, packet, counts_.first());
+  send_out(batch);
+}
+
+void QueuePair::greet_again(uint64_t now_ns) {
+  const bool is_stranger = inboxes_->seal.peer_token() == 0;
+  if (now_ns < wired_->next_greeting_ns || (is_stranger && wired_->greetings >= kMaxGreetingsToStrangers)) {
+    return;
   }
+  wired_->next_greeting_ns = now_ns + (kFirstGreetingPauseNs << (2 * std::min(wired_->greetings++, kMostPauses)));
+  greet(inboxes_->seal.greeting());
 }
 
 bool QueuePair::submit_wired(SendEntry& entry, const SendRequest& request) {
@@ -278,18 +296,25 @@ void QueuePair::send_out(Network::Lease& batch) {
   }
 }
 
-bool QueuePair::build(Network::Lease& batch, const transport::OutPacket& packet, cluster::CounterLane& lane) {
+bool QueuePair::build(Network::Lease& batch, transport::OutPacket& packet, cluster::CounterLane& lane) {
+  if (packet.headers.bth.opcode != wire::kGreeting) {
+    transport::seal(packet.headers, inboxes_->seal.peer_token());
+  }
   const size_t header = wire::header_bytes(packet.headers.bth.opcode);
   const size_t pad = wire::pad_bytes(packet.length);
-  const auto place = batch.reserve(header + packet.length + pad);
+  const size_t bytes = header + packet.length + pad + wire::seal_bytes(packet.headers.bth);
+  const auto place = batch.reserve(bytes);
   RINGBOLT_ASSERT(!place.empty());  // the engine keeps to the MTU, for which every batch has room
   wire::emit(packet.headers, place);
   if (!fill_payload(packet, place.data() + header)) {
     return false;
   }
   std::memset(place.data() + header + packet.length, 0, pad);
+  if (packet.headers.bth.is_sealed) {
+    wire::emit_seal(packet.headers.seal, place.subspan(header + packet.length + pad));
+  }
   if (!is_cut_off() && (type_ == IBV_QPT_RC || context_.port().is_up())) {
-    commit(batch, wired_->path, header + packet.length + pad, lane);
+    commit(batch, wired_->path, bytes, lane);
   } else {
     counts_.note(kSharedXmitDiscards);
   }
@@ -301,11 +326,12 @@ void QueuePair::send_wired() {
     return;
   }
   const uint64_t now = base::now_ns();
-  if (wired_->is_greeted.load(std::memory_order_relaxed)) {
+  const bool is_at_stream = !context_.port().streams.empty();
+  if (is_at_stream || inboxes_->seal.peer_token() != 0) {
     wired_->enable_extras();
-  } else if (wired_->greetings < kMaxGreetings && now >= wired_->next_greeting_ns) {
-    wired_->next_greeting_ns = now + (kFirstGreetingPauseNs << (2 * wired_->greetings++));
-    greet(true, counts_.first());
+  }
+  if (!is_at_stream && !inboxes_->seal.is_agreed()) {
+    greet_again(now);
   }
   if (wired_->uc_window && !context_.port().is_up()) {
     wired_->uc_window->let_go();
@@ -333,6 +359,13 @@ void QueuePair::take_answers() {
       continue;
     }
     count_received(counts_.first(), load_of(packet.view));
+    if (packet.view.headers.bth.opcode == wire::kGreeting) {
+      const auto greeting = wire::parse_greeting(packet.view.payload);
+      if (const auto answer = greeting ? inboxes_->seal.take(*greeting) : std::nullopt) {
+        greet(*answer);
+      }
+      continue;
+    }
     if (wired_->rc_requester) {
       wired_->rc_requester->on_packet(now, packet.view, host);
     } else if (wired_->uc_window) {

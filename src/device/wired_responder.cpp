@@ -17,7 +17,6 @@ namespace ringbolt::device {
 namespace {
 
 constexpr int kMaxRequestsAtOnce = 256;
-constexpr uint32_t kMaxGreetingsBack = 6;
 
 bool is_vendor(uint8_t opcode) { return opcode == wire::kGreeting || opcode == wire::kSelectiveAck; }
 
@@ -151,7 +150,14 @@ void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_servi
   if (type_ != IBV_QPT_UD && !is_wired_.load(std::memory_order_acquire)) {
     return drop(Drop::not_ready);
   }
-  const bool is_answer = wire::is_response(opcode);
+  if (opcode == wire::kGreeting) {
+    if (const auto greeting = wire::parse_greeting(packet.view.payload)) {
+      inboxes_->seal.hear(*greeting);
+    }
+  } else if (type_ != IBV_QPT_UD && !inboxes_->seal.admits(packet.view)) {
+    return drop(Drop::unsealed);
+  }
+  const bool is_answer = wire::is_response(opcode) || opcode == wire::kGreeting;
   if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
     return drop(Drop::inbox_full);
   }
@@ -176,17 +182,14 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
       continue;
     }
     count_request(packet.view);
-    if (packet.view.headers.bth.opcode == wire::kGreeting) {
-      take_greeting(packet.view);
-      continue;
-    }
     note_established();
+    note_sender(packet.view);
     if (wired_->rc_responder) {
       wired_->rc_responder->on_packet(now, packet.view, host);
     } else {
       wired_->uc_responder->on_packet(now, packet.view, host);
-      if (packet.view.headers.bth.wants_ack) {
-        on_report_wanted(packet.view.headers.bth.psn);
+      if (packet.view.headers.bth.wants_ack && wired_->knows_sender) {  // a stranger's means nothing
+        report(transport::psn_add(packet.view.headers.bth.psn, 1));
       }
     }
   }
@@ -220,34 +223,14 @@ void QueuePair::count_request(const wire::PacketView& view) {
   }
 }
 
-void QueuePair::take_greeting(const wire::PacketView& view) {
-  const auto greeting = wire::parse_greeting(view.payload);
-  const uint32_t needed = type_ == IBV_QPT_RC ? wire::kFeatureSelectiveAck : wire::kFeatureReports;
-  if (greeting && (greeting->features & needed) != 0) {
-    if (wired_->rc_responder) {
-      wired_->rc_responder->enable_selective();
-    }
-    wired_->is_greeted.store(true, std::memory_order_relaxed);
-    if (wired_->owed_report) {
-      report(*std::exchange(wired_->owed_report, std::nullopt));
-    }
-  }
-  if (greeting && greeting->wants_answer) {
-    greet(false, counts_.second());
-  }
-}
-
-/// Who wants a report heard a greeting of ours; if its own came before we were ready for it, we ask for another one. A
-/// stranger's AckReq means nothing.
-void QueuePair::on_report_wanted(uint32_t psn) {
-  if (wired_->is_greeted.load(std::memory_order_relaxed)) {
-    report(transport::psn_add(psn, 1));
+/// A sealed packet was let in: its sender has heard a greeting of ours.
+void QueuePair::note_sender(const wire::PacketView& view) {
+  if (wired_->knows_sender || !view.headers.bth.is_sealed) [[likely]] {
     return;
   }
-  wired_->owed_report = transport::psn_add(psn, 1);
-  if (wired_->greetings_back < kMaxGreetingsBack) {
-    ++wired_->greetings_back;
-    greet(true, counts_.second());
+  wired_->knows_sender = true;
+  if (wired_->rc_responder) {
+    wired_->rc_responder->enable_selective();
   }
 }
 

@@ -82,11 +82,10 @@ void RcRequester::on_nak(uint64_t now_ns, const wire::Headers& headers) {
 void RcRequester::on_selective(uint64_t now_ns, const wire::PacketView& packet) {
   const base::Result<wire::SelectiveAck> ack = wire::parse_selective_ack(packet.payload);
   const int32_t ahead = psn_distance(packet.headers.bth.psn, psn_of(oldest_));
-  if (!ack || ahead < 0 || static_cast<uint64_t>(ahead) > next_ - oldest_) {
+  if (!is_selective_ || !ack || ahead < 0 || static_cast<uint64_t>(ahead) > next_ - oldest_) {
     ++counters_.ignored;
     return;
   }
-  is_selective_ = true;
   const uint64_t missing = oldest_ + static_cast<uint64_t>(ahead);
   acknowledge_below(now_ns, missing);
   take_hearsay(now_ns, missing, *ack);

@@ -95,8 +95,8 @@ class RcRequester {
   bool is_idle() const { return completed_ == submitted_; }
   /// Once set, nothing more happens: the host completes `operation` with the error and flushes all after it.
   const std::optional<Failure>& failure() const { return failure_; }
-  /// The peer has said that it sends selective acknowledgements (wire/greeting.h). A selective acknowledgement that
-  /// arrives says so too: only who heard our greeting sends one.
+  /// The peer is one of ours (transport/seal.h) and sends selective acknowledgements; before, they are a stranger's, and
+  /// ignored.
   void enable_selective() { is_selective_ = true; }
   bool is_selective() const { return is_selective_; }
 

@@ -56,7 +56,8 @@ class RcResponder {
   void refuse_read();
 
   /// From now on, out-of-order packets are kept and described instead of refused. Allocates (address space, see
-  /// ReorderBuffer); throws std::bad_alloc. Call when the peer's greeting came.
+  /// ReorderBuffer); throws std::bad_alloc. Call when the peer has proved to be one of ours, and when nothing comes here
+  /// that is not from it (transport/seal.h): who may send early packets need not know the next number.
   void enable_selective();
   bool is_selective() const { return early_ != nullptr; }
 

@@ -231,8 +231,19 @@ TEST_F(RcResponderTest, keeps_early_packets_for_a_selective_peer) {
   EXPECT_EQ(out.headers.bth.psn, psn(2));
   feed(request(wire::kRcSendOnly, psn(2), 10, 3));
   EXPECT_EQ(host.received.size(), 4U);
-  EXPECT_EQ(host.message, bytes(10, 4));
+  EXPECT_EQ(host.message, bytes(10, 5));
   expect_acknowledge(wire::kAckUnlimited, 3, 4);
+}
+
+TEST_F(RcResponderTest, executes_an_early_packet_as_its_sender_repeated_it_last) {
+  responder.enable_selective();
+  feed(request(wire::kRcSendOnly, psn(1), 10, 7));
+  feed(request(wire::kRcSendOnly, psn(1), 12, 2));
+  EXPECT_TRUE(host.received.empty());
+  feed(request(wire::kRcSendOnly, psn(0), 10, 1));
+  ASSERT_EQ(host.received.size(), 2U);
+  EXPECT_EQ(host.received[1].length, 12U);
+  EXPECT_EQ(host.message, bytes(12, 2));
 }
 
 TEST_F(RcResponderTest, keeps_nothing_beyond_a_window_and_nothing_after_not_ready) {

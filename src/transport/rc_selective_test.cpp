@@ -94,7 +94,17 @@ TEST_F(RcRequesterTest, survives_a_peer_that_threw_away_what_it_held) {
   EXPECT_EQ(fetch(), (Indices{0, 1, 2, 3, 4, 5}));
 }
 
+TEST_F(RcRequesterTest, believes_no_hearsay_of_a_stranger) {
+  submit_sends(10);
+  fetch();
+  feed(selective(psn(2), {psn(3), psn(4), psn(6), psn(7)}));
+  EXPECT_FALSE(requester.is_selective());
+  EXPECT_EQ(requester.completed(), 0U);
+  EXPECT_EQ(fetch(), Indices{});
+}
+
 TEST_F(RcRequesterTest, ignores_hearsay_that_makes_no_sense) {
+  requester.enable_selective();
   submit_sends(2);
   fetch();
   feed(selective(psn(100), {psn(101)}));

@@ -23,18 +23,21 @@ void ReorderBuffer::clear() {
 }
 
 bool ReorderBuffer::hold(uint64_t sequence, const wire::PacketView& packet) {
-  if (packet.payload.size() > mtu_bytes_ || held_.test(sequence)) {
+  if (packet.payload.size() > mtu_bytes_) {
     return false;
   }
-  const uint16_t slot = free_.back();
-  free_.pop_back();
-  held_.set(sequence);
-  slot_of_[sequence % kWindowPackets] = slot;
+  const bool is_new = !held_.test(sequence);
+  if (is_new) {
+    held_.set(sequence);
+    slot_of_[sequence % kWindowPackets] = free_.back();
+    free_.pop_back();
+  }
+  const uint16_t slot = slot_of_[sequence % kWindowPackets];
   slots_[slot] = {packet.headers, static_cast<uint32_t>(packet.payload.size())};
   if (!packet.payload.empty()) {
     std::memcpy(bytes_.get() + slot * mtu_bytes_, packet.payload.data(), packet.payload.size());
   }
-  return true;
+  return is_new;
 }
 
 wire::PacketView ReorderBuffer::at(uint64_t sequence) const {

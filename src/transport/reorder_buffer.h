@@ -23,8 +23,8 @@ class ReorderBuffer {
   /// Throws std::bad_alloc.
   explicit ReorderBuffer(uint32_t mtu_bytes);
 
-  /// Keeps a packet with this sequence; false when the payload is longer than the MTU or it is held already.
-  /// All that is held lies within a window.
+  /// Keeps a packet with this sequence; what its sender repeats takes the place of what was held. False when the
+  /// payload is longer than the MTU or it was held already. All that is held lies within a window.
   bool hold(uint64_t sequence, const wire::PacketView& packet);
   bool has(uint64_t sequence) const { return held_.test(sequence); }
   bool is_empty() const { return !held_.any(); }

@@ -22,12 +22,16 @@ TEST(ReorderBuffer, gives_back_what_it_was_given) {
   EXPECT_TRUE(buffer.is_empty());
 }
 
-TEST(ReorderBuffer, keeps_the_first_copy_and_nothing_longer_than_a_packet) {
+TEST(ReorderBuffer, keeps_what_was_repeated_last_and_nothing_longer_than_a_packet) {
   ReorderBuffer buffer(kMtu);
   EXPECT_FALSE(buffer.hold(1, request(wire::kRcSendOnly, 1, kMtu + 1).view()));
   EXPECT_TRUE(buffer.hold(1, request(wire::kRcSendOnly, 1, 5, 1).view()));
-  EXPECT_FALSE(buffer.hold(1, request(wire::kRcSendOnly, 1, 5, 2).view()));
-  EXPECT_TRUE(std::ranges::equal(buffer.at(1).payload, test::bytes(5, 1)));
+  EXPECT_FALSE(buffer.hold(1, request(wire::kRcWriteOnly, 1, 9, 2).view()));
+  EXPECT_FALSE(buffer.hold(1, request(wire::kRcSendOnly, 1, kMtu + 1).view()));
+  EXPECT_EQ(buffer.at(1).headers.bth.opcode, wire::kRcWriteOnly);
+  EXPECT_TRUE(std::ranges::equal(buffer.at(1).payload, test::bytes(9, 2)));
+  buffer.release(1, 2);
+  EXPECT_TRUE(buffer.is_empty());
 }
 
 TEST(ReorderBuffer, holds_a_full_window_again_and_again) {

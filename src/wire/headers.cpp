@@ -20,7 +20,8 @@ void put_bth(const Bth& bth, std::span<std::byte> out) {
                                        (bth.pad_count & 3U) << kBthPadShift));
   put_be(out, BthAt::pkey, bth.pkey);
   put_be<uint32_t>(out, BthAt::dest_qp, flag(bth.fecn, kBthFecn) | flag(bth.becn, kBthBecn) | (bth.dest_qp & kQpnMask));
-  put_be<uint32_t>(out, BthAt::psn, flag(bth.wants_ack, kBthAckRequest) | (bth.psn & kPsnMask));
+  put_be<uint32_t>(out, BthAt::psn,
+                   flag(bth.wants_ack, kBthAckRequest) | flag(bth.is_sealed, kBthSealed) | (bth.psn & kPsnMask));
 }
 
 void put_reth(const Reth& reth, std::span<std::byte> out) {
@@ -75,5 +76,7 @@ size_t emit(const Headers& headers, std::span<std::byte> out) {
   }
   return at;
 }
+
+void emit_seal(uint64_t seal, std::span<std::byte> out) { put_be(out, 0, seal); }
 
 }  // namespace ringbolt::wire

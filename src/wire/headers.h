@@ -12,6 +12,7 @@ inline constexpr uint32_t kQpnMask = 0xffffff;
 inline constexpr uint16_t kDefaultPkey = 0xffff;
 inline constexpr size_t kBthBytes = 12;
 inline constexpr size_t kMaxHeaderBytes = 40;  ///< of any opcode: BTH and AtomicETH
+inline constexpr size_t kSealBytes = 8;
 
 /// Base transport header.
 struct Bth {
@@ -24,7 +25,8 @@ struct Bth {
   bool becn = false;
   uint32_t dest_qp = 0;  ///< 24 bits
   bool wants_ack = false;
-  uint32_t psn = 0;  ///< 24 bits
+  bool is_sealed = false;  ///< kSealBytes follow the pad. Only own peers that agreed upon it (wire/greeting.h) set it
+  uint32_t psn = 0;        ///< 24 bits
   friend bool operator==(const Bth&, const Bth&) = default;
 };
 
@@ -68,11 +70,16 @@ struct Headers {
   Deth deth;
   uint32_t immediate = 0;       ///< the four bytes as they lie on the wire, as verbs' imm_data
   uint32_t invalidate_key = 0;  ///< host order
+  uint64_t seal = 0;            ///< of a sealed packet: the token that its receiver has given out
   friend bool operator==(const Headers&, const Headers&) = default;
 };
 
-/// Writes the headers of `headers.bth.opcode`; the caller appends payload, pad and ICRC. Returns the length.
+/// Writes the headers of `headers.bth.opcode`; the caller appends payload, pad, seal and ICRC. Returns the length.
 /// The opcode is a known one and `out` has room for header_bytes(opcode). Bits beyond 24 of QPN, PSN and MSN are cut.
 size_t emit(const Headers& headers, std::span<std::byte> out);
+
+/// What stands between pad and ICRC of a packet with these headers.
+constexpr size_t seal_bytes(const Bth& bth) { return bth.is_sealed ? kSealBytes : 0; }
+void emit_seal(uint64_t seal, std::span<std::byte> out);
 
 }  // namespace ringbolt::wire

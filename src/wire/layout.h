@@ -19,6 +19,7 @@ inline constexpr uint32_t kBthFecn = 0x80000000;
 inline constexpr uint32_t kBthBecn = 0x40000000;
 // Of the word `psn`.
 inline constexpr uint32_t kBthAckRequest = 0x80000000;
+inline constexpr uint32_t kBthSealed = 0x40000000;  ///< one of the reserved bits: ours, between own peers
 
 struct RethAt {
   static constexpr size_t address = 0, key = 8, length = 12;

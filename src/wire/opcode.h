@@ -51,7 +51,7 @@ inline constexpr uint8_t kUdSendOnlyImmediate = 0x65;
 inline constexpr uint8_t kCnp = 0x81;
 
 // Ours, between own peers: top bits 110 are "manufacturer specific", and NICs and rdma_rxe drop them.
-inline constexpr uint8_t kGreeting = 0xc1;      ///< wire/greeting.h
+inline constexpr uint8_t kGreeting = 0xc1;      ///< wire/greeting.h; never sealed
 inline constexpr uint8_t kSelectiveAck = 0xc2;  ///< wire/selective_ack.h
 
 inline constexpr uint8_t kTransportMask = 0xe0;

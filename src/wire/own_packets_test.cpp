@@ -25,24 +25,26 @@ Bytes emitted(const SelectiveAck& ack) {
 }
 
 TEST(Greeting, golden_bytes_both_ways) {
-  const Bytes asks = golden::from_hex("52424c54 0001 0001 00000001 00000000");
-  EXPECT_EQ(emitted(Greeting{kFeatureSelectiveAck, true}), asks);
-  EXPECT_EQ(parse_greeting(asks).value(), (Greeting{kFeatureSelectiveAck, true}));
-  const Bytes answers = golden::from_hex("52424c54 0001 0000 80000000 00000000");
-  EXPECT_EQ(emitted(Greeting{0x80000000, false}), answers);
-  EXPECT_EQ(parse_greeting(answers).value(), (Greeting{0x80000000, false}));
+  const Bytes asks = golden::from_hex("52424c54 0002 0001 0000000000000000 0102030405060708 0000000000000000");
+  EXPECT_EQ(emitted(Greeting{true, false, 0x0102030405060708, 0}), asks);
+  EXPECT_EQ(parse_greeting(asks).value(), (Greeting{true, false, 0x0102030405060708, 0}));
+  const Bytes answers = golden::from_hex("52424c54 0002 0002 0000000000000000 f1f2f3f4f5f6f7f8 0102030405060708");
+  EXPECT_EQ(emitted(Greeting{false, true, 0xf1f2f3f4f5f6f7f8, 0x0102030405060708}), answers);
+  EXPECT_EQ(parse_greeting(answers).value(), (Greeting{false, true, 0xf1f2f3f4f5f6f7f8, 0x0102030405060708}));
 }
 
 TEST(Greeting, of_later_releases_may_be_longer_but_not_another_version) {
-  Bytes bytes = emitted(Greeting{3, false});
+  Bytes bytes = emitted(Greeting{false, false, 3, 0});
   bytes.resize(bytes.size() + 8, std::byte{0x55});
-  EXPECT_EQ(parse_greeting(bytes).value().features, 3U);
-  bytes[5] = std::byte{2};
+  EXPECT_EQ(parse_greeting(bytes).value().token, 3U);
+  bytes[5] = std::byte{3};
   EXPECT_EQ(parse_greeting(bytes).error().value, EPROTONOSUPPORT);
+  // Of the release before seals.
+  EXPECT_EQ(parse_greeting(golden::from_hex("52424c54 0001 0001 00000001 00000000")).error().value, EPROTONOSUPPORT);
 }
 
-TEST(Greeting, with_other_magic_or_too_short_is_refused) {
-  const Bytes bytes = emitted(Greeting{3, true});
+TEST(Greeting, with_other_magic_too_short_or_without_a_token_is_refused) {
+  const Bytes bytes = emitted(Greeting{true, true, 3, 4});
   for (size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_EQ(parse_greeting(std::span(bytes).first(length)).error().value, EBADMSG) << length;
   }
@@ -51,6 +53,7 @@ TEST(Greeting, with_other_magic_or_too_short_is_refused) {
     other[at] ^= std::byte{1};
     EXPECT_EQ(parse_greeting(other).error().value, EBADMSG) << at;
   }
+  EXPECT_EQ(parse_greeting(emitted(Greeting{true, true, 0, 4})).error().value, EBADMSG);
 }
 
 TEST(SelectiveAck, golden_bytes_both_ways) {

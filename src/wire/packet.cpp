@@ -26,6 +26,7 @@ Bth get_bth(In in) {
           .becn = (dest_qp & kBthBecn) != 0,
           .dest_qp = dest_qp & kQpnMask,
           .wants_ack = (psn & kBthAckRequest) != 0,
+          .is_sealed = (psn & kBthSealed) != 0,
           .psn = psn & kPsnMask};
 }
 
@@ -81,16 +82,20 @@ base::Result<PacketView> parse(std::span<const std::byte> packet) {
     return base::fail(EPROTONOSUPPORT);
   }
   const size_t headers = header_bytes(view.headers.bth.opcode);
-  if (packet.size() < headers + kIcrcBytes) {
+  const size_t seal = seal_bytes(view.headers.bth);
+  if (packet.size() < headers + seal + kIcrcBytes) {
     return base::fail(EBADMSG);
   }
-  const size_t padded = packet.size() - headers - kIcrcBytes;
+  const size_t padded = packet.size() - headers - seal - kIcrcBytes;
   const bool is_payload_allowed = (traits & kTraitPayload) != 0;
   if (padded < view.headers.bth.pad_count || (!is_payload_allowed && padded != 0)) {
     return base::fail(EBADMSG);
   }
   get_extensions(packet, traits, view.headers);
   view.payload = packet.subspan(headers, padded - view.headers.bth.pad_count);
+  if (seal != 0) {
+    view.headers.seal = get_be<uint64_t>(packet, headers + padded);
+  }
   return view;
 }
 

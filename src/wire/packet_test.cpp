@@ -23,7 +23,10 @@ Bytes assemble(const Headers& headers, std::span<const std::byte> payload) {
   Bytes packet(kMaxHeaderBytes);
   packet.resize(emit(headers, packet));
   packet.insert(packet.end(), payload.begin(), payload.end());
-  packet.resize(packet.size() + headers.bth.pad_count + kIcrcBytes);
+  packet.resize(packet.size() + headers.bth.pad_count + seal_bytes(headers.bth) + kIcrcBytes);
+  if (headers.bth.is_sealed) {
+    emit_seal(headers.seal, std::span(packet).last(kSealBytes + kIcrcBytes));
+  }
   return packet;
 }
 
@@ -185,6 +188,30 @@ TEST(PacketDeathTest, headers_need_a_known_opcode_and_room) {
   EXPECT_DEATH(emit(headers, std::span(room).first(kMaxHeaderBytes - 1)), "broken promise");
 }
 
+/// The WRITE of the golden packets, as an own peer sends it. The ICRC is zlib's.
+TEST(Packet, sealed_carries_its_seal_between_pad_and_icrc) {
+  const Bytes datagram = golden::from_hex(
+      "4500004c00004000401126050a4d00010a4d000212b712b7003800000a70ffff00000011c0000abd"
+      "00000000000010000000123400000005"
+      "68656c6c6f0000000123456789abcdef0670d698");
+  constexpr size_t kIpAndUdpBytes = 28;
+  const Bytes packet(datagram.begin() + kIpAndUdpBytes, datagram.end());
+  const auto view = parse(packet);
+  ASSERT_TRUE(view);
+  EXPECT_TRUE(view->headers.bth.is_sealed && view->headers.bth.wants_ack);
+  EXPECT_EQ(view->headers.seal, 0x0123456789abcdefU);
+  EXPECT_TRUE(std::ranges::equal(view->payload, text("hello")));
+  const Flow flow{ipv4_address(10, 77, 0, 1), ipv4_address(10, 77, 0, 2), kRocePort, kRocePort};
+  EXPECT_TRUE(check_icrc(flow, packet));
+  Bytes made = assemble(view->headers, view->payload);
+  put_icrc(flow, 0, made);
+  EXPECT_EQ(made, packet);
+  // Too short for a seal, or for seal and pad.
+  for (const size_t cut : {4U, 8U, 12U, 16U}) {
+    EXPECT_EQ(parse(std::span(packet).first(packet.size() - cut)).has_value(), cut == 4) << cut;
+  }
+}
+
 /// Any headers: those that come out of parsing random bytes.
 RC_GTEST_PROP(PacketProperty, what_is_read_is_written_and_read_again,
               (std::array<uint8_t, kMaxHeaderBytes> random, const std::vector<uint8_t>& content, uint8_t choice)) {
@@ -198,7 +225,9 @@ RC_GTEST_PROP(PacketProperty, what_is_read_is_written_and_read_again,
   const size_t payload = has_payload(opcode) ? content.size() : 0;
   random[0] = opcode;
   random[1] = static_cast<uint8_t>((random[1] & 0xc0U) | pad_bytes(payload) << 4);
-  Bytes packet(header_bytes(opcode) + payload + pad_bytes(payload) + kIcrcBytes);
+  constexpr size_t kFlagsOfPsn = 8;
+  const size_t seal = (random[kFlagsOfPsn] & 0x40U) != 0 ? kSealBytes : 0;
+  Bytes packet(header_bytes(opcode) + payload + pad_bytes(payload) + seal + kIcrcBytes);
   std::memcpy(packet.data(), random.data(), header_bytes(opcode));
   std::transform(content.begin(), content.begin() + static_cast<ptrdiff_t>(payload),
                  packet.begin() + static_cast<ptrdiff_t>(header_bytes(opcode)), [](uint8_t b) { return std::byte{b}; });

@@ -8,8 +8,8 @@
 #include "base/result.h"
 
 /// Payload of a kSelectiveAck packet: an ACK or NAK (in its AETH) for the PSN of its BTH, the first one that is
-/// missing, and which of the PSNs after that one have come in. Only between peers that greeted each other with
-/// kFeatureSelectiveAck. Layout: docs/formats/rocev2.md.
+/// missing, and which of the PSNs after that one have come in. Only between peers that greeted each other. Of UC: how
+/// far the responder is; the bitmap is not looked at. Layout: docs/formats/rocev2.md.
 namespace ringbolt::wire {
 
 inline constexpr size_t kSelectiveAckBits = 256;

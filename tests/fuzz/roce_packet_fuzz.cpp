@@ -97,7 +97,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   written.resize(wire::emit(view->headers, written));
   RINGBOLT_ASSERT(written.size() == wire::header_bytes(view->headers.bth.opcode));
   written.insert(written.end(), view->payload.begin(), view->payload.end());
-  written.resize(written.size() + view->headers.bth.pad_count + wire::kIcrcBytes);
+  written.resize(written.size() + view->headers.bth.pad_count);
+  const size_t seal = wire::seal_bytes(view->headers.bth);
+  written.resize(written.size() + seal + wire::kIcrcBytes);
+  if (seal != 0) {
+    wire::emit_seal(view->headers.seal, std::span(written).last(seal + wire::kIcrcBytes));
+  }
   RINGBOLT_ASSERT(written.size() == datagram->packet.size());
   const auto again = wire::parse(written);
   RINGBOLT_ASSERT(again && again->headers == view->headers && again->payload.size() == view->payload.size());

@@ -2,24 +2,85 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "memory_host.h"
 #include "network.h"
 #include "transport/rc_requester.h"
 #include "transport/rc_responder.h"
+#include "transport/seal.h"
 #include "transport/uc_requester.h"
 #include "transport/uc_responder.h"
 #include "wire/packet.h"
 
 namespace ringbolt::sim {
 
+/// How one end of a connection keeps strangers out, and greets until all is agreed.
+class Gate {
+ public:
+  explicit Gate(uint64_t token) { seal_.begin(token); }
+
+  transport::Seal& seal() { return seal_; }
+  /// Whether the engines are to see the packet.
+  bool lets_in(const wire::PacketView& packet) {
+    if (packet.headers.bth.opcode != wire::kGreeting) {
+      const bool is_admitted = seal_.admits(packet);
+      knows_sender_ |= is_admitted && packet.headers.bth.is_sealed;
+      return is_admitted;
+    }
+    if (const auto greeting = wire::parse_greeting(packet.payload)) {
+      seal_.hear(*greeting);
+      if (const auto answer = seal_.take(*greeting)) {
+        due_.push_back(*answer);
+      }
+    }
+    return false;
+  }
+  /// The next greeting to send.
+  bool next_packet(transport::OutPacket& out) {
+    if (due_.empty()) {
+      return false;
+    }
+    out = {};
+    out.headers.bth.opcode = wire::kGreeting;
+    out.payload = transport::OutPacket::Payload::bytes;
+    out.length = wire::kGreetingBytes;
+    wire::emit(due_.back(), out.bytes);
+    due_.pop_back();
+    return true;
+  }
+  uint64_t next_deadline_ns() const { return seal_.is_agreed() ? UINT64_MAX : next_greeting_ns_; }
+  void on_timer(uint64_t now_ns) {
+    if (now_ns >= next_deadline_ns()) {
+      due_.push_back(seal_.greeting());
+      next_greeting_ns_ = now_ns + kPauseNs;
+    }
+  }
+  bool knows_sender() const { return knows_sender_; }
+
+ private:
+  static constexpr uint64_t kPauseNs = 500'000;
+  transport::Seal seal_;
+  std::vector<wire::Greeting> due_;
+  uint64_t next_greeting_ns_ = 0;
+  bool knows_sender_ = false;
+};
+
 /// The engines of one end of an RC connection.
 struct RcEngines {
   transport::RcRequester requester;
   transport::RcResponder responder;
+  std::unique_ptr<Gate> gate{};  ///< null: anybody may send, and both ends know what they need
 
   void on_packet(uint64_t now_ns, const wire::PacketView& packet, MemoryHost& host) {
+    if (gate && !gate->lets_in(packet)) {
+      return;
+    }
+    if (gate && gate->knows_sender()) {
+      responder.enable_selective();
+    }
     if (wire::is_response(packet.headers.bth.opcode)) {
       requester.on_packet(now_ns, packet, host);
     } else {
@@ -27,10 +88,29 @@ struct RcEngines {
     }
   }
   bool next_packet(uint64_t now_ns, transport::OutPacket& out) {
-    return responder.next_packet(now_ns, out) || requester.next_packet(now_ns, out);
+    if (!gate) {
+      return responder.next_packet(now_ns, out) || requester.next_packet(now_ns, out);
+    }
+    const uint64_t peer_token = gate->seal().peer_token();
+    if (peer_token != 0) {
+      requester.enable_selective();
+    }
+    if (gate->next_packet(out)) {
+      return true;
+    }
+    const bool has_packet = responder.next_packet(now_ns, out) || requester.next_packet(now_ns, out);
+    transport::seal(out.headers, peer_token);
+    return has_packet;
   }
-  uint64_t next_deadline_ns() const { return requester.next_deadline_ns(); }
-  void on_timer(uint64_t now_ns) { requester.on_timer(now_ns); }
+  uint64_t next_deadline_ns() const {
+    return std::min(requester.next_deadline_ns(), gate ? gate->next_deadline_ns() : UINT64_MAX);
+  }
+  void on_timer(uint64_t now_ns) {
+    requester.on_timer(now_ns);
+    if (gate) {
+      gate->on_timer(now_ns);
+    }
+  }
   bool has_failed() const { return requester.failure().has_value(); }
 };
 

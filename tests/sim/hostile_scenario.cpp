@@ -36,6 +36,7 @@ wire::PacketView forge(Random& random, uint32_t psn, std::span<const std::byte> 
 struct Setup {
   uint32_t psns[2];
   bool is_selective;
+  uint64_t tokens[2];  ///< 0: the ends seal nothing
 };
 
 RcEngines make_engines(const Setup& setup, uint32_t side) {
@@ -50,11 +51,42 @@ RcEngines make_engines(const Setup& setup, uint32_t side) {
   responder.mtu_bytes = kMtuBytes;
   responder.max_dest_rd_atomic = 4;
   RcEngines engines{transport::RcRequester(requester), transport::RcResponder(responder)};
-  if (setup.is_selective) {
+  if (setup.tokens[side] != 0) {
+    engines.gate = std::make_unique<Gate>(setup.tokens[side]);
+  } else if (setup.is_selective) {
     engines.requester.enable_selective();
     engines.responder.enable_selective();
   }
   return engines;
+}
+
+/// A greeting with a token, an echo, or both, that are not those of the ends.
+wire::Greeting forge_greeting(Random& random, const Setup& setup, uint32_t side) {
+  const uint64_t token = random.one_in(2) ? setup.tokens[random.below(2)] ^ (1ULL << random.below(64)) : random.next();
+  const uint64_t echo = random.one_in(2) ? setup.tokens[side] ^ (1ULL << random.below(64)) : random.below(2);
+  return {random.one_in(2), random.one_in(2), token | 1U, echo};
+}
+
+/// What somebody sends who knows addresses, queue pairs and packet numbers, but not what travels between the ends.
+void forge_blindly(Random& random, const Setup& setup, uint64_t now_ns, End<RcEngines> (&ends)[2]) {
+  const bool is_agreed = ends[0].engines.gate->seal().is_agreed() && ends[1].engines.gate->seal().is_agreed();
+  for (uint32_t side = 0; side < 2; ++side) {
+    RcEngines& engines = ends[side].engines;
+    std::vector<std::byte> bytes(2 * kMtuBytes, static_cast<std::byte>(random.next()));
+    // The next number that it expects, those around it, or one that its own requests may have.
+    const uint32_t base = random.one_in(2) ? engines.responder.expected_psn() : setup.psns[side];
+    wire::PacketView packet = forge(random, base + static_cast<uint32_t>(random.below(300)) - 20, bytes);
+    if (random.one_in(4)) {
+      packet.headers.bth.opcode = wire::kGreeting;
+      packet.payload = std::span(bytes).first(wire::kGreetingBytes);
+      wire::emit(forge_greeting(random, setup, side), std::span(bytes).first<wire::kGreetingBytes>());
+    } else if (random.one_in(2)) {
+      transport::seal(packet.headers, setup.tokens[side] ^ (1ULL << random.below(64)));
+    } else if (!is_agreed) {
+      continue;  // until then anybody who hits the number can send
+    }
+    engines.on_packet(now_ns, packet, ends[side].host);
+  }
 }
 
 }  // namespace
@@ -64,10 +96,12 @@ Outcome run_hostile(uint64_t seed, bool is_tracing) {
   // Who guesses numbers far from the true ones must not be able to do anything; who knows them can break the
   // connection, as on any wire, but nothing else.
   const bool knows_numbers = random.one_in(2);
+  // Between ends that seal what they send, knowing them is not enough.
+  const bool is_sealed = knows_numbers && random.one_in(2);
   // Close together, so that what is far from one is far from the other.
   const auto first = static_cast<uint32_t>(random.below(1U << 24));
   const auto second = static_cast<uint32_t>(first + random.below(1024)) & wire::kPsnMask;
-  const Setup setup{{first, second}, random.one_in(2)};
+  const Setup setup{{first, second}, random.one_in(2), {is_sealed ? random.next() : 0, is_sealed ? random.next() : 0}};
   const Workload work[2] = {make_workload(random, kOperations, kMtuBytes, Kinds::all),
                             make_workload(random, kOperations, kMtuBytes, Kinds::all)};
   End<RcEngines> ends[2] = {{make_engines(setup, 0), MemoryHost(0, work[0], work[1]), work[0], 16},
@@ -81,6 +115,10 @@ Outcome run_hostile(uint64_t seed, bool is_tracing) {
   network.trace(is_tracing);
   std::vector<std::byte> bytes(2 * kMtuBytes);
   const auto attack = [&](uint64_t now_ns) {
+    if (is_sealed) {
+      forge_blindly(random, setup, now_ns, ends);
+      return;
+    }
     for (uint32_t side = 0; side < 2; ++side) {
       for (uint64_t i = random.below(8); i > 0; --i) {
         const uint32_t base = random.one_in(2) ? setup.psns[side] : setup.psns[1 - side];
@@ -96,12 +134,12 @@ Outcome run_hostile(uint64_t seed, bool is_tracing) {
     }
   };
   Outcome outcome;
-  outcome.description = fmt::format("hostile, {} the numbers, selective {}, loss {} ppm",
-                                    knows_numbers ? "knows" : "guesses", setup.is_selective, weather.loss);
+  outcome.description = fmt::format("hostile, {} the numbers, sealed {}, selective {}, loss {} ppm",
+                                    knows_numbers ? "knows" : "guesses", is_sealed, setup.is_selective, weather.loss);
   outcome.virtual_ns = run(ends, network, 5'000'000'000, attack);
   outcome.packets = network.counters().sent;
   for (End<RcEngines>& end : ends) {
-    if (knows_numbers) {
+    if (knows_numbers && !is_sealed) {
       continue;  // that it got here, without touching what it may not, is all there is to ask
     }
     if (!end.is_done()) {

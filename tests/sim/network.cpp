@@ -30,8 +30,12 @@ std::vector<std::byte> Network::serialize(uint32_t from_side, const transport::O
   const size_t headers = wire::header_bytes(packet.headers.bth.opcode);
   RINGBOLT_ASSERT(headers != 0 && payload.size() == packet.length);
   RINGBOLT_ASSERT(packet.headers.bth.pad_count == wire::pad_bytes(payload.size()));
-  std::vector<std::byte> bytes(headers + payload.size() + packet.headers.bth.pad_count + wire::kIcrcBytes);
+  const size_t seal = wire::seal_bytes(packet.headers.bth);
+  std::vector<std::byte> bytes(headers + payload.size() + packet.headers.bth.pad_count + seal + wire::kIcrcBytes);
   wire::emit(packet.headers, bytes);
+  if (seal != 0) {
+    wire::emit_seal(packet.headers.seal, std::span(bytes).last(seal + wire::kIcrcBytes));
+  }
   if (!payload.empty()) {
     std::memcpy(bytes.data() + headers, payload.data(), payload.size());
   }

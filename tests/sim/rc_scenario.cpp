@@ -18,7 +18,7 @@ struct Settings {
   uint8_t timeout_code = 0;
   uint8_t retry_count = 7;
   uint8_t max_rd_atomic = 1;
-  bool is_selective[2] = {false, false};  ///< whether each side heard the other's greeting
+  bool is_selective[2] = {false, false};  ///< whether each side knows the other to be one of ours
   bool is_cut_for_good = false;
   bool has_slow_receiver = false;
   Weather weather;
@@ -147,7 +147,7 @@ Outcome run_rc(uint64_t seed, bool is_tracing) {
   for (uint32_t side = 0; side < 2; ++side) {
     if (settings.is_selective[side]) {
       ends[side].engines.requester.enable_selective();
-      ends[side].engines.responder.enable_selective();
+      ends[1 - side].engines.responder.enable_selective();  // to whom that comes sealed
     }
     if (settings.has_slow_receiver) {
       ends[side].post_every_ns = random.between(10'000, 2'000'000);

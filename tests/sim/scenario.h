@@ -22,7 +22,8 @@ Outcome run_rc(uint64_t seed, bool is_tracing);
 Outcome run_uc(uint64_t seed, bool is_tracing);
 
 /// RC with an attacker who forges packets between the true ones. Without knowing the packet numbers he changes nothing;
-/// with them he cannot make the engines leave their bounds (they assert) or touch memory that the keys do not allow.
+/// with them he cannot make the engines leave their bounds (they assert) or touch memory that the keys do not allow;
+/// and where both ends seal what they send he changes nothing with them either, nor do the greetings that he makes up.
 Outcome run_hostile(uint64_t seed, bool is_tracing);
 
 }  // namespace ringbolt::sim
