@@ -199,12 +199,15 @@ int ibv_dereg_mr(ibv_mr* c) {
 
 void* ibv_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buffer) {
   ringbolt::device::Process& process = Pd::of(pd).impl.context.process();
-  const auto arena = process.arenas().make(size);
-  auto* made = arena ? new (std::nothrow) Buffer{pd, arena->data} : nullptr;
-  if (made == nullptr) {
-    return refuse<void>(arena ? ENOMEM : arena.error().value);
+  const auto memory = process.allocate_buffer(size);
+  if (!memory) {
+    return refuse<void>(memory.error().value);
   }
-  process.announce(*arena);
+  auto* made = new (std::nothrow) Buffer{pd, *memory};
+  if (made == nullptr) {
+    process.free_buffer(*memory);
+    return refuse<void>(ENOMEM);
+  }
   *buffer = reinterpret_cast<ibv_buf*>(made);
   Context::of(pd->context).objects.fetch_add(1);
   return made->address;
@@ -215,7 +218,7 @@ void ibv_free_buf(ibv_buf* c) {
   if (buffer == nullptr) {
     return;
   }
-  Pd::of(buffer->pd).impl.context.process().arenas().free(buffer->address);
+  Pd::of(buffer->pd).impl.context.process().free_buffer(buffer->address);
   Context::of(buffer->pd->context).objects.fetch_sub(1);
   delete buffer;
 }

@@ -332,6 +332,29 @@ uint64_t CompletionQueue::wire_deadline_ns() {
 
 void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
   const std::scoped_lock guard(lock_);
+  for (std::vector<QueuePair*>* list : {&receivers_, &senders_}) {
+    if (const size_t wanted = list->size() + places_kept_ + 1; list->capacity() < wanted) {
+      list->reserve(std::max(wanted, 2 * list->capacity()));
+    }
+  }
+  enter(qp, receives, sends);
+}
+
+void CompletionQueue::suspend(const QueuePair& qp) {
+  const std::scoped_lock guard(lock_);
+  std::erase(receivers_, &qp);
+  std::erase(senders_, &qp);
+  ++places_kept_;
+}
+
+void CompletionQueue::resume(QueuePair& qp, bool receives, bool sends) {
+  const std::scoped_lock guard(lock_);
+  --places_kept_;
+  enter(qp, receives, sends);
+}
+
+/// There is room. Under lock_.
+void CompletionQueue::enter(QueuePair& qp, bool receives, bool sends) {
   // Under the lock: who arms it at the same time comes before, and is seen, or after, and finds the queue pair.
   if (receives) {
     receivers_.push_back(&qp);

@@ -53,8 +53,12 @@ class CompletionQueue {
   uint64_t wire_deadline_ns();
 
   // For queue pairs.
+  /// Throws std::bad_alloc, and nothing has changed.
   void attach(QueuePair& qp, bool receives, bool sends);
   void detach(const QueuePair& qp);
+  /// The same, but for resume() only: it takes back the place that was kept, and can't fail.
+  void suspend(const QueuePair& qp);
+  void resume(QueuePair& qp, bool receives, bool sends);
   bool is_attached();
   /// No further announcement: it is being destroyed.
   void retire();
@@ -83,6 +87,7 @@ class CompletionQueue {
   enum Armed : uint32_t { kNotArmed, kArmedSolicited, kArmedNext };
 
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
+  void enter(QueuePair& qp, bool receives, bool sends);
   bool has_room_for_poller() const { return out_ != out_end_; }
   /// Up to `count` completions, of those that lie here or else of what progress brings.
   int collect(int count, ibv_wc* wc);
@@ -123,6 +128,7 @@ class CompletionQueue {
   std::atomic<uint64_t> last_poll_ns_{0};
   std::vector<QueuePair*> receivers_;
   std::vector<QueuePair*> senders_;
+  size_t places_kept_ = 0;  // in both, for those that are suspended
 };
 
 }  // namespace ringbolt::device

@@ -48,70 +48,84 @@ uint64_t fresh_nonce() {
 
 /// Its maker has closed it since it offered it, and the next offer may be on its way. UC would lose what it sends when
 /// the news of the end comes; RC learns from such a lane that nobody answers, and takes the next one all the same.
-bool is_useless(ibv_qp_type type, const link::SharedSegment& lane) {
-  const auto& memory = *reinterpret_cast<const link::LaneMemory*>(lane.data());
-  return type == IBV_QPT_UC && memory.is_closed.load(std::memory_order_acquire) != 0;
+bool is_useless(ibv_qp_type type, const base::Result<link::SharedSegment>& lane) {
+  return lane && type == IBV_QPT_UC &&
+         reinterpret_cast<const link::LaneMemory*>(lane->data())->is_closed.load(std::memory_order_acquire) != 0;
 }
 
 }  // namespace
 
+/// Throws std::bad_alloc. If it fails, either way, nothing has changed.
 int QueuePair::connect() {
-  mtu_shift_ = mtu_shift(attributes_.path_mtu);
-  peer_counts_.reset();
   if (context_.port().is_remote(attributes_.ah_attr.grh.dgid)) {
     return connect_wired();
   }
-  auto connection = make_connection(attributes_.dest_qp_num, bytes_of(attributes_.ah_attr.grh.dgid));
-  if (connection == nullptr) {
-    return ENOMEM;
-  }
-  Connection& made = *connection;
-  if (const Port& port = context_.port(); !port.owns(attributes_.ah_attr.grh.dgid)) {
-    try {
-      peer_counts_ = std::make_unique<CountingCell>(process_.counters(port.peer_counter_path));
-    } catch (const std::bad_alloc&) {
-      return ENOMEM;
+  {
+    const std::scoped_lock guard(offers_lock_);
+    const auto stored = offers_.find(attributes_.dest_qp_num);
+    if (stored != offers_.end() && !stored->second.lane) {
+      return stored->second.lane.error().value;  // the peer was told, and its queue pair has failed
     }
   }
-  adopt(std::move(connection));
+  std::unique_ptr<CountingCell> peer_counts;
+  if (const Port& port = context_.port(); !port.owns(attributes_.ah_attr.grh.dgid)) {
+    peer_counts = std::make_unique<CountingCell>(process_.counters(port.peer_counter_path));
+  }
+  auto connection = make_connection(attributes_.dest_qp_num, bytes_of(attributes_.ah_attr.grh.dgid));
+  if (!connection) {
+    return connection.error().value;
+  }
+  Connection& made = **connection;
+  adopt(std::move(*connection));
+  mtu_shift_ = mtu_shift(attributes_.path_mtu);
+  peer_counts_ = std::move(peer_counts);
+  offer_lane(made);
   const std::scoped_lock guard(offers_lock_);
   if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {
     if (!is_useless(type_, stored->second.lane)) {
       made.remote = stored->second.remote;
-      attach_sender(made, stored->second.offer, std::move(stored->second.lane));
+      attach_sender(made, stored->second.offer, std::move(*stored->second.lane));
     }
     offers_.erase(stored);
   }
   return 0;
 }
 
-std::unique_ptr<Connection> QueuePair::make_connection(uint32_t remote_qpn,
-                                                       const std::array<uint8_t, 16>& remote_gid) {
+/// Its lane is yet to be offered. Throws std::bad_alloc.
+base::Result<std::unique_ptr<Connection>> QueuePair::make_connection(uint32_t remote_qpn,
+                                                                     const std::array<uint8_t, 16>& remote_gid) {
   auto segment = link::SharedSegment::create("ringbolt-lane", link::kLaneBytes);
   if (!segment) {
-    return nullptr;
+    return base::fail(segment.error().value);
   }
   auto connection = std::make_unique<Connection>(remote_qpn, std::move(*segment));
   connection->remote_gid = remote_gid;
   connection->own_nonce = fresh_nonce();
+  errno = 0;
   connection->remote = process_.owner_of(remote_qpn);
+  if (connection->remote == nullptr && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+    return base::fail(errno);  // there may be somebody: it is we who can't reach him
+  }
   settle(*connection);
   connection->receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));  // before a peer can write
-  if (connection->remote != nullptr) {
+  return connection;
+}
+
+void QueuePair::offer_lane(Connection& connection) {
+  if (connection.remote != nullptr) {
     const auto& path = attributes_.ah_attr.grh;
     const uint32_t gid_index = type_ == IBV_QPT_UD ? 0 : path.sgid_index;
     link::Offer offer;
     offer.source_qpn = qpn_;
-    offer.target_qpn = remote_qpn;
+    offer.target_qpn = connection.remote_qpn;
     offer.qp_type = type_;
     offer.pd_key = pd_.key;
-    offer.nonce = connection->own_nonce;
+    offer.nonce = connection.own_nonce;
     offer.source_gid = bytes_of(context_.port().gids[gid_index]);
-    offer.target_gid = remote_gid;
-    connection->remote->peer().send(offer, connection->receive_segment.descriptor());
+    offer.target_gid = connection.remote_gid;
+    connection.remote->peer().send(offer, connection.receive_segment.descriptor());
   }
-  connection->receive_segment.close_descriptor();
-  return connection;
+  connection.receive_segment.close_descriptor();
 }
 
 void QueuePair::settle(Connection& connection) {
@@ -172,13 +186,13 @@ void QueuePair::end_accesses() {
   });
 }
 
-void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
-                         link::SharedSegment lane) {
+bool QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
+                         base::Result<link::SharedSegment> lane) {
   const std::scoped_lock guard(send_lock_);
   const Port& port = *port_;
   if (is_destroyed_ || offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
       !port.reaches(gid_of(offer.source_gid)) || is_useless(type_, lane)) {
-    return;
+    return false;
   }
   Connection* connection = nullptr;
   if (type_ == IBV_QPT_UD) {
@@ -198,23 +212,51 @@ void QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
   if (connection == nullptr || is_failed || is_busy) {
     const std::scoped_lock offers_guard(offers_lock_);
     if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
-      offers_[offer.source_qpn] = {remote, offer, std::move(lane)};
+      offers_.insert_or_assign(offer.source_qpn, StoredOffer{remote, offer, std::move(lane)});
     }
-    return;
+    return true;
+  }
+  if (!lane) {
+    fail_connection(*connection, IBV_WC_LOC_QP_OP_ERR);
+    return true;
   }
   {
     std::shared_ptr<link::RemoteProcess> newest = remote;
     const std::scoped_lock receive_guard(receive_lock_);  // who receives reads it
     connection->remote.swap(newest);
   }
-  attach_sender(*connection, offer, std::move(lane));
+  attach_sender(*connection, offer, std::move(*lane));
   if (has_queued_sends()) {
     run_queue();
     process_.request_service();
   }
+  return true;
 }
 
-Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid) {
+/// One of its two lanes can't be had, here or there. Under send_lock_.
+void QueuePair::fail_connection(Connection& connection, ibv_wc_status status) {
+  if (type_ == IBV_QPT_UD) {
+    connection.is_refused = true;  // its datagrams are lost, as datagrams may be, and counted
+    kick();
+    return;
+  }
+  const std::scoped_lock receive_guard(receive_lock_);
+  enter_error(status);
+  announce(IBV_EVENT_QP_FATAL);
+}
+
+bool QueuePair::on_refuse(const link::Refuse& refuse) {
+  const std::scoped_lock guard(send_lock_);
+  const auto found = connections_.find(refuse.source_qpn);
+  const bool is_known = !is_destroyed_ && found != connections_.end() && found->second->own_nonce == refuse.nonce;
+  if (is_known && type_ != IBV_QPT_UD && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
+    fail_connection(*found->second, IBV_WC_REM_OP_ERR);
+  }
+  return is_known;
+}
+
+/// Null when there are too many, or no memory or descriptor for one more.
+Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid) try {
   if (const auto found = connections_.find(remote_qpn); found != connections_.end()) {
     if (found->second->peer_state.load() == PeerState::present) {
       return found->second.get();
@@ -230,13 +272,16 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
     return nullptr;
   }
   auto connection = make_connection(remote_qpn, remote_gid);
-  if (connection == nullptr) {
+  if (!connection) {
     return nullptr;
   }
-  Connection* made = connection.get();
+  Connection* made = connection->get();
   const std::scoped_lock guard(receive_lock_);
-  adopt(std::move(connection));
+  adopt(std::move(*connection));
+  offer_lane(*made);
   return made;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void QueuePair::purge_datagram_peers() {
@@ -320,6 +365,20 @@ void QueuePair::wait_for_own_copies() {
   if (wraps_at_4_gib_) {
     const std::scoped_lock guard(receive_lock_);  // who places data in another region than its receive's holds it
   }
+}
+
+void QueuePair::end_drain(uint32_t key) {
+  const std::scoped_lock guard(send_lock_);
+  if (draining_key_.load(std::memory_order_relaxed) == key) {
+    draining_key_.store(0, std::memory_order_relaxed);
+    run_queue();
+  }
+}
+
+void QueuePair::wait_for_copies() {
+  // Who copies holds one of the two.
+  { const std::scoped_lock guard(send_lock_); }
+  { const std::scoped_lock guard(receive_lock_); }
 }
 
 void QueuePair::tell_peers() {

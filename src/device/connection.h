@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "link/lane_consumer.h"
 #include "link/lane_producer.h"
@@ -38,6 +40,9 @@ struct Connection {
   link::SharedSegment receive_segment;
   link::LaneConsumer receiver;
   uint64_t own_nonce = 0;
+  /// The peer's memory that a program may read after the receive has completed (base/in_place.h), freed by the peer or
+  /// not.
+  std::vector<std::pair<uint32_t, std::shared_ptr<const link::SharedSegment>>> held_arenas;
   uint32_t untold_bytes = 0;  ///< taken from the lane since we last told the peer
   /// Messages that may still take a receive; no more than receives were posted when the peer flushed its sends.
   uint32_t receivable = UINT32_MAX;

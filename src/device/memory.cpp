@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 namespace ringbolt::device {
 namespace {
@@ -77,6 +78,7 @@ bool is_wrapped(const ProtectionDomain& pd) {
   return pd.context.port().profile.knobs.wrap_4_gib == profile::Wrap4Gib::corrupt;
 }
 
+/// Over an arena it has one more user then; drop_arena() when it is not wanted any more.
 link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, uint64_t iova, uint32_t access) {
   link::Region region;
   region.first = (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova;
@@ -84,11 +86,19 @@ link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, u
   region.host_first = address;
   region.access = access;
   region.pd_key = pd.key;
-  if (const auto place = pd.context.process().arenas().find(address, length)) {
+  if (const auto place = pd.context.process().arenas().use(address, length)) {
     region.arena_id = place->arena_id;
     region.arena_offset = place->offset;
   }
   return region;
+}
+
+/// The region of a binding, if it allows it.
+bool find_bindable(Process& process, uint32_t pd_key, const WindowBinding& binding, link::Region& region) {
+  const bool writes = (binding.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  return process.regions().find(binding.region_key, region) && region.pd_key == pd_key &&
+         (region.access & IBV_ACCESS_MW_BIND) != 0 && region.holds(binding.address, binding.length) &&
+         (!writes || (region.access & IBV_ACCESS_LOCAL_WRITE) != 0);
 }
 
 }  // namespace
@@ -107,12 +117,20 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
   const link::Region region = describe(pd, address, length, iova, access);
   const auto key = pd.context.process().regions().add(region);
   if (!key) {
+    pd.context.process().drop_arena(region.arena_id);
     return base::fail(key.error().value);
   }
-  if (pd.context.port().profile.knobs.refuses_late_regions) {
-    pd.context.process().region_ages().add(*key);
+  try {
+    if (pd.context.port().profile.knobs.refuses_late_regions) {
+      pd.context.process().region_ages().add(*key);
+    }
+    return std::unique_ptr<MemoryRegion>(new MemoryRegion(pd, region, *key));
+  } catch (const std::bad_alloc&) {
+    pd.context.process().regions().hide(*key);
+    pd.context.process().regions().release(*key);
+    pd.context.process().drop_arena(region.arena_id);
+    return base::fail(ENOMEM);
   }
-  return std::unique_ptr<MemoryRegion>(new MemoryRegion(pd, region, *key));
 }
 
 MemoryRegion::MemoryRegion(ProtectionDomain& pd, const link::Region& region, uint32_t key)
@@ -130,6 +148,7 @@ MemoryRegion::~MemoryRegion() {
   process.wait_for_accesses(key_);
   process.wait_for_own_copies(is_wrapped(*pd_));
   process.regions().release(key_);
+  process.drop_arena(region_.arena_id);
   pd_->users.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -159,6 +178,7 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
   process.wait_for_accesses(key_);
   process.wait_for_own_copies(is_wrapped(*pd_));
   process.regions().publish(key_, region);
+  process.drop_arena(region_.arena_id);
   new_pd.users.fetch_add(1, std::memory_order_relaxed);
   pd_->users.fetch_sub(1, std::memory_order_relaxed);
   number_ = pd_ == &new_pd ? number_ : new_pd.regions_made.fetch_add(1) + 1;
@@ -171,16 +191,25 @@ base::Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(ProtectionDomai
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
     return base::fail(EINVAL);
   }
+  Process& process = pd.context.process();
   // Until it is bound the key allows nothing: a region without bytes and without access.
   link::Region nothing;
   nothing.pd_key = pd.key;
-  const auto key = pd.context.process().regions().add(nothing);
+  const auto key = process.regions().add(nothing);
   if (!key) {
     return base::fail(key.error().value);
   }
-  pd.context.process().regions().hide(*key);
-  pd.users.fetch_add(1, std::memory_order_relaxed);
-  return std::unique_ptr<MemoryWindow>(new MemoryWindow(pd, type, *key));
+  process.regions().hide(*key);
+  try {
+    process.windows().add(*key, pd.key);
+    std::unique_ptr<MemoryWindow> window(new MemoryWindow(pd, type, *key));
+    pd.users.fetch_add(1, std::memory_order_relaxed);
+    return window;
+  } catch (const std::bad_alloc&) {
+    process.windows().remove(*key);
+    process.regions().release(*key);
+    return base::fail(ENOMEM);
+  }
 }
 
 MemoryWindow::~MemoryWindow() {
@@ -188,27 +217,34 @@ MemoryWindow::~MemoryWindow() {
   if (process.is_abandoned()) {
     return;
   }
-  process.windows().unbind(key_);
   process.regions().hide(key_);
-  process.wait_for_accesses(key_);
+  if (const uint32_t open_key = process.windows().remove(key_)) {
+    process.wait_for_accesses(open_key);
+  }
   process.regions().release(key_);
   pd_.users.fetch_sub(1, std::memory_order_relaxed);
 }
 
+bool may_bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding) {
+  link::Region region;
+  return process.windows().holds(binding.key, pd_key) &&
+         (binding.length == 0 || find_bindable(process, pd_key, binding, region));
+}
+
+uint32_t close_window(Process& process, uint32_t key) {
+  const uint32_t open_key = process.windows().close(key);
+  if (open_key != 0) {
+    process.regions().hide(open_key);
+  }
+  return open_key;
+}
+
 bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding) {
-  process.regions().hide(binding.key);
-  process.windows().unbind(binding.key);
-  process.wait_for_accesses(binding.key);
   if (binding.length == 0) {
     return true;
   }
   link::Region region;
-  if (!process.regions().find(binding.region_key, region) || region.pd_key != pd_key ||
-      (region.access & IBV_ACCESS_MW_BIND) == 0 || !region.holds(binding.address, binding.length)) {
-    return false;
-  }
-  const bool writes = (binding.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
-  if (writes && (region.access & IBV_ACCESS_LOCAL_WRITE) == 0) {
+  if (!find_bindable(process, pd_key, binding, region)) {
     return false;
   }
   link::Region window = region;
@@ -219,18 +255,17 @@ bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding
   window.length = binding.length;
   window.access = binding.access;
   window.bound_qpn = binding.bound_qpn;
-  process.windows().bind(binding.key, binding.region_key);
+  process.windows().open(binding.key, binding.region_key);
   process.regions().publish(binding.key, window);
   return true;
 }
 
-bool close_window(Process& process, uint32_t qpn, uint32_t key) {
+bool invalidate_window(Process& process, uint32_t qpn, uint32_t key) {
   link::Region region;
   if (!process.regions().find(key, region) || region.bound_qpn != qpn) {
     return false;
   }
-  process.regions().hide(key);
-  process.windows().unbind(key);
+  static_cast<void>(close_window(process, key));
   return true;
 }
 

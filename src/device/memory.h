@@ -88,11 +88,19 @@ struct WindowBinding {
   uint32_t bound_qpn = link::kAnyQueuePair;
 };
 
-/// Closes a type 2 window that is bound to the queue pair; false when the key names no such window. Thread-safe.
-bool close_window(Process& process, uint32_t qpn, uint32_t key);
+/// Whether the binding may be made: its key is one of a window of the domain, which is the domain of the region, too,
+/// and the region allows it (IBV_ACCESS_MW_BIND, in bounds, no remote write on a region without local write).
+/// Thread-safe.
+bool may_bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding);
 
-/// Publishes a window over a region of the same domain. False when the region forbids it (no IBV_ACCESS_MW_BIND, other
-/// domain, out of bounds, remote write on a region without local write). Thread-safe.
+/// Closes the window that has this key or one like it. The key under which it was open, which peers may use still; 0:
+/// it was not. Thread-safe.
+uint32_t close_window(Process& process, uint32_t key);
+
+/// Closes a type 2 window that is bound to the queue pair; false when the key names no such window. Thread-safe.
+bool invalidate_window(Process& process, uint32_t qpn, uint32_t key);
+
+/// Publishes a closed window over its region. False as may_bind_window(). Thread-safe; allocates nothing.
 bool bind_window(Process& process, uint32_t pd_key, const WindowBinding& binding);
 
 /// The bits of ibv_access_flags that change nothing here and are accepted (ordering hints).

@@ -35,6 +35,9 @@ ibv_wc_status QueuePair::check_remote(Connection& connection, const SendRequest&
   if (request.length == 0) {
     return IBV_WC_SUCCESS;  // without bytes there is nothing that a key could protect (9.7.4.1.4)
   }
+  if (!connection.remote->has_regions()) {
+    return IBV_WC_SUCCESS;  // the peer will look for itself, since only it can copy
+  }
   if (!connection.remote->find_region(request.key, region) || region.pd_key != connection.remote_pd_key ||
       (region.access & access) != access || !region.holds(request.remote_address, request.length) ||
       (region.bound_qpn != link::kAnyQueuePair && region.bound_qpn != connection.remote_qpn)) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <random>
+#include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -25,6 +27,23 @@ namespace {
 constexpr int kFirstTickMs = 1;
 constexpr int kLastTickMs = 64;
 constexpr int kStateTickMs = 2;
+
+void introduce(link::Peer& peer, const link::OwnArenas::Made& arena) {
+  peer.send(link::Arena{arena.arena_id, arena.segment->length_bytes()}, arena.segment->descriptor());
+}
+
+/// On standard error: what a peer gave us and what we can't do with it, with the remedy.
+void tell_unmapped(const link::Peer& peer, std::string_view what, int error, std::string_view consequence) {
+  static base::LinePace pace;
+  if (!pace.may_say(base::now_ns())) {
+    return;
+  }
+  const std::string_view remedy = error == EMFILE   ? "raise the limit of open files (ulimit -n)"
+                                  : error == ENOMEM ? "raise the limit of address space (ulimit -v) or free memory"
+                                                    : "end the other process: it sends what is not understood";
+  base::say(fmt::format("ringbolt: {} of process {} can't be mapped ({}); {}; {}\n", what, peer.pid(),
+                        std::generic_category().message(error), consequence, remedy));
+}
 
 uint32_t random_index() {
   std::random_device device;
@@ -60,11 +79,42 @@ Process::~Process() {
   leave();
 }
 
-void Process::announce(const link::OwnArenas::Made& arena) {
+base::Result<std::byte*> Process::allocate_buffer(size_t length_bytes) {
+  const auto made = arenas_.make(length_bytes);
+  if (!made) {
+    return base::fail(made.error().value);
+  }
   const std::scoped_lock guard(remotes_mutex_);
   for (const auto& [peer, remote] : remotes_) {
-    remote->peer().send(link::Arena{arena.arena_id, arena.length_bytes}, arena.descriptor);
+    introduce(remote->peer(), *made);
   }
+  return made->segment->data();
+}
+
+void Process::free_buffer(void* address) {
+  if (is_abandoned()) {
+    return;  // in a forked child: the parent's
+  }
+  if (const auto arena_id = arenas_.free(address)) {
+    tell_freed(*arena_id);
+  }
+}
+
+void Process::drop_arena(uint32_t arena_id) {
+  if (arena_id != 0 && arenas_.drop(arena_id)) {
+    tell_freed(arena_id);
+  }
+}
+
+/// Its place is given out anew only once every peer was sent the news: they arrive in that order.
+void Process::tell_freed(uint32_t arena_id) {
+  {
+    const std::scoped_lock guard(remotes_mutex_);
+    for (const auto& [peer, remote] : remotes_) {
+      remote->peer().send(link::Release{arena_id});
+    }
+  }
+  arenas_.retire(arena_id);
 }
 
 base::Result<uint32_t> Process::add(const std::shared_ptr<QueuePair>& qp) {
@@ -146,12 +196,13 @@ std::vector<std::shared_ptr<CompletionQueue>> Process::completion_queues() {
 
 std::shared_ptr<link::RemoteProcess> Process::remote_of(const std::shared_ptr<link::Peer>& peer) {
   const std::scoped_lock guard(remotes_mutex_);
-  auto& remote = remotes_[peer.get()];
-  if (remote == nullptr) {
-    remote = std::make_shared<link::RemoteProcess>(peer);
-    for (const link::OwnArenas::Made& arena : arenas_.all()) {
-      peer->send(link::Arena{arena.arena_id, arena.length_bytes}, arena.descriptor);
-    }
+  if (const auto known = remotes_.find(peer.get()); known != remotes_.end()) {
+    return known->second;
+  }
+  const std::vector<link::OwnArenas::Made> arenas = arenas_.all();
+  const auto remote = remotes_.emplace(peer.get(), std::make_shared<link::RemoteProcess>(peer)).first->second;
+  for (const link::OwnArenas::Made& arena : arenas) {
+    introduce(*peer, arena);
   }
   return remote;
 }
@@ -171,6 +222,30 @@ void Process::wait_for_accesses(uint32_t key) {
   }
 }
 
+/// True: some are still used.
+bool Process::drain_windows() {
+  if (!has_drains_.exchange(false, std::memory_order_seq_cst)) {
+    return false;
+  }
+  base::heavy_fence();
+  const auto all = queue_pairs();
+  const uint64_t now = base::now_ns();
+  bool is_used = false;
+  for (const auto& qp : all) {
+    const uint32_t key = qp->draining_key();
+    const auto uses_key = [key](const auto& one) { return one->is_accessed(key); };
+    if (key != 0 && now < qp->drain_until_ns() && std::ranges::any_of(all, uses_key)) {
+      is_used = true;
+    } else if (key != 0) {
+      qp->end_drain(key);
+    }
+  }
+  if (is_used) {
+    has_drains_.store(true, std::memory_order_seq_cst);
+  }
+  return is_used;
+}
+
 void Process::wait_for_own_copies(bool is_wrapped) {
   if (is_wrapped || open_network_.load(std::memory_order_acquire) != nullptr) {
     for (const auto& qp : queue_pairs()) {
@@ -180,16 +255,39 @@ void Process::wait_for_own_copies(bool is_wrapped) {
 }
 
 void Process::on_ready(const std::shared_ptr<link::Peer>& peer) {
-  static_cast<void>(remote_of(peer)->open_regions());  // without a table every access of ours is refused
+  // Nobody need be told: without it the peer carries out what else we would do ourselves.
+  if (const int error = remote_of(peer)->open_regions(); error != 0 && base::is_debug_log_wanted()) {
+    tell_unmapped(*peer, "the table of memory regions", error,
+                  "READ, WRITE and atomics are left to its service thread");
+  }
 }
 
 void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) {
-  auto segment = link::SharedSegment::map(lane, link::kLaneBytes, true);
   const auto qp = find(offer.target_qpn);
-  if (segment && qp != nullptr) {
-    qp->on_offer(remote_of(peer), offer, std::move(*segment));
-  } else if (segment && offer.qp_type == IBV_QPT_UD) {
-    peer->send(link::Withdraw{offer.target_qpn, offer.source_qpn, link::kNoNonce});  // or its datagrams would wait
+  if (qp == nullptr) {
+    if (offer.qp_type == IBV_QPT_UD) {
+      peer->send(link::Withdraw{offer.target_qpn, offer.source_qpn, link::kNoNonce});  // or its datagrams would wait
+    }
+    return;
+  }
+  auto segment = lane.is_open() ? link::SharedSegment::map(lane, link::kLaneBytes, true)
+                                : base::Result<link::SharedSegment>(base::fail(EMFILE));
+  const int error = segment ? 0 : segment.error().value;
+  if (qp->on_offer(remote_of(peer), offer, std::move(segment)) && error != 0) {
+    peer->send(link::Refuse{offer.target_qpn, offer.source_qpn, offer.nonce, static_cast<uint32_t>(error)});
+    tell_unmapped(*peer, "the memory between two queue pairs", error,
+                  fmt::format("queue pair {:#x} here and {:#x} there fail", offer.target_qpn, offer.source_qpn));
+  }
+}
+
+void Process::on_refuse(const std::shared_ptr<link::Peer>& peer, const link::Refuse& refuse) {
+  const auto qp = find(refuse.target_qpn);
+  if (qp != nullptr && qp->on_refuse(refuse)) {
+    base::say(
+        fmt::format("ringbolt: process {} can't map the memory between queue pairs {:#x} here and {:#x} there "
+                    "({}): they fail; its own error output says what to do\n",
+                    peer->pid(), refuse.target_qpn, refuse.source_qpn,
+                    std::generic_category().message(static_cast<int>(refuse.error))));
   }
 }
 
@@ -200,7 +298,21 @@ void Process::on_withdraw(const std::shared_ptr<link::Peer>&, const link::Withdr
 }
 
 void Process::on_arena(const std::shared_ptr<link::Peer>& peer, const link::Arena& arena, base::UniqueFd memory) {
-  static_cast<void>(remote_of(peer)->arenas().add(arena.arena_id, arena.length_bytes, memory));
+  const int error = remote_of(peer)->arenas().add(arena.arena_id, arena.length_bytes, memory);
+  if (error != 0 && error != EALREADY) {
+    tell_unmapped(*peer, fmt::format("{} bytes of memory", arena.length_bytes), error,
+                  "messages of 2 KiB and more out of it end in an error, here and there");
+  }
+}
+
+void Process::on_release(const std::shared_ptr<link::Peer>& peer, const link::Release& release) {
+  const auto remote = remote_of(peer);
+  if (remote->arenas().hide(release.arena_id)) {
+    for (const auto& qp : queue_pairs()) {
+      qp->wait_for_copies();  // by now it finds nothing there any more; a copy that began before ends first
+    }
+    remote->arenas().forget(release.arena_id);
+  }
 }
 
 void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
@@ -257,7 +369,9 @@ void Process::serve() {
     is_ticking_.store(false, std::memory_order_seq_cst);
     is_woken_.store(false, std::memory_order_seq_cst);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
+    const bool is_draining = drain_windows();
     tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
+    tick_ms = is_draining ? kFirstTickMs : tick_ms;
     if (tick_ms >= 0) {
       is_ticking_.store(true, std::memory_order_seq_cst);
     }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -16,34 +15,13 @@
 #include "device/network.h"
 #include "device/port.h"
 #include "device/region_ages.h"
+#include "device/window_book.h"
 #include "link/arena.h"
 #include "link/region_table.h"
 #include "link/remote_process.h"
 #include "link/rendezvous.h"
 
 namespace ringbolt::device {
-
-/// Which memory window is bound to which region, by key. Thread-safe.
-class WindowBook {
- public:
-  void bind(uint32_t window_key, uint32_t region_key) {
-    const std::scoped_lock guard(mutex_);
-    region_of_[window_key & kWindow] = region_key;
-  }
-  void unbind(uint32_t window_key) {
-    const std::scoped_lock guard(mutex_);
-    region_of_.erase(window_key & kWindow);
-  }
-  bool has_window(uint32_t region_key) {
-    const std::scoped_lock guard(mutex_);
-    return std::ranges::any_of(region_of_, [&](const auto& entry) { return entry.second == region_key; });
-  }
-
- private:
-  static constexpr uint32_t kWindow = ~0xffU;  // the low byte changes from binding to binding
-  std::mutex mutex_;
-  std::unordered_map<uint32_t, uint32_t> region_of_;
-};
 
 class CompletionQueue;
 class Context;
@@ -72,8 +50,12 @@ class Process final : private link::RendezvousSink {
   Network& network() { return *open_network_.load(std::memory_order_acquire); }
   uint32_t next_pd_key() { return next_pd_key_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Makes the arena known to every peer.
-  void announce(const link::OwnArenas::Made& arena);
+  /// Shareable memory, known to every peer. ENOMEM, EMFILE.
+  base::Result<std::byte*> allocate_buffer(size_t length_bytes);
+  /// The program needs it no longer. It is gone, here and at the peers, once the last region over it is, too.
+  void free_buffer(void* address);
+  /// A region over the arena is gone; 0: it was over none.
+  void drop_arena(uint32_t arena_id);
 
   /// Gives the queue pair a number that was not used for long. ENOMEM when all are taken.
   base::Result<uint32_t> add(const std::shared_ptr<QueuePair>& qp);
@@ -118,6 +100,12 @@ class Process final : private link::RendezvousSink {
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainNs.
   void wait_for_accesses(uint32_t key);
+  /// A queue pair has closed a window, and its send queue goes on once no peer uses the window's key any more, which
+  /// the service thread finds out: who asks holds locks that come after those that it takes. Bounded as above.
+  void ask_for_drain() {
+    has_drains_.store(true, std::memory_order_seq_cst);
+    wake_service();
+  }
   /// The same for copies of ours for sends over the network, and for those that a profile has land in the wrong region
   /// (`is_wrapped`). Not from within a queue pair.
   void wait_for_own_copies(bool is_wrapped = false);
@@ -134,12 +122,16 @@ class Process final : private link::RendezvousSink {
   void on_ready(const std::shared_ptr<link::Peer>& peer) override;
   void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) override;
   void on_withdraw(const std::shared_ptr<link::Peer>& peer, const link::Withdraw& withdraw) override;
+  void on_refuse(const std::shared_ptr<link::Peer>& peer, const link::Refuse& refuse) override;
   void on_arena(const std::shared_ptr<link::Peer>& peer, const link::Arena& arena, base::UniqueFd memory) override;
+  void on_release(const std::shared_ptr<link::Peer>& peer, const link::Release& release) override;
   void on_gone(const std::shared_ptr<link::Peer>& peer) override;
   void on_poke() override;
   void on_bell() override { has_bell_ = true; }
   void on_readable() override;
 
+  void tell_freed(uint32_t arena_id);
+  bool drain_windows();
   void serve();
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
@@ -169,6 +161,7 @@ class Process final : private link::RendezvousSink {
   std::atomic<Network*> open_network_{nullptr};  // the same, for those who look without the lock
   std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};
+  std::atomic<bool> has_drains_{false};
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_abandoned_{false};
   std::once_flag left_;

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "device/limits.h"
 #include "device/call_faults.h"
+#include "device/limits.h"
 #include "device/qp_transitions.h"
 
 namespace ringbolt::device {
@@ -148,8 +148,8 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     finish_receiving();
   }
   if (to == IBV_QPS_RESET) {
-    queues_.receive->detach(*this);
-    queues_.send->detach(*this);
+    queues_.receive->suspend(*this);
+    queues_.send->suspend(*this);
     end_accesses();
     {
       const std::scoped_lock guard(send_lock_, receive_lock_);
@@ -157,27 +157,24 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     }
     queues_.receive->forget(qpn_);
     queues_.send->forget(qpn_);
-    queues_.send->attach(*this, false, true);
-    queues_.receive->attach(*this, true, false);
+    queues_.send->resume(*this, false, true);
+    queues_.receive->resume(*this, true, false);
     return 0;
   }
   const std::scoped_lock guard(send_lock_, receive_lock_);
-  store_attributes(attributes, mask);
   if (to == IBV_QPS_ERR) {
     enter_error(IBV_WC_WR_FLUSH_ERR);
     return 0;
   }
-  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && type_ != IBV_QPT_UD) {
-    if (const int error = connect()) {
-      return error;
-    }
-    regions_at_rtr_ = process_.region_ages().count();
+  const ibv_qp_attr before = attributes_;
+  store_attributes(attributes, mask);
+  if (const int error = acquire_for(from, to)) {
+    attributes_ = before;
+    return error;
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    regions_at_rtr_ = process_.region_ages().count();
     plug_at_rtr_.store(context_.port().plug(), std::memory_order_relaxed);
-  }
-  if (wired_ != nullptr && to == IBV_QPS_RTS) {
-    start_requester();
   }
   set_state(to);
   each_connection([&](Connection& connection) { settle(connection); });
@@ -192,6 +189,19 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   }
   kick();
   return 0;
+}
+
+/// What a step needs and may not get. 0; or an errno, and then nothing has changed.
+int QueuePair::acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept try {
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && type_ != IBV_QPT_UD) {
+    return connect();
+  }
+  if (wired_ != nullptr && to == IBV_QPS_RTS) {
+    start_requester();
+  }
+  return 0;
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
 }
 
 void QueuePair::set_state(ibv_qp_state state) {
@@ -230,6 +240,7 @@ void QueuePair::reset() {
   progress_since_ns_ = not_ready_since_ns_ = 0;
   attributes_ = {};
   answers_pending_ = 0;
+  draining_key_.store(0);
   has_failed_send_ = false;
   receive_attention_.store(false, std::memory_order_relaxed);
   set_state(IBV_QPS_RESET);

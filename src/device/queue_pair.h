@@ -117,7 +117,11 @@ class QueuePair {
   void arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread);
   /// When the timers of its network engine want to be looked at; UINT64_MAX: never.
   uint64_t wire_deadline_ns() const { return wire_deadline_ns_.load(std::memory_order_relaxed); }
-  void on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, link::SharedSegment lane);
+  /// False: it has no use for that offer. A lane that could not be mapped ends the queue pair as soon as it needs it.
+  bool on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
+                base::Result<link::SharedSegment> lane);
+  /// The peer can't use the lane that we offered. False: it is none of ours any more.
+  bool on_refuse(const link::Refuse& refuse);
   void on_withdraw(const link::Withdraw& withdraw);
   void on_peer_gone(const link::Peer& peer, bool was_orderly);
   /// Faults may have pulled its cable in a way that ends what is connected.
@@ -127,6 +131,12 @@ class QueuePair {
   /// Returns when no copy from or to the memory of a send is under way for the network, and none lands in the wrong
   /// region; new ones check their keys.
   void wait_for_own_copies();
+  /// Of a window that its send queue waits for, see Process::ask_for_drain(); 0: none.
+  uint32_t draining_key() const { return draining_key_.load(std::memory_order_seq_cst); }
+  uint64_t drain_until_ns() const { return drain_until_ns_.load(std::memory_order_relaxed); }
+  void end_drain(uint32_t key);
+  /// Returns when no copy is under way that began before the call.
+  void wait_for_copies();
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();
 
@@ -148,6 +158,7 @@ class QueuePair {
   ibv_wc_status judge_receive(uint32_t total);
 
   void store_attributes(const ibv_qp_attr& attributes, int mask);
+  int acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept;
   void set_state(ibv_qp_state state);
   void reset();
   void enter_error(ibv_wc_status first_send_status);
@@ -156,8 +167,11 @@ class QueuePair {
 
   // connecting.cpp
   int connect();
-  std::unique_ptr<Connection> make_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
+  base::Result<std::unique_ptr<Connection>> make_connection(uint32_t remote_qpn,
+                                                            const std::array<uint8_t, 16>& remote_gid);
+  void offer_lane(Connection& connection);
   void attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane);
+  void fail_connection(Connection& connection, ibv_wc_status status);
   void purge_datagram_peers();
   Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
   void disconnect(Connection& connection);
@@ -323,6 +337,7 @@ class QueuePair {
   bool open_receive(Connection& connection);
   void limit_to_posted(Connection& connection);
   void drop_unreceived(Connection& connection);
+  bool keep_in_place(Connection& connection, uint32_t arena_id) const;
   void note_established();
   void note_no_receive(Connection& connection);
   void count_message(const link::SlotHeader& header, uint32_t length);
@@ -432,6 +447,8 @@ class QueuePair {
   uint64_t next_ring_ns_ = 0;
   uint64_t ring_pause_ns_ = 0;
   std::atomic<bool> wants_send_bells_{false};
+  std::atomic<uint32_t> draining_key_{0};
+  std::atomic<uint64_t> drain_until_ns_{0};
 
   /// Ports on a network only: what came in, and the tie to the peer (RC, UC; changed under both locks).
   const std::unique_ptr<Inboxes> inboxes_;
@@ -467,7 +484,7 @@ class QueuePair {
   struct StoredOffer {
     std::shared_ptr<link::RemoteProcess> remote;
     link::Offer offer;
-    link::SharedSegment lane;
+    base::Result<link::SharedSegment> lane;
   };
   std::mutex offers_lock_;  // taken after send_lock_
   std::unordered_map<uint32_t, StoredOffer> offers_;

@@ -81,7 +81,7 @@ int QueuePair::check_request(const ibv_send_wr& wr) const {
       return EINVAL;
     }
   }
-  if (type_ == IBV_QPT_UD && wr.wr.ud.ah == nullptr) {
+  if ((type_ == IBV_QPT_UD && wr.wr.ud.ah == nullptr) || (wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.mw == nullptr)) {
     return EINVAL;
   }
   return 0;
@@ -139,7 +139,8 @@ SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
       request.remote_address = wr.bind_mw.bind_info.addr;
       request.window_length = wr.bind_mw.bind_info.length;
       request.window_access = wr.bind_mw.bind_info.mw_access_flags;
-      request.window_key = wr.bind_mw.rkey;
+      // Another object's key would be bound in its place: 0 is nobody's.
+      request.window_key = ((wr.bind_mw.rkey ^ wr.bind_mw.mw->handle) & ~0xffU) == 0 ? wr.bind_mw.rkey : 0;
       request.is_type2_window = wr.bind_mw.mw->type == IBV_MW_TYPE_2;
       break;
     default:
@@ -345,7 +346,8 @@ bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
   if (connection->sender->is_done(entry.end_slot)) {
     return true;
   }
-  return type_ == IBV_QPT_UC && connection->peer_state.load(std::memory_order_relaxed) != PeerState::present;
+  return type_ == IBV_QPT_UC && connection->peer_state.load(std::memory_order_relaxed) != PeerState::present &&
+         connection->sender->refusal() == link::Refusal::none;
 }
 
 void QueuePair::complete_sends(CompletionQueue& cq) {
@@ -411,7 +413,8 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
 
 ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {
   if (type_ != IBV_QPT_RC) {
-    return IBV_WC_SUCCESS;
+    return connection.sender && connection.sender->refusal() == link::Refusal::memory ? IBV_WC_REM_OP_ERR
+                                                                                      : IBV_WC_SUCCESS;
   }
   if (connection.sender) {
     switch (connection.sender->refusal()) {
@@ -420,6 +423,7 @@ ibv_wc_status QueuePair::refusal_status(const Connection& connection) const {
       case link::Refusal::access:
         return IBV_WC_REM_ACCESS_ERR;
       case link::Refusal::operation:
+      case link::Refusal::memory:
         return IBV_WC_REM_OP_ERR;
       case link::Refusal::none:
         break;

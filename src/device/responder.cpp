@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "base/in_place.h"
 #include "device/limits.h"
@@ -287,7 +288,7 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
   scatter(current_.received, data, header.length);
   current_.received += header.length;
   if ((header.flags & link::kSlotLast) != 0) {
-    if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
+    if ((header.flags & link::kSlotInvalidate) != 0 && !invalidate_window(process_, qpn_, header.immediate)) {
       fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
       announce(IBV_EVENT_QP_ACCESS_ERR);
       return false;
@@ -304,18 +305,25 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
   if (connection.remote == nullptr) {
     return false;
   }
-  const std::byte* data = connection.remote->arenas().find(fields.arena_id, fields.offset, fields.total);
-  if (data == nullptr || !begin_message(cq, connection, fields.total)) {
-    return false;  // news of the arena is on its way
+  const auto found = connection.remote->arenas().look(fields.arena_id, fields.offset, fields.total);
+  if (found.is_awaited) {
+    return false;
   }
-  if ((header.flags & link::kSlotInvalidate) != 0 && !close_window(process_, qpn_, header.immediate)) {
+  const std::byte* const data = found.data;
+  if (data == nullptr) {  // it could not be mapped here, or is freed already
+    return open_receive(connection) && fail_receive(cq, connection, IBV_WC_LOC_QP_OP_ERR, link::Refusal::memory);
+  }
+  if (!begin_message(cq, connection, fields.total)) {
+    return false;
+  }
+  if ((header.flags & link::kSlotInvalidate) != 0 && !invalidate_window(process_, qpn_, header.immediate)) {
     fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
     announce(IBV_EVENT_QP_ACCESS_ERR);
     return false;
   }
   constexpr unsigned kUsesTheFields = link::kSlotImmediate | link::kSlotInvalidate;
   const bool stays = (header.flags & link::kSlotStays) != 0 && (header.flags & kUsesTheFields) == 0 &&
-                     receives_in_place_.load(std::memory_order_relaxed);
+                     receives_in_place_.load(std::memory_order_relaxed) && keep_in_place(connection, fields.arena_id);
   if (stays) {
     fetch(data, fields.total);
     scatter(0, data, std::min(fields.total, base::kHeadBytes));
@@ -326,6 +334,25 @@ bool QueuePair::receive_shared(CompletionQueue& cq, Connection& connection, cons
   complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, fields.total, stays ? data : nullptr);
   connection.receiver.release();
   return true;
+}
+
+/// The program will read there for as long as it likes. False: the message has to be copied, since there is no memory
+/// to note that, or the peer has freed the arena.
+bool QueuePair::keep_in_place(Connection& connection, uint32_t arena_id) const {
+  auto& held = connection.held_arenas;
+  if (std::ranges::any_of(held, [arena_id](const auto& one) { return one.first == arena_id; })) [[likely]] {
+    return true;
+  }
+  try {
+    auto segment = connection.remote->arenas().hold(arena_id);
+    if (segment == nullptr) {
+      return false;
+    }
+    held.emplace_back(arena_id, std::move(segment));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 bool QueuePair::receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header) {
@@ -427,7 +454,7 @@ bool QueuePair::fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc
     current_.received = 0;
     push_failed_receive(cq, current_.wr_id, status);
   }
-  if (type_ == IBV_QPT_RC) {
+  if (type_ == IBV_QPT_RC || refusal == link::Refusal::memory) {
     connection.receiver.refuse(refusal);
   }
   if (connection.receiver.tell() && connection.remote != nullptr) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/clock.h"
+#include "device/limits.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -241,21 +242,32 @@ bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
 }
 
 bool QueuePair::do_local(SendEntry& entry, const SendRequest& request) {
-  if (request.opcode == IBV_WR_LOCAL_INV) {
-    if (!close_window(process_, qpn_, request.immediate)) {
-      return fail(entry, IBV_WC_LOC_QP_OP_ERR);
-    }
-  } else {
-    WindowBinding binding;
+  const bool binds = request.opcode == IBV_WR_BIND_MW;
+  WindowBinding binding;
+  if (binds) {
     binding.region_key = request.key;
     binding.key = request.window_key;
     binding.address = request.remote_address;
     binding.length = request.window_length;
     binding.access = request.window_access;
     binding.bound_qpn = request.is_type2_window ? qpn_ : link::kAnyQueuePair;
-    if (!bind_window(process_, pd_.key, binding)) {
-      return fail(entry, IBV_WC_MW_BIND_ERR);
+  }
+  if (entry.moved == 0) {
+    if (binds ? !may_bind_window(process_, pd_.key, binding) : !invalidate_window(process_, qpn_, request.immediate)) {
+      return fail(entry, binds ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR);
     }
+    if (const uint32_t closed = binds ? close_window(process_, binding.key) : request.immediate; closed != 0) {
+      entry.moved = 1;  // not to be closed again when its turn comes again
+      drain_until_ns_.store(base::now_ns() + kAccessDrainNs, std::memory_order_relaxed);
+      draining_key_.store(closed, std::memory_order_seq_cst);
+      process_.ask_for_drain();
+    }
+  }
+  if (draining_key_.load(std::memory_order_relaxed) != 0) {
+    return false;
+  }
+  if (binds && !bind_window(process_, pd_.key, binding)) {
+    return fail(entry, IBV_WC_MW_BIND_ERR);
   }
   const Connection* connection = connection_.load(std::memory_order_relaxed);
   entry.phase = SendPhase::sent;

@@ -39,12 +39,13 @@ bool QueuePair::divert(Connection& connection, const link::SlotHeader& header) {
   if (is_shared) {
     const auto fields = lane.fields<link::SharedFields>();
     length = fields.total;
-    data = connection.remote == nullptr
-               ? nullptr
-               : connection.remote->arenas().find(fields.arena_id, fields.offset, fields.total);
-    if (data == nullptr) {
-      return false;  // news of the arena is on its way
+    const auto found = connection.remote == nullptr
+                           ? link::PeerArenas::Found{nullptr, true}
+                           : connection.remote->arenas().look(fields.arena_id, fields.offset, fields.total);
+    if (found.is_awaited) {
+      return false;
     }
+    data = found.data;
   }
   if (is_first) {
     choose_bypass(is_chunk && !is_inline ? lane.fields<link::SendFields>().total : length);
@@ -55,6 +56,9 @@ bool QueuePair::divert(Connection& connection, const link::SlotHeader& header) {
   if (bypass_ == Bypass::parked && data != nullptr) {
     parking_.append(bypassed_bytes_, {data, length});
     bypassed_bytes_ += length;
+  } else if (bypass_ == Bypass::parked && is_shared) {
+    bypass_ = Bypass::dropped;  // its memory can't be had, and it meets no receive that could say so
+    note_dropped();
   }
   if (!is_chunk || (header.flags & link::kSlotLast) != 0) {
     end_bypass(header, is_word ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -163,11 +164,18 @@ int QueuePair::connect_wired() {
       return errno;
     }
   }
+  mtu_shift_ = mtu_shift(attributes_.path_mtu);
+  peer_counts_.reset();
   inboxes_->seal.begin(token);
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
-  if (!is_at_stream) {
-    greet(inboxes_->seal.greeting());
+  try {
+    if (!is_at_stream) {
+      greet(inboxes_->seal.greeting());
+    }
+  } catch (const std::bad_alloc&) {
+    disconnect_wired();
+    throw;
   }
   return 0;
 }
@@ -196,9 +204,9 @@ void QueuePair::start_requester() {
     }
     wired_->rc_requester.emplace(config);
   } else {
+    wired_->uc_window.emplace(attributes_.sq_psn, is_at_stream ? kStreamUcWindow : transport::UcWindow::Config{});
     wired_->uc_requester.emplace(
         transport::UcRequester::Config{wired_->remote_qpn, attributes_.sq_psn, wired_->mtu_bytes, depth});
-    wired_->uc_window.emplace(attributes_.sq_psn, is_at_stream ? kStreamUcWindow : transport::UcWindow::Config{});
   }
 }
 

@@ -93,7 +93,7 @@ struct QueuePair::RequestHost {
     qp.complete_receive(cq, qp.wired_->remote_qpn, header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
                         received.length);
   }
-  bool invalidate(uint32_t key) { return close_window(qp.process_, qp.qpn_, key); }
+  bool invalidate(uint32_t key) { return invalidate_window(qp.process_, qp.qpn_, key); }
   bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) {
     // The program may have unmapped what it registered: looked at once a message, which costs a system call.
     const std::byte* memory = qp.find_local(address, length, key, flags_of(access));

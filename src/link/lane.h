@@ -93,8 +93,9 @@ struct alignas(16) Response {
   uint64_t value;
 };
 
-/// Why the consumer refused the message that starts at slot `consumed`. 0: it did not.
-enum class Refusal : uint32_t { none = 0, invalid_request = 1, access = 2, operation = 3 };
+/// Why the consumer refused the message that starts at slot `consumed`. 0: it did not. `memory`: it has not got the
+/// producer's memory that the message lies in; this alone ends a producer of UC, too, which knows no refusals else.
+enum class Refusal : uint32_t { none = 0, invalid_request = 1, access = 2, operation = 3, memory = 4 };
 
 struct LaneMemory {
   // Written by the producer: with every one-sided operation, and seldom. Two lines apart, since processors fetch pairs.

@@ -100,7 +100,7 @@ class LaneProducer {
 
   Refusal refusal() const {
     const uint32_t value = memory_->refusal.load(std::memory_order_acquire);
-    return value <= static_cast<uint32_t>(Refusal::operation) ? static_cast<Refusal>(value) : Refusal::operation;
+    return value <= static_cast<uint32_t>(Refusal::memory) ? static_cast<Refusal>(value) : Refusal::operation;
   }
   /// The consumer holds a message for which no receive is posted.
   bool waits_for_receive() const {

@@ -29,12 +29,18 @@ struct WithdrawAt {
 struct ArenaAt {
   static constexpr size_t arena_id = 16, reserved = 20, length_bytes = 24, end = 32;
 };
+struct ReleaseAt {
+  static constexpr size_t arena_id = 16, reserved = 20, end = 24;
+};
+struct RefuseAt {
+  static constexpr size_t source_qpn = 16, target_qpn = 20, nonce = 24, error = 32, reserved = 36, end = 40;
+};
 struct ByeAt {
   static constexpr size_t end = HeaderAt::end;
 };
 static_assert(OfferAt::end <= kMaxMessageBytes && HelloAt::end <= kMaxMessageBytes);
 
-enum class Kind : uint16_t { hello = 1, offer = 2, withdraw = 3, arena = 4, bye = 5 };
+enum class Kind : uint16_t { hello = 1, offer = 2, withdraw = 3, arena = 4, bye = 5, release = 6, refuse = 7 };
 
 using Out = std::span<std::byte, kMaxMessageBytes>;
 using In = std::span<const std::byte>;
@@ -118,6 +124,19 @@ struct Emitter {
     put(out, ArenaAt::length_bytes, arena.length_bytes);
     return length;
   }
+  size_t operator()(const Release& release) const {
+    const size_t length = put_header(out, Kind::release, ReleaseAt::end);
+    put(out, ReleaseAt::arena_id, release.arena_id);
+    return length;
+  }
+  size_t operator()(const Refuse& refuse) const {
+    const size_t length = put_header(out, Kind::refuse, RefuseAt::end);
+    put(out, RefuseAt::source_qpn, refuse.source_qpn);
+    put(out, RefuseAt::target_qpn, refuse.target_qpn);
+    put(out, RefuseAt::nonce, refuse.nonce);
+    put(out, RefuseAt::error, refuse.error);
+    return length;
+  }
   size_t operator()(const Bye&) const { return put_header(out, Kind::bye, ByeAt::end); }
   size_t operator()(const Poke&) const {
     put(out, 0, kPoke);
@@ -167,6 +186,21 @@ std::optional<Message> parse_arena(In in) {
   return arena;
 }
 
+std::optional<Message> parse_release(In in) {
+  if (get<uint32_t>(in, ReleaseAt::reserved) != 0) {
+    return std::nullopt;
+  }
+  return Release{get<uint32_t>(in, ReleaseAt::arena_id)};
+}
+
+std::optional<Message> parse_refuse(In in) {
+  if (get<uint32_t>(in, RefuseAt::reserved) != 0) {
+    return std::nullopt;
+  }
+  return Refuse{get<uint32_t>(in, RefuseAt::source_qpn), get<uint32_t>(in, RefuseAt::target_qpn),
+                get<uint64_t>(in, RefuseAt::nonce), get<uint32_t>(in, RefuseAt::error)};
+}
+
 bool is_header_valid(In in) {
   return in.size() >= HeaderAt::end && get_bytes<4>(in, HeaderAt::magic) == kMagic &&
          get<uint16_t>(in, HeaderAt::version) == kRendezvousVersion &&
@@ -178,6 +212,8 @@ struct DescriptorCounter {
   size_t operator()(const Offer&) const { return 1; }
   size_t operator()(const Arena&) const { return 1; }
   size_t operator()(const Withdraw&) const { return 0; }
+  size_t operator()(const Release&) const { return 0; }
+  size_t operator()(const Refuse&) const { return 0; }
   size_t operator()(const Bye&) const { return 0; }
   size_t operator()(const Poke&) const { return 0; }
 };
@@ -207,6 +243,10 @@ std::optional<Message> parse(std::span<const std::byte> bytes) {
       return length == WithdrawAt::end ? std::optional<Message>(parse_withdraw(bytes)) : std::nullopt;
     case Kind::arena:
       return length == ArenaAt::end ? parse_arena(bytes) : std::nullopt;
+    case Kind::release:
+      return length == ReleaseAt::end ? parse_release(bytes) : std::nullopt;
+    case Kind::refuse:
+      return length == RefuseAt::end ? parse_refuse(bytes) : std::nullopt;
     case Kind::bye:
       return length == ByeAt::end ? std::optional<Message>(Bye{}) : std::nullopt;
   }

@@ -12,7 +12,7 @@
 namespace ringbolt::link {
 
 inline constexpr size_t kMaxMessageBytes = 128;
-inline constexpr uint32_t kRendezvousVersion = 1;
+inline constexpr uint32_t kRendezvousVersion = 2;
 
 /// First message each side sends. Descriptors: [bell eventfd, region table memfd].
 struct Hello {
@@ -54,6 +54,21 @@ struct Arena {
   friend bool operator==(const Arena&, const Arena&) = default;
 };
 
+/// The sender has freed that shareable memory: nothing of it is sent any more, and its place may be given out anew.
+struct Release {
+  uint32_t arena_id = 0;
+  friend bool operator==(const Release&, const Release&) = default;
+};
+
+/// The lane that came with the offer of this nonce can't be used: nothing will ever be sent through it.
+struct Refuse {
+  uint32_t source_qpn = 0;  ///< that would have sent through it
+  uint32_t target_qpn = 0;  ///< that offered it
+  uint64_t nonce = 0;
+  uint32_t error = 0;  ///< errno
+  friend bool operator==(const Refuse&, const Refuse&) = default;
+};
+
 /// The sender exits in an orderly way.
 struct Bye {
   friend bool operator==(const Bye&, const Bye&) = default;
@@ -64,7 +79,7 @@ struct Poke {
   friend bool operator==(const Poke&, const Poke&) = default;
 };
 
-using Message = std::variant<Hello, Offer, Withdraw, Arena, Bye, Poke>;
+using Message = std::variant<Hello, Offer, Withdraw, Arena, Bye, Poke, Release, Refuse>;
 
 /// The number of descriptors that belong to the message.
 size_t descriptor_count(const Message& message);

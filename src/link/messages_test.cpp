@@ -50,15 +50,18 @@ struct Golden {
 std::vector<Golden> golden_messages() {
   return {
       {Hello{0x2a1, 0x1122334455667788, 0x7ffd00112233, 0xa1a2a3a4a5a6a7a8},
-       "52424c4b 0100 0100 30000000 00000000  a1020000 00000000 8877665544332211 33221100fd7f0000 a8a7a6a5a4a3a2a1", 2},
+       "52424c4b 0200 0100 30000000 00000000  a1020000 00000000 8877665544332211 33221100fd7f0000 a8a7a6a5a4a3a2a1", 2},
       {Offer{0x00a2a4a6, 0x00b1b3b5, 2, 0xc1c2c3c4, 0x0102030405060708, counting_gid(0x10), counting_gid(0x80)},
-       "52424c4b 0100 0200 48000000 00000000  a6a4a200 b5b3b100 02000000 c4c3c2c1 0807060504030201"
+       "52424c4b 0200 0200 48000000 00000000  a6a4a200 b5b3b100 02000000 c4c3c2c1 0807060504030201"
        "101112131415161718191a1b1c1d1e1f 808182838485868788898a8b8c8d8e8f",
        1},
       {Withdraw{0x123456, 0x654321, 0x0807060504030201},
-       "52424c4b 0100 0300 20000000 00000000  56341200 21436500 0102030405060708", 0},
-      {Arena{7, 0x0000000140000000}, "52424c4b 0100 0400 20000000 00000000  07000000 00000000 0000004001000000", 1},
-      {Bye{}, "52424c4b 0100 0500 10000000 00000000", 0},
+       "52424c4b 0200 0300 20000000 00000000  56341200 21436500 0102030405060708", 0},
+      {Arena{7, 0x0000000140000000}, "52424c4b 0200 0400 20000000 00000000  07000000 00000000 0000004001000000", 1},
+      {Release{0x00001c07}, "52424c4b 0200 0600 18000000 00000000  071c0000 00000000", 0},
+      {Refuse{0x123456, 0x654321, 0x0807060504030201, 12},
+       "52424c4b 0200 0700 28000000 00000000  56341200 21436500 0102030405060708 0c000000 00000000", 0},
+      {Bye{}, "52424c4b 0200 0500 10000000 00000000", 0},
       {Poke{}, "52 42 50 4f 4b 45 31 0a", 0},
   };
 }
@@ -109,8 +112,11 @@ TEST(Messages, refuse_a_change_of_any_header_bit) {
 
 TEST(Messages, refuse_reserved_bits_and_a_slot_out_of_range) {
   const std::vector<Golden> golden = golden_messages();
-  for (const size_t which : {size_t{0}, size_t{3}}) {
-    for (size_t at = 20; at < 24; ++at) {
+  struct Reserved {
+    size_t message, first;
+  };
+  for (const auto& [which, first] : {Reserved{0, 20}, Reserved{3, 20}, Reserved{4, 20}, Reserved{5, 36}}) {
+    for (size_t at = first; at < first + 4; ++at) {
       std::vector<std::byte> bytes = from_hex(golden[which].hex);
       bytes[at] = std::byte{1};
       EXPECT_FALSE(parse(bytes)) << "byte " << at;
@@ -147,6 +153,13 @@ RC_GTEST_PROP(Messages, come_back_as_they_went, ()) {
 
   const Arena arena{*rc::gen::arbitrary<uint32_t>(), *rc::gen::arbitrary<uint64_t>()};
   RC_ASSERT(parse(emitted(arena)) == std::optional<Message>(arena));
+
+  const Release release{*rc::gen::arbitrary<uint32_t>()};
+  RC_ASSERT(parse(emitted(release)) == std::optional<Message>(release));
+
+  const Refuse refuse{*rc::gen::arbitrary<uint32_t>(), *rc::gen::arbitrary<uint32_t>(), *rc::gen::arbitrary<uint64_t>(),
+                      *rc::gen::arbitrary<uint32_t>()};
+  RC_ASSERT(parse(emitted(refuse)) == std::optional<Message>(refuse));
 }
 
 // What parse() accepts has one form only: nothing can hide in bits that emit() would not write.

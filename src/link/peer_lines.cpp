@@ -96,8 +96,11 @@ PeerLines::Step PeerLines::step(const std::shared_ptr<Line>& line) {
       break;
   }
   const std::optional<Message> message = parse(datagram.bytes());
-  if (!message || descriptor_count(*message) != datagram.descriptor_count || !handle(line, *message, datagram)) {
-    log_.dropped(own_slot_, line->pid, "it sent what is no message of this version");
+  if (!message || (descriptor_count(*message) != datagram.descriptor_count && !datagram.has_lost_descriptors) ||
+      !handle(line, *message, datagram)) {
+    log_.dropped(own_slot_, line->pid,
+                 datagram.has_lost_descriptors ? "this process has no file descriptor left (ulimit -n)"
+                                               : "it sent what is no message of this version");
     return Step::over;
   }
   return line->is_parked ? Step::idle : Step::again;
@@ -121,6 +124,10 @@ bool PeerLines::handle(const std::shared_ptr<Line>& line, const Message& message
     sink_.on_withdraw(line->peer, *withdraw);
   } else if (const auto* arena = std::get_if<Arena>(&message)) {
     sink_.on_arena(line->peer, *arena, std::move(datagram.descriptors[0]));
+  } else if (const auto* release = std::get_if<Release>(&message)) {
+    sink_.on_release(line->peer, *release);
+  } else if (const auto* refuse = std::get_if<Refuse>(&message)) {
+    sink_.on_refuse(line->peer, *refuse);
   } else {
     line->peer->note_bye();
   }

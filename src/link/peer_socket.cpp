@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <new>
 
 #include "base/clock.h"
 
@@ -68,7 +69,7 @@ bool PeerSocket::send(std::span<const std::byte> bytes, std::span<const int> des
   return true;
 }
 
-bool PeerSocket::enqueue(std::span<const std::byte> bytes, std::span<const int> descriptors) {
+bool PeerSocket::enqueue(std::span<const std::byte> bytes, std::span<const int> descriptors) try {
   if (queue_.size() >= kMaxQueuedMessages) {
     return break_off();
   }
@@ -83,6 +84,8 @@ bool PeerSocket::enqueue(std::span<const std::byte> bytes, std::span<const int> 
   }
   queue_.push_back(std::move(queued));
   return true;
+} catch (const std::bad_alloc&) {
+  return break_off();
 }
 
 void PeerSocket::flush() {

@@ -8,25 +8,28 @@
 
 namespace ringbolt::link {
 
-base::Result<int> RemoteProcess::open_regions() {
+int RemoteProcess::open_regions() {
   const base::UniqueFd copy(fcntl(peer_->region_table_fd(), F_DUPFD_CLOEXEC, 0));
   if (!copy.is_open()) {
-    return base::fail(errno);
+    return errno;
   }
   auto segment = SharedSegment::map(copy, kRegionTableBytes, false);
   if (!segment) {
-    return base::fail(segment.error().value);
+    return segment.error().value;
   }
   region_segment_ = std::move(*segment);
   auto view = RegionTableView::open(region_segment_);
   if (!view) {
-    return base::fail(view.error().value);
+    return view.error().value;
   }
   regions_ = *view;
   return 0;
 }
 
 CopyOutcome RemoteProcess::write(const Region& region, uint64_t address, std::span<const iovec> pieces) const {
+  if (!has_regions()) {
+    return CopyOutcome::unreachable;
+  }
   if (region.arena_id != 0) {
     uint64_t at = address;
     for (const iovec& piece : pieces) {
@@ -43,6 +46,9 @@ CopyOutcome RemoteProcess::write(const Region& region, uint64_t address, std::sp
 }
 
 CopyOutcome RemoteProcess::read(const Region& region, uint64_t address, std::span<const iovec> pieces) const {
+  if (!has_regions()) {
+    return CopyOutcome::unreachable;
+  }
   if (region.arena_id != 0) {
     uint64_t at = address;
     for (const iovec& piece : pieces) {

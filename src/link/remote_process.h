@@ -15,7 +15,7 @@ namespace ringbolt::link {
 /// How a copy to or from another process ended.
 enum class CopyOutcome {
   done,
-  unreachable,  ///< neither shared nor open to process_vm_*: the owner must copy
+  unreachable,  ///< neither shared nor open to process_vm_*, or its region table is not mapped: the owner must copy
   fault,        ///< the owner has no memory there any more
 };
 
@@ -26,10 +26,13 @@ class RemoteProcess {
 
   Peer& peer() const { return *peer_; }
   const std::shared_ptr<Peer>& shared_peer() const { return peer_; }
-  /// Maps the region table; once, when the peer is ready. EINVAL when what it gave is none.
-  base::Result<int> open_regions();
+  /// Maps the region table; once, when the peer is ready. 0, or an errno; EINVAL when what it gave is none.
+  int open_regions();
+  /// The table is mapped: what its keys allow can be seen here. If not, the peer has to check and copy itself.
+  bool has_regions() const { return regions_.is_open(); }
   bool find_region(uint32_t key, Region& region) const { return regions_.is_open() && regions_.find(key, region); }
   PeerArenas& arenas() { return arenas_; }
+  const PeerArenas& arenas() const { return arenas_; }
 
   /// Where `length` bytes from `address` of the region are mapped here; nullptr when they are not.
   std::byte* mapped(const Region& region, uint64_t address, uint64_t length) const {

@@ -48,9 +48,12 @@ class RendezvousSink {
  public:
   virtual ~RendezvousSink() = default;
   virtual void on_ready(const std::shared_ptr<Peer>& peer) = 0;
+  /// Here and in on_arena(): not open when this process had no descriptor left for what came.
   virtual void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, base::UniqueFd lane) = 0;
   virtual void on_withdraw(const std::shared_ptr<Peer>& peer, const Withdraw& withdraw) = 0;
+  virtual void on_refuse(const std::shared_ptr<Peer>& peer, const Refuse& refuse) = 0;
   virtual void on_arena(const std::shared_ptr<Peer>& peer, const Arena& arena, base::UniqueFd memory) = 0;
+  virtual void on_release(const std::shared_ptr<Peer>& peer, const Release& release) = 0;
   /// After its last message was delivered. Once per peer.
   virtual void on_gone(const std::shared_ptr<Peer>& peer) = 0;
   virtual void on_poke() = 0;
@@ -76,7 +79,8 @@ class Rendezvous {
   virtual uint64_t incarnation() const = 0;
 
   /// The process that owns `slot`, connecting to it when we know it not yet (never blocks for long: a connect to a
-  /// listening socket needs no accept). Nothing when nobody owns the slot. Thread-safe.
+  /// listening socket needs no accept). Nothing when nobody owns the slot, and when this process may open no more files
+  /// or has no memory, which errno says. Thread-safe.
   virtual std::shared_ptr<Peer> peer_at(uint32_t slot) = 0;
 
   /// Waits up to timeout_ms (-1: for ever) for messages, deaths or the bell and tells the sink. One thread only.

@@ -71,6 +71,14 @@ class Recorder : public RendezvousSink {
     withdraws.push_back(withdraw);
     events.push_back("withdraw");
   }
+  void on_refuse(const std::shared_ptr<Peer>&, const Refuse& refuse) override {
+    refusals.push_back(refuse);
+    events.push_back("refuse");
+  }
+  void on_release(const std::shared_ptr<Peer>&, const Release& release) override {
+    releases.push_back(release);
+    events.push_back("release");
+  }
   void on_arena(const std::shared_ptr<Peer>&, const Arena&, base::UniqueFd memory) override {
     arena_marks.push_back(mark_of(memory.get()));
     events.push_back("arena");
@@ -86,6 +94,8 @@ class Recorder : public RendezvousSink {
   std::vector<std::shared_ptr<Peer>> ready, gone;
   std::vector<Offer> offers;
   std::vector<Withdraw> withdraws;
+  std::vector<Refuse> refusals;
+  std::vector<Release> releases;
   std::vector<uint64_t> lane_marks, arena_marks;
   std::vector<std::string> events;
   int pokes = 0;

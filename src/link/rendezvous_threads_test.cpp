@@ -25,7 +25,9 @@ class Counter : public RendezvousSink {
     ++offers;
   }
   void on_withdraw(const std::shared_ptr<Peer>&, const Withdraw&) override {}
+  void on_refuse(const std::shared_ptr<Peer>&, const Refuse&) override {}
   void on_arena(const std::shared_ptr<Peer>&, const Arena&, base::UniqueFd) override {}
+  void on_release(const std::shared_ptr<Peer>&, const Release&) override {}
   void on_gone(const std::shared_ptr<Peer>& peer) override {
     orderly += peer->left_orderly() ? 1 : 0;
     ++gone;  // last: the test waits for it

@@ -14,7 +14,7 @@ namespace {
 
 /// Owns the descriptors of every control message. False when there are more than Datagram holds.
 bool take_descriptors(msghdr& header, Datagram& datagram) {
-  bool is_complete = (header.msg_flags & MSG_CTRUNC) == 0;
+  bool fits = true;
   for (cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr; control = CMSG_NXTHDR(&header, control)) {
     if (control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS) {
       continue;
@@ -27,11 +27,14 @@ bool take_descriptors(msghdr& header, Datagram& datagram) {
       if (datagram.descriptor_count < kMaxDescriptors) {
         datagram.descriptors[datagram.descriptor_count++] = std::move(owned);
       } else {
-        is_complete = false;
+        fits = false;
       }
     }
   }
-  return is_complete;
+  // The buffer holds as many as Datagram does: what was cut off with room left found no place in the table of files.
+  const bool is_cut = (header.msg_flags & MSG_CTRUNC) != 0;
+  datagram.has_lost_descriptors = is_cut && datagram.descriptor_count < kMaxDescriptors;
+  return fits && (!is_cut || datagram.has_lost_descriptors);
 }
 
 }  // namespace
@@ -108,12 +111,12 @@ Received receive_datagram(int socket_fd, Datagram& datagram) {
       }
       continue;
     }
-    const bool is_complete = take_descriptors(header, datagram);
+    const bool fits = take_descriptors(header, datagram);
     if (length == 0) {
       return Received::end;  // an empty datagram looks the same, and no message is empty
     }
     datagram.length = static_cast<size_t>(length);
-    return is_complete && (header.msg_flags & MSG_TRUNC) == 0 ? Received::message : Received::oversized;
+    return fits && (header.msg_flags & MSG_TRUNC) == 0 ? Received::message : Received::oversized;
   }
   return Received::end;
 }

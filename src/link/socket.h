@@ -51,13 +51,14 @@ struct Datagram {
   size_t length = 0;
   std::array<base::UniqueFd, kMaxDescriptors> descriptors;
   size_t descriptor_count = 0;
+  bool has_lost_descriptors = false;  ///< there were more, but this process may open no more files
   std::span<const std::byte> bytes() const { return {storage.data(), length}; }
 };
 
 enum class Received {
   message,    ///< a datagram was read
   nothing,    ///< none is there now
-  oversized,  ///< a datagram or its descriptors did not fit; it is lost
+  oversized,  ///< a datagram did not fit, or had more descriptors than any message; it is lost
   end,        ///< the other end closed and everything was read
 };
 Received receive_datagram(int socket_fd, Datagram& datagram);

@@ -229,6 +229,40 @@ TEST_F(LocalWindowTest, remote_write_needs_local_write_in_the_region) {
   EXPECT_NE(wc.status, IBV_WC_SUCCESS);
 }
 
+TEST_F(LocalWindowTest, what_is_no_key_of_the_window_is_not_bound) {
+  const Mw other = allocate(IBV_MW_TYPE_2);
+  ASSERT_EQ(bind(other.get(), memory.mr.get(), memory.address(512), 64, IBV_ACCESS_REMOTE_WRITE).status,
+            IBV_WC_SUCCESS);
+  const uint32_t kWrong[] = {memory.rkey(), source.rkey(), other->rkey, 0, 0x12345678};
+  for (const uint32_t wrong : kWrong) {
+    for (const ibv_mw_type type : {IBV_MW_TYPE_1, IBV_MW_TYPE_2}) {
+      const Mw window = allocate(type);
+      SendWr wr(7, IBV_WR_BIND_MW, {});
+      wr.wr.bind_mw.mw = window.get();
+      wr.wr.bind_mw.rkey = wrong;
+      wr.wr.bind_mw.bind_info = {memory.mr.get(), memory.address(1024), 64, IBV_ACCESS_REMOTE_WRITE};
+      ASSERT_EQ(wr.post(b.qp()), 0);
+      expect_status(wait_completion(b.send_cq()), 7, IBV_WC_MW_BIND_ERR);
+      EXPECT_EQ(b.state(), IBV_QPS_ERR);
+      ASSERT_EQ(a.to_state(IBV_QPS_RESET), 0);
+      ASSERT_EQ(b.to_state(IBV_QPS_RESET), 0);
+      connect(a, b);
+      EXPECT_EQ(write(memory.address(), memory.rkey()), IBV_WC_SUCCESS) << "the region is gone";
+    }
+  }
+}
+
+TEST_F(LocalWindowTest, binding_that_fails_leaves_the_window_as_it_was) {
+  const Mw window = allocate(IBV_MW_TYPE_1);
+  ASSERT_EQ(bind(window.get(), memory.mr.get(), memory.address(), 64, IBV_ACCESS_REMOTE_WRITE).status, IBV_WC_SUCCESS);
+  EXPECT_NE(bind(window.get(), memory.mr.get(), memory.address(kRegion - 8), 16, IBV_ACCESS_REMOTE_WRITE).status,
+            IBV_WC_SUCCESS);
+  ASSERT_EQ(a.to_state(IBV_QPS_RESET), 0);
+  ASSERT_EQ(b.to_state(IBV_QPS_RESET), 0);
+  connect(a, b);
+  EXPECT_EQ(write(memory.address(), window->rkey), IBV_WC_SUCCESS);
+}
+
 TEST_F(LocalWindowTest, deallocated_window_is_closed) {
   uint32_t rkey = 0;
   {

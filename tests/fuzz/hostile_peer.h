@@ -39,7 +39,9 @@ class HostilePeer : private link::RendezvousSink {
   void on_ready(const std::shared_ptr<link::Peer>&) override {}
   void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) override;
   void on_withdraw(const std::shared_ptr<link::Peer>&, const link::Withdraw&) override {}
+  void on_refuse(const std::shared_ptr<link::Peer>&, const link::Refuse&) override {}
   void on_arena(const std::shared_ptr<link::Peer>&, const link::Arena&, base::UniqueFd) override {}
+  void on_release(const std::shared_ptr<link::Peer>&, const link::Release&) override {}
   void on_gone(const std::shared_ptr<link::Peer>&) override {}
   void on_poke() override {}
   void on_bell() override {}

@@ -16,7 +16,7 @@ namespace {
 
 using namespace ringbolt;
 
-constexpr uint32_t kArenaId = 3;
+constexpr uint32_t kArenaId = link::kMaxArenas + 3;
 constexpr uint64_t kArenaBytes = 8192;
 
 /// A table and an arena as a peer would hand them over, mapped here once.
@@ -34,7 +34,7 @@ struct HostileProcess {
     std::memcpy(table.data(), &header, sizeof header);
     view = *link::RegionTableView::open(table);
     const base::UniqueFd memory(dup(arena.descriptor()));
-    RINGBOLT_ASSERT(arenas.add(kArenaId, kArenaBytes, memory));
+    RINGBOLT_ASSERT(arenas.add(kArenaId, kArenaBytes, memory) == 0);
     arena_base = arenas.find(kArenaId, 0, kArenaBytes);
     RINGBOLT_ASSERT(arena_base != nullptr);
   }
@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   entry->first = input.take<uint64_t>();
   entry->length = input.take<uint64_t>();
   entry->arena_offset = input.take<uint64_t>();
-  entry->arena_id = input.take<uint8_t>() % 8;
+  entry->arena_id = link::kMaxArenas + input.take<uint8_t>() % 8;
   entry->key = input.take<uint8_t>() % 8 == 0 ? input.take<uint32_t>() : key;
   link::Region region;
   if (process.view.find(key, region) && region.holds(address, length)) {

@@ -57,6 +57,30 @@ class Rejoin(ranks.GroupCase):
             self.assertEqual(rank.expect("rejoined")["size"], 2)
         self.all_run(group, "call all_reduce count=1000")
 
+    def shared_bytes(self, rank):
+        """Of memory that devices share, as the rank's process maps it: its own and its neighbours'."""
+        total = 0
+        with open(f"/proc/{rank.pid}/maps", encoding="ascii") as maps:
+            for line in maps:
+                if "ringbolt-arena" in line:
+                    first, end = line.split()[0].split("-")
+                    total += int(end, 16) - int(first, 16)
+        return total
+
+    def test_what_was_left_is_given_back(self):
+        group = self.join("line:2", 2)
+        self.all_run(group, "call all_reduce count=1000")
+        before = [self.shared_bytes(rank) for rank in group]
+        self.assertGreater(min(before), 0)
+        for _ in range(3):
+            self.all_say(group, "rejoin")
+            for rank in group:
+                rank.expect("rejoined")
+        deadline = time.monotonic() + 20
+        while [self.shared_bytes(rank) for rank in group] != before and time.monotonic() < deadline:
+            self.all_run(group, "call all_reduce count=1000")  # the neighbour's word may come a moment later
+        self.assertEqual([self.shared_bytes(rank) for rank in group], before)
+
     def test_in_vain(self):
         left = self.kill(self.join("line:2", 2, RINGBOLT_JOIN_TIMEOUT_MS="4000"), 1)
         left[0].say("rejoin")
