@@ -70,6 +70,20 @@ uint8_t speed_code(uint32_t gbps) {
 
 }  // namespace
 
+/// Writes at most `size` bytes of the entry, as much as its caller knows.
+static void fill_gid_entry(const device::Port& port, const ibv_gid& gid, uint32_t index, void* entry, size_t size) {
+  ibv_gid_entry all{};
+  all.gid = gid;
+  all.gid_index = index;
+  all.port_num = 1;
+  all.gid_type =
+      profile::is_version_1(port.profile.look.gids, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+  const uint32_t netdev = port.netdev_index;
+  all.ndev_ifindex = netdev != 0 && netdev < device::kFirstStreamInterface ? netdev : 1;  // 1: the loopback interface
+  std::memset(entry, 0, size);
+  std::memcpy(entry, &all, std::min(size, sizeof all));
+}
+
 int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes, size_t size) {
   if (port_num != 1) {
     return EINVAL;
@@ -217,12 +231,23 @@ int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr
   return ringbolt::abi::query_port(context, port_num, reinterpret_cast<ibv_port_attr*>(attributes), kLegacyBytes);
 }
 
+/// Newer than some headers. The port's nominal rate in units of 100 Mb/s, whether it is up or not. EINVAL.
+int ibv_query_port_speed(ibv_context* context, uint32_t port_num, uint64_t* speed) {
+  constexpr uint64_t kUnitsPerGbps = 10;
+  if (port_num != 1 || speed == nullptr) {
+    return EINVAL;
+  }
+  *speed = Context::of(context).impl->port().speed_gbps * kUnitsPerGbps;
+  return 0;
+}
+
 int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gid) {
   if (port_num != 1 || index < 0 || static_cast<uint32_t>(index) >= ringbolt::abi::gid_table_length(context)) {
     errno = EINVAL;
     return -1;
   }
-  const auto& gids = Context::of(context).impl->port().gids;
+  const auto addresses = Context::of(context).impl->port().addresses();
+  const auto& gids = addresses->shown;
   *gid = static_cast<size_t>(index) < gids.size() ? gids[static_cast<size_t>(index)] : ibv_gid{};
   return 0;
 }
@@ -233,20 +258,11 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
     return EINVAL;
   }
   const device::Port& port = Context::of(context).impl->port();
-  const auto& gids = port.gids;
-  if (index >= gids.size() || device::is_zero(gids[index])) {
+  const auto addresses = port.addresses();
+  if (index >= addresses->shown.size() || device::is_zero(addresses->shown[index])) {
     return ENODATA;
   }
-  ibv_gid_entry all{};
-  all.gid = gids[index];
-  all.gid_index = index;
-  all.port_num = port_num;
-  all.gid_type =
-      profile::is_version_1(port.profile.look.gids, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
-  const uint32_t netdev = port.netdev_index;
-  all.ndev_ifindex = netdev != 0 && netdev < device::kFirstStreamInterface ? netdev : 1;  // 1: the loopback interface
-  std::memset(entry, 0, entry_size);
-  std::memcpy(entry, &all, std::min(entry_size, sizeof all));
+  ringbolt::abi::fill_gid_entry(port, addresses->shown[index], index, entry, entry_size);
   return 0;
 }
 
@@ -255,19 +271,18 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
   if (flags != 0) {
     return -EINVAL;
   }
-  const auto& gids = Context::of(context).impl->port().gids;
+  const device::Port& port = Context::of(context).impl->port();
+  const auto addresses = port.addresses();
+  auto* at = reinterpret_cast<std::byte*>(entries);
   size_t count = 0;
-  for (size_t i = 0; i < gids.size(); ++i) {
-    if (device::is_zero(gids[i])) {
+  for (size_t i = 0; i < addresses->shown.size(); ++i) {
+    if (device::is_zero(addresses->shown[i])) {
       continue;
     }
     if (count == max_entries) {
       return -EINVAL;
     }
-    auto* entry = reinterpret_cast<ibv_gid_entry*>(reinterpret_cast<std::byte*>(entries) + count * entry_size);
-    if (const int error = _ibv_query_gid_ex(context, 1, static_cast<uint32_t>(i), entry, 0, entry_size)) {
-      return -error;
-    }
+    ringbolt::abi::fill_gid_entry(port, addresses->shown[i], static_cast<uint32_t>(i), at + count * entry_size, entry_size);
     ++count;
   }
   return static_cast<ssize_t>(count);

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "device/call_faults.h"
 #include "device/object_rules.h"
 
 #undef ibv_reg_mr
@@ -22,6 +23,9 @@ constexpr int kReregFlags =
 ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
   const device::Port& port = port_of(pd->context);
   if (const int error = device::check_region(port, reinterpret_cast<uint64_t>(address), length, iova, access)) {
+    return refuse<ibv_mr>(error);
+  }
+  if (const int error = device::suffer_registration(port)) {
     return refuse<ibv_mr>(error);
   }
   auto claim = port.claim(profile::Counted::mr);
@@ -232,12 +236,13 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   if (const int error = ringbolt::device::check_address_handle(port)) {
     return refuse<ibv_ah>(error);
   }
-  if (attributes->port_num != 1 || attributes->is_global == 0 || attributes->grh.sgid_index >= port.gids.size()) {
+  const auto addresses = port.addresses();
+  if (attributes->port_num != 1 || attributes->is_global == 0 ||
+      attributes->grh.sgid_index >= addresses->shown.size()) {
     return refuse<ibv_ah>(EINVAL);
   }
-  const ibv_gid& own = port.gids[attributes->grh.sgid_index];
-  const size_t source = ringbolt::device::Port::index_of(port.known_gids, own);
-  if (source == port.known_gids.size()) {
+  const ibv_gid& own = addresses->shown[attributes->grh.sgid_index];
+  if (!port.owns(own)) {
     return refuse<ibv_ah>(EINVAL);
   }
   if (!port.reaches(attributes->grh.dgid)) {
@@ -249,8 +254,9 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   }
   ah->c = {pd->context, pd, 0};
   std::memcpy(ah->gid.data(), attributes->grh.dgid.raw, ah->gid.size());
+  std::memcpy(ah->source_gid.data(), own.raw, ah->source_gid.size());
   ah->attributes = *attributes;
-  ah->source_gid_index = static_cast<uint8_t>(source);
+  ah->source_gid_index = static_cast<uint8_t>(ringbolt::device::Port::index_of(port.known_gids, own));
   ah->is_loopback = port.owns(attributes->grh.dgid);
   ah->is_remote = port.is_remote(attributes->grh.dgid);
   const auto& table = ah->is_loopback ? port.known_gids : port.peer_gids;

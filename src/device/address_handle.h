@@ -12,7 +12,8 @@ namespace ringbolt::device {
 struct AddressHandle {
   ibv_ah c{};
   std::array<uint8_t, 16> gid{};
-  uint8_t source_gid_index = 0;
+  std::array<uint8_t, 16> source_gid{};
+  uint8_t source_gid_index = 0;  ///< in memory: in the table of this port
   uint8_t target_gid_index = 0;  ///< in the table of the port that the handle leads to
   bool is_loopback = false;      ///< to the port itself
   bool is_remote = false;        ///< through the network

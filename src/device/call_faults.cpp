@@ -4,7 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <mutex>
+#include <new>
 #include <thread>
+
+#include "base/clock.h"
 
 namespace ringbolt::device {
 namespace {
@@ -42,6 +46,31 @@ void suffer_query(const Port& port) {
   if (faults.has(fault::Subject::query)) {
     take_time(faults.judge(fault::Subject::query, port).hold_ns);
   }
+}
+
+int CallStream::judge(const Port& port, std::span<const uint32_t> queue_pairs) noexcept try {
+  VerbFaults& faults = port.fabric->verb_faults;
+  if (const uint64_t version = faults.version(); version != known_plan_) {
+    if (!stream_) {
+      const uint64_t salt = (uint64_t{number_} << 8U) + static_cast<uint64_t>(call_) + 1;
+      stream_.emplace(place_of(port), fault::Direction::send, fault::Subject::call, std::nullopt, salt);
+    }
+    stream_->set_rules(faults.rules_of(call_, queue_pairs), base::now_ns());
+    known_plan_ = version;
+  }
+  constexpr size_t kNoBytes = 2;
+  const fault::Verdict verdict = stream_->judge(kNoBytes, base::now_ns());
+  return verdict.is_refused ? profile::number_of(port.profile, verdict.error) : 0;
+} catch (const std::bad_alloc&) {
+  return 0;  // without memory for its account nothing befalls it
+}
+
+int suffer_registration(const Port& port) {
+  if (!port.fabric->verb_faults.has(fault::Subject::call)) {
+    return 0;
+  }
+  const std::scoped_lock guard(port.live->registering);
+  return port.live->registrations.judge(port, {});
 }
 
 void suffer_posting(const Port& port) {

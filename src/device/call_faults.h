@@ -14,6 +14,9 @@ void suffer_destruction(const Port& port);
 /// The device is asked for its attributes: takes as long as a fault says.
 void suffer_query(const Port& port);
 
+/// Memory is to be registered: 0, or the error number of the refusal.
+int suffer_registration(const Port& port);
+
 /// A receive is to be posted: ends the program if a fault has pulled the cable and says so.
 void suffer_posting(const Port& port);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <mutex>
 #include <new>
 
@@ -51,9 +52,16 @@ base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& 
 }
 
 CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel)
-    : context_(context), port_(context.shared_port()), channel_(channel), ring_(cqe), capacity_(cqe) {}
+    : context_(context), port_(context.shared_port()), channel_(channel), ring_(cqe), capacity_(cqe),
+      polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
 
 int CompletionQueue::poll(int count, ibv_wc* wc) {
+  if (port_->fabric->verb_faults.has(fault::Subject::call)) [[unlikely]] {
+    if (const int error = suffer_poll()) {
+      errno = error;
+      return -1;
+    }
+  }
   if (Network* network = context_.network()) {
     const uint64_t now = base::now_ns();
     last_poll_ns_.store(now, std::memory_order_relaxed);
@@ -87,6 +95,17 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
   } else {
     base::cpu_pause();
   }
+  return 0;
+}
+
+int CompletionQueue::suffer_poll() noexcept try {
+  const std::scoped_lock guard(lock_);
+  std::vector<uint32_t> numbers;
+  for (const auto* users : {&senders_, &receivers_}) {
+    std::ranges::transform(*users, std::back_inserter(numbers), &QueuePair::number);
+  }
+  return polls_.judge(*port_, numbers);
+} catch (const std::bad_alloc&) {
   return 0;
 }
 
@@ -355,6 +374,7 @@ void CompletionQueue::resume(QueuePair& qp, bool receives, bool sends) {
 
 /// There is room. Under lock_.
 void CompletionQueue::enter(QueuePair& qp, bool receives, bool sends) {
+  polls_.look_again();
   // Under the lock: who arms it at the same time comes before, and is seen, or after, and finds the queue pair.
   if (receives) {
     receivers_.push_back(&qp);

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "base/spinlock.h"
+#include "device/call_stream.h"
 
 namespace ringbolt::device {
 
@@ -96,6 +97,7 @@ class CompletionQueue {
   /// Those that somebody waits for, or all.
   void progress_senders(bool looks_at_all);
   void check_timers();
+  int suffer_poll() noexcept;  ///< what faults say to it
   void adapt_patience();
   void overflow();
   void announce_if_armed(bool is_solicited, uint64_t completion);
@@ -129,6 +131,7 @@ class CompletionQueue {
   std::vector<QueuePair*> receivers_;
   std::vector<QueuePair*> senders_;
   size_t places_kept_ = 0;  // in both, for those that are suspended
+  CallStream polls_;
 };
 
 }  // namespace ringbolt::device

@@ -114,14 +114,14 @@ base::Result<std::unique_ptr<Connection>> QueuePair::make_connection(uint32_t re
 void QueuePair::offer_lane(Connection& connection) {
   if (connection.remote != nullptr) {
     const auto& path = attributes_.ah_attr.grh;
-    const uint32_t gid_index = type_ == IBV_QPT_UD ? 0 : path.sgid_index;
     link::Offer offer;
     offer.source_qpn = qpn_;
     offer.target_qpn = connection.remote_qpn;
     offer.qp_type = type_;
     offer.pd_key = pd_.key;
     offer.nonce = connection.own_nonce;
-    offer.source_gid = bytes_of(context_.port().gids[gid_index]);
+    const Port& port = context_.port();
+    offer.source_gid = bytes_of(type_ == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[path.sgid_index]);
     offer.target_gid = connection.remote_gid;
     connection.remote->peer().send(offer, connection.receive_segment.descriptor());
   }

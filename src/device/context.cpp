@@ -13,6 +13,8 @@ Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> proc
   if (network_ != nullptr) {
     network_->add(*port_);
   }
+  port_->look_at_addresses(true);  // they may have changed since the devices were listed
+  gid_generation_.store(port_->live_gids->generation());
   process_->add(this);
   port_->fabric->control.refresh();  // the process is told of changes from now on
 }
@@ -23,7 +25,7 @@ Context::~Context() {
   }
 }
 
-void Context::look_at_port() {
+void Context::look_at_port(bool addresses_changed) {
   if (network_ != nullptr) {
     network_->look_at_faults();
   }
@@ -32,11 +34,20 @@ void Context::look_at_port() {
   port_->fabric->verb_faults.look();
   const bool is_up = port_->is_up();
   if (was_up_.exchange(is_up) != is_up) {
-    ibv_async_event event{};
-    event.event_type = is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-    event.element.port_num = 1;
-    events_.push(event);
+    push_port_event(is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
   }
+  port_->look_at_addresses(addresses_changed);
+  const uint32_t generation = port_->live_gids->generation();
+  if (gid_generation_.exchange(generation) != generation) {
+    push_port_event(IBV_EVENT_GID_CHANGE);
+  }
+}
+
+void Context::push_port_event(ibv_event_type type) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.port_num = 1;
+  events_.push(event);
 }
 
 void Context::announce(ibv_event_type type, void* element) {

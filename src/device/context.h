@@ -29,9 +29,9 @@ class Context {
   /// Null for a port in shared memory.
   Network* network() const { return network_; }
 
-  /// A cable may have been cut or healed, or its faults changed: announces IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE
-  /// when ours was.
-  void look_at_port();
+  /// A cable may have been cut or healed, its faults changed, or, if `addresses_changed`, an interface's addresses:
+  /// announces IBV_EVENT_PORT_ERR or IBV_EVENT_PORT_ACTIVE, and IBV_EVENT_GID_CHANGE, when it concerns our port.
+  void look_at_port(bool addresses_changed);
   /// Announces an event of a queue pair, completion queue, SRQ (`element`) or the device.
   void announce(ibv_event_type type, void* element);
 
@@ -41,7 +41,10 @@ class Context {
   const std::shared_ptr<cluster::CounterPage> counters_;
   Network* const network_;
   AsyncEvents events_;
+  void push_port_event(ibv_event_type type);
+
   std::atomic<bool> was_up_;
+  std::atomic<uint32_t> gid_generation_{0};  ///< of the table that the program knows
 };
 
 }  // namespace ringbolt::device

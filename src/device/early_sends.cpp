@@ -1,8 +1,13 @@
 // Sends that complete before they are delivered, as on a Mac: their bytes are copied, the completion is told, and they
 // leave when their turn on the cable comes.
 
+#include <time.h>
+
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/clock.h"
 #include "device/queue_pair.h"
@@ -14,6 +19,9 @@ namespace {
 // Beyond that sends complete when they are delivered, so that a program which never receives does not eat all memory.
 constexpr size_t kMostStagedBytes = 16U << 20U;
 constexpr uint64_t kBitsPerByte = 8;
+// Between two looks whether the peer has got on.
+constexpr long kFirstPauseNs = 20'000;
+constexpr long kLastPauseNs = 1'000'000;
 
 }  // namespace
 
@@ -54,7 +62,8 @@ bool QueuePair::stage(uint32_t index) {
   StagedBytes& staged = staged_[slot];
   staged = {std::make_unique_for_overwrite<std::byte[]>(stored.length), stored.length};
   pieces.gather(0, staged.bytes.get(), stored.length);
-  request_pieces_[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(staged.bytes.get()), stored.length, 0};
+  request_pieces_[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(staged.bytes.get()), stored.length,
+                                                        0};
   stored.pieces_count = stored.length == 0 ? 0 : 1;
   stored.is_inline = true;
   staged_bytes_ += stored.length;
@@ -102,6 +111,98 @@ void QueuePair::forget_staged(uint32_t index) {
 void QueuePair::count_out(const SendEntry& entry) {
   if (counts_frames_) {
     send_frames_ -= std::min(send_frames_, profile::frames_of(entry.length));
+  }
+}
+
+bool QueuePair::is_delivered(uint32_t index) const {
+  const SendEntry& entry = entries_[index & entry_mask_];
+  const bool is_executed = static_cast<int32_t>(next_.load(std::memory_order_relaxed) - index) > 0;
+  // What lies in the lane is the peer's.
+  return is_executed && entry.phase != SendPhase::failed &&
+         (entry.phase != SendPhase::wired || wired_->is_complete(entry.operation));
+}
+
+bool QueuePair::may_yet_leave(uint32_t index, uint64_t now_ns) {
+  const SendEntry& entry = entries_[index & entry_mask_];
+  const SendFate& fate = fates_[index & entry_mask_];
+  if (state_.load(std::memory_order_relaxed) != IBV_QPS_RTS || has_failed_send_ || entry.phase == SendPhase::failed ||
+      is_cut_off() || (fate.is_held && fate.departs_ns > now_ns)) {
+    return false;
+  }
+  if (wired_ != nullptr) {
+    return wired_failure() == IBV_WC_SUCCESS;
+  }
+  Connection* connection = connection_.load(std::memory_order_relaxed);
+  if (connection == nullptr || connection->remote == nullptr || connection->remote->peer().is_gone() ||
+      connection->peer_state.load() != PeerState::present) {
+    return false;
+  }
+  if (!connection->sender) {
+    return true;  // the offer of the lane is on its way
+  }
+  connection->sender->refresh();
+  if (connection->sender->is_closed() || connection->sender->waits_for_receive()) {
+    return false;
+  }
+  connection->remote->peer().ring();  // its lane is full, and its program may sleep
+  return true;
+}
+
+bool QueuePair::push_told() {
+  const uint64_t now = base::now_ns();
+  if (is_wired_.load(std::memory_order_relaxed)) {
+    process_.network().poll(now);
+  }
+  const std::scoped_lock guard(send_lock_);
+  if (wired_ != nullptr) {
+    take_answers();
+  }
+  run_queue();
+  for (uint32_t index = done_.load(std::memory_order_relaxed); index != told_; ++index) {
+    if (!is_delivered(index)) {
+      return may_yet_leave(index, now);
+    }
+  }
+  return false;
+}
+
+void QueuePair::deliver_told(uint64_t deadline_ns) {
+  if (!completes_early_) {
+    return;
+  }
+  timespec pause{0, kFirstPauseNs};
+  while (push_told() && base::now_ns() < deadline_ns) {
+    nanosleep(&pause, nullptr);
+    pause.tv_nsec = std::min(pause.tv_nsec * 2, kLastPauseNs);
+  }
+}
+
+void QueuePair::settle_told(const char* ending, uint64_t deadline_ns) {
+  if (completes_early_) {
+    deliver_told(deadline_ns);
+    tell_undelivered(ending);
+  }
+}
+
+void QueuePair::count_undelivered(const SendEntry& entry) {
+  ++undelivered_;
+  counts_.note(kSharedXmitDiscards, load_of(entry.length, mtu_shift_, 0).packets);
+}
+
+void QueuePair::tell_undelivered(const char* ending) {
+  uint32_t lost = 0;
+  {
+    const std::scoped_lock guard(send_lock_);
+    for (uint32_t index = done_.load(std::memory_order_relaxed); index != told_; ++index) {
+      if (!is_delivered(index)) {
+        count_undelivered(entries_[index & entry_mask_]);
+      }
+    }
+    lost = std::exchange(undelivered_, 0);
+  }
+  if (lost != 0) {
+    context_.port().warn(profile::Rule::undelivered,
+                         fmt::format("{} with {} completed, undelivered messages", ending, lost));
   }
 }
 

@@ -90,7 +90,7 @@ void Management::open() {
   }
   std::vector<wire::Address> gids;
   for (const auto& port : list_ports()) {
-    std::ranges::transform(port->gids, std::back_inserter(gids), address_of);
+    std::ranges::transform(port->addresses()->shown, std::back_inserter(gids), address_of);
   }
   services_.set_gids(std::move(gids));
   socket_ = std::move(socket);

@@ -137,6 +137,12 @@ Netdev read_netdev(const std::string& name) {
   return netdev;
 }
 
+std::vector<ibv_gid> read_gids(uint32_t index) {
+  std::array<char, IF_NAMESIZE> name{};
+  return if_indextoname(index, name.data()) == nullptr ? std::vector<ibv_gid>{}
+                                                       : gids_of(all_addresses().get(), name.data());
+}
+
 bool is_ipv4(const ibv_gid& gid) {
   constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;

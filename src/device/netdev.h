@@ -22,6 +22,10 @@ struct Netdev {
 /// are. Thread-safe.
 Netdev read_netdev(const std::string& name);
 
+/// The addresses that the interface of this number has now, in the order of Netdev::gids; none when it is gone. Throws
+/// base::Error. Thread-safe.
+std::vector<ibv_gid> read_gids(uint32_t index);
+
 /// ::ffff:a.b.c.d
 bool is_ipv4(const ibv_gid& gid);
 

@@ -1,6 +1,9 @@
 #include "device/network.h"
 
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -42,6 +45,18 @@ base::UniqueFd checked(int descriptor, const char* call) {
   return base::UniqueFd(descriptor);
 }
 
+/// Hears of interfaces that go up and down, and of their addresses. Not open where the kernel has no such thing.
+base::UniqueFd open_address_news() {
+  base::UniqueFd news(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE));
+  sockaddr_nl groups{};
+  groups.nl_family = AF_NETLINK;
+  groups.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR;
+  if (news.is_open() && bind(news.get(), reinterpret_cast<const sockaddr*>(&groups), sizeof groups) != 0) {
+    news.reset();
+  }
+  return news;
+}
+
 }  // namespace
 
 Network::Network(Process& process, const std::string& slots_directory, uint32_t slot)
@@ -50,6 +65,7 @@ Network::Network(Process& process, const std::string& slots_directory, uint32_t 
                                                 : nullptr),
       streams_(process.fabric().has_streams ? std::make_unique<StreamPorts>(slot) : nullptr),
       events_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+      address_news_(process_.fabric().has_interfaces ? open_address_news() : base::UniqueFd()),
       timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")),
       absence_ns_(kFirstAbsenceNs) {
   epoll_event event{};
@@ -57,7 +73,7 @@ Network::Network(Process& process, const std::string& slots_directory, uint32_t 
   const auto refuses = [&](int descriptor) {
     return epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0;
   };
-  if ((endpoint_ && refuses(endpoint_->descriptor())) || (streams_ && refuses(streams_->descriptor())) ||
+  if ((endpoint_ && refuses(endpoint_->descriptor())) || (address_news_.is_open() && refuses(address_news_.get())) || (streams_ && refuses(streams_->descriptor())) ||
       epoll_ctl(events_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) {
     throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
   }
@@ -79,6 +95,9 @@ void Network::serve(uint64_t now_ns) {
   if (streams_ && streams_->take_news()) {
     process_.look_at_ports();
   }
+  if (take_address_news()) {
+    process_.look_at_ports(true);
+  }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   const bool is_polled = now_ns < last_poll_ns + CompletionQueue::kPollerNs;
   // Who is in there may need this very core to get done, and what it has not read would wake us at once.
@@ -91,6 +110,17 @@ void Network::serve(uint64_t now_ns) {
   }
   absence_ns_.store(kFirstAbsenceNs, std::memory_order_relaxed);
   watch_sockets(true);
+}
+
+bool Network::take_address_news() {
+  std::array<std::byte, 8192> message;  // what it says is looked up, not read: some of it may have got lost
+  ssize_t got = -1;
+  bool has_news = false;
+  do {
+    got = address_news_.is_open() ? recv(address_news_.get(), message.data(), message.size(), 0) : -1;
+    has_news = has_news || got > 0 || (got < 0 && address_news_.is_open() && errno == ENOBUFS);
+  } while (got > 0);
+  return has_news;
 }
 
 void Network::watch_sockets(bool wanted) {
@@ -295,6 +325,7 @@ void Network::abandon_after_fork() {
     endpoint_->abandon_after_fork();
   }
   events_.reset();
+  address_news_.reset();
   timer_.reset();
 }
 

@@ -107,12 +107,14 @@ class Network {
   void report() const;
   void set_faults();
   void watch_sockets(bool wanted);
+  bool take_address_news();
   void look_soon();
 
   Process& process_;
   std::unique_ptr<link::UdpEndpoint> endpoint_;  // null where no port is on an interface
   std::unique_ptr<StreamPorts> streams_;         // null where none is at a stream
-  base::UniqueFd events_;                        // the packets' descriptors and the timer
+  base::UniqueFd events_;                        // the packets' descriptors, the timer and the news of addresses
+  base::UniqueFd address_news_;                  // the kernel's, of interfaces; not open: it has none to tell, or would not
   base::UniqueFd timer_;
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};

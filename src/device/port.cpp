@@ -64,7 +64,7 @@ void take_profile(Port& port, const profile::Profile& profile, const std::string
   if (!port.is_on_network() && !has_second) {
     shown.pop_back();
   }
-  port.gids = arranged(profile.look.gids, shown);
+  port.live_gids = std::make_shared<LiveGids>(GidTables{port.known_gids, arranged(profile.look.gids, shown)});
   port.ledger = std::make_shared<Ledger>(stem + port.name + ".ledger", profile.knobs.leaks_until_reboot);
   port.counter_path = stem + port.name + cluster::RuntimeDir::kCounterSuffix;
 }
@@ -99,8 +99,12 @@ bool loops_through_network() {
 }
 
 /// An interface that is down may have lost its addresses; its port is there all the same.
+std::vector<ibv_gid> or_made_up(const std::vector<ibv_gid>& gids, uint64_t guid) {
+  return gids.empty() ? std::vector{link_local_gid(guid)} : gids;
+}
+
 void take_netdev(Port& port, const Netdev& netdev) {
-  port.known_gids = netdev.gids.empty() ? std::vector{link_local_gid(port.guid)} : netdev.gids;
+  port.known_gids = or_made_up(netdev.gids, port.guid);
   port.netdev_index = netdev.index;
   port.mtu = path_mtu_of(netdev.mtu_bytes);
 }
@@ -249,7 +253,7 @@ bool Port::reaches(const ibv_gid& gid) const {
   }
   if (is_on_network()) {
     const bool speaks_family =
-        std::ranges::any_of(known_gids, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
+        std::ranges::any_of(addresses()->known, [&](const ibv_gid& own) { return is_ipv4(own) == is_ipv4(gid); });
     return owns(gid) || (speaks_family && plug() == cable && has_route(gid, netdev_index));
   }
   return holds(plugged_gids(), gid) || owns(gid);
@@ -264,7 +268,16 @@ size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
   return static_cast<size_t>(found - gids.begin());
 }
 
-bool Port::owns(const ibv_gid& gid) const { return holds(known_gids, gid); }
+bool Port::owns(const ibv_gid& gid) const { return holds(addresses()->known, gid); }
+
+void Port::look_at_addresses(bool have_changed) const try {
+  if (have_changed && is_on_network() && streams.empty()) {
+    live_gids->find(profile.look.gids, or_made_up(read_gids(netdev_index), guid), profile.look.gid_table_length);
+  }
+  live_gids->hide(address_away());
+} catch (const std::exception&) {
+  // What can't be read just now is no evidence: the table stays as it was.
+}
 
 namespace {
 
@@ -281,10 +294,12 @@ Ports disguised(const Ports& ports) {
   for (size_t i = 0; i < ports.size(); ++i) {
     auto port = std::make_shared<Port>(*ports[i]);
     port->name = names[i];
-    port->gids.clear();
-    for (const size_t index : fault::gid_order(plan, places[i], ports[i]->gids.size())) {
-      port->gids.push_back(ports[i]->gids[index]);
+    const auto usual = ports[i]->addresses();
+    std::vector<ibv_gid> gids;
+    for (const size_t index : fault::gid_order(plan, places[i], usual->shown.size())) {
+      gids.push_back(usual->shown[index]);
     }
+    port->live_gids = std::make_shared<LiveGids>(GidTables{port->known_gids, std::move(gids)});
     shown.push_back(std::move(port));
   }
   return shown;

@@ -5,13 +5,16 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "cluster/control_page.h"
+#include "device/call_stream.h"
 #include "device/faults.h"
 #include "device/ledger.h"
+#include "device/live_gids.h"
 #include "device/verb_faults.h"
 #include "profile/profile.h"
 #include "profile/rules.h"
@@ -40,6 +43,10 @@ struct LiveObjects {
   std::array<std::atomic<uint32_t>, profile::kCountedKinds> counts{};
   std::atomic<uint64_t> registered_bytes{0};
   std::atomic<bool> stream_is_deserted{false};  ///< its peer was there and is gone
+  std::atomic<uint32_t> queue_pairs_made{0};
+  std::atomic<uint32_t> completion_queues_made{0};
+  std::mutex registering;  ///< guards the next one
+  CallStream registrations{fault::Call::reg_mr, 0};
 };
 
 /// One device with its one port. A value; thread-safe.
@@ -48,8 +55,9 @@ struct Port {
   uint32_t index = 0;         ///< place in the device list
   uint64_t guid = 0;          ///< host order
   profile::Profile profile;
-  std::vector<ibv_gid> known_gids;  ///< IPv6 link-local, IPv4-mapped, then what other addresses the interface has
-  std::vector<ibv_gid> gids;        ///< the GID table: the same as the profile lays it out; a slot may be zero
+  /// When the ports were listed: IPv6 link-local, IPv4-mapped, then what other addresses the interface had.
+  std::vector<ibv_gid> known_gids;
+  std::shared_ptr<LiveGids> live_gids = std::make_shared<LiveGids>(GidTables{});
   std::vector<ibv_gid> peer_gids;   ///< as known_gids, at the other end of the cable; none for the default device
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
@@ -64,6 +72,11 @@ struct Port {
   uint32_t peer_node = 0;  ///< in a cluster, see Fabric::cluster
   std::string counter_path;       ///< where it counts, cluster/counter_page.h; empty: nowhere
   std::string peer_counter_path;  ///< where its peer does, if both are in shared memory: who copies counts for both
+
+  /// Its addresses now, and the GID table: the same as the profile lays them out.
+  std::shared_ptr<const GidTables> addresses() const { return live_gids->now(); }
+  /// Takes up what faults make of them and, where the interface's `have_changed`, these.
+  void look_at_addresses(bool have_changed) const;
 
   /// What programs are told.
   bool is_up() const { return carries() && !live->stream_is_deserted.load(std::memory_order_relaxed); }
@@ -105,6 +118,7 @@ struct Port {
 
  private:
   bool is_pulled() const;  ///< and the port shows it
+  std::optional<uint64_t> address_away() const;  ///< by a fault: its index in the GID table
 };
 
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK, or

@@ -18,6 +18,15 @@ bool Port::is_pulled() const {
   return is_flapped || unplugged().value_or(fault::Unplug::hang) != fault::Unplug::hang;
 }
 
+std::optional<uint64_t> Port::address_away() const {
+  if (!fabric->verb_faults.has(fault::Subject::state)) {
+    return std::nullopt;
+  }
+  const auto rule = fabric->verb_faults.holding(fault::Kind::gid_change, *this);
+  const bool is_away = rule && (rule->every_ns == 0 || base::now_ns() % rule->every_ns < rule->delay_ns);
+  return is_away ? std::optional(rule->index) : std::nullopt;
+}
+
 std::optional<fault::Unplug> Port::unplugged() const {
   if (!fabric->verb_faults.has(fault::Subject::state)) {
     return std::nullopt;

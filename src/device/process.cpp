@@ -333,10 +333,10 @@ void Process::on_poke() {
   look_at_ports();
 }
 
-void Process::look_at_ports() {
+void Process::look_at_ports(bool addresses_changed) {
   const std::scoped_lock guard(registry_);
   for (Context* context : contexts_) {
-    context->look_at_port();
+    context->look_at_port(addresses_changed);
   }
 }
 
@@ -414,6 +414,10 @@ int Process::next_tick_ms(int last_tick_ms) {
 
 void Process::leave() {
   std::call_once(left_, [this] {
+    const uint64_t deadline_ns = base::now_ns() + kLeastTimeoutNs;
+    for (const auto& qp : queue_pairs()) {
+      qp->settle_told("the program ended", deadline_ns);
+    }
     is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
     for (const auto& qp : queue_pairs()) {
       qp->tell_peers();

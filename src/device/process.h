@@ -114,8 +114,9 @@ class Process final : private link::RendezvousSink {
   void leave();
   /// In a forked child: the parent owns everything here.
   void abandon_after_fork();
-  /// A port may have gone up or down: its contexts tell their programs. Service thread only.
-  void look_at_ports();
+  /// A port may have gone up or down, or the addresses of interfaces changed: its contexts tell their programs. Service
+  /// thread only.
+  void look_at_ports(bool addresses_changed = false);
   bool is_abandoned() const { return is_abandoned_.load(std::memory_order_relaxed); }
 
  private:

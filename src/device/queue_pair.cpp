@@ -80,9 +80,12 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
                           context_.port().profile.knobs.no_receive != profile::NoReceive::wait),
       caps_{std::max(1U, init.cap.max_send_wr), std::max(1U, init.cap.max_recv_wr), std::max(1U, init.cap.max_send_sge),
             std::max(1U, init.cap.max_recv_sge), init.cap.max_inline_data},
+      number_(context_.port().live->queue_pairs_made.fetch_add(1)),
       mtu_shift_(mtu_shift(context_.port().mtu)),
       counts_(context_.counters()),
+      posted_sends_(fault::Call::post_send, number_),
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
+      posted_receives_(fault::Call::post_recv, number_),
       receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge),
       parking_(park_bounds(context_.port().profile.knobs)) {
   const size_t slots = send_slots();
@@ -106,6 +109,7 @@ void QueuePair::destroy() {
   if (context_.port().profile.knobs.leaks_after_error && state_.load() == IBV_QPS_ERR) {
     pd_.stuck_regions.store(pd_.regions_made.load());
   }
+  settle_told("a queue pair was destroyed", base::now_ns() + kLeastTimeoutNs);
   finish_receiving();
   queues_.receive->detach(*this);
   queues_.send->detach(*this);
@@ -145,9 +149,11 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     }
   }
   if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
+    deliver_told(base::now_ns() + kLeastTimeoutNs);
     finish_receiving();
   }
   if (to == IBV_QPS_RESET) {
+    settle_told("a queue pair was reset", 0);
     queues_.receive->suspend(*this);
     queues_.send->suspend(*this);
     end_accesses();
@@ -236,6 +242,7 @@ void QueuePair::reset() {
   parking_.clear();
   bypass_ = Bypass::none;
   has_flushed_last_ = is_established_ = false;
+  owes_fatal_.store(false);
   first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
   progress_since_ns_ = not_ready_since_ns_ = 0;
   attributes_ = {};
@@ -278,7 +285,7 @@ void QueuePair::announce(ibv_event_type type) { context_.announce(type, handle_)
 
 void QueuePair::kick() {
   // Without a queue of its own to flush, the end of a queue pair is announced by an event, polled for or not.
-  const bool owes_event = queues_.shared != nullptr && state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
+  const bool owes_event = (queues_.shared != nullptr || owes_fatal_.load(std::memory_order_relaxed)) && state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
   if (queues_.send->is_armed() || queues_.receive->is_armed() || has_queued_sends() || owes_event) {
     process_.request_service();
   }
@@ -298,6 +305,12 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   }
   each_connection([this](Connection& connection) { limit_to_posted(connection); });
   for (; wr != nullptr; wr = wr->next) {
+    if (faults_.has(fault::Subject::call)) [[unlikely]] {
+      if (const int error = posted_receives_.judge(context_.port(), {&number_, 1})) {
+        *bad = wr;
+        return error;
+      }
+    }
     if (const int error = is_constrained_ ? check_receive_rules(*wr, state_.load(std::memory_order_relaxed)) : 0) {
       *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves it alone
       return error;

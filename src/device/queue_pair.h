@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/spinlock.h"
+#include "device/call_stream.h"
 #include "device/completion_queue.h"
 #include "device/connection.h"
 #include "device/counting.h"
@@ -52,6 +53,8 @@ class QueuePair {
   void destroy();
 
   uint32_t qpn() const { return qpn_; }
+  /// Which one of the process at its port it is, from 0.
+  uint32_t number() const { return number_; }
   void assign_qpn(uint32_t qpn) { qpn_ = qpn; }
   ibv_qp_type type() const { return type_; }
   ProtectionDomain& pd() const { return pd_; }
@@ -139,6 +142,11 @@ class QueuePair {
   void wait_for_copies();
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();
+  /// Before sends are given up: what has completed early leaves, but for what its lead or a fault still holds back. Waits
+  /// for the peer until `deadline_ns` at most. Under modify_lock_ at most.
+  void deliver_told(uint64_t deadline_ns);
+  /// Before the end, which `ending` names: the same, and counts and tells what is lost.
+  void settle_told(const char* ending, uint64_t deadline_ns);
 
  private:
   QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle);
@@ -193,6 +201,10 @@ class QueuePair {
   }
 
   // requester.cpp
+  /// What faults say to the next send. Under send_lock_.
+  int suffer_send() {
+    return faults_.has(fault::Subject::call) ? posted_sends_.judge(context_.port(), {&number_, 1}) : 0;
+  }
   int check_request(const ibv_send_wr& wr) const;
   int check_list(const ibv_send_wr* wr) const;
   SendRequest describe(const ibv_send_wr& wr) const;
@@ -247,6 +259,11 @@ class QueuePair {
   void drop_copy(uint32_t index);
   void forget_staged(uint32_t index);
   void count_out(const SendEntry& entry);  ///< its frames count no longer
+  bool is_delivered(uint32_t index) const;
+  bool push_told();  ///< false: what of the told ones is not delivered now will not be soon
+  bool may_yet_leave(uint32_t index, uint64_t now_ns);
+  void count_undelivered(const SendEntry& entry);
+  void tell_undelivered(const char* ending);
   /// Posted and, as far as the program knows, not complete.
   uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
 
@@ -346,6 +363,7 @@ class QueuePair {
   void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
   bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
   void flush_receives(CompletionQueue& cq);
+  void note_peer_died();
 
   // serving.cpp: what the requester could not do itself
   bool serve_write(Connection& connection, const link::SlotHeader& header);
@@ -404,6 +422,7 @@ class QueuePair {
   const bool wraps_at_4_gib_;
   const bool diverts_unreceived_;  ///< a UC SEND that meets no receive is dropped, or parked
   ibv_qp_cap caps_;
+  const uint32_t number_;
   uint32_t qpn_ = 0;
   uint32_t mtu_shift_;
   CountingCell counts_;                        ///< first lane under send_lock_, second under receive_lock_
@@ -430,6 +449,7 @@ class QueuePair {
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> tail_{0};
   std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled or failed one
+  CallStream posted_sends_;       // as faults of calls count them
   bool has_failed_send_ = false;  // nothing after it may begin
   bool is_destroyed_ = false;     // its domain and context may be gone
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
@@ -437,6 +457,7 @@ class QueuePair {
   std::vector<StagedBytes> staged_;             // likewise
   size_t staged_bytes_ = 0;
   uint32_t told_ = 0;                // up to here completions were told; never behind done_
+  uint32_t undelivered_ = 0;         // of the told ones that are done
   uint64_t line_free_ns_ = 0;        // when the cable has carried what is queued
   uint32_t send_frames_ = 0;         // of unfinished sends, where depths are counted in frames
   uint32_t answers_pending_ = 0;     // operations that the peer executes
@@ -460,6 +481,7 @@ class QueuePair {
 
   base::Spinlock receive_lock_;
   // Under receive_lock_:
+  CallStream posted_receives_;
   ReceiveRing receives_;
   Current current_;
   uint32_t receive_frames_ = 0;    // of posted receives, where depths are counted in frames
@@ -478,6 +500,7 @@ class QueuePair {
   bool has_tick_traffic_ = false;             // something came at the last tick
   bool has_flushed_last_ = false;
   bool is_established_ = false;                 // IBV_EVENT_COMM_EST was announced
+  std::atomic<bool> owes_fatal_{false};         // IBV_EVENT_QP_FATAL, once the last work request has failed
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
   std::atomic<bool> wants_receive_bells_{false};
 

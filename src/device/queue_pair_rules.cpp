@@ -213,14 +213,16 @@ int QueuePair::check_step_rules(ibv_qp_state from, ibv_qp_state to, bool is_allo
 int QueuePair::check_path(const ibv_ah_attr& path) const {
   const Port& port = context_.port();
   const ibv_global_route& route = path.grh;
-  if (port.gids.empty()) {
+  const auto addresses = port.addresses();
+  const std::vector<ibv_gid>& gids = addresses->shown;
+  if (gids.empty()) {
     return port.refuse(Rule::empty_gid_table, port.profile.knobs.empty_table_is_einval ? EINVAL : ENODATA,
                        "a path from a port whose GID table is empty");
   }
   if (path.port_num != 1) {
     return EINVAL;
   }
-  if (path.is_global == 0 || route.sgid_index >= port.gids.size() || is_zero(port.gids[route.sgid_index])) {
+  if (path.is_global == 0 || route.sgid_index >= gids.size() || is_zero(gids[route.sgid_index])) {
     return counts_frames_ ? port.refuse(Rule::gid_index, EINVAL,
                                         path.is_global == 0
                                             ? std::string("a path without GIDs")
@@ -230,7 +232,7 @@ int QueuePair::check_path(const ibv_ah_attr& path) const {
   if (counts_frames_ && is_zero(route.dgid)) {
     return port.refuse(Rule::gid_index, EINVAL, "a path to the GID of all zeros");
   }
-  const ibv_gid& own = port.gids[route.sgid_index];
+  const ibv_gid& own = gids[route.sgid_index];
   if (!port.reaches(route.dgid) ||
       (counts_frames_ && !port.owns(route.dgid) && is_ipv4(own) != is_ipv4(route.dgid))) {
     return counts_frames_ ? port.refuse(Rule::unreachable, ETIMEDOUT, "a path to a GID that is not at this cable's end")

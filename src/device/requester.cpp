@@ -149,6 +149,7 @@ SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
   if (type_ == IBV_QPT_UD) {
     const AddressHandle& target = AddressHandle::of(wr.wr.ud.ah);
     request.remote_gid = target.gid;
+    request.source_gid = target.source_gid;
     request.source_gid_index = target.source_gid_index;
     request.target_gid_index = target.target_gid_index;
     request.is_loopback = target.is_loopback;
@@ -240,6 +241,9 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
   ibv_send_wr* unnamed = nullptr;
   if (bad == nullptr) {
     error = error == 0 ? check_list(wr) : error;
+    for (const ibv_send_wr* one = wr; one != nullptr && error == 0; one = one->next) {
+      error = suffer_send();
+    }
     bad = &unnamed;
   }
   const uint32_t first = tail_.load(std::memory_order_relaxed);
@@ -251,6 +255,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
       const bool is_full =
           open_sends() + messages > caps_.max_send_wr || unfinished_sends() + messages > entry_mask_ + 1;
       error = is_full ? ENOMEM : check_request(*wr);
+      error = error == 0 && bad != &unnamed ? suffer_send() : error;
     }
     if (error == 0) [[likely]] {
       error = messages == 1 ? enqueue(*wr, state, has_fates) : enqueue_pieces(*wr, state, has_fates);
@@ -380,7 +385,7 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
       }
       enter_error(refusal);
       if (connection != nullptr && connection->peer_state.load(std::memory_order_relaxed) == PeerState::died) {
-        announce(IBV_EVENT_QP_FATAL);
+        note_peer_died();
       }
       continue;
     }
@@ -396,6 +401,8 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
         push_send(cq, entry, status);
       }
       count_out(entry);
+    } else if (status != IBV_WC_SUCCESS) {
+      count_undelivered(entry);
     }
     if (fate != nullptr || completes_early_) {
       forget_staged(done);
@@ -408,6 +415,9 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
         set_state(IBV_QPS_SQE);
       }
     }
+  }
+  if (!has_unfinished_sends() && owes_fatal_.load(std::memory_order_relaxed)) [[unlikely]] {
+    process_.request_service();  // the queue of the receives may not be polled any more
   }
 }
 

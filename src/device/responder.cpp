@@ -137,7 +137,7 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
   if (type_ == IBV_QPT_RC && connection.peer_state.load(std::memory_order_relaxed) == PeerState::died &&
       !lane.has_slot() && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
     enter_error(IBV_WC_RETRY_EXC_ERR);
-    announce(IBV_EVENT_QP_FATAL);
+    note_peer_died();
   }
 }
 
@@ -225,11 +225,10 @@ bool QueuePair::open_receive(Connection& connection) {
 }
 
 void QueuePair::note_no_receive(Connection& connection) {
-  if (connection.receiver.note_waits_for_receive() && type_ != IBV_QPT_UD) {
+  // UC just waits: nothing is turned away, and nobody told.
+  if (connection.receiver.note_waits_for_receive() && type_ == IBV_QPT_RC) {
     counts_.note(kSharedOutOfBuffer);
-    if (type_ == IBV_QPT_RC) {
-      counts_.note(kSharedSentRnr);  // the note is what an RNR NAK is on a wire
-    }
+    counts_.note(kSharedSentRnr);  // the note is what an RNR NAK is on a wire
   }
 }
 
@@ -242,7 +241,11 @@ void QueuePair::limit_to_posted(Connection& connection) {
 
 void QueuePair::drop_unreceived(Connection& connection) {
   connection.receivable = 0;
-  for (uint32_t i = 0; i < link::kLaneSlots && connection.receiver.has_slot(); ++i) {
+  link::SlotHeader header;
+  for (uint32_t i = 0; i < link::kLaneSlots && connection.receiver.peek(header); ++i) {
+    if (type_ == IBV_QPT_UC && takes_receive(header.kind) && (header.flags & link::kSlotLast) != 0) {
+      counts_.note(kSharedOutOfBuffer);
+    }
     connection.receiver.release();
   }
 }
@@ -478,6 +481,21 @@ void QueuePair::flush_receives(CompletionQueue& cq) {
   if (queues_.shared != nullptr && !has_flushed_last_) {
     has_flushed_last_ = true;
     announce(IBV_EVENT_QP_LAST_WQE_REACHED);
+  }
+  if (receives_.is_empty() && !has_unfinished_sends() && owes_fatal_.exchange(false)) {
+    announce(IBV_EVENT_QP_FATAL);
+  }
+}
+
+void QueuePair::note_peer_died() {
+  switch (context_.port().profile.knobs.peer_death) {
+    case profile::PeerDeath::requests:
+      return;  // programs look at events first, and an event does not say which peer it was
+    case profile::PeerDeath::then_fatal:
+      owes_fatal_.store(true);
+      return kick();
+    case profile::PeerDeath::fatal:
+      return announce(IBV_EVENT_QP_FATAL);
   }
 }
 

@@ -66,6 +66,7 @@ bool QueuePair::ordain(uint32_t index) noexcept try {
   fate.is_lost = verdict.is_lost;
   fate.is_not_ready = verdict.is_not_ready && takes_receive(requests_[slot].opcode);
   fate.departs_ns = (is_like_mac ? early_departure_ns(length, now) : now) + verdict.hold_ns;
+  fate.is_held = verdict.hold_ns != 0 || (is_like_mac && context_.port().profile.knobs.early_lead_ns != 0);
   return true;
 } catch (const std::bad_alloc&) {
   return false;  // the number that the message took with the faults is gone, as after any refused call
@@ -114,6 +115,7 @@ QueuePair::Turn QueuePair::try_again(uint32_t index, uint64_t now_ns) {
     return Turn::over;
   }
   ++(fate.is_lost ? fate.losses : fate.refusals);
+  fate.is_held = true;
   const Connection* connection = connection_.load(std::memory_order_relaxed);
   const uint64_t timer_us = connection != nullptr && connection->sender ? connection->sender->rnr_timer_us()
                                                                         : wire::rnr_timer_us(attributes_.min_rnr_timer);

@@ -35,6 +35,7 @@ struct SendRequest {
   uint32_t remote_qpn;  ///< datagrams
   uint32_t qkey;
   std::array<uint8_t, 16> remote_gid;
+  std::array<uint8_t, 16> source_gid;
   uint8_t source_gid_index;
   uint8_t target_gid_index;
   uint8_t traffic_class;
@@ -82,6 +83,7 @@ struct SendFate {
   bool is_early = false;    ///< it completes before it is delivered
   bool is_staged = false;   ///< its bytes are copied: the program's memory is free again
   bool is_told = false;     ///< its completion came before its delivery
+  bool is_held = false;     ///< it departs later than the cable alone would have it
   bool is_lost = false;     ///< this try comes to nothing
   bool is_not_ready = false;  ///< likewise, and the receiver says so
   bool is_judged = false;     ///< faults have been asked about its completion

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <new>
 
 #include "base/clock.h"
@@ -36,6 +37,7 @@ void VerbFaults::read() {
   for (auto& [key, stream] : streams_) {
     stream.set_rules(plan_, base::now_ns());
   }
+  version_.fetch_add(1, std::memory_order_release);
   subjects_.store(subjects);
 }
 
@@ -71,6 +73,16 @@ std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& por
   return rule == nullptr ? std::nullopt : std::optional(*rule);
 } catch (const std::bad_alloc&) {
   return std::nullopt;
+}
+
+fault::Plan VerbFaults::rules_of(fault::Call call, std::span<const uint32_t> queue_pairs) {
+  const std::scoped_lock guard(lock_);
+  fault::Plan plan;
+  std::ranges::copy_if(plan_.rules, std::back_inserter(plan.rules), [&](const fault::Rule& rule) {
+    return rule.call == call &&
+           (!rule.queue_pair || std::ranges::find(queue_pairs, *rule.queue_pair) != queue_pairs.end());
+  });
+  return plan;
 }
 
 bool VerbFaults::has_rule(fault::Kind kind, const Port& port) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 
@@ -36,6 +37,10 @@ class VerbFaults {
   fault::Verdict judge(fault::Object object, const Port& port, size_t live) noexcept {
     return judge(fault::Subject::object, object, port, live);
   }
+  /// Another one after each change of the faults, from 1.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  /// The rules for that call on a queue pair with one of these numbers.
+  fault::Plan rules_of(fault::Call call, std::span<const uint32_t> queue_pairs);
   /// The rule of this kind that holds at the port now, if any.
   std::optional<fault::Rule> holding(fault::Kind kind, const Port& port) noexcept;
   /// Whether the port may ever suffer this kind, as things are.
@@ -57,6 +62,7 @@ class VerbFaults {
   std::atomic<uint32_t> subjects_{0};
   std::atomic<bool> has_looked_{false};
   std::atomic<uint64_t> generation_{0};
+  std::atomic<uint64_t> version_{0};
   std::mutex lock_;
   fault::Plan plan_;
   std::map<Key, fault::Stream> streams_;

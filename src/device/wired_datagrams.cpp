@@ -83,7 +83,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   pieces.gather(0, place.data() + header, request.length);
   std::memset(place.data() + header + request.length, 0, headers.bth.pad_count);
   link::UdpPath path;
-  path.source = address_of(context_.port().known_gids[request.source_gid_index]);
+  path.source = request.source_gid;
   path.destination = request.remote_gid;
   path.interface_index = context_.port().netdev_index;
   path.traffic_class = request.traffic_class;

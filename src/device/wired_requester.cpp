@@ -139,7 +139,7 @@ uint32_t QueuePair::place_of(uint32_t operation) const {
 int QueuePair::connect_wired() {
   const ibv_ah_attr& path = attributes_.ah_attr;
   auto wired = std::make_unique<Wired>();
-  wired->path.source = address_of(context_.port().gids[path.grh.sgid_index]);
+  wired->path.source = address_of(context_.port().addresses()->shown[path.grh.sgid_index]);
   wired->path.destination = address_of(path.grh.dgid);
   wired->path.interface_index = context_.port().netdev_index;
   wired->path.traffic_class = path.grh.traffic_class;

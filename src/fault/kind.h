@@ -47,14 +47,31 @@ enum class Kind : uint8_t {
   gid_shuffle,     ///< the GID table has another order
   gid_empty,       ///< it has no entries
   rename_devices,  ///< the devices have other names
-  // Asking the device. At the end, since the numbers of kinds are part of what seeds give.
+  // Asking the device. From here on at the end, since the numbers of kinds are part of what seeds give.
   query_hang,  ///< takes its time
+  // What holds for a while.
+  gid_change,  ///< an address of the port is away
+  // Calls of the data path, and registering memory.
+  call_errno,  ///< are refused
 };
-inline constexpr Kind kLastKind = Kind::query_hang;
+inline constexpr Kind kLastKind = Kind::call_errno;
 
 /// What a kind befalls: each has a count of its own.
-enum class Subject : uint8_t { frame, rtr, object, destroy, query, completion, message, receive, posting, state, look };
-inline constexpr unsigned kSubjects = 11;
+enum class Subject : uint8_t {
+  frame,
+  rtr,
+  object,
+  destroy,
+  query,
+  call,
+  completion,
+  message,
+  receive,
+  posting,
+  state,
+  look
+};
+inline constexpr unsigned kSubjects = 12;
 
 constexpr Subject subject_of(Kind kind) {
   return kind <= Kind::delay                ? Subject::frame
@@ -67,7 +84,9 @@ constexpr Subject subject_of(Kind kind) {
          : kind <= Kind::silent_overrun     ? Subject::posting
          : kind <= Kind::cross_cables       ? Subject::state
          : kind <= Kind::rename_devices     ? Subject::look
-                                            : Subject::query;
+         : kind <= Kind::query_hang         ? Subject::query
+         : kind <= Kind::gid_change         ? Subject::state
+                                            : Subject::call;
 }
 /// It holds, or it does not: no dice are thrown for each message.
 constexpr bool is_state(Kind kind) { return subject_of(kind) >= Subject::state; }
@@ -79,6 +98,10 @@ enum class Unplug : uint8_t {
   flush,       ///< and connected queue pairs go to the state ERR
   abort,       ///< and the program is ended when it posts a receive
 };
+
+/// Which call is refused.
+enum class Call : uint8_t { post_send, post_recv, poll_cq, reg_mr };
+inline constexpr unsigned kCalls = 4;
 
 /// What can run out.
 enum class Object : uint8_t { qp, pd, cq, mr, dma };

@@ -60,7 +60,7 @@ TEST(FaultText, refuses_with_line_and_reason) {
             "line 2: \"los\" is no fault; there are loss, duplicate, reorder, corrupt, truncate, delay, rtr-errno, "
             "rtr-block, pd-null, exhaust, destroy-hang, completion-error, completion-late, completion-missing, "
             "message-loss, bitflip, shape, rnr, completion-early, receive-error, frame-mismatch, silent-overrun, "
-            "coalesce, qp-age, flap, unplug, frozen, cross-cables, gid-shuffle, gid-empty, rename-devices, query-hang");
+            "coalesce, qp-age, flap, unplug, frozen, cross-cables, gid-shuffle, gid-empty, rename-devices, query-hang, gid-change, call-errno");
   EXPECT_EQ(refusal("loss"), "line 1: the fault takes a chance, as in 1% or 0.01, with up to 9 digits");
   EXPECT_EQ(refusal("loss 1% bits 2"), "line 1: loss does not know \"bits\"");
   EXPECT_EQ(refusal("loss 1% seed 1 seed 2"), "line 1: seed is said twice");

@@ -44,7 +44,9 @@ constexpr std::array kKinds{std::to_array<Named<Kind>>({{"loss", Kind::loss},
                                                         {"gid-shuffle", Kind::gid_shuffle},
                                                         {"gid-empty", Kind::gid_empty},
                                                         {"rename-devices", Kind::rename_devices},
-                                                        {"query-hang", Kind::query_hang}})};
+                                                        {"query-hang", Kind::query_hang},
+                                                        {"gid-change", Kind::gid_change},
+                                                        {"call-errno", Kind::call_errno}})};
 static_assert(kKinds.size() == static_cast<size_t>(kLastKind) + 1);
 
 constexpr std::array kErrors{std::to_array<Named<int>>({{"EINVAL", EINVAL},
@@ -53,10 +55,20 @@ constexpr std::array kErrors{std::to_array<Named<int>>({{"EINVAL", EINVAL},
                                                         {"ENODATA", ENODATA},
                                                         {"EFAULT", EFAULT},
                                                         {"ENOMEM", ENOMEM},
-                                                        {"EOPNOTSUPP", EOPNOTSUPP}})};
+                                                        {"EOPNOTSUPP", EOPNOTSUPP},
+                                                        {"EAGAIN", EAGAIN},
+                                                        {"EIO", EIO},
+                                                        {"EPERM", EPERM},
+                                                        {"ENODEV", ENODEV}})};
 constexpr std::array kObjectNames{std::to_array<Named<Object>>(
     {{"qp", Object::qp}, {"pd", Object::pd}, {"cq", Object::cq}, {"mr", Object::mr}, {"dma", Object::dma}})};
 static_assert(kObjectNames.size() == kObjects);
+
+constexpr std::array kCallNames{std::to_array<Named<Call>>({{"post-send", Call::post_send},
+                                                            {"post-recv", Call::post_recv},
+                                                            {"poll-cq", Call::poll_cq},
+                                                            {"reg-mr", Call::reg_mr}})};
+static_assert(kCallNames.size() == kCalls);
 
 constexpr std::array kUnplugs{std::to_array<Named<Unplug>>({{"hang", Unplug::hang},
                                                             {"port-event", Unplug::port_event},
@@ -110,6 +122,9 @@ constexpr std::array kStrengths{std::to_array<Strength>({
     {"left", bit(Kind::exhaust), Quantity::count, &Rule::left, 0, UINT64_MAX},
     {"after", bits(Kind::coalesce, Kind::qp_age), Quantity::time, &Rule::after_ns, 0, kDayNs, true},
     {"every", bits(Kind::coalesce, Kind::flap), Quantity::time, &Rule::every_ns, 0, Rule::kMaxBlockNs, true},
+    {"index", bit(Kind::gid_change), Quantity::count, &Rule::index, 0, 255},
+    {"by", bit(Kind::gid_change), Quantity::time, &Rule::delay_ns, 0, Rule::kMaxBlockNs},
+    {"every", bit(Kind::gid_change), Quantity::time, &Rule::every_ns, 0, Rule::kMaxBlockNs},
 })};
 
 /// "10Gbit", "800Mbit".
@@ -141,12 +156,14 @@ const T* find_named(const std::array<T, kCount>& table, std::string_view word) {
 
 /// What is no number. False: `key` is none of these.
 bool read_word(Words& words, std::string_view key, Rule& rule) {
-  const bool has_error = rule.kind == Kind::rtr_errno || rule.kind == Kind::exhaust;
+  const bool has_error =
+      rule.kind == Kind::rtr_errno || rule.kind == Kind::exhaust || rule.kind == Kind::call_errno;
   if (key == "errno" && has_error) {
     const auto* error = find_named(kErrors, words.next());
     rule.error = error == nullptr ? 0 : error->second;
     if (error == nullptr) {
-      words.complain("errno takes EINVAL, ETIMEDOUT, EBUSY, ENODATA, EFAULT, ENOMEM or EOPNOTSUPP");
+      words.complain(
+          "errno takes EINVAL, ETIMEDOUT, EBUSY, ENODATA, EFAULT, ENOMEM, EOPNOTSUPP, EAGAIN, EIO, EPERM or ENODEV");
     }
   } else if (key == "object" && rule.kind == Kind::exhaust) {
     const auto* object = find_named(kObjectNames, words.next());
@@ -154,6 +171,14 @@ bool read_word(Words& words, std::string_view key, Rule& rule) {
     if (object == nullptr) {
       words.complain("object takes qp, pd, cq, mr or dma");
     }
+  } else if (key == "call" && rule.kind == Kind::call_errno) {
+    const auto* call = find_named(kCallNames, words.next());
+    rule.call = call == nullptr ? Call::post_send : call->second;
+    if (call == nullptr) {
+      words.complain("call takes post-send, post-recv, poll-cq or reg-mr");
+    }
+  } else if (key == "qp" && rule.kind == Kind::call_errno) {
+    rule.queue_pair = static_cast<uint32_t>(words.number(key, 0, UINT32_MAX));
   } else if (key == "mode" && rule.kind == Kind::unplug) {
     const auto* mode = find_named(kUnplugs, words.next());
     rule.unplug = mode == nullptr ? Unplug::hang : mode->second;
@@ -220,6 +245,12 @@ std::string strength_text(const Rule& rule) {
   if (rule.object) {
     text += fmt::format(" object {}", std::ranges::find(kObjectNames, *rule.object, &Named<Object>::second)->first);
   }
+  if (rule.call) {
+    text += fmt::format(" call {}", std::ranges::find(kCallNames, *rule.call, &Named<Call>::second)->first);
+  }
+  if (rule.queue_pair) {
+    text += fmt::format(" qp {}", *rule.queue_pair);
+  }
   if (rule.unplug) {
     text += fmt::format(" mode {}", std::ranges::find(kUnplugs, *rule.unplug, &Named<Unplug>::second)->first);
   }
@@ -267,6 +298,14 @@ std::string missing_part(const Rule& rule) {
       return rule.after_ns == 0 ? "takes a time: after 23min" : "";
     case Kind::flap:
       return rule.delay_ns == 0 || rule.every_ns <= rule.delay_ns ? "takes two times: by 200ms every 1s" : "";
+    case Kind::gid_change:
+      return rule.every_ns + rule.delay_ns != 0 && (rule.delay_ns == 0 || rule.every_ns <= rule.delay_ns)
+                 ? "takes two times, or none: by 200ms every 1s"
+                 : "";
+    case Kind::call_errno:
+      return !rule.call || rule.error == 0                      ? "takes a call and its error: call post-send errno ENOMEM"
+             : rule.call == Call::reg_mr && rule.queue_pair ? "knows no queue pair where memory is registered"
+                                                            : "";
     case Kind::unplug:
       return rule.unplug ? "" : "takes what becomes of it: mode hang, port-event, flush or abort";
     case Kind::cross_cables:

@@ -47,9 +47,12 @@ struct Rule {
   uint64_t left = 0;               ///< so many objects (or bytes) are to be had
   uint64_t after_ns = 0;           ///< idle time before it begins
   uint64_t every_ns = 0;           ///< between two ticks, or from one beginning to the next
+  uint64_t index = 1;              ///< of an entry of the GID table
   std::optional<uint64_t> other_cable;
   std::optional<Object> object;
   std::optional<Unplug> unplug;
+  std::optional<Call> call;
+  std::optional<uint32_t> queue_pair;  ///< the so many'th that the process made at the port, from 0
   int error = 0;  ///< of this system; 0: what the device usually says
 
   std::optional<uint32_t> node;

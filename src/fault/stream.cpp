@@ -62,7 +62,8 @@ uint64_t Stream::key_of(const Rule& rule) const {
   for (const char letter : place_.port) {
     key = mixed(key, static_cast<unsigned char>(letter));
   }
-  return mixed(key, static_cast<uint64_t>(direction_));
+  key = mixed(key, static_cast<uint64_t>(direction_));
+  return salt_ == 0 ? key : mixed(key, salt_);
 }
 
 void Stream::set_rules(const Plan& plan, uint64_t now_ns) {
@@ -161,6 +162,7 @@ void Stream::apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, u
       verdict.hold_ns += active.line_free_ns - now_ns + delay_of(rule, dice);
       break;
     case Kind::rtr_errno:
+    case Kind::call_errno:
     case Kind::pd_null:
       verdict.is_refused = true;
       verdict.error = rule.error;
@@ -209,6 +211,7 @@ void Stream::apply(Active& active, uint64_t key, uint64_t frame, size_t bytes, u
     case Kind::unplug:
     case Kind::frozen:
     case Kind::cross_cables:
+    case Kind::gid_change:
     case Kind::gid_shuffle:
     case Kind::gid_empty:
     case Kind::rename_devices:

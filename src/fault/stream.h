@@ -57,8 +57,10 @@ struct Tally {
 /// disturb each other, and the same seed gives the same faults. Not thread-safe.
 class Stream {
  public:
-  Stream(Place place, Direction direction, Subject subject = Subject::frame, std::optional<Object> object = {})
-      : place_(std::move(place)), direction_(direction), subject_(subject), object_(object) {}
+  /// `salt`: other than 0 for one of several streams of a place, which then suffer at different times.
+  Stream(Place place, Direction direction, Subject subject = Subject::frame, std::optional<Object> object = {},
+         uint64_t salt = 0)
+      : place_(std::move(place)), direction_(direction), subject_(subject), object_(object), salt_(salt) {}
 
   /// From now on these rules. A rule that was there before goes on counting its frames and its time.
   void set_rules(const Plan& plan, uint64_t now_ns);
@@ -92,6 +94,7 @@ class Stream {
   Direction direction_;
   Subject subject_;
   std::optional<Object> object_;
+  uint64_t salt_;
   std::vector<Active> active_;
   Tally tally_;
 };

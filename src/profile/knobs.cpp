@@ -81,6 +81,13 @@ bool set_no_receive(Profile& profile, std::string_view value) {
          read_number(bounds.substr(middle + 1), knobs.park_bytes) && knobs.park_bytes <= kMostBytes;
 }
 
+bool set_peer_death(Profile& profile, std::string_view value) {
+  return choose<PeerDeath>(profile.knobs.peer_death, value,
+                           {{"requests", PeerDeath::requests},
+                            {"then-fatal", PeerDeath::then_fatal},
+                            {"fatal", PeerDeath::fatal}});
+}
+
 bool set_devices(Profile& profile, std::string_view value) {
   profile.look.has_devices = value == "listed";
   return value == "listed" || value == "none";
@@ -151,6 +158,9 @@ constexpr std::array kKnobs{std::to_array<KnobEntry>({
      set_early},
     {{"rate", "free|line", "whether messages leave no faster than the cable's nominal rate"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::holds_line_rate>(p, v, "free", "line"); }},
+    {{"peer-death", "requests|then-fatal|fatal",
+      "what tells RC that its peer's process died: failed requests, these and then QP_FATAL, or QP_FATAL first"},
+     set_peer_death},
     {{"channels", "off|on", "completion channels"},
      [](Profile& p, std::string_view v) { return choose<&Knobs::has_channels>(p, v, "off", "on"); }},
 })};

@@ -79,6 +79,13 @@ enum class NoReceive : uint8_t {
 };
 
 /// Where sources conflict, or one machine is odder than another: a knob each.
+/// What tells a connected RC queue pair that its peer's process died.
+enum class PeerDeath : uint8_t {
+  requests,    ///< its work requests, which fail, as on a card
+  then_fatal,  ///< the same, and when the last one has failed IBV_EVENT_QP_FATAL
+  fatal,       ///< IBV_EVENT_QP_FATAL at once, and its work requests
+};
+
 struct Knobs {
   bool has_darwin_errno = false;
   bool refuses_type_at_modify = false;  ///< not when the queue pair is made
@@ -98,6 +105,7 @@ struct Knobs {
   NoReceive no_receive = NoReceive::wait;
   uint32_t park_slots = 64;       ///< messages that wait at the receiver at most
   uint32_t park_bytes = 1U << 20U;  ///< and their bytes
+  PeerDeath peer_death = PeerDeath::requests;
   bool has_channels = true;
   bool zero_rkey = false;
   bool empty_table_is_einval = false;

@@ -62,6 +62,8 @@ constexpr std::array<RuleText, static_cast<size_t>(Rule::count_)> kTexts{{
     {"receive-too-early", "this machine takes receives later", "post receives after RTS, and let a barrier follow"},
     {"norecv", "a Linux peer does not hold its sender back: it drops what meets no receive, or parks as much as fits",
      "post receives before the peer may send, and let a barrier follow"},
+    {"undelivered", "a send completes when it leaves the program's memory: who ends the queue pair loses what is not yet on the cable",
+     "wait for the peer's answer to your last message first"},
 }};
 
 struct Number {

@@ -43,6 +43,7 @@ enum class Rule : uint8_t {
   frame_mismatch,
   receive_too_early,
   no_receive,
+  undelivered,
   count_,
 };
 

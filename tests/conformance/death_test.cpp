@@ -213,13 +213,28 @@ TEST(Death, what_arrived_before_a_peer_died_is_told_first) {
   expect_status(wait_completion(cq.get()), 3, IBV_WC_RETRY_EXC_ERR);
 }
 
-TEST(Death, killed_peer_is_announced) {
+// As on a card: an event would not say which peer it was, and programs look at events first.
+TEST(Death, killed_peer_is_told_of_by_the_work_requests_alone) {
   PeerProcess peer;
   Link link(peer, impatient(), 4096);
   ASSERT_EQ(SendWr(0, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
   peer.kill();
   link.far.abandon();
   expect_dead(link.near, 1);
+  EXPECT_TRUE(has_no_async_event(link.device));
+}
+
+TEST(Death, killed_peer_is_announced_after_the_work_requests_where_a_knob_says_so) {
+  setenv("RINGBOLT_LIKE", "roce,peer-death=then-fatal", 1);
+  PeerProcess peer;
+  Link link(peer, impatient(), 4096);
+  unsetenv("RINGBOLT_LIKE");
+  ASSERT_EQ(SendWr(0, IBV_WR_SEND, {link.memory.sge(0, 64)}).post(link.near.qp()), 0);
+  ASSERT_EQ(post_recv(link.near.qp(), 100, {link.memory.sge(64, 64)}), 0);
+  peer.kill();
+  link.far.abandon();
+  expect_dead(link.near, 1);
+  expect_status(wait_completion(link.near.recv_cq()), 100, IBV_WC_WR_FLUSH_ERR);
   const ibv_async_event event = wait_async_event(link.device);
   EXPECT_EQ(event.event_type, IBV_EVENT_QP_FATAL);
   EXPECT_EQ(event.element.qp, link.near.qp());

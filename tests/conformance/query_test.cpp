@@ -1,4 +1,6 @@
 // Questions about devices, ports and tables, and creation with impossible wishes.
+#include <dlfcn.h>
+
 #include <algorithm>
 
 #include "far.h"
@@ -255,6 +257,20 @@ TEST_F(CreateTest, numbers_are_not_reused_quickly) {
     EXPECT_EQ(std::find(seen.begin(), seen.end(), qp->qp_num), seen.end()) << "after " << i;
     seen.push_back(qp->qp_num);
   }
+}
+
+// rdma-core 62, newer than some headers; NCCL looks it up by this name and version.
+TEST(Query, port_speed_is_told_in_units_of_100_megabits) {
+  using Query = int (*)(ibv_context*, uint32_t, uint64_t*);
+  const auto query = reinterpret_cast<Query>(dlvsym(RTLD_DEFAULT, "ibv_query_port_speed", "IBVERBS_1.16"));
+  if (query == nullptr) {
+    GTEST_SKIP() << "an older library";
+  }
+  const Device device = open_device();
+  uint64_t speed = 0;
+  ASSERT_EQ(query(device.context.get(), 1, &speed), 0);
+  EXPECT_EQ(speed, 1000U);  // 100 Gb/s
+  EXPECT_EQ(query(device.context.get(), 2, &speed), EINVAL);
 }
 
 }  // namespace

@@ -85,7 +85,8 @@ TEST(Page, names_a_test_that_there_is_for_every_row) {
 }
 
 TEST(Page, knows_no_knob_that_no_test_turns) {
-  const std::string sources = sources_of("profiles", ".cpp") + sources_of("command", ".py");
+  const std::string sources = sources_of("profiles", ".cpp") + sources_of("command", ".py") +
+                              sources_of("conformance", ".cpp");
   for (const profile::KnobText& knob : profile::known_knobs()) {
     EXPECT_NE(sources.find(std::string(knob.name) + "="), std::string::npos) << knob.name;
   }
