@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -90,11 +91,29 @@ std::string refusal_text(const Launch& launch, const Refusal& refusal) {
     return fmt::format("can't enter the network namespace {} for {}: {}: {}; run it as root", launch.netns,
                        launch.command.front(), refusal.call, base::reason_of(refusal.error));
   }
-  return fmt::format("can't start {}: {}; is it installed and on PATH?", launch.command.front(),
-                     base::reason_of(refusal.error));
+  return cannot_start(launch.command.front(), refusal.error);
 }
 
 }  // namespace
+
+std::string cannot_start(const std::string& program, int error) {
+  struct stat status {};
+  const bool is_path = program.find('/') != std::string::npos;
+  const bool is_there = is_path && ::stat(program.c_str(), &status) == 0;
+  std::string remedy = "is it installed and on PATH?";
+  if (is_there && S_ISDIR(status.st_mode)) {
+    remedy = "it is a folder: give a program in it";
+  } else if (error == EACCES && is_there) {
+    remedy = fmt::format("it may not be executed; if it is a program: chmod +x {}", program);
+  } else if (error == ENOEXEC) {
+    remedy = "it is no program for this machine; a script begins with #! and its interpreter, as in #!/bin/sh";
+  } else if (is_there && error == ENOENT) {
+    remedy = "its interpreter or loader is missing: see its first line, or `file` of it";
+  } else if (is_path) {
+    remedy = "is the path right?";
+  }
+  return fmt::format("can't start {}: {}; {}", program, base::reason_of(error), remedy);
+}
 
 ChildProcess ChildProcess::start(Launch launch) {
   Pipe output = launch.output_fd < 0 ? make_pipe() : Pipe{};

@@ -20,6 +20,9 @@ struct Launch {
   std::string netns = {};                ///< file of the network namespace that it runs in; empty: ours
 };
 
+/// Why `program` could not be started, `error` being the errno of exec, and what to do.
+std::string cannot_start(const std::string& program, int error);
+
 /// A child that leads a process group of its own. The leader stays
 /// unreaped until destruction, so that the number of its group can't be given to others in between. If it still runs at
 /// destruction the group is killed. Dies with its parent. Not thread-safe.

@@ -28,7 +28,7 @@ void define_state_commands(CLI::App& app, Request& request) {
   up_command->add_flag("!--no-management", request.up.has_management,
                        "With --netns: leave out the network beside the cables, by which all nodes reach each other");
   up_command->add_option("--mtu", request.up.mtu, "Of the interfaces of --netns (default: 9000)")
-      ->check(CLI::Range(cluster::kMinMtu, cluster::kMaxMtu))
+      ->transform(Whole(cluster::kMinMtu, cluster::kMaxMtu))
       ->type_name("BYTES");
   up_command->add_flag("--overlay", request.up.has_overlay,
                        "Start an agent per node: programs get the device ringbolt0, on which every node reaches every "
@@ -45,7 +45,7 @@ void define_state_commands(CLI::App& app, Request& request) {
           "--over", request.up.over,
           "What joins --hosts A,B,...: streams (Thunderbolt, /dev/tbstreamN), network interfaces, or auto: streams "
           "if a host has them")
-      ->check(CLI::IsMember({"auto", "streams", "network"}))
+      ->check(OneOf({"auto", "streams", "network"}))
       ->type_name("WAY");
   up_command->add_flag(
       "--apply", request.up.is_applied,
@@ -66,9 +66,12 @@ void define_state_commands(CLI::App& app, Request& request) {
   CLI::App* agent_command = app.add_subcommand("agent", "Serve the overlay device ringbolt0 of one node");
   add_cluster(agent_command, request.agent.cluster);
   agent_command->add_option("--node", request.agent.node, "Number or name (default: RINGBOLT_NODE)")->type_name("NODE");
-  agent_command->add_flag("--start", request.agent.starts_missing,
-                          "Start the agents of the cluster that are missing, in the background, and return when all have met");
-  agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")->group("");
+  agent_command->add_flag(
+      "--start", request.agent.starts_missing,
+      "Start the agents of the cluster that are missing, in the background, and return when all have met");
+  agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")
+      ->transform(Whole(0, INT32_MAX))
+      ->group("");
   agent_command->footer(
       "`ringbolt up --overlay` starts one on every node, and `ringbolt down` ends them.\n\nExamples:\n"
       "  ringbolt agent --start\n");
@@ -94,8 +97,10 @@ void define_state_commands(CLI::App& app, Request& request) {
   CLI::App* status_command = app.add_subcommand("status", "Show clusters, their cables and the programs that run");
   add_cluster(status_command, request.list.cluster);
   add_json(status_command, request.list.is_json);
+  status_command->add_flag("--all", request.list.is_all, "List every cable, also where there are more than 100");
   status_command->footer(
-      "Exit code 1: some state is stale.\n\nExamples:\n  ringbolt status\n  ringbolt status --json\n");
+      "Of more than 100 cables those that are cut are listed. Exit code 1: some state is stale.\n\nExamples:\n  "
+      "ringbolt status\n  ringbolt status --json\n");
   status_command->callback([&request] { request.action = [&request] { return status(request.list); }; });
 
   CLI::App* devices_command = app.add_subcommand("devices", "Show every node's devices and where they lead");
@@ -108,12 +113,14 @@ void define_state_commands(CLI::App& app, Request& request) {
 void define_hostfile(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("hostfile", "Write a cluster as MLX and JACCL read it, or judge such a file");
   command->add_option("--format", request.hostfile.format, "mlx, mlx-v1, mlx-ring, or jaccl: the device file alone")
-      ->check(CLI::IsMember({"mlx", "mlx-v1", "mlx-ring", "jaccl"}))
+      ->check(OneOf({"mlx", "mlx-v1", "mlx-ring", "jaccl"}))
       ->type_name("FORMAT");
-  command->add_option("--backend", request.hostfile.backend, "jaccl, jaccl-ring: only what a ring uses, or ring: of TCP")
-      ->check(CLI::IsMember({"jaccl", "jaccl-ring", "ring"}))
+  command
+      ->add_option("--backend", request.hostfile.backend, "jaccl, jaccl-ring: only what a ring uses, or ring: of TCP")
+      ->check(OneOf({"jaccl", "jaccl-ring", "ring"}))
       ->type_name("BACKEND");
-  CLI::Option* output = command->add_option("-o,--output", request.hostfile.path, "Where to write it (default: stdout)");
+  CLI::Option* output =
+      command->add_option("-o,--output", request.hostfile.path, "Where to write it (default: stdout)");
   output->type_name("FILE");
   command->add_option("--check", request.hostfile.checked_path, "Say what is in a file of any of these formats")
       ->check(objection_to_empty)
@@ -170,11 +177,15 @@ void define_fault(CLI::App& app, Request& request) {
   CLI::App* list = command->add_subcommand("list", "Show the faults in effect");
   add_cluster(list, request.fault.cluster);
   add_json(list, request.fault.is_json);
+  list->footer("Examples:\n  ringbolt fault list\n");
   list->callback([&request] { request.action = [&request] { return fault_list(request.fault); }; });
 
   CLI::App* clear = command->add_subcommand("clear", "Remove faults");
-  clear->add_option("number", request.fault.numbers, "As list shows them (default: all)")->type_name("N...");
+  clear->add_option("number", request.fault.numbers, "As list shows them (default: all)")
+      ->transform(Whole(1, fault::Plan::kMaxRules))
+      ->type_name("N...");
   add_cluster(clear, request.fault.cluster);
+  clear->footer("Examples:\n  ringbolt fault clear\n  ringbolt fault clear 2\n");
   clear->callback([&request] { request.action = [&request] { return fault_clear(request.fault); }; });
 }
 
@@ -183,7 +194,7 @@ void define_host(CLI::App& app, Request& request) {
   app.add_option("--host-node", request.host.node)->group("");
   CLI::App* command = app.add_subcommand("host", "")->group("");
   command->add_option("action", request.host.action)->required();
-  command->add_option("cable", request.host.cable);
+  command->add_option("cable", request.host.cable)->transform(Whole(0, cluster::kMaxCables - 1));
   command->add_flag("--up,!--down", request.host.is_up);
   command->add_flag("--force", request.host.is_forced);
   command->callback([&request] { request.action = [&request] { return host(request.host); }; });

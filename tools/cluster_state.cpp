@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/nearest.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "cluster/read_file.h"
@@ -128,9 +129,17 @@ std::string choose_cluster(const cluster::RuntimeDir& dir, const std::string& wa
     return names.front();
   }
   if (std::find(names.begin(), names.end(), name) == names.end()) {
-    throw UsageError(fmt::format("cluster \"{}\" is not up (up: {}; in {}){}", name, all, dir.root(),
-                                 wanted.empty() ? "; the name is from RINGBOLT_CLUSTER: unset it, or" : ";") +
-                     " ringbolt up --emulate TOPOLOGY --name NAME makes one");
+    if (wanted.empty()) {
+      throw UsageError(
+          fmt::format("cluster \"{0}\", from RINGBOLT_CLUSTER, is not up (up: {1}; in {2}); unset the "
+                      "variable, or make the cluster: ringbolt up --emulate ring:4 --name {0}",
+                      name, all, dir.root()));
+    }
+    const std::string near = base::nearest(name, names);
+    throw UsageError(
+        fmt::format("cluster \"{0}\" is not up (up: {1}; in {2}){3}; make it: ringbolt up --emulate ring:4 "
+                    "--name {0}",
+                    name, all, dir.root(), near.empty() ? "" : fmt::format("; did you mean {}?", near)));
   }
   return name;
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "agent/agent.h"
+#include "cli/help.h"
 #include "commands.h"
 #include "host_node.h"
 
@@ -38,6 +39,7 @@ struct Request {
   AgentOptions agent;
   RelayProbeOptions relay_probe;
   HostOptions host;
+  HelpOptions help;
   std::function<int()> action;
   bool takes_command = false;  ///< words after "--" belong to it
 };

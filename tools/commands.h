@@ -17,9 +17,9 @@ struct UpOptions {
   std::string name;   ///< empty: the file's, else made from the topology
   bool is_netns = false;
   bool has_management = true;  ///< of netns: a network beside the cables, unless the file says that there is none
-  uint32_t mtu = 0;           ///< of netns; 0: the file's, else the default
-  std::string rate;           ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
-  std::string like;           ///< whose limits the devices take on; empty: the file's, else none
+  uint32_t mtu = 0;            ///< of netns; 0: the file's, else the default
+  std::string rate;            ///< of netns, for every cable, "2.5Gbit"; empty: the file's, else none
+  std::string like;            ///< whose limits the devices take on; empty: the file's, else none
   std::string prefix;         ///< of hosts: where Ringbolt is installed there; empty: the file's, else where it is here
   std::string over = "auto";  ///< of hosts: what carries the cables, "network", "streams", or what is there
   bool is_applied = false;    ///< of hosts: makes Thunderbolt streams where there are none
@@ -43,6 +43,7 @@ int reboot(const RebootOptions& options);
 struct ListOptions {
   std::string cluster;
   bool is_json = false;
+  bool is_all = false;  ///< also where there are more cables than anybody reads
 };
 int status(const ListOptions& options);
 int devices(const ListOptions& options);
@@ -204,8 +205,8 @@ int verify_run(const VerifyOptions& options);
 /// docs/plan.md says what each is. Either a file or a number of nodes and of ports.
 struct PlanOptions {
   std::string file;  ///< a topology or the path of a cluster file to judge
-  std::optional<int64_t> nodes;
-  std::optional<int64_t> ports;
+  std::optional<uint32_t> nodes;
+  std::optional<uint32_t> ports;
   std::string shape;             ///< empty: the best known
   std::string like;              ///< whose names ports get
   std::string routing = "auto";  ///< or shortest, hop-classes, dateline, up-down
@@ -213,8 +214,8 @@ struct PlanOptions {
   double alpha_us = 10;
   uint32_t prefix_length = 30;
   std::vector<std::string> relays;  ///< nodes that only relay
-  std::string svg_path;      ///< empty: none; "-": stdout
-  std::string cluster_path;  ///< likewise: a cluster file
+  std::string svg_path;             ///< empty: none; "-": stdout
+  std::string cluster_path;         ///< likewise: a cluster file
   bool is_json = false;
   bool is_dot = false;
   bool explains = false;
@@ -239,9 +240,9 @@ struct CheckOptions {
   bool is_matrix = false;
   bool is_thorough = false;
   bool is_json = false;
-  bool is_rank = false;            ///< hidden: one rank of the group, whatever the environment says
+  bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
   std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
-  std::vector<std::string> words;  ///< of the command line, for the ranks that it starts
+  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 int check_run(const CheckOptions& options);
 
@@ -271,9 +272,9 @@ struct BenchOptions {
   bool is_fast = false;
   bool is_in_order = false;
   bool is_json = false;
-  bool is_rank = false;            ///< hidden: one rank of the group, whatever the environment says
+  bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
   std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
-  std::vector<std::string> words;  ///< of the command line, for the ranks that it starts
+  std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
 int bench_run(const BenchOptions& options);
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "base/say.h"
 #include "capture_file.h"
 #include "cluster/read_file.h"
 #include "commands.h"
@@ -131,16 +132,17 @@ int decode(const DecodeOptions& options) {
   } else {
     const auto packets = describe_stream(file);
     if (packets.size() == 1 && !packets.front().is_good && !wire::parse_stream_header(file)) {
-      throw UsageError(fmt::format("{}: no capture, no text and no frame of a stream; give a file of tcpdump -w, or frames "
-                                   "as lines of hexadecimal digits",
-                                   options.path));
+      throw UsageError(
+          fmt::format("{}: no capture, no text and no frame of a stream; give a file of tcpdump -w, or frames "
+                      "as lines of hexadecimal digits",
+                      options.path));
     }
     for (const PacketText& packet : packets) {
       listing.print("", packet);
     }
   }
   if (listing.bad != 0) {
-    fmt::print(stderr, "ringbolt decode: {} of {} are damaged or unknown\n", listing.bad, listing.packets);
+    base::say(fmt::format("ringbolt decode: {} of {} are damaged or unknown\n", listing.bad, listing.packets));
   }
   return listing.bad == 0 ? kOk : kFoundProblem;
 }

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/say.h"
 #include "commands.h"
 #include "failure.h"
 #include "node_choice.h"
@@ -12,10 +13,10 @@ namespace ringbolt::tools {
 int env(const EnvOptions& options) {
   const NodeEnvironment environment = environment_of(options.cluster, options.node);
   if (!environment.netns.empty()) {
-    fmt::print(stderr,
-               "ringbolt env: a node of this cluster is also a network namespace, which no variable enters; for a "
-               "shell there: ringbolt exec {} -- bash\n",
-               options.node);
+    base::say(
+        fmt::format("ringbolt env: a node of this cluster is also a network namespace, which no variable enters; for a "
+                    "shell there: ringbolt exec {} -- bash\n",
+                    options.node));
   }
   if (options.is_json) {
     nlohmann::ordered_json root{{"set", nlohmann::ordered_json::object()}, {"unset", environment.unset}};

@@ -12,12 +12,14 @@
 
 #include "base/error.h"
 #include "base/unique_fd.h"
+#include "child_process.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "enter_namespace.h"
 #include "failure.h"
 #include "node_choice.h"
 #include "ssh.h"
+#include "standard_descriptors.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -32,9 +34,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 [[noreturn]] void become(std::vector<std::string> command, std::vector<std::string> environment) {
+  mend_standard_descriptors();
   ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
-  throw UsageError(
-      fmt::format("can't start {}: {}; is it installed and on PATH?", command.front(), base::reason_of(errno)));
+  throw UsageError(cannot_start(command.front(), errno));
 }
 
 int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }

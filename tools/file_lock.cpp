@@ -17,7 +17,7 @@ namespace ringbolt::tools {
 
 base::UniqueFd lock_file(const std::string& path) {
   constexpr uint64_t kPatienceNs = 10'000'000'000;
-  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!fd.is_open()) {
     throw base::Error(errno, "open", path);
   }
@@ -27,8 +27,7 @@ base::UniqueFd lock_file(const std::string& path) {
       throw base::Error(errno, "flock", path);
     }
     if (base::now_ns() > give_up) {
-      throw UsageError(
-          fmt::format("another ringbolt command has held {} for 10 s; end it, then try again", path));
+      throw UsageError(fmt::format("another ringbolt command has held {} for 10 s; end it, then try again", path));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/say.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "failure.h"
@@ -115,7 +116,7 @@ int list_counters() {
   std::vector<std::string> problems;
   fmt::print("{}\n", counts_json(cluster_counts(open_cluster(""), problems)));
   for (const std::string& problem : problems) {
-    fmt::print(stderr, "{}\n", problem);
+    base::say(fmt::format("{}\n", problem));
   }
   return problems.empty() ? kOk : kFoundProblem;
 }

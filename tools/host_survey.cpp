@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/say.h"
 #include "cluster/cabling.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
@@ -91,9 +92,10 @@ std::vector<cluster::HostInterfaces> interfaces_of(const std::vector<FoundHost>&
 /// A cluster file says itself what carries its cables.
 void refuse_choices(const UpOptions& options) {
   if (options.is_applied || options.over != "auto") {
-    throw UsageError(fmt::format("--apply and --over are for hosts whose cables `up` looks for: name them (a,b,c) in place "
-                                 "of the file {}, or leave the options out",
-                                 options.hosts));
+    throw UsageError(
+        fmt::format("--apply and --over are for hosts whose cables `up` looks for: name them (a,b,c) in place "
+                    "of the file {}, or leave the options out",
+                    options.hosts));
   }
 }
 
@@ -104,9 +106,8 @@ bool wants_streams(const UpOptions& options, const std::vector<FoundHost>& found
     }
     return options.over == "streams";
   }
-  return options.is_applied || std::ranges::any_of(found, [](const FoundHost& one) {
-           return cluster::offers_streams(one.look.thunderbolt);
-         });
+  return options.is_applied ||
+         std::ranges::any_of(found, [](const FoundHost& one) { return cluster::offers_streams(one.look.thunderbolt); });
 }
 
 void add_stream_cables(const UpOptions& options, const std::vector<FoundHost>& found, HostSurvey& survey) {
@@ -116,7 +117,7 @@ void add_stream_cables(const UpOptions& options, const std::vector<FoundHost>& f
   }
   cluster::StreamCabling cabling = cluster::find_stream_cables(hosts);
   for (const std::string& note : cabling.notes) {
-    fmt::print(stderr, "ringbolt up: {}\n", note);
+    base::say(fmt::format("ringbolt up: {}\n", note));
   }
   if (!cabling.problems.empty()) {
     if (options.over == "auto" && !options.is_applied) {

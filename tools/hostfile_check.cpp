@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "base/say.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/mlx_hostfile.h"
 #include "failure.h"
@@ -184,7 +185,7 @@ void print_json(const Judged& file) {
 int check_hostfile(const std::string& path, bool is_json) {
   auto file = judged(bootstrap::read_file(path, false));
   if (!file) {
-    fmt::print(stderr, "ringbolt hostfile: {}: {}\n", path, file.error().text());
+    base::say(fmt::format("ringbolt hostfile: {}: {}\n", path, file.error().text()));
     return kFoundProblem;
   }
   if (file->devices) {
@@ -200,7 +201,7 @@ int check_hostfile(const std::string& path, bool is_json) {
   }
   std::fflush(stdout);
   for (const std::string& line : file->warnings) {
-    fmt::print(stderr, "ringbolt hostfile: {}: {}\n", path, line);
+    base::say(fmt::format("ringbolt hostfile: {}: {}\n", path, line));
   }
   return file->warnings.empty() ? kOk : kFoundProblem;
 }

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/say.h"
 #include "cluster/cabling.h"
 #include "cluster/cluster_file.h"
 #include "failure.h"
@@ -124,7 +125,7 @@ void remove_host_nodes(const cluster::Cluster& model, bool is_forced) {
     throw UsageError(fmt::format("{}\n--force takes the rest down", fmt::join(problems, "\n")));
   }
   for (const std::string& problem : problems) {
-    fmt::print(stderr, "ringbolt down: {}\n", problem);
+    base::say(fmt::format("ringbolt down: {}\n", problem));
   }
 }
 
@@ -169,7 +170,7 @@ void remove_whole_cluster(const cluster::RuntimeDir& dir, const std::string& nam
     throw UsageError(fmt::format("{}\n--force takes the rest down", fmt::join(problems, "\n")));
   }
   for (const std::string& problem : problems) {
-    fmt::print(stderr, "ringbolt down: {}; try again: ringbolt down --force --cluster {}\n", problem, name);
+    base::say(fmt::format("ringbolt down: {}; try again: ringbolt down --force --cluster {}\n", problem, name));
   }
   remove_cluster(dir, name);
 }

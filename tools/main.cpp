@@ -2,9 +2,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -12,29 +15,55 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/say.h"
+#include "base/variables.h"
 #include "bench/command_line.h"
 #include "check/command_line.h"
+#include "cli/formatter.h"
+#include "cli/help.h"
+#include "cli/usage.h"
+#include "cli/words.h"
 #include "command_line.h"
 #include "commands.h"
 #include "failure.h"
+#include "fault/plan_text.h"
 #include "host_node.h"
 #include "perf/command_line.h"
 #include "plan/command_line.h"
+#include "profile/catalogue.h"
+#include "standard_descriptors.h"
 #include "verify/command_line.h"
 #include "version.h"
 
 namespace ringbolt::tools {
 namespace {
 
-/// The name to put before messages: "ringbolt up".
-std::string command_name(const CLI::App& app) {
-  const std::vector<CLI::App*> chosen = app.get_subcommands();
-  return chosen.empty() ? "ringbolt" : "ringbolt " + chosen.front()->get_name();
+/// Of a command that somebody typed: our own processes have an environment that was looked at.
+void say_odd_environment(const CLI::App& app, const Request& request) {
+  const bool is_own = is_hidden(chosen_command(app)) || !request.host.node.empty() || request.check.is_rank ||
+                      request.bench.is_rank || !request.perf.end.empty() || !request.verify.end.empty();
+  if (is_own) {
+    return;
+  }
+  base::say_odd_variables();
+  if (const char* like = std::getenv("RINGBOLT_LIKE"); like != nullptr && *like != '\0') {
+    if (const auto profile = profile::parse_profile(like); !profile) {
+      base::say(fmt::format("ringbolt: RINGBOLT_LIKE={}: {}\n", like, profile.error().problem));
+    }
+  }
+  if (const char* faults = std::getenv("RINGBOLT_FAULTS"); faults != nullptr && *faults != '/') {
+    if (const auto plan = fault::parse_plan(faults); !plan) {
+      base::say(fmt::format("ringbolt: RINGBOLT_FAULTS: {}\n", plan.error().text()));
+    }
+  }
+  if (const char* log = std::getenv("RINGBOLT_LOG"); log != nullptr && !base::takes("RINGBOLT_LOG", log)) {
+    ::unsetenv("RINGBOLT_LOG");  // it was said, and programs that are started would say it again
+  }
 }
 
 int act(const CLI::App& app, Request& request, std::vector<std::string> command, bool has_command) {
   if (request.takes_command && command.empty()) {
-    throw UsageError("say what to run, after --; for example: " + command_name(app) +
+    throw UsageError("say what to run, after --; for example: " + path_of(chosen_command(app)) +
                      (app.got_subcommand("exec") ? " 0" : "") + " -- ibv_devinfo");
   }
   if (!request.takes_command && has_command) {
@@ -57,9 +86,13 @@ int told(const std::string& name, int answer) {
   if (errno == EPIPE) {  // whoever has read it has had enough
     return 128 + SIGPIPE;
   }
+  if (errno == EBADF) {
+    base::say(name + ": standard output is closed; open it, or throw it away with >/dev/null\n");
+    return kWrongUsage;
+  }
   // Of an earlier write the reason is not known any more.
   const std::string reason = errno == 0 ? "" : fmt::format(": {}", base::reason_of(errno));
-  fmt::print(stderr, "{}: standard output can't be written{}; make room there\n", name, reason);
+  base::say(fmt::format("{}: standard output can't be written{}; make room there\n", name, reason));
   return kWrongUsage;
 }
 
@@ -70,9 +103,12 @@ int main_inside(int argc, char** argv) {
   const bool has_command = dashes != end;
   const std::vector<std::string> command(has_command ? dashes + 1 : end, end);
 
+  const std::vector<std::string> words(argv + std::min(argc, 1), dashes);
+
   CLI::App app("RDMA on machines without RDMA hardware, and on emulated clusters of them.", "ringbolt");
   app.set_version_flag("--version", std::string("ringbolt ") + kVersion);
   app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
   app.footer(
       "Exit codes: 0 done, 1 a problem was found, 2 wrong usage or bad input.\n\n"
       "Examples:\n"
@@ -88,7 +124,7 @@ int main_inside(int argc, char** argv) {
       "  ringbolt bench all_reduce\n"
       "  ringbolt cut 1-2\n"
       "  ringbolt down\n"
-      "\n`ringbolt COMMAND --help` says more.\n");
+      "\n`ringbolt help COMMAND` says more.\n");
   Request request;
   define_cluster_commands(app, request);
   define_program_commands(app, request);
@@ -100,22 +136,28 @@ int main_inside(int argc, char** argv) {
                       [&request] { request.action = [&request] { return check_run(request.check); }; });
   bench::define_bench(app, request.bench,
                       [&request] { request.action = [&request] { return bench_run(request.bench); }; });
-  request.check.words.assign(argv + 1, dashes);
-  request.bench.words = request.check.words;
+  define_help(app, request);
+  group_commands(app);
+  request.check.words = request.bench.words = words;
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {
-    if (app.get_subcommands().empty() && argc > 1 && argv[1][0] != '-') {
-      fmt::print(stderr, "ringbolt: \"{}\" is no command; `ringbolt --help` lists them\n", argv[1]);
-      return kWrongUsage;
+    const std::string name = path_of(chosen_command(app));
+    if (error.get_exit_code() == 0) {  // help, or the version
+      return told(name, app.exit(error));
     }
-    return app.exit(error) == 0 ? told(command_name(app), kOk) : kWrongUsage;
+    base::say(fmt::format("{}: {}\n", name, usage_words(app, error, words, has_command)));
+    return kWrongUsage;
   }
   try {
-    return told(command_name(app), act(app, request, command, has_command));
+    say_odd_environment(app, request);
+    return told(path_of(chosen_command(app)), act(app, request, command, has_command));
   } catch (const std::exception& error) {
     std::fflush(stdout);
-    fmt::print(stderr, "{}: {}\n", command_name(app), error.what());
+    if (std::ferror(stdout) != 0 && dynamic_cast<const std::system_error*>(&error) != nullptr) {
+      return told(path_of(chosen_command(app)), kWrongUsage);  // fmt throws what stdio returns
+    }
+    base::say(fmt::format("{}: {}\n", path_of(chosen_command(app)), error.what()));
     return dynamic_cast<const FoundProblem*>(&error) != nullptr ? kFoundProblem : kWrongUsage;
   }
 }
@@ -123,4 +165,7 @@ int main_inside(int argc, char** argv) {
 }  // namespace
 }  // namespace ringbolt::tools
 
-int main(int argc, char** argv) { return ringbolt::tools::main_inside(argc, argv); }
+int main(int argc, char** argv) {
+  ringbolt::tools::open_standard_descriptors();
+  return ringbolt::tools::main_inside(argc, argv);
+}

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/say.h"
 #include "cluster/read_file.h"
 #include "commands.h"
 #include "failure.h"
@@ -66,7 +67,7 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
   std::vector<Direction> directions;
   for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
     if (shows_progress) {
-      fmt::print(stderr, "\rmeasuring cable {} of {} ", index + 1, live.model.cables.size());
+      base::say(fmt::format("\rmeasuring cable {} of {} ", index + 1, live.model.cables.size()));
     }
     for (Direction& direction : measure_cable(live, index, options)) {
       directions.push_back(std::move(direction));
@@ -74,12 +75,12 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
   }
   if (!options.is_neighbours) {
     if (shows_progress) {
-      fmt::print(stderr, "\rmeasuring pairs that others relay ");
+      base::say("\rmeasuring pairs that others relay ");
     }
     std::ranges::move(relayed::measure_relayed(live, options), std::back_inserter(directions));
   }
   if (shows_progress) {
-    fmt::print(stderr, "\r\x1b[K");
+    base::say("\r\x1b[K");
   }
   return directions;
 }
@@ -189,12 +190,13 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
     if (one.cable == Direction::kNoCable) {
       if (const size_t count = std::exchange(n_alike[one.problem], 0); count > 0) {
         const std::string others = count == 1 ? "" : fmt::format(" (and {} more)", count - 1);
-        fmt::print(stderr, "ringbolt matrix: {} to {}{}, relayed: {}\n", from, to, others, one.problem);
+        base::say(fmt::format("ringbolt matrix: {} to {}{}, relayed: {}\n", from, to, others, one.problem));
       }
     } else if (one.state == Direction::State::kFailed) {
-      fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}\n", one.cable, from, to, one.problem);
+      base::say(fmt::format("ringbolt matrix: cable {}, {} to {}: {}\n", one.cable, from, to, one.problem));
     } else if (one.from == live.model.cables[one.cable].a) {
-      fmt::print(stderr, "ringbolt matrix: cable {} is cut; plug it in: ringbolt heal {}-{}\n", one.cable, from, to);
+      base::say(
+          fmt::format("ringbolt matrix: cable {} is cut; plug it in: ringbolt heal {}-{}\n", one.cable, from, to));
     }
   }
   return answer;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/say.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "exposition.h"
@@ -49,7 +50,7 @@ Seen look(const MetricsOptions& options) {
 
 void tell_problems(const Seen& seen) {
   for (const std::string& problem : seen.problems) {
-    fmt::print(stderr, "ringbolt metrics: {}\n", problem);
+    base::say(fmt::format("ringbolt metrics: {}\n", problem));
   }
 }
 
@@ -59,7 +60,7 @@ Page page_of(const MetricsOptions& options) {
     tell_problems(seen);
     return {true, exposition(seen.ports)};
   } catch (const std::exception& error) {
-    fmt::print(stderr, "ringbolt metrics: {}\n", error.what());
+    base::say(fmt::format("ringbolt metrics: {}\n", error.what()));
     return {false, fmt::format("{}\n", error.what())};
   }
 }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/say.h"
 #include "cluster/counter_page.h"
 #include "sysroot.h"
 
@@ -110,7 +111,7 @@ void count_cut(const LiveCluster& live, uint32_t cable) {
     try {
       cluster::CounterPage::open(live.dir.counter_file(live.model.name, end.node, device))->add(kSharedLinkDowned);
     } catch (const base::Error& error) {
-      fmt::print(stderr, "ringbolt: not counted: {}\n", error.what());
+      base::say(fmt::format("ringbolt: not counted: {}\n", error.what()));
     }
   }
 }

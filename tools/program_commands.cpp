@@ -1,26 +1,15 @@
 #include <memory>
 #include <string>
-#include <utility>
 
 #include <CLI/CLI.hpp>
 
+#include "cli/formatter.h"
+#include "cluster/limits.h"
 #include "command_line.h"
 #include "validators.h"
 
 namespace ringbolt::tools {
 namespace {
-
-/// Help of subcommands that take a command line after "--".
-class CommandFormatter : public CLI::Formatter {
- public:
-  std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string usage = CLI::Formatter::make_usage(app, std::move(name));
-    while (!usage.empty() && usage.back() == '\n') {
-      usage.pop_back();
-    }
-    return usage + " -- COMMAND [ARGUMENTS]\n";
-  }
-};
 
 void define_run(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("run", "Run a program on every node, or on some");
@@ -32,7 +21,9 @@ void define_run(CLI::App& app, Request& request) {
       command->add_flag("--tag", request.run.is_tagged, "Prefix output with the node even if there is one");
   command->add_flag("--no-tag", request.run.is_untagged, "Never prefix output")->excludes(tag);
   command->add_flag("--keep-going", request.run.keeps_going, "Let the others run when a node fails");
-  command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")->type_name("S");
+  command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")
+      ->check(Real(0.001, 1e7))
+      ->type_name("S");
   command->formatter(std::make_shared<CommandFormatter>());
   command->footer(
       "Each program sees its own node's devices only, and has RINGBOLT_NODE, RINGBOLT_NODES, and for every\n"
@@ -75,6 +66,31 @@ void define_node_commands(CLI::App& app, Request& request) {
   env_command->callback([&request] { request.action = [&request] { return env(request.env); }; });
 }
 
+/// How much one cable is measured: of the command, and of the processes that it starts.
+template <class Options>
+void add_effort(CLI::App* command, Options& options) {
+  command->add_option("--timeout", options.timeout_s, "Give up on a cable after so many seconds")
+      ->check(Real(0.1, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--seconds", options.phase_s, "Enough for one figure, however few rounds or messages")
+      ->check(Real(0.001, 3600.0))
+      ->capture_default_str()
+      ->type_name("S");
+  command->add_option("--size", options.size_bytes, "Bytes of a message when bandwidth is measured")
+      ->transform(Whole(16, 1U << 26U))
+      ->capture_default_str()
+      ->type_name("BYTES");
+  command->add_option("--messages", options.messages, "So many of them at most, each way")
+      ->transform(Whole(1, 1'000'000))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--rounds", options.rounds, "So many round trips at most when latency is measured")
+      ->transform(Whole(1, 10'000'000))
+      ->capture_default_str()
+      ->type_name("N");
+}
+
 void define_matrix(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all nodes");
   add_cluster(command, request.matrix.cluster);
@@ -83,26 +99,7 @@ void define_matrix(CLI::App& app, Request& request) {
       ->type_name("FILE");
   command->add_flag("--neighbours", request.matrix.is_neighbours,
                     "Only over cables: leave out pairs of nodes that others relay");
-  command->add_option("--timeout", request.matrix.timeout_s, "Give up on a cable after so many seconds")
-      ->check(RealRange(0.1, 3600.0))
-      ->capture_default_str()
-      ->type_name("S");
-  command->add_option("--seconds", request.matrix.phase_s, "Enough for one figure, however few rounds or messages")
-      ->check(RealRange(0.001, 3600.0))
-      ->capture_default_str()
-      ->type_name("S");
-  command->add_option("--size", request.matrix.size_bytes, "Bytes of a message when bandwidth is measured")
-      ->check(CLI::Range(16U, 1U << 26U))
-      ->capture_default_str()
-      ->type_name("BYTES");
-  command->add_option("--messages", request.matrix.messages, "So many of them at most, each way")
-      ->check(CLI::Range(1U, 1'000'000U))
-      ->capture_default_str()
-      ->type_name("N");
-  command->add_option("--rounds", request.matrix.rounds, "So many round trips at most when latency is measured")
-      ->check(CLI::Range(1U, 10'000'000U))
-      ->capture_default_str()
-      ->type_name("N");
+  add_effort(command, request.matrix);
   command->footer(
       "Latency is half the median round trip of 8-byte RC SENDs; bandwidth counts bytes that the receiver has\n"
       "and has verified, from the first post to the last verified byte. Nodes that no cable joins talk through "
@@ -118,19 +115,14 @@ void define_matrix(CLI::App& app, Request& request) {
   probe_command->add_option("--library", request.probe.library)->required();
   probe_command->add_option("--device", request.probe.device)->required();
   probe_command->add_flag("--first", request.probe.is_first);
-  probe_command->add_option("--channel", request.probe.channel_fd);
-  probe_command->add_option("--timeout", request.probe.timeout_s);
-  probe_command->add_option("--seconds", request.probe.phase_s);
-  probe_command->add_option("--size", request.probe.size_bytes);
-  probe_command->add_option("--messages", request.probe.messages);
-  probe_command->add_option("--rounds", request.probe.rounds);
+  probe_command->add_option("--channel", request.probe.channel_fd)->transform(Whole(0, INT32_MAX));
+  add_effort(probe_command, request.probe);
   CLI::App* relay_command = app.add_subcommand("relay-probe", "")->group("");
-  relay_command->add_option("--members", request.relay_probe.members)->delimiter(',')->required();
-  relay_command->add_option("--timeout", request.relay_probe.timeout_s);
-  relay_command->add_option("--seconds", request.relay_probe.phase_s);
-  relay_command->add_option("--size", request.relay_probe.size_bytes);
-  relay_command->add_option("--messages", request.relay_probe.messages);
-  relay_command->add_option("--rounds", request.relay_probe.rounds);
+  relay_command->add_option("--members", request.relay_probe.members)
+      ->transform(Whole(0, cluster::kMaxNodes - 1))
+      ->delimiter(',')
+      ->required();
+  add_effort(relay_command, request.relay_probe);
   relay_command->callback([&request] { request.action = [&request] { return relay_probe(request.relay_probe); }; });
   probe_command->callback([&request] { request.action = [&request] { return probe(request.probe); }; });
 }
@@ -141,7 +133,7 @@ void define_map(CLI::App& app, Request& request) {
   add_json(command, request.map.is_json);
   command->add_flag("--once", request.map.is_once, "Show it once, after one interval, and end");
   command->add_option("--interval", request.map.interval_s, "Seconds from picture to picture, and that rates are of")
-      ->check(RealRange(0.05, 3600.0))
+      ->check(Real(0.05, 3600.0))
       ->capture_default_str()
       ->type_name("S");
   command->footer(

@@ -48,9 +48,6 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const std::vector<std::
 }  // namespace
 
 int run(const RunOptions& options) {
-  if (options.timeout_s && !(*options.timeout_s > 0 && *options.timeout_s < 1e7)) {
-    throw UsageError("--timeout is in seconds: give a number above 0 and below 10000000");
-  }
   const LiveCluster live = open_cluster(options.cluster);
   const std::vector<uint32_t> nodes = chosen_nodes(live, options);
   const bool is_tagged = !options.is_untagged && (options.is_tagged || nodes.size() > 1);

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -46,8 +47,20 @@ HostAndPort split_address(const std::string& address) {
   return {is_bracketed ? address.substr(1, colon - 2) : address.substr(0, colon), address.substr(colon + 1)};
 }
 
+/// getaddrinfo() takes 99999, and makes 34463 of it.
+void check_port(const std::string& address, const std::string& port) {
+  uint16_t number = 0;
+  const char* const end = port.data() + port.size();
+  const auto [stop, error] = std::from_chars(port.data(), end, number);
+  if (error != std::errc{} || stop != end) {
+    throw UsageError(
+        fmt::format("--listen {}: give a port from 1 to 65535, or 0 for any that is free, not \"{}\"", address, port));
+  }
+}
+
 base::UniqueFd listen_on(const std::string& address) {
   const auto [host, port] = split_address(address);
+  check_port(address, port);
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;

@@ -6,6 +6,7 @@
 
 #include "agent/agents.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
@@ -77,10 +78,25 @@ void print_clusters(const std::vector<Seen>& clusters) {
   table.print();
 }
 
-void print_cables(const LiveCluster& live) {
+/// Of more cables than people read only those that need attention, unless all are asked for.
+void print_cables(const LiveCluster& live, bool is_all) {
+  constexpr size_t kMostCables = 100;
+  const size_t up = cables_up(live);
+  const bool is_short = !is_all && live.model.cables.size() > kMostCables;
+  if (is_short) {
+    fmt::print("{} of {} cables are up and not listed here: ringbolt status --all lists them\n", up,
+               live.model.cables.size());
+    std::fflush(stdout);
+    if (up == live.model.cables.size()) {
+      return;
+    }
+  }
   Table table("cables", {{"CABLE", Kind::kNumber}, {"A"}, {"B"}, {"SPEED_GBPS", Kind::kNumber}, {"STATE"}}, false);
   for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
     const cluster::Cable& cable = live.model.cables[index];
+    if (is_short && live.control.cable_up(index)) {
+      continue;
+    }
     table.add({std::to_string(index), cluster::end_text(live.model, cable.a), cluster::end_text(live.model, cable.b),
                std::to_string(cable.speed_gbps), cable_state(live, index)});
   }
@@ -163,17 +179,17 @@ int status(const ListOptions& options) {
     if (clusters.size() == 1 && clusters.front().live) {
       fmt::print("\n");
       std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
-      print_cables(*clusters.front().live);
+      print_cables(*clusters.front().live, options.is_all);
     }
   }
   int answer = kOk;
   for (const Seen& seen : clusters) {
     for (const std::string& problem : seen.problems) {
-      fmt::print(stderr, "ringbolt status: {}\n", problem);
+      base::say(fmt::format("ringbolt status: {}\n", problem));
       answer = kFoundProblem;
     }
     if (!seen.live) {
-      fmt::print(stderr, "ringbolt status: {}\n", seen.condition.text(seen.name));
+      base::say(fmt::format("ringbolt status: {}\n", seen.condition.text(seen.name)));
       answer = kFoundProblem;
     }
   }

@@ -10,6 +10,7 @@
 
 #include "agent/agents.h"
 #include "agent/held_signals.h"
+#include "base/say.h"
 #include "cluster/address_plan.h"
 #include "cluster/cluster_file.h"
 #include "cluster/names.h"
@@ -31,7 +32,7 @@ namespace {
 
 constexpr size_t kMostOverlayNodes = 64;  // agents watch each other: as many as a group watches
 
-/// "examples/two racks.json" -> "two-racks": a name for a file that gives none.
+/// "examples/two racks.json" -> "two-racks", "ü 3.json" -> "3": a name for a file that gives none.
 std::string name_of_file(const std::string& path) {
   std::string stem = path.substr(path.rfind('/') + 1);
   stem = stem.substr(0, stem.rfind('.'));
@@ -40,7 +41,8 @@ std::string name_of_file(const std::string& path) {
       c = '-';
     }
   }
-  return stem.substr(0, cluster::kMaxNameBytes);
+  stem.erase(0, std::min(stem.find_first_not_of(".-"), stem.size()));
+  return stem.empty() ? "cluster" : stem.substr(0, cluster::kMaxNameBytes);
 }
 
 /// Gives the model its name: the option's, else its own, else `fallback`.
@@ -124,7 +126,8 @@ void settle_overlay(const UpOptions& options, cluster::Cluster& model) {
 }
 
 HostSurvey wanted_hosts(const UpOptions& options) {
-  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty() || !options.has_management) {
+  if (!options.spec.empty() || options.is_netns || options.mtu != 0 || !options.rate.empty() ||
+      !options.has_management) {
     throw UsageError(
         "--hosts takes the machines as they are: leave --emulate, --netns, --mtu, --rate and --no-management out");
   }
@@ -168,7 +171,7 @@ void make_hosts(const cluster::RuntimeDir& dir, const UpOptions& options, HostSu
     make_host_nodes(survey.model);
   } catch (...) {
     for (const std::string& problem : remove_streams(dir, survey.model.name)) {
-      fmt::print(stderr, "ringbolt up: {}\n", problem);
+      base::say(fmt::format("ringbolt up: {}\n", problem));
     }
     throw;
   }
@@ -236,7 +239,7 @@ void start_overlay(const cluster::RuntimeDir& dir, const std::string& name, cons
         remove_whole_cluster(dir, name, true);
       }
     } catch (const std::exception& error) {  // what went wrong first says more
-      fmt::print(stderr, "ringbolt up: {}; remove it: ringbolt down --force --cluster {}\n", error.what(), name);
+      base::say(fmt::format("ringbolt up: {}; remove it: ringbolt down --force --cluster {}\n", error.what(), name));
     }
     throw;
   }
@@ -268,10 +271,10 @@ int up(const UpOptions& options) {
   }
   if (!survey.setups.empty() && !options.is_applied) {
     fmt::print("{}", setup_text(survey.hosts, survey.setups));
-    fmt::print(stderr,
-               "ringbolt up: these machines have Thunderbolt cables, but no streams over them yet: the commands above make "
-               "them, and `ringbolt up --apply` runs them by ssh; nothing was changed. For network interfaces: --over "
-               "network\n");
+    base::say(fmt::format(
+        "ringbolt up: these machines have Thunderbolt cables, but no streams over them yet: the commands above make "
+        "them, and `ringbolt up --apply` runs them by ssh; nothing was changed. For network interfaces: --over "
+        "network\n"));
     return kFoundProblem;
   }
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();

@@ -60,7 +60,14 @@ Json parse_json(std::string_view text, int max_depth) {
   } catch (const Json::parse_error& error) {
     const size_t byte = std::min(error.byte, text.size());
     const auto newlines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(byte), '\n');
-    stop("", fmt::format("no JSON at byte {}", byte), static_cast<size_t>(newlines) + 1);
+    const bool is_blank = text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+    // The parser counts from 1, and one more at the end.
+    stop("",
+         is_blank ? "no JSON: there is nothing in it"
+         : error.byte > text.size()
+             ? fmt::format("no JSON: it ends in the middle, after {} bytes; is it whole?", byte)
+             : fmt::format("no JSON at byte {}, where {} is", byte, quote(text.substr(byte - 1, 1))),
+         static_cast<size_t>(newlines) + 1);
   } catch (const Json::exception&) {
     stop("", "no JSON that can be held (a number out of range?)");
   }

@@ -83,8 +83,9 @@ TEST(ClusterFile, takes_a_loopback_plug) {
 }
 
 TEST(ClusterFile, names_place_and_problem) {
-  EXPECT_EQ(refusal(""), "line 1: no JSON at byte 0");
-  EXPECT_THAT(refusal("{\n\n]"), HasSubstr("line 3: no JSON at byte 4"));
+  EXPECT_EQ(refusal(""), "line 1: no JSON: there is nothing in it");
+  EXPECT_THAT(refusal("{\n\n]"), HasSubstr("line 3: no JSON at byte 4, where \"]\" is"));
+  EXPECT_EQ(refusal("{\n\"ringbolt\": 1"), "line 2: no JSON: it ends in the middle, after 15 bytes; is it whole?");
   EXPECT_THAT(refusal("[]"), HasSubstr("is no object"));
   EXPECT_THAT(refusal("{}"), HasSubstr("\"ringbolt\" is missing"));
   EXPECT_THAT(refusal(golden_with("\"ringbolt\": 1", "\"ringbolt\": 2")), HasSubstr("from 1 to 1"));

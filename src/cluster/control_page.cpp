@@ -72,9 +72,24 @@ struct ControlPage::Content {
     }
   }
 
-  void write_word(size_t index, uint32_t value) {
+  /// The file once more, for writing: nobody holds a descriptor by which a stray write could reach the page. Throws if
+  /// another file has its name by now.
+  base::UniqueFd open_to_write() const {
+    base::UniqueFd writable(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    struct stat ours {};
+    struct stat theirs {};
+    if (!writable.is_open() || ::fstat(fd.get(), &ours) != 0 || ::fstat(writable.get(), &theirs) != 0) {
+      throw base::Error(errno, "open for writing", path, "is the cluster still up? see: ringbolt status");
+    }
+    if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino) {
+      throw base::Error(ESTALE, "open for writing", path, "the cluster was made anew meanwhile: try again");
+    }
+    return writable;
+  }
+
+  void write_word(const base::UniqueFd& writable, size_t index, uint32_t value) const {
     const auto at = static_cast<off_t>(index * sizeof value);
-    if (::pwrite(fd.get(), &value, sizeof value, at) != static_cast<ssize_t>(sizeof value)) {
+    if (::pwrite(writable.get(), &value, sizeof value, at) != static_cast<ssize_t>(sizeof value)) {
       throw base::Error(errno, "write", path);
     }
   }
@@ -99,7 +114,7 @@ ControlPage ControlPage::create(const std::string& path, uint32_t n_cables) {
 }
 
 ControlPage ControlPage::open(const std::string& path) {
-  base::UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  base::UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.is_open()) {
     throw base::Error(errno, "open", path, "is the cluster up? see: ringbolt status");
   }
@@ -142,7 +157,7 @@ void ControlPage::refresh() const {
 void ControlPage::announce() {
   const std::scoped_lock guard(content_->mutex);
   const std::vector<uint32_t> before = read_whole();
-  content_->write_word(kGenerationWord, before[kGenerationWord] + 1);
+  content_->write_word(content_->open_to_write(), kGenerationWord, before[kGenerationWord] + 1);
   content_->take(read_words(content_->fd.get(), n_cables_));
 }
 
@@ -153,9 +168,10 @@ bool ControlPage::set_cable(uint32_t cable, bool is_up) {
   const uint32_t wanted = is_up ? 1 : 0;
   const bool changed = before[kFirstCableWord + cable] != wanted;
   if (changed) {
-    content_->write_word(kFirstCableWord + cable, wanted);
+    const base::UniqueFd writable = content_->open_to_write();
+    content_->write_word(writable, kFirstCableWord + cable, wanted);
     // After the cable: who sees the new count sees the new cable.
-    content_->write_word(kGenerationWord, before[kGenerationWord] + 1);
+    content_->write_word(writable, kGenerationWord, before[kGenerationWord] + 1);
   }
   content_->take(read_words(content_->fd.get(), n_cables_));
   return changed;

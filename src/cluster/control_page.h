@@ -20,7 +20,8 @@ class ControlPage {
  public:
   /// Makes the file `path` (mode 0600), all cables up, and opens it. Throws base::Error: EEXIST if there is one.
   static ControlPage create(const std::string& path, uint32_t n_cables);
-  /// Opens and reads an existing file. Throws base::Error if its size, magic or count are not those of a control page.
+  /// Opens an existing file for reading, and reads it. Throws base::Error if its size, magic or count are not those of
+  /// a control page.
   static ControlPage open(const std::string& path);
 
   ControlPage();
@@ -36,10 +37,12 @@ class ControlPage {
   uint32_t generation() const;
   /// Reads the file again. Whatever a file that was cut short, or is no control page any more, does not hold is cut.
   void refresh() const;
-  /// Something else of the cluster has changed, which programs should look at: bumps the generation. Throws as set_cable.
+  /// Something else of the cluster has changed, which programs should look at: bumps the generation. Throws as
+  /// set_cable.
   void announce();
-  /// Sets a cable in the file and, if that changed it, bumps the generation after. Returns whether it changed. Throws
-  /// base::Error if the file can't be written or is no control page any more.
+  /// Sets a cable in the file and, if that changed it, bumps the generation after. The file is open for writing only
+  /// meanwhile. Returns whether it changed. Throws base::Error if the file can't be written, is no control page any
+  /// more, or another one has its name.
   bool set_cable(uint32_t cable, bool is_up);
 
  private:

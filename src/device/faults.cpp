@@ -35,7 +35,7 @@ fault::Plan FaultSource::read(std::string& complaint) const {
     if (more) {
       plan.rules.insert(plan.rules.end(), more->rules.begin(), more->rules.end());
     } else {
-      complaint = path + ": " + more.error().text();
+      complaint = path + ": " + more.error().text() + "; ringbolt fault clear makes it whole";
     }
   } catch (const base::Error& error) {
     complaint = error.errno_value() == ENOENT ? "" : error.what();

@@ -73,7 +73,7 @@ void Network::set_faults() {
   std::string complaint;
   const fault::Plan plan = fabric.faults.read(complaint);
   if (!complaint.empty()) {
-    base::say(fmt::format("ringbolt: no faults of the cluster: {}; ringbolt fault clear makes it whole\n", complaint));
+    base::say(fmt::format("ringbolt: no faults of the cluster: {}\n", complaint));
   }
   endpoint_->set_faults(plan, fault_ports_);
 }

@@ -1,6 +1,8 @@
 #include "device/port.h"
 
 #include <algorithm>
+#include <unistd.h>
+
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -8,6 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/variables.h"
 #include "cluster/address.h"
 #include "cluster/names.h"
 #include "cluster/node_file.h"
@@ -60,7 +63,8 @@ profile::Profile wanted_profile(const std::string& of_node) {
 void take_profile(Port& port, const profile::Profile& profile, const std::string& stem) {
   port.profile = profile;
   std::vector<ibv_gid> shown = port.known_gids;
-  const bool has_second = profile.look.gids == profile::GidLayout::apple || profile.look.gids == profile::GidLayout::late;
+  const bool has_second =
+      profile.look.gids == profile::GidLayout::apple || profile.look.gids == profile::GidLayout::late;
   if (!port.is_on_network() && !has_second) {
     shown.pop_back();
   }
@@ -203,7 +207,17 @@ Ports cluster_ports(const cluster::RuntimeDir& runtime, const char* name, const 
     throw base::Error(EINVAL, "open the cluster", std::string("RINGBOLT_CLUSTER=") + name,
                       "give the name of a cluster that `ringbolt status` lists");
   }
-  const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, node_from_environment(node)));
+  const uint32_t number = node_from_environment(node);
+  const bool is_up = ::access(runtime.cluster(name).c_str(), F_OK) == 0 || errno != ENOENT;
+  if (!is_up || (::access(runtime.node_file(name, number).c_str(), F_OK) != 0 && errno == ENOENT)) {
+    throw base::Error(ENOENT, is_up ? "find the node" : "open the cluster",
+                      is_up ? std::string("RINGBOLT_NODE=") + node : std::string("RINGBOLT_CLUSTER=") + name,
+                      fmt::format("{}; ringbolt status lists what is up; to be outside clusters unset RINGBOLT_CLUSTER "
+                                  "and RINGBOLT_NODE",
+                                  is_up ? fmt::format("cluster \"{}\" has no such node", name)
+                                        : fmt::format("no cluster of this name is up in {}", runtime.root())));
+  }
+  const cluster::NodeSpec spec = cluster::load_node(runtime.node_file(name, number));
   auto fabric = std::make_shared<Fabric>();
   fabric->slots_directory = spec.is_apart() ? runtime.node_slots(name, spec.node) : runtime.cluster_slots(name);
   fabric->has_streams = spec.has_streams() || spec.n_overlay_nodes != 0;
@@ -249,7 +263,8 @@ bool is_of_streams(const ibv_gid& gid) {
 
 bool Port::reaches(const ibv_gid& gid) const {
   if (!streams.empty()) {
-    return is_overlay ? overlay_place(address_of(gid)).has_value() : is_of_streams(gid);  // which of them is at the other end shows when it speaks
+    return is_overlay ? overlay_place(address_of(gid)).has_value()
+                      : is_of_streams(gid);  // which of them is at the other end shows when it speaks
   }
   if (is_on_network()) {
     const bool speaks_family =
@@ -308,6 +323,7 @@ Ports disguised(const Ports& ports) {
 }  // namespace
 
 std::vector<std::shared_ptr<const Port>> list_ports() {
+  base::say_odd_variables();
   const char* name = std::getenv("RINGBOLT_CLUSTER");
   const char* node = std::getenv("RINGBOLT_NODE");
   const char* netdevs = std::getenv("RINGBOLT_NETDEVS");

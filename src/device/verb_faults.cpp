@@ -26,10 +26,10 @@ void VerbFaults::read() {
   std::string complaint;
   plan_ = source_.read(complaint);
   if (!complaint.empty()) {
-    std::fprintf(stderr, "ringbolt: no faults of the cluster: %s; ringbolt fault clear makes it whole\n",
-                 complaint.c_str());
+    std::fprintf(stderr, "ringbolt: no faults of the cluster: %s\n", complaint.c_str());
   }
-  std::erase_if(plan_.rules, [](const fault::Rule& rule) { return fault::subject_of(rule.kind) == fault::Subject::frame; });
+  std::erase_if(plan_.rules,
+                [](const fault::Rule& rule) { return fault::subject_of(rule.kind) == fault::Subject::frame; });
   uint32_t subjects = 0;
   for (const fault::Rule& rule : plan_.rules) {
     subjects |= 1U << static_cast<unsigned>(fault::subject_of(rule.kind));
@@ -60,7 +60,8 @@ fault::Verdict VerbFaults::judge(fault::Subject subject, std::optional<fault::Ob
   return {};
 }
 
-fault::Verdict VerbFaults::judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) noexcept try {
+fault::Verdict VerbFaults::judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) noexcept
+    try {
   const std::scoped_lock guard(lock_);
   return stream_of(fault::Subject::message, {}, port).judge_again(number, repetition, bytes, base::now_ns());
 } catch (const std::bad_alloc&) {

@@ -30,11 +30,16 @@ void read_kind(Words& words, Rule& rule) {
     return;
   }
   rule.kind = *kind;
-  const auto chance = read_chance(words.peek());
+  const std::string_view second = words.peek();
+  const auto chance = read_chance(second);
+  // No key looks like this: it is a chance that can't be.
+  const bool is_meant_as_one =
+      second.ends_with('%') || (!second.empty() && second.front() >= '0' && second.front() <= '9');
   if (chance && is_state(*kind)) {
     words.complain(fmt::format("{} has no chance: it holds, or it does not", name_of(*kind)));
-  } else if (chance || subject_of(*kind) == Subject::frame) {
-    rule.chance = words.take("the fault", read_chance(words.next()), "a chance, as in 1% or 0.01, with up to 9 digits");
+  } else if (chance || is_meant_as_one || subject_of(*kind) == Subject::frame) {
+    rule.chance = words.take(name_of(*kind), read_chance(words.next()),
+                             "a chance from 0% to 100%, as in 1% or 0.01, with up to 9 digits");
   }
 }
 

@@ -60,8 +60,11 @@ TEST(FaultText, refuses_with_line_and_reason) {
             "line 2: \"los\" is no fault; there are loss, duplicate, reorder, corrupt, truncate, delay, rtr-errno, "
             "rtr-block, pd-null, exhaust, destroy-hang, completion-error, completion-late, completion-missing, "
             "message-loss, bitflip, shape, rnr, completion-early, receive-error, frame-mismatch, silent-overrun, "
-            "coalesce, qp-age, flap, unplug, frozen, cross-cables, gid-shuffle, gid-empty, rename-devices, query-hang, gid-change, call-errno");
-  EXPECT_EQ(refusal("loss"), "line 1: the fault takes a chance, as in 1% or 0.01, with up to 9 digits");
+            "coalesce, qp-age, flap, unplug, frozen, cross-cables, gid-shuffle, gid-empty, rename-devices, query-hang, gid-change, "
+            "call-errno");
+  EXPECT_EQ(refusal("loss"), "line 1: loss takes a chance from 0% to 100%, as in 1% or 0.01, with up to 9 digits");
+  EXPECT_EQ(refusal("completion-error 200%"),
+            "line 1: completion-error takes a chance from 0% to 100%, as in 1% or 0.01, with up to 9 digits");
   EXPECT_EQ(refusal("loss 1% bits 2"), "line 1: loss does not know \"bits\"");
   EXPECT_EQ(refusal("loss 1% seed 1 seed 2"), "line 1: seed is said twice");
   EXPECT_EQ(refusal("delay 1%"), "line 1: delay takes a time: by 1ms");
@@ -95,17 +98,37 @@ TEST(FaultText, writes_what_it_reads) {
 }
 
 TEST(FaultText, writes_faults_of_calls_as_it_reads_them) {
-  for (const char* line : {"rtr-errno 100% errno ENODATA count 0-2", "rtr-block 5% by 3s node 1", "pd-null 100% cable 2",
-                           "completion-error 1% status 12 seed 9", "completion-late 10% by 250us port rdma_en2",
-                           "completion-missing 0.5% time 2s-", "exhaust 100% object qp left 4 errno EBUSY count 2-",
-                           "exhaust 100% object dma left 1048576", "destroy-hang 50% by 2s", "query-hang 100% by 3s count 1-1", "message-loss 1% seed 3",
-                           "bitflip 1% bits 3", "shape 100% rate 10Gbit by 5us jitter 1us window 4",
-                           "shape 100% rate 1500Mbit", "rnr 30% node 1", "completion-early 100% by 200us",
-                           "receive-error 100% status 4", "frame-mismatch 1%", "silent-overrun 100% count 3-",
-                           "coalesce after 10s every 5s", "qp-age after 23min", "flap by 200ms every 1s cable 2", "unplug mode hang",
-                           "unplug mode port-event restore 5s node 1", "unplug mode flush time 1s-", "unplug mode abort",
-                           "frozen node 1 time 1s-5s", "cross-cables with 3 node 1 cable 2", "gid-shuffle seed 4",
-                           "gid-empty port rdma_en3", "rename-devices"}) {
+  for (const char* line : {"rtr-errno 100% errno ENODATA count 0-2",
+                           "rtr-block 5% by 3s node 1",
+                           "pd-null 100% cable 2",
+                           "completion-error 1% status 12 seed 9",
+                           "completion-late 10% by 250us port rdma_en2",
+                           "completion-missing 0.5% time 2s-",
+                           "exhaust 100% object qp left 4 errno EBUSY count 2-",
+                           "exhaust 100% object dma left 1048576",
+                           "destroy-hang 50% by 2s",
+                           "query-hang 100% by 3s count 1-1",
+                           "message-loss 1% seed 3",
+                           "bitflip 1% bits 3",
+                           "shape 100% rate 10Gbit by 5us jitter 1us window 4",
+                           "shape 100% rate 1500Mbit",
+                           "rnr 30% node 1",
+                           "completion-early 100% by 200us",
+                           "receive-error 100% status 4",
+                           "frame-mismatch 1%",
+                           "silent-overrun 100% count 3-",
+                           "coalesce after 10s every 5s",
+                           "qp-age after 23min",
+                           "flap by 200ms every 1s cable 2",
+                           "unplug mode hang",
+                           "unplug mode port-event restore 5s node 1",
+                           "unplug mode flush time 1s-",
+                           "unplug mode abort",
+                           "frozen node 1 time 1s-5s",
+                           "cross-cables with 3 node 1 cable 2",
+                           "gid-shuffle seed 4",
+                           "gid-empty port rdma_en3",
+                           "rename-devices"}) {
     const auto plan = parse_plan(line);
     ASSERT_TRUE(plan) << line;
     EXPECT_EQ(emit_rule(plan->rules.at(0)), line);
@@ -124,13 +147,38 @@ TEST(FaultText, knows_the_shapes_of_cables) {
 }
 
 TEST(FaultText, knows_what_a_kind_needs_and_what_it_has_not) {
-  for (const char* line : {"rtr-errno 1%", "rtr-errno 1% errno 22", "rtr-block 1%", "completion-late 1%", "completion-error 1%",
-                           "completion-error 1% status 0", "completion-error 1% status 24", "pd-null 1% by 1s",
-                           "pd-null 1% frames 1-2", "loss 1% count 1-2", "completion-missing 1% direction send",
-                           "exhaust", "exhaust object gpu", "shape", "shape window 4", "shape rate 10", "shape preset mac",
-                           "shape rate 0Gbit", "qp-age", "coalesce after 10s", "flap by 2s every 1s", "query-hang", "unplug", "unplug mode gently", "unplug 1% mode hang",
-                           "unplug mode hang by 1s", "flap 1% by 1s every 2s",
-                           "cross-cables with 1", "frozen 50%", "frozen count 1-2", "rename-devices time 1s-2s", "rnr by 1s"}) {
+  for (const char* line : {"rtr-errno 1%",
+                           "rtr-errno 1% errno 22",
+                           "rtr-block 1%",
+                           "completion-late 1%",
+                           "completion-error 1%",
+                           "completion-error 1% status 0",
+                           "completion-error 1% status 24",
+                           "pd-null 1% by 1s",
+                           "pd-null 1% frames 1-2",
+                           "loss 1% count 1-2",
+                           "completion-missing 1% direction send",
+                           "exhaust",
+                           "exhaust object gpu",
+                           "shape",
+                           "shape window 4",
+                           "shape rate 10",
+                           "shape preset mac",
+                           "shape rate 0Gbit",
+                           "qp-age",
+                           "coalesce after 10s",
+                           "flap by 2s every 1s",
+                           "query-hang",
+                           "unplug",
+                           "unplug mode gently",
+                           "unplug 1% mode hang",
+                           "unplug mode hang by 1s",
+                           "flap 1% by 1s every 2s",
+                           "cross-cables with 1",
+                           "frozen 50%",
+                           "frozen count 1-2",
+                           "rename-devices time 1s-2s",
+                           "rnr by 1s"}) {
     EXPECT_FALSE(parse_plan(line)) << line;
   }
 }

@@ -107,7 +107,7 @@ class Bench(CommandCase):
             self.assertNotIn("barrier", refused.stdout)
 
     def test_bad_usage(self):
-        for words, says in ([["sum"], "all_to_all"], [[], "collective is required"], [["reduce", "-b", "1T"], "-b 1T"],
+        for words, says in ([["sum"], "all_to_all"], [[], "COLLECTIVE is missing"], [["reduce", "-b", "1T"], "-b 1T"],
                             [["reduce", "-b", "2K", "-e", "1K"], "above"], [["reduce", "-d", "int7"], "bfloat16"],
                             [["reduce", "-o", "xor"], "-o xor"], [["reduce", "-r", "x"], "-r x"],
                             [["reduce", "-f", "1"], "--stepfactor"],

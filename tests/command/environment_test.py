@@ -65,6 +65,26 @@ class Environment(CommandCase):
         self.call("down")
         self.environment["RINGBOLT_RUNTIME_DIR"] = str(self.root)
 
+    def test_odd_variables_are_said_once(self):
+        for name, value, says in (("RINGBOLT_LOG", "verbose", "RINGBOLT_LOG=verbose: give one of quiet, debug"),
+                                  ("RINGBOLT_CRC", "maybe", "RINGBOLT_CRC=maybe: give one of on, off, every"),
+                                  ("RINGBOLT_GROUP_PORT", "99999", "RINGBOLT_GROUP_PORT=99999: give a whole number from 1 to 65535"),
+                                  ("RINGBOLT_LIKE", "toaster", "RINGBOLT_LIKE=toaster: "),
+                                  ("RINGBOLT_FAULTS", "lsos 1%", "RINGBOLT_FAULTS: "),
+                                  ("RINGBOLT_CLUTSER", "x", "did you mean RINGBOLT_CLUSTER?")):
+            for words in (["status"], ["run", "--node", 0, "--", "true"]):
+                with self.subTest(name=name, words=words):
+                    said = self.call(*words, env={name: value}).stderr
+                    self.assertEqual(said.count(says), 1, said)
+        self.assertEqual(self.call("status", env={"RINGBOLT_LOG": "debug", "RINGBOLT_MINE": "1"}).stderr, "")
+
+    def test_programs_say_odd_variables_once(self):
+        """The library looks again and again; the command has taken away what it has said already."""
+        program = "import ctypes; v = ctypes.CDLL('libibverbs.so.1'); [v.ibv_get_device_list(None) for _ in range(3)]"
+        for inside in ((), ("env", "RINGBOLT_LOG=verbose")):
+            done = self.call("exec", "local", "--", *inside, "python3", "-c", program, env={} if inside else {"RINGBOLT_LOG": "verbose"})
+            self.assertEqual(done.stderr.count("RINGBOLT_LOG=verbose"), 1, done.stderr)
+
     def test_exec_is_the_program(self):
         done = self.start("exec", "0", "--", "sh", "-c", "echo $$; exit 9")
         out, _ = done.communicate(timeout=command.PATIENCE_S)

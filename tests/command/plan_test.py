@@ -356,11 +356,11 @@ class Plan(CommandCase):
         for words, says in (
                 ([], "--nodes and --ports are required, or a topology or cluster file"),
                 (["--nodes", 4], "--ports is required"),
-                (["--nodes", 1, "--ports", 3], "--nodes 1: a plan has nodes from 2 to 250"),
-                (["--nodes", 0, "--ports", 3], "--nodes 0: a plan has nodes from 2 to 250"),
-                (["--nodes", 10 ** 9, "--ports", 3], "a plan has nodes from 2 to 250"),
-                (["--nodes", 4, "--ports", 0], "--ports 0: a node has ports from 1 to 250"),
-                (["--nodes", -4, "--ports", 2], "--nodes -4"),
+                (["--nodes", 1, "--ports", 3], "--nodes: give a whole number from 2 to 250, not \"1\""),
+                (["--nodes", 0, "--ports", 3], "--nodes: give a whole number from 2 to 250, not \"0\""),
+                (["--nodes", 10 ** 9, "--ports", 3], "--nodes: give a whole number from 2 to 250"),
+                (["--nodes", 4, "--ports", 0], "--ports: give a whole number from 1 to 250, not \"0\""),
+                (["--nodes", -4, "--ports", 2], "not \"-4\""),
                 (["--nodes", "x", "--ports", 2], "--nodes"),
                 (["--nodes", 3, "--ports", 1], "give 2 ports for a ring"),
                 (["--nodes", 6, "--ports", 3, "--shape", "mesh"], "needs 5 ports on a node, but there are 3"),
@@ -374,12 +374,12 @@ class Plan(CommandCase):
                  "--prefix-length 30"),
                 (["--nodes", 4, "--ports", 3, "--json", "--dot"], "want stdout"),
                 (["--nodes", 4, "--ports", 3, "--speed", 0], "--speed"),
-                (["--nodes", 4, "--ports", 3, "--speed", "40Gbit"], "40Gbit: give whole Gbit/s"),
+                (["--nodes", 4, "--ports", 3, "--speed", "40Gbit"], "--speed: give a whole number from 1 to 10000, not \"40Gbit\""),
                 (["--nodes", 4, "--ports", 3, "--svg", "/no/such/folder/x.svg"], "give --svg another path"),
                 (["no/such.json"], "no/such.json"),
                 (["ring:1"], "whole number from 2 to 250"),
                 (["loop"], "nothing to judge below 2"),
-                (["x.json", "--nodes", 4], "excludes")):
+                (["x.json", "--nodes", 4], "exclude each other")):
             with self.subTest(words):
                 self.refused("plan", *words, says=[says])
 

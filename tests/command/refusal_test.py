@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import sys
 
 import command
 from command import CommandCase
@@ -22,7 +23,7 @@ def changed(**fields):
 
 class Refusal(CommandCase):
     def test_usage(self):
-        self.refused(says=["subcommand"])
+        self.refused(says=["a command is missing"])
         self.refused("fly", says=["fly"])
         self.refused("up", says=["--emulate or --hosts is required"])
         self.refused("up", "--emulate", "ring:4", "--colour", "red", says=["--colour"])
@@ -41,7 +42,7 @@ class Refusal(CommandCase):
         for words in (["matrix", "--timeout"], ["matrix", "--seconds"], ["map", "--interval"], ["plan", "-n", 4, "-p", 2, "--alpha"],
                       ["perf", "send", "--duration"], ["verify", "--duration"], ["bench", "barrier", "--timeout"]):
             for number in ("nan", "-nan", "inf"):
-                self.refused(*words, number, says=["not in range"])
+                self.refused(*words, number, says=["give a number from"])
 
     def test_output_that_cannot_be_written_is_told(self):
         with self.cluster("ring:3"):
@@ -87,8 +88,8 @@ class Refusal(CommandCase):
     def test_cluster_files(self):
         path = self.root / "c.json"
         cases = {
-            "": "no JSON at byte 0",
-            "{": "no JSON",
+            "": "there is nothing in it",
+            "{": "ends in the middle, after 1 bytes",
             changed(cables=[{"between": ["a:p", "b:z"]}]): "node b has no port \"z\" (it has p, q)",
             changed(cables=[{"between": ["a:p", "7:p"]}]): "node \"7\" is out of range",
             changed(cables=[{"between": ["a:p", "b:p"]}, {"between": ["a:p", "b:q"]}]): "has cable 0 already",
@@ -128,6 +129,54 @@ class Refusal(CommandCase):
             self.refused("devices", env={"RINGBOLT_CLUSTER": "ring9"}, says=["from RINGBOLT_CLUSTER"])
         self.refused("run", "--", "true", says=["no cluster is up", "ringbolt up"])
         self.refused("down", says=["no cluster is up"])
+
+    def test_what_is_no_program(self):
+        text = self.root / "text"
+        text.write_text("no program")
+        blob = self.root / "blob"
+        blob.write_bytes(b"\x7fNOT")
+        blob.chmod(0o755)
+        script = self.root / "script"
+        script.write_text("#!/no/such/interpreter\n")
+        script.chmod(0o755)
+        for path, says in ((text, f"chmod +x {text}"), (blob, "no program for this machine"), (script, "interpreter"),
+                           (self.root, "it is a folder"), ("/etc/passwd", "may not be executed"),
+                           ("./nothing", "is the path right?"), ("no-such-program", "installed and on PATH?")):
+            if os.geteuid() == 0 or path != "/etc/passwd":
+                self.refused("exec", "local", "--", str(path), says=["can't start", says])
+
+    def test_names_from_files(self):
+        for name, cluster in (("\u00fc 3.json", "3"), ("\u00fc.json", "cluster"), (".-x y.json", "x-y")):
+            path = self.root / name
+            path.write_text(json.dumps({key: value for key, value in GOOD.items() if key != "name"}))
+            self.assertIn(f"cluster {cluster} is up", self.call("up", "--emulate", path).stdout)
+            self.call("down")
+
+    def test_clusters_that_are_not_up(self):
+        self.refused("env", "0", env={"RINGBOLT_CLUSTER": "x"}, says=["from RINGBOLT_CLUSTER", "unset", "--name x"])
+        with self.cluster("line:3"):
+            self.refused("env", "0", "--cluster", "lin3", says=["did you mean line3?"])
+            program = [sys.executable, "-c", "import ctypes; ctypes.CDLL('libibverbs.so.1').ibv_get_device_list(None)"]
+            for variable, says in (("RINGBOLT_CLUSTER=x", "no cluster of this name is up"), ("RINGBOLT_NODE=7", "has no such node")):
+                said = self.call("exec", 0, "--", "env", variable, *program).stderr
+                self.assertIn(says, said)
+                self.assertIn(variable, said)
+
+    def test_chances_and_modes(self):
+        with self.cluster("line:2"):
+            self.refused("fault", "add", "completion-error", "200%", says=["completion-error takes a chance from 0% to 100%"])
+            self.refused("fault", "add", "completion-error", "-1%", says=["chance"])
+        self.refused("verify", "strem", says=["neither a mode (stream, write, read, atomic, churn, soak) nor a host", "did you mean stream?"])
+
+    def test_many_cables_are_not_all_listed(self):
+        with self.cluster("mesh:20"):
+            self.assertLess(len(self.call("status").stdout.splitlines()), 10)
+            self.assertIn("190 of 190 cables are up", self.call("status").stdout)
+            self.assertGreater(len(self.call("status", "--all").stdout.splitlines()), 190)
+            self.call("cut", "3-7")
+            self.assertRegex(self.call("status").stdout, r"189 of 190 cables[^\0]*n3:\S+ +n7:\S+ .*cut\n")
+        with self.cluster("ring:4"):
+            self.assertEqual(self.call("status").stdout, self.call("status", "--all").stdout)
 
     def test_parallel_cables_need_ports(self):
         with self.cluster("ring:2"):

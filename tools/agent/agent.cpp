@@ -25,6 +25,7 @@
 #include "agent/roster.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "bootstrap/environment.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -39,9 +40,7 @@ constexpr int kLookMs = 500;     // after ranks that have failed
 constexpr int kPauseMs = 1'000;  // after a meeting that has failed
 constexpr uint64_t kMillisecond = 1'000'000;
 
-void say(const std::string& text) {
-  fmt::print(stderr, "{:%F %T} {}\n", fmt::localtime(std::time(nullptr)), text);
-}
+void say(const std::string& text) { base::say(fmt::format("{:%F %T} {}\n", fmt::localtime(std::time(nullptr)), text)); }
 
 uint32_t own_node(const LiveCluster& live, const AgentOptions& options) {
   const char* node = std::getenv("RINGBOLT_NODE");
@@ -81,11 +80,12 @@ void report_failures(const group::World& world, std::map<uint32_t, Status>& know
 
 void report_counts(const agent::LocalPorts& ports, const group::Courier* courier) {
   const group::Courier::Counts counts = courier == nullptr ? group::Courier::Counts() : courier->counts();
-  say(fmt::format("ends: {} packets ({} bytes) sent, {} ({} bytes) received; dropped: {} for nodes that are gone, {} for "
-                  "full ones, {} for no program, {} for full programs, {} strange",
-                  counts.packets_out, counts.bytes_out, counts.packets_in, counts.bytes_in, counts.dropped_gone,
-                  counts.dropped_full, ports.counts().dropped_nobody, ports.counts().dropped_full,
-                  ports.counts().dropped_strange + counts.malformed));
+  say(fmt::format(
+      "ends: {} packets ({} bytes) sent, {} ({} bytes) received; dropped: {} for nodes that are gone, {} for "
+      "full ones, {} for no program, {} for full programs, {} strange",
+      counts.packets_out, counts.bytes_out, counts.packets_in, counts.bytes_in, counts.dropped_gone,
+      counts.dropped_full, ports.counts().dropped_nobody, ports.counts().dropped_full,
+      ports.counts().dropped_strange + counts.malformed));
 }
 
 group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/say.h"
 #include "bench/parameters.h"
 #include "bench/result.h"
 #include "collective/element.h"
@@ -123,7 +124,7 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
     fmt::print("{}", is_json ? bench::result_json(result) : bench::footer_text(result));
     file.write(bench::result_json(result));
   } else if (!result.failure.empty()) {
-    fmt::print(stderr, "{}\n", result.failure);
+    base::say(fmt::format("{}\n", result.failure));
   }
   return bench::is_right(result) ? kOk : kFoundProblem;
 }
@@ -137,7 +138,7 @@ int bench_run(const BenchOptions& options) {
     return run_rank(options, asked);
   }
   if (options.threads != 1 || options.gpus != 1 || options.aggregated != 1 || options.init_ids != "0") {
-    fmt::print(stderr, "ringbolt bench: -t, -g, -m and -I are ignored: a rank is a process with one buffer\n");
+    base::say("ringbolt bench: -t, -g, -m and -I are ignored: a rank is a process with one buffer\n");
   }
   return ranks::run_on_all_nodes(options.cluster, options.words, std::nullopt);
 }

@@ -15,15 +15,15 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
   command->add_option("-i,--stepbytes", options.step, "Add so much from size to size (default: multiply)")
       ->type_name("BYTES");
   command->add_option("-f,--stepfactor", options.factor, "Multiply from size to size")
-      ->check(CLI::Range(uint64_t{2}, uint64_t{1} << 20U))
+      ->transform(Whole(uint64_t{2}, uint64_t{1} << 20U))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-n,--iters", options.iterations, "Timed calls of each kind")
-      ->check(CLI::Range(1U, kMostCalls))
+      ->transform(Whole(1U, kMostCalls))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-w,--warmup_iters", options.warmups, "Calls before those")
-      ->check(CLI::Range(0U, kMostCalls))
+      ->transform(Whole(0U, kMostCalls))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-c,--check", options.check, "Compare results: 1 or nothing, yes; 0, no")
@@ -37,18 +37,22 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
       ->type_name("TYPE");
   command->add_option("-r,--root", options.root, "Rank, or all")->capture_default_str()->type_name("RANK");
   command->add_option("-N,--run_cycles", options.cycles, "Do it all so many times")
-      ->check(CLI::Range(1U, 1'000'000U))
+      ->transform(Whole(1U, 1'000'000U))
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-T,--timeout", options.call_timeout_s, "Of one call (default: 300)")
-      ->check(RealRange(0.001, 1e6))
+      ->check(Real(0.001, 1e6))
       ->type_name("S");
   command->add_option("-J,--output_file", options.json_path, "Rank 0 also writes JSON there (-: as --json)")
       ->check(objection_to_empty)
       ->type_name("FILE");
-  command->add_option("-t,--nthreads", options.threads, "Ignored, for nccl-tests' sake")->type_name("N");
-  command->add_option("-g,--ngpus", options.gpus, "Ignored likewise")->type_name("N");
-  command->add_option("-m,--agg_iters", options.aggregated, "Ignored likewise")->type_name("N");
+  command->add_option("-t,--nthreads", options.threads, "Ignored, for nccl-tests' sake")
+      ->transform(Whole(0, kMostCalls))
+      ->type_name("N");
+  command->add_option("-g,--ngpus", options.gpus, "Ignored likewise")->transform(Whole(0, kMostCalls))->type_name("N");
+  command->add_option("-m,--agg_iters", options.aggregated, "Ignored likewise")
+      ->transform(Whole(0, kMostCalls))
+      ->type_name("N");
   command->add_option("-I", options.init_ids, "Ignored likewise")->expected(0, 1)->type_name("N");
 }
 
@@ -73,7 +77,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->type_name("NAME");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
-  command->add_option("--of", options.n_ranks)->group("");
+  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
   command->footer(
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"
       "A time is the mean, over calls, of the slowest rank's. After timing, one more call is compared with what it "

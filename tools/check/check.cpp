@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/say.h"
 #include "check/outcome.h"
 #include "check/rank_order.h"
 #include "check/run.h"
@@ -125,7 +126,7 @@ int run_rank(const CheckOptions& options) {
   if (group.rank() == 0) {
     fmt::print("{}", options.is_json ? check::outcome_json(outcome) + "\n" : check::outcome_text(outcome));
   } else if (!outcome.silence.empty()) {  // rank 0 may not know
-    fmt::print(stderr, "{}\n", mine.text());
+    base::say(fmt::format("{}\n", mine.text()));
   }
   return check::is_right(outcome) ? kOk : kFoundProblem;
 }

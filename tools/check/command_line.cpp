@@ -23,12 +23,12 @@ void add_what(CLI::App* command, CheckOptions& options) {
       ->type_name("NAME[,NAME...]")
       ->needs(matrix);
   command->add_option("--largest", options.largest_bytes, "Of the matrix: bytes of the largest count")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 32U))
+      ->transform(Whole(uint64_t{1}, uint64_t{1} << 32U))
       ->capture_default_str()
       ->type_name("BYTES")
       ->needs(matrix);
   command->add_option("--repeat", options.repeats, "Make every call so many times; all must give the same bits")
-      ->check(CLI::Range(1U, 100'000U))
+      ->transform(Whole(1U, 100'000U))
       ->capture_default_str()
       ->type_name("N");
 }
@@ -42,18 +42,19 @@ void add_how(CLI::App* command, CheckOptions& options) {
   command
       ->add_option("--rank-order", options.order_seed,
                    "Shuffle which node is which rank, by this number (default: as nodes are numbered)")
+      ->transform(Whole(0, UINT64_MAX))
       ->type_name("SEED");
   command->add_option("--deadline", options.deadline_s, "Of one call (default: 10 s, and its bytes at 25 MB/s)")
-      ->check(RealRange(0.001, 1e6))
+      ->check(Real(0.001, 1e6))
       ->type_name("S");
   command->add_option("-c,--cluster,--name", options.cluster, "Cluster to run on (default: the only one)")
       ->type_name("NAME");
   command->add_option("--timeout", options.timeout_s, "End everything after so many seconds")
-      ->check(RealRange(0.001, 1e6))
+      ->check(Real(0.001, 1e6))
       ->type_name("S");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
-  command->add_option("--of", options.n_ranks)->group("");
+  command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/say.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
@@ -103,7 +104,7 @@ class Show {
     const bool is_read = std::fflush(stdout) == 0;
     if (!options_.is_once && !options_.is_json) {
       for (const std::string& problem : problems) {
-        fmt::print(stderr, "ringbolt map: {}\n", problem);
+        base::say(fmt::format("ringbolt map: {}\n", problem));
       }
     }
     return is_read && !options_.is_once;

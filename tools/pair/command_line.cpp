@@ -12,9 +12,9 @@ void add_meeting(CLI::App* command, PairOptions& options) {
   command->add_option("--nodes", options.nodes, "Run both ends, on two nodes of a cluster")->type_name("A,B");
   command->add_option("--cluster,--name", options.cluster,
                       "The cluster of --nodes (default: $RINGBOLT_CLUSTER, else the only one that is up)");
-  command->add_option("--end", options.end)->group("")->check(CLI::IsMember({"client", "server"}));
+  command->add_option("--end", options.end)->group("")->check(OneOf({"client", "server"}));
   command->add_option("--peer", options.peer)->group("");
-  command->add_option("--channel", options.channel_fd)->group("");
+  command->add_option("--channel", options.channel_fd)->group("")->transform(Whole(0, INT32_MAX));
 }
 
 void add_library(CLI::App* command, PairOptions& options) {
@@ -25,30 +25,31 @@ void add_library(CLI::App* command, PairOptions& options) {
 
 void add_device(CLI::App* command, PairOptions& options) {
   command->add_option("-d,--ib-dev", options.device, "Device (default: the first)")->type_name("DEV");
-  command->add_option("-i,--ib-port", options.device_port, "Its port")->check(CLI::Range(1U, 255U));
+  command->add_option("-i,--ib-port", options.device_port, "Its port")->transform(Whole(1U, 255U));
   command->add_option("-x,--gid-index", options.gid_index, "GID (default: the first that stands for an IPv4 address)")
-      ->check(CLI::Range(0, 255));
+      ->transform(Whole(0, 255));
 }
 
 void add_path(CLI::App* command, PairOptions& options) {
   command->add_option("-m,--mtu", options.mtu_bytes, "Bytes of a packet (default: as the port has)")
-      ->check(CLI::IsMember({256U, 512U, 1024U, 2048U, 4096U}));
-  command->add_option("-p,--port", options.tcp_port, "TCP port where the ends meet")->capture_default_str();
-  command->add_option("-t,--tx-depth", options.tx_depth, "Operations under way at most")->check(CLI::Range(1U, 16384U));
+      ->check(OneOf({"256", "512", "1024", "2048", "4096"}));
+  command->add_option("-p,--port", options.tcp_port, "TCP port where the ends meet")
+      ->transform(Whole(1, 65535))
+      ->capture_default_str();
+  command->add_option("-t,--tx-depth", options.tx_depth, "Operations under way at most")->transform(Whole(1U, 16384U));
 }
 
 void add_retries(CLI::App* command, PairOptions& options) {
-  command->add_option("-u,--qp-timeout", options.timeout_code, "Retry after 4.096 us * 2^N")
-      ->check(CLI::Range(0U, 31U));
+  command->add_option("-u,--qp-timeout", options.timeout_code, "Retry after 4.096 us * 2^N")->transform(Whole(0U, 31U));
   command->add_option("--retry_count", options.retry_count, "Retries before the connection fails")
-      ->check(CLI::Range(0U, 7U));
+      ->transform(Whole(0U, 7U));
 }
 
 void add_line_rate(CLI::App* command, PairOptions& options) {
   command
       ->add_option("--line-rate", options.line_rate_gbps,
                    "Gb/s that no figure can exceed (default: what the port says; 0: judge nothing)")
-      ->check(RealRange(0.0, 1e6))
+      ->check(Real(0.0, 1e6))
       ->type_name("GBPS");
 }
 

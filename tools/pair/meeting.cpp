@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "probe/probe_failure.h"
 
 namespace ringbolt::tools::pair {
@@ -154,11 +155,18 @@ Meeting go_to_server(const std::string& command, const std::string& host, uint16
 
 }  // namespace
 
+std::string objection_to_host(const std::string& host) {
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(host.c_str(), nullptr, nullptr, &found);
+  const Addresses addresses(error == 0 ? found : nullptr);
+  return error == 0 ? "" : ::gai_strerror(error);
+}
+
 Meeting meet(const std::string& command, const PairOptions& options) {
   if (!options.host.empty()) {
     return go_to_server(command, options.host, options.tcp_port, options.timeout_s);
   }
-  fmt::print(stderr, "ringbolt {}: waiting for a client on TCP port {}\n", command, options.tcp_port);
+  base::say(fmt::format("ringbolt {}: waiting for a client on TCP port {}\n", command, options.tcp_port));
   return await_client(options.tcp_port, options.timeout_s);
 }
 

@@ -10,6 +10,9 @@
 
 namespace ringbolt::tools::pair {
 
+/// Why no host of that name can be found; empty: it can. Asks the name service.
+std::string objection_to_host(const std::string& host);
+
 /// A connected TCP socket, and the other end's address for messages.
 struct Meeting {
   base::UniqueFd fd;

@@ -25,22 +25,23 @@ void add_what(CLI::App* command, PerfOptions& options) {
 void add_letters(CLI::App* command, PerfOptions& options) {
   pair::add_device(command, options);
   command->add_option("-s,--size", options.size_bytes, "Bytes of a message (default: 65536; of latency 8; UD: the MTU)")
+      ->transform(Whole(1, uint64_t{1} << 30U))
       ->type_name("BYTES");
   command->add_flag("-a,--all", options.is_all_sizes, "All powers of two from 2 to -s, or to 8388608");
   command->add_option("-n,--iters", options.iterations, "Operations for each size (default: 1000), 10 ms at least")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 40U));
+      ->transform(Whole(uint64_t{1}, uint64_t{1} << 40U));
   command->add_option("-D,--duration", options.duration_s, "Instead: seconds for each size")
-      ->check(RealRange(0.01, 86400.0));
-  command->add_option("-q,--qp", options.queue_pairs, "Queue pairs, of bandwidth")->check(CLI::Range(1U, 1024U));
+      ->check(Real(0.01, 86400.0));
+  command->add_option("-q,--qp", options.queue_pairs, "Queue pairs, of bandwidth")->transform(Whole(1U, 1024U));
   command->add_flag("-b,--bidirectional", options.is_bidirectional, "Both directions at once, of bandwidth");
   command->add_option("-c,--connection", options.connection, "RC, UC or UD")->capture_default_str();
   pair::add_path(command, options);
-  command->add_option("-r,--rx-depth", options.rx_depth, "Receives posted")->check(CLI::Range(1U, 16384U));
+  command->add_option("-r,--rx-depth", options.rx_depth, "Receives posted")->transform(Whole(1U, 16384U));
   command->add_option("-Q,--cq-mod", options.signal_every, "Every so many'th send is signalled")
-      ->check(CLI::Range(1U, 16384U));
-  command->add_option("-l,--post_list", options.post_list, "Requests posted in one call")->check(CLI::Range(1U, 1024U));
+      ->transform(Whole(1U, 16384U));
+  command->add_option("-l,--post_list", options.post_list, "Requests posted in one call")->transform(Whole(1U, 1024U));
   command->add_option("-I,--inline_size", options.inline_bytes, "Messages up to so many bytes go inline")
-      ->check(CLI::Range(0, 65536));
+      ->transform(Whole(0, 65536));
   command->add_flag("-e,--events", options.has_events, "Sleep until completions come, instead of polling");
   pair::add_retries(command, options);
   command->add_flag_callback(
@@ -56,7 +57,7 @@ void add_output(CLI::App* command, PerfOptions& options) {
   pair::add_line_rate(command, options);
   command->add_flag("--require-counters", options.needs_counters, "Fail where the port has no counters");
   command->add_option("--timeout", options.timeout_s, "The most for any one wait")
-      ->check(RealRange(0.1, 86400.0))
+      ->check(Real(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
 }

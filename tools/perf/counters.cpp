@@ -1,5 +1,6 @@
 #include "perf/counters.h"
 
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
@@ -16,15 +17,24 @@ namespace {
 
 constexpr uint64_t kWordBytes = 4;
 
+uint32_t node_number(const std::string& node) {
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(node.data(), node.data() + node.size(), number);
+  if (error != std::errc{} || end != node.data() + node.size()) {
+    throw base::Error(EINVAL, "read the node number", "RINGBOLT_NODE=" + node, "give a number from 0");
+  }
+  return number;
+}
+
 /// As the device's Port chooses it.
 std::string own_file(const std::string& device) {
   const auto dir = cluster::RuntimeDir::from_environment();
   const char* name = std::getenv("RINGBOLT_CLUSTER");
   const char* node = std::getenv("RINGBOLT_NODE");
   if (name != nullptr && node != nullptr) {
-    return dir.counter_file(name, static_cast<uint32_t>(std::strtoul(node, nullptr, 10)), device);
+    return dir.counter_file(name, node_number(node), device);
   }
-  const std::string folder = std::getenv("RINGBOLT_NETDEVS") != nullptr  ? dir.make_network_slots()
+  const std::string folder = std::getenv("RINGBOLT_NETDEVS") != nullptr   ? dir.make_network_slots()
                              : std::getenv("RINGBOLT_STREAMS") != nullptr ? dir.default_slots()
                                                                           : dir.default_dir();
   return folder + "/" + device + cluster::RuntimeDir::kCounterSuffix;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "commands.h"
 #include "failure.h"
 #include "page_file.h"
@@ -77,7 +78,7 @@ int print(const PerfOptions& options, const Result& result) {
   std::fflush(stdout);
   const std::vector<std::string> problems = problems_of(result);
   for (const std::string& problem : problems) {
-    fmt::print(stderr, "ringbolt perf: {}\n", problem);
+    base::say(fmt::format("ringbolt perf: {}\n", problem));
   }
   return problems.empty() ? kOk : kFoundProblem;
 }
@@ -99,7 +100,7 @@ int perf_run(const PerfOptions& options) {
     page.write(result_page(result));
     return print(options, result);
   } catch (const ProbeFailure& failure) {
-    fmt::print(stderr, "ringbolt perf: {}\n", failure.what());
+    base::say(fmt::format("ringbolt perf: {}\n", failure.what()));
     return kFoundProblem;
   }
 }

@@ -19,15 +19,11 @@ using fabric::Fraction;
 using fabric::PlannedCable;
 using fabric::Shape;
 
-uint32_t checked_count(const std::optional<int64_t>& given, const char* option, int64_t least, int64_t most,
-                       const char* what) {
+uint32_t needed(const std::optional<uint32_t>& given, const char* option) {
   if (!given) {
     throw UsageError(fmt::format("{} is required; for example: ringbolt plan --nodes 10 --ports 3", option));
   }
-  if (*given < least || *given > most) {
-    throw UsageError(fmt::format("{} {}: {} from {} to {}", option, *given, what, least, most));
-  }
-  return static_cast<uint32_t>(*given);
+  return *given;
 }
 
 /// Nodes with all their ports, and the cables of the plan.
@@ -47,8 +43,8 @@ cluster::Cluster model_of(const fabric::Plan& plan, uint32_t unit_gbps) {
 }
 
 Cabling planned(const PlanOptions& options) {
-  const uint32_t n_nodes = checked_count(options.nodes, "--nodes", 2, fabric::kMostPlannedNodes, "a plan has nodes");
-  const uint32_t n_ports = checked_count(options.ports, "--ports", 1, fabric::kMostPlannedPorts, "a node has ports");
+  const uint32_t n_nodes = needed(options.nodes, "--nodes");
+  const uint32_t n_ports = needed(options.ports, "--ports");
   base::Parsed<Shape> shape = options.shape.empty() ? fabric::best_shape(n_nodes, n_ports)
                                                     : fabric::named_shape(options.shape, n_nodes, n_ports);
   if (!shape) {

@@ -1,7 +1,5 @@
 #include "plan/command_line.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <string>
 
@@ -12,45 +10,43 @@
 namespace ringbolt::tools::plan {
 namespace {
 
-/// What is wrong with a speed, with the unit that the library's own words for a range leave out; empty if nothing.
-std::string objection_to_speed(const std::string& text) {
-  const bool is_good = CLI::Range(1U, cluster::kMaxSpeedGbps)(text).empty();
-  return is_good ? "" : fmt::format("{}: give whole Gbit/s from 1 to {}, such as 40", text, cluster::kMaxSpeedGbps);
-}
-
 void add_what(CLI::App* command, PlanOptions& options) {
   CLI::Option* file =
       command
           ->add_option("spec", options.file,
                        "Judge a cabling instead: a topology as up --emulate takes it, or a cluster file")
           ->type_name("SPEC|FILE");
-  command->add_option("-n,--nodes", options.nodes, "How many machines")->type_name("N")->excludes(file);
+  command->add_option("-n,--nodes", options.nodes, "How many machines")
+      ->transform(Whole(2, fabric::kMostPlannedNodes))
+      ->type_name("N")
+      ->excludes(file);
   command->add_option("-p,--ports", options.ports, "Ports of each that may take a cable")
+      ->transform(Whole(1, fabric::kMostPlannedPorts))
       ->type_name("P")
       ->excludes(file);
   command->add_option("--shape", options.shape, "A cabling of your choice (default: the best known)")
       ->type_name("NAME")
       ->excludes(file);
   command->add_option("--speed", options.speed_gbps, "Of every cable, each way, in Gbit/s (default: 40)")
-      ->check(objection_to_speed)
+      ->transform(Whole(1, cluster::kMaxSpeedGbps))
       ->type_name("GBPS")
       ->excludes(file);
   command->add_option("--like", options.like, "Name ports as these machines do: tn3205, apple, usb4-linux, spark")
       ->type_name("PROFILE")
       ->excludes(file);
   command->add_option("--alpha", options.alpha_us, "What one hop costs a message, for the predicted times")
-      ->check(RealRange(0.001, 1e6))
+      ->check(Real(0.001, 1e6))
       ->capture_default_str()
       ->type_name("US");
   command->add_option("--relays", options.relays, "These nodes only relay: say what the group of the others can do")
       ->delimiter(',')
       ->type_name("NODE[,NODE...]");
   command->add_option("--prefix-length", options.prefix_length, "Of the subnet of each cable")
-      ->check(CLI::IsMember({24U, 30U}))
+      ->check(OneOf({"24", "30"}))
       ->capture_default_str()
       ->type_name("BITS");
   command->add_option("--routing", options.routing, "How relays keep from deadlock (default: auto)")
-      ->check(CLI::IsMember({"auto", "shortest", "hop-classes", "dateline", "up-down"}))
+      ->check(OneOf({"auto", "shortest", "hop-classes", "dateline", "up-down"}))
       ->type_name("WAY");
 }
 

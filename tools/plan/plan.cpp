@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/say.h"
 #include "cluster/cluster_file.h"
 #include "commands.h"
 #include "failure.h"
@@ -33,7 +34,7 @@ int plan_run(const PlanOptions& options) {
   }
   std::fflush(stdout);
   for (const std::string& problem : analysis.problems) {
-    fmt::print(stderr, "ringbolt plan: {}\n", problem);
+    base::say(fmt::format("ringbolt plan: {}\n", problem));
   }
   return analysis.problems.empty() ? kOk : kFoundProblem;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/say.h"
 #include "bootstrap/environment.h"
 #include "commands.h"
 #include "failure.h"
@@ -94,7 +95,7 @@ int relay_probe(const RelayProbeOptions& options) {
       return kFoundProblem;
     }
     if (const Status status = group.barrier(while_others_measure); !status.is_ok()) {
-      fmt::print(stderr, "rank {}: {}\n", group.rank(), status.text);
+      base::say(fmt::format("rank {}: {}\n", group.rank(), status.text));
       return kFoundProblem;
     }
   }

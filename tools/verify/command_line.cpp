@@ -9,6 +9,8 @@
 namespace ringbolt::tools::verify {
 namespace {
 
+constexpr uint64_t kMostBytes = uint64_t{1} << 30U;
+
 void add_what(CLI::App* command, VerifyOptions& options) {
   command->add_option("mode", options.mode, "stream, write, read, atomic, churn or soak (default: stream)")
       ->type_name("MODE");
@@ -19,31 +21,35 @@ void add_what(CLI::App* command, VerifyOptions& options) {
                    "strict or any: the order in which messages may come (default: strict; UD: any)")
       ->type_name("HOW");
   command->add_option("--allow-loss", options.loss_percent, "So much of what goes over UC and UD may be lost")
-      ->check(RealRange(0.0, 100.0))
+      ->check(Real(0.0, 100.0))
       ->type_name("PERCENT");
   command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")
+      ->transform(Whole(1, kMostBytes))
       ->type_name("BYTES");
   command->add_option("--max", options.most_bytes, "Of the longest (default: 65536; of churn 4096; UD: the MTU)")
+      ->transform(Whole(1, kMostBytes))
       ->type_name("BYTES");
   command->add_option("--seed", options.seed, "Chooses sizes and data (default: another one each time)")
-      ->check(CLI::Range(uint64_t{0}, uint64_t{0xffffffff}));
+      ->transform(Whole(uint64_t{0}, uint64_t{0xffffffff}));
 }
 
 void add_letters(CLI::App* command, VerifyOptions& options) {
   pair::add_device(command, options);
-  command->add_option("-s,--size", options.size_bytes, "--min and --max in one")->type_name("BYTES");
+  command->add_option("-s,--size", options.size_bytes, "--min and --max in one")
+      ->transform(Whole(1, kMostBytes))
+      ->type_name("BYTES");
   command->add_option("-n,--iters", options.iterations, "Messages or operations of each queue pair; rounds of churn")
-      ->check(CLI::Range(uint64_t{1}, uint64_t{1} << 39U));
+      ->transform(Whole(uint64_t{1}, uint64_t{1} << 39U));
   command->add_option("-D,--duration", options.duration_s, "Instead: seconds (default: 2; of soak 60)")
-      ->check(RealRange(0.01, 1e7));
-  command->add_option("--hours", options.hours, "Of soak, instead of -D")->check(RealRange(0.001, 1e4));
-  command->add_option("-q,--qp", options.queue_pairs, "Queue pairs (default: 4)")->check(CLI::Range(1U, 256U));
+      ->check(Real(0.01, 1e7));
+  command->add_option("--hours", options.hours, "Of soak, instead of -D")->check(Real(0.001, 1e4));
+  command->add_option("-q,--qp", options.queue_pairs, "Queue pairs (default: 4)")->transform(Whole(1U, 256U));
   command->add_flag("-b,--bidirectional", options.is_bidirectional,
                     "Both directions: streams at once, others in turns");
   command->add_option("-c,--connection", options.connection, "RC, UC or UD (default: RC, where both devices have it)");
   pair::add_path(command, options);
   command->add_option("-r,--rx-depth", options.rx_depth, "Messages that the receiver has room for")
-      ->check(CLI::Range(1U, 16384U));
+      ->transform(Whole(1U, 16384U));
   pair::add_retries(command, options);
 }
 
@@ -53,14 +59,14 @@ void add_output(CLI::App* command, VerifyOptions& options) {
       ->add_option("--progress", options.progress_s,
                    "A line of progress each so many seconds (default: 10 of soak; on a terminal a line that is written "
                    "again each second; 0: none)")
-      ->check(RealRange(0.0, 86400.0))
+      ->check(Real(0.0, 86400.0))
       ->type_name("S");
   command->add_option("--stall", options.stall_s, "When nothing moves for so long, it has failed")
-      ->check(RealRange(0.1, 86400.0))
+      ->check(Real(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
   command->add_option("--timeout", options.timeout_s, "The most for the ends to meet")
-      ->check(RealRange(0.1, 86400.0))
+      ->check(Real(0.1, 86400.0))
       ->capture_default_str()
       ->type_name("S");
   pair::add_line_rate(command, options);

@@ -6,12 +6,13 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/say.h"
 
 namespace ringbolt::tools::verify {
 
 Progress::~Progress() {
   if (has_line_) {
-    fmt::print(stderr, "\n");
+    base::say("\n");
   }
 }
 
@@ -39,14 +40,14 @@ void Progress::tick(uint64_t now_ns) {
       errors_ == 1 ? "" : "s", static_cast<double>(std::max(slowest_ns_, now_ns - moved_ns_)) / 1e6);
   switch (style_) {
     case Style::kTerminal:
-      fmt::print(stderr, "\r{}\x1b[K", line);
+      base::say(fmt::format("\r{}\x1b[K", line));
       has_line_ = true;
       break;
     case Style::kForParent:
-      fmt::print(stderr, "{}{}\n", kMark, line);
+      base::say(fmt::format("{}{}\n", kMark, line));
       break;
     default:
-      fmt::print(stderr, "ringbolt verify: {}\n", line);
+      base::say(fmt::format("ringbolt verify: {}\n", line));
       break;
   }
   std::fflush(stderr);

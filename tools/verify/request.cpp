@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "base/nearest.h"
 #include "failure.h"
+#include "pair/meeting.h"
 
 namespace ringbolt::tools::verify {
 namespace {
@@ -32,6 +34,14 @@ VerifyOptions with_host(VerifyOptions options) {
   if (!is_mode(options.mode)) {
     if (!options.host.empty() || !options.nodes.empty()) {
       throw UsageError(fmt::format("\"{}\" is none of stream, write, read, atomic, churn, soak", options.mode));
+    }
+    const std::string objection = pair::objection_to_host(options.mode);
+    if (!objection.empty()) {
+      const std::array<std::string, 6> modes{"stream", "write", "read", "atomic", "churn", "soak"};
+      const std::string near = base::nearest(options.mode, modes);
+      throw UsageError(fmt::format("\"{}\" is neither a mode ({}) nor a host that can be found: {}{}", options.mode,
+                                   fmt::join(modes, ", "), objection,
+                                   near.empty() ? "" : fmt::format("; did you mean {}?", near)));
     }
     options.host = options.mode;
     options.mode = "stream";

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "commands.h"
 #include "failure.h"
 #include "node_environment.h"
@@ -85,7 +86,7 @@ class Relay {
   explicit Relay(const VerifyOptions& options) : display_(display_of(options)), printed_ns_(base::now_ns()) {}
   ~Relay() {
     if (has_line_) {
-      fmt::print(stderr, "\n");
+      base::say("\n");
     }
   }
   Relay(const Relay&) = delete;
@@ -94,13 +95,13 @@ class Relay {
   void show(const std::string& line) {
     const uint64_t now = base::now_ns();
     if (display_.style == Progress::Style::kTerminal) {
-      fmt::print(stderr, "\r{}\x1b[K", line);
+      base::say(fmt::format("\r{}\x1b[K", line));
       has_line_ = true;
       std::fflush(stderr);
     } else if (display_.style == Progress::Style::kLines &&
                static_cast<double>(now - printed_ns_) / 1e9 > display_.period_s - 0.5) {
       printed_ns_ = now;
-      fmt::print(stderr, "ringbolt verify: {}\n", line);
+      base::say(fmt::format("ringbolt verify: {}\n", line));
     }
   }
 
@@ -157,11 +158,11 @@ int verify_run(const VerifyOptions& given) {
       std::fflush(stdout);
     }
     if (is_refused) {
-      fmt::print(stderr, "ringbolt verify: refused: {}\n", result.refusal);
+      base::say(fmt::format("ringbolt verify: refused: {}\n", result.refusal));
     }
     return verify::exit_code_of(result);
   } catch (const ProbeFailure& failure) {
-    fmt::print(stderr, "ringbolt verify: {}\n", failure.what());
+    base::say(fmt::format("ringbolt verify: {}\n", failure.what()));
     return kFoundProblem;
   }
 }
