@@ -192,8 +192,14 @@ bool ChildProcess::has_ended() {
 }
 
 std::string ChildProcess::end_text() const {
-  return signal_ == 0 ? fmt::format("exited with {}", exit_code_)
-                      : fmt::format("was killed by signal {} ({})", signal_, ::strsignal(signal_));
+  if (signal_ != 0) {
+    return fmt::format("was killed by signal {} ({})", signal_, ::strsignal(signal_));
+  }
+  // What a shell, or our own command on a host, says of a program of its own.
+  const int passed_on = exit_code_ - 128;
+  return passed_on > 0 && ::sigabbrev_np(passed_on) != nullptr
+             ? fmt::format("exited with {}, as after signal {} ({})", exit_code_, passed_on, ::strsignal(passed_on))
+             : fmt::format("exited with {}", exit_code_);
 }
 
 void ChildProcess::signal_group(int signal) const {

@@ -271,6 +271,15 @@ size_t poke_cluster(const cluster::RuntimeDir& dir, const std::string& name) {
   return told;
 }
 
+std::vector<bool> cables_up(const LiveCluster& live) {
+  live.control.refresh();
+  std::vector<bool> is_up;
+  for (uint32_t cable = 0; cable < live.model.cables.size(); ++cable) {
+    is_up.push_back(live.control.cable_up(cable));
+  }
+  return is_up;
+}
+
 std::string sysroot_of(const LiveCluster& live, uint32_t node) {
   return fmt::format("{}/sys-{}", live.dir.cluster(live.model.name), node);
 }

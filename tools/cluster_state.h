@@ -80,6 +80,9 @@ std::vector<Program> cluster_programs(const cluster::RuntimeDir& dir, const std:
 /// Tells all programs of the cluster that its control page has changed; returns how many were told.
 size_t poke_cluster(const cluster::RuntimeDir& dir, const std::string& name);
 
+/// Which cables are up just now. Shape: [cables].
+std::vector<bool> cables_up(const LiveCluster& live);
+
 /// Where the synthetic /sys and /dev of a node's programs are, once one was started.
 std::string sysroot_of(const LiveCluster& live, uint32_t node);
 

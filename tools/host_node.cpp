@@ -25,6 +25,7 @@
 #include "namespaces.h"
 #include "node_environment.h"
 #include "port_counts.h"
+#include "port_use.h"
 #include "sysroot.h"
 
 namespace ringbolt::tools {
@@ -104,11 +105,11 @@ int remove_node(const cluster::RuntimeDir& dir, const std::string& name, bool is
 }
 
 int list_node(const cluster::RuntimeDir& dir, const std::string& name) {
-  nlohmann::ordered_json root{{"programs", nlohmann::ordered_json::array()}};
-  for (const Program& one : cluster_programs(dir, name)) {
-    root["programs"].push_back({{"pid", one.pid}, {"command", one.command}});
+  std::vector<Program> programs = cluster_programs(dir, name);
+  if (!programs.empty() && broken_reason(dir, name).empty()) {
+    add_port_uses(open_cluster(""), programs);
   }
-  fmt::print("{}\n", root.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}\n", programs_json(programs));
   return kOk;
 }
 

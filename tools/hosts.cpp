@@ -15,7 +15,7 @@
 #include "cluster/cabling.h"
 #include "cluster/cluster_file.h"
 #include "failure.h"
-#include "ssh.h"
+#include "port_use.h"
 #include "stream_setup.h"
 
 namespace ringbolt::tools {
@@ -47,20 +47,6 @@ size_t told_of(const std::string& output) {
   const size_t begin = output.rfind("{\"told\":");
   const Json json = Json::parse(begin == std::string::npos ? "" : output.substr(begin), nullptr, false);
   return json.is_object() && json["told"].is_number_unsigned() ? json["told"].get<size_t>() : 0;
-}
-
-void add_programs(const std::string& output, const std::string& node, std::vector<Program>& programs) {
-  const size_t begin = output.rfind("{\"programs\":");
-  const Json json = Json::parse(begin == std::string::npos ? "" : output.substr(begin), nullptr, false);
-  if (!json.is_object() || !json["programs"].is_array()) {
-    return;
-  }
-  for (const Json& one : json["programs"]) {
-    if (one.is_object() && one.contains("pid") && one["pid"].is_number_integer() && one.contains("command") &&
-        one["command"].is_string()) {
-      programs.push_back({one["pid"].get<pid_t>(), one["command"].get<std::string>(), node});
-    }
-  }
 }
 
 /// The cluster, if it is one of hosts and its file can be read; its state may be stale otherwise.
@@ -129,11 +115,12 @@ void remove_host_nodes(const cluster::Cluster& model, bool is_forced) {
   }
 }
 
-std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems) {
-  const std::vector<Captured> results = run_all(launches(model, {"host", "programs"}), {}, kSshPatienceS);
+std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems,
+                                   double timeout_s) {
+  const std::vector<Captured> results = run_all(launches(model, {"host", "programs"}), {}, timeout_s);
   std::vector<Program> programs;
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
-    add_programs(results[node].output, model.nodes[node].name, programs);
+    std::ranges::move(parse_programs(results[node].output, model.nodes[node].name), std::back_inserter(programs));
   }
   for (std::string& problem : problems_of(model, results)) {
     problems.push_back(std::move(problem));

@@ -6,6 +6,7 @@
 
 #include "cluster_state.h"
 #include "port_counts.h"
+#include "ssh.h"
 
 /// What the machine that commands does to a cluster of hosts. All of them are asked at the same time.
 namespace ringbolt::tools {
@@ -24,8 +25,10 @@ void remove_whole_cluster(const cluster::RuntimeDir& dir, const std::string& nam
 /// cluster_programs(), or those on the hosts that can be asked.
 std::vector<Program> whole_cluster_programs(const cluster::RuntimeDir& dir, const std::string& name);
 
-/// The programs that run on the hosts. Those that can't be asked are named in `problems`.
-std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems);
+/// The programs that run on the hosts, with their ports. Those that can't be asked in `timeout_s` are named in
+/// `problems`.
+std::vector<Program> host_programs(const cluster::Cluster& model, std::vector<std::string>& problems,
+                                   double timeout_s = kSshPatienceS);
 
 /// What the ports of the hosts have counted. Those that can't be asked are named in `problems`.
 std::vector<PortCounts> host_counts(const cluster::Cluster& model, std::vector<std::string>& problems);

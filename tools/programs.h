@@ -7,11 +7,20 @@
 
 namespace ringbolt::tools {
 
+/// A port that a process has open.
+struct PortUse {
+  std::string device;
+  uint64_t moved = 0;  ///< packets and words, both ways; only how it changes says something
+  friend bool operator==(const PortUse&, const PortUse&) = default;
+};
+
 /// A process that has a device open: it holds the lock of its slot.
 struct Program {
   pid_t pid = 0;
-  std::string command;    ///< as the kernel names it; empty if it just ended
-  std::string node = {};  ///< of a cluster of hosts: the node whose machine it runs on
+  std::string command;  ///< as the kernel names it; empty if it just ended
+  std::string node =
+      {};  ///< of a cluster of hosts the node whose machine it runs on; else where add_port_uses() says so
+  std::vector<PortUse> ports = {};  ///< add_port_uses() says so
 
   /// "ib_send_lat (pid 71)".
   std::string text() const;

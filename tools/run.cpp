@@ -1,12 +1,20 @@
 #include <algorithm>
+#include <iterator>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "agent/agents.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
+#include "hosts.h"
 #include "node_environment.h"
+#include "port_use.h"
+#include "run_record.h"
 #include "ssh.h"
+#include "standing.h"
 #include "supervisor.h"
 
 namespace ringbolt::tools {
@@ -45,6 +53,47 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const std::vector<std::
   return launch;
 }
 
+/// What `run` knows of its programs, for `status` and for its own last words.
+class Witness {
+ public:
+  Witness(const LiveCluster& live, const std::vector<std::string>& command, std::vector<std::string> labels)
+      : live_(live), labels_(std::move(labels)), record_(live, command) {}
+
+  RunWatch watch() {
+    return {[this](size_t index, pid_t pid, const std::string& how) { record_.note_failure(labels_[index], pid, how); },
+            [this] { before_ = programs(); }, [this] { return explain(); }};
+  }
+
+ private:
+  std::vector<Program> programs() const {
+    constexpr double kHostPatienceS = 2;  // the time limit is near
+    std::vector<std::string> ignored;     // of a host that can't be asked there is nothing to say
+    if (live_.is_remote()) {
+      return host_programs(live_.model, ignored, kHostPatienceS);
+    }
+    std::vector<Program> all =
+        agent::without_agents(live_.dir, live_.model.name, cluster_programs(live_.dir, live_.model.name));
+    add_port_uses(live_, all);
+    return all;
+  }
+
+  /// A line for each program on a node of ours that stands still.
+  std::vector<std::string> explain() const {
+    std::vector<std::string> lines;
+    for (const Standing& one : standings(live_.model, cables_up(live_), before_, programs(), record_.deaths())) {
+      if (std::ranges::find(labels_, one.program.node) != labels_.end() && one.state != Standing::State::kActive) {
+        lines.push_back(standing_text(one));
+      }
+    }
+    return lines;
+  }
+
+  const LiveCluster& live_;
+  std::vector<std::string> labels_;
+  RunRecord record_;
+  std::vector<Program> before_;
+};
+
 }  // namespace
 
 int run(const RunOptions& options) {
@@ -63,7 +112,14 @@ int run(const RunOptions& options) {
     member.launch = launch_of(live, node, options.command);
     members.push_back(std::move(member));
   }
-  return supervise(std::move(members), {"ringbolt run", options.timeout_s, options.keeps_going, options.is_remote});
+  SuperviseOptions supervised{"ringbolt run", options.timeout_s, options.keeps_going, options.is_remote};
+  std::optional<Witness> witness;
+  if (!options.is_remote) {  // there the machine that commands is the witness
+    std::vector<std::string> labels;
+    std::ranges::transform(members, std::back_inserter(labels), &Member::label);
+    supervised.watch = witness.emplace(live, options.command, std::move(labels)).watch();
+  }
+  return supervise(std::move(members), supervised);
 }
 
 }  // namespace ringbolt::tools

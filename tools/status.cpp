@@ -1,17 +1,25 @@
 #include <fmt/format.h>
 
+#include <time.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "agent/agents.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/say.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
 #include "hosts.h"
+#include "port_use.h"
 #include "programs.h"
+#include "run_record.h"
+#include "standing.h"
 #include "table.h"
 
 namespace ringbolt::tools {
@@ -26,34 +34,58 @@ struct Seen {
   Condition condition;
   std::optional<LiveCluster> live;  ///< of a cluster that is up
   std::vector<Program> programs = {};
+  std::vector<Death> deaths = {};
+  std::vector<Standing> standings = {};    ///< of its programs but for agents, which are idle for long
   std::vector<std::string> problems = {};  ///< hosts that can't be asked, and what else can't be looked at
 
   const char* state() const { return live ? "up" : condition.kind == Condition::Kind::stale ? "stale" : "unknown"; }
 };
 
+void look_at_programs(Seen& seen, const cluster::RuntimeDir& dir) {
+  try {
+    if (seen.live && seen.live->is_remote()) {
+      seen.problems.clear();
+      seen.programs = host_programs(seen.live->model, seen.problems);
+      return;
+    }
+    seen.programs = cluster_programs(dir, seen.name);
+    if (seen.live) {
+      add_port_uses(*seen.live, seen.programs);
+    }
+  } catch (const base::Error& error) {
+    seen.problems.assign(1, fmt::format("which programs run can't be told: {}", error.what()));
+  }
+}
+
 Seen look(const cluster::RuntimeDir& dir, const std::string& name) {
-  Seen seen{name, condition_of(dir, name), std::nullopt};
+  Seen seen{name, condition_of(dir, name), std::nullopt, {}, recorded_deaths(dir, name)};
   if (seen.condition.is_whole()) {
     seen.live = open_cluster(name);
   }
-  try {
-    seen.programs = seen.live && seen.live->is_remote() ? host_programs(seen.live->model, seen.problems)
-                                                        : cluster_programs(dir, name);
-  } catch (const base::Error& error) {
-    seen.problems.push_back(fmt::format("which programs run can't be told: {}", error.what()));
-  }
+  look_at_programs(seen, dir);
   return seen;
 }
 
-const char* cable_state(const LiveCluster& live, uint32_t cable) { return live.control.cable_up(cable) ? "up" : "cut"; }
-
-size_t cables_up(const LiveCluster& live) {
-  size_t count = 0;
-  for (uint32_t cable = 0; cable < live.control.n_cables(); ++cable) {
-    count += live.control.cable_up(cable) ? 1U : 0U;
+/// What stands still shows at a second look, some while after the first.
+void look_again(std::vector<Seen>& clusters, const cluster::RuntimeDir& dir) {
+  const bool is_anything_running =
+      std::ranges::any_of(clusters, [](const Seen& seen) { return seen.live && !seen.programs.empty(); });
+  if (!is_anything_running) {
+    return;
   }
-  return count;
+  constexpr timespec kWhile{0, 300'000'000};
+  ::nanosleep(&kWhile, nullptr);
+  for (Seen& seen : clusters) {
+    if (seen.live) {
+      const std::vector<Program> before = std::exchange(seen.programs, {});
+      look_at_programs(seen, dir);
+      seen.standings = standings(seen.live->model, cables_up(*seen.live), before,
+                                 agent::without_agents(dir, seen.name, seen.programs), seen.deaths);
+    }
+  }
 }
+
+const char* cable_state(const LiveCluster& live, uint32_t cable) { return live.control.cable_up(cable) ? "up" : "cut"; }
 
 void print_clusters(const std::vector<Seen>& clusters) {
   Table table("clusters",
@@ -70,7 +102,7 @@ void print_clusters(const std::vector<Seen>& clusters) {
     if (seen.live) {
       table.add({seen.name, cluster::kind_text(seen.live->model.kind), "up",
                  std::to_string(seen.live->model.nodes.size()), std::to_string(seen.live->model.cables.size()),
-                 std::to_string(cables_up(*seen.live)), running});
+                 std::to_string(std::ranges::count(cables_up(*seen.live), true)), running});
     } else {
       table.add({seen.name, "", seen.state(), "", "", "", running});
     }
@@ -103,15 +135,64 @@ void print_cables(const LiveCluster& live, bool is_all) {
   table.print();
 }
 
+double seconds_since(const Death& death) { return static_cast<double>(base::now_ns() - death.at_ns) / 1e9; }
+
+/// Programs and how they fare, those that have failed too.
+void print_programs(const Seen& seen) {
+  if (seen.standings.empty() && seen.deaths.empty()) {
+    return;
+  }
+  Table table("programs", {{"NODE"}, {"PID", Kind::kNumber}, {"COMMAND"}, {"STATE"}, {"WHY"}}, false);
+  for (const Standing& one : seen.standings) {
+    table.add(
+        {one.program.node, std::to_string(one.program.pid), one.program.command, state_text(one.state), one.cause});
+  }
+  for (const Death& death : seen.deaths) {
+    table.add({death.node, std::to_string(death.pid), death.command, "died",
+               fmt::format("{} {:.0f} s ago", death.how, seconds_since(death))});
+  }
+  fmt::print("\n");
+  std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
+  table.print();
+}
+
+Json running_json(const Seen& seen) {
+  Json running = Json::array();
+  for (const Program& program : seen.programs) {
+    Json one{{"pid", program.pid}, {"command", program.command}};
+    if (!program.node.empty()) {
+      one["node"] = program.node;
+    }
+    const auto standing =
+        std::ranges::find(seen.standings, program.pid, [](const Standing& of) { return of.program.pid; });
+    if (standing != seen.standings.end()) {
+      one["state"] = state_text(standing->state);
+      if (!standing->cause.empty()) {
+        one["cause"] = standing->cause;
+      }
+    }
+    running.push_back(std::move(one));
+  }
+  return running;
+}
+
+Json died_json(const Seen& seen) {
+  Json died = Json::array();
+  for (const Death& death : seen.deaths) {
+    died.push_back(Json{{"node", death.node},
+                        {"pid", death.pid},
+                        {"command", death.command},
+                        {"how", death.how},
+                        {"seconds_ago", seconds_since(death)},
+                        {"run_is_over", death.is_over}});
+  }
+  return died;
+}
+
 Json as_json(const Seen& seen) {
   Json json{{"cluster", seen.name}, {"state", seen.state()}};
-  json["running"] = Json::array();
-  for (const Program& program : seen.programs) {
-    json["running"].push_back(Json{{"pid", program.pid}, {"command", program.command}});
-    if (!program.node.empty()) {
-      json["running"].back()["node"] = program.node;
-    }
-  }
+  json["running"] = running_json(seen);
+  json["died"] = died_json(seen);
   if (!seen.live) {
     json["reason"] = seen.condition.reason;
     return json;
@@ -154,6 +235,31 @@ void print_json(const std::vector<Seen>& clusters) {
   fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
+/// What is wrong just now, on stderr, whatever the form of the output.
+int report(const std::vector<Seen>& clusters) {
+  std::vector<std::string> problems;
+  for (const Seen& seen : clusters) {
+    problems.insert(problems.end(), seen.problems.begin(), seen.problems.end());
+    for (const Standing& one : seen.standings) {
+      if (one.state == Standing::State::kStalled) {
+        problems.push_back(standing_text(one));
+      }
+    }
+    for (const Death& death : seen.deaths) {
+      if (!death.is_over) {
+        problems.push_back(death.text() + "; the others of its run go on");
+      }
+    }
+    if (!seen.live) {
+      problems.push_back(seen.condition.text(seen.name));
+    }
+  }
+  for (const std::string& problem : problems) {
+    base::say(fmt::format("ringbolt status: {}\n", problem));
+  }
+  return problems.empty() ? kOk : kFoundProblem;
+}
+
 }  // namespace
 
 int status(const ListOptions& options) {
@@ -166,6 +272,7 @@ int status(const ListOptions& options) {
       clusters.push_back(look(dir, name));
     }
   }
+  look_again(clusters, dir);
   if (options.is_json) {
     print_json(clusters);
   } else if (clusters.empty()) {
@@ -177,23 +284,13 @@ int status(const ListOptions& options) {
       fmt::print("{}", seen.live ? overlay_text(*seen.live) : "");
     }
     if (clusters.size() == 1 && clusters.front().live) {
+      print_programs(clusters.front());
       fmt::print("\n");
       std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
       print_cables(*clusters.front().live, options.is_all);
     }
   }
-  int answer = kOk;
-  for (const Seen& seen : clusters) {
-    for (const std::string& problem : seen.problems) {
-      base::say(fmt::format("ringbolt status: {}\n", problem));
-      answer = kFoundProblem;
-    }
-    if (!seen.live) {
-      base::say(fmt::format("ringbolt status: {}\n", seen.condition.text(seen.name)));
-      answer = kFoundProblem;
-    }
-  }
-  return answer;
+  return report(clusters);
 }
 
 }  // namespace ringbolt::tools

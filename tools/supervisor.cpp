@@ -31,6 +31,8 @@ constexpr uint64_t kAfterFailureNs = 5 * kSecondNs;
 constexpr uint64_t kPoliteNs = 2 * kSecondNs;
 /// For the last output, once all have ended: something outside the groups may hold a pipe open.
 constexpr uint64_t kDrainNs = kSecondNs;
+/// How long programs are looked at before the time limit, to say which of them stand still.
+constexpr uint64_t kLookNs = kSecondNs;
 constexpr uint64_t kNever = UINT64_MAX;
 
 base::UniqueFd catch_signals() {
@@ -66,7 +68,9 @@ class Supervisor {
                           LineSplitter(member.prefix), false});
     }
     if (options_.timeout_s) {
-      limit_ns_ = base::now_ns() + static_cast<uint64_t>(*options_.timeout_s * double{kSecondNs});
+      const auto timeout_ns = static_cast<uint64_t>(*options_.timeout_s * double{kSecondNs});
+      limit_ns_ = base::now_ns() + timeout_ns;
+      look_ns_ = options_.watch.before_limit ? limit_ns_ - std::min(timeout_ns / 2, kLookNs) : kNever;
     }
   }
 
@@ -95,7 +99,7 @@ class Supervisor {
 
   /// The soonest moment at which act_on_time() has something to do.
   int poll_timeout_ms() const {
-    const uint64_t next = std::min({limit_ns_, stop_ns_, kill_ns_, drain_ns_});
+    const uint64_t next = std::min({limit_ns_, look_ns_, stop_ns_, kill_ns_, drain_ns_});
     if (next == kNever) {
       return -1;
     }
@@ -207,6 +211,9 @@ class Supervisor {
       one.is_counted = true;
       if (one.child.exit_code() != 0 && !is_stopping_) {
         say(fmt::format("node {} (pid {}) {}", one.label, one.child.pid(), one.child.end_text()));
+        if (options_.watch.on_failure) {
+          options_.watch.on_failure(static_cast<size_t>(&one - running_.data()), one.child.pid(), one.child.end_text());
+        }
         fail(one.child.exit_code());
         if (!options_.keeps_going && stop_ns_ == kNever) {
           stop_ns_ = base::now_ns() + kAfterFailureNs;
@@ -230,8 +237,17 @@ class Supervisor {
       has_given_up_ = true;  // on our own reader
       return;
     }
+    if (now >= look_ns_) {
+      look_ns_ = kNever;
+      options_.watch.before_limit();
+    }
     if (now >= limit_ns_) {
       limit_ns_ = kNever;
+      if (options_.watch.at_limit && !is_stopping_) {
+        for (const std::string& line : options_.watch.at_limit()) {
+          say(line);
+        }
+      }
       say(fmt::format("time limit of {} s reached; ending {}", *options_.timeout_s, alive()));
       fail(kTimedOut);
       stop(SIGTERM);
@@ -300,6 +316,7 @@ class Supervisor {
   int answer_ = kOk;
   // Moments of CLOCK_MONOTONIC:
   uint64_t limit_ns_ = kNever;  // the user's time limit
+  uint64_t look_ns_ = kNever;   // when the watch looks for the first time, some while before
   uint64_t stop_ns_ = kNever;   // when a failure ends the others
   uint64_t kill_ns_ = kNever;   // when patience after SIGTERM ends
   uint64_t drain_ns_ = kNever;  // when we stop waiting for output of programs that have ended

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,11 +19,21 @@ struct Member {
   Launch launch;
 };
 
+/// Whoever wants to know, or has something to say, of a run. Called on the thread of supervise().
+struct RunWatch {
+  /// Member `index` has ended and failed, and not because it was told to.
+  std::function<void(size_t index, pid_t pid, const std::string& how)> on_failure = nullptr;
+  /// Shortly before the time limit, and at it: what to say then of the members that have not ended.
+  std::function<void()> before_limit = nullptr;
+  std::function<std::vector<std::string>()> at_limit = nullptr;
+};
+
 struct SuperviseOptions {
   std::string command_name;  ///< "ringbolt run", before messages
   std::optional<double> timeout_s;
   bool keeps_going = false;
   bool is_remote = false;  ///< our input tells of signals, a number a line, and its end means hang up; say nothing
+  RunWatch watch = {};
 };
 
 /// Starts all members, passes their output on line by line, and waits for all of them. Ends the whole groups of all:

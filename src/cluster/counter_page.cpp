@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -12,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cluster/process_counts.h"
 
 namespace ringbolt::cluster {
 namespace {
@@ -51,6 +53,39 @@ ssize_t read_block(int fd, uint64_t index, Block& block) {
     got += bytes > 0 ? static_cast<size_t>(bytes) : 0;
   }
   return static_cast<ssize_t>(got);
+}
+
+/// Hands every block but the first to `visit`. 0, or an errno as read_counters() has them.
+template <typename Visit>
+int read_blocks(const std::string& path, const Visit& visit) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  struct stat status {};
+  if (!file.is_open() || ::fstat(file.get(), &status) != 0) {
+    return errno;
+  }
+  if (!has_sane_size(status)) {
+    return EINVAL;
+  }
+  Block block{};
+  for (uint64_t index = 0; index < RINGBOLT_COUNTER_MAX_BLOCKS; ++index) {
+    const ssize_t got = read_block(file.get(), index, block);
+    if (got < 0) {
+      return errno;
+    }
+    if (index == 0 && got == 0) {
+      break;  // about to be made
+    }
+    if (index == 0 && (got != static_cast<ssize_t>(kBlockBytes) || !is_ours(block))) {
+      return EINVAL;
+    }
+    if (got != static_cast<ssize_t>(kBlockBytes)) {
+      break;
+    }
+    if (index != 0) {
+      visit(block);
+    }
+  }
+  return 0;
 }
 
 /// Several may write the head of a new file at once: they write the same.
@@ -186,35 +221,26 @@ void CounterPage::give_back(CounterCell& cell) {
 }
 
 base::Result<RingboltCounterSum> read_counters(const std::string& path) {
-  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  struct stat status {};
-  if (!file.is_open() || ::fstat(file.get(), &status) != 0) {
-    return base::fail(errno);
-  }
-  if (!has_sane_size(status)) {
-    return base::fail(EINVAL);
-  }
-  Block block{};
   RingboltCounterSum sum{};
-  for (uint64_t index = 0; index < RINGBOLT_COUNTER_MAX_BLOCKS; ++index) {
-    const ssize_t got = read_block(file.get(), index, block);
-    if (got < 0) {
-      return base::fail(errno);
-    }
-    if (index == 0 && got == 0) {
-      return sum;  // about to be made
-    }
-    if (index == 0 && (got != static_cast<ssize_t>(kBlockBytes) || !is_ours(block))) {
-      return base::fail(EINVAL);
-    }
-    if (got != static_cast<ssize_t>(kBlockBytes)) {
-      break;
-    }
-    if (index != 0) {
-      ringbolt_add_block(block.data(), &sum);
-    }
+  if (const int error = read_blocks(path, [&](const Block& block) { ringbolt_add_block(block.data(), &sum); });
+      error != 0) {
+    return base::fail(error);
   }
   return sum;
+}
+
+base::Result<std::vector<ProcessCount>> read_counters_by_process(const std::string& path) {
+  std::vector<ProcessCount> counts;
+  const auto add = [&](const Block& block) {
+    const auto pid = static_cast<pid_t>(block[0]);
+    const auto known = std::ranges::find(counts, pid, &ProcessCount::pid);
+    ProcessCount& count = known == counts.end() ? counts.emplace_back(ProcessCount{pid, {}}) : *known;
+    ringbolt_add_block(block.data(), &count.sum);
+  };
+  if (const int error = read_blocks(path, add); error != 0) {
+    return base::fail(error);
+  }
+  return counts;
 }
 
 }  // namespace ringbolt::cluster

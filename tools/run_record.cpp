@@ -1,0 +1,122 @@
+#include "run_record.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "cluster/read_file.h"
+
+namespace ringbolt::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMostRecordBytes = size_t{1} << 20U;
+constexpr const char* kMark = "ringbolt-run";
+constexpr const char* kVersion = "1";
+
+std::string folder_of(const cluster::RuntimeDir& dir, const std::string& name) { return dir.cluster(name) + "/runs"; }
+
+std::vector<std::string> records_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    paths.push_back(entry->path().string());
+  }
+  return paths;
+}
+
+/// A lock that can't be asked for is nobody's word that the run is over.
+bool is_over(const std::string& path) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  return file.is_open() && ::flock(file.get(), LOCK_SH | LOCK_NB) == 0;
+}
+
+/// The program's name, fit for a word of a line.
+std::string name_of(const std::vector<std::string>& command) {
+  constexpr size_t kMostNameBytes = 64;
+  std::string name = fs::path(command.empty() ? "" : command.front()).filename().string().substr(0, kMostNameBytes);
+  for (char& c : name) {
+    c = c > ' ' && c != '\x7f' ? c : '_';
+  }
+  return name.empty() ? "program" : name;
+}
+
+void add_deaths(const std::string& path, std::vector<Death>& deaths) {
+  std::istringstream lines;
+  try {
+    lines.str(cluster::read_file(path, kMostRecordBytes));
+  } catch (const base::Error&) {
+    return;  // just removed
+  }
+  std::string word;
+  std::string version;
+  std::string command;
+  lines >> word >> version >> command;
+  if (word != kMark || version != kVersion) {
+    return;
+  }
+  Death death;
+  death.command = command;
+  death.is_over = is_over(path);
+  while (lines >> word >> death.node >> death.pid >> death.at_ns && std::getline(lines >> std::ws, death.how) &&
+         word == "end" && !lines.eof()) {  // a line without its end is being written
+    deaths.push_back(death);
+  }
+}
+
+}  // namespace
+
+RunRecord::RunRecord(const LiveCluster& live, const std::vector<std::string>& command)
+    : folder_(folder_of(live.dir, live.model.name)),
+      path_(fmt::format("{}/{}", folder_, ::getpid())),
+      command_(name_of(command)) {
+  try {
+    cluster::make_private_dir(folder_);
+  } catch (const base::Error&) {
+    return;
+  }
+  for (const std::string& path : records_in(folder_)) {
+    if (path == path_ || is_over(path)) {
+      ::unlink(path.c_str());
+    }
+  }
+  file_.reset(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file_.is_open()) {
+    ::flock(file_.get(), LOCK_EX | LOCK_NB);
+    const std::string head = fmt::format("{} {} {}\n", kMark, kVersion, command_);
+    (void)!::write(file_.get(), head.data(), head.size());
+  }
+}
+
+RunRecord::~RunRecord() {
+  if (deaths_.empty()) {
+    ::unlink(path_.c_str());
+    ::rmdir(folder_.c_str());  // stays while others have records there
+  }
+}
+
+void RunRecord::note_failure(const std::string& node, pid_t pid, const std::string& how) {
+  deaths_.push_back({node, pid, command_, how, base::now_ns(), false});
+  const std::string line = fmt::format("end {} {} {} {}\n", node, pid, deaths_.back().at_ns, how);
+  (void)!::write(file_.get(), line.data(), line.size());
+}
+
+std::vector<Death> recorded_deaths(const cluster::RuntimeDir& dir, const std::string& name) {
+  std::vector<Death> deaths;
+  for (const std::string& path : records_in(folder_of(dir, name))) {
+    add_deaths(path, deaths);
+  }
+  return deaths;
+}
+
+}  // namespace ringbolt::tools
