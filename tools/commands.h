@@ -78,10 +78,10 @@ int env(const EnvOptions& options);
 
 struct HostfileOptions {
   std::string cluster;
-  std::string format = "mlx";     ///< or mlx-v1, mlx-ring, jaccl
-  std::string backend = "jaccl";  ///< or jaccl-ring, ring
-  std::string path = "-";         ///< of what is written; "-": stdout
-  std::string checked_path;       ///< instead of writing one, this one is judged
+  std::string format;        ///< mlx, mlx-v1, mlx-ring, jaccl; empty: mlx, or what the checked file is
+  std::string backend;       ///< jaccl, jaccl-ring, ring; empty: jaccl, or what the checked file says
+  std::string path = "-";    ///< of what is written; "-": stdout
+  std::string checked_path;  ///< instead of writing one, this one is judged
   bool is_json = false;
 };
 int hostfile(const HostfileOptions& options);

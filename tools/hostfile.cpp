@@ -138,10 +138,13 @@ std::string text_for(const cluster::Cluster& model, const HostfileOptions& optio
 
 }  // namespace
 
-int hostfile(const HostfileOptions& options) {
-  if (!options.checked_path.empty()) {
-    return check_hostfile(options.checked_path, options.is_json);
+int hostfile(const HostfileOptions& given) {
+  if (!given.checked_path.empty()) {
+    return check_hostfile(given);
   }
+  HostfileOptions options = given;
+  options.format = given.format.empty() ? "mlx" : given.format;
+  options.backend = given.backend.empty() ? "jaccl" : given.backend;
   if (options.is_json) {
     throw UsageError("--json is for --check FILE: what is written is JSON anyhow");
   }

@@ -10,8 +10,10 @@
 #include "base/say.h"
 #include "bootstrap/environment.h"
 #include "bootstrap/mlx_hostfile.h"
+#include "cabling_file.h"
 #include "failure.h"
 #include "hostfile.h"
+#include "ring_order.h"
 #include "table.h"
 
 namespace ringbolt::tools {
@@ -28,40 +30,19 @@ struct JudgedRank {
 
 /// A file of any format.
 struct Judged {
-  std::string format;
+  MlxFormat format;
   std::string backend = {};
   std::vector<std::string> envs = {};
   std::vector<JudgedRank> ranks = {};
   std::optional<JacclDevices> devices = std::nullopt;
+  RingOrder ring = {};  ///< of those whose ring fails for their order
   std::vector<std::string> warnings = {};
 };
 
-/// By how it begins. A device file has no text on its diagonal.
-std::string format_of(const std::string& text) {
-  std::string begin;
-  for (const char c : text) {
-    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') {
-      begin += c;
-    }
-    if (begin.size() == 3) {
-      break;
-    }
-  }
-  if (begin.rfind('{', 0) == 0) {
-    return "mlx";
-  }
-  if (begin.rfind("[{", 0) == 0) {
-    return "mlx-v1";
-  }
-  const size_t quote = text.find('"');
-  const bool has_port = quote != std::string::npos &&
-                        text.substr(quote + 1, text.find('"', quote + 1) - quote - 1).find(':') != std::string::npos;
-  return begin == "[[\"" && has_port ? "mlx-ring" : "jaccl";
-}
-
-base::Parsed<Judged> judged(const std::string& text) {
-  Judged file{.format = format_of(text)};
-  if (file.format == "mlx-ring") {
+/// `format`: which it is said to be.
+base::Parsed<Judged> judged(const std::string& text, MlxFormat format) {
+  Judged file{.format = format};
+  if (format == MlxFormat::ring) {
     const auto ring = bootstrap::parse_mlx_ringfile(text);
     if (!ring) {
       return tl::unexpected(ring.error());
@@ -72,7 +53,7 @@ base::Parsed<Judged> judged(const std::string& text) {
         rank.ips.push_back(bootstrap::to_text(address));
       }
     }
-  } else if (file.format == "jaccl") {
+  } else if (format == MlxFormat::devices) {
     auto devices = bootstrap::parse_jaccl_devices(text);
     if (!devices) {
       return tl::unexpected(devices.error());
@@ -83,6 +64,10 @@ base::Parsed<Judged> judged(const std::string& text) {
     auto hosts = bootstrap::parse_mlx_hostfile(text);
     if (!hosts) {
       return tl::unexpected(hosts.error());
+    }
+    if (hosts->is_object != (format == MlxFormat::hostfile)) {
+      return tl::unexpected(base::ParseError{0, hosts->is_object ? "is an object, and mlx-v1 is the bare list of hosts"
+                                                                 : "is a bare list, and mlx is an object with hosts"});
     }
     file.backend = hosts->backend;
     file.envs = hosts->envs;
@@ -128,8 +113,58 @@ void warn_of_rails(const JacclDevices& devices, std::vector<std::string>& warnin
   }
 }
 
+std::string rank_text(const Judged& file, size_t rank) {
+  const std::string& ssh = file.ranks[rank].ssh;
+  return ssh.empty() ? std::to_string(rank) : fmt::format("{} ({})", rank, ssh);
+}
+
+/// Why no order at all is a ring.
+std::string no_ring_text(const Judged& file) {
+  const auto& cells = file.devices->cells;
+  for (size_t rank = 0; rank < cells.size(); ++rank) {
+    const auto count = std::ranges::count_if(cells[rank], [](const auto& cell) { return !cell.empty(); });
+    if (count < 2) {
+      return fmt::format("no order works: rank {} has cables to {} other{}, and a ring needs two",
+                         rank_text(file, rank), count, count == 1 ? "" : "s");
+    }
+  }
+  return file.ring.is_certain ? "no order works: add cables, or take another backend" : "no order that works was found";
+}
+
+/// JACCL's ring joins each rank to the next. Where it was asked for, or nothing else fits and an order would do.
+void warn_of_order(Judged& file) {
+  const auto& cells = file.devices->cells;
+  const size_t n = cells.size();
+  std::vector<std::string> apart;
+  for (size_t i = 0; n > 2 && i < n; ++i) {
+    if (cells[i][(i + 1) % n].empty()) {
+      apart.push_back(fmt::format("{} and {}", rank_text(file, i), rank_text(file, (i + 1) % n)));
+    }
+  }
+  const bool is_asked_for = file.backend == "jaccl-ring";
+  if (apart.empty() || (!is_asked_for && jaccl_shape(*file.devices) != "neither")) {
+    return;
+  }
+  file.ring = ring_order(*file.devices);
+  std::string remedy = no_ring_text(file);
+  if (!file.ring.ranks.empty()) {
+    std::vector<std::string> order;
+    for (const uint32_t rank : file.ring.ranks) {
+      order.push_back(rank_text(file, rank));
+    }
+    remedy = fmt::format("this order works: {}{}", fmt::join(order, ", "),
+                         file.ring.is_even ? ""
+                                           : fmt::format(", with {} rail{} of each pair", file.ring.n_rails,
+                                                         file.ring.n_rails == 1 ? "" : "s"));
+  } else if (!is_asked_for) {
+    return;  // then it is no ring, and ours relays
+  }
+  file.warnings.push_back(fmt::format("no cable joins ranks {}: JACCL's ring needs one from each rank to the next; {}",
+                                      fmt::join(apart, ", nor "), remedy));
+}
+
 void print_table(const Judged& file) {
-  fmt::print("{}: {} ranks{}{}\n", file.format, file.ranks.size(),
+  fmt::print("{}: {} ranks{}{}\n", format_text(file.format), file.ranks.size(),
              file.backend.empty() ? "" : ", backend " + file.backend,
              file.envs.empty() ? "" : fmt::format(", {}", fmt::join(file.envs, " ")));
   if (file.devices) {
@@ -161,7 +196,7 @@ void print_table(const Judged& file) {
 }
 
 void print_json(const Judged& file) {
-  Json root{{"format", file.format}, {"backend", file.backend}, {"envs", file.envs}};
+  Json root{{"format", format_text(file.format)}, {"backend", file.backend}, {"envs", file.envs}};
   root["ranks"] = Json::array();
   for (size_t rank = 0; rank < file.ranks.size(); ++rank) {
     root["ranks"].push_back(Json{{"rank", rank}, {"ssh", file.ranks[rank].ssh}, {"ips", file.ranks[rank].ips}});
@@ -176,25 +211,36 @@ void print_json(const Judged& file) {
     }
   }
   root["jaccl"] = file.devices ? Json(jaccl_shape(*file.devices)) : Json(nullptr);
+  if (!file.ring.ranks.empty()) {
+    root["ring_order"] = file.ring.ranks;
+  }
   root["warnings"] = file.warnings;
   fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace
 
-int check_hostfile(const std::string& path, bool is_json) {
-  auto file = judged(bootstrap::read_file(path, false));
+int check_hostfile(const HostfileOptions& options) {
+  const std::string& path = options.checked_path;
+  const std::string text = bootstrap::read_file(path, false);
+  auto file = judged(text, options.format.empty() ? format_of(text) : parse_format(options.format));
   if (!file) {
-    base::say(fmt::format("ringbolt hostfile: {}: {}\n", path, file.error().text()));
+    base::say(fmt::format("ringbolt hostfile: {}: {}{}
+", path, file.error().text(),
+                          options.format.empty() ? "" : fmt::format(" (read as --format {})", options.format)));
     return kFoundProblem;
+  }
+  if (!options.backend.empty()) {
+    file->backend = options.backend;
   }
   if (file->devices) {
     for (std::string& line : bootstrap::warnings(*file->devices)) {
       file->warnings.push_back(std::move(line));
     }
     warn_of_rails(*file->devices, file->warnings);
+    warn_of_order(*file);
   }
-  if (is_json) {
+  if (options.is_json) {
     print_json(*file);
   } else {
     print_table(*file);

@@ -11,8 +11,8 @@
 #include "agent/agents.h"
 #include "agent/held_signals.h"
 #include "base/say.h"
+#include "cabling_file.h"
 #include "cluster/address_plan.h"
-#include "cluster/cluster_file.h"
 #include "cluster/names.h"
 #include "cluster/topology.h"
 #include "cluster_state.h"
@@ -101,7 +101,7 @@ cluster::Cluster wanted_cluster(const UpOptions& options) {
     model = std::move(*parsed);
     take_likeness(model, options.like, true);
   } else if (options.spec.find('.') != std::string::npos || options.spec.find('/') != std::string::npos) {
-    model = cluster::load_cluster(options.spec);
+    model = load_cabling(options.spec);
     take_likeness(model, options.like, false);
   } else {
     throw UsageError(

@@ -119,6 +119,77 @@ class Hostfile(CommandCase):
         people = self.call("hostfile", "--check", self.root / "file.json", expect=1)
         self.assertEqual(people.stdout, "")
 
+    # Cabled 0-2-1-3-0, as the second of two files in mlx#4283: MLX's launcher numbers the hosts as they stand.
+    CROSSED = [[None, None, "rdma_en2", "rdma_en3"], [None, None, "rdma_en3", "rdma_en2"], ["rdma_en3", "rdma_en2", None, None],
+               ["rdma_en2", "rdma_en3", None, None]]
+
+    def crossed_hosts(self, backend):
+        return {"backend": backend, "envs": [], "hosts": [{"ssh": f"me@mac{k}.local", "ips": [f"10.0.0.{k + 1}"], "rdma": row}
+                                                          for k, row in enumerate(self.CROSSED)]}
+
+    def test_a_ring_in_another_order_than_its_cables(self):
+        for backend in ("jaccl-ring", "jaccl", ""):
+            said, errors = self.check(json.dumps(self.crossed_hosts(backend)), expect=1)
+            self.assertEqual((said["jaccl"], said["ring_order"], len(said["warnings"])), ("neither", [0, 2, 1, 3], 1))
+            self.assertIn("no cable joins ranks 0 (me@mac0.local) and 1 (me@mac1.local), nor 2 (me@mac2.local) and 3", errors)
+            self.assertIn("this order works: 0 (me@mac0.local), 2 (me@mac2.local), 1 (me@mac1.local), 3 (me@mac3.local)", errors)
+        # So it does.
+        order = said["ring_order"]
+        hosts = self.crossed_hosts("jaccl-ring")
+        hosts["hosts"] = [hosts["hosts"][k] | {"rdma": [self.CROSSED[k][j] for j in order]} for k in order]
+        said, errors = self.check(json.dumps(hosts))
+        self.assertEqual((said["jaccl"], errors), ("ring", ""))
+        said, errors = self.check(json.dumps(self.CROSSED), expect=1)
+        self.assertIn("no cable joins ranks 0 and 1, nor 2 and 3", errors)
+
+    def test_a_ring_that_no_order_makes(self):
+        line = '[[null, "a", null], ["a", null, "b"], [null, "a", null]]'
+        self.assertEqual(self.check(line)[0]["jaccl"], "neither")  # ours relays
+        path = self.root / "file.json"
+        done = self.call("hostfile", "--check", path, "--backend", "jaccl-ring", expect=1)
+        self.assertIn("no cable joins ranks 2 and 0", done.stderr)
+        self.assertIn("no order works: rank 0 has cables to 1 other, and a ring needs two", done.stderr)
+
+    def test_the_format_that_is_given_is_the_one_that_is_read(self):
+        path = self.root / "file.json"
+        path.write_text(json.dumps(self.crossed_hosts("ring")))
+        self.call("hostfile", "--check", path, "--format", "mlx")
+        for form, says in (("mlx-v1", "is an object, and mlx-v1 is the bare list"), ("jaccl", "--format jaccl"),
+                           ("mlx-ring", "--format mlx-ring")):
+            self.assertIn(says, self.call("hostfile", "--check", path, "--format", form, expect=1).stderr)
+        path.write_text(json.dumps(self.crossed_hosts("")["hosts"]))
+        self.assertIn("is a bare list", self.call("hostfile", "--check", path, "--format", "mlx", expect=1).stderr)
+
+    def test_a_cluster_is_made_of_such_files_as_they_are(self):
+        path = self.root / "hosts.json"
+        for text in (self.crossed_hosts("jaccl-ring"), self.crossed_hosts("")["hosts"], self.CROSSED):
+            path.write_text(json.dumps(text))
+            self.assertIn("4 nodes", self.call("plan", path).stdout)
+            self.call("up", "--emulate", path)
+            try:
+                self.assertEqual(self.write("--format", "jaccl"), self.CROSSED)
+                names = [node["name"] for node in json.loads(self.call("status", "--json").stdout)["clusters"][0]["nodes"]]
+                plain = text is self.CROSSED
+                self.assertEqual(names, [f"n{k}" if plain else f"mac{k}.local" for k in range(4)])
+            finally:
+                self.call("down")
+        two_rails = [[None, ["rdma_en2", "rdma_en10"]], [["rdma_en4", "rdma_en3"], None]]
+        path.write_text(json.dumps(two_rails))
+        with self.cluster(path):
+            self.assertEqual(self.write("--format", "jaccl"), two_rails)
+
+    def test_a_file_that_is_no_cabling_is_refused_as_one(self):
+        path = self.root / "hosts.json"
+        for text, says in (('[["10.0.0.1:32323"], ["10.0.0.2:32323"]]', "addresses of a ring of TCP"),
+                           ('[{"ssh": "a", "ips": ["10.0.0.1"]}, {"ssh": "b"}]', "its hosts have no rdma"),
+                           ('[[null, "a", "a"], ["a", null, "b"], ["a", "b", null]]', "a of rank 0 leads to two places"),
+                           ('[[null, "a b"], ["a", null]]', "is no name of a device"),
+                           ('[[null, "a"], [["a", "b"], null]]', "[0][1]"),
+                           ('{"hosts": [}', "hosts.json")):
+            path.write_text(text)
+            for words in (("up", "--emulate"), ("plan",)):
+                self.refused(*words, path, says=["hosts.json", says])
+
     def test_a_table_for_people(self):
         with self.cluster("ring:3"):
             path = self.root / "hosts.json"

@@ -33,6 +33,31 @@ class Plan(CommandCase):
         self.assertTrue(plan["routes"]["is_free_of_deadlock"])
         self.assertEqual(plan["problems"], [])
 
+    def test_cables_between_equal_ports_of_sparks_are_remarked_on(self):
+        path = self.root / "triangle.json"
+        ports = ["rocep1s0f0", "rocep1s0f1", "roceP2p1s0f0", "roceP2p1s0f1"]
+        nodes = [{"name": f"s{k}", "ports": ports} for k in range(3)]
+
+        def remarks(*cables, like=("--like", "spark")):
+            text = {"ringbolt": 1, "nodes": nodes, "cables": [{"between": list(ends)} for ends in cables]}
+            path.write_text(json.dumps(text))
+            return [note for note in self.plan(path, *like)["notes"] if "Stock NCCL" in note]
+
+        triangle = (("s0:rocep1s0f0", "s1:rocep1s0f0"), ("s1:rocep1s0f1", "s2:rocep1s0f1"), ("s2:rocep1s0f0", "s0:rocep1s0f1"))
+        [remark] = remarks(*triangle)
+        self.assertIn("0 (s0:rocep1s0f0-s1:rocep1s0f0), 1 (s1:rocep1s0f1-s2:rocep1s0f1). Stock NCCL pairs devices by index", remark)
+        self.assertEqual(remarks(*triangle, like=()), [])
+        self.assertEqual(remarks(("s0:rocep1s0f1", "s1:rocep1s0f0"), ("s1:rocep1s0f1", "s2:rocep1s0f0"),
+                                 ("s2:rocep1s0f1", "s0:rocep1s0f0")), [])
+        # A port has two devices.
+        self.assertEqual(len(remarks(("s0:rocep1s0f0", "s1:roceP2p1s0f0"), ("s1:rocep1s0f1", "s2:rocep1s0f0"))), 1)
+        # Our own rings have none, nor have two machines.
+        for n_nodes in (3, 7):
+            plan = self.of(n_nodes, 2, "--like", "spark")
+            self.assertEqual(collections.Counter(end for cable in plan["cables"] for end in (cable["a"], cable["b"])).most_common(1)[0][1], 1)
+            self.assertNotIn("Stock NCCL", " ".join(plan["notes"]))
+        self.assertNotIn("Stock NCCL", " ".join(self.of(2, 2, "--like", "spark")["notes"]))
+
     def test_people_read_the_same(self):
         text = self.call("plan", "--nodes", 4, "--ports", 3, "--explain").stdout
         for part in ("mesh: 4 nodes of 3 ports, 6 cables", "\u28c0", "n0:rdma_en2 n1:rdma_en2", "10.77.0.1/30",

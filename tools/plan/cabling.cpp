@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster/cluster_file.h"
+#include "cabling_file.h"
 #include "cluster/limits.h"
 #include "cluster/topology.h"
 #include "fabric/shape.h"
@@ -42,6 +42,28 @@ cluster::Cluster model_of(const fabric::Plan& plan, uint32_t unit_gbps) {
   return model;
 }
 
+/// Lets the second port of each machine lead to the first of the next, around a ring of machines of two ports.
+void cross_ring(fabric::Plan& plan) {
+  if (plan.n_nodes < 3 || plan.n_ports != 2 || plan.cables.size() != plan.n_nodes) {
+    return;
+  }
+  std::vector<bool> is_done(plan.cables.size(), false);
+  uint32_t node = 0;
+  for (size_t count = 0; count < plan.cables.size(); ++count) {
+    const auto next = std::ranges::find_if(plan.cables, [&](const PlannedCable& cable) {
+      return !is_done[static_cast<size_t>(&cable - plan.cables.data())] && (cable.a.node == node || cable.b.node == node);
+    });
+    if (next == plan.cables.end()) {
+      return;  // several rings
+    }
+    is_done[static_cast<size_t>(next - plan.cables.begin())] = true;
+    const bool is_from_a = next->a.node == node;
+    next->a.port = is_from_a ? 1 : 0;
+    next->b.port = is_from_a ? 0 : 1;
+    node = is_from_a ? next->b.node : next->a.node;
+  }
+}
+
 Cabling planned(const PlanOptions& options) {
   const uint32_t n_nodes = needed(options.nodes, "--nodes");
   const uint32_t n_ports = needed(options.ports, "--ports");
@@ -55,6 +77,9 @@ Cabling planned(const PlanOptions& options) {
   cabling.origin = shape->origin;
   cabling.is_best = options.shape.empty();
   cabling.plan = fabric::make_plan(shape->graph, n_ports);
+  if (profile_of(options.like).name == "spark") {
+    cross_ring(cabling.plan);  // or the remark on equal port numbers would be on our own plan
+  }
   cabling.unit_gbps = options.speed_gbps.value_or(cluster::kDefaultSpeedGbps);
   cabling.model = model_of(cabling.plan, cabling.unit_gbps);
   take_likeness(cabling.model, options.like, true);
@@ -64,7 +89,7 @@ Cabling planned(const PlanOptions& options) {
 /// The cluster that `spec` names as it does for `up --emulate`.
 cluster::Cluster named_cluster(const std::string& spec) {
   if (!cluster::names_topology(spec)) {
-    return cluster::load_cluster(spec);
+    return load_cabling(spec);
   }
   cluster::Parsed<cluster::Cluster> parsed = cluster::parse_topology(spec);
   if (!parsed) {
@@ -85,13 +110,14 @@ void number_cables(std::vector<cluster::Cable>& cables) {
   std::ranges::sort(cables, {}, &cluster::Cable::id);
 }
 
-Cabling judged(const std::string& path) {
+Cabling judged(const std::string& path, const std::string& like) {
   Cabling cabling;
   cabling.shape = path;
   cabling.origin = cluster::names_topology(path) ? "as up --emulate makes it" : "as the file has it";
   cabling.is_given = true;
   cabling.model = named_cluster(path);
   cluster::Cluster& model = cabling.model;
+  take_likeness(model, like, cluster::names_topology(path));
   if (model.nodes.size() < 2) {
     throw UsageError(fmt::format("{}: has 1 node; there is nothing to judge below 2", path));
   }
@@ -150,6 +176,41 @@ void check_numbers(const Cabling& cabling) {
   }
 }
 
+/// Of a Spark's port, by its device, of which it has two; of others by their place. None: no Spark.
+std::optional<uint32_t> port_number(const Cabling& cabling, const fabric::PlannedEnd& end) {
+  const cluster::Node& node = cabling.model.nodes[end.node];
+  if (profile_of(node.like).name != "spark") {
+    return std::nullopt;
+  }
+  const std::string& name = node.ports[end.port].name;
+  const size_t function = name.rfind('f');
+  const bool has_function = name.starts_with("roce") && function + 2 == name.size();
+  return has_function ? static_cast<uint32_t>(name.back() - '0') : end.port;
+}
+
+/// NCCL's own IB transport takes the same device index at both ends of a channel of its ring, and each rank sends by
+/// one port and receives by the other. Two machines are no ring: there equal numbers are right.
+void remark_on_equal_ports(Cabling& cabling) {
+  std::vector<std::string> equal;
+  for (const PlannedCable& cable : cabling.plan.cables) {
+    const std::optional<uint32_t> a = port_number(cabling, cable.a);
+    if (a && a == port_number(cabling, cable.b)) {
+      equal.push_back(fmt::format("{} ({}-{})", cable.id, cabling.end_text(cable.a), cabling.end_text(cable.b)));
+    }
+  }
+  if (equal.empty() || cabling.model.nodes.size() < 3) {
+    return;
+  }
+  constexpr size_t kMostNamed = 4;
+  const std::string more = equal.size() > kMostNamed ? fmt::format(" and {} more", equal.size() - kMostNamed) : "";
+  equal.resize(std::min(equal.size(), kMostNamed));
+  cabling.oddities.push_back(
+      fmt::format("these cables join ports of equal numbers: {}{}. Stock NCCL pairs devices by index and fails there "
+                  "at RTR with 110 "
+                  "(ETIMEDOUT); cross them: port 1 of each machine to port 0 of the next",
+                  fmt::join(equal, ", "), more));
+}
+
 }  // namespace
 
 uint32_t Cabling::speed_gbps(const PlannedCable& cable) const {
@@ -162,9 +223,10 @@ Cabling wanted_cabling(const PlanOptions& options) {
         "--nodes and --ports are required, or a topology or cluster file to judge; for example: ringbolt plan --nodes "
         "10 --ports 3");
   }
-  Cabling cabling = options.file.empty() ? planned(options) : judged(options.file);
+  Cabling cabling = options.file.empty() ? planned(options) : judged(options.file, options.like);
   cabling.pool.prefix_length = options.prefix_length;
   check_numbers(cabling);
+  remark_on_equal_ports(cabling);
   return cabling;
 }
 

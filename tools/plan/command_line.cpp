@@ -31,9 +31,10 @@ void add_what(CLI::App* command, PlanOptions& options) {
       ->transform(Whole(1, cluster::kMaxSpeedGbps))
       ->type_name("GBPS")
       ->excludes(file);
-  command->add_option("--like", options.like, "Name ports as these machines do: tn3205, apple, usb4-linux, spark")
-      ->type_name("PROFILE")
-      ->excludes(file);
+  command
+      ->add_option("--like", options.like,
+                   "Machines like these (of no file: name ports as they do): tn3205, apple, usb4-linux, spark")
+      ->type_name("PROFILE");
   command->add_option("--alpha", options.alpha_us, "What one hop costs a message, for the predicted times")
       ->check(Real(0.001, 1e6))
       ->capture_default_str()
