@@ -99,8 +99,9 @@ void define_state_commands(CLI::App& app, Request& request) {
   add_json(status_command, request.list.is_json);
   status_command->add_flag("--all", request.list.is_all, "List every cable, also where there are more than 100");
   status_command->footer(
-      "Of more than 100 cables those that are cut are listed. Exit code 1: some state is stale.\n\nExamples:\n  "
-      "ringbolt status\n  ringbolt status --json\n");
+      "Of more than 100 cables those that are cut are listed. Exit code 1: some state is stale, a program stands still "
+      "behind a cut cable, or one has failed while the others of its run go on.\n\nExamples:\n  ringbolt status\n  "
+      "ringbolt status --json\n");
   status_command->callback([&request] { request.action = [&request] { return status(request.list); }; });
 
   CLI::App* devices_command = app.add_subcommand("devices", "Show every node's devices and where they lead");
@@ -122,7 +123,7 @@ void define_hostfile(CLI::App& app, Request& request) {
   CLI::Option* output =
       command->add_option("-o,--output", request.hostfile.path, "Where to write it (default: stdout)");
   output->type_name("FILE");
-  command->add_option("--check", request.hostfile.checked_path, "Say what is in a file of any of these formats")
+  command->add_option("--check", request.hostfile.checked_path, "Say what is in such a file (with --format: of that format)")
       ->check(objection_to_empty)
       ->type_name("FILE")
       ->excludes(output);

@@ -19,6 +19,7 @@
 #include "cluster/read_file.h"
 #include "commands.h"
 #include "failure.h"
+#include "far_cables.h"
 #include "heat_map.h"
 #include "html_report.h"
 #include "measurement.h"
@@ -73,6 +74,12 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
       directions.push_back(std::move(direction));
     }
   }
+  judge_cables(live.model, directions, [&](uint32_t cable) {
+    if (shows_progress) {
+      fmt::print(stderr, "\rmeasuring cable {} again ", cable);
+    }
+    return measure_cable(live, cable, options);
+  });
   if (!options.is_neighbours) {
     if (shows_progress) {
       base::say("\rmeasuring pairs that others relay ");
@@ -110,6 +117,10 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
       json["rounds"] = one.rounds;
       json["bandwidth_gbps"] = one.bandwidth_gbps;
       json["verified_bytes"] = one.verified_bytes;
+      json["starved_share"] = one.starved_share;
+      if (!one.far.empty()) {
+        json["far"] = one.far;
+      }
     } else if (!one.problem.empty()) {
       json["problem"] = one.problem;
     }
@@ -180,6 +191,11 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
     n_alike[one.problem] += one.cable == Direction::kNoCable ? 1U : 0U;
   }
   for (const Direction& one : directions) {
+    if (!one.far.empty()) {
+      answer = kFoundProblem;
+      fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}, measured again and again; see ringbolt fault list\n",
+                 one.cable, from_text(live.model, one), to_text(live.model, one), one.far);
+    }
     // Nodes that no way joins are no trouble of their own: the cut cable is, or they were never joined.
     if (one.state == Direction::State::kMeasured || one.state == Direction::State::kUnreachable) {
       continue;

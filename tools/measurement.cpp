@@ -57,6 +57,11 @@ ProbeReport report_of(const ProgramEnd& probe, double timeout_s) {
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {
   take_figures(mine.is_echo && !other.problem.empty() && !other.is_echo ? other : mine, direction);
+  const auto share = [](uint64_t one_ppm, uint64_t other_ppm) {
+    return static_cast<double>(std::max(one_ppm, other_ppm)) / 1e6;
+  };
+  direction.starved_share = share(mine.starved_ppm.sending, other.starved_ppm.receiving);
+  direction.starved_latency_share = share(mine.starved_ppm.asking, other.starved_ppm.answering);
   return direction;
 }
 

@@ -106,7 +106,7 @@ void define_matrix(CLI::App& app, Request& request) {
       "others:\n"
       "these pairs are measured by messages of a group (docs/collectives.md) on all nodes, and marked with their "
       "hops.\n"
-      "Exit code 1: a cable is cut, or something fails.\n\n"
+      "Exit code 1: a cable is cut or far from its stated rate or its like ones, or something fails.\n\n"
       "Examples:\n  ringbolt matrix\n  ringbolt matrix --neighbours\n  ringbolt matrix --html matrix.html\n  ringbolt "
       "matrix --json\n");
   command->callback([&request] { request.action = [&request] { return matrix(request.matrix); }; });

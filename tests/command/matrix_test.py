@@ -98,6 +98,28 @@ class Matrix(CommandCase):
                     for one in json.loads(done.stdout)["directions"]:
                         self.assertEqual(one["verified_bytes"] % size, 0)
 
+    def test_a_cable_far_from_its_stated_speed_is_named(self):
+        path = self.root / "slow.json"
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": [{"name": name, "ports": ["p0", "p1"]} for name in "abc"],
+                                    "cables": [{"between": ["a:p1", "b:p0"], "speed_gbps": 2}, {"between": ["b:p1", "c:p0"]}]}))
+        with self.cluster(path):
+            words = ("matrix", "--neighbours", "--rounds", "20", "--messages", "4", "--seconds", "0.2")
+            self.assertNotIn("stated", self.call(*words, timeout=90).stderr)
+            self.call("fault", "add", "shape", "rate", "130Mbit", "cable", "a-b")
+            done = self.call(*words, "--json", expect=1, timeout=90)
+            far = [(one["from"], one["to"]) for one in json.loads(done.stdout)["directions"] if "far" in one]
+            self.assertEqual(far, [("a:p1", "b:p0"), ("b:p0", "a:p1")])
+            for ends in ("a:p1 to b:p0", "b:p0 to a:p1"):
+                self.assertRegex(done.stderr, rf"cable 0, {ends}: 0\.1\d+ Gb/s, and its stated rate is 2\.00 Gb/s")
+            self.assertNotIn("cable 1", done.stderr)
+
+    def test_a_cable_far_from_its_like_ones_is_named(self):
+        with self.cluster("ring:4"):
+            self.call("fault", "add", "shape", "by", "5ms", "cable", "1-2")
+            done = self.call("matrix", "--neighbours", "--rounds", "20", "--messages", "4", "--seconds", "0.2", expect=1, timeout=90)
+            self.assertRegex(done.stderr, r"cable 1, n1:rdma_en2 to n2:rdma_en3: a latency of \d+ us, and like cables have")
+            self.assertNotRegex(done.stderr, "cable [023]")
+
     def test_cut_and_healed(self):
         with self.cluster("line:3"):
             self.call("cut", "0-1")

@@ -95,6 +95,14 @@ class Traffic(NamespaceCase):
         self.assertRegex(said, r"n0 +· +[0-9.]+")
         self.assertIn("Network namespaces", said)
 
+    def test_matrix_names_a_cable_far_from_its_rate(self):
+        self.up("line:2", "--rate", "2Gbit")
+        words = ("matrix", "-c", self.name, "--seconds", "0.2", "--rounds", "20", "--messages", "8")
+        self.assertEqual(self.call(*words, timeout=90).stderr, "")
+        self.call("fault", "add", "-c", self.name, "shape", "rate", "130Mbit", "node", "n0")
+        done = self.call(*words, expect=1, timeout=90)
+        self.assertRegex(done.stderr, r"cable 0, n0:rdma_en2 to n1:rdma_en2: 0\.1\d+ Gb/s, and its stated rate is 2\.00 Gb/s")
+
     def test_matrix_relays_on_both_sides_of_a_cut(self):
         self.up("line:4")
         self.call("cut", "-c", self.name, "0-1")

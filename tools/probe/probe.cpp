@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
@@ -14,6 +15,7 @@
 #include "probe/probe_failure.h"
 #include "probe/report.h"
 #include "probe/rounds.h"
+#include "probe/starvation.h"
 #include "probe/verbs_library.h"
 
 namespace ringbolt::tools {
@@ -45,6 +47,15 @@ void verify(Endpoint& endpoint, const ProbeOptions& options) {
   endpoint.send_word(bytes ^ kAnswer);
 }
 
+/// What share of its time, in millionths, this process waited for a processor in a part of its work.
+template <class Work>
+uint64_t starved_ppm_of(const Work& work) {
+  const uint64_t begin = base::now_ns();
+  const uint64_t before = starved_ns();
+  work();
+  return (std::max(starved_ns(), before) - before) * 1'000'000 / std::max<uint64_t>(base::now_ns() - begin, 1);
+}
+
 ProbeReport measure(const ProbeOptions& options) {
   const bool has_channel = options.channel_fd >= 0;
   Channel channel(has_channel ? options.channel_fd : STDIN_FILENO, has_channel ? options.channel_fd : STDOUT_FILENO,
@@ -53,11 +64,16 @@ ProbeReport measure(const ProbeOptions& options) {
   Endpoint endpoint(verbs, options.device, SlotPlan::for_size(options.size_bytes), channel);
   ProbeReport report;
   for (const bool is_mine : {options.is_first, !options.is_first}) {
-    is_mine ? ask_rounds(endpoint, {kWarmUpRounds, options.rounds, after_s(options.phase_s)}, report)
-            : answer_rounds(endpoint);
+    const uint64_t latency_ppm = starved_ppm_of([&] {
+      is_mine ? ask_rounds(endpoint, {kWarmUpRounds, options.rounds, after_s(options.phase_s)}, report)
+              : answer_rounds(endpoint);
+    });
     channel.meet();
-    is_mine ? stream(endpoint, options, report) : verify(endpoint, options);
+    const uint64_t bandwidth_ppm =
+        starved_ppm_of([&] { is_mine ? stream(endpoint, options, report) : verify(endpoint, options); });
     channel.meet();
+    (is_mine ? report.starved_ppm.asking : report.starved_ppm.answering) = latency_ppm;
+    (is_mine ? report.starved_ppm.sending : report.starved_ppm.receiving) = bandwidth_ppm;
   }
   return report;
 }

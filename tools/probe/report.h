@@ -17,6 +17,14 @@ struct ProbeReport {
   uint64_t rounds = 0;
   uint64_t verified_bytes = 0;  ///< of the other end
   uint64_t duration_ns = 0;     ///< first post to last verified byte
+  /// So many millionths of the time a thread here waited for a processor.
+  struct Starved {
+    uint64_t asking = 0;  ///< round trips
+    uint64_t sending = 0;
+    uint64_t answering = 0;  ///< round trips of the other end
+    uint64_t receiving = 0;
+    friend bool operator==(const Starved&, const Starved&) = default;
+  } starved_ppm = {};
 
   friend bool operator==(const ProbeReport&, const ProbeReport&) = default;
 };
