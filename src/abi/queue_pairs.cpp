@@ -4,6 +4,7 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "device/expected_refusals.h"
 #include "device/object_rules.h"
 
 namespace ringbolt::abi {
@@ -120,6 +121,9 @@ int ibv_destroy_qp(ibv_qp* c) {
   delete &qp;
   return 0;
 }
+
+/// From 1 to 0, what is refused on this thread is asked for, and not told of. For our own layers above.
+void ringbolt_expect_refusals(int is_asked_for) { ringbolt::device::expect_refusals(is_asked_for != 0); }
 
 /// See base/in_place.h: 0, or EOPNOTSUPP where this queue pair copies all that it receives. From INIT on, for good.
 int ringbolt_receive_in_place(ibv_qp* qp) { return ringbolt::abi::Qp::of(qp).impl->receive_in_place(); }

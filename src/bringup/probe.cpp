@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "bringup/survey.h"
+#include "verbs/expected_refusals.h"
 #include "verbs/queue_pair.h"
 
 namespace ringbolt::bringup {
@@ -46,6 +47,7 @@ uint32_t known(int value, uint32_t otherwise) { return value > 0 ? static_cast<u
 
 Capabilities probe(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, uint8_t port) {
   const verbs::Context& context = pd.context();
+  const verbs::ExpectedRefusals expected(context.calls());
   Capabilities can;
   can.has_uc = has_type(pd, cq, port, IBV_QPT_UC);
   can.has_rc = has_type(pd, cq, port, IBV_QPT_RC);

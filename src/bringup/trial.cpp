@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "verbs/expected_refusals.h"
 
 namespace ringbolt::bringup {
 namespace {
@@ -51,6 +52,7 @@ int try_one(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq,
 }
 
 void try_all(Bench& bench) {
+  const verbs::ExpectedRefusals expected(bench.library.calls());
   const verbs::Context context(bench.library, bench.device);
   const verbs::ProtectionDomain pd(context);
   const verbs::CompletionQueue cq(context, 1);

@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "device/expected_refusals.h"
 #include "device/port.h"
 
 namespace ringbolt::device {
@@ -48,7 +49,8 @@ fault::Object object_of(profile::Counted kind) {
 int Port::refuse(profile::Rule rule, int error, const std::string& what) const {
   const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rule);
   static_assert(static_cast<unsigned>(profile::Rule::count_) <= 64);
-  if ((fabric->told_rules.fetch_or(bit) & bit) == 0) {
+  // One that was asked for leaves the telling to the program's own.
+  if (!are_refusals_expected() && (fabric->told_rules.fetch_or(bit) & bit) == 0) {
     std::fputs(profile::violation_text(profile, rule, name, what, error).c_str(), stderr);
   }
   return profile::number_of(profile, error);

@@ -51,6 +51,8 @@ struct Calls {
   const char* (*wc_status_str)(ibv_wc_status) = nullptr;
   /// Ringbolt's own library: base/in_place.h. 0, or a positive errno.
   int (*receive_in_place)(ibv_qp*) = nullptr;
+  /// Ringbolt's own library: see ExpectedRefusals.
+  void (*expect_refusals)(int) = nullptr;
 };
 
 /// What a call returned as 0 or a positive errno: some providers return errno, some its negative, some -1 and set

@@ -89,6 +89,7 @@ void find_optional(Finder& in, Calls& calls) {
   in.find("_ibv_query_gid_ex", calls.query_gid_ex);
   in.find("ibv_wc_status_str", calls.wc_status_str);
   in.find("ringbolt_receive_in_place", calls.receive_in_place);
+  in.find("ringbolt_expect_refusals", calls.expect_refusals);
 }
 
 /// Throws base::Error. What was opened is never closed: objects of a library outlive every scope.
