@@ -9,21 +9,27 @@ namespace ringbolt::base {
 /// The lowest descriptor that is not one of the standard three.
 inline constexpr int kFirstOwnFd = 3;
 
-/// `fd`, which the caller gives up, at a number of its own choice from kFirstOwnFd on; -1 with errno EMFILE when none
-/// is left, and then `fd` is closed. Thread-safe.
-int move_above_standard(int fd) noexcept;
+/// What to own of an unusual answer of open() and its kind. A standard descriptor is given up for another number; -1 with
+/// errno EMFILE when there is none. Of a failed call, -1; that no descriptor is left (EMFILE, ENFILE) is said on standard
+/// error, once per process: most calls of verbs have no way to say it, and a connection that fails for it looks like a
+/// dead peer. Keeps the errno of a failed call. Thread-safe.
+int own_unusual_fd(int fd) noexcept;
+/// Says that once, for those whom the kernel tells it otherwise than by errno. Thread-safe.
+void say_no_descriptor_is_left(int errno_value) noexcept;
 
-/// Owns one file descriptor, never one of the standard three: in a program that was started with one of them closed,
-/// the kernel gives that number to the next file, and what the program then prints would be written into it. Such a
-/// descriptor is moved as it is taken; where that fails, nothing is owned and errno says why. Not thread-safe.
+/// Owns one file descriptor, never one of the standard three: in a program that was started with one of them closed, the
+/// kernel gives that number to the next file, and what the program then prints would be written into it. Such a
+/// descriptor is moved as it is taken; where that fails, nothing is owned and errno says why. Give it a call's answer at
+/// once: of -1, errno is looked at. Not thread-safe.
 class UniqueFd {
  public:
   UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(away_from_standard(fd)) {}
+  explicit UniqueFd(int fd) : fd_(owned_of(fd)) {}
   UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   UniqueFd& operator=(UniqueFd&& other) noexcept {
     if (this != &other) {
-      reset(std::exchange(other.fd_, -1));
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
     }
     return *this;
   }
@@ -34,15 +40,20 @@ class UniqueFd {
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1) {
+  void reset() {
     if (fd_ >= 0) {
       ::close(fd_);
     }
-    fd_ = away_from_standard(fd);
+    fd_ = -1;
+  }
+  void reset(int fd) {
+    const int owned = owned_of(fd);  // before close() touches errno
+    reset();
+    fd_ = owned;
   }
 
  private:
-  static int away_from_standard(int fd) { return fd < 0 || fd >= kFirstOwnFd ? fd : move_above_standard(fd); }
+  static int owned_of(int fd) { return fd >= kFirstOwnFd ? fd : own_unusual_fd(fd); }
 
   int fd_ = -1;
 };

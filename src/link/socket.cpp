@@ -34,6 +34,9 @@ bool take_descriptors(msghdr& header, Datagram& datagram) {
   // The buffer holds as many as Datagram does: what was cut off with room left found no place in the table of files.
   const bool is_cut = (header.msg_flags & MSG_CTRUNC) != 0;
   datagram.has_lost_descriptors = is_cut && datagram.descriptor_count < kMaxDescriptors;
+  if (datagram.has_lost_descriptors) {
+    base::say_no_descriptor_is_left(EMFILE);
+  }
   return fits && (!is_cut || datagram.has_lost_descriptors);
 }
 
