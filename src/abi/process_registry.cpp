@@ -5,18 +5,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "abi/objects.h"
+#include "base/mutex.h"
 
 namespace ringbolt::abi {
 namespace {
 
 /// All that outlives single calls at the C border. Never destroyed: programs call us from their own destructors.
 struct Registry {
-  std::mutex mutex;
+  base::Mutex mutex;
   std::map<std::string, std::weak_ptr<device::Process>> processes;  // by slots directory
   std::vector<Context*> contexts;
 };
@@ -78,7 +78,7 @@ void in_child() {
 
 std::shared_ptr<device::Process> process_for(const std::shared_ptr<device::Fabric>& fabric) {
   Registry& all = registry();
-  const std::scoped_lock guard(all.mutex);
+  const base::LockGuard guard(all.mutex);
   auto& known = all.processes[fabric->slots_directory];
   auto process = known.lock();
   if (process == nullptr) {
@@ -90,13 +90,13 @@ std::shared_ptr<device::Process> process_for(const std::shared_ptr<device::Fabri
 
 void remember(Context* context) {
   Registry& all = registry();
-  const std::scoped_lock guard(all.mutex);
+  const base::LockGuard guard(all.mutex);
   all.contexts.push_back(context);
 }
 
 void forget(Context* context) {
   Registry& all = registry();
-  const std::scoped_lock guard(all.mutex);
+  const base::LockGuard guard(all.mutex);
   std::erase(all.contexts, context);
 }
 
@@ -107,7 +107,7 @@ __attribute__((destructor)) void at_exit() {
   Registry& all = registry();
   std::vector<std::shared_ptr<device::Process>> alive;
   {
-    const std::scoped_lock guard(all.mutex);
+    const base::LockGuard guard(all.mutex);
     for (const auto& [directory, weak] : all.processes) {
       if (auto process = weak.lock()) {
         alive.push_back(std::move(process));

@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <system_error>
 #include <thread>
@@ -18,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/error.h"
 
 namespace ringbolt::bootstrap {
@@ -45,8 +44,8 @@ Answer ask(const std::string& host, uint16_t port, int flags, const LookUp& look
 
 /// What the thread that asks and the one that waits share; the last of them removes it.
 struct Question {
-  std::mutex mutex;
-  std::condition_variable answered;
+  base::Mutex mutex;
+  base::Condition answered;
   std::optional<Answer> answer;
 };
 
@@ -73,21 +72,21 @@ std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t
     const BlockedSignals blocked;
     std::thread([question, host, port, look_up] {
       Answer answer = ask(host, port, 0, look_up);
-      const std::lock_guard<std::mutex> guard(question->mutex);
+      const base::LockGuard guard(question->mutex);
       question->answer = std::move(answer);
       question->answered.notify_one();
     }).detach();
   } catch (const std::system_error&) {
     return ask(host, port, 0, look_up);  // no thread is to be had: late is better than never
   }
-  std::unique_lock<std::mutex> guard(question->mutex);
+  const base::LockGuard guard(question->mutex);
   while (!question->answer) {
     const uint64_t now = base::now_ns();
     if (now >= deadline_ns) {
       return std::nullopt;
     }
     constexpr uint64_t kMostNs = 3'600'000'000'000;  // of what the clock of a wait can be given
-    question->answered.wait_for(guard, std::chrono::nanoseconds(std::min(deadline_ns - now, kMostNs)));
+    question->answered.wait_for(question->mutex, std::chrono::nanoseconds(std::min(deadline_ns - now, kMostNs)));
   }
   return std::move(question->answer);
 }

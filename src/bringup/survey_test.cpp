@@ -1,10 +1,9 @@
 #include "bringup/survey.h"
+#include "base/condition.h"
 
 #include <gmock/gmock.h>
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -115,8 +114,8 @@ TEST(Survey, says_why_a_port_is_not_usable) {
 
 /// Held by a device that has fallen asleep, until it is woken.
 struct Sleep {
-  std::mutex mutex;
-  std::condition_variable changed;
+  base::Mutex mutex;
+  base::Condition changed;
   bool is_woken = false;
   int n_open = 0;
   ibv_context* (*open_device)(ibv_device*) = nullptr;
@@ -130,20 +129,20 @@ TEST(Survey, gives_up_a_device_that_does_not_answer) {
   asleep.open_device = calls.open_device;
   asleep.close_device = calls.close_device;
   calls.open_device = [](ibv_device* device) {
-    const std::lock_guard lock(asleep.mutex);
+    const base::LockGuard lock(asleep.mutex);
     ++asleep.n_open;
     return asleep.open_device(device);
   };
   calls.close_device = [](ibv_context* context) {
     const int error = asleep.close_device(context);
-    const std::lock_guard lock(asleep.mutex);
+    const base::LockGuard lock(asleep.mutex);
     --asleep.n_open;
     asleep.changed.notify_all();
     return error;
   };
   calls.query_device = [](ibv_context*, ibv_device_attr*) {
-    std::unique_lock lock(asleep.mutex);
-    asleep.changed.wait(lock, [] { return asleep.is_woken; });
+    const base::LockGuard lock(asleep.mutex);
+    asleep.changed.wait(asleep.mutex, [] { return asleep.is_woken; });
     return EIO;
   };
   const Survey found = survey(verbs::Library("asleep", calls), base::now_ns() + 300'000'000);
@@ -151,10 +150,10 @@ TEST(Survey, gives_up_a_device_that_does_not_answer) {
   ASSERT_EQ(found.unusable.size(), 1U);
   EXPECT_TRUE(found.unusable[0].is_stuck);
   EXPECT_THAT(found.unusable[0].reason, HasSubstr("rdma_lo: ibv_query_device has not returned for "));
-  std::unique_lock lock(asleep.mutex);
+  const base::LockGuard lock(asleep.mutex);
   asleep.is_woken = true;
   asleep.changed.notify_all();
-  EXPECT_TRUE(asleep.changed.wait_for(lock, std::chrono::seconds(20), [] { return asleep.n_open == 0; }));
+  EXPECT_TRUE(asleep.changed.wait_for(asleep.mutex, std::chrono::seconds(20), [] { return asleep.n_open == 0; }));
 }
 
 }  // namespace

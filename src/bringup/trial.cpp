@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/error.h"
 #include "verbs/expected_refusals.h"
 
@@ -32,8 +31,8 @@ struct Bench {
   verbs::Path path;
   std::vector<TrialCandidate> candidates;
 
-  std::mutex mutex;
-  std::condition_variable changed;
+  base::Mutex mutex;
+  base::Condition changed;
   std::vector<int> errors = {};  ///< of the candidates that are done
   std::exception_ptr failure = nullptr;
   bool is_over = false;
@@ -58,7 +57,7 @@ void try_all(Bench& bench) {
   const verbs::CompletionQueue cq(context, 1);
   for (const TrialCandidate& candidate : bench.candidates) {
     const int error = try_one(pd, cq, bench, candidate);
-    const std::lock_guard lock(bench.mutex);
+    const base::LockGuard lock(bench.mutex);
     bench.errors.push_back(error);
     bench.changed.notify_one();
     if (bench.is_abandoned) {
@@ -74,7 +73,7 @@ void run(const std::shared_ptr<Bench>& bench) {
   } catch (const base::Error&) {
     failure = std::current_exception();
   }
-  const std::lock_guard lock(bench->mutex);
+  const base::LockGuard lock(bench->mutex);
   bench->failure = failure;
   bench->is_over = true;
   bench->changed.notify_one();
@@ -84,12 +83,12 @@ void run(const std::shared_ptr<Bench>& bench) {
 /// stuck.
 std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms, uint64_t deadline_ns) {
   std::thread thread(run, bench);
-  std::unique_lock lock(bench->mutex);
+  base::UniqueLock lock(bench->mutex);
   size_t n_done = 0;
   while (!bench->is_over) {
     const auto most = std::chrono::nanoseconds(std::min(timeout_ms * kMillisecond, left_ns(deadline_ns)));
     const bool is_in_time =
-        bench->changed.wait_for(lock, most, [&] { return bench->is_over || bench->errors.size() > n_done; });
+        bench->changed.wait_for(bench->mutex, most, [&] { return bench->is_over || bench->errors.size() > n_done; });
     n_done = bench->errors.size();
     if (!is_in_time) {
       bench->is_abandoned = true;

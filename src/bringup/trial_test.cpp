@@ -1,4 +1,5 @@
 #include "bringup/trial.h"
+#include "base/condition.h"
 
 #include <gmock/gmock.h>
 
@@ -6,8 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 
 #include "base/clock.h"
@@ -67,8 +66,8 @@ TEST(Trial, says_what_the_device_says) {
 
 /// A device that blocks in RTR towards one address, as a Mac's may, until it is let go.
 struct Blocking {
-  std::mutex mutex;
-  std::condition_variable changed;
+  base::Mutex mutex;
+  base::Condition changed;
   bool is_let_go = false;
   int n_blocked = 0;
   int n_open = 0;
@@ -87,20 +86,20 @@ verbs::Library blocking_library() {
   blocking.close_device = calls.close_device;
   calls.modify_qp = [](ibv_qp* qp, ibv_qp_attr* attributes, int mask) {
     if ((mask & IBV_QP_AV) != 0 && attributes->ah_attr.grh.dgid.raw[15] == 66) {
-      std::unique_lock lock(blocking.mutex);
+      const base::LockGuard lock(blocking.mutex);
       ++blocking.n_blocked;
-      blocking.changed.wait(lock, [] { return blocking.is_let_go; });
+      blocking.changed.wait(blocking.mutex, [] { return blocking.is_let_go; });
     }
     return blocking.modify_qp(qp, attributes, mask);
   };
   calls.open_device = [](ibv_device* device) {
-    const std::lock_guard lock(blocking.mutex);
+    const base::LockGuard lock(blocking.mutex);
     ++blocking.n_open;
     return blocking.open_device(device);
   };
   calls.close_device = [](ibv_context* context) {
     const int error = blocking.close_device(context);
-    const std::lock_guard lock(blocking.mutex);
+    const base::LockGuard lock(blocking.mutex);
     --blocking.n_open;
     blocking.changed.notify_all();
     return error;
@@ -115,12 +114,12 @@ TEST(Trial, goes_on_without_a_thread_that_is_stuck) {
       candidates({"127.0.0.1", "127.0.0.66", "127.0.0.1", "127.0.0.66", "127.0.0.66", "127.0.0.1", "127.0.0.1"}), 1500,
       kNever);
   EXPECT_THAT(errors, ElementsAre(0, EINPROGRESS, 0, EINPROGRESS, EINPROGRESS, ECANCELED, ECANCELED));
-  std::unique_lock lock(blocking.mutex);
+  const base::LockGuard lock(blocking.mutex);
   EXPECT_EQ(blocking.n_blocked, 3);
   EXPECT_EQ(blocking.n_open, 3);  // what the stuck threads keep
   blocking.is_let_go = true;
   blocking.changed.notify_all();
-  EXPECT_TRUE(blocking.changed.wait_for(lock, std::chrono::seconds(20), [] { return blocking.n_open == 0; }));
+  EXPECT_TRUE(blocking.changed.wait_for(blocking.mutex, std::chrono::seconds(20), [] { return blocking.n_open == 0; }));
 }
 
 TEST(Trial, ends_with_the_deadline_of_all_where_each_is_slow) {

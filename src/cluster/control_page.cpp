@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -16,6 +15,7 @@
 
 #include "base/assert.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "cluster/limits.h"
 #include "cluster/read_file.h"
@@ -57,7 +57,7 @@ struct ControlPage::Content {
 
   std::string path;
   base::UniqueFd fd;
-  std::mutex mutex;  // one refresh at a time, or an older one could overwrite a newer one
+  base::Mutex mutex;  // one refresh at a time, or an older one could overwrite a newer one
   std::vector<std::atomic<bool>> cables;
   std::atomic<uint32_t> generation{0};
 
@@ -149,13 +149,13 @@ uint32_t ControlPage::generation() const {
 
 void ControlPage::refresh() const {
   if (content_ != nullptr) {
-    const std::scoped_lock guard(content_->mutex);
+    const base::LockGuard guard(content_->mutex);
     content_->take(read_words(content_->fd.get(), n_cables_));
   }
 }
 
 void ControlPage::announce() {
-  const std::scoped_lock guard(content_->mutex);
+  const base::LockGuard guard(content_->mutex);
   const std::vector<uint32_t> before = read_whole();
   content_->write_word(content_->open_to_write(), kGenerationWord, before[kGenerationWord] + 1);
   content_->take(read_words(content_->fd.get(), n_cables_));
@@ -163,7 +163,7 @@ void ControlPage::announce() {
 
 bool ControlPage::set_cable(uint32_t cable, bool is_up) {
   RINGBOLT_ASSERT(cable < n_cables_);
-  const std::scoped_lock guard(content_->mutex);
+  const base::LockGuard guard(content_->mutex);
   const std::vector<uint32_t> before = read_whole();
   const uint32_t wanted = is_up ? 1 : 0;
   const bool changed = before[kFirstCableWord + cable] != wanted;

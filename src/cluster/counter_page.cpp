@@ -203,7 +203,7 @@ void CounterPage::adopt(std::byte* block) {
 }
 
 CounterCell& CounterPage::take() {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (free_.empty()) {
     free_.reserve(RINGBOLT_COUNTER_CELLS * (blocks_.size() + 1));  // give_back() must not throw
     blocks_.reserve(blocks_.size() + 1);
@@ -216,7 +216,7 @@ CounterCell& CounterPage::take() {
 }
 
 void CounterPage::give_back(CounterCell& cell) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   free_.push_back(&cell);
 }
 

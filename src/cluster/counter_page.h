@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "cluster/counter_layout.h"
@@ -59,7 +59,7 @@ class CounterPage {
 
   base::UniqueFd file_;  // the locks live as long as it
   std::atomic<uint64_t>* shared_ = nullptr;
-  std::mutex mutex_;  // guards all below
+  base::Mutex mutex_;  // guards all below
   uint64_t next_block_ = 1;
   std::vector<std::byte*> blocks_;
   std::vector<CounterCell*> free_;

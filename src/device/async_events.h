@@ -3,8 +3,8 @@
 #include <infiniband/verbs.h>
 
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "device/event_count.h"
 
 namespace ringbolt::device {
@@ -24,7 +24,7 @@ class AsyncEvents {
 
  private:
   EventCount count_{"asynchronous events"};  // of what is in queue_
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::deque<ibv_async_event> queue_;
 };
 

@@ -4,11 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <new>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 
 namespace ringbolt::device {
 namespace {
@@ -69,14 +69,16 @@ int suffer_registration(const Port& port) {
   if (!port.fabric->verb_faults.has(fault::Subject::call)) {
     return 0;
   }
-  const std::scoped_lock guard(port.live->registering);
+  const base::LockGuard guard(port.live->registering);
   return port.live->registrations.judge(port, {});
 }
 
 void suffer_posting(const Port& port) {
   if (port.unplugged() == fault::Unplug::abort) {
-    std::fprintf(stderr, "ringbolt: %s: the cable is pulled, and the fault \"unplug mode abort\" ends this program in "
-                 "ibv_post_recv, as programs on Macs were (docs/faults/unplug.md)\n", port.name.c_str());
+    std::fprintf(stderr,
+                 "ringbolt: %s: the cable is pulled, and the fault \"unplug mode abort\" ends this program in "
+                 "ibv_post_recv, as programs on Macs were (docs/faults/unplug.md)\n",
+                 port.name.c_str());
     std::abort();
   }
 }

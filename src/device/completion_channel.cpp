@@ -1,10 +1,12 @@
 #include "device/completion_channel.h"
 
+#include "base/lock_guard.h"
+
 namespace ringbolt::device {
 
 void CompletionChannel::push(CompletionQueue* queue) {
   {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     queue_.push_back(queue);
   }
   count_.add();
@@ -15,7 +17,7 @@ int CompletionChannel::take(CompletionQueue*& queue, void (*note)(CompletionQueu
     if (const int error = count_.take()) {
       return error;
     }
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     if (!queue_.empty()) {
       queue = queue_.front();
       queue_.pop_front();
@@ -26,7 +28,7 @@ int CompletionChannel::take(CompletionQueue*& queue, void (*note)(CompletionQueu
 }
 
 void CompletionChannel::forget(const CompletionQueue* queue) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   count_.take_back(std::erase(queue_, queue));
 }
 

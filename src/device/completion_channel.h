@@ -1,8 +1,8 @@
 #pragma once
 
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "device/event_count.h"
 
 namespace ringbolt::device {
@@ -24,7 +24,7 @@ class CompletionChannel {
 
  private:
   EventCount count_{"completion channel"};  // of what is in queue_; every push is a fresh edge for epoll
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::deque<CompletionQueue*> queue_;
 };
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
-#include <mutex>
 #include <new>
 
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "device/completion_channel.h"
 #include "device/context.h"
 #include "device/queue_pair.h"
@@ -26,9 +26,9 @@ constexpr uint32_t kPollsBetweenChecks = 256;  // of timers and of peers that sl
 // The same for a poller that gives its core away: each time it may be gone for milliseconds, so that polls tell nothing
 // of time. A target that sleeps is rung from there.
 constexpr uint64_t kNsBetweenChecks = 50'000;
-constexpr uint32_t kPollsBetweenYields = 8;    // once the core is given away now and then
-// Sends that nobody waits for are looked at once in so many empty polls: each look brings a cache line that the peer has
-// just written, and what arrives meanwhile is seen that much later.
+constexpr uint32_t kPollsBetweenYields = 8;  // once the core is given away now and then
+// Sends that nobody waits for are looked at once in so many empty polls: each look brings a cache line that the peer
+// has just written, and what arrives meanwhile is seen that much later.
 constexpr uint32_t kPollsBetweenLooks = 16;
 // Polls before that: some 20 us where that suffices; next to nothing while completions come only after a yield, which
 // means that the peer needs this very core.
@@ -52,7 +52,11 @@ base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& 
 }
 
 CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel)
-    : context_(context), port_(context.shared_port()), channel_(channel), ring_(cqe), capacity_(cqe),
+    : context_(context),
+      port_(context.shared_port()),
+      channel_(channel),
+      ring_(cqe),
+      capacity_(cqe),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
 
 int CompletionQueue::poll(int count, ibv_wc* wc) {
@@ -67,7 +71,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
     last_poll_ns_.store(now, std::memory_order_relaxed);
     // First what has come: packets read faster than the program collects what they bring would fill the inboxes.
     {
-      const std::scoped_lock guard(lock_);
+      const base::LockGuard guard(lock_);
       if (const int taken = collect(count, wc); taken != 0) {
         return taken;
       }
@@ -76,7 +80,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
   }
   bool gives_way = false;
   {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     if (const int taken = collect(count, wc); taken != 0) {
       return taken;
     }
@@ -99,7 +103,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
 }
 
 int CompletionQueue::suffer_poll() noexcept try {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   std::vector<uint32_t> numbers;
   for (const auto* users : {&senders_, &receivers_}) {
     std::ranges::transform(*users, std::back_inserter(numbers), &QueuePair::number);
@@ -248,7 +252,7 @@ void CompletionQueue::overflow() {
 }
 
 void CompletionQueue::request_notification(bool solicited_only) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   if (armed_.load(std::memory_order_relaxed) != kArmedNext) {  // a wider wish is not narrowed
     armed_.store(solicited_only ? kArmedSolicited : kArmedNext, std::memory_order_relaxed);
   }
@@ -257,9 +261,9 @@ void CompletionQueue::request_notification(bool solicited_only) {
   // What was filled before the peers could see the wish rings no bell: fetch it now. Sends that still run need
   // somebody to watch their timers.
   progress();
-  // As with a NIC, whose arming says how far the program has read: what lies there unread raises an event at once, since
-  // UCX and perftest do not look again after arming. Only the one completion that has raised an event already does not
-  // raise a second one: perftest arms before it reads.
+  // As with a NIC, whose arming says how far the program has read: what lies there unread raises an event at once,
+  // since UCX and perftest do not look again after arming. Only the one completion that has raised an event already
+  // does not raise a second one: perftest arms before it reads.
   const uint64_t known = std::max(announced_, committed_ - count_);
   if (committed_ > known) {
     announce_if_armed(last_solicited_ > known, known + 1);
@@ -283,7 +287,7 @@ void CompletionQueue::want_bells(bool wanted) {
 }
 
 int CompletionQueue::resize(uint32_t cqe) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   progress();  // what is complete counts, fetched or not
   uint32_t held = count_;
   for (const QueuePair* qp : senders_) {
@@ -304,7 +308,7 @@ int CompletionQueue::resize(uint32_t cqe) {
 }
 
 CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   // On a network the service thread gets on with things while the program polls, too: then it waits for room.
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
@@ -329,7 +333,7 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
 }
 
 void CompletionQueue::take_arrived() {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   is_in_service_ = true;
   for (int pass = 0; pass < kPassesForFullLane; ++pass) {
     progress();
@@ -341,7 +345,7 @@ void CompletionQueue::take_arrived() {
 }
 
 uint64_t CompletionQueue::wire_deadline_ns() {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   uint64_t deadline = UINT64_MAX;
   for (const QueuePair* qp : senders_) {
     deadline = std::min(deadline, qp->wire_deadline_ns());
@@ -350,7 +354,7 @@ uint64_t CompletionQueue::wire_deadline_ns() {
 }
 
 void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   for (std::vector<QueuePair*>* list : {&receivers_, &senders_}) {
     if (const size_t wanted = list->size() + places_kept_ + 1; list->capacity() < wanted) {
       list->reserve(std::max(wanted, 2 * list->capacity()));
@@ -360,14 +364,14 @@ void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
 }
 
 void CompletionQueue::suspend(const QueuePair& qp) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   std::erase(receivers_, &qp);
   std::erase(senders_, &qp);
   ++places_kept_;
 }
 
 void CompletionQueue::resume(QueuePair& qp, bool receives, bool sends) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   --places_kept_;
   enter(qp, receives, sends);
 }
@@ -387,24 +391,24 @@ void CompletionQueue::enter(QueuePair& qp, bool receives, bool sends) {
 }
 
 void CompletionQueue::detach(const QueuePair& qp) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   std::erase(receivers_, &qp);
   std::erase(senders_, &qp);
 }
 
 bool CompletionQueue::is_attached() {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   return !receivers_.empty() || !senders_.empty();
 }
 
 void CompletionQueue::retire() {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   armed_.store(kNotArmed);
   channel_ = nullptr;
 }
 
 bool CompletionQueue::holds_success_of(uint32_t qpn) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   for (uint32_t i = 0; i < count_; ++i) {
     const ibv_wc& one = ring_[(head_ + i) % capacity_];
     if (one.qp_num == qpn && one.status == IBV_WC_SUCCESS) {
@@ -415,7 +419,7 @@ bool CompletionQueue::holds_success_of(uint32_t qpn) {
 }
 
 void CompletionQueue::forget(uint32_t qpn) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count_; ++i) {
     const ibv_wc& wc = ring_[(head_ + i) % capacity_];

@@ -9,6 +9,7 @@
 
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "base/spinlock.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
@@ -22,9 +23,9 @@ constexpr size_t kMaxDatagramPeers = 4096;
 constexpr size_t kLeastDatagramPeers = 64;  // below it nobody looks for those that are gone
 
 // Table of RNR NAK timer values in units of 10 us (InfiniBand Architecture Specification 1.4, table 45).
-constexpr std::array<uint32_t, 32> kRnrTimers10us = {65536, 1,   2,   3,   4,   6,    8,    12,   16,   24,   32,
-                                                     48,    64,  96,  128, 192, 256,  384,  512,  768,  1024, 1536,
-                                                     2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+constexpr std::array<uint32_t, 32> kRnrTimers10us = {
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
 
 std::array<uint8_t, 16> bytes_of(const ibv_gid& gid) {
   std::array<uint8_t, 16> bytes{};
@@ -61,7 +62,7 @@ int QueuePair::connect() {
     return connect_wired();
   }
   {
-    const std::scoped_lock guard(offers_lock_);
+    const base::LockGuard guard(offers_lock_);
     const auto stored = offers_.find(attributes_.dest_qp_num);
     if (stored != offers_.end() && !stored->second.lane) {
       return stored->second.lane.error().value;  // the peer was told, and its queue pair has failed
@@ -80,7 +81,7 @@ int QueuePair::connect() {
   mtu_shift_ = mtu_shift(attributes_.path_mtu);
   peer_counts_ = std::move(peer_counts);
   offer_lane(made);
-  const std::scoped_lock guard(offers_lock_);
+  const base::LockGuard guard(offers_lock_);
   if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {
     if (!is_useless(type_, stored->second.lane)) {
       made.remote = stored->second.remote;
@@ -121,7 +122,8 @@ void QueuePair::offer_lane(Connection& connection) {
     offer.pd_key = pd_.key;
     offer.nonce = connection.own_nonce;
     const Port& port = context_.port();
-    offer.source_gid = bytes_of(type_ == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[path.sgid_index]);
+    offer.source_gid =
+        bytes_of(type_ == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[path.sgid_index]);
     offer.target_gid = connection.remote_gid;
     connection.remote->peer().send(offer, connection.receive_segment.descriptor());
   }
@@ -172,7 +174,7 @@ void QueuePair::end_accesses() {
     return;
   }
   {
-    const std::scoped_lock guard(receive_lock_);
+    const base::LockGuard guard(receive_lock_);
     each_connection([](Connection& connection) { connection.receiver.close(); });
   }
   // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
@@ -188,7 +190,7 @@ void QueuePair::end_accesses() {
 
 bool QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
                          base::Result<link::SharedSegment> lane) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   const Port& port = *port_;
   if (is_destroyed_ || offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
       !port.reaches(gid_of(offer.source_gid)) || is_useless(type_, lane)) {
@@ -210,7 +212,7 @@ bool QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
       has_lane && ((type_ != IBV_QPT_UD && has_begun && has_unfinished_sends()) ||
                    (connection->peer_state.load() == PeerState::present && !connection->sender->is_closed()));
   if (connection == nullptr || is_failed || is_busy) {
-    const std::scoped_lock offers_guard(offers_lock_);
+    const base::LockGuard offers_guard(offers_lock_);
     if (type_ != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
       offers_.insert_or_assign(offer.source_qpn, StoredOffer{remote, offer, std::move(lane)});
     }
@@ -222,7 +224,7 @@ bool QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, con
   }
   {
     std::shared_ptr<link::RemoteProcess> newest = remote;
-    const std::scoped_lock receive_guard(receive_lock_);  // who receives reads it
+    const base::LockGuard receive_guard(receive_lock_);  // who receives reads it
     connection->remote.swap(newest);
   }
   attach_sender(*connection, offer, std::move(*lane));
@@ -240,13 +242,13 @@ void QueuePair::fail_connection(Connection& connection, ibv_wc_status status) {
     kick();
     return;
   }
-  const std::scoped_lock receive_guard(receive_lock_);
+  const base::LockGuard receive_guard(receive_lock_);
   enter_error(status);
   announce(IBV_EVENT_QP_FATAL);
 }
 
 bool QueuePair::on_refuse(const link::Refuse& refuse) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   const auto found = connections_.find(refuse.source_qpn);
   const bool is_known = !is_destroyed_ && found != connections_.end() && found->second->own_nonce == refuse.nonce;
   if (is_known && type_ != IBV_QPT_UD && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
@@ -261,7 +263,7 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
     if (found->second->peer_state.load() == PeerState::present) {
       return found->second.get();
     }
-    const std::scoped_lock guard(receive_lock_);
+    const base::LockGuard guard(receive_lock_);
     disconnect(*found->second);
     connections_.erase(found);
   }
@@ -276,7 +278,7 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
     return nullptr;
   }
   Connection* made = connection->get();
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   adopt(std::move(*connection));
   offer_lane(*made);
   return made;
@@ -285,7 +287,7 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
 }
 
 void QueuePair::purge_datagram_peers() {
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   std::erase_if(connections_, [&](auto& entry) {
     Connection& connection = *entry.second;
     const bool is_over = connection.peer_state.load() != PeerState::present && !connection.receiver.has_slot();
@@ -298,9 +300,9 @@ void QueuePair::purge_datagram_peers() {
 }
 
 void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   {
-    const std::scoped_lock offers_guard(offers_lock_);
+    const base::LockGuard offers_guard(offers_lock_);
     const auto stored = offers_.find(withdraw.source_qpn);
     if (stored != offers_.end() && stored->second.offer.nonce == withdraw.nonce) {
       offers_.erase(stored);
@@ -322,9 +324,10 @@ void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
 }
 
 void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
-  const std::scoped_lock guard(send_lock_, receive_lock_);
+  const base::LockGuard send_guard(send_lock_);
+  const base::LockGuard receive_guard(receive_lock_);
   {
-    const std::scoped_lock offers_guard(offers_lock_);
+    const base::LockGuard offers_guard(offers_lock_);
     std::erase_if(offers_, [&](const auto& entry) { return &entry.second.remote->peer() == &peer; });
   }
   each_connection([&](Connection& connection) {
@@ -349,26 +352,26 @@ void QueuePair::take_last_word(Connection& connection) {
 }
 
 bool QueuePair::is_accessed(uint32_t key) {
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   bool accessed = false;
   each_connection([&](Connection& connection) {
-    accessed = accessed || (connection.receiver.announced_key() == key &&
-                            connection.peer_state.load() == PeerState::present);
+    accessed =
+        accessed || (connection.receiver.announced_key() == key && connection.peer_state.load() == PeerState::present);
   });
   return accessed;
 }
 
 void QueuePair::wait_for_own_copies() {
   if (inboxes_ != nullptr) {
-    const std::scoped_lock guard(send_lock_);  // who builds packets of a send, or places an answer, holds it
+    const base::LockGuard guard(send_lock_);  // who builds packets of a send, or places an answer, holds it
   }
   if (wraps_at_4_gib_) {
-    const std::scoped_lock guard(receive_lock_);  // who places data in another region than its receive's holds it
+    const base::LockGuard guard(receive_lock_);  // who places data in another region than its receive's holds it
   }
 }
 
 void QueuePair::end_drain(uint32_t key) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   if (draining_key_.load(std::memory_order_relaxed) == key) {
     draining_key_.store(0, std::memory_order_relaxed);
     run_queue();
@@ -377,12 +380,12 @@ void QueuePair::end_drain(uint32_t key) {
 
 void QueuePair::wait_for_copies() {
   // Who copies holds one of the two.
-  { const std::scoped_lock guard(send_lock_); }
-  { const std::scoped_lock guard(receive_lock_); }
+  { const base::LockGuard guard(send_lock_); }
+  { const base::LockGuard guard(receive_lock_); }
 }
 
 void QueuePair::tell_peers() {
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   each_connection([](Connection& connection) {
     if (connection.receiver.tell() && connection.remote != nullptr) {
       connection.remote->peer().ring();
@@ -392,13 +395,13 @@ void QueuePair::tell_peers() {
 
 void QueuePair::want_receive_bells(bool wanted) {
   // Under the lock, as adopt() is: else a new connection could get the wish of before.
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   wants_receive_bells_.store(wanted, std::memory_order_relaxed);
   each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
 }
 
 void QueuePair::want_send_bells(bool wanted) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   wants_send_bells_.store(wanted, std::memory_order_relaxed);
   each_connection([&](Connection& connection) {
     if (connection.sender) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "base/say.h"
 
 namespace ringbolt::device {
@@ -63,7 +64,7 @@ const char* reason_of(Drop why) {
 
 void Drops::add_port(uint32_t interface_index, const std::string& name,
                      std::shared_ptr<cluster::CounterPage> counters) {
-  const std::scoped_lock guard(adding_);
+  const base::LockGuard guard(adding_);
   for (const auto& entry : entries_) {
     if (entry->interface_index == interface_index) {
       return;
@@ -113,7 +114,7 @@ std::vector<Drops::Port> Drops::read() const {
     }
     return port;
   };
-  const std::scoped_lock guard(adding_);
+  const base::LockGuard guard(adding_);
   std::vector<Port> ports{copy(others_)};
   for (const auto& entry : entries_) {
     ports.push_back(copy(*entry));

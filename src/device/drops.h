@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/debug_log.h"
+#include "base/mutex.h"
 #include "cluster/counter_page.h"
 
 namespace ringbolt::device {
@@ -73,7 +73,7 @@ class Drops {
   const bool is_logged_;
   Entry others_{"network"};
   std::atomic<Entry*> first_{nullptr};
-  mutable std::mutex adding_;
+  mutable base::Mutex adding_;
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "device/queue_pair.h"
 #include "profile/frames.h"
 
@@ -153,7 +154,7 @@ bool QueuePair::push_told() {
   if (is_wired_.load(std::memory_order_relaxed)) {
     process_.network().poll(now);
   }
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   if (wired_ != nullptr) {
     take_answers();
   }
@@ -192,7 +193,7 @@ void QueuePair::count_undelivered(const SendEntry& entry) {
 void QueuePair::tell_undelivered(const char* ending) {
   uint32_t lost = 0;
   {
-    const std::scoped_lock guard(send_lock_);
+    const base::LockGuard guard(send_lock_);
     for (uint32_t index = done_.load(std::memory_order_relaxed); index != told_; ++index) {
       if (!is_delivered(index)) {
         count_undelivered(entries_[index & entry_mask_]);

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -33,7 +32,7 @@ class Inbox {
 
   /// False when it is full.
   bool push(InboundPacket&& packet) {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);
     const bool is_small = packet.buffer.get()->capacity() <= link::UdpBufferPool::kSmallBytes;
     if (count >= (is_small ? kMaxPackets : kMaxLargePackets)) {
@@ -57,7 +56,7 @@ class Inbox {
     if (is_empty()) {
       return false;
     }
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);
     if (count == 0 || !is_wanted(ring_[first_])) {
       return false;

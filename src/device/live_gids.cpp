@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/lock_guard.h"
 #include "device/gid_table.h"
 
 namespace ringbolt::device {
@@ -56,27 +57,26 @@ std::vector<ibv_gid> renewed(profile::GidLayout layout, const std::vector<ibv_gi
   return next;
 }
 
-LiveGids::LiveGids(GidTables listed)
-    : there_(std::move(listed)), now_(std::make_shared<const GidTables>(there_)) {}
+LiveGids::LiveGids(GidTables listed) : there_(std::move(listed)), now_(std::make_shared<const GidTables>(there_)) {}
 
 std::shared_ptr<const GidTables> LiveGids::now() const {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   return now_;
 }
 
 uint32_t LiveGids::generation() const {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   return generation_;
 }
 
 void LiveGids::find(profile::GidLayout layout, const std::vector<ibv_gid>& found, size_t capacity) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   there_ = {found, renewed(layout, there_.shown, found, capacity)};
   settle();
 }
 
 void LiveGids::hide(std::optional<uint64_t> index) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (index != hidden_index_) {
     hidden_index_ = index;
     settle();
@@ -88,7 +88,8 @@ void LiveGids::settle() {
   if (hidden_index_ && *hidden_index_ < next.shown.size()) {
     const ibv_gid away = next.shown[*hidden_index_];
     for (auto* table : {&next.known, &next.shown}) {
-      std::ranges::replace_if(*table, [&](const ibv_gid& one) { return is_same(one, away); }, ibv_gid{});
+      std::ranges::replace_if(
+          *table, [&](const ibv_gid& one) { return is_same(one, away); }, ibv_gid{});
     }
   }
   if (!is_same(next.known, now_->known) || !is_same(next.shown, now_->shown)) {

@@ -5,10 +5,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "profile/gid_layout.h"
 
 namespace ringbolt::device {
@@ -43,7 +43,7 @@ class LiveGids {
  private:
   void settle();
 
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   GidTables there_;  // whatever is hidden
   std::optional<uint64_t> hidden_index_;
   std::shared_ptr<const GidTables> now_;

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lock_guard.h"
 #include "device/limits.h"
 #include "link/rendezvous.h"
 #include "wire/bytes.h"
@@ -66,12 +67,12 @@ Management::Management(std::shared_ptr<Fabric> fabric, uint32_t slot, Watcher wa
     : fabric_(std::move(fabric)), slot_(slot), watch_(std::move(watch)), services_(fabric_->slots_directory, slot) {}
 
 void Management::set_network_sender(NetworkSender sender) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   network_ = std::move(sender);
 }
 
 void Management::open() {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (is_open()) {
     return;
   }
@@ -100,7 +101,7 @@ void Management::open() {
 }
 
 std::shared_ptr<link::MadSocket> Management::socket() {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (socket_ == nullptr) {
     try {
       socket_ = link::MadSocket::open(fabric_->slots_directory, slot_, false);
@@ -112,7 +113,7 @@ std::shared_ptr<link::MadSocket> Management::socket() {
 }
 
 void Management::push(Notice notice) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (!is_open() || notices_.size() >= kMaxNotices) {
     return;
   }
@@ -137,7 +138,7 @@ bool Management::receive(Notice& notice) {
     }
     return true;
   }
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (notices_.empty()) {
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(bell_.get(), &count, sizeof count);
@@ -161,7 +162,7 @@ int Management::send(const Port& port, const Mad& mad) {
   }
   NetworkSender network;
   {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     network = network_;
   }
   return network ? network(port, mad) : ENETUNREACH;
@@ -209,7 +210,7 @@ bool Management::hold(const Port* port, const Mad& mad, uint64_t service_id, boo
   if (!is_open() || !services_.is_between_listeners(service_id, now)) {
     return false;
   }
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (held_.size() >= kMaxHeld) {
     return false;
   }
@@ -224,7 +225,7 @@ void Management::deliver_held() {
   std::vector<Held> due;
   {
     const uint64_t now = base::now_ns();
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     while (!held_.empty() && held_.front().next_ns <= now) {
       due.push_back(held_.front());
       held_.pop_front();
@@ -252,7 +253,7 @@ bool Management::deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_net
   }
   const link::MadFrame frame{slot_,           mad.source, mad.destination, mad.flow_label, mad.traffic_class,
                              is_from_network, mad.bytes};
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   const bool must_queue = std::ranges::any_of(unsent_queue_, [&](const Unsent& one) { return one.slot == slot; });
   const int error = must_queue ? EAGAIN : socket->send(slot, frame);
   if (error == EAGAIN && is_open() && unsent_queue_.size() < kMaxUnsent) {
@@ -269,7 +270,7 @@ void Management::send_unsent() {
     return;
   }
   deliver_held();
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   std::vector<uint32_t> full;
   const uint64_t now = base::now_ns();
   const auto sent = std::erase_if(unsent_queue_, [&](const Unsent& one) {
@@ -321,7 +322,7 @@ void Management::answer_for_nobody(const Mad& mad, const wire::CmMad& message, b
   }
   NetworkSender network;
   {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     network = network_;
   }
   for (const auto& own : network ? ports() : std::vector<std::shared_ptr<const Port>>{}) {
@@ -333,7 +334,7 @@ void Management::answer_for_nobody(const Mad& mad, const wire::CmMad& message, b
 }
 
 const std::vector<std::shared_ptr<const Port>>& Management::ports() {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (ports_.empty()) {
     try {
       ports_ = list_ports();

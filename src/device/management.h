@@ -8,10 +8,10 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "device/management_services.h"
 #include "device/port.h"
@@ -109,7 +109,7 @@ class Management {
   const Watcher watch_;
   ServiceBook services_;
 
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::vector<std::shared_ptr<const Port>> ports_;  // filled once
   std::shared_ptr<link::MadSocket> socket_;         // also without open(), for forwarding
   NetworkSender network_;

@@ -16,6 +16,7 @@
 #include <sstream>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "base/unique_fd.h"
 
 namespace ringbolt::device {
@@ -172,7 +173,7 @@ ServiceBook::ServiceBook(std::string slots_directory, uint32_t slot)
     : directory_(std::move(slots_directory)), slot_(slot) {}
 
 void ServiceBook::set_gids(std::vector<wire::Address> gids) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   own_.gids = std::move(gids);
 }
 
@@ -181,7 +182,7 @@ int ServiceBook::bind(const Service& service, const IsAlive& is_alive) { return 
 int ServiceBook::listen(uint64_t token, const IsAlive& is_alive) {
   Service service;
   {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     const auto found = std::ranges::find(own_.services, token, &Service::token);
     if (found == own_.services.end()) {
       return EINVAL;
@@ -193,7 +194,7 @@ int ServiceBook::listen(uint64_t token, const IsAlive& is_alive) {
 }
 
 void ServiceBook::unbind(uint64_t token) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   const auto found = std::ranges::find(own_.services, token, &Service::token);
   if (found == own_.services.end()) {
     return;
@@ -208,7 +209,7 @@ void ServiceBook::unbind(uint64_t token) {
 }
 
 int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   const base::UniqueFd lock = lock_folder(directory_);
   if (!lock.is_open()) {
     return errno;
@@ -287,7 +288,7 @@ std::vector<uint32_t> ServiceBook::owners_of(uint64_t service_id, const wire::Ad
   };
   std::vector<uint32_t> slots;
   {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     if (accepts(own_)) {
       slots.push_back(slot_);
     }
@@ -309,7 +310,7 @@ bool ServiceBook::is_between_listeners(uint64_t service_id, uint64_t now_ns) con
     });
   };
   {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     if (closed_lately(own_)) {
       return true;
     }
@@ -333,7 +334,7 @@ int ServiceBook::write_file() const {
 }
 
 void ServiceBook::leave() {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   own_.services.clear();
   unlink(fmt::format("{}/{}{}", directory_, slot_, kSuffix).c_str());
 }

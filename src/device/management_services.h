@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "wire/flow.h"
 
 /// Which process of this host listens for which service id: one text file `<slots>/<slot>.services` per process,
@@ -87,7 +87,7 @@ class ServiceBook {
 
   const std::string directory_;
   const uint32_t slot_;
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   ServiceFile own_;
 };
 

@@ -10,12 +10,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lock_guard.h"
 #include "device/completion_queue.h"
 #include "device/inbox.h"
 #include "device/limits.h"
@@ -215,7 +215,7 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
 
 Network::Batch Network::take_batch(bool is_for_stream) {
   {
-    const std::scoped_lock guard(batches_lock_);
+    const base::LockGuard guard(batches_lock_);
     auto& batches = batches_[is_for_stream ? 1 : 0];
     if (!batches.empty()) {
       auto batch = std::move(batches.back());
@@ -230,7 +230,7 @@ Network::Batch Network::take_batch(bool is_for_stream) {
 }
 
 void Network::give_back(Batch batch) {
-  const std::scoped_lock guard(batches_lock_);
+  const base::LockGuard guard(batches_lock_);
   batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
 }
 

@@ -4,11 +4,11 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/drops.h"
@@ -123,7 +123,7 @@ class Network {
   bool is_watching_ = true;               // service thread only
 
   Drops drops_;
-  std::mutex faults_lock_;
+  base::Mutex faults_lock_;
   std::vector<link::UdpFaultPort> fault_ports_;  // under faults_lock_
   std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/debug_log.h"
+#include "base/lock_guard.h"
 #include "base/say.h"
 #include "device/faults.h"
 #include "device/network.h"
@@ -43,7 +44,7 @@ void Network::add(const Port& port) {
   if (is_stream(port.netdev_index)) {
     return streams_->add(port);
   }
-  const std::scoped_lock guard(faults_lock_);
+  const base::LockGuard guard(faults_lock_);
   for (const link::UdpFaultPort& known : fault_ports_) {
     if (known.interface_index == port.netdev_index) {
       return;
@@ -59,7 +60,7 @@ void Network::look_at_faults() {
   }
   const cluster::ControlPage& control = process_.fabric().control;
   if (control.is_open() && control.generation() != faults_generation_.load(std::memory_order_relaxed)) [[unlikely]] {
-    const std::scoped_lock guard(faults_lock_);
+    const base::LockGuard guard(faults_lock_);
     set_faults();
   }
 }

@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "cluster/control_page.h"
 #include "device/call_stream.h"
@@ -45,23 +45,23 @@ struct LiveObjects {
   std::atomic<bool> stream_is_deserted{false};  ///< its peer was there and is gone
   std::atomic<uint32_t> queue_pairs_made{0};
   std::atomic<uint32_t> completion_queues_made{0};
-  std::mutex registering;  ///< guards the next one
+  base::Mutex registering;  ///< guards the next one
   CallStream registrations{fault::Call::reg_mr, 0};
 };
 
 /// One device with its one port. A value; thread-safe.
 struct Port {
-  std::string name;           ///< "rdma_en2"
-  uint32_t index = 0;         ///< place in the device list
-  uint64_t guid = 0;          ///< host order
+  std::string name;    ///< "rdma_en2"
+  uint32_t index = 0;  ///< place in the device list
+  uint64_t guid = 0;   ///< host order
   profile::Profile profile;
   /// When the ports were listed: IPv6 link-local, IPv4-mapped, then what other addresses the interface had.
   std::vector<ibv_gid> known_gids;
   std::shared_ptr<LiveGids> live_gids = std::make_shared<LiveGids>(GidTables{});
-  std::vector<ibv_gid> peer_gids;   ///< as known_gids, at the other end of the cable; none for the default device
+  std::vector<ibv_gid> peer_gids;  ///< as known_gids, at the other end of the cable; none for the default device
   uint32_t cable = 0;
   uint32_t speed_gbps = 0;
-  uint32_t netdev_index = 0;  ///< the network interface that carries it; 0: shared memory alone
+  uint32_t netdev_index = 0;         ///< the network interface that carries it; 0: shared memory alone
   std::vector<std::string> streams;  ///< that carry it instead, as link::make_stream_source() reads them
   uint64_t stream_outage_ns = 0;     ///< how long an interruption of them may last before RC counts it as silence
   bool is_overlay = false;           ///< the stream leads to the node's agent, and by it to all nodes
@@ -69,7 +69,7 @@ struct Port {
   std::shared_ptr<Fabric> fabric;
   std::shared_ptr<Ledger> ledger;  ///< of the objects that the profile limits
   std::shared_ptr<LiveObjects> live = std::make_shared<LiveObjects>();
-  uint32_t peer_node = 0;  ///< in a cluster, see Fabric::cluster
+  uint32_t peer_node = 0;         ///< in a cluster, see Fabric::cluster
   std::string counter_path;       ///< where it counts, cluster/counter_page.h; empty: nowhere
   std::string peer_counter_path;  ///< where its peer does, if both are in shared memory: who copies counts for both
 
@@ -85,8 +85,8 @@ struct Port {
     return (is_overlay || !fabric->control.is_open() || fabric->control.cable_up(cable)) &&
            (!fabric->verb_faults.has(fault::Subject::state) || !is_pulled());
   }
-  /// A fault has the machine at one of its ends do nothing, or its cable carry nothing: the port looks as if nothing were
-  /// wrong.
+  /// A fault has the machine at one of its ends do nothing, or its cable carry nothing: the port looks as if nothing
+  /// were wrong.
   bool is_frozen() const;
   /// What becomes of programs while a fault has the cable pulled; nothing: it has not.
   std::optional<fault::Unplug> unplugged() const;
@@ -117,13 +117,13 @@ struct Port {
   base::Result<Claim> claim(profile::Counted kind) const;
 
  private:
-  bool is_pulled() const;  ///< and the port shows it
+  bool is_pulled() const;                        ///< and the port shows it
   std::optional<uint64_t> address_away() const;  ///< by a fault: its index in the GID table
 };
 
 /// Reads the environment (RINGBOLT_CLUSTER and RINGBOLT_NODE, or RINGBOLT_NETDEVS and RINGBOLT_LOOPBACK, or
-/// RINGBOLT_STREAMS; RINGBOLT_LIKE, RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster, the
-/// interface or the variable.
+/// RINGBOLT_STREAMS; RINGBOLT_LIKE, RINGBOLT_RUNTIME_DIR, RINGBOLT_FAULTS). Throws base::Error that names the cluster,
+/// the interface or the variable.
 std::vector<std::shared_ptr<const Port>> list_ports();
 
 }  // namespace ringbolt::device

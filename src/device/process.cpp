@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/debug_log.h"
 #include "base/error.h"
+#include "base/lock_guard.h"
 #include "base/say.h"
 #include "base/spinlock.h"
 #include "device/completion_queue.h"
@@ -52,8 +53,7 @@ uint32_t random_index() {
 
 }  // namespace
 
-Process::Process(std::shared_ptr<Fabric> fabric)
-    : fabric_(std::move(fabric)), next_qp_index_(random_index()) {
+Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), next_qp_index_(random_index()) {
   const auto table = regions_.create();
   if (!table) {
     throw base::Error(table.error().value, "make the table of memory regions", "ringbolt",
@@ -84,7 +84,7 @@ base::Result<std::byte*> Process::allocate_buffer(size_t length_bytes) {
   if (!made) {
     return base::fail(made.error().value);
   }
-  const std::scoped_lock guard(remotes_mutex_);
+  const base::LockGuard guard(remotes_mutex_);
   for (const auto& [peer, remote] : remotes_) {
     introduce(remote->peer(), *made);
   }
@@ -109,7 +109,7 @@ void Process::drop_arena(uint32_t arena_id) {
 /// Its place is given out anew only once every peer was sent the news: they arrive in that order.
 void Process::tell_freed(uint32_t arena_id) {
   {
-    const std::scoped_lock guard(remotes_mutex_);
+    const base::LockGuard guard(remotes_mutex_);
     for (const auto& [peer, remote] : remotes_) {
       remote->peer().send(link::Release{arena_id});
     }
@@ -118,7 +118,7 @@ void Process::tell_freed(uint32_t arena_id) {
 }
 
 base::Result<uint32_t> Process::add(const std::shared_ptr<QueuePair>& qp) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   for (uint32_t tries = 0; tries < kMaxQueuePairs; ++tries) {
     const uint32_t qpn = (rendezvous_->slot() << kQpnIndexBits) | (next_qp_index_++ % kMaxQueuePairs);
     if (qpn > 1 && !queue_pairs_.contains(qpn)) {  // 0 and 1 are the management queue pairs
@@ -131,32 +131,32 @@ base::Result<uint32_t> Process::add(const std::shared_ptr<QueuePair>& qp) {
 }
 
 void Process::remove(const QueuePair& qp) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   queue_pairs_.erase(qp.qpn());
 }
 
 void Process::add(const std::shared_ptr<CompletionQueue>& cq) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   completion_queues_.push_back(cq);
 }
 
 void Process::remove(const CompletionQueue& cq) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   std::erase_if(completion_queues_, [&](const auto& one) { return one.get() == &cq; });
 }
 
 void Process::add(Context* context) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   contexts_.push_back(context);
 }
 
 void Process::remove(Context* context) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   std::erase(contexts_, context);
 }
 
 std::shared_ptr<cluster::CounterPage> Process::counters(const std::string& path) {
-  const std::scoped_lock guard(counters_mutex_);
+  const base::LockGuard guard(counters_mutex_);
   auto& page = counters_[path];
   if (page == nullptr && !path.empty()) {
     try {
@@ -174,13 +174,13 @@ std::shared_ptr<cluster::CounterPage> Process::counters(const std::string& path)
 }
 
 std::shared_ptr<QueuePair> Process::find(uint32_t qpn) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   const auto found = queue_pairs_.find(qpn);
   return found == queue_pairs_.end() ? nullptr : found->second;
 }
 
 std::vector<std::shared_ptr<QueuePair>> Process::queue_pairs() {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   std::vector<std::shared_ptr<QueuePair>> result;
   result.reserve(queue_pairs_.size());
   for (const auto& [qpn, qp] : queue_pairs_) {
@@ -190,12 +190,12 @@ std::vector<std::shared_ptr<QueuePair>> Process::queue_pairs() {
 }
 
 std::vector<std::shared_ptr<CompletionQueue>> Process::completion_queues() {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   return completion_queues_;
 }
 
 std::shared_ptr<link::RemoteProcess> Process::remote_of(const std::shared_ptr<link::Peer>& peer) {
-  const std::scoped_lock guard(remotes_mutex_);
+  const base::LockGuard guard(remotes_mutex_);
   if (const auto known = remotes_.find(peer.get()); known != remotes_.end()) {
     return known->second;
   }
@@ -323,7 +323,7 @@ void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
     qp->on_peer_gone(*peer, peer->left_orderly());
   }
   management_->on_peer_gone(peer->slot());
-  const std::scoped_lock guard(remotes_mutex_);
+  const base::LockGuard guard(remotes_mutex_);
   remotes_.erase(peer.get());
 }
 
@@ -334,14 +334,14 @@ void Process::on_poke() {
 }
 
 void Process::look_at_ports(bool addresses_changed) {
-  const std::scoped_lock guard(registry_);
+  const base::LockGuard guard(registry_);
   for (Context* context : contexts_) {
     context->look_at_port(addresses_changed);
   }
 }
 
 Network& Process::open_network() {
-  const std::scoped_lock guard(network_opening_);
+  const base::LockGuard guard(network_opening_);
   if (network_ == nullptr) {
     network_ = std::make_unique<Network>(*this, fabric_->slots_directory, rendezvous_->slot());
     open_network_.store(network_.get(), std::memory_order_release);

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "cluster/counter_page.h"
 #include "device/limits.h"
 #include "device/management.h"
@@ -143,21 +144,21 @@ class Process final : private link::RendezvousSink {
   link::OwnArenas arenas_;
   WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};
-  std::mutex counters_mutex_;  // a leaf
+  base::Mutex counters_mutex_;  // a leaf
   std::unordered_map<std::string, std::shared_ptr<cluster::CounterPage>> counters_;
 
-  std::mutex registry_;
+  base::Mutex registry_;
   std::unordered_map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_;
   std::vector<std::shared_ptr<CompletionQueue>> completion_queues_;
   std::vector<Context*> contexts_;
   uint32_t next_qp_index_ = 0;
 
-  std::mutex remotes_mutex_;  // a leaf: nothing is locked under it
+  base::Mutex remotes_mutex_;  // a leaf: nothing is locked under it
   std::unordered_map<const link::Peer*, std::shared_ptr<link::RemoteProcess>> remotes_;
 
   std::unique_ptr<link::Rendezvous> rendezvous_;
   std::unique_ptr<Management> management_;
-  std::mutex network_opening_;  // std::call_once must not be left by an exception where libgcc is linked in
+  base::Mutex network_opening_;  // std::call_once must not be left by an exception where libgcc is linked in
   std::unique_ptr<Network> network_;
   std::atomic<Network*> open_network_{nullptr};  // the same, for those who look without the lock
   std::atomic<bool> is_woken_{false};

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "device/call_faults.h"
 #include "device/limits.h"
 #include "device/qp_transitions.h"
@@ -114,12 +115,14 @@ void QueuePair::destroy() {
   queues_.receive->detach(*this);
   queues_.send->detach(*this);
   {
-    const std::scoped_lock one_at_a_time(modify_lock_);
+    const base::LockGuard one_at_a_time(modify_lock_);
     end_accesses();
   }
   process_.remove(*this);  // not before: who deregisters memory meanwhile asks the queue pairs that are known
   {
-    const std::scoped_lock guard(modify_lock_, send_lock_, receive_lock_);
+    const base::LockGuard one_at_a_time(modify_lock_);
+    const base::LockGuard send_guard(send_lock_);
+    const base::LockGuard receive_guard(receive_lock_);
     is_destroyed_ = true;
     reset();
   }
@@ -132,11 +135,11 @@ void QueuePair::destroy() {
 }
 
 int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
-  const std::scoped_lock one_at_a_time(modify_lock_);
+  const base::LockGuard one_at_a_time(modify_lock_);
   const ibv_qp_state from = state_.load();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
-  const bool is_allowed = ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) &&
-                          may_transition(type_, from, to, mask);
+  const bool is_allowed =
+      ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) && may_transition(type_, from, to, mask);
   if (const int error = check_step_rules(from, to, is_allowed)) {
     return error;
   }
@@ -158,7 +161,8 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     queues_.send->suspend(*this);
     end_accesses();
     {
-      const std::scoped_lock guard(send_lock_, receive_lock_);
+      const base::LockGuard send_guard(send_lock_);
+      const base::LockGuard receive_guard(receive_lock_);
       reset();
     }
     queues_.receive->forget(qpn_);
@@ -167,7 +171,8 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     queues_.receive->resume(*this, true, false);
     return 0;
   }
-  const std::scoped_lock guard(send_lock_, receive_lock_);
+  const base::LockGuard send_guard(send_lock_);
+  const base::LockGuard receive_guard(receive_lock_);
   if (to == IBV_QPS_ERR) {
     enter_error(IBV_WC_WR_FLUSH_ERR);
     return 0;
@@ -285,7 +290,8 @@ void QueuePair::announce(ibv_event_type type) { context_.announce(type, handle_)
 
 void QueuePair::kick() {
   // Without a queue of its own to flush, the end of a queue pair is announced by an event, polled for or not.
-  const bool owes_event = (queues_.shared != nullptr || owes_fatal_.load(std::memory_order_relaxed)) && state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
+  const bool owes_event = (queues_.shared != nullptr || owes_fatal_.load(std::memory_order_relaxed)) &&
+                          state_.load(std::memory_order_relaxed) == IBV_QPS_ERR;
   if (queues_.send->is_armed() || queues_.receive->is_armed() || has_queued_sends() || owes_event) {
     process_.request_service();
   }
@@ -298,7 +304,7 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   if (diverts_unreceived_) {
     take_arrived();  // what came before these receives did not meet them
   }
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   if (queues_.shared != nullptr || state_.load(std::memory_order_relaxed) == IBV_QPS_RESET) {
     *bad = wr;
     return EINVAL;
@@ -351,7 +357,7 @@ void QueuePair::finish_receiving() {
     return;
   }
   take_arrived();
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   each_connection([](Connection& connection) {
     if (connection.receiver.tell() && connection.remote != nullptr) {
       connection.remote->peer().ring();
@@ -364,18 +370,18 @@ bool QueuePair::has_unread() {
     return false;
   }
   {
-    const std::scoped_lock guard(receive_lock_);
+    const base::LockGuard guard(receive_lock_);
     const Connection* connection = connection_.load(std::memory_order_acquire);
     if (connection != nullptr && connection->receiver.has_slot()) {
       return true;
     }
   }
   {
-    const std::scoped_lock guard(send_lock_);
+    const base::LockGuard guard(send_lock_);
     const uint32_t done = done_.load(std::memory_order_relaxed);
     SendEntry& first = entries_[done & entry_mask_];
-    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled && (!first.has_fate || !fates_[done & entry_mask_].is_told) &&
-        first.phase != SendPhase::answering &&
+    if (done != next_.load(std::memory_order_relaxed) && first.is_signaled &&
+        (!first.has_fate || !fates_[done & entry_mask_].is_told) && first.phase != SendPhase::answering &&
         is_complete(first, done)) {
       return true;
     }

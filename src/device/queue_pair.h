@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <span>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/spinlock.h"
 #include "device/call_stream.h"
 #include "device/completion_queue.h"
@@ -429,7 +429,7 @@ class QueuePair {
   std::unique_ptr<CountingCell> peer_counts_;  ///< of a peer at another port in shared memory; under send_lock_
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
-  std::mutex modify_lock_;  // one modify at a time; taken before all others of this queue pair
+  base::Mutex modify_lock_;  // one modify at a time; taken before all others of this queue pair
   ibv_qp_attr attributes_{};
 
   /// The one connection of RC and UC, for a look without lock; owned by connections_.
@@ -509,7 +509,7 @@ class QueuePair {
     link::Offer offer;
     base::Result<link::SharedSegment> lane;
   };
-  std::mutex offers_lock_;  // taken after send_lock_
+  base::Mutex offers_lock_;  // taken after send_lock_
   std::unordered_map<uint32_t, StoredOffer> offers_;
 };
 

@@ -1,8 +1,8 @@
 // What ibv_modify_qp sets and ibv_query_qp tells.
 
 #include <cerrno>
-#include <mutex>
 
+#include "base/lock_guard.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
 
@@ -58,7 +58,7 @@ void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {
 }
 
 void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
-  const std::scoped_lock one_at_a_time(modify_lock_);
+  const base::LockGuard one_at_a_time(modify_lock_);
   attributes = attributes_;
   attributes.qp_state = attributes.cur_qp_state = state_.load();
   attributes.cap = caps_;

@@ -1,9 +1,8 @@
 // What befalls receives on purpose, and queue pairs that go silent or wake up slowly. docs/faults.md is the page for
 // users.
 
-#include <mutex>
-
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -16,7 +15,8 @@ void QueuePair::look_at_cable() {
   if (port_->unplugged() != fault::Unplug::flush) {
     return;
   }
-  const std::scoped_lock guard(send_lock_, receive_lock_);
+  const base::LockGuard send_guard(send_lock_);
+  const base::LockGuard receive_guard(receive_lock_);
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   if (state != IBV_QPS_RESET && state != IBV_QPS_INIT) {
     enter_error(IBV_WC_WR_FLUSH_ERR);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
 
 #include "base/spinlock.h"
@@ -13,21 +12,21 @@ namespace ringbolt::device {
 class RegionAges {
  public:
   void add(uint32_t key) {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     made_[key] = ++count_;
   }
   void remove(uint32_t key) {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     made_.erase(key);
   }
   /// How many were made so far.
   uint64_t count() {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     return count_;
   }
   /// Whether the region was made after the first `count`.
   bool is_after(uint32_t key, uint64_t count) {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     const auto found = made_.find(key);
     return found != made_.end() && found->second > count;
   }

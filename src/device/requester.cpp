@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/in_place.h"
+#include "base/lock_guard.h"
 #include "device/address_handle.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
@@ -235,7 +236,7 @@ int QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool ha
 }
 
 int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   int error = state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR ? EINVAL : 0;
   ibv_send_wr* unnamed = nullptr;
@@ -306,7 +307,7 @@ void QueuePair::push_out() {
 }
 
 void QueuePair::progress_sends(CompletionQueue& cq) {
-  const std::scoped_lock guard(send_lock_);
+  const base::LockGuard guard(send_lock_);
   if (wired_ != nullptr) {
     take_answers();
   }
@@ -325,7 +326,7 @@ void QueuePair::progress_sends(CompletionQueue& cq) {
 
 void QueuePair::advance_sends() {
   if (send_lock_.try_lock()) {
-    const std::lock_guard guard(send_lock_, std::adopt_lock);
+    const base::LockGuard guard(send_lock_, base::kAdoptLock);
     run_queue();
   }
 }

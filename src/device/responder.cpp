@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/in_place.h"
+#include "base/lock_guard.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
 #include "device/vendor_error.h"
@@ -55,7 +56,7 @@ void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& target, uin
 }  // namespace
 
 void QueuePair::progress_receives(CompletionQueue& cq) {
-  const std::scoped_lock guard(receive_lock_);
+  const base::LockGuard guard(receive_lock_);
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   switch (state) {
     case IBV_QPS_ERR:

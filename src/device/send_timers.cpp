@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/lock_guard.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
 
@@ -58,7 +59,7 @@ void QueuePair::check_timers(uint64_t now_ns) {
   if (is_wired_.load(std::memory_order_relaxed) || !has_unfinished_sends() || !send_lock_.try_lock()) {
     return;
   }
-  const std::lock_guard guard(send_lock_, std::adopt_lock);
+  const base::LockGuard guard(send_lock_, base::kAdoptLock);
   if (now_ns < progress_since_ns_) {
     return;  // the caller read its clock before another one did
   }
@@ -68,7 +69,7 @@ void QueuePair::check_timers(uint64_t now_ns) {
     connection->sender->refresh();  // it was off its core perhaps since it last looked: the answer may have come long ago
     if (now_ns >= next_ring_ns_) {
       // The peer may have said it with a message to us alone, and whoever sends need not poll for messages.
-      const std::scoped_lock receive_guard(receive_lock_);
+      const base::LockGuard receive_guard(receive_lock_);
       take_last_word(*connection);
     }
     consumed = connection->sender->consumed();

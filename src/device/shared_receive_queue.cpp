@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/lock_guard.h"
 #include "device/limits.h"
 
 namespace ringbolt::device {
@@ -22,12 +23,12 @@ base::Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(Pro
 }
 
 ibv_srq_attr SharedReceiveQueue::query() {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   return {ring_.depth(), ring_.max_sge(), limit_};
 }
 
 int SharedReceiveQueue::modify(const ibv_srq_attr& attributes, int mask) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) {
     return EINVAL;
   }
@@ -50,7 +51,7 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   int error = 0;
   bool ends_want = false;
   {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     for (; wr != nullptr; wr = wr->next) {
       error = ring_.push(*wr);
       if (error != 0) {
@@ -70,7 +71,7 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
 bool SharedReceiveQueue::take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count, bool is_awaited) {
   bool reaches_limit = false;
   {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     if (ring_.is_empty()) {
       is_wanting_ = is_wanting_ || is_awaited;
       return false;

@@ -3,7 +3,6 @@
 #include <infiniband/verbs.h>
 
 #include <memory>
-#include <mutex>
 
 #include "base/result.h"
 #include "base/spinlock.h"

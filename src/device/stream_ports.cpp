@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/copy.h"
 #include "base/error.h"
+#include "base/lock_guard.h"
 #include "device/limits.h"
 #include "device/overlay.h"
 #include "device/port.h"
@@ -98,7 +99,7 @@ link::StreamLink::Config StreamPorts::link_config(const Port& port) const {
 }
 
 void StreamPorts::add(const Port& port) {
-  const std::scoped_lock guard(adding_);
+  const base::LockGuard guard(adding_);
   auto& entry = streams_[port.index];
   if (entry.load(std::memory_order_relaxed) != nullptr) {
     return;
@@ -260,7 +261,7 @@ int StreamPorts::send(const link::UdpPath& path, std::span<const std::byte> pack
     return ENETUNREACH;
   }
   const auto own = std::ranges::find(stream->gids, path.source);
-  const std::scoped_lock guard(stream->lock);
+  const base::LockGuard guard(stream->lock);
   const auto node = node_for(*stream, path.destination);
   if (own == stream->gids.end() || !node) {
     return ENETUNREACH;
@@ -282,7 +283,7 @@ int StreamPorts::send(const link::UdpPath& path, std::span<const std::byte> pack
 void StreamPorts::flush() {
   for (const auto& entry : streams_) {
     if (Stream* stream = entry.load(std::memory_order_acquire)) {
-      const std::scoped_lock guard(stream->lock);
+      const base::LockGuard guard(stream->lock);
       if (std::exchange(stream->has_unflushed, false)) {
         const uint64_t now = base::now_ns();
         stream->endpoint->flush(now);
@@ -293,10 +294,10 @@ void StreamPorts::flush() {
 }
 
 void StreamPorts::leave() {
-  const std::scoped_lock guard(adding_);
+  const base::LockGuard guard(adding_);
   const uint64_t deadline = base::now_ns() + kLeavePatienceNs;
   for (const auto& stream : owned_) {
-    const std::scoped_lock only_one(stream->lock);
+    const base::LockGuard only_one(stream->lock);
     while (stream->endpoint->link().has_unacknowledged() && stream->endpoint->link().is_up() &&
            base::now_ns() < deadline) {
       pollfd readable{stream->endpoint->descriptor(), POLLIN, 0};

@@ -5,11 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/stream_specs.h"
@@ -70,7 +70,7 @@ class StreamPorts {
     std::vector<wire::Address> gids;
     bool is_overlay = false;  // the other end is the agent, which leads to all nodes
     link::StreamHealth health;  // updated under the lock
-    std::mutex lock;  // guards all below
+    base::Mutex lock;           // guards all below
     std::optional<link::StreamEndpoint> endpoint;
     std::optional<link::StreamEndpoint> far_end;  // of a port that reaches itself alone
     std::vector<Pending> arrived;
@@ -94,7 +94,7 @@ class StreamPorts {
   const uint32_t slot_;
   base::UniqueFd epoll_;
   const std::shared_ptr<link::UdpBufferPool> pool_;
-  std::mutex adding_;
+  base::Mutex adding_;
   std::array<std::atomic<Stream*>, kMaxStreamPorts> streams_{};
   std::vector<std::unique_ptr<Stream>> owned_;  // under adding_
   base::Spinlock receiving_;                    // only ever tried
@@ -104,17 +104,17 @@ class StreamPorts {
 
 template <class Sink>
 bool StreamPorts::receive(uint64_t now_ns, Sink&& sink) {
-  const std::unique_lock only_one(receiving_, std::try_to_lock);
-  if (!only_one.owns_lock()) {
+  if (!receiving_.try_lock()) {
     return false;
   }
+  const base::LockGuard only_one(receiving_, base::kAdoptLock);
   for (const auto& entry : streams_) {
     Stream* stream = entry.load(std::memory_order_acquire);
     if (stream == nullptr) {
       continue;
     }
     {
-      const std::scoped_lock guard(stream->lock);
+      const base::LockGuard guard(stream->lock);
       take_in(*stream, now_ns);
       turn_.swap(stream->arrived);
     }

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "device/port.h"
 
 namespace ringbolt::device {
@@ -18,7 +19,7 @@ void VerbFaults::look() {
 }
 
 void VerbFaults::read() {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   has_looked_.store(true, std::memory_order_relaxed);
   if (control_.is_open()) {
     generation_.store(control_.generation());  // before the file: a change in between is seen the next time
@@ -54,7 +55,7 @@ fault::Stream& VerbFaults::stream_of(fault::Subject subject, std::optional<fault
 
 fault::Verdict VerbFaults::judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port,
                                  size_t bytes) noexcept try {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   return stream_of(subject, object, port).judge(bytes, base::now_ns());
 } catch (const std::bad_alloc&) {
   return {};
@@ -62,14 +63,14 @@ fault::Verdict VerbFaults::judge(fault::Subject subject, std::optional<fault::Ob
 
 fault::Verdict VerbFaults::judge_again(const Port& port, uint64_t number, uint32_t repetition, size_t bytes) noexcept
     try {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   return stream_of(fault::Subject::message, {}, port).judge_again(number, repetition, bytes, base::now_ns());
 } catch (const std::bad_alloc&) {
   return {};
 }
 
 std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& port) noexcept try {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   const fault::Rule* rule = stream_of(fault::subject_of(kind), {}, port).holding(kind, base::now_ns());
   return rule == nullptr ? std::nullopt : std::optional(*rule);
 } catch (const std::bad_alloc&) {
@@ -77,7 +78,7 @@ std::optional<fault::Rule> VerbFaults::holding(fault::Kind kind, const Port& por
 }
 
 fault::Plan VerbFaults::rules_of(fault::Call call, std::span<const uint32_t> queue_pairs) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   fault::Plan plan;
   std::ranges::copy_if(plan_.rules, std::back_inserter(plan.rules), [&](const fault::Rule& rule) {
     return rule.call == call &&
@@ -90,7 +91,7 @@ bool VerbFaults::has_rule(fault::Kind kind, const Port& port) {
   if (!has(fault::subject_of(kind))) {
     return false;
   }
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   const fault::Place place = place_of(port);
   return std::ranges::any_of(plan_.rules, [&](const fault::Rule& rule) {
     return rule.kind == kind && rule.applies_to(place, fault::Direction::send);

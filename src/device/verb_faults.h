@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <tuple>
 
+#include "base/mutex.h"
 #include "cluster/control_page.h"
 #include "device/faults.h"
 #include "fault/stream.h"
@@ -63,7 +63,7 @@ class VerbFaults {
   std::atomic<bool> has_looked_{false};
   std::atomic<uint64_t> generation_{0};
   std::atomic<uint64_t> version_{0};
-  std::mutex lock_;
+  base::Mutex lock_;
   fault::Plan plan_;
   std::map<Key, fault::Stream> streams_;
 };

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 #include <unordered_map>
+
+#include "base/lock_guard.h"
+#include "base/mutex.h"
 
 namespace ringbolt::device {
 
@@ -13,12 +15,12 @@ class WindowBook {
  public:
   /// Throws std::bad_alloc.
   void add(uint32_t key, uint32_t pd_key) {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     windows_[key & kWindow] = {pd_key, 0, 0};
   }
   /// The key under which it was open; 0: it was not.
   uint32_t remove(uint32_t key) {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     const auto found = windows_.find(key & kWindow);
     const uint32_t open_key = found == windows_.end() ? 0 : found->second.open_key;
     windows_.erase(key & kWindow);
@@ -26,12 +28,12 @@ class WindowBook {
   }
   /// `key` may become that of a window of this domain: it differs from what the window was given in its low byte alone.
   bool holds(uint32_t key, uint32_t pd_key) {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     const auto found = windows_.find(key & kWindow);
     return found != windows_.end() && found->second.pd_key == pd_key;
   }
   void open(uint32_t key, uint32_t region_key) {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     if (const auto found = windows_.find(key & kWindow); found != windows_.end()) {
       found->second.open_key = key;
       found->second.region_key = region_key;
@@ -39,7 +41,7 @@ class WindowBook {
   }
   /// The key under which it was open; 0: it was not.
   uint32_t close(uint32_t key) {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     const auto found = windows_.find(key & kWindow);
     if (found == windows_.end()) {
       return 0;
@@ -50,7 +52,7 @@ class WindowBook {
   }
   /// One is open over the region.
   bool has_window(uint32_t region_key) {
-    const std::scoped_lock guard(mutex_);
+    const base::LockGuard guard(mutex_);
     return std::ranges::any_of(windows_, [&](const auto& entry) { return entry.second.region_key == region_key; });
   }
 
@@ -61,7 +63,7 @@ class WindowBook {
     uint32_t region_key;
   };
   static constexpr uint32_t kWindow = ~0xffU;  // the low byte changes from binding to binding
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::unordered_map<uint32_t, Window> windows_;
 };
 

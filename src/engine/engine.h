@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "base/adaptive_copy.h"
+#include "base/mutex.h"
 #include "engine/cable.h"
 #include "engine/chunk_header.h"
 #include "engine/device.h"
@@ -102,7 +102,7 @@ class Engine {
   /// Waits for own().
   ~Engine();
   void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
-  std::mutex& lock() { return lock_; }
+  base::Mutex& lock() { return lock_; }
 
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<Rooms::Room> room(uint32_t length_bytes) {
@@ -251,7 +251,7 @@ class Engine {
   std::vector<std::unique_ptr<Cable>>& cables_;
   std::span<std::byte> slab_;
   Receiver* receiver_ = nullptr;
-  std::mutex lock_;
+  base::Mutex lock_;
   Rooms rooms_;
   base::AdaptiveCopy copier_;
   std::vector<Flow> flows_;            // [rank]

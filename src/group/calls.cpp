@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "collective/cost.h"
 #include "collective/element.h"
 #include "group/arguments.h"
@@ -94,7 +95,7 @@ Request Group::State::request() const {
 Request Group::State::refuse(Status status) {
   Request refused = request();
   if (communicator != nullptr) {
-    const std::lock_guard<std::mutex> guard(world->lock());
+    const base::LockGuard guard(world->lock());
     communicator->refuse_collective(status);
   }
   refused.state_->refused = std::move(status);
@@ -107,7 +108,7 @@ bool Group::State::plan_ahead(const Asked& asked) const {
   }
   const std::shared_ptr<group::Communicator> within = communicator;
   {
-    const std::lock_guard<std::mutex> guard(world->lock());
+    const base::LockGuard guard(world->lock());
     if (!within->broken().is_ok() || within->knows(asked)) {
       return false;
     }
@@ -123,7 +124,7 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   Request begun = request();
   const uint64_t deadline = deadline_ns(call, base::now_ns());
   plan_ahead(asked);
-  const std::lock_guard<std::mutex> guard(world->lock());
+  const base::LockGuard guard(world->lock());
   begun.state_->call = communicator->begin(asked, deadline);
   if (begun.state_->call->wants_turn()) {
     world->see_to(*begun.state_->call);
@@ -139,7 +140,7 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
   std::shared_ptr<group::Communicator> within = communicator;
   group::World* const joined = world.get();
-  std::unique_lock<std::mutex> guard(joined->lock());
+  base::UniqueLock guard(joined->lock());
   Status status;
   group::Call* const begun = within->begin_waited(asked, status);
   if (begun != nullptr) {
@@ -180,7 +181,7 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
   }
   const uint64_t bytes = group::bytes_of(count, element_bytes(type));
   const uint64_t deadline = deadline_ns(call, base::now_ns());
-  const std::lock_guard<std::mutex> guard(world->lock());
+  const base::LockGuard guard(world->lock());
   if (std::string words = group::objection(data, bytes, of(type)); !words.empty()) {
     begun.state_->refused = {EINVAL, std::move(words)};
     communicator->refuse_message(is_send, peer, begun.state_->refused);
@@ -275,7 +276,7 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
   }
   Request begun = state_->request();
   const uint64_t deadline = state_->deadline_ns(options, base::now_ns());
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  const base::LockGuard guard(state_->world->lock());
   begun.state_->call = state_->communicator->begin_uneven(std::move(asked), sent, received, deadline);
   if (begun.state_->call->wants_turn()) {
     state_->world->see_to(*begun.state_->call);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/lock_guard.h"
 #include "fabric/graph.h"
 #include "group/world.h"
 
@@ -162,7 +163,7 @@ void World::tell_failure(const Communicator& communicator, const Status& status)
 
 Status World::explained(Status status) {
   if (status.code == ETIMEDOUT) {
-    const std::lock_guard<std::mutex> guard(lock_);
+    const base::LockGuard guard(lock_);
     for (const auto& [rank, text] : silent_) {
       status.text += "; " + text;
     }

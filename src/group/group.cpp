@@ -1,4 +1,5 @@
 #include "ringbolt/group.h"
+#include "base/lock_guard.h"
 
 #include <fmt/core.h>
 
@@ -118,7 +119,7 @@ Group Group::join(const GroupOptions& options) {
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     members[rank] = rank;
   }
-  const std::lock_guard<std::mutex> guard(state->world->lock());
+  const base::LockGuard guard(state->world->lock());
   state->communicator = state->world->make_communicator(0, std::move(members), state->world->rank(), {});
   return Group(std::move(state));
 }
@@ -129,7 +130,7 @@ uint32_t Group::size() const { return state_->communicator ? state_->communicato
 Group Group::rejoin() {
   if (state_->world != nullptr) {
     {
-      const std::lock_guard<std::mutex> guard(state_->world->lock());
+      const base::LockGuard guard(state_->world->lock());
       state_->world->break_off({ECANCELED, "the ranks meet anew"});
     }
     state_->communicator.reset();
@@ -142,7 +143,7 @@ void Group::abort(const std::string& reason) {
   if (!state_->communicator) {
     return;
   }
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  const base::LockGuard guard(state_->world->lock());
   state_->communicator->abort(reason);
 }
 
@@ -162,7 +163,7 @@ bool Request::is_done() const {
     return true;
   }
   if (state_->world->engine() == nullptr) {  // a world of one rank has no thread, by which deadlines pass
-    const std::lock_guard<std::mutex> guard(state_->world->lock());
+    const base::LockGuard guard(state_->world->lock());
     state_->communicator->advance(base::now_ns());
   }
   return state_->call->is_done();
@@ -185,7 +186,7 @@ void Request::cancel() {
   if (is_done()) {
     return;
   }
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  const base::LockGuard guard(state_->world->lock());
   state_->communicator->fail(*state_->call, {ECANCELED, "the call has been cancelled"});
 }
 

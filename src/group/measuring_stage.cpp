@@ -3,9 +3,8 @@
 #include <fmt/core.h>
 #include <sched.h>
 
-#include <mutex>
-
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "group/failure.h"
 #include "group/shares.h"
 
@@ -46,7 +45,7 @@ std::vector<LinkFigures> measure_links(bootstrap::Circle& circle, engine::Engine
   Measuring measuring(engine, circle.rank(), fabric::neighbours(graph)[circle.rank()]);
   const uint64_t end_ns = base::now_ns() + kMostMeasuringMs * 1'000'000;
   {
-    const std::lock_guard<std::mutex> guard(engine.lock());
+    const base::LockGuard guard(engine.lock());
     measuring.start();
     for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {
       if (!measuring.progress(now_ns)) {

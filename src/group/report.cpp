@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "base/lock_guard.h"
 #include "group/failure.h"
 #include "group/state.h"
 
@@ -13,7 +14,7 @@ std::string Group::report() const {
   if (!state_->communicator) {
     return "a group without ranks\n";
   }
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  const base::LockGuard guard(state_->world->lock());
   group::World& world = *state_->world;
   const group::BroughtUp& made = world.made();
   std::string text = fmt::format("rank {} of {}\n", rank(), size());
@@ -60,7 +61,7 @@ std::vector<uint32_t> Group::relays(uint32_t peer) const {
   if (peer >= size()) {
     throw std::out_of_range(fmt::format("relays of rank {}: of {} ranks", peer, size()));
   }
-  const std::lock_guard<std::mutex> guard(state_->world->lock());
+  const base::LockGuard guard(state_->world->lock());
   engine::Engine* engine = state_->world->engine();
   if (engine == nullptr || peer == rank()) {
     return {};

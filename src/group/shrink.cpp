@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "group/failure.h"
 #include "group/state.h"
 #include "group/world.h"
@@ -84,7 +85,7 @@ void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::b
 
 std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
   if (communicator->n_ranks() == 1) {
-    const std::lock_guard<std::mutex> guard(lock_);
+    const base::LockGuard guard(lock_);
     const std::vector<bool> free = free_group_ids();
     const auto first = std::find(free.begin(), free.end(), true);
     if (first == free.end()) {
@@ -93,7 +94,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
     return make_communicator(static_cast<uint16_t>(first - free.begin()), communicator->members(), 0,
                              communicator->avoided());
   }
-  std::unique_lock<std::mutex> guard(lock_);
+  base::UniqueLock guard(lock_);
   Shrinking* const of = shrinking(communicator->id());
   if (of == nullptr) {
     throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks), EINVAL);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lock_guard.h"
 #include "group/failure.h"
 #include "group/state.h"
 
@@ -42,7 +43,7 @@ std::vector<T> gather(Group& group, const T* mine, size_t n) {
 std::vector<bool> down_anywhere(Group& group, group::World& world) {
   std::vector<uint8_t> mine;
   {
-    const std::lock_guard<std::mutex> guard(world.lock());
+    const base::LockGuard guard(world.lock());
     const std::vector<bool> down = world.down_cables();
     mine.assign(down.begin(), down.end());
   }
@@ -58,14 +59,14 @@ std::vector<bool> down_anywhere(Group& group, group::World& world) {
 class Reservation {
  public:
   Reservation(group::World& world, std::vector<uint16_t> ids) : world_(world), ids_(std::move(ids)) {
-    const std::lock_guard<std::mutex> guard(world_.lock());
+    const base::LockGuard guard(world_.lock());
     is_granted_ = world_.reserve(ids_);
   }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation() {
     if (is_granted_) {
-      const std::lock_guard<std::mutex> guard(world_.lock());
+      const base::LockGuard guard(world_.lock());
       world_.unreserve(ids_);
     }
   }
@@ -97,7 +98,7 @@ struct Agreed {
 std::vector<uint16_t> free_everywhere(Group& group, group::World& world, size_t n) {
   std::vector<uint8_t> mine(group::kFirstShrunkGroup / 8);
   {
-    const std::lock_guard<std::mutex> guard(world.lock());
+    const base::LockGuard guard(world.lock());
     const std::vector<bool> free = world.free_group_ids();
     for (size_t i = 0; i < free.size(); ++i) {
       mine[i / 8] = static_cast<uint8_t>(mine[i / 8] | (free[i] ? 1U << (i % 8) : 0U));
@@ -133,7 +134,7 @@ Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
   size_t n_missing = 0;
   for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
     {
-      const std::lock_guard<std::mutex> guard(world.lock());
+      const base::LockGuard guard(world.lock());
       mine.next_id = world.next_group_id();
     }
     Agreed agreed;
@@ -194,7 +195,7 @@ Group Group::split(int color, int key) {
                    [&](uint32_t rank) { return state_->communicator->member(rank); });
     const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -
                                              agreed.colors.begin());
-    const std::lock_guard<std::mutex> guard(world.lock());
+    const base::LockGuard guard(world.lock());
     if (!world.are_joined(ranks, avoided)) {
       avoided.clear();  // old news of one cable, and news of another
     }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "group/world.h"
 
 namespace ringbolt::group {
@@ -76,7 +77,7 @@ void World::leave() {
   });
 }
 
-void World::wait(std::unique_lock<std::mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns) {
+void World::wait(base::UniqueLock<base::Mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns) {
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // only under the lock
   now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
@@ -168,7 +169,7 @@ void World::arm() {
 bool World::sleep_until_something(uint64_t most_ns) {
   std::vector<pollfd> descriptors;
   {
-    const std::lock_guard<std::mutex> guard(lock_);
+    const base::LockGuard guard(lock_);
     if (engine() != nullptr) {
       bool has_events = true;
       for (const auto& device : engine()->devices()) {
@@ -196,7 +197,7 @@ bool World::sleep_until_something(uint64_t most_ns) {
   const timespec timeout{static_cast<time_t>(most_ns / 1'000'000'000), static_cast<long>(most_ns % 1'000'000'000)};
   const bool has_something = ppoll(descriptors.data(), descriptors.size(), &timeout, nullptr) > 0;
   if (has_something && descriptors[descriptors.size() - 2].revents != 0) {
-    const std::lock_guard<std::mutex> guard(lock_);
+    const base::LockGuard guard(lock_);
     next_watch_ns_ = 0;  // the side channel: a rank may have died
   }
   return has_something;
@@ -215,15 +216,16 @@ void World::run() {
     }
     eventfd_t woken = 0;
     (void)eventfd_read(wake_.get(), &woken);
-    std::unique_lock<std::mutex> guard(lock_, std::defer_lock);
-    if (n_waiting_ == 0) {
-      guard.lock();
-      progress(base::now_ns());
-    } else if (wants_turn_ || has_left_queue_) {
-      guard.lock();
-      progress(base::now_ns());  // who waits may sleep, and this thread has read what was to wake it
-    } else if (!guard.try_lock()) {
+    // Who waits may sleep, and this thread has read what was to wake it.
+    const bool moves = n_waiting_ == 0 || wants_turn_ || has_left_queue_;
+    if (moves) {
+      lock_.lock();
+    } else if (!lock_.try_lock()) {
       continue;  // whoever waits holds the lock most of the time, and would only be held up
+    }
+    const base::LockGuard guard(lock_, base::kAdoptLock);
+    if (moves) {
+      progress(base::now_ns());
     }
     const uint64_t now_ns = base::now_ns();
     if (now_ns >= next_watch_ns_) {

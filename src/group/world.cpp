@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lock_guard.h"
 #include "fabric/among.h"
 #include "group/failure.h"
 
@@ -193,7 +194,7 @@ Courier* World::start_courier(Courier::Sink& sink) {
 }
 
 void World::end(const Communicator* communicator) {
-  const std::lock_guard<std::mutex> guard(lock_);
+  const base::LockGuard guard(lock_);
   const auto known = communicators_.find(communicator->id());
   if (known != communicators_.end() && known->second == communicator) {
     communicators_.erase(known);

@@ -5,12 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "bootstrap/circle.h"
 #include "bootstrap/config.h"
@@ -47,7 +47,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   uint32_t n_ranks() const { return circle_.n_ranks(); }
 
   /// Taken for all that follows, but for wait().
-  std::mutex& lock() { return lock_; }
+  base::Mutex& lock() { return lock_; }
   engine::Engine* engine() { return made_.station ? &made_.station->engine() : nullptr; }
   const BroughtUp& made() const { return made_; }
   /// The group of these ranks of the world, of which this rank is number `self`. Its schedules do without the cables
@@ -90,11 +90,11 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock. `now_ns`: if the caller has just looked,
   /// else 0.
   void wait(const std::function<bool()>& is_done) {
-    std::unique_lock<std::mutex> guard(lock_);
+    base::UniqueLock guard(lock_);
     wait(guard, is_done, 0);
   }
   /// Likewise; `guard` holds the lock, and does afterwards.
-  void wait(std::unique_lock<std::mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns);
+  void wait(base::UniqueLock<base::Mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns);
 
   // engine::Receiver
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) override;
@@ -165,7 +165,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   bool is_left_busy() const;
   void arm();
 
-  std::mutex lock_;
+  base::Mutex lock_;
   bootstrap::Circle circle_;
   BroughtUp made_;
   std::optional<fabric::Liveness> liveness_;

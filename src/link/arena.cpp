@@ -6,6 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "base/lock_guard.h"
+
 namespace ringbolt::link {
 
 OwnArenas::OwnArenas() {
@@ -25,7 +27,7 @@ base::Result<OwnArenas::Made> OwnArenas::make(size_t length_bytes) try {
     return base::fail(segment.error().value);
   }
   Made made{0, std::make_shared<const SharedSegment>(std::move(*segment))};
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (free_count_ == 0) {
     return base::fail(ENOMEM);
   }
@@ -40,7 +42,7 @@ base::Result<OwnArenas::Made> OwnArenas::make(size_t length_bytes) try {
 }
 
 std::optional<ArenaPlace> OwnArenas::use(uint64_t address, uint64_t length) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   const auto after = by_address_.upper_bound(address);
   if (after == by_address_.begin()) {
     return std::nullopt;
@@ -68,7 +70,7 @@ std::shared_ptr<const SharedSegment> OwnArenas::take_user(Entry& entry) {
 
 bool OwnArenas::drop(uint32_t arena_id) {
   std::shared_ptr<const SharedSegment> unused;
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   Entry& entry = entries_[arena_index(arena_id)];
   if (entry.id != arena_id || arena_id == 0) {
     return false;
@@ -79,7 +81,7 @@ bool OwnArenas::drop(uint32_t arena_id) {
 
 std::optional<uint32_t> OwnArenas::free(const void* address) {
   std::shared_ptr<const SharedSegment> unused;
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   const auto found = by_address_.find(reinterpret_cast<uint64_t>(address));
   if (found == by_address_.end() || entries_[found->second].is_freed) {
     return std::nullopt;
@@ -92,12 +94,12 @@ std::optional<uint32_t> OwnArenas::free(const void* address) {
 }
 
 void OwnArenas::retire(uint32_t arena_id) {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   free_ids_[(first_free_ + free_count_++) % kMaxArenas] = next_arena_id(arena_id);
 }
 
 std::vector<OwnArenas::Made> OwnArenas::all() const {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   std::vector<Made> result;
   result.reserve(by_address_.size());
   for (const auto& [first, place] : by_address_) {
@@ -123,7 +125,7 @@ int PeerArenas::add(uint32_t arena_id, uint64_t length_bytes, const base::Unique
       auto kept = std::make_shared<const SharedSegment>(std::move(*segment));
       place.length.store(length_bytes, std::memory_order_relaxed);
       place.data.store(kept->data(), std::memory_order_relaxed);
-      const std::scoped_lock guard(mutex_);
+      const base::LockGuard guard(mutex_);
       mapped_[arena_id] = std::move(kept);
       place.id.store(arena_id, std::memory_order_release);
     } else {
@@ -152,7 +154,7 @@ bool PeerArenas::hide(uint32_t arena_id) {
 
 void PeerArenas::forget(uint32_t arena_id) {
   std::shared_ptr<const SharedSegment> unused;  // let go of without the lock
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   if (const auto found = mapped_.find(arena_id); found != mapped_.end()) {
     unused = std::move(found->second);
     mapped_.erase(found);
@@ -160,7 +162,7 @@ void PeerArenas::forget(uint32_t arena_id) {
 }
 
 std::shared_ptr<const SharedSegment> PeerArenas::hold(uint32_t arena_id) const {
-  const std::scoped_lock guard(mutex_);
+  const base::LockGuard guard(mutex_);
   const bool is_here = places_[arena_index(arena_id)].id.load(std::memory_order_relaxed) == arena_id;
   const auto found = is_here ? mapped_.find(arena_id) : mapped_.end();
   return found != mapped_.end() ? found->second : nullptr;

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "link/shared_segment.h"
 
@@ -75,7 +75,7 @@ class OwnArenas {
   };
   std::shared_ptr<const SharedSegment> take_user(Entry& entry);
 
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   std::array<Entry, kMaxArenas> entries_;
   std::map<uint64_t, uint32_t> by_address_;  // places
   // First in, first out, so that a place rests as long as can be. Of the ids to give out next.
@@ -130,7 +130,7 @@ class PeerArenas {
     std::atomic<uint64_t> length{0};
   };
   std::array<Place, kMaxArenas> places_{};
-  mutable std::mutex mutex_;                                                   // a leaf; guards what follows
+  mutable base::Mutex mutex_;                                                  // a leaf; guards what follows
   std::unordered_map<uint32_t, std::shared_ptr<const SharedSegment>> mapped_;  // by id
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/lock_guard.h"
 #include "link/peer_process.h"
 
 namespace ringbolt::link {
@@ -36,7 +37,7 @@ bool ConnectedPeer::send(const Message& message, int descriptor) {
   if (is_gone()) {
     return false;
   }
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return socket_ != nullptr && socket_->send(encoded.bytes(), descriptors);
 }
 
@@ -52,7 +53,7 @@ void ConnectedPeer::become_ready(Introduction introduction) {
 
 void ConnectedPeer::say_bye(uint64_t deadline_ns) {
   const EncodedMessage encoded{Message(Bye{})};
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (socket_ != nullptr && socket_->send(encoded.bytes(), {})) {
     socket_->flush_until(deadline_ns);
   }
@@ -61,7 +62,7 @@ void ConnectedPeer::say_bye(uint64_t deadline_ns) {
 void ConnectedPeer::end() {
   std::shared_ptr<PeerSocket> socket;
   {
-    const std::lock_guard lock(mutex_);
+    const base::LockGuard lock(mutex_);
     socket = std::exchange(socket_, nullptr);
   }
   is_gone_.store(true, std::memory_order_release);

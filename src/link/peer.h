@@ -2,8 +2,8 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "link/peer_socket.h"
 #include "link/rendezvous.h"
 
@@ -61,7 +61,7 @@ class ConnectedPeer final : public Peer {
   // Written before is_ready_ is released, closed by the destructor: read without a lock.
   base::UniqueFd bell_;
   base::UniqueFd region_table_;
-  std::mutex mutex_;
+  base::Mutex mutex_;
   std::shared_ptr<PeerSocket> socket_;  // guarded by mutex_
 };
 

@@ -10,6 +10,7 @@
 #include <new>
 
 #include "base/clock.h"
+#include "base/lock_guard.h"
 
 namespace ringbolt::link {
 namespace {
@@ -26,7 +27,7 @@ PeerSocket::PeerSocket(base::UniqueFd fd, const Watch& watch) : fd_(std::move(fd
 PeerSocket::~PeerSocket() { end(); }
 
 bool PeerSocket::watch() {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_ended_ || is_watched_) {
     return !is_ended_;
   }
@@ -39,7 +40,7 @@ bool PeerSocket::watch() {
 }
 
 void PeerSocket::unwatch() {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_watched_) {
     epoll_ctl(watch_.epoll_fd, EPOLL_CTL_DEL, fd_.get(), nullptr);
     is_watched_ = false;
@@ -50,7 +51,7 @@ void PeerSocket::unwatch() {
 }
 
 bool PeerSocket::send(std::span<const std::byte> bytes, std::span<const int> descriptors) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_ended_) {
     return false;
   }
@@ -89,7 +90,7 @@ bool PeerSocket::enqueue(std::span<const std::byte> bytes, std::span<const int> 
 }
 
 void PeerSocket::flush() {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   flush_locked();
 }
 
@@ -116,7 +117,7 @@ void PeerSocket::flush_locked() {
 
 void PeerSocket::flush_until(uint64_t deadline_ns) {
   constexpr uint64_t kNsPerMs = 1'000'000;
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   flush_locked();
   for (uint64_t now = base::now_ns(); !queue_.empty() && now < deadline_ns; now = base::now_ns()) {
     pollfd wanted{fd_.get(), POLLOUT, 0};
@@ -160,7 +161,7 @@ void PeerSocket::end() {
   if (getpid() != owner_) {
     return;
   }
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_ended_) {
     return;
   }

@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "link/socket.h"
 
@@ -66,7 +66,7 @@ class PeerSocket {
   base::UniqueFd fd_;
   const Watch watch_;
   const pid_t owner_;  // in a forked child everything here belongs to the parent
-  std::mutex mutex_;  // guards what follows
+  base::Mutex mutex_;  // guards what follows
   std::deque<Queued> queue_;
   bool is_watched_ = false;
   bool is_output_watched_ = false;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/lock_guard.h"
+
 namespace ringbolt::link {
 namespace {
 
@@ -15,30 +17,30 @@ std::shared_ptr<T> find(const std::map<uint64_t, std::shared_ptr<T>>& map, uint6
 }  // namespace
 
 uint64_t PeerTable::next_id() {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return ++last_id_;
 }
 
 std::shared_ptr<ConnectedPeer> PeerTable::living_at(uint32_t slot) const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   const std::shared_ptr<ConnectedPeer>& peer = by_slot_[slot];
   return peer && peer->is_alive() ? peer : nullptr;
 }
 
 std::shared_ptr<Line> PeerTable::line(uint64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return find(content_.lines, id);
 }
 
 std::shared_ptr<ConnectedPeer> PeerTable::peer(uint64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return find(content_.peers, id);
 }
 
 std::shared_ptr<ConnectedPeer> PeerTable::insert_caller(const std::shared_ptr<Line>& line,
                                                         std::span<const std::byte> hello,
                                                         std::span<const int> descriptors) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_closed_) {
     return nullptr;
   }
@@ -55,7 +57,7 @@ std::shared_ptr<ConnectedPeer> PeerTable::insert_caller(const std::shared_ptr<Li
 }
 
 std::shared_ptr<Line> PeerTable::insert_stranger(const std::shared_ptr<Line>& line) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_closed_) {
     return line;
   }
@@ -72,7 +74,7 @@ std::shared_ptr<Line> PeerTable::insert_stranger(const std::shared_ptr<Line>& li
 }
 
 PeerTable::Seat PeerTable::seat(Line& line, const std::shared_ptr<ConnectedPeer>& candidate) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   if (is_closed_) {
     return Seat::closed;
   }
@@ -96,7 +98,7 @@ PeerTable::Seat PeerTable::seat(Line& line, const std::shared_ptr<ConnectedPeer>
 }
 
 std::vector<std::shared_ptr<Line>> PeerTable::lines() const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::vector<std::shared_ptr<Line>> lines;
   for (const auto& [id, line] : content_.lines) {
     lines.push_back(line);
@@ -105,7 +107,7 @@ std::vector<std::shared_ptr<Line>> PeerTable::lines() const {
 }
 
 std::vector<std::shared_ptr<Line>> PeerTable::lines_of(const ConnectedPeer& peer) const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::vector<std::shared_ptr<Line>> lines;
   for (const auto& [id, line] : content_.lines) {
     if (line->peer.get() == &peer) {
@@ -116,7 +118,7 @@ std::vector<std::shared_ptr<Line>> PeerTable::lines_of(const ConnectedPeer& peer
 }
 
 std::vector<std::shared_ptr<Line>> PeerTable::parked_at(uint32_t slot) const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::vector<std::shared_ptr<Line>> lines;
   for (const auto& [id, line] : content_.lines) {
     if (line->is_parked && line->introduction.hello.slot == slot) {
@@ -127,12 +129,12 @@ std::vector<std::shared_ptr<Line>> PeerTable::parked_at(uint32_t slot) const {
 }
 
 bool PeerTable::has_parked() const {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   return std::ranges::any_of(content_.lines, [](const auto& entry) { return entry.second->is_parked; });
 }
 
 std::vector<std::shared_ptr<Line>> PeerTable::join_parked(const std::shared_ptr<ConnectedPeer>& peer) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::vector<std::shared_ptr<Line>> joined;
   for (const auto& [id, line] : content_.lines) {
     if (line->is_parked && line->introduction.hello.slot == peer->slot() && line->pid > 0 && line->pid == peer->pid()) {
@@ -145,12 +147,12 @@ std::vector<std::shared_ptr<Line>> PeerTable::join_parked(const std::shared_ptr<
 }
 
 void PeerTable::remove(const Line& line) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   content_.lines.erase(line.id);
 }
 
 void PeerTable::remove(const ConnectedPeer& peer) {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   std::shared_ptr<ConnectedPeer>& at_slot = by_slot_[peer.slot()];
   if (at_slot.get() == &peer) {
     at_slot = nullptr;
@@ -159,7 +161,7 @@ void PeerTable::remove(const ConnectedPeer& peer) {
 }
 
 PeerTable::Content PeerTable::close() {
-  const std::lock_guard lock(mutex_);
+  const base::LockGuard lock(mutex_);
   is_closed_ = true;
   by_slot_.fill(nullptr);
   return std::exchange(content_, {});

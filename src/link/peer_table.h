@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/mutex.h"
 #include "link/peer.h"
 
 namespace ringbolt::link {
@@ -80,7 +80,7 @@ class PeerTable {
   void abandon_after_fork();
 
  private:
-  mutable std::mutex mutex_;
+  mutable base::Mutex mutex_;
   Content content_;  // by id, that is by age
   std::array<std::shared_ptr<ConnectedPeer>, kSlotCount> by_slot_;
   uint64_t last_id_ = 0;

@@ -1,9 +1,10 @@
 #include "link/region_table.h"
 
 #include <cerrno>
-#include <mutex>
 #include <new>
 #include <random>
+
+#include "base/lock_guard.h"
 
 namespace ringbolt::link {
 namespace {
@@ -48,7 +49,7 @@ base::Result<int> RegionTable::create() {
 }
 
 base::Result<uint32_t> RegionTable::add(const Region& region) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   uint32_t tag_and_index = 0;
   if (never_used_ < kRegionCount && free_.size() < kRestingEntries) {
     tag_and_index = (random_bits() & ~kIndexMask) | (never_used_++ << 8U);
@@ -70,14 +71,14 @@ base::Result<uint32_t> RegionTable::add(const Region& region) {
 void RegionTable::hide(uint32_t key) { entries_[index_of(key)].key.store(0, std::memory_order_seq_cst); }
 
 void RegionTable::release(uint32_t key) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   free_.push_back(key);
 }
 
 bool RegionTable::is_held(uint32_t pd_key, uint64_t host_address, uint64_t size, uint32_t access) {
   uint32_t count = 0;
   {
-    const std::scoped_lock guard(lock_);
+    const base::LockGuard guard(lock_);
     count = never_used_;
   }
   Region region;

@@ -5,10 +5,10 @@
 
 #include <array>
 #include <cerrno>
-#include <mutex>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/mutex.h"
 #include "link/peer.h"
 #include "link/peer_events.h"
 #include "link/peer_lines.h"
@@ -92,7 +92,7 @@ class SlotRendezvous final : public Rendezvous {
   PeerTable table_;
   const Greeting greeting_;
   PeerLines lines_;
-  std::mutex connecting_;  // one connect() at a time, so that a slot gets one peer
+  base::Mutex connecting_;  // one connect() at a time, so that a slot gets one peer
   std::atomic<State> state_{State::open};
 };
 
@@ -120,7 +120,7 @@ std::shared_ptr<Peer> SlotRendezvous::peer_at(uint32_t slot) {
   if (auto known = table_.living_at(slot)) {
     return known;
   }
-  const std::lock_guard lock(connecting_);
+  const base::LockGuard lock(connecting_);
   if (auto known = table_.living_at(slot)) {
     return known;
   }

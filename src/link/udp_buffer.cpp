@@ -1,6 +1,6 @@
 #include "link/udp_buffer.h"
 
-#include <mutex>
+#include "base/lock_guard.h"
 
 namespace ringbolt::link {
 
@@ -9,7 +9,7 @@ UdpBuffer::UdpBuffer(size_t capacity)
     : capacity_(capacity), data_(std::make_unique_for_overwrite<std::byte[]>(capacity)) {}
 
 UdpBufferRef UdpBufferPool::take(Class& of) {
-  const std::lock_guard lock(of.lock);
+  const base::LockGuard lock(of.lock);
   if (of.free.empty()) {
     if (of.made == of.limit) {
       return {};
@@ -28,7 +28,7 @@ UdpBufferRef UdpBufferPool::take(Class& of) {
 void UdpBufferPool::give_back(UdpBuffer& buffer) {
   const std::shared_ptr<UdpBufferPool> pool = std::move(buffer.pool_);  // may be its last owner
   Class& to = buffer.capacity_ == kLargeBytes ? pool->large_ : pool->small_;
-  const std::lock_guard lock(to.lock);
+  const base::LockGuard lock(to.lock);
   to.free.emplace_back(&buffer);
 }
 

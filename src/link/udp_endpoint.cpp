@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/lock_guard.h"
 #include "link/udp_forwarder.h"
 #include "link/udp_group.h"
 
@@ -89,14 +90,14 @@ void UdpEndpoint::abandon_after_fork() {
 }
 
 void UdpEndpoint::add_waiting_batch() {
-  const std::lock_guard lock(waiting_lock_);
+  const base::LockGuard lock(waiting_lock_);
   if (waiting_batches_++ == 0) {
     watch_sockets(EPOLLIN | EPOLLOUT);
   }
 }
 
 void UdpEndpoint::remove_waiting_batch() {
-  const std::lock_guard lock(waiting_lock_);
+  const base::LockGuard lock(waiting_lock_);
   if (--waiting_batches_ == 0) {
     watch_sockets(EPOLLIN);
   }

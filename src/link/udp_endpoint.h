@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -177,10 +176,10 @@ void UdpEndpoint::hand_over_late(Sink& sink) {
 
 template <class Sink>
 std::optional<size_t> UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bool is_thorough) {
-  const std::unique_lock lock(receiving_, std::try_to_lock);
-  if (!lock.owns_lock()) {
+  if (!receiving_.try_lock()) {
     return std::nullopt;
   }
+  const base::LockGuard lock(receiving_, base::kAdoptLock);
   begin_turn(is_thorough);
   size_t packets = 0;
   uint64_t bytes = 0;

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <mutex>
 #include <utility>
 
 #include "base/error.h"
+#include "base/lock_guard.h"
 
 namespace ringbolt::link {
 
@@ -19,7 +19,7 @@ UdpFaults::UdpFaults() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TF
 }
 
 void UdpFaults::set(const fault::Plan& plan, std::span<const UdpFaultPort> ports, uint64_t now_ns) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   for (const UdpFaultPort& wanted : ports) {
     if (find(wanted.interface_index) == nullptr && !plan.rules.empty()) {
       ports_.push_back({wanted.interface_index,
@@ -54,7 +54,7 @@ void UdpFaults::hold(Way<Frame>& way, Frame frame, const fault::Verdict& verdict
 
 bool UdpFaults::send(const UdpPath& path, std::span<const std::byte> packet, uint64_t now_ns,
                      std::vector<UdpDeparture>& departures) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   Port* port = find(path.interface_index);
   if (port == nullptr) {
     return true;
@@ -82,7 +82,7 @@ bool UdpFaults::send(const UdpPath& path, std::span<const std::byte> packet, uin
 }
 
 std::optional<UdpDeparture> UdpFaults::take_departure(uint64_t now_ns) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   for (Port& port : ports_) {
     if (auto departure = port.out.shelf.take(now_ns)) {
       return departure;
@@ -93,7 +93,7 @@ std::optional<UdpDeparture> UdpFaults::take_departure(uint64_t now_ns) {
 }
 
 void UdpFaults::give_back(UdpDeparture departure) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   if (Port* port = find(departure.path.interface_index)) {
     hold(port->out, std::move(departure), fault::Verdict{}, 0);
     set_timer();
@@ -101,7 +101,7 @@ void UdpFaults::give_back(UdpDeparture departure) {
 }
 
 void UdpFaults::arrive(UdpArrival&& arrival, uint64_t now_ns, std::vector<UdpArrival>& arrivals) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   Port* port = find(arrival.interface_index);
   if (port == nullptr) {
     arrivals.push_back(std::move(arrival));
@@ -128,7 +128,7 @@ void UdpFaults::arrive(UdpArrival&& arrival, uint64_t now_ns, std::vector<UdpArr
 }
 
 void UdpFaults::take_arrivals(uint64_t now_ns, std::vector<UdpArrival>& arrivals) {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   for (Port& port : ports_) {
     while (auto late = port.in.shelf.take(now_ns)) {
       arrivals.push_back(std::move(*late));
@@ -162,7 +162,7 @@ void UdpFaults::set_timer() {
 }
 
 std::vector<UdpFaults::Seen> UdpFaults::seen() const {
-  const std::scoped_lock guard(lock_);
+  const base::LockGuard guard(lock_);
   std::vector<Seen> all;
   for (const Port& port : ports_) {
     all.push_back({port.out.stream.place(), fault::Direction::send, port.out.stream.tally(), port.out.overflowed});

@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "base/mutex.h"
 #include "cm/timing.h"
 #include "rdmacm/station.h"
 
@@ -32,7 +33,7 @@ uint32_t flow_label(const Id& id) {
 
 }  // namespace
 
-std::unique_lock<std::mutex> lock_of(const Id& id) {
+base::UniqueLock<base::Mutex> lock_of(const Id& id) {
   if (id.station->is_dead()) {
     errno = ENODEV;
     return {};
@@ -206,7 +207,7 @@ int rdma_destroy_id(rdma_cm_id* c) {
     rdma_ack_cm_event(last);
     guard.lock();
   }
-  station.wait(guard, [&] { return id.acknowledged == id.delivered; });
+  station.wait([&] { return id.acknowledged == id.delivered; });
   ringbolt::rdmacm::delete_id(&id);
   return 0;
 }
@@ -239,7 +240,7 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) {
     }
     to->push(std::move(event));
   }
-  station.wait(guard, [&] { return id.acknowledged == id.delivered; });
+  station.wait([&] { return id.acknowledged == id.delivered; });
   from.is_closed = from.is_closed || was_sync;
   ringbolt::rdmacm::release_channel(from);
   return 0;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <mutex>
-
+#include "base/mutex.h"
 #include "rdmacm/objects.h"
 
 namespace ringbolt::rdmacm {
@@ -31,7 +30,7 @@ void fill_path(Id& id);
 int prepare_to_listen(Id& id);
 
 /// The lock of the identifier's station; not owned when the station is dead (in a forked child), with errno set.
-std::unique_lock<std::mutex> lock_of(const Id& id);
+base::UniqueLock<base::Mutex> lock_of(const Id& id);
 
 /// For synchronous identifiers: waits for the event of the call just made, keeps it in id->event. 0 or -1 with errno.
 /// Without effect, and 0, for others.

@@ -286,7 +286,7 @@ void Station::leave() {
     return engine_->disconnecting() == 0 && ringbolt_management_unsent(devices_.at(0).context) == 0;
   };
   while (!is_done() && now() < deadline) {
-    changed_.wait_for(guard, std::chrono::milliseconds(1));
+    changed_.wait_for(mutex_, std::chrono::milliseconds(1));
   }
   for (const auto& [handle, id] : connections_) {
     engine_->destroy(now(), handle);

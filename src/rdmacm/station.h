@@ -3,17 +3,16 @@
 #include <rdma/rdma_cma.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "abi/management.h"
+#include "base/condition.h"
 #include "base/unique_fd.h"
 #include "cm/engine.h"
 #include "rdmacm/devices.h"
@@ -28,7 +27,7 @@ namespace ringbolt::rdmacm {
 /// except those that wait for the program. Thread-safe where it says so.
 class Station final : private cm::Host {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = base::UniqueLock<base::Mutex>;
 
   /// The one of this process; a forked child gets a new one. Thread-safe.
   static Station& get();
@@ -57,8 +56,8 @@ class Station final : private cm::Host {
   void drop_held(const Id& id);
   /// Waits until `condition`, which somebody's settle() or ack makes true. Gives the lock away meanwhile.
   template <class Condition>
-  void wait(Lock& lock, Condition condition) {
-    changed_.wait(lock, condition);
+  void wait(Condition condition) {
+    changed_.wait(mutex_, condition);
   }
   void notify() { changed_.notify_all(); }
 
@@ -109,8 +108,8 @@ class Station final : private cm::Host {
     uint64_t read_since_ns;  ///< 0: not all is read yet
   };
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  base::Mutex mutex_;
+  base::Condition changed_;
   std::atomic<bool> is_dead_{false};
   bool is_started_ = false;
   bool has_left_ = false;

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "rsocket/connection_data.h"
 #include "rsocket/credits.h"
 #include "rsocket/endpoint.h"
@@ -21,7 +21,7 @@ namespace ringbolt::rsocket {
 /// their owner that only one thread sends, and one receives, at a time.
 class Connection {
  public:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = base::UniqueLock<base::Mutex>;
 
   /// Makes the verbs objects on `id`, which outlives this. Throws base::Error.
   Connection(rdma_cm_id* id, const Settings& settings);

@@ -4,9 +4,9 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "rsocket/datagram_link.h"
 #include "rsocket/datagram_path.h"
@@ -42,7 +42,7 @@ class Datagram final : public Socket {
   void end_sleep(Sleeper& sleeper) override;
 
  private:
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = base::UniqueLock<base::Mutex>;
 
   /// Somebody we talk to. Without a handle, his queue pair is not known yet, and UDP serves.
   struct Peer {
@@ -78,7 +78,7 @@ class Datagram final : public Socket {
 
   base::UniqueFd udp_;
   const int family_;
-  std::mutex lock_;  ///< guards all below
+  base::Mutex lock_;  ///< guards all below
   std::atomic<int> file_flags_{0};
   Options options_;
   bool is_closed_ = false;

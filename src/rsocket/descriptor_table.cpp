@@ -1,14 +1,15 @@
 #include "rsocket/descriptor_table.h"
 
-#include <mutex>
 #include <utility>
+
+#include "base/lock_guard.h"
 
 namespace ringbolt::rsocket {
 
 base::Result<int> DescriptorTable::add(std::shared_ptr<Socket> socket) {
   const int descriptor = socket->descriptor();
   const auto index = static_cast<size_t>(descriptor);
-  const std::unique_lock lock(lock_);
+  const base::LockGuard lock(lock_);
   try {
     if (sockets_.size() <= index) {
       sockets_.resize(index + 1);
@@ -21,13 +22,13 @@ base::Result<int> DescriptorTable::add(std::shared_ptr<Socket> socket) {
 }
 
 std::shared_ptr<Socket> DescriptorTable::find(int descriptor) const {
-  const std::shared_lock lock(lock_);
+  const base::SharedLock lock(lock_);
   const auto index = static_cast<size_t>(descriptor);
   return descriptor >= 0 && index < sockets_.size() ? sockets_[index] : nullptr;
 }
 
 std::shared_ptr<Socket> DescriptorTable::remove(int descriptor) {
-  const std::unique_lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const auto index = static_cast<size_t>(descriptor);
   return descriptor >= 0 && index < sockets_.size() ? std::exchange(sockets_[index], nullptr) : nullptr;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <shared_mutex>
 #include <vector>
 
+#include "base/shared_mutex.h"
 #include "rsocket/socket.h"
 
 namespace ringbolt::rsocket {
@@ -19,7 +19,7 @@ class DescriptorTable {
   std::shared_ptr<Socket> remove(int descriptor);
 
  private:
-  mutable std::shared_mutex lock_;
+  mutable base::SharedMutex lock_;
   std::vector<std::shared_ptr<Socket>> sockets_;
 };
 

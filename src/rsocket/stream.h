@@ -3,10 +3,10 @@
 #include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/mutex.h"
 #include "rsocket/cm_link.h"
 #include "rsocket/connection.h"
 #include "rsocket/mappings.h"
@@ -125,9 +125,9 @@ class Stream final : public Socket {
 
   CmLink link_;
   const int family_;
-  std::mutex sending_;    ///< taken before lock_
-  std::mutex receiving_;  ///< taken before lock_
-  std::mutex lock_;       ///< guards all below
+  base::Mutex sending_;    ///< taken before lock_
+  base::Mutex receiving_;  ///< taken before lock_
+  base::Mutex lock_;       ///< guards all below
   std::atomic<int> file_flags_{0};
   Options options_;
   Phase phase_ = Phase::fresh;

@@ -1,6 +1,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/lock_guard.h"
 #include "rsocket/stream.h"
 #include "rsocket/stream_wait.h"
 
@@ -31,12 +32,12 @@ int Stream::take_error(int error) {
 
 template <class CanSend, class SendOne>
 base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_send, SendOne send_one) {
-  std::unique_lock sending(sending_, std::defer_lock);
   if (!is_nonblocking(flags)) {
-    sending.lock();
-  } else if (!sending.try_lock()) {
+    sending_.lock();
+  } else if (!sending_.try_lock()) {
     return base::fail(EAGAIN);
   }
+  const base::LockGuard sending(sending_, base::kAdoptLock);
   Lock lock(lock_);
   const Deadline deadline = deadline_of(options_.send_timeout, flags);
   auto status = await_connected(lock, deadline);
@@ -97,12 +98,12 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
   if ((flags & MSG_OOB) != 0) {
     return base::fail(EOPNOTSUPP);
   }
-  std::unique_lock receiving(receiving_, std::defer_lock);
   if (!is_nonblocking(flags)) {
-    receiving.lock();
-  } else if (!receiving.try_lock()) {
+    receiving_.lock();
+  } else if (!receiving_.try_lock()) {
     return base::fail(EAGAIN);
   }
+  const base::LockGuard receiving(receiving_, base::kAdoptLock);
   Lock lock(lock_);
   const Deadline deadline = deadline_of(options_.receive_timeout, flags);
   auto status = await_connected(lock, deadline);

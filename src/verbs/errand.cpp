@@ -4,12 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <exception>
-#include <mutex>
 
 #include "base/assert.h"
 #include "base/clock.h"
+#include "base/condition.h"
 
 namespace ringbolt::verbs {
 namespace {
@@ -21,7 +20,7 @@ thread_local Whereabouts* here = nullptr;
 }  // namespace
 
 struct Whereabouts::Place {
-  std::mutex mutex;
+  base::Mutex mutex;
   std::string subject;
   std::string object;
   std::string call;  // empty: not in the driver
@@ -33,12 +32,12 @@ Whereabouts::Whereabouts() : place_(std::make_unique<Place>()) { place_->since_n
 Whereabouts::~Whereabouts() = default;
 
 void Whereabouts::set_subject(std::string subject) {
-  const std::lock_guard lock(place_->mutex);
+  const base::LockGuard lock(place_->mutex);
   place_->subject = std::move(subject);
 }
 
 std::string Whereabouts::text() const {
-  const std::lock_guard lock(place_->mutex);
+  const base::LockGuard lock(place_->mutex);
   const double seconds = static_cast<double>(base::now_ns() - place_->since_ns) / 1e9;
   std::string about = place_->object;
   if (!place_->subject.empty()) {
@@ -53,7 +52,7 @@ std::string Whereabouts::text() const {
 
 DriverCall::DriverCall(Step step, std::string_view object) : at_(here) {
   if (at_ != nullptr) {
-    const std::lock_guard lock(at_->place_->mutex);
+    const base::LockGuard lock(at_->place_->mutex);
     at_->place_->object = object;
     at_->place_->call = name_of(step);
     at_->place_->advice = advice_if_stuck(step);
@@ -63,7 +62,7 @@ DriverCall::DriverCall(Step step, std::string_view object) : at_(here) {
 
 DriverCall::DriverCall(std::string_view call) : at_(here) {
   if (at_ != nullptr) {
-    const std::lock_guard lock(at_->place_->mutex);
+    const base::LockGuard lock(at_->place_->mutex);
     at_->place_->call = call;
     at_->place_->advice = advice_if_stuck(std::nullopt);
     at_->place_->since_ns = base::now_ns();
@@ -72,7 +71,7 @@ DriverCall::DriverCall(std::string_view call) : at_(here) {
 
 DriverCall::~DriverCall() {
   if (at_ != nullptr) {
-    const std::lock_guard lock(at_->place_->mutex);
+    const base::LockGuard lock(at_->place_->mutex);
     at_->place_->call.clear();
   }
 }
@@ -81,8 +80,8 @@ DriverCall::~DriverCall() {
 struct Errand::Run {
   std::function<void(Whereabouts&)> what;
   Whereabouts where;
-  mutable std::mutex mutex;
-  mutable std::condition_variable changed;
+  mutable base::Mutex mutex;
+  mutable base::Condition changed;
   bool is_over = false;
   std::exception_ptr failure = nullptr;
 };
@@ -96,7 +95,7 @@ void Errand::run(const std::shared_ptr<Run>& run) {
     failure = std::current_exception();
   }
   here = nullptr;
-  const std::lock_guard lock(run->mutex);
+  const base::LockGuard lock(run->mutex);
   run->failure = failure;
   run->is_over = true;
   run->changed.notify_all();
@@ -118,15 +117,15 @@ Errand::~Errand() {
 }
 
 bool Errand::is_over() const {
-  const std::lock_guard lock(run_->mutex);
+  const base::LockGuard lock(run_->mutex);
   return run_->is_over;
 }
 
 bool Errand::wait_until(uint64_t deadline_ns) const {
-  std::unique_lock lock(run_->mutex);
+  const base::LockGuard lock(run_->mutex);
   constexpr uint64_t kMostNs = 3'600'000'000'000;  // farther away a clock may overflow
   for (uint64_t now_ns = base::now_ns(); !run_->is_over && now_ns < deadline_ns; now_ns = base::now_ns()) {
-    run_->changed.wait_for(lock, std::chrono::nanoseconds(std::min(deadline_ns - now_ns, kMostNs)));
+    run_->changed.wait_for(run_->mutex, std::chrono::nanoseconds(std::min(deadline_ns - now_ns, kMostNs)));
   }
   return run_->is_over;
 }

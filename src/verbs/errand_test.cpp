@@ -1,8 +1,8 @@
 #include "verbs/errand.h"
+#include "base/condition.h"
 
 #include <gmock/gmock.h>
 
-#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,33 +22,33 @@ constexpr uint64_t kNever = UINT64_MAX;
 
 /// A driver that does not return until it is let go, and what it was called with, which tells when that goes.
 struct Driver {
-  std::mutex mutex;
-  std::condition_variable changed;
+  base::Mutex mutex;
+  base::Condition changed;
   bool is_called = false;
   bool is_let_go = false;
   bool is_over = false;
 
   void hang() {
-    std::unique_lock lock(mutex);
+    const base::LockGuard lock(mutex);
     is_called = true;
     changed.notify_all();
-    changed.wait(lock, [this] { return is_let_go; });
+    changed.wait(mutex, [this] { return is_let_go; });
   }
   void wait_for_call() {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [this] { return is_called; });
+    const base::LockGuard lock(mutex);
+    changed.wait(mutex, [this] { return is_called; });
   }
   void let_go() {
-    std::unique_lock lock(mutex);
+    const base::LockGuard lock(mutex);
     is_let_go = true;
     changed.notify_all();
-    changed.wait(lock, [this] { return is_over; });
+    changed.wait(mutex, [this] { return is_over; });
   }
 };
 
 struct Load {
   ~Load() {
-    const std::lock_guard lock(driver->mutex);
+    const base::LockGuard lock(driver->mutex);
     driver->is_over = true;
     driver->changed.notify_all();
   }
@@ -82,7 +82,7 @@ TEST(Errand, that_is_stuck_says_where_and_keeps_what_it_works_on) {
               AllOf(StartsWith("rdma_en2, UC queue pair 0x900, cable 0-1: ibv_modify_qp to RTR has not returned for "),
                     HasSubstr("the other end")));
   {
-    const std::lock_guard lock(driver->mutex);
+    const base::LockGuard lock(driver->mutex);
     EXPECT_FALSE(driver->is_over);
   }
   errand.reset();

@@ -1,9 +1,9 @@
 // Threads: every call is thread-safe, whatever objects they share.
 #include <atomic>
-#include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "deadline.h"
 #include "far.h"
 
@@ -60,7 +60,7 @@ TEST_P(ThreadTest, four_threads_post_on_one_queue_pair) {
 TEST_P(ThreadTest, four_threads_poll_one_queue) {
   constexpr uint64_t kCount = 1000;
   Link link(GetParam(), {}, 65536);
-  std::mutex mutex;
+  base::Mutex mutex;
   std::set<uint64_t> seen;
   std::atomic<uint64_t> total = 0;
   std::atomic<int> bad = 0;
@@ -72,7 +72,7 @@ TEST_P(ThreadTest, four_threads_poll_one_queue) {
         ibv_wc wc[8];
         const int count = ibv_poll_cq(link.near.send_cq(), 8, wc);
         for (int i = 0; i < count; ++i) {
-          const std::lock_guard lock(mutex);
+          const base::LockGuard lock(mutex);
           bad += wc[i].status == IBV_WC_SUCCESS && seen.insert(wc[i].wr_id).second ? 0 : 1;
           ++total;
         }

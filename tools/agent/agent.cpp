@@ -1,4 +1,5 @@
 #include "agent/agent.h"
+#include "base/lock_guard.h"
 
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -11,7 +12,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
-#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -116,7 +116,7 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
     }
     const uint64_t now_ns = base::now_ns();
     {
-      const std::lock_guard<std::mutex> guard(world.lock());
+      const base::LockGuard guard(world.lock());
       ports.serve(now_ns);
       if (courier != nullptr) {
         courier->flush();
@@ -151,7 +151,7 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
   post.roster.set_meeting(post.entry, meeting);
   group::Courier* courier = nullptr;
   {
-    const std::lock_guard<std::mutex> guard(world->lock());
+    const base::LockGuard guard(world->lock());
     courier = world->start_courier(ports);
     ports.set_courier(courier);
   }
@@ -163,7 +163,7 @@ End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post
   const End end =
       serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.entry, post.signals);
   post.roster.set_meeting(post.entry, std::nullopt);
-  const std::lock_guard<std::mutex> guard(world->lock());
+  const base::LockGuard guard(world->lock());
   report_counts(ports, courier);
   ports.set_courier(nullptr);
   if (end == End::signal) {
