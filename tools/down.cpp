@@ -4,6 +4,7 @@
 
 #include "agent/agents.h"
 #include "base/error.h"
+#include "base/say.h"
 #include "cluster/names.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -58,7 +59,7 @@ std::vector<Program> programs_of(const cluster::RuntimeDir& dir, const std::stri
           "take it down all the same (they then get errors as if every cable was cut)",
           name, error.what()));
     }
-    fmt::print(stderr, "ringbolt down: {}\n", error.what());
+    base::say(fmt::format("ringbolt down: {}\n", error.what()));
     cut_every_cable(dir, name);
     return {};
   }

@@ -193,8 +193,9 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
   for (const Direction& one : directions) {
     if (!one.far.empty()) {
       answer = kFoundProblem;
-      fmt::print(stderr, "ringbolt matrix: cable {}, {} to {}: {}, measured again and again; see ringbolt fault list\n",
-                 one.cable, from_text(live.model, one), to_text(live.model, one), one.far);
+      base::say(fmt::format(
+          "ringbolt matrix: cable {}, {} to {}: {}, measured again and again; see ringbolt fault list\n", one.cable,
+          from_text(live.model, one), to_text(live.model, one), one.far));
     }
     // Nodes that no way joins are no trouble of their own: the cut cable is, or they were never joined.
     if (one.state == Direction::State::kMeasured || one.state == Direction::State::kUnreachable) {

@@ -16,9 +16,11 @@ namespace {
 int moved_above_standard(int fd) {
   const int flags = ::fcntl(fd, F_GETFD);
   const int moved = ::fcntl(fd, (flags & FD_CLOEXEC) != 0 ? F_DUPFD_CLOEXEC : F_DUPFD, kFirstOwnFd);
-  const int error = errno;
+  const int error = errno == EINVAL ? EMFILE : errno;  // EINVAL: the limit is below kFirstOwnFd itself
   ::close(fd);
-  errno = error;
+  if (moved < 0) {
+    errno = error;
+  }
   return moved;
 }
 

@@ -12,14 +12,19 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def is_listening(port):
+def listening_inodes(port):
+    """Of the sockets that listen there, as text; /proc/PID/fd has them as socket:[inode]."""
+    found = set()
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         try:
             rows = pathlib.Path(table).read_text(encoding="ascii").splitlines()[1:]
         except OSError:
             continue
-        for row in rows:
-            fields = row.split()
+        for fields in map(str.split, rows):
             if fields[3] == LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port:
-                return True
-    return False
+                found.add(fields[9])
+    return found
+
+
+def is_listening(port):
+    return bool(listening_inodes(port))
