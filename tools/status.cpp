@@ -113,7 +113,8 @@ void print_clusters(const std::vector<Seen>& clusters) {
 /// Of more cables than people read only those that need attention, unless all are asked for.
 void print_cables(const LiveCluster& live, bool is_all) {
   constexpr size_t kMostCables = 100;
-  const size_t up = cables_up(live);
+  const std::vector<bool> states = cables_up(live);
+  const auto up = static_cast<size_t>(std::ranges::count(states, true));
   const bool is_short = !is_all && live.model.cables.size() > kMostCables;
   if (is_short) {
     fmt::print("{} of {} cables are up and not listed here: ringbolt status --all lists them\n", up,
