@@ -225,8 +225,7 @@ int check_hostfile(const HostfileOptions& options) {
   const std::string text = bootstrap::read_file(path, false);
   auto file = judged(text, options.format.empty() ? format_of(text) : parse_format(options.format));
   if (!file) {
-    base::say(fmt::format("ringbolt hostfile: {}: {}{}
-", path, file.error().text(),
+    base::say(fmt::format("ringbolt hostfile: {}: {}{}\n", path, file.error().text(),
                           options.format.empty() ? "" : fmt::format(" (read as --format {})", options.format)));
     return kFoundProblem;
   }
