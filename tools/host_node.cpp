@@ -106,7 +106,7 @@ int remove_node(const cluster::RuntimeDir& dir, const std::string& name, bool is
 
 int list_node(const cluster::RuntimeDir& dir, const std::string& name) {
   std::vector<Program> programs = cluster_programs(dir, name);
-  if (!programs.empty() && broken_reason(dir, name).empty()) {
+  if (!programs.empty() && condition_of(dir, name).is_whole()) {
     add_port_uses(open_cluster(""), programs);
   }
   fmt::print("{}\n", programs_json(programs));
