@@ -60,9 +60,10 @@ const OwnVariable* find(std::string_view name) {
 }
 
 std::string objection_to_name(std::string_view name) {
-  constexpr size_t kMostSlips = 2;  // programs may have variables of their own that begin like ours
+  // Programs may have variables of their own that begin like ours: of a short one a single slip.
+  const size_t most = name.size() - kPrefix.size() < 6 ? 1 : 2;
   const OwnVariable* near = nullptr;
-  size_t nearest = kMostSlips + 1;
+  size_t nearest = most + 1;
   for (const OwnVariable& one : kVariables) {
     const size_t distance = edit_distance(name, one.name);
     if (distance < nearest) {

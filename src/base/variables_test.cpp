@@ -17,8 +17,8 @@ TEST(Variables, all_that_is_right_or_not_ours_is_not_odd) {
   EXPECT_EQ(odd({"RINGBOLT_LOG=debug", "RINGBOLT_LOG=quiet", "RINGBOLT_CRC=every", "RINGBOLT_ADDR_12=127.0.0.1",
                  "RINGBOLT_DEVICE_0=rdma_en2", "RINGBOLT_GROUP_PORT=65535", "RINGBOLT_RANK=0", "RINGBOLT_CLUSTER=x"}),
             Lines{});
-  EXPECT_EQ(odd({"RINGBOLT_LOG=", "RINGBOLT_GROUP_PORT=", "PATH=/bin", "RINGBOLT_MY_OWN_THING=1", "RINGBOLT", "=",
-                 "RINGBOLT_="}),
+  EXPECT_EQ(odd({"RINGBOLT_LOG=", "RINGBOLT_GROUP_PORT=", "PATH=/bin", "RINGBOLT_MY_OWN_THING=1", "RINGBOLT_MINE=1",
+                 "RINGBOLT", "=", "RINGBOLT_="}),
             Lines{});
 }
 
