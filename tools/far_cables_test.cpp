@@ -123,7 +123,7 @@ TEST_F(FarCables, two_cables_say_nothing_of_each_other) {
 TEST_F(FarCables, below_half_of_what_is_stated_and_within_reach) {
   make("line:2", 2000, cluster::Kind::netns);
   EXPECT_EQ(far({{0, {0.13, 20}}}, {{0, {0.13, 20}}}), Found{0});
-  EXPECT_EQ(directions_[0].far, "0.130 Gb/s, and its stated rate is 2.00 Gb/s");
+  EXPECT_EQ(directions_[0].far, "0.13 Gb/s, and its stated rate is 2.00 Gb/s");
   EXPECT_EQ(n_looks_, 3U);
   EXPECT_EQ(far({{0, {1.9, 20}}}, {}), Found{});
 }
@@ -162,7 +162,7 @@ TEST_F(FarCables, of_memory_only_what_it_surely_moves_is_awaited) {
   EXPECT_EQ(far({{1, {0.4, 20}}}, {{1, {0.4, 20}}}), Found{1});
   model_.cables[1].speed_gbps = 2;
   EXPECT_EQ(far({{1, {0.13, 20}}}, {{1, {0.13, 20}}}), Found{1});
-  EXPECT_EQ(directions_[2].far, "0.130 Gb/s, and its stated rate is 2.00 Gb/s");
+  EXPECT_EQ(directions_[2].far, "0.13 Gb/s, and its stated rate is 2.00 Gb/s");
 }
 
 TEST_F(FarCables, late_answers_of_programs_that_waited_for_a_processor_prove_nothing) {
