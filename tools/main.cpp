@@ -1,3 +1,6 @@
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -86,7 +89,9 @@ int told(const std::string& name, int answer) {
   if (errno == EPIPE) {  // whoever has read it has had enough
     return 128 + SIGPIPE;
   }
-  if (errno == EBADF) {
+  // What a descriptor that we opened in place of a closed one is good for: an earlier write has failed with EBADF.
+  const int mode = ::fcntl(STDOUT_FILENO, F_GETFL);
+  if (errno == EBADF || mode < 0 || (mode & O_ACCMODE) == O_RDONLY) {
     base::say(name + ": standard output is closed; open it, or throw it away with >/dev/null\n");
     return kWrongUsage;
   }

@@ -74,12 +74,16 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
       directions.push_back(std::move(direction));
     }
   }
-  judge_cables(live.model, directions, [&](uint32_t cable) {
-    if (shows_progress) {
-      fmt::print(stderr, "\rmeasuring cable {} again ", cable);
-    }
-    return measure_cable(live, cable, options);
-  });
+  // Short messages tell how many can be posted, not what a cable carries.
+  constexpr uint64_t kLeastTellingBytes = 16384;
+  if (options.size_bytes >= kLeastTellingBytes) {
+    judge_cables(live.model, directions, [&](uint32_t cable) {
+      if (shows_progress) {
+        base::say(fmt::format("\rmeasuring cable {} again ", cable));
+      }
+      return measure_cable(live, cable, options);
+    });
+  }
   if (!options.is_neighbours) {
     if (shows_progress) {
       base::say("\rmeasuring pairs that others relay ");
@@ -193,9 +197,9 @@ int report_problems(const LiveCluster& live, const std::vector<Direction>& direc
   for (const Direction& one : directions) {
     if (!one.far.empty()) {
       answer = kFoundProblem;
-      base::say(fmt::format(
-          "ringbolt matrix: cable {}, {} to {}: {}, measured again and again; see ringbolt fault list\n", one.cable,
-          from_text(live.model, one), to_text(live.model, one), one.far));
+      base::say(
+          fmt::format("ringbolt matrix: cable {}, {} to {}: {}, measured again and again; see ringbolt fault list\n",
+                      one.cable, from_text(live.model, one), to_text(live.model, one), one.far));
     }
     // Nodes that no way joins are no trouble of their own: the cut cable is, or they were never joined.
     if (one.state == Direction::State::kMeasured || one.state == Direction::State::kUnreachable) {

@@ -15,6 +15,9 @@ PageFile::PageFile(const std::string& path, std::string option) : path_(path), o
   }
   file_.reset(path == "-" ? ::fdopen(::dup(STDOUT_FILENO), "w") : std::fopen(path.c_str(), "w"));
   if (!file_) {
+    if (path == "-") {
+      throw base::Error(EBADF, "write", "standard output is closed", "open it, or give " + option_ + " a path");
+    }
     throw base::Error(errno, "open for writing", path, "give " + option_ + " another path");
   }
 }

@@ -154,7 +154,8 @@ class Supervisor {
     out_.bytes().clear();
     err_.bytes().clear();
     if (error != EPIPE && !is_stopping_) {
-      say(fmt::format("the output can't be written: {}; make room there", base::reason_of(error)));
+      say(error == EBADF ? "standard output is closed; open it, or throw it away with >/dev/null"
+                         : fmt::format("the output can't be written: {}; make room there", base::reason_of(error)));
     }
     fail(error == EPIPE ? 128 + SIGPIPE : kWrongUsage);
     stop(SIGTERM);

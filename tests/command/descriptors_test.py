@@ -24,7 +24,7 @@ LINES = {
     "hostfile": ("hostfile", 0, True),
     "cut": ("cut 0-1", 0, True),
     "heal": ("heal 0-1", 0, True),
-    "fault add": ("fault add completion-error 1%", 0, True),
+    "fault add": ("fault add completion-error 1% status 12", 0, True),
     "fault list": ("fault list", 0, True),
     "fault clear": ("fault clear", 0, True),
     "run": ("run -- sh -c", 0, False),  # what it runs: see below

@@ -186,7 +186,9 @@ class Matrix(CommandCase):
         for folder in ("bin", "lib/ringbolt"):
             (self.root / "x" / folder).mkdir(parents=True, mode=0o700)
         shutil.copy(built / "bin/ringbolt", self.root / "x/bin")
-        shutil.copy(built / "lib/ringbolt/libringbolt-paths.so", self.root / "x/lib/ringbolt")
+        for other in (built / "lib/ringbolt").iterdir():
+            (self.root / "x/lib/ringbolt" / other.name).symlink_to(other)
+        (self.root / "x/lib/ringbolt/libibverbs.so.1").unlink()
         shutil.copy(library, self.root / "x/lib/ringbolt/libibverbs.so.1")
         return str(self.root / "x/bin/ringbolt")
 

@@ -54,7 +54,7 @@ class Plan(CommandCase):
         # Our own rings have none, nor have two machines.
         for n_nodes in (3, 7):
             plan = self.of(n_nodes, 2, "--like", "spark")
-            self.assertEqual(collections.Counter(end for cable in plan["cables"] for end in (cable["a"], cable["b"])).most_common(1)[0][1], 1)
+            self.assertEqual(collections.Counter(end for cable in plan["cables"] for end in cable["between"]).most_common(1)[0][1], 1)
             self.assertNotIn("Stock NCCL", " ".join(plan["notes"]))
         self.assertNotIn("Stock NCCL", " ".join(self.of(2, 2, "--like", "spark")["notes"]))
 
@@ -255,7 +255,7 @@ class Plan(CommandCase):
         judged = self.plan(path)
         for name in ("cables", "hops", "rates", "routes"):
             self.assertEqual(judged[name], planned[name], name)
-        self.assertEqual(judged["notes"], [])
+        self.assertEqual([note for note in judged["notes"] if "Stock NCCL" not in note], [])
 
     def test_cables_keep_their_numbers_when_one_is_pulled(self):
         path = self.root.parent / f"{self.root.name}-kept.json"

@@ -31,7 +31,7 @@ class Refusal(CommandCase):
         self.refused("run", says=["say what to run, after --"])
         self.refused("run", "--", says=["say what to run, after --"])
         self.refused("exec", "0", says=["say what to run, after --"])
-        self.refused("exec", "--", "ls", says=["node"])
+        self.refused("exec", "--", "ls", says=["NODE is missing"])
         self.refused("matrix", "--size", "3", says=["--size"])
 
     def test_empty_values_are_not_absent_ones(self):

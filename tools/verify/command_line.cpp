@@ -24,7 +24,7 @@ void add_what(CLI::App* command, VerifyOptions& options) {
       ->check(Real(0.0, 100.0))
       ->type_name("PERCENT");
   command->add_option("--min", options.least_bytes, "Bytes of the shortest message (default: 1; UC, UD: 16)")
-      ->transform(Whole(1, kMostBytes))
+      ->transform(Whole(0, kMostBytes))
       ->type_name("BYTES");
   command->add_option("--max", options.most_bytes, "Of the longest (default: 65536; of churn 4096; UD: the MTU)")
       ->transform(Whole(1, kMostBytes))
