@@ -71,7 +71,7 @@ class CommandCase(unittest.TestCase):
     def state_files(self):
         """All but the lock and the trees of synthetic files, which are made when first needed and mean nothing."""
         paths = (path.relative_to(self.root) for path in self.root.rglob("*") if path.name != ".lock")
-        return sorted(str(path) for path in paths if not any(part == "sys" or part.startswith("sys-") for part in path.parts))
+        return sorted(str(path) for path in paths if not any(part in ("default", "sys") or part.startswith("sys-") for part in path.parts))
 
     @contextlib.contextmanager
     def cluster(self, spec, name=None):
