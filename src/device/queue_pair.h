@@ -15,8 +15,10 @@
 #include "base/spinlock.h"
 #include "device/call_stream.h"
 #include "device/completion_queue.h"
+#include "device/completion_queues.h"
 #include "device/connection.h"
 #include "device/counting.h"
+#include "device/current_receive.h"
 #include "device/inbox.h"
 #include "device/memory.h"
 #include "device/network.h"
@@ -25,6 +27,7 @@
 #include "device/receive_ring.h"
 #include "device/send_request.h"
 #include "device/shared_receive_queue.h"
+#include "device/stored_offer.h"
 #include "device/vigil.h"
 #include "device/wired.h"
 
@@ -32,17 +35,10 @@ namespace ringbolt::device {
 
 /// A queue pair of type RC, UC or UD. Completions are made only by the progress functions, which its completion queues
 /// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
-/// receive_lock_. Thread-safe. Split by concern: queue_pair.cpp (life, states, attributes), connecting.cpp (offers and
-/// peers), requester.cpp (the send queue), send_timers.cpp (what waits too long), early_sends.cpp (completions before
-/// delivery), send_faults.cpp, receive_faults.cpp (what befalls messages on purpose), transfers.cpp (what one send does), responder.cpp (incoming messages), queue_pair_rules.cpp (what the
-/// profile refuses), split_pieces.cpp, wrapped_receives.cpp, unreceived.cpp (oddities of profiles); and wired_*.cpp for peers on the network.
+/// receive_lock_. Thread-safe. Split by concern, a file each, named after it; wired_*.cpp are for peers on the network.
 class QueuePair {
  public:
-  struct Queues {
-    std::shared_ptr<CompletionQueue> send;
-    std::shared_ptr<CompletionQueue> receive;
-    SharedReceiveQueue* shared = nullptr;
-  };
+  using Queues = CompletionQueues;
 
   /// Writes the granted capabilities back. `handle` is the C object: events name it, and it shows the state. EINVAL for
   /// capabilities out of range, EOPNOTSUPP for types that the device does not know, ENOMEM.
@@ -142,8 +138,8 @@ class QueuePair {
   void wait_for_copies();
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();
-  /// Before sends are given up: what has completed early leaves, but for what its lead or a fault still holds back. Waits
-  /// for the peer until `deadline_ns` at most. Under modify_lock_ at most.
+  /// Before sends are given up: what has completed early leaves, but for what its lead or a fault still holds back.
+  /// Waits for the peer until `deadline_ns` at most. Under modify_lock_ at most.
   void deliver_told(uint64_t deadline_ns);
   /// Before the end, which `ending` names: the same, and counts and tells what is lost.
   void settle_told(const char* ending, uint64_t deadline_ns);
@@ -254,7 +250,8 @@ class QueuePair {
   bool may_complete_early() const;
   size_t send_slots() const;
   uint64_t early_departure_ns(uint32_t length, uint64_t now_ns);
-  bool stage(uint32_t index);  ///< copies what the stored request sends; false: it can't, or must not, be copied; throws
+  /// Copies what the stored request sends. False: it can't, or must not, be copied. Throws.
+  bool stage(uint32_t index);
   void tell_early(CompletionQueue& cq);
   void drop_copy(uint32_t index);
   void forget_staged(uint32_t index);
@@ -265,7 +262,8 @@ class QueuePair {
   void count_undelivered(const SendEntry& entry);
   void tell_undelivered(const char* ending);
   /// Posted and, as far as the program knows, not complete.
-  uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - (completes_early_ ? told_ : done_.load()); }
+  uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - finished_sends(); }
+  uint32_t finished_sends() const { return completes_early_ ? told_ : done_.load(); }
 
   // send_faults.cpp
   /// False: there is no memory for fates.
@@ -288,9 +286,7 @@ class QueuePair {
 
   // receive_faults.cpp
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
-  bool is_cut_off() {
-    return !context_.port().carries() || (faults_.has(fault::Subject::state) && is_silenced());
-  }
+  bool is_cut_off() { return !context_.port().carries() || (faults_.has(fault::Subject::state) && is_silenced()); }
   bool is_silenced();
   bool has_arrived();
   bool is_coalescing();
@@ -333,16 +329,7 @@ class QueuePair {
   void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind);
 
   // responder.cpp: each says whether the slot was dealt with; if not it stays and is looked at again.
-  struct Current {  // the receive that a message is being put into
-    bool is_open = false;
-    uint64_t wr_id = 0;
-    std::array<ibv_sge, kMaxSge> wanted;
-    uint32_t wanted_count = 0;
-    Pieces pieces;
-    uint32_t received = 0;
-    bool is_refused = false;  ///< its keys don't allow it
-    bool is_overrun = false;  ///< it was posted beyond the depth, and accepted silently
-  };
+  using Current = CurrentReceive;
   void drain(CompletionQueue& cq, Connection& connection);
   bool receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
   bool receive_message(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
@@ -449,20 +436,20 @@ class QueuePair {
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> tail_{0};
   std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled or failed one
-  CallStream posted_sends_;       // as faults of calls count them
-  bool has_failed_send_ = false;  // nothing after it may begin
-  bool is_destroyed_ = false;     // its domain and context may be gone
+  CallStream posted_sends_;           // as faults of calls count them
+  bool has_failed_send_ = false;      // nothing after it may begin
+  bool is_destroyed_ = false;         // its domain and context may be gone
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
-  std::vector<SendFate> fates_;                 // beside entries_; none before the first
-  std::vector<StagedBytes> staged_;             // likewise
+  std::vector<SendFate> fates_;      // beside entries_; none before the first
+  std::vector<StagedBytes> staged_;  // likewise
   size_t staged_bytes_ = 0;
-  uint32_t told_ = 0;                // up to here completions were told; never behind done_
-  uint32_t undelivered_ = 0;         // of the told ones that are done
-  uint64_t line_free_ns_ = 0;        // when the cable has carried what is queued
-  uint32_t send_frames_ = 0;         // of unfinished sends, where depths are counted in frames
-  uint32_t answers_pending_ = 0;     // operations that the peer executes
-  uint32_t progress_mark_ = 0;       // what the timers last saw of the count of consumed slots and done sends
-  uint64_t progress_since_ns_ = 0;   // since when; 0: not looked yet
+  uint32_t told_ = 0;               // up to here completions were told; never behind done_
+  uint32_t undelivered_ = 0;        // of the told ones that are done
+  uint64_t line_free_ns_ = 0;       // when the cable has carried what is queued
+  uint32_t send_frames_ = 0;        // of unfinished sends, where depths are counted in frames
+  uint32_t answers_pending_ = 0;    // operations that the peer executes
+  uint32_t progress_mark_ = 0;      // what the timers last saw of the count of consumed slots and done sends
+  uint64_t progress_since_ns_ = 0;  // since when; 0: not looked yet
   Vigil vigil_;
   uint64_t not_ready_since_ns_ = 0;  // since when the receiver has no receive posted
   uint64_t next_ring_ns_ = 0;
@@ -484,8 +471,8 @@ class QueuePair {
   CallStream posted_receives_;
   ReceiveRing receives_;
   Current current_;
-  uint32_t receive_frames_ = 0;    // of posted receives, where depths are counted in frames
-  uint64_t receives_posted_ = 0;   // likewise
+  uint32_t receive_frames_ = 0;   // of posted receives, where depths are counted in frames
+  uint64_t receives_posted_ = 0;  // likewise
   uint64_t receives_taken_ = 0;
   std::set<uint64_t> overrun_receives_;  // those beyond the depth, by number
   Parking parking_;
@@ -504,11 +491,6 @@ class QueuePair {
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
   std::atomic<bool> wants_receive_bells_{false};
 
-  struct StoredOffer {
-    std::shared_ptr<link::RemoteProcess> remote;
-    link::Offer offer;
-    base::Result<link::SharedSegment> lane;
-  };
   base::Mutex offers_lock_;  // taken after send_lock_
   std::unordered_map<uint32_t, StoredOffer> offers_;
 };

@@ -7,6 +7,7 @@
 #include "base/in_place.h"
 #include "base/lock_guard.h"
 #include "device/limits.h"
+#include "device/prefetch.h"
 #include "device/queue_pair.h"
 #include "device/vendor_error.h"
 
@@ -22,17 +23,6 @@ constexpr uint32_t kTellAfterSlots = link::kLaneSlots / 4;
 bool takes_receive(link::SlotKind kind) {
   return kind == link::SlotKind::send || kind == link::SlotKind::send_shared || kind == link::SlotKind::write_done ||
          kind == link::SlotKind::datagram;
-}
-
-/// A message of another core's cache: its lines come at once, not the first ones, which are copied, and then the
-/// others.
-void fetch(const std::byte* message, size_t length) {
-  constexpr size_t kLineBytes = 64;
-  constexpr size_t kMostBytes = 4096 + 2 * kLineBytes;
-  const std::byte* const end = message + std::min(length, kMostBytes);
-  for (; message < end; message += kLineBytes) {
-    __builtin_prefetch(message);
-  }
 }
 
 constexpr unsigned kWithGrh = IBV_WC_GRH;
