@@ -18,7 +18,9 @@ constexpr double kFarFromOthers = 0.25;
 constexpr double kFarLatency = 8;
 constexpr double kFarLatencyUs = 100;
 constexpr double kSureGbps = 0.5;
-constexpr double kStarved = 0.2;
+constexpr double kMostStarved = 0.7;
+constexpr double kMostStarvedLatency = 0.95;
+constexpr uint64_t kLeastBytes = 1U << 20U;
 constexpr size_t kLeastLike = 2;
 constexpr int kMoreLooks = 3;
 
@@ -46,8 +48,9 @@ double median(std::vector<double> figures, bool takes_lower) {
   return figures[figures.size() % 2 == 0 && takes_lower ? half - 1 : half];
 }
 
-/// Of the processor time that it could have used.
-double share_had(const Direction& one) { return 1 - std::clamp(one.starved_share, 0.0, 0.9); }
+/// Of the processor time that it could have used. While a program waits for a processor a cable may do so, too: never
+/// so little that a slow cable would be taken for a fast one.
+double share_had(double starved, double most_starved) { return 1 - std::clamp(starved, 0.0, most_starved); }
 
 /// The cable to hold a suspect against when both are measured again: of its like, or else of all, the middle one.
 std::optional<uint32_t> reference_for(const cluster::Cluster& model, const std::vector<Direction>& all,
@@ -112,21 +115,22 @@ Yardstick yardstick_of(const cluster::Cluster& model, const std::vector<Directio
 }
 
 std::string far_text(const Direction& one, const Yardstick& yardstick) {
-  const double gbps = one.bandwidth_gbps / share_had(one);
+  const double gbps = one.bandwidth_gbps / share_had(one.starved_share, kMostStarved);
+  const double latency_us = one.latency_us * share_had(one.starved_latency_share, kMostStarvedLatency);
+  const bool has_rate = one.verified_bytes >= kLeastBytes;
   const bool can_reach = yardstick.best_gbps >= yardstick.stated_gbps * kReached;
   const double within_reach =
       can_reach ? yardstick.stated_gbps : std::max(yardstick.best_gbps * kFarFromOthers, kSureGbps);
-  if (gbps < std::min(yardstick.stated_gbps * kFarFromStated, within_reach)) {
+  if (has_rate && gbps < std::min(yardstick.stated_gbps * kFarFromStated, within_reach)) {
     return fmt::format("{} Gb/s, and its stated rate is {} Gb/s", figure_text(one.bandwidth_gbps),
                        figure_text(yardstick.stated_gbps));
   }
-  if (gbps < yardstick.like_gbps * kFarFromOthers) {
+  if (has_rate && gbps < yardstick.like_gbps * kFarFromOthers) {
     return fmt::format("{} Gb/s, and like cables have {} Gb/s", figure_text(one.bandwidth_gbps),
                        figure_text(yardstick.like_gbps));
   }
-  if (yardstick.like_latency_us > 0 && one.starved_latency_share < kStarved &&
-      one.latency_us > yardstick.like_latency_us * kFarLatency &&
-      one.latency_us > yardstick.like_latency_us + kFarLatencyUs) {
+  if (yardstick.like_latency_us > 0 && latency_us > yardstick.like_latency_us * kFarLatency &&
+      latency_us > yardstick.like_latency_us + kFarLatencyUs) {
     return fmt::format("a latency of {} us, and like cables have {} us", figure_text(one.latency_us),
                        figure_text(yardstick.like_latency_us));
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "cluster/topology.h"
@@ -13,6 +15,7 @@ struct Figures {
   double gbps = 10;
   double latency_us = 20;
   double starved = 0;
+  uint64_t bytes = 64U << 20U;
 };
 
 class FarCables : public testing::Test {
@@ -24,6 +27,7 @@ class FarCables : public testing::Test {
     one.to = is_back ? model.cables[cable].a : model.cables[cable].b;
     one.state = Direction::State::kMeasured;
     one.bandwidth_gbps = figures.gbps;
+    one.verified_bytes = figures.bytes;
     one.latency_us = figures.latency_us;
     one.starved_share = one.starved_latency_share = figures.starved;
     return one;
@@ -166,8 +170,13 @@ TEST_F(FarCables, of_memory_only_what_it_surely_moves_is_awaited) {
 }
 
 TEST_F(FarCables, late_answers_of_programs_that_waited_for_a_processor_prove_nothing) {
-  const std::map<uint32_t, Figures> starved{{1, {10, 4000, 0.3}}};
+  const std::map<uint32_t, Figures> starved{{1, {10, 4000, 1.1}}};
   EXPECT_EQ(far(starved, starved), Found{});
+}
+
+TEST_F(FarCables, a_few_bytes_are_no_rate) {
+  const std::map<uint32_t, Figures> few{{1, {0.01, 20, 0, 340}}};
+  EXPECT_EQ(far(few, few), Found{});
 }
 
 TEST_F(FarCables, what_was_cut_or_failed_meanwhile_is_not_accused) {

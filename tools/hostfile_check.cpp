@@ -142,7 +142,8 @@ void warn_of_order(Judged& file) {
     }
   }
   const bool is_asked_for = file.backend == "jaccl-ring";
-  if (apart.empty() || (!is_asked_for && jaccl_shape(*file.devices) != "neither")) {
+  const bool is_of_jaccl = file.backend.empty() || file.backend.starts_with("jaccl");
+  if (apart.empty() || !is_of_jaccl || (!is_asked_for && jaccl_shape(*file.devices) != "neither")) {
     return;
   }
   file.ring = ring_order(*file.devices);

@@ -122,6 +122,7 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
       json["bandwidth_gbps"] = one.bandwidth_gbps;
       json["verified_bytes"] = one.verified_bytes;
       json["starved_share"] = one.starved_share;
+      json["starved_latency_share"] = one.starved_latency_share;
       if (!one.far.empty()) {
         json["far"] = one.far;
       }

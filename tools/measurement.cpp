@@ -57,11 +57,9 @@ ProbeReport report_of(const ProgramEnd& probe, double timeout_s) {
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {
   take_figures(mine.is_echo && !other.problem.empty() && !other.is_echo ? other : mine, direction);
-  const auto share = [](uint64_t one_ppm, uint64_t other_ppm) {
-    return static_cast<double>(std::max(one_ppm, other_ppm)) / 1e6;
-  };
-  direction.starved_share = share(mine.starved_ppm.sending, other.starved_ppm.receiving);
-  direction.starved_latency_share = share(mine.starved_ppm.asking, other.starved_ppm.answering);
+  direction.starved_share = static_cast<double>(std::max(mine.starved_ppm.sending, other.starved_ppm.receiving)) / 1e6;
+  // In turns: what one waits for, the other waits for, too.
+  direction.starved_latency_share = static_cast<double>(mine.starved_ppm.asking + other.starved_ppm.answering) / 1e6;
   return direction;
 }
 

@@ -34,7 +34,7 @@ struct Direction {
   double bandwidth_gbps = 0;   ///< of bytes that the receiver has verified
   uint64_t verified_bytes = 0;
   double starved_share = 0;          ///< of the bandwidth's time, that a program at an end waited for a processor
-  double starved_latency_share = 0;  ///< likewise of the round trips'
+  double starved_latency_share = 0;  ///< of the round trips' time, that either did: both together
   std::string far = {};  ///< how far its figures are from what they should be (far_cables.h); empty: they are not
 };
 

@@ -183,7 +183,7 @@ class Hostfile(CommandCase):
         for text, says in (('[["10.0.0.1:32323"], ["10.0.0.2:32323"]]', "addresses of a ring of TCP"),
                            ('[{"ssh": "a", "ips": ["10.0.0.1"]}, {"ssh": "b"}]', "its hosts have no rdma"),
                            ('[[null, "a", "a"], ["a", null, "b"], ["a", "b", null]]', "a of rank 0 leads to two places"),
-                           ('[[null, "a b"], ["a", null]]', "is no word of 1 to 63 letters"),
+                           ('[[null, "a-b"], ["a", null]]', "is no name of a device"),
                            ('[[null, "a"], [["a", "b"], null]]', "[0][1]"),
                            ('{"hosts": [}', "hosts.json")):
             path.write_text(text)

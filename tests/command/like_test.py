@@ -103,6 +103,17 @@ class Like(CommandCase):
         server.kill()
         server.communicate()
 
+    def test_what_we_only_try_ourselves_is_not_told_of(self):
+        for profile in ("tn3205", "usb4-linux"):
+            with self.subTest(profile):
+                self.call("up", "--emulate", "ring:4", "--like", profile)
+                for words in (("check", "--scale", "0.001"), ("matrix", "--neighbours", "--rounds", "20", "--messages", "4"), ("bench", "all_reduce", "-b", "1K", "-e", "1K", "-n", "1")):
+                    self.assertEqual(self.call(*words, expect=None, timeout=90).stderr, "", words)
+                self.call("down")
+        # What a program does is told of, also after we have tried the same.
+        self.call("up", "--emulate", "line:2", "--like", "tn3205")
+        self.assertIn("qp-type", self.call("exec", 0, "--", "ibv_rc_pingpong", "-g", "1", expect=1).stderr)
+
     def test_a_reboot_gives_back_what_the_dead_have_left(self):
         self.call("up", "--emulate", "line:2", "--like", "apple,leak=boot")
         for _ in range(11):

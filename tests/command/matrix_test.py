@@ -103,7 +103,7 @@ class Matrix(CommandCase):
         path.write_text(json.dumps({"ringbolt": 1, "nodes": [{"name": name, "ports": ["p0", "p1"]} for name in "abc"],
                                     "cables": [{"between": ["a:p1", "b:p0"], "speed_gbps": 2}, {"between": ["b:p1", "c:p0"]}]}))
         with self.cluster(path):
-            words = ("matrix", "--neighbours", "--rounds", "20", "--messages", "4", "--seconds", "0.2")
+            words = ("matrix", "--neighbours", "--rounds", "20", "--messages", "2", "--seconds", "0.2")
             self.assertNotIn("stated", self.call(*words, timeout=90).stderr)
             self.call("fault", "add", "shape", "rate", "130Mbit", "cable", "a-b")
             done = self.call(*words, "--json", expect=1, timeout=90)
