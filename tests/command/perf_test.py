@@ -174,7 +174,7 @@ class OnNodes(CommandCase):
         for words, says in [
                 (["dance"], "none of send, write, read, atomic"), (["read", "-c", "UC"], "RC only"),
                 (["write", "-c", "UD"], "UD has no WRITE"), (["atomic", "-s", "16"], "8 bytes"),
-                (["send", "-s", "0"], "from 1 on"), (["send", "-c", "UD", "-s", "5000"], "one packet"),
+                (["send", "-s", "0"], "from 1 to"), (["send", "-c", "UD", "-s", "5000"], "one packet"),
                 (["send", "--lat", "-b"], "-b is for bandwidth"), (["send", "--lat", "-q", "2"], "-q is for bandwidth"),
                 (["send", "-n", "5", "-D", "1"], "-n and -D"), (["send", "-t", "4", "-Q", "8"], "-Q 8"),
                 (["write", "--lat", "-e"], "-e"), (["read", "-I", "8"], "-I"), (["read", "-r", "8"], "-r"),
