@@ -91,8 +91,9 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
     if (first == free.end()) {
       throw JoinError(fmt::format("shrink: {} groups are there, and that is the most", free.size()));
     }
-    return make_communicator(static_cast<uint16_t>(first - free.begin()), communicator->members(), 0,
-                             communicator->avoided());
+    const std::vector<uint16_t> number{static_cast<uint16_t>(first - free.begin())};
+    reserve(number);  // one that was given before, too, may come again now
+    return make_communicator(number.front(), communicator->members(), 0, communicator->avoided());
   }
   base::UniqueLock guard(lock_);
   Shrinking* const of = shrinking(communicator->id());

@@ -156,7 +156,7 @@ TEST(Fault, comes_at_the_same_messages_for_the_same_seed) {
 
 TEST(Fault, is_refused_with_the_words_that_it_lacks) {
   for (const auto& [text, word] : {std::pair{"rtr-errno 100%", "errno EINVAL"}, std::pair{"completion-error 1%", "status 12"},
-                                   std::pair{"completion-late 1%", "by 1ms"}, std::pair{"rtr-errno 1% errno EPERM", "ENODATA"},
+                                   std::pair{"completion-late 1%", "by 1ms"}, std::pair{"rtr-errno 1% errno EXDEV", "ENODATA"},
                                    std::pair{"pd-null 1% direction send", "direction"},
                                    std::pair{"completion-error 1% status 24", "from 1 to 23"}}) {
     const Faults faults(text);
