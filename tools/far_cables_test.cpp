@@ -170,7 +170,7 @@ TEST_F(FarCables, of_memory_only_what_it_surely_moves_is_awaited) {
 }
 
 TEST_F(FarCables, late_answers_of_programs_that_waited_for_a_processor_prove_nothing) {
-  const std::map<uint32_t, Figures> starved{{1, {10, 4000, 1.1}}};
+  const std::map<uint32_t, Figures> starved{{1, {10, 400, 1.1}}};
   EXPECT_EQ(far(starved, starved), Found{});
 }
 

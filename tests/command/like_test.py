@@ -112,7 +112,7 @@ class Like(CommandCase):
                 self.call("down")
         # What a program does is told of, also after we have tried the same.
         self.call("up", "--emulate", "line:2", "--like", "tn3205")
-        self.assertIn("qp-type", self.call("exec", 0, "--", "ibv_rc_pingpong", "-g", "1", expect=1).stderr)
+        self.assertIn("like tn3205", self.call("exec", 0, "--", "ibv_rc_pingpong", "-g", "1", expect=1).stderr)
 
     def test_a_reboot_gives_back_what_the_dead_have_left(self):
         self.call("up", "--emulate", "line:2", "--like", "apple,leak=boot")
