@@ -11,6 +11,10 @@ target_compile_options(ringbolt_flags INTERFACE
   ${RINGBOLT_WERROR_FLAG}
   # Ranks choose schedules by floating-point sums: the same ones on every processor.
   -ffp-contract=off)
+if(RINGBOLT_THREAD_SAFETY)
+  # Who holds which lock, and in which order they are taken: src/base/thread_safety.h.
+  target_compile_options(ringbolt_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety> $<$<COMPILE_LANGUAGE:CXX>:-Wthread-safety-beta>)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Requests and headers of some hundred bytes begin as zeros: "rep stos", the default, takes 30 cycles to get going.
   target_compile_options(ringbolt_flags INTERFACE -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign)

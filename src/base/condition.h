@@ -20,8 +20,8 @@ class Condition {
     condition_.wait(borrowed.lock);
   }
   template <class Predicate>
-  void wait(Mutex& mutex, Predicate is_true) RINGBOLT_REQUIRES(mutex) RINGBOLT_NOT_ANALYSED {
-    while (!is_true()) {
+  void wait(Mutex& mutex, Predicate is_true) RINGBOLT_REQUIRES(mutex) {
+    while (!call_locked(is_true)) {
       wait(mutex);
     }
   }

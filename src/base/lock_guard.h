@@ -22,6 +22,26 @@ class RINGBOLT_SCOPED_CAPABILITY LockGuard {
   Mutex& mutex_;
 };
 
+/// Gives a lock back until the end of the scope.
+template <class Mutex>
+class RINGBOLT_SCOPED_CAPABILITY Unlocked {
+ public:
+  explicit Unlocked(Mutex& mutex) RINGBOLT_RELEASE(mutex) : mutex_(mutex) { mutex_.unlock(); }
+  Unlocked(const Unlocked&) = delete;
+  Unlocked& operator=(const Unlocked&) = delete;
+  ~Unlocked() RINGBOLT_RELEASE() { mutex_.lock(); }
+
+ private:
+  Mutex& mutex_;
+};
+
+/// Calls what says that it is called with a lock held, where the analysis can't see that this is so: a callee knows the
+/// lock of its caller's object by another name, or none.
+template <class Function, class... Arguments>
+decltype(auto) call_locked(Function&& function, Arguments&&... arguments) RINGBOLT_NOT_ANALYSED {
+  return function(static_cast<Arguments&&>(arguments)...);
+}
+
 /// Holds a lock until the end of the scope, but for times at which its owner gives it back.
 template <class Mutex>
 class RINGBOLT_SCOPED_CAPABILITY UniqueLock {
