@@ -252,6 +252,7 @@ void QueuePair::send_answers(uint64_t now_ns) {
   if (!wired_->rc_responder || !wired_->rc_responder->has_packet()) {
     return;
   }
+  const bool is_sealed = inboxes_->seal.peer_token() != 0;
   Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
   while (wired_->rc_responder->next_packet(now_ns, packet)) {
@@ -261,6 +262,11 @@ void QueuePair::send_answers(uint64_t now_ns) {
     }
   }
   send_out(batch);
+  // The requesting half may have told the peer just before this went out that all of ours is sealed: then it was
+  // dropped there. The peer asks again for everything but for the last word. Once: the token never goes back to 0.
+  if (!is_sealed && inboxes_->seal.peer_token() != 0 && wired_->rc_responder->repeat_refusal()) {
+    send_answers(now_ns);
+  }
 }
 
 void QueuePair::count_responder() {

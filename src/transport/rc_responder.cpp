@@ -156,13 +156,22 @@ void RcResponder::describe_read(Response& response, OutPacket& out) {
   ++response.sent;
 }
 
-void RcResponder::refuse_read() {
+void RcResponder::refuse(uint8_t syndrome, uint32_t psn) {
   has_failed_ = true;
+  refusal_ = {.kind = Response::nak, .syndrome = syndrome, .psn = psn, .msn = messages_ & wire::kPsnMask};
+}
+
+void RcResponder::refuse_read() {
+  refuse(wire::kNakRemoteAccess, last_read_psn_);
   // The packet just fetched may have been the answer's last, and then the answer is gone from the queue.
-  responses_.replace_all({.kind = Response::nak,
-                          .syndrome = wire::kNakRemoteAccess,
-                          .psn = last_read_psn_,
-                          .msn = messages_ & wire::kPsnMask});
+  responses_.replace_all(refusal_);
+}
+
+bool RcResponder::repeat_refusal() {
+  if (has_failed_) {
+    responses_.replace_all(refusal_);
+  }
+  return has_failed_;
 }
 
 }  // namespace ringbolt::transport

@@ -55,9 +55,12 @@ class RcResponder {
   /// treats it as fail(remote_access).
   void refuse_read();
 
+  /// After a failure: its NAK once more, since nobody asks for it again. False: nothing has failed.
+  bool repeat_refusal();
+
   /// From now on, out-of-order packets are kept and described instead of refused. Allocates (address space, see
-  /// ReorderBuffer); throws std::bad_alloc. Call when the peer has proved to be one of ours, and when nothing comes here
-  /// that is not from it (transport/seal.h): who may send early packets need not know the next number.
+  /// ReorderBuffer); throws std::bad_alloc. Call when the peer has proved to be one of ours, and when nothing comes
+  /// here that is not from it (transport/seal.h): who may send early packets need not know the next number.
   void enable_selective();
   bool is_selective() const { return early_ != nullptr; }
 
@@ -100,6 +103,7 @@ class RcResponder {
   Turn fail(uint8_t syndrome, ResponderFailure why, Host& host);
 
   // rc_responder.cpp
+  void refuse(uint8_t syndrome, uint32_t psn);
   Turn not_ready();
   void on_early(const wire::PacketView& packet, uint64_t sequence);
   void advance(uint32_t packets, bool wants_ack);
@@ -118,6 +122,7 @@ class RcResponder {
   bool is_silent_ = false;     ///< a NAK is out: say nothing of packets ahead until it is repaired
   bool is_not_ready_ = false;  ///< that NAK was an RNR NAK: keep nothing either
   bool has_failed_ = false;
+  Response refusal_;  ///< the NAK of that failure
   ResponseQueue responses_;
   std::vector<Executed> atomics_;  ///< the last few, for duplicates
   uint32_t atomics_done_ = 0;

@@ -210,9 +210,8 @@ void RcResponder::on_duplicate(const wire::PacketView& packet, uint32_t packets_
 
 template <class Host>
 RcResponder::Turn RcResponder::fail(uint8_t syndrome, ResponderFailure why, Host& host) {
-  responses_.push(
-      {.kind = Response::nak, .syndrome = syndrome, .psn = expected_psn(), .msn = messages_ & wire::kPsnMask});
-  has_failed_ = true;
+  refuse(syndrome, expected_psn());
+  responses_.push(refusal_);
   host.fail(why);
   return Turn::failed;
 }

@@ -190,6 +190,17 @@ TEST_F(RcResponderTest, tells_a_short_receive_from_an_unreadable_one) {
   expect_acknowledge(wire::kNakInvalidRequest, 0, 0);
 }
 
+TEST_F(RcResponderTest, says_its_last_word_again_when_told_to) {
+  EXPECT_FALSE(responder.repeat_refusal());
+  host.receive_bytes = 5;
+  feed(request(wire::kRcSendOnly, psn(0), 6));
+  expect_acknowledge(wire::kNakInvalidRequest, 0, 0);
+  expect_silence();
+  EXPECT_TRUE(responder.repeat_refusal());
+  expect_acknowledge(wire::kNakInvalidRequest, 0, 0);
+  expect_silence();
+}
+
 TEST_F(RcResponderTest, invalidates_or_refuses) {
   Packet packet = request(wire::kRcSendOnlyInvalidate, psn(0), 6);
   packet.headers.invalidate_key = 99;
