@@ -142,6 +142,9 @@ struct Change {
   uint8_t value;
   const char* says;
 };
+void PrintTo(const Change& change, std::ostream* out) {
+  *out << "byte_" << change.at << "_is_" << unsigned{change.value};
+}
 class PortCardOfLiar : public testing::TestWithParam<Change> {};
 
 /// Of a peer that computes checksums and lies.
@@ -161,7 +164,8 @@ INSTANTIATE_TEST_SUITE_P(Changes, PortCardOfLiar,
                                          Change{21, 0, "no port 0"}, Change{24, 9, "MTU"}, Change{30, 2, "no GID 2"},
                                          Change{31, 1, "do not hold"}, Change{31, 255, "do not hold"},
                                          Change{32, 1, "out of order"}, Change{33, 4, "unknown type"},
-                                         Change{68, 0x16, "unknown capability"}));
+                                         Change{68, 0x16, "unknown capability"}),
+                         testing::PrintToStringParamName());
 
 TEST(PortCardOfLiar, is_refused_when_a_port_is_there_twice) {
   auto bytes = emit_cards(std::vector{mac("rdma_en2"), mac("rdma_en3")});

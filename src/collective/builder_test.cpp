@@ -92,13 +92,12 @@ TEST_P(EveryOperation, is_built_of_few_steps) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Builder, EveryOperation, testing::ValuesIn(kOperations),
-                         [](const auto& one) { return operation_text(one.param); });
+INSTANTIATE_TEST_SUITE_P(Builder, EveryOperation, testing::ValuesIn(kOperations), testing::PrintToStringParamName());
 
 INSTANTIATE_TEST_SUITE_P(Builder, EveryRootedOperation,
                          testing::Values(Operation::broadcast, Operation::reduce, Operation::gather,
                                          Operation::scatter),
-                         [](const auto& one) { return operation_text(one.param); });
+                         testing::PrintToStringParamName());
 
 TEST(Builder, builds_for_one_rank_what_it_builds_for_all) {
   const Topology topology(fabric::petersen());

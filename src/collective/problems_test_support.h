@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,6 +19,9 @@ namespace ringbolt::collective {
 inline constexpr Operation kOperations[] = {Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather,
                                             Operation::broadcast,  Operation::reduce,         Operation::gather,
                                             Operation::scatter,    Operation::all_to_all,     Operation::barrier};
+
+/// How test programs name it.
+inline void PrintTo(Operation operation, std::ostream* out) { *out << operation_text(operation); }
 
 struct NamedGraph {
   std::string name;

@@ -180,14 +180,13 @@ TEST(LongAllReduceOn81To256Ranks, is_near_the_bound) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Scale, On64Ranks, testing::ValuesIn(kOperations),
-                         [](const auto& one) { return operation_text(one.param); });
+INSTANTIATE_TEST_SUITE_P(Scale, On64Ranks, testing::ValuesIn(kOperations), testing::PrintToStringParamName());
 
 INSTANTIATE_TEST_SUITE_P(Scale, LongVectorsOn64Ranks,
                          testing::Values(Operation::all_reduce, Operation::reduce_scatter, Operation::all_gather,
                                          Operation::broadcast, Operation::reduce, Operation::gather,
                                          Operation::scatter),
-                         [](const auto& one) { return operation_text(one.param); });
+                         testing::PrintToStringParamName());
 
 /// What is run on 1,024 ranks, with `bytes` in all.
 struct Case {
@@ -197,6 +196,7 @@ struct Case {
   Names names;
   uint64_t bytes = 1024 * 64;
 };
+void PrintTo(const Case& one, std::ostream* out) { *out << operation_text(one.operation) << "_on_" << one.graph; }
 
 fabric::Graph ring_of_1024() { return fabric::ring(1024); }
 fabric::Graph torus_of_1024() { return fabric::torus({32, 32}); }
@@ -239,7 +239,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{Operation::all_to_all, "hypercube", hypercube_of_1024, {"direct"}, 1024 * 1024 * 8},
         Case{Operation::barrier, "torus", torus_of_1024, {"tree", "dissemination"}},
         Case{Operation::barrier, "ring", ring_of_1024, {"tree", "dissemination"}}),
-    [](const auto& one) { return std::string(operation_text(one.param.operation)) + "_on_" + one.param.graph; });
+    testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace ringbolt::collective

@@ -90,6 +90,11 @@ struct Kind {
   const char* like;
   ibv_qp_type type;
 };
+void PrintTo(const Kind& kind, std::ostream* out) {
+  std::string name = *kind.like == '\0' ? "roce" : kind.like;
+  std::erase(name, '-');
+  *out << name << '_' << text_of(kind.type);
+}
 class VerbsTransfer : public testing::TestWithParam<Kind> {};
 
 TEST_P(VerbsTransfer, carries_every_byte) {
@@ -119,11 +124,7 @@ TEST_P(VerbsTransfer, goes_on_after_a_new_connection) {
 INSTANTIATE_TEST_SUITE_P(Kinds, VerbsTransfer,
                          testing::Values(Kind{"", IBV_QPT_UC}, Kind{"", IBV_QPT_RC}, Kind{"tn3205", IBV_QPT_UC},
                                          Kind{"apple", IBV_QPT_UC}, Kind{"usb4-linux", IBV_QPT_RC}),
-                         [](const auto& given) {
-                           std::string name = *given.param.like == '\0' ? "roce" : given.param.like;
-                           std::erase(name, '-');
-                           return name + "_" + text_of(given.param.type);
-                         });
+                         testing::PrintToStringParamName());
 
 TEST(VerbsQueuePair, knows_the_depth_that_was_granted) {
   const Device device("tn3205");

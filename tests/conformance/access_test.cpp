@@ -19,6 +19,7 @@ struct RemoteOperation {
   const char* name;
   unsigned needed_access;
 };
+void PrintTo(const RemoteOperation& operation, std::ostream* out) { *out << operation.name; }
 
 constexpr RemoteOperation kOperations[] = {
     {IBV_WR_RDMA_WRITE, "WRITE", IBV_ACCESS_REMOTE_WRITE},
@@ -153,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(All, RemoteAccessTest,
 class LostMemoryTest : public testing::TestWithParam<RemoteOperation> {};
 
 INSTANTIATE_TEST_SUITE_P(All, LostMemoryTest, testing::ValuesIn(kOperations),
-                         [](const auto& tested) { return std::string(tested.param.name); });
+                         testing::PrintToStringParamName());
 
 TEST_P(LostMemoryTest, is_a_remote_access_error) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

@@ -37,9 +37,8 @@ struct Transfer {
   Placement placement;
 };
 
-std::string transfer_name(const testing::TestParamInfo<Transfer>& info) {
-  return std::string(type_name(info.param.type)) + "_" + info.param.operation.name + "_" +
-         placement_name(info.param.placement);
+void PrintTo(const Transfer& one, std::ostream* out) {
+  *out << type_name(one.type) << '_' << one.operation.name << '_' << placement_name(one.placement);
 }
 
 class TransferTest : public testing::TestWithParam<Transfer> {
@@ -204,7 +203,7 @@ std::vector<Transfer> transfers() {
   return list;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TransferTest, testing::ValuesIn(transfers()), transfer_name);
+INSTANTIATE_TEST_SUITE_P(All, TransferTest, testing::ValuesIn(transfers()), testing::PrintToStringParamName());
 
 /// The largest message that a port announces, and one byte more.
 class LargestMessageTest : public testing::TestWithParam<ibv_wr_opcode> {};

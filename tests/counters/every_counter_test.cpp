@@ -425,10 +425,10 @@ void expect_moves(const Happening& happening, const Counts& before) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<Happening>& given) { return given.param.name; }
+void PrintTo(const Happening& given, std::ostream* out) { *out << given.name; }
 
 class EveryMemory : public testing::TestWithParam<Happening> {};
-INSTANTIATE_TEST_SUITE_P(All, EveryMemory, testing::ValuesIn(in_memory()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, EveryMemory, testing::ValuesIn(in_memory()), testing::PrintToStringParamName());
 
 TEST_P(EveryMemory, counter_moves_as_things_happen) {
   open_device();  // its files are there
@@ -440,7 +440,7 @@ TEST_P(EveryMemory, counter_moves_as_things_happen) {
 }
 
 class EveryWire : public testing::TestWithParam<Happening> {};
-INSTANTIATE_TEST_SUITE_P(All, EveryWire, testing::ValuesIn(on_a_wire()), name_of);
+INSTANTIATE_TEST_SUITE_P(All, EveryWire, testing::ValuesIn(on_a_wire()), testing::PrintToStringParamName());
 
 TEST_P(EveryWire, counter_moves_as_things_happen) {
   faults::with_faults(GetParam().faults, [&] {

@@ -21,6 +21,7 @@ struct Early {
   const char* faults;
   ibv_qp_type type;
 };
+void PrintTo(const Early& early, std::ostream* out) { *out << early.name; }
 constexpr Early kEarly[] = {{"tn3205", "tn3205", "", IBV_QPT_UC},
                             {"apple", "apple", "", IBV_QPT_UC},
                             {"fault_uc", "roce", "completion-early by 0ms", IBV_QPT_UC},
@@ -34,8 +35,7 @@ class EarlySends : public testing::TestWithParam<Early> {
  private:
   Faults faults_;
 };
-INSTANTIATE_TEST_SUITE_P(All, EarlySends, testing::ValuesIn(kEarly),
-                         [](const auto& given) { return std::string(given.param.name); });
+INSTANTIATE_TEST_SUITE_P(All, EarlySends, testing::ValuesIn(kEarly), testing::PrintToStringParamName());
 
 /// Completions until that of the send is there; a receive's may have come before it.
 std::vector<ibv_wc> poll_send(ibv_cq* cq) {

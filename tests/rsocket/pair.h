@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,9 @@ struct Option {
   int name;
   int value;
 };
+inline void PrintTo(const Option& option, std::ostream* out) {
+  *out << option.level << ':' << option.name << '=' << option.value;
+}
 
 /// A listening socket, and where it listens.
 struct Listener {

@@ -43,6 +43,9 @@ struct Sizes {
   size_t send_piece;
   size_t receive_piece;
 };
+void PrintTo(const Sizes& sizes, std::ostream* out) {
+  *out << sizes.total << " in " << sizes.send_piece << " to " << sizes.receive_piece;
+}
 
 class StreamTransfer : public testing::TestWithParam<Sizes> {};
 

@@ -1,6 +1,7 @@
 #include "far.h"
 
 #include <algorithm>
+#include <ostream>
 
 #include "deadline.h"
 
@@ -17,6 +18,8 @@ void put_pieces(FarRequest& request, const std::vector<Piece>& pieces) {
 const char* placement_name(Placement placement) {
   return placement == Placement::same_process ? "same_process" : "other_process";
 }
+
+void PrintTo(Placement placement, std::ostream* out) { *out << placement_name(placement); }
 
 std::string parameter_name(const testing::TestParamInfo<Placement>& parameter) {
   return placement_name(parameter.param);

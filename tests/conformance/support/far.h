@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@ namespace ringbolt::conformance {
 enum class Placement { same_process, other_process };
 
 const char* placement_name(Placement placement);
+
+void PrintTo(Placement placement, std::ostream* out);
 
 /// Both placements as parameters of a test suite, and their names.
 inline constexpr Placement kPlacements[] = {Placement::same_process, Placement::other_process};
