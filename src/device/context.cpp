@@ -22,6 +22,7 @@ Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> proc
 Context::~Context() {
   if (!process_->is_abandoned()) {
     process_->remove(this);
+    port_->tell_seen();  // what the service thread has not got to
   }
 }
 

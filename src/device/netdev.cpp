@@ -143,6 +143,20 @@ std::vector<ibv_gid> read_gids(uint32_t index) {
                                                        : gids_of(all_addresses().get(), name.data());
 }
 
+Netdev read_link(uint32_t index) {
+  std::array<char, IF_NAMESIZE> name{};
+  Netdev netdev;
+  netdev.index = index;
+  if (if_indextoname(index, name.data()) != nullptr) {
+    try {
+      netdev.mtu_bytes = interface_mtu(name.data());
+      netdev.name = name.data();
+    } catch (const base::Error&) {  // it went meanwhile
+    }
+  }
+  return netdev;
+}
+
 bool is_ipv4(const ibv_gid& gid) {
   constexpr std::array<uint8_t, 12> kMapped = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
   return std::memcmp(gid.raw, kMapped.data(), kMapped.size()) == 0;
@@ -170,11 +184,13 @@ ibv_mtu path_mtu_of(uint32_t mtu_bytes) {
     ibv_mtu mtu;
   } kSteps[] = {{4096, IBV_MTU_4096}, {2048, IBV_MTU_2048}, {1024, IBV_MTU_1024}, {512, IBV_MTU_512}};
   for (const auto& step : kSteps) {
-    if (mtu_bytes >= step.bytes + kMostHeaderBytes) {
+    if (mtu_bytes >= interface_mtu_for(step.bytes)) {
       return step.mtu;
     }
   }
   return IBV_MTU_256;
 }
+
+uint32_t interface_mtu_for(uint32_t path_mtu_bytes) { return path_mtu_bytes + kMostHeaderBytes; }
 
 }  // namespace ringbolt::device

@@ -26,6 +26,9 @@ Netdev read_netdev(const std::string& name);
 /// base::Error. Thread-safe.
 std::vector<ibv_gid> read_gids(uint32_t index);
 
+/// Name and MTU alone, as they are now, of the interface of this number; no name when it is gone. Thread-safe.
+Netdev read_link(uint32_t index);
+
 /// ::ffff:a.b.c.d
 bool is_ipv4(const ibv_gid& gid);
 
@@ -34,5 +37,8 @@ std::vector<std::string> netdev_names(const std::string& list);
 
 /// The largest path MTU whose packets fit into the interface's frames. Thread-safe.
 ibv_mtu path_mtu_of(uint32_t mtu_bytes);
+
+/// What an interface must take at least, for all packets of a path MTU. Thread-safe.
+uint32_t interface_mtu_for(uint32_t path_mtu_bytes);
 
 }  // namespace ringbolt::device

@@ -271,15 +271,15 @@ Network::Sent Network::send(Batch& of) {
     return {};
   }
   auto flushed = batch.flush();
-  Sent sent{flushed.refused, 0};
+  Sent sent{flushed.refused, flushed.too_long, 0};
   if (flushed.left != 0) [[unlikely]] {
     const uint64_t began = base::now_ns();
     while (flushed.left != 0 && base::now_ns() < began + kRoomPatienceNs) {
       batch.wait_for_room(flushed.error, kRoomPauseUs);
       flushed = batch.flush();
-      sent.lost_packets += flushed.refused;
+      sent += {flushed.refused, flushed.too_long, 0};
     }
-    sent += {flushed.left, (base::now_ns() - began) / 1000};
+    sent += {flushed.left, 0, (base::now_ns() - began) / 1000};
   }
   batch.clear();
   return sent;

@@ -52,12 +52,15 @@ class Network {
     std::unique_ptr<std::byte[]> packet;
   };
 
-  /// What became of a batch: packets that the port could not send, and how long it waited for room in the socket.
+  /// What became of a batch: packets that the port could not send, how many of them for their length, and how long it
+  /// waited for room in the socket.
   struct Sent {
     uint64_t lost_packets = 0;
+    uint64_t too_long_packets = 0;
     uint64_t waited_us = 0;
     Sent& operator+=(const Sent& more) {
       lost_packets += more.lost_packets;
+      too_long_packets += more.too_long_packets;
       waited_us += more.waited_us;
       return *this;
     }

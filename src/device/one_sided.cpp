@@ -94,7 +94,7 @@ bool QueuePair::must_wait_for_peer(Connection& connection) {
 
 bool QueuePair::write_remote(Connection& connection, SendEntry& entry, const SendRequest& request) {
   if (request.length > kMaxMessageBytes) {
-    return fail(entry, IBV_WC_LOC_LEN_ERR);
+    return fail_overlong(entry, request.length);
   }
   Pieces pieces;
   if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
@@ -173,7 +173,7 @@ bool QueuePair::notify_written(Connection& connection, const SendRequest& reques
 
 bool QueuePair::read_remote(Connection& connection, SendEntry& entry, const SendRequest& request) {
   if (request.length > kMaxMessageBytes) {
-    return fail(entry, IBV_WC_LOC_LEN_ERR);
+    return fail_overlong(entry, request.length);
   }
   Pieces pieces;
   if (!translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {

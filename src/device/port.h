@@ -13,6 +13,7 @@
 #include "cluster/control_page.h"
 #include "device/call_stream.h"
 #include "device/faults.h"
+#include "device/first_seen.h"
 #include "device/ledger.h"
 #include "device/live_gids.h"
 #include "device/verb_faults.h"
@@ -47,6 +48,8 @@ struct LiveObjects {
   std::atomic<uint32_t> completion_queues_made{0};
   base::Mutex registering;  ///< guards the next one
   CallStream registrations{fault::Call::reg_mr, 0};
+  FirstSeen overlong_messages;  ///< beyond what the port takes
+  FirstSeen misfit_packets;     ///< of a path MTU that its interface, or the way to the peer, has no more
 };
 
 /// One device with its one port. A value; thread-safe.
@@ -113,6 +116,8 @@ struct Port {
   int refuse(profile::Rule rule, int error, const std::string& what) const;
   /// The same where nothing is refused but something will go wrong.
   void warn(profile::Rule rule, const std::string& what) const { refuse(rule, 0, what); }
+  /// Tells once in a process what queue pairs have noted. Without spin locks.
+  void tell_seen() const;
   /// Counts an object. Refused with the profile's error number when there are as many as it, or a fault, allows.
   base::Result<Claim> claim(profile::Counted kind) const;
 

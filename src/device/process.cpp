@@ -246,6 +246,22 @@ bool Process::drain_windows() {
   return is_used;
 }
 
+void Process::tell_remarks() {
+  if (!has_remarks_.exchange(false, std::memory_order_seq_cst)) {
+    return;
+  }
+  std::vector<std::shared_ptr<const Port>> ports;
+  {
+    const base::LockGuard guard(registry_);
+    for (const Context* context : contexts_) {
+      ports.push_back(context->shared_port());
+    }
+  }
+  for (const auto& port : ports) {
+    port->tell_seen();
+  }
+}
+
 void Process::wait_for_own_copies(bool is_wrapped) {
   if (is_wrapped || open_network_.load(std::memory_order_acquire) != nullptr) {
     for (const auto& qp : queue_pairs()) {
@@ -370,6 +386,7 @@ void Process::serve() {
     is_woken_.store(false, std::memory_order_seq_cst);
     std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
     const bool is_draining = drain_windows();
+    tell_remarks();
     tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
     tick_ms = is_draining ? kFirstTickMs : tick_ms;
     if (tick_ms >= 0) {
@@ -418,6 +435,7 @@ void Process::leave() {
     for (const auto& qp : queue_pairs()) {
       qp->settle_told("the program ended", deadline_ns);
     }
+    tell_remarks();
     is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
     for (const auto& qp : queue_pairs()) {
       qp->tell_peers();

@@ -90,6 +90,12 @@ class Process final : private link::RendezvousSink {
     }
   }
   RegionAges& region_ages() { return region_ages_; }
+  /// Something was noted that a port shall tell once nobody holds a spin lock (Port::tell_seen): the service thread
+  /// does.
+  void tell_soon() {
+    has_remarks_.store(true, std::memory_order_seq_cst);
+    wake_service();
+  }
   /// Where a port counts whose file lies at `path`; the same for all who ask. A file that can't be used is replaced by
   /// own memory, which RINGBOLT_LOG=debug tells. Throws std::bad_alloc.
   std::shared_ptr<cluster::CounterPage> counters(const std::string& path);
@@ -134,6 +140,7 @@ class Process final : private link::RendezvousSink {
 
   void tell_freed(uint32_t arena_id);
   bool drain_windows();
+  void tell_remarks();
   void serve();
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
@@ -164,6 +171,7 @@ class Process final : private link::RendezvousSink {
   std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};
   std::atomic<bool> has_drains_{false};
+  std::atomic<bool> has_remarks_{false};
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_abandoned_{false};
   std::once_flag left_;

@@ -304,6 +304,8 @@ class QueuePair {
   bool send_datagram(SendEntry& entry, const SendRequest& request);
   bool do_local(SendEntry& entry, const SendRequest& request);
   bool fail(SendEntry& entry, ibv_wc_status status);
+  /// Longer than the port takes: which is told, too.
+  bool fail_overlong(SendEntry& entry, uint32_t length);
   bool finish(SendEntry& entry, const Connection& connection);
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;

@@ -33,6 +33,13 @@ bool QueuePair::fail(SendEntry& entry, ibv_wc_status status) {
   return true;
 }
 
+bool QueuePair::fail_overlong(SendEntry& entry, uint32_t length) {
+  if (context_.port().live->overlong_messages.note(qpn_, length)) {
+    process_.tell_soon();
+  }
+  return fail(entry, IBV_WC_LOC_LEN_ERR);
+}
+
 bool QueuePair::finish(SendEntry& entry, const Connection& connection) {
   entry.end_slot = connection.sender ? connection.sender->published() : 0;
   entry.phase = SendPhase::sent;
@@ -133,7 +140,7 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
 
 bool QueuePair::send_message(Connection& connection, SendEntry& entry, const SendRequest& request) {
   if (request.length > kMaxMessageBytes) {
-    return fail(entry, IBV_WC_LOC_LEN_ERR);
+    return fail_overlong(entry, request.length);
   }
   Pieces pieces;
   if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
@@ -188,7 +195,7 @@ bool QueuePair::send_message(Connection& connection, SendEntry& entry, const Sen
 
 bool QueuePair::send_datagram(SendEntry& entry, const SendRequest& request) {
   if (request.length > (request.is_remote ? mtu_bytes(context_.port().mtu) : kDatagramBytes)) {
-    return fail(entry, IBV_WC_LOC_LEN_ERR);
+    return fail_overlong(entry, request.length);
   }
   Pieces pieces;
   if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {

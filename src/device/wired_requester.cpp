@@ -234,7 +234,10 @@ void QueuePair::greet_again(uint64_t now_ns) {
 
 bool QueuePair::submit_wired(SendEntry& entry, const SendRequest& request) {
   const bool is_atomic = request.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
-  if (request.length > kMaxMessageBytes || (is_atomic && request.length != sizeof(uint64_t))) {
+  if (request.length > kMaxMessageBytes) {
+    return fail_overlong(entry, request.length);
+  }
+  if (is_atomic && request.length != sizeof(uint64_t)) {
     return fail(entry, IBV_WC_LOC_LEN_ERR);
   }
   Pieces pieces;
@@ -301,6 +304,10 @@ void QueuePair::send_out(Network::Lease& batch) {
   if (sent.lost_packets != 0 || sent.waited_us != 0) [[unlikely]] {
     counts_.note(kSharedXmitDiscards, sent.lost_packets);
     counts_.note(kSharedXmitWait, sent.waited_us);
+    const uint32_t path_mtu = wired_ != nullptr ? wired_->mtu_bytes : mtu_bytes(context_.port().mtu);
+    if (sent.too_long_packets != 0 && context_.port().live->misfit_packets.note(qpn_, path_mtu)) {
+      process_.tell_soon();
+    }
   }
 }
 
