@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/spinlock.h"
+#include "base/adaptive_mutex.h"
 
 /// The extended verbs (ibv_cq_ex readers, ibv_wr_* builders) as a thin layer on the classical calls of an object's
 /// context, `ops.poll_cq` and `ops.post_send`. Whoever creates a CQ or QP embeds the structs below at the object's head
@@ -16,7 +16,7 @@ namespace ringbolt::abi {
 /// The completion that a program is reading. One thread at a time: `polling` is held from a start_poll that found
 /// something until end_poll, as verbs promises to threads that share a CQ.
 struct CqExState {
-  base::Spinlock polling;
+  base::AdaptiveMutex polling;
   bool is_single_threaded = false;
   ibv_wc current = {};
 };
@@ -32,7 +32,7 @@ struct ExtendableCq {
 /// Work requests that a program is putting together between wr_start and wr_complete. Storage for a full send queue
 /// is set aside by init_qp_ex and touched only as far as it is used; nothing is allocated afterwards.
 struct QpExState {
-  base::Spinlock building;
+  base::AdaptiveMutex building;
   uint32_t count = 0;       // requests begun since wr_start
   int error = 0;            // the first refusal since wr_start; wr_complete reports it
   uint32_t capacity = 0;    // requests, as granted: max_send_wr

@@ -9,6 +9,7 @@
 
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
+#include "base/cpu_pause.h"
 #include "base/lock_guard.h"
 #include "device/completion_channel.h"
 #include "device/context.h"

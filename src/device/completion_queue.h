@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/adaptive_mutex.h"
 #include "base/result.h"
-#include "base/spinlock.h"
 #include "device/call_stream.h"
 
 namespace ringbolt::device {
@@ -106,7 +106,7 @@ class CompletionQueue {
   Context& context_;  // not from serve(): the service thread may hold the queue for a moment longer than it lives
   const std::shared_ptr<const Port> port_;
   CompletionChannel* channel_;
-  base::Spinlock lock_;
+  base::AdaptiveMutex lock_;
   // Under lock_:
   std::vector<ibv_wc> ring_;
   uint32_t capacity_;

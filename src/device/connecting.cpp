@@ -10,7 +10,7 @@
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
 #include "base/lock_guard.h"
-#include "base/spinlock.h"
+#include "base/cpu_pause.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
 

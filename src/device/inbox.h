@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/spinlock.h"
+#include "base/adaptive_mutex.h"
 #include "link/udp_buffer.h"
 #include "transport/seal.h"
 #include "wire/flow.h"
@@ -83,7 +83,7 @@ class Inbox {
     first_ = 0;
   }
 
-  base::Spinlock lock_;
+  base::AdaptiveMutex lock_;
   std::vector<InboundPacket> ring_;
   size_t first_ = 0;
   std::atomic<size_t> count_{0};

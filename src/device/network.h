@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/adaptive_mutex.h"
 #include "base/mutex.h"
-#include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/drops.h"
 #include "device/port.h"
@@ -130,7 +130,7 @@ class Network {
   std::vector<link::UdpFaultPort> fault_ports_;  // under faults_lock_
   std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
 
-  base::Spinlock batches_lock_;
+  base::AdaptiveMutex batches_lock_;
   std::array<std::vector<Batch>, 2> batches_;  // of interfaces, of streams
 };
 

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
-#include "base/spinlock.h"
+#include "base/cpu_pause.h"
 #include "device/completion_queue.h"
 #include "device/context.h"
 #include "device/queue_pair.h"

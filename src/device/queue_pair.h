@@ -10,9 +10,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/adaptive_mutex.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "base/spinlock.h"
 #include "device/call_stream.h"
 #include "device/completion_queue.h"
 #include "device/completion_queues.h"
@@ -427,7 +427,7 @@ class QueuePair {
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
   size_t purge_at_ = 0;  ///< datagrams: how many connections there are when those that are over are looked for
 
-  base::Spinlock send_lock_;
+  base::AdaptiveMutex send_lock_;
   // Under send_lock_: entries done_..next_ are executed, next_..tail_ are stored (and the request of `next_` may run).
   std::vector<SendEntry> entries_;
   std::vector<SendRequest> requests_;
@@ -468,7 +468,7 @@ class QueuePair {
   std::optional<Network::Lease> datagrams_out_;  // under send_lock_: built, not yet sent
   uint32_t next_datagram_psn_ = 0;               // under send_lock_
 
-  base::Spinlock receive_lock_;
+  base::AdaptiveMutex receive_lock_;
   // Under receive_lock_:
   CallStream posted_receives_;
   ReceiveRing receives_;

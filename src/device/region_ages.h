@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "base/spinlock.h"
+#include "base/adaptive_mutex.h"
 
 namespace ringbolt::device {
 
@@ -32,7 +32,7 @@ class RegionAges {
   }
 
  private:
-  base::Spinlock lock_;
+  base::AdaptiveMutex lock_;
   uint64_t count_ = 0;
   std::unordered_map<uint32_t, uint64_t> made_;
 };

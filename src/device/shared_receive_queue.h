@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "base/adaptive_mutex.h"
 #include "base/result.h"
-#include "base/spinlock.h"
 #include "device/memory.h"
 #include "device/receive_ring.h"
 
@@ -40,7 +40,7 @@ class SharedReceiveQueue {
   }
 
   ProtectionDomain& pd_;
-  base::Spinlock lock_;
+  base::AdaptiveMutex lock_;
   ReceiveRing ring_;        // under lock_
   uint32_t limit_ = 0;      // under lock_; 0: not armed
   bool is_wanting_ = false;  // under lock_: a message waits for a receive, and perhaps nobody polls

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "base/adaptive_mutex.h"
 #include "base/mutex.h"
-#include "base/spinlock.h"
 #include "base/unique_fd.h"
 #include "device/stream_specs.h"
 #include "link/overlay.h"
@@ -97,7 +97,7 @@ class StreamPorts {
   base::Mutex adding_;
   std::array<std::atomic<Stream*>, kMaxStreamPorts> streams_{};
   std::vector<std::unique_ptr<Stream>> owned_;  // under adding_
-  base::Spinlock receiving_;                    // only ever tried
+  base::AdaptiveMutex receiving_;               // only ever tried
   std::vector<Pending> turn_;                   // under receiving_
   std::atomic<bool> has_news_{false};
 };

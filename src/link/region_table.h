@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <deque>
 
+#include "base/adaptive_mutex.h"
 #include "base/result.h"
-#include "base/spinlock.h"
 #include "link/shared_segment.h"
 
 /// The table of memory regions that a process publishes to its peers, read-only for them. An initiator finds there what
@@ -117,7 +117,7 @@ class RegionTable : public RegionTableView {
 
  private:
   SharedSegment segment_;
-  base::Spinlock lock_;
+  base::AdaptiveMutex lock_;
   std::deque<uint32_t> free_;  ///< keys that were; first in, first out: a stale key stays stale for long
   uint32_t never_used_ = 0;
 };

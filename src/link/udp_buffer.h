@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/spinlock.h"
+#include "base/adaptive_mutex.h"
 
 namespace ringbolt::link {
 
@@ -86,7 +86,7 @@ class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
     size_t bytes;
     size_t limit;
     size_t made = 0;
-    base::Spinlock lock{};
+    base::AdaptiveMutex lock{};
     std::vector<std::unique_ptr<UdpBuffer>> free{};
   };
   UdpBufferRef take(Class& of);

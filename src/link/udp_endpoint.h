@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "base/spinlock.h"
+#include "base/adaptive_mutex.h"
 #include "base/unique_fd.h"
 #include "link/udp_batch.h"
 #include "link/udp_buffer.h"
@@ -146,12 +146,12 @@ class UdpEndpoint {
   std::unique_ptr<UdpForwarder> forwarder_;
   std::unique_ptr<UdpGroup> group_;
   base::UniqueFd epoll_;
-  base::Spinlock waiting_lock_;
+  base::AdaptiveMutex waiting_lock_;
   uint32_t waiting_batches_ = 0;
   UdpSegmentationMemory segmentation_;
   UdpFaults faults_;
 
-  base::Spinlock receiving_;  // guards all below; only ever tried
+  base::AdaptiveMutex receiving_;  // guards all below; only ever tried
   UdpDatagram datagram_;
   UdpBufferRef spare_;
   std::array<uint32_t, kSources> hot_turns_{};

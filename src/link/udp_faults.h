@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/spinlock.h"
+#include "base/adaptive_mutex.h"
 #include "base/unique_fd.h"
 #include "fault/shelf.h"
 #include "fault/stream.h"
@@ -105,7 +105,7 @@ class UdpFaults {
   std::atomic<bool> is_on_{false};
   std::atomic<uint64_t> next_departure_ns_{UINT64_MAX};
 
-  mutable base::Spinlock lock_;  // guards all below
+  mutable base::AdaptiveMutex lock_;  // guards all below
   std::vector<Port> ports_;
   uint64_t timer_ns_ = UINT64_MAX;
 };

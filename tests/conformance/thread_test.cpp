@@ -1,6 +1,13 @@
 // Threads: every call is thread-safe, whatever objects they share.
+#include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <csignal>
+#include <fstream>
 #include <set>
+#include <sstream>
 #include <thread>
 
 #include "base/mutex.h"
@@ -173,6 +180,87 @@ TEST(Thread, queue_pairs_of_one_completion_queue_come_and_go_while_it_is_polled)
   }
   is_done = true;
   poller.join();
+}
+
+/// A page that holds up whoever reads it: he waits at a pipe, in a system call, until release(). One at a time.
+class HeldUpPage {
+ public:
+  HeldUpPage() {
+    void* page = mmap(nullptr, kBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    must_succeed(page == MAP_FAILED ? errno : 0, "mmap");
+    page_ = page;
+    must_succeed(pipe(gate_) == 0 ? 0 : errno, "pipe");
+    struct sigaction action {};
+    action.sa_handler = hold_up;
+    must_succeed(sigaction(SIGSEGV, &action, &before_) == 0 ? 0 : errno, "sigaction");
+  }
+  ~HeldUpPage() {
+    sigaction(SIGSEGV, &before_, nullptr);
+    close(gate_[0]);
+    close(gate_[1]);
+    munmap(page_, kBytes);
+  }
+  HeldUpPage(const HeldUpPage&) = delete;
+  HeldUpPage& operator=(const HeldUpPage&) = delete;
+
+  ibv_sge sge() const { return {reinterpret_cast<uint64_t>(page_), 8, 0}; }
+  bool is_held_up() const { return is_held_up_; }
+  void release() { EXPECT_EQ(write(gate_[1], "", 1), 1); }
+
+ private:
+  static void hold_up(int) {
+    char word = 0;
+    is_held_up_ = true;
+    while (read(gate_[0], &word, 1) != 1) {
+    }
+    mprotect(page_, kBytes, PROT_READ);
+  }
+
+  static constexpr size_t kBytes = 4096;
+  static inline void* page_ = nullptr;
+  static inline int gate_[2] = {-1, -1};
+  static inline std::atomic<bool> is_held_up_ = false;
+  struct sigaction before_ {};
+};
+
+/// Whether it sleeps, as the kernel says.
+bool is_asleep(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::ostringstream text;
+  text << file.rdbuf();
+  const size_t at = text.str().rfind(") ");
+  return at != std::string::npos && text.str()[at + 2] == 'S';
+}
+
+TEST(Thread, who_waits_for_a_post_that_is_held_up_burns_no_processor_time) {
+  const Device device = open_device();
+  QpOptions options;
+  options.inline_bytes = 64;
+  Endpoint a(device, options), b(device, options);
+  connect(a, b);
+  Region memory(b.pd(), 64);
+  for (uint64_t i = 0; i < 2; ++i) {
+    ASSERT_EQ(post_recv(b.qp(), i, {memory.sge(8 * i, 8)}), 0);
+  }
+  HeldUpPage page;
+  const auto post = [&](uint64_t wr_id) {
+    must_succeed(SendWr(wr_id, IBV_WR_SEND, {page.sge()}, IBV_SEND_INLINE | IBV_SEND_SIGNALED).post(a.qp()), "post");
+  };
+  std::thread holder = start([&] { post(0); });
+  EXPECT_TRUE(wait_until([&] { return page.is_held_up(); }));
+  std::atomic<pid_t> waiter_id = 0;
+  std::thread waiter = start([&] {
+    waiter_id = gettid();
+    post(1);
+  });
+  EXPECT_TRUE(wait_until([&] { return waiter_id != 0 && is_asleep(waiter_id); }));
+  page.release();
+  holder.join();
+  waiter.join();
+  for (uint64_t i = 0; i < 2; ++i) {
+    expect_success(wait_completion(a.send_cq()), i, IBV_WC_SEND);
+    expect_success(wait_completion(b.recv_cq()), i, IBV_WC_RECV);
+  }
 }
 
 }  // namespace

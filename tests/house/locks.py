@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Refuses the standard library's locks outside src/base: clang's thread-safety analysis knows only those of base.
+"""Refuses locks other than those of src/base: clang's thread-safety analysis knows only these, and whoever waits for one
+of them sleeps, so that a system call may be made under each.
 
     locks.py ROOT
 
@@ -11,7 +12,8 @@ import re
 import sys
 
 BARE = re.compile(r"std::(?:(?:recursive_|shared_|timed_|recursive_timed_|shared_timed_)?mutex|lock_guard|scoped_lock|"
-                  r"unique_lock|shared_lock|condition_variable(?:_any)?|adopt_lock|defer_lock|try_to_lock)\b")
+                  r"unique_lock|shared_lock|condition_variable(?:_any)?|adopt_lock|defer_lock|try_to_lock|atomic_flag)\b|"
+                  r"\bpthread_spin_\w+|\w*[Ss]pin_?[Ll]ock\w*|\bvoid (?:un)?lock\(\)")
 
 
 def main() -> int:

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/lock_guard.h"
+
+namespace ringbolt::base {
+
+/// The lock of hot paths: uncontended, an exchange to lock and a store to unlock, both inline. A waiter spins briefly
+/// and then sleeps, so that the owner may make system calls, block, or be off its processor. Unlike with a std::mutex,
+/// to have locked it last is no leave to free it: its last owner may still be about to look for sleepers. Thread-safe.
+class RINGBOLT_CAPABILITY("mutex") AdaptiveMutex {
+ public:
+  void lock() RINGBOLT_ACQUIRE() RINGBOLT_NOT_ANALYSED {
+    if (try_lock()) [[likely]] {
+      return;
+    }
+    lock_contended();
+  }
+  bool try_lock() RINGBOLT_TRY_ACQUIRE(true) RINGBOLT_NOT_ANALYSED {
+    return held_.load(std::memory_order_relaxed) == 0 && held_.exchange(1, std::memory_order_acquire) == 0;
+  }
+  void unlock() RINGBOLT_RELEASE() RINGBOLT_NOT_ANALYSED {
+    held_.store(0, std::memory_order_release);
+    // The processor may look before it has stored: whoever goes to sleep makes up for that, see lock_contended().
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+      wake_one();
+    }
+  }
+
+ private:
+  void lock_contended();
+  void wake_one();
+
+  std::atomic<uint32_t> held_{0};
+  std::atomic<uint32_t> sleepers_{0};
+};
+
+}  // namespace ringbolt::base
