@@ -19,8 +19,9 @@ Coordinator::Coordinator(int world, uint16_t port)
   any.sin_family = AF_INET;
   any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   any.sin_port = htons(port);
-  if (listener_ < 0 || bind(listener_, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0 ||
-      listen(listener_, world) != 0) {
+  const int yes = 1;  // as JACCL does: one run may follow another at once
+  if (listener_ < 0 || setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
+      bind(listener_, reinterpret_cast<sockaddr*>(&any), sizeof any) != 0 || listen(listener_, world) != 0) {
     throw std::runtime_error("the coordinator cannot listen on 127.0.0.1");
   }
   thread_ = std::thread([this] { serve(); });
@@ -46,10 +47,10 @@ std::string Coordinator::address() const {
 void Coordinator::serve() {
   try {
     accept_ranks();
-    gather(sizeof(int32_t));                     // the count
-    gather(static_cast<size_t>(world_) * 32);    // the records
-    gather(sizeof(int32_t));                     // barrier before the exchange
-    gather(sizeof(int32_t));                     // and after
+    gather(sizeof(int32_t));                   // the count
+    gather(static_cast<size_t>(world_) * 32);  // the records
+    gather(sizeof(int32_t));                   // barrier before the exchange
+    gather(sizeof(int32_t));                   // and after
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "coordinator: %s\n", problem.what());
     for (const int fd : ranks_) {
