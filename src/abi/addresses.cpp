@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/c_border.h"
+
 namespace {
 
 // A UD receive buffer starts with 40 bytes of global route header. RoCE v2 over IPv4 puts the 20-byte IPv4 header into
@@ -67,7 +69,7 @@ int find_gid_index(ibv_context* context, uint8_t port_num, const ibv_gid& gid) {
 
 extern "C" {
 
-int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ibv_wc* wc, ibv_grh* grh, ibv_ah_attr* ah_attr) {
+int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ibv_wc* wc, ibv_grh* grh, ibv_ah_attr* ah_attr) try {
   ibv_ah_attr answer = {};
   answer.dlid = wc->slid;
   answer.sl = wc->sl;
@@ -88,6 +90,8 @@ int ibv_init_ah_from_wc(ibv_context* context, uint8_t port_num, ibv_wc* wc, ibv_
   }
   *ah_attr = answer;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port_num) {

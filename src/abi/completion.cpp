@@ -4,6 +4,7 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "device/object_rules.h"
 
 namespace ringbolt::abi {
@@ -75,16 +76,19 @@ using ringbolt::abi::Cq;
 
 extern "C" {
 
-ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) {
+ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_context, ibv_comp_channel* channel, int comp_vector) try {
   if (cqe <= 0 || comp_vector < 0 || comp_vector >= context->num_comp_vectors) {
     return ringbolt::abi::refuse<ibv_cq>(EINVAL);
   }
   Cq* cq = ringbolt::abi::make_cq(context, static_cast<uint32_t>(cqe), cq_context, channel);
   return cq == nullptr ? nullptr : cq->classical();
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_resize_cq(ibv_cq* cq, int cqe) {
-  int error = cqe <= 0 ? EINVAL : ringbolt::device::check_cq(ringbolt::abi::port_of(cq->context), static_cast<uint32_t>(cqe));
+int ibv_resize_cq(ibv_cq* cq, int cqe) try {
+  int error =
+      cqe <= 0 ? EINVAL : ringbolt::device::check_cq(ringbolt::abi::port_of(cq->context), static_cast<uint32_t>(cqe));
   if (error == 0) {
     error = Cq::of(cq).impl->resize(static_cast<uint32_t>(cqe));
   }
@@ -92,9 +96,11 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) {
     cq->cqe = cqe;
   }
   return error;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_destroy_cq(ibv_cq* c) {
+int ibv_destroy_cq(ibv_cq* c) try {
   Cq& cq = Cq::of(c);
   Context& context = Context::of(c->context);
   ringbolt::device::Process& process = context.impl->process();
@@ -117,6 +123,8 @@ int ibv_destroy_cq(ibv_cq* c) {
   context.objects.fetch_sub(1);
   delete &cq;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
 }  // extern "C"

@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <thread>
 
 #include "abi/objects.h"
 #include "abi/process_registry.h"
+#include "base/c_border.h"
 #include "base/error.h"
 #include "device/call_faults.h"
 #include "device/gid_table.h"
@@ -38,23 +38,27 @@ int compat_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_a
 }
 
 void fill_calls(WideVerbsContext& wide) {
+  using base::caught_null;
+  using base::guarded;
+  using base::guarded_within;
+  using base::put;
   verbs_context& known = wide.known;
-  known.query_port = query_port;
-  known.create_cq_ex = create_cq_ex;
-  known.query_device_ex = query_device_ex;
-  known.create_qp_ex = create_qp_ex;
-  known.create_srq_ex = create_srq_ex;
+  put(known.query_port, guarded<query_port>);
+  put(known.create_cq_ex, guarded<create_cq_ex, caught_null>);
+  put(known.query_device_ex, guarded<query_device_ex>);
+  put(known.create_qp_ex, guarded<create_qp_ex, caught_null>);
+  put(known.create_srq_ex, guarded<create_srq_ex, caught_null>);
   ibv_context_ops& ops = known.context.ops;
-  ops._compat_query_device = compat_query_device;
-  ops._compat_query_port = compat_query_port;
-  ops.alloc_mw = alloc_mw;
-  ops.bind_mw = bind_mw;
-  ops.dealloc_mw = dealloc_mw;
-  ops.poll_cq = poll_cq;
-  ops.req_notify_cq = request_notification;
-  ops.post_srq_recv = post_srq_receive;
-  ops.post_send = post_send;
-  ops.post_recv = post_receive;
+  put(ops._compat_query_device, guarded<compat_query_device>);
+  put(ops._compat_query_port, guarded<compat_query_port>);
+  put(ops.alloc_mw, guarded<alloc_mw, caught_null>);
+  put(ops.bind_mw, guarded<bind_mw>);
+  put(ops.dealloc_mw, guarded<dealloc_mw>);
+  put(ops.poll_cq, guarded_within<poll_cq>());
+  put(ops.req_notify_cq, guarded<request_notification>);
+  put(ops.post_srq_recv, guarded_within<post_srq_receive>());
+  put(ops.post_send, guarded_within<post_send>());
+  put(ops.post_recv, guarded_within<post_receive>());
 }
 
 /// Active speed as the architecture encodes it for four lanes: the smallest that carries the port's nominal rate.
@@ -76,8 +80,7 @@ static void fill_gid_entry(const device::Port& port, const ibv_gid& gid, uint32_
   all.gid = gid;
   all.gid_index = index;
   all.port_num = 1;
-  all.gid_type =
-      profile::is_version_1(port.profile.look.gids, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
+  all.gid_type = profile::is_version_1(port.profile.look.gids, index) ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_ROCE_V2;
   const uint32_t netdev = port.netdev_index;
   all.ndev_ifindex = netdev != 0 && netdev < device::kFirstStreamInterface ? netdev : 1;  // 1: the loopback interface
   std::memset(entry, 0, size);
@@ -138,35 +141,32 @@ namespace profile = ringbolt::profile;
 
 extern "C" {
 
-ibv_context* ibv_open_device(ibv_device* c) {
-  try {
-    Device& opened = Device::of(c);
-    auto context = std::make_unique<Context>();
-    ringbolt::abi::prepare(context->wide);
-    context->impl =
-        std::make_unique<device::Context>(opened.port, ringbolt::abi::process_for(opened.port->fabric));
-    ringbolt::abi::fill_calls(context->wide);
-    ibv_context* result = context->c();
-    result->device = c;
-    // Nothing is asked through it, but programs duplicate it to share a device between processes.
-    context->command = ringbolt::base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC));
-    result->cmd_fd = context->command.get();
-    result->async_fd = context->impl->events().descriptor();
-    result->num_comp_vectors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-    pthread_mutex_init(&result->mutex, nullptr);
-    opened.users.fetch_add(1);
-    ringbolt::abi::remember(context.get());
-    static_cast<void>(context.release());
-    return result;
-  } catch (const ringbolt::base::Error& error) {
-    std::fprintf(stderr, "ringbolt: %s\n", error.what());
-    return ringbolt::abi::refuse<ibv_context>(error.errno_value());
-  } catch (const std::exception&) {
-    return ringbolt::abi::refuse<ibv_context>(ENOMEM);
-  }
+ibv_context* ibv_open_device(ibv_device* c) try {
+  Device& opened = Device::of(c);
+  auto context = std::make_unique<Context>();
+  ringbolt::abi::prepare(context->wide);
+  context->impl = std::make_unique<device::Context>(opened.port, ringbolt::abi::process_for(opened.port->fabric));
+  ringbolt::abi::fill_calls(context->wide);
+  ibv_context* result = context->c();
+  result->device = c;
+  // Nothing is asked through it, but programs duplicate it to share a device between processes.
+  context->command = ringbolt::base::UniqueFd(open("/dev/null", O_RDWR | O_CLOEXEC));
+  result->cmd_fd = context->command.get();
+  result->async_fd = context->impl->events().descriptor();
+  result->num_comp_vectors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  pthread_mutex_init(&result->mutex, nullptr);
+  ringbolt::abi::remember(context.get());
+  opened.users.fetch_add(1);
+  static_cast<void>(context.release());
+  return result;
+} catch (const ringbolt::base::Error& error) {
+  std::fprintf(stderr, "ringbolt: %s\n", error.what());
+  return ringbolt::abi::refuse<ibv_context>(error.errno_value());
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_close_device(ibv_context* c) {
+int ibv_close_device(ibv_context* c) try {
   Context& context = Context::of(c);
   ringbolt::abi::forget(&context);
   if (context.objects.load() != 0) {
@@ -176,9 +176,11 @@ int ibv_close_device(ibv_context* c) {
   delete &context;
   ringbolt::abi::release_device(opened);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
+int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) try {
   const device::Port& port = Context::of(context).impl->port();
   device::suffer_query(port);
   ibv_device_attr all{};
@@ -215,33 +217,38 @@ int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) {
     all.max_srq_wr = static_cast<int>(device::kMaxSrqDepth);
   }
   if (like.has_windows) {
-    all.device_cap_flags |=
-        IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
+    all.device_cap_flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
     all.max_mw = static_cast<int>(device::kMaxObjects);
   }
   all.max_pkeys = 1;
   all.phys_port_cnt = 1;
   *attributes = all;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
 // The exported symbol takes the structure of 2006, which ends before the newer fields.
-int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr* attributes) {
+int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr* attributes) try {
   constexpr size_t kLegacyBytes = 48;
   return ringbolt::abi::query_port(context, port_num, reinterpret_cast<ibv_port_attr*>(attributes), kLegacyBytes);
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
 /// Newer than some headers. The port's nominal rate in units of 100 Mb/s, whether it is up or not. EINVAL.
-int ibv_query_port_speed(ibv_context* context, uint32_t port_num, uint64_t* speed) {
+int ibv_query_port_speed(ibv_context* context, uint32_t port_num, uint64_t* speed) try {
   constexpr uint64_t kUnitsPerGbps = 10;
   if (port_num != 1 || speed == nullptr) {
     return EINVAL;
   }
   *speed = Context::of(context).impl->port().speed_gbps * kUnitsPerGbps;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gid) {
+int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gid) try {
   if (port_num != 1 || index < 0 || static_cast<uint32_t>(index) >= ringbolt::abi::gid_table_length(context)) {
     errno = EINVAL;
     return -1;
@@ -250,10 +257,12 @@ int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gi
   const auto& gids = addresses->shown;
   *gid = static_cast<size_t>(index) < gids.size() ? gids[static_cast<size_t>(index)] : ibv_gid{};
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
-                      size_t entry_size) {
+                      size_t entry_size) try {
   if (port_num != 1 || index >= ringbolt::abi::gid_table_length(context) || flags != 0) {
     return EINVAL;
   }
@@ -264,10 +273,12 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   }
   ringbolt::abi::fill_gid_entry(port, addresses->shown[index], index, entry, entry_size);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
 ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_t max_entries, uint32_t flags,
-                             size_t entry_size) {
+                             size_t entry_size) try {
   if (flags != 0) {
     return -EINVAL;
   }
@@ -282,10 +293,13 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
     if (count == max_entries) {
       return -EINVAL;
     }
-    ringbolt::abi::fill_gid_entry(port, addresses->shown[i], static_cast<uint32_t>(i), at + count * entry_size, entry_size);
+    ringbolt::abi::fill_gid_entry(port, addresses->shown[i], static_cast<uint32_t>(i), at + count * entry_size,
+                                  entry_size);
     ++count;
   }
   return static_cast<ssize_t>(count);
+} catch (...) {
+  return -ringbolt::base::caught_errno();
 }
 
 int ibv_query_pkey(ibv_context*, uint8_t port_num, int index, __be16* pkey) {

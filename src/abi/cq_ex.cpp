@@ -7,6 +7,8 @@
 
 #include <cerrno>
 
+#include "base/c_border.h"
+
 namespace ringbolt::abi {
 namespace {
 
@@ -51,19 +53,19 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
 
 int next_poll(ibv_cq_ex* cq) { return take_one(cq); }
 
-void end_poll(ibv_cq_ex* cq) { unlock(whole(cq).state); }
+void end_poll(ibv_cq_ex* cq) noexcept { unlock(whole(cq).state); }
 
-ibv_wc_opcode read_opcode(ibv_cq_ex* cq) { return current(cq).opcode; }
-uint32_t read_vendor_err(ibv_cq_ex* cq) { return current(cq).vendor_err; }
-unsigned int read_wc_flags(ibv_cq_ex* cq) { return current(cq).wc_flags; }
-uint32_t read_byte_len(ibv_cq_ex* cq) { return current(cq).byte_len; }
+ibv_wc_opcode read_opcode(ibv_cq_ex* cq) noexcept { return current(cq).opcode; }
+uint32_t read_vendor_err(ibv_cq_ex* cq) noexcept { return current(cq).vendor_err; }
+unsigned int read_wc_flags(ibv_cq_ex* cq) noexcept { return current(cq).wc_flags; }
+uint32_t read_byte_len(ibv_cq_ex* cq) noexcept { return current(cq).byte_len; }
 // The key that a SEND with invalidate took away comes through this reader as well; the two share their place.
-__be32 read_imm_data(ibv_cq_ex* cq) { return current(cq).imm_data; }
-uint32_t read_qp_num(ibv_cq_ex* cq) { return current(cq).qp_num; }
-uint32_t read_src_qp(ibv_cq_ex* cq) { return current(cq).src_qp; }
-uint32_t read_slid(ibv_cq_ex* cq) { return current(cq).slid; }
-uint8_t read_sl(ibv_cq_ex* cq) { return current(cq).sl; }
-uint8_t read_dlid_path_bits(ibv_cq_ex* cq) { return current(cq).dlid_path_bits; }
+__be32 read_imm_data(ibv_cq_ex* cq) noexcept { return current(cq).imm_data; }
+uint32_t read_qp_num(ibv_cq_ex* cq) noexcept { return current(cq).qp_num; }
+uint32_t read_src_qp(ibv_cq_ex* cq) noexcept { return current(cq).src_qp; }
+uint32_t read_slid(ibv_cq_ex* cq) noexcept { return current(cq).slid; }
+uint8_t read_sl(ibv_cq_ex* cq) noexcept { return current(cq).sl; }
+uint8_t read_dlid_path_bits(ibv_cq_ex* cq) noexcept { return current(cq).dlid_path_bits; }
 
 }  // namespace
 
@@ -81,21 +83,24 @@ int check_cq_ex(const ibv_cq_init_attr_ex& wanted) {
 }
 
 void init_cq_ex(ExtendableCq& cq, const ibv_cq_init_attr_ex& wanted) {
+  using base::guarded;
+  using base::Guarded;
+  using base::put;
   cq.state.is_single_threaded =
       (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (wanted.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
-  cq.ex.start_poll = start_poll;
-  cq.ex.next_poll = next_poll;
-  cq.ex.end_poll = end_poll;
-  cq.ex.read_opcode = read_opcode;
-  cq.ex.read_vendor_err = read_vendor_err;
-  cq.ex.read_wc_flags = read_wc_flags;
-  cq.ex.read_byte_len = read_byte_len;
-  cq.ex.read_imm_data = read_imm_data;
-  cq.ex.read_qp_num = read_qp_num;
-  cq.ex.read_src_qp = read_src_qp;
-  cq.ex.read_slid = read_slid;
-  cq.ex.read_sl = read_sl;
-  cq.ex.read_dlid_path_bits = read_dlid_path_bits;
+  put(cq.ex.start_poll, guarded<start_poll>);
+  put(cq.ex.next_poll, guarded<next_poll>);
+  put(cq.ex.end_poll, Guarded(end_poll));
+  put(cq.ex.read_opcode, Guarded(read_opcode));
+  put(cq.ex.read_vendor_err, Guarded(read_vendor_err));
+  put(cq.ex.read_wc_flags, Guarded(read_wc_flags));
+  put(cq.ex.read_byte_len, Guarded(read_byte_len));
+  put(cq.ex.read_imm_data, Guarded(read_imm_data));
+  put(cq.ex.read_qp_num, Guarded(read_qp_num));
+  put(cq.ex.read_src_qp, Guarded(read_src_qp));
+  put(cq.ex.read_slid, Guarded(read_slid));
+  put(cq.ex.read_sl, Guarded(read_sl));
+  put(cq.ex.read_dlid_path_bits, Guarded(read_dlid_path_bits));
 }
 
 }  // namespace ringbolt::abi

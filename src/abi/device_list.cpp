@@ -6,10 +6,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <exception>
+#include <memory>
 #include <vector>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "base/companion.h"
 #include "base/error.h"
 #include "device/port.h"
@@ -43,15 +44,19 @@ ibv_device** make_list(int* count) {
     std::fprintf(stderr, "ringbolt: %s\n", error.what());
     return refuse<ibv_device*>(error.errno_value());
   }
-  auto** list = static_cast<ibv_device**>(std::calloc(ports.size() + 1, sizeof(ibv_device*)));
+  struct FreeList {
+    void operator()(ibv_device** list) const { ibv_free_device_list(list); }
+  };
+  std::unique_ptr<ibv_device*, FreeList> list(
+      static_cast<ibv_device**>(std::calloc(ports.size() + 1, sizeof(ibv_device*))));
   if (list == nullptr) {
     return refuse<ibv_device*>(ENOMEM);
   }
   for (size_t i = 0; i < ports.size(); ++i) {
-    list[i] = &make_device(ports[i])->c;
+    list.get()[i] = &make_device(ports[i])->c;
   }
   *count = static_cast<int>(ports.size());
-  return list;
+  return list.release();
 }
 
 }  // namespace
@@ -68,23 +73,23 @@ using ringbolt::abi::Device;
 
 extern "C" {
 
-ibv_device** ibv_get_device_list(int* count) {
+ibv_device** ibv_get_device_list(int* count) try {
   // Here, for everybody comes by, a foreign librdmacm included; whatever that then does, the verbs work.
   static_cast<void>(ringbolt::base::is_companion_ours("librdmacm.so.1", "ringbolt_rdmacm"));
   int found = 0;
-  ibv_device** list = nullptr;
-  try {
-    list = ringbolt::abi::make_list(&found);
-  } catch (const std::exception&) {
-    errno = ENOMEM;
+  if (count != nullptr) {
+    *count = 0;
   }
+  ibv_device** list = ringbolt::abi::make_list(&found);
   if (count != nullptr) {
     *count = found;
   }
   return list;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-void ibv_free_device_list(ibv_device** list) {
+void ibv_free_device_list(ibv_device** list) try {
   if (list == nullptr) {
     return;
   }
@@ -92,15 +97,23 @@ void ibv_free_device_list(ibv_device** list) {
     ringbolt::abi::release_device(Device::of(*each));
   }
   std::free(list);
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
 const char* ibv_get_device_name(ibv_device* device) { return device->name; }
 
-__be64 ibv_get_device_guid(ibv_device* device) {
+__be64 ibv_get_device_guid(ibv_device* device) try {
   const ringbolt::device::Port& port = *Device::of(device).port;
   return htobe64(ringbolt::profile::shown_guid(port.profile.look, port.guid, port.index));
+} catch (...) {
+  return ringbolt::base::caught_as<__be64>(0);
 }
 
-int ibv_get_device_index(ibv_device* device) { return static_cast<int>(Device::of(device).port->index); }
+int ibv_get_device_index(ibv_device* device) try {
+  return static_cast<int>(Device::of(device).port->index);
+} catch (...) {
+  return ringbolt::base::caught_as(-1);
+}
 
 }  // extern "C"

@@ -1,11 +1,10 @@
 // Completion channels and asynchronous events.
 
 #include <cerrno>
-#include <exception>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "device/object_rules.h"
-#include "base/error.h"
 
 namespace ringbolt::abi {
 namespace {
@@ -65,32 +64,30 @@ using ringbolt::abi::Cq;
 
 extern "C" {
 
-ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
+ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
   if (const int error = ringbolt::device::check_channel(ringbolt::abi::port_of(context))) {
     return ringbolt::abi::refuse<ibv_comp_channel>(error);
   }
-  try {
-    auto channel = std::make_unique<Channel>();
-    channel->c = {context, channel->impl.descriptor(), 0};
-    Context::of(context).objects.fetch_add(1);
-    return &channel.release()->c;
-  } catch (const ringbolt::base::Error& error) {
-    return ringbolt::abi::refuse<ibv_comp_channel>(error.errno_value());
-  } catch (const std::exception&) {
-    return ringbolt::abi::refuse<ibv_comp_channel>(ENOMEM);
-  }
+  auto channel = std::make_unique<Channel>();
+  channel->c = {context, channel->impl.descriptor(), 0};
+  Context::of(context).objects.fetch_add(1);
+  return &channel.release()->c;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_destroy_comp_channel(ibv_comp_channel* c) {
+int ibv_destroy_comp_channel(ibv_comp_channel* c) try {
   if (c->refcnt != 0) {
     return EBUSY;
   }
   Context::of(c->context).objects.fetch_sub(1);
   delete &Channel::of(c);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
+int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) try {
   ringbolt::device::CompletionQueue* queue = nullptr;
   // Counted while it is taken: who destroys the queue meanwhile waits for the acknowledgement.
   const auto count = [](ringbolt::device::CompletionQueue& taken) {
@@ -103,16 +100,20 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
   *cq = static_cast<ibv_cq*>(queue->handle);
   *cq_context = (*cq)->cq_context;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-void ibv_ack_cq_events(ibv_cq* cq, unsigned count) {
+void ibv_ack_cq_events(ibv_cq* cq, unsigned count) try {
   pthread_mutex_lock(&cq->mutex);
   cq->comp_events_completed += count;
   pthread_cond_signal(&cq->cond);
   pthread_mutex_unlock(&cq->mutex);
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
-int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+int ibv_get_async_event(ibv_context* context, ibv_async_event* event) try {
   const auto count = [](ibv_async_event& taken) {
     if (const auto subject = ringbolt::abi::subject_of(taken); subject.taken != nullptr) {
       subject.taken->events.fetch_add(1);
@@ -123,9 +124,11 @@ int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
     return -1;
   }
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-void ibv_ack_async_event(ibv_async_event* event) {
+void ibv_ack_async_event(ibv_async_event* event) try {
   const auto subject = ringbolt::abi::subject_of(*event);
   if (subject.mutex != nullptr) {
     pthread_mutex_lock(subject.mutex);
@@ -133,6 +136,8 @@ void ibv_ack_async_event(ibv_async_event* event) {
     pthread_cond_signal(subject.condition);
     pthread_mutex_unlock(subject.mutex);
   }
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
 }  // extern "C"

@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "base/error.h"
 #include "device/management.h"
 #include "device/queue_pair.h"
@@ -62,21 +62,23 @@ namespace device = ringbolt::device;
 
 extern "C" {
 
-int ringbolt_management_open(ibv_context* context) {
-  try {
-    management_of(context).open();
-    return 0;
-  } catch (const ringbolt::base::Error& error) {
-    std::fprintf(stderr, "ringbolt: %s\n", error.what());
-    return error.errno_value();
-  } catch (const std::exception&) {
-    return ENOMEM;
-  }
+int ringbolt_management_open(ibv_context* context) try {
+  management_of(context).open();
+  return 0;
+} catch (const ringbolt::base::Error& error) {
+  std::fprintf(stderr, "ringbolt: %s\n", error.what());
+  return error.errno_value();
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ringbolt_management_descriptor(ibv_context* context) { return management_of(context).descriptor(); }
+int ringbolt_management_descriptor(ibv_context* context) try {
+  return management_of(context).descriptor();
+} catch (...) {
+  return ringbolt::base::caught_as(-1);
+}
 
-int ringbolt_management_receive(ibv_context* context, ringbolt_mad* notice) {
+int ringbolt_management_receive(ibv_context* context, ringbolt_mad* notice) try {
   device::Notice from;
   if (!management_of(context).receive(from)) {
     return 0;
@@ -89,9 +91,11 @@ int ringbolt_management_receive(ibv_context* context, ringbolt_mad* notice) {
   notice->traffic_class = from.mad.traffic_class;
   std::memcpy(notice->bytes, from.mad.bytes.data(), sizeof notice->bytes);
   return 1;
+} catch (...) {
+  return ringbolt::base::caught_as(0);
 }
 
-int ringbolt_management_send(ibv_context* context, const ringbolt_mad* mad) {
+int ringbolt_management_send(ibv_context* context, const ringbolt_mad* mad) try {
   device::Mad to;
   std::memcpy(to.source.data(), mad->source_gid, to.source.size());
   std::memcpy(to.destination.data(), mad->destination_gid, to.destination.size());
@@ -100,25 +104,37 @@ int ringbolt_management_send(ibv_context* context, const ringbolt_mad* mad) {
   to.hop_limit = mad->hop_limit == 0 ? to.hop_limit : mad->hop_limit;
   std::memcpy(to.bytes.data(), mad->bytes, to.bytes.size());
   return management_of(context).send(Context::of(context).impl->port(), to);
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-uint32_t ringbolt_management_unsent(ibv_context* context) { return management_of(context).unsent(); }
+uint32_t ringbolt_management_unsent(ibv_context* context) try { return management_of(context).unsent(); } catch (...) {
+  return ringbolt::base::caught_as(0U);
+}
 
-uint32_t ringbolt_management_slot(ibv_context* context) { return management_of(context).slot(); }
+uint32_t ringbolt_management_slot(ibv_context* context) try { return management_of(context).slot(); } catch (...) {
+  return ringbolt::base::caught_as<uint32_t>(RINGBOLT_NO_SLOT);
+}
 
-int ringbolt_management_bind(ibv_context* context, const ringbolt_service* service) {
+int ringbolt_management_bind(ibv_context* context, const ringbolt_service* service) try {
   return management_of(context).services().bind(ringbolt::abi::service_of(*service), ringbolt::abi::liveness(context));
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ringbolt_management_listen(ibv_context* context, uint64_t token) {
+int ringbolt_management_listen(ibv_context* context, uint64_t token) try {
   return management_of(context).services().listen(token, ringbolt::abi::liveness(context));
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-void ringbolt_management_unbind(ibv_context* context, uint64_t token) {
+void ringbolt_management_unbind(ibv_context* context, uint64_t token) try {
   management_of(context).services().unbind(token);
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
-int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) {
+int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) try {
   const device::Port& port = Context::of(context).impl->port();
   *facts = {};
   facts->guid = port.guid;
@@ -127,31 +143,43 @@ int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) {
   facts->takes_any_local_address = !port.is_on_network() && !port.fabric->control.is_open() ? 1 : 0;
   facts->mtu = static_cast<uint8_t>(port.mtu);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) {
+int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) try {
   return Context::of(context).impl->port().reaches(*gid) ? 1 : 0;
+} catch (...) {
+  return ringbolt::base::caught_as(0);
 }
 
-int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) {
+int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) try {
   const auto carriers = carriers_of(context, qp_num);
   return std::any_of(carriers.begin(), carriers.end(), [](const auto& qp) { return qp->has_unread(); }) ? 1 : 0;
+} catch (...) {
+  return ringbolt::base::caught_as(0);
 }
 
-int ringbolt_management_awaits_answers(ibv_context* context, uint32_t qp_num) {
+int ringbolt_management_awaits_answers(ibv_context* context, uint32_t qp_num) try {
   const auto qp = Context::of(context).impl->process().find(qp_num);
   return qp != nullptr && qp->has_unfinished_sends() ? 1 : 0;
+} catch (...) {
+  return ringbolt::base::caught_as(0);
 }
 
-void ringbolt_management_take_arrived(ibv_context* context, uint32_t qp_num) {
+void ringbolt_management_take_arrived(ibv_context* context, uint32_t qp_num) try {
   for (const auto& qp : carriers_of(context, qp_num)) {
     qp->take_arrived();
   }
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
-int ringbolt_management_has_queued_sends(ibv_context* context, uint32_t qp_num) {
+int ringbolt_management_has_queued_sends(ibv_context* context, uint32_t qp_num) try {
   const auto qp = Context::of(context).impl->process().find(qp_num);
   return qp != nullptr && qp->has_queued_sends() ? 1 : 0;
+} catch (...) {
+  return ringbolt::base::caught_as(0);
 }
 
 }  // extern "C"

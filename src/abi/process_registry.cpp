@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "base/mutex.h"
 
 namespace ringbolt::abi {
@@ -33,22 +34,22 @@ Registry& registry() {
   return *instance;
 }
 
-int dead_post_send(ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) {
+int dead_post_send(ibv_qp*, ibv_send_wr* wr, ibv_send_wr** bad) noexcept {
   if (bad != nullptr) {  // the builders of an extended queue pair ask for no name
     *bad = wr;
   }
   return ENODEV;
 }
-int dead_post_receive(ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+int dead_post_receive(ibv_qp*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   *bad = wr;
   return ENODEV;
 }
-int dead_post_srq_receive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+int dead_post_srq_receive(ibv_srq*, ibv_recv_wr* wr, ibv_recv_wr** bad) noexcept {
   *bad = wr;
   return ENODEV;
 }
-int dead_poll(ibv_cq*, int, ibv_wc*) { return -1; }
-int dead_notify(ibv_cq*, int) { return ENODEV; }
+int dead_poll(ibv_cq*, int, ibv_wc*) noexcept { return -1; }
+int dead_notify(ibv_cq*, int) noexcept { return ENODEV; }
 
 void before_fork() { registry().mutex.lock(); }
 void in_parent() { registry().mutex.unlock(); }
@@ -58,11 +59,11 @@ void in_child() {
   Registry& all = registry();
   for (Context* context : all.contexts) {
     ibv_context_ops& ops = context->c()->ops;
-    ops.post_send = dead_post_send;
-    ops.post_recv = dead_post_receive;
-    ops.post_srq_recv = dead_post_srq_receive;
-    ops.poll_cq = dead_poll;
-    ops.req_notify_cq = dead_notify;
+    base::put(ops.post_send, base::Guarded(dead_post_send));
+    base::put(ops.post_recv, base::Guarded(dead_post_receive));
+    base::put(ops.post_srq_recv, base::Guarded(dead_post_srq_receive));
+    base::put(ops.poll_cq, base::Guarded(dead_poll));
+    base::put(ops.req_notify_cq, base::Guarded(dead_notify));
   }
   for (const auto& [directory, weak] : all.processes) {
     if (const auto process = weak.lock()) {
@@ -103,7 +104,7 @@ void forget(Context* context) {
 namespace {
 
 /// The program exits with devices open: its peers learn that this was meant, and what we received.
-__attribute__((destructor)) void at_exit() {
+__attribute__((destructor)) void at_exit() try {
   Registry& all = registry();
   std::vector<std::shared_ptr<device::Process>> alive;
   {
@@ -117,6 +118,8 @@ __attribute__((destructor)) void at_exit() {
   for (const auto& process : alive) {
     process->leave();
   }
+} catch (...) {
+  base::caught_nothing();
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "base/c_border.h"
+
 namespace {
 
 // As the kernel's sysfs counts them, which is not how ibv_gid_type counts.
@@ -30,7 +32,7 @@ unsigned int __ioctl_final_num_attrs(unsigned int num_attrs, const void* /*link*
 
 /// The type of GID `index` in the kernel's numbers. An empty slot is of type 0, as in sysfs. Returns 0, or -1 with
 /// errno.
-int ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int index, int* type) {
+int ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int index, int* type) try {
   ibv_gid_entry entry = {};
   const int error = ibv_query_gid_ex(context, port_num, index, &entry, 0);
   if (error == ENODATA) {
@@ -43,6 +45,8 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int inde
   }
   *type = entry.gid_type == IBV_GID_TYPE_ROCE_V2 ? kRoceV2 : kIbOrRoceV1;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

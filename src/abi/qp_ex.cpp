@@ -9,9 +9,14 @@
 #include <utility>
 
 #include "abi/ex_layer.h"
+#include "base/c_border.h"
 
 namespace ringbolt::abi {
 namespace {
+
+using base::guarded;
+using base::Guarded;
+using base::put;
 
 constexpr uint64_t kUdOps = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 constexpr uint64_t kUcOps = kUdOps | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
@@ -74,31 +79,31 @@ void begin_rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t rem
   }
 }
 
-void wr_rdma_write(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+void wr_rdma_write(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) noexcept {
   begin_rdma(qp, IBV_WR_RDMA_WRITE, rkey, remote_addr, 0);
 }
 
-void wr_rdma_write_imm(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, __be32 imm_data) {
+void wr_rdma_write_imm(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, __be32 imm_data) noexcept {
   begin_rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr, imm_data);
 }
 
-void wr_rdma_read(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+void wr_rdma_read(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) noexcept {
   begin_rdma(qp, IBV_WR_RDMA_READ, rkey, remote_addr, 0);
 }
 
-void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap) {
+void wr_atomic_cmp_swp(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap) noexcept {
   if (ibv_send_wr* request = begin(qp, IBV_WR_ATOMIC_CMP_AND_SWP)) {
     request->wr.atomic = {.remote_addr = remote_addr, .compare_add = compare, .swap = swap, .rkey = rkey};
   }
 }
 
-void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t add) {
+void wr_atomic_fetch_add(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t add) noexcept {
   if (ibv_send_wr* request = begin(qp, IBV_WR_ATOMIC_FETCH_AND_ADD)) {
     request->wr.atomic = {.remote_addr = remote_addr, .compare_add = add, .swap = 0, .rkey = rkey};
   }
 }
 
-void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* bind_info) {
+void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* bind_info) noexcept {
   if (ibv_send_wr* request = begin(qp, IBV_WR_BIND_MW)) {
     request->bind_mw.mw = mw;
     request->bind_mw.rkey = rkey;
@@ -106,27 +111,27 @@ void wr_bind_mw(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info
   }
 }
 
-void wr_local_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) {
+void wr_local_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) noexcept {
   if (ibv_send_wr* request = begin(qp, IBV_WR_LOCAL_INV)) {
     request->invalidate_rkey = invalidate_rkey;
   }
 }
 
-void wr_send(ibv_qp_ex* qp) { begin(qp, IBV_WR_SEND); }
+void wr_send(ibv_qp_ex* qp) noexcept { begin(qp, IBV_WR_SEND); }
 
-void wr_send_imm(ibv_qp_ex* qp, __be32 imm_data) {
+void wr_send_imm(ibv_qp_ex* qp, __be32 imm_data) noexcept {
   if (ibv_send_wr* request = begin(qp, IBV_WR_SEND_WITH_IMM)) {
     request->imm_data = imm_data;
   }
 }
 
-void wr_send_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) {
+void wr_send_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) noexcept {
   if (ibv_send_wr* request = begin(qp, IBV_WR_SEND_WITH_INV)) {
     request->invalidate_rkey = invalidate_rkey;
   }
 }
 
-void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
+void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) noexcept {
   if (ibv_send_wr* request = last(state_of(qp))) {
     request->wr.ud.ah = ah;
     request->wr.ud.remote_qpn = remote_qpn;
@@ -134,7 +139,7 @@ void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t rem
   }
 }
 
-void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) {
+void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) noexcept {
   QpExState& state = state_of(qp);
   ibv_send_wr* request = last(state);
   if (request == nullptr) {
@@ -151,12 +156,12 @@ void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) {
   }
 }
 
-void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
+void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) noexcept {
   const ibv_sge segment = {.addr = addr, .length = length, .lkey = lkey};
   wr_set_sge_list(qp, 1, &segment);
 }
 
-void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* buf_list) {
+void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* buf_list) noexcept {
   QpExState& state = state_of(qp);
   ibv_send_wr* request = last(state);
   if (request == nullptr) {
@@ -180,23 +185,23 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* 
   request->sg_list[0] = {.addr = reinterpret_cast<uintptr_t>(room), .length = static_cast<uint32_t>(used), .lkey = 0};
 }
 
-void wr_set_inline_data(ibv_qp_ex* qp, void* addr, size_t length) {
+void wr_set_inline_data(ibv_qp_ex* qp, void* addr, size_t length) noexcept {
   const ibv_data_buf buffer = {.addr = addr, .length = length};
   wr_set_inline_data_list(qp, 1, &buffer);
 }
 
 // What stands in for the builders that were not asked for or that we do not have. wr_complete tells.
-void refuse_operation(ibv_qp_ex* qp) { refuse(state_of(qp), EOPNOTSUPP); }
-void refuse_rdma(ibv_qp_ex* qp, uint32_t /*rkey*/, uint64_t /*remote_addr*/) { refuse_operation(qp); }
-void refuse_rdma_imm(ibv_qp_ex* qp, uint32_t, uint64_t, __be32) { refuse_operation(qp); }
-void refuse_cmp_swp(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t, uint64_t) { refuse_operation(qp); }
-void refuse_fetch_add(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t) { refuse_operation(qp); }
-void refuse_bind(ibv_qp_ex* qp, ibv_mw*, uint32_t, const ibv_mw_bind_info*) { refuse_operation(qp); }
-void refuse_key(ibv_qp_ex* qp, uint32_t) { refuse_operation(qp); }
-void refuse_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) { refuse_operation(qp); }
-void refuse_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) { refuse_operation(qp); }
+void refuse_operation(ibv_qp_ex* qp) noexcept { refuse(state_of(qp), EOPNOTSUPP); }
+void refuse_rdma(ibv_qp_ex* qp, uint32_t /*rkey*/, uint64_t /*remote_addr*/) noexcept { refuse_operation(qp); }
+void refuse_rdma_imm(ibv_qp_ex* qp, uint32_t, uint64_t, __be32) noexcept { refuse_operation(qp); }
+void refuse_cmp_swp(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t, uint64_t) noexcept { refuse_operation(qp); }
+void refuse_fetch_add(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t) noexcept { refuse_operation(qp); }
+void refuse_bind(ibv_qp_ex* qp, ibv_mw*, uint32_t, const ibv_mw_bind_info*) noexcept { refuse_operation(qp); }
+void refuse_key(ibv_qp_ex* qp, uint32_t) noexcept { refuse_operation(qp); }
+void refuse_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) noexcept { refuse_operation(qp); }
+void refuse_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) noexcept { refuse_operation(qp); }
 
-void wr_start(ibv_qp_ex* qp) {
+void wr_start(ibv_qp_ex* qp) noexcept {
   QpExState& state = state_of(qp);
   state.building.lock();
   state.count = 0;
@@ -216,22 +221,25 @@ int wr_complete(ibv_qp_ex* qp) {
   return error;
 }
 
-void wr_abort(ibv_qp_ex* qp) { state_of(qp).building.unlock(); }
+void wr_abort(ibv_qp_ex* qp) noexcept { state_of(qp).building.unlock(); }
 
 void fill_in_operations(ibv_qp_ex& ex, uint64_t flags) {
   const auto has = [flags](uint64_t operation) { return (flags & operation) != 0; };
-  ex.wr_rdma_write = has(IBV_QP_EX_WITH_RDMA_WRITE) ? wr_rdma_write : refuse_rdma;
-  ex.wr_rdma_write_imm = has(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) ? wr_rdma_write_imm : refuse_rdma_imm;
-  ex.wr_rdma_read = has(IBV_QP_EX_WITH_RDMA_READ) ? wr_rdma_read : refuse_rdma;
-  ex.wr_atomic_cmp_swp = has(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) ? wr_atomic_cmp_swp : refuse_cmp_swp;
-  ex.wr_atomic_fetch_add = has(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) ? wr_atomic_fetch_add : refuse_fetch_add;
-  ex.wr_bind_mw = has(IBV_QP_EX_WITH_BIND_MW) ? wr_bind_mw : refuse_bind;
-  ex.wr_local_inv = has(IBV_QP_EX_WITH_LOCAL_INV) ? wr_local_inv : refuse_key;
-  ex.wr_send = has(IBV_QP_EX_WITH_SEND) ? wr_send : refuse_operation;
-  ex.wr_send_imm = has(IBV_QP_EX_WITH_SEND_WITH_IMM) ? wr_send_imm : refuse_key;
-  ex.wr_send_inv = has(IBV_QP_EX_WITH_SEND_WITH_INV) ? wr_send_inv : refuse_key;
-  ex.wr_send_tso = refuse_tso;
-  ex.wr_atomic_write = refuse_atomic_write;
+  put(ex.wr_rdma_write, has(IBV_QP_EX_WITH_RDMA_WRITE) ? Guarded(wr_rdma_write) : Guarded(refuse_rdma));
+  put(ex.wr_rdma_write_imm,
+      has(IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM) ? Guarded(wr_rdma_write_imm) : Guarded(refuse_rdma_imm));
+  put(ex.wr_rdma_read, has(IBV_QP_EX_WITH_RDMA_READ) ? Guarded(wr_rdma_read) : Guarded(refuse_rdma));
+  put(ex.wr_atomic_cmp_swp,
+      has(IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP) ? Guarded(wr_atomic_cmp_swp) : Guarded(refuse_cmp_swp));
+  put(ex.wr_atomic_fetch_add,
+      has(IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD) ? Guarded(wr_atomic_fetch_add) : Guarded(refuse_fetch_add));
+  put(ex.wr_bind_mw, has(IBV_QP_EX_WITH_BIND_MW) ? Guarded(wr_bind_mw) : Guarded(refuse_bind));
+  put(ex.wr_local_inv, has(IBV_QP_EX_WITH_LOCAL_INV) ? Guarded(wr_local_inv) : Guarded(refuse_key));
+  put(ex.wr_send, has(IBV_QP_EX_WITH_SEND) ? Guarded(wr_send) : Guarded(refuse_operation));
+  put(ex.wr_send_imm, has(IBV_QP_EX_WITH_SEND_WITH_IMM) ? Guarded(wr_send_imm) : Guarded(refuse_key));
+  put(ex.wr_send_inv, has(IBV_QP_EX_WITH_SEND_WITH_INV) ? Guarded(wr_send_inv) : Guarded(refuse_key));
+  put(ex.wr_send_tso, Guarded(refuse_tso));
+  put(ex.wr_atomic_write, Guarded(refuse_atomic_write));
 }
 
 }  // namespace
@@ -268,15 +276,15 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   qp.state.segments = std::move(segments);
   qp.state.inline_data = std::move(inline_data);
   fill_in_operations(qp.ex, send_ops_flags);
-  qp.ex.wr_set_ud_addr = wr_set_ud_addr;
-  qp.ex.wr_set_xrc_srqn = refuse_key;
-  qp.ex.wr_set_inline_data = wr_set_inline_data;
-  qp.ex.wr_set_inline_data_list = wr_set_inline_data_list;
-  qp.ex.wr_set_sge = wr_set_sge;
-  qp.ex.wr_set_sge_list = wr_set_sge_list;
-  qp.ex.wr_start = wr_start;
-  qp.ex.wr_complete = wr_complete;
-  qp.ex.wr_abort = wr_abort;
+  put(qp.ex.wr_set_ud_addr, Guarded(wr_set_ud_addr));
+  put(qp.ex.wr_set_xrc_srqn, Guarded(refuse_key));
+  put(qp.ex.wr_set_inline_data, Guarded(wr_set_inline_data));
+  put(qp.ex.wr_set_inline_data_list, Guarded(wr_set_inline_data_list));
+  put(qp.ex.wr_set_sge, Guarded(wr_set_sge));
+  put(qp.ex.wr_set_sge_list, Guarded(wr_set_sge_list));
+  put(qp.ex.wr_start, Guarded(wr_start));
+  put(qp.ex.wr_complete, guarded<wr_complete>);
+  put(qp.ex.wr_abort, Guarded(wr_abort));
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;
   return 0;

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "device/expected_refusals.h"
 #include "device/object_rules.h"
 
@@ -88,9 +89,11 @@ using ringbolt::abi::Qp;
 
 extern "C" {
 
-ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) {
+ibv_qp* ibv_create_qp(ibv_pd* pd, ibv_qp_init_attr* wanted) try {
   Qp* qp = ringbolt::abi::make_qp(pd, *wanted);
   return qp == nullptr ? nullptr : qp->classical();
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
 ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
@@ -98,18 +101,24 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
   return (known.marks & Qp::kIsExtended) != 0 ? &known.ex : nullptr;
 }
 
-int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) { return Qp::of(qp).impl->modify(*attributes, mask); }
+int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) try {
+  return Qp::of(qp).impl->modify(*attributes, mask);
+} catch (...) {
+  return ringbolt::base::caught_errno();
+}
 
-int ibv_query_qp(ibv_qp* c, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) {
+int ibv_query_qp(ibv_qp* c, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) try {
   Qp::of(c).impl->query(*attributes, *init);
   init->qp_context = c->qp_context;
   init->send_cq = c->send_cq;
   init->recv_cq = c->recv_cq;
   init->srq = c->srq;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_destroy_qp(ibv_qp* c) {
+int ibv_destroy_qp(ibv_qp* c) try {
   Qp& qp = Qp::of(c);
   Context& context = Context::of(c->context);
   qp.impl->destroy();
@@ -120,12 +129,22 @@ int ibv_destroy_qp(ibv_qp* c) {
   context.objects.fetch_sub(1);
   delete &qp;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
 /// From 1 to 0, what is refused on this thread is asked for, and not told of. For our own layers above.
-void ringbolt_expect_refusals(int is_asked_for) { ringbolt::device::expect_refusals(is_asked_for != 0); }
+void ringbolt_expect_refusals(int is_asked_for) try {
+  ringbolt::device::expect_refusals(is_asked_for != 0);
+} catch (...) {
+  ringbolt::base::caught_nothing();
+}
 
 /// See base/in_place.h: 0, or EOPNOTSUPP where this queue pair copies all that it receives. From INIT on, for good.
-int ringbolt_receive_in_place(ibv_qp* qp) { return ringbolt::abi::Qp::of(qp).impl->receive_in_place(); }
+int ringbolt_receive_in_place(ibv_qp* qp) try {
+  return ringbolt::abi::Qp::of(qp).impl->receive_in_place();
+} catch (...) {
+  return ringbolt::base::caught_errno();
+}
 
 }  // extern "C"

@@ -2,10 +2,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <exception>
 #include <new>
 
 #include "abi/objects.h"
+#include "base/c_border.h"
 #include "device/call_faults.h"
 #include "device/object_rules.h"
 
@@ -17,8 +17,7 @@ extern "C" struct ibv_buf;  // rdma-core 65; the header here may be older
 namespace ringbolt::abi {
 namespace {
 
-constexpr int kReregFlags =
-    IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
+constexpr int kReregFlags = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
 
 ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
   const device::Port& port = port_of(pd->context);
@@ -121,7 +120,7 @@ using namespace ringbolt::abi;  // NOLINT: this file is its C border
 
 extern "C" {
 
-ibv_pd* ibv_alloc_pd(ibv_context* context) {
+ibv_pd* ibv_alloc_pd(ibv_context* context) try {
   if (const int error = ringbolt::device::check_pd(port_of(context))) {
     return refuse<ibv_pd>(error);
   }
@@ -137,9 +136,11 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) {
   pd->c = {context, pd->impl.key};
   Context::of(context).objects.fetch_add(1);
   return &pd->c;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_dealloc_pd(ibv_pd* c) {
+int ibv_dealloc_pd(ibv_pd* c) try {
   Pd& pd = Pd::of(c);
   if (pd.impl.users.load() != 0) {
     return EBUSY;
@@ -147,25 +148,32 @@ int ibv_dealloc_pd(ibv_pd* c) {
   Context::of(c->context).objects.fetch_sub(1);
   delete &pd;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) {
+ibv_mr* ibv_reg_mr(ibv_pd* pd, void* address, size_t length, int access) try {
   return register_memory(pd, address, length, reinterpret_cast<uint64_t>(address), static_cast<unsigned>(access));
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) {
+ibv_mr* ibv_reg_mr_iova(ibv_pd* pd, void* address, size_t length, uint64_t iova, int access) try {
   return register_memory(pd, address, length, iova, static_cast<unsigned>(access));
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) {
+ibv_mr* ibv_reg_mr_iova2(ibv_pd* pd, void* address, size_t length, uint64_t iova, unsigned access) try {
   return register_memory(pd, address, length, iova, access);
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length, int access) {
+int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length, int access) try {
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
-  if (flags == 0 || (flags & ~kReregFlags) != 0 || (changes_pd && pd == nullptr) ||
-      (moves && length == 0)) {
+  if (flags == 0 || (flags & ~kReregFlags) != 0 || (changes_pd && pd == nullptr) || (moves && length == 0)) {
     errno = EINVAL;
     return IBV_REREG_MR_ERR_INPUT;
   }
@@ -184,9 +192,12 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
     c->context = pd->context;
   }
   return 0;
+} catch (...) {
+  errno = ringbolt::base::caught_errno();
+  return IBV_REREG_MR_ERR_CMD;
 }
 
-int ibv_dereg_mr(ibv_mr* c) {
+int ibv_dereg_mr(ibv_mr* c) try {
   if (c == nullptr) {
     return EINVAL;  // what JACCL does after a registration that failed
   }
@@ -199,9 +210,11 @@ int ibv_dereg_mr(ibv_mr* c) {
   Context::of(c->context).objects.fetch_sub(1);
   delete &Mr::of(c);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-void* ibv_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buffer) {
+void* ibv_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buffer) try {
   ringbolt::device::Process& process = Pd::of(pd).impl.context.process();
   const auto memory = process.allocate_buffer(size);
   if (!memory) {
@@ -215,9 +228,11 @@ void* ibv_alloc_buf(ibv_pd* pd, size_t size, ibv_buf** buffer) {
   *buffer = reinterpret_cast<ibv_buf*>(made);
   Context::of(pd->context).objects.fetch_add(1);
   return made->address;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-void ibv_free_buf(ibv_buf* c) {
+void ibv_free_buf(ibv_buf* c) try {
   auto* buffer = reinterpret_cast<Buffer*>(c);
   if (buffer == nullptr) {
     return;
@@ -225,13 +240,15 @@ void ibv_free_buf(ibv_buf* c) {
   Pd::of(buffer->pd).impl.context.process().free_buffer(buffer->address);
   Context::of(buffer->pd->context).objects.fetch_sub(1);
   delete buffer;
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
 ibv_mr* ibv_reg_buf_mr(ibv_pd* pd, ibv_buf*, void* address, size_t length, int access) {
   return ibv_reg_mr(pd, address, length, access);
 }
 
-ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
+ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) try {
   const ringbolt::device::Port& port = port_of(pd->context);
   if (const int error = ringbolt::device::check_address_handle(port)) {
     return refuse<ibv_ah>(error);
@@ -264,16 +281,20 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) {
   Pd::of(pd).impl.users.fetch_add(1);
   Context::of(pd->context).objects.fetch_add(1);
   return &ah->c;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_destroy_ah(ibv_ah* c) {
+int ibv_destroy_ah(ibv_ah* c) try {
   Pd::of(c->pd).impl.users.fetch_sub(1);
   Context::of(c->context).objects.fetch_sub(1);
   delete reinterpret_cast<ringbolt::device::AddressHandle*>(c);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) {
+ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) try {
   if (const int error = ringbolt::device::check_srq(port_of(pd->context))) {
     return refuse<ibv_srq>(error);
   }
@@ -295,18 +316,24 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) {
   wanted->attr = srq->impl->query();
   Context::of(pd->context).objects.fetch_add(1);
   return &srq->c;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) {
+int ibv_modify_srq(ibv_srq* srq, ibv_srq_attr* attributes, int mask) try {
   return Srq::of(srq).impl->modify(*attributes, mask);
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attributes) {
+int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attributes) try {
   *attributes = Srq::of(srq).impl->query();
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
-int ibv_destroy_srq(ibv_srq* c) {
+int ibv_destroy_srq(ibv_srq* c) try {
   Srq& srq = Srq::of(c);
   if (srq.impl->users.load() != 0) {
     return EBUSY;
@@ -317,6 +344,8 @@ int ibv_destroy_srq(ibv_srq* c) {
   context.objects.fetch_sub(1);
   delete &srq;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_errno();
 }
 
 }  // extern "C"

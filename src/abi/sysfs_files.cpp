@@ -9,12 +9,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/c_border.h"
 #include "base/unique_fd.h"
 
 extern "C" {
 
 /// Where sysfs is mounted: $SYSFS_PATH (ignored by set-user-id programs), else /sys. Never ends in '/'. Thread-safe.
-const char* ibv_get_sysfs_path() {
+const char* ibv_get_sysfs_path() try {
   static const std::string path = [] {
     const char* chosen = secure_getenv("SYSFS_PATH");
     std::string result = chosen != nullptr && *chosen != '\0' ? chosen : "/sys";
@@ -24,11 +25,13 @@ const char* ibv_get_sysfs_path() {
     return result;
   }();
   return path.c_str();
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
 /// Reads `file` below `dir` into buf[size], without the newline at its end and with a 0 behind it where there is room.
 /// Returns the length, or -1 with errno. Thread-safe.
-int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, size_t size) {
+int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, size_t size) try {
   const std::string path = std::string(dir) + "/" + file;
   const ringbolt::base::UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.is_open()) {
@@ -45,6 +48,8 @@ int ibv_read_sysfs_file(const char* dir, const char* file, char* buf, size_t siz
     buf[length] = '\0';
   }
   return static_cast<int>(length);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

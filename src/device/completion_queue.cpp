@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/asymmetric_fence.h"
+#include "base/c_border.h"
 #include "base/clock.h"
 #include "base/cpu_pause.h"
 #include "base/lock_guard.h"
@@ -60,7 +61,7 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
       capacity_(cqe),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
 
-int CompletionQueue::poll(int count, ibv_wc* wc) {
+int CompletionQueue::poll(int count, ibv_wc* wc) try {
   if (port_->fabric->verb_faults.has(fault::Subject::call)) [[unlikely]] {
     if (const int error = suffer_poll()) {
       errno = error;
@@ -101,6 +102,8 @@ int CompletionQueue::poll(int count, ibv_wc* wc) {
     base::cpu_pause();
   }
   return 0;
+} catch (...) {
+  return base::caught_minus_one();
 }
 
 int CompletionQueue::suffer_poll() noexcept try {

@@ -6,6 +6,7 @@
 #include <new>
 #include <utility>
 
+#include "base/c_border.h"
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "device/call_faults.h"
@@ -297,7 +298,7 @@ void QueuePair::kick() {
   }
 }
 
-int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   if (faults_.has(fault::Subject::state)) [[unlikely]] {
     suffer_posting(context_.port());
   }
@@ -334,6 +335,8 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) {
     }
   }
   return 0;
+} catch (...) {
+  return base::caught_errno();
 }
 
 int QueuePair::receive_in_place() {

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/c_border.h"
 #include "base/clock.h"
 #include "base/in_place.h"
 #include "base/lock_guard.h"
@@ -235,7 +236,7 @@ int QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool ha
   return 0;
 }
 
-int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
+int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) try {
   const base::LockGuard guard(send_lock_);
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   int error = state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_RTR ? EINVAL : 0;
@@ -281,6 +282,8 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) {
     process_.request_service();
   }
   return error;
+} catch (...) {
+  return base::caught_errno();  // to name the request as well would cost the hot path two registers
 }
 
 void QueuePair::run_queue() {

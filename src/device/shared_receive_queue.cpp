@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/c_border.h"
 #include "base/lock_guard.h"
 #include "device/limits.h"
 
@@ -47,7 +48,7 @@ int SharedReceiveQueue::modify(const ibv_srq_attr& attributes, int mask) {
   return 0;
 }
 
-int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
+int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   int error = 0;
   bool ends_want = false;
   {
@@ -66,6 +67,8 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) {
     pd_.context.process().request_service();  // nobody rings for that message again
   }
   return error;
+} catch (...) {
+  return base::caught_errno();
 }
 
 bool SharedReceiveQueue::take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count, bool is_awaited) {

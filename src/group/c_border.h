@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/c_border.h"
 #include "base/error.h"
 #include "group/failure.h"
 #include "ringbolt/group.h"
@@ -37,12 +38,17 @@ inline int answer(Status status) {
   return status.code;
 }
 
-inline int refuse(int code, const char* words) {
-  last_error() = words;
+/// Where there is no memory for the words, the number has to do.
+inline int refuse(int code, const char* words) noexcept {
+  try {
+    last_error() = words;
+  } catch (const std::bad_alloc&) {
+    last_error().clear();
+  }
   return code;
 }
 
-/// What a call that may throw answers.
+/// What a call that may throw answers; see base/c_border.h.
 template <class Call>
 int guarded(Call&& call) {
   try {
@@ -55,6 +61,8 @@ int guarded(Call&& call) {
     return refuse(ENOMEM, "out of memory");
   } catch (const std::exception& error) {
     return refuse(EIO, error.what());
+  } catch (...) {
+    return refuse(base::caught_errno(), "an exception of no known kind");
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/c_border.h"
 #include "base/clock.h"
 #include "rdmacm/connection_data.h"
 #include "rdmacm/identifiers.h"
@@ -169,7 +170,7 @@ namespace wire = ringbolt::wire;
 
 extern "C" {
 
-int rdma_listen(rdma_cm_id* c, int backlog) {
+int rdma_listen(rdma_cm_id* c, int backlog) try {
   Id& id = Id::of(c);
   const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
   if (!guard.owns_lock()) {
@@ -179,9 +180,11 @@ int rdma_listen(rdma_cm_id* c, int backlog) {
     return result(error);
   }
   return result(ringbolt::rdmacm::listen(id, backlog));
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_accept(rdma_cm_id* c, rdma_conn_param* param) {
+int rdma_accept(rdma_cm_id* c, rdma_conn_param* param) try {
   Id& id = Id::of(c);
   {
     const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
@@ -193,17 +196,23 @@ int rdma_accept(rdma_cm_id* c, rdma_conn_param* param) {
     }
   }
   return id.is_datagram() ? 0 : ringbolt::rdmacm::await_event(id);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_reject(rdma_cm_id* c, const void* private_data, uint8_t length) {
+int rdma_reject(rdma_cm_id* c, const void* private_data, uint8_t length) try {
   return ringbolt::rdmacm::reject_for(c, private_data, length, wire::kRejConsumer);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_reject_ece(rdma_cm_id* c, const void* private_data, uint8_t length) {
+int rdma_reject_ece(rdma_cm_id* c, const void* private_data, uint8_t length) try {
   return ringbolt::rdmacm::reject_for(c, private_data, length, wire::kRejVendorOption);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_notify(rdma_cm_id* c, ibv_event_type event) {
+int rdma_notify(rdma_cm_id* c, ibv_event_type event) try {
   Id& id = Id::of(c);
   const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
   if (!guard.owns_lock()) {
@@ -215,9 +224,11 @@ int rdma_notify(rdma_cm_id* c, ibv_event_type event) {
   const int error = id.station->engine().note_data(id.station->now(), id.handle);
   id.station->settle();
   return result(error);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_disconnect(rdma_cm_id* c) {
+int rdma_disconnect(rdma_cm_id* c) try {
   Id& id = Id::of(c);
   if (id.is_datagram() || id.station->is_dead()) {
     return result(id.is_datagram() ? EINVAL : ENODEV);
@@ -241,6 +252,8 @@ int rdma_disconnect(rdma_cm_id* c) {
     is_awaited = error == 0 && !id.has_seen_end;
   }
   return is_awaited ? ringbolt::rdmacm::await_event(id) : 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

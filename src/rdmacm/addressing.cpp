@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/c_border.h"
 #include "rdmacm/events.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/station.h"
@@ -199,7 +200,7 @@ using ringbolt::rdmacm::Station;
 
 extern "C" {
 
-int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) {
+int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) try {
   Id& id = Id::of(c);
   const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
   if (!guard.owns_lock()) {
@@ -209,9 +210,11 @@ int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) {
     return result(error);
   }
   return result(ringbolt::rdmacm::bind_to(id, address, true));
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) {
+int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) try {
   Id& id = Id::of(c);
   {
     const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
@@ -223,9 +226,11 @@ int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) {
     }
   }
   return ringbolt::rdmacm::await_event(id);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_resolve_route(rdma_cm_id* c, int) {
+int rdma_resolve_route(rdma_cm_id* c, int) try {
   Id& id = Id::of(c);
   {
     const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
@@ -240,6 +245,8 @@ int rdma_resolve_route(rdma_cm_id* c, int) {
     id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
   }
   return ringbolt::rdmacm::await_event(id);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 __be16 rdma_get_src_port(rdma_cm_id* c) { return htons(Id::of(c).source_port()); }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <memory>
 
+#include "base/c_border.h"
+
 namespace ringbolt::rdmacm {
 namespace {
 
@@ -78,7 +80,7 @@ int take_over(const rdma_addrinfo& hints, rdma_addrinfo& info) {
 
 extern "C" {
 
-int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo** result) {
+int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo* hints, rdma_addrinfo** result) try {
   using namespace ringbolt::rdmacm;
   if (node == nullptr && service == nullptr && hints == nullptr) {
     errno = EINVAL;
@@ -101,6 +103,8 @@ int rdma_getaddrinfo(const char* node, const char* service, const rdma_addrinfo*
   }
   *result = info.release();
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 void rdma_freeaddrinfo(rdma_addrinfo* info) {

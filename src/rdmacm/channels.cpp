@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <new>
 
+#include "base/c_border.h"
 #include "rdmacm/events.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/station.h"
@@ -125,14 +126,16 @@ using ringbolt::rdmacm::Station;
 
 extern "C" {
 
-rdma_event_channel* rdma_create_event_channel(void) {
+rdma_event_channel* rdma_create_event_channel(void) try {
   Station& station = Station::get();
   const Station::Lock guard = station.lock();
   Channel* channel = ringbolt::rdmacm::new_channel(station);
   return channel == nullptr ? nullptr : &channel->c;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
-void rdma_destroy_event_channel(rdma_event_channel* c) {
+void rdma_destroy_event_channel(rdma_event_channel* c) try {
   Channel& channel = Channel::of(c);
   Station& station = *channel.station;
   if (station.is_dead()) {
@@ -147,9 +150,11 @@ void rdma_destroy_event_channel(rdma_event_channel* c) {
   channel.fd.reset();
   c->fd = -1;
   ringbolt::rdmacm::release_channel(channel);
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
-int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) {
+int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) try {
   Channel& channel = Channel::of(c);
   Station& station = *channel.station;
   for (;;) {
@@ -180,9 +185,11 @@ int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) {
     return rdma_migrate_id((*event)->id, nullptr);
   }
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_ack_cm_event(rdma_cm_event* c) {
+int rdma_ack_cm_event(rdma_cm_event* c) try {
   if (c == nullptr) {
     return ringbolt::rdmacm::result(EINVAL);
   }
@@ -195,6 +202,8 @@ int rdma_ack_cm_event(rdma_cm_event* c) {
   }
   delete &event;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/c_border.h"
 #include "cm/timing.h"
 #include "rdmacm/connection_data.h"
 #include "rdmacm/identifiers.h"
@@ -156,7 +157,7 @@ using ringbolt::rdmacm::Station;
 
 extern "C" {
 
-int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) {
+int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) try {
   Id& id = Id::of(c);
   {
     const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
@@ -168,9 +169,11 @@ int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) {
     }
   }
   return ringbolt::rdmacm::await_event(id);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_establish(rdma_cm_id* c) {
+int rdma_establish(rdma_cm_id* c) try {
   Id& id = Id::of(c);
   const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
   if (!guard.owns_lock()) {
@@ -183,6 +186,8 @@ int rdma_establish(rdma_cm_id* c) {
   const int error = id.station->engine().ready(id.station->now(), id.handle);
   id.station->settle();
   return result(error);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/c_border.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/station.h"
 
@@ -53,7 +54,7 @@ using ringbolt::rdmacm::result;
 
 extern "C" {
 
-int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_attr* attributes) {
+int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_attr* attributes) try {
   rdma_cm_id* made = nullptr;
   if (rdma_create_id(nullptr, &made, nullptr, static_cast<rdma_port_space>(info->ai_port_space)) != 0) {
     return -1;
@@ -71,6 +72,8 @@ int rdma_create_ep(rdma_cm_id** c, rdma_addrinfo* info, ibv_pd* pd, ibv_qp_init_
   }
   *c = made;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 void rdma_destroy_ep(rdma_cm_id* c) {
@@ -83,7 +86,7 @@ void rdma_destroy_ep(rdma_cm_id* c) {
   rdma_destroy_id(c);
 }
 
-int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) {
+int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) try {
   Id& listener = Id::of(c);
   if (!listener.is_sync) {
     return result(EINVAL);
@@ -110,6 +113,8 @@ int rdma_get_request(rdma_cm_id* c, rdma_cm_id** request) {
   *request = event->id;
   (*request)->event = event;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

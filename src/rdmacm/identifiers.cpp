@@ -1,6 +1,7 @@
 // Identifiers: their life, and what they show of their device.
 
 #include "rdmacm/identifiers.h"
+#include "base/c_border.h"
 
 #include <netinet/in.h>
 
@@ -168,7 +169,7 @@ using ringbolt::rdmacm::Station;
 
 extern "C" {
 
-int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps) {
+int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps) try {
   const bool is_known = ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IB || ps == RDMA_PS_IPOIB;
   if (!is_known) {
     return result(EINVAL);
@@ -190,9 +191,11 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
   made->is_sync = channel == nullptr;
   *id = &made->c;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_destroy_id(rdma_cm_id* c) {
+int rdma_destroy_id(rdma_cm_id* c) try {
   Id& id = Id::of(c);
   Station& station = *id.station;
   Station::Lock guard = ringbolt::rdmacm::lock_of(id);
@@ -210,9 +213,11 @@ int rdma_destroy_id(rdma_cm_id* c) {
   station.wait([&] { return id.acknowledged == id.delivered; });
   ringbolt::rdmacm::delete_id(&id);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) {
+int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
   Id& id = Id::of(c);
   Station& station = *id.station;
   if (id.is_sync && target == nullptr) {
@@ -244,6 +249,8 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) {
   from.is_closed = from.is_closed || was_sync;
   ringbolt::rdmacm::release_channel(from);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

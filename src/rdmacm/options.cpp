@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/c_border.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/station.h"
 
@@ -58,7 +59,7 @@ using ringbolt::rdmacm::Station;
 
 extern "C" {
 
-int rdma_set_option(rdma_cm_id* c, int level, int name, void* value, size_t length) {
+int rdma_set_option(rdma_cm_id* c, int level, int name, void* value, size_t length) try {
   Id& id = Id::of(c);
   const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
   if (!guard.owns_lock()) {
@@ -66,6 +67,8 @@ int rdma_set_option(rdma_cm_id* c, int level, int name, void* value, size_t leng
   }
   // RDMA_OPTION_IB_PATH replaces the path record: on RoCE the route is always found locally.
   return result(level == RDMA_OPTION_ID ? ringbolt::rdmacm::set_option(id, name, value, length) : ENOSYS);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 const char* rdma_event_str(rdma_cm_event_type event) {
@@ -81,7 +84,7 @@ const char* rdma_event_str(rdma_cm_event_type event) {
   return index < std::size(kNames) ? kNames[index] : "UNKNOWN EVENT";
 }
 
-ibv_context** rdma_get_devices(int* count) {
+ibv_context** rdma_get_devices(int* count) try {
   Station& station = Station::get();
   const Station::Lock guard = station.lock();
   if (const int error = station.start()) {
@@ -101,6 +104,8 @@ ibv_context** rdma_get_devices(int* count) {
     *count = static_cast<int>(size);
   }
   return list;
+} catch (...) {
+  return ringbolt::base::caught_null();
 }
 
 void rdma_free_devices(ibv_context** list) { std::free(list); }

@@ -1,4 +1,5 @@
 #include "rdmacm/qp_attributes.h"
+#include "base/c_border.h"
 
 #include <netinet/in.h>
 
@@ -144,7 +145,7 @@ void flush_queue_pair(Id& id) {
 
 extern "C" {
 
-int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) {
+int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) try {
   using namespace ringbolt::rdmacm;
   const Id& id = Id::of(c);
   const Station::Lock guard = lock_of(id);
@@ -161,6 +162,8 @@ int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) {
   *attributes = step->attributes;
   *mask = step->mask;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/c_border.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
 #include "rdmacm/station.h"
@@ -116,11 +117,13 @@ using ringbolt::rdmacm::result;
 
 extern "C" {
 
-int rdma_create_qp_ex(rdma_cm_id* c, ibv_qp_init_attr_ex* wanted) {
+int rdma_create_qp_ex(rdma_cm_id* c, ibv_qp_init_attr_ex* wanted) try {
   return result(ringbolt::rdmacm::create_qp(Id::of(c), *wanted));
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) {
+int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) try {
   ibv_qp_init_attr_ex extended{};
   extended.qp_context = wanted->qp_context;
   extended.send_cq = wanted->send_cq;
@@ -139,16 +142,20 @@ int rdma_create_qp(rdma_cm_id* c, ibv_pd* pd, ibv_qp_init_attr* wanted) {
   wanted->srq = extended.srq;
   wanted->cap = extended.cap;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-void rdma_destroy_qp(rdma_cm_id* c) {
+void rdma_destroy_qp(rdma_cm_id* c) try {
   if (c->qp != nullptr) {
     ibv_destroy_qp(std::exchange(c->qp, nullptr));
   }
   ringbolt::rdmacm::drop_cqs(*c);
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
-int rdma_create_srq(rdma_cm_id* c, ibv_pd* pd, ibv_srq_init_attr* wanted) {
+int rdma_create_srq(rdma_cm_id* c, ibv_pd* pd, ibv_srq_init_attr* wanted) try {
   pd = pd == nullptr ? c->pd : pd;
   if (c->srq != nullptr || pd == nullptr || c->verbs == nullptr || pd->context != c->verbs) {
     return result(EINVAL);
@@ -159,9 +166,11 @@ int rdma_create_srq(rdma_cm_id* c, ibv_pd* pd, ibv_srq_init_attr* wanted) {
   }
   c->pd = pd;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rdma_create_srq_ex(rdma_cm_id* c, ibv_srq_init_attr_ex* wanted) {
+int rdma_create_srq_ex(rdma_cm_id* c, ibv_srq_init_attr_ex* wanted) try {
   if (c->srq != nullptr || c->verbs == nullptr) {
     return result(EINVAL);
   }
@@ -178,15 +187,19 @@ int rdma_create_srq_ex(rdma_cm_id* c, ibv_srq_init_attr_ex* wanted) {
   }
   c->pd = wanted->pd;
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-void rdma_destroy_srq(rdma_cm_id* c) {
+void rdma_destroy_srq(rdma_cm_id* c) try {
   if (c->srq != nullptr) {
     ibv_destroy_srq(std::exchange(c->srq, nullptr));
   }
   if (c->qp == nullptr) {
     ringbolt::rdmacm::drop_cqs(*c);
   }
+} catch (...) {
+  ringbolt::base::caught_nothing();
 }
 
 }  // extern "C"

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdarg>
 
+#include "base/c_border.h"
 #include "rsocket/create.h"
 #include "rsocket/descriptor_table.h"
 #include "rsocket/poll.h"
@@ -31,24 +32,12 @@ T answer(const Result<T>& result) {
 
 int answer(const Status& status) { return status ? 0 : refuse(status.error().value); }
 
-/// No exception leaves a C function; the only one there can be is want of memory.
-template <class Call>
-auto guarded(Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (...) {
-    return static_cast<decltype(call())>(refuse(ENOMEM));
-  }
-}
-
 /// Calls `use` with the socket, or answers EBADF.
 template <class Use>
 auto with(int descriptor, Use use) {
   using Answer = decltype(answer(use(std::declval<Socket&>())));
-  return guarded([&]() -> Answer {
-    const auto socket = descriptors().find(descriptor);
-    return socket == nullptr ? static_cast<Answer>(refuse(EBADF)) : answer(use(*socket));
-  });
+  const auto socket = descriptors().find(descriptor);
+  return socket == nullptr ? static_cast<Answer>(refuse(EBADF)) : answer(use(*socket));
 }
 
 Result<ssize_t> signed_size(const Result<size_t>& size) {
@@ -118,22 +107,26 @@ int tell_address(int descriptor, sockaddr* out, socklen_t* length, Ask ask) {
 
 extern "C" {
 
-int rsocket(int domain, int type, int protocol) {
-  return guarded([&] {
-    const auto made = ringbolt::rsocket::create_socket(domain, type, protocol);
-    return made ? answer(descriptors().add(*made)) : refuse(made.error().value);
-  });
+int rsocket(int domain, int type, int protocol) try {
+  const auto made = ringbolt::rsocket::create_socket(domain, type, protocol);
+  return made ? answer(descriptors().add(*made)) : refuse(made.error().value);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rbind(int socket, const sockaddr* addr, socklen_t addrlen) {
+int rbind(int socket, const sockaddr* addr, socklen_t addrlen) try {
   return with_address(socket, addr, addrlen, [](Socket& s, const Address& address) { return s.bind(address); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rlisten(int socket, int backlog) {
+int rlisten(int socket, int backlog) try {
   return with(socket, [&](Socket& s) { return s.listen(backlog); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int raccept(int socket, sockaddr* addr, socklen_t* addrlen) {
+int raccept(int socket, sockaddr* addr, socklen_t* addrlen) try {
   return with(socket, [&](Socket& s) -> Result<int> {
     const auto made = s.accept();
     if (!made) {
@@ -146,102 +139,132 @@ int raccept(int socket, sockaddr* addr, socklen_t* addrlen) {
     }
     return descriptors().add(*made);
   });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rconnect(int socket, const sockaddr* addr, socklen_t addrlen) {
+int rconnect(int socket, const sockaddr* addr, socklen_t addrlen) try {
   return with_address(socket, addr, addrlen, [](Socket& s, const Address& address) { return s.connect(address); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rshutdown(int socket, int how) {
+int rshutdown(int socket, int how) try {
   return with(socket, [&](Socket& s) { return s.shut_down(how); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rclose(int socket) {
-  return guarded([&] {
-    const auto found = descriptors().remove(socket);
-    if (found == nullptr) {
-      return refuse(EBADF);
-    }
-    found->close();
-    return 0;
-  });
+int rclose(int socket) try {
+  const auto found = descriptors().remove(socket);
+  if (found == nullptr) {
+    return refuse(EBADF);
+  }
+  found->close();
+  return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rrecv(int socket, void* buf, size_t len, int flags) {
+ssize_t rrecv(int socket, void* buf, size_t len, int flags) try {
   const iovec piece{buf, len};
   return receive_pieces(socket, &piece, 1, flags, nullptr, nullptr);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_addr, socklen_t* addrlen) {
+ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_addr, socklen_t* addrlen) try {
   const iovec piece{buf, len};
   return receive_pieces(socket, &piece, 1, flags, src_addr, addrlen);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rrecvmsg(int socket, msghdr* msg, int flags) {
+ssize_t rrecvmsg(int socket, msghdr* msg, int flags) try {
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
     return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP);
   }
   msg->msg_flags = 0;
   auto* name = static_cast<sockaddr*>(msg->msg_name);
   return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags, name, &msg->msg_namelen);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rread(int socket, void* buf, size_t count) { return rrecv(socket, buf, count, 0); }
 
-ssize_t rreadv(int socket, const iovec* iov, int iovcnt) {
+ssize_t rreadv(int socket, const iovec* iov, int iovcnt) try {
   return iovcnt < 0 ? refuse(EINVAL) : receive_pieces(socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, nullptr);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rsend(int socket, const void* buf, size_t len, int flags) {
   return rsendto(socket, buf, len, flags, nullptr, 0);
 }
 
-ssize_t rsendto(int socket, const void* buf, size_t len, int flags, const sockaddr* dest_addr, socklen_t addrlen) {
+ssize_t rsendto(int socket, const void* buf, size_t len, int flags, const sockaddr* dest_addr, socklen_t addrlen) try {
   const iovec piece{const_cast<void*>(buf), len};
   return send_pieces(socket, &piece, 1, flags, dest_addr, addrlen);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rsendmsg(int socket, const msghdr* msg, int flags) {
+ssize_t rsendmsg(int socket, const msghdr* msg, int flags) try {
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
     return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP);
   }
   const auto* name = static_cast<const sockaddr*>(msg->msg_name);
   return send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags, name, msg->msg_namelen);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rwrite(int socket, const void* buf, size_t count) { return rsend(socket, buf, count, 0); }
 
-ssize_t rwritev(int socket, const iovec* iov, int iovcnt) {
+ssize_t rwritev(int socket, const iovec* iov, int iovcnt) try {
   return iovcnt < 0 ? refuse(EINVAL) : send_pieces(socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, 0);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rpoll(pollfd* fds, nfds_t nfds, int timeout) {
-  return guarded([&] { return answer(ringbolt::rsocket::poll_all(descriptors(), fds, nfds, timeout)); });
+int rpoll(pollfd* fds, nfds_t nfds, int timeout) try {
+  return answer(ringbolt::rsocket::poll_all(descriptors(), fds, nfds, timeout));
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, timeval* timeout) {
-  return guarded([&] {
-    return answer(ringbolt::rsocket::select_all(descriptors(), nfds, readfds, writefds, exceptfds, timeout));
-  });
+int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, timeval* timeout) try {
+  return answer(ringbolt::rsocket::select_all(descriptors(), nfds, readfds, writefds, exceptfds, timeout));
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rgetpeername(int socket, sockaddr* addr, socklen_t* addrlen) {
+int rgetpeername(int socket, sockaddr* addr, socklen_t* addrlen) try {
   return tell_address(socket, addr, addrlen, [](Socket& s) { return s.peer_name(); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rgetsockname(int socket, sockaddr* addr, socklen_t* addrlen) {
+int rgetsockname(int socket, sockaddr* addr, socklen_t* addrlen) try {
   return tell_address(socket, addr, addrlen, [](Socket& s) { return s.own_name(); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rsetsockopt(int socket, int level, int optname, const void* optval, socklen_t optlen) {
+int rsetsockopt(int socket, int level, int optname, const void* optval, socklen_t optlen) try {
   return with(socket, [&](Socket& s) { return s.set_option(level, optname, optval, optlen); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* optlen) {
+int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* optlen) try {
   return with(socket, [&](Socket& s) { return s.get_option(level, optname, optval, optlen); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int rfcntl(int socket, int cmd, ...) {
+int rfcntl(int socket, int cmd, ...) try {
   va_list arguments;
   va_start(arguments, cmd);
   const int flags = cmd == F_SETFL ? va_arg(arguments, int) : 0;
@@ -256,22 +279,31 @@ int rfcntl(int socket, int cmd, ...) {
     const auto status = s.set_file_flags(flags);
     return status ? Result<int>(0) : ringbolt::base::fail(status.error().value);
   });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-off_t riomap(int socket, void* buf, size_t len, int prot, int, off_t offset) {
+off_t riomap(int socket, void* buf, size_t len, int prot, int, off_t offset) try {
   return with(socket, [&](Socket& s) { return s.map(buf, len, prot, offset); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int riounmap(int socket, void* buf, size_t len) {
+int riounmap(int socket, void* buf, size_t len) try {
   return with(socket, [&](Socket& s) { return s.unmap(buf, len); });
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-size_t riowrite(int socket, const void* buf, size_t count, off_t offset, int flags) {
+size_t riowrite(int socket, const void* buf, size_t count, off_t offset, int flags) try {
   const iovec piece{const_cast<void*>(buf), count};
   const ssize_t written = with(socket, [&](Socket& s) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(&piece, 1);
     return cursor ? signed_size(s.write_mapped(*cursor, offset, flags)) : ringbolt::base::fail(EINVAL);
   });
   return static_cast<size_t>(written);  // -1 as the header has it: the largest number
+} catch (...) {
+  return static_cast<size_t>(ringbolt::base::caught_minus_one());
 }
-}
+
+}  // extern "C"

@@ -1,0 +1,60 @@
+#include "base/c_border.h"
+
+#include <cxxabi.h>
+
+#include <atomic>
+#include <cerrno>
+#include <exception>
+#include <new>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/say.h"
+
+namespace ringbolt::base {
+namespace {
+
+/// Without allocating: it may be want of memory that brought us here.
+int unforeseen(const char* words) {
+  static std::atomic<bool> is_said{false};
+  if (!is_said.exchange(true)) {
+    say("ringbolt: a call failed in a way that was not foreseen (\"");
+    say(words);
+    say("\"), its program gets EIO; please report this\n");
+  }
+  return EIO;
+}
+
+bool is_errno(const std::error_code& code) {
+  return code.category() == std::generic_category() || code.category() == std::system_category();
+}
+
+}  // namespace
+
+int caught_errno() try { throw; } catch (const abi::__forced_unwind&) {
+  throw;
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+} catch (const Error& error) {
+  return error.errno_value() != 0 ? error.errno_value() : unforeseen(error.what());
+} catch (const std::system_error& error) {
+  return is_errno(error.code()) && error.code().value() != 0 ? error.code().value() : unforeseen(error.what());
+} catch (const std::exception& error) {
+  return unforeseen(error.what());
+} catch (...) {
+  return unforeseen("an exception of no known kind");
+}
+
+int caught_minus_one() {
+  errno = caught_errno();
+  return -1;
+}
+
+std::nullptr_t caught_null() {
+  errno = caught_errno();
+  return nullptr;
+}
+
+void caught_nothing() { static_cast<void>(caught_errno()); }
+
+}  // namespace ringbolt::base
