@@ -1,15 +1,14 @@
 #include "base/locked_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <ctime>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/file_turn.h"
 
 namespace ringbolt::base {
 namespace {
@@ -28,36 +27,31 @@ bool names_same_file(int directory_fd, const std::string& name, int fd) {
 
 LockedFile::LockedFile(int directory_fd, std::string name, uint64_t patience_ms)
     : directory_fd_(directory_fd), name_(std::move(name)) {
-  const uint64_t deadline = now_ns() + patience_ms * kNanosecondsPerMillisecond;
-  while (!try_lock() && error_ == EWOULDBLOCK && now_ns() < deadline) {
-    const timespec pause{0, 100'000};
-    nanosleep(&pause, nullptr);
+  const uint64_t deadline_ns = now_ns() + patience_ms * kNanosecondsPerMillisecond;
+  while (!lock(deadline_ns) && error_ == 0) {
   }
 }
 
 LockedFile::~LockedFile() {
   if (file_.is_open()) {
-    // Closing is not enough where a fork has copied the descriptor meanwhile.
-    flock(file_.get(), LOCK_UN);
+    end_file_turn(file_.get());  // closing is not enough where a fork has copied the descriptor meanwhile
   }
 }
 
-bool LockedFile::try_lock() {
-  constexpr int kAttempts = 8;  // each fails only when somebody removed the file between our open and our flock
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    UniqueFd file(openat(directory_fd_, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!file.is_open() || flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-      error_ = errno;
-      return false;
-    }
-    if (names_same_file(directory_fd_, name_, file.get())) {
-      file_ = std::move(file);
-      error_ = 0;
-      return true;
-    }
+/// False without an error: while we waited, somebody removed the file.
+bool LockedFile::lock(uint64_t deadline_ns) {
+  UniqueFd file(openat(directory_fd_, name_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) {
+    error_ = errno;
+    return false;
   }
-  error_ = EWOULDBLOCK;
-  return false;
+  const uint64_t now = now_ns();
+  error_ = take_file_turn(file.get(), now < deadline_ns ? (deadline_ns - now) / kNanosecondsPerMillisecond : 0);
+  if (error_ != 0 || !names_same_file(directory_fd_, name_, file.get())) {
+    return false;
+  }
+  file_ = std::move(file);
+  return true;
 }
 
 std::optional<std::string> LockedFile::read() const {

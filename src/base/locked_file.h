@@ -8,11 +8,12 @@
 
 namespace ringbolt::base {
 
-/// A small file that processes share, locked (flock) from construction to destruction. Not thread-safe.
+/// A small file that processes share, locked from construction to destruction: in the order in which they ask for it
+/// (file_turn.h). Not thread-safe.
 class LockedFile {
  public:
-  /// Makes the file, with mode 0600, if it is missing; `name` is relative to `directory_fd` (AT_FDCWD: or absolute). Waits
-  /// up to `patience_ms` for other processes. Not held then, or when the file can't be opened: error() says why
+  /// Makes the file, with mode 0600, if it is missing; `name` is relative to `directory_fd` (AT_FDCWD: or absolute).
+  /// Waits up to `patience_ms` for other processes. Not held then, or when the file can't be opened: error() says why
   /// (EWOULDBLOCK: somebody else has it).
   LockedFile(int directory_fd, std::string name, uint64_t patience_ms);
   ~LockedFile();
@@ -31,7 +32,7 @@ class LockedFile {
   int remove() const;
 
  private:
-  bool try_lock();
+  bool lock(uint64_t deadline_ns);
   const int directory_fd_;
   const std::string name_;
   UniqueFd file_;

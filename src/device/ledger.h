@@ -13,7 +13,7 @@
 
 namespace ringbolt::device {
 
-/// Counts the objects of a device over all processes, in a file under flock. Thread-safe.
+/// Counts the objects of a device over all processes, in a locked file. Thread-safe.
 class Ledger {
  public:
   /// `leaks`: protection domains of processes that die stay counted until `ringbolt reboot`.

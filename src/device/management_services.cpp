@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +15,7 @@
 
 #include "base/clock.h"
 #include "base/lock_guard.h"
-#include "base/unique_fd.h"
+#include "base/locked_file.h"
 
 namespace ringbolt::device {
 namespace {
@@ -26,6 +24,9 @@ constexpr std::string_view kSuffix = ".services";
 /// Some perftest programs (ib_write_bw -R -q 4) sleep for a second between their two listeners.
 constexpr uint64_t kClosedKeptNs = 2'000'000'000;
 constexpr size_t kMaxFileBytes = 4U << 20U;
+// Who wants to bind waits for his turn; others hold the lock for microseconds, unless one was stopped just then.
+constexpr const char* kLock = "/services.order";
+constexpr uint64_t kPatienceMs = 1'000;
 
 std::string hex(const wire::Address& address) {
   std::string text;
@@ -80,24 +81,6 @@ bool read_service(std::istringstream& words, Service& service) {
 bool is_same_host(const std::vector<wire::Address>& one, const std::vector<wire::Address>& other) {
   return one.empty() || other.empty() ||
          std::ranges::any_of(one, [&](const auto& gid) { return std::ranges::find(other, gid) != other.end(); });
-}
-
-/// Holds the folder's lock for changes as long as it lives. Not open, with errno set, when another process (a stopped
-/// one, say) keeps it for long.
-base::UniqueFd lock_folder(const std::string& directory) {
-  constexpr uint64_t kPatienceNs = 1'000'000'000;
-  constexpr timespec kPause{0, 500'000};
-  base::UniqueFd fd(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  const uint64_t deadline = base::now_ns() + kPatienceNs;
-  while (fd.is_open() && flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK || base::now_ns() > deadline) {
-      errno = errno == EWOULDBLOCK ? EBUSY : errno;
-      fd.reset();
-    } else {
-      nanosleep(&kPause, nullptr);
-    }
-  }
-  return fd;
 }
 
 }  // namespace
@@ -210,9 +193,9 @@ void ServiceBook::unbind(uint64_t token) {
 
 int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) {
   const base::LockGuard guard(mutex_);
-  const base::UniqueFd lock = lock_folder(directory_);
-  if (!lock.is_open()) {
-    return errno;
+  const base::LockedFile lock(AT_FDCWD, directory_ + kLock, kPatienceMs);
+  if (!lock.is_held()) {
+    return lock.error() == EWOULDBLOCK ? EBUSY : lock.error();
   }
   if (const int error = conflict_with_own(service, is_bind)) {
     return error;
@@ -220,9 +203,14 @@ int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) 
   if (const int error = conflict_with_others(service, is_bind, is_alive)) {
     return error;
   }
+  std::vector<Service> before = own_.services;
   std::erase_if(own_.services, [&](const Service& one) { return one.token == service.token; });
   own_.services.push_back(service);
-  return write_file();
+  const int error = write_file();
+  if (error != 0) {
+    own_.services = std::move(before);  // nobody else knows of it, and the program believes that it has nothing
+  }
+  return error;
 }
 
 int ServiceBook::conflict_with_own(const Service& service, bool is_bind) const {
@@ -322,12 +310,14 @@ int ServiceBook::write_file() const {
   const std::string path = fmt::format("{}/{}{}", directory_, slot_, kSuffix);
   const std::string fresh = path + ".new";
   {
+    errno = 0;
     std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
     out << emit(own_);
     out.flush();
     if (!out) {
+      const int error = errno;
       unlink(fresh.c_str());
-      return ENOSPC;
+      return error != 0 ? error : ENOSPC;
     }
   }
   return rename(fresh.c_str(), path.c_str()) == 0 ? 0 : errno;
@@ -336,7 +326,13 @@ int ServiceBook::write_file() const {
 void ServiceBook::leave() {
   const base::LockGuard guard(mutex_);
   own_.services.clear();
-  unlink(fmt::format("{}/{}{}", directory_, slot_, kSuffix).c_str());
+  if (unlink(fmt::format("{}/{}{}", directory_, slot_, kSuffix).c_str()) != 0) {
+    return;  // it has bound nothing
+  }
+  // Who leaves takes the lock's file along. If others want it just now it stays for them.
+  if (const base::LockedFile lock(AT_FDCWD, directory_ + kLock, 0); lock.is_held()) {
+    static_cast<void>(lock.remove());
+  }
 }
 
 }  // namespace ringbolt::device

@@ -1,10 +1,18 @@
 #include "device/management_services.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <new>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -112,6 +120,73 @@ TEST_F(Services, of_another_node_are_no_objection) {
   const wire::Address there = wire::ipv4_address(127, 77, 1, 2);
   EXPECT_TRUE(mine.owners_of(kId, here, here).empty());
   EXPECT_EQ(mine.owners_of(kId, there, there), std::vector<uint32_t>{2});
+}
+
+TEST_F(Services, that_could_not_be_told_to_others_are_not_bound) {
+  ServiceBook mine(folder, 1);
+  std::filesystem::create_directory(folder + "/1.services");  // which no file takes the place of
+  EXPECT_EQ(mine.bind(at(kOne, 1), all_live), EISDIR);
+  EXPECT_EQ(mine.listen(1, all_live), EINVAL);
+  std::filesystem::remove(folder + "/1.services");
+  EXPECT_EQ(mine.bind(at(kOne, 2), all_live), 0);
+  EXPECT_EQ(mine.listen(2, all_live), 0);
+  EXPECT_EQ(mine.owners_of(kId, kOne, {}), std::vector<uint32_t>{1});
+}
+
+/// What becomes of one of many: how often, at most, others were served while it waited. -1: it was refused.
+int64_t most_overtaken(const std::string& folder, uint32_t slot, std::atomic<int64_t>& n_served) {
+  ServiceBook book(folder, slot);
+  Service service = at(kOne);
+  service.service_id += slot;
+  int64_t most = 0;
+  for (service.token = 1; service.token <= 15; ++service.token) {
+    const int64_t before = n_served;
+    if (book.bind(service, all_live) != 0 || book.listen(service.token, all_live) != 0) {
+      return -1;
+    }
+    most = std::max<int64_t>(most, n_served++ - before);
+    book.unbind(service.token);
+  }
+  book.leave();
+  return most;
+}
+
+// Five others have two turns each. A lock that was polled for let hundreds go first, and refused after a second.
+TEST_F(Services, of_six_processes_are_bound_in_turn_however_busy_the_machine_is) {
+  constexpr int64_t kMostOvertaken = 25;  // with those that came while it was off its core, on its way to the lock
+  void* const shared =
+      mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(shared, MAP_FAILED);
+  auto& n_served = *new (shared) std::atomic<int64_t>(0);
+  std::vector<pid_t> busy;
+  std::vector<pid_t> binding;
+  for (int i = 0; i < 4; ++i) {
+    busy.push_back(fork());
+    if (busy.back() == 0) {
+      for (;;) {
+        n_served.load();
+      }
+    }
+  }
+  for (uint32_t slot = 1; slot <= 6; ++slot) {
+    binding.push_back(fork());
+    if (binding.back() == 0) {
+      const int64_t most = most_overtaken(folder, slot, n_served);
+      _exit(most < 0 ? 255 : static_cast<int>(std::min<int64_t>(most, 254)));
+    }
+  }
+  for (const pid_t process : binding) {
+    int status = 0;
+    EXPECT_EQ(waitpid(process, &status, 0), process);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_LT(WEXITSTATUS(status), kMostOvertaken);
+  }
+  for (const pid_t process : busy) {
+    kill(process, SIGKILL);
+    waitpid(process, nullptr, 0);
+  }
+  munmap(shared, sizeof(std::atomic<int64_t>));
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
 TEST_F(Services, remember_for_a_moment_who_listened) {

@@ -113,10 +113,10 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) {
   return 0;
 }
 
-int bind_to_any(Id& id, int family) {
+int bind_to_any(Id& id, int family, bool is_public) {
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(family);
-  return bind_to(id, reinterpret_cast<const sockaddr*>(&any), false);
+  return bind_to(id, reinterpret_cast<const sockaddr*>(&any), is_public);
 }
 
 /// Finds the way to `target` and queues what came of it. Errors that the kernel's own lookup gives come at once.
@@ -168,7 +168,8 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) {
   }
   if (id.phase == Phase::idle) {
     const bool has_source = source != nullptr && source->sa_family != AF_UNSPEC;
-    const int error = has_source ? bind_to(id, source, port_of(source) != 0) : bind_to_any(id, target->sa_family);
+    const int error = has_source ? bind_to(id, source, port_of(source) != 0)
+                                 : bind_to_any(id, target->sa_family, false);
     if (error != 0) {
       return error;
     }
@@ -186,7 +187,7 @@ int prepare_to_listen(Id& id) {
     return error;
   }
   if (id.phase == Phase::idle) {
-    return bind_to_any(id, AF_INET) != 0 ? EINVAL : prepare_to_listen(id);
+    return bind_to_any(id, AF_INET, true);
   }
   const auto address = address_of(&id.c.route.addr.src_addr);
   return id.phase == Phase::bound && id.token == 0 && address ? publish(id, *address) : 0;

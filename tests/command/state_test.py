@@ -160,8 +160,8 @@ class State(CommandCase):
 
     def test_concurrent_downs_take_one_cluster_away(self):
         self.call("up", "--emulate", "ring:4")
-        with open(self.root / "clusters/.lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with open(self.root / "clusters/.lock", "r+") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX, 1)  # the first number: docs/formats/rendezvous.md
             both = [self.start("down") for _ in range(2)]
             for one in both:  # each has chosen the cluster, and waits
                 command.wait_until(lambda: f"{self.root}/clusters/.lock" in self.open_files(one.pid), "it waits for the lock")

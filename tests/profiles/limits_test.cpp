@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -269,7 +268,11 @@ TEST(Mixed, gives_up_in_time_when_somebody_was_stopped_with_the_ledger) {
   const Rig rig("apple");
   const std::string ledger = std::string(std::getenv("RINGBOLT_RUNTIME_DIR")) + "/default/rdma_lo.ledger";
   const int held = open(ledger.c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(flock(held, LOCK_EX), 0);
+  struct flock first_number {};
+  first_number.l_type = F_WRLCK;
+  first_number.l_whence = SEEK_SET;
+  first_number.l_len = 1;
+  ASSERT_EQ(fcntl(held, F_OFD_SETLK, &first_number), 0);
   testing::internal::CaptureStderr();
   errno = 0;
   EXPECT_EQ(rig.make_qp(), nullptr);
