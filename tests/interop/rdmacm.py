@@ -11,9 +11,8 @@ import sys
 import time
 from typing import Sequence
 
-from harness.leaks import files_of_slots
 from harness.pair import PairResult, require
-from harness.ports import free_port
+from harness.ports import free_port, wait_serving
 from harness.processes import Child, Finished
 from harness.report import Report
 from harness.world import World, add_arguments, check_parts
@@ -71,22 +70,6 @@ CASES = [
 ]
 
 
-def wait_listening(world: World, server: Child, port: int) -> bool:
-    """Waits until some process of the runtime folder listens at the port of an rdma_cm port space; then True."""
-    deadline = time.monotonic() + _START_LIMIT_S
-    while time.monotonic() < deadline and not server.has_ended:
-        for path in (path for path in files_of_slots(world.runtime) if path.suffix == ".services"):
-            try:
-                lines = path.read_text().splitlines()
-            except OSError:
-                continue
-            for words in (line.split() for line in lines):
-                if words[0] == "service" and int(words[1], 16) & 0xFFFF == port and words[3].endswith("l"):
-                    return True
-        server.pause(0.02)
-    return False
-
-
 def words_of(text: str, port: int, address: str) -> list[str]:
     return [str(port) if word == "PORT" else address if word == "ADDRESS" else word for word in text.split()]
 
@@ -98,7 +81,7 @@ def run_pair(world: World, case: Case, address: str) -> PairResult:
     client: Sequence[str] = words_of(case.client, port, address)
     require(server[0])
     first = Child(world.server.command(*server), world.server.env)
-    if not wait_listening(world, first, port):
+    if not wait_serving(world.runtime, first, port, _START_LIMIT_S):
         ended = first.wait(0.0)
         return PairResult(ended, Finished(list(client), -1, "(not started: the server does not listen)", False, 0.0))
     for _ in range(case.clients):
@@ -133,7 +116,7 @@ def run_unserved(world: World) -> str:
     port = free_port()
     other = Child(world.server.command(*words_of("rping -s -P -a ADDRESS -p PORT", port, world.server.address)), world.server.env)
     try:
-        assert wait_listening(world, other, port), other.output()
+        assert wait_serving(world.runtime, other, port, _START_LIMIT_S), other.output()
         remark = run_refused(world, "ucmatose -s ADDRESS -p PORT", "RDMA_CM_EVENT_REJECTED, error: 8")
     finally:
         other.kill()
@@ -168,7 +151,7 @@ def run_ucx(world: World, program: pathlib.Path, kind: str, size: int, clients: 
                *(["-6"] if world.server.is_ipv6 else [])]
     server = Child(world.server.command("env", *variables, *options, "-l", world.server.address), world.server.env)
     try:
-        assert wait_listening(world, server, int(port)), server.output()
+        assert wait_serving(world.runtime, server, int(port), _START_LIMIT_S), server.output()
         for _ in range(clients):
             client = Child(world.client.command("env", *variables, *options, "-a", world.server.address), world.client.env)
             done = client.wait(_LIMIT_S)

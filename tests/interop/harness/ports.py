@@ -1,11 +1,13 @@
-"""TCP ports of the programs' side channels: chosen by the kernel, awaited by looking at the listener."""
+"""Ports: of the programs' side channels over TCP, chosen by the kernel, and of rdma_cm; awaited by looking at the listener."""
 
 from __future__ import annotations
 
 import os
+import pathlib
 import socket
 import time
 
+from harness.leaks import files_of_slots
 from harness.processes import Child, session_members
 
 
@@ -26,6 +28,23 @@ def wait_listening(child: Child, port: int, limit_s: float) -> bool:
         if child.has_ended:
             return False
         child.pause(0.003)
+    return False
+
+
+def wait_serving(runtime: pathlib.Path, server: Child, port: int, limit_s: float) -> bool:
+    """Waits until some process of the runtime folder listens at the port of an rdma_cm port space; False when the server
+    ended or the time is over."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline and not server.has_ended:
+        for path in (path for path in files_of_slots(runtime) if path.suffix == ".services"):
+            try:
+                lines = path.read_text().splitlines()
+            except OSError:
+                continue
+            for words in (line.split() for line in lines):
+                if words[0] == "service" and int(words[1], 16) & 0xFFFF == port and words[3].endswith("l"):
+                    return True
+        server.pause(0.02)
     return False
 
 
