@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/adaptive_copy.h"
-#include "base/mutex.h"
 #include "engine/cable.h"
 #include "engine/chunk_header.h"
 #include "engine/device.h"
@@ -29,7 +28,7 @@ struct Receipt {
   std::span<const std::byte> bytes;
 };
 
-/// Who takes what arrives. Called under the engine's lock, from within progress(); may send and release.
+/// Who takes what arrives. Called from within progress(); may send and release.
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -83,7 +82,7 @@ struct EngineCounts {
 /// each arrives once. UC, SEND and one region are all that it needs of a device. What a chunk means is the receiver's
 /// business, and whether a cable or a rank is alive is told to it.
 ///
-/// Thread contract: lock() is held for every call but the constructor and own(). Nothing blocks.
+/// Not thread-safe, but for own(): its owner's lock guards it. Nothing blocks.
 class Engine {
  public:
   /// So many small rooms are for words alone: what frees memory elsewhere must not wait for memory.
@@ -102,7 +101,6 @@ class Engine {
   /// Waits for own().
   ~Engine();
   void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
-  base::Mutex& lock() { return lock_; }
 
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
   std::optional<Rooms::Room> room(uint32_t length_bytes) {
@@ -251,7 +249,6 @@ class Engine {
   std::vector<std::unique_ptr<Cable>>& cables_;
   std::span<std::byte> slab_;
   Receiver* receiver_ = nullptr;
-  base::Mutex lock_;
   Rooms rooms_;
   base::AdaptiveCopy copier_;
   std::vector<Flow> flows_;            // [rank]

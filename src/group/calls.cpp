@@ -140,27 +140,28 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
   // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
   std::shared_ptr<group::Communicator> within = communicator;
   group::World* const joined = world.get();
-  base::UniqueLock guard(joined->lock());
   Status status;
-  group::Call* const begun = within->begin_waited(asked, status);
-  if (begun != nullptr) {
-    if (!begun->is_done()) {
-      const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
-      begun->set_deadline(deadline_ns(call, now_ns));
-      joined->wait(
-          guard, [begun] { return begun->is_done(); }, now_ns);
-    }
-    if (!begun->status().is_ok()) [[unlikely]] {
-      status = begun->status();
-    }
-    within->end_waited(*begun);
-  }
-  engine::Engine* const engine = joined->engine();
+  engine::Engine* engine = nullptr;
   std::span<std::byte> room;
-  if (status.is_ok() && engine != nullptr) [[likely]] {
-    room = engine->set_room_aside();
+  {
+    const base::LockGuard guard(joined->lock());
+    group::Call* const begun = within->begin_waited(asked, status);
+    if (begun != nullptr) {
+      if (!begun->is_done()) {
+        const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
+        begun->set_deadline(deadline_ns(call, now_ns));
+        joined->wait_locked([begun] { return begun->is_done(); }, now_ns);
+      }
+      if (!begun->status().is_ok()) [[unlikely]] {
+        status = begun->status();
+      }
+      within->end_waited(*begun);
+    }
+    engine = joined->engine();
+    if (status.is_ok() && engine != nullptr) [[likely]] {
+      room = engine->set_room_aside();
+    }
   }
-  guard.unlock();
   if (!status.is_ok()) [[unlikely]] {
     status = joined->explained(std::move(status));
   }

@@ -34,7 +34,7 @@ struct Asked {
 /// How ranks tell each other how much each has for each before an all_to_allv: two numbers for every rank, of all.
 Asked counting_of(uint32_t n_ranks);
 
-/// The ranks of one group, as this rank sees them, and the calls of the group. Used under the engine's lock.
+/// The ranks of one group, as this rank sees them, and the calls of the group. Used under the world's lock.
 class Communicator {
  public:
   /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null

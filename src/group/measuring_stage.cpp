@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "base/lock_guard.h"
 #include "group/failure.h"
 #include "group/shares.h"
 
@@ -44,13 +43,10 @@ std::vector<LinkFigures> measure_links(bootstrap::Circle& circle, engine::Engine
                                        uint64_t deadline_ns) {
   Measuring measuring(engine, circle.rank(), fabric::neighbours(graph)[circle.rank()]);
   const uint64_t end_ns = base::now_ns() + kMostMeasuringMs * 1'000'000;
-  {
-    const base::LockGuard guard(engine.lock());
-    measuring.start();
-    for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {
-      if (!measuring.progress(now_ns)) {
-        sched_yield();  // ranks may be more than processors
-      }
+  measuring.start();
+  for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {
+    if (!measuring.progress(now_ns)) {
+      sched_yield();  // ranks may be more than processors
     }
   }
   std::vector<std::vector<LinkFigures>> of_ranks;

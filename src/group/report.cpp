@@ -14,8 +14,8 @@ std::string Group::report() const {
   if (!state_->communicator) {
     return "a group without ranks\n";
   }
-  const base::LockGuard guard(state_->world->lock());
   group::World& world = *state_->world;
+  const base::LockGuard guard(world.lock());
   const group::BroughtUp& made = world.made();
   std::string text = fmt::format("rank {} of {}\n", rank(), size());
   for (const group::CableWords& cable : made.cables) {

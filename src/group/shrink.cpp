@@ -44,9 +44,8 @@ Shrinking* World::shrinking(uint16_t group) {
   numbers_.retire(group);
   return shrinkings_
       .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()), group,
-                                                  [this, group](uint32_t to, std::span<const std::byte> bytes) {
-                                                    send_shrinking(group, to, bytes);
-                                                  }))
+                                                  [this, group](uint32_t to, std::span<const std::byte> bytes)
+                                                      RINGBOLT_REQUIRES(lock_) { send_shrinking(group, to, bytes); }))
       .first->second.get();
 }
 
@@ -95,7 +94,7 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
     reserve(number);  // one that was given before, too, may come again now
     return make_communicator(number.front(), communicator->members(), 0, communicator->avoided());
   }
-  base::UniqueLock guard(lock_);
+  const base::LockGuard guard(lock_);
   Shrinking* const of = shrinking(communicator->id());
   if (of == nullptr) {
     throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks), EINVAL);
@@ -106,13 +105,13 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
     failed |= fabric::set_of(rank);
   }
   of->begin(ended_, failed, numbers_.next_shrunk());
-  guard.unlock();
   std::optional<Shrinking::Outcome> outcome;
-  wait([&] {
-    outcome = of->take_outcome();
-    return outcome || of->is_fenced() || base::now_ns() >= deadline_ns;
-  });
-  guard.lock();
+  wait_locked(
+      [&] {
+        outcome = of->take_outcome();
+        return outcome || of->is_fenced() || base::now_ns() >= deadline_ns;
+      },
+      0);
   if (of->is_fenced()) {
     throw JoinError("shrink: the others have gone on without this rank, since they could not reach it", ECONNRESET);
   }

@@ -63,7 +63,7 @@ World::~World() {
 void World::leave() {
   const uint64_t deadline_ns = base::now_ns() + kLingerNs;
   bool has_told = false;
-  wait([&] {
+  wait([&]() RINGBOLT_REQUIRES(lock_) {
     bool is_over = engine()->n_unacknowledged() == 0;
     if (is_over && !has_told) {
       has_told = true;
@@ -77,7 +77,7 @@ void World::leave() {
   });
 }
 
-void World::wait(base::UniqueLock<base::Mutex>& guard, const std::function<bool()>& is_done, uint64_t now_ns) {
+void World::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // only under the lock
   now_ns = now_ns == 0 ? base::now_ns() : now_ns;
   uint64_t idle_since_ns = now_ns;
@@ -87,7 +87,7 @@ void World::wait(base::UniqueLock<base::Mutex>& guard, const std::function<bool(
     } else if (is_done()) {
       break;
     } else if (++n_idle % kPollsPerYield == 0) {
-      guard.unlock();
+      const base::Unlocked unlocked(lock_);
       if (now_ns - idle_since_ns < kPollNs) {
         sched_yield();
       } else {
@@ -95,7 +95,6 @@ void World::wait(base::UniqueLock<base::Mutex>& guard, const std::function<bool(
         n_polls = 0;
         now_ns = base::now_ns();
       }
-      guard.lock();
     }
     if (n_polls % kPollsPerLook == 0) {
       now_ns = base::now_ns();

@@ -70,7 +70,7 @@ bool is_readable(int descriptor) {
 }
 
 /// Tells of ranks that have failed since the last look.
-void report_failures(const group::World& world, std::map<uint32_t, Status>& known) {
+void report_failures(group::World& world, std::map<uint32_t, Status>& known) RINGBOLT_REQUIRES(world.lock()) {
   for (const auto& [rank, status] : world.failed_ranks()) {
     if (known.insert({rank, status}).second) {
       say(fmt::format("node {} is gone: {}; packets to it are dropped", rank, status.text));
