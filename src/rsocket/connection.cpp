@@ -176,16 +176,17 @@ void Connection::send_control(Control what) {
   post(request);
 }
 
-size_t Connection::receive(IoCursor& to, bool peek, Lock& lock) {
+size_t Connection::receive(IoCursor& to, bool peek, base::Mutex& lock) {
   size_t done = 0;
   while (to.left() > 0 && ring_.readable() > (peek ? done : 0)) {
     const auto skip = static_cast<uint32_t>(peek ? done : 0);
     const auto length = static_cast<uint32_t>(std::min<size_t>(to.left(), ring_.contiguous(skip)));
     const std::byte* source = endpoint_.ring().data() + ring_.offset(skip);
     // Nobody else takes from the ring, and the peer does not write here before we offer it anew.
-    lock.unlock();
-    to.scatter(source, length);
-    lock.lock();
+    {
+      const base::Unlocked unlocked(lock);
+      to.scatter(source, length);
+    }
     if (!peek) {
       ring_.consume(length);
       grant_if_due();

@@ -21,8 +21,6 @@ namespace ringbolt::rsocket {
 /// their owner that only one thread sends, and one receives, at a time.
 class Connection {
  public:
-  using Lock = base::UniqueLock<base::Mutex>;
-
   /// Makes the verbs objects on `id`, which outlives this. Throws base::Error.
   Connection(rdma_cm_id* id, const Settings& settings);
 
@@ -52,10 +50,10 @@ class Connection {
   uint32_t readable() const { return ring_.readable(); }
 
   /// Sends a message of the next bytes of `from`, at most `at_most`. Precondition: can_send(that). Returns how many.
-  uint32_t send(IoCursor& from, uint32_t at_most, Lock& lock);
+  uint32_t send(IoCursor& from, uint32_t at_most, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
   /// Writes the next bytes of `from`, at most `at_most`, to the peer's mapping at `offset`; the peer gets no message.
   /// Precondition: can_send_direct(that). Returns how many; 0: the peer has no such mapping.
-  uint32_t send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, Lock& lock);
+  uint32_t send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
   bool can_send_mapping() const;
   /// Makes known a mapping of ours as entry `index` of the peer's table. Precondition: can_send_mapping().
   void send_mapping(uint32_t index, uint64_t offset, const RemoteBlock& block);
@@ -67,7 +65,7 @@ class Connection {
   void send_control(Control what);
 
   /// Copies what has come in, as much as fits. `peek`: it stays there. Returns how many bytes.
-  size_t receive(IoCursor& to, bool peek, Lock& lock);
+  size_t receive(IoCursor& to, bool peek, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
 
   Endpoint& endpoint() { return endpoint_; }
   const Endpoint& endpoint() const { return endpoint_; }
@@ -81,7 +79,7 @@ class Connection {
   void grant_if_due();
   bool is_usable() const { return has_joined_ && error_ == 0 && !peer_disconnected_; }
   uint32_t piece_bytes(size_t wanted) const;
-  uint32_t stage(IoCursor& from, uint32_t length, ibv_sge& piece, Lock& lock);
+  uint32_t stage(IoCursor& from, uint32_t length, ibv_sge& piece, base::Mutex& lock) RINGBOLT_REQUIRES(lock);
   static unsigned flags_for(bool is_inline) { return is_inline ? unsigned{IBV_SEND_INLINE} : 0U; }
   void post(ibv_send_wr& request);
 

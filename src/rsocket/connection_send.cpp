@@ -29,7 +29,7 @@ bool Connection::can_send_mapping() const {
 
 /// Brings the next `length` bytes to where a work request may take them from. Returns how many bytes of staging that
 /// cost.
-uint32_t Connection::stage(IoCursor& from, uint32_t length, ibv_sge& piece, Lock& lock) {
+uint32_t Connection::stage(IoCursor& from, uint32_t length, ibv_sge& piece, base::Mutex& lock) {
   const void* inlined = length <= settings_.inline_bytes ? from.in_one_piece(length) : nullptr;
   if (inlined != nullptr) {
     piece = {reinterpret_cast<uint64_t>(inlined), length, 0};
@@ -40,14 +40,15 @@ uint32_t Connection::stage(IoCursor& from, uint32_t length, ibv_sge& piece, Lock
   staging_.take(padding);
   std::byte* place = endpoint_.staging().data() + staging_.take(length);
   // The place is ours until its completion; nobody else sends meanwhile.
-  lock.unlock();
-  from.gather(place, length);
-  lock.lock();
+  {
+    const base::Unlocked unlocked(lock);
+    from.gather(place, length);
+  }
   piece = {reinterpret_cast<uint64_t>(place), length, endpoint_.staging().lkey()};
   return padding + length;
 }
 
-uint32_t Connection::send(IoCursor& from, uint32_t at_most, Lock& lock) {
+uint32_t Connection::send(IoCursor& from, uint32_t at_most, base::Mutex& lock) {
   // Spoken for before the lock is let go: completions that come meanwhile only add.
   credits_.spend();
   slots_.take_data();
@@ -70,7 +71,7 @@ uint32_t Connection::send(IoCursor& from, uint32_t at_most, Lock& lock) {
   return length;
 }
 
-uint32_t Connection::send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, Lock& lock) {
+uint32_t Connection::send_direct(IoCursor& from, uint64_t offset, uint32_t at_most, base::Mutex& lock) {
   const auto target = targets_.find(offset);
   if (!target) {
     return 0;

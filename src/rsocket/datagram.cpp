@@ -28,7 +28,7 @@ Status Datagram::bind(const Address& address) {
 }
 
 Status Datagram::connect(const Address& address) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const auto own = own_name();
   if (own && own->port() == 0) {
     // The peer knows us by the address on its fabric, which need not be the one that the kernel would choose.
@@ -47,10 +47,13 @@ Status Datagram::connect(const Address& address) {
   return {};
 }
 
-Status Datagram::shut_down(int) { return connected_ ? Status{} : base::fail(ENOTCONN); }
+Status Datagram::shut_down(int) {
+  const base::LockGuard lock(lock_);
+  return connected_ ? Status{} : base::fail(ENOTCONN);
+}
 
 void Datagram::close() {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   is_closed_ = true;
   watchers_.ring();
 }
@@ -68,7 +71,7 @@ base::Result<Address> Datagram::peer_name() {
 }
 
 Status Datagram::set_option(int level, int name, const void* value, socklen_t length) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const auto noted = options_.set(level, name, value, length, !links_.empty());
   if (level >= SOL_RDMA) {
     return noted;
@@ -77,7 +80,7 @@ Status Datagram::set_option(int level, int name, const void* value, socklen_t le
 }
 
 Status Datagram::get_option(int level, int name, void* value, socklen_t* length) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (level == SOL_RDMA || (level == SOL_SOCKET && (name == SO_RCVBUF || name == SO_SNDBUF))) {
     return options_.get(level, name, value, length);
   }
@@ -197,8 +200,9 @@ void Datagram::progress() {
     length = sizeof from.storage;
   }
   for (const auto& link : links_) {
-    any = link->progress([this](const Address& source, std::span<const std::byte> data) { deliver(source, data); }) ||
-          any;
+    any = link->progress([this](const Address& source, std::span<const std::byte> data) RINGBOLT_REQUIRES(lock_) {
+      deliver(source, data);
+    }) || any;
   }
   if (any) {
     watchers_.ring();
@@ -237,13 +241,13 @@ void Datagram::take_events() {
 }
 
 short Datagram::poll(short events) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   progress();
   return events_now(events);
 }
 
 short Datagram::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   do {
     progress();
     const short now = events_now(events);
@@ -257,7 +261,7 @@ short Datagram::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>&
 }
 
 void Datagram::end_sleep(Sleeper& sleeper) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   watchers_.remove(sleeper);
   take_events();
 }

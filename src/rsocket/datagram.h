@@ -42,8 +42,6 @@ class Datagram final : public Socket {
   void end_sleep(Sleeper& sleeper) override;
 
  private:
-  using Lock = base::UniqueLock<base::Mutex>;
-
   /// Somebody we talk to. Without a handle, his queue pair is not known yet, and UDP serves.
   struct Peer {
     DatagramLink* link = nullptr;
@@ -59,34 +57,33 @@ class Datagram final : public Socket {
     options_.settings = default_settings();
   }
 
-  // All with the lock held.
-  base::Result<Peer*> peer_at(const Address& address);
-  base::Result<DatagramLink*> link_at(const Address& local);
-  base::Result<Address> local_towards(const Address& remote) const;
-  int greet(const Address& to, const Peer& peer, GreetingHeader::Op op, IoCursor* bytes);
-  void take_greeting(const Address& from, std::span<const std::byte> datagram);
-  void deliver(const Address& from, std::span<const std::byte> bytes);
-  void progress();
-  short events_now(short events) const;
-  bool has_slots() const;
-  bool arm();
-  void add_waits(std::vector<pollfd>& waits) const;
-  void take_events();
+  base::Result<Peer*> peer_at(const Address& address) RINGBOLT_REQUIRES(lock_);
+  base::Result<DatagramLink*> link_at(const Address& local) RINGBOLT_REQUIRES(lock_);
+  base::Result<Address> local_towards(const Address& remote) const RINGBOLT_REQUIRES(lock_);
+  int greet(const Address& to, const Peer& peer, GreetingHeader::Op op, IoCursor* bytes) RINGBOLT_REQUIRES(lock_);
+  void take_greeting(const Address& from, std::span<const std::byte> datagram) RINGBOLT_REQUIRES(lock_);
+  void deliver(const Address& from, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock_);
+  void progress() RINGBOLT_REQUIRES(lock_);
+  short events_now(short events) const RINGBOLT_REQUIRES(lock_);
+  bool has_slots() const RINGBOLT_REQUIRES(lock_);
+  bool arm() RINGBOLT_REQUIRES(lock_);
+  void add_waits(std::vector<pollfd>& waits) const RINGBOLT_REQUIRES(lock_);
+  void take_events() RINGBOLT_REQUIRES(lock_);
   template <class Done>
-  Status wait(Lock& lock, const Deadline& deadline, Done done);
-  Deadline deadline_of(const timeval& timeout, int flags) const;
+  Status wait(const Deadline& deadline, Done done) RINGBOLT_REQUIRES(lock_);
+  Deadline deadline_of(const timeval& timeout, int flags) const RINGBOLT_REQUIRES(lock_);
 
   base::UniqueFd udp_;
   const int family_;
-  base::Mutex lock_;  ///< guards all below
+  base::Mutex lock_;
   std::atomic<int> file_flags_{0};
-  Options options_;
-  bool is_closed_ = false;
-  std::unique_ptr<Address> connected_;
-  std::vector<std::unique_ptr<DatagramLink>> links_;
-  std::map<Address, Peer> peers_;
-  std::deque<Message> received_;
-  WatchList watchers_;
+  Options options_ RINGBOLT_GUARDED_BY(lock_);
+  bool is_closed_ RINGBOLT_GUARDED_BY(lock_) = false;
+  std::unique_ptr<Address> connected_ RINGBOLT_GUARDED_BY(lock_);
+  std::vector<std::unique_ptr<DatagramLink>> links_ RINGBOLT_GUARDED_BY(lock_);
+  std::map<Address, Peer> peers_ RINGBOLT_GUARDED_BY(lock_);
+  std::deque<Message> received_ RINGBOLT_GUARDED_BY(lock_);
+  WatchList watchers_ RINGBOLT_GUARDED_BY(lock_);
 };
 
 }  // namespace ringbolt::rsocket

@@ -6,20 +6,19 @@
 namespace ringbolt::rsocket {
 
 template <class Done>
-Status Datagram::wait(Lock& lock, const Deadline& deadline, Done done) {
+Status Datagram::wait(const Deadline& deadline, Done done) {
   Sleeper& sleeper = Sleeper::of_this_thread();
   const uint64_t spin_until_ns = base::now_ns() + default_spin_ns();
   for (;;) {
     progress();
-    if (done()) {
+    if (base::call_locked(done)) {
       return {};
     }
     if (is_closed_ || deadline.is_over()) {
       return base::fail(is_closed_ ? EBADF : EAGAIN);
     }
     if (base::now_ns() < spin_until_ns) {
-      lock.unlock();
-      lock.lock();
+      const base::Unlocked unlocked(lock_);
       continue;
     }
     if (arm()) {
@@ -29,9 +28,11 @@ Status Datagram::wait(Lock& lock, const Deadline& deadline, Done done) {
     waits.clear();
     add_waits(waits);
     watchers_.add(sleeper);
-    lock.unlock();
-    const bool is_interrupted = sleeper.sleep(waits, deadline) < 0 && errno == EINTR;
-    lock.lock();
+    bool is_interrupted = false;
+    {
+      const base::Unlocked unlocked(lock_);
+      is_interrupted = sleeper.sleep(waits, deadline) < 0 && errno == EINTR;
+    }
     watchers_.remove(sleeper);
     take_events();
     if (is_interrupted) {
@@ -50,7 +51,7 @@ Deadline Datagram::deadline_of(const timeval& timeout, int flags) const {
 }
 
 base::Result<size_t> Datagram::send(IoCursor from, int flags, const Address* to) {
-  Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const Address* target = to != nullptr ? to : connected_.get();
   if (target == nullptr) {
     return base::fail(EDESTADDRREQ);
@@ -73,7 +74,7 @@ base::Result<size_t> Datagram::send(IoCursor from, int flags, const Address* to)
     return error == 0 ? base::Result<size_t>(length) : base::fail(error);
   }
   if (!peer.link->has_slot()) {
-    const auto status = wait(lock, deadline_of(options_.send_timeout, flags), [&] { return peer.link->has_slot(); });
+    const auto status = wait(deadline_of(options_.send_timeout, flags), [&] { return peer.link->has_slot(); });
     if (!status) {
       return base::fail(status.error().value);
     }
@@ -96,9 +97,10 @@ int Datagram::greet(const Address& to, const Peer& peer, GreetingHeader::Op op, 
 }
 
 base::Result<size_t> Datagram::receive(IoCursor to, int flags, Address* from) {
-  Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (received_.empty()) {
-    const auto status = wait(lock, deadline_of(options_.receive_timeout, flags), [&] { return !received_.empty(); });
+    const auto status = wait(deadline_of(options_.receive_timeout, flags),
+                             [&]() RINGBOLT_REQUIRES(lock_) { return !received_.empty(); });
     if (!status) {
       return base::fail(status.error().value);
     }

@@ -9,6 +9,7 @@ namespace ringbolt::rsocket {
 base::Result<int> DescriptorTable::add(std::shared_ptr<Socket> socket) {
   const int descriptor = socket->descriptor();
   const auto index = static_cast<size_t>(descriptor);
+  std::shared_ptr<Socket> before;  // of a number that was closed behind our back: it ends without the lock
   const base::LockGuard lock(lock_);
   try {
     if (sockets_.size() <= index) {
@@ -17,7 +18,7 @@ base::Result<int> DescriptorTable::add(std::shared_ptr<Socket> socket) {
   } catch (const std::bad_alloc&) {
     return base::fail(ENOMEM);
   }
-  sockets_[index] = std::move(socket);
+  before = std::exchange(sockets_[index], std::move(socket));
   return descriptor;
 }
 

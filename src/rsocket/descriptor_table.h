@@ -20,7 +20,7 @@ class DescriptorTable {
 
  private:
   mutable base::SharedMutex lock_;
-  std::vector<std::shared_ptr<Socket>> sockets_;
+  std::vector<std::shared_ptr<Socket>> sockets_ RINGBOLT_GUARDED_BY(lock_);
 };
 
 /// The table of this process: what the calls of the C interface find their sockets in.

@@ -30,7 +30,7 @@ Status Stream::set_file_flags(int flags) {
 }
 
 base::Result<Address> Stream::peer_name() {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (phase_ < Phase::accepting || peer_.length() == 0) {
     return base::fail(ENOTCONN);
   }
@@ -38,7 +38,7 @@ base::Result<Address> Stream::peer_name() {
 }
 
 base::Result<Address> Stream::own_name() {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   Address own = Address::from(*rdma_get_local_addr(link_.id()));
   if (own.length() == 0) {
     own.storage.ss_family = static_cast<sa_family_t>(family_);
@@ -177,13 +177,13 @@ bool Stream::arm() {
 }
 
 short Stream::poll(short events) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   progress();
   return events_now(events);
 }
 
 short Stream::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& waits) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   do {
     progress();
     const short now = events_now(events);
@@ -197,7 +197,7 @@ short Stream::begin_sleep(short events, Sleeper& sleeper, std::vector<pollfd>& w
 }
 
 void Stream::end_sleep(Sleeper& sleeper) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   watchers_.remove(sleeper);
   take_events();
   keep_alive();

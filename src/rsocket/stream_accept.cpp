@@ -6,7 +6,7 @@
 namespace ringbolt::rsocket {
 
 Status Stream::listen(int backlog) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (phase_ == Phase::listening) {
     return {};
   }
@@ -23,29 +23,30 @@ Status Stream::listen(int backlog) {
 /// Never waits for the peer's last word, so that one thread can connect to itself: the new socket does, when it is
 /// used.
 base::Result<std::shared_ptr<Socket>> Stream::accept() {
-  Lock lock(lock_);
-  if (phase_ != Phase::listening) {
-    return base::fail(EINVAL);
+  std::optional<Request> request;
+  Options options;
+  {
+    const base::LockGuard lock(lock_);
+    if (phase_ != Phase::listening) {
+      return base::fail(EINVAL);
+    }
+    const auto status = wait(deadline_of(options_.receive_timeout, 0), [this]() RINGBOLT_REQUIRES(lock_) {
+      return !requests_.empty() || phase_ != Phase::listening;
+    });
+    if (!status) {
+      return base::fail(status.error().value);
+    }
+    if (requests_.empty()) {
+      return base::fail(phase_ == Phase::failed ? error_ : EINVAL);
+    }
+    request.emplace(std::move(requests_.front()));
+    requests_.pop_front();
+    options = options_;
   }
-  const auto status = wait(lock, deadline_of(options_.receive_timeout, 0),
-                           [this] { return !requests_.empty() || phase_ != Phase::listening; });
-  if (!status) {
-    return base::fail(status.error().value);
-  }
-  if (requests_.empty()) {
-    return base::fail(phase_ == Phase::failed ? error_ : EINVAL);
-  }
-  Request request = std::move(requests_.front());
-  requests_.pop_front();
-  Options options = options_;
-  lock.unlock();
-
   options.route.clear();
-  const int family = rdma_get_peer_addr(request.link.id())->sa_family;
-  rdma_cm_id* id = request.link.id();
-  const std::shared_ptr<Stream> made(new Stream(std::move(request.link), family, options));
-  made->peer_ = Address::from(*rdma_get_peer_addr(id));
-  const auto accepted = made->become_accepted(request.param, request.peer);
+  const int family = rdma_get_peer_addr(request->link.id())->sa_family;
+  const std::shared_ptr<Stream> made(new Stream(std::move(request->link), family, options));
+  const auto accepted = made->become_accepted(request->param, request->peer);
   if (!accepted) {
     return base::fail(accepted.error().value);  // destroying the id rejects the request
   }
@@ -53,7 +54,8 @@ base::Result<std::shared_ptr<Socket>> Stream::accept() {
 }
 
 Status Stream::become_accepted(const rdma_conn_param& request, const ConnectionData& peer) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
+  peer_ = Address::from(*rdma_get_peer_addr(link_.id()));
   auto status = make_connection();
   if (status) {
     status = connection_->join(peer);

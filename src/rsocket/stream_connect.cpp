@@ -15,7 +15,7 @@ int errno_or(int otherwise) { return errno == 0 ? otherwise : errno; }
 }  // namespace
 
 Status Stream::bind(const Address& address) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (phase_ != Phase::fresh) {
     return base::fail(EINVAL);
   }
@@ -28,7 +28,7 @@ Status Stream::bind(const Address& address) {
 }
 
 Status Stream::connect(const Address& address) {
-  Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (is_opening()) {
     return base::fail(EALREADY);
   }
@@ -44,19 +44,19 @@ Status Stream::connect(const Address& address) {
   peer_ = address;
   attempts_ = 0;
   resolve_address();
-  const auto status = await_connected(lock, deadline_of(options_.send_timeout, 0));
+  const auto status = await_connected(deadline_of(options_.send_timeout, 0));
   if (!status && status.error().value == EAGAIN) {
     return base::fail(EINPROGRESS);
   }
   return status;
 }
 
-Status Stream::await_connected(Lock& lock, const Deadline& deadline) {
+Status Stream::await_connected(const Deadline& deadline) {
   if (phase_ < Phase::resolving_address) {
     return base::fail(ENOTCONN);
   }
   if (is_opening()) {
-    const auto status = wait(lock, deadline, [this] { return !is_opening(); });
+    const auto status = wait(deadline, [this]() RINGBOLT_REQUIRES(lock_) { return !is_opening(); });
     if (!status) {
       return status;
     }

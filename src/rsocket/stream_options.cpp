@@ -11,7 +11,7 @@
 namespace ringbolt::rsocket {
 
 Status Stream::set_option(int level, int name, const void* value, socklen_t length) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const auto status = options_.set(level, name, value, length, phase_ >= Phase::resolving_address);
   if (!status) {
     return status;
@@ -32,7 +32,7 @@ Status Stream::set_option(int level, int name, const void* value, socklen_t leng
 }
 
 Status Stream::get_option(int level, int name, void* value, socklen_t* length) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (level == SOL_SOCKET) {
     switch (name) {
       case SO_ERROR:

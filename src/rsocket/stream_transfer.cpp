@@ -38,18 +38,18 @@ base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_sen
     return base::fail(EAGAIN);
   }
   const base::LockGuard sending(sending_, base::kAdoptLock);
-  Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const Deadline deadline = deadline_of(options_.send_timeout, flags);
-  auto status = await_connected(lock, deadline);
+  auto status = await_connected(deadline);
   if (status && mappings_.news() != nullptr) {
-    status = send_mappings(lock, deadline);
+    status = send_mappings(deadline);
   }
   const size_t total = from.left();
   uint32_t at_most = kFirstPieceBytes;
   while (status && from.left() > 0) {
     const size_t wanted = std::min<size_t>(from.left(), at_most);
-    if (!can_send(wanted)) {
-      status = wait(lock, deadline, [&] { return can_send(wanted) || reason_not_to_send() != 0; });
+    if (!base::call_locked(can_send, wanted)) {
+      status = wait(deadline, [&]() RINGBOLT_REQUIRES(lock_) { return can_send(wanted) || reason_not_to_send() != 0; });
       if (!status) {
         break;
       }
@@ -58,7 +58,7 @@ base::Result<size_t> Stream::send_all(IoCursor& from, int flags, CanSend can_sen
       status = base::fail(take_error(reason_not_to_send()));
       break;
     }
-    if (send_one(at_most, lock) == 0) {
+    if (base::call_locked(send_one, at_most) == 0) {
       status = base::fail(EINVAL);
       break;
     }
@@ -79,16 +79,16 @@ base::Result<size_t> Stream::send(IoCursor from, int flags, const Address* to) {
     return base::fail(EOPNOTSUPP);
   }
   return send_all(
-      from, flags, [this](size_t wanted) { return connection_->can_send(wanted); },
-      [&](uint32_t at_most, Lock& lock) { return connection_->send(from, at_most, lock); });
+      from, flags, [this](size_t wanted) RINGBOLT_REQUIRES(lock_) { return connection_->can_send(wanted); },
+      [&](uint32_t at_most) RINGBOLT_REQUIRES(lock_) { return connection_->send(from, at_most, lock_); });
 }
 
 base::Result<size_t> Stream::write_mapped(IoCursor from, off_t offset, int flags) {
   auto at = static_cast<uint64_t>(offset);
   return send_all(
-      from, flags, [this](size_t wanted) { return connection_->can_send_direct(wanted); },
-      [&](uint32_t at_most, Lock& lock) {
-        const uint32_t sent = connection_->send_direct(from, at, at_most, lock);
+      from, flags, [this](size_t wanted) RINGBOLT_REQUIRES(lock_) { return connection_->can_send_direct(wanted); },
+      [&](uint32_t at_most) RINGBOLT_REQUIRES(lock_) {
+        const uint32_t sent = connection_->send_direct(from, at, at_most, lock_);
         at += sent;
         return sent;
       });
@@ -104,15 +104,17 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
     return base::fail(EAGAIN);
   }
   const base::LockGuard receiving(receiving_, base::kAdoptLock);
-  Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   const Deadline deadline = deadline_of(options_.receive_timeout, flags);
-  auto status = await_connected(lock, deadline);
+  auto status = await_connected(deadline);
   const bool is_peek = (flags & MSG_PEEK) != 0;
   const size_t total = to.left();
-  const auto is_over = [this] { return phase_ == Phase::failed || phase_ == Phase::closed || !may_read_; };
+  const auto is_over = [this]() RINGBOLT_REQUIRES(lock_) {
+    return phase_ == Phase::failed || phase_ == Phase::closed || !may_read_;
+  };
   while (status && to.left() > 0) {
     if (connection_->readable() == 0) {
-      status = wait(lock, deadline, [&] { return connection_->readable() > 0 || is_over(); });
+      status = wait(deadline, [&]() RINGBOLT_REQUIRES(lock_) { return connection_->readable() > 0 || is_over(); });
       if (!status) {
         break;
       }
@@ -121,7 +123,7 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
       status = phase_ == Phase::failed ? base::fail(take_error(error_)) : Status{};
       break;
     }
-    connection_->receive(to, is_peek, lock);
+    connection_->receive(to, is_peek, lock_);
     if (is_peek || (flags & MSG_WAITALL) == 0) {
       break;
     }
@@ -136,10 +138,11 @@ base::Result<size_t> Stream::receive(IoCursor to, int flags, Address* from) {
   return received;
 }
 
-Status Stream::send_mappings(Lock& lock, const Deadline& deadline) {
+Status Stream::send_mappings(const Deadline& deadline) {
   while (mappings_.news() != nullptr) {
-    const auto status =
-        wait(lock, deadline, [this] { return connection_->can_send_mapping() || reason_not_to_send() != 0; });
+    const auto status = wait(deadline, [this]() RINGBOLT_REQUIRES(lock_) {
+      return connection_->can_send_mapping() || reason_not_to_send() != 0;
+    });
     if (!status) {
       return status;
     }
@@ -158,9 +161,9 @@ base::Result<off_t> Stream::map(void* memory, size_t bytes, int protection, off_
   if ((protection & ~PROT_WRITE) != 0 || bytes == 0) {
     return base::fail(EINVAL);
   }
-  Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   if (!has_data_part()) {
-    const auto status = await_connected(lock, deadline_of(options_.send_timeout, 0));
+    const auto status = await_connected(deadline_of(options_.send_timeout, 0));
     if (!status) {
       return base::fail(status.error().value);
     }
@@ -176,7 +179,7 @@ base::Result<off_t> Stream::map(void* memory, size_t bytes, int protection, off_
 }
 
 Status Stream::unmap(void* memory, size_t bytes) {
-  const Lock lock(lock_);
+  const base::LockGuard lock(lock_);
   return mappings_.remove(memory, bytes) ? Status{} : base::fail(EINVAL);
 }
 

@@ -5,12 +5,12 @@
 namespace ringbolt::rsocket {
 
 template <class Done>
-Status Stream::wait(Lock& lock, const Deadline& deadline, Done done) {
+Status Stream::wait(const Deadline& deadline, Done done) {
   Sleeper& sleeper = Sleeper::of_this_thread();
   uint64_t spin_until_ns = 0;
   for (;;) {
     progress();
-    if (done()) {
+    if (base::call_locked(done)) {
       return {};
     }
     if (deadline.is_over()) {
@@ -19,8 +19,7 @@ Status Stream::wait(Lock& lock, const Deadline& deadline, Done done) {
     const uint64_t now_ns = base::now_ns();
     spin_until_ns = spin_until_ns == 0 ? now_ns + default_spin_ns() : spin_until_ns;
     if (now_ns < spin_until_ns) {
-      lock.unlock();  // the other direction may want to move
-      lock.lock();
+      const base::Unlocked unlocked(lock_);  // the other direction may want to move
       continue;
     }
     if (arm()) {
@@ -30,9 +29,11 @@ Status Stream::wait(Lock& lock, const Deadline& deadline, Done done) {
     waits.clear();
     add_waits(waits);
     watchers_.add(sleeper);
-    lock.unlock();
-    const bool is_interrupted = sleeper.sleep(waits, deadline) < 0 && errno == EINTR;
-    lock.lock();
+    bool is_interrupted = false;
+    {
+      const base::Unlocked unlocked(lock_);
+      is_interrupted = sleeper.sleep(waits, deadline) < 0 && errno == EINTR;
+    }
     watchers_.remove(sleeper);
     take_events();
     keep_alive();
