@@ -22,7 +22,7 @@ using Phase = Id::Phase;
 constexpr int kMaxBacklog = 1024;
 constexpr uint8_t kMaxRetry = 7;
 
-int listen(Id& id, int backlog) {
+int listen(Id& id, int backlog) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   if (id.phase != Phase::bound || id.token == 0) {
     return EINVAL;
@@ -47,7 +47,7 @@ int listen(Id& id, int backlog) {
   return 0;
 }
 
-int accept_queue_pair(Id& id, const rdma_conn_param* param) {
+int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   const Device& device = station.devices().at(id.route->device);
   const auto data = private_data_of(param);
@@ -89,7 +89,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) {
   return station.engine().accept(station.now(), id.handle, reply);
 }
 
-int accept_datagrams(Id& id, const rdma_conn_param* param) {
+int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
   const auto data = private_data_of(param);
   wire::CmSidrRep reply;
   if (data.size() > reply.private_data.size() || (id.c.qp == nullptr && param == nullptr)) {
@@ -101,7 +101,7 @@ int accept_datagrams(Id& id, const rdma_conn_param* param) {
   return id.station->engine().answer(id.station->now(), id.handle, reply);
 }
 
-int accept(Id& id, const rdma_conn_param* param) {
+int accept(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
   if (!id.is_passive || id.handle == 0) {
     return EINVAL;
   }
@@ -110,7 +110,7 @@ int accept(Id& id, const rdma_conn_param* param) {
   return error;
 }
 
-int reject(Id& id, uint16_t reason, std::span<const std::byte> data) {
+int reject(Id& id, uint16_t reason, std::span<const std::byte> data) RINGBOLT_REQUIRES(station_lock) {
   if (id.handle == 0) {
     return EINVAL;
   }
@@ -137,10 +137,10 @@ int reject(Id& id, uint16_t reason, std::span<const std::byte> data) {
 
 int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason) {
   Id& id = Id::of(c);
-  const Station::Lock guard = lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   return result(reject(id, reason, {static_cast<const std::byte*>(data), data == nullptr ? size_t{0} : length}));
 }
 
@@ -165,6 +165,7 @@ void finish_transfers(const Id& id) {
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
 using ringbolt::rdmacm::Station;
+namespace base = ringbolt::base;
 namespace cm = ringbolt::cm;
 namespace wire = ringbolt::wire;
 
@@ -172,10 +173,10 @@ extern "C" {
 
 int rdma_listen(rdma_cm_id* c, int backlog) try {
   Id& id = Id::of(c);
-  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   if (const int error = ringbolt::rdmacm::prepare_to_listen(id)) {
     return result(error);
   }
@@ -187,10 +188,10 @@ int rdma_listen(rdma_cm_id* c, int backlog) try {
 int rdma_accept(rdma_cm_id* c, rdma_conn_param* param) try {
   Id& id = Id::of(c);
   {
-    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-    if (!guard.owns_lock()) {
+    if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
+    const base::LockGuard guard(id.station->mutex());
     if (const int error = ringbolt::rdmacm::accept(id, param)) {
       return result(error);
     }
@@ -214,10 +215,10 @@ int rdma_reject_ece(rdma_cm_id* c, const void* private_data, uint8_t length) try
 
 int rdma_notify(rdma_cm_id* c, ibv_event_type event) try {
   Id& id = Id::of(c);
-  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   if (event != IBV_EVENT_COMM_EST || id.handle == 0) {
     return result(EINVAL);
   }
@@ -236,7 +237,7 @@ int rdma_disconnect(rdma_cm_id* c) try {
   ringbolt::rdmacm::finish_transfers(id);
   bool is_awaited = false;
   {
-    const Station::Lock guard = id.station->lock();
+    const base::LockGuard guard(id.station->mutex());
     if (id.handle == 0) {
       return result(EINVAL);
     }

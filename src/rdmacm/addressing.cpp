@@ -30,7 +30,7 @@ size_t length_of(const sockaddr* address) {
 bool may_bind_low_ports() { return geteuid() == 0; }
 
 /// Makes the bound address known to the host, so that nobody else takes it.
-int publish(Id& id, const wire::Address& address) {
+int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   const bool is_ipv4 = id.c.route.addr.src_addr.sa_family == AF_INET;
   ringbolt_service service{};
@@ -48,7 +48,7 @@ int publish(Id& id, const wire::Address& address) {
   return 0;
 }
 
-int take_port(Id& id, const wire::Address& address, bool is_public) {
+int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   const auto space = static_cast<uint16_t>(id.c.ps);
   constexpr int kTries = 64;  // another process may have the number
@@ -76,7 +76,7 @@ int take_port(Id& id, const wire::Address& address, bool is_public) {
 }
 
 /// Binds to `wanted`; `is_public`: the program asked for it, so others must not have the same.
-int bind_to(Id& id, const sockaddr* wanted, bool is_public) {
+int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(station_lock) {
   const auto address = address_of(wanted);
   if (!address) {
     return EAFNOSUPPORT;
@@ -113,14 +113,14 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) {
   return 0;
 }
 
-int bind_to_any(Id& id, int family, bool is_public) {
+int bind_to_any(Id& id, int family, bool is_public) RINGBOLT_REQUIRES(station_lock) {
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(family);
   return bind_to(id, reinterpret_cast<const sockaddr*>(&any), is_public);
 }
 
 /// Finds the way to `target` and queues what came of it. Errors that the kernel's own lookup gives come at once.
-int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) {
+int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   const auto bound = address_of(&id.c.route.addr.src_addr);
   const auto source = bound && !is_any(*bound) ? bound : std::nullopt;
@@ -155,7 +155,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) {
   return 0;
 }
 
-int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) {
+int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RINGBOLT_REQUIRES(station_lock) {
   const auto address = address_of(target);
   if (!address) {
     return EAFNOSUPPORT;
@@ -198,15 +198,16 @@ int prepare_to_listen(Id& id) {
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
 using ringbolt::rdmacm::Station;
+namespace base = ringbolt::base;
 
 extern "C" {
 
 int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) try {
   Id& id = Id::of(c);
-  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   if (const int error = id.station->start()) {
     return result(error);
   }
@@ -218,10 +219,10 @@ int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) try {
 int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) try {
   Id& id = Id::of(c);
   {
-    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-    if (!guard.owns_lock()) {
+    if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
+    const base::LockGuard guard(id.station->mutex());
     if (const int error = ringbolt::rdmacm::resolve_address(id, source, target)) {
       return result(error);
     }
@@ -234,10 +235,10 @@ int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) tr
 int rdma_resolve_route(rdma_cm_id* c, int) try {
   Id& id = Id::of(c);
   {
-    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-    if (!guard.owns_lock()) {
+    if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
+    const base::LockGuard guard(id.station->mutex());
     if (id.phase != Id::Phase::address_resolved) {
       return result(EINVAL);
     }

@@ -95,7 +95,8 @@ int wait_readable(int fd) {
 }
 
 /// What the requests in a channel that goes away, or of a listener that goes away, have made so far.
-void refuse_requests(Station& station, std::vector<std::unique_ptr<QueuedEvent>> events) {
+void refuse_requests(Station& station, std::vector<std::unique_ptr<QueuedEvent>> events)
+    RINGBOLT_REQUIRES(station_lock) {
   for (const auto& event : events) {
     if (event->c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
       Id& id = Id::of(event->c.id);
@@ -123,12 +124,13 @@ using ringbolt::rdmacm::Channel;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::QueuedEvent;
 using ringbolt::rdmacm::Station;
+namespace base = ringbolt::base;
 
 extern "C" {
 
 rdma_event_channel* rdma_create_event_channel(void) try {
   Station& station = Station::get();
-  const Station::Lock guard = station.lock();
+  const base::LockGuard guard(station.mutex());
   Channel* channel = ringbolt::rdmacm::new_channel(station);
   return channel == nullptr ? nullptr : &channel->c;
 } catch (...) {
@@ -141,7 +143,7 @@ void rdma_destroy_event_channel(rdma_event_channel* c) try {
   if (station.is_dead()) {
     return;
   }
-  const Station::Lock guard = station.lock();
+  const base::LockGuard guard(station.mutex());
   ++channel.users;
   auto dropped = channel.take_if([](const QueuedEvent&) { return true; });
   channel.is_closed = true;
@@ -163,7 +165,7 @@ int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) try {
     }
     bool is_closed = false;
     {
-      const Station::Lock guard = station.lock();
+      const base::LockGuard guard(station.mutex());
       is_closed = channel.is_closed;
       if (!channel.queue.empty()) {
         auto taken = channel.pop();
@@ -196,7 +198,7 @@ int rdma_ack_cm_event(rdma_cm_event* c) try {
   QueuedEvent& event = QueuedEvent::of(c);
   Station& station = *event.counts_for->station;
   if (!station.is_dead()) {
-    const Station::Lock guard = station.lock();
+    const base::LockGuard guard(station.mutex());
     ++event.counts_for->acknowledged;
     station.notify();
   }

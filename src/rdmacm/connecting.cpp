@@ -41,7 +41,7 @@ int fill_private_data(const Id& id, const rdma_conn_param* param, std::array<std
   return 0;
 }
 
-cm::Path path_of(const Id& id) {
+cm::Path path_of(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   cm::Path path;
   path.port = id.route->device;
   path.local = id.route->local_gid;
@@ -54,7 +54,7 @@ cm::Path path_of(const Id& id) {
 
 uint64_t service_of(const Id& id) { return wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.destination_port()); }
 
-wire::CmPath wire_path(const Id& id) {
+wire::CmPath wire_path(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   wire::CmPath path;
   path.local_lid = path.remote_lid = kNoLid;
   path.local_gid = id.route->local_gid;
@@ -66,7 +66,7 @@ wire::CmPath wire_path(const Id& id) {
   return path;
 }
 
-int connect_queue_pair(Id& id, const rdma_conn_param* param) {
+int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   const Device& device = station.devices().at(id.route->device);
   wire::CmReq request;
@@ -96,7 +96,7 @@ int connect_queue_pair(Id& id, const rdma_conn_param* param) {
   return 0;
 }
 
-int connect_datagrams(Id& id, const rdma_conn_param* param) {
+int connect_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
   Station& station = *id.station;
   wire::CmSidrReq question;
   if (const int error = fill_private_data(id, param, question.private_data)) {
@@ -108,7 +108,7 @@ int connect_datagrams(Id& id, const rdma_conn_param* param) {
   return 0;
 }
 
-int connect(Id& id, const rdma_conn_param* param) {
+int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
   if (id.phase != Phase::route_resolved || !id.route) {
     return EINVAL;
   }
@@ -154,16 +154,17 @@ uint32_t random_psn() {
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
 using ringbolt::rdmacm::Station;
+namespace base = ringbolt::base;
 
 extern "C" {
 
 int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) try {
   Id& id = Id::of(c);
   {
-    const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-    if (!guard.owns_lock()) {
+    if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
+    const base::LockGuard guard(id.station->mutex());
     if (const int error = ringbolt::rdmacm::connect(id, param)) {
       return result(error);
     }
@@ -175,10 +176,10 @@ int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) try {
 
 int rdma_establish(rdma_cm_id* c) try {
   Id& id = Id::of(c);
-  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   // With a queue pair on the identifier taking the event has done it already.
   if (c->qp != nullptr || id.handle == 0) {
     return result(EINVAL);

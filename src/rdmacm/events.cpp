@@ -73,7 +73,7 @@ std::unique_ptr<QueuedEvent> new_event(Id& id, rdma_cm_event_type type, int stat
 }
 
 /// The answer to a lookup: all that is needed to send datagrams there.
-void fill_datagram(Id& id, QueuedEvent& event) {
+void fill_datagram(Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(station_lock) {
   rdma_ud_param& param = event.c.param.ud;
   param.qp_num = id.answer.qpn;
   param.qkey = id.answer.qkey;
@@ -82,7 +82,7 @@ void fill_datagram(Id& id, QueuedEvent& event) {
 
 /// CONNECT_RESPONSE of an identifier with a queue pair: it becomes ready, and only now is the peer told so. Told
 /// earlier, its first message could reach the program before this event does.
-void complete_connection(Station& station, Id& id, QueuedEvent& event) {
+void complete_connection(Station& station, Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(station_lock) {
   int error = prepare_queue_pair(id);
   if (error == 0) {
     error = station.engine().ready(station.now(), id.handle);
@@ -94,7 +94,8 @@ void complete_connection(Station& station, Id& id, QueuedEvent& event) {
   event.c.status = -error;
 }
 
-void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::span<const std::byte> private_data) {
+void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::span<const std::byte> private_data)
+    RINGBOLT_REQUIRES(station_lock) {
   const auto header = wire::parse_cm_ip_header(private_data.first<wire::kCmIpHeaderBytes>());
   const uint32_t scope = id.station->devices().at(event.path.port).facts.netdev_index;
   if (header) {
@@ -103,7 +104,7 @@ void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::spa
   }
 }
 
-void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) {
+void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) RINGBOLT_REQUIRES(station_lock) {
   id.request = request;
   fill_from_request(queued.c.param.conn, request);
   keep_private_data(queued, std::span(request.private_data).subspan(wire::kCmIpHeaderBytes));
@@ -111,13 +112,13 @@ void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) {
 
 /// What rdma_accept will say unless told otherwise: a program with a queue pair of its own asks rdma_init_qp_attr for
 /// it before that, and the peer will count from this number.
-void promise_reply(Id& id, const Device& device, const wire::CmReq& request) {
+void promise_reply(Id& id, const Device& device, const wire::CmReq& request) RINGBOLT_REQUIRES(station_lock) {
   id.reply.starting_psn = random_psn();
   id.reply.responder_resources = at_most(request.initiator_depth, device.max_responder_resources);
   id.reply.initiator_depth = at_most(request.responder_resources, device.max_initiator_depth);
 }
 
-void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) {
+void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) RINGBOLT_REQUIRES(station_lock) {
   id.question = question;
   keep_private_data(queued, std::span(question.private_data).subspan(wire::kCmIpHeaderBytes));
 }

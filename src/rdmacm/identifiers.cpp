@@ -34,12 +34,12 @@ uint32_t flow_label(const Id& id) {
 
 }  // namespace
 
-base::UniqueLock<base::Mutex> lock_of(const Id& id) {
+bool is_ours(const Id& id) {
   if (id.station->is_dead()) {
     errno = ENODEV;
-    return {};
+    return false;
   }
-  return id.station->lock();
+  return true;
 }
 
 Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type) {
@@ -166,6 +166,8 @@ using ringbolt::rdmacm::Channel;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
 using ringbolt::rdmacm::Station;
+using ringbolt::rdmacm::station_lock;
+namespace base = ringbolt::base;
 
 extern "C" {
 
@@ -178,7 +180,7 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
   if (station.is_dead()) {
     return result(ENODEV);
   }
-  const Station::Lock guard = station.lock();
+  const base::LockGuard guard(station.mutex());
   Channel* home = channel == nullptr ? ringbolt::rdmacm::new_channel(station) : &Channel::of(channel);
   if (home == nullptr) {
     return -1;
@@ -198,19 +200,17 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
 int rdma_destroy_id(rdma_cm_id* c) try {
   Id& id = Id::of(c);
   Station& station = *id.station;
-  Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   detach_id(id);
   station.settle();
   if (c->event != nullptr) {
-    rdma_cm_event* last = std::exchange(c->event, nullptr);
-    guard.unlock();
-    rdma_ack_cm_event(last);
-    guard.lock();
+    const base::Unlocked unlocked(station.mutex());
+    rdma_ack_cm_event(std::exchange(c->event, nullptr));
   }
-  station.wait([&] { return id.acknowledged == id.delivered; });
+  station.wait([&]() RINGBOLT_REQUIRES(station_lock) { return id.acknowledged == id.delivered; });
   ringbolt::rdmacm::delete_id(&id);
   return 0;
 } catch (...) {
@@ -226,10 +226,10 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
   if (id.is_sync && c->event != nullptr) {
     rdma_ack_cm_event(std::exchange(c->event, nullptr));
   }
-  Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   Channel* to = target == nullptr ? ringbolt::rdmacm::new_channel(station) : &Channel::of(target);
   if (to == nullptr) {
     return -1;
@@ -245,7 +245,7 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
     }
     to->push(std::move(event));
   }
-  station.wait([&] { return id.acknowledged == id.delivered; });
+  station.wait([&]() RINGBOLT_REQUIRES(station_lock) { return id.acknowledged == id.delivered; });
   from.is_closed = from.is_closed || was_sync;
   ringbolt::rdmacm::release_channel(from);
   return 0;

@@ -5,35 +5,36 @@
 
 namespace ringbolt::rdmacm {
 
-/// A new identifier that lives on `channel`; null without memory. Under the station's lock, as all here.
-Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type);
+/// A new identifier that lives on `channel`; null without memory.
+Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type)
+    RINGBOLT_REQUIRES(station_lock);
 /// Ends what it does and forgets its undelivered events; delivered ones must be acknowledged before delete_id().
-void detach_id(Id& id);
-void delete_id(Id* id);
+void detach_id(Id& id) RINGBOLT_REQUIRES(station_lock);
+void delete_id(Id* id) RINGBOLT_REQUIRES(station_lock);
 
 /// The identifier of a request that has not been delivered moves along with its listener.
-void move_request(Id& id, Channel& target);
+void move_request(Id& id, Channel& target) RINGBOLT_REQUIRES(station_lock);
 
 /// Null with errno set when there is no descriptor left.
 Channel* new_channel(Station& station);
-void release_channel(Channel& channel);
+void release_channel(Channel& channel) RINGBOLT_REQUIRES(station_lock);
 
 /// Forgets its undelivered events; undelivered requests to it are refused.
-void drop_events_of(Id& id);
+void drop_events_of(Id& id) RINGBOLT_REQUIRES(station_lock);
 
 /// Sets what the program reads of the device that the identifier uses: verbs, pd, port.
-void show_device(Id& id);
+void show_device(Id& id) RINGBOLT_REQUIRES(station_lock);
 /// Writes the path record of id.route.
-void fill_path(Id& id);
+void fill_path(Id& id) RINGBOLT_REQUIRES(station_lock);
 
 /// Gives an identifier that is not bound the wildcard address, and makes its port known. 0 or an errno.
-int prepare_to_listen(Id& id);
+int prepare_to_listen(Id& id) RINGBOLT_REQUIRES(station_lock);
 
-/// The lock of the identifier's station; not owned when the station is dead (in a forked child), with errno set.
-base::UniqueLock<base::Mutex> lock_of(const Id& id);
+/// False, with errno set, in a forked child: what it has inherited is the parent's, and so is the lock.
+bool is_ours(const Id& id);
 
 /// For synchronous identifiers: waits for the event of the call just made, keeps it in id->event. 0 or -1 with errno.
 /// Without effect, and 0, for others.
-int await_event(Id& id);
+int await_event(Id& id) RINGBOLT_EXCLUDES(station_lock);
 
 }  // namespace ringbolt::rdmacm

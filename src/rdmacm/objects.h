@@ -3,6 +3,7 @@
 #include <rdma/rdma_cma.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -10,16 +11,22 @@
 #include <optional>
 #include <vector>
 
+#include "base/thread_safety.h"
 #include "base/unique_fd.h"
 #include "cm/types.h"
 #include "rdmacm/devices.h"
 
-/// The objects that programs hold by pointer: each begins with the C structure. All are guarded by Station's lock.
+/// The objects that programs hold by pointer: each begins with the C structure.
 namespace ringbolt::rdmacm {
 
 class Station;
 struct Id;
 struct Channel;
+
+/// Stands for Station::mutex() of whichever station an object belongs to: a process uses one at a time, and what is
+/// left of the one before a fork is never locked.
+class RINGBOLT_CAPABILITY("mutex") StationLock {};
+inline StationLock station_lock;
 
 /// An event that waits in a channel or that the program has taken.
 struct QueuedEvent {
@@ -36,17 +43,18 @@ struct Channel {
   rdma_event_channel c{};
   Station* station = nullptr;
   base::UniqueFd fd;  ///< an eventfd that counts the queue: readable while an event waits, a new edge for each
-  std::deque<std::unique_ptr<QueuedEvent>> queue;
-  uint32_t users = 0;      ///< identifiers that live on it
-  bool is_closed = false;  ///< the program destroyed it; it goes after its last identifier
+  std::deque<std::unique_ptr<QueuedEvent>> queue RINGBOLT_GUARDED_BY(station_lock);
+  uint32_t users RINGBOLT_GUARDED_BY(station_lock) = 0;  ///< identifiers that live on it
+  bool is_closed RINGBOLT_GUARDED_BY(station_lock) =
+      false;  ///< the program destroyed it; it goes after its last identifier
 
   static Channel& of(rdma_event_channel* c) { return *reinterpret_cast<Channel*>(c); }
-  void push(std::unique_ptr<QueuedEvent> event);
+  void push(std::unique_ptr<QueuedEvent> event) RINGBOLT_REQUIRES(station_lock);
   /// The oldest event; the queue must not be empty.
-  std::unique_ptr<QueuedEvent> pop();
+  std::unique_ptr<QueuedEvent> pop() RINGBOLT_REQUIRES(station_lock);
   /// Takes out what `matches`.
   template <class Matches>
-  std::vector<std::unique_ptr<QueuedEvent>> take_if(Matches matches) {
+  std::vector<std::unique_ptr<QueuedEvent>> take_if(Matches matches) RINGBOLT_REQUIRES(station_lock) {
     std::vector<std::unique_ptr<QueuedEvent>> taken;
     std::deque<std::unique_ptr<QueuedEvent>> kept;
     for (auto& event : queue) {
@@ -62,7 +70,7 @@ struct Channel {
   }
 
  private:
-  void count_down();
+  void count_down() RINGBOLT_REQUIRES(station_lock);
 };
 static_assert(offsetof(Channel, c) == 0);
 
@@ -71,35 +79,35 @@ struct Id {
 
   rdma_cm_id c{};
   Station* station = nullptr;
-  Phase phase = Phase::idle;
-  bool is_sync = false;
-  bool is_passive = false;   ///< made from a request
-  bool is_rejected = false;  ///< by rdma_reject: nothing more can come of it
-  uint32_t delivered = 0;
-  uint32_t acknowledged = 0;
+  Phase phase RINGBOLT_GUARDED_BY(station_lock) = Phase::idle;
+  std::atomic<bool> is_sync = false;
+  bool is_passive RINGBOLT_GUARDED_BY(station_lock) = false;   ///< made from a request
+  bool is_rejected RINGBOLT_GUARDED_BY(station_lock) = false;  ///< by rdma_reject: nothing more can come of it
+  uint32_t delivered RINGBOLT_GUARDED_BY(station_lock) = 0;
+  uint32_t acknowledged RINGBOLT_GUARDED_BY(station_lock) = 0;
 
   // Addresses.
-  bool is_bound = false;  ///< has a port number
-  uint64_t token = 0;     ///< of the service known to the host; 0: none
-  std::optional<Route> route;
-  ibv_sa_path_rec path{};
+  bool is_bound RINGBOLT_GUARDED_BY(station_lock) = false;  ///< has a port number
+  uint64_t token RINGBOLT_GUARDED_BY(station_lock) = 0;     ///< of the service known to the host; 0: none
+  std::optional<Route> route RINGBOLT_GUARDED_BY(station_lock);
+  ibv_sa_path_rec path RINGBOLT_GUARDED_BY(station_lock){};
 
   // Options.
-  uint8_t type_of_service = 0;
-  std::optional<uint8_t> ack_timeout;
-  bool reuses_address = false;
-  std::optional<bool> is_family_only;
+  uint8_t type_of_service RINGBOLT_GUARDED_BY(station_lock) = 0;
+  std::optional<uint8_t> ack_timeout RINGBOLT_GUARDED_BY(station_lock);
+  bool reuses_address RINGBOLT_GUARDED_BY(station_lock) = false;
+  std::optional<bool> is_family_only RINGBOLT_GUARDED_BY(station_lock);
 
   // The connection.
-  cm::Handle handle = 0;
-  wire::CmReq request;  ///< sent or received
-  wire::CmRep reply;    ///< sent or received
-  bool has_reply = false;
-  bool has_seen_end = false;  ///< the program took its DISCONNECTED
-  wire::CmSidrReq question;
-  wire::CmSidrRep answer;
+  cm::Handle handle RINGBOLT_GUARDED_BY(station_lock) = 0;
+  wire::CmReq request RINGBOLT_GUARDED_BY(station_lock);  ///< sent or received
+  wire::CmRep reply RINGBOLT_GUARDED_BY(station_lock);    ///< sent or received
+  bool has_reply RINGBOLT_GUARDED_BY(station_lock) = false;
+  bool has_seen_end RINGBOLT_GUARDED_BY(station_lock) = false;  ///< the program took its DISCONNECTED
+  wire::CmSidrReq question RINGBOLT_GUARDED_BY(station_lock);
+  wire::CmSidrRep answer RINGBOLT_GUARDED_BY(station_lock);
 
-  // What rdma_create_ep keeps.
+  // What rdma_create_ep keeps, before anybody else knows the identifier.
   std::optional<ibv_qp_init_attr> qp_attributes;
   std::vector<std::byte> connect_data;
 

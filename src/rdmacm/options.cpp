@@ -23,7 +23,7 @@ std::optional<Value> read_value(const void* from, size_t length) {
   return value;
 }
 
-int set_option(Id& id, int name, const void* from, size_t length) {
+int set_option(Id& id, int name, const void* from, size_t length) RINGBOLT_REQUIRES(station_lock) {
   const auto number = read_value<int>(from, length);
   const auto byte = read_value<uint8_t>(from, length);
   switch (name) {
@@ -56,15 +56,16 @@ int set_option(Id& id, int name, const void* from, size_t length) {
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
 using ringbolt::rdmacm::Station;
+namespace base = ringbolt::base;
 
 extern "C" {
 
 int rdma_set_option(rdma_cm_id* c, int level, int name, void* value, size_t length) try {
   Id& id = Id::of(c);
-  const Station::Lock guard = ringbolt::rdmacm::lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   // RDMA_OPTION_IB_PATH replaces the path record: on RoCE the route is always found locally.
   return result(level == RDMA_OPTION_ID ? ringbolt::rdmacm::set_option(id, name, value, length) : ENOSYS);
 } catch (...) {
@@ -86,7 +87,7 @@ const char* rdma_event_str(rdma_cm_event_type event) {
 
 ibv_context** rdma_get_devices(int* count) try {
   Station& station = Station::get();
-  const Station::Lock guard = station.lock();
+  const base::LockGuard guard(station.mutex());
   if (const int error = station.start()) {
     errno = error;
     return nullptr;

@@ -19,14 +19,14 @@ constexpr int kAllAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IB
 bool is_reliable(const Id& id) { return id.c.qp_type != IBV_QPT_UC && id.c.qp_type != IBV_QPT_UD; }
 
 /// What this side answers and begins at most: the reply has the last word.
-uint8_t responder_resources(const Id& id) {
+uint8_t responder_resources(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   return id.is_passive ? id.reply.responder_resources : id.reply.initiator_depth;
 }
-uint8_t initiator_depth(const Id& id) {
+uint8_t initiator_depth(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   return id.is_passive ? id.reply.initiator_depth : id.reply.responder_resources;
 }
 
-QpStep init_step(const Id& id) {
+QpStep init_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   QpStep step;
   step.attributes.qp_state = IBV_QPS_INIT;
   step.attributes.port_num = 1;
@@ -44,7 +44,7 @@ QpStep init_step(const Id& id) {
   return step;
 }
 
-QpStep rtr_step(const Id& id) {
+QpStep rtr_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   QpStep step;
   step.attributes.qp_state = IBV_QPS_RTR;
   step.attributes.ah_attr = address_vector(id);
@@ -60,7 +60,7 @@ QpStep rtr_step(const Id& id) {
   return step;
 }
 
-QpStep rts_step(const Id& id) {
+QpStep rts_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   QpStep step;
   step.attributes.qp_state = IBV_QPS_RTS;
   step.attributes.sq_psn = id.is_passive ? id.request.starting_psn : id.reply.starting_psn;
@@ -147,11 +147,12 @@ extern "C" {
 
 int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) try {
   using namespace ringbolt::rdmacm;
+  namespace base = ringbolt::base;
   const Id& id = Id::of(c);
-  const Station::Lock guard = lock_of(id);
-  if (!guard.owns_lock()) {
+  if (!is_ours(id)) {
     return -1;
   }
+  const base::LockGuard guard(id.station->mutex());
   if (!id.route) {
     return result(EINVAL);
   }

@@ -4,7 +4,7 @@
 
 #include "rdmacm/objects.h"
 
-/// How the connection manager moves queue pairs. Under the station's lock.
+/// How the connection manager moves queue pairs.
 namespace ringbolt::rdmacm {
 
 struct QpStep {
@@ -14,16 +14,16 @@ struct QpStep {
 
 /// The attributes of the step to `state` (INIT, RTR, RTS), from what both sides said. Nothing for a step that the
 /// identifier has no facts for yet.
-std::optional<QpStep> qp_step(const Id& id, ibv_qp_state state);
+std::optional<QpStep> qp_step(const Id& id, ibv_qp_state state) RINGBOLT_REQUIRES(station_lock);
 
 /// INIT with the real access rights, RTR and RTS of id->qp. 0 or an errno.
-int prepare_queue_pair(Id& id);
+int prepare_queue_pair(Id& id) RINGBOLT_REQUIRES(station_lock);
 /// The first state of a queue pair just made: INIT, or, for datagrams, RTS.
-int initialize_queue_pair(Id& id, ibv_qp* qp);
+int initialize_queue_pair(Id& id, ibv_qp* qp) RINGBOLT_REQUIRES(station_lock);
 /// Ends all that is posted; before, sends that are under way get a moment.
 void flush_queue_pair(Id& id);
 
 /// How to address the peer.
-ibv_ah_attr address_vector(const Id& id);
+ibv_ah_attr address_vector(const Id& id) RINGBOLT_REQUIRES(station_lock);
 
 }  // namespace ringbolt::rdmacm

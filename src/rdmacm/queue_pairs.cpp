@@ -94,8 +94,11 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   ibv_qp* qp = ibv_create_qp_ex(id.c.verbs, &wanted);
   int error = qp == nullptr ? errno : 0;
   if (qp != nullptr) {
-    const auto guard = lock_of(id);
-    error = guard.owns_lock() ? initialize_queue_pair(id, qp) : ENODEV;
+    error = ENODEV;
+    if (is_ours(id)) {
+      const base::LockGuard guard(id.station->mutex());
+      error = initialize_queue_pair(id, qp);
+    }
   }
   if (error != 0) {
     if (qp != nullptr) {

@@ -103,12 +103,16 @@ bool Station::routes_back(uint32_t port, const wire::Address& local, const wire:
 
 void Station::run() {
   prctl(PR_SET_NAME, "ringbolt-cm");
-  const int management = ringbolt_management_descriptor(devices_.at(0).context);
+  int management = -1;
+  {
+    const base::LockGuard guard(mutex());
+    management = ringbolt_management_descriptor(devices_.at(0).context);
+  }
   for (;;) {
     uint64_t wait_ns = 0;
     bool is_timed = false;
     {
-      const Lock guard = lock();
+      const base::LockGuard guard(mutex());
       receive_all();
       engine_->on_timer(now());
       settle();
@@ -229,7 +233,7 @@ void Station::tell_request(const cm::Event& event) {
 }
 
 void Station::release_held(uint64_t now_ns) {
-  std::erase_if(held_, [&](Held& held) {
+  std::erase_if(held_, [&](Held& held) RINGBOLT_REQUIRES(station_lock) {
     if (owes_completions(*held.id) != Owed::nothing) {
       held.read_since_ns = 0;
     } else if (held.read_since_ns == 0) {
@@ -276,17 +280,17 @@ void Station::release_port(uint16_t port_space, uint16_t port) {
 }
 
 void Station::leave() {
-  Lock guard = lock();
+  const base::LockGuard guard(mutex());
   if (!is_started_ || has_left_) {
     return;
   }
   has_left_ = true;
   const uint64_t deadline = now() + kLeaveLimitNs;
-  const auto is_done = [&] {
+  const auto is_done = [&]() RINGBOLT_REQUIRES(station_lock) {
     return engine_->disconnecting() == 0 && ringbolt_management_unsent(devices_.at(0).context) == 0;
   };
   while (!is_done() && now() < deadline) {
-    changed_.wait_for(mutex_, std::chrono::milliseconds(1));
+    changed_.wait_for(mutex(), std::chrono::milliseconds(1));
   }
   for (const auto& [handle, id] : connections_) {
     engine_->destroy(now(), handle);

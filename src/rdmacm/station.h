@@ -23,83 +23,82 @@
 namespace ringbolt::rdmacm {
 
 /// The connection manager of this process. Made at the first use, never destroyed: programs call us from their own
-/// destructors. One mutex guards all of it, identifiers and channels included; calls into libibverbs are made under it
-/// except those that wait for the program. Thread-safe where it says so.
+/// destructors. One mutex guards all of it, identifiers and channels included (`station_lock`); calls into libibverbs
+/// are made under it except those that wait for the program. Thread-safe where it says so.
 class Station final : private cm::Host {
  public:
-  using Lock = base::UniqueLock<base::Mutex>;
-
   /// The one of this process; a forked child gets a new one. Thread-safe.
   static Station& get();
 
-  Lock lock() { return Lock(mutex_); }
+  base::Mutex& mutex() RINGBOLT_RETURNS_LOCK(station_lock) { return mutex_; }
   /// Belongs to the parent of this process: nothing of it can be used any more.
   bool is_dead() const { return is_dead_.load(std::memory_order_relaxed); }
 
-  // All of the following under lock().
-
   /// Opens the devices and starts the thread; 0 or an errno. Later calls do nothing.
-  int start();
-  const Devices& devices() const { return devices_; }
-  cm::Engine& engine() { return *engine_; }
+  int start() RINGBOLT_REQUIRES(station_lock);
+  const Devices& devices() const RINGBOLT_REQUIRES(station_lock) { return devices_; }
+  cm::Engine& engine() RINGBOLT_REQUIRES(station_lock) { return *engine_; }
   uint64_t now() const;
   /// Sends and tells what the engine has brought forth, and wakes the thread if it sleeps too long. After every engine
   /// call.
-  void settle();
+  void settle() RINGBOLT_REQUIRES(station_lock);
 
-  uint64_t next_token() { return ++last_token_; }
-  void add_listener(uint64_t token, Id& id) { listeners_[token] = &id; }
-  void remove_listener(uint64_t token) { listeners_.erase(token); }
-  void add_connection(cm::Handle handle, Id& id) { connections_[handle] = &id; }
-  void remove_connection(cm::Handle handle) { connections_.erase(handle); }
+  uint64_t next_token() RINGBOLT_REQUIRES(station_lock) { return ++last_token_; }
+  void add_listener(uint64_t token, Id& id) RINGBOLT_REQUIRES(station_lock) { listeners_[token] = &id; }
+  void remove_listener(uint64_t token) RINGBOLT_REQUIRES(station_lock) { listeners_.erase(token); }
+  void add_connection(cm::Handle handle, Id& id) RINGBOLT_REQUIRES(station_lock) { connections_[handle] = &id; }
+  void remove_connection(cm::Handle handle) RINGBOLT_REQUIRES(station_lock) { connections_.erase(handle); }
   /// Held back until the received data was read.
-  void drop_held(const Id& id);
+  void drop_held(const Id& id) RINGBOLT_REQUIRES(station_lock);
   /// Waits until `condition`, which somebody's settle() or ack makes true. Gives the lock away meanwhile.
   template <class Condition>
-  void wait(Condition condition) {
-    changed_.wait(mutex_, condition);
+  void wait(Condition condition) RINGBOLT_REQUIRES(station_lock) {
+    changed_.wait(mutex(), condition);
   }
   void notify() { changed_.notify_all(); }
 
   /// A port number of this process that is free in the port space, from the ephemeral range; 0 when all are taken.
-  uint16_t take_ephemeral_port(uint16_t port_space);
-  void take_port(uint16_t port_space, uint16_t port) { ++ports_[{port_space, port}]; }
-  void release_port(uint16_t port_space, uint16_t port);
+  uint16_t take_ephemeral_port(uint16_t port_space) RINGBOLT_REQUIRES(station_lock);
+  void take_port(uint16_t port_space, uint16_t port) RINGBOLT_REQUIRES(station_lock) { ++ports_[{port_space, port}]; }
+  void release_port(uint16_t port_space, uint16_t port) RINGBOLT_REQUIRES(station_lock);
 
   /// Keeps a destroyed channel for a while: a thread may be about to look at it.
-  void retire(std::unique_ptr<Channel> channel);
+  void retire(std::unique_ptr<Channel> channel) RINGBOLT_REQUIRES(station_lock);
   /// Identifiers of requests that were rejected and never destroyed go with the channel that they came on.
-  void drop_rejected(const Channel& channel);
+  void drop_rejected(const Channel& channel) RINGBOLT_REQUIRES(station_lock);
 
   /// At exit: says good-bye to all peers, and gives the network a moment for it. Takes the lock itself.
-  void leave();
+  void leave() RINGBOLT_EXCLUDES(station_lock);
 
  private:
   Station() = default;
 
   static void in_child();
 
-  uint64_t guid(uint32_t port) const override { return devices_.at(port).facts.guid; }
-  wire::Address first_gid(uint32_t port) const override { return devices_.at(port).gids.front(); }
-  bool owns_gid(uint32_t port, const wire::Address& gid) const override {
+  uint64_t guid(uint32_t port) const override RINGBOLT_REQUIRES(station_lock) { return devices_.at(port).facts.guid; }
+  wire::Address first_gid(uint32_t port) const override RINGBOLT_REQUIRES(station_lock) {
+    return devices_.at(port).gids.front();
+  }
+  bool owns_gid(uint32_t port, const wire::Address& gid) const override RINGBOLT_REQUIRES(station_lock) {
     return devices_.at(port).index_of(gid).has_value();
   }
-  bool is_local(uint32_t port, const wire::Address& address) const override {
+  bool is_local(uint32_t port, const wire::Address& address) const override RINGBOLT_REQUIRES(station_lock) {
     return devices_.stands_for(port, address);
   }
-  bool routes_back(uint32_t port, const wire::Address& local, const wire::Address& remote) const override;
+  bool routes_back(uint32_t port, const wire::Address& local, const wire::Address& remote) const override
+      RINGBOLT_REQUIRES(station_lock);
 
-  void run();
-  void receive_all();
-  void send_outgoing();
-  void tell(const cm::Event& event);
-  void tell_request(const cm::Event& event);
-  void release_held(uint64_t now_ns);
-  uint64_t next_wake_ns(uint64_t now_ns) const;
+  void run() RINGBOLT_EXCLUDES(station_lock);
+  void receive_all() RINGBOLT_REQUIRES(station_lock);
+  void send_outgoing() RINGBOLT_REQUIRES(station_lock);
+  void tell(const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
+  void tell_request(const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
+  void release_held(uint64_t now_ns) RINGBOLT_REQUIRES(station_lock);
+  uint64_t next_wake_ns(uint64_t now_ns) const RINGBOLT_REQUIRES(station_lock);
 
   /// What a connection's program should find in its completion queues before it hears of the end.
   enum class Owed : uint8_t { nothing, answers, polling };
-  Owed owes_completions(const Id& id) const;
+  Owed owes_completions(const Id& id) const RINGBOLT_REQUIRES(station_lock);
   /// DISCONNECTED of a connection that owes its program something.
   struct Held {
     Id* id;
@@ -111,17 +110,17 @@ class Station final : private cm::Host {
   base::Mutex mutex_;
   base::Condition changed_;
   std::atomic<bool> is_dead_{false};
-  bool is_started_ = false;
-  bool has_left_ = false;
-  Devices devices_;
-  std::unique_ptr<cm::Engine> engine_;
-  std::map<uint64_t, Id*> listeners_;
-  std::map<cm::Handle, Id*> connections_;
-  std::vector<Held> held_;
-  std::deque<std::unique_ptr<Channel>> retired_;
-  std::map<std::pair<uint16_t, uint16_t>, uint32_t> ports_;
-  uint64_t last_token_ = 0;
-  uint64_t wakes_at_ns_ = 0;
+  bool is_started_ RINGBOLT_GUARDED_BY(station_lock) = false;
+  bool has_left_ RINGBOLT_GUARDED_BY(station_lock) = false;
+  Devices devices_ RINGBOLT_GUARDED_BY(station_lock);
+  std::unique_ptr<cm::Engine> engine_ RINGBOLT_GUARDED_BY(station_lock);
+  std::map<uint64_t, Id*> listeners_ RINGBOLT_GUARDED_BY(station_lock);
+  std::map<cm::Handle, Id*> connections_ RINGBOLT_GUARDED_BY(station_lock);
+  std::vector<Held> held_ RINGBOLT_GUARDED_BY(station_lock);
+  std::deque<std::unique_ptr<Channel>> retired_ RINGBOLT_GUARDED_BY(station_lock);
+  std::map<std::pair<uint16_t, uint16_t>, uint32_t> ports_ RINGBOLT_GUARDED_BY(station_lock);
+  uint64_t last_token_ RINGBOLT_GUARDED_BY(station_lock) = 0;
+  uint64_t wakes_at_ns_ RINGBOLT_GUARDED_BY(station_lock) = 0;
   base::UniqueFd bell_;
   std::thread thread_;
 };
