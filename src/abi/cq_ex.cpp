@@ -30,20 +30,25 @@ int take_one(ibv_cq_ex* cq) {
   return 0;
 }
 
-void unlock(CqExState& state) {
+/// A program of one thread needs no lock, and whether it has one cannot be seen here.
+void lock(CqExState& state) RINGBOLT_ACQUIRE(state.polling) RINGBOLT_NOT_ANALYSED {
+  if (!state.is_single_threaded) {
+    state.polling.lock();
+  }
+}
+/// Likewise.
+void unlock(CqExState& state) RINGBOLT_RELEASE(state.polling) RINGBOLT_NOT_ANALYSED {
   if (!state.is_single_threaded) {
     state.polling.unlock();
   }
 }
 
-int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
+int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) RINGBOLT_TRY_ACQUIRE(0, whole(cq).state.polling) {
   if (attr->comp_mask != 0) {
     return EINVAL;
   }
   CqExState& state = whole(cq).state;
-  if (!state.is_single_threaded) {
-    state.polling.lock();
-  }
+  lock(state);
   const int result = take_one(cq);
   if (result != 0) {
     unlock(state);
@@ -53,7 +58,7 @@ int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) {
 
 int next_poll(ibv_cq_ex* cq) { return take_one(cq); }
 
-void end_poll(ibv_cq_ex* cq) noexcept { unlock(whole(cq).state); }
+void end_poll(ibv_cq_ex* cq) noexcept RINGBOLT_RELEASE(whole(cq).state.polling) { unlock(whole(cq).state); }
 
 ibv_wc_opcode read_opcode(ibv_cq_ex* cq) noexcept { return current(cq).opcode; }
 uint32_t read_vendor_err(ibv_cq_ex* cq) noexcept { return current(cq).vendor_err; }

@@ -18,13 +18,14 @@ namespace {
 /// All that outlives single calls at the C border. Never destroyed: programs call us from their own destructors.
 struct Registry {
   base::Mutex mutex;
-  std::map<std::string, std::weak_ptr<device::Process>> processes;  // by slots directory
-  std::vector<Context*> contexts;
+  std::map<std::string, std::weak_ptr<device::Process>> processes RINGBOLT_GUARDED_BY(mutex);  // by slots directory
+  std::vector<Context*> contexts RINGBOLT_GUARDED_BY(mutex);
 };
 
-void before_fork();
-void in_parent();
-void in_child();
+Registry& registry();
+void before_fork() RINGBOLT_ACQUIRE(registry().mutex);
+void in_parent() RINGBOLT_RELEASE(registry().mutex);
+void in_child() RINGBOLT_RELEASE(registry().mutex);
 
 Registry& registry() {
   static Registry* instance = [] {
@@ -56,8 +57,7 @@ void in_parent() { registry().mutex.unlock(); }
 
 /// The shared memory, slots and peers are the parent's. What the child inherited refuses to work; it may open anew.
 void in_child() {
-  Registry& all = registry();
-  for (Context* context : all.contexts) {
+  for (Context* context : registry().contexts) {
     ibv_context_ops& ops = context->c()->ops;
     base::put(ops.post_send, base::Guarded(dead_post_send));
     base::put(ops.post_recv, base::Guarded(dead_post_receive));
@@ -65,14 +65,14 @@ void in_child() {
     base::put(ops.poll_cq, base::Guarded(dead_poll));
     base::put(ops.req_notify_cq, base::Guarded(dead_notify));
   }
-  for (const auto& [directory, weak] : all.processes) {
+  for (const auto& [directory, weak] : registry().processes) {
     if (const auto process = weak.lock()) {
       process->abandon_after_fork();
     }
   }
-  all.contexts.clear();
-  all.processes.clear();
-  all.mutex.unlock();
+  registry().contexts.clear();
+  registry().processes.clear();
+  registry().mutex.unlock();
 }
 
 }  // namespace

@@ -201,14 +201,14 @@ void refuse_key(ibv_qp_ex* qp, uint32_t) noexcept { refuse_operation(qp); }
 void refuse_tso(ibv_qp_ex* qp, void*, uint16_t, uint16_t) noexcept { refuse_operation(qp); }
 void refuse_atomic_write(ibv_qp_ex* qp, uint32_t, uint64_t, const void*) noexcept { refuse_operation(qp); }
 
-void wr_start(ibv_qp_ex* qp) noexcept {
+void wr_start(ibv_qp_ex* qp) noexcept RINGBOLT_ACQUIRE(state_of(qp).building) {
+  state_of(qp).building.lock();
   QpExState& state = state_of(qp);
-  state.building.lock();
   state.count = 0;
   state.error = 0;
 }
 
-int wr_complete(ibv_qp_ex* qp) {
+int wr_complete(ibv_qp_ex* qp) RINGBOLT_RELEASE(state_of(qp).building) {
   QpExState& state = state_of(qp);
   int error = state.error;
   if (error == 0 && state.count != 0) {
@@ -217,11 +217,11 @@ int wr_complete(ibv_qp_ex* qp) {
     }
     error = qp->qp_base.context->ops.post_send(&qp->qp_base, &state.requests[0], nullptr);
   }
-  state.building.unlock();
+  state_of(qp).building.unlock();
   return error;
 }
 
-void wr_abort(ibv_qp_ex* qp) noexcept { state_of(qp).building.unlock(); }
+void wr_abort(ibv_qp_ex* qp) noexcept RINGBOLT_RELEASE(state_of(qp).building) { state_of(qp).building.unlock(); }
 
 void fill_in_operations(ibv_qp_ex& ex, uint64_t flags) {
   const auto has = [flags](uint64_t operation) { return (flags & operation) != 0; };

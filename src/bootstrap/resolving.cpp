@@ -46,7 +46,7 @@ Answer ask(const std::string& host, uint16_t port, int flags, const LookUp& look
 struct Question {
   base::Mutex mutex;
   base::Condition answered;
-  std::optional<Answer> answer;
+  std::optional<Answer> answer RINGBOLT_GUARDED_BY(mutex);
 };
 
 /// Signals of the process are not for a thread that nobody knows of.

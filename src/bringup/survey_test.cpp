@@ -116,8 +116,8 @@ TEST(Survey, says_why_a_port_is_not_usable) {
 struct Sleep {
   base::Mutex mutex;
   base::Condition changed;
-  bool is_woken = false;
-  int n_open = 0;
+  bool is_woken RINGBOLT_GUARDED_BY(mutex) = false;
+  int n_open RINGBOLT_GUARDED_BY(mutex) = 0;
   ibv_context* (*open_device)(ibv_device*) = nullptr;
   int (*close_device)(ibv_context*) = nullptr;
 };
@@ -142,7 +142,7 @@ TEST(Survey, gives_up_a_device_that_does_not_answer) {
   };
   calls.query_device = [](ibv_context*, ibv_device_attr*) {
     const base::LockGuard lock(asleep.mutex);
-    asleep.changed.wait(asleep.mutex, [] { return asleep.is_woken; });
+    asleep.changed.wait(asleep.mutex, []() RINGBOLT_REQUIRES(asleep.mutex) { return asleep.is_woken; });
     return EIO;
   };
   const Survey found = survey(verbs::Library("asleep", calls), base::now_ns() + 300'000'000);
@@ -153,7 +153,8 @@ TEST(Survey, gives_up_a_device_that_does_not_answer) {
   const base::LockGuard lock(asleep.mutex);
   asleep.is_woken = true;
   asleep.changed.notify_all();
-  EXPECT_TRUE(asleep.changed.wait_for(asleep.mutex, std::chrono::seconds(20), [] { return asleep.n_open == 0; }));
+  EXPECT_TRUE(asleep.changed.wait_for(asleep.mutex, std::chrono::seconds(20),
+                                      []() RINGBOLT_REQUIRES(asleep.mutex) { return asleep.n_open == 0; }));
 }
 
 }  // namespace

@@ -33,10 +33,10 @@ struct Bench {
 
   base::Mutex mutex;
   base::Condition changed;
-  std::vector<int> errors = {};  ///< of the candidates that are done
-  std::exception_ptr failure = nullptr;
-  bool is_over = false;
-  bool is_abandoned = false;
+  std::vector<int> errors RINGBOLT_GUARDED_BY(mutex) = {};  ///< of the candidates that are done
+  std::exception_ptr failure RINGBOLT_GUARDED_BY(mutex) = nullptr;
+  bool is_over RINGBOLT_GUARDED_BY(mutex) = false;
+  bool is_abandoned RINGBOLT_GUARDED_BY(mutex) = false;
 };
 
 int try_one(const verbs::ProtectionDomain& pd, const verbs::CompletionQueue& cq, const Bench& bench,
@@ -83,25 +83,32 @@ void run(const std::shared_ptr<Bench>& bench) {
 /// stuck.
 std::vector<int> run_until_stuck(const std::shared_ptr<Bench>& bench, uint32_t timeout_ms, uint64_t deadline_ns) {
   std::thread thread(run, bench);
-  base::UniqueLock lock(bench->mutex);
   size_t n_done = 0;
-  while (!bench->is_over) {
-    const auto most = std::chrono::nanoseconds(std::min(timeout_ms * kMillisecond, left_ns(deadline_ns)));
-    const bool is_in_time =
-        bench->changed.wait_for(bench->mutex, most, [&] { return bench->is_over || bench->errors.size() > n_done; });
-    n_done = bench->errors.size();
-    if (!is_in_time) {
-      bench->is_abandoned = true;
-      thread.detach();
-      return bench->errors;
+  std::exception_ptr failure;
+  std::vector<int> errors;
+  bool is_in_time = true;
+  {
+    const base::LockGuard lock(bench->mutex);
+    while (!bench->is_over && is_in_time) {
+      const auto most = std::chrono::nanoseconds(std::min(timeout_ms * kMillisecond, left_ns(deadline_ns)));
+      is_in_time = bench->changed.wait_for(bench->mutex, most, [&]() RINGBOLT_REQUIRES(bench->mutex) {
+        return bench->is_over || bench->errors.size() > n_done;
+      });
+      n_done = bench->errors.size();
     }
+    bench->is_abandoned = !is_in_time;
+    failure = bench->failure;
+    errors = bench->errors;
   }
-  lock.unlock();
+  if (!is_in_time) {
+    thread.detach();
+    return errors;
+  }
   thread.join();
-  if (bench->failure) {
-    std::rethrow_exception(bench->failure);
+  if (failure) {
+    std::rethrow_exception(failure);
   }
-  return bench->errors;
+  return errors;
 }
 
 }  // namespace

@@ -68,9 +68,9 @@ TEST(Trial, says_what_the_device_says) {
 struct Blocking {
   base::Mutex mutex;
   base::Condition changed;
-  bool is_let_go = false;
-  int n_blocked = 0;
-  int n_open = 0;
+  bool is_let_go RINGBOLT_GUARDED_BY(mutex) = false;
+  int n_blocked RINGBOLT_GUARDED_BY(mutex) = 0;
+  int n_open RINGBOLT_GUARDED_BY(mutex) = 0;
   int (*modify_qp)(ibv_qp*, ibv_qp_attr*, int) = nullptr;
   ibv_context* (*open_device)(ibv_device*) = nullptr;
   int (*close_device)(ibv_context*) = nullptr;
@@ -79,8 +79,11 @@ Blocking blocking;
 
 verbs::Library blocking_library() {
   verbs::Calls calls = verbs::Library::open("soft").calls();
-  blocking.is_let_go = false;
-  blocking.n_blocked = 0;
+  {
+    const base::LockGuard lock(blocking.mutex);
+    blocking.is_let_go = false;
+    blocking.n_blocked = 0;
+  }
   blocking.modify_qp = calls.modify_qp;
   blocking.open_device = calls.open_device;
   blocking.close_device = calls.close_device;
@@ -88,7 +91,7 @@ verbs::Library blocking_library() {
     if ((mask & IBV_QP_AV) != 0 && attributes->ah_attr.grh.dgid.raw[15] == 66) {
       const base::LockGuard lock(blocking.mutex);
       ++blocking.n_blocked;
-      blocking.changed.wait(blocking.mutex, [] { return blocking.is_let_go; });
+      blocking.changed.wait(blocking.mutex, []() RINGBOLT_REQUIRES(blocking.mutex) { return blocking.is_let_go; });
     }
     return blocking.modify_qp(qp, attributes, mask);
   };
@@ -119,7 +122,8 @@ TEST(Trial, goes_on_without_a_thread_that_is_stuck) {
   EXPECT_EQ(blocking.n_open, 3);  // what the stuck threads keep
   blocking.is_let_go = true;
   blocking.changed.notify_all();
-  EXPECT_TRUE(blocking.changed.wait_for(blocking.mutex, std::chrono::seconds(20), [] { return blocking.n_open == 0; }));
+  EXPECT_TRUE(blocking.changed.wait_for(blocking.mutex, std::chrono::seconds(20),
+                                        []() RINGBOLT_REQUIRES(blocking.mutex) { return blocking.n_open == 0; }));
 }
 
 TEST(Trial, ends_with_the_deadline_of_all_where_each_is_slow) {

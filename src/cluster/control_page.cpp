@@ -61,7 +61,7 @@ struct ControlPage::Content {
   std::vector<std::atomic<bool>> cables;
   std::atomic<uint32_t> generation{0};
 
-  void take(const std::vector<uint32_t>& words) {
+  void take(const std::vector<uint32_t>& words) RINGBOLT_REQUIRES(mutex) {
     const bool is_whole = is_page(words, static_cast<uint32_t>(cables.size()));
     for (size_t i = 0; i < cables.size(); ++i) {
       const size_t at = kFirstCableWord + i;
@@ -135,7 +135,10 @@ ControlPage ControlPage::open(const std::string& path) {
   auto content = std::make_unique<Content>(n_cables);
   content->path = path;
   content->fd = std::move(fd);
-  content->take(words);
+  {
+    const base::LockGuard guard(content->mutex);
+    content->take(words);
+  }
   return ControlPage(std::move(content));
 }
 

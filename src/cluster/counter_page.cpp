@@ -150,6 +150,7 @@ std::shared_ptr<CounterPage> CounterPage::open(const std::string& path) {
     throw base::Error(errno, "open", path);
   }
   check_head(page->file_.get(), path);
+  const base::LockGuard guard(page->mutex_);
   std::byte* block = page->map_block();
   if (block == nullptr) {
     throw base::Error(errno, "take a block of counters", path, "free space there, and see that it has file locks");
@@ -160,6 +161,7 @@ std::shared_ptr<CounterPage> CounterPage::open(const std::string& path) {
 
 std::shared_ptr<CounterPage> CounterPage::in_own_memory() {
   std::shared_ptr<CounterPage> page(new CounterPage);
+  const base::LockGuard guard(page->mutex_);
   page->adopt(map_own());
   return page;
 }

@@ -54,15 +54,15 @@ class CounterPage {
 
  private:
   CounterPage() = default;
-  std::byte* map_block();
-  void adopt(std::byte* block);
+  std::byte* map_block() RINGBOLT_REQUIRES(mutex_);
+  void adopt(std::byte* block) RINGBOLT_REQUIRES(mutex_);
 
   base::UniqueFd file_;  // the locks live as long as it
   std::atomic<uint64_t>* shared_ = nullptr;
-  base::Mutex mutex_;  // guards all below
-  uint64_t next_block_ = 1;
-  std::vector<std::byte*> blocks_;
-  std::vector<CounterCell*> free_;
+  base::Mutex mutex_;
+  uint64_t next_block_ RINGBOLT_GUARDED_BY(mutex_) = 1;
+  std::vector<std::byte*> blocks_ RINGBOLT_GUARDED_BY(mutex_);
+  std::vector<CounterCell*> free_ RINGBOLT_GUARDED_BY(mutex_);
 };
 
 /// Adds up the file at `path`. ENOENT: nobody has counted there yet; EINVAL: it is no file of counters; else what open

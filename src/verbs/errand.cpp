@@ -21,11 +21,11 @@ thread_local Whereabouts* here = nullptr;
 
 struct Whereabouts::Place {
   base::Mutex mutex;
-  std::string subject;
-  std::string object;
-  std::string call;  // empty: not in the driver
-  std::string_view advice;
-  uint64_t since_ns = 0;
+  std::string subject RINGBOLT_GUARDED_BY(mutex);
+  std::string object RINGBOLT_GUARDED_BY(mutex);
+  std::string call RINGBOLT_GUARDED_BY(mutex);  // empty: not in the driver
+  std::string_view advice RINGBOLT_GUARDED_BY(mutex);
+  uint64_t since_ns RINGBOLT_GUARDED_BY(mutex) = 0;
 };
 
 Whereabouts::Whereabouts() : place_(std::make_unique<Place>()) { place_->since_ns = base::now_ns(); }
@@ -82,8 +82,8 @@ struct Errand::Run {
   Whereabouts where;
   mutable base::Mutex mutex;
   mutable base::Condition changed;
-  bool is_over = false;
-  std::exception_ptr failure = nullptr;
+  bool is_over RINGBOLT_GUARDED_BY(mutex) = false;
+  std::exception_ptr failure RINGBOLT_GUARDED_BY(mutex) = nullptr;
 };
 
 void Errand::run(const std::shared_ptr<Run>& run) {
@@ -135,8 +135,13 @@ void Errand::finish() {
   if (thread_.joinable()) {
     thread_.join();
   }
-  if (run_->failure) {
-    std::rethrow_exception(std::exchange(run_->failure, nullptr));
+  std::exception_ptr failure;
+  {
+    const base::LockGuard lock(run_->mutex);
+    failure = std::exchange(run_->failure, nullptr);
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
   }
 }
 

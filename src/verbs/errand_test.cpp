@@ -24,25 +24,25 @@ constexpr uint64_t kNever = UINT64_MAX;
 struct Driver {
   base::Mutex mutex;
   base::Condition changed;
-  bool is_called = false;
-  bool is_let_go = false;
-  bool is_over = false;
+  bool is_called RINGBOLT_GUARDED_BY(mutex) = false;
+  bool is_let_go RINGBOLT_GUARDED_BY(mutex) = false;
+  bool is_over RINGBOLT_GUARDED_BY(mutex) = false;
 
   void hang() {
     const base::LockGuard lock(mutex);
     is_called = true;
     changed.notify_all();
-    changed.wait(mutex, [this] { return is_let_go; });
+    changed.wait(mutex, [this]() RINGBOLT_REQUIRES(mutex) { return is_let_go; });
   }
   void wait_for_call() {
     const base::LockGuard lock(mutex);
-    changed.wait(mutex, [this] { return is_called; });
+    changed.wait(mutex, [this]() RINGBOLT_REQUIRES(mutex) { return is_called; });
   }
   void let_go() {
     const base::LockGuard lock(mutex);
     is_let_go = true;
     changed.notify_all();
-    changed.wait(mutex, [this] { return is_over; });
+    changed.wait(mutex, [this]() RINGBOLT_REQUIRES(mutex) { return is_over; });
   }
 };
 
