@@ -208,7 +208,8 @@ void wr_start(ibv_qp_ex* qp) noexcept RINGBOLT_ACQUIRE(state_of(qp).building) {
   state.error = 0;
 }
 
-int wr_complete(ibv_qp_ex* qp) RINGBOLT_RELEASE(state_of(qp).building) {
+/// Its guard at the C border would have to hold what wr_start has taken: the program has called that before.
+int wr_complete(ibv_qp_ex* qp) RINGBOLT_NOT_ANALYSED {
   QpExState& state = state_of(qp);
   int error = state.error;
   if (error == 0 && state.count != 0) {
