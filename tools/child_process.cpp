@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "enter_namespace.h"
 #include "failure.h"
+#include "program_start.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -33,18 +34,9 @@ Pipe make_pipe() {
   return {base::UniqueFd(fds[0]), base::UniqueFd(fds[1])};
 }
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> array;
-  for (std::string& text : texts) {
-    array.push_back(text.data());
-  }
-  array.push_back(nullptr);
-  return array;
-}
-
 /// What goes into the child, as plain values: between fork() and exec() nothing may be allocated.
 struct Wiring {
-  char* const* command = nullptr;
+  const ProgramStart* program = nullptr;
   char* const* environment = nullptr;
   const char* netns = nullptr;
   int kept_fd = -1;
@@ -56,7 +48,7 @@ struct Wiring {
 
 /// What the child says if it can't become the program.
 struct Refusal {
-  const char* call = nullptr;  // of our own text: the same address on both sides of fork(); nullptr: execvpe
+  const char* call = nullptr;  // of our own text: the same address on both sides of fork(); nullptr: the start itself
   int error = 0;
 };
 
@@ -79,7 +71,7 @@ struct Refusal {
     refusal.call = enter_namespace(wiring.netns);
   }
   if (is_wired && refusal.call == nullptr) {
-    ::execvpe(wiring.command[0], wiring.command, wiring.environment);
+    wiring.program->become(wiring.environment);
   }
   refusal.error = errno;
   (void)!::write(wiring.report, &refusal, sizeof refusal);
@@ -121,9 +113,9 @@ ChildProcess ChildProcess::start(Launch launch) {
   Pipe control = launch.is_remote ? make_pipe() : Pipe{};
   Pipe report = make_pipe();
   const base::UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  const std::vector<char*> command = pointers(launch.command);
-  const std::vector<char*> environment = pointers(launch.environment);
-  const Wiring wiring{command.data(),
+  const ProgramStart program(launch.command);
+  const std::vector<char*> environment = pointers_to(launch.environment);
+  const Wiring wiring{&program,
                       environment.data(),
                       launch.netns.empty() ? nullptr : launch.netns.c_str(),
                       launch.kept_fd,

@@ -18,24 +18,16 @@
 #include "enter_namespace.h"
 #include "failure.h"
 #include "node_choice.h"
+#include "program_start.h"
 #include "ssh.h"
 #include "standard_descriptors.h"
 
 namespace ringbolt::tools {
 namespace {
 
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> array;
-  for (std::string& text : texts) {
-    array.push_back(text.data());
-  }
-  array.push_back(nullptr);
-  return array;
-}
-
 [[noreturn]] void become(std::vector<std::string> command, std::vector<std::string> environment) {
   mend_standard_descriptors();
-  ::execvpe(command.front().c_str(), pointers(command).data(), pointers(environment).data());
+  ProgramStart(command).become(pointers_to(environment).data());
   throw UsageError(cannot_start(command.front(), errno));
 }
 

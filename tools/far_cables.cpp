@@ -21,6 +21,7 @@ constexpr double kSureGbps = 0.5;
 constexpr double kMostStarved = 0.7;
 constexpr double kMostStarvedLatency = 0.95;
 constexpr uint64_t kLeastBytes = 1U << 20U;
+constexpr uint64_t kBurst = 64;
 constexpr size_t kLeastLike = 2;
 constexpr int kMoreLooks = 3;
 
@@ -117,7 +118,7 @@ Yardstick yardstick_of(const cluster::Cluster& model, const std::vector<Directio
 std::string far_text(const Direction& one, const Yardstick& yardstick) {
   const double gbps = one.bandwidth_gbps / share_had(one.starved_share, kMostStarved);
   const double latency_us = one.latency_us * share_had(one.starved_latency_share, kMostStarvedLatency);
-  const bool has_rate = one.verified_bytes >= kLeastBytes;
+  const bool has_rate = std::min(one.verified_bytes, kBurst * one.message_bytes) >= kLeastBytes;
   const bool can_reach = yardstick.best_gbps >= yardstick.stated_gbps * kReached;
   const double within_reach =
       can_reach ? yardstick.stated_gbps : std::max(yardstick.best_gbps * kFarFromOthers, kSureGbps);

@@ -16,6 +16,7 @@ struct Figures {
   double latency_us = 20;
   double starved = 0;
   uint64_t bytes = 64U << 20U;
+  uint32_t message_bytes = 1U << 20U;
 };
 
 class FarCables : public testing::Test {
@@ -28,6 +29,7 @@ class FarCables : public testing::Test {
     one.state = Direction::State::kMeasured;
     one.bandwidth_gbps = figures.gbps;
     one.verified_bytes = figures.bytes;
+    one.message_bytes = figures.message_bytes;
     one.latency_us = figures.latency_us;
     one.starved_share = one.starved_latency_share = figures.starved;
     return one;
@@ -177,6 +179,15 @@ TEST_F(FarCables, late_answers_of_programs_that_waited_for_a_processor_prove_not
 TEST_F(FarCables, a_few_bytes_are_no_rate) {
   const std::map<uint32_t, Figures> few{{1, {0.01, 20, 0, 340}}};
   EXPECT_EQ(far(few, few), Found{});
+}
+
+TEST_F(FarCables, short_messages_are_no_rate_but_have_a_latency) {
+  const std::map<uint32_t, Figures> posting{{1, {0.01, 20, 0, 64U << 20U, 16383}}};
+  EXPECT_EQ(far(posting, posting), Found{});
+  const std::map<uint32_t, Figures> carrying{{1, {0.01, 20, 0, 64U << 20U, 16384}}};
+  EXPECT_EQ(far(carrying, carrying), Found{1});
+  const std::map<uint32_t, Figures> late{{1, {10, 2000, 0, 64, 16}}};
+  EXPECT_EQ(far(late, late), Found{1});
 }
 
 TEST_F(FarCables, what_was_cut_or_failed_meanwhile_is_not_accused) {

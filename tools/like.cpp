@@ -8,20 +8,16 @@
 #include "profile/catalogue.h"
 
 namespace ringbolt::tools {
-namespace {
 
-/// As the machines of the profile name their ports; empty: as ours are named.
 std::string port_name(const std::string& profile, size_t index) {
   if (profile == "usb4-linux") {
     return fmt::format("usb4_rdma{}", index);
   }
   constexpr std::array<const char*, 4> kSpark{"rocep1s0f0", "rocep1s0f1", "roceP2p1s0f0", "roceP2p1s0f1"};
-  return profile != "spark"         ? ""
+  return profile != "spark"      ? ""
          : index < kSpark.size() ? kSpark.at(index)
                                  : fmt::format("rocep{}s0f{}", 3 + (index - kSpark.size()) / 2, index % 2);
 }
-
-}  // namespace
 
 profile::Profile profile_of(const std::string& text) {
   if (text.empty()) {

@@ -55,12 +55,23 @@ bool has_relayed(const std::vector<Direction>& directions) {
   return std::ranges::any_of(directions, [](const Direction& one) { return one.hops > 1; });
 }
 
+/// "RC SEND", "UC SEND" or, where ports have different types, both.
+std::string operation_text(const std::vector<Direction>& directions) {
+  const auto has = [&](bool is_reliable) {
+    return std::ranges::any_of(directions, [&](const Direction& one) {
+      return one.cable != Direction::kNoCable && one.state == Direction::State::kMeasured &&
+             one.is_reliable == is_reliable;
+    });
+  };
+  return has(false) ? has(true) ? "RC and UC SEND" : "UC SEND" : "RC SEND";
+}
+
 std::string conditions_text(const MatrixOptions& options, const std::vector<Direction>& directions) {
   return fmt::format(
-      "RC SEND{}; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, "
+      "{}{}; latency over up to {} round trips of 8 bytes, bandwidth over up to {} messages of {} bytes each way, "
       "and {} s a figure at most",
-      has_relayed(directions) ? " over cables, messages of a group where others relay" : "", options.rounds,
-      options.messages, options.size_bytes, options.phase_s);
+      operation_text(directions), has_relayed(directions) ? " over cables, messages of a group where others relay" : "",
+      options.rounds, options.messages, options.size_bytes, options.phase_s);
 }
 
 std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions& options) {
@@ -74,16 +85,12 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
       directions.push_back(std::move(direction));
     }
   }
-  // Short messages tell how many can be posted, not what a cable carries.
-  constexpr uint64_t kLeastTellingBytes = 16384;
-  if (options.size_bytes >= kLeastTellingBytes) {
-    judge_cables(live.model, directions, [&](uint32_t cable) {
-      if (shows_progress) {
-        base::say(fmt::format("\rmeasuring cable {} again ", cable));
-      }
-      return measure_cable(live, cable, options);
-    });
-  }
+  judge_cables(live.model, directions, [&](uint32_t cable) {
+    if (shows_progress) {
+      base::say(fmt::format("\rmeasuring cable {} again ", cable));
+    }
+    return measure_cable(live, cable, options);
+  });
   if (!options.is_neighbours) {
     if (shows_progress) {
       base::say("\rmeasuring pairs that others relay ");
@@ -98,7 +105,7 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
 
 void print_json(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
   Json root{{"cluster", live.model.name}, {"kind", cluster::kind_text(live.model.kind)},
-            {"machine", machine_text()},  {"operation", "RC SEND"},
+            {"machine", machine_text()},  {"operation", operation_text(directions)},
             {"latency_bytes", 8},         {"bandwidth_bytes", options.size_bytes},
             {"directions", Json::array()}};
   for (const Direction& one : directions) {

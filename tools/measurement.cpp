@@ -57,6 +57,7 @@ ProbeReport report_of(const ProgramEnd& probe, double timeout_s) {
 
 Direction direction_of(const ProbeReport& mine, const ProbeReport& other, Direction direction) {
   take_figures(mine.is_echo && !other.problem.empty() && !other.is_echo ? other : mine, direction);
+  direction.is_reliable = mine.is_reliable;
   direction.starved_share = static_cast<double>(std::max(mine.starved_ppm.sending, other.starved_ppm.receiving)) / 1e6;
   // In turns: what one waits for, the other waits for, too.
   direction.starved_latency_share = static_cast<double>(mine.starved_ppm.asking + other.starved_ppm.answering) / 1e6;
@@ -119,6 +120,7 @@ std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, co
   const cluster::Cable& cable = live.model.cables[index];
   std::vector<Direction> directions(2);
   directions[0].cable = directions[1].cable = index;
+  directions[0].message_bytes = directions[1].message_bytes = options.size_bytes;
   directions[0].from = directions[1].to = cable.a;
   directions[0].to = directions[1].from = cable.b;
   live.control.refresh();

@@ -33,6 +33,8 @@ struct Direction {
   uint64_t rounds = 0;         ///< round trips behind the latency
   double bandwidth_gbps = 0;   ///< of bytes that the receiver has verified
   uint64_t verified_bytes = 0;
+  uint32_t message_bytes = 0;        ///< of the messages that the bandwidth was measured with
+  bool is_reliable = true;           ///< RC carried them, not UC; of relayed ones the group chose
   double starved_share = 0;          ///< of the bandwidth's time, that a program at an end waited for a processor
   double starved_latency_share = 0;  ///< of the round trips' time, that either did: both together
   std::string far = {};  ///< how far its figures are from what they should be (far_cables.h); empty: they are not

@@ -101,9 +101,10 @@ void define_matrix(CLI::App& app, Request& request) {
                     "Only over cables: leave out pairs of nodes that others relay");
   add_effort(command, request.matrix);
   command->footer(
-      "Latency is half the median round trip of 8-byte RC SENDs; bandwidth counts bytes that the receiver has\n"
-      "and has verified, from the first post to the last verified byte. Nodes that no cable joins talk through "
-      "others:\n"
+      "Latency is half the median round trip of 8-byte SENDs; bandwidth counts bytes that the receiver has and has\n"
+      "verified, from the first post to the last verified byte; by RC, or UC where ports have no RC. Nodes that no "
+      "cable\n"
+      "joins talk through others:\n"
       "these pairs are measured by messages of a group (docs/collectives.md) on all nodes, and marked with their "
       "hops.\n"
       "Exit code 1: a cable is cut or far from its stated rate or its like ones, or something fails.\n\n"

@@ -59,6 +59,50 @@ void plug_by_neighbours(Plan& plan) {
   }
 }
 
+/// Of each cable whether it leads from its lower node to its higher one, if it is to lead out of each node as often as
+/// into it, or once more or less. Walks along cables not yet directed until it is stuck, which is where it began: nodes
+/// of an odd number of cables have one more, to a node that is not there (Hierholzer 1873, of circles alone).
+std::vector<bool> directions_of(const Plan& plan) {
+  struct Way {
+    uint32_t cable;
+    uint32_t to;
+  };
+  constexpr uint32_t kNoCable = UINT32_MAX;
+  const uint32_t nowhere = plan.n_nodes;
+  std::vector<std::vector<Way>> ways(plan.n_nodes + 1);
+  for (uint32_t cable = 0; cable < plan.cables.size(); ++cable) {
+    const PlannedCable& one = plan.cables[cable];
+    ways[one.a.node].push_back({cable, one.b.node});
+    ways[one.b.node].push_back({cable, one.a.node});
+  }
+  for (uint32_t node = 0; node < nowhere; ++node) {
+    if (ways[node].size() % 2 != 0) {
+      ways[node].push_back({kNoCable, nowhere});
+      ways[nowhere].push_back({kNoCable, node});
+    }
+  }
+  std::vector<bool> is_done(plan.cables.size(), false);
+  std::vector<bool> is_odd_done(plan.n_nodes, false);
+  std::vector<bool> is_upward(plan.cables.size(), false);
+  for (uint32_t start = 0; start <= nowhere; ++start) {
+    for (uint32_t node = start; !ways[node].empty();) {
+      const Way way = ways[node].back();
+      ways[node].pop_back();
+      const bool is_cable = way.cable != kNoCable;
+      auto done = is_cable ? is_done[way.cable] : is_odd_done[node == nowhere ? way.to : node];
+      if (done) {
+        continue;
+      }
+      done = true;
+      if (is_cable) {
+        is_upward[way.cable] = plan.cables[way.cable].a.node == node;
+      }
+      node = way.to;
+    }
+  }
+  return is_upward;
+}
+
 std::optional<uint32_t> free_port(const Plan& plan, uint32_t node) {
   std::vector<bool> is_used(plan.n_ports);
   for (const PlannedCable& cable : plan.cables) {
@@ -93,6 +137,26 @@ Plan make_plan(const Graph& graph, uint32_t n_ports) {
     plug_by_neighbours(plan);
   }
   return plan;
+}
+
+std::vector<bool> cross_ports(Plan& plan) {
+  const std::vector<bool> is_upward = directions_of(plan);
+  std::vector<uint32_t> n_out(plan.n_nodes);
+  std::vector<uint32_t> n_in(plan.n_nodes);
+  std::vector<bool> is_last_odd(plan.n_nodes, false);
+  for (size_t i = 0; i < plan.cables.size(); ++i) {
+    PlannedCable& cable = plan.cables[i];
+    PlannedEnd& from = is_upward[i] ? cable.a : cable.b;
+    PlannedEnd& to = is_upward[i] ? cable.b : cable.a;
+    from.port = 2 * n_out[from.node]++ + 1;
+    to.port = 2 * n_in[to.node]++;
+    if (from.port == plan.n_ports) {
+      from.port = plan.n_ports - 1;
+      is_last_odd[from.node] = true;
+    }
+    RINGBOLT_ASSERT(from.port < plan.n_ports && to.port < plan.n_ports);
+  }
+  return is_last_odd;
 }
 
 std::optional<uint32_t> add_cable(Plan& plan, uint32_t a, uint32_t b, const Fraction& capacity) {

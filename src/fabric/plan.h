@@ -39,6 +39,11 @@ struct Plan {
 /// one port); otherwise ports follow the neighbours' numbers. Pure. Thread-safe.
 Plan make_plan(const Graph& graph, uint32_t n_ports);
 
+/// Plugs all cables anew, so that each leads from a port of odd number to one of even number, as a ring does whose
+/// nodes send by port 1 and receive by port 0. Where `n_ports` is odd, the last port of a node counts as odd if the
+/// answer says so of it: half of the ends must be. Pure. Thread-safe.
+std::vector<bool> cross_ports(Plan& plan);
+
 /// Adds a cable between the first free ports of two different nodes; its id, or nothing if a node has no free port.
 std::optional<uint32_t> add_cable(Plan& plan, uint32_t a, uint32_t b, const Fraction& capacity = 1);
 

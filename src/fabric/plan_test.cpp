@@ -48,6 +48,38 @@ TEST(Plan, of_a_circulant_has_the_same_ports_everywhere) {
   EXPECT_EQ(cable_between(plan, 1, 5).b.port, 4U);
 }
 
+TEST(Plan, crossed_leads_from_odd_ports_to_even_ones) {
+  for (const auto& [n_nodes, n_ports] : {std::pair{2U, 1U},
+                                         {2U, 3U},
+                                         {3U, 2U},
+                                         {4U, 3U},
+                                         {5U, 4U},
+                                         {7U, 2U},
+                                         {7U, 3U},
+                                         {8U, 3U},
+                                         {10U, 3U},
+                                         {16U, 5U},
+                                         {24U, 3U}}) {
+    SCOPED_TRACE(testing::Message() << n_nodes << " nodes of " << n_ports << " ports");
+    Plan plan = make_plan(best_shape(n_nodes, n_ports)->graph, n_ports);
+    const Graph before = graph_of(plan);
+    const std::vector<bool> is_last_odd = cross_ports(plan);
+    EXPECT_EQ(graph_of(plan), before);
+    std::set<std::pair<uint32_t, uint32_t>> plugged;
+    const auto is_odd = [&, most = n_ports](const PlannedEnd& end) {
+      return end.port % 2 == 1 || (end.port + 1 == most && is_last_odd[end.node]);
+    };
+    for (const PlannedCable& cable : plan.cables) {
+      EXPECT_NE(is_odd(cable.a), is_odd(cable.b)) << cable.id;
+      for (const PlannedEnd& end : {cable.a, cable.b}) {
+        EXPECT_LT(end.port, n_ports);
+        EXPECT_TRUE(plugged.insert({end.node, end.port}).second) << end.node << ':' << end.port;
+      }
+    }
+    EXPECT_TRUE(n_ports % 2 == 1 || std::ranges::count(is_last_odd, true) == 0);
+  }
+}
+
 TEST(Plan, of_others_has_ports_by_neighbour) {
   const Plan plan = make_plan(full_mesh(4), 3);
   EXPECT_EQ(cable_between(plan, 0, 3).a.port, 2U);

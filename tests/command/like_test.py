@@ -107,12 +107,31 @@ class Like(CommandCase):
         for profile in ("tn3205", "usb4-linux"):
             with self.subTest(profile):
                 self.call("up", "--emulate", "ring:4", "--like", profile)
-                for words in (("check", "--scale", "0.001"), ("bench", "all_reduce", "-b", "1K", "-e", "1K", "-n", "1")):
-                    self.assertEqual(self.call(*words, expect=None, timeout=90).stderr, "", words)
+                for words in (("check", "--scale", "0.001"), ("bench", "all_reduce", "-b", "1K", "-e", "1K", "-n", "1"),
+                              ("matrix", "--rounds", "20", "--messages", "20", "--size", "65536", "--seconds", "0.2")):
+                    self.assertEqual(self.call(*words, timeout=90).stderr, "", words)
                 self.call("down")
         # What a program does is told of, also after we have tried the same.
         self.call("up", "--emulate", "line:2", "--like", "tn3205")
         self.assertIn("like tn3205", self.call("exec", 0, "--", "ibv_rc_pingpong", "-g", "1", expect=1).stderr)
+
+    def test_matrix_measures_by_what_the_ports_have(self):
+        for profile, operation in (("tn3205", "UC SEND"), ("apple", "UC SEND"), ("usb4-linux", "RC SEND"), ("spark", "RC SEND")):
+            with self.subTest(profile):
+                self.call("up", "--emulate", "line:2", "--like", profile)
+                for size, messages in ((16, 500), (4097, 100), (1 << 20, 20), (16_773_120, 2)):
+                    if size > 1 << 20 and profile != "tn3205":
+                        continue
+                    measured = json.loads(self.call("matrix", "--json", "--size", size, "--messages", messages, "--rounds", "50",
+                                                    "--seconds", "0.5", timeout=90).stdout)
+                    self.assertEqual(measured["operation"], operation)
+                    for one in measured["directions"]:
+                        self.assertEqual((one["state"], one["verified_bytes"] % size), ("measured", 0), one)
+                self.assertIn(f"\n{operation}; latency", self.call("matrix", "--messages", "2", "--seconds", "0.1", timeout=90).stdout)
+                self.call("down")
+        self.call("up", "--emulate", "line:2", "--like", "tn3205")
+        done = self.call("matrix", "--size", 16_773_121, expect=1, timeout=90)
+        self.assertIn("takes messages of up to 16773120 bytes, not 16773121: give a smaller --size", done.stderr)
 
     def test_a_reboot_gives_back_what_the_dead_have_left(self):
         self.call("up", "--emulate", "line:2", "--like", "apple,leak=boot")

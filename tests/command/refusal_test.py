@@ -133,14 +133,25 @@ class Refusal(CommandCase):
     def test_what_is_no_program(self):
         text = self.root / "text"
         text.write_text("no program")
+        blob = self.root / "blob"
+        blob.write_bytes(b"\x7fNOT")
+        blob.chmod(0o755)
         script = self.root / "script"
         script.write_text("#!/no/such/interpreter\n")
         script.chmod(0o755)
-        for path, says in ((text, f"chmod +x {text}"), (script, "interpreter"),
+        for path, says in ((text, f"chmod +x {text}"), (blob, "no program for this machine"), (script, "interpreter"),
                            (self.root, "it is a folder"), ("/etc/passwd", "may not be executed"),
                            ("./nothing", "is the path right?"), ("no-such-program", "installed and on PATH?")):
             if os.geteuid() == 0 or path != "/etc/passwd":
                 self.refused("exec", "local", "--", str(path), says=["can't start", says])
+        with self.cluster("line:2"):
+            self.refused("run", "--", str(blob), says=["can't start", "no program for this machine"])
+        # A text without an interpreter's line is the shell's.
+        text.write_text("echo it was $0 with $1")
+        text.chmod(0o755)
+        self.assertEqual(self.call("exec", "local", "--", text, "that").stdout, f"it was {text} with that\n")
+        path = {"PATH": f"{self.root}:{os.environ['PATH']}"}
+        self.assertEqual(self.call("exec", "local", "--", "text", "this", env=path).stdout, f"it was {text} with this\n")
 
     def test_names_from_files(self):
         for name, cluster in (("\u00fc 3.json", "3"), ("\u00fc.json", "cluster"), (".-x y.json", "x-y")):

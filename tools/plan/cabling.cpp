@@ -42,28 +42,6 @@ cluster::Cluster model_of(const fabric::Plan& plan, uint32_t unit_gbps) {
   return model;
 }
 
-/// Lets the second port of each machine lead to the first of the next, around a ring of machines of two ports.
-void cross_ring(fabric::Plan& plan) {
-  if (plan.n_nodes < 3 || plan.n_ports != 2 || plan.cables.size() != plan.n_nodes) {
-    return;
-  }
-  std::vector<bool> is_done(plan.cables.size(), false);
-  uint32_t node = 0;
-  for (size_t count = 0; count < plan.cables.size(); ++count) {
-    const auto next = std::ranges::find_if(plan.cables, [&](const PlannedCable& cable) {
-      return !is_done[static_cast<size_t>(&cable - plan.cables.data())] && (cable.a.node == node || cable.b.node == node);
-    });
-    if (next == plan.cables.end()) {
-      return;  // several rings
-    }
-    is_done[static_cast<size_t>(next - plan.cables.begin())] = true;
-    const bool is_from_a = next->a.node == node;
-    next->a.port = is_from_a ? 1 : 0;
-    next->b.port = is_from_a ? 0 : 1;
-    node = is_from_a ? next->b.node : next->a.node;
-  }
-}
-
 Cabling planned(const PlanOptions& options) {
   const uint32_t n_nodes = needed(options.nodes, "--nodes");
   const uint32_t n_ports = needed(options.ports, "--ports");
@@ -77,12 +55,18 @@ Cabling planned(const PlanOptions& options) {
   cabling.origin = shape->origin;
   cabling.is_best = options.shape.empty();
   cabling.plan = fabric::make_plan(shape->graph, n_ports);
-  if (profile_of(options.like).name == "spark") {
-    cross_ring(cabling.plan);  // or the remark on equal port numbers would be on our own plan
-  }
   cabling.unit_gbps = options.speed_gbps.value_or(cluster::kDefaultSpeedGbps);
+  // Or the remark on equal port numbers would be on our own plan.
+  const bool is_crossed = profile_of(options.like).name == "spark" && n_nodes > 2;
+  const std::vector<bool> is_last_odd =
+      is_crossed ? fabric::cross_ports(cabling.plan) : std::vector<bool>(n_nodes, false);
   cabling.model = model_of(cabling.plan, cabling.unit_gbps);
   take_likeness(cabling.model, options.like, true);
+  for (uint32_t node = 0; node < n_nodes; ++node) {
+    if (is_last_odd[node]) {
+      cabling.model.nodes[node].ports.back().name = port_name("spark", n_ports);  // the other half of that port
+    }
+  }
   return cabling;
 }
 

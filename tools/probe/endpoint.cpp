@@ -2,230 +2,277 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "bringup/survey.h"
 #include "probe/pattern.h"
 #include "probe/probe_failure.h"
+#include "probe/verbs_objects.h"
+#include "verbs/codes.h"
 
 namespace ringbolt::tools {
 namespace {
 
-constexpr size_t kMostSlots = 64;
-constexpr uint32_t kQueueDepth = kMostSlots + 8;
-constexpr int kPort = 1;
+constexpr uint32_t kMostSlots = 64;
+/// A word for each message that can be under way, and those of the measurement.
+constexpr uint32_t kWordSlots = 2 * kMostSlots;
+constexpr uint32_t kMostWords = kWordSlots / 2;
+constexpr int kCompletions = 2 * (2 * kWordSlots + 2 * kMostSlots);
+constexpr size_t kPageBytes = 16384;  // devices that map whole pages want regions to begin on them
+constexpr size_t kFrameBytes = 4096;
+constexpr size_t kLineBytes = 64;
+constexpr uint8_t kPort = 1;
+constexpr uint8_t kHops = 64;
+/// In a word: it tells how many messages were taken.
+constexpr uint64_t kCredit = uint64_t{1} << 63U;
 
 /// What the two ends tell each other.
 struct Identity {
   ibv_gid gid{};
-  uint32_t qp_num = 0;
+  uint32_t words_number = 0;
+  uint32_t messages_number = 0;
   uint32_t psn = 0;
+  uint32_t mtu_bytes = 0;
+  uint32_t lid = 0;
+  uint32_t has_rc = 0;
 };
-static_assert(sizeof(Identity) == 24);
+static_assert(sizeof(Identity) == 40);
+
+size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+Identity exchange(Channel& channel, const Identity& mine) {
+  Identity theirs;
+  channel.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
+  return theirs;
+}
 
 }  // namespace
 
 SlotPlan SlotPlan::for_size(size_t size_bytes) {
-  constexpr size_t kMostBytes = size_t{16} << 20U;
+  constexpr size_t kMostBytes = size_t{15} << 20U;  // in frames of 4 KiB no more than any device's queue holds
   const size_t slots = std::clamp<size_t>(kMostBytes / size_bytes, 2, kMostSlots);
   return {size_bytes, static_cast<uint32_t>(slots), static_cast<uint32_t>(slots - 1)};
 }
 
 Endpoint::Endpoint(const verbs::Library& library, const std::string& device, const SlotPlan& plan, Channel& channel)
-    : library_(library),
-      plan_(plan),
+    : plan_(plan),
       channel_(channel),
-      memory_(plan.size_bytes * (plan.send_slots + plan.receive_slots)),
-      context_(open_device(library, device)) {
-  for (uint32_t number = 0; number < plan_.send_slots; ++number) {
-    fill_pattern(send_slot(number), number);
-  }
-  open();
+      context_(open_device(library, device)),
+      pd_(context_),
+      cq_(context_, kCompletions) {
+  lay_out();
+  open(look_at_device());
   connect();
 }
 
-void Endpoint::open() {
-  pd_ = own(library_, verbs_.alloc_pd(context_.get()), "ibv_alloc_pd");
-  mr_ = own(library_, verbs_.reg_mr(pd_.get(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE), "ibv_reg_mr");
-  cq_ = own(library_, verbs_.create_cq(context_.get(), 2 * kQueueDepth, nullptr, nullptr, 0), "ibv_create_cq");
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = cq_.get();
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.sq_sig_all = 1;
-  wanted.cap.max_send_wr = wanted.cap.max_recv_wr = kQueueDepth;
-  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
-  wanted.cap.max_inline_data = sizeof(uint64_t);
-  qp_ = own(library_, verbs_.create_qp(pd_.get(), &wanted), "ibv_create_qp");
+/// Also agrees with the other end on the type of queue pair.
+bringup::Capabilities Endpoint::look_at_device() {
+  const bringup::Capabilities device = bringup::probe(pd_, cq_, kPort);
+  if (device.most_message_bytes != 0 && plan_.size_bytes > device.most_message_bytes) {
+    throw ProbeFailure(fmt::format("{} takes messages of up to {} bytes, not {}: give a smaller --size",
+                                   context_.device(), device.most_message_bytes, plan_.size_bytes));
+  }
+  Identity mine;
+  mine.has_rc = device.has_rc ? 1 : 0;
+  const Identity theirs = exchange(channel_, mine);
+  type_ = device.has_rc && theirs.has_rc != 0 ? IBV_QPT_RC : IBV_QPT_UC;
+  return device;
+}
+
+void Endpoint::lay_out() {
+  words_.stride = kLineBytes;
+  words_.length = sizeof(uint64_t);
+  words_.send_slots = words_.receive_slots = kWordSlots;
+  messages_.offset = rounded_up(words_.end(), kPageBytes);
+  messages_.stride = messages_.length = plan_.size_bytes;
+  messages_.send_slots = plan_.send_slots;
+  messages_.receive_slots = plan_.receive_slots;
+  const size_t total = rounded_up(messages_.end(), kPageBytes);
+  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kPageBytes, total)));
+  if (memory_ == nullptr) {
+    fail_call("aligned_alloc", ENOMEM);
+  }
+  std::memset(memory_.get(), 0, total);
+  for (uint32_t number = 0; number < plan_.send_slots; ++number) {
+    fill_pattern(send_slot(messages_, number), number);
+  }
+  region_.emplace(pd_, std::span(memory_.get(), total));
+}
+
+void Endpoint::open(const bringup::Capabilities& device) {
+  for (Lane* lane : {&words_, &messages_}) {
+    const size_t frames = device.counts_frames ? rounded_up(lane->length, kFrameBytes) / kFrameBytes : 1;
+    verbs::QueuePairPlan plan;
+    plan.type = type_;
+    plan.send_cq = plan.receive_cq = &cq_;
+    plan.send_depth = plan.receive_depth = static_cast<uint32_t>(lane->receive_slots * frames);
+    plan.is_each_signalled = true;
+    lane->unconnected.emplace(pd_, plan);
+  }
 }
 
 void Endpoint::connect() {
-  ibv_qp_attr attr{};
-  attr.qp_state = IBV_QPS_INIT;
-  attr.port_num = kPort;
-  if (const int error =
-          verbs_.modify_qp(qp_.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)) {
-    fail_call("ibv_modify_qp to INIT", error);
-  }
-  while (receives_posted_ < plan_.receive_slots) {
-    post_receive();
+  const base::Result<ibv_port_attr> port = context_.query_port(kPort);
+  if (!port) {
+    fail_call("ibv_query_port", port.error().value);
   }
   Identity mine;
-  mine.qp_num = qp_->qp_num;
-  mine.psn = static_cast<uint32_t>(base::now_ns()) & 0xffffffU;
-  const uint8_t gid_index = choose_gid(context_, kPort, mine.gid);
-  Identity theirs;
-  channel_.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(&theirs, 1)));
-
-  attr = {};
-  attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = port_mtu();
-  attr.dest_qp_num = theirs.qp_num;
-  attr.rq_psn = theirs.psn;
-  attr.max_dest_rd_atomic = 1;
-  attr.min_rnr_timer = 12;
-  attr.ah_attr.is_global = 1;
-  attr.ah_attr.port_num = kPort;
-  attr.ah_attr.grh.dgid = theirs.gid;
-  attr.ah_attr.grh.sgid_index = gid_index;
-  attr.ah_attr.grh.hop_limit = 64;
-  if (const int error = verbs_.modify_qp(qp_.get(), &attr,
-                                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)) {
-    fail_call("ibv_modify_qp to RTR", error);
-  }
-  attr = {};
-  attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 14;
-  attr.retry_cnt = 7;
-  attr.rnr_retry = 7;
-  attr.sq_psn = mine.psn;
-  attr.max_rd_atomic = 1;
-  if (const int error = verbs_.modify_qp(qp_.get(), &attr,
-                                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                                             IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)) {
-    fail_call("ibv_modify_qp to RTS", error);
+  verbs::Path path;
+  path.port = kPort;
+  path.gid_index = choose_gid(context_, kPort, mine.gid);
+  path.hop_limit = kHops;
+  path.psn = static_cast<uint32_t>(base::now_ns()) & 0xffffffU;
+  mine.words_number = words_.number();
+  mine.messages_number = messages_.number();
+  mine.psn = path.psn;
+  mine.mtu_bytes = verbs::mtu_bytes(port->active_mtu);
+  mine.lid = port->lid;
+  const Identity theirs = exchange(channel_, mine);
+  path.mtu = verbs::mtu_code(std::min(mine.mtu_bytes, theirs.mtu_bytes));
+  for (Lane* lane : {&words_, &messages_}) {
+    lane->unconnected->to_init(path);
+    verbs::Peer peer;
+    peer.qp_number = lane == &words_ ? theirs.words_number : theirs.messages_number;
+    peer.psn = theirs.psn;
+    peer.lid = static_cast<uint16_t>(theirs.lid);
+    peer.gid = theirs.gid;
+    lane->unconnected->to_rtr(peer);
+    lane->connected.emplace(std::move(*lane->unconnected).to_rts());
+    while (lane->receives_posted < lane->receive_slots) {
+      post_receive(*lane);  // some devices take none before RTS
+    }
   }
   channel_.meet();
 }
 
-ibv_mtu Endpoint::port_mtu() const {
-  ibv_port_attr port{};
-  if (const int error = verbs::query_port(verbs_, context_.get(), kPort, port)) {
-    fail_call("ibv_query_port", error);
+void Endpoint::send_word(uint64_t value) {
+  while (words_.sends_under_way >= kMostWords) {
+    poll_once();
   }
-  return port.active_mtu;
+  std::memcpy(send_slot(words_, words_sent_).data(), &value, sizeof value);
+  post_send(words_, words_sent_++);
 }
 
-void Endpoint::send_word(uint64_t value) { post_send(std::as_bytes(std::span(&value, 1)), IBV_SEND_INLINE); }
-
 uint64_t Endpoint::receive_word() {
-  const ibv_wc completion = take_received();
-  uint64_t value = 0;
-  if (completion.byte_len != sizeof value) {
-    throw ProbeFailure(fmt::format("a message of 8 bytes arrived as {}", completion.byte_len));
+  while (words_arrived_.empty()) {
+    poll_once();
   }
-  std::memcpy(&value, receive_slot(receives_taken_).data(), sizeof value);
-  ++receives_taken_;
-  post_receive();
+  const uint64_t value = words_arrived_.front();
+  words_arrived_.pop_front();
   return value;
 }
 
-void Endpoint::send_message(uint32_t number) { post_send(send_slot(number), 0); }
+bool Endpoint::next_is_message() {
+  while (messages_.arrived.empty() && words_arrived_.empty()) {
+    poll_once();
+  }
+  return !messages_.arrived.empty();
+}
+
+void Endpoint::send_message(uint32_t number) {
+  while (messages_sent_ - messages_credited_ >= plan_.receive_slots ||
+         messages_.sends_under_way >= plan_.receive_slots) {
+    poll_once();
+  }
+  ++messages_sent_;
+  post_send(messages_, number);
+}
 
 void Endpoint::receive_message(uint32_t number) {
-  const ibv_wc completion = take_received();
-  if (completion.byte_len != plan_.size_bytes) {
-    throw ProbeFailure(
-        fmt::format("message {} of {} bytes arrived as {}", number, plan_.size_bytes, completion.byte_len));
+  while (messages_.arrived.empty()) {
+    poll_once();
   }
-  const auto wrong = find_mismatch(receive_slot(receives_taken_), number % plan_.send_slots);
+  const uint32_t length = messages_.arrived.front();
+  messages_.arrived.pop_front();
+  if (length != plan_.size_bytes) {
+    throw ProbeFailure(fmt::format("message {} of {} bytes arrived as {}", number, plan_.size_bytes, length));
+  }
+  const auto wrong = find_mismatch(receive_slot(messages_, messages_.receives_taken), number % plan_.send_slots);
   if (wrong) {
     throw ProbeFailure(fmt::format("message {} is damaged from byte {} on", number, *wrong));
   }
-  ++receives_taken_;
-  post_receive();
+  const uint64_t taken = ++messages_.receives_taken;
+  post_receive(messages_);
+  constexpr uint32_t kCreditsAWindow = 4;
+  if (taken % std::max(plan_.receive_slots / kCreditsAWindow, 1U) == 0) {
+    send_word(kCredit | taken);
+  }
 }
 
-void Endpoint::post_receive() {
-  const std::span<std::byte> slot = receive_slot(receives_posted_);
-  ibv_sge sge{reinterpret_cast<uintptr_t>(slot.data()), static_cast<uint32_t>(slot.size()), mr_->lkey};
+void Endpoint::post_receive(Lane& lane) {
+  const std::span<std::byte> slot = receive_slot(lane, lane.receives_posted);
+  ibv_sge sge{reinterpret_cast<uintptr_t>(slot.data()), static_cast<uint32_t>(slot.size()), region_->local_key()};
   ibv_recv_wr request{};
   request.sg_list = &sge;
   request.num_sge = 1;
-  ibv_recv_wr* bad = nullptr;
-  if (const int error = ibv_post_recv(qp_.get(), &request, &bad)) {
+  if (const int error = lane.connected->post_receive(request)) {
     fail_call("ibv_post_recv", error);
   }
-  ++receives_posted_;
+  ++lane.receives_posted;
 }
 
-void Endpoint::post_send(std::span<const std::byte> bytes, unsigned flags) {
-  // Never more than the other end has receives posted.
-  while (sends_under_way_ >= plan_.receive_slots) {
-    poll_once();
-  }
-  ibv_sge sge{reinterpret_cast<uintptr_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), mr_->lkey};
+void Endpoint::post_send(Lane& lane, uint64_t slot) {
+  const std::span<std::byte> bytes = send_slot(lane, slot);
+  ibv_sge sge{reinterpret_cast<uintptr_t>(bytes.data()), static_cast<uint32_t>(bytes.size()), region_->local_key()};
   ibv_send_wr request{};
   request.sg_list = &sge;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
-  request.send_flags = flags;
-  ibv_send_wr* bad = nullptr;
-  if (const int error = ibv_post_send(qp_.get(), &request, &bad)) {
+  if (const int error = lane.connected->post_send(request)) {
     fail_call("ibv_post_send", error);
   }
-  ++sends_under_way_;
+  ++lane.sends_under_way;
 }
 
-bool Endpoint::next_is_word() {
-  wait_received();
-  return arrived_.front().byte_len == sizeof(uint64_t);
-}
-
-void Endpoint::wait_received() {
-  while (arrived_.empty()) {
-    poll_once();
+void Endpoint::take_word_of(const ibv_wc& completion) {
+  uint64_t value = 0;
+  if (completion.byte_len != sizeof value) {
+    throw ProbeFailure(fmt::format("a message of 8 bytes arrived as {}", completion.byte_len));
   }
-}
-
-ibv_wc Endpoint::take_received() {
-  wait_received();
-  const ibv_wc completion = arrived_.front();
-  arrived_.pop_front();
-  return completion;
+  std::memcpy(&value, receive_slot(words_, words_.receives_taken++).data(), sizeof value);
+  post_receive(words_);
+  if ((value & kCredit) != 0) {
+    messages_credited_ = value & ~kCredit;
+  } else {
+    words_arrived_.push_back(value);
+  }
 }
 
 void Endpoint::poll_once() {
   std::array<ibv_wc, 16> completions;
-  const int count = ibv_poll_cq(cq_.get(), static_cast<int>(completions.size()), completions.data());
-  if (count < 0) {
+  const base::Result<size_t> count = cq_.poll(completions);
+  if (!count) {
     throw ProbeFailure("ibv_poll_cq failed");
   }
-  for (int i = 0; i < count; ++i) {
-    const ibv_wc& one = completions[static_cast<size_t>(i)];
+  for (const ibv_wc& one : std::span(completions).first(*count)) {
     if (one.status != IBV_WC_SUCCESS) {
-      throw ProbeFailure(fmt::format("completion: {}", verbs_.wc_status_str(one.status)));
+      throw ProbeFailure(fmt::format("completion: {}", context_.calls().wc_status_str(one.status)));
     }
-    if ((one.opcode & IBV_WC_RECV) != 0) {
-      arrived_.push_back(one);
+    Lane& lane = one.qp_num == words_.number() ? words_ : messages_;
+    if ((one.opcode & IBV_WC_RECV) == 0) {
+      --lane.sends_under_way;
+    } else if (&lane == &words_) {
+      take_word_of(one);
     } else {
-      --sends_under_way_;
+      lane.arrived.push_back(one.byte_len);
     }
   }
-  if (count == 0 && base::now_ns() > channel_.deadline_ns()) {
+  if (*count == 0 && base::now_ns() > channel_.deadline_ns()) {
     throw ProbeFailure("nothing arrived in time");
   }
 }
 
-std::span<std::byte> Endpoint::send_slot(uint32_t number) {
-  return std::span(memory_).subspan(plan_.size_bytes * (number % plan_.send_slots), plan_.size_bytes);
+std::span<std::byte> Endpoint::send_slot(const Lane& lane, uint64_t number) const {
+  return {memory_.get() + lane.offset + lane.stride * (number % lane.send_slots), lane.length};
 }
 
-std::span<std::byte> Endpoint::receive_slot(uint64_t count) {
-  return std::span(memory_).subspan(plan_.size_bytes * (plan_.send_slots + count % plan_.receive_slots),
-                                    plan_.size_bytes);
+std::span<std::byte> Endpoint::receive_slot(const Lane& lane, uint64_t count) const {
+  return {memory_.get() + lane.offset + lane.stride * (lane.send_slots + count % lane.receive_slots), lane.length};
 }
 
 }  // namespace ringbolt::tools

@@ -4,13 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
+#include "bringup/port_card.h"
 #include "probe/channel.h"
-#include "probe/verbs_objects.h"
+#include "verbs/objects.h"
+#include "verbs/queue_pair.h"
 
 namespace ringbolt::tools {
 
@@ -22,53 +26,75 @@ struct SlotPlan {
   uint32_t send_slots = 0;
   uint32_t receive_slots = 0;
 
-  /// At most 16 MiB of each kind, except that there are two slots to send from at least.
+  /// At most 15 MiB of each kind, except that there are two slots to send from at least.
   static SlotPlan for_size(size_t size_bytes);
 };
 
-/// One end of an RC connection over one device, with its buffers. Every wait ends by the channel's deadline. Calls
-/// throw ProbeFailure. Not thread-safe.
+/// One end of two connections over one device, with its buffers: words of 8 bytes have a queue pair of their own, since
+/// there are devices whose receives must be as long as what they receive. RC where both ends have it, otherwise UC: how
+/// far the receiver is, words tell, which nobody sees. Every wait ends by the channel's deadline. Calls throw
+/// ProbeFailure and base::Error. Not thread-safe.
 class Endpoint {
  public:
   Endpoint(const verbs::Library& library, const std::string& device, const SlotPlan& plan, Channel& channel);
 
-  /// Sends `value` as a message of 8 bytes.
+  bool is_reliable() const { return type_ == IBV_QPT_RC; }
   void send_word(uint64_t value);
-  /// The next message, which must be of 8 bytes.
   uint64_t receive_word();
-  /// Waits for a message without taking it; true if it is a word and not one of the plan's size, which must differ.
-  bool next_is_word();
-  /// Posts message `number` from its slot; waits first while too many are under way.
+  /// Waits for either; true if a message is there, false if only a word is.
+  bool next_is_message();
+  /// Posts message `number` from its slot; waits first while the receiver has no room for it.
   void send_message(uint32_t number);
   /// Waits for the next message, checks that it is message `number` in every byte, and gives its slot back.
   void receive_message(uint32_t number);
 
  private:
-  void open();
-  void connect();
-  ibv_mtu port_mtu() const;
-  void post_receive();
-  void post_send(std::span<const std::byte> bytes, unsigned flags);
-  void wait_received();
-  ibv_wc take_received();
-  void poll_once();
-  std::span<std::byte> send_slot(uint32_t number);
-  std::span<std::byte> receive_slot(uint64_t count);
+  /// A queue pair and the slots of its messages, which lie one behind the other: those to send from, then the others.
+  struct Lane {
+    size_t offset = 0;
+    size_t stride = 0;
+    size_t length = 0;
+    uint32_t send_slots = 0;
+    uint32_t receive_slots = 0;
+    std::optional<verbs::UnconnectedQueuePair> unconnected = {};
+    std::optional<verbs::QueuePair> connected = {};
+    uint32_t sends_under_way = 0;
+    uint64_t receives_posted = 0;
+    uint64_t receives_taken = 0;
+    std::deque<uint32_t> arrived = {};  ///< lengths of what has come and was not taken, oldest first
 
-  const verbs::Library& library_;
-  const verbs::Calls& verbs_ = library_.calls();
+    uint32_t number() const { return connected ? connected->number() : unconnected->number(); }
+    size_t end() const { return offset + stride * (send_slots + receive_slots); }
+  };
+  struct Free {
+    void operator()(std::byte* memory) const { std::free(memory); }
+  };
+
+  bringup::Capabilities look_at_device();
+  void lay_out();
+  void open(const bringup::Capabilities& device);
+  void connect();
+  void post_receive(Lane& lane);
+  void post_send(Lane& lane, uint64_t slot);
+  void take_word_of(const ibv_wc& completion);
+  void poll_once();
+  std::span<std::byte> send_slot(const Lane& lane, uint64_t number) const;
+  std::span<std::byte> receive_slot(const Lane& lane, uint64_t count) const;
+
   SlotPlan plan_;
   Channel& channel_;
-  std::vector<std::byte> memory_;
+  std::unique_ptr<std::byte, Free> memory_;
   verbs::Context context_;
-  OwnedVerbs<ibv_pd> pd_;
-  OwnedVerbs<ibv_mr> mr_;
-  OwnedVerbs<ibv_cq> cq_;
-  OwnedVerbs<ibv_qp> qp_;
-  uint32_t sends_under_way_ = 0;
-  uint64_t receives_posted_ = 0;
-  uint64_t receives_taken_ = 0;
-  std::deque<ibv_wc> arrived_;  // receive completions not yet taken, oldest first
+  verbs::ProtectionDomain pd_;
+  verbs::CompletionQueue cq_;
+  std::optional<verbs::MemoryRegion> region_;
+  ibv_qp_type type_ = IBV_QPT_RC;
+  Lane words_;
+  Lane messages_;
+  std::deque<uint64_t> words_arrived_;
+  uint64_t words_sent_ = 0;
+  uint64_t messages_sent_ = 0;
+  uint64_t messages_credited_ = 0;  // that the receiver says it has taken
 };
 
 }  // namespace ringbolt::tools

@@ -22,6 +22,7 @@ namespace ringbolt::tools {
 namespace {
 
 constexpr uint64_t kWarmUpRounds = 200;
+
 /// Time runs from before the first post until the receiver says that it has verified all.
 void stream(Endpoint& endpoint, const ProbeOptions& options, ProbeReport& report) {
   const uint64_t end_ns = after_s(options.phase_s);
@@ -38,12 +39,19 @@ void stream(Endpoint& endpoint, const ProbeOptions& options, ProbeReport& report
 }
 
 void verify(Endpoint& endpoint, const ProbeOptions& options) {
-  uint32_t verified = 0;
-  while (!endpoint.next_is_word()) {
-    endpoint.receive_message(verified++);
+  uint64_t bytes = 0;
+  const auto receive = [&] {
+    endpoint.receive_message(static_cast<uint32_t>(bytes / options.size_bytes));
+    bytes += options.size_bytes;
+  };
+  while (endpoint.next_is_message()) {
+    receive();
   }
-  const uint64_t bytes = uint64_t{options.size_bytes} * verified;
-  expect_word(endpoint.receive_word(), bytes);
+  const uint64_t sent = endpoint.receive_word();  // it may have overtaken messages
+  while (bytes < sent) {
+    receive();
+  }
+  expect_word(sent, bytes);
   endpoint.send_word(bytes ^ kAnswer);
 }
 
@@ -63,6 +71,7 @@ ProbeReport measure(const ProbeOptions& options) {
   const verbs::Library verbs = open_verbs(options.library);
   Endpoint endpoint(verbs, options.device, SlotPlan::for_size(options.size_bytes), channel);
   ProbeReport report;
+  report.is_reliable = endpoint.is_reliable();
   for (const bool is_mine : {options.is_first, !options.is_first}) {
     const uint64_t latency_ppm = starved_ppm_of([&] {
       is_mine ? ask_rounds(endpoint, {kWarmUpRounds, options.rounds, after_s(options.phase_s)}, report)

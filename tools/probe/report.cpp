@@ -13,7 +13,7 @@ constexpr std::string_view kFailed = "ringbolt-probe failed: ";
 constexpr std::string_view kEcho = "ringbolt-probe echo: ";
 
 std::optional<ProbeReport> parse_figures(std::string_view text) {
-  std::array<uint64_t, 10> figures{};
+  std::array<uint64_t, 11> figures{};
   for (uint64_t& figure : figures) {
     if (text.empty() || text.front() != ' ') {
       return std::nullopt;
@@ -27,9 +27,9 @@ std::optional<ProbeReport> parse_figures(std::string_view text) {
   if (!text.empty()) {
     return std::nullopt;
   }
-  return ProbeReport{"",         false,      figures[0],
-                     figures[1], figures[2], figures[3],
-                     figures[4], figures[5], {figures[6], figures[7], figures[8], figures[9]}};
+  return ProbeReport{
+      "",         false,      figures[10] != 0, figures[0], figures[1],
+      figures[2], figures[3], figures[4],       figures[5], {figures[6], figures[7], figures[8], figures[9]}};
 }
 
 std::optional<ProbeReport> parse_line(std::string_view line) {
@@ -53,10 +53,10 @@ std::string emit_report(const ProbeReport& report) {
   if (!report.problem.empty()) {
     return fmt::format("{}{}\n", report.is_echo ? kEcho : kFailed, report.problem);
   }
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}\n", kMeasured, report.median_rtt_ns, report.p99_rtt_ns,
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}\n", kMeasured, report.median_rtt_ns, report.p99_rtt_ns,
                      report.most_rtt_ns, report.rounds, report.verified_bytes, report.duration_ns,
                      report.starved_ppm.asking, report.starved_ppm.sending, report.starved_ppm.answering,
-                     report.starved_ppm.receiving);
+                     report.starved_ppm.receiving, report.is_reliable ? 1 : 0);
 }
 
 std::optional<ProbeReport> parse_report(std::string_view text) {

@@ -9,8 +9,9 @@ namespace ringbolt::tools {
 
 /// What one end of a measurement found out about its sending. In text one line: "measured ..." or "failed ...".
 struct ProbeReport {
-  std::string problem;   ///< empty: the figures are good
-  bool is_echo = false;  ///< the problem is only that the other end has one
+  std::string problem;      ///< empty: the figures are good
+  bool is_echo = false;     ///< the problem is only that the other end has one
+  bool is_reliable = true;  ///< RC carried it, not UC
   uint64_t median_rtt_ns = 0;
   uint64_t p99_rtt_ns = 0;
   uint64_t most_rtt_ns = 0;
