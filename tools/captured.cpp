@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -41,12 +42,14 @@ void take(base::UniqueFd& from, std::string& to) {
 
 }  // namespace
 
-Captured run_captured(Launch launch, const std::string& input, double timeout_s) {
+Captured run_captured(Launch launch, const std::string& input, double timeout_s,
+                      const std::function<bool()>& is_stopped) {
   const base::UniqueFd input_fd = readable(input);
   launch.input_fd = input_fd.get();
   ChildProcess child = ChildProcess::start(std::move(launch));
   Captured result;
-  const uint64_t deadline = base::now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
+  bool has_stopped = false;
+  uint64_t deadline = base::now_ns() + static_cast<uint64_t>(timeout_s * 1e9);
   for (;;) {
     const bool is_open = child.output().is_open() || child.error_output().is_open();
     // Its end closes its outputs, unless something that it left behind holds them open.
@@ -56,6 +59,12 @@ Captured run_captured(Launch launch, const std::string& input, double timeout_s)
     if (base::now_ns() >= deadline) {
       result.is_late = true;
       break;
+    }
+    if (!has_stopped && is_stopped && is_stopped()) {
+      constexpr uint64_t kEndingNs = 5'000'000'000;
+      has_stopped = true;
+      child.signal_group(SIGINT);
+      deadline = std::min(deadline, base::now_ns() + kEndingNs);
     }
     std::array<pollfd, 2> polled{pollfd{child.output().get(), POLLIN, 0},
                                  pollfd{child.error_output().get(), POLLIN, 0}};

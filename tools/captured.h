@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "child_process.h"
@@ -16,8 +17,10 @@ struct Captured {
 };
 
 /// Runs a program to its end with `input` as its input, and keeps the first `kMostCapturedBytes` of each output. Throws
-/// UsageError if it can't be started. Blocks for `timeout_s` at most.
-Captured run_captured(Launch launch, const std::string& input, double timeout_s);
+/// UsageError if it can't be started. Blocks for `timeout_s` at most. Once `is_stopped`, which is asked often, says so,
+/// it gets SIGINT and some seconds to end.
+Captured run_captured(Launch launch, const std::string& input, double timeout_s,
+                      const std::function<bool()>& is_stopped = nullptr);
 
 inline constexpr size_t kMostCapturedBytes = size_t{4} << 20U;
 

@@ -55,7 +55,8 @@ struct RunOptions {
   bool is_untagged = false;        ///< never prefix
   bool keeps_going = false;        ///< a failure does not end the other nodes
   std::optional<double> timeout_s;
-  bool is_remote = false;  ///< hidden: on a host, for the machine that commands
+  bool is_remote = false;       ///< hidden: on a host, for the machine that commands
+  bool shows_progress = false;  ///< of ranks of ours
   std::vector<std::string> command;
 };
 int run(const RunOptions& options);
@@ -160,9 +161,10 @@ struct PairOptions {
   double timeout_s = 30;  ///< to meet; of perf also the most for one wait
   bool is_bidirectional = false;
   bool is_json = false;
-  std::string end;      ///< hidden: "client" or "server", a process of --nodes
-  std::string peer;     ///< hidden: what such a process calls the other
-  int channel_fd = -1;  ///< hidden: its stream to the other; -1: input and output
+  std::string end;              ///< hidden: "client" or "server", a process of --nodes
+  std::string peer;             ///< hidden: what such a process calls the other
+  int channel_fd = -1;          ///< hidden: its stream to the other; -1: input and output
+  bool tells_progress = false;  ///< hidden: such a process tells who started it how far it is
 };
 
 /// docs/perf.md says what each is.
@@ -241,6 +243,7 @@ struct CheckOptions {
   bool is_thorough = false;
   bool is_json = false;
   bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
+  bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is
   std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
   std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };
@@ -273,6 +276,7 @@ struct BenchOptions {
   bool is_in_order = false;
   bool is_json = false;
   bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
+  bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is
   std::optional<uint32_t> n_ranks;  ///< hidden: of the group, or it is the wrong one
   std::vector<std::string> words;   ///< of the command line, for the ranks that it starts
 };

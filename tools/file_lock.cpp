@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file_turn.h"
 #include "failure.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 
@@ -18,6 +19,7 @@ base::UniqueFd lock_file(const std::string& path) {
   if (!fd.is_open()) {
     throw base::Error(errno, "open", path);
   }
+  const Waiting waiting(fmt::format("another ringbolt command holds {}", path));
   const int error = base::take_file_turn(fd.get(), kPatienceMs);
   if (error == EWOULDBLOCK) {
     throw UsageError(fmt::format("another ringbolt command has held {} for 10 s; end it, then try again", path));

@@ -25,7 +25,9 @@
 #include "measurement.h"
 #include "node_environment.h"
 #include "page_file.h"
+#include "progress_line.h"
 #include "relayed/measure.h"
+#include "stop.h"
 #include "table.h"
 
 namespace ringbolt::tools {
@@ -75,30 +77,24 @@ std::string conditions_text(const MatrixOptions& options, const std::vector<Dire
 }
 
 std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions& options) {
-  const bool shows_progress = ::isatty(STDERR_FILENO) != 0;
+  Progress progress;
+  const PairWatch watch = watch_of(progress);
+  const auto measure = [&](uint32_t cable, const char* again) {
+    progress.show(fmt::format("measuring cable {} of {}{}", cable + 1, live.model.cables.size(), again));
+    return is_stopped() ? std::vector<Direction>() : measure_cable(live, cable, options, watch);
+  };
   std::vector<Direction> directions;
   for (uint32_t index = 0; index < live.model.cables.size(); ++index) {
-    if (shows_progress) {
-      base::say(fmt::format("\rmeasuring cable {} of {} ", index + 1, live.model.cables.size()));
-    }
-    for (Direction& direction : measure_cable(live, index, options)) {
-      directions.push_back(std::move(direction));
-    }
+    std::ranges::move(measure(index, ""), std::back_inserter(directions));
   }
-  judge_cables(live.model, directions, [&](uint32_t cable) {
-    if (shows_progress) {
-      base::say(fmt::format("\rmeasuring cable {} again ", cable));
-    }
-    return measure_cable(live, cable, options);
-  });
-  if (!options.is_neighbours) {
-    if (shows_progress) {
-      base::say("\rmeasuring pairs that others relay ");
-    }
-    std::ranges::move(relayed::measure_relayed(live, options), std::back_inserter(directions));
+  judge_cables(live.model, directions, [&](uint32_t cable) { return measure(cable, " again"); });
+  if (!options.is_neighbours && !is_stopped()) {
+    progress.show("measuring pairs that others relay");
+    std::ranges::move(relayed::measure_relayed(live, options, watch), std::back_inserter(directions));
   }
-  if (shows_progress) {
-    base::say("\r\x1b[K");
+  if (is_stopped()) {  // what was under way then says nothing
+    std::erase_if(directions, [](const Direction& one) { return one.state == Direction::State::kFailed; });
+    std::ranges::for_each(directions, [](Direction& one) { one.far.clear(); });
   }
   return directions;
 }
@@ -243,6 +239,7 @@ int matrix(const MatrixOptions& options) {
     library_folder();  // refuses before anything is opened
   }
   PageFile page(options.html_path);
+  catch_stop();
   const std::vector<Direction> directions = measure_all(live, options);
   page.write(
       html_report({live.model.name, conditions_text(options, directions), machine_text()}, live.model, directions));
@@ -252,7 +249,10 @@ int matrix(const MatrixOptions& options) {
     print_maps(live, options, directions);
   }
   std::fflush(stdout);
-  return report_problems(live, directions);
+  if (is_stopped()) {
+    base::say("ringbolt matrix: interrupted: this is what was measured until then\n");
+  }
+  return answer_unless_stopped(report_problems(live, directions));
 }
 
 }  // namespace ringbolt::tools

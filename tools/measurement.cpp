@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "node_environment.h"
-#include "program_pair.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -116,7 +115,8 @@ void take_figures(const ProbeReport& report, Direction& direction) {
       static_cast<double>(report.verified_bytes) * 8.0 / static_cast<double>(std::max<uint64_t>(report.duration_ns, 1));
 }
 
-std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, const MatrixOptions& options) {
+std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, const MatrixOptions& options,
+                                     const PairWatch& watch) {
   const cluster::Cable& cable = live.model.cables[index];
   std::vector<Direction> directions(2);
   directions[0].cable = directions[1].cable = index;
@@ -126,9 +126,9 @@ std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, co
   live.control.refresh();
   if (live.control.cable_up(index)) {
     const uint64_t deadline_ns = base::now_ns() + static_cast<uint64_t>(options.timeout_s * 1e9) + kSlackNs;
-    const std::array<ProgramEnd, 2> probes =
-        run_pair(live, {cable.a, cable.b},
-                 {probe_words(live, cable.a, true, options), probe_words(live, cable.b, false, options)}, deadline_ns);
+    const std::array<ProgramEnd, 2> probes = run_pair(
+        live, {cable.a, cable.b},
+        {probe_words(live, cable.a, true, options), probe_words(live, cable.b, false, options)}, deadline_ns, watch);
     const ProbeReport first = report_of(probes[0], options.timeout_s);
     const ProbeReport second = report_of(probes[1], options.timeout_s);
     directions[0] = direction_of(first, second, directions[0]);

@@ -7,6 +7,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "probe/report.h"
+#include "program_pair.h"
 
 namespace ringbolt::tools {
 
@@ -55,6 +56,8 @@ void take_figures(const ProbeReport& report, Direction& direction);
 /// Measures both directions of cable `index`, by a process at each end in that node's environment. Takes the options'
 /// time limit and little more, whatever happens. A cable that is cut is not measured. Throws only if processes can't be
 /// started at all.
-std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, const MatrixOptions& options);
+/// `watch` may stop it.
+std::vector<Direction> measure_cable(const LiveCluster& live, uint32_t index, const MatrixOptions& options,
+                                     const PairWatch& watch);
 
 }  // namespace ringbolt::tools

@@ -21,6 +21,7 @@
 #include "failure.h"
 #include "iproute.h"
 #include "node_environment.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -219,6 +220,7 @@ std::string missing_namespace(const cluster::Cluster& model) {
 }
 
 void make_namespaces(const cluster::Cluster& model) {
+  Waiting waiting(fmt::format("making {} network namespaces", model.nodes.size()));
   run_iproute({"ip"}, link_script(model));
   if (model.has_management) {
     run_iproute({"ip"}, management_script(model));
@@ -243,6 +245,7 @@ void make_namespaces(const cluster::Cluster& model) {
     }
   }
   for (uint32_t node = 0; node < model.nodes.size(); ++node) {
+    waiting.show(fmt::format("bringing up network namespace {} of {}", node + 1, model.nodes.size()));
     run_in(model, node, "ip", up[node] + (model.has_management ? management_up_script(node) : ""));
     run_in(model, node, "tc", rates[node]);
     keep_order(model, node, order[node]);
@@ -250,6 +253,7 @@ void make_namespaces(const cluster::Cluster& model) {
 }
 
 void remove_namespaces(const std::string& cluster) {
+  const Waiting waiting(fmt::format("removing the network namespaces of {}", cluster));
   std::string script;
   for (const std::string& name : namespaces_of(cluster)) {
     if (is_occupied(fmt::format("{}/{}", kNetnsFolder, name))) {

@@ -20,6 +20,7 @@
 #include "child_process.h"
 #include "node_environment.h"
 #include "ssh.h"
+#include "stop.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -122,19 +123,6 @@ bool has_ended(Running& one) {
   return !one.child.output().is_open() && !one.child.error_output().is_open() && one.child.has_ended();
 }
 
-/// Takes whole lines that begin with the mark out of `text`.
-void take_lines(std::string& text, std::string_view mark, const std::function<void(const std::string&)>& on_line) {
-  for (size_t at = mark.empty() ? std::string::npos : text.find(mark); at != std::string::npos; at = text.find(mark)) {
-    const size_t end = text.find('\n', at);
-    if (end == std::string::npos) {
-      return;
-    }
-    const size_t begin = at + mark.size();
-    on_line(text.substr(begin, end - begin));
-    text.erase(at, end + 1 - at);
-  }
-}
-
 /// On a host by another ssh, since the first one's input is the stream.
 void interrupt(const LiveCluster& live, uint32_t node, const Running& one) {
   if (one.remote_pid.empty()) {
@@ -154,9 +142,9 @@ void await(const LiveCluster& live, uint32_t first_node, std::array<Running, 2>&
   while (base::now_ns() < deadline_ns) {
     look(both);
     for (Running& one : both) {
-      take_lines(one.end.error_output, kPidMark, [&](const std::string& pid) { one.remote_pid = pid; });
+      take_marked_lines(one.end.error_output, kPidMark, [&](const std::string& pid) { one.remote_pid = pid; });
     }
-    take_lines(both[0].end.error_output, watch.mark, watch.on_line);
+    take_marked_lines(both[0].end.error_output, watch.mark, watch.on_line);
     if (!has_stopped && watch.is_stopped && watch.is_stopped()) {
       has_stopped = true;
       interrupt(live, first_node, both[0]);
@@ -175,6 +163,17 @@ void await(const LiveCluster& live, uint32_t first_node, std::array<Running, 2>&
 }
 
 }  // namespace
+
+PairWatch watch_of(Progress& progress) {
+  PairWatch watch;
+  watch.mark = Progress::kMark;
+  watch.on_line = [&progress](const std::string& line) { progress.show(line); };
+  watch.is_stopped = [&progress] {
+    progress.tick();
+    return is_stopped();
+  };
+  return watch;
+}
 
 std::array<ProgramEnd, 2> run_pair(const LiveCluster& live, const std::array<cluster::CableEnd, 2>& ends,
                                    const std::array<std::vector<std::string>, 2>& words, uint64_t deadline_ns,

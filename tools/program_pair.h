@@ -8,6 +8,7 @@
 
 #include "cluster/model.h"
 #include "cluster_state.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 
@@ -21,11 +22,16 @@ struct ProgramEnd {
 
 /// What the caller wants to know and do while a pair runs.
 struct PairWatch {
-  std::string mark = {};  ///< lines that begin so, on standard error of the first program, go to on_line and nowhere else
+  std::string mark =
+      {};  ///< lines that begin so, on standard error of the first program, go to on_line and nowhere else
   std::function<void(const std::string&)> on_line = nullptr;  ///< without the mark
-  std::function<bool()> is_stopped = nullptr;  ///< once true, the first program gets SIGINT, and both so long to end:
+  std::function<bool()> is_stopped =
+      nullptr;  ///< asked often; once true, the first program gets SIGINT, and both so long to end:
   uint64_t ending_ns = 15'000'000'000;
 };
+
+/// Shows in `progress` what the first program tells of its own, and passes the wish to stop on (stop.h).
+PairWatch watch_of(Progress& progress);
 
 /// Runs `ringbolt` with `words` at both ends of a cable at once, with a stream between them: on this machine a socket
 /// that `--channel FD` names, between hosts their input and output. Ends both at the deadline, and the other some

@@ -113,6 +113,7 @@ int run(const RunOptions& options) {
     members.push_back(std::move(member));
   }
   SuperviseOptions supervised{"ringbolt run", options.timeout_s, options.keeps_going, options.is_remote};
+  supervised.shows_progress = options.shows_progress;
   std::optional<Witness> witness;
   if (!options.is_remote) {  // there the machine that commands is the witness
     std::vector<std::string> labels;

@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "iproute.h"
 #include "node_environment.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -72,6 +73,7 @@ std::string host_of(const cluster::Node& node) { return node.host.empty() ? node
 
 std::vector<Captured> run_all(const std::vector<Launch>& launches, const std::vector<std::string>& inputs,
                               double timeout_s) {
+  const Waiting waiting(fmt::format("waiting for {} host{}", launches.size(), launches.size() == 1 ? "" : "s"));
   std::vector<Captured> results(launches.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < launches.size(); ++i) {

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "base/error.h"
 #include "failure.h"
 #include "output.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -63,6 +65,10 @@ class Supervisor {
  public:
   Supervisor(std::vector<Member> members, const SuperviseOptions& options)
       : options_(options), signals_(catch_signals()) {
+    if (options_.shows_progress) {
+      progress_.emplace();
+      progress_->show("waiting for the ranks to meet");
+    }
     for (Member& member : members) {
       running_.push_back({member.label, ChildProcess::start(std::move(member.launch)), LineSplitter(member.prefix),
                           LineSplitter(member.prefix), false});
@@ -99,7 +105,8 @@ class Supervisor {
 
   /// The soonest moment at which act_on_time() has something to do.
   int poll_timeout_ms() const {
-    const uint64_t next = std::min({limit_ns_, look_ns_, stop_ns_, kill_ns_, drain_ns_});
+    const uint64_t tick = progress_ ? base::now_ns() + kSecondNs : kNever;
+    const uint64_t next = std::min({tick, limit_ns_, look_ns_, stop_ns_, kill_ns_, drain_ns_});
     if (next == kNever) {
       return -1;
     }
@@ -121,6 +128,9 @@ class Supervisor {
       return;
     }
     for (OutputQueue* queue : {&out_, &err_}) {
+      if (progress_ && polled[queue == &out_ ? 1 : 2].revents != 0) {
+        progress_->clear();
+      }
       if (polled[queue == &out_ ? 1 : 2].revents != 0 && !queue->write_some()) {
         lose_reader(queue->error());
       }
@@ -138,11 +148,14 @@ class Supervisor {
     }
   }
 
-  static void pass_on(base::UniqueFd& from, LineSplitter& lines, OutputQueue& to) {
+  void pass_on(base::UniqueFd& from, LineSplitter& lines, OutputQueue& to) {
     std::array<char, 65536> buffer;
     const ssize_t got = ::read(from.get(), buffer.data(), buffer.size());
     if (got > 0) {
       lines.feed({buffer.data(), static_cast<size_t>(got)}, to.bytes());
+      if (progress_) {
+        take_marked_lines(to.bytes(), Progress::kMark, [this](const std::string& line) { progress_->show(line); });
+      }
     } else if (got == 0 || errno != EINTR) {
       lines.finish(to.bytes());
       from.reset();
@@ -231,6 +244,9 @@ class Supervisor {
   }
 
   void act_on_time(uint64_t now) {
+    if (progress_ && out_.is_empty() && err_.is_empty()) {
+      progress_->tick();
+    }
     if (drain_ns_ != kNever && (!out_.is_empty() || !err_.is_empty())) {
       drain_ns_ = now + kDrainNs;
     }
@@ -312,6 +328,7 @@ class Supervisor {
   OutputQueue err_{STDERR_FILENO};
   bool is_listening_ = options_.is_remote;
   int heard_ = 0;  // the digits of a line so far
+  std::optional<Progress> progress_;
   bool is_stopping_ = false;
   bool has_given_up_ = false;
   int answer_ = kOk;

@@ -34,6 +34,7 @@ struct SuperviseOptions {
   bool keeps_going = false;
   bool is_remote = false;  ///< our input tells of signals, a number a line, and its end means hang up; say nothing
   RunWatch watch = {};
+  bool shows_progress = false;  ///< lines of Progress on members' standard error are shown on ours, which is a terminal
 };
 
 /// Starts all members, passes their output on line by line, and waits for all of them. Ends the whole groups of all:

@@ -24,6 +24,7 @@
 #include "namespace_claim.h"
 #include "namespaces.h"
 #include "programs.h"
+#include "progress_line.h"
 #include "rate.h"
 #include "stream_setup.h"
 
@@ -140,6 +141,7 @@ HostSurvey wanted_hosts(const UpOptions& options) {
 /// The streams that were set up show with some delay: udev, and what routers tell each other.
 HostSurvey look_again(const UpOptions& options) {
   constexpr int kMostLooks = 6;
+  const Waiting waiting("waiting for the streams to show");
   for (int look = 1;; ++look) {
     try {
       HostSurvey survey = wanted_hosts(options);
@@ -290,19 +292,20 @@ int up(const UpOptions& options) {
       fmt::print("removed the network namespaces that a dead cluster {} has left\n", model.name);
     }
   }
+  const agent::HeldSignals signals;
   if (model.kind == cluster::Kind::hosts) {
     make_hosts(dir, options, survey);
   }
-  std::optional<agent::HeldSignals> signals;
-  if (model.has_overlay) {
-    signals.emplace();
-  }
   make_cluster(dir, model);
+  if (signals.has_come()) {
+    remove_whole_cluster(dir, model.name, true);
+    throw UsageError("interrupted");
+  }
   if (model.has_overlay) {
     const Made made(dir.cluster(model.name));
     claim.reset();
     lock.reset();  // agents may take a minute to meet
-    start_overlay(dir, model.name, made, *signals);
+    start_overlay(dir, model.name, made, signals);
   }
   fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
              model.nodes.size() == 1 ? "" : "s", place_text(model.kind), model.cables.size(),

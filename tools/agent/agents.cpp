@@ -29,6 +29,7 @@ extern "C" {
 #include "enter_namespace.h"
 #include "failure.h"
 #include "node_environment.h"
+#include "progress_line.h"
 #include "ranks/meeting.h"
 
 namespace ringbolt::tools::agent {
@@ -84,7 +85,8 @@ bool is_of_programs(const std::string& variable) {
 }
 
 /// In the child; only async-signal-safe calls.
-[[noreturn]] void become(char* const* command, char* const* environment, const char* netns, const char* log, int ready) {
+[[noreturn]] void become(char* const* command, char* const* environment, const char* netns, const char* log,
+                         int ready) {
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -119,8 +121,14 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
   std::vector<std::string> environment = merged_environment(changes);
   std::erase_if(environment, is_of_programs);
   environment.insert(environment.end(), meeting.begin(), meeting.end());
-  std::vector<std::string> command{own_prefix() + "/bin/ringbolt", "agent",      "--cluster", live.model.name, "--node",
-                                   std::to_string(node),           "--ready-fd", std::to_string(ready.get())};
+  std::vector<std::string> command{own_prefix() + "/bin/ringbolt",
+                                   "agent",
+                                   "--cluster",
+                                   live.model.name,
+                                   "--node",
+                                   std::to_string(node),
+                                   "--ready-fd",
+                                   std::to_string(ready.get())};
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);
   const std::string log = Roster(live.dir, live.model.name).log_file(node);
@@ -149,7 +157,9 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
 /// Waits for all; one whose agent has ended, or is late, or that a signal keeps us from waiting for; null: none.
 const Starting* first_missing(const Roster& roster, std::vector<Starting>& all, int signals) {
   const uint64_t deadline_ns = base::now_ns() + kMeetingNs;
+  Waiting waiting("");
   for (Starting& one : all) {
+    waiting.show(fmt::format("waiting for agents to meet: {} of {} ready", &one - all.data(), all.size()));
     while (!one.is_ready && !one.is_anothers) {
       const uint64_t now_ns = base::now_ns();
       std::array<pollfd, 2> readable{{{one.ready.get(), POLLIN, 0}, {signals, POLLIN, 0}}};

@@ -1,6 +1,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -10,7 +11,9 @@
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"
+#include "last_words.h"
 #include "page_file.h"
+#include "progress_line.h"
 #include "ranks/meeting.h"
 #include "ranks/start.h"
 
@@ -31,7 +34,8 @@ std::string time_text() {
 }
 
 /// The calls of one line of the table; false: one failed.
-bool measure_row(Group& group, ranks::Work work, const Parameters& asked, Result& result) {
+bool measure_row(Group& group, ranks::Work work, const Parameters& asked, LastWords& last_words, Progress& progress,
+                 Result& result) {
   Row row;
   row.work = work;
   for (const bool is_in_place : {false, true}) {
@@ -41,13 +45,15 @@ bool measure_row(Group& group, ranks::Work work, const Parameters& asked, Result
       continue;
     }
     work.is_in_place = is_in_place;
-    const auto figure = bench::measure(group, work, asked);
+    const auto figure = bench::measure(group, work, asked, progress);
     if (!figure) {
+      const base::LockGuard held(last_words.mutex());
       result.failure = fmt::format("rank {}: {}: {}", group.rank(), work.text(), figure.error().text);
       return false;
     }
     (is_in_place ? row.in_place : row.out_of_place) = *figure;
   }
+  const base::LockGuard held(last_words.mutex());
   result.rows.push_back(row);
   return true;
 }
@@ -87,45 +93,65 @@ std::vector<ranks::Work> works_of(const Parameters& asked, uint32_t n_ranks) {
   return works;
 }
 
+/// The end of the output: all of it as JSON, or what stands below the table.
+void print_end(Result& result, bool is_json, PageFile& file) {
+  result.end_time = time_text();
+  fmt::print("{}", is_json ? bench::result_json(result) : bench::footer_text(result));
+  std::fflush(stdout);
+  file.write(bench::result_json(result));
+}
+
 int run_rank(const BenchOptions& options, const Parameters& asked) {
+  const bool is_json = options.is_json || options.json_path == "-";
+  Result result;
+  result.asked = asked;
+  result.start_time = time_text();
+  result.words = options.words;
+  std::optional<PageFile> file;  // of rank 0, once that is known
+  LastWords last_words([&] {
+    if (file) {
+      result.failure = "interrupted: this is what was measured until then";
+      print_end(result, is_json, *file);
+    }
+  });
   Group group = [&] {
     GroupOptions group_options;
     group_options.verbs = options.verbs;
     return ranks::join(group_options, options.n_ranks);
   }();
   const bool prints = group.rank() == 0;
-  const bool is_json = options.is_json || options.json_path == "-";
-  PageFile file(prints && options.json_path != "-" ? options.json_path : "", "-J");
-  Result result;
-  result.n_ranks = group.size();
-  result.asked = asked;
-  result.start_time = time_text();
-  result.words = options.words;
   const std::vector<ranks::Work> works = works_of(asked, group.size());
   if (asked.collective == ranks::Collective::send_recv && group.size() < 2) {
     throw UsageError("send_recv needs two ranks");
   }
-  if (prints && !is_json) {
-    fmt::print("{}", bench::heading_text(result));
+  {
+    const base::LockGuard held(last_words.mutex());
+    result.n_ranks = group.size();
+    if (prints) {
+      file.emplace(options.json_path != "-" ? options.json_path : "", "-J");
+      fmt::print("{}", is_json ? "" : bench::heading_text(result));
+    }
   }
+  Progress progress(Progress::of_child(options.tells_progress && prints));
   for (uint32_t cycle = 0; cycle < asked.cycles && result.failure.empty(); ++cycle) {
     for (const ranks::Work& work : works) {
-      if (!measure_row(group, work, asked, result)) {
+      if (!measure_row(group, work, asked, last_words, progress, result)) {
         break;
       }
       if (prints && !is_json) {
+        const base::LockGuard held(last_words.mutex());
         fmt::print("{}", bench::row_text(result.rows.back()));
         std::fflush(stdout);
       }
     }
   }
-  result.end_time = time_text();
-  if (prints) {
-    fmt::print("{}", is_json ? bench::result_json(result) : bench::footer_text(result));
-    file.write(bench::result_json(result));
+  const base::LockGuard held(last_words.mutex());
+  if (file) {
+    print_end(result, is_json, *file);
   } else if (!result.failure.empty()) {
     base::say(fmt::format("{}\n", result.failure));
   }
+  last_words.retire();
   return bench::is_right(result) ? kOk : kFoundProblem;
 }
 

@@ -77,6 +77,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->type_name("NAME");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
+  command->add_flag("--tell-progress", options.tells_progress)->group("");
   command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));
   command->footer(
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "ranks/memory.h"
 
@@ -20,6 +22,7 @@ class Buffers {
         input_(places_.is_shared ? 0 : places_.input_bytes),
         memory_(places_.memory_bytes()) {}
 
+  const ranks::Work& work() const { return work_; }
   void prepare() {
     memory_.fill_with_canary();
     ranks::write_input(work_, rank_, input());
@@ -72,7 +75,8 @@ tl::expected<std::vector<std::vector<uint64_t>>, Status> share(Group& group, con
 }
 
 /// Repeated calls, timed where `times` is given. In place, sums grow from call to call: what they hold means nothing.
-Status repeat(Group& group, Buffers& buffers, uint32_t n, const CallOptions& options, std::vector<uint64_t>* times) {
+Status repeat(Group& group, Buffers& buffers, uint32_t n, const CallOptions& options, std::vector<uint64_t>* times,
+              Progress& progress) {
   for (uint32_t i = 0; i < n; ++i) {
     const uint64_t begin = base::now_ns();
     if (Status status = buffers.call(group, options); !status.is_ok()) {
@@ -81,13 +85,18 @@ Status repeat(Group& group, Buffers& buffers, uint32_t n, const CallOptions& opt
     if (times != nullptr) {
       times->push_back(base::now_ns() - begin);
     }
+    if (progress.is_due(begin)) {
+      progress.show(
+          fmt::format("{}: call {} of {}{}", buffers.work().text(), i + 1, n, times == nullptr ? " to warm up" : ""));
+    }
   }
   return {};
 }
 
 }  // namespace
 
-tl::expected<Figure, Status> measure(Group& group, const ranks::Work& work, const Parameters& asked) {
+tl::expected<Figure, Status> measure(Group& group, const ranks::Work& work, const Parameters& asked,
+                                     Progress& progress) {
   CallOptions options;
   options.algorithm = ranks::has_algorithms(work.collective) ? asked.algorithm : "";
   options.is_reproducible = asked.is_reproducible;
@@ -96,12 +105,12 @@ tl::expected<Figure, Status> measure(Group& group, const ranks::Work& work, cons
   Buffers buffers(work, group.rank());
   buffers.prepare();
   std::vector<uint64_t> mine;
-  Status status = repeat(group, buffers, asked.warmups, options, nullptr);
+  Status status = repeat(group, buffers, asked.warmups, options, nullptr, progress);
   if (status.is_ok()) {
     status = group.barrier();
   }
   if (status.is_ok()) {
-    status = repeat(group, buffers, asked.iterations, options, &mine);
+    status = repeat(group, buffers, asked.iterations, options, &mine, progress);
   }
   if (status.is_ok() && is_checked) {
     buffers.prepare();

@@ -6,6 +6,7 @@
 
 #include "bench/parameters.h"
 #include "bench/statistics.h"
+#include "progress_line.h"
 #include "ranks/work.h"
 #include "ringbolt/group.h"
 
@@ -24,6 +25,7 @@ struct Figure {
 /// Makes the call again and again: some to warm up, some that are timed, and one more whose output is compared, unless
 /// it may differ: products of complex numbers in any order. A collective call; all ranks get the same figure. A call
 /// that fails ends it.
-tl::expected<Figure, Status> measure(Group& group, const ranks::Work& work, const Parameters& asked);
+tl::expected<Figure, Status> measure(Group& group, const ranks::Work& work, const Parameters& asked,
+                                     Progress& progress);
 
 }  // namespace ringbolt::tools::bench

@@ -59,27 +59,28 @@ check::Manner manner_of(const CheckOptions& options) {
   return manner;
 }
 
-Report run_matrix(Group& group, const CheckOptions& options, Outcome& outcome) {
+std::vector<check::MatrixCase> cases_of(const CheckOptions& options, uint32_t n_ranks) {
   check::MatrixPlan plan;
   for (const std::string& name : options.collectives) {
     plan.collectives.push_back(*ranks::collective_of(name));
   }
   plan.largest_bytes = options.largest_bytes;
   plan.is_thorough = options.is_thorough;
-  const auto cases = check::matrix_cases(plan, group.size());
-  outcome.n_cases = cases.size();
-  outcome.repeats = options.repeats;
-  return check::run_matrix(group, cases, options.repeats, manner_of(options));
+  return check::matrix_cases(plan, n_ranks);
 }
 
-Report run_integrity(Group& group, const CheckOptions& options, Outcome& outcome) {
+std::vector<check::Step> steps_of(const CheckOptions& options) {
   const auto once = check::steps_of(*check::counts_of_scale(options.scale));
+  std::vector<check::Step> steps;
   for (uint32_t i = 0; i < options.repeats; ++i) {
-    outcome.steps.insert(outcome.steps.end(), once.begin(), once.end());
+    steps.insert(steps.end(), once.begin(), once.end());
   }
-  outcome.n_cases = once.size();
-  outcome.repeats = options.repeats;
-  return check::run_integrity(group, outcome.steps, manner_of(options));
+  return steps;
+}
+
+void print(const CheckOptions& options, const Outcome& outcome) {
+  fmt::print("{}", options.is_json ? check::outcome_json(outcome) + "\n" : check::outcome_text(outcome));
+  std::fflush(stdout);
 }
 
 /// What all ranks found, as far as they can still tell each other. Every rank that has heard all answers alike.
@@ -99,36 +100,64 @@ void collect(Group& group, const Report& mine, Outcome& outcome) {
   }
 }
 
-int run_rank(const CheckOptions& options) {
-  Group group = [&] {
-    GroupOptions group_options;
-    group_options.verbs = options.verbs;
-    if (options.order_seed) {
-      auto shuffled = check::with_rank_order(bootstrap::environment_of_process(), *options.order_seed);
-      if (!shuffled) {
-        throw UsageError(
-            "--rank-order shuffles the nodes of a cluster: this process is none's, or RINGBOLT_RANK or "
-            "RINGBOLT_COORDINATOR says already which rank is where");
-      }
-      group_options.environment = std::move(*shuffled);
+Group join(const CheckOptions& options) {
+  GroupOptions group_options;
+  group_options.verbs = options.verbs;
+  if (options.order_seed) {
+    auto shuffled = check::with_rank_order(bootstrap::environment_of_process(), *options.order_seed);
+    if (!shuffled) {
+      throw UsageError(
+          "--rank-order shuffles the nodes of a cluster: this process is none's, or RINGBOLT_RANK or "
+          "RINGBOLT_COORDINATOR says already which rank is where");
     }
-    return ranks::join(group_options, options.n_ranks);
-  }();
+    group_options.environment = std::move(*shuffled);
+  }
+  return ranks::join(group_options, options.n_ranks);
+}
+
+int run_rank(const CheckOptions& options) {
+  Report mine;
   Outcome outcome;
-  outcome.n_ranks = group.size();
   outcome.is_matrix = options.is_matrix;
   outcome.scale = options.scale;
   outcome.algorithm = options.algorithm;
+  outcome.repeats = options.repeats;
   const uint64_t begin = base::now_ns();
-  const Report mine = options.is_matrix ? run_matrix(group, options, outcome) : run_integrity(group, options, outcome);
-  outcome.elapsed_ns = base::now_ns() - begin;
-  collect(group, mine, outcome);
-  if (group.rank() == 0) {
-    fmt::print("{}", options.is_json ? check::outcome_json(outcome) + "\n" : check::outcome_text(outcome));
-  } else if (!outcome.silence.empty()) {  // rank 0 may not know
-    base::say(fmt::format("{}\n", mine.text()));
+  LastWords last_words([&] {
+    outcome.is_interrupted = true;
+    outcome.reports = {mine};
+    outcome.elapsed_ns = base::now_ns() - begin;
+    if (outcome.n_ranks != 0 && mine.rank == 0) {
+      print(options, outcome);
+    } else if (mine.bad > 0) {
+      base::say(mine.text() + "\n");
+    }
+  });
+  Group group = join(options);
+  const std::vector<check::MatrixCase> cases =
+      options.is_matrix ? cases_of(options, group.size()) : std::vector<check::MatrixCase>();
+  Progress progress(Progress::of_child(options.tells_progress && group.rank() == 0));
+  {
+    const base::LockGuard held(last_words.mutex());
+    mine.rank = group.rank();
+    outcome.steps = options.is_matrix ? std::vector<check::Step>() : steps_of(options);
+    outcome.n_cases = options.is_matrix ? cases.size() : outcome.steps.size() / options.repeats;
+    outcome.n_ranks = group.size();
   }
-  return check::is_right(outcome) ? kOk : kFoundProblem;
+  const check::Finding finding{mine, last_words, progress};
+  options.is_matrix ? check::run_matrix(group, cases, options.repeats, manner_of(options), finding)
+                    : check::run_integrity(group, outcome.steps, manner_of(options), finding);
+  Outcome whole = outcome;
+  whole.elapsed_ns = base::now_ns() - begin;
+  collect(group, mine, whole);
+  const base::LockGuard held(last_words.mutex());
+  if (group.rank() == 0) {
+    print(options, whole);
+  } else if (!whole.silence.empty()) {  // rank 0 may not know
+    base::say(mine.text() + "\n");
+  }
+  last_words.retire();
+  return check::is_right(whole) ? kOk : kFoundProblem;
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ std::vector<std::string> problems_of(const Outcome& outcome) {
   if (const uint64_t bad = total(outcome, &Report::bad); bad > 0) {
     problems.push_back(fmt::format("{} calls went wrong, counted on each rank", bad));
   }
+  if (outcome.is_interrupted) {
+    return problems;  // what follows needs all repetitions and ranks
+  }
   if (const uint32_t differing = differing_repeats(outcome); differing > 0) {
     problems.push_back(fmt::format("{} of {} repetitions gave other bits than the first", differing, outcome.repeats));
   }
@@ -103,7 +106,11 @@ std::string outcome_text(const Outcome& outcome) {
   for (const std::string& one : problems) {
     words += "FAILED  " + one + "\n";
   }
-  if (problems.empty()) {
+  if (outcome.is_interrupted) {
+    words +=
+        fmt::format("ended early: it was interrupted; {} calls were made until then, {} of them wrong on this rank\n",
+                    outcome.reports.front().done, outcome.reports.front().bad);
+  } else if (problems.empty()) {
     words +=
         fmt::format("all right on all ranks: {} calls in {:.1f} s, CRC-32C of all outputs {:08x}{}\n",
                     outcome.reports.front().done, static_cast<double>(outcome.elapsed_ns) / 1e9, checksum_of(outcome),
@@ -116,7 +123,8 @@ std::string outcome_json(const Outcome& outcome) {
   const std::vector<std::string> problems = problems_of(outcome);
   Json root{{"ringbolt_check", kVersion},
             {"mode", outcome.is_matrix ? "matrix" : "integrity"},
-            {"verified", problems.empty()},
+            {"verified", problems.empty() && !outcome.is_interrupted},
+            {"interrupted", outcome.is_interrupted},
             {"n_ranks", outcome.n_ranks},
             {"cases", outcome.n_cases},
             {"repeats", outcome.repeats},

@@ -20,6 +20,7 @@ struct Outcome {
   uint32_t repeats = 1;
   std::vector<Report> reports = {};  ///< of all ranks, in order; or of this one, if the others could not be heard
   std::string silence = {};          ///< why not; empty: all were heard
+  bool is_interrupted = false;       ///< by the user: then the report is this rank's alone
   uint64_t elapsed_ns = 0;
 };
 

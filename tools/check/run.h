@@ -6,6 +6,8 @@
 #include "check/integrity.h"
 #include "check/matrix_plan.h"
 #include "check/report.h"
+#include "last_words.h"
+#include "progress_line.h"
 #include "ringbolt/group.h"
 
 namespace ringbolt::tools::check {
@@ -17,11 +19,19 @@ struct Manner {
   bool is_in_place = false;                            ///< of the 54
 };
 
+/// What has been found so far: changed only while the last words, which may be of it, are held.
+struct Finding {
+  Report& report;
+  LastWords& last_words;
+  Progress& progress;
+};
+
 /// This rank's part of the 54 collectives. A collective call. A call that fails ends it; a wrong output does not.
-Report run_integrity(Group& group, const std::vector<Step>& steps, const Manner& manner);
+void run_integrity(Group& group, const std::vector<Step>& steps, const Manner& manner, const Finding& finding);
 
 /// This rank's part of the matrix: every case by every algorithm that does it (`manner` may name one), `repeats` times
 /// each.
-Report run_matrix(Group& group, const std::vector<MatrixCase>& cases, uint32_t repeats, const Manner& manner);
+void run_matrix(Group& group, const std::vector<MatrixCase>& cases, uint32_t repeats, const Manner& manner,
+                const Finding& finding);
 
 }  // namespace ringbolt::tools::check

@@ -58,27 +58,29 @@ Status make_call(Group& group, const Step& step, const std::vector<float>& input
 
 }  // namespace
 
-Report run_integrity(Group& group, const std::vector<Step>& steps, const Manner& manner) {
-  Report report;
-  report.rank = group.rank();
+void run_integrity(Group& group, const std::vector<Step>& steps, const Manner& manner, const Finding& finding) {
+  Report& report = finding.report;
   ranks::GuardedMemory output(0);
   for (const Step& step : steps) {
+    finding.progress.show(fmt::format("{} of {}, {} {}: {} of {} done, {} wrong", operation_of(step), step.count,
+                                      text(step.pattern), step.round, report.done, steps.size(), report.bad));
     const std::vector<float> input = input_of(step, group.rank());
     const Status status = make_call(group, step, input, output, manner);
+    const std::optional<Wrong> wrong = status.is_ok() ? find_wrong(step, group.size(), output) : std::nullopt;
+    const base::LockGuard held(finding.last_words.mutex());
     if (!status.is_ok()) {
       Bad bad = bad_of(step);
       bad.problem = status.text;
       report.add(std::move(bad));
       report.is_stopped = true;
-      return report;
+      return;
     }
     ++report.done;
     report.checksums.push_back(base::crc32c(0, output.bytes()));
-    if (const auto wrong = find_wrong(step, group.size(), output)) {
+    if (wrong) {
       report.add(bad_of(step, *wrong));
     }
   }
-  return report;
 }
 
 }  // namespace ringbolt::tools::check

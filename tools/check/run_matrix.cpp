@@ -105,8 +105,9 @@ bool does_not_fit(const Status& status) {
 }
 
 /// False when a call failed: no other is tried.
-bool try_all(Group& group, const MatrixCase& one, uint32_t repeats, const Manner& manner, Report& report) {
+bool try_all(Group& group, const MatrixCase& one, uint32_t repeats, const Manner& manner, const Finding& finding) {
   Trial trial(one, group.rank());
+  Report& report = finding.report;
   CallOptions options = manner.call;
   options.is_reproducible = one.is_reproducible && manner.call.is_reproducible;
   const ranks::Places places = ranks::places_of(one.work, group.rank());
@@ -116,7 +117,9 @@ bool try_all(Group& group, const MatrixCase& one, uint32_t repeats, const Manner
     options.algorithm = name;
     const bool is_first = name.empty() || name == manner.call.algorithm;
     for (uint32_t repeat = 0; repeat < repeats; ++repeat) {
-      if (const Status status = trial.make_call(group, options); !status.is_ok()) {
+      const Status status = trial.make_call(group, options);
+      const base::LockGuard held(finding.last_words.mutex());
+      if (!status.is_ok()) {
         if (does_not_fit(status)) {
           break;
         }
@@ -140,20 +143,21 @@ bool try_all(Group& group, const MatrixCase& one, uint32_t repeats, const Manner
 
 }  // namespace
 
-Report run_matrix(Group& group, const std::vector<MatrixCase>& cases, uint32_t repeats, const Manner& manner) {
-  Report report;
-  report.rank = group.rank();
-  report.checksums.resize(repeats);
+void run_matrix(Group& group, const std::vector<MatrixCase>& cases, uint32_t repeats, const Manner& manner,
+                const Finding& finding) {
+  finding.report.checksums.resize(repeats);
+  size_t n_done = 0;
   for (const MatrixCase& one : cases) {
+    finding.progress.show(fmt::format("{}: {} of {} cases, {} calls done, {} wrong", one.work.text(), n_done++,
+                                      cases.size(), finding.report.done, finding.report.bad));
     // Asked to be fast, sums that round have no one result.
     const bool is_open = !manner.call.is_reproducible && one.is_reproducible && ranks::reduces(one.work.collective) &&
                          collective::depends_on_order(static_cast<collective::Type>(one.work.data.type),
                                                       static_cast<collective::Reduction>(one.work.data.reduction));
-    if (!is_open && !try_all(group, one, repeats, manner, report)) {
+    if (!is_open && !try_all(group, one, repeats, manner, finding)) {
       break;
     }
   }
-  return report;
 }
 
 }  // namespace ringbolt::tools::check

@@ -17,6 +17,7 @@
 #include "map/screen.h"
 #include "map/view.h"
 #include "port_counts.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -69,9 +70,14 @@ class Show {
         screen->show(map::screen_text({live_.model, flows, problems, options_.interval_s}, has_colours()) +
                      "\nq ends\n");
       }
+      std::optional<Waiting> waiting;
+      if (options_.is_once) {
+        waiting.emplace(fmt::format("counting for {} s", options_.interval_s));
+      }
       const Wish wish = keys.wait(
           before.time_ns + interval_ns_, [&] { screen ? screen->leave() : void(); },
           [&] { screen ? screen->enter() : void(); });
+      waiting.reset();
       if (wish == Wish::kQuit) {
         const bool is_unshown = options_.is_once && keys.signal() != 0;
         return is_unshown ? 128 + keys.signal() : answer_of(flows);

@@ -15,6 +15,7 @@ void add_meeting(CLI::App* command, PairOptions& options) {
   command->add_option("--end", options.end)->group("")->check(OneOf({"client", "server"}));
   command->add_option("--peer", options.peer)->group("");
   command->add_option("--channel", options.channel_fd)->group("")->transform(Whole(0, INT32_MAX));
+  command->add_flag("--tell-progress", options.tells_progress)->group("");
 }
 
 void add_library(CLI::App* command, PairOptions& options) {

@@ -8,11 +8,13 @@
 
 #include "base/clock.h"
 #include "probe/probe_failure.h"
+#include "stop.h"
 
 namespace ringbolt::tools::pair {
 namespace {
 
 constexpr std::string_view kFailed = "failed";
+constexpr std::string_view kStop = "stop\n";
 /// A peer that sends more than anybody awaits is no peer of ours.
 constexpr size_t kMostTexts = 64;
 
@@ -55,6 +57,9 @@ void Peer::take_texts(std::string_view what) {
       }
       if (*text == "working\n") {
         heard_ns_ = base::now_ns();
+      } else if (*text == kStop) {
+        knows_stop_ = true;
+        stop();
       } else if (text->substr(0, kFailed.size() + 1) == std::string(kFailed) + "\n") {
         end_with(fmt::format("{} failed: {}", name_, text->substr(kFailed.size() + 1)));
       } else if (texts_.size() >= kMostTexts) {
@@ -82,7 +87,15 @@ std::optional<std::string> Peer::take(std::string_view kind) {
   return text;
 }
 
+void Peer::pass_stop_on() {
+  if (is_stopped() && !knows_stop_) {
+    knows_stop_ = true;
+    tell("stop", "");
+  }
+}
+
 std::optional<std::string> Peer::look(std::string_view kind, std::string_view what) {
+  pass_stop_on();
   if (std::optional<std::string> text = take(kind)) {
     return text;
   }

@@ -15,7 +15,8 @@ namespace ringbolt::tools::pair {
 
 /// The other end of a run, over a stream beside the verbs connections. Each text has a kind; texts of other kinds than
 /// the awaited wait. All calls throw ProbeFailure that names the peer: if it is gone, or reports a failure of its own
-/// (then is_echo()), or does not answer in time. Not thread-safe.
+/// (then is_echo()), or does not answer in time. The wish to stop (stop.h) goes from end to end with any call. Not
+/// thread-safe.
 class Peer {
  public:
   /// `name`: for messages, "10.0.0.2". `timeout_ns`: the most for one wait.
@@ -45,16 +46,18 @@ class Peer {
 
  private:
   void take_texts(std::string_view what);
+  void pass_stop_on();
   std::optional<std::string> take(std::string_view kind);
 
   Channel channel_;
   std::string name_;
   uint64_t timeout_ns_;
-  uint64_t told_ns_ = 0;             // when this end last said that it works
-  uint64_t heard_ns_ = 0;            // and the peer
-  std::optional<ProbeFailure> end_;  // after which nothing more comes; what came before still counts
+  uint64_t told_ns_ = 0;                 // when this end last said that it works
+  uint64_t heard_ns_ = 0;                // and the peer
+  bool knows_stop_ = false;              // both ends are to stop
+  std::optional<ProbeFailure> end_;      // after which nothing more comes; what came before still counts
   std::vector<std::string> cumulative_;  // kinds of which only the newest is kept
-  std::deque<std::string> texts_;    // come and not taken; each "kind\ntext"
+  std::deque<std::string> texts_;        // come and not taken; each "kind\ntext"
 };
 
 }  // namespace ringbolt::tools::pair

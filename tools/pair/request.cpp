@@ -39,6 +39,7 @@ Words::Words(std::string command, std::string operation, const PairOptions& opti
   add_unless_0("-t", options.tx_depth);
   add_unless_0("-r", options.rx_depth);
   add_flag("-b", options.is_bidirectional);
+  add_flag("--tell-progress", options.tells_progress && end.end == "client");
 }
 
 void Words::add(const char* flag, const std::string& text) {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.h"
+
 #include "perf/fetcher.h"
 #include "perf/patience.h"
 #include "perf/receiver.h"
@@ -18,7 +20,7 @@ namespace ringbolt::tools::perf {
 namespace {
 
 constexpr const char* kEnd = "its last message";
-/// How often who fetches looks whether it should say that it is still at it.
+/// How often who is busy looks at rare things: whether to say that it is still at it, or how far it is.
 constexpr uint32_t kTurns = 4096;
 
 /// What travels between the ends as one line of numbers.
@@ -38,13 +40,20 @@ std::array<uint64_t, kCount> numbers_in(Peer& peer, const std::string& text) {
   return numbers;
 }
 
+void show(Progress& progress, const Link& link, uint64_t messages, const char* what) {
+  if (progress.is_due(base::now_ns())) {
+    progress.show(fmt::format("bandwidth of {} bytes: {:.1f} MB {}", link.size_bytes(),
+                              static_cast<double>(messages * link.size_bytes()) / 1e6, what));
+  }
+}
+
 struct Sent {
   Timing timing;
   Receipt receipt;  ///< the receiver's
 };
 
 /// SEND and WRITE. Returns what this end has sent, if it sends.
-std::optional<Sent> stream(Link& link, Peer& peer, bool sends, bool receives) {
+std::optional<Sent> stream(Link& link, Peer& peer, bool sends, bool receives, Progress& progress) {
   std::optional<Sender> sender;
   std::optional<Receiver> receiver;
   if (sends) {
@@ -56,7 +65,12 @@ std::optional<Sent> stream(Link& link, Peer& peer, bool sends, bool receives) {
   Patience patience(link, peer, sends ? "acknowledgements of what was sent" : "messages");
   bool has_told = !sends;
   bool knows_all = !receives;
-  while (!has_told || (receives && !receiver->is_done())) {
+  for (uint32_t turns = 1; !has_told || (receives && !receiver->is_done()); ++turns) {
+    if (turns % kTurns == 0) {
+      (void)peer.look("nothing", kEnd);  // it may want to stop
+      sends ? show(progress, link, sender->timing().tx_operations, "sent")
+            : show(progress, link, receiver->receipt().messages, "received");
+    }
     const bool has_sent = sends && !sender->is_done() && sender->advance();
     const bool has_received = receives && receiver->advance();
     if (!has_told && sender->is_done()) {
@@ -100,7 +114,7 @@ void check_counters(Link& link, Peer& peer, std::string_view counts) {
 }
 
 /// READ and atomics. Returns what this end has fetched, if it does.
-std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target) {
+std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target, Progress& progress) {
   std::optional<Sent> sent;
   if (fetches) {
     Fetcher fetcher(link, peer);
@@ -108,6 +122,8 @@ std::optional<Sent> fetch(Link& link, Peer& peer, bool fetches, bool is_target) 
     for (uint32_t turns = 0; !fetcher.is_done(); ++turns) {
       if (turns % kTurns == 0) {
         peer.tell_working();
+        (void)peer.look("nothing", kEnd);  // it may want to stop
+        show(progress, link, fetcher.checked(), "fetched");
       }
       if (fetcher.advance()) {
         patience.renew();
@@ -149,13 +165,14 @@ BandwidthFigures figures_of(const Link& link, const Sent& sent, const char* by) 
 
 }  // namespace
 
-std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_client) {
+std::vector<BandwidthFigures> measure_bandwidth(Link& link, Peer& peer, bool is_client, Progress& progress) {
   const Parameters& parameters = link.parameters();
   const bool goes_both_ways = parameters.is_bidirectional;
   const bool is_fetched = parameters.operation == Operation::kRead || parameters.operation == Operation::kAtomic;
   const bool acts = is_client || goes_both_ways;
   const bool serves = !is_client || goes_both_ways;
-  const std::optional<Sent> sent = is_fetched ? fetch(link, peer, acts, serves) : stream(link, peer, acts, serves);
+  const std::optional<Sent> sent =
+      is_fetched ? fetch(link, peer, acts, serves, progress) : stream(link, peer, acts, serves, progress);
   std::vector<BandwidthFigures> figures;
   if (is_client) {
     figures.push_back(figures_of(link, *sent, "client"));

@@ -1,5 +1,7 @@
 #include "perf/latency.h"
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
 #include "perf/fetch_round.h"
 #include "perf/histogram.h"
@@ -11,10 +13,12 @@ namespace ringbolt::tools::perf {
 namespace {
 
 constexpr uint64_t kWarmUpRounds = 200;
+/// How often it is asked whether progress should be shown.
+constexpr uint64_t kTurns = 64;
 
 /// `round.ask(n)` makes round trip n and says whether it came back.
 template <class Round>
-LatencyFigures ask(Link& link, Round& round, bool is_half) {
+LatencyFigures ask(Link& link, Round& round, bool is_half, Progress& progress) {
   Histogram histogram;
   Pace pace(link.parameters());
   uint64_t number = 0;
@@ -33,20 +37,24 @@ LatencyFigures ask(Link& link, Round& round, bool is_half) {
       ++lost;
     }
     before = now;
+    if (number % kTurns == 0 && progress.is_due(now)) {
+      progress.show(fmt::format("latency of {} bytes: {} round trips", link.size_bytes(), histogram.count()));
+      before = base::now_ns();
+    }
   }
   return latency_figures(histogram, lost, is_half);
 }
 
 /// Both ends take part: the client asks and the server answers, until it hears that it was enough.
 template <class Round>
-std::optional<LatencyFigures> play(Link& link, Peer& peer, bool is_client) {
+std::optional<LatencyFigures> play(Link& link, Peer& peer, bool is_client, Progress& progress) {
   Round round(link, peer);
   if (!is_client) {
     round.answer_all();
     peer.tell("answered", "");
     return std::nullopt;
   }
-  const LatencyFigures figures = ask(link, round, true);
+  const LatencyFigures figures = ask(link, round, true, progress);
   peer.tell("asked", "");
   peer.await("answered", "its end of the round trips");
   return figures;
@@ -54,12 +62,12 @@ std::optional<LatencyFigures> play(Link& link, Peer& peer, bool is_client) {
 
 }  // namespace
 
-std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client) {
+std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client, Progress& progress) {
   switch (link.parameters().operation) {
     case Operation::kSend:
-      return play<MessageRound>(link, peer, is_client);
+      return play<MessageRound>(link, peer, is_client, progress);
     case Operation::kWrite:
-      return play<WriteRound>(link, peer, is_client);
+      return play<WriteRound>(link, peer, is_client, progress);
     case Operation::kRead:
     case Operation::kAtomic:
       break;
@@ -69,7 +77,7 @@ std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_cl
     return std::nullopt;
   }
   FetchRound round(link, peer);
-  const LatencyFigures figures = ask(link, round, false);
+  const LatencyFigures figures = ask(link, round, false, progress);
   peer.tell("asked", "");
   return figures;
 }

@@ -5,6 +5,7 @@
 #include "pair/peer.h"
 #include "perf/link.h"
 #include "perf/result.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools::perf {
 
@@ -12,6 +13,6 @@ using pair::Peer;
 
 /// Measures latency over a link, at both ends at once: closed loops, so that no early completion makes it look better.
 /// At the client: the figures. At the server: nothing. Throws ProbeFailure.
-std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client);
+std::optional<LatencyFigures> measure_latency(Link& link, Peer& peer, bool is_client, Progress& progress);
 
 }  // namespace ringbolt::tools::perf

@@ -5,10 +5,12 @@
 
 #include "base/clock.h"
 #include "perf/parameters.h"
+#include "stop.h"
 
 namespace ringbolt::tools::perf {
 
-/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs. Not thread-safe.
+/// When a run is long enough: after so many operations or so much time, and never before kLeastRunNs; or with the first
+/// operation after somebody wants it to stop. Not thread-safe.
 class Pace {
  public:
   explicit Pace(const Parameters& parameters)
@@ -19,6 +21,7 @@ class Pace {
 
   /// Whether another operation is wanted after `done` of them. Hot path: looks at the clock every 16th time only.
   bool wants_more(uint64_t done) {
+    is_over_ = is_over_ || (done > 0 && is_stopped());
     if (is_over_ || done < iterations_) {
       return !is_over_;
     }

@@ -9,6 +9,8 @@
 #include "pair/node_pair.h"
 #include "perf/request.h"
 #include "probe/probe_failure.h"
+#include "progress_line.h"
+#include "stop.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -40,9 +42,13 @@ Result run_on_nodes(const PerfOptions& options) {
   if (!live.is_remote()) {
     library_folder();  // refuses before anything is started
   }
+  Progress progress;
+  catch_stop();
+  PerfOptions told = options;
+  told.tells_progress = progress.is_shown();
   const pair::NodeRun run = pair::run_on_nodes(
-      "perf", live, options.nodes, [&](const pair::EndWords& end) { return words_of(options, end); },
-      deadline_of(options, request.parameters));
+      "perf", live, options.nodes, [&](const pair::EndWords& end) { return words_of(told, end); },
+      deadline_of(options, request.parameters), watch_of(progress));
   std::optional<Result> result = run.result ? parse_result(*run.result) : std::nullopt;
   if (!result) {
     throw ProbeFailure(run.problem);

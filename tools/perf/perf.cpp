@@ -20,6 +20,8 @@
 #include "perf/session.h"
 #include "probe/probe_failure.h"
 #include "probe/verbs_library.h"
+#include "progress_line.h"
+#include "stop.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -30,9 +32,9 @@ using perf::Result;
 
 uint64_t timeout_ns(const PerfOptions& options) { return static_cast<uint64_t>(options.timeout_s * 1e9); }
 
-Result run_end(const Request& request, Peer& peer, bool is_client) {
+Result run_end(const Request& request, Peer& peer, bool is_client, Progress& progress) {
   try {
-    return run_session(request, peer, is_client);
+    return run_session(request, peer, is_client, progress);
   } catch (const UsageError&) {
     throw;  // the peer finds out by itself
   } catch (const std::exception& error) {
@@ -48,7 +50,8 @@ int run_as_end(const PerfOptions& options) {
     Request request = perf::request_of(options);
     request.library = verbs_path(options.verbs);
     Peer peer = pair::peer_of_end(options, timeout_ns(options));
-    const Result result = run_end(request, peer, options.end == "client");
+    Progress progress(Progress::of_child(options.tells_progress));
+    const Result result = run_end(request, peer, options.end == "client", progress);
     fmt::print(out, "{}", perf::emit_outcome(result));
     return kOk;
   } catch (const ProbeFailure& failure) {
@@ -65,7 +68,9 @@ Result run_over_tcp(const PerfOptions& options) {
   const bool is_client = !options.host.empty();
   const pair::Meeting meeting = pair::meet("perf", options);
   Peer peer = pair::peer_at(meeting, timeout_ns(options));
-  return run_end(request, peer, is_client);
+  Progress progress;
+  catch_stop();
+  return run_end(request, peer, is_client, progress);
 }
 
 int print(const PerfOptions& options, const Result& result) {
@@ -76,6 +81,9 @@ int print(const PerfOptions& options, const Result& result) {
     fmt::print("{}", result_text(result, {options.is_in_gbits, options.has_histogram}));
   }
   std::fflush(stdout);
+  if (is_stopped()) {
+    base::say("ringbolt perf: interrupted: this is what was measured until then\n");
+  }
   const std::vector<std::string> problems = problems_of(result);
   for (const std::string& problem : problems) {
     base::say(fmt::format("ringbolt perf: {}\n", problem));
@@ -88,6 +96,7 @@ int print(const PerfOptions& options, const Result& result) {
 int perf_run(const PerfOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   if (!options.end.empty()) {
+    catch_stop();
     return run_as_end(options);
   }
   if (options.html_path == "-" && options.is_json) {
@@ -98,10 +107,10 @@ int perf_run(const PerfOptions& options) {
   try {
     const Result result = options.nodes.empty() ? run_over_tcp(options) : perf::run_on_nodes(options);
     page.write(result_page(result));
-    return print(options, result);
+    return answer_unless_stopped(print(options, result));
   } catch (const ProbeFailure& failure) {
     base::say(fmt::format("ringbolt perf: {}\n", failure.what()));
-    return kFoundProblem;
+    return answer_unless_stopped(kFoundProblem);
   }
 }
 

@@ -15,6 +15,7 @@
 #include "perf/link.h"
 #include "probe/probe_failure.h"
 #include "probe/verbs_library.h"
+#include "stop.h"
 
 namespace ringbolt::tools::perf {
 namespace {
@@ -45,18 +46,24 @@ void settle_sizes(Parameters& parameters, uint32_t mtu_bytes) {
 }
 
 Row measure_size(const Device& device, const Request& request, const Parameters& parameters, uint64_t size, Peer& peer,
-                 bool is_client) {
+                 bool is_client, Progress& progress) {
   Row row;
   row.size_bytes = size;
   if (parameters.has_latency) {
     Link link(device, parameters, request.tuning, {size, true}, peer);
-    row.latency = measure_latency(link, peer, is_client);
+    row.latency = measure_latency(link, peer, is_client, progress);
   }
   if (parameters.has_bandwidth) {
     Link link(device, parameters, request.tuning, {size, false}, peer);
-    row.bandwidth = measure_bandwidth(link, peer, is_client);
+    row.bandwidth = measure_bandwidth(link, peer, is_client, progress);
   }
   return row;
+}
+
+/// Whether neither end was asked to stop.
+bool agree_to_go_on(Peer& peer) {
+  peer.tell("more", is_stopped() ? "no" : "yes");
+  return peer.await("more", "whether to go on") == "yes" && !is_stopped();
 }
 
 /// Those that the system shows; of our own library, which shows some to programs of `ringbolt run` alone, its file's.
@@ -114,7 +121,7 @@ Result share(Result result, const EndFacts& mine, const Request& request, Peer& 
 
 }  // namespace
 
-Result run_session(const Request& request, Peer& peer, bool is_client) {
+Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress) {
   pair::agree("perf", entries_of(request.parameters), peer);
   const verbs::Library verbs = open_verbs(request.library);
   const Device device(verbs, request.device, request.tuning);
@@ -125,7 +132,10 @@ Result run_session(const Request& request, Peer& peer, bool is_client) {
   result.needs_counters = request.needs_counters;
   const std::optional<PortCounters> before = counters_of(device, request);
   for (const uint64_t size : result.parameters.sizes) {
-    result.rows.push_back(measure_size(device, request, result.parameters, size, peer, is_client));
+    result.rows.push_back(measure_size(device, request, result.parameters, size, peer, is_client, progress));
+    if (size != result.parameters.sizes.back() && !agree_to_go_on(peer)) {
+      break;
+    }
   }
   const EndFacts mine = facts_of(device, request, before, is_client);
   if (!is_client) {

@@ -5,6 +5,7 @@
 #include "pair/peer.h"
 #include "perf/parameters.h"
 #include "perf/result.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools::perf {
 
@@ -20,7 +21,8 @@ struct Request {
 };
 
 /// One end's whole part: both agree, then measure size after size, and both get the same result, whose line rate is the
-/// client's. Throws ProbeFailure, and UsageError if the ends were asked for different things.
-Result run_session(const Request& request, Peer& peer, bool is_client);
+/// client's. Asked to stop (stop.h), they end with what they have measured. Throws ProbeFailure, and UsageError if the
+/// ends were asked for different things.
+Result run_session(const Request& request, Peer& peer, bool is_client, Progress& progress);
 
 }  // namespace ringbolt::tools::perf

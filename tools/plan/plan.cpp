@@ -1,4 +1,6 @@
 #include <cstdio>
+#include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -9,6 +11,7 @@
 #include "page_file.h"
 #include "plan/drawing.h"
 #include "plan/report.h"
+#include "progress_line.h"
 
 namespace ringbolt::tools {
 
@@ -19,8 +22,10 @@ int plan_run(const PlanOptions& options) {
     throw UsageError(
         "--json, --dot, --svg - and --cluster-file - all want stdout: choose one, and give paths to the others");
   }
+  std::optional<Waiting> waiting(std::in_place, "working it out");
   const plan::Cabling cabling = plan::wanted_cabling(options);
   const plan::Analysis analysis = plan::analyse(cabling, options);
+  waiting.reset();
   PageFile svg_file(options.svg_path, "--svg");
   PageFile cluster_file(options.cluster_path, "--cluster-file");
   svg_file.write(plan::svg_text(cabling));

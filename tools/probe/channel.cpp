@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "probe/probe_failure.h"
+#include "stop.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -31,6 +32,9 @@ void Channel::exchange(std::span<const std::byte> mine, std::span<std::byte> the
   }
   while (!theirs.empty()) {
     wait_readable(read_fd_, deadline_ns_);
+    if (is_stopped()) {
+      throw ProbeFailure("it was interrupted");
+    }
     const ssize_t got = ::read(read_fd_, theirs.data(), theirs.size());
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
       continue;

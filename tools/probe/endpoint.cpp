@@ -1,5 +1,7 @@
 #include "probe/endpoint.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,6 +15,7 @@
 #include "probe/pattern.h"
 #include "probe/probe_failure.h"
 #include "probe/verbs_objects.h"
+#include "stop.h"
 #include "verbs/codes.h"
 
 namespace ringbolt::tools {
@@ -44,6 +47,12 @@ struct Identity {
 static_assert(sizeof(Identity) == 40);
 
 size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// Whether the other end is gone. Never waits.
+bool is_broken(const Channel& channel) {
+  pollfd polled{channel.read_fd(), POLLRDHUP, 0};
+  return ::poll(&polled, 1, 0) > 0;
+}
 
 Identity exchange(Channel& channel, const Identity& mine) {
   Identity theirs;
@@ -143,11 +152,22 @@ void Endpoint::connect() {
     peer.gid = theirs.gid;
     lane->unconnected->to_rtr(peer);
     lane->connected.emplace(std::move(*lane->unconnected).to_rts());
-    while (lane->receives_posted < lane->receive_slots) {
-      post_receive(*lane);  // some devices take none before RTS
+    post_receives(*lane);  // some devices take none before RTS
+  }
+  channel_.exchange(std::as_bytes(std::span(&messages_.receive_slots, 1)),
+                    std::as_writable_bytes(std::span(&window_, 1)));
+}
+
+/// Some devices take fewer than they have granted.
+void Endpoint::post_receives(Lane& lane) {
+  while (lane.receives_posted < lane.receive_slots) {
+    const int error = post_receive(lane);
+    if (error == ENOMEM && lane.receives_posted > 0) {
+      lane.receive_slots = static_cast<uint32_t>(lane.receives_posted);
+    } else if (error != 0) {
+      fail_call("ibv_post_recv", error);
     }
   }
-  channel_.meet();
 }
 
 void Endpoint::send_word(uint64_t value) {
@@ -175,8 +195,7 @@ bool Endpoint::next_is_message() {
 }
 
 void Endpoint::send_message(uint32_t number) {
-  while (messages_sent_ - messages_credited_ >= plan_.receive_slots ||
-         messages_.sends_under_way >= plan_.receive_slots) {
+  while (messages_sent_ - messages_credited_ >= window_ || messages_.sends_under_way >= plan_.receive_slots) {
     poll_once();
   }
   ++messages_sent_;
@@ -197,23 +216,28 @@ void Endpoint::receive_message(uint32_t number) {
     throw ProbeFailure(fmt::format("message {} is damaged from byte {} on", number, *wrong));
   }
   const uint64_t taken = ++messages_.receives_taken;
-  post_receive(messages_);
+  give_back_receive(messages_);
   constexpr uint32_t kCreditsAWindow = 4;
-  if (taken % std::max(plan_.receive_slots / kCreditsAWindow, 1U) == 0) {
+  if (taken % std::max(messages_.receive_slots / kCreditsAWindow, 1U) == 0) {
     send_word(kCredit | taken);
   }
 }
 
-void Endpoint::post_receive(Lane& lane) {
+int Endpoint::post_receive(Lane& lane) {
   const std::span<std::byte> slot = receive_slot(lane, lane.receives_posted);
   ibv_sge sge{reinterpret_cast<uintptr_t>(slot.data()), static_cast<uint32_t>(slot.size()), region_->local_key()};
   ibv_recv_wr request{};
   request.sg_list = &sge;
   request.num_sge = 1;
-  if (const int error = lane.connected->post_receive(request)) {
+  const int error = lane.connected->post_receive(request);
+  lane.receives_posted += error == 0 ? 1U : 0U;
+  return error;
+}
+
+void Endpoint::give_back_receive(Lane& lane) {
+  if (const int error = post_receive(lane)) {
     fail_call("ibv_post_recv", error);
   }
-  ++lane.receives_posted;
 }
 
 void Endpoint::post_send(Lane& lane, uint64_t slot) {
@@ -235,7 +259,7 @@ void Endpoint::take_word_of(const ibv_wc& completion) {
     throw ProbeFailure(fmt::format("a message of 8 bytes arrived as {}", completion.byte_len));
   }
   std::memcpy(&value, receive_slot(words_, words_.receives_taken++).data(), sizeof value);
-  post_receive(words_);
+  give_back_receive(words_);
   if ((value & kCredit) != 0) {
     messages_credited_ = value & ~kCredit;
   } else {
@@ -262,8 +286,13 @@ void Endpoint::poll_once() {
       lane.arrived.push_back(one.byte_len);
     }
   }
-  if (*count == 0 && base::now_ns() > channel_.deadline_ns()) {
+  fruitless_ = *count == 0 ? fruitless_ + 1 : 0;
+  if (fruitless_ != 0 && base::now_ns() > channel_.deadline_ns()) {
     throw ProbeFailure("nothing arrived in time");
+  }
+  constexpr uint32_t kRare = 1024;
+  if (fruitless_ % kRare == kRare - 1 && (is_stopped() || is_broken(channel_))) {
+    throw ProbeFailure(is_stopped() ? "it was interrupted" : "the other end is gone", !is_stopped());
   }
 }
 

@@ -74,7 +74,9 @@ class Endpoint {
   void lay_out();
   void open(const bringup::Capabilities& device);
   void connect();
-  void post_receive(Lane& lane);
+  void post_receives(Lane& lane);
+  int post_receive(Lane& lane);
+  void give_back_receive(Lane& lane);
   void post_send(Lane& lane, uint64_t slot);
   void take_word_of(const ibv_wc& completion);
   void poll_once();
@@ -95,6 +97,8 @@ class Endpoint {
   uint64_t words_sent_ = 0;
   uint64_t messages_sent_ = 0;
   uint64_t messages_credited_ = 0;  // that the receiver says it has taken
+  uint32_t window_ = 0;             // it has room for so many
+  uint32_t fruitless_ = 0;          // looks since something came
 };
 
 }  // namespace ringbolt::tools

@@ -17,6 +17,7 @@
 #include "probe/rounds.h"
 #include "probe/starvation.h"
 #include "probe/verbs_library.h"
+#include "stop.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -91,6 +92,7 @@ ProbeReport measure(const ProbeOptions& options) {
 
 int probe(const ProbeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
+  catch_stop();
   ProbeReport report;
   try {
     report = measure(options);

@@ -9,6 +9,7 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "node_environment.h"
+#include "progress_line.h"
 #include "ranks/meeting.h"
 
 namespace ringbolt::tools::ranks {
@@ -66,11 +67,15 @@ int run_on_all_nodes(const std::string& cluster, std::vector<std::string> words,
   run_options.cluster = live.model.name;
   run_options.is_untagged = true;  // rank 0 prints one table; who else says something names its rank
   run_options.timeout_s = timeout_s;
+  run_options.shows_progress = Progress::usual() == Progress::Style::kTerminal;
   const bool is_elsewhere = live.is_remote() && !live.model.prefix.empty();
   run_options.command = {(is_elsewhere ? live.model.prefix : own_prefix()) + "/bin/ringbolt"};
   run_options.command.insert(run_options.command.end(), std::make_move_iterator(words.begin()),
                              std::make_move_iterator(words.end()));
   run_options.command.insert(run_options.command.end(), {"--as-rank", "--of", std::to_string(live.model.nodes.size())});
+  if (run_options.shows_progress) {
+    run_options.command.emplace_back("--tell-progress");
+  }
   return run(run_options);
 }
 

@@ -62,9 +62,10 @@ Launch launch_of(const LiveCluster& live, const std::vector<uint32_t>& members, 
 
 /// What the ranks of one part have measured; `problem`: why some figures may be missing.
 void measure_part(const LiveCluster& live, const std::vector<uint32_t>& members, size_t n_pairs,
-                  const MatrixOptions& options, Figures& figures, std::string& problem) {
+                  const MatrixOptions& options, const PairWatch& watch, Figures& figures, std::string& problem) {
   const double patience_s = kMeetingS + options.timeout_s * static_cast<double>(n_pairs);
-  const Captured done = run_captured(launch_of(live, members, options, patience_s), "", patience_s + kMeetingS);
+  const Captured done =
+      run_captured(launch_of(live, members, options, patience_s), "", patience_s + kMeetingS, watch.is_stopped);
   for (Report& report : parse(done.output)) {
     const std::pair key(report.from, report.to);
     figures.insert_or_assign(key, std::move(report));
@@ -94,7 +95,7 @@ Direction direction_of(uint32_t from, uint32_t to, const Figures& figures, const
 
 }  // namespace
 
-std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOptions& options) {
+std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOptions& options, const PairWatch& watch) {
   live.control.refresh();
   const auto is_up = [&](uint32_t cable) { return live.control.cable_up(cable); };
   const auto pairs = pairs_without_cable(live.model, is_up);
@@ -112,7 +113,7 @@ std::vector<Direction> measure_relayed(const LiveCluster& live, const MatrixOpti
     const auto n_pairs = static_cast<size_t>(std::ranges::count_if(
         pairs, [&](const auto& pair) { return part_of[pair.first] == part && part_of[pair.second] == part; }));
     if (n_pairs > 0) {
-      measure_part(live, parts[part], n_pairs, options, figures, problems[part]);
+      measure_part(live, parts[part], n_pairs, options, watch, figures, problems[part]);
     }
   }
   std::vector<Direction> directions;

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "base/clock.h"
+#include "stop.h"
 #include "verify/step.h"
-#include "verify/stop.h"
 
 namespace ringbolt::tools::verify {
 

@@ -1,7 +1,6 @@
 #include "verify/progress.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -10,18 +9,9 @@
 
 namespace ringbolt::tools::verify {
 
-Progress::~Progress() {
-  if (has_line_) {
-    base::say("\n");
-  }
-}
-
 void Progress::begin(const std::string& title) {
   title_ = title;
   moved_ns_ = base::now_ns();
-  if (begin_ns_ == 0) {
-    begin_ns_ = printed_ns_ = moved_ns_;
-  }
 }
 
 void Progress::moved(uint64_t now_ns) {
@@ -30,27 +20,13 @@ void Progress::moved(uint64_t now_ns) {
 }
 
 void Progress::tick(uint64_t now_ns) {
-  if (style_ == Style::kNone || begin_ns_ == 0 || now_ns - printed_ns_ < period_ns_) {
+  if (title_.empty() || !out_.is_due(now_ns)) {
     return;
   }
-  printed_ns_ = now_ns;
-  const std::string line = fmt::format(
-      "{:.0f} s: {}: {:.1f} MB verified, {} messages, {} error{}, slowest gap {:.1f} ms",
-      static_cast<double>(now_ns - begin_ns_) / 1e9, title_, static_cast<double>(bytes_) / 1e6, messages_, errors_,
-      errors_ == 1 ? "" : "s", static_cast<double>(std::max(slowest_ns_, now_ns - moved_ns_)) / 1e6);
-  switch (style_) {
-    case Style::kTerminal:
-      base::say(fmt::format("\r{}\x1b[K", line));
-      has_line_ = true;
-      break;
-    case Style::kForParent:
-      base::say(fmt::format("{}{}\n", kMark, line));
-      break;
-    default:
-      base::say(fmt::format("ringbolt verify: {}\n", line));
-      break;
-  }
-  std::fflush(stderr);
+  out_.show(fmt::format("{}: {:.1f} MB verified, {} messages, {} error{}, slowest gap {:.1f} ms", title_,
+                        static_cast<double>(bytes_ + their_bytes_) / 1e6, messages_ + their_messages_, errors_,
+                        errors_ == 1 ? "" : "s",
+                        static_cast<double>(std::max(slowest_ns_, now_ns - std::min(now_ns, moved_ns_))) / 1e6));
 }
 
 }  // namespace ringbolt::tools::verify

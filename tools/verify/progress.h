@@ -3,24 +3,16 @@
 #include <cstdint>
 #include <string>
 
+#include "progress_line.h"
+
 namespace ringbolt::tools::verify {
 
-/// How a run goes, on standard error: on a terminal one line that is written again each second, else a line now and
-/// then. Also keeps the longest time in which nothing moved. Not thread-safe.
+/// How a run goes: what both ends have verified, and the longest time in which nothing moved here. Not thread-safe.
 class Progress {
  public:
-  enum class Style {
-    kNone,
-    kTerminal,
-    kLines,
-    kForParent,  ///< lines that begin with kMark, for the command that started this process
-  };
-  static constexpr const char* kMark = "ringbolt-verify progress: ";
-
-  Progress(Style style, double period_s) : style_(style), period_ns_(static_cast<uint64_t>(period_s * 1e9)) {}
+  explicit Progress(tools::Progress& out) : out_(out) {}
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  ~Progress();
 
   /// A step begins; what was before it is no gap.
   void begin(const std::string& title);
@@ -30,8 +22,13 @@ class Progress {
     messages_ += messages;
     bytes_ += bytes;
   }
+  /// What the other end has counted so far: a sender sees nothing itself.
+  void set_theirs(uint64_t messages, uint64_t bytes) {
+    their_messages_ = messages;
+    their_bytes_ = bytes;
+  }
   void set_errors(uint64_t errors) { errors_ = errors; }
-  /// Prints, if it is time to.
+  /// Shows it, if it is time to.
   void tick(uint64_t now_ns);
 
   uint64_t slowest_gap_ns() const { return slowest_ns_; }
@@ -40,17 +37,15 @@ class Progress {
   uint64_t last_moved_ns() const { return moved_ns_; }
 
  private:
-  Style style_;
-  uint64_t period_ns_;
+  tools::Progress& out_;
   std::string title_ = {};
-  uint64_t begin_ns_ = 0;
-  uint64_t printed_ns_ = 0;
   uint64_t moved_ns_ = 0;
   uint64_t slowest_ns_ = 0;
   uint64_t messages_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t their_messages_ = 0;
+  uint64_t their_bytes_ = 0;
   uint64_t errors_ = 0;
-  bool has_line_ = false;
 };
 
 }  // namespace ringbolt::tools::verify

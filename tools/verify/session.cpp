@@ -12,9 +12,9 @@
 #include "pair/hello.h"
 #include "probe/probe_failure.h"
 #include "probe/verbs_library.h"
+#include "stop.h"
 #include "verify/bytes.h"
 #include "verify/exchange.h"
-#include "verify/stop.h"
 #include "verify/watch.h"
 
 namespace ringbolt::tools::verify {

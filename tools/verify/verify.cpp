@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
@@ -17,15 +15,15 @@
 #include "pair/peer.h"
 #include "probe/probe_failure.h"
 #include "probe/verbs_library.h"
+#include "progress_line.h"
+#include "stop.h"
 #include "verify/request.h"
 #include "verify/result.h"
 #include "verify/session.h"
-#include "verify/stop.h"
 
 namespace ringbolt::tools {
 namespace {
 
-using verify::Progress;
 using verify::Request;
 using verify::Result;
 
@@ -34,20 +32,18 @@ uint64_t peer_timeout_ns(const VerifyOptions& options) {
   return static_cast<uint64_t>(std::max(options.stall_s, 5.0) * 2e9);
 }
 
-bool has_terminal() { return ::isatty(STDERR_FILENO) == 1; }
-
+/// On a terminal as usual; else lines, of a soak unless they are unwanted, of other modes if they are wanted.
 struct Display {
   Progress::Style style = Progress::Style::kNone;
-  double period_s = 1;
+  double period_s = 0.2;
 };
 
 Display display_of(const VerifyOptions& options) {
-  const bool is_wanted = options.progress_s.value_or(1) > 0;
-  if (is_wanted && has_terminal()) {
-    return {Progress::Style::kTerminal, 1};
+  if (options.progress_s.value_or(1) > 0 && Progress::usual() == Progress::Style::kTerminal) {
+    return {Progress::Style::kTerminal};
   }
   const double period_s = options.progress_s.value_or(options.mode == "soak" ? 10 : 0);
-  return {period_s > 0 ? Progress::Style::kLines : Progress::Style::kNone, period_s};
+  return period_s > 0 ? Display{Progress::Style::kLines, period_s} : Display{};
 }
 
 /// A process of --nodes: the other end is at the channel, and who started us reads our outcome.
@@ -57,7 +53,8 @@ int run_as_end(const VerifyOptions& options) {
   try {
     Request request = verify::request_of(options);
     request.library = verbs_path(options.verbs);
-    Progress progress(is_client ? Progress::Style::kForParent : Progress::Style::kNone, 1);
+    Progress shown(Progress::of_child(options.tells_progress));
+    verify::Progress progress(shown);
     pair::Peer peer = pair::peer_of_end(options, peer_timeout_ns(options));
     const Result result = verify::run_session(request, peer, is_client, progress);
     fmt::print(out, "{}", pair::emit_result_line("verify", verify::result_json(result, true)));
@@ -75,41 +72,11 @@ Result run_over_tcp(const VerifyOptions& options) {
   const pair::Meeting meeting = pair::meet("verify", options);
   pair::Peer peer = pair::peer_at(meeting, peer_timeout_ns(options));
   const Display display = display_of(options);
-  Progress progress(display.style, display.period_s);
-  verify::catch_stop();
+  Progress shown(display.style, "ringbolt verify", display.period_s);
+  verify::Progress progress(shown);
+  catch_stop();
   return verify::run_session(request, peer, is_client, progress);
 }
-
-/// Shows the progress that the client of --nodes tells of, as this process's own standard error allows.
-class Relay {
- public:
-  explicit Relay(const VerifyOptions& options) : display_(display_of(options)), printed_ns_(base::now_ns()) {}
-  ~Relay() {
-    if (has_line_) {
-      base::say("\n");
-    }
-  }
-  Relay(const Relay&) = delete;
-  Relay& operator=(const Relay&) = delete;
-
-  void show(const std::string& line) {
-    const uint64_t now = base::now_ns();
-    if (display_.style == Progress::Style::kTerminal) {
-      base::say(fmt::format("\r{}\x1b[K", line));
-      has_line_ = true;
-      std::fflush(stderr);
-    } else if (display_.style == Progress::Style::kLines &&
-               static_cast<double>(now - printed_ns_) / 1e9 > display_.period_s - 0.5) {
-      printed_ns_ = now;
-      base::say(fmt::format("ringbolt verify: {}\n", line));
-    }
-  }
-
- private:
-  Display display_;
-  uint64_t printed_ns_;
-  bool has_line_ = false;
-};
 
 /// Each end bounds its own waits; this is for when both stand still.
 uint64_t deadline_of(const VerifyOptions& options) {
@@ -125,14 +92,14 @@ Result run_on_nodes(const VerifyOptions& options) {
   if (!live.is_remote()) {
     (void)verbs_path(options.verbs);  // refuses before anything is started
   }
-  Relay relay(options);
-  verify::catch_stop();
-  PairWatch watch;
-  watch.mark = Progress::kMark;
-  watch.on_line = [&](const std::string& line) { relay.show(line); };
-  watch.is_stopped = verify::is_stopped;
+  const Display display = display_of(options);
+  Progress shown(display.style, "ringbolt verify", display.period_s);
+  catch_stop();
+  const PairWatch watch = watch_of(shown);
+  VerifyOptions told = options;
+  told.tells_progress = shown.is_shown();
   const pair::NodeRun run = pair::run_on_nodes(
-      "verify", live, options.nodes, [&](const pair::EndWords& end) { return verify::words_of(options, end); },
+      "verify", live, options.nodes, [&](const pair::EndWords& end) { return verify::words_of(told, end); },
       deadline_of(options), watch);
   std::optional<Result> result = run.result ? verify::parse_result(*run.result) : std::nullopt;
   if (!result) {
@@ -147,7 +114,7 @@ int verify_run(const VerifyOptions& given) {
   ::signal(SIGPIPE, SIG_IGN);
   const VerifyOptions options = verify::with_host(given);
   if (!options.end.empty()) {
-    verify::catch_stop();
+    catch_stop();
     return run_as_end(options);
   }
   try {
@@ -160,10 +127,10 @@ int verify_run(const VerifyOptions& given) {
     if (is_refused) {
       base::say(fmt::format("ringbolt verify: refused: {}\n", result.refusal));
     }
-    return verify::exit_code_of(result);
+    return answer_unless_stopped(verify::exit_code_of(result));
   } catch (const ProbeFailure& failure) {
     base::say(fmt::format("ringbolt verify: {}\n", failure.what()));
-    return kFoundProblem;
+    return answer_unless_stopped(kFoundProblem);
   }
 }
 

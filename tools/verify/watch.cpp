@@ -3,10 +3,12 @@
 #include <sched.h>
 #include <time.h>
 
+#include <array>
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "base/clock.h"
-#include "verify/stop.h"
 
 namespace ringbolt::tools::verify {
 
@@ -24,13 +26,18 @@ Part::~Part() {
 
 void Watch::look(uint64_t now_ns, const char* what) {
   progress_.tick(now_ns);
-  if (is_stopped() && !has_told_stop_) {
-    has_told_stop_ = true;
-    peer_.tell("stop", "");
+  constexpr uint64_t kOftenNs = 250'000'000;
+  if (progress_.bytes() != told_bytes_ && now_ns - told_ns_ >= kOftenNs) {
+    told_ns_ = now_ns;
+    told_bytes_ = progress_.bytes();
+    peer_.tell(kVerified, fmt::format("{} {}", progress_.messages(), progress_.bytes()));
   }
-  if (peer_.look("stop", what)) {
-    has_told_stop_ = true;
-    stop();
+  if (const auto theirs = peer_.look(kVerified, what)) {
+    std::array<uint64_t, 2> counts{};
+    const char* const end = theirs->data() + theirs->size();
+    const char* const space = std::from_chars(theirs->data(), end, counts[0]).ptr;
+    std::from_chars(space == end ? end : space + 1, end, counts[1]);
+    progress_.set_theirs(counts[0], counts[1]);
   }
 }
 

@@ -22,12 +22,14 @@ class Found : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A wait in a polling loop: bounded; notices when the peer is gone; shows progress; carries the wish to stop from end
-/// to end. Not thread-safe.
+/// A wait in a polling loop: bounded; notices when the peer is gone, and the wish to stop; shows progress, and tells
+/// the other end of it. Not thread-safe.
 class Watch {
  public:
   Watch(pair::Peer& peer, Progress& progress, uint64_t stall_ns)
-      : peer_(peer), progress_(progress), stall_ns_(stall_ns) {}
+      : peer_(peer), progress_(progress), stall_ns_(stall_ns) {
+    peer_.keep_newest_of(kVerified);
+  }
 
   uint64_t stall_ns() const { return stall_ns_; }
   Progress& progress() const { return progress_; }
@@ -42,6 +44,7 @@ class Watch {
 
  private:
   friend class Part;
+  static constexpr const char* kVerified = "verified";
   void look(uint64_t now_ns, const char* what);
 
   pair::Peer& peer_;
@@ -51,7 +54,8 @@ class Watch {
   std::string last_where_;
   uint32_t turns_ = 0;
   uint32_t fruitless_ = 0;
-  bool has_told_stop_ = false;
+  uint64_t told_ns_ = 0;  // when the other end last heard how much was verified here, and how much
+  uint64_t told_bytes_ = 0;
 };
 
 /// While it lives the watch knows how far a step is. Made after what `where` looks at, and gone before it.

@@ -1,14 +1,18 @@
-#include "verify/stop.h"
+#include "stop.h"
 
 #include <csignal>
 
-namespace ringbolt::tools::verify {
+namespace ringbolt::tools {
 namespace {
 
 // What a signal handler may touch.
 volatile std::sig_atomic_t is_asked = 0;
+volatile std::sig_atomic_t signal_that_asked = 0;
 
-void ask(int) { is_asked = 1; }
+void ask(int signal) {
+  is_asked = 1;
+  signal_that_asked = signal;
+}
 
 }  // namespace
 
@@ -24,4 +28,6 @@ bool is_stopped() { return is_asked != 0; }
 
 void stop() { is_asked = 1; }
 
-}  // namespace ringbolt::tools::verify
+int answer_unless_stopped(int answer) { return signal_that_asked == 0 ? answer : 128 + signal_that_asked; }
+
+}  // namespace ringbolt::tools
