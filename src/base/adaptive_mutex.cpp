@@ -21,7 +21,8 @@ long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const tim
 
 }  // namespace
 
-void AdaptiveMutex::lock_contended() {
+/// A part of lock(), which says that it takes the lock.
+void AdaptiveMutex::lock_contended() RINGBOLT_NOT_ANALYSED {
   for (int spins = 0; spins < kSpinsBeforeSleep; ++spins) {
     cpu_pause();
     if (try_lock()) {
