@@ -1,10 +1,25 @@
 #include "collective/arithmetic.h"
 
+#if defined(RINGBOLT_HAS_X86_KERNELS)
+#include <cpuid.h>
+#endif
+
 #include "base/assert.h"
 #include "collective/arithmetic_table.h"
 
 namespace ringbolt::collective {
 namespace {
+
+#if defined(RINGBOLT_HAS_X86_KERNELS)
+/// What clang 14 knows no name for.
+bool has_f16c() {
+  unsigned eax = 0;
+  unsigned ebx = 0;
+  unsigned ecx = 0;
+  unsigned edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
 
 Arithmetic find_best() {
 #if defined(RINGBOLT_HAS_X86_KERNELS)
@@ -12,7 +27,7 @@ Arithmetic find_best() {
       __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
     return Arithmetic::avx512;
   }
-  if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0) {
+  if (__builtin_cpu_supports("avx2") != 0 && has_f16c()) {
     return Arithmetic::avx2;
   }
 #endif

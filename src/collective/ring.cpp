@@ -20,8 +20,7 @@ struct Round {
 class RingBuilder {
  public:
   RingBuilder(const Assignment& assignment, Round round, uint32_t chunk_bytes)
-      : assignment_(assignment),
-        round_(std::move(round)),
+      : round_(std::move(round)),
         n_(assignment.n_ranks()),
         place_(static_cast<uint32_t>(std::ranges::find(round_.ranks, assignment.rank) - round_.ranks.begin())),
         chunk_bytes_(chunk_bytes),
@@ -84,7 +83,6 @@ class RingBuilder {
 
   uint32_t first_lane() const { return adds_up_ ? n_ - 1 : 0; }
 
-  const Assignment& assignment_;
   const Round round_;
   const uint32_t n_;
   const uint32_t place_;  // in the ring
