@@ -1,0 +1,2 @@
+// NCCL's headers ask for it; what they use of it is in cuda_runtime.h.
+#pragma once

@@ -1,0 +1,2 @@
+// NCCL's headers ask for it and use nothing of it here.
+#pragma once
