@@ -56,7 +56,10 @@ class Session:
     def ask(self, *words: str, stdin: bytes = b"") -> bytes:
         """One command by a client of its own; the answer without the newline that ends it."""
         argv = self.world.client.command(_CLI, "--rdma", "-h", self.world.server.address, "-e", *words)
-        done = subprocess.run(argv, env=self.env, input=stdin, capture_output=True, timeout=_LIMIT_S, check=False)
+        try:
+            done = subprocess.run(argv, env=self.env, input=stdin, capture_output=True, timeout=_LIMIT_S, check=False)
+        except subprocess.TimeoutExpired as late:
+            raise AssertionError(f"{late}\n{self.server.output()}") from late
         assert done.returncode == 0, f"{argv}: exit status {done.returncode}\n{done.stderr!r}\n{self.server.output()}"
         return done.stdout[:-1]
 
