@@ -51,8 +51,7 @@ RelayPlan relay_plan(const Cabling& cabling, const PlanOptions& options) {
     plan.relays.push_back(find_node(cabling.model, name));
   }
   std::ranges::sort(plan.relays);
-  const auto repeated = std::ranges::unique(plan.relays);
-  plan.relays.erase(repeated.begin(), repeated.end());
+  plan.relays.erase(std::unique(plan.relays.begin(), plan.relays.end()), plan.relays.end());
   for (uint32_t node = 0; node < cabling.n_nodes(); ++node) {
     if (!std::ranges::binary_search(plan.relays, node)) {
       plan.members.push_back(node);
