@@ -2,13 +2,9 @@
 
 #include "abi/management.h"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include "abi/objects.h"
 #include "base/c_border.h"
@@ -37,26 +33,29 @@ device::ServiceBook::IsAlive liveness(ibv_context* context) {
   return [&management = management_of(context)](uint32_t slot) { return management.is_alive(slot); };
 }
 
-/// The queue pairs that carry the data of a connection whose request named `qp_num`.
-std::vector<std::shared_ptr<device::QueuePair>> carriers_of(ibv_context* context, uint32_t qp_num) {
+/// Calls `use` with the queue pairs that carry the data of a connection whose request named `qp_num`.
+template <class Use>
+void each_carrier(ibv_context* context, uint32_t qp_num, Use use) {
   device::Process& process = Context::of(context).impl->process();
-  auto named = process.find(qp_num);
-  if (named == nullptr) {
-    return {};
+  const auto named = process.find(qp_num);
+  if (named == nullptr || named->type() != IBV_QPT_UD) {
+    if (named != nullptr) {
+      use(*named);
+    }
+    return;
   }
-  if (named->type() != IBV_QPT_UD) {
-    return {std::move(named)};
-  }
-  auto all = process.queue_pairs();
-  std::erase_if(all, [](const auto& qp) { return qp->type() == IBV_QPT_UD; });
-  return all;
+  process.each_queue_pair([&](device::QueuePair& qp) {
+    if (qp.type() != IBV_QPT_UD) {
+      use(qp);
+    }
+  });
 }
 
 }  // namespace
 }  // namespace ringbolt::abi
 
-using ringbolt::abi::carriers_of;
 using ringbolt::abi::Context;
+using ringbolt::abi::each_carrier;
 using ringbolt::abi::management_of;
 namespace device = ringbolt::device;
 
@@ -154,8 +153,9 @@ int ringbolt_management_reaches(ibv_context* context, const ibv_gid* gid) try {
 }
 
 int ringbolt_management_has_unread(ibv_context* context, uint32_t qp_num) try {
-  const auto carriers = carriers_of(context, qp_num);
-  return std::any_of(carriers.begin(), carriers.end(), [](const auto& qp) { return qp->has_unread(); }) ? 1 : 0;
+  bool has_unread = false;
+  each_carrier(context, qp_num, [&](device::QueuePair& qp) { has_unread = has_unread || qp.has_unread(); });
+  return has_unread ? 1 : 0;
 } catch (...) {
   return ringbolt::base::caught_as(0);
 }
@@ -168,9 +168,7 @@ int ringbolt_management_awaits_answers(ibv_context* context, uint32_t qp_num) tr
 }
 
 void ringbolt_management_take_arrived(ibv_context* context, uint32_t qp_num) try {
-  for (const auto& qp : carriers_of(context, qp_num)) {
-    qp->take_arrived();
-  }
+  each_carrier(context, qp_num, [](device::QueuePair& qp) { qp.take_arrived(); });
 } catch (...) {
   ringbolt::base::caught_nothing();
 }

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "base/unique_fd.h"
 
 namespace ringbolt::cluster {
@@ -47,14 +47,10 @@ std::string read_file(const std::string& path, size_t most_bytes) {
 }
 
 std::vector<std::string> names_in(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    names.push_back(entry->path().filename().string());
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    throw base::Error(error.value(), "list", folder);
+  const int error = base::each_name_in(folder.c_str(), [&](std::string_view name) { names.emplace_back(name); });
+  if (error != 0 && error != ENOENT) {
+    throw base::Error(error, "list", folder);
   }
   std::sort(names.begin(), names.end());
   return names;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "base/assert.h"
 #include "cm/timing.h"
@@ -114,12 +115,19 @@ void Engine::send(Connection& connection, const Message& message) {
   resend(connection);
 }
 
-void Engine::resend(const Connection& connection) { outgoing_.push_back({connection.path, connection.last}); }
+/// Without memory for it a datagram is as good as lost on the way: timers repeat it, or its receiver's do.
+void Engine::resend(const Connection& connection) try {
+  outgoing_.push_back({connection.path, connection.last});
+} catch (const std::bad_alloc&) {
+}
 
 void Engine::send_once(const Connection& connection, const wire::CmMessage& message) {
   Outgoing out{connection.path, {}};
   wire::emit(wire::CmMad{connection.transaction_id, message}, out.bytes);
-  outgoing_.push_back(out);
+  try {
+    outgoing_.push_back(out);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 void Engine::send_reject(const Connection& connection, wire::CmAnswered answered, uint16_t reason,
@@ -149,8 +157,13 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   request.max_cm_retries = kMaxRetries;
   connection.max_retries = kMaxRetries;
   connection.lifetime = kPacketLifetime;
+  try {
+    start_tries(now_ns, connection, active_wait_ns(connection.lifetime));
+  } catch (...) {
+    connections_.erase(connection.id);
+    throw;
+  }
   send(connection, request);
-  start_tries(now_ns, connection, active_wait_ns(connection.lifetime));
   return connection.id;
 }
 
@@ -169,6 +182,7 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   if (connection == nullptr || connection->state != State::req_received) {
     return EINVAL;
   }
+  start_tries(now_ns, *connection, connection->wait_ns);  // first: there may be no memory for it
   release_backlog(*connection);
   connection->is_accepted = true;
   connection->state = State::rep_sent;
@@ -177,7 +191,6 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   reply.remote_id = connection->remote_id;
   reply.target_ack_delay = kAckDelay;
   send(*connection, reply);
-  start_tries(now_ns, *connection, connection->wait_ns);
   return 0;
 }
 
@@ -224,11 +237,12 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
 void Engine::send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer) {
   connection.transaction_id = uint64_t{config_.random} << 32 | connection.id;
   const uint64_t wait_ns = connection.is_active ? active_wait_ns(connection.lifetime) : connection.wait_ns;
+  if (wants_answer) {
+    start_tries(now_ns, connection, wait_ns);  // first: there may be no memory for it
+  }
   connection.state = State::dreq_sent;
   send(connection, wire::CmDreq{connection.id, connection.remote_id, connection.remote_qpn, {}});
-  if (wants_answer) {
-    start_tries(now_ns, connection, wait_ns);
-  } else {
+  if (!wants_answer) {
     enter_timewait(now_ns, connection);
   }
 }

@@ -14,6 +14,7 @@ void Engine::receive(uint64_t now_ns, const Arrival& arrival) {
   if (!mad) {
     return;
   }
+  events_.reserve(events_.size() + 4);  // of what there is no memory to tell nothing is done: it will be sent again
   std::visit([&](const auto& message) { on(now_ns, arrival, mad->transaction_id, message); }, mad->message);
 }
 

@@ -11,14 +11,16 @@ constexpr uint64_t kAnswerKeptNs = 16'384'000'000;
 
 }  // namespace
 
+/// Only a connection's first deadline needs memory. Throws std::bad_alloc, and nothing has changed.
 void Engine::set_deadline(Connection& connection, uint64_t deadline_ns) {
-  if (connection.deadline_ns != UINT64_MAX) {
-    timers_.erase({connection.deadline_ns, connection.id});
-  }
-  connection.deadline_ns = deadline_ns;
-  if (deadline_ns != UINT64_MAX) {
+  auto entry = timers_.extract({connection.deadline_ns, connection.id});
+  if (deadline_ns != UINT64_MAX && !entry.empty()) {
+    entry.value().first = deadline_ns;
+    timers_.insert(std::move(entry));
+  } else if (deadline_ns != UINT64_MAX) {
     timers_.emplace(deadline_ns, connection.id);
   }
+  connection.deadline_ns = deadline_ns;
 }
 
 void Engine::start_tries(uint64_t now_ns, Connection& connection, uint64_t wait_ns) {

@@ -1,15 +1,25 @@
 #include "device/async_events.h"
 
+#include <atomic>
+#include <new>
+
 #include "base/lock_guard.h"
+#include "base/say.h"
 
 namespace ringbolt::device {
 
-void AsyncEvents::push(const ibv_async_event& event) {
+void AsyncEvents::push(const ibv_async_event& event) noexcept try {
   {
     const base::LockGuard guard(mutex_);
     queue_.push_back(event);
   }
   count_.add();
+} catch (const std::bad_alloc&) {
+  static std::atomic<bool> is_said{false};
+  if (!is_said.exchange(true)) {
+    base::say(
+        "ringbolt: out of memory: an asynchronous event is lost; the program should read them (ibv_get_async_event)\n");
+  }
 }
 
 int AsyncEvents::take(ibv_async_event& event, void (*note)(ibv_async_event&)) {
@@ -20,7 +30,7 @@ int AsyncEvents::take(ibv_async_event& event, void (*note)(ibv_async_event&)) {
     const base::LockGuard guard(mutex_);
     if (!queue_.empty()) {  // empty: the event was forgotten between the write and here
       event = queue_.front();
-      queue_.pop_front();
+      queue_.erase(queue_.begin());
       note(event);
       return 0;
     }

@@ -2,7 +2,8 @@
 
 #include <infiniband/verbs.h>
 
-#include <deque>
+#include <cstddef>
+#include <vector>
 
 #include "base/mutex.h"
 #include "device/event_count.h"
@@ -13,9 +14,12 @@ namespace ringbolt::device {
 /// Its constructor throws base::Error. Thread-safe.
 class AsyncEvents {
  public:
+  AsyncEvents() { queue_.reserve(kRoom); }
+
   int descriptor() const { return count_.descriptor(); }
 
-  void push(const ibv_async_event& event);
+  /// What finds no room, where so many wait that more memory is needed and there is none, is lost, which is said once.
+  void push(const ibv_async_event& event) noexcept;
   /// The oldest event. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN. 0 or an errno.
   /// `note` hears of it before a forget() of its object can return, and must not call back.
   int take(ibv_async_event& event, void (*note)(ibv_async_event&));
@@ -23,9 +27,11 @@ class AsyncEvents {
   void forget(const void* element);
 
  private:
+  static constexpr size_t kRoom = 256;  ///< events that need no memory
+
   EventCount count_{"asynchronous events"};  // of what is in queue_
   base::Mutex mutex_;
-  std::deque<ibv_async_event> queue_;
+  std::vector<ibv_async_event> queue_;
 };
 
 }  // namespace ringbolt::device

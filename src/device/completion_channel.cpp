@@ -4,7 +4,15 @@
 
 namespace ringbolt::device {
 
-void CompletionChannel::push(CompletionQueue* queue) {
+void CompletionChannel::make_room() {
+  const base::LockGuard guard(mutex_);
+  const size_t wanted = queue_.size() + users_.load(std::memory_order_relaxed);
+  if (wanted > queue_.capacity()) {
+    queue_.reserve(2 * wanted);
+  }
+}
+
+void CompletionChannel::push(CompletionQueue* queue) noexcept {
   {
     const base::LockGuard guard(mutex_);
     queue_.push_back(queue);
@@ -20,7 +28,7 @@ int CompletionChannel::take(CompletionQueue*& queue, void (*note)(CompletionQueu
     const base::LockGuard guard(mutex_);
     if (!queue_.empty()) {
       queue = queue_.front();
-      queue_.pop_front();
+      queue_.erase(queue_.begin());
       note(*queue);
       return 0;
     }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include "base/asymmetric_fence.h"
 #include "base/c_border.h"
@@ -47,6 +48,9 @@ base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& 
   try {
     std::shared_ptr<CompletionQueue> cq(new CompletionQueue(context, cqe, channel));
     context.process().add(cq);
+    if (channel != nullptr) {
+      channel->add_user();
+    }
     return cq;
   } catch (const std::bad_alloc&) {
     return base::fail(ENOMEM);
@@ -125,7 +129,12 @@ int CompletionQueue::collect(int count, ibv_wc* wc) {
   if (taken == 0 && count > 0) {
     out_ = wc;
     out_end_ = wc + count;
-    progress();
+    try {
+      progress();
+    } catch (...) {  // the thread is cancelled: nobody else writes to its array
+      out_ = out_end_ = nullptr;
+      throw;
+    }
     taken = static_cast<int>(out_ - wc);
     out_ = out_end_ = nullptr;
   }
@@ -164,7 +173,8 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
   return static_cast<int>(taken);
 }
 
-void CompletionQueue::progress() {
+/// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
+void CompletionQueue::progress() try {
   if (port_->is_halted()) [[unlikely]] {
     return;
   }
@@ -192,6 +202,8 @@ void CompletionQueue::progress() {
     drops_bells_ = false;
     want_bells(false);
   }
+} catch (const std::bad_alloc&) {
+  has_run_short_ = true;
 }
 
 void CompletionQueue::progress_senders(bool looks_at_all) {
@@ -256,6 +268,9 @@ void CompletionQueue::overflow() {
 }
 
 void CompletionQueue::request_notification(bool solicited_only) {
+  if (channel_ != nullptr) {
+    channel_->make_room();
+  }
   const base::LockGuard guard(lock_);
   if (armed_.load(std::memory_order_relaxed) != kArmedNext) {  // a wider wish is not narrowed
     armed_.store(solicited_only ? kArmedSolicited : kArmedNext, std::memory_order_relaxed);
@@ -324,6 +339,9 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   }
   progress();
   is_served_ = is_in_service_ = false;
+  if (std::exchange(has_run_short_, false)) {
+    return Remains::work;
+  }
   auto remains = Remains::nothing;
   for (const QueuePair* qp : senders_) {
     if (qp->has_queued_sends()) {
@@ -408,7 +426,9 @@ bool CompletionQueue::is_attached() {
 void CompletionQueue::retire() {
   const base::LockGuard guard(lock_);
   armed_.store(kNotArmed);
-  channel_ = nullptr;
+  if (channel_ != nullptr) {
+    std::exchange(channel_, nullptr)->remove_user();
+  }
 }
 
 bool CompletionQueue::holds_success_of(uint32_t qpn) {

@@ -32,7 +32,8 @@ class CompletionQueue {
 
   /// Up to `count` completions; their number, or -1 after an overflow.
   int poll(int count, ibv_wc* wc);
-  /// Arms the queue: one event for the next completion (or the next solicited or failed one).
+  /// Arms the queue: one event for the next completion (or the next solicited or failed one). Throws std::bad_alloc,
+  /// and nothing has changed.
   void request_notification(bool solicited_only);
   /// EINVAL when the entries inside do not fit.
   int resize(uint32_t cqe);
@@ -126,6 +127,7 @@ class CompletionQueue {
   bool sends_go_first_ = false;
   bool has_overflowed_ = false;
   bool drops_bells_ = false;  // no longer armed: the peers need not ring
+  bool has_run_short_ = false;  // of memory, while it got on with things
   std::atomic<uint32_t> armed_{kNotArmed};
   std::atomic<uint64_t> last_poll_ns_{0};
   std::vector<QueuePair*> receivers_;

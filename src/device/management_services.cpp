@@ -1,6 +1,5 @@
 #include "device/management_services.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -11,9 +10,11 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <new>
 #include <sstream>
 
 #include "base/clock.h"
+#include "base/folder.h"
 #include "base/lock_guard.h"
 #include "base/locked_file.h"
 
@@ -126,6 +127,7 @@ std::string emit(const ServiceFile& file) {
 
 std::optional<ServiceFile> parse_services(const std::string& text) {
   std::istringstream lines(text);
+  lines.exceptions(std::ios::badbit);  // want of memory is thrown, and not taken for a bad line
   std::string line;
   if (!std::getline(lines, line) || line != "ringbolt-services 1") {
     return std::nullopt;
@@ -133,6 +135,7 @@ std::optional<ServiceFile> parse_services(const std::string& text) {
   ServiceFile file;
   while (std::getline(lines, line)) {
     std::istringstream words(line);
+    words.exceptions(std::ios::badbit);
     std::string kind;
     std::string value;
     Service service;
@@ -184,11 +187,16 @@ void ServiceBook::unbind(uint64_t token) {
   }
   const uint64_t now = base::now_ns();
   std::erase_if(own_.closed, [&](const ClosedService& one) { return now > one.closed_ns + kClosedKeptNs; });
-  if (found->is_listening) {
-    own_.closed.push_back({found->service_id, now});
-  }
+  const Service ended = *found;
   own_.services.erase(found);
-  static_cast<void>(write_file());  // a line too many is harmless: the connection manager refuses
+  try {
+    if (ended.is_listening) {
+      own_.closed.push_back({ended.service_id, now});
+    }
+    static_cast<void>(write_file());
+  } catch (const std::bad_alloc&) {
+    // As where it can't be written: a line too many is harmless, the connection manager refuses.
+  }
 }
 
 int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) {
@@ -204,13 +212,18 @@ int ServiceBook::change(Service service, bool is_bind, const IsAlive& is_alive) 
     return error;
   }
   std::vector<Service> before = own_.services;
-  std::erase_if(own_.services, [&](const Service& one) { return one.token == service.token; });
-  own_.services.push_back(service);
-  const int error = write_file();
-  if (error != 0) {
-    own_.services = std::move(before);  // nobody else knows of it, and the program believes that it has nothing
+  try {
+    std::erase_if(own_.services, [&](const Service& one) { return one.token == service.token; });
+    own_.services.push_back(service);
+    const int error = write_file();
+    if (error != 0) {
+      own_.services = std::move(before);  // nobody else knows of it, and the program believes that it has nothing
+    }
+    return error;
+  } catch (const std::bad_alloc&) {
+    own_.services = std::move(before);
+    return ENOMEM;
   }
-  return error;
 }
 
 int ServiceBook::conflict_with_own(const Service& service, bool is_bind) const {
@@ -241,18 +254,13 @@ int ServiceBook::conflict_with_others(const Service& service, bool is_bind, cons
 
 std::vector<ServiceBook::Other> ServiceBook::others() const {
   std::vector<Other> found;
-  DIR* folder = opendir(directory_.c_str());
-  if (folder == nullptr) {
-    return found;
-  }
-  while (const dirent* entry = readdir(folder)) {
-    const std::string_view name(entry->d_name);
+  const int error = base::each_name_in(directory_.c_str(), [&](std::string_view name) {
     uint32_t slot = 0;
     if (!name.ends_with(kSuffix) ||
         std::from_chars(name.data(), name.data() + name.size(), slot).ptr !=
             name.data() + name.size() - kSuffix.size() ||
         slot == slot_) {
-      continue;
+      return;
     }
     std::ifstream in(directory_ + "/" + std::string(name), std::ios::binary);
     std::string text(std::istreambuf_iterator<char>(in), {});
@@ -260,8 +268,10 @@ std::vector<ServiceBook::Other> ServiceBook::others() const {
     if (file) {
       found.push_back({slot, std::move(*file)});
     }
+  });
+  if (error == ENOMEM) {
+    throw std::bad_alloc();  // who the others are is not known then
   }
-  closedir(folder);
   return found;
 }
 
@@ -309,12 +319,14 @@ bool ServiceBook::is_between_listeners(uint64_t service_id, uint64_t now_ns) con
 int ServiceBook::write_file() const {
   const std::string path = fmt::format("{}/{}{}", directory_, slot_, kSuffix);
   const std::string fresh = path + ".new";
+  const std::string text = emit(own_);
   {
+    const base::UniqueFd out(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (!out.is_open()) {
+      return errno;
+    }
     errno = 0;
-    std::ofstream out(fresh, std::ios::binary | std::ios::trunc);
-    out << emit(own_);
-    out.flush();
-    if (!out) {
+    if (write(out.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
       const int error = errno;
       unlink(fresh.c_str());
       return error != 0 ? error : ENOSPC;

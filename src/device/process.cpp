@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <random>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -137,12 +139,12 @@ void Process::remove(const QueuePair& qp) {
 
 void Process::add(const std::shared_ptr<CompletionQueue>& cq) {
   const base::LockGuard guard(registry_);
-  completion_queues_.push_back(cq);
+  completion_queues_.emplace(cq.get(), cq);
 }
 
 void Process::remove(const CompletionQueue& cq) {
   const base::LockGuard guard(registry_);
-  std::erase_if(completion_queues_, [&](const auto& one) { return one.get() == &cq; });
+  completion_queues_.erase(&cq);
 }
 
 void Process::add(Context* context) {
@@ -179,20 +181,19 @@ std::shared_ptr<QueuePair> Process::find(uint32_t qpn) {
   return found == queue_pairs_.end() ? nullptr : found->second;
 }
 
-std::vector<std::shared_ptr<QueuePair>> Process::queue_pairs() {
+std::shared_ptr<QueuePair> Process::queue_pair_after(uint32_t qpn) {
   const base::LockGuard guard(registry_);
-  std::vector<std::shared_ptr<QueuePair>> result;
-  result.reserve(queue_pairs_.size());
-  for (const auto& [qpn, qp] : queue_pairs_) {
-    result.push_back(qp);
-  }
-  return result;
+  const auto next = queue_pairs_.upper_bound(qpn);
+  return next == queue_pairs_.end() ? nullptr : next->second;
 }
 
-std::vector<std::shared_ptr<CompletionQueue>> Process::completion_queues() {
+std::shared_ptr<CompletionQueue> Process::completion_queue_after(const CompletionQueue* queue) {
   const base::LockGuard guard(registry_);
-  return completion_queues_;
+  const auto next = completion_queues_.upper_bound(queue);
+  return next == completion_queues_.end() ? nullptr : next->second;
 }
+
+uint32_t Process::number_of(const QueuePair& qp) { return qp.qpn(); }
 
 std::shared_ptr<link::RemoteProcess> Process::remote_of(const std::shared_ptr<link::Peer>& peer) {
   const base::LockGuard guard(remotes_mutex_);
@@ -215,11 +216,11 @@ std::shared_ptr<link::RemoteProcess> Process::owner_of(uint32_t qpn) {
 void Process::wait_for_accesses(uint32_t key) {
   base::heavy_fence();
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
-  for (const auto& qp : queue_pairs()) {
-    while (qp->is_accessed(key) && base::now_ns() < deadline) {
+  each_queue_pair([&](QueuePair& qp) {
+    while (qp.is_accessed(key) && base::now_ns() < deadline) {
       base::cpu_pause();
     }
-  }
+  });
 }
 
 /// True: some are still used.
@@ -228,18 +229,21 @@ bool Process::drain_windows() {
     return false;
   }
   base::heavy_fence();
-  const auto all = queue_pairs();
   const uint64_t now = base::now_ns();
   bool is_used = false;
-  for (const auto& qp : all) {
-    const uint32_t key = qp->draining_key();
-    const auto uses_key = [key](const auto& one) { return one->is_accessed(key); };
-    if (key != 0 && now < qp->drain_until_ns() && std::ranges::any_of(all, uses_key)) {
-      is_used = true;
-    } else if (key != 0) {
-      qp->end_drain(key);
+  each_queue_pair([&](QueuePair& qp) {
+    const uint32_t key = qp.draining_key();
+    if (key == 0) {
+      return;
     }
-  }
+    bool uses_key = false;
+    each_queue_pair([&](QueuePair& other) { uses_key = uses_key || other.is_accessed(key); });
+    if (uses_key && now < qp.drain_until_ns()) {
+      is_used = true;
+    } else {
+      qp.end_drain(key);
+    }
+  });
   if (is_used) {
     has_drains_.store(true, std::memory_order_seq_cst);
   }
@@ -264,9 +268,7 @@ void Process::tell_remarks() {
 
 void Process::wait_for_own_copies(bool is_wrapped) {
   if (is_wrapped || open_network_.load(std::memory_order_acquire) != nullptr) {
-    for (const auto& qp : queue_pairs()) {
-      qp->wait_for_own_copies();
-    }
+    each_queue_pair([](QueuePair& qp) { qp.wait_for_own_copies(); });
   }
 }
 
@@ -324,20 +326,15 @@ void Process::on_arena(const std::shared_ptr<link::Peer>& peer, const link::Aren
 void Process::on_release(const std::shared_ptr<link::Peer>& peer, const link::Release& release) {
   const auto remote = remote_of(peer);
   if (remote->arenas().hide(release.arena_id)) {
-    for (const auto& qp : queue_pairs()) {
-      qp->wait_for_copies();  // by now it finds nothing there any more; a copy that began before ends first
-    }
+    // By now they find nothing there any more; a copy that began before ends first.
+    each_queue_pair([](QueuePair& qp) { qp.wait_for_copies(); });
     remote->arenas().forget(release.arena_id);
   }
 }
 
 void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
-  for (const auto& queue : completion_queues()) {
-    queue->take_arrived();
-  }
-  for (const auto& qp : queue_pairs()) {
-    qp->on_peer_gone(*peer, peer->left_orderly());
-  }
+  each_completion_queue([](CompletionQueue& queue) { queue.take_arrived(); });
+  each_queue_pair([&](QueuePair& qp) { qp.on_peer_gone(*peer, peer->left_orderly()); });
   management_->on_peer_gone(peer->slot());
   const base::LockGuard guard(remotes_mutex_);
   remotes_.erase(peer.get());
@@ -379,38 +376,50 @@ void Process::serve() {
   prctl(PR_SET_NAME, "ringbolt");
   int tick_ms = fabric_->verb_faults.has(fault::Subject::state) ? kStateTickMs : -1;
   while (!is_stopping_.load()) {
-    has_bell_ = false;
-    rendezvous_->dispatch(tick_ms);
-    // Cleared before looking: what is asked for from here on wakes us again.
-    is_ticking_.store(false, std::memory_order_seq_cst);
-    is_woken_.store(false, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
-    const bool is_draining = drain_windows();
-    tell_remarks();
-    tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
-    tick_ms = is_draining ? kFirstTickMs : tick_ms;
-    if (tick_ms >= 0) {
-      is_ticking_.store(true, std::memory_order_seq_cst);
+    try {
+      tick_ms = serve_once(tick_ms);
+    } catch (const std::bad_alloc&) {
+      // No reason to end the program. What is left is looked at soon; a message of a peer that is lost by this ends in
+      // the time limits of its queue pair.
+      if (!std::exchange(has_run_short_, true)) {
+        base::say("ringbolt: out of memory: what peers asked for may end in errors\n");
+      }
+      tick_ms = kFirstTickMs;
     }
   }
 }
 
+/// Waits for something to do, for `tick_ms` at most, and does it. How long to wait then.
+int Process::serve_once(int tick_ms) {
+  has_bell_ = false;
+  rendezvous_->dispatch(tick_ms);
+  // Cleared before looking: what is asked for from here on wakes us again.
+  is_ticking_.store(false, std::memory_order_seq_cst);
+  is_woken_.store(false, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
+  const bool is_draining = drain_windows();
+  tell_remarks();
+  tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
+  tick_ms = is_draining ? kFirstTickMs : tick_ms;
+  if (tick_ms >= 0) {
+    is_ticking_.store(true, std::memory_order_seq_cst);
+  }
+  return tick_ms;
+}
+
 int Process::next_tick_ms(int last_tick_ms) {
-  const std::vector<std::shared_ptr<CompletionQueue>> queues = completion_queues();
   const bool has_states = fabric_->verb_faults.has(fault::Subject::state);
   if (has_states) {
     look_at_ports();
-    for (const auto& qp : queue_pairs()) {
-      qp->look_at_cable();
-    }
+    each_queue_pair([](QueuePair& qp) { qp.look_at_cable(); });
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;
   uint64_t deadline = UINT64_MAX;
-  for (const auto& queue : queues) {
-    remains = std::max(remains, queue->serve(now));
-    deadline = std::min(deadline, queue->wire_deadline_ns());
-  }
+  each_completion_queue([&](CompletionQueue& queue) {
+    remains = std::max(remains, queue.serve(now));
+    deadline = std::min(deadline, queue.wire_deadline_ns());
+  });
   if (has_states) {
     return kStateTickMs;  // they change by the clock
   }
@@ -432,14 +441,10 @@ int Process::next_tick_ms(int last_tick_ms) {
 void Process::leave() {
   std::call_once(left_, [this] {
     const uint64_t deadline_ns = base::now_ns() + kLeastTimeoutNs;
-    for (const auto& qp : queue_pairs()) {
-      qp->settle_told("the program ended", deadline_ns);
-    }
+    each_queue_pair([&](QueuePair& qp) { qp.settle_told("the program ended", deadline_ns); });
     tell_remarks();
     is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
-    for (const auto& qp : queue_pairs()) {
-      qp->tell_peers();
-    }
+    each_queue_pair([](QueuePair& qp) { qp.tell_peers(); });
     if (Network* network = open_network_.load(std::memory_order_acquire)) {
       rendezvous_->unwatch(network->descriptor());
       network->leave();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -100,9 +101,20 @@ class Process final : private link::RendezvousSink {
   /// own memory, which RINGBOLT_LOG=debug tells. Throws std::bad_alloc.
   std::shared_ptr<cluster::CounterPage> counters(const std::string& path);
   std::shared_ptr<QueuePair> find(uint32_t qpn);
-  std::vector<std::shared_ptr<CompletionQueue>> completion_queues();
-  /// All of them, unordered.
-  std::vector<std::shared_ptr<QueuePair>> queue_pairs();
+  /// Calls `use` with one after the other, without allocating: also where memory is short, and in destructors. No lock
+  /// is held meanwhile; those that come meanwhile may be left out.
+  template <class Use>
+  void each_queue_pair(Use use) {
+    for (auto one = queue_pair_after(0); one != nullptr; one = queue_pair_after(number_of(*one))) {
+      use(*one);
+    }
+  }
+  template <class Use>
+  void each_completion_queue(Use use) {
+    for (auto one = completion_queue_after(nullptr); one != nullptr; one = completion_queue_after(one.get())) {
+      use(*one);
+    }
+  }
 
   /// Returns when no peer copies from or to the region of `key` any more; call after hiding it. Bounded: a peer that
   /// is stopped in the middle of a copy holds us up for at most kAccessDrainNs.
@@ -138,10 +150,14 @@ class Process final : private link::RendezvousSink {
   void on_bell() override { has_bell_ = true; }
   void on_readable() override;
 
+  std::shared_ptr<QueuePair> queue_pair_after(uint32_t qpn);
+  std::shared_ptr<CompletionQueue> completion_queue_after(const CompletionQueue* queue);
+  static uint32_t number_of(const QueuePair& qp);
   void tell_freed(uint32_t arena_id);
   bool drain_windows();
   void tell_remarks();
   void serve();
+  int serve_once(int tick_ms);
   int next_tick_ms(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
 
@@ -155,8 +171,8 @@ class Process final : private link::RendezvousSink {
   std::unordered_map<std::string, std::shared_ptr<cluster::CounterPage>> counters_;
 
   base::Mutex registry_;
-  std::unordered_map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_;
-  std::vector<std::shared_ptr<CompletionQueue>> completion_queues_;
+  std::map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_;  // in an order, for each_queue_pair()
+  std::map<const CompletionQueue*, std::shared_ptr<CompletionQueue>> completion_queues_;
   std::vector<Context*> contexts_;
   uint32_t next_qp_index_ = 0;
 
@@ -172,6 +188,7 @@ class Process final : private link::RendezvousSink {
   std::atomic<bool> is_ticking_{false};
   std::atomic<bool> has_drains_{false};
   std::atomic<bool> has_remarks_{false};
+  bool has_run_short_ = false;  // of memory, and said so; service thread only
   std::atomic<bool> is_stopping_{false};
   std::atomic<bool> is_abandoned_{false};
   std::once_flag left_;

@@ -50,12 +50,18 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
     if (!qpn) {
       return base::fail(qpn.error().value);
     }
+    try {
+      qp->queues_.send->attach(*qp, false, true);
+      qp->queues_.receive->attach(*qp, true, false);
+    } catch (const std::bad_alloc&) {
+      qp->queues_.send->detach(*qp);
+      qp->process_.remove(*qp);
+      throw;
+    }
     pd.users.fetch_add(1, std::memory_order_relaxed);
     if (qp->queues_.shared != nullptr) {
       qp->queues_.shared->users.fetch_add(1, std::memory_order_relaxed);
     }
-    qp->queues_.send->attach(*qp, false, true);
-    qp->queues_.receive->attach(*qp, true, false);
     wanted.cap = qp->caps_;
     return qp;
   } catch (const std::bad_alloc&) {

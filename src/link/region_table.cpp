@@ -1,8 +1,11 @@
 #include "link/region_table.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "base/lock_guard.h"
 
@@ -16,8 +19,8 @@ constexpr uint32_t kTagStep = 1U << (kRegionIndexBits + 8U);
 constexpr size_t kRestingEntries = 1024;
 
 uint32_t random_bits() {
-  static thread_local std::random_device device;
-  return device();
+  // No thread_local with a destructor: where there is no memory to note that, glibc ends the program.
+  return std::random_device{}();
 }
 
 }  // namespace
@@ -48,15 +51,17 @@ base::Result<int> RegionTable::create() {
   return segment_.descriptor();
 }
 
-base::Result<uint32_t> RegionTable::add(const Region& region) {
+base::Result<uint32_t> RegionTable::add(const Region& region) try {
   const base::LockGuard guard(lock_);
   uint32_t tag_and_index = 0;
-  if (never_used_ < kRegionCount && free_.size() < kRestingEntries) {
+  if (never_used_ < kRegionCount && free_count_ < kRestingEntries) {
+    make_room_for_free();
     tag_and_index = (random_bits() & ~kIndexMask) | (never_used_++ << 8U);
-  } else if (!free_.empty()) {
+  } else if (free_count_ != 0) {
     // Counted on, so that the entry's last 63 keys differ above the byte that windows may choose.
-    tag_and_index = (free_.front() ^ key_mask_) + kTagStep;
-    free_.pop_front();
+    tag_and_index = (free_[free_head_] ^ key_mask_) + kTagStep;
+    free_head_ = (free_head_ + 1) % free_.size();
+    --free_count_;
   } else {
     return base::fail(ENOMEM);
   }
@@ -66,13 +71,29 @@ base::Result<uint32_t> RegionTable::add(const Region& region) {
   }
   publish(key, region);
   return key;
+} catch (const std::bad_alloc&) {
+  return base::fail(ENOMEM);
+}
+
+/// For one key more than ever was. Throws std::bad_alloc, and nothing has changed.
+void RegionTable::make_room_for_free() {
+  if (never_used_ < free_.size()) {
+    return;
+  }
+  std::vector<uint32_t> larger(std::max<size_t>(2 * free_.size(), kRestingEntries));
+  for (size_t i = 0; i < free_count_; ++i) {
+    larger[i] = free_[(free_head_ + i) % free_.size()];
+  }
+  free_ = std::move(larger);
+  free_head_ = 0;
 }
 
 void RegionTable::hide(uint32_t key) { entries_[index_of(key)].key.store(0, std::memory_order_seq_cst); }
 
 void RegionTable::release(uint32_t key) {
   const base::LockGuard guard(lock_);
-  free_.push_back(key);
+  free_[(free_head_ + free_count_) % free_.size()] = key;
+  ++free_count_;
 }
 
 bool RegionTable::is_held(uint32_t pd_key, uint64_t host_address, uint64_t size, uint32_t access) {

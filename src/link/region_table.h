@@ -1,8 +1,9 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <vector>
 
 #include "base/adaptive_mutex.h"
 #include "base/result.h"
@@ -116,9 +117,15 @@ class RegionTable : public RegionTableView {
   bool is_held(uint32_t pd_key, uint64_t host_address, uint64_t size, uint32_t access);
 
  private:
+  void make_room_for_free();
+
   SharedSegment segment_;
   base::AdaptiveMutex lock_;
-  std::deque<uint32_t> free_;  ///< keys that were; first in, first out: a stale key stays stale for long
+  /// Keys that were; first in, first out: a stale key stays stale for long. A ring with room for all that were given
+  /// out, so that to release one needs no memory.
+  std::vector<uint32_t> free_;
+  size_t free_head_ = 0;
+  size_t free_count_ = 0;
   uint32_t never_used_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/folder.h"
 #include "link/socket.h"
 
 namespace ringbolt::link {
@@ -51,9 +52,9 @@ base::UniqueFd open_directory(const std::string& directory) {
     throw base::Error(errno, "fstat", directory);
   }
   if (status.st_uid != geteuid() || (status.st_mode & 022) != 0) {
-    throw base::Error(EPERM,
-                      fmt::format("check (owner {}, mode {:o}, user {})", status.st_uid, status.st_mode & 07777, geteuid()),
-                      directory, "it must belong to you and be writable by nobody else (0700)");
+    throw base::Error(
+        EPERM, fmt::format("check (owner {}, mode {:o}, user {})", status.st_uid, status.st_mode & 07777, geteuid()),
+        directory, "it must belong to you and be writable by nobody else (0700)");
   }
   return fd;
 }
@@ -137,21 +138,25 @@ bool Slot::try_claim(uint32_t number) {
 }
 
 void Slot::sweep() const {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_, error)) {
-    if (entry.path().extension() != ".lock" || entry.path().stem() == std::to_string(number_)) {
-      continue;
+  constexpr std::string_view kEnding = ".lock";
+  static_cast<void>(base::each_name_in(directory_.c_str(), [&](std::string_view entry) {
+    if (!entry.ends_with(kEnding) || entry.size() == kEnding.size()) {
+      return;
     }
-    const std::string name = entry.path().filename();
+    const std::string stem(entry.substr(0, entry.size() - kEnding.size()));
+    const std::string name(entry);
+    if (stem == std::to_string(number_)) {
+      return;
+    }
     const base::UniqueFd lock(openat(directory_fd_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     // The kernel gave the lock back if its owner was killed. Whoever claims the slot meanwhile finds the lock taken, or
     // the name gone, and tries again.
     if (lock.is_open() && flock(lock.get(), LOCK_EX | LOCK_NB) == 0 &&
         names_same_file(directory_fd_.get(), name, lock.get())) {
-      remove_companions(directory_fd_.get(), entry.path().stem().string());
+      remove_companions(directory_fd_.get(), stem);
       unlinkat(directory_fd_.get(), name.c_str(), 0);
     }
-  }
+  }));
 }
 
 void Slot::listen_on(uint32_t number) {

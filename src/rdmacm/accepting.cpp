@@ -41,8 +41,13 @@ int listen(Id& id, int backlog) RINGBOLT_REQUIRES(station_lock) {
   listener.is_on_port = is_link_local(listener.address) && id.route.has_value();
   listener.port = id.route ? id.route->device : 0;
   listener.backlog = static_cast<uint32_t>(backlog >= 1 && backlog <= kMaxBacklog ? backlog : kMaxBacklog);
-  station.engine().listen(listener);
   station.add_listener(id.token, id);
+  try {
+    station.engine().listen(listener);
+  } catch (...) {
+    station.remove_listener(id.token);
+    throw;
+  }
   id.phase = Phase::listening;
   return 0;
 }

@@ -149,9 +149,9 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   }
   write_address(is_self ? station.devices().own_address(route.device, route.source) : route.source, id.source_port(),
                 scope, id.c.route.addr.src_storage);
+  id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));  // first: there may be no memory for it
   id.route = route;
   id.phase = Phase::address_resolved;
-  id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));
   return 0;
 }
 
@@ -242,9 +242,9 @@ int rdma_resolve_route(rdma_cm_id* c, int) try {
     if (id.phase != Id::Phase::address_resolved) {
       return result(EINVAL);
     }
+    id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
     fill_path(id);
     id.phase = Id::Phase::route_resolved;
-    id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
   }
   return ringbolt::rdmacm::await_event(id);
 } catch (...) {

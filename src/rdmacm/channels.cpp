@@ -24,11 +24,11 @@ int result(int error) {
   return -1;
 }
 
-void Channel::push(std::unique_ptr<QueuedEvent> event) {
+void Channel::push(std::unique_ptr<QueuedEvent> event) noexcept {
   if (is_closed) {
     return;
   }
-  queue.push_back(std::move(event));
+  queue.push(std::move(event));
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(fd.get(), &one, sizeof one);
 }
@@ -41,9 +41,7 @@ void Channel::count_down() {
 
 std::unique_ptr<QueuedEvent> Channel::pop() {
   count_down();
-  auto event = std::move(queue.front());
-  queue.pop_front();
-  return event;
+  return queue.pop();
 }
 
 Channel* new_channel(Station& station) {
@@ -95,9 +93,8 @@ int wait_readable(int fd) {
 }
 
 /// What the requests in a channel that goes away, or of a listener that goes away, have made so far.
-void refuse_requests(Station& station, std::vector<std::unique_ptr<QueuedEvent>> events)
-    RINGBOLT_REQUIRES(station_lock) {
-  for (const auto& event : events) {
+void refuse_requests(Station& station, const EventQueue& events) RINGBOLT_REQUIRES(station_lock) {
+  for (const QueuedEvent* event = events.first(); event != nullptr; event = event->next.get()) {
     if (event->c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
       Id& id = Id::of(event->c.id);
       detach_id(id);
@@ -112,9 +109,15 @@ void refuse_requests(Station& station, std::vector<std::unique_ptr<QueuedEvent>>
 void drop_events_of(Id& id) {
   auto dropped =
       id.channel().take_if([&](const QueuedEvent& event) { return event.c.id == &id.c || event.counts_for == &id; });
-  std::erase_if(dropped, [&](const auto& event) { return event->c.id == &id.c; });
-  if (!dropped.empty()) {
-    refuse_requests(*id.station, std::move(dropped));
+  // Those of its own end with it; what remains are requests to it.
+  EventQueue requests;
+  while (!dropped.is_empty()) {
+    if (auto event = dropped.pop(); event->c.id != &id.c) {
+      requests.push(std::move(event));
+    }
+  }
+  if (!requests.is_empty()) {
+    refuse_requests(*id.station, requests);
   }
 }
 
@@ -145,9 +148,9 @@ void rdma_destroy_event_channel(rdma_event_channel* c) try {
   }
   const base::LockGuard guard(station.mutex());
   ++channel.users;
-  auto dropped = channel.take_if([](const QueuedEvent&) { return true; });
+  const auto dropped = channel.take_if([](const QueuedEvent&) { return true; });
   channel.is_closed = true;
-  ringbolt::rdmacm::refuse_requests(station, std::move(dropped));
+  ringbolt::rdmacm::refuse_requests(station, dropped);
   station.drop_rejected(channel);
   channel.fd.reset();
   c->fd = -1;
@@ -167,7 +170,7 @@ int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) try {
     {
       const base::LockGuard guard(station.mutex());
       is_closed = channel.is_closed;
-      if (!channel.queue.empty()) {
+      if (!channel.queue.is_empty()) {
         auto taken = channel.pop();
         ++taken->counts_for->delivered;
         on_fetch(station, *taken);

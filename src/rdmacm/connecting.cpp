@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <utility>
 
 #include "base/c_border.h"
 #include "cm/timing.h"
@@ -114,8 +115,13 @@ int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock
   }
   const int error = id.is_datagram() ? connect_datagrams(id, param) : connect_queue_pair(id, param);
   if (error == 0) {
+    try {
+      id.station->add_connection(id.handle, id);
+    } catch (...) {
+      id.station->engine().destroy(id.station->now(), std::exchange(id.handle, 0));
+      throw;
+    }
     id.phase = Phase::connecting;
-    id.station->add_connection(id.handle, id);
     id.station->settle();
   }
   return error;

@@ -6,6 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
+#include <utility>
+#include <vector>
 
 #include "base/unique_fd.h"
 #include "rdmacm/verbs_library.h"
@@ -60,7 +64,10 @@ int open_device(ibv_device* from, Device& device) {
   }
   for (int i = 0; i < port.gid_tbl_len; ++i) {
     ibv_gid_entry entry{};
-    if (ibv_query_gid_ex(device.context, 1, static_cast<uint32_t>(i), &entry, 0) != 0) {
+    if (const int error = ibv_query_gid_ex(device.context, 1, static_cast<uint32_t>(i), &entry, 0)) {
+      if (error == ENOMEM) {
+        return error;  // says nothing of the table
+      }
       break;
     }
     wire::Address gid;
@@ -70,6 +77,23 @@ int open_device(ibv_device* from, Device& device) {
   device.pd = ibv_alloc_pd(device.context);
   return device.pd == nullptr ? errno : (device.gids.empty() ? ENODEV : 0);
 }
+
+int try_device(ibv_device* one, Device& device) try { return open_device(one, device); } catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+void close_device(const Device& device) {
+  if (device.pd != nullptr) {
+    ibv_dealloc_pd(device.pd);
+  }
+  if (device.context != nullptr) {
+    ibv_close_device(device.context);
+  }
+}
+
+struct FreeList {
+  void operator()(ibv_device** list) const { ibv_free_device_list(list); }
+};
 
 }  // namespace
 
@@ -94,21 +118,28 @@ int Devices::open() {
     return ENOSYS;
   }
   int count = 0;
-  ibv_device** list = ibv_get_device_list(&count);
+  const std::unique_ptr<ibv_device*, FreeList> list(ibv_get_device_list(&count));
   if (list == nullptr) {
     return errno;
   }
+  std::vector<Device> opened;
+  opened.reserve(static_cast<size_t>(count));
   int error = count == 0 ? ENODEV : 0;
   for (int i = 0; i < count; ++i) {
     Device device;
-    const int refusal = open_device(list[i], device);
+    const int refusal = try_device(list.get()[i], device);
     if (refusal == 0) {
-      devices_.push_back(std::move(device));
-    } else {
-      error = refusal;
+      opened.push_back(std::move(device));
+      continue;
+    }
+    close_device(device);
+    error = refusal;
+    if (refusal == ENOMEM) {  // no reason to go on without this one: all of it can be tried again
+      std::ranges::for_each(opened, close_device);
+      return error;
     }
   }
-  ibv_free_device_list(list);
+  devices_ = std::move(opened);
   return devices_.empty() ? error : 0;
 }
 

@@ -154,13 +154,19 @@ std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) {
 }
 
 std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const cm::Event& event) {
+  auto queued = new_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
   Id* id = new_id(station, &listener.channel(), listener.c.context, listener.c.ps, listener.c.qp_type);
   if (id == nullptr) {
-    return nullptr;
+    throw std::bad_alloc();
   }
-  auto queued = new_event(*id, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  queued->c.id = &id->c;
   queued->c.listen_id = &listener.c;
-  queued->counts_for = &listener;
+  try {
+    station.add_connection(event.handle, *id);
+  } catch (...) {
+    delete_id(id);
+    throw;
+  }
   queued->source = event;
   id->is_passive = true;
   id->phase = Id::Phase::connecting;
@@ -180,7 +186,6 @@ std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const 
     set_addresses(*id, event, question->service_id, question->private_data);
   }
   show_device(*id);
-  station.add_connection(event.handle, *id);
   return queued;
 }
 

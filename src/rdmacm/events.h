@@ -8,7 +8,7 @@ namespace ringbolt::rdmacm {
 
 /// The event of an identifier that the program will see for `event`.
 std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
-/// CONNECT_REQUEST with a new identifier; null when there is no memory for it.
+/// CONNECT_REQUEST with a new identifier. Throws std::bad_alloc, and nothing has changed.
 std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const cm::Event& event)
     RINGBOLT_REQUIRES(station_lock);
 /// An event of this side alone: addresses and routes.

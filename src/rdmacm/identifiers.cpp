@@ -60,7 +60,11 @@ Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps
 void detach_id(Id& id) {
   Station& station = *id.station;
   if (id.handle != 0) {
-    station.engine().destroy(station.now(), id.handle);
+    try {
+      station.engine().destroy(station.now(), id.handle);
+    } catch (const std::bad_alloc&) {
+      // No memory for the good-bye: the peer finds out by its own time limits.
+    }
     station.remove_connection(id.handle);
     id.handle = 0;
   }
@@ -188,7 +192,10 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
   const ibv_qp_type type = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
   Id* made = ringbolt::rdmacm::new_id(station, home, context, ps, type);
   if (made == nullptr) {
-    return -1;
+    if (channel == nullptr) {
+      delete home;
+    }
+    return result(ENOMEM);
   }
   made->is_sync = channel == nullptr;
   *id = &made->c;
@@ -239,7 +246,9 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
   c->channel = &to->c;
   ++to->users;
   id.is_sync = target == nullptr;
-  for (auto& event : from.take_if([&](const ringbolt::rdmacm::QueuedEvent& one) { return one.counts_for == &id; })) {
+  auto moved = from.take_if([&](const ringbolt::rdmacm::QueuedEvent& one) { return one.counts_for == &id; });
+  while (!moved.is_empty()) {
+    auto event = moved.pop();
     if (event->c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
       ringbolt::rdmacm::move_request(Id::of(event->c.id), *to);
     }

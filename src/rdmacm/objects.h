@@ -6,9 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/thread_safety.h"
@@ -34,38 +34,71 @@ struct QueuedEvent {
   Id* counts_for = nullptr;  ///< whose destruction waits for its acknowledgement
   cm::Event source;          ///< what it was made from; for events of the peer
   std::array<std::byte, 256> private_data{};
+  std::unique_ptr<QueuedEvent> next;  ///< in an EventQueue
 
   static QueuedEvent& of(rdma_cm_event* c) { return *reinterpret_cast<QueuedEvent*>(c); }
 };
 static_assert(offsetof(QueuedEvent, c) == 0);
 
+/// Events in their order. None but their own memory is needed, so that putting one in can't fail.
+class EventQueue {
+ public:
+  EventQueue() = default;
+  EventQueue(EventQueue&& other) noexcept
+      : first_(std::move(other.first_)), last_(std::exchange(other.last_, nullptr)) {}
+  EventQueue& operator=(EventQueue&&) = delete;
+  ~EventQueue() {
+    while (!is_empty()) {
+      pop();
+    }
+  }
+
+  bool is_empty() const { return first_ == nullptr; }
+  QueuedEvent* first() const { return first_.get(); }
+  void push(std::unique_ptr<QueuedEvent> event) noexcept {
+    QueuedEvent* const added = event.get();
+    (last_ == nullptr ? first_ : last_->next) = std::move(event);
+    last_ = added;
+  }
+  /// The oldest; there is one.
+  std::unique_ptr<QueuedEvent> pop() noexcept {
+    auto event = std::move(first_);
+    first_ = std::move(event->next);
+    last_ = first_ == nullptr ? nullptr : last_;
+    return event;
+  }
+
+ private:
+  std::unique_ptr<QueuedEvent> first_;
+  QueuedEvent* last_ = nullptr;
+};
+
 struct Channel {
   rdma_event_channel c{};
   Station* station = nullptr;
   base::UniqueFd fd;  ///< an eventfd that counts the queue: readable while an event waits, a new edge for each
-  std::deque<std::unique_ptr<QueuedEvent>> queue RINGBOLT_GUARDED_BY(station_lock);
+  EventQueue queue RINGBOLT_GUARDED_BY(station_lock);
   uint32_t users RINGBOLT_GUARDED_BY(station_lock) = 0;  ///< identifiers that live on it
   bool is_closed RINGBOLT_GUARDED_BY(station_lock) =
       false;  ///< the program destroyed it; it goes after its last identifier
 
   static Channel& of(rdma_event_channel* c) { return *reinterpret_cast<Channel*>(c); }
-  void push(std::unique_ptr<QueuedEvent> event) RINGBOLT_REQUIRES(station_lock);
+  void push(std::unique_ptr<QueuedEvent> event) noexcept RINGBOLT_REQUIRES(station_lock);
   /// The oldest event; the queue must not be empty.
   std::unique_ptr<QueuedEvent> pop() RINGBOLT_REQUIRES(station_lock);
   /// Takes out what `matches`.
   template <class Matches>
-  std::vector<std::unique_ptr<QueuedEvent>> take_if(Matches matches) RINGBOLT_REQUIRES(station_lock) {
-    std::vector<std::unique_ptr<QueuedEvent>> taken;
-    std::deque<std::unique_ptr<QueuedEvent>> kept;
-    for (auto& event : queue) {
-      if (matches(*event)) {
+  EventQueue take_if(Matches matches) RINGBOLT_REQUIRES(station_lock) {
+    EventQueue all(std::move(queue));
+    EventQueue taken;
+    while (!all.is_empty()) {
+      auto event = all.pop();
+      const bool is_taken = matches(*event);
+      (is_taken ? taken : queue).push(std::move(event));
+      if (is_taken) {
         count_down();
-        taken.push_back(std::move(event));
-      } else {
-        kept.push_back(std::move(event));
       }
     }
-    queue = std::move(kept);
     return taken;
   }
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <random>
 
 #include "base/clock.h"
@@ -87,8 +88,8 @@ int Station::start() {
   }
   std::random_device random;
   engine_.reset(new cm::Engine({ringbolt_management_slot(context), random()}, *this));
+  thread_ = std::thread([this] { run(); });  // waits for our lock
   is_started_ = true;
-  thread_ = std::thread([this] { run(); });
   return 0;
 }
 
@@ -113,8 +114,12 @@ void Station::run() {
     bool is_timed = false;
     {
       const base::LockGuard guard(mutex());
-      receive_all();
-      engine_->on_timer(now());
+      try {
+        receive_all();
+        engine_->on_timer(now());
+      } catch (const std::bad_alloc&) {
+        // As good as lost on the way: the state machines try again.
+      }
       settle();
       const uint64_t now_ns = now();
       release_held(now_ns);
@@ -132,7 +137,7 @@ void Station::run() {
 
 uint64_t Station::next_wake_ns(uint64_t now_ns) const {
   uint64_t next = engine_->next_deadline_ns();
-  if (!held_.empty()) {
+  if (!held_.empty() || next_untold_ < untold_.size()) {
     next = std::min(next, now_ns + kHeldPauseNs);
   }
   if (ringbolt_management_unsent(devices_.at(0).context) != 0) {
@@ -169,16 +174,28 @@ void Station::settle() {
   if (!is_started_) {
     return;
   }
-  send_outgoing();
-  for (const cm::Event& event : engine_->take_events()) {
-    tell(event);
+  try {
+    send_outgoing();
+    tell_all();
+    send_outgoing();
+  } catch (const std::bad_alloc&) {
+    // Datagrams are as good as lost on the way; events are told by the thread, soon: next_wake_ns().
   }
-  send_outgoing();
   changed_.notify_all();
   if (thread_.get_id() != std::this_thread::get_id() && next_wake_ns(now()) < wakes_at_ns_) {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t written = write(bell_.get(), &one, sizeof one);
   }
+}
+
+void Station::tell_all() {
+  do {
+    for (; next_untold_ < untold_.size(); ++next_untold_) {
+      tell(untold_[next_untold_]);
+    }
+    untold_ = engine_->take_events();
+    next_untold_ = 0;
+  } while (!untold_.empty());
 }
 
 void Station::send_outgoing() {
@@ -215,7 +232,8 @@ void Station::tell(const cm::Event& event) {
   if (event.kind == cm::Event::Kind::disconnected && id.route && !id.is_datagram()) {
     if (const Owed owed = owes_completions(id); owed != Owed::nothing) {
       const uint64_t limit_ns = owed == Owed::polling ? kHeldLimitNs : kAnswerLimitNs;
-      held_.push_back({&id, std::move(queued), now() + limit_ns, 0});
+      held_.push_back({&id, nullptr, now() + limit_ns, 0});
+      held_.back().event = std::move(queued);
       return;
     }
   }
@@ -224,12 +242,11 @@ void Station::tell(const cm::Event& event) {
 
 void Station::tell_request(const cm::Event& event) {
   const auto found = listeners_.find(event.listener);
-  auto queued = found == listeners_.end() ? nullptr : make_request(*this, *found->second, event);
-  if (queued == nullptr) {
+  if (found == listeners_.end()) {
     engine_->destroy(now(), event.handle);
     return;
   }
-  found->second->channel().push(std::move(queued));
+  found->second->channel().push(make_request(*this, *found->second, event));
 }
 
 void Station::release_held(uint64_t now_ns) {
@@ -252,11 +269,7 @@ void Station::drop_held(const Id& id) {
 }
 
 void Station::retire(std::unique_ptr<Channel> channel) {
-  constexpr size_t kKept = 64;
-  retired_.push_back(std::move(channel));
-  if (retired_.size() > kKept) {
-    retired_.pop_front();
-  }
+  retired_[next_retired_++ % retired_.size()] = std::move(channel);
 }
 
 uint16_t Station::take_ephemeral_port(uint16_t port_space) {

@@ -2,9 +2,10 @@
 
 #include <rdma/rdma_cma.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -91,6 +92,7 @@ class Station final : private cm::Host {
   void run() RINGBOLT_EXCLUDES(station_lock);
   void receive_all() RINGBOLT_REQUIRES(station_lock);
   void send_outgoing() RINGBOLT_REQUIRES(station_lock);
+  void tell_all() RINGBOLT_REQUIRES(station_lock);
   void tell(const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
   void tell_request(const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
   void release_held(uint64_t now_ns) RINGBOLT_REQUIRES(station_lock);
@@ -116,8 +118,11 @@ class Station final : private cm::Host {
   std::unique_ptr<cm::Engine> engine_ RINGBOLT_GUARDED_BY(station_lock);
   std::map<uint64_t, Id*> listeners_ RINGBOLT_GUARDED_BY(station_lock);
   std::map<cm::Handle, Id*> connections_ RINGBOLT_GUARDED_BY(station_lock);
-  std::vector<Held> held_ RINGBOLT_GUARDED_BY(station_lock);
-  std::deque<std::unique_ptr<Channel>> retired_ RINGBOLT_GUARDED_BY(station_lock);
+  std::list<Held> held_ RINGBOLT_GUARDED_BY(station_lock);
+  std::vector<cm::Event> untold_ RINGBOLT_GUARDED_BY(station_lock);  ///< of the engine; told up to next_untold_
+  size_t next_untold_ RINGBOLT_GUARDED_BY(station_lock) = 0;
+  std::array<std::unique_ptr<Channel>, 64> retired_ RINGBOLT_GUARDED_BY(station_lock);
+  size_t next_retired_ RINGBOLT_GUARDED_BY(station_lock) = 0;
   std::map<std::pair<uint16_t, uint16_t>, uint32_t> ports_ RINGBOLT_GUARDED_BY(station_lock);
   uint64_t last_token_ RINGBOLT_GUARDED_BY(station_lock) = 0;
   uint64_t wakes_at_ns_ RINGBOLT_GUARDED_BY(station_lock) = 0;

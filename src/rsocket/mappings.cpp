@@ -22,11 +22,16 @@ int Mappings::add(ibv_pd* pd, void* memory, size_t bytes, bool is_remote, uint64
   if (region == nullptr) {
     return errno == 0 ? ENOMEM : errno;
   }
-  if (index) {
-    const RemoteBlock block{reinterpret_cast<uint64_t>(memory), region->rkey, static_cast<uint32_t>(bytes)};
-    news_.push_back({*index, offset, block});
-  }
+  const uint32_t rkey = region->rkey;
   mappings_.push_back({memory, bytes, index, std::move(region)});
+  if (index) {
+    try {
+      news_.push_back({*index, offset, {reinterpret_cast<uint64_t>(memory), rkey, static_cast<uint32_t>(bytes)}});
+    } catch (...) {
+      mappings_.pop_back();
+      throw;
+    }
+  }
   return 0;
 }
 
