@@ -141,6 +141,7 @@ int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) t
   facts->is_up = port.is_up() ? 1 : 0;
   facts->takes_any_local_address = !port.is_on_network() && !port.fabric->control.is_open() ? 1 : 0;
   facts->mtu = static_cast<uint8_t>(port.mtu);
+  facts->gid_generation = port.live_gids->generation();
   return 0;
 } catch (...) {
   return ringbolt::base::caught_errno();

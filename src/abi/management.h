@@ -52,6 +52,7 @@ struct ringbolt_port_facts {
   uint8_t is_up;
   uint8_t takes_any_local_address;  ///< the default device stands for every address of this host
   uint8_t mtu;                      ///< enum ibv_mtu
+  uint32_t gid_generation;          ///< another one after each change of the GID table
 };
 
 /// Starts receiving. Idempotent; before it, datagrams for this process are answered as for one without listeners.
@@ -78,9 +79,9 @@ int ringbolt_management_port(struct ibv_context* context, struct ringbolt_port_f
 int ringbolt_management_reaches(struct ibv_context* context, const union ibv_gid* gid);
 
 /// 1 while data that came for a queue pair of this process, or the word that its signaled sends have arrived, lies
-/// unread: in a lane, or as completions that nobody has polled. By number: the program may destroy the queue pair at any
-/// time. Where the number is that of a datagram queue pair, any connected queue pair of this process counts: UCX names
-/// such a placeholder to the connection manager and connects others by itself. 0 for a number that nobody has.
+/// unread: in a lane, or as completions that nobody has polled. By number: the program may destroy the queue pair at
+/// any time. Where the number is that of a datagram queue pair, any connected queue pair of this process counts: UCX
+/// names such a placeholder to the connection manager and connects others by itself. 0 for a number that nobody has.
 int ringbolt_management_has_unread(struct ibv_context* context, uint32_t qp_num);
 /// 1 while sends of the queue pair wait for the peer's answer, or for their turn.
 int ringbolt_management_awaits_answers(struct ibv_context* context, uint32_t qp_num);

@@ -8,12 +8,12 @@ Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> proc
     : port_(std::move(port)),
       process_(std::move(process)),
       counters_(process_->counters(port_->counter_path)),
-      network_(port_->is_on_network() ? &process_->open_network() : nullptr),
-      was_up_(port_->is_up()) {
+      network_(port_->is_on_network() ? &process_->open_network() : nullptr) {
   if (network_ != nullptr) {
     network_->add(*port_);
   }
   port_->look_at_addresses(true);  // they may have changed since the devices were listed
+  was_up_.store(port_->is_up());
   gid_generation_.store(port_->live_gids->generation());
   process_->add(this);
   port_->fabric->control.refresh();  // the process is told of changes from now on
@@ -33,11 +33,11 @@ void Context::look_at_port(bool addresses_changed) {
   // Not the process's own fabric: each list of devices has one, with its own copy of what is cut and broken.
   port_->fabric->control.refresh();
   port_->fabric->verb_faults.look();
+  port_->look_at_addresses(addresses_changed);
   const bool is_up = port_->is_up();
   if (was_up_.exchange(is_up) != is_up) {
     push_port_event(is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
   }
-  port_->look_at_addresses(addresses_changed);
   const uint32_t generation = port_->live_gids->generation();
   if (gid_generation_.exchange(generation) != generation) {
     push_port_event(IBV_EVENT_GID_CHANGE);

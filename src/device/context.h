@@ -43,7 +43,7 @@ class Context {
   AsyncEvents events_;
   void push_port_event(ibv_event_type type);
 
-  std::atomic<bool> was_up_;
+  std::atomic<bool> was_up_{false};
   std::atomic<uint32_t> gid_generation_{0};  ///< of the table that the program knows
 };
 

@@ -61,6 +61,16 @@ bool begins_connection(const Mad& mad) {
   return attribute == wire::kCmReq || attribute == wire::kCmRep;
 }
 
+/// Without the holes of the tables: two hosts that share one of those are not the same.
+std::vector<wire::Address> gids_of_node() {
+  std::vector<wire::Address> gids;
+  for (const auto& port : list_ports()) {
+    std::ranges::transform(port->addresses()->shown, std::back_inserter(gids), address_of);
+  }
+  std::erase(gids, wire::Address{});
+  return gids;
+}
+
 }  // namespace
 
 Management::Management(std::shared_ptr<Fabric> fabric, uint32_t slot, Watcher watch)
@@ -89,15 +99,19 @@ void Management::open() {
       throw base::Error(errno, "epoll_ctl", "management");
     }
   }
-  std::vector<wire::Address> gids;
-  for (const auto& port : list_ports()) {
-    std::ranges::transform(port->addresses()->shown, std::back_inserter(gids), address_of);
-  }
-  services_.set_gids(std::move(gids));
+  services_.set_gids(gids_of_node());
   socket_ = std::move(socket);
   bell_ = std::move(bell);
   poller_ = std::move(poller);
   is_open_.store(true, std::memory_order_release);
+}
+
+void Management::look_at_addresses() try {
+  if (is_open()) {
+    services_.set_gids(gids_of_node());
+  }
+} catch (const std::exception&) {
+  // What can't be read just now is no evidence: the book stays as it was.
 }
 
 std::shared_ptr<link::MadSocket> Management::socket() {

@@ -68,6 +68,8 @@ class Management {
 
   /// Makes this process one with a connection manager. Throws base::Error.
   void open();
+  /// The addresses of interfaces have changed. Service thread only.
+  void look_at_addresses();
   bool is_open() const { return is_open_.load(std::memory_order_acquire); }
   /// Readable while receive() may have something; -1 before open().
   int descriptor() const { return poller_.get(); }

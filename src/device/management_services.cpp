@@ -161,6 +161,9 @@ ServiceBook::ServiceBook(std::string slots_directory, uint32_t slot)
 void ServiceBook::set_gids(std::vector<wire::Address> gids) {
   const base::LockGuard guard(mutex_);
   own_.gids = std::move(gids);
+  if (!own_.services.empty()) {
+    static_cast<void>(write_file());  // where it can't be, others go on with the addresses of before
+  }
 }
 
 int ServiceBook::bind(const Service& service, const IsAlive& is_alive) { return change(service, true, is_alive); }

@@ -57,7 +57,8 @@ class ServiceBook {
 
   ServiceBook(std::string slots_directory, uint32_t slot);
 
-  /// The GIDs of all ports of our node; they tell hosts apart that share a folder (nodes of an emulated cluster).
+  /// The GIDs of all ports of our node; they tell hosts apart that share a folder (nodes of an emulated cluster). What
+  /// was written with others is written anew. Throws std::bad_alloc.
   void set_gids(std::vector<wire::Address> gids);
   /// 0, EADDRINUSE, EADDRNOTAVAIL, or the errno of the file system.
   int bind(const Service& service, const IsAlive& is_alive);

@@ -58,8 +58,8 @@ uint32_t interface_mtu(const std::string& name) {
   return static_cast<uint32_t>(request.ifr_mtu);
 }
 
-/// RFC 4291, appendix A: 48-bit addresses get ff:fe in their middle. Interfaces without an address (lo) get one made from
-/// their number.
+/// RFC 4291, appendix A: 48-bit addresses get ff:fe in their middle. Interfaces without an address (lo) get one made
+/// from their number.
 uint64_t guid_of(const ifaddrs* list, const Netdev& netdev) {
   constexpr uint64_t kMadeUp = 0x0252420000000000U;
   for (; list != nullptr; list = list->ifa_next) {
@@ -130,11 +130,21 @@ Netdev read_netdev(const std::string& name) {
   netdev.mtu_bytes = interface_mtu(name);
   netdev.guid = guid_of(addresses.get(), netdev);
   netdev.gids = gids_of(addresses.get(), name);
-  for (const ifaddrs* each = addresses.get(); each != nullptr; each = each->ifa_next) {
-    netdev.is_up = netdev.is_up || (name == each->ifa_name && (each->ifa_flags & IFF_RUNNING) != 0 &&
-                                    (each->ifa_flags & IFF_UP) != 0);
-  }
+  netdev.is_up = is_interface_up(netdev.index);
   return netdev;
+}
+
+bool is_interface_up(uint32_t index) {
+  ifreq request{};
+  if (if_indextoname(index, request.ifr_name) == nullptr) {
+    return false;
+  }
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket.is_open()) {
+    throw base::Error(errno, "ask for the flags", request.ifr_name);
+  }
+  constexpr int kWanted = IFF_UP | IFF_RUNNING;
+  return ioctl(socket.get(), SIOCGIFFLAGS, &request) == 0 && (request.ifr_flags & kWanted) == kWanted;
 }
 
 std::vector<ibv_gid> read_gids(uint32_t index) {

@@ -26,6 +26,10 @@ Netdev read_netdev(const std::string& name);
 /// base::Error. Thread-safe.
 std::vector<ibv_gid> read_gids(uint32_t index);
 
+/// The interface of this number was brought up and has a carrier; false when it is gone. Throws base::Error when the
+/// kernel can't be asked. Thread-safe.
+bool is_interface_up(uint32_t index);
+
 /// Name and MTU alone, as they are now, of the interface of this number; no name when it is gone. Thread-safe.
 Netdev read_link(uint32_t index);
 

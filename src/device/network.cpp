@@ -70,10 +70,9 @@ Network::Network(Process& process, const std::string& slots_directory, uint32_t 
       absence_ns_(kFirstAbsenceNs) {
   epoll_event event{};
   event.events = EPOLLIN;
-  const auto refuses = [&](int descriptor) {
-    return epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0;
-  };
-  if ((endpoint_ && refuses(endpoint_->descriptor())) || (address_news_.is_open() && refuses(address_news_.get())) || (streams_ && refuses(streams_->descriptor())) ||
+  const auto refuses = [&](int descriptor) { return epoll_ctl(events_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0; };
+  if ((endpoint_ && refuses(endpoint_->descriptor())) || (address_news_.is_open() && refuses(address_news_.get())) ||
+      (streams_ && refuses(streams_->descriptor())) ||
       epoll_ctl(events_.get(), EPOLL_CTL_ADD, timer_.get(), &event) != 0) {
     throw base::Error(errno, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
   }
@@ -96,7 +95,7 @@ void Network::serve(uint64_t now_ns) {
     process_.look_at_ports();
   }
   if (take_address_news()) {
-    process_.look_at_ports(true);
+    process_.look_at_addresses();
   }
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   const bool is_polled = now_ns < last_poll_ns + CompletionQueue::kPollerNs;

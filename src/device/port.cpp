@@ -1,7 +1,7 @@
 #include "device/port.h"
 
-#include <algorithm>
 #include <unistd.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <charconv>
@@ -111,6 +111,7 @@ void take_netdev(Port& port, const Netdev& netdev) {
   port.known_gids = or_made_up(netdev.gids, port.guid);
   port.netdev_index = netdev.index;
   port.mtu = path_mtu_of(netdev.mtu_bytes);
+  port.live->interface_is_down.store(!netdev.is_up, std::memory_order_relaxed);
 }
 
 std::shared_ptr<Port> port_of(const Netdev& netdev, const std::shared_ptr<Fabric>& fabric) {
@@ -285,8 +286,9 @@ size_t Port::index_of(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
 
 bool Port::owns(const ibv_gid& gid) const { return holds(addresses()->known, gid); }
 
-void Port::look_at_addresses(bool have_changed) const try {
-  if (have_changed && is_on_network() && streams.empty()) {
+void Port::look_at_addresses(bool has_news) const try {
+  if (has_news && is_on_network() && streams.empty()) {
+    live->interface_is_down.store(!is_interface_up(netdev_index), std::memory_order_relaxed);
     live_gids->find(profile.look.gids, or_made_up(read_gids(netdev_index), guid), profile.look.gid_table_length);
   }
   live_gids->hide(address_away());

@@ -39,11 +39,13 @@ struct Fabric {
 /// Ports at streams are numbered from here on, where no interface of the kernel is.
 inline constexpr uint32_t kFirstStreamInterface = 0x8000'0000U;
 
-/// How many objects of a port this process has, how many bytes it ever registered there, and how its stream is.
+/// How many objects of a port this process has, how many bytes it ever registered there, and how its stream or
+/// interface is.
 struct LiveObjects {
   std::array<std::atomic<uint32_t>, profile::kCountedKinds> counts{};
   std::atomic<uint64_t> registered_bytes{0};
   std::atomic<bool> stream_is_deserted{false};  ///< its peer was there and is gone
+  std::atomic<bool> interface_is_down{false};   ///< or without a carrier, or gone
   std::atomic<uint32_t> queue_pairs_made{0};
   std::atomic<uint32_t> completion_queues_made{0};
   base::Mutex registering;  ///< guards the next one
@@ -78,11 +80,14 @@ struct Port {
 
   /// Its addresses now, and the GID table: the same as the profile lays them out.
   std::shared_ptr<const GidTables> addresses() const { return live_gids->now(); }
-  /// Takes up what faults make of them and, where the interface's `have_changed`, these.
-  void look_at_addresses(bool have_changed) const;
+  /// Takes up what faults make of them and, where the interface `has_news`, its addresses and whether it is up.
+  void look_at_addresses(bool has_news) const;
 
   /// What programs are told.
-  bool is_up() const { return carries() && !live->stream_is_deserted.load(std::memory_order_relaxed); }
+  bool is_up() const {
+    return carries() && !live->stream_is_deserted.load(std::memory_order_relaxed) &&
+           !live->interface_is_down.load(std::memory_order_relaxed);
+  }
   /// Its cable is neither cut nor flaps. A stream without a peer still holds what came before, and keeps what RC sends.
   bool carries() const {
     return (is_overlay || !fabric->control.is_open() || fabric->control.cable_up(cable)) &&

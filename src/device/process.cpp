@@ -14,11 +14,11 @@
 
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
+#include "base/cpu_pause.h"
 #include "base/debug_log.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
-#include "base/cpu_pause.h"
 #include "device/completion_queue.h"
 #include "device/context.h"
 #include "device/queue_pair.h"
@@ -351,6 +351,11 @@ void Process::look_at_ports(bool addresses_changed) {
   for (Context* context : contexts_) {
     context->look_at_port(addresses_changed);
   }
+}
+
+void Process::look_at_addresses() {
+  look_at_ports(true);
+  management_->look_at_addresses();
 }
 
 Network& Process::open_network() {

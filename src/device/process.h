@@ -133,6 +133,8 @@ class Process final : private link::RendezvousSink {
   void leave();
   /// In a forked child: the parent owns everything here.
   void abandon_after_fork();
+  /// Interfaces have gone up or down, or their addresses changed. Service thread only.
+  void look_at_addresses();
   /// A port may have gone up or down, or the addresses of interfaces changed: its contexts tell their programs. Service
   /// thread only.
   void look_at_ports(bool addresses_changed = false);

@@ -62,24 +62,12 @@ int open_device(ibv_device* from, Device& device) {
   if (const int error = ibv_query_port(device.context, 1, &port)) {
     return error;
   }
-  for (int i = 0; i < port.gid_tbl_len; ++i) {
-    ibv_gid_entry entry{};
-    if (const int error = ibv_query_gid_ex(device.context, 1, static_cast<uint32_t>(i), &entry, 0)) {
-      if (error == ENOMEM) {
-        return error;  // says nothing of the table
-      }
-      break;
-    }
-    wire::Address gid;
-    std::memcpy(gid.data(), entry.gid.raw, gid.size());
-    device.gids.push_back(gid);
+  device.gid_table_length = static_cast<uint32_t>(port.gid_tbl_len);
+  if (const int error = device.look_at_gids()) {
+    return error;
   }
   device.pd = ibv_alloc_pd(device.context);
-  return device.pd == nullptr ? errno : (device.gids.empty() ? ENODEV : 0);
-}
-
-int try_device(ibv_device* one, Device& device) try { return open_device(one, device); } catch (const std::bad_alloc&) {
-  return ENOMEM;
+  return device.pd == nullptr ? errno : 0;
 }
 
 void close_device(const Device& device) {
@@ -97,9 +85,43 @@ struct FreeList {
 
 }  // namespace
 
+int Device::look_at_gids() try {
+  ringbolt_port_facts now{};
+  if (const int error = ringbolt_management_port(context, &now)) {
+    return error;
+  }
+  if (!gids.empty() && now.gid_generation == facts.gid_generation) {
+    return 0;
+  }
+  std::vector<wire::Address> table(gid_table_length);
+  for (uint32_t i = 0; i < gid_table_length; ++i) {
+    ibv_gid_entry entry{};
+    const int error = ibv_query_gid_ex(context, 1, i, &entry, 0);
+    if (error == 0) {
+      std::memcpy(table[i].data(), entry.gid.raw, table[i].size());
+    } else if (error != ENODATA) {
+      return error;
+    }
+  }
+  if (std::ranges::count(table, wire::Address{}) == gid_table_length) {
+    return ENODEV;
+  }
+  gids = std::move(table);
+  facts = now;  // read first: of what has changed since, the next look hears
+  return 0;
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+uint8_t Device::first_index() const {
+  const auto found = std::ranges::find_if(gids, [](const wire::Address& one) { return one != wire::Address{}; });
+  return static_cast<uint8_t>(found - gids.begin());
+}
+
 std::optional<uint8_t> Device::index_of(const wire::Address& gid) const {
   const auto found = std::ranges::find(gids, gid);
-  return found == gids.end() ? std::nullopt : std::optional(static_cast<uint8_t>(found - gids.begin()));
+  return found == gids.end() || gid == wire::Address{} ? std::nullopt
+                                                       : std::optional(static_cast<uint8_t>(found - gids.begin()));
 }
 
 bool Device::reaches(const wire::Address& gid) const {
@@ -127,7 +149,7 @@ int Devices::open() {
   int error = count == 0 ? ENODEV : 0;
   for (int i = 0; i < count; ++i) {
     Device device;
-    const int refusal = try_device(list.get()[i], device);
+    const int refusal = open_device(list.get()[i], device);
     if (refusal == 0) {
       opened.push_back(std::move(device));
       continue;
@@ -141,6 +163,12 @@ int Devices::open() {
   }
   devices_ = std::move(opened);
   return devices_.empty() ? error : 0;
+}
+
+void Devices::look_at_gids() {
+  for (Device& one : devices_) {
+    static_cast<void>(one.look_at_gids());
+  }
 }
 
 std::optional<uint32_t> Devices::index_of(const ibv_context* context) const {
@@ -183,11 +211,12 @@ uint8_t Devices::gid_index(uint32_t device, const wire::Address& address) const 
   }
   // An address that the port stands for without having it: its first one of that family that is no link-local one.
   for (uint8_t i = 0; i < one.gids.size(); ++i) {
-    if (wire::is_ipv4(one.gids[i]) == wire::is_ipv4(address) && !is_link_local(one.gids[i])) {
+    if (wire::is_ipv4(one.gids[i]) == wire::is_ipv4(address) && !is_link_local(one.gids[i]) &&
+        one.gids[i] != wire::Address{}) {
       return i;
     }
   }
-  return one.gids.size() > 1 ? 1 : 0;
+  return one.gids.size() > 1 && one.gids[1] != wire::Address{} ? 1 : one.first_index();
 }
 
 wire::Address Devices::own_address(uint32_t device, const wire::Address& address) const {

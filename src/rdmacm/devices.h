@@ -19,8 +19,13 @@ struct Device {
   ringbolt_port_facts facts{};
   uint8_t max_responder_resources = 0;  ///< READs and atomics of a peer under way at once
   uint8_t max_initiator_depth = 0;      ///< the same of ours
-  std::vector<wire::Address> gids;
+  uint32_t gid_table_length = 0;
+  std::vector<wire::Address> gids;  ///< all zeros where the table has a hole; at least one is not
 
+  /// Reads the GID table again, if it has changed and still has addresses. 0, or an errno: all is as before.
+  int look_at_gids();
+  const wire::Address& first_gid() const { return gids[first_index()]; }
+  uint8_t first_index() const;
   std::optional<uint8_t> index_of(const wire::Address& gid) const;
   bool reaches(const wire::Address& gid) const;
   bool is_up() const;
@@ -35,11 +40,13 @@ struct Route {
   wire::Address source{};  ///< the address that the peer sees; the GID, or, on the default device, any of this host
 };
 
-/// All devices of this process, and which addresses lead where. Filled once, then read only.
+/// All devices of this process, and which addresses lead where. Filled once; then only their addresses change.
 class Devices {
  public:
   /// 0 or an errno; ENODEV when there is none.
   int open();
+  /// Takes up addresses that have come or gone. Before each step that chooses among them: cheap where nothing changed.
+  void look_at_gids();
   size_t size() const { return devices_.size(); }
   const Device& at(uint32_t index) const { return devices_[index]; }
   std::optional<uint32_t> index_of(const ibv_context* context) const;

@@ -73,6 +73,7 @@ uint64_t Station::now() const { return base::now_ns(); }
 
 int Station::start() {
   if (is_started_) {
+    devices_.look_at_gids();
     return 0;
   }
   if (const int error = devices_.size() == 0 ? devices_.open() : 0) {
@@ -150,6 +151,7 @@ void Station::receive_all() {
   ringbolt_mad notice;
   // Bounded, so that a flood of datagrams leaves the lock to the program now and then.
   constexpr int kBatch = 256;
+  devices_.look_at_gids();
   for (int i = 0; i < kBatch && ringbolt_management_receive(devices_.at(0).context, &notice) != 0; ++i) {
     if (notice.kind == RINGBOLT_NOTICE_PEER_GONE) {
       engine_->on_peer_gone(now(), notice.peer_slot);

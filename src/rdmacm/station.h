@@ -35,7 +35,8 @@ class Station final : private cm::Host {
   /// Belongs to the parent of this process: nothing of it can be used any more.
   bool is_dead() const { return is_dead_.load(std::memory_order_relaxed); }
 
-  /// Opens the devices and starts the thread; 0 or an errno. Later calls do nothing.
+  /// Opens the devices and starts the thread; 0 or an errno. Later calls take up addresses that
+  /// have come or gone.
   int start() RINGBOLT_REQUIRES(station_lock);
   const Devices& devices() const RINGBOLT_REQUIRES(station_lock) { return devices_; }
   cm::Engine& engine() RINGBOLT_REQUIRES(station_lock) { return *engine_; }
@@ -78,7 +79,7 @@ class Station final : private cm::Host {
 
   uint64_t guid(uint32_t port) const override RINGBOLT_REQUIRES(station_lock) { return devices_.at(port).facts.guid; }
   wire::Address first_gid(uint32_t port) const override RINGBOLT_REQUIRES(station_lock) {
-    return devices_.at(port).gids.front();
+    return devices_.at(port).first_gid();
   }
   bool owns_gid(uint32_t port, const wire::Address& gid) const override RINGBOLT_REQUIRES(station_lock) {
     return devices_.at(port).index_of(gid).has_value();

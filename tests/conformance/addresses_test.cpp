@@ -42,6 +42,21 @@ void await(const Device& device, const ibv_gid& gid, bool is_there) {
   }
 }
 
+/// The addresses of an interface go and come one by one, each with an event of its own.
+void await_port_event(const Device& device, ibv_event_type wanted) {
+  ibv_event_type seen = IBV_EVENT_GID_CHANGE;
+  while (seen == IBV_EVENT_GID_CHANGE) {
+    seen = wait_async_event(device).event_type;
+  }
+  EXPECT_EQ(seen, wanted);
+}
+
+ibv_port_state state_of(const Device& device) {
+  ibv_port_attr port{};
+  EXPECT_EQ(ibv_query_port(device.context.get(), 1, &port), 0);
+  return port.state;
+}
+
 void ip(const std::string& words) { ASSERT_EQ(std::system(("ip " + words).c_str()), 0) << words; }
 
 class Addresses : public testing::Test {
@@ -101,8 +116,12 @@ TEST_F(Addresses, of_an_interface_that_goes_down_and_up) {
   const ibv_gid link_local = gid_at(device, 0);
   const ibv_gid ipv4 = gid_at(device, 1);
   ip("link set lo down");
+  await_port_event(device, IBV_EVENT_PORT_ERR);
+  EXPECT_EQ(state_of(device), IBV_PORT_DOWN);
   await(device, link_local, false);
   ip("link set lo up");
+  await_port_event(device, IBV_EVENT_PORT_ACTIVE);
+  EXPECT_EQ(state_of(device), IBV_PORT_ACTIVE);
   ip("addr add fe80::1/64 dev lo nodad");
   await(device, link_local, true);
   EXPECT_TRUE(is(gid_at(device, 1), ipv4));  // it stayed with its interface, and where it was
