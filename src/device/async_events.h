@@ -31,7 +31,7 @@ class AsyncEvents {
 
   EventCount count_{"asynchronous events"};  // of what is in queue_
   base::Mutex mutex_;
-  std::vector<ibv_async_event> queue_;
+  std::vector<ibv_async_event> queue_ RINGBOLT_GUARDED_BY(mutex_);
 };
 
 }  // namespace ringbolt::device

@@ -33,7 +33,7 @@ class CompletionChannel {
  private:
   EventCount count_{"completion channel"};  // of what is in queue_; every push is a fresh edge for epoll
   base::Mutex mutex_;
-  std::vector<CompletionQueue*> queue_;
+  std::vector<CompletionQueue*> queue_ RINGBOLT_GUARDED_BY(mutex_);
   std::atomic<size_t> users_{0};
 };
 

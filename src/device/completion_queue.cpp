@@ -268,10 +268,10 @@ void CompletionQueue::overflow() {
 }
 
 void CompletionQueue::request_notification(bool solicited_only) {
+  const base::LockGuard guard(lock_);
   if (channel_ != nullptr) {
     channel_->make_room();
   }
-  const base::LockGuard guard(lock_);
   if (armed_.load(std::memory_order_relaxed) != kArmedNext) {  // a wider wish is not narrowed
     armed_.store(solicited_only ? kArmedSolicited : kArmedNext, std::memory_order_relaxed);
   }

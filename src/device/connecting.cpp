@@ -79,7 +79,7 @@ int QueuePair::connect() {
   Connection& made = **connection;
   adopt(std::move(*connection));
   mtu_shift_ = mtu_shift(attributes_.path_mtu);
-  peer_counts_ = std::move(peer_counts);
+  send_.peer_counts = std::move(peer_counts);
   offer_lane(made);
   const base::LockGuard guard(offers_lock_);
   if (const auto stored = offers_.find(made.remote_qpn); stored != offers_.end()) {
@@ -114,7 +114,7 @@ base::Result<std::unique_ptr<Connection>> QueuePair::make_connection(uint32_t re
 
 void QueuePair::offer_lane(Connection& connection) {
   if (connection.remote != nullptr) {
-    const auto& path = attributes_.ah_attr.grh;
+    const auto& path = send_attributes().ah_attr.grh;
     link::Offer offer;
     offer.source_qpn = qpn_;
     offer.target_qpn = connection.remote_qpn;
@@ -131,8 +131,8 @@ void QueuePair::offer_lane(Connection& connection) {
 }
 
 void QueuePair::settle(Connection& connection) {
-  connection.receiver.set_access(attributes_.qp_access_flags);
-  connection.receiver.set_rnr_timer_us(kRnrTimers10us[attributes_.min_rnr_timer & 31U] * 10U);
+  connection.receiver.set_access(send_attributes().qp_access_flags);
+  connection.receiver.set_rnr_timer_us(kRnrTimers10us[send_attributes().min_rnr_timer & 31U] * 10U);
 }
 
 void QueuePair::adopt(std::unique_ptr<Connection> connection) {
@@ -154,7 +154,7 @@ void QueuePair::attach_sender(Connection& connection, const link::Offer& offer, 
   connection.next_operation = connection.operations_end_slot = connection.rung_for = 0;
   connection.peer_state.store(PeerState::present);
   connection.is_refused = false;
-  progress_since_ns_ = 0;  // what waits has somebody to go to only now
+  send_.progress_since_ns = 0;  // what waits has somebody to go to only now
   connection.sender->want_bell(wants_send_bells_.load(std::memory_order_relaxed));
 }
 
@@ -175,31 +175,33 @@ void QueuePair::end_accesses() {
   }
   {
     const base::LockGuard guard(receive_lock_);
-    each_connection([](Connection& connection) { connection.receiver.close(); });
+    for (const auto& [qpn, connection] : receive_connections()) {
+      connection->receiver.close();
+    }
   }
   // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
   base::heavy_fence();
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
-  each_connection([deadline](const Connection& connection) {
-    while (connection.remote != nullptr && !connection.remote->peer().is_gone() &&
-           connection.receiver.announced_key() != 0 && base::now_ns() < deadline) {
+  for (const auto& [qpn, connection] : connections_) {
+    while (connection->remote != nullptr && !connection->remote->peer().is_gone() &&
+           connection->receiver.announced_key() != 0 && base::now_ns() < deadline) {
       base::cpu_pause();
     }
-  });
+  }
 }
 
 bool QueuePair::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
                          base::Result<link::SharedSegment> lane) {
   const base::LockGuard guard(send_lock_);
   const Port& port = *port_;
-  if (is_destroyed_ || offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
+  if (send_.is_destroyed || offer.qp_type != static_cast<uint32_t>(type_) || !port.owns(gid_of(offer.target_gid)) ||
       !port.reaches(gid_of(offer.source_gid)) || is_useless(type_, lane)) {
     return false;
   }
   Connection* connection = nullptr;
   if (type_ == IBV_QPT_UD) {
     connection = datagram_connection(offer.source_qpn, offer.source_gid);
-  } else if (const auto found = connections_.find(offer.source_qpn); found != connections_.end()) {
+  } else if (const auto found = send_connections().find(offer.source_qpn); found != send_connections().end()) {
     connection = found->second.get();
   }
   // A queue pair in error will be reset and connected again; it needs the offer then.
@@ -249,8 +251,9 @@ void QueuePair::fail_connection(Connection& connection, ibv_wc_status status) {
 
 bool QueuePair::on_refuse(const link::Refuse& refuse) {
   const base::LockGuard guard(send_lock_);
-  const auto found = connections_.find(refuse.source_qpn);
-  const bool is_known = !is_destroyed_ && found != connections_.end() && found->second->own_nonce == refuse.nonce;
+  const auto found = send_connections().find(refuse.source_qpn);
+  const bool is_known =
+      !send_.is_destroyed && found != send_connections().end() && found->second->own_nonce == refuse.nonce;
   if (is_known && type_ != IBV_QPT_UD && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
     fail_connection(*found->second, IBV_WC_REM_OP_ERR);
   }
@@ -259,7 +262,7 @@ bool QueuePair::on_refuse(const link::Refuse& refuse) {
 
 /// Null when there are too many, or no memory or descriptor for one more.
 Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid) try {
-  if (const auto found = connections_.find(remote_qpn); found != connections_.end()) {
+  if (const auto found = send_connections().find(remote_qpn); found != send_connections().end()) {
     if (found->second->peer_state.load() == PeerState::present) {
       return found->second.get();
     }
@@ -267,10 +270,10 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
     disconnect(*found->second);
     connections_.erase(found);
   }
-  if (connections_.size() >= purge_at_) {
+  if (send_connections().size() >= send_.purge_at) {
     purge_datagram_peers();
   }
-  if (connections_.size() >= kMaxDatagramPeers) {
+  if (send_connections().size() >= kMaxDatagramPeers) {
     return nullptr;
   }
   auto connection = make_connection(remote_qpn, remote_gid);
@@ -288,15 +291,16 @@ Connection* QueuePair::datagram_connection(uint32_t remote_qpn, const std::array
 
 void QueuePair::purge_datagram_peers() {
   const base::LockGuard guard(receive_lock_);
-  std::erase_if(connections_, [&](auto& entry) {
-    Connection& connection = *entry.second;
-    const bool is_over = connection.peer_state.load() != PeerState::present && !connection.receiver.has_slot();
-    if (is_over) {
+  for (auto at = connections_.begin(); at != connections_.end();) {
+    Connection& connection = *at->second;
+    if (connection.peer_state.load() != PeerState::present && !connection.receiver.has_slot()) {
       disconnect(connection);
+      at = connections_.erase(at);
+    } else {
+      ++at;
     }
-    return is_over;
-  });
-  purge_at_ = std::max(kLeastDatagramPeers, connections_.size() * 2);
+  }
+  send_.purge_at = std::max(kLeastDatagramPeers, connections_.size() * 2);
 }
 
 void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
@@ -308,17 +312,17 @@ void QueuePair::on_withdraw(const link::Withdraw& withdraw) {
       offers_.erase(stored);
     }
   }
-  const auto found = connections_.find(withdraw.source_qpn);
+  const auto found = send_connections().find(withdraw.source_qpn);
   if (withdraw.nonce == link::kNoNonce) {
-    if (type_ == IBV_QPT_UD && found != connections_.end() && !found->second->sender) {
+    if (type_ == IBV_QPT_UD && found != send_connections().end() && !found->second->sender) {
       found->second->is_refused = true;
       kick();
     }
     return;
   }
-  if (found != connections_.end() && found->second->remote_nonce == withdraw.nonce) {
+  if (found != send_connections().end() && found->second->remote_nonce == withdraw.nonce) {
     found->second->peer_state.store(PeerState::withdrawn);
-    progress_since_ns_ = 0;  // what it must answer in is counted from here
+    send_.progress_since_ns = 0;  // what it must answer in is counted from here
     kick();
   }
 }
@@ -330,14 +334,14 @@ void QueuePair::on_peer_gone(const link::Peer& peer, bool was_orderly) {
     const base::LockGuard offers_guard(offers_lock_);
     std::erase_if(offers_, [&](const auto& entry) { return &entry.second.remote->peer() == &peer; });
   }
-  each_connection([&](Connection& connection) {
-    if (connection.remote != nullptr && &connection.remote->peer() == &peer) {
-      take_last_word(connection);
-      connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
-      progress_since_ns_ = 0;
+  for (const auto& [qpn, connection] : connections_) {
+    if (connection->remote != nullptr && &connection->remote->peer() == &peer) {
+      take_last_word(*connection);
+      connection->peer_state.store(was_orderly ? PeerState::left : PeerState::died);
+      send_.progress_since_ns = 0;
       receive_attention_.store(true, std::memory_order_relaxed);
     }
-  });
+  }
   kick();
 }
 
@@ -353,12 +357,10 @@ void QueuePair::take_last_word(Connection& connection) {
 
 bool QueuePair::is_accessed(uint32_t key) {
   const base::LockGuard guard(receive_lock_);
-  bool accessed = false;
-  each_connection([&](Connection& connection) {
-    accessed =
-        accessed || (connection.receiver.announced_key() == key && connection.peer_state.load() == PeerState::present);
+  return std::ranges::any_of(receive_connections(), [key](const auto& entry) {
+    const Connection& connection = *entry.second;
+    return connection.receiver.announced_key() == key && connection.peer_state.load() == PeerState::present;
   });
-  return accessed;
 }
 
 void QueuePair::wait_for_own_copies() {
@@ -386,28 +388,30 @@ void QueuePair::wait_for_copies() {
 
 void QueuePair::tell_peers() {
   const base::LockGuard guard(receive_lock_);
-  each_connection([](Connection& connection) {
-    if (connection.receiver.tell() && connection.remote != nullptr) {
-      connection.remote->peer().ring();
+  for (const auto& [qpn, connection] : receive_connections()) {
+    if (connection->receiver.tell() && connection->remote != nullptr) {
+      connection->remote->peer().ring();
     }
-  });
+  }
 }
 
 void QueuePair::want_receive_bells(bool wanted) {
   // Under the lock, as adopt() is: else a new connection could get the wish of before.
   const base::LockGuard guard(receive_lock_);
   wants_receive_bells_.store(wanted, std::memory_order_relaxed);
-  each_connection([&](Connection& connection) { connection.receiver.want_bell(wanted); });
+  for (const auto& [qpn, connection] : receive_connections()) {
+    connection->receiver.want_bell(wanted);
+  }
 }
 
 void QueuePair::want_send_bells(bool wanted) {
   const base::LockGuard guard(send_lock_);
   wants_send_bells_.store(wanted, std::memory_order_relaxed);
-  each_connection([&](Connection& connection) {
-    if (connection.sender) {
-      connection.sender->want_bell(wanted);
+  for (const auto& [qpn, connection] : send_connections()) {
+    if (connection->sender) {
+      connection->sender->want_bell(wanted);
     }
-  });
+  }
 }
 
 }  // namespace ringbolt::device

@@ -74,7 +74,7 @@ class Drops {
   Entry others_{"network"};
   std::atomic<Entry*> first_{nullptr};
   mutable base::Mutex adding_;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  std::vector<std::unique_ptr<Entry>> entries_ RINGBOLT_GUARDED_BY(adding_);
 };
 
 }  // namespace ringbolt::device

@@ -41,14 +41,14 @@ uint64_t QueuePair::early_departure_ns(uint32_t length, uint64_t now_ns) {
   const profile::Knobs& knobs = context_.port().profile.knobs;
   const uint64_t rate_gbps = knobs.holds_line_rate ? context_.port().speed_gbps : 0;
   const uint64_t transfer_ns = rate_gbps == 0 ? 0 : length * kBitsPerByte / rate_gbps;  // bits at bits per ns
-  line_free_ns_ = std::max(now_ns + knobs.early_lead_ns, line_free_ns_) + transfer_ns;
-  return line_free_ns_;
+  send_.line_free_ns = std::max(now_ns + knobs.early_lead_ns, send_.line_free_ns) + transfer_ns;
+  return send_.line_free_ns;
 }
 
 bool QueuePair::stage(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
-  SendRequest& stored = requests_[slot];
-  if (staged_bytes_ + stored.length > kMostStagedBytes || stored.opcode == IBV_WR_RDMA_READ ||
+  SendRequest& stored = send_.requests[slot];
+  if (send_.staged_bytes + stored.length > kMostStagedBytes || stored.opcode == IBV_WR_RDMA_READ ||
       stored.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || stored.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ||
       stored.opcode == IBV_WR_LOCAL_INV || stored.opcode == IBV_WR_BIND_MW) {
     return false;
@@ -57,32 +57,32 @@ bool QueuePair::stage(uint32_t index) {
   if (!translate({stored.pieces, stored.pieces_count}, stored.is_inline, 0, pieces)) {
     return false;  // fails when its turn comes
   }
-  if (staged_.empty()) {
-    staged_.resize(entries_.size());
+  if (send_.staged.empty()) {
+    send_.staged.resize(send_.entries.size());
   }
-  StagedBytes& staged = staged_[slot];
+  StagedBytes& staged = send_.staged[slot];
   staged = {std::make_unique_for_overwrite<std::byte[]>(stored.length), stored.length};
   pieces.gather(0, staged.bytes.get(), stored.length);
-  request_pieces_[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(staged.bytes.get()), stored.length,
-                                                        0};
+  send_.request_pieces[size_t{slot} * caps_.max_send_sge] = {reinterpret_cast<uint64_t>(staged.bytes.get()),
+                                                             stored.length, 0};
   stored.pieces_count = stored.length == 0 ? 0 : 1;
   stored.is_inline = true;
-  staged_bytes_ += stored.length;
-  fates_[slot].is_staged = true;
+  send_.staged_bytes += stored.length;
+  send_.fates[slot].is_staged = true;
   return true;
 }
 
 void QueuePair::tell_early(CompletionQueue& cq) {
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
-  for (; state == IBV_QPS_RTS && told_ != tail && cq.has_room(); ++told_) {
-    const SendEntry& entry = entries_[told_ & entry_mask_];
-    SendFate* fate = known_fate(told_);
+  for (; state == IBV_QPS_RTS && send_.told != tail && cq.has_room(); ++send_.told) {
+    const SendEntry& entry = send_.entries[send_.told & entry_mask_];
+    SendFate* fate = known_fate(send_.told);
     if (fate == nullptr || !fate->is_early || entry.status != IBV_WC_SUCCESS) {
       return;  // completes when its turn has come
     }
     ibv_wc_status status = IBV_WC_SUCCESS;
-    if (faults_.has(fault::Subject::completion) && !suffers_fault(told_, status)) {
+    if (faults_.has(fault::Subject::completion) && !suffers_fault(send_.told, status)) {
       return;
     }
     if (status != IBV_WC_SUCCESS) {
@@ -98,39 +98,39 @@ void QueuePair::tell_early(CompletionQueue& cq) {
 
 void QueuePair::drop_copy(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
-  if (entries_[slot].has_fate && fates_[slot].is_staged) {
-    staged_bytes_ -= staged_[slot].length;
-    staged_[slot] = {};
+  if (send_.entries[slot].has_fate && send_.fates[slot].is_staged) {
+    send_.staged_bytes -= send_.staged[slot].length;
+    send_.staged[slot] = {};
   }
 }
 
 void QueuePair::forget_staged(uint32_t index) {
   drop_copy(index);
-  told_ = told_ == index ? index + 1 : told_;
+  send_.told = send_.told == index ? index + 1 : send_.told;
 }
 
 void QueuePair::count_out(const SendEntry& entry) {
   if (counts_frames_) {
-    send_frames_ -= std::min(send_frames_, profile::frames_of(entry.length));
+    send_.frames -= std::min(send_.frames, profile::frames_of(entry.length));
   }
 }
 
 bool QueuePair::is_delivered(uint32_t index) const {
-  const SendEntry& entry = entries_[index & entry_mask_];
+  const SendEntry& entry = send_.entries[index & entry_mask_];
   const bool is_executed = static_cast<int32_t>(next_.load(std::memory_order_relaxed) - index) > 0;
   // What lies in the lane is the peer's.
   return is_executed && entry.phase != SendPhase::failed &&
-         (entry.phase != SendPhase::wired || wired_->is_complete(entry.operation));
+         (entry.phase != SendPhase::wired || requesting()->is_complete(entry.operation));
 }
 
 bool QueuePair::may_yet_leave(uint32_t index, uint64_t now_ns) {
-  const SendEntry& entry = entries_[index & entry_mask_];
-  const SendFate& fate = fates_[index & entry_mask_];
-  if (state_.load(std::memory_order_relaxed) != IBV_QPS_RTS || has_failed_send_ || entry.phase == SendPhase::failed ||
-      is_cut_off() || (fate.is_held && fate.departs_ns > now_ns)) {
+  const SendEntry& entry = send_.entries[index & entry_mask_];
+  const SendFate& fate = send_.fates[index & entry_mask_];
+  if (state_.load(std::memory_order_relaxed) != IBV_QPS_RTS || send_.has_failed_send ||
+      entry.phase == SendPhase::failed || is_cut_off() || (fate.is_held && fate.departs_ns > now_ns)) {
     return false;
   }
-  if (wired_ != nullptr) {
+  if (requesting() != nullptr) {
     return wired_failure() == IBV_WC_SUCCESS;
   }
   Connection* connection = connection_.load(std::memory_order_relaxed);
@@ -155,11 +155,11 @@ bool QueuePair::push_told() {
     process_.network().poll(now);
   }
   const base::LockGuard guard(send_lock_);
-  if (wired_ != nullptr) {
+  if (requesting() != nullptr) {
     take_answers();
   }
   run_queue();
-  for (uint32_t index = done_.load(std::memory_order_relaxed); index != told_; ++index) {
+  for (uint32_t index = done_.load(std::memory_order_relaxed); index != send_.told; ++index) {
     if (!is_delivered(index)) {
       return may_yet_leave(index, now);
     }
@@ -186,7 +186,7 @@ void QueuePair::settle_told(const char* ending, uint64_t deadline_ns) {
 }
 
 void QueuePair::count_undelivered(const SendEntry& entry) {
-  ++undelivered_;
+  ++send_.undelivered;
   counts_.note(kSharedXmitDiscards, load_of(entry.length, mtu_shift_, 0).packets);
 }
 
@@ -194,12 +194,12 @@ void QueuePair::tell_undelivered(const char* ending) {
   uint32_t lost = 0;
   {
     const base::LockGuard guard(send_lock_);
-    for (uint32_t index = done_.load(std::memory_order_relaxed); index != told_; ++index) {
+    for (uint32_t index = done_.load(std::memory_order_relaxed); index != send_.told; ++index) {
       if (!is_delivered(index)) {
-        count_undelivered(entries_[index & entry_mask_]);
+        count_undelivered(send_.entries[index & entry_mask_]);
       }
     }
-    lost = std::exchange(undelivered_, 0);
+    lost = std::exchange(send_.undelivered, 0);
   }
   if (lost != 0) {
     context_.port().warn(profile::Rule::undelivered,

@@ -58,7 +58,7 @@ class Inbox {
     }
     const base::LockGuard guard(lock_);
     const size_t count = count_.load(std::memory_order_relaxed);
-    if (count == 0 || !is_wanted(ring_[first_])) {
+    if (count == 0 || !base::call_locked(is_wanted, ring_[first_])) {
       return false;
     }
     packet = std::move(ring_[first_]);
@@ -74,7 +74,7 @@ class Inbox {
   }
 
  private:
-  void grow() {
+  void grow() RINGBOLT_REQUIRES(lock_) {
     std::vector<InboundPacket> grown(ring_.empty() ? 8 : ring_.size() * 2);
     for (size_t i = 0; i < ring_.size(); ++i) {
       grown[i] = std::move(ring_[(first_ + i) % ring_.size()]);
@@ -84,8 +84,8 @@ class Inbox {
   }
 
   base::AdaptiveMutex lock_;
-  std::vector<InboundPacket> ring_;
-  size_t first_ = 0;
+  std::vector<InboundPacket> ring_ RINGBOLT_GUARDED_BY(lock_);
+  size_t first_ RINGBOLT_GUARDED_BY(lock_) = 0;
   std::atomic<size_t> count_{0};
 };
 

@@ -41,13 +41,13 @@ class LiveGids {
   void hide(std::optional<uint64_t> index);
 
  private:
-  void settle();
+  void settle() RINGBOLT_REQUIRES(mutex_);
 
   mutable base::Mutex mutex_;
-  GidTables there_;  // whatever is hidden
-  std::optional<uint64_t> hidden_index_;
-  std::shared_ptr<const GidTables> now_;
-  uint32_t generation_ = 0;
+  GidTables there_ RINGBOLT_GUARDED_BY(mutex_);  // whatever is hidden
+  std::optional<uint64_t> hidden_index_ RINGBOLT_GUARDED_BY(mutex_);
+  std::shared_ptr<const GidTables> now_ RINGBOLT_GUARDED_BY(mutex_);
+  uint32_t generation_ RINGBOLT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace ringbolt::device

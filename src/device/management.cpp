@@ -287,7 +287,7 @@ void Management::send_unsent() {
   const base::LockGuard guard(mutex_);
   std::vector<uint32_t> full;
   const uint64_t now = base::now_ns();
-  const auto sent = std::erase_if(unsent_queue_, [&](const Unsent& one) {
+  const auto sent = std::erase_if(unsent_queue_, [&](const Unsent& one) RINGBOLT_REQUIRES(mutex_) {
     if (now > one.deadline_ns) {
       return true;
     }
@@ -370,6 +370,7 @@ void Management::leave() {
   const bool was_open = is_open_.exchange(false);
   if (was_open) {
     services_.leave();
+    const base::LockGuard guard(mutex_);
     socket_->release();
   }
 }

@@ -88,7 +88,7 @@ class Management {
   /// Removes our files; nothing is received any more.
   void leave();
   /// In a forked child: the files are the parent's.
-  void abandon_after_fork();
+  void abandon_after_fork() RINGBOLT_NOT_ANALYSED;  // whoever held the lock stayed behind
 
  private:
   /// `port`: the sender's, null for what came over the network.
@@ -112,16 +112,16 @@ class Management {
   ServiceBook services_;
 
   base::Mutex mutex_;
-  std::vector<std::shared_ptr<const Port>> ports_;  // filled once
-  std::shared_ptr<link::MadSocket> socket_;         // also without open(), for forwarding
-  NetworkSender network_;
-  std::deque<Notice> notices_;  // beside those in the socket
+  std::vector<std::shared_ptr<const Port>> ports_ RINGBOLT_GUARDED_BY(mutex_);  // filled once
+  std::shared_ptr<link::MadSocket> socket_ RINGBOLT_GUARDED_BY(mutex_);         // also without open(), for forwarding
+  NetworkSender network_ RINGBOLT_GUARDED_BY(mutex_);
+  std::deque<Notice> notices_ RINGBOLT_GUARDED_BY(mutex_);  // beside those in the socket
   struct Unsent {
     uint32_t slot;
     link::MadFrame frame;
     uint64_t deadline_ns;
   };
-  std::deque<Unsent> unsent_queue_;
+  std::deque<Unsent> unsent_queue_ RINGBOLT_GUARDED_BY(mutex_);
   /// Requests that came between two listeners.
   struct Held {
     const Port* port;
@@ -129,7 +129,7 @@ class Management {
     bool is_from_network;
     uint64_t next_ns;
   };
-  std::deque<Held> held_;
+  std::deque<Held> held_ RINGBOLT_GUARDED_BY(mutex_);
   std::atomic<uint32_t> unsent_{0};
   std::atomic<bool> is_open_{false};
   base::UniqueFd poller_;

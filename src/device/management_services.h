@@ -81,15 +81,16 @@ class ServiceBook {
     ServiceFile file;
   };
   int change(Service service, bool is_bind, const IsAlive& is_alive);
-  int conflict_with_own(const Service& service, bool is_bind) const;
-  int conflict_with_others(const Service& service, bool is_bind, const IsAlive& is_alive) const;
+  int conflict_with_own(const Service& service, bool is_bind) const RINGBOLT_REQUIRES(mutex_);
+  int conflict_with_others(const Service& service, bool is_bind, const IsAlive& is_alive) const
+      RINGBOLT_REQUIRES(mutex_);
   std::vector<Other> others() const;
-  int write_file() const;
+  int write_file() const RINGBOLT_REQUIRES(mutex_);
 
   const std::string directory_;
   const uint32_t slot_;
   mutable base::Mutex mutex_;
-  ServiceFile own_;
+  ServiceFile own_ RINGBOLT_GUARDED_BY(mutex_);
 };
 
 }  // namespace ringbolt::device

@@ -108,7 +108,7 @@ class Network {
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();
   void report() const;
-  void set_faults();
+  void set_faults() RINGBOLT_REQUIRES(faults_lock_);
   void watch_sockets(bool wanted);
   bool take_address_news();
   void look_soon();
@@ -127,11 +127,11 @@ class Network {
 
   Drops drops_;
   base::Mutex faults_lock_;
-  std::vector<link::UdpFaultPort> fault_ports_;  // under faults_lock_
+  std::vector<link::UdpFaultPort> fault_ports_ RINGBOLT_GUARDED_BY(faults_lock_);
   std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
 
   base::AdaptiveMutex batches_lock_;
-  std::array<std::vector<Batch>, 2> batches_;  // of interfaces, of streams
+  std::array<std::vector<Batch>, 2> batches_ RINGBOLT_GUARDED_BY(batches_lock_);  // of interfaces, of streams
 };
 
 }  // namespace ringbolt::device

@@ -67,7 +67,7 @@ bool QueuePair::refuse_access(Connection& connection, SendEntry& entry, ibv_wc_s
 inline void QueuePair::count_write(uint32_t length, uint32_t extra_words) {
   const Load load = load_of(length, mtu_shift_, kRethWords + extra_words);
   cluster::CounterLane& own = counts_.first();
-  cluster::CounterLane& peer = peer_counts_ != nullptr ? peer_counts_->first() : own;
+  cluster::CounterLane& peer = send_.peer_counts != nullptr ? send_.peer_counts->first() : own;
   count_sent(own, load);
   count_received(peer, load);
   peer.add(kLaneRxWrites, 1);
@@ -75,7 +75,7 @@ inline void QueuePair::count_write(uint32_t length, uint32_t extra_words) {
 
 void QueuePair::count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind) {
   cluster::CounterLane& own = counts_.first();
-  cluster::CounterLane& peer = peer_counts_ != nullptr ? peer_counts_->first() : own;
+  cluster::CounterLane& peer = send_.peer_counts != nullptr ? send_.peer_counts->first() : own;
   count_sent(own, request);
   count_received(peer, request);
   peer.add(kind, 1);
@@ -209,7 +209,7 @@ bool QueuePair::read_by_peer(Connection& connection, SendEntry& entry, const Sen
                              const Pieces& pieces) {
   link::LaneProducer& lane = *connection.sender;
   // One chunk at a time: the lane has one read buffer. It waits for atomics, whose answers share the numbering.
-  if (answers_pending_ != 0) {
+  if (send_.answers_pending != 0) {
     return false;
   }
   while (entry.moved < request.length) {
@@ -276,7 +276,7 @@ bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRe
     }
   }
   link::LaneProducer::Place place;
-  if (answers_pending_ >= link::kLaneResponses || !has_room(connection, 0, place)) {
+  if (send_.answers_pending >= link::kLaneResponses || !has_room(connection, 0, place)) {
     return false;
   }
   entry.operation = connection.next_operation++;
@@ -288,7 +288,7 @@ bool QueuePair::do_atomic(Connection& connection, SendEntry& entry, const SendRe
   connection.remote->peer().ring();  // the target of one-sided operations seldom polls
   entry.end_slot = connection.sender->published();
   entry.phase = SendPhase::answering;
-  ++answers_pending_;
+  ++send_.answers_pending;
   return true;
 }
 
@@ -302,7 +302,7 @@ bool QueuePair::finish_answer(SendEntry& entry, const SendRequest& request) {
     return false;
   }
   const uint64_t before = response.value;
-  --answers_pending_;
+  --send_.answers_pending;
   Pieces pieces;
   if (!translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
     return fail(entry, IBV_WC_LOC_PROT_ERR);

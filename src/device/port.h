@@ -48,8 +48,8 @@ struct LiveObjects {
   std::atomic<bool> interface_is_down{false};   ///< or without a carrier, or gone
   std::atomic<uint32_t> queue_pairs_made{0};
   std::atomic<uint32_t> completion_queues_made{0};
-  base::Mutex registering;  ///< guards the next one
-  CallStream registrations{fault::Call::reg_mr, 0};
+  base::Mutex registering;
+  CallStream registrations RINGBOLT_GUARDED_BY(registering){fault::Call::reg_mr, 0};
   FirstSeen overlong_messages;  ///< beyond what the port takes
   FirstSeen misfit_packets;     ///< of a path MTU that its interface, or the way to the peer, has no more
 };

@@ -170,21 +170,23 @@ class Process final : private link::RendezvousSink {
   WindowBook windows_;
   std::atomic<uint32_t> next_pd_key_{1};
   base::Mutex counters_mutex_;  // a leaf
-  std::unordered_map<std::string, std::shared_ptr<cluster::CounterPage>> counters_;
+  std::unordered_map<std::string, std::shared_ptr<cluster::CounterPage>> counters_ RINGBOLT_GUARDED_BY(counters_mutex_);
 
   base::Mutex registry_;
-  std::map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_;  // in an order, for each_queue_pair()
-  std::map<const CompletionQueue*, std::shared_ptr<CompletionQueue>> completion_queues_;
-  std::vector<Context*> contexts_;
-  uint32_t next_qp_index_ = 0;
+  std::map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_
+      RINGBOLT_GUARDED_BY(registry_);  // ordered, see each_...()
+  std::map<const CompletionQueue*, std::shared_ptr<CompletionQueue>> completion_queues_ RINGBOLT_GUARDED_BY(registry_);
+  std::vector<Context*> contexts_ RINGBOLT_GUARDED_BY(registry_);
+  uint32_t next_qp_index_ RINGBOLT_GUARDED_BY(registry_) = 0;
 
   base::Mutex remotes_mutex_;  // a leaf: nothing is locked under it
-  std::unordered_map<const link::Peer*, std::shared_ptr<link::RemoteProcess>> remotes_;
+  std::unordered_map<const link::Peer*, std::shared_ptr<link::RemoteProcess>> remotes_
+      RINGBOLT_GUARDED_BY(remotes_mutex_);
 
   std::unique_ptr<link::Rendezvous> rendezvous_;
   std::unique_ptr<Management> management_;
   base::Mutex network_opening_;  // std::call_once must not be left by an exception where libgcc is linked in
-  std::unique_ptr<Network> network_;
+  std::unique_ptr<Network> network_ RINGBOLT_GUARDED_BY(network_opening_);
   std::atomic<Network*> open_network_{nullptr};  // the same, for those who look without the lock
   std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};

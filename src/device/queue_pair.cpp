@@ -91,16 +91,15 @@ QueuePair::QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr
       number_(context_.port().live->queue_pairs_made.fetch_add(1)),
       mtu_shift_(mtu_shift(context_.port().mtu)),
       counts_(context_.counters()),
-      posted_sends_(fault::Call::post_send, number_),
+      send_(number_),
       inboxes_(context_.port().is_on_network() ? std::make_unique<Inboxes>() : nullptr),
-      posted_receives_(fault::Call::post_recv, number_),
-      receives_(queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge),
-      parking_(park_bounds(context_.port().profile.knobs)) {
+      receive_(number_, {queues_.shared != nullptr ? 1 : caps_.max_recv_wr, caps_.max_recv_sge},
+               park_bounds(context_.port().profile.knobs)) {
   const size_t slots = send_slots();
-  entries_.resize(slots);
-  requests_.resize(slots);
-  request_pieces_.resize(slots * caps_.max_send_sge);
-  request_inline_.resize(slots * caps_.max_inline_data);
+  send_.entries.resize(slots);
+  send_.requests.resize(slots);
+  send_.request_pieces.resize(slots * caps_.max_send_sge);
+  send_.request_inline.resize(slots * caps_.max_inline_data);
   entry_mask_ = static_cast<uint32_t>(slots - 1);
   if (queues_.shared != nullptr) {
     caps_.max_recv_wr = caps_.max_recv_sge = 0;
@@ -130,7 +129,7 @@ void QueuePair::destroy() {
     const base::LockGuard one_at_a_time(modify_lock_);
     const base::LockGuard send_guard(send_lock_);
     const base::LockGuard receive_guard(receive_lock_);
-    is_destroyed_ = true;
+    send_.is_destroyed = true;
     reset();
   }
   queues_.receive->forget(qpn_);
@@ -191,18 +190,20 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     return error;
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
-    regions_at_rtr_ = process_.region_ages().count();
+    receive_.regions_at_rtr = process_.region_ages().count();
     plug_at_rtr_.store(context_.port().plug(), std::memory_order_relaxed);
   }
   set_state(to);
-  each_connection([&](Connection& connection) { settle(connection); });
+  for (const auto& [qpn, connection] : connections_) {
+    settle(*connection);
+  }
   if (to == IBV_QPS_SQD && attributes.en_sqd_async_notify != 0 && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
     // What was posted before is executed at once or has begun; nothing else starts in this state.
     announce(IBV_EVENT_SQ_DRAINED);
   }
   if (to == IBV_QPS_RTS) {
     first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
-    has_failed_send_ = false;
+    send_.has_failed_send = false;
     run_queue();
   }
   kick();
@@ -231,7 +232,9 @@ void QueuePair::set_state(ibv_qp_state state) {
 }
 
 void QueuePair::reset() {
-  each_connection([&](Connection& connection) { disconnect(connection); });
+  for (const auto& [qpn, connection] : connections_) {
+    disconnect(*connection);
+  }
   connection_.store(nullptr, std::memory_order_release);
   connections_.clear();
   disconnect_wired();
@@ -239,28 +242,28 @@ void QueuePair::reset() {
   next_.store(0);
   tail_.store(0);
   awaited_.store(0);
-  receives_.clear();
-  current_ = {};
-  send_frames_ = receive_frames_ = told_ = 0;
-  staged_.clear();
-  fates_.clear();
-  staged_bytes_ = 0;
-  receive_fault_ = IBV_WC_SUCCESS;
+  receive_.ring.clear();
+  receive_.current = {};
+  send_.frames = receive_.frames = send_.told = 0;
+  send_.staged.clear();
+  send_.fates.clear();
+  send_.staged_bytes = 0;
+  receive_.fault = IBV_WC_SUCCESS;
   last_traffic_ns_.store(0);
-  next_tick_ns_ = 0;
-  has_tick_traffic_ = false;
-  receives_posted_ = receives_taken_ = 0;
-  overrun_receives_.clear();
-  parking_.clear();
-  bypass_ = Bypass::none;
-  has_flushed_last_ = is_established_ = false;
+  receive_.next_tick_ns = 0;
+  receive_.has_tick_traffic = false;
+  receive_.posted_count = receive_.taken_count = 0;
+  receive_.overrun.clear();
+  receive_.parking.clear();
+  receive_.bypass = Bypass::none;
+  receive_.has_flushed_last = receive_.is_established = false;
   owes_fatal_.store(false);
   first_flush_status_ = IBV_WC_WR_FLUSH_ERR;
-  progress_since_ns_ = not_ready_since_ns_ = 0;
+  send_.progress_since_ns = send_.not_ready_since_ns = 0;
   attributes_ = {};
-  answers_pending_ = 0;
+  send_.answers_pending = 0;
   draining_key_.store(0);
-  has_failed_send_ = false;
+  send_.has_failed_send = false;
   receive_attention_.store(false, std::memory_order_relaxed);
   set_state(IBV_QPS_RESET);
 }
@@ -271,7 +274,9 @@ void QueuePair::enter_error(ibv_wc_status first_send_status) {
   }
   first_flush_status_ = first_send_status;
   set_state(IBV_QPS_ERR);
-  each_connection([](Connection& connection) { connection.receiver.close(); });
+  for (const auto& [qpn, connection] : connections_) {
+    connection->receiver.close();
+  }
   kick();
 }
 
@@ -316,10 +321,12 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
     *bad = wr;
     return EINVAL;
   }
-  each_connection([this](Connection& connection) { limit_to_posted(connection); });
+  for (const auto& [qpn, connection] : receive_connections()) {
+    limit_to_posted(*connection);
+  }
   for (; wr != nullptr; wr = wr->next) {
     if (faults_.has(fault::Subject::call)) [[unlikely]] {
-      if (const int error = posted_receives_.judge(context_.port(), {&number_, 1})) {
+      if (const int error = receive_.posted.judge(context_.port(), {&number_, 1})) {
         *bad = wr;
         return error;
       }
@@ -328,12 +335,14 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
       *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves it alone
       return error;
     }
-    if (const int error = splits_pieces_ ? push_pieces(*wr) : receives_.push(*wr)) {
+    if (const int error = splits_pieces_ ? push_pieces(*wr) : receive_.ring.push(*wr)) {
       *bad = wr;
       return error;
     }
   }
-  each_connection([](Connection& connection) { connection.receiver.note_receive_posted(); });
+  for (const auto& [qpn, connection] : receive_connections()) {
+    connection->receiver.note_receive_posted();
+  }
   if (queues_.receive->is_armed()) {
     // A message may have waited for this receive: nobody rings for it again.
     if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR || may_receive()) {
@@ -367,11 +376,11 @@ void QueuePair::finish_receiving() {
   }
   take_arrived();
   const base::LockGuard guard(receive_lock_);
-  each_connection([](Connection& connection) {
-    if (connection.receiver.tell() && connection.remote != nullptr) {
-      connection.remote->peer().ring();
+  for (const auto& [qpn, connection] : receive_connections()) {
+    if (connection->receiver.tell() && connection->remote != nullptr) {
+      connection->remote->peer().ring();
     }
-  });
+  }
 }
 
 bool QueuePair::has_unread() {
@@ -388,9 +397,9 @@ bool QueuePair::has_unread() {
   {
     const base::LockGuard guard(send_lock_);
     const uint32_t done = done_.load(std::memory_order_relaxed);
-    SendEntry& first = entries_[done & entry_mask_];
+    SendEntry& first = send_.entries[done & entry_mask_];
     if (done != next_.load(std::memory_order_relaxed) && first.is_signaled &&
-        (!first.has_fate || !fates_[done & entry_mask_].is_told) && first.phase != SendPhase::answering &&
+        (!first.has_fate || !send_.fates[done & entry_mask_].is_told) && first.phase != SendPhase::answering &&
         is_complete(first, done)) {
       return true;
     }

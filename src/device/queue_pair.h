@@ -4,31 +4,24 @@
 
 #include <atomic>
 #include <memory>
-#include <optional>
-#include <set>
 #include <span>
 #include <unordered_map>
-#include <vector>
 
 #include "base/adaptive_mutex.h"
 #include "base/clock.h"
 #include "base/mutex.h"
-#include "device/call_stream.h"
 #include "device/completion_queue.h"
 #include "device/completion_queues.h"
 #include "device/connection.h"
 #include "device/counting.h"
-#include "device/current_receive.h"
 #include "device/inbox.h"
 #include "device/memory.h"
 #include "device/network.h"
-#include "device/parking.h"
 #include "device/pieces.h"
-#include "device/receive_ring.h"
+#include "device/queue_pair_halves.h"
 #include "device/send_request.h"
 #include "device/shared_receive_queue.h"
 #include "device/stored_offer.h"
-#include "device/vigil.h"
 #include "device/wired.h"
 
 namespace ringbolt::device {
@@ -93,8 +86,8 @@ class QueuePair {
            has_queued_sends() || unfinished_sends() > entry_mask_ / 2 ||
            state_.load(std::memory_order_relaxed) != IBV_QPS_RTS;
   }
-  void progress_receives(CompletionQueue& cq);
-  void progress_sends(CompletionQueue& cq);
+  void progress_receives(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock_);
+  void progress_sends(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock_);
   /// Gets on with queued sends without completing any.
   void advance_sends();
   /// Ends what has waited too long; wakes peers that seem to sleep. Not for every poll.
@@ -145,6 +138,8 @@ class QueuePair {
   void settle_told(const char* ending, uint64_t deadline_ns);
 
  private:
+  using Connections = std::unordered_map<uint32_t, std::unique_ptr<Connection>>;
+
   QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle);
 
   // queue_pair.cpp
@@ -153,246 +148,281 @@ class QueuePair {
   // queue_pair_rules.cpp: 0, or the error number that the port's profile has for it, after telling why
   int check_step_rules(ibv_qp_state from, ibv_qp_state to, bool is_allowed) const;
   int check_path(const ibv_ah_attr& path) const;
-  int check_send_rules(const ibv_send_wr& wr) const;
-  int check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state);
+  int check_send_rules(const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_lock_);
+  int check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state) RINGBOLT_REQUIRES(receive_lock_);
   uint32_t postable_frames(uint32_t granted) const;
   uint32_t frames_of_pieces(const ibv_sge* pieces, int count) const;
-  void take_receive_frames();
+  void take_receive_frames() RINGBOLT_REQUIRES(receive_lock_);
   /// Of a message of `total` bytes for the current receive; not success: what the receive completes with.
-  ibv_wc_status judge_receive(uint32_t total);
+  ibv_wc_status judge_receive(uint32_t total) RINGBOLT_REQUIRES(receive_lock_);
 
-  void store_attributes(const ibv_qp_attr& attributes, int mask);
-  int acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept;
+  void store_attributes(const ibv_qp_attr& attributes, int mask)
+      RINGBOLT_REQUIRES(modify_lock_, send_lock_, receive_lock_);
+  int acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept
+      RINGBOLT_REQUIRES(modify_lock_, send_lock_, receive_lock_);
   void set_state(ibv_qp_state state);
-  void reset();
-  void enter_error(ibv_wc_status first_send_status);
+  void reset() RINGBOLT_REQUIRES(modify_lock_, send_lock_, receive_lock_);
+  void enter_error(ibv_wc_status first_send_status) RINGBOLT_NOT_ANALYSED;  ///< under either lock
   void announce(ibv_event_type type);  ///< after the change of state that it tells of: who hears it asks for the state
   void kick();
 
   // connecting.cpp
-  int connect();
+  int connect() RINGBOLT_REQUIRES(modify_lock_, send_lock_, receive_lock_);
   base::Result<std::unique_ptr<Connection>> make_connection(uint32_t remote_qpn,
-                                                            const std::array<uint8_t, 16>& remote_gid);
-  void offer_lane(Connection& connection);
-  void attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane);
-  void fail_connection(Connection& connection, ibv_wc_status status);
-  void purge_datagram_peers();
-  Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid);
-  void disconnect(Connection& connection);
+                                                            const std::array<uint8_t, 16>& remote_gid)
+      RINGBOLT_REQUIRES(send_lock_);
+  void offer_lane(Connection& connection) RINGBOLT_REQUIRES(send_lock_);
+  void attach_sender(Connection& connection, const link::Offer& offer, link::SharedSegment lane)
+      RINGBOLT_REQUIRES(send_lock_);
+  void fail_connection(Connection& connection, ibv_wc_status status) RINGBOLT_REQUIRES(send_lock_);
+  void purge_datagram_peers() RINGBOLT_REQUIRES(send_lock_);
+  Connection* datagram_connection(uint32_t remote_qpn, const std::array<uint8_t, 16>& remote_gid)
+      RINGBOLT_REQUIRES(send_lock_);
+  void disconnect(Connection& connection) RINGBOLT_REQUIRES(send_lock_, receive_lock_);
   /// Before its connections go: closes them, and returns when no peer copies on their behalf any more, for afterwards
   /// nobody could tell. Bounded as Process::wait_for_accesses is. Under modify_lock_ alone: the peer may be a thread of
   /// this process that holds locks of its own.
-  void end_accesses();
+  void end_accesses() RINGBOLT_REQUIRES(modify_lock_) RINGBOLT_NOT_ANALYSED;  ///< of RC and UC nobody else changes them
   /// Before the end: what has come with a receive waiting for it counts as received, as a card would have acknowledged
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();
-  void adopt(std::unique_ptr<Connection> connection);
-  /// How far the peer is, as its messages to us say, those that wait for a receive too. Under both locks.
-  void take_last_word(Connection& connection);
-  template <class Visit>
-  void each_connection(Visit visit) {
-    for (auto& [qpn, connection] : connections_) {
-      visit(*connection);
-    }
-  }
+  void adopt(std::unique_ptr<Connection> connection) RINGBOLT_REQUIRES(send_lock_, receive_lock_);
+  /// How far the peer is, as its messages to us say, those that wait for a receive too.
+  void take_last_word(Connection& connection) RINGBOLT_REQUIRES(send_lock_, receive_lock_);
 
   // requester.cpp
-  /// What faults say to the next send. Under send_lock_.
-  int suffer_send() {
-    return faults_.has(fault::Subject::call) ? posted_sends_.judge(context_.port(), {&number_, 1}) : 0;
+  /// What faults say to the next send.
+  int suffer_send() RINGBOLT_REQUIRES(send_lock_) {
+    return faults_.has(fault::Subject::call) ? send_.posted.judge(context_.port(), {&number_, 1}) : 0;
   }
-  int check_request(const ibv_send_wr& wr) const;
-  int check_list(const ibv_send_wr* wr) const;
-  SendRequest describe(const ibv_send_wr& wr) const;
-  void store(uint32_t index, const SendRequest& request);
+  int check_request(const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_lock_);
+  int check_list(const ibv_send_wr* wr) const RINGBOLT_REQUIRES(send_lock_);
+  SendRequest describe(const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_lock_);
+  void store(uint32_t index, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
   /// One message, for which there is room: 0, or ENOMEM for a copy.
-  int enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
-  int enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates);
-  void run_queue();
-  void push_out();
-  void complete_sends(CompletionQueue& cq);
-  bool is_complete(SendEntry& entry, uint32_t index);
-  void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status);
-  ibv_wc_status refusal_status(const Connection& connection) const;
+  int enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) RINGBOLT_REQUIRES(send_lock_);
+  int enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) RINGBOLT_REQUIRES(send_lock_);
+  void run_queue() RINGBOLT_REQUIRES(send_lock_);
+  void push_out() RINGBOLT_REQUIRES(send_lock_);
+  void complete_sends(CompletionQueue& cq) RINGBOLT_REQUIRES(send_lock_, cq.lock_);
+  bool is_complete(SendEntry& entry, uint32_t index) RINGBOLT_REQUIRES(send_lock_);
+  void push_send(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status)
+      RINGBOLT_REQUIRES(send_lock_, cq.lock_);
+  ibv_wc_status refusal_status(const Connection& connection) const RINGBOLT_REQUIRES(send_lock_);
 
   // send_timers.cpp
-  ibv_wc_status overdue(uint64_t now_ns, Connection* connection);
-  uint64_t transport_timeout_ns() const;
+  ibv_wc_status overdue(uint64_t now_ns, Connection* connection) RINGBOLT_REQUIRES(send_lock_);
+  uint64_t transport_timeout_ns() const RINGBOLT_REQUIRES(send_lock_);
   uint64_t patience_factor(bool has_lane);
 
   // split_pieces.cpp: for profiles where each piece of a message is a message of its own
   uint32_t messages_of(const ibv_send_wr& wr) const { return splits_pieces_ ? pieces_that_part(wr) : 1; }
   uint32_t pieces_that_part(const ibv_send_wr& wr) const;
-  int push_pieces(const ibv_recv_wr& wr);
+  int push_pieces(const ibv_recv_wr& wr) RINGBOLT_REQUIRES(receive_lock_);
 
   // wrapped_receives.cpp: for profiles whose device adds addresses without the carry
-  void scatter(uint32_t offset, const std::byte* data, uint32_t length) {
+  void scatter(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_lock_) {
     if (wraps_at_4_gib_) [[unlikely]] {
       scatter_wrapped(offset, data, length);
     } else {
-      current_.pieces.scatter(offset, data, length);
+      receive_.current.pieces.scatter(offset, data, length);
     }
   }
-  void scatter_wrapped(uint32_t offset, const std::byte* data, uint32_t length);
+  void scatter_wrapped(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_lock_);
 
   // unreceived.cpp: for profiles whose receiver does not hold UC senders back
-  enum class Bypass : uint8_t { none, parked, dropped };
   /// A message of `total` bytes (0: nobody knows yet) begins: where it goes, which may be past the receives.
-  Bypass choose_bypass(uint32_t total);
-  void note_dropped();
+  Bypass choose_bypass(uint32_t total) RINGBOLT_REQUIRES(receive_lock_);
+  void note_dropped() RINGBOLT_REQUIRES(receive_lock_);
   /// A slot of a message that goes past the receives: dealt with here. False: it is another one's.
-  bool divert(Connection& connection, const link::SlotHeader& header);
-  void end_bypass(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length);
-  void deliver_parked(CompletionQueue& cq);
-  ibv_wc_status place_parked(const ParkedMessage& message);
+  bool divert(Connection& connection, const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_lock_);
+  void end_bypass(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length)
+      RINGBOLT_REQUIRES(receive_lock_);
+  void deliver_parked(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  ibv_wc_status place_parked(const ParkedMessage& message) RINGBOLT_REQUIRES(receive_lock_);
 
   // early_sends.cpp: for profiles and faults whose sends complete before they are delivered
   bool may_complete_early() const;
   size_t send_slots() const;
-  uint64_t early_departure_ns(uint32_t length, uint64_t now_ns);
+  uint64_t early_departure_ns(uint32_t length, uint64_t now_ns) RINGBOLT_REQUIRES(send_lock_);
   /// Copies what the stored request sends. False: it can't, or must not, be copied. Throws.
-  bool stage(uint32_t index);
-  void tell_early(CompletionQueue& cq);
-  void drop_copy(uint32_t index);
-  void forget_staged(uint32_t index);
-  void count_out(const SendEntry& entry);  ///< its frames count no longer
-  bool is_delivered(uint32_t index) const;
+  bool stage(uint32_t index) RINGBOLT_REQUIRES(send_lock_);
+  void tell_early(CompletionQueue& cq) RINGBOLT_REQUIRES(send_lock_, cq.lock_);
+  void drop_copy(uint32_t index) RINGBOLT_REQUIRES(send_lock_);
+  void forget_staged(uint32_t index) RINGBOLT_REQUIRES(send_lock_);
+  void count_out(const SendEntry& entry) RINGBOLT_REQUIRES(send_lock_);  ///< its frames count no longer
+  bool is_delivered(uint32_t index) const RINGBOLT_REQUIRES(send_lock_);
   bool push_told();  ///< false: what of the told ones is not delivered now will not be soon
-  bool may_yet_leave(uint32_t index, uint64_t now_ns);
-  void count_undelivered(const SendEntry& entry);
+  bool may_yet_leave(uint32_t index, uint64_t now_ns) RINGBOLT_REQUIRES(send_lock_);
+  void count_undelivered(const SendEntry& entry) RINGBOLT_REQUIRES(send_lock_);
   void tell_undelivered(const char* ending);
   /// Posted and, as far as the program knows, not complete.
-  uint32_t open_sends() const { return tail_.load(std::memory_order_relaxed) - finished_sends(); }
-  uint32_t finished_sends() const { return completes_early_ ? told_ : done_.load(); }
+  uint32_t open_sends() const RINGBOLT_REQUIRES(send_lock_) {
+    return tail_.load(std::memory_order_relaxed) - finished_sends();
+  }
+  uint32_t finished_sends() const RINGBOLT_REQUIRES(send_lock_) { return completes_early_ ? send_.told : done_.load(); }
 
   // send_faults.cpp
   /// False: there is no memory for fates.
-  bool make_fates() noexcept;
+  bool make_fates() noexcept RINGBOLT_REQUIRES(send_lock_);
   /// Of the entry at `index`, made if it has none yet; after make_fates().
-  SendFate& fate_of(uint32_t index);
-  SendFate* known_fate(uint32_t index) {
-    return entries_[index & entry_mask_].has_fate ? &fates_[index & entry_mask_] : nullptr;
+  SendFate& fate_of(uint32_t index) RINGBOLT_REQUIRES(send_lock_);
+  SendFate* known_fate(uint32_t index) RINGBOLT_REQUIRES(send_lock_) {
+    return send_.entries[index & entry_mask_].has_fate ? &send_.fates[index & entry_mask_] : nullptr;
   }
   /// What befalls the stored request. False: there is no memory for it, and nothing was done.
-  bool ordain(uint32_t index) noexcept;
+  bool ordain(uint32_t index) noexcept RINGBOLT_REQUIRES(send_lock_);
   /// Takes back sends from `first` on that were stored by the post that is under way.
-  void take_back(uint32_t first, uint64_t line_free_ns);
+  void take_back(uint32_t first, uint64_t line_free_ns) RINGBOLT_REQUIRES(send_lock_);
   /// Whether the entry, whose turn it is, has to wait. May fail it, or lose it: then it is executed.
   enum class Turn : uint8_t { execute, wait, over };
-  Turn take_turn(uint32_t index);
-  Turn try_again(uint32_t index, uint64_t now_ns);
-  bool is_next_held();
-  bool suffers_fault(uint32_t index, ibv_wc_status& status);
+  Turn take_turn(uint32_t index) RINGBOLT_REQUIRES(send_lock_);
+  Turn try_again(uint32_t index, uint64_t now_ns) RINGBOLT_REQUIRES(send_lock_);
+  bool is_next_held() RINGBOLT_REQUIRES(send_lock_);
+  bool suffers_fault(uint32_t index, ibv_wc_status& status) RINGBOLT_REQUIRES(send_lock_);
 
   // receive_faults.cpp
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
   bool is_cut_off() { return !context_.port().carries() || (faults_.has(fault::Subject::state) && is_silenced()); }
   bool is_silenced();
-  bool has_arrived();
-  bool is_coalescing();
+  bool has_arrived() RINGBOLT_REQUIRES(receive_lock_);
+  bool is_coalescing() RINGBOLT_REQUIRES(receive_lock_);
   void note_traffic() {
     if (faults_.has(fault::Subject::state)) {
       last_traffic_ns_.store(base::now_ns(), std::memory_order_relaxed);
     }
   }
   /// Of a message for the current receive; not success: what the receive completes with.
-  ibv_wc_status receive_fault();
+  ibv_wc_status receive_fault() RINGBOLT_REQUIRES(receive_lock_);
 
   // transfers.cpp: each moves what it can and says whether the entry needs no more pushing.
-  bool execute(SendEntry& entry, const SendRequest& request);
-  bool send_message(Connection& connection, SendEntry& entry, const SendRequest& request);
-  bool send_datagram(SendEntry& entry, const SendRequest& request);
-  bool do_local(SendEntry& entry, const SendRequest& request);
-  bool fail(SendEntry& entry, ibv_wc_status status);
+  bool execute(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool send_message(Connection& connection, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool send_datagram(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool do_local(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool fail(SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_lock_);
   /// Longer than the port takes: which is told, too.
-  bool fail_overlong(SendEntry& entry, uint32_t length);
-  bool finish(SendEntry& entry, const Connection& connection);
+  bool fail_overlong(SendEntry& entry, uint32_t length) RINGBOLT_REQUIRES(send_lock_);
+  bool finish(SendEntry& entry, const Connection& connection) RINGBOLT_REQUIRES(send_lock_);
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
-  void publish(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate);
+  void publish(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate)
+      RINGBOLT_REQUIRES(send_lock_);
   void publish_data(Connection& connection, link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate,
-                    uint32_t data_at);
-  void ring_peer(Connection& connection);
-  bool has_room(Connection& connection, uint32_t length, link::LaneProducer::Place& place);
+                    uint32_t data_at) RINGBOLT_REQUIRES(send_lock_);
+  void ring_peer(Connection& connection) RINGBOLT_REQUIRES(send_lock_);
+  bool has_room(Connection& connection, uint32_t length, link::LaneProducer::Place& place)
+      RINGBOLT_REQUIRES(send_lock_);
 
   // one_sided.cpp
-  bool write_remote(Connection& connection, SendEntry& entry, const SendRequest& request);
-  bool write_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces);
-  bool notify_written(Connection& connection, const SendRequest& request);
-  bool read_remote(Connection& connection, SendEntry& entry, const SendRequest& request);
-  bool read_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces);
-  bool do_atomic(Connection& connection, SendEntry& entry, const SendRequest& request);
-  bool finish_answer(SendEntry& entry, const SendRequest& request);
+  bool write_remote(Connection& connection, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool write_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces)
+      RINGBOLT_REQUIRES(send_lock_);
+  bool notify_written(Connection& connection, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool read_remote(Connection& connection, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool read_by_peer(Connection& connection, SendEntry& entry, const SendRequest& request, const Pieces& pieces)
+      RINGBOLT_REQUIRES(send_lock_);
+  bool do_atomic(Connection& connection, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  bool finish_answer(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
   ibv_wc_status check_remote(Connection& connection, const SendRequest& request, uint32_t access,
                              link::Region& region) const;
-  bool refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status);
-  bool must_wait_for_peer(Connection& connection);
-  void count_write(uint32_t length, uint32_t extra_words);
-  void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind);
+  bool refuse_access(Connection& connection, SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_lock_);
+  bool must_wait_for_peer(Connection& connection) RINGBOLT_REQUIRES(send_lock_);
+  void count_write(uint32_t length, uint32_t extra_words) RINGBOLT_REQUIRES(send_lock_);
+  void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind) RINGBOLT_REQUIRES(send_lock_);
 
   // responder.cpp: each says whether the slot was dealt with; if not it stays and is looked at again.
   using Current = CurrentReceive;
-  void drain(CompletionQueue& cq, Connection& connection);
-  bool receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
-  bool receive_message(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
-  bool receive_shared(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
-  bool receive_datagram(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
-  bool receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header);
-  bool begin_message(CompletionQueue& cq, Connection& connection, uint32_t total);
-  bool take_posted();
-  bool open_receive(Connection& connection);
-  void limit_to_posted(Connection& connection);
-  void drop_unreceived(Connection& connection);
-  bool keep_in_place(Connection& connection, uint32_t arena_id) const;
-  void note_established();
-  void note_no_receive(Connection& connection);
-  void count_message(const link::SlotHeader& header, uint32_t length);
+  void drain(CompletionQueue& cq, Connection& connection) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool receive_slot(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool receive_message(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool receive_shared(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool receive_datagram(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool receive_written(CompletionQueue& cq, Connection& connection, const link::SlotHeader& header)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool begin_message(CompletionQueue& cq, Connection& connection, uint32_t total)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool take_posted() RINGBOLT_REQUIRES(receive_lock_);
+  bool open_receive(Connection& connection) RINGBOLT_REQUIRES(receive_lock_);
+  void limit_to_posted(Connection& connection) RINGBOLT_REQUIRES(receive_lock_);
+  void drop_unreceived(Connection& connection) RINGBOLT_REQUIRES(receive_lock_);
+  bool keep_in_place(Connection& connection, uint32_t arena_id) const RINGBOLT_REQUIRES(receive_lock_);
+  void note_established() RINGBOLT_REQUIRES(receive_lock_);
+  void note_no_receive(Connection& connection) RINGBOLT_REQUIRES(receive_lock_);
+  void count_message(const link::SlotHeader& header, uint32_t length) RINGBOLT_REQUIRES(receive_lock_);
   void complete_receive(CompletionQueue& cq, uint32_t source_qpn, const link::SlotHeader& header, ibv_wc_opcode opcode,
-                        uint32_t length, const std::byte* in_place = nullptr);
-  void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status);
-  bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal);
-  void flush_receives(CompletionQueue& cq);
+                        uint32_t length, const std::byte* in_place = nullptr)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  void push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal)
+      RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  void flush_receives(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
   void note_peer_died();
 
   // serving.cpp: what the requester could not do itself
-  bool serve_write(Connection& connection, const link::SlotHeader& header);
-  bool serve_read(Connection& connection);
-  bool serve_atomic(Connection& connection, const link::SlotHeader& header);
-  bool refuse(Connection& connection, link::Refusal refusal);
-  std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
-  void settle(Connection& connection);
+  bool serve_write(Connection& connection, const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_lock_);
+  bool serve_read(Connection& connection) RINGBOLT_REQUIRES(receive_lock_);
+  bool serve_atomic(Connection& connection, const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_lock_);
+  bool refuse(Connection& connection, link::Refusal refusal) RINGBOLT_REQUIRES(receive_lock_);
+  std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const
+      RINGBOLT_REQUIRES(receive_lock_);
+  void settle(Connection& connection) RINGBOLT_REQUIRES(send_lock_);
 
   // wired_requester.cpp, wired_responder.cpp, wired_datagrams.cpp: peers on the network
   struct AnswerHost;
   struct RequestHost;
-  int connect_wired();
-  void start_requester();
-  void disconnect_wired();
-  void greet(const wire::Greeting& greeting);
-  void greet_again(uint64_t now_ns);
-  bool submit_wired(SendEntry& entry, const SendRequest& request);
-  uint32_t place_of(uint32_t operation) const;
-  bool fill_payload(const transport::OutPacket& packet, std::byte* target);
+  int connect_wired() RINGBOLT_REQUIRES(modify_lock_, send_lock_, receive_lock_);
+  void start_requester() RINGBOLT_REQUIRES(modify_lock_, send_lock_, receive_lock_);
+  void disconnect_wired() RINGBOLT_REQUIRES(send_lock_, receive_lock_);
+  void greet(const wire::Greeting& greeting) RINGBOLT_REQUIRES(send_lock_);
+  void greet_again(uint64_t now_ns) RINGBOLT_REQUIRES(send_lock_);
+  bool submit_wired(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
+  uint32_t place_of(uint32_t operation) const RINGBOLT_REQUIRES(send_lock_);
+  bool fill_payload(const transport::OutPacket& packet, std::byte* target) RINGBOLT_NOT_ANALYSED;
   /// Seals it, too. False: its bytes are no longer there.
-  bool build(Network::Lease& batch, transport::OutPacket& packet, cluster::CounterLane& lane);
-  void send_out(Network::Lease& batch);
+  bool build(Network::Lease& batch, transport::OutPacket& packet, cluster::CounterLane& lane) RINGBOLT_NOT_ANALYSED;
+  void send_out(Network::Lease& batch) RINGBOLT_NOT_ANALYSED;
   void commit(Network::Lease& batch, const link::UdpPath& path, size_t bytes, cluster::CounterLane& lane);
-  void send_wired();
-  void take_answers();
-  ibv_wc_status wired_failure() const;
-  void serve_requests(CompletionQueue& cq);
-  bool must_wait_for_receive() const;
-  void count_request(const wire::PacketView& view);
-  void count_responder();
-  void note_sender(const wire::PacketView& view);
-  void report(uint32_t psn);
-  void send_answers(uint64_t now_ns);
-  void end_after(CompletionQueue& cq, transport::ResponderFailure failure);
-  bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces);
-  void flush_datagrams();
+  void send_wired() RINGBOLT_REQUIRES(send_lock_);
+  void take_answers() RINGBOLT_REQUIRES(send_lock_);
+  ibv_wc_status wired_failure() const RINGBOLT_REQUIRES(send_lock_);
+  void serve_requests(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool must_wait_for_receive() const RINGBOLT_REQUIRES(receive_lock_);
+  void count_request(const wire::PacketView& view) RINGBOLT_REQUIRES(receive_lock_);
+  void count_responder() RINGBOLT_REQUIRES(receive_lock_);
+  void note_sender(const wire::PacketView& view) RINGBOLT_REQUIRES(receive_lock_);
+  void report(uint32_t psn) RINGBOLT_REQUIRES(receive_lock_);
+  void send_answers(uint64_t now_ns) RINGBOLT_REQUIRES(receive_lock_);
+  void end_after(CompletionQueue& cq, transport::ResponderFailure failure) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces)
+      RINGBOLT_REQUIRES(send_lock_);
+  void flush_datagrams() RINGBOLT_REQUIRES(send_lock_);
   void drop(Drop why) { process_.network().drops().count(port_->netdev_index, why); }
-  void receive_datagrams(CompletionQueue& cq);
-  void receive_datagram(CompletionQueue& cq, const InboundPacket& packet);
+  void receive_datagrams(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+  void receive_datagram(CompletionQueue& cq, const InboundPacket& packet) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
+
+  // What is changed under both locks is read under either.
+  const Connections& send_connections() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED {
+    return connections_;
+  }
+  const Connections& receive_connections() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED {
+    return connections_;
+  }
+  const ibv_qp_attr& send_attributes() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED { return attributes_; }
+  const ibv_qp_attr& receive_attributes() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED {
+    return attributes_;
+  }
+  const ibv_qp_attr& kept_attributes() const RINGBOLT_REQUIRES(modify_lock_) RINGBOLT_NOT_ANALYSED {
+    return attributes_;
+  }
+  /// Null for a peer in shared memory. Of each half its own.
+  Wired* requesting() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED { return wired_.get(); }
+  Wired* responding() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED { return wired_.get(); }
 
   ProtectionDomain& pd_;
   Context& context_;
@@ -414,87 +444,47 @@ class QueuePair {
   const uint32_t number_;
   uint32_t qpn_ = 0;
   uint32_t mtu_shift_;
-  CountingCell counts_;                        ///< first lane under send_lock_, second under receive_lock_
-  std::unique_ptr<CountingCell> peer_counts_;  ///< of a peer at another port in shared memory; under send_lock_
+  CountingCell counts_;  ///< first lane under send_lock_, second under receive_lock_
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
-  base::Mutex modify_lock_;  // one modify at a time; taken before all others of this queue pair
-  ibv_qp_attr attributes_{};
+  base::Mutex modify_lock_ RINGBOLT_ACQUIRED_BEFORE(send_lock_, receive_lock_, offers_lock_);  // one modify at a time
+  ibv_qp_attr attributes_ RINGBOLT_GUARDED_BY(modify_lock_) RINGBOLT_GUARDED_BY(send_lock_)
+      RINGBOLT_GUARDED_BY(receive_lock_){};
 
   /// The one connection of RC and UC, for a look without lock; owned by connections_.
   std::atomic<Connection*> connection_{nullptr};
-  /// By remote QPN. Changed only under both locks below.
-  std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_;
-  size_t purge_at_ = 0;  ///< datagrams: how many connections there are when those that are over are looked for
+  Connections connections_ RINGBOLT_GUARDED_BY(send_lock_) RINGBOLT_GUARDED_BY(receive_lock_);  ///< by remote QPN
 
-  base::AdaptiveMutex send_lock_;
-  // Under send_lock_: entries done_..next_ are executed, next_..tail_ are stored (and the request of `next_` may run).
-  std::vector<SendEntry> entries_;
-  std::vector<SendRequest> requests_;
-  std::vector<ibv_sge> request_pieces_;
-  std::vector<std::byte> request_inline_;
+  base::AdaptiveMutex send_lock_ RINGBOLT_ACQUIRED_BEFORE(receive_lock_, offers_lock_);
+  SendHalf send_ RINGBOLT_GUARDED_BY(send_lock_);
+  // Entries done_..next_ are executed, next_..tail_ are stored (and the request of `next_` may run).
   uint32_t entry_mask_;
   std::atomic<uint32_t> done_{0};
   std::atomic<uint32_t> next_{0};
   std::atomic<uint32_t> tail_{0};
   std::atomic<uint32_t> awaited_{0};  // up to here somebody waits: past the last signaled or failed one
-  CallStream posted_sends_;           // as faults of calls count them
-  bool has_failed_send_ = false;      // nothing after it may begin
-  bool is_destroyed_ = false;         // its domain and context may be gone
   std::atomic<ibv_wc_status> first_flush_status_{IBV_WC_WR_FLUSH_ERR};
-  std::vector<SendFate> fates_;      // beside entries_; none before the first
-  std::vector<StagedBytes> staged_;  // likewise
-  size_t staged_bytes_ = 0;
-  uint32_t told_ = 0;               // up to here completions were told; never behind done_
-  uint32_t undelivered_ = 0;        // of the told ones that are done
-  uint64_t line_free_ns_ = 0;       // when the cable has carried what is queued
-  uint32_t send_frames_ = 0;        // of unfinished sends, where depths are counted in frames
-  uint32_t answers_pending_ = 0;    // operations that the peer executes
-  uint32_t progress_mark_ = 0;      // what the timers last saw of the count of consumed slots and done sends
-  uint64_t progress_since_ns_ = 0;  // since when; 0: not looked yet
-  Vigil vigil_;
-  uint64_t not_ready_since_ns_ = 0;  // since when the receiver has no receive posted
-  uint64_t next_ring_ns_ = 0;
-  uint64_t ring_pause_ns_ = 0;
   std::atomic<bool> wants_send_bells_{false};
   std::atomic<uint32_t> draining_key_{0};
   std::atomic<uint64_t> drain_until_ns_{0};
 
-  /// Ports on a network only: what came in, and the tie to the peer (RC, UC; changed under both locks).
+  /// Ports on a network only: what came in, and the tie to the peer (RC, UC).
   const std::unique_ptr<Inboxes> inboxes_;
-  std::unique_ptr<Wired> wired_;
+  std::unique_ptr<Wired> wired_ RINGBOLT_GUARDED_BY(send_lock_) RINGBOLT_GUARDED_BY(receive_lock_);
   std::atomic<bool> is_wired_{false};
   std::atomic<uint64_t> wire_deadline_ns_{UINT64_MAX};
-  std::optional<Network::Lease> datagrams_out_;  // under send_lock_: built, not yet sent
-  uint32_t next_datagram_psn_ = 0;               // under send_lock_
 
-  base::AdaptiveMutex receive_lock_;
-  // Under receive_lock_:
-  CallStream posted_receives_;
-  ReceiveRing receives_;
-  Current current_;
-  uint32_t receive_frames_ = 0;   // of posted receives, where depths are counted in frames
-  uint64_t receives_posted_ = 0;  // likewise
-  uint64_t receives_taken_ = 0;
-  std::set<uint64_t> overrun_receives_;  // those beyond the depth, by number
-  Parking parking_;
-  Bypass bypass_ = Bypass::none;  // of the message that is coming in
-  uint32_t bypassed_bytes_ = 0;   // of it, so far
-  uint64_t regions_at_rtr_ = 0;
-  ibv_wc_status receive_fault_ = IBV_WC_SUCCESS;  // on a network: what ended the current receive
+  base::AdaptiveMutex receive_lock_ RINGBOLT_ACQUIRED_BEFORE(offers_lock_);
+  ReceiveHalf receive_ RINGBOLT_GUARDED_BY(receive_lock_);
   // Faults that hold for a while.
   std::atomic<uint32_t> plug_at_rtr_{0};
-  std::atomic<uint64_t> last_traffic_ns_{0};  // 0: none yet
-  uint64_t next_tick_ns_ = 0;                 // coalescing; 0: not now
-  bool has_tick_traffic_ = false;             // something came at the last tick
-  bool has_flushed_last_ = false;
-  bool is_established_ = false;                 // IBV_EVENT_COMM_EST was announced
+  std::atomic<uint64_t> last_traffic_ns_{0};    // 0: none yet
   std::atomic<bool> owes_fatal_{false};         // IBV_EVENT_QP_FATAL, once the last work request has failed
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
   std::atomic<bool> wants_receive_bells_{false};
 
-  base::Mutex offers_lock_;  // taken after send_lock_
-  std::unordered_map<uint32_t, StoredOffer> offers_;
+  base::Mutex offers_lock_;
+  std::unordered_map<uint32_t, StoredOffer> offers_ RINGBOLT_GUARDED_BY(offers_lock_);
 };
 
 }  // namespace ringbolt::device

@@ -34,9 +34,10 @@ int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
 }
 
 void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {
+  ibv_qp_attr& into = attributes_;
   const auto take = [&](int bit, auto member) {
     if ((mask & bit) != 0) {
-      attributes_.*member = from.*member;
+      into.*member = from.*member;
     }
   };
   take(IBV_QP_ACCESS_FLAGS, &ibv_qp_attr::qp_access_flags);
@@ -59,7 +60,7 @@ void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {
 
 void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   const base::LockGuard one_at_a_time(modify_lock_);
-  attributes = attributes_;
+  attributes = kept_attributes();
   attributes.qp_state = attributes.cur_qp_state = state_.load();
   attributes.cap = caps_;
   init = {};

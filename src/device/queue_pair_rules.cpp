@@ -119,9 +119,9 @@ int QueuePair::check_send_rules(const ibv_send_wr& wr) const {
                 fmt::format("a message of {} frames into a queue of {}", frames, caps_.max_send_wr));
     return kBudgetExceeded;
   }
-  if (send_frames_ + frames > postable_frames(caps_.max_send_wr) && !port.profile.knobs.overruns_silently) {
+  if (send_.frames + frames > postable_frames(caps_.max_send_wr) && !port.profile.knobs.overruns_silently) {
     port.refuse(Rule::frame_budget, ENOMEM,
-                fmt::format("a send of {} frames beyond the {} that are queued, of {} granted", frames, send_frames_,
+                fmt::format("a send of {} frames beyond the {} that are queued, of {} granted", frames, send_.frames,
                             caps_.max_send_wr));
     return kBudgetExceeded;
   }
@@ -145,37 +145,37 @@ int QueuePair::check_receive_rules(const ibv_recv_wr& wr, ibv_qp_state state) {
   }
   const uint32_t frames = frames_of_pieces(wr.sg_list, wr.num_sge);
   const uint32_t receives = splits_pieces_ ? std::max(1U, static_cast<uint32_t>(wr.num_sge)) : 1;
-  if (receive_frames_ + frames > postable_frames(caps_.max_recv_wr)) {
+  if (receive_.frames + frames > postable_frames(caps_.max_recv_wr)) {
     const bool is_silent = port.profile.knobs.overruns_silently ||
                            (faults_.has(fault::Subject::posting) &&
                             faults_.judge(fault::Subject::posting, port).is_refused);
     port.refuse(Rule::frame_budget, is_silent ? 0 : ENOMEM,
                 fmt::format("a receive of {} frames beyond the {} that are posted, of {} granted", frames,
-                            receive_frames_, caps_.max_recv_wr));
+                            receive_.frames, caps_.max_recv_wr));
     if (!is_silent) {
       return kBudgetExceeded;
     }
     for (uint32_t i = 0; i < receives; ++i) {
-      overrun_receives_.insert(receives_posted_ + i);
+      receive_.overrun.insert(receive_.posted_count + i);
     }
   }
-  receive_frames_ += frames;
-  receives_posted_ += receives;
+  receive_.frames += frames;
+  receive_.posted_count += receives;
   return 0;
 }
 
 void QueuePair::take_receive_frames() {
   const uint32_t frames =
-      profile::frames_of(length_of(current_.wanted.data(), static_cast<int>(current_.wanted_count)));
-  receive_frames_ -= std::min(receive_frames_, frames);
-  current_.is_overrun = overrun_receives_.erase(receives_taken_++) != 0;
+      profile::frames_of(length_of(receive_.current.wanted.data(), static_cast<int>(receive_.current.wanted_count)));
+  receive_.frames -= std::min(receive_.frames, frames);
+  receive_.current.is_overrun = receive_.overrun.erase(receive_.taken_count++) != 0;
 }
 
 ibv_wc_status QueuePair::judge_receive(uint32_t total) {
   const Port& port = context_.port();
   if (port.profile.knobs.refuses_late_regions) {
-    for (uint32_t i = 0; i < current_.wanted_count; ++i) {
-      if (process_.region_ages().is_after(current_.wanted[i].lkey, regions_at_rtr_)) {
+    for (uint32_t i = 0; i < receive_.current.wanted_count; ++i) {
+      if (process_.region_ages().is_after(receive_.current.wanted[i].lkey, receive_.regions_at_rtr)) {
         port.warn(Rule::late_mr, "a message for a region that was registered after RTR: local protection error");
         return IBV_WC_LOC_PROT_ERR;
       }
@@ -184,8 +184,8 @@ ibv_wc_status QueuePair::judge_receive(uint32_t total) {
   if (!counts_frames_) {
     return IBV_WC_SUCCESS;
   }
-  const uint64_t room = length_of(current_.wanted.data(), static_cast<int>(current_.wanted_count));
-  if (current_.is_overrun) {
+  const uint64_t room = length_of(receive_.current.wanted.data(), static_cast<int>(receive_.current.wanted_count));
+  if (receive_.current.is_overrun) {
     return IBV_WC_LOC_LEN_ERR;
   }
   if (profile::frames_of(total) != profile::frames_of(room)) {

@@ -44,7 +44,9 @@ bool QueuePair::is_silenced() {
 /// Not may_receive(): that says only that it is worth a look, of datagrams always.
 bool QueuePair::has_arrived() {
   bool has_some = inboxes_ != nullptr && !inboxes_->requests.is_empty();
-  each_connection([&](const Connection& connection) { has_some = has_some || connection.receiver.has_slot(); });
+  for (const auto& [qpn, connection] : receive_connections()) {
+    has_some = has_some || connection->receiver.has_slot();
+  }
   return has_some;
 }
 
@@ -52,29 +54,29 @@ bool QueuePair::has_arrived() {
 bool QueuePair::is_coalescing() {
   const auto rule = faults_.holding(fault::Kind::coalesce, context_.port());
   if (!rule) {
-    next_tick_ns_ = 0;
+    receive_.next_tick_ns = 0;
     return false;
   }
   const uint64_t now = base::now_ns();
   uint64_t never = 0;
   last_traffic_ns_.compare_exchange_strong(never, now, std::memory_order_relaxed);
-  if (next_tick_ns_ == 0) {
+  if (receive_.next_tick_ns == 0) {
     if (now - last_traffic_ns_.load(std::memory_order_relaxed) < rule->after_ns) {
       return false;
     }
-    next_tick_ns_ = now + rule->every_ns;
-    has_tick_traffic_ = false;
+    receive_.next_tick_ns = now + rule->every_ns;
+    receive_.has_tick_traffic = false;
   }
-  if (now < next_tick_ns_) {
+  if (now < receive_.next_tick_ns) {
     return true;
   }
   const bool is_here = has_arrived();
-  if (is_here && has_tick_traffic_) {
-    next_tick_ns_ = 0;
+  if (is_here && receive_.has_tick_traffic) {
+    receive_.next_tick_ns = 0;
     return false;
   }
-  has_tick_traffic_ = is_here;
-  next_tick_ns_ += (now - next_tick_ns_) / rule->every_ns * rule->every_ns + rule->every_ns;
+  receive_.has_tick_traffic = is_here;
+  receive_.next_tick_ns += (now - receive_.next_tick_ns) / rule->every_ns * rule->every_ns + rule->every_ns;
   return false;
 }
 

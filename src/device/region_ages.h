@@ -33,8 +33,8 @@ class RegionAges {
 
  private:
   base::AdaptiveMutex lock_;
-  uint64_t count_ = 0;
-  std::unordered_map<uint32_t, uint64_t> made_;
+  uint64_t count_ RINGBOLT_GUARDED_BY(lock_) = 0;
+  std::unordered_map<uint32_t, uint64_t> made_ RINGBOLT_GUARDED_BY(lock_);
 };
 
 }  // namespace ringbolt::device

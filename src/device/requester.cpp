@@ -159,15 +159,15 @@ SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
     request.traffic_class = target.attributes.grh.traffic_class;
     request.remote_qpn = wr.wr.ud.remote_qpn & 0xffffffU;
     // A Q_Key with the high bit set stands for the sender's own.
-    request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? attributes_.qkey : wr.wr.ud.remote_qkey;
+    request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? send_attributes().qkey : wr.wr.ud.remote_qkey;
   }
   return request;
 }
 
 void QueuePair::store(uint32_t index, const SendRequest& request) {
   const uint32_t slot = index & entry_mask_;
-  ibv_sge* pieces = request_pieces_.data() + size_t{slot} * caps_.max_send_sge;
-  SendRequest& stored = requests_[slot];
+  ibv_sge* pieces = send_.request_pieces.data() + size_t{slot} * caps_.max_send_sge;
+  SendRequest& stored = send_.requests[slot];
   stored = request;
   stored.pieces = pieces;
   if (!request.is_inline) {
@@ -175,7 +175,7 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
     return;
   }
   // Inline data is the program's again once the post returns.
-  std::byte* data = request_inline_.data() + size_t{slot} * caps_.max_inline_data;
+  std::byte* data = send_.request_inline.data() + size_t{slot} * caps_.max_inline_data;
   std::byte* end = data;
   for (uint32_t i = 0; i < request.pieces_count; ++i) {
     if (request.pieces[i].length != 0) {
@@ -190,7 +190,7 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
 // Inline: a call costs a nanosecond of the thirty that a short WRITE takes.
 [[gnu::always_inline]] inline int QueuePair::enqueue(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
   const uint32_t tail = tail_.load(std::memory_order_relaxed);
-  SendEntry& entry = entries_[tail & entry_mask_];
+  SendEntry& entry = send_.entries[tail & entry_mask_];
   entry = {};
   entry.wr_id = wr.wr_id;
   entry.wc_opcode = completion_opcode(wr.opcode);
@@ -203,7 +203,7 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
     if (!ordain(tail)) {
       return ENOMEM;
     }
-  } else if (is_next && state == IBV_QPS_RTS && !has_failed_send_ && execute(entry, request)) {
+  } else if (is_next && state == IBV_QPS_RTS && !send_.has_failed_send && execute(entry, request)) {
     if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
       store(tail, request);
     }
@@ -212,7 +212,7 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
     store(tail, request);
   }
   if (counts_frames_) {
-    send_frames_ += profile::frames_of(request.length);
+    send_.frames += profile::frames_of(request.length);
   }
   if (entry.is_signaled) {
     awaited_.store(tail + 1, std::memory_order_relaxed);
@@ -223,7 +223,7 @@ void QueuePair::store(uint32_t index, const SendRequest& request) {
 
 int QueuePair::enqueue_pieces(const ibv_send_wr& wr, ibv_qp_state state, bool has_fates) {
   const uint32_t first = tail_.load(std::memory_order_relaxed);
-  const uint64_t line_free_ns = line_free_ns_;
+  const uint64_t line_free_ns = send_.line_free_ns;
   for (int i = 0; i < wr.num_sge; ++i) {
     ibv_send_wr one = wr;
     one.sg_list = wr.sg_list + i;
@@ -249,7 +249,7 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) try {
     bad = &unnamed;
   }
   const uint32_t first = tail_.load(std::memory_order_relaxed);
-  const uint64_t line_free_ns = line_free_ns_;
+  const uint64_t line_free_ns = send_.line_free_ns;
   const bool has_fates = completes_early_ || faults_.has(fault::Subject::message);
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t messages = messages_of(*wr);
@@ -287,11 +287,11 @@ int QueuePair::post_send(ibv_send_wr* wr, ibv_send_wr** bad) try {
 }
 
 void QueuePair::run_queue() {
-  while (has_queued_sends() && !has_failed_send_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTS) {
+  while (has_queued_sends() && !send_.has_failed_send && state_.load(std::memory_order_relaxed) == IBV_QPS_RTS) {
     const uint32_t next = next_.load(std::memory_order_relaxed);
-    SendEntry& entry = entries_[next & entry_mask_];
+    SendEntry& entry = send_.entries[next & entry_mask_];
     const Turn turn = entry.has_fate ? take_turn(next) : Turn::execute;
-    if (turn == Turn::wait || (turn == Turn::execute && !execute(entry, requests_[next & entry_mask_]))) {
+    if (turn == Turn::wait || (turn == Turn::execute && !execute(entry, send_.requests[next & entry_mask_]))) {
       break;
     }
     next_.store(next + 1, std::memory_order_relaxed);
@@ -302,16 +302,16 @@ void QueuePair::run_queue() {
 void QueuePair::push_out() {
   if (Connection* connection = connection_.load(std::memory_order_relaxed)) {
     ring_peer(*connection);
-  } else if (wired_ != nullptr) {
+  } else if (requesting() != nullptr) {
     send_wired();
-  } else if (datagrams_out_) {
+  } else if (send_.datagrams_out) {
     flush_datagrams();
   }
 }
 
 void QueuePair::progress_sends(CompletionQueue& cq) {
   const base::LockGuard guard(send_lock_);
-  if (wired_ != nullptr) {
+  if (requesting() != nullptr) {
     take_answers();
   }
   if (!has_unfinished_sends()) {
@@ -339,10 +339,10 @@ bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
     return true;
   }
   if (entry.phase == SendPhase::wired) {
-    return wired_->is_complete(entry.operation);
+    return requesting()->is_complete(entry.operation);
   }
   if (entry.phase == SendPhase::answering) {
-    return finish_answer(entry, requests_[index & entry_mask_]);
+    return finish_answer(entry, send_.requests[index & entry_mask_]);
   }
   Connection* connection = connection_.load(std::memory_order_relaxed);
   if (connection == nullptr || !connection->sender) {
@@ -365,7 +365,7 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
   }
   while (has_unfinished_sends() && cq.has_room()) {
     const uint32_t done = done_.load(std::memory_order_relaxed);
-    SendEntry& entry = entries_[done & entry_mask_];
+    SendEntry& entry = send_.entries[done & entry_mask_];
     const bool is_executed = done != next_.load(std::memory_order_relaxed);
     const ibv_qp_state state = state_.load(std::memory_order_relaxed);
     auto status = static_cast<ibv_wc_status>(entry.status);
@@ -377,13 +377,13 @@ void QueuePair::complete_sends(CompletionQueue& cq) {
         connection->sender->end();
       }
       status = first_flush_status_.exchange(IBV_WC_WR_FLUSH_ERR);
-      answers_pending_ = 0;
+      send_.answers_pending = 0;
     } else {
       Connection* connection = connection_.load(std::memory_order_relaxed);
-      if (connection == nullptr && wired_ == nullptr) {
+      if (connection == nullptr && requesting() == nullptr) {
         return;
       }
-      const ibv_wc_status refusal = wired_ != nullptr ? wired_failure() : refusal_status(*connection);
+      const ibv_wc_status refusal = requesting() != nullptr ? wired_failure() : refusal_status(*connection);
       if (refusal == IBV_WC_SUCCESS) {
         return;
       }

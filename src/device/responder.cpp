@@ -70,7 +70,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
       return;
     }
   }
-  if (wired_ != nullptr) {
+  if (responding() != nullptr) {
     serve_requests(cq);
     return;
   }
@@ -83,13 +83,15 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
     }
     drain(cq, *only);
   } else {
-    each_connection([&](Connection& connection) { drain(cq, connection); });
+    for (const auto& [qpn, connection] : receive_connections()) {
+      drain(cq, *connection);
+    }
   }
 }
 
 void QueuePair::note_established() {
-  if (!is_established_ && state_.load(std::memory_order_relaxed) == IBV_QPS_RTR) {
-    is_established_ = true;
+  if (!receive_.is_established && state_.load(std::memory_order_relaxed) == IBV_QPS_RTR) {
+    receive_.is_established = true;
     announce(IBV_EVENT_COMM_EST);
   }
 }
@@ -169,27 +171,28 @@ bool QueuePair::receive_slot(CompletionQueue& cq, Connection& connection, const 
 }
 
 bool QueuePair::take_posted() {
-  if (current_.is_open) {
+  if (receive_.current.is_open) {
     return true;
   }
   if (queues_.shared != nullptr) {
     const bool is_awaited = queues_.receive->is_armed();
-    if (!queues_.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count, is_awaited)) {
+    if (!queues_.shared->take(receive_.current.wr_id, receive_.current.wanted.data(), receive_.current.wanted_count,
+                              is_awaited)) {
       return false;
     }
   } else {
-    if (receives_.is_empty()) {
+    if (receive_.ring.is_empty()) {
       return false;
     }
-    const ReceiveRing::Receive receive = receives_.front();
-    current_.wr_id = receive.wr_id;
-    current_.wanted_count = static_cast<uint32_t>(receive.pieces.size());
-    std::ranges::copy(receive.pieces, current_.wanted.begin());
-    receives_.pop();
+    const ReceiveRing::Receive receive = receive_.ring.front();
+    receive_.current.wr_id = receive.wr_id;
+    receive_.current.wanted_count = static_cast<uint32_t>(receive.pieces.size());
+    std::ranges::copy(receive.pieces, receive_.current.wanted.begin());
+    receive_.ring.pop();
   }
-  current_.is_open = true;
-  current_.received = 0;
-  current_.pieces.count = 0;
+  receive_.current.is_open = true;
+  receive_.current.received = 0;
+  receive_.current.pieces.count = 0;
   if (counts_frames_) {
     take_receive_frames();
   }
@@ -197,7 +200,7 @@ bool QueuePair::take_posted() {
 }
 
 bool QueuePair::open_receive(Connection& connection) {
-  if (current_.is_open) {
+  if (receive_.current.is_open) {
     return true;
   }
   if (connection.receivable == 0 || !take_posted()) {
@@ -226,7 +229,7 @@ void QueuePair::note_no_receive(Connection& connection) {
 void QueuePair::limit_to_posted(Connection& connection) {
   if (type_ != IBV_QPT_UD && connection.receivable == UINT32_MAX && connection.receiver.has_slot() &&
       connection.receiver.is_ended()) {
-    connection.receivable = receives_.count();
+    connection.receivable = receive_.ring.count();
   }
 }
 
@@ -245,9 +248,10 @@ bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint3
   if (!open_receive(connection)) {
     return false;
   }
-  current_.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
-  current_.pieces.arena = {};
-  if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
+  receive_.current.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
+  receive_.current.pieces.arena = {};
+  if (!translate({receive_.current.wanted.data(), receive_.current.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE,
+                 receive_.current.pieces)) {
     return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
   }
   ibv_wc_status judgement = is_constrained_ ? judge_receive(total) : IBV_WC_SUCCESS;
@@ -258,7 +262,7 @@ bool QueuePair::begin_message(CompletionQueue& cq, Connection& connection, uint3
     return fail_receive(cq, connection, judgement,
                         judgement == IBV_WC_LOC_LEN_ERR ? link::Refusal::invalid_request : link::Refusal::operation);
   }
-  if (total > current_.pieces.length()) {
+  if (total > receive_.current.pieces.length()) {
     return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
   }
   return true;
@@ -269,26 +273,27 @@ bool QueuePair::receive_message(CompletionQueue& cq, Connection& connection, con
   const bool is_inline = header.length <= link::kInlineBytes;
   if ((header.flags & link::kSlotFirst) != 0) {
     const uint32_t total = is_inline ? header.length : lane.fields<link::SendFields>().total;
-    if (current_.received == 0 && !begin_message(cq, connection, total)) {
+    if (receive_.current.received == 0 && !begin_message(cq, connection, total)) {
       return false;
     }
   }
   const std::byte* data =
       is_inline && (header.flags & link::kSlotFirst) != 0 ? lane.inline_body() : lane.payload(header);
   // The lengths come from another process, which may have said something else in the first chunk.
-  if (!current_.is_open || data == nullptr || current_.received + uint64_t{header.length} > current_.pieces.length()) {
+  if (!receive_.current.is_open || data == nullptr ||
+      receive_.current.received + uint64_t{header.length} > receive_.current.pieces.length()) {
     return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
   }
-  scatter(current_.received, data, header.length);
-  current_.received += header.length;
+  scatter(receive_.current.received, data, header.length);
+  receive_.current.received += header.length;
   if ((header.flags & link::kSlotLast) != 0) {
     if ((header.flags & link::kSlotInvalidate) != 0 && !invalidate_window(process_, qpn_, header.immediate)) {
       fail_receive(cq, connection, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
       announce(IBV_EVENT_QP_ACCESS_ERR);
       return false;
     }
-    count_message(header, current_.received);
-    complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, current_.received);
+    count_message(header, receive_.current.received);
+    complete_receive(cq, connection.remote_qpn, header, IBV_WC_RECV, receive_.current.received);
   }
   lane.release();
   return true;
@@ -366,8 +371,9 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
   const std::byte* data = is_inline ? lane.inline_body() + sizeof fields : lane.payload(header);
   const auto& own = context_.port().known_gids;
   const auto& sources = fields.is_loopback != 0 ? own : context_.port().peer_gids;
-  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == attributes_.qkey &&
-                         fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
+  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes &&
+                         fields.qkey == receive_attributes().qkey && fields.source_gid_index < sources.size() &&
+                         fields.target_gid_index < own.size();
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
   count_received(counts_.second(),
                  {1, kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (header.length + 3) / 4});
@@ -379,10 +385,11 @@ bool QueuePair::receive_datagram(CompletionQueue& cq, Connection& connection, co
     }
   }
   if (is_taken) {
-    if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
+    if (!translate({receive_.current.wanted.data(), receive_.current.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE,
+                   receive_.current.pieces)) {
       return fail_receive(cq, connection, IBV_WC_LOC_PROT_ERR, link::Refusal::operation);
     }
-    if (kGrhBytes + header.length > current_.pieces.length()) {
+    if (kGrhBytes + header.length > receive_.current.pieces.length()) {
       return fail_receive(cq, connection, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
     }
     std::array<std::byte, kGrhBytes> grh;
@@ -407,7 +414,7 @@ void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const
   const bool invalidates = (header.flags & link::kSlotInvalidate) != 0;
   note_traffic();
   ibv_wc& wc = cq.next();
-  wc.wr_id = current_.wr_id;
+  wc.wr_id = receive_.current.wr_id;
   wc.status = IBV_WC_SUCCESS;
   wc.opcode = opcode;
   wc.vendor_err = 0;
@@ -424,8 +431,8 @@ void QueuePair::complete_receive(CompletionQueue& cq, uint32_t source_qpn, const
   wc.pkey_index = 0;
   wc.slid = 0;
   wc.sl = wc.dlid_path_bits = 0;
-  current_.is_open = false;
-  current_.received = 0;
+  receive_.current.is_open = false;
+  receive_.current.received = 0;
   counts_.second().add(kLaneMessages, 1);
   cq.commit(IBV_WC_SUCCESS, (header.flags & link::kSlotSolicited) != 0);
 }
@@ -443,10 +450,10 @@ void QueuePair::push_failed_receive(CompletionQueue& cq, uint64_t wr_id, ibv_wc_
 }
 
 bool QueuePair::fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc_status status, link::Refusal refusal) {
-  if (current_.is_open) {
-    current_.is_open = false;
-    current_.received = 0;
-    push_failed_receive(cq, current_.wr_id, status);
+  if (receive_.current.is_open) {
+    receive_.current.is_open = false;
+    receive_.current.received = 0;
+    push_failed_receive(cq, receive_.current.wr_id, status);
   }
   if (type_ == IBV_QPT_RC || refusal == link::Refusal::memory) {
     connection.receiver.refuse(refusal);
@@ -459,21 +466,21 @@ bool QueuePair::fail_receive(CompletionQueue& cq, Connection& connection, ibv_wc
 }
 
 void QueuePair::flush_receives(CompletionQueue& cq) {
-  if (current_.is_open && cq.has_room()) {
-    current_.is_open = false;
-    push_failed_receive(cq, current_.wr_id, IBV_WC_WR_FLUSH_ERR);
+  if (receive_.current.is_open && cq.has_room()) {
+    receive_.current.is_open = false;
+    push_failed_receive(cq, receive_.current.wr_id, IBV_WC_WR_FLUSH_ERR);
   }
-  while (!receives_.is_empty() && cq.has_room()) {
-    const uint64_t wr_id = receives_.front().wr_id;
-    receives_.pop();
-    receive_frames_ = 0;  // nothing is posted any more but to be flushed
+  while (!receive_.ring.is_empty() && cq.has_room()) {
+    const uint64_t wr_id = receive_.ring.front().wr_id;
+    receive_.ring.pop();
+    receive_.frames = 0;  // nothing is posted any more but to be flushed
     push_failed_receive(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
   }
-  if (queues_.shared != nullptr && !has_flushed_last_) {
-    has_flushed_last_ = true;
+  if (queues_.shared != nullptr && !receive_.has_flushed_last) {
+    receive_.has_flushed_last = true;
     announce(IBV_EVENT_QP_LAST_WQE_REACHED);
   }
-  if (receives_.is_empty() && !has_unfinished_sends() && owes_fatal_.exchange(false)) {
+  if (receive_.ring.is_empty() && !has_unfinished_sends() && owes_fatal_.exchange(false)) {
     announce(IBV_EVENT_QP_FATAL);
   }
 }

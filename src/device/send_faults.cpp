@@ -24,8 +24,8 @@ size_t judged_bytes(uint32_t length) { return std::max<size_t>(length, 2); }
 }  // namespace
 
 bool QueuePair::make_fates() noexcept try {
-  if (fates_.empty()) {
-    fates_.resize(entries_.size());
+  if (send_.fates.empty()) {
+    send_.fates.resize(send_.entries.size());
   }
   return true;
 } catch (const std::bad_alloc&) {
@@ -34,16 +34,16 @@ bool QueuePair::make_fates() noexcept try {
 
 SendFate& QueuePair::fate_of(uint32_t index) {
   const uint32_t slot = index & entry_mask_;
-  if (!entries_[slot].has_fate) {
-    entries_[slot].has_fate = true;
-    fates_[slot] = {};
+  if (!send_.entries[slot].has_fate) {
+    send_.entries[slot].has_fate = true;
+    send_.fates[slot] = {};
   }
-  return fates_[slot];
+  return send_.fates[slot];
 }
 
 bool QueuePair::ordain(uint32_t index) noexcept try {
   const uint32_t slot = index & entry_mask_;
-  const uint32_t length = entries_[slot].length;
+  const uint32_t length = send_.entries[slot].length;
   const bool has_faults = faults_.has(fault::Subject::message);
   const bool is_like_mac = context_.port().profile.knobs.completes_early && completes_early_;
   if (!has_faults && !is_like_mac) {
@@ -60,11 +60,11 @@ bool QueuePair::ordain(uint32_t index) noexcept try {
   const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
   const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(index);
   if (is_staged && verdict.flip_count != 0) {
-    fault::turn_bits(verdict, staged_[slot].span());
+    fault::turn_bits(verdict, send_.staged[slot].span());
   }
   fate.is_early = wants_early && is_staged;
   fate.is_lost = verdict.is_lost;
-  fate.is_not_ready = verdict.is_not_ready && takes_receive(requests_[slot].opcode);
+  fate.is_not_ready = verdict.is_not_ready && takes_receive(send_.requests[slot].opcode);
   fate.departs_ns = (is_like_mac ? early_departure_ns(length, now) : now) + verdict.hold_ns;
   fate.is_held = verdict.hold_ns != 0 || (is_like_mac && context_.port().profile.knobs.early_lead_ns != 0);
   return true;
@@ -74,17 +74,17 @@ bool QueuePair::ordain(uint32_t index) noexcept try {
 
 void QueuePair::take_back(uint32_t first, uint64_t line_free_ns) {
   for (uint32_t index = tail_.load(std::memory_order_relaxed); index != first;) {
-    const SendEntry& entry = entries_[--index & entry_mask_];
+    const SendEntry& entry = send_.entries[--index & entry_mask_];
     count_out(entry);
     drop_copy(index);
   }
-  line_free_ns_ = line_free_ns;
+  send_.line_free_ns = line_free_ns;
   tail_.store(first, std::memory_order_relaxed);
 }
 
 QueuePair::Turn QueuePair::take_turn(uint32_t index) {
-  SendEntry& entry = entries_[index & entry_mask_];
-  SendFate& fate = fates_[index & entry_mask_];
+  SendEntry& entry = send_.entries[index & entry_mask_];
+  SendFate& fate = send_.fates[index & entry_mask_];
   const uint64_t now = base::now_ns();
   if (fate.departs_ns > now) {
     return Turn::wait;
@@ -105,11 +105,12 @@ QueuePair::Turn QueuePair::take_turn(uint32_t index) {
 
 /// RC hears no acknowledgement, or that the receiver is not ready, and sends again as often as it was told to.
 QueuePair::Turn QueuePair::try_again(uint32_t index, uint64_t now_ns) {
-  SendEntry& entry = entries_[index & entry_mask_];
-  SendFate& fate = fates_[index & entry_mask_];
+  SendEntry& entry = send_.entries[index & entry_mask_];
+  SendFate& fate = send_.fates[index & entry_mask_];
   constexpr uint32_t kForever = 7;
-  const bool is_over = fate.is_lost ? fate.losses >= attributes_.retry_cnt
-                                    : attributes_.rnr_retry != kForever && fate.refusals >= attributes_.rnr_retry;
+  const bool is_over = fate.is_lost
+                           ? fate.losses >= send_attributes().retry_cnt
+                           : send_attributes().rnr_retry != kForever && fate.refusals >= send_attributes().rnr_retry;
   if (is_over) {
     fail(entry, fate.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
     return Turn::over;
@@ -117,14 +118,16 @@ QueuePair::Turn QueuePair::try_again(uint32_t index, uint64_t now_ns) {
   ++(fate.is_lost ? fate.losses : fate.refusals);
   fate.is_held = true;
   const Connection* connection = connection_.load(std::memory_order_relaxed);
-  const uint64_t timer_us = connection != nullptr && connection->sender ? connection->sender->rnr_timer_us()
-                                                                        : wire::rnr_timer_us(attributes_.min_rnr_timer);
-  fate.departs_ns = now_ns + (fate.is_lost ? transport_timeout_ns() / (attributes_.retry_cnt + 1ULL) : timer_us * 1000);
+  const uint64_t timer_us = connection != nullptr && connection->sender
+                                ? connection->sender->rnr_timer_us()
+                                : wire::rnr_timer_us(send_attributes().min_rnr_timer);
+  fate.departs_ns =
+      now_ns + (fate.is_lost ? transport_timeout_ns() / (send_attributes().retry_cnt + 1ULL) : timer_us * 1000);
   const uint32_t repetition = fate.losses + fate.refusals;
   const fault::Verdict verdict =
       faults_.judge_again(context_.port(), fate.number, repetition, judged_bytes(entry.length));
   fate.is_lost = verdict.is_lost;
-  fate.is_not_ready = verdict.is_not_ready && takes_receive(requests_[index & entry_mask_].opcode);
+  fate.is_not_ready = verdict.is_not_ready && takes_receive(send_.requests[index & entry_mask_].opcode);
   return Turn::wait;
 }
 
@@ -137,7 +140,7 @@ bool QueuePair::is_next_held() {
 
 /// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.
 bool QueuePair::suffers_fault(uint32_t index, ibv_wc_status& status) {
-  SendEntry& entry = entries_[index & entry_mask_];
+  SendEntry& entry = send_.entries[index & entry_mask_];
   if (!make_fates()) {
     return true;  // a poll can't refuse: it is told as if there were no fault
   }

@@ -12,7 +12,7 @@ namespace ringbolt::device {
 
 std::byte* QueuePair::find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const {
   link::Region region;
-  if ((attributes_.qp_access_flags & access) != access || !process_.regions().find(key, region) ||
+  if ((receive_attributes().qp_access_flags & access) != access || !process_.regions().find(key, region) ||
       region.pd_key != pd_.key || (region.access & access) != access || !region.holds(address, length) ||
       (region.bound_qpn != link::kAnyQueuePair && region.bound_qpn != qpn_)) {
     return nullptr;

@@ -41,9 +41,9 @@ class SharedReceiveQueue {
 
   ProtectionDomain& pd_;
   base::AdaptiveMutex lock_;
-  ReceiveRing ring_;        // under lock_
-  uint32_t limit_ = 0;      // under lock_; 0: not armed
-  bool is_wanting_ = false;  // under lock_: a message waits for a receive, and perhaps nobody polls
+  ReceiveRing ring_ RINGBOLT_GUARDED_BY(lock_);
+  uint32_t limit_ RINGBOLT_GUARDED_BY(lock_) = 0;       // 0: not armed
+  bool is_wanting_ RINGBOLT_GUARDED_BY(lock_) = false;  // a message waits for a receive, and perhaps nobody polls
 };
 
 }  // namespace ringbolt::device

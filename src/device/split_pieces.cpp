@@ -14,17 +14,17 @@ uint32_t QueuePair::pieces_that_part(const ibv_send_wr& wr) const {
 }
 
 int QueuePair::push_pieces(const ibv_recv_wr& wr) {
-  if (wr.num_sge <= 1 || static_cast<uint32_t>(wr.num_sge) > receives_.max_sge()) {
-    return receives_.push(wr);
+  if (wr.num_sge <= 1 || static_cast<uint32_t>(wr.num_sge) > receive_.ring.max_sge()) {
+    return receive_.ring.push(wr);
   }
-  if (receives_.depth() - receives_.count() < static_cast<uint32_t>(wr.num_sge)) {
+  if (receive_.ring.depth() - receive_.ring.count() < static_cast<uint32_t>(wr.num_sge)) {
     return ENOMEM;
   }
   for (int i = 0; i < wr.num_sge; ++i) {
     ibv_recv_wr one = wr;
     one.sg_list = wr.sg_list + i;
     one.num_sge = 1;
-    receives_.push(one);
+    receive_.ring.push(one);
   }
   return 0;
 }

@@ -130,6 +130,7 @@ void StreamPorts::open(Stream& stream, const Port& port) {
   if (!far.empty() && far.size() != near.size()) {
     throw base::Error(EINVAL, "choose streams", port.name, "pair: stands with its like alone");
   }
+  const base::LockGuard guard(stream.lock);
   stream.endpoint.emplace(std::move(near), link_config(port), base::now_ns());
   watch(*stream.endpoint, port);
   if (!far.empty()) {
@@ -152,7 +153,8 @@ StreamPorts::Stream* StreamPorts::find(uint32_t interface_index) const {
 }
 
 void StreamPorts::take_in(Stream& stream, uint64_t now_ns) {
-  const auto sink = [&](std::span<const std::byte> message) { keep(stream, message); };
+  // The link that calls it knows nothing of our lock.
+  const auto sink = [&](std::span<const std::byte> message) RINGBOLT_NOT_ANALYSED { keep(stream, message); };
   stream.endpoint->receive(now_ns, sink);
   if (stream.far_end) {
     stream.far_end->receive(now_ns, sink);

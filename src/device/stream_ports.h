@@ -54,7 +54,7 @@ class StreamPorts {
 
   /// Gives the last packets a little time to arrive; then says goodbye.
   void leave();
-  void abandon_after_fork();
+  void abandon_after_fork() RINGBOLT_NOT_ANALYSED;  // whoever held a lock stayed behind
 
  private:
   struct Pending {
@@ -70,24 +70,27 @@ class StreamPorts {
     std::vector<wire::Address> gids;
     bool is_overlay = false;  // the other end is the agent, which leads to all nodes
     link::StreamHealth health;  // updated under the lock
-    base::Mutex lock;           // guards all below
-    std::optional<link::StreamEndpoint> endpoint;
-    std::optional<link::StreamEndpoint> far_end;  // of a port that reaches itself alone
-    std::vector<Pending> arrived;
-    link::UdpBufferRef filling;
-    size_t filled_bytes = 0;
-    bool has_unflushed = false;
-    bool is_stalled = false;  // somebody has waited for room in vain; nobody does again before there is some
+    base::Mutex lock;
+    std::optional<link::StreamEndpoint> endpoint RINGBOLT_GUARDED_BY(lock);
+    std::optional<link::StreamEndpoint> far_end RINGBOLT_GUARDED_BY(lock);  // of a port that reaches itself alone
+    std::vector<Pending> arrived RINGBOLT_GUARDED_BY(lock);
+    link::UdpBufferRef filling RINGBOLT_GUARDED_BY(lock);
+    size_t filled_bytes RINGBOLT_GUARDED_BY(lock) = 0;
+    bool has_unflushed RINGBOLT_GUARDED_BY(lock) = false;
+    bool is_stalled RINGBOLT_GUARDED_BY(lock) =
+        false;  // somebody has waited for room in vain; nobody does again before there is some
   };
 
   void open(Stream& stream, const Port& port);
   void watch(const link::StreamEndpoint& endpoint, const Port& port);
-  void take_in(Stream& stream, uint64_t now_ns);
-  void look_at(Stream& stream, uint64_t now_ns);
-  static std::optional<wire::Address> source_of(const Stream& stream, const link::PortPrefix& prefix);
-  static std::optional<uint8_t> node_for(const Stream& stream, const wire::Address& destination);
-  void keep(Stream& stream, std::span<const std::byte> message);
-  bool wait_for_room(Stream& stream);
+  void take_in(Stream& stream, uint64_t now_ns) RINGBOLT_REQUIRES(stream.lock);
+  void look_at(Stream& stream, uint64_t now_ns) RINGBOLT_REQUIRES(stream.lock);
+  static std::optional<wire::Address> source_of(const Stream& stream, const link::PortPrefix& prefix)
+      RINGBOLT_REQUIRES(stream.lock);
+  static std::optional<uint8_t> node_for(const Stream& stream, const wire::Address& destination)
+      RINGBOLT_REQUIRES(stream.lock);
+  void keep(Stream& stream, std::span<const std::byte> message) RINGBOLT_REQUIRES(stream.lock);
+  bool wait_for_room(Stream& stream) RINGBOLT_REQUIRES(stream.lock);
   Stream* find(uint32_t interface_index) const;
   link::StreamLink::Config link_config(const Port& port) const;
 
@@ -96,9 +99,9 @@ class StreamPorts {
   const std::shared_ptr<link::UdpBufferPool> pool_;
   base::Mutex adding_;
   std::array<std::atomic<Stream*>, kMaxStreamPorts> streams_{};
-  std::vector<std::unique_ptr<Stream>> owned_;  // under adding_
-  base::AdaptiveMutex receiving_;               // only ever tried
-  std::vector<Pending> turn_;                   // under receiving_
+  std::vector<std::unique_ptr<Stream>> owned_ RINGBOLT_GUARDED_BY(adding_);
+  base::AdaptiveMutex receiving_;  // only ever tried
+  std::vector<Pending> turn_ RINGBOLT_GUARDED_BY(receiving_);
   std::atomic<bool> has_news_{false};
 };
 

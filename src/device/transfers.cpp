@@ -28,7 +28,7 @@ constexpr uint32_t kDatagramInlineBytes = link::kInlineBytes - sizeof(link::Data
 bool QueuePair::fail(SendEntry& entry, ibv_wc_status status) {
   entry.status = static_cast<uint8_t>(status);
   entry.phase = SendPhase::failed;
-  has_failed_send_ = true;
+  send_.has_failed_send = true;
   awaited_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // signaled or not
   return true;
 }
@@ -108,7 +108,7 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
   if (type_ == IBV_QPT_UD) {
     return send_datagram(entry, request);
   }
-  if (wired_ != nullptr) {
+  if (requesting() != nullptr) {
     note_traffic();
     return submit_wired(entry, request);
   }
@@ -119,7 +119,7 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
     return type_ == IBV_QPT_UC && finish(entry, connection);
   }
   if (!connection.sender || connection.sender->is_closed() || is_cut_off() ||
-      (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
+      (request.is_fenced && send_.answers_pending != 0)) [[unlikely]] {
     return false;
   }
   note_traffic();

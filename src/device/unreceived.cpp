@@ -5,18 +5,18 @@
 
 namespace ringbolt::device {
 
-QueuePair::Bypass QueuePair::choose_bypass(uint32_t total) {
+Bypass QueuePair::choose_bypass(uint32_t total) {
   // Those that are parked come first.
-  if (!diverts_unreceived_ || current_.is_open || (!receives_.is_empty() && parking_.is_empty())) {
-    bypass_ = Bypass::none;
-  } else if (parking_.begin(total)) {
-    bypass_ = Bypass::parked;
+  if (!diverts_unreceived_ || receive_.current.is_open || (!receive_.ring.is_empty() && receive_.parking.is_empty())) {
+    receive_.bypass = Bypass::none;
+  } else if (receive_.parking.begin(total)) {
+    receive_.bypass = Bypass::parked;
   } else {
-    bypass_ = Bypass::dropped;
+    receive_.bypass = Bypass::dropped;
     note_dropped();
   }
-  bypassed_bytes_ = 0;
-  return bypass_;
+  receive_.bypassed_bytes = 0;
+  return receive_.bypass;
 }
 
 void QueuePair::note_dropped() {
@@ -50,47 +50,47 @@ bool QueuePair::divert(Connection& connection, const link::SlotHeader& header) {
   if (is_first) {
     choose_bypass(is_chunk && !is_inline ? lane.fields<link::SendFields>().total : length);
   }
-  if (bypass_ == Bypass::none) {
+  if (receive_.bypass == Bypass::none) {
     return false;
   }
-  if (bypass_ == Bypass::parked && data != nullptr) {
-    parking_.append(bypassed_bytes_, {data, length});
-    bypassed_bytes_ += length;
-  } else if (bypass_ == Bypass::parked && is_shared) {
-    bypass_ = Bypass::dropped;  // its memory can't be had, and it meets no receive that could say so
+  if (receive_.bypass == Bypass::parked && data != nullptr) {
+    receive_.parking.append(receive_.bypassed_bytes, {data, length});
+    receive_.bypassed_bytes += length;
+  } else if (receive_.bypass == Bypass::parked && is_shared) {
+    receive_.bypass = Bypass::dropped;  // its memory can't be had, and it meets no receive that could say so
     note_dropped();
   }
   if (!is_chunk || (header.flags & link::kSlotLast) != 0) {
     end_bypass(header, is_word ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV,
-               is_word ? lane.fields<link::RemoteFields>().total : bypassed_bytes_);
+               is_word ? lane.fields<link::RemoteFields>().total : receive_.bypassed_bytes);
   }
   lane.release();
   return true;
 }
 
 void QueuePair::end_bypass(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length) {
-  if (bypass_ == Bypass::parked) {
-    if (parking_.finish(header, opcode, length)) {
+  if (receive_.bypass == Bypass::parked) {
+    if (receive_.parking.finish(header, opcode, length)) {
       receive_attention_.store(true, std::memory_order_relaxed);
     } else {
       note_dropped();
     }
   }
-  bypass_ = Bypass::none;
+  receive_.bypass = Bypass::none;
 }
 
 void QueuePair::deliver_parked(CompletionQueue& cq) {
-  while (!parking_.is_empty() && cq.has_room() && take_posted()) {
-    const ParkedMessage message = parking_.take();
+  while (!receive_.parking.is_empty() && cq.has_room() && take_posted()) {
+    const ParkedMessage message = receive_.parking.take();
     const ibv_wc_status status = place_parked(message);
     if (status != IBV_WC_SUCCESS) {
-      current_.is_open = false;
-      push_failed_receive(cq, current_.wr_id, status);
+      receive_.current.is_open = false;
+      push_failed_receive(cq, receive_.current.wr_id, status);
       enter_error(IBV_WC_WR_FLUSH_ERR);
       return;
     }
     const Connection* connection = connection_.load(std::memory_order_relaxed);
-    const uint32_t source = connection != nullptr ? connection->remote_qpn : wired_->remote_qpn;
+    const uint32_t source = connection != nullptr ? connection->remote_qpn : responding()->remote_qpn;
     if (connection != nullptr) {
       count_message(message.header, message.length);  // of what came over a network the packets were counted
     }
@@ -100,19 +100,20 @@ void QueuePair::deliver_parked(CompletionQueue& cq) {
 
 /// Puts the bytes into the current receive, as begin_message() would.
 ibv_wc_status QueuePair::place_parked(const ParkedMessage& message) {
-  current_.pieces.count = 0;
-  current_.pieces.arena = {};
+  receive_.current.pieces.count = 0;
+  receive_.current.pieces.arena = {};
   if (message.opcode != IBV_WC_RECV) {
     return IBV_WC_SUCCESS;  // the data of a WRITE is where it belongs
   }
-  if (!translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces)) {
+  if (!translate({receive_.current.wanted.data(), receive_.current.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE,
+                 receive_.current.pieces)) {
     return IBV_WC_LOC_PROT_ERR;
   }
   ibv_wc_status judgement = is_constrained_ ? judge_receive(message.length) : IBV_WC_SUCCESS;
   if (judgement == IBV_WC_SUCCESS && faults_.has(fault::Subject::receive)) {
     judgement = receive_fault();
   }
-  if (judgement == IBV_WC_SUCCESS && message.length > current_.pieces.length()) {
+  if (judgement == IBV_WC_SUCCESS && message.length > receive_.current.pieces.length()) {
     judgement = IBV_WC_LOC_LEN_ERR;
   }
   if (judgement == IBV_WC_SUCCESS) {

@@ -54,7 +54,8 @@ class VerbFaults {
 
   fault::Verdict judge(fault::Subject subject, std::optional<fault::Object> object, const Port& port,
                        size_t bytes) noexcept;
-  fault::Stream& stream_of(fault::Subject subject, std::optional<fault::Object> object, const Port& port);
+  fault::Stream& stream_of(fault::Subject subject, std::optional<fault::Object> object, const Port& port)
+      RINGBOLT_REQUIRES(lock_);
   void read();
 
   const cluster::ControlPage& control_;
@@ -64,8 +65,8 @@ class VerbFaults {
   std::atomic<uint64_t> generation_{0};
   std::atomic<uint64_t> version_{0};
   base::Mutex lock_;
-  fault::Plan plan_;
-  std::map<Key, fault::Stream> streams_;
+  fault::Plan plan_ RINGBOLT_GUARDED_BY(lock_);
+  std::map<Key, fault::Stream> streams_ RINGBOLT_GUARDED_BY(lock_);
 };
 
 }  // namespace ringbolt::device

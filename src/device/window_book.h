@@ -64,7 +64,7 @@ class WindowBook {
   };
   static constexpr uint32_t kWindow = ~0xffU;  // the low byte changes from binding to binding
   base::Mutex mutex_;
-  std::unordered_map<uint32_t, Window> windows_;
+  std::unordered_map<uint32_t, Window> windows_ RINGBOLT_GUARDED_BY(mutex_);
 };
 
 }  // namespace ringbolt::device

@@ -63,7 +63,7 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   headers.bth.opcode = has_immediate ? wire::kUdSendOnlyImmediate : wire::kUdSendOnly;
   headers.bth.is_solicited = request.is_solicited;
   headers.bth.dest_qp = request.remote_qpn;
-  headers.bth.psn = next_datagram_psn_++ & wire::kPsnMask;
+  headers.bth.psn = send_.next_datagram_psn++ & wire::kPsnMask;
   headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(request.length));
   headers.deth = {request.qkey, qpn_};
   headers.immediate = request.immediate;
@@ -72,12 +72,12 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
     counts_.note(kSharedXmitDiscards);
     return true;  // lost
   }
-  if (!datagrams_out_) {
-    datagrams_out_.emplace(process_.network(), context_.port().netdev_index);
+  if (!send_.datagrams_out) {
+    send_.datagrams_out.emplace(process_.network(), context_.port().netdev_index);
   }
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const size_t bytes = header + request.length + headers.bth.pad_count;
-  const auto place = datagrams_out_->reserve(bytes);
+  const auto place = send_.datagrams_out->reserve(bytes);
   RINGBOLT_ASSERT(!place.empty());  // a path MTU and headers always fit
   wire::emit(headers, place);
   pieces.gather(0, place.data() + header, request.length);
@@ -87,14 +87,14 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   path.destination = request.remote_gid;
   path.interface_index = context_.port().netdev_index;
   path.traffic_class = request.traffic_class;
-  commit(*datagrams_out_, path, bytes, counts_.first());
+  commit(*send_.datagrams_out, path, bytes, counts_.first());
   counts_.first().add(kLaneMessages, 1);
   return true;
 }
 
 void QueuePair::flush_datagrams() {
-  send_out(*datagrams_out_);
-  datagrams_out_.reset();
+  send_out(*send_.datagrams_out);
+  send_.datagrams_out.reset();
 }
 
 void QueuePair::receive_datagrams(CompletionQueue& cq) {
@@ -107,7 +107,7 @@ void QueuePair::receive_datagrams(CompletionQueue& cq) {
 void QueuePair::receive_datagram(CompletionQueue& cq, const InboundPacket& packet) {
   const wire::Headers& headers = packet.view.headers;
   count_received(counts_.second(), load_of(packet.view));
-  if (headers.deth.qkey != attributes_.qkey) {
+  if (headers.deth.qkey != receive_attributes().qkey) {
     return drop(Drop::wrong_qkey);
   }
   if (state_.load(std::memory_order_relaxed) == IBV_QPS_ERR) {
@@ -116,19 +116,19 @@ void QueuePair::receive_datagram(CompletionQueue& cq, const InboundPacket& packe
   if (!take_posted()) {
     return drop(Drop::no_receive);
   }
-  current_.pieces.arena = {};
+  receive_.current.pieces.arena = {};
   const auto length = static_cast<uint32_t>(packet.view.payload.size());
-  const bool is_allowed =
-      translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current_.pieces);
-  if (!is_allowed || kGrhBytes + length > current_.pieces.length()) {
-    current_.is_open = false;
-    push_failed_receive(cq, current_.wr_id, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
+  const bool is_allowed = translate({receive_.current.wanted.data(), receive_.current.wanted_count}, false,
+                                    IBV_ACCESS_LOCAL_WRITE, receive_.current.pieces);
+  if (!is_allowed || kGrhBytes + length > receive_.current.pieces.length()) {
+    receive_.current.is_open = false;
+    push_failed_receive(cq, receive_.current.wr_id, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
     enter_error(IBV_WC_WR_FLUSH_ERR);
     return;
   }
   const auto route = route_header(packet, context_.port().is_overlay);
-  current_.pieces.scatter(0, route.data(), kGrhBytes);
-  current_.pieces.scatter(kGrhBytes, packet.view.payload.data(), length);
+  receive_.current.pieces.scatter(0, route.data(), kGrhBytes);
+  receive_.current.pieces.scatter(kGrhBytes, packet.view.payload.data(), length);
   link::SlotHeader header;
   header.flags = static_cast<uint8_t>((headers.bth.is_solicited ? link::kSlotSolicited : 0U) |
                                       (wire::has_immediate(headers.bth.opcode) ? link::kSlotImmediate : 0U));

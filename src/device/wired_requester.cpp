@@ -109,7 +109,7 @@ transport::Operation operation_of(const SendRequest& request) {
 
 }  // namespace
 
-/// Where the answers of our requests go.
+/// Where the answers of our requests go. The engine that calls it knows nothing of locks: take_answers() holds ours.
 struct QueuePair::AnswerHost {
   QueuePair& qp;
 
@@ -121,9 +121,9 @@ struct QueuePair::AnswerHost {
   }
 
  private:
-  bool place(uint32_t operation, uint32_t offset, const std::byte* bytes, uint32_t length) {
+  bool place(uint32_t operation, uint32_t offset, const std::byte* bytes, uint32_t length) RINGBOLT_NOT_ANALYSED {
     Pieces pieces;
-    const SendRequest& request = qp.requests_[qp.place_of(operation)];
+    const SendRequest& request = qp.send_.requests[qp.place_of(operation)];
     if (!qp.translate({request.pieces, request.pieces_count}, false, IBV_ACCESS_LOCAL_WRITE, pieces)) {
       return false;
     }
@@ -133,7 +133,7 @@ struct QueuePair::AnswerHost {
 };
 
 uint32_t QueuePair::place_of(uint32_t operation) const {
-  return wired_->places[operation & (static_cast<uint32_t>(wired_->places.size()) - 1)] & entry_mask_;
+  return requesting()->places[operation & (static_cast<uint32_t>(requesting()->places.size()) - 1)] & entry_mask_;
 }
 
 int QueuePair::connect_wired() {
@@ -165,7 +165,7 @@ int QueuePair::connect_wired() {
     }
   }
   mtu_shift_ = mtu_shift(attributes_.path_mtu);
-  peer_counts_.reset();
+  send_.peer_counts.reset();
   inboxes_->seal.begin(token);
   wired_ = std::move(wired);
   is_wired_.store(true, std::memory_order_release);
@@ -184,7 +184,7 @@ void QueuePair::start_requester() {
   if (wired_->rc_requester || wired_->uc_requester) {
     return;
   }
-  const auto depth = static_cast<uint32_t>(entries_.size());
+  const auto depth = static_cast<uint32_t>(send_.entries.size());
   const bool is_at_stream = !context_.port().streams.empty();
   wired_->places.assign(depth, 0);
   if (type_ == IBV_QPT_RC) {
@@ -214,7 +214,7 @@ void QueuePair::start_requester() {
 void QueuePair::greet(const wire::Greeting& greeting) {
   transport::OutPacket packet;
   packet.headers.bth.opcode = wire::kGreeting;
-  packet.headers.bth.dest_qp = wired_->remote_qpn;
+  packet.headers.bth.dest_qp = requesting()->remote_qpn;
   packet.payload = transport::OutPacket::Payload::bytes;
   packet.length = wire::kGreetingBytes;
   wire::emit(greeting, packet.bytes);
@@ -225,10 +225,11 @@ void QueuePair::greet(const wire::Greeting& greeting) {
 
 void QueuePair::greet_again(uint64_t now_ns) {
   const bool is_stranger = inboxes_->seal.peer_token() == 0;
-  if (now_ns < wired_->next_greeting_ns || (is_stranger && wired_->greetings >= kMaxGreetingsToStrangers)) {
+  if (now_ns < requesting()->next_greeting_ns || (is_stranger && requesting()->greetings >= kMaxGreetingsToStrangers)) {
     return;
   }
-  wired_->next_greeting_ns = now_ns + (kFirstGreetingPauseNs << (2 * std::min(wired_->greetings++, kMostPauses)));
+  requesting()->next_greeting_ns =
+      now_ns + (kFirstGreetingPauseNs << (2 * std::min(requesting()->greetings++, kMostPauses)));
   greet(inboxes_->seal.greeting());
 }
 
@@ -246,17 +247,17 @@ bool QueuePair::submit_wired(SendEntry& entry, const SendRequest& request) {
   if (!translate({request.pieces, request.pieces_count}, request.is_inline, access, pieces)) {
     return fail(entry, IBV_WC_LOC_PROT_ERR);
   }
-  if (!wired_->can_submit()) {
+  if (!requesting()->can_submit()) {
     return false;
   }
   const transport::Operation operation = operation_of(request);
-  entry.operation = wired_->submitted++;
-  wired_->places[entry.operation & (static_cast<uint32_t>(wired_->places.size()) - 1)] =
+  entry.operation = requesting()->submitted++;
+  requesting()->places[entry.operation & (static_cast<uint32_t>(requesting()->places.size()) - 1)] =
       next_.load(std::memory_order_relaxed);
-  if (wired_->rc_requester) {
-    wired_->rc_requester->submit(operation);
+  if (requesting()->rc_requester) {
+    requesting()->rc_requester->submit(operation);
   } else {
-    wired_->uc_requester->submit(operation);
+    requesting()->uc_requester->submit(operation);
   }
   if (operation.kind == transport::Operation::send) {
     counts_.first().add(kLaneMessages, 1);
@@ -274,7 +275,7 @@ bool QueuePair::fill_payload(const transport::OutPacket& packet, std::byte* targ
       std::memcpy(target, packet.bytes.data(), packet.length);
       return true;
     case Payload::operation: {
-      const SendRequest& request = requests_[place_of(packet.operation)];
+      const SendRequest& request = send_.requests[place_of(packet.operation)];
       Pieces pieces;
       if (!translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
         return false;
@@ -337,30 +338,30 @@ bool QueuePair::build(Network::Lease& batch, transport::OutPacket& packet, clust
 }
 
 void QueuePair::send_wired() {
-  if (!wired_->rc_requester && !wired_->uc_requester) {
+  if (!requesting()->rc_requester && !requesting()->uc_requester) {
     return;
   }
   const uint64_t now = base::now_ns();
   const bool is_at_stream = !context_.port().streams.empty();
   if (is_at_stream || inboxes_->seal.peer_token() != 0) {
-    wired_->enable_extras();
+    requesting()->enable_extras();
   }
   if (!is_at_stream && !inboxes_->seal.is_agreed()) {
     greet_again(now);
   }
-  if (wired_->uc_window && !context_.port().is_up()) {
-    wired_->uc_window->let_go();
+  if (requesting()->uc_window && !context_.port().is_up()) {
+    requesting()->uc_window->let_go();
   }
   Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
-  while (wired_->next_packet(now, packet)) {
+  while (requesting()->next_packet(now, packet)) {
     if (!build(batch, packet, counts_.first())) {
       enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
     }
   }
   send_out(batch);
-  wire_deadline_ns_.store(wired_->next_deadline_ns(), std::memory_order_relaxed);
+  wire_deadline_ns_.store(requesting()->next_deadline_ns(), std::memory_order_relaxed);
 }
 
 void QueuePair::take_answers() {
@@ -369,7 +370,7 @@ void QueuePair::take_answers() {
   const uint64_t now = base::now_ns();
   bool has_news = false;
   for (int taken = 0; taken < kMaxAnswersAtOnce && inboxes_->answers.pop(packet); ++taken) {
-    if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
+    if (packet.flow.source != requesting()->path.destination || packet.flow.destination != requesting()->path.source) {
       drop(Drop::wrong_source);
       continue;
     }
@@ -381,22 +382,22 @@ void QueuePair::take_answers() {
       }
       continue;
     }
-    if (wired_->rc_requester) {
-      wired_->rc_requester->on_packet(now, packet.view, host);
-    } else if (wired_->uc_window) {
-      wired_->uc_window->on_report(packet.view.headers.bth.psn);
+    if (requesting()->rc_requester) {
+      requesting()->rc_requester->on_packet(now, packet.view, host);
+    } else if (requesting()->uc_window) {
+      requesting()->uc_window->on_report(packet.view.headers.bth.psn);
     }
     has_news = true;
   }
-  if (now >= wired_->next_deadline_ns()) {
-    if (wired_->rc_requester) {
-      wired_->rc_requester->excuse(process_.network().excused_until_ns(wired_->path.interface_index, now));
-      wired_->rc_requester->on_timer(now);
+  if (now >= requesting()->next_deadline_ns()) {
+    if (requesting()->rc_requester) {
+      requesting()->rc_requester->excuse(process_.network().excused_until_ns(requesting()->path.interface_index, now));
+      requesting()->rc_requester->on_timer(now);
     }
     has_news = true;
   }
-  if (has_news && wired_->rc_requester) {
-    count_news(wired_->rc_requester->counters(), wired_->told.requester, counts_);
+  if (has_news && requesting()->rc_requester) {
+    count_news(requesting()->rc_requester->counters(), requesting()->told.requester, counts_);
   }
   if (has_news && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
     send_wired();
@@ -404,8 +405,8 @@ void QueuePair::take_answers() {
 }
 
 ibv_wc_status QueuePair::wired_failure() const {
-  const bool has_failed = wired_->rc_requester && wired_->rc_requester->failure().has_value();
-  return has_failed ? status_of(wired_->rc_requester->failure()->why) : IBV_WC_SUCCESS;
+  const bool has_failed = requesting()->rc_requester && requesting()->rc_requester->failure().has_value();
+  return has_failed ? status_of(requesting()->rc_requester->failure()->why) : IBV_WC_SUCCESS;
 }
 
 }  // namespace ringbolt::device

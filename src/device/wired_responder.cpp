@@ -34,12 +34,12 @@ uint32_t flags_of(transport::Access access) {
 
 }  // namespace
 
-/// Where requests of the peer go.
+/// Where requests of the peer go. The engine that calls it knows nothing of locks: serve_requests() holds ours.
 struct QueuePair::RequestHost {
   QueuePair& qp;
   CompletionQueue& cq;
 
-  bool take_receive() {
+  bool take_receive() RINGBOLT_NOT_ANALYSED {
     if (const Bypass bypass = qp.choose_bypass(0); bypass != Bypass::none) {
       return bypass == Bypass::parked;
     }
@@ -47,20 +47,20 @@ struct QueuePair::RequestHost {
       qp.counts_.note(kSharedOutOfBuffer);
       return false;
     }
-    Current& current = qp.current_;
+    Current& current = qp.receive_.current;
     current.pieces.count = 0;
     current.pieces.arena = {};
     current.is_refused =
         !qp.translate({current.wanted.data(), current.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE, current.pieces);
     return true;
   }
-  transport::Placed place_receive(uint32_t offset, std::span<const std::byte> bytes) {
-    if (qp.bypass_ == Bypass::parked) {
-      qp.parking_.append(offset, bytes);
+  transport::Placed place_receive(uint32_t offset, std::span<const std::byte> bytes) RINGBOLT_NOT_ANALYSED {
+    if (qp.receive_.bypass == Bypass::parked) {
+      qp.receive_.parking.append(offset, bytes);
       return transport::Placed::ok;
     }
-    const Pieces& pieces = qp.current_.pieces;
-    if (qp.current_.is_refused) {
+    const Pieces& pieces = qp.receive_.current.pieces;
+    if (qp.receive_.current.is_refused) {
       return transport::Placed::protection;
     }
     if (offset + bytes.size() > pieces.length()) {
@@ -69,14 +69,14 @@ struct QueuePair::RequestHost {
     qp.scatter(offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
     return transport::Placed::ok;
   }
-  void complete_receive(const transport::Received& received) {
+  void complete_receive(const transport::Received& received) RINGBOLT_NOT_ANALYSED {
     link::SlotHeader header;
     header.flags = static_cast<uint8_t>((received.is_solicited ? link::kSlotSolicited : 0U) |
                                         (received.has_immediate ? link::kSlotImmediate : 0U) |
                                         (received.invalidated ? link::kSlotInvalidate : 0U));
     header.immediate = received.invalidated ? received.invalidated_key : received.immediate;
     const bool is_send = received.kind == transport::Received::send;
-    if (qp.bypass_ == Bypass::parked) {
+    if (qp.receive_.bypass == Bypass::parked) {
       qp.end_bypass(header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM, received.length);
       return;
     }
@@ -85,21 +85,21 @@ struct QueuePair::RequestHost {
       judgement = qp.receive_fault();
     }
     if (judgement != IBV_WC_SUCCESS) {
-      qp.receive_fault_ = judgement;
+      qp.receive_.fault = judgement;
       fail(judgement == IBV_WC_LOC_LEN_ERR ? transport::ResponderFailure::receive_too_short
                                            : transport::ResponderFailure::receive_protection);
       return;
     }
-    qp.complete_receive(cq, qp.wired_->remote_qpn, header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
+    qp.complete_receive(cq, qp.responding()->remote_qpn, header, is_send ? IBV_WC_RECV : IBV_WC_RECV_RDMA_WITH_IMM,
                         received.length);
   }
-  bool invalidate(uint32_t key) { return invalidate_window(qp.process_, qp.qpn_, key); }
-  bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) {
+  bool invalidate(uint32_t key) RINGBOLT_NOT_ANALYSED { return invalidate_window(qp.process_, qp.qpn_, key); }
+  bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) RINGBOLT_NOT_ANALYSED {
     // The program may have unmapped what it registered: looked at once a message, which costs a system call.
     const std::byte* memory = qp.find_local(address, length, key, flags_of(access));
     return memory != nullptr && base::is_accessible(memory, length, access != transport::Access::read);
   }
-  bool write(uint64_t address, uint32_t key, std::span<const std::byte> bytes) {
+  bool write(uint64_t address, uint32_t key, std::span<const std::byte> bytes) RINGBOLT_NOT_ANALYSED {
     std::byte* target = qp.find_local(address, bytes.size(), key, IBV_ACCESS_REMOTE_WRITE);
     if (target != nullptr) {
       const base::RemoteAccess by_peer;
@@ -107,7 +107,8 @@ struct QueuePair::RequestHost {
     }
     return target != nullptr;
   }
-  std::optional<uint64_t> compare_swap(uint64_t address, uint32_t key, uint64_t compare, uint64_t swap) {
+  std::optional<uint64_t> compare_swap(uint64_t address, uint32_t key, uint64_t compare,
+                                       uint64_t swap) RINGBOLT_NOT_ANALYSED {
     auto* word = find_word(address, key);
     if (word == nullptr) {
       return std::nullopt;
@@ -116,16 +117,16 @@ struct QueuePair::RequestHost {
     std::atomic_ref<uint64_t>(*word).compare_exchange_strong(compare, swap);
     return compare;
   }
-  std::optional<uint64_t> fetch_add(uint64_t address, uint32_t key, uint64_t add) {
+  std::optional<uint64_t> fetch_add(uint64_t address, uint32_t key, uint64_t add) RINGBOLT_NOT_ANALYSED {
     auto* word = find_word(address, key);
     const base::RemoteAccess by_peer;
     return word == nullptr ? std::nullopt : std::optional(std::atomic_ref<uint64_t>(*word).fetch_add(add));
   }
-  void fail(transport::ResponderFailure why) { qp.wired_->failure = why; }
+  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED { qp.responding()->failure = why; }
 
  private:
   /// The region may begin anywhere, so an aligned address of the peer's may still be an odd one of ours.
-  uint64_t* find_word(uint64_t address, uint32_t key) {
+  uint64_t* find_word(uint64_t address, uint32_t key) RINGBOLT_NOT_ANALYSED {
     std::byte* target = qp.find_local(address, sizeof(uint64_t), key, IBV_ACCESS_REMOTE_ATOMIC);
     const bool is_aligned = reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0;
     return target != nullptr && is_aligned && base::is_accessible(target, sizeof(uint64_t), true)
@@ -171,24 +172,24 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
   const uint64_t now = base::now_ns();
   RequestHost host{*this, cq};
   // A program that spins on its memory may leave its queue full: a WRITE arrives all the same.
-  const auto has_room = [&](const InboundPacket& first) {
+  const auto has_room = [&](const InboundPacket& first) RINGBOLT_REQUIRES(receive_lock_, cq.lock_) {
     return !wire::takes_receive(first.view.headers.bth.opcode) || (cq.has_room() && !must_wait_for_receive());
   };
   InboundPacket packet;
   int taken = 0;
-  for (; taken < kMaxRequestsAtOnce && !wired_->failure && inboxes_->requests.pop_if(packet, has_room); ++taken) {
-    if (packet.flow.source != wired_->path.destination || packet.flow.destination != wired_->path.source) {
+  for (; taken < kMaxRequestsAtOnce && !responding()->failure && inboxes_->requests.pop_if(packet, has_room); ++taken) {
+    if (packet.flow.source != responding()->path.destination || packet.flow.destination != responding()->path.source) {
       drop(Drop::wrong_source);  // a queue pair number alone proves nothing
       continue;
     }
     count_request(packet.view);
     note_established();
     note_sender(packet.view);
-    if (wired_->rc_responder) {
-      wired_->rc_responder->on_packet(now, packet.view, host);
+    if (responding()->rc_responder) {
+      responding()->rc_responder->on_packet(now, packet.view, host);
     } else {
-      wired_->uc_responder->on_packet(now, packet.view, host);
-      if (packet.view.headers.bth.wants_ack && wired_->knows_sender) {  // a stranger's means nothing
+      responding()->uc_responder->on_packet(now, packet.view, host);
+      if (packet.view.headers.bth.wants_ack && responding()->knows_sender) {  // a stranger's means nothing
         report(transport::psn_add(packet.view.headers.bth.psn, 1));
       }
     }
@@ -200,8 +201,8 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
     count_responder();
   }
   send_answers(now);
-  if (wired_->failure) {
-    end_after(cq, *wired_->failure);
+  if (responding()->failure) {
+    end_after(cq, *responding()->failure);
   }
 }
 
@@ -209,7 +210,7 @@ void QueuePair::serve_requests(CompletionQueue& cq) {
 /// does); so do streams, unless the profile says otherwise. What arrives by a network is dropped, as UC has it.
 bool QueuePair::must_wait_for_receive() const {
   return type_ == IBV_QPT_UC && queues_.shared == nullptr && !context_.port().streams.empty() && !diverts_unreceived_ &&
-         !current_.is_open && receives_.is_empty();
+         !receive_.current.is_open && receive_.ring.is_empty();
 }
 
 void QueuePair::count_request(const wire::PacketView& view) {
@@ -225,19 +226,19 @@ void QueuePair::count_request(const wire::PacketView& view) {
 
 /// A sealed packet was let in: its sender has heard a greeting of ours.
 void QueuePair::note_sender(const wire::PacketView& view) {
-  if (wired_->knows_sender || !view.headers.bth.is_sealed) [[likely]] {
+  if (responding()->knows_sender || !view.headers.bth.is_sealed) [[likely]] {
     return;
   }
-  wired_->knows_sender = true;
-  if (wired_->rc_responder) {
-    wired_->rc_responder->enable_selective();
+  responding()->knows_sender = true;
+  if (responding()->rc_responder) {
+    responding()->rc_responder->enable_selective();
   }
 }
 
 void QueuePair::report(uint32_t psn) {
   transport::OutPacket packet;
   packet.headers.bth.opcode = wire::kSelectiveAck;
-  packet.headers.bth.dest_qp = wired_->remote_qpn;
+  packet.headers.bth.dest_qp = responding()->remote_qpn;
   packet.headers.bth.psn = psn;
   packet.headers.aeth.syndrome = wire::kAckUnlimited;
   packet.payload = transport::OutPacket::Payload::bytes;
@@ -249,42 +250,42 @@ void QueuePair::report(uint32_t psn) {
 }
 
 void QueuePair::send_answers(uint64_t now_ns) {
-  if (!wired_->rc_responder || !wired_->rc_responder->has_packet()) {
+  if (!responding()->rc_responder || !responding()->rc_responder->has_packet()) {
     return;
   }
   const bool is_sealed = inboxes_->seal.peer_token() != 0;
   Network::Lease batch(process_.network(), context_.port().netdev_index);
   transport::OutPacket packet;
-  while (wired_->rc_responder->next_packet(now_ns, packet)) {
+  while (responding()->rc_responder->next_packet(now_ns, packet)) {
     if (!build(batch, packet, counts_.second())) {
-      wired_->rc_responder->refuse_read();
-      wired_->failure = transport::ResponderFailure::remote_access;
+      responding()->rc_responder->refuse_read();
+      responding()->failure = transport::ResponderFailure::remote_access;
     }
   }
   send_out(batch);
   // The requesting half may have told the peer just before this went out that all of ours is sealed: then it was
   // dropped there. The peer asks again for everything but for the last word. Once: the token never goes back to 0.
-  if (!is_sealed && inboxes_->seal.peer_token() != 0 && wired_->rc_responder->repeat_refusal()) {
+  if (!is_sealed && inboxes_->seal.peer_token() != 0 && responding()->rc_responder->repeat_refusal()) {
     send_answers(now_ns);
   }
 }
 
 void QueuePair::count_responder() {
-  if (wired_->rc_responder) {
-    count_news(wired_->rc_responder->counters(), wired_->told.responder, counts_);
+  if (responding()->rc_responder) {
+    count_news(responding()->rc_responder->counters(), responding()->told.responder, counts_);
   } else {
-    count_news(wired_->uc_responder->counters(), wired_->told.uc_responder, counts_);
+    count_news(responding()->uc_responder->counters(), responding()->told.uc_responder, counts_);
   }
 }
 
 void QueuePair::end_after(CompletionQueue& cq, transport::ResponderFailure failure) {
   using transport::ResponderFailure;
-  if (current_.is_open) {
-    current_.is_open = false;
+  if (receive_.current.is_open) {
+    receive_.current.is_open = false;
     const bool is_short = failure == ResponderFailure::receive_too_short;
     const bool is_bad = failure == ResponderFailure::receive_protection;
-    push_failed_receive(cq, current_.wr_id,
-                        receive_fault_ != IBV_WC_SUCCESS ? receive_fault_
+    push_failed_receive(cq, receive_.current.wr_id,
+                        receive_.fault != IBV_WC_SUCCESS ? receive_.fault
                         : is_short                       ? IBV_WC_LOC_LEN_ERR
                         : is_bad                         ? IBV_WC_LOC_PROT_ERR
                                                          : IBV_WC_WR_FLUSH_ERR);

@@ -16,8 +16,8 @@ constexpr uint64_t kPageBytes = 4096;
 }  // namespace
 
 void QueuePair::scatter_wrapped(uint32_t offset, const std::byte* data, uint32_t length) {
-  for (uint32_t i = 0; i < current_.wanted_count && length > 0; ++i) {
-    const ibv_sge& piece = current_.wanted[i];
+  for (uint32_t i = 0; i < receive_.current.wanted_count && length > 0; ++i) {
+    const ibv_sge& piece = receive_.current.wanted[i];
     if (offset >= piece.length) {
       offset -= piece.length;
       continue;

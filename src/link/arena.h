@@ -73,15 +73,15 @@ class OwnArenas {
     bool is_freed = false;
     std::shared_ptr<const SharedSegment> segment;
   };
-  std::shared_ptr<const SharedSegment> take_user(Entry& entry);
+  std::shared_ptr<const SharedSegment> take_user(Entry& entry) RINGBOLT_REQUIRES(mutex_);
 
   mutable base::Mutex mutex_;
-  std::array<Entry, kMaxArenas> entries_;
-  std::map<uint64_t, uint32_t> by_address_;  // places
+  std::array<Entry, kMaxArenas> entries_ RINGBOLT_GUARDED_BY(mutex_);
+  std::map<uint64_t, uint32_t> by_address_ RINGBOLT_GUARDED_BY(mutex_);  // places
   // First in, first out, so that a place rests as long as can be. Of the ids to give out next.
-  std::array<uint32_t, kMaxArenas> free_ids_;
-  uint32_t first_free_ = 0;
-  uint32_t free_count_ = kMaxArenas;
+  std::array<uint32_t, kMaxArenas> free_ids_ RINGBOLT_GUARDED_BY(mutex_);
+  uint32_t first_free_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  uint32_t free_count_ RINGBOLT_GUARDED_BY(mutex_) = kMaxArenas;
 };
 
 /// The arenas of one peer, as mapped here. Their owner's messages change it, on one thread; find() and look() are
@@ -130,8 +130,8 @@ class PeerArenas {
     std::atomic<uint64_t> length{0};
   };
   std::array<Place, kMaxArenas> places_{};
-  mutable base::Mutex mutex_;                                                  // a leaf; guards what follows
-  std::unordered_map<uint32_t, std::shared_ptr<const SharedSegment>> mapped_;  // by id
+  mutable base::Mutex mutex_;                                                                              // a leaf
+  std::unordered_map<uint32_t, std::shared_ptr<const SharedSegment>> mapped_ RINGBOLT_GUARDED_BY(mutex_);  // by id
 };
 
 }  // namespace ringbolt::link

@@ -46,7 +46,7 @@ class ConnectedPeer final : public Peer {
   /// Gone for good; gives the socket back.
   void end();
   /// In a forked child: closes every descriptor.
-  void abandon_after_fork();
+  void abandon_after_fork() RINGBOLT_NOT_ANALYSED;  // whoever held the lock stayed behind
 
  private:
   const uint64_t id_;
@@ -62,7 +62,7 @@ class ConnectedPeer final : public Peer {
   base::UniqueFd bell_;
   base::UniqueFd region_table_;
   base::Mutex mutex_;
-  std::shared_ptr<PeerSocket> socket_;  // guarded by mutex_
+  std::shared_ptr<PeerSocket> socket_ RINGBOLT_GUARDED_BY(mutex_);
 };
 
 /// Bytes and length of one message.

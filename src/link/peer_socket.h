@@ -57,20 +57,20 @@ class PeerSocket {
     std::vector<std::byte> bytes;
     std::vector<base::UniqueFd> descriptors;
   };
-  bool enqueue(std::span<const std::byte> bytes, std::span<const int> descriptors);
-  void flush_locked();
-  void ask_for_retry(int error);
-  void watch_output(bool is_wanted);
-  bool break_off();
+  bool enqueue(std::span<const std::byte> bytes, std::span<const int> descriptors) RINGBOLT_REQUIRES(mutex_);
+  void flush_locked() RINGBOLT_REQUIRES(mutex_);
+  void ask_for_retry(int error) RINGBOLT_REQUIRES(mutex_);
+  void watch_output(bool is_wanted) RINGBOLT_REQUIRES(mutex_);
+  bool break_off() RINGBOLT_REQUIRES(mutex_);
 
   base::UniqueFd fd_;
   const Watch watch_;
   const pid_t owner_;  // in a forked child everything here belongs to the parent
-  base::Mutex mutex_;  // guards what follows
-  std::deque<Queued> queue_;
-  bool is_watched_ = false;
-  bool is_output_watched_ = false;
-  bool is_ended_ = false;
+  base::Mutex mutex_;
+  std::deque<Queued> queue_ RINGBOLT_GUARDED_BY(mutex_);
+  bool is_watched_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  bool is_output_watched_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  bool is_ended_ RINGBOLT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace ringbolt::link

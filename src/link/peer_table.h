@@ -81,10 +81,10 @@ class PeerTable {
 
  private:
   mutable base::Mutex mutex_;
-  Content content_;  // by id, that is by age
-  std::array<std::shared_ptr<ConnectedPeer>, kSlotCount> by_slot_;
-  uint64_t last_id_ = 0;
-  bool is_closed_ = false;
+  Content content_ RINGBOLT_GUARDED_BY(mutex_);  // by id, that is by age
+  std::array<std::shared_ptr<ConnectedPeer>, kSlotCount> by_slot_ RINGBOLT_GUARDED_BY(mutex_);
+  uint64_t last_id_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  bool is_closed_ RINGBOLT_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace ringbolt::link

@@ -117,16 +117,16 @@ class RegionTable : public RegionTableView {
   bool is_held(uint32_t pd_key, uint64_t host_address, uint64_t size, uint32_t access);
 
  private:
-  void make_room_for_free();
+  void make_room_for_free() RINGBOLT_REQUIRES(lock_);
 
   SharedSegment segment_;
   base::AdaptiveMutex lock_;
   /// Keys that were; first in, first out: a stale key stays stale for long. A ring with room for all that were given
   /// out, so that to release one needs no memory.
-  std::vector<uint32_t> free_;
-  size_t free_head_ = 0;
-  size_t free_count_ = 0;
-  uint32_t never_used_ = 0;
+  std::vector<uint32_t> free_ RINGBOLT_GUARDED_BY(lock_);
+  size_t free_head_ RINGBOLT_GUARDED_BY(lock_) = 0;
+  size_t free_count_ RINGBOLT_GUARDED_BY(lock_) = 0;
+  uint32_t never_used_ RINGBOLT_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace ringbolt::link

@@ -64,7 +64,7 @@ class SlotRendezvous final : public Rendezvous {
 
   uint32_t slot() const override { return slot_.number(); }
   uint64_t incarnation() const override { return incarnation_; }
-  std::shared_ptr<Peer> peer_at(uint32_t slot) override;
+  std::shared_ptr<Peer> peer_at(uint32_t slot) override RINGBOLT_EXCLUDES(connecting_);
   void dispatch(int timeout_ms) override;
   bool has_pending() const override { return events_.has_pending() || table_.has_parked(); }
   void wake() override;

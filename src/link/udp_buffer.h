@@ -85,9 +85,9 @@ class UdpBufferPool : public std::enable_shared_from_this<UdpBufferPool> {
   struct Class {
     size_t bytes;
     size_t limit;
-    size_t made = 0;
+    size_t made RINGBOLT_GUARDED_BY(lock) = 0;
     base::AdaptiveMutex lock{};
-    std::vector<std::unique_ptr<UdpBuffer>> free{};
+    std::vector<std::unique_ptr<UdpBuffer>> free RINGBOLT_GUARDED_BY(lock){};
   };
   UdpBufferRef take(Class& of);
   static void give_back(UdpBuffer& buffer);

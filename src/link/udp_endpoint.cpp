@@ -57,6 +57,7 @@ UdpEndpoint::~UdpEndpoint() {
     // What came in before the program left us out. Bounded: others keep sending to our slot.
     constexpr int kMaxDatagrams = 4096;
     constexpr uint64_t kPatienceNs = 100'000'000;
+    const base::LockGuard lock(receiving_);
     is_leaving_ = true;
     due_ = kAllSources;
     for (int i = 0; i < kMaxDatagrams && next_datagram(); ++i) {

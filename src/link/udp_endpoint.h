@@ -114,23 +114,24 @@ class UdpEndpoint {
     }
     return qpn >> config_.slot_shift == config_.slot || qpn == kGeneralServicesQp;
   }
-  void begin_turn(bool is_thorough);
-  void look_after_group();
+  void begin_turn(bool is_thorough) RINGBOLT_REQUIRES(receiving_);
+  void look_after_group() RINGBOLT_REQUIRES(receiving_);
   /// The next datagram of this turn, in datagram_. False: nothing more.
-  bool next_datagram();
-  bool read_source(size_t source);
-  bool read_socket(size_t family);
+  bool next_datagram() RINGBOLT_REQUIRES(receiving_);
+  bool read_source(size_t source) RINGBOLT_REQUIRES(receiving_);
+  bool read_socket(size_t family) RINGBOLT_REQUIRES(receiving_);
   /// A packet that came in, or none, goes through the faults into late_.
-  void pass_through(UdpFaults& faults, std::span<const std::byte> packet, uint16_t segment);
+  void pass_through(UdpFaults& faults, std::span<const std::byte> packet, uint16_t segment)
+      RINGBOLT_REQUIRES(receiving_);
   template <class Sink>
-  void hand_over_late(Sink& sink);
+  void hand_over_late(Sink& sink) RINGBOLT_REQUIRES(receiving_);
   /// Deals with the packets at `offset` that are not ours: passes them on or drops them. Returns how many bytes they
   /// are.
-  size_t divert(size_t offset);
+  size_t divert(size_t offset) RINGBOLT_REQUIRES(receiving_);
   /// While at least one batch waits, descriptor() reports room in the sockets.
   void add_waiting_batch();
   void remove_waiting_batch();
-  void watch_sockets(uint32_t events);
+  void watch_sockets(uint32_t events) RINGBOLT_REQUIRES(waiting_lock_);
 
   /// Of our own group, see udp_selector.h: an opcode that no packet of a queue pair has.
   static bool is_probe(std::span<const std::byte> packet) { return packet[0] == std::byte{0x52}; }
@@ -147,19 +148,19 @@ class UdpEndpoint {
   std::unique_ptr<UdpGroup> group_;
   base::UniqueFd epoll_;
   base::AdaptiveMutex waiting_lock_;
-  uint32_t waiting_batches_ = 0;
+  uint32_t waiting_batches_ RINGBOLT_GUARDED_BY(waiting_lock_) = 0;
   UdpSegmentationMemory segmentation_;
   UdpFaults faults_;
 
-  base::AdaptiveMutex receiving_;  // guards all below; only ever tried
-  UdpDatagram datagram_;
-  UdpBufferRef spare_;
-  std::array<uint32_t, kSources> hot_turns_{};
-  uint32_t turn_ = 0;
-  uint32_t due_ = 0;  // bit i: source i has not been found empty in this turn
-  size_t source_ = 0;
-  bool is_leaving_ = false;
-  std::vector<UdpArrival> late_;  // what faults let in
+  base::AdaptiveMutex receiving_;  // only ever tried
+  UdpDatagram datagram_ RINGBOLT_GUARDED_BY(receiving_);
+  UdpBufferRef spare_ RINGBOLT_GUARDED_BY(receiving_);
+  std::array<uint32_t, kSources> hot_turns_ RINGBOLT_GUARDED_BY(receiving_){};
+  uint32_t turn_ RINGBOLT_GUARDED_BY(receiving_) = 0;
+  uint32_t due_ RINGBOLT_GUARDED_BY(receiving_) = 0;  // bit i: source i has not been found empty in this turn
+  size_t source_ RINGBOLT_GUARDED_BY(receiving_) = 0;
+  bool is_leaving_ RINGBOLT_GUARDED_BY(receiving_) = false;
+  std::vector<UdpArrival> late_ RINGBOLT_GUARDED_BY(receiving_);  // what faults let in
 };
 
 template <class Sink>

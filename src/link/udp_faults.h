@@ -95,19 +95,19 @@ class UdpFaults {
       return !out.stream.has_rules() && !in.stream.has_rules() && out.shelf.is_empty() && in.shelf.is_empty();
     }
   };
-  Port* find(uint32_t interface_index);
+  Port* find(uint32_t interface_index) RINGBOLT_REQUIRES(lock_);
   template <class Frame>
   static void hold(Way<Frame>& way, Frame frame, const fault::Verdict& verdict, uint64_t now_ns);
   /// After each change of a shelf.
-  void set_timer();
+  void set_timer() RINGBOLT_REQUIRES(lock_);
 
   base::UniqueFd timer_;
   std::atomic<bool> is_on_{false};
   std::atomic<uint64_t> next_departure_ns_{UINT64_MAX};
 
-  mutable base::AdaptiveMutex lock_;  // guards all below
-  std::vector<Port> ports_;
-  uint64_t timer_ns_ = UINT64_MAX;
+  mutable base::AdaptiveMutex lock_;
+  std::vector<Port> ports_ RINGBOLT_GUARDED_BY(lock_);
+  uint64_t timer_ns_ RINGBOLT_GUARDED_BY(lock_) = UINT64_MAX;
 };
 
 }  // namespace ringbolt::link

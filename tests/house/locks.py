@@ -14,8 +14,6 @@ import sys
 
 BARE = re.compile(r"std::(?:(?:recursive_|shared_|timed_|recursive_timed_|shared_timed_)?mutex|lock_guard|scoped_lock|"
                   r"unique_lock|shared_lock|condition_variable(?:_any)?|adopt_lock|defer_lock|try_to_lock)\b")
-# Not annotated yet: this list only shrinks.
-PENDING = {"src/device", "src/link"}
 LOCK = re.compile(r"^\s+(?:mutable )?(?:base::)?(?:Mutex|SharedMutex|AdaptiveMutex) (\w+)\b")
 SAYS_WHAT = re.compile(r"RINGBOLT_(?:PT_GUARDED_BY|GUARDED_BY|REQUIRES|REQUIRES_SHARED|ACQUIRE|EXCLUDES)\(([^()]*(?:\([^()]*\))?[^()]*)\)|"
                        r"RINGBOLT_RETURNS_LOCK\(\w+\) \{ return (\w+);")
@@ -28,7 +26,7 @@ def findings(name: str, lines: list[str], named: set[str]) -> list[str]:
         code = line.split("//", 1)[0]
         if bare := BARE.search(code):
             found.append(f"{name}:{number}: {bare.group()}: take the one of src/base")
-        if name.rpartition("/")[0] not in PENDING and (lock := LOCK.match(code)) and lock.group(1) not in named:
+        if (lock := LOCK.match(code)) and lock.group(1) not in named:
             found.append(f"{name}:{number}: {lock.group(1)}: no annotation says what it guards")
     return found
 
