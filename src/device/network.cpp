@@ -33,9 +33,6 @@ constexpr size_t kDatagramsAtOnce = 32;
 // How long the service thread stays away while somebody polls: longer and longer.
 constexpr uint64_t kFirstAbsenceNs = 20'000;
 constexpr uint64_t kLastAbsenceNs = 1'000'000;
-// For room in a full socket: its queue drains at the speed of the cable.
-constexpr uint64_t kRoomPatienceNs = 4'000'000;
-constexpr uint32_t kRoomPauseUs = 1'000;
 constexpr uint16_t kPkeyMask = 0x7fff;  // full and limited members differ in the top bit only
 
 base::UniqueFd checked(int descriptor, const char* call) {
@@ -158,7 +155,7 @@ bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
     return is_alone;
   }
   is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value() && is_alone;
-  if (endpoint_->has_late_packets(now_ns)) [[unlikely]] {
+  if (endpoint_->has_late_packets(now_ns) || has_late_.load(std::memory_order_relaxed)) [[unlikely]] {
     send_late();
   }
   return is_alone;
@@ -169,9 +166,19 @@ uint64_t Network::excused_until_ns(uint32_t interface_index, uint64_t now_ns) co
 }
 
 void Network::send_late() {
-  Lease batch(*this, 0);
-  if (batch.batch_.datagrams->flush().left != 0) {
-    batch.send();
+  if (!late_lock_.try_lock()) {
+    return;  // another thread is at it
+  }
+  const base::LockGuard guard(late_lock_, base::kAdoptLock);
+  if (!late_) {
+    late_.emplace(*this, 0);
+  }
+  const auto flushed = late_->batch_.datagrams->flush();
+  has_late_.store(flushed.left != 0, std::memory_order_relaxed);
+  if (flushed.left == 0) {
+    late_.reset();
+  } else if (flushed.error != EAGAIN) {
+    look_soon();  // no descriptor tells when the interface has room
   }
 }
 
@@ -229,21 +236,20 @@ Network::Batch Network::take_batch(bool is_for_stream) {
 }
 
 void Network::give_back(Batch batch) {
+  if (batch.datagrams && !batch.datagrams->is_empty()) {
+    batch.datagrams->clear();
+  }
   const base::LockGuard guard(batches_lock_);
   batches_[batch.packet ? 1 : 0].push_back(std::move(batch));
 }
 
-std::span<std::byte> Network::Lease::reserve(size_t bytes) {
+std::span<std::byte> Network::Lease::make_place(size_t bytes) {
   if (batch_.packet) {
     return bytes + wire::kIcrcBytes <= link::kMaxUdpPacketBytes ? std::span(batch_.packet.get(), bytes)
                                                                 : std::span<std::byte>();
   }
-  auto place = batch_.datagrams->reserve(bytes);
-  if (place.empty() && !batch_.datagrams->is_empty()) {
-    untold_ += network_->send(batch_);
-    place = batch_.datagrams->reserve(bytes);
-  }
-  return place;
+  untold_ = send();
+  return batch_.datagrams->reserve(bytes);
 }
 
 void Network::Lease::commit(const link::UdpPath& path, size_t bytes) {
@@ -255,32 +261,22 @@ void Network::Lease::commit(const link::UdpPath& path, size_t bytes) {
 }
 
 Network::Sent Network::Lease::send() {
-  Sent sent = network_->send(batch_);
-  sent += std::exchange(untold_, {});
-  return sent;
-}
-
-Network::Sent Network::send(Batch& of) {
-  if (of.packet) {
-    streams_->flush();
-    return {};
+  Sent sent = std::exchange(untold_, {});
+  if (batch_.packet) {
+    network_->streams_->flush();
+    return sent;
   }
-  link::UdpBatch& batch = *of.datagrams;
-  if (batch.is_empty()) {
-    return {};
+  if (batch_.datagrams->is_empty()) {
+    return sent;
   }
-  auto flushed = batch.flush();
-  Sent sent{flushed.refused, flushed.too_long, 0};
-  if (flushed.left != 0) [[unlikely]] {
-    const uint64_t began = base::now_ns();
-    while (flushed.left != 0 && base::now_ns() < began + kRoomPatienceNs) {
-      batch.wait_for_room(flushed.error, kRoomPauseUs);
-      flushed = batch.flush();
-      sent += {flushed.refused, flushed.too_long, 0};
-    }
-    sent += {flushed.left, 0, (base::now_ns() - began) / 1000};
+  const auto flushed = batch_.datagrams->flush();
+  sent += {flushed.refused, flushed.too_long, 0};
+  if (flushed.left != 0 || waits_since_ns_ != 0) [[unlikely]] {
+    const uint64_t now = base::now_ns();
+    const uint64_t waited_us = waits_since_ns_ == 0 ? 0 : (now - waits_since_ns_) / 1000;
+    sent.waited_us += waited_us;
+    waits_since_ns_ = flushed.left == 0 ? 0 : waits_since_ns_ == 0 ? now : waits_since_ns_ + waited_us * 1000;
   }
-  batch.clear();
   return sent;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,8 +24,8 @@ class Process;
 struct Mad;
 
 /// The network side of a process with ports on interfaces, or at streams: hands packets to queue pairs and management
-/// datagrams to queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while they do, the
-/// service thread stays away. Thread-safe.
+/// datagrams to queue pair 1, and sends what they have built. Programs that poll read the sockets themselves; while
+/// they do, the service thread stays away. Thread-safe.
 class Network {
  public:
   /// Opens the sockets. Throws base::Error. `process` must outlive it.
@@ -36,8 +37,8 @@ class Network {
   /// Takes up the faults of the cluster if its control page says that something has changed.
   void look_at_faults();
   Drops& drops() { return drops_; }
-  /// The process ends: lets go of the packets that faults hold back. With RINGBOLT_LOG=debug says on standard error what
-  /// was dropped, and which faults befell how many packets.
+  /// The process ends: lets go of the packets that faults hold back. With RINGBOLT_LOG=debug says on standard error
+  /// what was dropped, and which faults befell how many packets.
   void leave();
 
   /// A program polls: takes in what has come. Called without locks held; never blocks.
@@ -75,19 +76,27 @@ class Network {
     ~Lease() { network_->give_back(std::move(batch_)); }
     Lease(const Lease&) = delete;
     Lease& operator=(const Lease&) = delete;
-    /// A place for a packet of `bytes`; sends what is in the batch already if there is no room. Empty: too long.
-    std::span<std::byte> reserve(size_t bytes);
+    /// A place for a packet of `bytes`; sends what is in the batch already if there is none. Empty: too long, or what
+    /// is in the batch finds no room in the socket.
+    std::span<std::byte> reserve(size_t bytes) {
+      const auto place = batch_.datagrams ? batch_.datagrams->reserve(bytes) : std::span<std::byte>();
+      return place.empty() ? make_place(bytes) : place;
+    }
     /// Takes the reserved packet's first `bytes` bytes, from BTH to pad.
     void commit(const link::UdpPath& path, size_t bytes);
-    /// Sends what is in it. Waits a little for room in the socket; what finds none is lost, as on a network.
-    /// Also tells of what a full batch before it had to send.
+    /// Sends what is in it. Never blocks, but for streams: what finds no room in the socket stays, in its order, for
+    /// the next call. Also tells of what a full batch before it had to send.
     Sent send();
+    /// How many packets are left; given back with the lease they are lost.
+    size_t packet_count() const { return batch_.packet ? 0 : batch_.datagrams->packet_count(); }
 
    private:
     friend class Network;
+    std::span<std::byte> make_place(size_t bytes);
     Network* network_;
     Batch batch_;
     Sent untold_;
+    uint64_t waits_since_ns_ = 0;  // for room, as far as that was told; 0: it does not
   };
 
   /// See link::StreamHealth; 0 for what is at no stream.
@@ -102,7 +111,6 @@ class Network {
   static bool is_stream(uint32_t interface_index) { return interface_index >= kFirstStreamInterface; }
   Batch take_batch(bool is_for_stream);
   void give_back(Batch batch);
-  Sent send(Batch& batch);
   /// False: another thread is at it.
   bool receive(uint64_t now_ns, bool is_on_service_thread);
   void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
@@ -117,7 +125,7 @@ class Network {
   std::unique_ptr<link::UdpEndpoint> endpoint_;  // null where no port is on an interface
   std::unique_ptr<StreamPorts> streams_;         // null where none is at a stream
   base::UniqueFd events_;                        // the packets' descriptors, the timer and the news of addresses
-  base::UniqueFd address_news_;                  // the kernel's, of interfaces; not open: it has none to tell, or would not
+  base::UniqueFd address_news_;  // the kernel's, of interfaces; not open: it has none to tell, or would not
   base::UniqueFd timer_;
   std::atomic<uint64_t> last_poll_ns_{0};
   std::atomic<uint32_t> next_mad_psn_{0};
@@ -128,10 +136,14 @@ class Network {
   Drops drops_;
   base::Mutex faults_lock_;
   std::vector<link::UdpFaultPort> fault_ports_ RINGBOLT_GUARDED_BY(faults_lock_);
-  std::atomic<uint32_t> faults_generation_{0};   // of the control page when the faults were read
+  std::atomic<uint32_t> faults_generation_{0};  // of the control page when the faults were read
 
   base::AdaptiveMutex batches_lock_;
   std::array<std::vector<Batch>, 2> batches_ RINGBOLT_GUARDED_BY(batches_lock_);  // of interfaces, of streams
+
+  base::AdaptiveMutex late_lock_;                              // only ever tried
+  std::optional<Lease> late_ RINGBOLT_GUARDED_BY(late_lock_);  // what faults held back and what then found no room
+  std::atomic<bool> has_late_{false};
 };
 
 }  // namespace ringbolt::device

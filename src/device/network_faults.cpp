@@ -1,7 +1,10 @@
 // What befalls packets on purpose, and what is said of those that came to nothing.
 
+#include <poll.h>
+
 #include <fmt/format.h>
 
+#include "base/clock.h"
 #include "base/debug_log.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
@@ -11,6 +14,8 @@
 
 namespace ringbolt::device {
 namespace {
+
+constexpr uint64_t kLeavePatienceNs = 100'000'000;  // for room in the socket
 
 void print_drops(const Drops::Port& port) {
   std::string reasons;
@@ -86,7 +91,10 @@ void Network::leave() {
   if (endpoint_) {
     // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
     endpoint_->set_faults({}, {});
-    send_late();
+    const uint64_t deadline = base::now_ns() + kLeavePatienceNs;
+    for (send_late(); has_late_.load(std::memory_order_relaxed) && base::now_ns() < deadline; send_late()) {
+      ::poll(nullptr, 0, 1);
+    }
   }
   if (base::is_debug_log_wanted()) {
     report();

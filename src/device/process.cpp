@@ -446,7 +446,10 @@ int Process::next_tick_ms(int last_tick_ms) {
 void Process::leave() {
   std::call_once(left_, [this] {
     const uint64_t deadline_ns = base::now_ns() + kLeastTimeoutNs;
-    each_queue_pair([&](QueuePair& qp) { qp.settle_told("the program ended", deadline_ns); });
+    each_queue_pair([&](QueuePair& qp) {
+      qp.settle_told("the program ended", deadline_ns);
+      qp.send_rest(deadline_ns);
+    });
     tell_remarks();
     is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
     each_queue_pair([](QueuePair& qp) { qp.tell_peers(); });

@@ -172,13 +172,6 @@ class Process final : private link::RendezvousSink {
   base::Mutex counters_mutex_;  // a leaf
   std::unordered_map<std::string, std::shared_ptr<cluster::CounterPage>> counters_ RINGBOLT_GUARDED_BY(counters_mutex_);
 
-  base::Mutex registry_;
-  std::map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_
-      RINGBOLT_GUARDED_BY(registry_);  // ordered, see each_...()
-  std::map<const CompletionQueue*, std::shared_ptr<CompletionQueue>> completion_queues_ RINGBOLT_GUARDED_BY(registry_);
-  std::vector<Context*> contexts_ RINGBOLT_GUARDED_BY(registry_);
-  uint32_t next_qp_index_ RINGBOLT_GUARDED_BY(registry_) = 0;
-
   base::Mutex remotes_mutex_;  // a leaf: nothing is locked under it
   std::unordered_map<const link::Peer*, std::shared_ptr<link::RemoteProcess>> remotes_
       RINGBOLT_GUARDED_BY(remotes_mutex_);
@@ -188,6 +181,14 @@ class Process final : private link::RendezvousSink {
   base::Mutex network_opening_;  // std::call_once must not be left by an exception where libgcc is linked in
   std::unique_ptr<Network> network_ RINGBOLT_GUARDED_BY(network_opening_);
   std::atomic<Network*> open_network_{nullptr};  // the same, for those who look without the lock
+
+  base::Mutex registry_ RINGBOLT_ACQUIRED_BEFORE(counters_mutex_, remotes_mutex_);
+  /// In an order, see each_queue_pair(); they end before the network does, whose batches they hold.
+  std::map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_ RINGBOLT_GUARDED_BY(registry_);
+  std::map<const CompletionQueue*, std::shared_ptr<CompletionQueue>> completion_queues_ RINGBOLT_GUARDED_BY(registry_);
+  std::vector<Context*> contexts_ RINGBOLT_GUARDED_BY(registry_);
+  uint32_t next_qp_index_ RINGBOLT_GUARDED_BY(registry_) = 0;
+
   std::atomic<bool> is_woken_{false};
   std::atomic<bool> is_ticking_{false};
   std::atomic<bool> has_drains_{false};

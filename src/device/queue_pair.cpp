@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "base/c_border.h"
@@ -118,6 +119,7 @@ void QueuePair::destroy() {
   }
   settle_told("a queue pair was destroyed", base::now_ns() + kLeastTimeoutNs);
   finish_receiving();
+  send_rest(base::now_ns() + kLeastTimeoutNs);
   queues_.receive->detach(*this);
   queues_.send->detach(*this);
   {
@@ -163,6 +165,7 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   }
   if (to == IBV_QPS_RESET) {
     settle_told("a queue pair was reset", 0);
+    send_rest(base::now_ns() + kLeastTimeoutNs);
     queues_.receive->suspend(*this);
     queues_.send->suspend(*this);
     end_accesses();
@@ -291,6 +294,15 @@ void QueuePair::disconnect_wired() {
   if (inboxes_ == nullptr) {
     return;
   }
+  for (std::optional<Network::Lease>* batch : {&send_.out, &receive_.out}) {
+    if (*batch && !send_out(*batch)) {
+      counts_.note(kSharedXmitDiscards, (*batch)->packet_count());
+      batch->reset();
+    }
+  }
+  has_unsent_sends_.store(false);
+  has_unsent_answers_.store(false);
+  receive_.has_unsealed_out = false;
   is_wired_.store(false);
   wired_.reset();
   wire_deadline_ns_.store(UINT64_MAX);
@@ -299,6 +311,18 @@ void QueuePair::disconnect_wired() {
 }
 
 void QueuePair::announce(ibv_event_type type) { context_.announce(type, handle_); }
+
+void QueuePair::note_peer_died() {
+  switch (context_.port().profile.knobs.peer_death) {
+    case profile::PeerDeath::requests:
+      return;  // programs look at events first, and an event does not say which peer it was
+    case profile::PeerDeath::then_fatal:
+      owes_fatal_.store(true);
+      return kick();
+    case profile::PeerDeath::fatal:
+      return announce(IBV_EVENT_QP_FATAL);
+  }
+}
 
 void QueuePair::kick() {
   // Without a queue of its own to flush, the end of a queue pair is announced by an event, polled for or not.

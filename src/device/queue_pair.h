@@ -27,8 +27,9 @@
 namespace ringbolt::device {
 
 /// A queue pair of type RC, UC or UD. Completions are made only by the progress functions, which its completion queues
-/// call under their own locks; posting only queues and moves data. Lock order: completion queue, send_lock_,
-/// receive_lock_. Thread-safe. Split by concern, a file each, named after it; wired_*.cpp are for peers on the network.
+/// call under their own locks; posting only queues and moves data. Lock order: modify_lock_, completion queue,
+/// send_lock_, receive_lock_, offers_lock_. Thread-safe. Split by concern, a file each, named after it; wired_*.cpp are
+/// for peers on the network.
 class QueuePair {
  public:
   using Queues = CompletionQueues;
@@ -72,13 +73,17 @@ class QueuePair {
     if (receive_attention_.load(std::memory_order_relaxed) || type_ == IBV_QPT_UD) {
       return true;
     }
-    if (inboxes_ != nullptr && !inboxes_->requests.is_empty()) {
+    if (inboxes_ != nullptr &&
+        (!inboxes_->requests.is_empty() || has_unsent_answers_.load(std::memory_order_relaxed))) {
       return true;
     }
     const Connection* connection = connection_.load(std::memory_order_acquire);
     return connection != nullptr && (connection->receiver.has_slot() || connection->receiver.has_news());
   }
-  bool may_send() const { return has_unfinished_sends() || (inboxes_ != nullptr && !inboxes_->answers.is_empty()); }
+  bool may_send() const {
+    return has_unfinished_sends() || (inboxes_ != nullptr && (!inboxes_->answers.is_empty() ||
+                                                              has_unsent_sends_.load(std::memory_order_relaxed)));
+  }
   /// It has sends whose end somebody waits for.
   bool has_awaited_sends() const {
     const uint32_t done = done_.load(std::memory_order_relaxed);
@@ -107,8 +112,10 @@ class QueuePair {
   // For the process.
   /// A packet from the network whose ICRC was right. Thread-safe and without locks of its own but the inbox's.
   void arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread);
-  /// When the timers of its network engine want to be looked at; UINT64_MAX: never.
-  uint64_t wire_deadline_ns() const { return wire_deadline_ns_.load(std::memory_order_relaxed); }
+  /// When the timers of its network engine want to be looked at, or what found no room tried again; UINT64_MAX: never.
+  uint64_t wire_deadline_ns() const {
+    return has_unsent_answers_.load(std::memory_order_relaxed) ? 0 : wire_deadline_ns_.load(std::memory_order_relaxed);
+  }
   /// False: it has no use for that offer. A lane that could not be mapped ends the queue pair as soon as it needs it.
   bool on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
                 base::Result<link::SharedSegment> lane);
@@ -136,10 +143,10 @@ class QueuePair {
   void deliver_told(uint64_t deadline_ns);
   /// Before the end, which `ending` names: the same, and counts and tells what is lost.
   void settle_told(const char* ending, uint64_t deadline_ns);
+  /// The same of what found no room in the socket: nobody sends it later.
+  void send_rest(uint64_t deadline_ns);
 
  private:
-  using Connections = std::unordered_map<uint32_t, std::unique_ptr<Connection>>;
-
   QueuePair(ProtectionDomain& pd, Queues queues, const ibv_qp_init_attr& init, ibv_qp* handle);
 
   // queue_pair.cpp
@@ -384,9 +391,15 @@ class QueuePair {
   bool submit_wired(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_lock_);
   uint32_t place_of(uint32_t operation) const RINGBOLT_REQUIRES(send_lock_);
   bool fill_payload(const transport::OutPacket& packet, std::byte* target) RINGBOLT_NOT_ANALYSED;
-  /// Seals it, too. False: its bytes are no longer there.
-  bool build(Network::Lease& batch, transport::OutPacket& packet, cluster::CounterLane& lane) RINGBOLT_NOT_ANALYSED;
-  void send_out(Network::Lease& batch) RINGBOLT_NOT_ANALYSED;
+  /// At a place for the longest one, sealed. False: its bytes are no longer there.
+  bool build(Network::Lease& batch, std::span<std::byte> place, transport::OutPacket& packet,
+             cluster::CounterLane& lane) RINGBOLT_NOT_ANALYSED;
+  /// Of either half. False: some of it finds no room in the socket, and is tried again when there is, or soon.
+  bool send_out(std::optional<Network::Lease>& batch) RINGBOLT_NOT_ANALYSED;
+  bool send_requests() RINGBOLT_REQUIRES(send_lock_);
+  void send_unsent() RINGBOLT_REQUIRES(send_lock_);
+  Network::Lease& lease(std::optional<Network::Lease>& batch);
+  void note_unsent(std::atomic<bool>& has_unsent, bool is_out);
   void commit(Network::Lease& batch, const link::UdpPath& path, size_t bytes, cluster::CounterLane& lane);
   void send_wired() RINGBOLT_REQUIRES(send_lock_);
   void take_answers() RINGBOLT_REQUIRES(send_lock_);
@@ -401,25 +414,18 @@ class QueuePair {
   void end_after(CompletionQueue& cq, transport::ResponderFailure failure) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
   bool send_datagram_out(SendEntry& entry, const SendRequest& request, const Pieces& pieces)
       RINGBOLT_REQUIRES(send_lock_);
-  void flush_datagrams() RINGBOLT_REQUIRES(send_lock_);
   void drop(Drop why) { process_.network().drops().count(port_->netdev_index, why); }
   void receive_datagrams(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
   void receive_datagram(CompletionQueue& cq, const InboundPacket& packet) RINGBOLT_REQUIRES(receive_lock_, cq.lock_);
 
   // What is changed under both locks is read under either.
-  const Connections& send_connections() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED {
+  const auto& send_connections() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED { return connections_; }
+  const auto& receive_connections() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED {
     return connections_;
   }
-  const Connections& receive_connections() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED {
-    return connections_;
-  }
-  const ibv_qp_attr& send_attributes() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED { return attributes_; }
-  const ibv_qp_attr& receive_attributes() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED {
-    return attributes_;
-  }
-  const ibv_qp_attr& kept_attributes() const RINGBOLT_REQUIRES(modify_lock_) RINGBOLT_NOT_ANALYSED {
-    return attributes_;
-  }
+  const auto& send_attributes() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED { return attributes_; }
+  const auto& receive_attributes() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED { return attributes_; }
+  const auto& kept_attributes() const RINGBOLT_REQUIRES(modify_lock_) RINGBOLT_NOT_ANALYSED { return attributes_; }
   /// Null for a peer in shared memory. Of each half its own.
   Wired* requesting() const RINGBOLT_REQUIRES(send_lock_) RINGBOLT_NOT_ANALYSED { return wired_.get(); }
   Wired* responding() const RINGBOLT_REQUIRES(receive_lock_) RINGBOLT_NOT_ANALYSED { return wired_.get(); }
@@ -447,15 +453,16 @@ class QueuePair {
   CountingCell counts_;  ///< first lane under send_lock_, second under receive_lock_
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
-  base::Mutex modify_lock_ RINGBOLT_ACQUIRED_BEFORE(send_lock_, receive_lock_, offers_lock_);  // one modify at a time
+  base::Mutex modify_lock_ RINGBOLT_ACQUIRED_BEFORE(CompletionQueue::lock_, send_lock_);  // one modify at a time
   ibv_qp_attr attributes_ RINGBOLT_GUARDED_BY(modify_lock_) RINGBOLT_GUARDED_BY(send_lock_)
       RINGBOLT_GUARDED_BY(receive_lock_){};
 
   /// The one connection of RC and UC, for a look without lock; owned by connections_.
   std::atomic<Connection*> connection_{nullptr};
-  Connections connections_ RINGBOLT_GUARDED_BY(send_lock_) RINGBOLT_GUARDED_BY(receive_lock_);  ///< by remote QPN
+  std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_  ///< by remote QPN
+      RINGBOLT_GUARDED_BY(send_lock_) RINGBOLT_GUARDED_BY(receive_lock_);
 
-  base::AdaptiveMutex send_lock_ RINGBOLT_ACQUIRED_BEFORE(receive_lock_, offers_lock_);
+  base::AdaptiveMutex send_lock_ RINGBOLT_ACQUIRED_AFTER(CompletionQueue::lock_);
   SendHalf send_ RINGBOLT_GUARDED_BY(send_lock_);
   // Entries done_..next_ are executed, next_..tail_ are stored (and the request of `next_` may run).
   uint32_t entry_mask_;
@@ -473,8 +480,10 @@ class QueuePair {
   std::unique_ptr<Wired> wired_ RINGBOLT_GUARDED_BY(send_lock_) RINGBOLT_GUARDED_BY(receive_lock_);
   std::atomic<bool> is_wired_{false};
   std::atomic<uint64_t> wire_deadline_ns_{UINT64_MAX};
+  std::atomic<bool> has_unsent_sends_{false};    // the socket was full, see SendHalf::out
+  std::atomic<bool> has_unsent_answers_{false};  // the same of ReceiveHalf::out
 
-  base::AdaptiveMutex receive_lock_ RINGBOLT_ACQUIRED_BEFORE(offers_lock_);
+  base::AdaptiveMutex receive_lock_ RINGBOLT_ACQUIRED_AFTER(send_lock_);
   ReceiveHalf receive_ RINGBOLT_GUARDED_BY(receive_lock_);
   // Faults that hold for a while.
   std::atomic<uint32_t> plug_at_rtr_{0};
@@ -483,7 +492,7 @@ class QueuePair {
   std::atomic<bool> receive_attention_{false};  // the progress function has more to look at than lanes
   std::atomic<bool> wants_receive_bells_{false};
 
-  base::Mutex offers_lock_;
+  base::Mutex offers_lock_ RINGBOLT_ACQUIRED_AFTER(receive_lock_);
   std::unordered_map<uint32_t, StoredOffer> offers_ RINGBOLT_GUARDED_BY(offers_lock_);
 };
 

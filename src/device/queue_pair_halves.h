@@ -47,8 +47,8 @@ struct SendHalf {
   uint64_t next_ring_ns = 0;
   uint64_t ring_pause_ns = 0;
   size_t purge_at = 0;  ///< datagrams: how many connections there are when those that are over are looked for
-  std::unique_ptr<CountingCell> peer_counts;    ///< of a peer at another port in shared memory
-  std::optional<Network::Lease> datagrams_out;  ///< built, not yet sent
+  std::unique_ptr<CountingCell> peer_counts;  ///< of a peer at another port in shared memory
+  std::optional<Network::Lease> out;          ///< built, not yet sent: there between two calls if the socket is full
   uint32_t next_datagram_psn = 0;
 };
 
@@ -75,7 +75,9 @@ struct ReceiveHalf {
   uint64_t next_tick_ns = 0;             ///< coalescing; 0: not now
   bool has_tick_traffic = false;         ///< something came at the last tick
   bool has_flushed_last = false;
-  bool is_established = false;  ///< IBV_EVENT_COMM_EST was announced
+  bool is_established = false;        ///< IBV_EVENT_COMM_EST was announced
+  std::optional<Network::Lease> out;  ///< answers, likewise
+  bool has_unsealed_out = false;      ///< some of these were built before the seal was agreed upon
 };
 
 }  // namespace ringbolt::device

@@ -101,8 +101,8 @@ int QueuePair::check_list(const ibv_send_wr* wr) const {
 
 SendRequest QueuePair::describe(const ibv_send_wr& wr) const {
   SendRequest request;  // NOLINT: see its declaration
-  const bool becomes_message = is_constrained_ && wr.opcode == IBV_WR_RDMA_WRITE &&
-                               context_.port().profile.knobs.writes_into_stream;
+  const bool becomes_message =
+      is_constrained_ && wr.opcode == IBV_WR_RDMA_WRITE && context_.port().profile.knobs.writes_into_stream;
   request.opcode = becomes_message ? IBV_WR_SEND : wr.opcode;
   request.immediate = 0;
   request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
@@ -304,20 +304,26 @@ void QueuePair::push_out() {
     ring_peer(*connection);
   } else if (requesting() != nullptr) {
     send_wired();
-  } else if (send_.datagrams_out) {
-    flush_datagrams();
+  } else if (send_.out) {
+    send_requests();
   }
 }
 
 void QueuePair::progress_sends(CompletionQueue& cq) {
   const base::LockGuard guard(send_lock_);
-  if (requesting() != nullptr) {
-    take_answers();
+  if (connection_.load(std::memory_order_relaxed) == nullptr) [[unlikely]] {
+    if (requesting() != nullptr) {
+      take_answers();
+    }
+    if (send_.out) [[unlikely]] {
+      send_unsent();
+    }
   }
   if (!has_unfinished_sends()) {
     return;
   }
-  if (Connection* connection = connection_.load(std::memory_order_relaxed); connection != nullptr && connection->sender) {
+  if (Connection* connection = connection_.load(std::memory_order_relaxed);
+      connection != nullptr && connection->sender) {
     connection->sender->take_consumed(connection->heard_consumed.load(std::memory_order_relaxed));
   }
   complete_sends(cq);
@@ -339,14 +345,14 @@ bool QueuePair::is_complete(SendEntry& entry, uint32_t index) {
     return true;
   }
   if (entry.phase == SendPhase::wired) {
-    return requesting()->is_complete(entry.operation);
+    return requesting()->is_complete(entry.operation) && (type_ == IBV_QPT_RC || !send_.out);  // nobody answers UC
   }
   if (entry.phase == SendPhase::answering) {
     return finish_answer(entry, send_.requests[index & entry_mask_]);
   }
   Connection* connection = connection_.load(std::memory_order_relaxed);
   if (connection == nullptr || !connection->sender) {
-    return true;  // datagrams are gone once they are on their way, and so is what nobody can answer for
+    return !send_.out;  // datagrams are gone once they are on their way, and so is what nobody can answer for
   }
   if (connection->sender->is_done(entry.end_slot)) {
     return true;

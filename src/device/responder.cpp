@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "base/clock.h"
 #include "base/in_place.h"
 #include "base/lock_guard.h"
 #include "device/limits.h"
@@ -47,9 +48,15 @@ void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& target, uin
 
 void QueuePair::progress_receives(CompletionQueue& cq) {
   const base::LockGuard guard(receive_lock_);
+  const auto send_unsent_answers = [this]() RINGBOLT_REQUIRES(receive_lock_) {
+    if (has_unsent_answers_.load(std::memory_order_relaxed)) {
+      send_answers(base::now_ns());
+    }
+  };
   const ibv_qp_state state = state_.load(std::memory_order_relaxed);
   switch (state) {
     case IBV_QPS_ERR:
+      send_unsent_answers();  // a refusal is the last that the peer hears
       // The send that failed comes first: programs report the first bad status they see.
       if (queues_.send.get() != &cq || !has_unfinished_sends()) {
         flush_receives(cq);
@@ -62,7 +69,7 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
       break;
   }
   if (is_cut_off() || (faults_.has(fault::Subject::state) && is_coalescing())) {
-    return;
+    return send_unsent_answers();
   }
   if (diverts_unreceived_) {
     deliver_parked(cq);
@@ -482,18 +489,6 @@ void QueuePair::flush_receives(CompletionQueue& cq) {
   }
   if (receive_.ring.is_empty() && !has_unfinished_sends() && owes_fatal_.exchange(false)) {
     announce(IBV_EVENT_QP_FATAL);
-  }
-}
-
-void QueuePair::note_peer_died() {
-  switch (context_.port().profile.knobs.peer_death) {
-    case profile::PeerDeath::requests:
-      return;  // programs look at events first, and an event does not say which peer it was
-    case profile::PeerDeath::then_fatal:
-      owes_fatal_.store(true);
-      return kick();
-    case profile::PeerDeath::fatal:
-      return announce(IBV_EVENT_QP_FATAL);
   }
 }
 

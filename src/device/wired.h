@@ -15,6 +15,7 @@
 #include "transport/uc_responder.h"
 #include "transport/uc_window.h"
 #include "wire/flow.h"
+#include "wire/icrc.h"
 
 namespace ringbolt::device {
 
@@ -74,6 +75,9 @@ struct Wired {
   }
   bool is_complete(uint32_t operation) const { return static_cast<int32_t>(completed() - operation) > 0; }
 };
+
+/// Room that any packet finds enough.
+inline constexpr size_t kMostPacketBytes = link::kMaxUdpPacketBytes - wire::kIcrcBytes;
 
 /// A GID as packets carry it.
 inline wire::Address address_of(const ibv_gid& gid) {

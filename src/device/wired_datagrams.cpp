@@ -3,7 +3,6 @@
 #include <array>
 #include <cstring>
 
-#include "base/assert.h"
 #include "device/network.h"
 #include "device/queue_pair.h"
 
@@ -21,8 +20,9 @@ void put16(std::byte* at, size_t value) {
 }
 
 /// The 40 bytes before a datagram hold the IP header that it came with: an IPv6 one, or an IPv4 one in the last 20
-/// (InfiniBand specification, annex 17). What the socket does not tell is made up from what must have been there. On the
-/// overlay no IP header ever was: there it always has the two GIDs, as in shared memory, where UCX 1.13 awaits them.
+/// (InfiniBand specification, annex 17). What the socket does not tell is made up from what must have been there. On
+/// the overlay no IP header ever was: there it always has the two GIDs, as in shared memory, where UCX 1.13 awaits
+/// them.
 std::array<std::byte, kGrhBytes> route_header(const InboundPacket& packet, bool is_overlay) {
   std::array<std::byte, kGrhBytes> header{};
   const wire::Flow& flow = packet.flow;
@@ -61,24 +61,25 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   wire::Headers headers;
   const bool has_immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
   headers.bth.opcode = has_immediate ? wire::kUdSendOnlyImmediate : wire::kUdSendOnly;
-  headers.bth.is_solicited = request.is_solicited;
-  headers.bth.dest_qp = request.remote_qpn;
-  headers.bth.psn = send_.next_datagram_psn++ & wire::kPsnMask;
   headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(request.length));
-  headers.deth = {request.qkey, qpn_};
-  headers.immediate = request.immediate;
-  entry.phase = SendPhase::sent;
   if (is_cut_off() || !context_.port().is_up()) {
     counts_.note(kSharedXmitDiscards);
-    return true;  // lost
-  }
-  if (!send_.datagrams_out) {
-    send_.datagrams_out.emplace(process_.network(), context_.port().netdev_index);
+    entry.phase = SendPhase::sent;  // lost
+    return true;
   }
   const size_t header = wire::header_bytes(headers.bth.opcode);
   const size_t bytes = header + request.length + headers.bth.pad_count;
-  const auto place = send_.datagrams_out->reserve(bytes);
-  RINGBOLT_ASSERT(!place.empty());  // a path MTU and headers always fit
+  Network::Lease& out = lease(send_.out);
+  const auto place = out.reserve(bytes);
+  if (place.empty()) {
+    return false;  // the socket is full; a path MTU and headers always fit into a batch
+  }
+  headers.bth.is_solicited = request.is_solicited;
+  headers.bth.dest_qp = request.remote_qpn;
+  headers.bth.psn = send_.next_datagram_psn++ & wire::kPsnMask;
+  headers.deth = {request.qkey, qpn_};
+  headers.immediate = request.immediate;
+  entry.phase = SendPhase::sent;
   wire::emit(headers, place);
   pieces.gather(0, place.data() + header, request.length);
   std::memset(place.data() + header + request.length, 0, headers.bth.pad_count);
@@ -87,14 +88,9 @@ bool QueuePair::send_datagram_out(SendEntry& entry, const SendRequest& request, 
   path.destination = request.remote_gid;
   path.interface_index = context_.port().netdev_index;
   path.traffic_class = request.traffic_class;
-  commit(*send_.datagrams_out, path, bytes, counts_.first());
+  commit(out, path, bytes, counts_.first());
   counts_.first().add(kLaneMessages, 1);
   return true;
-}
-
-void QueuePair::flush_datagrams() {
-  send_out(*send_.datagrams_out);
-  send_.datagrams_out.reset();
 }
 
 void QueuePair::receive_datagrams(CompletionQueue& cq) {

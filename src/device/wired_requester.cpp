@@ -2,6 +2,7 @@
 // built here. Hot path: send_wired and take_answers.
 
 #include <sys/random.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,7 @@
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/copy.h"
+#include "base/lock_guard.h"
 #include "base/remote_access.h"
 #include "device/limits.h"
 #include "device/network.h"
@@ -172,6 +174,7 @@ int QueuePair::connect_wired() {
   try {
     if (!is_at_stream) {
       greet(inboxes_->seal.greeting());
+      send_requests();
     }
   } catch (const std::bad_alloc&) {
     disconnect_wired();
@@ -218,9 +221,12 @@ void QueuePair::greet(const wire::Greeting& greeting) {
   packet.payload = transport::OutPacket::Payload::bytes;
   packet.length = wire::kGreetingBytes;
   wire::emit(greeting, packet.bytes);
-  Network::Lease batch(process_.network(), context_.port().netdev_index);
-  build(batch, packet, counts_.first());
-  send_out(batch);
+  Network::Lease& out = lease(send_.out);
+  if (const auto place = out.reserve(kMostPacketBytes); !place.empty()) {
+    build(out, place, packet, counts_.first());
+  } else {
+    counts_.note(kSharedXmitDiscards);  // costs speed, never correctness
+  }
 }
 
 void QueuePair::greet_again(uint64_t now_ns) {
@@ -300,8 +306,12 @@ void QueuePair::commit(Network::Lease& batch, const link::UdpPath& path, size_t 
   count_sent(lane, {1, (bytes + wire::kIcrcBytes) / 4});
 }
 
-void QueuePair::send_out(Network::Lease& batch) {
-  const Network::Sent sent = batch.send();
+Network::Lease& QueuePair::lease(std::optional<Network::Lease>& batch) {
+  return batch ? *batch : batch.emplace(process_.network(), context_.port().netdev_index);
+}
+
+bool QueuePair::send_out(std::optional<Network::Lease>& batch) {
+  const Network::Sent sent = batch->send();
   if (sent.lost_packets != 0 || sent.waited_us != 0) [[unlikely]] {
     counts_.note(kSharedXmitDiscards, sent.lost_packets);
     counts_.note(kSharedXmitWait, sent.waited_us);
@@ -310,17 +320,70 @@ void QueuePair::send_out(Network::Lease& batch) {
       process_.tell_soon();
     }
   }
+  if (batch->packet_count() != 0) [[unlikely]] {
+    return false;
+  }
+  batch.reset();
+  return true;
 }
 
-bool QueuePair::build(Network::Lease& batch, transport::OutPacket& packet, cluster::CounterLane& lane) {
+/// Whoever sends or polls may do it no more: then the service thread tries again.
+void QueuePair::note_unsent(std::atomic<bool>& has_unsent, bool is_out) {
+  if (is_out) {
+    has_unsent.store(false, std::memory_order_relaxed);
+  } else if (!has_unsent.exchange(true, std::memory_order_relaxed)) {
+    process_.request_service();
+  }
+}
+
+bool QueuePair::send_requests() {
+  const bool is_out = send_out(send_.out);
+  const bool has_timers = requesting() != nullptr && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR;
+  const uint64_t timers_ns = has_timers ? requesting()->next_deadline_ns() : UINT64_MAX;
+  wire_deadline_ns_.store(is_out ? timers_ns : 0, std::memory_order_relaxed);
+  note_unsent(has_unsent_sends_, is_out);
+  return is_out;
+}
+
+/// What found no room, before anything else. After an error it leaves alone, and its sends are flushed meanwhile.
+void QueuePair::send_unsent() {
+  if (send_requests() && requesting() != nullptr && state_.load(std::memory_order_relaxed) != IBV_QPS_ERR) {
+    send_wired();
+  }
+}
+
+void QueuePair::send_rest(uint64_t deadline_ns) {
+  constexpr timespec kPause{0, 100'000};
+  const auto has_rest = [this] { return has_unsent_sends_.load() || has_unsent_answers_.load(); };
+  while (has_rest() && base::now_ns() < deadline_ns) {
+    {
+      const base::LockGuard guard(send_lock_);
+      if (send_.out) {
+        send_requests();
+      }
+    }
+    {
+      const base::LockGuard guard(receive_lock_);
+      if (receive_.out) {
+        send_answers(base::now_ns());
+      }
+    }
+    if (has_rest()) {
+      nanosleep(&kPause, nullptr);
+    }
+  }
+}
+
+bool QueuePair::build(Network::Lease& batch, std::span<std::byte> place, transport::OutPacket& packet,
+                      cluster::CounterLane& lane) {
   if (packet.headers.bth.opcode != wire::kGreeting) {
     transport::seal(packet.headers, inboxes_->seal.peer_token());
   }
   const size_t header = wire::header_bytes(packet.headers.bth.opcode);
   const size_t pad = wire::pad_bytes(packet.length);
   const size_t bytes = header + packet.length + pad + wire::seal_bytes(packet.headers.bth);
-  const auto place = batch.reserve(bytes);
-  RINGBOLT_ASSERT(!place.empty());  // the engine keeps to the MTU, for which every batch has room
+  RINGBOLT_ASSERT(bytes <= place.size());  // the engine keeps to the MTU
+  place = place.first(bytes);
   wire::emit(packet.headers, place);
   if (!fill_payload(packet, place.data() + header)) {
     return false;
@@ -341,6 +404,9 @@ void QueuePair::send_wired() {
   if (!requesting()->rc_requester && !requesting()->uc_requester) {
     return;
   }
+  if (has_unsent_sends_.load(std::memory_order_relaxed) && !send_requests()) [[unlikely]] {
+    return;  // first what found no room; meanwhile the engine may think of something better
+  }
   const uint64_t now = base::now_ns();
   const bool is_at_stream = !context_.port().streams.empty();
   if (is_at_stream || inboxes_->seal.peer_token() != 0) {
@@ -352,16 +418,16 @@ void QueuePair::send_wired() {
   if (requesting()->uc_window && !context_.port().is_up()) {
     requesting()->uc_window->let_go();
   }
-  Network::Lease batch(process_.network(), context_.port().netdev_index);
+  Network::Lease& out = lease(send_.out);
   transport::OutPacket packet;
-  while (requesting()->next_packet(now, packet)) {
-    if (!build(batch, packet, counts_.first())) {
+  for (auto place = out.reserve(kMostPacketBytes); !place.empty() && requesting()->next_packet(now, packet);
+       place = out.reserve(kMostPacketBytes)) {
+    if (!build(out, place, packet, counts_.first())) {
       enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
     }
   }
-  send_out(batch);
-  wire_deadline_ns_.store(requesting()->next_deadline_ns(), std::memory_order_relaxed);
+  send_requests();
 }
 
 void QueuePair::take_answers() {
@@ -379,6 +445,7 @@ void QueuePair::take_answers() {
       const auto greeting = wire::parse_greeting(packet.view.payload);
       if (const auto answer = greeting ? inboxes_->seal.take(*greeting) : std::nullopt) {
         greet(*answer);
+        send_requests();
       }
       continue;
     }

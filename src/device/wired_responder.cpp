@@ -244,28 +244,43 @@ void QueuePair::report(uint32_t psn) {
   packet.payload = transport::OutPacket::Payload::bytes;
   packet.length = wire::kSelectiveAckBytes;
   packet.bytes = {};
-  Network::Lease batch(process_.network(), context_.port().netdev_index);
-  build(batch, packet, counts_.second());
-  send_out(batch);
+  Network::Lease& out = lease(receive_.out);
+  if (const auto place = out.reserve(kMostPacketBytes); !place.empty()) {
+    build(out, place, packet, counts_.second());
+  } else {
+    counts_.note(kSharedXmitDiscards);  // the next one says more
+  }
+  note_unsent(has_unsent_answers_, send_out(receive_.out));
 }
 
 void QueuePair::send_answers(uint64_t now_ns) {
-  if (!responding()->rc_responder || !responding()->rc_responder->has_packet()) {
+  auto& responder = responding()->rc_responder;
+  const bool has_packet = responder && responder->has_packet();
+  if (!has_packet && !receive_.out) {
     return;
   }
-  const bool is_sealed = inboxes_->seal.peer_token() != 0;
-  Network::Lease batch(process_.network(), context_.port().netdev_index);
-  transport::OutPacket packet;
-  while (responding()->rc_responder->next_packet(now_ns, packet)) {
-    if (!build(batch, packet, counts_.second())) {
-      responding()->rc_responder->refuse_read();
-      responding()->failure = transport::ResponderFailure::remote_access;
+  bool is_out = !receive_.out || send_out(receive_.out);  // first what found no room
+  if (is_out && has_packet) {
+    receive_.has_unsealed_out = receive_.has_unsealed_out || inboxes_->seal.peer_token() == 0;
+    Network::Lease& out = lease(receive_.out);
+    transport::OutPacket packet;
+    for (auto place = out.reserve(kMostPacketBytes); !place.empty() && responder->next_packet(now_ns, packet);
+         place = out.reserve(kMostPacketBytes)) {
+      if (!build(out, place, packet, counts_.second())) {
+        responder->refuse_read();
+        responding()->failure = transport::ResponderFailure::remote_access;
+      }
     }
+    is_out = send_out(receive_.out);
   }
-  send_out(batch);
+  note_unsent(has_unsent_answers_, is_out);
+  if (!is_out) {
+    return;
+  }
   // The requesting half may have told the peer just before this went out that all of ours is sealed: then it was
   // dropped there. The peer asks again for everything but for the last word. Once: the token never goes back to 0.
-  if (!is_sealed && inboxes_->seal.peer_token() != 0 && responding()->rc_responder->repeat_refusal()) {
+  if (std::exchange(receive_.has_unsealed_out, false) && inboxes_->seal.peer_token() != 0 && responder &&
+      responder->repeat_refusal()) {
     send_answers(now_ns);
   }
 }

@@ -1,10 +1,7 @@
 // Hot path: no allocation, no lock; system calls only in flush().
 #include "link/udp_batch.h"
 
-#include <poll.h>
-
 #include <cerrno>
-#include <ctime>
 
 #include "base/assert.h"
 #include "link/udp_datagram.h"
@@ -14,7 +11,6 @@
 namespace ringbolt::link {
 namespace {
 
-constexpr size_t kIcrcBytes = 4;
 constexpr size_t kBthBytes = 12;
 constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
@@ -60,17 +56,7 @@ struct Call {
 UdpBatch::UdpBatch(UdpEndpoint& endpoint)
     : endpoint_(endpoint), arena_(std::make_unique_for_overwrite<std::byte[]>(kArenaBytes)) {}
 
-UdpBatch::~UdpBatch() { set_waiting(false); }
-
-std::span<std::byte> UdpBatch::reserve(size_t bytes) {
-  RINGBOLT_ASSERT(bytes + kIcrcBytes <= kMaxUdpPacketBytes);
-  if (used_bytes_ + bytes + kIcrcBytes > kArenaBytes || message_count_ == kMaxMessages) {
-    reserved_bytes_ = 0;
-    return {};
-  }
-  reserved_bytes_ = bytes;
-  return {arena_.get() + used_bytes_, bytes};
-}
+UdpBatch::~UdpBatch() { wait_for({}); }
 
 bool UdpBatch::joins(const UdpMessage& message, const UdpPath& path, size_t bytes, uint32_t slot) const {
   return !message.is_closed && bytes <= message.segment_bytes && message.packet_count < kMaxSegments &&
@@ -136,23 +122,14 @@ void UdpBatch::send_all(Flushed& flushed) {
     RINGBOLT_ASSERT(packet_count_ == 0);
     clear();
   } else {
-    set_waiting(true);
+    // With any other error the socket may have room and the interface none: nothing tells when that changes.
+    wait_for(flushed.error == EAGAIN ? std::optional(family_of(messages_[first_message_])) : std::nullopt);
   }
-}
-
-void UdpBatch::wait_for_room(int error, uint32_t timeout_us) const {
-  if (first_message_ == message_count_) {
-    return;
-  }
-  const timespec timeout{0, static_cast<long>(timeout_us) * 1000};
-  pollfd socket{endpoint_.sockets_[family_of(messages_[first_message_])].get(), POLLOUT, 0};
-  // With any other error the socket may have room and the interface none: nothing tells when that changes.
-  ppoll(&socket, error == EAGAIN ? 1 : 0, &timeout, nullptr);
 }
 
 void UdpBatch::clear() {
   first_message_ = message_count_ = used_bytes_ = reserved_bytes_ = packet_count_ = 0;
-  set_waiting(false);
+  wait_for({});
 }
 
 bool UdpBatch::send_some(Flushed& flushed) {
@@ -259,15 +236,16 @@ bool UdpBatch::send_singly(Flushed& flushed) {
   return true;
 }
 
-void UdpBatch::set_waiting(bool is_waiting) {
-  if (is_waiting == is_waiting_) {
+void UdpBatch::wait_for(std::optional<size_t> family) {
+  if (family == awaited_family_) {
     return;
   }
-  is_waiting_ = is_waiting;
-  if (is_waiting) {
-    endpoint_.add_waiting_batch();
-  } else {
-    endpoint_.remove_waiting_batch();
+  if (awaited_family_) {
+    endpoint_.remove_waiting_batch(*awaited_family_);
+  }
+  awaited_family_ = family;
+  if (family) {
+    endpoint_.add_waiting_batch(*family);
   }
 }
 

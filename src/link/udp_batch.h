@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "base/assert.h"
 #include "link/udp_message.h"
 
 namespace ringbolt::link {
@@ -36,7 +38,15 @@ class UdpBatch {
 
   /// A place for a packet of up to `bytes` bytes from BTH to pad (4 more for the ICRC are set aside behind it), valid
   /// until the next call. Empty when the batch is full: flush() first. At most kMaxUdpPacketBytes - 4.
-  std::span<std::byte> reserve(size_t bytes);
+  std::span<std::byte> reserve(size_t bytes) {
+    RINGBOLT_ASSERT(bytes + kIcrcBytes <= kMaxUdpPacketBytes);
+    if (used_bytes_ + bytes + kIcrcBytes > kArenaBytes || message_count_ == kMaxMessages) {
+      reserved_bytes_ = 0;
+      return {};
+    }
+    reserved_bytes_ = bytes;
+    return {arena_.get() + used_bytes_, bytes};
+  }
 
   /// Takes the reserved packet's first `bytes` bytes (a multiple of 4, at least a BTH) and writes the ICRC behind them.
   /// Where faults are in effect it may come to nothing, or to something else (UdpFaults).
@@ -49,13 +59,9 @@ class UdpBatch {
     int error = 0;        ///< the last errno: EAGAIN or ENOBUFS with `left`, another with `refused`; else 0
     size_t too_long = 0;  ///< of `refused`: EMSGSIZE, beyond the interface's MTU or the path's
   };
-  /// Sends, also frames that faults held back and that are due. Never blocks. While packets are left, the endpoint's
-  /// descriptor() is readable whenever there is room.
+  /// Sends, also frames that faults held back and that are due. Never blocks. While packets are left after EAGAIN, the
+  /// endpoint's descriptor() is readable whenever there is room.
   Flushed flush();
-
-  /// After a flush() with leftovers and `error`: sleeps until the socket has room again, whatever comes in meanwhile, and
-  /// at most `timeout_us` (below a second).
-  void wait_for_room(int error, uint32_t timeout_us) const;
 
   /// Drops what has not been sent.
   void clear();
@@ -69,6 +75,7 @@ class UdpBatch {
   static constexpr size_t kMaxMessageBytes = 65'000;
   static constexpr size_t kMaxSegments = 64;
   static constexpr size_t kMaxMessages = 32;
+  static constexpr size_t kIcrcBytes = 4;
 
   void append(const UdpPath& path, size_t bytes);
   // udp_batch_faults.cpp: the same, where faults are in effect
@@ -89,7 +96,7 @@ class UdpBatch {
   bool handle_refusal(int error, Flushed& flushed);
   void drop_first_message(Flushed& flushed);
   void account(const UdpMessage& message, Flushed& flushed);
-  void set_waiting(bool is_waiting);
+  void wait_for(std::optional<size_t> family);
 
   UdpEndpoint& endpoint_;
   std::unique_ptr<std::byte[]> arena_;
@@ -99,7 +106,7 @@ class UdpBatch {
   size_t used_bytes_ = 0;
   size_t reserved_bytes_ = 0;
   size_t packet_count_ = 0;
-  bool is_waiting_ = false;  // for room in the socket
+  std::optional<size_t> awaited_family_;  // whose socket has no room
 };
 
 }  // namespace ringbolt::link

@@ -55,7 +55,6 @@ bool UdpBatch::append(const UdpDeparture& departure) {
 }
 
 void UdpBatch::append_harmed(const UdpDeparture& departure) {
-  constexpr size_t kIcrcBytes = 4;
   const std::span<std::byte> packet(arena_.get() + used_bytes_, departure.bytes.size() + kIcrcBytes);
   wire::put_icrc({departure.path.source, departure.path.destination, endpoint_.config_.port, endpoint_.config_.port}, 0,
                  packet);

@@ -90,28 +90,27 @@ void UdpEndpoint::abandon_after_fork() {
   epoll_.reset();
 }
 
-void UdpEndpoint::add_waiting_batch() {
+void UdpEndpoint::add_waiting_batch(size_t family) {
   const base::LockGuard lock(waiting_lock_);
-  if (waiting_batches_++ == 0) {
-    watch_sockets(EPOLLIN | EPOLLOUT);
+  if (waiting_batches_[family]++ == 0) {
+    watch_socket(family, EPOLLIN | EPOLLOUT);
   }
 }
 
-void UdpEndpoint::remove_waiting_batch() {
+void UdpEndpoint::remove_waiting_batch(size_t family) {
   const base::LockGuard lock(waiting_lock_);
-  if (--waiting_batches_ == 0) {
-    watch_sockets(EPOLLIN);
+  if (--waiting_batches_[family] == 0) {
+    watch_socket(family, EPOLLIN);
   }
 }
 
-void UdpEndpoint::watch_sockets(uint32_t events) {
-  for (const base::UniqueFd& socket : sockets_) {
-    epoll_event event{};
-    event.events = events;
-    event.data.fd = socket.get();
-    if (socket.is_open() && epoll_.is_open()) {
-      epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket.get(), &event);
-    }
+void UdpEndpoint::watch_socket(size_t family, uint32_t events) {
+  const base::UniqueFd& socket = sockets_[family];
+  epoll_event event{};
+  event.events = events;
+  event.data.fd = socket.get();
+  if (socket.is_open() && epoll_.is_open()) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, socket.get(), &event);
   }
 }
 

@@ -128,10 +128,10 @@ class UdpEndpoint {
   /// Deals with the packets at `offset` that are not ours: passes them on or drops them. Returns how many bytes they
   /// are.
   size_t divert(size_t offset) RINGBOLT_REQUIRES(receiving_);
-  /// While at least one batch waits, descriptor() reports room in the sockets.
-  void add_waiting_batch();
-  void remove_waiting_batch();
-  void watch_sockets(uint32_t events) RINGBOLT_REQUIRES(waiting_lock_);
+  /// While at least one batch waits for that socket, descriptor() reports room in it.
+  void add_waiting_batch(size_t family);
+  void remove_waiting_batch(size_t family);
+  void watch_socket(size_t family, uint32_t events) RINGBOLT_REQUIRES(waiting_lock_);
 
   /// Of our own group, see udp_selector.h: an opcode that no packet of a queue pair has.
   static bool is_probe(std::span<const std::byte> packet) { return packet[0] == std::byte{0x52}; }
@@ -148,7 +148,7 @@ class UdpEndpoint {
   std::unique_ptr<UdpGroup> group_;
   base::UniqueFd epoll_;
   base::AdaptiveMutex waiting_lock_;
-  uint32_t waiting_batches_ RINGBOLT_GUARDED_BY(waiting_lock_) = 0;
+  std::array<uint32_t, 2> waiting_batches_ RINGBOLT_GUARDED_BY(waiting_lock_){};  // by socket
   UdpSegmentationMemory segmentation_;
   UdpFaults faults_;
 

@@ -19,6 +19,7 @@
 #include "deadline.h"
 #include "far.h"
 #include "port_counters.h"
+#include "slow_interface.h"
 #include "wire/icrc.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
@@ -324,29 +325,6 @@ void foreign_packets() {
   EXPECT_TRUE(wait_until([&] { return grown_since(before)["rx_drops"] >= kForeign; }));
 }
 
-/// More datagrams than the socket holds, on an interface that is slow.
-void slow_interface() {
-  if (std::system("tc qdisc add dev lo root tbf rate 8mbit burst 128kb limit 100mb 2> /dev/null") != 0) {
-    GTEST_SKIP() << "no qdisc here";
-  }
-  QpOptions options = options_of(IBV_QPT_UD);
-  options.send_wr = 16384;
-  options.cq_entries = 16384;
-  const Device device = open_device();
-  Endpoint near(device, options);
-  near.connect({});
-  Region memory(near.pd(), 4096);
-  const Ah ah = make_ah(device, near.pd(), device.gid);
-  const Counts before = read_ports();
-  const Deadline deadline;
-  do {
-    SendWr wr(1, IBV_WR_SEND, {memory.sge(0, 4096)}, 0);
-    wr.datagram(ah.get(), 0x123456);
-    ASSERT_EQ(wr.post(near.qp()), 0);
-  } while (!deadline.has_passed() && !has_all(grown_since(before), {"port_xmit_wait"}));
-  EXPECT_EQ(std::system("tc qdisc del dev lo root"), 0);
-}
-
 /// What a lost packet can move besides.
 Moves with_repairs(Moves more) {
   for (const char* name : {"completer_retry_err", "out_of_sequence", "out_of_seq_request", "packet_seq_err",
@@ -384,11 +362,17 @@ const std::vector<Happening>& on_a_wire() {
        {{"port_rcv_constraint_errors", kForeign, kForeign}, {"rx_drops", kForeign, kForeign}},
        foreign_packets},
       {"slow_interface", "loss 0% direction send",
+       some_traffic(
+           {{"port_xmit_wait", 1, kAny}, {"port_xmit_discards", 0, 0}, {"rdma_sends", 1, kAny}, {"rx_drops", 0, kAny}}),
+       slow_interface},
+      {"connected_while_slow", "loss 0% direction send",
+       with_repairs({{"port_xmit_wait", 1, kAny}, {"port_xmit_discards", 0, 0}}), connected_while_slow},
+      {"ended_while_slow", "loss 0% direction send",
        some_traffic({{"port_xmit_wait", 1, kAny},
-                     {"port_xmit_discards", 0, kAny},
+                     {"port_xmit_discards", 1, kAny},
                      {"rdma_sends", 1, kAny},
                      {"rx_drops", 0, kAny}}),
-       slow_interface},
+       ended_while_slow},
   };
   return all;
 }
