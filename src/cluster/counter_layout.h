@@ -16,6 +16,7 @@
 #define RINGBOLT_COUNTER_MAX_BLOCKS 16384
 
 // A block, in words of 8 bytes: one line of 64 bytes for its owner, some shared words, and then the cells.
+#define RINGBOLT_COUNTER_PEERS_AT 1
 #define RINGBOLT_COUNTER_SHARED_AT 8
 #define RINGBOLT_COUNTER_SHARED_WORDS 56
 #define RINGBOLT_COUNTER_CELLS_AT 64

@@ -143,8 +143,9 @@ std::byte* map_own() {
 
 }  // namespace
 
-std::shared_ptr<CounterPage> CounterPage::open(const std::string& path) {
+std::shared_ptr<CounterPage> CounterPage::open(const std::string& path, Port port) {
   std::shared_ptr<CounterPage> page(new CounterPage);
+  page->port_ = port;
   page->file_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!page->file_.is_open()) {
     throw base::Error(errno, "open", path);
@@ -194,7 +195,9 @@ std::byte* CounterPage::map_block() {
 void CounterPage::adopt(std::byte* block) {
   blocks_.push_back(block);
   auto* words = reinterpret_cast<std::atomic<uint64_t>*>(block);
-  words[0].store(static_cast<uint64_t>(::getpid()), std::memory_order_relaxed);  // for people who look
+  // For people who look.
+  words[0].store(static_cast<uint64_t>(::getpid()), std::memory_order_relaxed);
+  words[RINGBOLT_COUNTER_PEERS_AT].store(port_ == Port::peers ? 1 : 0, std::memory_order_relaxed);
   if (shared_ == nullptr) {
     shared_ = words + RINGBOLT_COUNTER_SHARED_AT;
   }
@@ -234,6 +237,9 @@ base::Result<RingboltCounterSum> read_counters(const std::string& path) {
 base::Result<std::vector<ProcessCount>> read_counters_by_process(const std::string& path) {
   std::vector<ProcessCount> counts;
   const auto add = [&](const Block& block) {
+    if (block[RINGBOLT_COUNTER_PEERS_AT] != 0) {
+      return;
+    }
     const auto pid = static_cast<pid_t>(block[0]);
     const auto known = std::ranges::find(counts, pid, &ProcessCount::pid);
     ProcessCount& count = known == counts.end() ? counts.emplace_back(ProcessCount{pid, {}}) : *known;

@@ -34,9 +34,11 @@ struct CounterCell {
 /// away when that ends, however it does; what was counted stays in the file. Thread-safe.
 class CounterPage {
  public:
+  /// Whose the port is: this process' own, or a peer's, for which it counts too.
+  enum class Port : uint8_t { own, peers };
   /// Makes the file, with mode 0600, if it is missing, and takes a block. Throws base::Error naming the path: EINVAL
   /// for a file that is none of ours, else what open, lock or space refuse.
-  static std::shared_ptr<CounterPage> open(const std::string& path);
+  static std::shared_ptr<CounterPage> open(const std::string& path, Port port = Port::own);
   /// Counts that nobody reads: for a port whose file can't be used.
   static std::shared_ptr<CounterPage> in_own_memory();
   ~CounterPage();
@@ -58,6 +60,7 @@ class CounterPage {
   void adopt(std::byte* block) RINGBOLT_REQUIRES(mutex_);
 
   base::UniqueFd file_;  // the locks live as long as it
+  Port port_ = Port::own;
   std::atomic<uint64_t>* shared_ = nullptr;
   base::Mutex mutex_;
   uint64_t next_block_ RINGBOLT_GUARDED_BY(mutex_) = 1;

@@ -18,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "cluster/process_counts.h"
 
 namespace ringbolt::cluster {
 namespace {
@@ -222,6 +223,20 @@ TEST_F(CounterPageTest, a_file_that_was_cut_short_is_read_as_far_as_it_goes) {
   EXPECT_EQ(value("hw_counters", "completer_retry_err"), 0U);
   std::filesystem::resize_file(path_, kBlockBytes - 1);
   EXPECT_EQ(read_counters(path_).error().value, EINVAL);
+}
+
+TEST_F(CounterPageTest, who_counts_for_a_peer_counts_and_is_not_named_as_a_user_of_that_port) {
+  const auto peers = CounterPage::open(path_, CounterPage::Port::peers);
+  peers->take().second.add(kLaneRcvPackets, 5);
+  EXPECT_EQ(value("counters", "port_rcv_packets"), 5U);
+  EXPECT_TRUE(read_counters_by_process(path_).value().empty());
+  const auto own = CounterPage::open(path_);
+  own->take().second.add(kLaneRcvPackets, 70);
+  const auto counts = read_counters_by_process(path_).value();
+  ASSERT_EQ(counts.size(), 1U);
+  EXPECT_EQ(counts[0].pid, ::getpid());
+  EXPECT_EQ(counts[0].sum.lanes[1][kLaneRcvPackets], 70U);
+  EXPECT_EQ(value("counters", "port_rcv_packets"), 75U);
 }
 
 TEST_F(CounterPageTest, own_memory_shows_nowhere) {

@@ -16,8 +16,8 @@ struct ProcessCount {
   RingboltCounterSum sum{};
 };
 
-/// As read_counters() of counter_page.h, apart for each process that a block names: blocks go on from owner to owner, so
-/// that only how a sum changes is the process' own. Thread-safe.
+/// As read_counters() of counter_page.h, apart for each process that a block names and that counts there for its own
+/// port: blocks go on from owner to owner, so that only how a sum changes is the process' own. Thread-safe.
 base::Result<std::vector<ProcessCount>> read_counters_by_process(const std::string& path);
 
 }  // namespace ringbolt::cluster

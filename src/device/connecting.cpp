@@ -70,7 +70,8 @@ int QueuePair::connect() {
   }
   std::unique_ptr<CountingCell> peer_counts;
   if (const Port& port = context_.port(); !port.owns(attributes_.ah_attr.grh.dgid)) {
-    peer_counts = std::make_unique<CountingCell>(process_.counters(port.peer_counter_path));
+    peer_counts =
+        std::make_unique<CountingCell>(process_.counters(port.peer_counter_path, cluster::CounterPage::Port::peers));
   }
   auto connection = make_connection(attributes_.dest_qp_num, bytes_of(attributes_.ah_attr.grh.dgid));
   if (!connection) {

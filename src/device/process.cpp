@@ -157,12 +157,12 @@ void Process::remove(Context* context) {
   std::erase(contexts_, context);
 }
 
-std::shared_ptr<cluster::CounterPage> Process::counters(const std::string& path) {
+std::shared_ptr<cluster::CounterPage> Process::counters(const std::string& path, cluster::CounterPage::Port port) {
   const base::LockGuard guard(counters_mutex_);
   auto& page = counters_[path];
   if (page == nullptr && !path.empty()) {
     try {
-      page = cluster::CounterPage::open(path);
+      page = cluster::CounterPage::open(path, port);
     } catch (const base::Error& error) {
       if (base::is_debug_log_wanted()) {
         base::say(fmt::format("ringbolt: what this program does is not counted: {}\n", error.what()));

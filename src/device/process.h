@@ -99,7 +99,8 @@ class Process final : private link::RendezvousSink {
   }
   /// Where a port counts whose file lies at `path`; the same for all who ask. A file that can't be used is replaced by
   /// own memory, which RINGBOLT_LOG=debug tells. Throws std::bad_alloc.
-  std::shared_ptr<cluster::CounterPage> counters(const std::string& path);
+  std::shared_ptr<cluster::CounterPage> counters(const std::string& path,
+                                                 cluster::CounterPage::Port port = cluster::CounterPage::Port::own);
   std::shared_ptr<QueuePair> find(uint32_t qpn);
   /// Calls `use` with one after the other, without allocating: also where memory is short, and in destructors. No lock
   /// is held meanwhile; those that come meanwhile may be left out.
