@@ -68,8 +68,9 @@ void define_state_commands(CLI::App& app, Request& request) {
   agent_command->add_option("--node", request.agent.node, "Number or name (default: RINGBOLT_NODE)")->type_name("NODE");
   agent_command->add_flag(
       "--start", request.agent.starts_missing,
-      "Start the agents of the cluster that are missing, in the background, and return when all have met");
-  agent_command->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when all agents have met")
+      "Start the agents of the cluster that are missing, in the background, and return when they have met the others");
+  agent_command
+      ->add_option("--ready-fd", request.agent.ready_fd, "Gets a line when it has begun, and one when it serves")
       ->transform(Whole(0, INT32_MAX))
       ->group("");
   agent_command->footer(
@@ -123,7 +124,9 @@ void define_hostfile(CLI::App& app, Request& request) {
   CLI::Option* output =
       command->add_option("-o,--output", request.hostfile.path, "Where to write it (default: stdout)");
   output->type_name("FILE");
-  command->add_option("--check", request.hostfile.checked_path, "Say what is in such a file (with --format: of that format)")
+  command
+      ->add_option("--check", request.hostfile.checked_path,
+                   "Say what is in such a file (with --format: of that format)")
       ->check(objection_to_empty)
       ->type_name("FILE")
       ->excludes(output);

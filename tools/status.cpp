@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <time.h>
 
@@ -35,8 +36,9 @@ struct Seen {
   std::optional<LiveCluster> live;  ///< of a cluster that is up
   std::vector<Program> programs = {};
   std::vector<Death> deaths = {};
-  std::vector<Standing> standings = {};    ///< of its programs but for agents, which are idle for long
-  std::vector<std::string> problems = {};  ///< hosts that can't be asked, and what else can't be looked at
+  std::vector<Standing> standings = {};       ///< of its programs but for agents, which are idle for long
+  std::vector<agent::AgentSeen> agents = {};  ///< of its overlay, by node
+  std::vector<std::string> problems = {};     ///< hosts that can't be asked, and what else can't be looked at
 
   const char* state() const { return live ? "up" : condition.kind == Condition::Kind::stale ? "stale" : "unknown"; }
 };
@@ -61,6 +63,7 @@ Seen look(const cluster::RuntimeDir& dir, const std::string& name) {
   Seen seen{name, condition_of(dir, name), std::nullopt, {}, recorded_deaths(dir, name)};
   if (seen.condition.is_whole()) {
     seen.live = open_cluster(name);
+    seen.agents = agent::look_at_agents(*seen.live);
   }
   look_at_programs(seen, dir);
   return seen;
@@ -190,6 +193,23 @@ Json died_json(const Seen& seen) {
   return died;
 }
 
+Json agents_json(const Seen& seen) {
+  Json agents = Json::array();
+  for (size_t node = 0; node < seen.agents.size(); ++node) {
+    const agent::AgentSeen& one = seen.agents[node];
+    Json json{{"node", seen.live->model.nodes[node].name}, {"state", "none"}};
+    if (one.state != agent::AgentSeen::State::none) {
+      json["state"] = one.state == agent::AgentSeen::State::runs ? "runs" : "stopped";
+      json["pid"] = one.pid;
+    }
+    if (one.meeting) {
+      json["meeting"] = *one.meeting;
+    }
+    agents.push_back(std::move(json));
+  }
+  return agents;
+}
+
 Json as_json(const Seen& seen) {
   Json json{{"cluster", seen.name}, {"state", seen.state()}};
   json["running"] = running_json(seen);
@@ -199,6 +219,9 @@ Json as_json(const Seen& seen) {
     return json;
   }
   json["kind"] = cluster::kind_text(seen.live->model.kind);
+  if (!seen.agents.empty()) {
+    json["agents"] = agents_json(seen);
+  }
   json["nodes"] = Json::array();
   for (const cluster::Node& node : seen.live->model.nodes) {
     Json ports = Json::array();
@@ -219,13 +242,46 @@ Json as_json(const Seen& seen) {
   return json;
 }
 
-/// Agents that are missing; empty: none.
-std::string overlay_text(const LiveCluster& live) {
-  const size_t n_agents = live.model.has_overlay ? agent::count_agents(live) : live.model.nodes.size();
-  return n_agents == live.model.nodes.size()
-             ? ""
-             : fmt::format("overlay: {} of {} agents run; start the others: ringbolt agent --start --cluster {}\n",
-                           n_agents, live.model.nodes.size(), live.model.name);
+/// Names of the nodes whose agents are in that state.
+std::vector<std::string> nodes_of(const Seen& seen, agent::AgentSeen::State state) {
+  std::vector<std::string> names;
+  for (size_t node = 0; node < seen.agents.size(); ++node) {
+    if (seen.agents[node].state == state) {
+      names.push_back(seen.live->model.nodes[node].name);
+    }
+  }
+  return names;
+}
+
+/// Of a cluster with an overlay: which agents run, and who is away for the others.
+std::string overlay_text(const Seen& seen) {
+  if (seen.agents.empty()) {
+    return "";
+  }
+  const std::vector<std::string> running = nodes_of(seen, agent::AgentSeen::State::runs);
+  const size_t n = seen.agents.size();
+  return fmt::format("overlay: {}\n{}",
+                     running.size() == n ? fmt::format("all {} agents run", n)
+                     : running.empty()
+                         ? fmt::format("0 of {} agents run", n)
+                         : fmt::format("{} of {} agents run: on {}", running.size(), n, fmt::join(running, ", ")),
+                     agent::parts_text(*seen.live));
+}
+
+void add_overlay_problems(const Seen& seen, std::vector<std::string>& problems) {
+  if (const auto none = nodes_of(seen, agent::AgentSeen::State::none); !none.empty()) {
+    problems.push_back(
+        fmt::format("overlay of {}: no agent runs on {}; start what is missing: ringbolt agent --start "
+                    "--cluster {}",
+                    seen.name, fmt::join(none, ", "), seen.name));
+  }
+  if (const auto stopped = nodes_of(seen, agent::AgentSeen::State::stopped); !stopped.empty()) {
+    problems.push_back(
+        fmt::format("overlay of {}: the agent of {} stands still, stopped by a signal or a debugger; "
+                    "let it go on (kill -CONT), or end it and start another: ringbolt agent --start "
+                    "--cluster {}",
+                    seen.name, fmt::join(stopped, ", "), seen.name));
+  }
 }
 
 void print_json(const std::vector<Seen>& clusters) {
@@ -251,6 +307,7 @@ int report(const std::vector<Seen>& clusters) {
         problems.push_back(death.text() + "; the others of its run go on");
       }
     }
+    add_overlay_problems(seen, problems);
     if (!seen.live) {
       problems.push_back(seen.condition.text(seen.name));
     }
@@ -282,7 +339,7 @@ int status(const ListOptions& options) {
     print_clusters(clusters);
     std::fflush(stdout);  // libsmartcols writes through the same stream, but only after this
     for (const Seen& seen : clusters) {
-      fmt::print("{}", seen.live ? overlay_text(*seen.live) : "");
+      fmt::print("{}", overlay_text(seen));
     }
     if (clusters.size() == 1 && clusters.front().live) {
       print_programs(clusters.front());

@@ -311,7 +311,8 @@ int up(const UpOptions& options) {
              model.nodes.size() == 1 ? "" : "s", place_text(model.kind), model.cables.size(),
              model.cables.size() == 1 ? "" : "s", dir.cluster(model.name));
   if (model.has_overlay) {
-    fmt::print("overlay: ringbolt0 on each node, relayed by {} agents\n", model.nodes.size());
+    fmt::print("overlay: ringbolt0 on each node, relayed by {} agents\n{}", model.nodes.size(),
+               agent::parts_text(open_cluster(model.name)));
   }
   return kOk;
 }

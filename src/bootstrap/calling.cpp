@@ -27,7 +27,7 @@ struct Awaited {
   std::string problem;
 };
 
-Awaited await_frame(Connection& connection, uint64_t deadline_ns) {
+Awaited await_frame(const Config& config, Connection& connection, uint64_t deadline_ns) {
   std::optional<int> ended;
   for (;;) {
     connection.flush();
@@ -44,8 +44,12 @@ Awaited await_frame(Connection& connection, uint64_t deadline_ns) {
     if (base::now_ns() >= deadline_ns) {
       return {{}, ETIMEDOUT, "did not answer in time"};
     }
+    if (is_called_off(config)) {
+      return {{}, ECANCELED, "was left: the meeting is called off"};
+    }
     pollfd waiting{connection.fd(), static_cast<short>(POLLIN | (connection.has_output() ? POLLOUT : 0)), 0};
-    if (::poll(&waiting, 1, milliseconds_until(deadline_ns, 60'000)) > 0 && (waiting.revents & ~POLLOUT) != 0) {
+    if (::poll(&waiting, 1, milliseconds_until(deadline_ns, most_wait_ms(config))) > 0 &&
+        (waiting.revents & ~POLLOUT) != 0) {
       ended = connection.receive();
     }
   }
@@ -69,6 +73,9 @@ class Call {
           return connection;
         }
       }
+      if (is_called_off(config_)) {
+        fail(ECANCELED, fmt::format("the meeting is called off; the last try: {}", problem_));
+      }
       if (base::now_ns() + pause_ms * kMsNs >= deadline_ns_) {
         fail(ETIMEDOUT, fmt::format("the last try: {}", problem_));
       }
@@ -86,7 +93,7 @@ class Call {
       // Once rank 0 knows of us it must not see us go.
       const uint64_t patience = base::now_ns() + config_.handshake_timeout_ms * kMsNs;
       const Awaited awaited =
-          await_frame(connection, handshake.has_proven() ? deadline_ns_ : std::min(deadline_ns_, patience));
+          await_frame(config_, connection, handshake.has_proven() ? deadline_ns_ : std::min(deadline_ns_, patience));
       if (!awaited.frame) {
         error_ = awaited.error;
         problem_ = fmt::format("{} {}", connection.peer(), awaited.problem);
@@ -110,12 +117,12 @@ class Call {
   void wait_for_others(Connection& connection) {
     std::string who = "somebody";
     for (;;) {
-      const Awaited awaited = await_frame(connection, deadline_ns_);
+      const Awaited awaited = await_frame(config_, connection, deadline_ns_);
       if (!awaited.frame) {
-        if (awaited.error == ETIMEDOUT) {
+        if (awaited.error == ETIMEDOUT || awaited.error == ECANCELED) {
           connection.queue({.type = FrameType::goodbye}, make_payload({}));
           connection.flush();
-          fail(ETIMEDOUT, fmt::format("rank 0 still waits for {}", who));
+          fail(awaited.error, fmt::format("rank 0 still waits for {}", who));
         }
         fail(awaited.error,
              fmt::format("rank 0 ({}) {} while it waited for {}", connection.peer(), awaited.problem, who));

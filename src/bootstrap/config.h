@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,8 @@
 namespace ringbolt::bootstrap {
 
 inline constexpr uint64_t kDefaultTimeoutMs = 60'000;
+/// How often Config::is_called_off is asked at least.
+inline constexpr int kCalledOffMs = 250;
 
 /// Where a rank meets the others. A value.
 struct Config {
@@ -30,6 +33,9 @@ struct Config {
   int listening_fd = -1;
   /// Where this is from, in words, for messages: "RANK, MASTER_ADDR".
   std::string source = {};
+  /// Asked a few times a second while the ranks have not met: true, and this one gives up at once, ECANCELED. May be
+  /// empty.
+  std::function<bool()> is_called_off = {};
 };
 
 struct HostPort {
@@ -47,6 +53,10 @@ std::string problem_of_host(const std::string& host);
 base::Parsed<HostPort> parse_host_port(std::string_view text);
 /// "10.0.0.1:4000" or "[::1]:4000". Thread-safe.
 std::string to_text(const HostPort& at);
+
+inline bool is_called_off(const Config& config) { return config.is_called_off && config.is_called_off(); }
+/// The longest that a wait may be before that is asked again.
+inline int most_wait_ms(const Config& config) { return config.is_called_off ? kCalledOffMs : 60'000; }
 
 /// Refuses what no rendezvous can be made of, as base::Error. Thread-safe.
 void check(const Config& config);

@@ -25,6 +25,7 @@ namespace {
 using test::Party;
 using test::soon;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 /// What join() says; empty if it succeeds.
@@ -145,6 +146,26 @@ TEST(Joining, missing_ranks_are_named_on_all_ranks) {
   for (const size_t i : {1U, 2U}) {
     EXPECT_THAT(words[i], AllOf(HasSubstr("of 5: meet the others at 127.0.0.1:"), HasSubstr("not come: rank 2, 4")));
   }
+}
+
+TEST(Joining, a_meeting_that_is_called_off_is_over_for_all_who_have_come) {
+  for (const size_t who : {0U, 1U}) {  // rank 0, or who waits at it
+    Party party(4);                    // ranks 2 and 3 never come
+    std::vector<Config> configs = {party.of(0), party.of(1)};
+    std::atomic<int> n_waits = 0;  // of rank 1: its handshake takes three or four, then it waits for the others
+    configs[1].is_called_off = [&] { return ++n_waits > 8 && who == 1; };
+    configs[0].is_called_off = [&] { return n_waits > 8 && who == 0; };
+    const auto words = words_of(configs);
+    EXPECT_THAT(words[who], HasSubstr("Operation canceled"));
+    EXPECT_THAT(words[0], HasSubstr("not come: rank 2, 3"));
+    EXPECT_THAT(words[1], AnyOf(HasSubstr("not come: rank 2, 3"), HasSubstr("rank 0 still waits for rank 2, 3")));
+  }
+}
+
+TEST(Joining, a_caller_whom_nobody_answers_gives_up_when_the_meeting_is_called_off) {
+  Config config = Party(2).of(1);  // whose rank 0 listens no longer
+  config.is_called_off = [] { return true; };
+  EXPECT_THAT(words_of(config), HasSubstr("the meeting is called off; the last try: "));
 }
 
 TEST(Joining, a_rank_whose_deadline_passes_says_whom_rank_0_waits_for) {

@@ -43,6 +43,9 @@ std::vector<Connection> Reception::run(uint64_t deadline_ns) {
     if (base::now_ns() >= deadline_ns) {
       fail(ETIMEDOUT, n_joined_ == 1 ? "none of the others has come" : "not come: rank " + list_ranks(missing()));
     }
+    if (is_called_off(config_)) {
+      fail(ECANCELED, "the meeting is called off; not come: rank " + list_ranks(missing()));
+    }
     wait(deadline_ns);
     drop_finished();
     tell_roster();
@@ -76,7 +79,7 @@ void Reception::wait(uint64_t deadline_ns) {
     waiting.push_back(
         {caller.connection.fd(), static_cast<short>(POLLIN | (caller.connection.has_output() ? POLLOUT : 0)), 0});
   }
-  if (::poll(waiting.data(), waiting.size(), milliseconds_until(until, 60'000)) <= 0) {
+  if (::poll(waiting.data(), waiting.size(), milliseconds_until(until, most_wait_ms(config_))) <= 0) {
     return;
   }
   size_t at = listening_fds_.size();

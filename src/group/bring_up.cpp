@@ -103,7 +103,7 @@ bringup::Survey Stage::look() {
   });
   bringup::Survey mine = bringup::survey(*library, driver_deadline_ns);
   if (mine.usable.empty()) {
-    std::string why = "no port is usable";
+    std::string why = mine.unusable.empty() ? "there is no port: no cable leads to this node" : "no port is usable";
     for (const auto& port : mine.unusable) {
       why += "; " + text_of(port);
     }

@@ -42,6 +42,10 @@ class OverlayCase(CommandCase):
                 found[int(path.stem.removeprefix("agent-"))] = int(words[0])
         return found
 
+    def seen(self):
+        """The agents by node, as `status` sees them: of one that is dying some thread may hold its place for a while."""
+        return json.loads(self.call("status", "--json", expect=None).stdout)["clusters"][0]["agents"]
+
     def log(self, node):
         return (self.root / f"clusters/o/agent-{node}.log").read_text()
 
@@ -107,20 +111,32 @@ class Overlay(OverlayCase):
             agents = self.up("ring:3")
             for pid in agents.values():
                 os.kill(pid, signal.SIGKILL)
-            wait_until(lambda: not self.agents(), "all agents have ended")
+            wait_until(lambda: {one["state"] for one in self.seen()} == {"none"}, "all agents have ended")
             both = [self.start("agent", "--start") for _ in range(2)]
             said = [one.communicate(timeout=60) for one in both]
             self.assertEqual([one.returncode for one in both], [0, 0], said)
-            self.assertEqual(sum(int(out.split()[0]) for out, _ in said), 3)
+            self.assertEqual(sum(int(out.split()[0]) for out, _ in said), 3, said)
             self.assertEqual(sorted(self.agents()), [0, 1, 2])
             self.call("down")
 
     def test_agents_that_are_missing_are_told(self):
         agents = self.up("ring:3")
-        self.assertNotIn("overlay:", self.call("status").stdout)
+        self.assertIn("overlay: all 3 agents run\n", self.call("status").stdout)
         os.kill(agents[1], signal.SIGKILL)
         wait_until(lambda: len(self.agents()) == 2, "it has ended")
-        self.assertIn("overlay: 2 of 3 agents run; start the others: ringbolt agent --start", self.call("status").stdout)
+        told = self.call("status", expect=1)
+        self.assertIn("overlay: 2 of 3 agents run: on n0, n2\n", told.stdout)
+        self.assertIn("ringbolt status: overlay of o: no agent runs on n1; start what is missing: ringbolt agent --start --cluster o",
+                      told.stderr)
+        os.kill(agents[2], signal.SIGSTOP)
+        told = self.call("status", "--json", expect=1)
+        self.assertIn("the agent of n2 stands still", told.stderr)
+        running = json.loads(told.stdout)["clusters"][0]["running"]
+        self.assertEqual({one["node"]: one["pid"] for one in running}, {"n0": agents[0], "n2": agents[2]})
+        seen = json.loads(told.stdout)["clusters"][0]["agents"]
+        self.assertEqual([one["state"] for one in seen], ["runs", "none", "stopped"])
+        self.assertEqual((seen[0]["node"], seen[0]["pid"], seen[2]["pid"]), ("n0", agents[0], agents[2]))
+        self.assertEqual(seen[0]["meeting"], seen[2]["meeting"])
 
     def test_while_agents_start_other_clusters_can_be_changed(self):
         self.call("up", "--emulate", "line:2", "--name", "other")
@@ -178,21 +194,95 @@ class Overlay(OverlayCase):
                 self.pingpong(0, 2)
             self.call("down", "--force")
 
-    def test_an_agent_that_is_restarted_while_another_is_cut_off_waits_for_it(self):
-        agents = self.up("line:3")
+    def restart(self, *nodes):
+        """Kills agents, and starts others in their place: they serve within this test's patience."""
+        agents = self.agents()
+        for node in nodes:
+            os.kill(agents[node], signal.SIGKILL)
+        wait_until(lambda: all(self.seen()[node]["state"] == "none" for node in nodes), "they have ended")
+        told = self.call("agent", "--start").stdout
+        self.assertIn(f"{len(nodes)} agent", told)
+        return told
+
+    def cluster_file(self, n_nodes, *cables):
+        """Nodes n0, n1, ..., and between which of them there is a cable."""
+        ports = [[] for _ in range(n_nodes)]
+        between = []
+        for cable in cables:
+            for node in cable:
+                ports[node].append(f"p{len(ports[node])}")
+            between.append({"between": [f"n{node}:{ports[node][-1]}" for node in cable]})
+        path = self.root / "o.json"
+        path.write_text(json.dumps({"ringbolt": 1, "nodes": [{"name": f"n{node}", "ports": names}
+                                                             for node, names in enumerate(ports)], "cables": between}))
+        self.addCleanup(path.unlink)
+        return path
+
+    def all_meet(self, nodes=None):
+        def is_one():
+            seen = self.seen()
+            found = {seen[node].get("meeting") for node in nodes or range(len(seen))}
+            return None not in found and len(found) == 1
+        wait_until(is_one, "all are in one meeting")
+
+    def test_an_agent_that_is_restarted_meets_the_others_while_one_is_cut_off(self):
+        # A ring of four with a fifth node at one of them.
+        self.up(self.cluster_file(5, (0, 1), (1, 2), (2, 3), (3, 0), (0, 4)))
+        self.call("cut", "0-4")
+        self.gone(4, range(4))
+        for node in (2, 0):  # the other one is the first of all, and it has the fifth's cable
+            with self.subTest(node):
+                told = self.restart(node)
+                self.assertIn("overlay: node n4 has no cable that is up: ringbolt0 reaches nobody from there", told)
+                self.assertIn("node 4 (n4) has no cable that is up", self.log(node).splitlines()[-1])
+                self.pingpong(node, 1)
+                self.pingpong(3, 1)
+        self.assertIn("overlay: all 5 agents run\noverlay: node n4 has no cable that is up", self.call("status").stdout)
+        self.call("heal", "0-4")
+        self.all_meet()
+        self.pingpong(2, 4)
+
+    def test_an_agent_that_is_restarted_meets_the_others_while_one_has_none(self):
+        agents = self.up("ring:4")
+        os.kill(agents[3], signal.SIGKILL)
+        self.gone(3, [0, 1, 2])
+        os.kill(agents[1], signal.SIGKILL)
+        self.gone(1, [0, 2])
+        one = self.start("exec", 1, "--", command.RINGBOLT, "agent", "--cluster", "o")  # by hand: that of node 3 stays away
+        try:
+            self.all_meet([0, 1, 2])
+            wait_until(lambda: "serves; node 3 (n3) has no agent that runs" in self.log(0), "it says who is away")
+            self.pingpong(1, 0)
+            self.pingpong(1, 2)
+            self.assertIn("1 agent of 4 started", self.call("agent", "--start").stdout)
+            self.all_meet()
+            self.pingpong(1, 3)
+        finally:
+            one.kill()
+            one.communicate()
+
+    def test_both_parts_of_a_cluster_meet_each_by_itself_and_then_together(self):
+        self.up("line:4")
         self.call("cut", "1-2")
         self.gone(2, [0, 1])
-        os.kill(agents[1], signal.SIGKILL)
-        self.gone(1, [0])
-        restarted = self.start("agent", "--start")
-        try:
-            wait_until(lambda: len(self.agents()) == 3, "there is an agent")
-            self.call("heal", "1-2")
-            self.assertEqual(restarted.wait(command.PATIENCE_S), 0)
-        finally:
-            restarted.kill()
-            restarted.communicate()
-        self.pingpong(0, 2)
+        self.gone(1, [2, 3])
+        told = self.restart(0, 3)
+        self.assertIn("overlay: no cable that is up joins n0, n1 with n2, n3\n", told)
+        self.pingpong(0, 1)
+        self.pingpong(2, 3)
+        self.call("heal", "1-2")
+        self.all_meet()
+        self.pingpong(0, 3)
+
+    def test_a_node_without_a_cable_is_said_to_have_none(self):
+        done = self.call("up", "--emulate", self.cluster_file(3, (0, 1)), "--overlay", "--name", "o")
+        self.assertIn("overlay: node n2 has no cable: ringbolt0 reaches nobody from there\n", done.stdout)
+        self.assertIn("overlay: node n2 has no cable: ", self.call("status").stdout)
+        self.assertIn("node 2 (n2) has no cable", self.log(0).splitlines()[-1])
+        self.pingpong(0, 1)
+        told = self.call("check", "--scale", "ci", expect=None, timeout=60)
+        self.assertNotEqual(told.returncode, 0)
+        self.assertIn("no cable leads to this node", told.stdout + told.stderr)
 
     def test_a_frozen_agent_is_away_alone_until_it_runs_again(self):
         self.environment["RINGBOLT_FROZEN_MS"] = "1000"
@@ -209,23 +299,15 @@ class Overlay(OverlayCase):
         self.pingpong(0, 1)
         self.pingpong(1, 3)
 
-    def test_nobody_leaves_to_meet_an_agent_that_stands_still(self):
+    def test_nobody_waits_for_an_agent_that_stands_still(self):
         agents = self.up()
         os.kill(agents[1], signal.SIGSTOP)  # for less than RINGBOLT_FROZEN_MS: nobody has given it up
-        os.kill(agents[2], signal.SIGKILL)
-        self.gone(2, [0, 3])
-        restarted = self.start("agent", "--start")
-        try:
-            wait_until(lambda: len(self.agents()) == 4, "there is an agent")
-            for _ in range(4):
-                self.pingpong(0, 3)
-            self.assertNotIn("meet anew", self.log(0) + self.log(3))
-            os.kill(agents[1], signal.SIGCONT)
-            self.assertEqual(restarted.wait(command.PATIENCE_S), 0)
-        finally:
-            restarted.kill()
-            restarted.communicate()
-        wait_until(lambda: [self.serves(node) for node in (0, 1, 3)] == [2] * 3, "all have met anew")
+        self.restart(2)
+        self.assertIn("node 1 (n1) has an agent that stands still", self.log(2).splitlines()[-1])
+        self.pingpong(0, 2)
+        self.assertEqual(self.serves(1), 1)
+        os.kill(agents[1], signal.SIGCONT)
+        self.all_meet()
         self.pingpong(1, 2)
 
     def test_down_asks_about_programs_and_not_about_agents(self):

@@ -14,19 +14,23 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "agent/agents.h"
+#include "agent/attendance.h"
 #include "agent/held_signals.h"
 #include "agent/local_ports.h"
+#include "agent/meetings.h"
 #include "agent/roster.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/say.h"
 #include "bootstrap/environment.h"
+#include "cluster/address_plan.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
@@ -36,7 +40,8 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr int kLookMs = 500;     // after ranks that have failed
+constexpr int kLookMs = 500;     // after who has failed, and who calls
+constexpr int kAwaitMs = 100;    // likewise, for who has nothing else to do
 constexpr int kPauseMs = 1'000;  // after a meeting that has failed
 constexpr uint64_t kMillisecond = 1'000'000;
 
@@ -64,16 +69,19 @@ base::UniqueFd take_signals() {
   return signals;
 }
 
+void tell(int descriptor, std::string_view word) { (void)!::write(descriptor, word.data(), word.size()); }
+
 bool is_readable(int descriptor) {
   pollfd one{descriptor, POLLIN, 0};
   return ::poll(&one, 1, 0) > 0;
 }
 
-/// Tells of ranks that have failed since the last look.
-void report_failures(group::World& world, std::map<uint32_t, Status>& known) RINGBOLT_REQUIRES(world.lock()) {
+/// Tells of nodes whose agents have failed since the last look.
+void report_failures(group::World& world, const agent::Meeting& meeting, std::map<uint32_t, Status>& known)
+    RINGBOLT_REQUIRES(world.lock()) {
   for (const auto& [rank, status] : world.failed_ranks()) {
-    if (known.insert({rank, status}).second) {
-      say(fmt::format("node {} is gone: {}; packets to it are dropped", rank, status.text));
+    if (known.insert({meeting.nodes[rank], status}).second) {
+      say(fmt::format("node {} is gone: {}; packets to it are dropped", meeting.nodes[rank], status.text));
     }
   }
 }
@@ -83,31 +91,78 @@ void report_counts(const agent::LocalPorts& ports, const group::Courier* courier
   say(fmt::format(
       "ends: {} packets ({} bytes) sent, {} ({} bytes) received; dropped: {} for nodes that are gone, {} for "
       "full ones, {} for no program, {} for full programs, {} strange",
-      counts.packets_out, counts.bytes_out, counts.packets_in, counts.bytes_in, counts.dropped_gone,
-      counts.dropped_full, ports.counts().dropped_nobody, ports.counts().dropped_full,
-      ports.counts().dropped_strange + counts.malformed));
+      counts.packets_out, counts.bytes_out, counts.packets_in, counts.bytes_in,
+      counts.dropped_gone + ports.counts().dropped_away, counts.dropped_full, ports.counts().dropped_nobody,
+      ports.counts().dropped_full, ports.counts().dropped_strange + counts.malformed));
 }
 
-group::WorldPlan plan_of(const LiveCluster& live, uint32_t node) {
+/// This node's agent and what it works on.
+struct Post {
+  const LiveCluster& live;
+  const agent::Roster& roster;
+  const agent::Roster::Entry& entry;
+  const agent::Meetings& meetings;
+  const std::string& secret_file;
+  const uint32_t node;
+  const int signals;
+  int ready_fd;
+  bool has_served = false;
+};
+
+/// Whether the meeting can't come about any more: a later one has been called, or one of its agents has ended or stands
+/// still, or this one is to end.
+bool is_called_off(const agent::Meeting& meeting, const Post& post) {
+  const std::optional<agent::Meeting> last = post.meetings.of(post.node);
+  return is_readable(post.signals) || agent::is_forgotten(post.entry) || (last && last->number > meeting.number) ||
+         std::ranges::any_of(meeting.nodes, [&](uint32_t node) {
+           const std::optional<agent::Roster::Agent> one = post.roster.look(node);
+           return !one || agent::is_stopped(*one);
+         });
+}
+
+group::WorldPlan plan_of(const agent::Meeting& meeting, const Post& post) {
   bootstrap::Environment environment = bootstrap::environment_of_process();
   // Whatever a launcher says of the program that has started the cluster.
-  environment["RINGBOLT_RANK"] = std::to_string(node);
-  environment["RINGBOLT_WORLD_SIZE"] = std::to_string(live.model.nodes.size());
+  const auto place = std::ranges::lower_bound(meeting.nodes, post.node) - meeting.nodes.begin();
+  environment["RINGBOLT_RANK"] = std::to_string(place);
+  environment["RINGBOLT_WORLD_SIZE"] = std::to_string(meeting.nodes.size());
+  environment["RINGBOLT_GROUP_PORT"] = std::to_string(meeting.port);
+  environment.erase("RINGBOLT_SECRET");
+  environment["RINGBOLT_SECRET_FILE"] = post.secret_file;
+  if (const auto host = environment.find("RINGBOLT_MEETING_HOST"); host != environment.end()) {
+    host->second = cluster::management_address(meeting.nodes.front()).text();
+  }
   group::WorldPlan plan;
   plan.is_measured = false;  // agents carry packets: they choose no schedules
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
-  plan.meeting.group = "overlay-" + live.model.name;
+  plan.meeting.group = fmt::format("overlay-{}", meeting.number);
   plan.liveness = group::liveness_from(environment);
   return plan;
 }
 
-enum class End { signal, others_are_back };
+void report_meeting(const agent::Meeting& meeting, const Post& post) {
+  std::string text = fmt::format("node {} of {} serves", post.node, post.live.model.nodes.size());
+  for (const std::string& absent : agent::words_of_absent(post.live, post.roster, meeting.nodes)) {
+    text += "; " + absent;
+  }
+  say(text);
+}
 
-/// Serves until a signal ends it, or all those that have been lost meanwhile can be had back.
-End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Absence absence,
-          const agent::Roster::Entry& entry, int signals) {
+/// The nodes of a better meeting than this agent's; none while agents are being started, who are all to be called.
+std::vector<uint32_t> whom_to_call(agent::Attendance& attendance, const std::map<uint32_t, Status>& failed,
+                                   const Post& post) {
+  const bool was_starting = post.roster.is_starting();
+  std::vector<uint32_t> wanted = attendance.wanted(failed, base::now_ns());
+  return was_starting || post.roster.is_starting() ? std::vector<uint32_t>() : std::move(wanted);
+}
+
+enum class End { signal, called };
+
+/// Serves until a signal ends it, or another meeting is called.
+End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Attendance& attendance,
+          const agent::Meeting& meeting, const Post& post) {
   std::map<uint32_t, Status> failed;
-  std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {signals, POLLIN, 0}}};
+  std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {post.signals, POLLIN, 0}}};
   uint64_t next_look_ns = 0;
   for (;;) {
     (void)::poll(descriptors.data(), descriptors.size(), kLookMs);
@@ -121,93 +176,106 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
       if (courier != nullptr) {
         courier->flush();
       }
-      report_failures(world, failed);
+      report_failures(world, meeting, failed);
     }
     if (now_ns >= next_look_ns) {
       next_look_ns = now_ns + kLookMs * kMillisecond;
-      if (agent::is_forgotten(entry)) {  // by a `down` that looked for agents before this one had begun
+      if (agent::is_forgotten(post.entry)) {  // by a `down` that looked for agents before this one had begun
         return End::signal;
       }
-      if (absence.is_over(failed, now_ns)) {
-        return End::others_are_back;
+      const std::optional<agent::Meeting> last = post.meetings.of(post.node);
+      if (last && last->number > meeting.number) {
+        return End::called;
+      }
+      if (const auto nodes = whom_to_call(attendance, failed, post); !nodes.empty()) {
+        static_cast<void>(post.meetings.call(post.node, nodes, meeting.number));
+        return End::called;
       }
     }
   }
 }
 
-/// This node's agent and what it works on.
-struct Post {
-  const LiveCluster& live;
-  const agent::Roster& roster;
-  const agent::Roster::Entry& entry;
-  const int signals;
-  int ready_fd;
-};
-
-/// One meeting of all agents, to its end.
-End take_part(const group::WorldPlan& plan, agent::LocalPorts& ports, Post& post) {
+/// One meeting, to its end.
+End take_part(const agent::Meeting& meeting, bool& was_called_off, agent::LocalPorts& ports,
+              agent::Attendance& attendance, Post& post) {
+  group::WorldPlan plan = plan_of(meeting, post);
+  plan.meeting.is_called_off = [&] { return was_called_off = was_called_off || is_called_off(meeting, post); };
   const std::shared_ptr<group::World> world = group::World::join(plan);
-  const uint32_t meeting = world->made().session;
-  post.roster.set_meeting(post.entry, meeting);
+  post.roster.set_meeting(post.entry, meeting.number);
+  attendance.set_meeting(meeting);
   group::Courier* courier = nullptr;
   {
     const base::LockGuard guard(world->lock());
     courier = world->start_courier(ports);
-    ports.set_courier(courier);
+    ports.set_courier(courier, meeting.nodes);
   }
-  say(fmt::format("node {} of {} serves", world->rank(), world->n_ranks()));
+  report_meeting(meeting, post);
   if (post.ready_fd >= 0) {
-    (void)!::write(post.ready_fd, "ready\n", 6);
+    tell(post.ready_fd, agent::kReady);
     ::close(std::exchange(post.ready_fd, -1));
   }
-  const End end =
-      serve(*world, ports, courier, agent::Absence(post.live, post.roster, meeting), post.entry, post.signals);
-  post.roster.set_meeting(post.entry, std::nullopt);
+  post.has_served = true;
+  const End end = serve(*world, ports, courier, attendance, meeting, post);
   const base::LockGuard guard(world->lock());
   report_counts(ports, courier);
-  ports.set_courier(nullptr);
   if (end == End::signal) {
     ports.leave(base::now_ns());
   }
   return end;
 }
 
-/// After a meeting that has failed: a while, and until another one may succeed. False if a signal comes first,
-/// or the cluster goes.
-bool wait_for_chance(const Post& post) {
-  agent::Watch watch;
-  do {
-    pollfd signals{post.signals, POLLIN, 0};
-    if (::poll(&signals, 1, kPauseMs) > 0 || agent::is_forgotten(post.entry)) {
-      return false;
-    }
-  } while (!agent::can_all_meet(post.live, post.roster, watch, base::now_ns()));
-  return true;
+/// Whatever has ended it.
+void leave_meeting(agent::LocalPorts& ports, agent::Attendance& attendance, const Post& post) {
+  ports.set_courier(nullptr, {});
+  attendance.set_meeting(std::nullopt);
+  post.roster.set_meeting(post.entry, std::nullopt);
 }
 
-/// Meets the others, time and again, until a signal comes. Throws what the first meeting throws.
-void meet_and_serve(uint32_t node, agent::LocalPorts& ports, Post& post) {
+/// Waits until somebody calls this agent to a meeting later than number `known`, or calls one itself. Nothing if a
+/// signal comes first, or the cluster goes.
+std::optional<agent::Meeting> await_meeting(agent::Attendance& attendance, const Post& post, uint32_t known) {
+  pollfd signals{post.signals, POLLIN, 0};
+  for (int pause_ms = 0; ::poll(&signals, 1, pause_ms) <= 0 && !agent::is_forgotten(post.entry); pause_ms = kAwaitMs) {
+    if (std::optional<agent::Meeting> last = post.meetings.of(post.node); last && last->number > known) {
+      return last;
+    }
+    if (const auto nodes = whom_to_call(attendance, {}, post); !nodes.empty()) {
+      return post.meetings.call(post.node, nodes, known);
+    }
+  }
+  return std::nullopt;
+}
+
+/// Meets the others, time and again, until a signal comes. Throws what keeps it from meeting anybody at first.
+void meet_and_serve(agent::LocalPorts& ports, Post& post, uint32_t known) {
+  agent::Attendance attendance(post.live, post.roster, post.node);
   std::string last_words;
-  for (bool is_first = true;; is_first = false) {
+  while (const std::optional<agent::Meeting> meeting = await_meeting(attendance, post, known)) {
+    known = meeting->number;
+    bool was_called_off = false;
     try {
-      if (take_part(plan_of(post.live, node), ports, post) == End::signal) {
+      if (take_part(*meeting, was_called_off, ports, attendance, post) == End::signal) {
         return;
       }
-      say("nodes that had gone can be reached again: all meet anew");
+      leave_meeting(ports, attendance, post);
+      say("another meeting is called: all who are called meet anew");
       last_words.clear();
     } catch (const std::runtime_error& error) {
-      if (is_first || is_readable(post.signals)) {
+      leave_meeting(ports, attendance, post);
+      if (was_called_off || is_called_off(*meeting, post)) {  // who has died may have been missed first
+        continue;
+      }
+      if (!post.has_served) {
         throw;
       }
       if (std::exchange(last_words, error.what()) != error.what()) {
         say(fmt::format("{}; trying again", error.what()));
       }
-      if (!wait_for_chance(post)) {
-        ports.leave(base::now_ns());
-        return;
-      }
+      pollfd signals{post.signals, POLLIN, 0};
+      (void)::poll(&signals, 1, kPauseMs);
     }
   }
+  ports.leave(base::now_ns());
 }
 
 }  // namespace
@@ -225,18 +293,25 @@ int agent_run(const AgentOptions& options) {
       const base::UniqueFd lock = lock_clusters(live.dir);
       live.control.announce();  // the others shall look whether somebody can be had back
     }
-    fmt::print("{} agent{} of {} started\n", n_started, n_started == 1 ? "" : "s", live.model.nodes.size());
+    fmt::print("{} agent{} of {} started\n{}", n_started, n_started == 1 ? "" : "s", live.model.nodes.size(),
+               agent::parts_text(live));
     return kOk;
   }
   const uint32_t node = own_node(live, options);
-  const agent::Roster roster(live.dir, live.model.name);
-  const agent::Roster::Entry entry = roster.enter(node);
-  const base::UniqueFd signals = take_signals();
   std::signal(SIGPIPE, SIG_IGN);  // who has started it may have gone before it is ready
+  const agent::Roster roster(live.dir, live.model.name);
+  const agent::Meetings meetings(live.dir.cluster(live.model.name) + "/agents.meetings");
+  const uint32_t known = meetings.last();  // those before are of another agent of this node
+  const std::string secret = agent::secret_file(live);
+  const agent::Roster::Entry entry = roster.enter(node);
+  if (options.ready_fd >= 0) {
+    tell(options.ready_fd, agent::kHere);
+  }
+  const base::UniqueFd signals = take_signals();
   agent::LocalPorts ports(live.dir.overlay_socket(live.model.name, node), node,
                           static_cast<uint32_t>(live.model.nodes.size()));
-  Post post{live, roster, entry, signals.get(), options.ready_fd};
-  meet_and_serve(node, ports, post);
+  Post post{live, roster, entry, meetings, secret, node, signals.get(), options.ready_fd, false};
+  meet_and_serve(ports, post, known);
   return kOk;
 }
 

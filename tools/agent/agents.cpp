@@ -11,15 +11,16 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 extern "C" {
 #include <sys/pidfd.h>  // does not say by itself that it is C: glibc 2.36
 }
 
+#include "agent/attendance.h"
 #include "agent/roster.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -40,29 +41,15 @@ constexpr uint64_t kMeetingNs = 65'000 * kMillisecond;  // longer than the agent
 constexpr int kPoliteMs = 3'000;
 constexpr size_t kLogBytes = size_t{1} << 20U;
 
-/// Where and by what secret the cluster's agents meet: lines of variables, made by the first that are started.
-std::vector<std::string> meeting_of(const LiveCluster& live) {
-  const std::string path = live.dir.cluster(live.model.name) + "/agents";
-  const base::UniqueFd lock = lock_clusters(live.dir);  // others may make it, too
-  if (::access(path.c_str(), F_OK) != 0) {
-    cluster::write_new_file(
-        path, fmt::format("RINGBOLT_GROUP_PORT={}\nRINGBOLT_SECRET={}\n", ranks::free_port(), ranks::random_secret()));
-  }
-  std::vector<std::string> lines;
-  std::istringstream text(cluster::read_file(path, 256));
-  for (std::string line; std::getline(text, line);) {
-    lines.push_back(line);
-  }
-  return lines;
-}
-
 struct Starting {
   uint32_t node = 0;
   base::UniqueFd ready;
   base::UniqueFd process;
   pid_t pid = 0;
-  bool is_ready = false;
+  std::string said = {};     ///< by it: kHere once it has entered the roster, kReady once it serves
   bool is_anothers = false;  ///< somebody else was faster: that node has an agent
+
+  bool has_said(std::string_view word) const { return said.find(word) != std::string::npos; }
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -110,7 +97,7 @@ bool is_of_programs(const std::string& variable) {
   ::_exit(127);
 }
 
-Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::string>& meeting) {
+Starting start(const LiveCluster& live, uint32_t node) {
   std::array<int, 2> pipe{};
   if (::pipe2(pipe.data(), O_CLOEXEC) != 0) {
     throw base::Error(errno, "pipe2", "agent", "raise the limit of open files: ulimit -n");
@@ -120,7 +107,6 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
   const NodeEnvironment changes = node_environment(live, node);
   std::vector<std::string> environment = merged_environment(changes);
   std::erase_if(environment, is_of_programs);
-  environment.insert(environment.end(), meeting.begin(), meeting.end());
   std::vector<std::string> command{own_prefix() + "/bin/ringbolt",
                                    "agent",
                                    "--cluster",
@@ -154,13 +140,15 @@ Starting start(const LiveCluster& live, uint32_t node, const std::vector<std::st
   return starting;
 }
 
-/// Waits for all; one whose agent has ended, or is late, or that a signal keeps us from waiting for; null: none.
-const Starting* first_missing(const Roster& roster, std::vector<Starting>& all, int signals) {
+/// Waits until all have said `word`; one whose agent has ended, or is late, or that a signal keeps us from waiting for;
+/// null: none.
+const Starting* first_silent(std::string_view word, const Roster& roster, std::vector<Starting>& all, int signals) {
   const uint64_t deadline_ns = base::now_ns() + kMeetingNs;
   Waiting waiting("");
   for (Starting& one : all) {
-    waiting.show(fmt::format("waiting for agents to meet: {} of {} ready", &one - all.data(), all.size()));
-    while (!one.is_ready && !one.is_anothers) {
+    waiting.show(fmt::format("{}: {} of {}", word == kHere ? "starting agents" : "waiting for agents to meet",
+                             &one - all.data(), all.size()));
+    while (!one.has_said(word) && !one.is_anothers) {
       const uint64_t now_ns = base::now_ns();
       std::array<pollfd, 2> readable{{{one.ready.get(), POLLIN, 0}, {signals, POLLIN, 0}}};
       if (now_ns >= deadline_ns ||
@@ -168,18 +156,32 @@ const Starting* first_missing(const Roster& roster, std::vector<Starting>& all, 
           readable[1].revents != 0) {
         return &one;
       }
-      char byte = 0;
-      one.is_ready = ::read(one.ready.get(), &byte, 1) == 1;
-      if (!one.is_ready) {
-        const std::optional<pid_t> other = roster.find(one.node);
-        one.is_anothers = other && *other != one.pid;
-        if (!one.is_anothers) {
-          return &one;
-        }
+      std::array<char, 16> text{};
+      const ssize_t length = ::read(one.ready.get(), text.data(), text.size());
+      if (length > 0) {
+        one.said.append(text.data(), static_cast<size_t>(length));
+        continue;
+      }
+      const std::optional<pid_t> other = roster.find(one.node);
+      one.is_anothers = other && *other != one.pid;
+      if (!one.is_anothers) {
+        return &one;
       }
     }
   }
   return nullptr;
+}
+
+/// Starts an agent on every node that has none. Until all have entered the roster, none calls the others: they shall
+/// all be called. One that did not, or null.
+const Starting* start_all(const LiveCluster& live, const Roster& roster, std::vector<Starting>& all, int signals) {
+  const base::UniqueFd starting = roster.begin_starting();
+  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
+    if (!roster.find(node)) {
+      all.push_back(start(live, node));
+    }
+  }
+  return first_silent(kHere, roster, all, signals);
 }
 
 /// Politely, then with SIGKILL.
@@ -212,8 +214,16 @@ std::string last_words(const LiveCluster& live, uint32_t node) {
 
 }  // namespace
 
+std::string secret_file(const LiveCluster& live) {
+  std::string path = live.dir.cluster(live.model.name) + "/agents.secret";
+  const base::UniqueFd lock = lock_clusters(live.dir);  // others may make it, too
+  if (::access(path.c_str(), F_OK) != 0) {
+    cluster::write_new_file(path, ranks::random_secret() + "\n");
+  }
+  return path;
+}
+
 size_t start_agents(const LiveCluster& live, const HeldSignals& signals) {
-  const std::vector<std::string> meeting = meeting_of(live);
   const Roster roster(live.dir, live.model.name);
   std::vector<Starting> all;
   const auto end_started = [&all] {  // not those that others have started meanwhile
@@ -225,33 +235,66 @@ size_t start_agents(const LiveCluster& live, const HeldSignals& signals) {
     }
     end_all(started);
   };
+  const Starting* missing = nullptr;
   try {
-    for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-      if (!roster.find(node)) {
-        all.push_back(start(live, node, meeting));
-      }
-    }
+    missing = start_all(live, roster, all, signals.descriptor());
   } catch (const base::Error&) {
     end_started();
     throw;
   }
-  if (const Starting* missing = first_missing(roster, all, signals.descriptor())) {
+  missing = missing != nullptr ? missing : first_silent(kReady, roster, all, signals.descriptor());
+  if (missing != nullptr) {
     const uint32_t node = missing->node;
     const std::string words = last_words(live, node);
     end_started();
     throw UsageError(
         fmt::format("the agent of node {} ({}) did not get ready: {}", live.model.nodes[node].name, node, words));
   }
-  return static_cast<size_t>(std::ranges::count_if(all, [](const Starting& one) { return one.is_ready; }));
+  return static_cast<size_t>(std::ranges::count_if(all, [](const Starting& one) { return !one.is_anothers; }));
 }
 
-size_t count_agents(const LiveCluster& live) {
+std::vector<AgentSeen> look_at_agents(const LiveCluster& live) {
   const Roster roster(live.dir, live.model.name);
-  size_t count = 0;
-  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-    count += roster.find(node) ? 1U : 0U;
+  std::vector<AgentSeen> seen;
+  for (uint32_t node = 0; live.model.has_overlay && node < live.model.nodes.size(); ++node) {
+    const std::optional<Roster::Agent> agent = roster.look(node);
+    AgentSeen one;
+    if (agent) {
+      one = {is_stopped(*agent) ? AgentSeen::State::stopped : AgentSeen::State::runs, agent->pid, agent->meeting};
+    }
+    seen.push_back(one);
   }
-  return count;
+  return seen;
+}
+
+std::string parts_text(const LiveCluster& live) {
+  live.control.refresh();
+  const fabric::Graph usable = usable_cabling(live);
+  const std::vector<bool> all(live.model.nodes.size(), true);
+  std::vector<bool> is_in_part(all.size());
+  std::string alone;
+  std::vector<std::string> parts;
+  for (uint32_t node = 0; node < all.size(); ++node) {
+    if (is_in_part[node]) {
+      continue;
+    }
+    const std::vector<uint32_t> part = joined_with(usable, all, node);
+    std::vector<std::string> names;
+    for (const uint32_t one : part) {
+      is_in_part[one] = true;
+      names.push_back(live.model.nodes[one].name);
+    }
+    if (part.size() > 1) {
+      parts.push_back(fmt::format("{}", fmt::join(names, ", ")));
+    } else if (all.size() > 1) {
+      const bool is_planned = std::ranges::any_of(
+          live.model.cables, [&](const cluster::Cable& cable) { return cable.a.node == node || cable.b.node == node; });
+      alone += fmt::format("overlay: node {} has no cable{}: ringbolt0 reaches nobody from there\n", names.front(),
+                           is_planned ? " that is up" : "");
+    }
+  }
+  return parts.size() < 2 ? alone
+                          : fmt::format("overlay: no cable that is up joins {}\n{}", fmt::join(parts, " with "), alone);
 }
 
 size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {

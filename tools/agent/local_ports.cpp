@@ -179,15 +179,19 @@ void LocalPorts::forward(std::span<const std::byte> packet) {
   prefix.node = static_cast<uint8_t>(node_ + 1);
   prefix.emit(copy_);
   if (place == node_ + 1) {
-    deliver(copy_);
-  } else if (courier_ != nullptr) {
-    courier_->send(place - 1, copy_);
+    return deliver(copy_);
   }
+  const auto found = std::ranges::lower_bound(nodes_, place - 1);
+  if (courier_ == nullptr || found == nodes_.end() || *found != place - 1) {
+    ++counts_.dropped_away;
+    return;
+  }
+  courier_->send(static_cast<uint32_t>(found - nodes_.begin()), copy_);
 }
 
 void LocalPorts::on_packet(uint32_t source, std::span<const std::byte> packet) {
   if (packet.size() < PortPrefix::kBytes + kBthBytes || packet.size() > link::kMaxStreamPacketBytes ||
-      PortPrefix::parse(packet).node != source + 1) {
+      source >= nodes_.size() || PortPrefix::parse(packet).node != nodes_[source] + 1) {
     ++counts_.dropped_strange;
     return;
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -25,8 +26,8 @@ class LocalPorts final : public group::Courier::Sink {
  public:
   /// What waits for a program that takes nothing in just now: then packets for it are dropped, as at any full port.
   static constexpr size_t kMostWaitingBytes = size_t{64} << 20U;
-  /// A program may tell others of its queue pair before the agent has heard of the program: so long, and so much of what
-  /// nobody takes is kept.
+  /// A program may tell others of its queue pair before the agent has heard of the program: so long, and so much of
+  /// what nobody takes is kept.
   static constexpr uint64_t kEarlyNs = 2'000'000'000;
   static constexpr size_t kMostEarlyBytes = size_t{16} << 20U;
 
@@ -34,14 +35,19 @@ class LocalPorts final : public group::Courier::Sink {
     uint64_t dropped_nobody = 0;   ///< for queue pairs of no program here
     uint64_t dropped_full = 0;     ///< for programs that take nothing in
     uint64_t dropped_strange = 0;  ///< to nodes that there are not, or no packets at all
+    uint64_t dropped_away = 0;     ///< to nodes that are not in this agent's meeting
   };
 
   /// Waits for programs at the UNIX socket `path`, where a dead agent may have left one. Throws base::Error.
   LocalPorts(std::string path, uint32_t node, uint32_t n_nodes);
   ~LocalPorts() override;
 
-  /// Where packets to other nodes go; null: there is none.
-  void set_courier(group::Courier* courier) { courier_ = courier; }
+  /// Where packets to other nodes go, the places of which in the ascending list `nodes` are the ranks of the courier;
+  /// null: nowhere.
+  void set_courier(group::Courier* courier, std::vector<uint32_t> nodes) {
+    courier_ = courier;
+    nodes_ = std::move(nodes);
+  }
   /// Readable when serve() has something to do.
   int descriptor() const { return epoll_.get(); }
   /// Takes in what programs have sent, and programs that have come.
@@ -83,6 +89,7 @@ class LocalPorts final : public group::Courier::Sink {
   const uint32_t node_;
   const uint32_t n_nodes_;
   group::Courier* courier_ = nullptr;
+  std::vector<uint32_t> nodes_;  // [rank of the courier]
   base::UniqueFd epoll_;
   base::UniqueFd listener_;
   std::map<int, Program> programs_;  // by the descriptor of the endpoint
@@ -92,7 +99,7 @@ class LocalPorts final : public group::Courier::Sink {
   };
   std::deque<Early> early_;  // in order of their coming
   size_t early_bytes_ = 0;
-  std::vector<std::byte> copy_;      // of a packet whose prefix changes
+  std::vector<std::byte> copy_;  // of a packet whose prefix changes
   Counts counts_;
 };
 

@@ -87,6 +87,7 @@ TEST(LocalPorts, drops_packets_that_no_stream_carries) {
   const Folder folder;
   LocalPorts ports(folder.file("0.sock"), 0, 2);
   Program program(folder.file("0.sock"));
+  ports.set_courier(nullptr, {0, 1});
   const std::vector<std::byte> longest = packet_of(link::kMaxStreamPacketBytes);
   ports.on_packet(1, longest);  // kept until the program has said which queue pairs are its own
   EXPECT_EQ(program.receive(ports, 1), Packets{longest});
@@ -98,6 +99,24 @@ TEST(LocalPorts, drops_packets_that_no_stream_carries) {
   ports.on_packet(1, longest);
   ports.on_end_of_packets();
   EXPECT_EQ(program.receive(ports, 1), Packets{longest});
+}
+
+TEST(LocalPorts, know_ranks_by_the_nodes_that_meet) {
+  const Folder folder;
+  LocalPorts ports(folder.file("0.sock"), 0, 4);
+  Program program(folder.file("0.sock"));
+  const std::vector<std::byte> from_1 = packet_of(100);
+  ports.on_packet(1, from_1);
+  EXPECT_EQ(ports.counts().dropped_strange, 1U);  // no meeting
+  ports.set_courier(nullptr, {0, 3});
+  ports.on_packet(1, from_1);
+  ports.on_packet(2, from_1);
+  EXPECT_EQ(ports.counts().dropped_strange, 3U);
+  std::vector<std::byte> from_3 = from_1;
+  link::PortPrefix{0, 0, 4}.emit(from_3);
+  ports.on_packet(1, from_3);
+  EXPECT_EQ(program.receive(ports, 1), Packets{from_3});
+  EXPECT_EQ(ports.counts().dropped_strange, 3U);
 }
 
 TEST(LocalPorts, gives_up_a_connection_that_never_says_anything) {

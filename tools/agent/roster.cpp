@@ -12,9 +12,7 @@
 
 #include "base/error.h"
 #include "cluster/read_file.h"
-#include "fabric/relaying.h"
 #include "failure.h"
-#include "fault_file.h"
 
 namespace ringbolt::tools::agent {
 namespace {
@@ -29,9 +27,9 @@ std::string line_of(pid_t pid, std::optional<uint32_t> meeting) {
 }
 
 /// Of an agent, for as long as it has the file open.
-struct flock whole_file() {
+struct flock whole_file(short type = F_WRLCK) {
   struct flock lock {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = type;
   lock.l_whence = SEEK_SET;
   return lock;
 }
@@ -60,19 +58,6 @@ std::optional<Sight> sight_of(pid_t pid) {
   } catch (const base::Error&) {
   }
   return std::nullopt;
-}
-
-/// The cables that are neither cut nor pulled out by a fault.
-fabric::Graph cabling_of(const LiveCluster& live) {
-  const std::vector<bool> is_dead = dead_cables(live);
-  fabric::Graph up{static_cast<uint32_t>(live.model.nodes.size()), {}};
-  for (uint32_t i = 0; i < live.model.cables.size(); ++i) {
-    const cluster::Cable& cable = live.model.cables[i];
-    if (cable.a.node != cable.b.node && live.control.cable_up(i) && !is_dead[i]) {
-      fabric::join(up, cable.a.node, cable.b.node);
-    }
-  }
-  return up;
 }
 
 }  // namespace
@@ -143,12 +128,33 @@ std::optional<pid_t> Roster::find(uint32_t node) const {
   return agent ? std::optional(agent->pid) : std::nullopt;
 }
 
+base::UniqueFd Roster::begin_starting() const {
+  const std::string path = dir_.cluster(cluster_) + "/agents.starting";
+  base::UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  struct flock whole = whole_file(F_RDLCK);  // several may at the same time
+  if (!lock.is_open() || ::fcntl(lock.get(), F_OFD_SETLK, &whole) != 0) {
+    throw base::Error(errno, "lock", path);
+  }
+  return lock;
+}
+
+bool Roster::is_starting() const {
+  const base::UniqueFd lock(::open((dir_.cluster(cluster_) + "/agents.starting").c_str(), O_RDONLY | O_CLOEXEC));
+  struct flock whole = whole_file();
+  return lock.is_open() && ::fcntl(lock.get(), F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+}
+
 bool is_forgotten(const Roster::Entry& entry) {
   struct stat file {};
   return ::fstat(entry.lock.get(), &file) == 0 && file.st_nlink == 0;
 }
 
-bool Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {
+bool is_stopped(const Roster::Agent& agent) {
+  const std::optional<Sight> sight = sight_of(agent.pid);
+  return sight && sight->is_stopped;
+}
+
+std::optional<bool> Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {
   const std::optional<Sight> sight = sight_of(agent.pid);
   if (!sight) {
     return true;  // it holds its lock, and nobody can tell more
@@ -161,61 +167,16 @@ bool Watch::runs(uint32_t node, const Roster::Agent& agent, uint64_t now_ns) {
   }
   Seen& seen = seen_[node];
   if (seen.pid != agent.pid || now_ns - seen.looked_ns >= kStillNs) {
-    seen = {agent.pid, sight->switches, now_ns, 0};
+    seen = {agent.pid, sight->switches, now_ns, now_ns, 0};
   } else if (seen.switches != sight->switches) {
     seen.moved_ns = now_ns;
   }
   seen.switches = sight->switches;
   seen.looked_ns = now_ns;
-  return seen.moved_ns != 0 && now_ns - seen.moved_ns < kStillNs;
-}
-
-bool can_be_group(const fabric::Graph& cabling) {
-  const fabric::Distances distances = fabric::distances(cabling);
-  return distances.is_connected && distances.diameter <= fabric::kMostHopsOfGroup;
-}
-
-bool can_all_meet(const LiveCluster& live, const Roster& roster, Watch& watch, uint64_t now_ns) {
-  live.control.refresh();
-  bool do_all_run = true;  // all are looked at: who moves is told by two looks
-  for (uint32_t node = 0; node < live.model.nodes.size(); ++node) {
-    const std::optional<Roster::Agent> agent = roster.look(node);
-    do_all_run = agent && watch.runs(node, *agent, now_ns) && do_all_run;
+  if (seen.moved_ns != 0) {
+    return now_ns - seen.moved_ns < kStillNs;
   }
-  return do_all_run && can_be_group(cabling_of(live));
-}
-
-Absence::Absence(const LiveCluster& live, const Roster& roster, uint32_t meeting)
-    : live_(live), roster_(roster), meeting_(meeting) {
-  live_.control.refresh();
-  generation_ = live_.control.generation();
-}
-
-bool Absence::would_come(uint32_t node, Lost& lost, uint64_t now_ns) {
-  const std::optional<Roster::Agent> agent = roster_.look(node);
-  if (!agent) {
-    return false;
-  }
-  if (agent->meeting != meeting_) {  // another process, or it has left the meeting to have a new one
-    lost.is_changed = true;
-    return true;
-  }
-  lost.is_changed = lost.is_changed || lost.generation != live_.control.generation();
-  return watch_.runs(node, *agent, now_ns);
-}
-
-bool Absence::is_over(const std::map<uint32_t, Status>& failed, uint64_t now_ns) {
-  live_.control.refresh();
-  bool would_all_come = true;
-  bool has_changed = false;
-  for (const auto& [node, status] : failed) {
-    // Whose silence was the reason has stood still: it is back as soon as it moves.
-    Lost& lost = lost_.try_emplace(node, Lost{generation_, status.code == EHOSTDOWN}).first->second;
-    would_all_come = would_come(node, lost, now_ns) && would_all_come;
-    has_changed = has_changed || lost.is_changed;
-  }
-  generation_ = live_.control.generation();
-  return has_changed && would_all_come && can_all_meet(live_, roster_, watch_, now_ns);
+  return now_ns - seen.since_ns < kStillNs ? std::nullopt : std::optional(false);
 }
 
 }  // namespace ringbolt::tools::agent

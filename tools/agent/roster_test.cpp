@@ -8,22 +8,12 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "cluster/runtime_dir.h"
-#include "fabric/relaying.h"
 #include "failure.h"
 
 namespace ringbolt::tools::agent {
 namespace {
-
-constexpr uint32_t kMostOfLine = fabric::kMostHopsOfGroup + 1;
-
-fabric::Graph line_of(uint32_t n_nodes) {
-  fabric::Graph line{n_nodes, {}};
-  for (uint32_t node = 1; node < n_nodes; ++node) {
-    fabric::join(line, node - 1, node);
-  }
-  return line;
-}
 
 class RosterFolder {
  public:
@@ -78,20 +68,19 @@ TEST(Roster, whoever_looks_for_an_agent_is_not_in_its_way) {
   looks.join();
 }
 
-TEST(Roster, nodes_that_no_cable_joins_are_no_group) {
-  fabric::Graph cut = line_of(3);
-  cut.cables.pop_back();
-  EXPECT_FALSE(can_be_group(cut));
-  EXPECT_TRUE(can_be_group(line_of(3)));
-  EXPECT_TRUE(can_be_group(line_of(1)));
-}
-
-TEST(Roster, nodes_that_are_too_far_apart_are_no_group) {
-  EXPECT_TRUE(can_be_group(line_of(kMostOfLine)));
-  fabric::Graph ring = line_of(kMostOfLine + 1);
-  EXPECT_FALSE(can_be_group(ring));  // with a cable that is cut
-  fabric::join(ring, 0, kMostOfLine);
-  EXPECT_TRUE(can_be_group(ring));
+TEST(Roster, says_while_somebody_starts_agents) {
+  const RosterFolder folder;
+  const Roster roster = folder.roster();
+  EXPECT_FALSE(roster.is_starting());
+  {
+    const base::UniqueFd one = roster.begin_starting();
+    {
+      const base::UniqueFd other = roster.begin_starting();
+      EXPECT_TRUE(roster.is_starting());
+    }
+    EXPECT_TRUE(roster.is_starting());
+  }
+  EXPECT_FALSE(roster.is_starting());
 }
 
 }  // namespace
