@@ -129,6 +129,8 @@ class Overlay(OverlayCase):
         self.assertIn("ringbolt status: overlay of o: no agent runs on n1; start what is missing: ringbolt agent --start --cluster o",
                       told.stderr)
         os.kill(agents[2], signal.SIGSTOP)
+        ended = (self.root / "clusters/o/agent-2.log").open()
+        self.addCleanup(ended.close)
         told = self.call("status", "--json", expect=1)
         self.assertIn("the agent of n2 stands still", told.stderr)
         running = json.loads(told.stdout)["clusters"][0]["running"]
@@ -137,6 +139,8 @@ class Overlay(OverlayCase):
         self.assertEqual([one["state"] for one in seen], ["runs", "none", "stopped"])
         self.assertEqual((seen[0]["node"], seen[0]["pid"], seen[2]["pid"]), ("n0", agents[0], agents[2]))
         self.assertEqual(seen[0]["meeting"], seen[2]["meeting"])
+        self.call("down")  # politely: who is stopped goes on for that
+        self.assertIn("ends: ", ended.read())
 
     def test_while_agents_start_other_clusters_can_be_changed(self):
         self.call("up", "--emulate", "line:2", "--name", "other")

@@ -188,6 +188,7 @@ const Starting* start_all(const LiveCluster& live, const Roster& roster, std::ve
 void end_all(const std::vector<base::UniqueFd>& processes) {
   for (const base::UniqueFd& process : processes) {
     (void)::pidfd_send_signal(process.get(), SIGTERM, nullptr, 0);
+    (void)::pidfd_send_signal(process.get(), SIGCONT, nullptr, 0);  // or one that is stopped takes no notice
   }
   const uint64_t deadline_ns = base::now_ns() + kPoliteMs * kMillisecond;
   for (const base::UniqueFd& process : processes) {
