@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import signal
 import subprocess
@@ -252,7 +253,7 @@ class Rights(NamespaceCase):
         if subprocess.run(["unshare", "-Urnm", "true"], capture_output=True, check=False).returncode != 0:
             self.skipTest("no user namespaces here")
         script = f"""mount -t tmpfs tmpfs /run && {command.RINGBOLT} up --netns --emulate line:2 --name {self.name} &&
-                     {command.RINGBOLT} exec 0 -- ping -c 1 -W 1 10.77.0.2 && {command.RINGBOLT} down"""
+                     {command.RINGBOLT} exec 0 -- {shlex.join(namespaces.KNOCK)} 10.77.0.2 && {command.RINGBOLT} down"""
         done = subprocess.run(["unshare", "-Urnm", "sh", "-c", script], env=self.environment, capture_output=True,
                               text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

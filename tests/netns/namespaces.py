@@ -12,6 +12,9 @@ import command  # noqa: E402  (after the path)
 from command import CommandCase  # noqa: E402
 
 
+KNOCK = [sys.executable, "-B", str(pathlib.Path(__file__).resolve().parent / "knock.py")]
+
+
 def skip(reason):
     print(f"skip: {reason}")
     sys.exit(77)
@@ -19,7 +22,7 @@ def skip(reason):
 
 def need(*programs):
     """Ends the test program with a skip unless this machine lets us make namespaces and has the programs."""
-    for program in ("ip", "tc", "ping", *programs):
+    for program in ("ip", "tc", *programs):
         if not shutil.which(program, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin"):
             skip(f"{program} is not installed")
     probe = f"rb-probe-{os.getpid()}"
@@ -64,8 +67,8 @@ class NamespaceCase(CommandCase):
         return self.call("exec", "-c", self.name, node, "--", *words, expect=expect, **options).stdout
 
     def reaches(self, node, address):
-        done = subprocess.run([command.RINGBOLT, "exec", "-c", self.name, str(node), "--", "ping", "-c", "1", "-W", "1",
-                               "-n", address], env=self.environment, capture_output=True, check=False)
+        done = subprocess.run([command.RINGBOLT, "exec", "-c", self.name, str(node), "--", *KNOCK, address],
+                              env=self.environment, capture_output=True, check=False)
         return done.returncode == 0
 
     def start_on(self, node, *words, **options):
