@@ -170,10 +170,13 @@ class LaneLimitTest : public testing::TestWithParam<ibv_qp_type> {
   LaneLimitTest() : device(open_device()), near(device, options()), memory(near.pd(), 4096), far(peer) {
     far.open(options(), 4096);
     must_succeed(near.to_init(), "ibv_modify_qp(INIT)");
+    const uint64_t own_table = mapped_bytes(peer.pid(), kTable);
     far.connect(near.address());
     must_succeed(far.post_recv(2, {{0, 4096}}), "ibv_post_recv");
-    // Its lane has come, so the two processes know each other: what fails now is the lane alone.
+    // Its lane has come here, and our table there: the two processes know each other, and what fails now is the lane
+    // alone.
     EXPECT_TRUE(wait_until([] { return mapped_bytes(getpid(), "ringbolt-lane") != 0; }));
+    EXPECT_TRUE(wait_until([&] { return mapped_bytes(peer.pid(), kTable) > own_table; }));
   }
   static QpOptions options() {
     QpOptions wanted;
@@ -190,6 +193,8 @@ class LaneLimitTest : public testing::TestWithParam<ibv_qp_type> {
     EXPECT_EQ(far.state(), IBV_QPS_ERR);
     EXPECT_EQ(far.wait_event(), IBV_EVENT_QP_FATAL);
   }
+
+  static constexpr const char* kTable = "ringbolt-regions";
 
   PeerProcess peer;
   Device device;
