@@ -31,7 +31,8 @@ struct Connection {
   State state = State::idle;
   bool is_active = false;
   bool is_orphan = false;     ///< its user is gone: no events any more
-  bool is_accepted = false;   ///< passive: the user has answered; before, he hears of nothing
+  bool is_accepted = false;   ///< the user has answered; before, the passive one hears of nothing
+  bool wants_end = false;     ///< passive, before the peer is ready: its user has asked for the end already
   bool has_told_end = false;  ///< disconnected was raised
   uint32_t remote_id = 0;
   uint64_t remote_guid = 0;

@@ -169,9 +169,17 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
 
 int Engine::ready(uint64_t, Handle handle) {
   Connection* connection = find(handle);
-  if (connection == nullptr || connection->state != State::rep_received) {
+  if (connection == nullptr) {
     return EINVAL;
   }
+  if (connection->state == State::dreq_received && connection->is_active && !connection->is_accepted) {
+    connection->is_accepted = true;  // ended before it began: the peer needs no "ready", and the user hears of the end
+    return 0;
+  }
+  if (connection->state != State::rep_received) {
+    return EINVAL;
+  }
+  connection->is_accepted = true;
   connection->state = State::established;
   send(*connection, wire::CmRtu{connection->id, connection->remote_id, {}});
   return 0;
@@ -194,7 +202,17 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   return 0;
 }
 
-int Engine::note_data(uint64_t, Handle handle) {
+void Engine::become_established(uint64_t now_ns, Connection& connection) {
+  connection.state = State::established;
+  tell(connection, Event::Kind::established, 0);
+  if (connection.wants_end) {
+    send_disconnect(now_ns, connection, true);  // takes over the timer, and so needs no memory
+  } else {
+    stop_tries(connection);
+  }
+}
+
+int Engine::note_data(uint64_t now_ns, Handle handle) {
   Connection* connection = find(handle);
   if (connection == nullptr) {
     return EINVAL;
@@ -205,9 +223,7 @@ int Engine::note_data(uint64_t, Handle handle) {
   if (connection->state != State::rep_sent && connection->state != State::mra_rep_received) {
     return EINVAL;
   }
-  connection->state = State::established;
-  stop_tries(*connection);
-  tell(*connection, Event::Kind::established, 0);
+  become_established(now_ns, *connection);
   return 0;
 }
 
@@ -260,6 +276,8 @@ int Engine::disconnect(uint64_t now_ns, Handle handle) {
   switch (connection->state) {
     case State::rep_sent:
     case State::mra_rep_received:
+      connection->wants_end = true;
+      return 0;
     case State::established:
       send_disconnect(now_ns, *connection, true);
       return 0;

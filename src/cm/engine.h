@@ -46,6 +46,7 @@ class Engine {
 
   // Both.
   int reject(uint64_t now_ns, Handle handle, uint16_t reason, std::span<const std::byte> private_data);
+  /// Between accept() and the peer's "ready to use" it waits for the latter: until then the peer takes no DREQ.
   int disconnect(uint64_t now_ns, Handle handle);
   /// No further events for the handle; the peer learns what it must.
   void destroy(uint64_t now_ns, Handle handle);
@@ -83,6 +84,7 @@ class Engine {
   void send(Connection& connection, const Message& message);
   void send_once(const Connection& connection, const wire::CmMessage& message);
   void resend(const Connection& connection);
+  void become_established(uint64_t now_ns, Connection& connection);
   void send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer);
   void send_agreement(uint64_t now_ns, Connection& connection);
   void send_reject(const Connection& connection, wire::CmAnswered answered, uint16_t reason,
@@ -108,7 +110,7 @@ class Engine {
   Verdict judge(const Arrival& arrival, uint64_t service_id, std::span<const std::byte> private_data);
   void answer_request(const Arrival& arrival, uint64_t tid, const wire::CmMessage& message);
   void refuse(const Arrival& arrival, uint64_t tid, uint32_t remote_id, wire::CmAnswered answered, uint16_t reason,
-              std::span<const uint8_t> info);
+              std::span<const uint8_t> info, Handle local_id = 0);
   void end_by_reject(uint64_t now_ns, Connection& connection, uint16_t reason, const wire::CmRej& message);
 
   // engine_timers.cpp

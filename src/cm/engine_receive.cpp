@@ -56,15 +56,19 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
   tell(*connection, Event::Kind::response, 0, reply);
 }
 
-void Engine::on(uint64_t, const Arrival& arrival, uint64_t, const wire::CmRtu& message) {
+void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wire::CmRtu& message) {
   Connection* connection = find(message.remote_id, message.local_id);
-  if (connection == nullptr || (connection->state != State::rep_sent && connection->state != State::mra_rep_received)) {
+  if (connection == nullptr || connection->state == State::idle) {
+    // The peer believes itself connected: our REJ was lost, or it came back to life after our last try. Nothing that it
+    // waits for would ever come, and no timer of its own runs.
+    refuse(arrival, tid, message.local_id, wire::CmAnswered::other, wire::kRejInvalidCommId, {}, message.remote_id);
     return;
   }
-  connection->state = State::established;
+  if (connection->state != State::rep_sent && connection->state != State::mra_rep_received) {
+    return;
+  }
   connection->peer_slot = arrival.peer_slot;
-  stop_tries(*connection);
-  tell(*connection, Event::Kind::established, 0);
+  become_established(now_ns, *connection);
 }
 
 void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t, const wire::CmMra& message) {
@@ -91,11 +95,13 @@ Connection* Engine::find_rejected(const wire::CmRej& message) {
     const auto found = by_remote_id_.find({wire::get_be<uint64_t>(message.info, 0), message.local_id});
     return found == by_remote_id_.end() ? nullptr : find(found->second);
   }
-  if (message.answered == wire::CmAnswered::req) {
-    Connection* connection = find(message.remote_id);
-    return connection != nullptr && !is_lookup(connection->state) ? connection : nullptr;
+  Connection* connection = find(message.remote_id);
+  if (connection == nullptr || is_lookup(connection->state)) {
+    return nullptr;
   }
-  return find(message.remote_id, message.local_id);
+  // A REJ can come before the REP that it takes back, or without it.
+  const bool knows_peer = connection->remote_id != 0 && message.answered != wire::CmAnswered::req;
+  return !knows_peer || connection->remote_id == message.local_id ? connection : nullptr;
 }
 
 void Engine::on(uint64_t now_ns, const Arrival&, uint64_t, const wire::CmRej& message) {
@@ -139,9 +145,11 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
     return;
   }
   switch (connection->state) {
+    case State::idle:
     case State::timewait:
       answer_request(arrival, tid, wire::CmDrep{connection->id, connection->remote_id, {}});
       return;
+    case State::rep_received:  // the peer took data for our "ready", or it is one that ends what it has just begun
     case State::rep_sent:
     case State::mra_rep_received:
     case State::established:
@@ -150,7 +158,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
     default:
       return;
   }
-  const bool wanted_end = connection->state == State::dreq_sent;
+  const bool wanted_end = connection->state == State::dreq_sent || connection->wants_end;
   connection->transaction_id = tid;
   stop_tries(*connection);
   connection->state = State::dreq_received;

@@ -34,8 +34,9 @@ void Engine::answer_request(const Arrival& arrival, uint64_t tid, const wire::Cm
 }
 
 void Engine::refuse(const Arrival& arrival, uint64_t tid, uint32_t remote_id, wire::CmAnswered answered,
-                    uint16_t reason, std::span<const uint8_t> info) {
+                    uint16_t reason, std::span<const uint8_t> info, Handle local_id) {
   wire::CmRej message;
+  message.local_id = local_id;
   message.remote_id = remote_id;
   message.answered = answered;
   message.reason = reason;

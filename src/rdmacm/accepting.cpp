@@ -246,6 +246,7 @@ int rdma_disconnect(rdma_cm_id* c) try {
     if (id.handle == 0) {
       return result(EINVAL);
     }
+    id.station->catch_up();
     if (id.c.qp != nullptr) {
       flush_queue_pair(id);
     }

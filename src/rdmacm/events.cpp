@@ -80,6 +80,8 @@ void fill_datagram(Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(station_lock) {
   param.ah_attr = address_vector(id);
 }
 
+bool is_end(const cm::Event& event) { return event.kind == Kind::rejected || event.kind == Kind::disconnected; }
+
 /// CONNECT_RESPONSE of an identifier with a queue pair: it becomes ready, and only now is the peer told so. Told
 /// earlier, its first message could reach the program before this event does.
 void complete_connection(Station& station, Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(station_lock) {
@@ -92,6 +94,14 @@ void complete_connection(Station& station, Id& id, QueuedEvent& event) RINGBOLT_
   station.settle();
   event.c.event = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
   event.c.status = -error;
+  if (error != 0) {
+    // Also when the peer took its REP back before the program looked. One event says it; rdma-core swallows the rest.
+    id.has_failed = id.has_seen_end = true;
+    flush_queue_pair(id);
+    station.drop_held(id);
+    const auto swallowed =
+        id.channel().take_if([&](const QueuedEvent& one) { return one.c.id == &id.c && is_end(one.source); });
+  }
 }
 
 void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::span<const std::byte> private_data)
@@ -128,6 +138,8 @@ void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) R
 std::unique_ptr<QueuedEvent> make_local_event(Id& id, rdma_cm_event_type type, int status) {
   return new_event(id, type, status);
 }
+
+bool is_swallowed(const Id& id, const cm::Event& event) { return id.has_failed && is_end(event); }
 
 std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) {
   auto queued = new_event(id, type_of(event), event.status);
@@ -204,6 +216,12 @@ void on_fetch(Station& station, QueuedEvent& event) {
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
       id.has_seen_end = true;
+      break;
+    case RDMA_CM_EVENT_REJECTED:
+      id.has_seen_end = true;
+      if (id.c.qp != nullptr) {
+        flush_queue_pair(id);  // also of a connection that was up: the peer's REP was answered, and it had gone
+      }
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       if (id.c.qp != nullptr) {

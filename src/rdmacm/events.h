@@ -6,6 +6,8 @@
 
 namespace ringbolt::rdmacm {
 
+/// Whether the program has heard of the end by CONNECT_ERROR, which `event` would tell it once more.
+bool is_swallowed(const Id& id, const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
 /// The event of an identifier that the program will see for `event`.
 std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) RINGBOLT_REQUIRES(station_lock);
 /// CONNECT_REQUEST with a new identifier. Throws std::bad_alloc, and nothing has changed.

@@ -60,6 +60,9 @@ Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps
 void detach_id(Id& id) {
   Station& station = *id.station;
   if (id.handle != 0) {
+    if (id.is_passive && id.has_reply) {
+      station.catch_up();
+    }
     try {
       station.engine().destroy(station.now(), id.handle);
     } catch (const std::bad_alloc&) {

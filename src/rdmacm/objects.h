@@ -136,7 +136,8 @@ struct Id {
   wire::CmReq request RINGBOLT_GUARDED_BY(station_lock);  ///< sent or received
   wire::CmRep reply RINGBOLT_GUARDED_BY(station_lock);    ///< sent or received
   bool has_reply RINGBOLT_GUARDED_BY(station_lock) = false;
-  bool has_seen_end RINGBOLT_GUARDED_BY(station_lock) = false;  ///< the program took its DISCONNECTED
+  bool has_seen_end RINGBOLT_GUARDED_BY(station_lock) = false;  ///< the program took what told it so
+  bool has_failed RINGBOLT_GUARDED_BY(station_lock) = false;    ///< the program took its CONNECT_ERROR
   wire::CmSidrReq question RINGBOLT_GUARDED_BY(station_lock);
   wire::CmSidrRep answer RINGBOLT_GUARDED_BY(station_lock);
 

@@ -172,6 +172,14 @@ void Station::receive_all() {
   }
 }
 
+void Station::catch_up() {
+  try {
+    receive_all();
+  } catch (const std::bad_alloc&) {
+    // As good as lost on the way.
+  }
+}
+
 void Station::settle() {
   if (!is_started_) {
     return;
@@ -230,8 +238,13 @@ void Station::tell(const cm::Event& event) {
     return;
   }
   Id& id = *found->second;
+  if (is_swallowed(id, event)) {
+    return;
+  }
   auto queued = make_event(id, event);
-  if (event.kind == cm::Event::Kind::disconnected && id.route && !id.is_datagram()) {
+  const bool ends_connection =
+      event.kind == cm::Event::Kind::disconnected || (event.kind == cm::Event::Kind::rejected && id.has_reply);
+  if (ends_connection && id.route && !id.is_datagram()) {
     if (const Owed owed = owes_completions(id); owed != Owed::nothing) {
       const uint64_t limit_ns = owed == Owed::polling ? kHeldLimitNs : kAnswerLimitNs;
       held_.push_back({&id, nullptr, now() + limit_ns, 0});
@@ -300,6 +313,7 @@ void Station::leave() {
     return;
   }
   has_left_ = true;
+  catch_up();
   const uint64_t deadline = now() + kLeaveLimitNs;
   const auto is_done = [&]() RINGBOLT_REQUIRES(station_lock) {
     return engine_->disconnecting() == 0 && ringbolt_management_unsent(devices_.at(0).context) == 0;

@@ -44,6 +44,9 @@ class Station final : private cm::Host {
   /// Sends and tells what the engine has brought forth, and wakes the thread if it sleeps too long. After every engine
   /// call.
   void settle() RINGBOLT_REQUIRES(station_lock);
+  /// Takes what has come and the thread has not looked at yet. Before an end: a peer that the program has heard from by
+  /// its data has said "ready to use" earlier, and a connection ends otherwise than an attempt at one.
+  void catch_up() RINGBOLT_REQUIRES(station_lock);
 
   uint64_t next_token() RINGBOLT_REQUIRES(station_lock) { return ++last_token_; }
   void add_listener(uint64_t token, Id& id) RINGBOLT_REQUIRES(station_lock) { listeners_[token] = &id; }
@@ -102,7 +105,7 @@ class Station final : private cm::Host {
   /// What a connection's program should find in its completion queues before it hears of the end.
   enum class Owed : uint8_t { nothing, answers, polling };
   Owed owes_completions(const Id& id) const RINGBOLT_REQUIRES(station_lock);
-  /// DISCONNECTED of a connection that owes its program something.
+  /// DISCONNECTED or REJECTED of a connection that owes its program something.
   struct Held {
     Id* id;
     std::unique_ptr<QueuedEvent> event;
