@@ -16,7 +16,7 @@
 namespace ringbolt::tools {
 namespace {
 
-constexpr size_t kMostRecordBytes = size_t{1} << 20U;
+constexpr size_t kMostStreamRecordBytes = size_t{1} << 20U;
 
 std::string path_of(const cluster::RuntimeDir& dir, const std::string& cluster) {
   return stream_record_folder(dir) + "/" + cluster + ".json";
@@ -44,7 +44,7 @@ StreamRecord read_stream_record(const cluster::RuntimeDir& dir, const std::strin
     }
     return {};
   }
-  const nlohmann::json json = nlohmann::json::parse(cluster::read_file(path, kMostRecordBytes), nullptr, false);
+  const nlohmann::json json = nlohmann::json::parse(cluster::read_file(path, kMostStreamRecordBytes), nullptr, false);
   try {
     return checked(json.get<StreamRecord>(), path);
   } catch (const nlohmann::json::exception&) {
