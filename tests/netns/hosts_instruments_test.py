@@ -59,7 +59,7 @@ class Instruments(HostCase):
         run = self.start_long("verify", "soak")
         run.send_signal(signal.SIGINT)
         said, problems = run.communicate(timeout=command.PATIENCE_S)
-        self.assertEqual(run.returncode, 0, problems)
+        self.assertEqual(run.returncode, 130, problems)
         self.assertIn("ended early: it was interrupted", said)
         self.assertIn("all verified", said)
         command.wait_until(lambda: not self.measuring("left") + self.measuring("right"), "both ends are gone")
