@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "base/cpu_pause.h"
+#include "device/gids.h"
 #include "device/limits.h"
 #include "device/queue_pair.h"
 
@@ -26,18 +27,6 @@ constexpr size_t kLeastDatagramPeers = 64;  // below it nobody looks for those t
 constexpr std::array<uint32_t, 32> kRnrTimers10us = {
     65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
     256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
-
-std::array<uint8_t, 16> bytes_of(const ibv_gid& gid) {
-  std::array<uint8_t, 16> bytes{};
-  std::memcpy(bytes.data(), gid.raw, bytes.size());
-  return bytes;
-}
-
-ibv_gid gid_of(const std::array<uint8_t, 16>& bytes) {
-  ibv_gid gid{};
-  std::memcpy(gid.raw, bytes.data(), bytes.size());
-  return gid;
-}
 
 uint64_t fresh_nonce() {
   static thread_local std::mt19937_64 engine = [] {
@@ -73,7 +62,7 @@ int QueuePair::connect() {
     peer_counts =
         std::make_unique<CountingCell>(process_.counters(port.peer_counter_path, cluster::CounterPage::Port::peers));
   }
-  auto connection = make_connection(attributes_.dest_qp_num, bytes_of(attributes_.ah_attr.grh.dgid));
+  auto connection = make_connection(attributes_.dest_qp_num, address_of(attributes_.ah_attr.grh.dgid));
   if (!connection) {
     return connection.error().value;
   }
@@ -124,7 +113,7 @@ void QueuePair::offer_lane(Connection& connection) {
     offer.nonce = connection.own_nonce;
     const Port& port = context_.port();
     offer.source_gid =
-        bytes_of(type_ == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[path.sgid_index]);
+        address_of(type_ == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[path.sgid_index]);
     offer.target_gid = connection.remote_gid;
     connection.remote->peer().send(offer, connection.receive_segment.descriptor());
   }

@@ -21,7 +21,7 @@ constexpr uint64_t kPatienceMs = 5000;
 bool is_alive(const LedgerBook::Owner& owner) { return base::is_same_process(owner.pid, owner.started); }
 
 /// Nothing where the file can't be read: what others hold stands in it.
-std::optional<LedgerBook> read(const base::LockedFile& file) {
+std::optional<LedgerBook> read_book(const base::LockedFile& file) {
   const std::optional<std::string> text = file.read();
   if (!text) {
     return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<LedgerBook> read(const base::LockedFile& file) {
   return std::move(*book);
 }
 
-int write(const base::LockedFile& file, const LedgerBook& book) {
+int write_book(const base::LockedFile& file, const LedgerBook& book) {
   return book.is_empty() ? file.remove() : file.write(book.emit());
 }
 
@@ -52,7 +52,7 @@ base::Result<bool> Ledger::take(profile::Counted kind, uint32_t limit) {
                  path_.c_str(), static_cast<unsigned long long>(kPatienceMs));
     return base::fail(file.error());
   }
-  std::optional<LedgerBook> book = read(file);
+  std::optional<LedgerBook> book = read_book(file);
   if (!book) {
     return base::fail(EIO);
   }
@@ -61,7 +61,7 @@ base::Result<bool> Ledger::take(profile::Counted kind, uint32_t limit) {
   if (has_room) {
     book->add(getpid(), base::process_start(getpid()), kind);
   }
-  if (const int error = write(file, *book)) {
+  if (const int error = write_book(file, *book)) {
     return base::fail(error);
   }
   return has_room;
@@ -72,9 +72,9 @@ void Ledger::give(profile::Counted kind) {
   if (!file.is_held()) {
     return;  // it comes back when this process ends
   }
-  if (std::optional<LedgerBook> book = read(file)) {
+  if (std::optional<LedgerBook> book = read_book(file)) {
     book->remove(getpid(), base::process_start(getpid()), kind);
-    static_cast<void>(write(file, *book));
+    static_cast<void>(write_book(file, *book));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "device/gids.h"
 #include "device/limits.h"
 #include "link/rendezvous.h"
 #include "wire/bytes.h"
@@ -25,18 +26,6 @@ constexpr size_t kMaxUnsent = 8192;
 constexpr size_t kMaxHeld = 1024;
 constexpr uint64_t kHeldPauseNs = 5'000'000;
 constexpr size_t kMaxNotices = 65536;
-
-wire::Address address_of(const ibv_gid& gid) {
-  wire::Address address;
-  std::memcpy(address.data(), gid.raw, address.size());
-  return address;
-}
-
-ibv_gid gid_of(const wire::Address& address) {
-  ibv_gid gid{};
-  std::memcpy(gid.raw, address.data(), address.size());
-  return gid;
-}
 
 /// The receiver's communication id: whose message it is. 0 for a REJ that names none.
 struct RemoteId {

@@ -4,6 +4,7 @@
 
 #include "cluster/address.h"
 #include "device/gid_table.h"
+#include "device/gids.h"
 #include "device/wired.h"
 
 namespace ringbolt::device {

@@ -1,3 +1,4 @@
+#include "device/gids.h"
 #include "device/overlay.h"
 
 #include <gtest/gtest.h>

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "base/variables.h"
 #include "cluster/address.h"
@@ -16,6 +18,7 @@
 #include "cluster/node_file.h"
 #include "cluster/runtime_dir.h"
 #include "device/gid_table.h"
+#include "device/gids.h"
 #include "device/netdev.h"
 #include "device/overlay.h"
 #include "device/route.h"

@@ -15,6 +15,7 @@
 #include "base/copy.h"
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "device/gids.h"
 #include "device/limits.h"
 #include "device/overlay.h"
 #include "device/port.h"

@@ -3,7 +3,6 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <vector>
 
@@ -78,13 +77,6 @@ struct Wired {
 
 /// Room that any packet finds enough.
 inline constexpr size_t kMostPacketBytes = link::kMaxUdpPacketBytes - wire::kIcrcBytes;
-
-/// A GID as packets carry it.
-inline wire::Address address_of(const ibv_gid& gid) {
-  wire::Address address{};
-  std::memcpy(address.data(), gid.raw, address.size());
-  return address;
-}
 
 /// Bytes of a path MTU as the verbs number it.
 constexpr uint32_t mtu_bytes(ibv_mtu mtu) { return 128U << static_cast<uint32_t>(mtu); }

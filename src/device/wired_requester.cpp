@@ -16,6 +16,7 @@
 #include "base/copy.h"
 #include "base/lock_guard.h"
 #include "base/remote_access.h"
+#include "device/gids.h"
 #include "device/limits.h"
 #include "device/network.h"
 #include "device/queue_pair.h"

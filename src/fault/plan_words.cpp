@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "fault/quantities.h"
 
 namespace ringbolt::fault {

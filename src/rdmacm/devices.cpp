@@ -51,7 +51,6 @@ int open_device(ibv_device* from, Device& device) {
   if (device.context == nullptr) {
     return errno;
   }
-  static_cast<void>(ringbolt_management_port(device.context, &device.facts));
   ibv_device_attr limits{};
   if (const int error = ibv_query_device(device.context, &limits)) {
     return error;
