@@ -152,7 +152,7 @@ class Long(CommandCase):
     def test_no_word_in_a_pipe(self):
         with self.cluster("line:2"):
             for words in (("map", "--once", "--interval", "1.3"), ("check", "--scale", "0.01"), ("matrix", "--seconds", "0.3"),
-                          ("perf", "send", "--nodes", "0,1", "-D", "0.6"), ("verify", "--nodes", "0,1", "-D", "0.6", "--line-rate", "0"),
+                          ("perf", "send", "--nodes", "0,1", "-D", "0.6", "--line-rate", "0"), ("verify", "--nodes", "0,1", "-D", "0.6", "--line-rate", "0"),
                           ("bench", "all_reduce", "-b", "8", "-e", "8", "-n", "3000")):
                 self.assertEqual(self.call(*words, timeout=60).stderr, "", words)
 
