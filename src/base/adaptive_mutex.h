@@ -23,7 +23,8 @@ class RINGBOLT_CAPABILITY("mutex") AdaptiveMutex {
   }
   void unlock() RINGBOLT_RELEASE() RINGBOLT_NOT_ANALYSED {
     held_.store(0, std::memory_order_release);
-    // The processor may look before it has stored: whoever goes to sleep makes up for that, see lock_contended().
+    // The processor may look before it has stored: whoever goes to sleep makes up for that with a heavy fence between
+    // its own count and its look at `held_` (base/asymmetric_fence.h), see lock_contended().
     std::atomic_signal_fence(std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
       wake_one();

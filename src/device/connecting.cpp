@@ -339,7 +339,7 @@ void QueuePair::take_last_word(Connection& connection) {
   if (!connection.sender) {
     return;
   }
-  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
+  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_acquire));
   if (uint32_t consumed = 0; connection.receiver.last_heard(consumed)) {
     connection.sender->take_consumed(consumed);
   }

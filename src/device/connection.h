@@ -53,7 +53,8 @@ struct Connection {
   std::array<uint8_t, 16> remote_gid{};
   uint32_t remote_pd_key = 0;
   uint64_t remote_nonce = 0;
-  /// Count of our messages that the peer's last one told us of; from the receiving half to the sending one.
+  /// Count of our messages that the peer's last one told us of; from the receiving half, which releases it, to the
+  /// sending one, which acquires it: the peer has read what lies in those slots, and they may be filled again.
   std::atomic<uint32_t> heard_consumed{0};
   /// Operations that the peer executes for us: the next one's number, and the slot after the last one's.
   uint32_t next_operation = 0;

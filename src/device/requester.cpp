@@ -324,7 +324,7 @@ void QueuePair::progress_sends(CompletionQueue& cq) {
   }
   if (Connection* connection = connection_.load(std::memory_order_relaxed);
       connection != nullptr && connection->sender) {
-    connection->sender->take_consumed(connection->heard_consumed.load(std::memory_order_relaxed));
+    connection->sender->take_consumed(connection->heard_consumed.load(std::memory_order_acquire));
   }
   complete_sends(cq);
   if (has_queued_sends()) {

@@ -117,7 +117,7 @@ void QueuePair::drain(CompletionQueue& cq, Connection& connection) {
     if (takes_receive(header.kind) && !cq.has_room()) {
       break;  // others go on: a program that spins on its memory may leave its queue full
     }
-    connection.heard_consumed.store(header.consumed, std::memory_order_relaxed);
+    connection.heard_consumed.store(header.consumed, std::memory_order_release);
     if (!receive_slot(cq, connection, header)) {
       is_stuck = true;  // what came before must not wait with the one that can't be received yet
       break;

@@ -123,7 +123,7 @@ bool QueuePair::execute(SendEntry& entry, const SendRequest& request) {
     return false;
   }
   note_traffic();
-  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_relaxed));
+  connection.sender->take_consumed(connection.heard_consumed.load(std::memory_order_acquire));
   switch (request.opcode) {
     case IBV_WR_RDMA_WRITE:
     case IBV_WR_RDMA_WRITE_WITH_IMM:

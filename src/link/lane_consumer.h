@@ -57,10 +57,11 @@ class LaneConsumer {
     return memory_->data + header.data_at;
   }
 
-  /// Done with the waiting slot. The producer learns it from tell() or with the next message to it.
-  void release() { next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
-  /// Slots done with (wraps). Thread-safe.
-  uint32_t consumed() const { return next_.load(std::memory_order_relaxed); }
+  /// Done with the waiting slot. The producer learns it from tell() or with the next message to it. A release, since
+  /// that message may be another thread's: what was read out of the slot must have been read before it is filled anew.
+  void release() { next_.store(next_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  /// Slots done with (wraps). Pairs with release(). Thread-safe.
+  uint32_t consumed() const { return next_.load(std::memory_order_acquire); }
 
   /// The producer does not know yet how far we are.
   bool has_news() const { return untold() != 0; }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/asymmetric_fence.h"
+#include "base/remote_access.h"
 #include "link/lane.h"
 
 namespace ringbolt::link {
@@ -118,7 +119,9 @@ class LaneProducer {
   void end() { memory_->is_ended.store(1, std::memory_order_release); }
 
   /// From here to end_access() the owner of the region waits before it lets the memory go; look the region up after it.
+  /// The first fence is for who polls that memory, the second for that owner, who looks for the key after hiding it.
   void announce_access(uint32_t key) {
+    base::remote_access_fence();
     memory_->announced_key.store(key, std::memory_order_relaxed);
     base::light_fence(has_light_fences());
   }

@@ -116,6 +116,8 @@ bool RegionTable::is_held(uint32_t pd_key, uint64_t host_address, uint64_t size,
 
 void RegionTable::publish(uint32_t key, const Region& region) {
   RegionEntry& entry = entries_[index_of(key)];
+  // After the 0 that hide() stored, also for those who look: a store that releases holds back only what precedes it.
+  std::atomic_thread_fence(std::memory_order_release);
   entry.access.store(region.access, std::memory_order_relaxed);
   entry.first.store(region.first, std::memory_order_relaxed);
   entry.length.store(region.length, std::memory_order_relaxed);

@@ -34,7 +34,8 @@ struct Region {
   }
 };
 
-/// As it lies in shared memory. `key` is 0 while the entry is unused or being changed.
+/// As it lies in shared memory. `key` is 0 while the entry is unused or being changed. A sequence lock whose number is the
+/// key: the fences of publish() and find() pair, so that who has read a field of a new region no longer finds the old key.
 struct alignas(64) RegionEntry {
   std::atomic<uint32_t> key;
   std::atomic<uint32_t> access;
