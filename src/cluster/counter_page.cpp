@@ -123,37 +123,45 @@ bool lock_block(int fd, uint64_t index) {
   return ::fcntl(fd, F_OFD_SETLK, &wanted) == 0;
 }
 
-void* map_shared(int fd, uint64_t index) {
-  const auto at = static_cast<off_t>(index * kBlockBytes);
+/// A block of the file in memory. What is mapped are whole pages, of 4 KiB or more, whatever a block has.
+CounterPage::MappedBlock map_shared(int fd, uint64_t index, size_t page_bytes) {
+  const size_t at = index * kBlockBytes;
   // Space is set aside now: a full disk must not show at the first count, as a signal.
-  if (const int error = ::posix_fallocate(fd, at, static_cast<off_t>(kBlockBytes)); error != 0) {
+  if (const int error = ::posix_fallocate(fd, static_cast<off_t>(at), static_cast<off_t>(kBlockBytes)); error != 0) {
     errno = error;
-    return MAP_FAILED;
+    return {};
   }
-  return ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, at);
+  const size_t first = at / page_bytes * page_bytes;
+  const size_t length = at - first + kBlockBytes;
+  void* memory = ::mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(first));
+  if (memory == MAP_FAILED) {
+    return {};
+  }
+  return {memory, length, static_cast<std::byte*>(memory) + (at - first)};
 }
 
-std::byte* map_own() {
+CounterPage::MappedBlock map_own() {
   void* memory = ::mmap(nullptr, kBlockBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) {
     throw std::bad_alloc();
   }
-  return static_cast<std::byte*>(memory);
+  return {memory, kBlockBytes, static_cast<std::byte*>(memory)};
 }
 
 }  // namespace
 
-std::shared_ptr<CounterPage> CounterPage::open(const std::string& path, Port port) {
+std::shared_ptr<CounterPage> CounterPage::open(const std::string& path, Port port, size_t page_bytes) {
   std::shared_ptr<CounterPage> page(new CounterPage);
   page->port_ = port;
+  page->page_bytes_ = page_bytes != 0 ? page_bytes : static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   page->file_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (!page->file_.is_open()) {
     throw base::Error(errno, "open", path);
   }
   check_head(page->file_.get(), path);
   const base::LockGuard guard(page->mutex_);
-  std::byte* block = page->map_block();
-  if (block == nullptr) {
+  const MappedBlock block = page->map_block();
+  if (block.words == nullptr) {
     throw base::Error(errno, "take a block of counters", path, "free space there, and see that it has file locks");
   }
   page->adopt(block);
@@ -168,33 +176,32 @@ std::shared_ptr<CounterPage> CounterPage::in_own_memory() {
 }
 
 CounterPage::~CounterPage() {
-  for (std::byte* block : blocks_) {
-    ::munmap(block, kBlockBytes);
+  for (const MappedBlock& block : blocks_) {
+    ::munmap(block.memory, block.length_bytes);
   }
 }
 
-/// The next block that nobody has; null with errno.
-std::byte* CounterPage::map_block() {
+/// The next block that nobody has; none with errno.
+CounterPage::MappedBlock CounterPage::map_block() {
   for (; next_block_ < RINGBOLT_COUNTER_MAX_BLOCKS; ++next_block_) {
     if (lock_block(file_.get(), next_block_)) {
-      void* memory = map_shared(file_.get(), next_block_);
-      if (memory == MAP_FAILED) {
-        return nullptr;
+      const MappedBlock block = map_shared(file_.get(), next_block_, page_bytes_);
+      if (block.words != nullptr) {
+        ++next_block_;  // our own lock would not stop us
       }
-      ++next_block_;  // our own lock would not stop us
-      return static_cast<std::byte*>(memory);
+      return block;
     }
     if (errno != EAGAIN && errno != EACCES) {
-      return nullptr;
+      return {};
     }
   }
   errno = ENOSPC;
-  return nullptr;
+  return {};
 }
 
-void CounterPage::adopt(std::byte* block) {
+void CounterPage::adopt(const MappedBlock& block) {
   blocks_.push_back(block);
-  auto* words = reinterpret_cast<std::atomic<uint64_t>*>(block);
+  auto* words = reinterpret_cast<std::atomic<uint64_t>*>(block.words);
   // For people who look.
   words[0].store(static_cast<uint64_t>(::getpid()), std::memory_order_relaxed);
   words[RINGBOLT_COUNTER_PEERS_AT].store(port_ == Port::peers ? 1 : 0, std::memory_order_relaxed);
@@ -212,8 +219,8 @@ CounterCell& CounterPage::take() {
   if (free_.empty()) {
     free_.reserve(RINGBOLT_COUNTER_CELLS * (blocks_.size() + 1));  // give_back() must not throw
     blocks_.reserve(blocks_.size() + 1);
-    std::byte* block = file_.is_open() ? map_block() : nullptr;
-    adopt(block != nullptr ? block : map_own());
+    const MappedBlock block = file_.is_open() ? map_block() : MappedBlock();
+    adopt(block.words != nullptr ? block : map_own());
   }
   CounterCell* cell = free_.back();
   free_.pop_back();

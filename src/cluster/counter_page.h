@@ -37,8 +37,15 @@ class CounterPage {
   /// Whose the port is: this process' own, or a peer's, for which it counts too.
   enum class Port : uint8_t { own, peers };
   /// Makes the file, with mode 0600, if it is missing, and takes a block. Throws base::Error naming the path: EINVAL
-  /// for a file that is none of ours, else what open, lock or space refuse.
-  static std::shared_ptr<CounterPage> open(const std::string& path, Port port = Port::own);
+  /// for a file that is none of ours, else what open, lock or space refuse. `page_bytes` is that of the system's memory;
+  /// tests name greater ones.
+  static std::shared_ptr<CounterPage> open(const std::string& path, Port port = Port::own, size_t page_bytes = 0);
+  /// A block, and the memory that was mapped for it.
+  struct MappedBlock {
+    void* memory = nullptr;
+    size_t length_bytes = 0;
+    std::byte* words = nullptr;  ///< the block; null: there is none
+  };
   /// Counts that nobody reads: for a port whose file can't be used.
   static std::shared_ptr<CounterPage> in_own_memory();
   ~CounterPage();
@@ -56,15 +63,16 @@ class CounterPage {
 
  private:
   CounterPage() = default;
-  std::byte* map_block() RINGBOLT_REQUIRES(mutex_);
-  void adopt(std::byte* block) RINGBOLT_REQUIRES(mutex_);
+  MappedBlock map_block() RINGBOLT_REQUIRES(mutex_);
+  void adopt(const MappedBlock& block) RINGBOLT_REQUIRES(mutex_);
 
   base::UniqueFd file_;  // the locks live as long as it
   Port port_ = Port::own;
+  size_t page_bytes_ = RINGBOLT_COUNTER_BLOCK_BYTES;
   std::atomic<uint64_t>* shared_ = nullptr;
   base::Mutex mutex_;
   uint64_t next_block_ RINGBOLT_GUARDED_BY(mutex_) = 1;
-  std::vector<std::byte*> blocks_ RINGBOLT_GUARDED_BY(mutex_);
+  std::vector<MappedBlock> blocks_ RINGBOLT_GUARDED_BY(mutex_);
   std::vector<CounterCell*> free_ RINGBOLT_GUARDED_BY(mutex_);
 };
 

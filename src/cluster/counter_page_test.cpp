@@ -56,6 +56,24 @@ class CounterPageTest : public ::testing::Test {
   std::string path_;
 };
 
+// ARM64 kernels may have pages of 16 or 64 KiB, in which several blocks of the file lie; where pages are smaller the same
+// mapping works as well.
+TEST_F(CounterPageTest, blocks_need_not_begin_a_page) {
+  for (const size_t page_bytes : {size_t{16} << 10U, size_t{64} << 10U}) {
+    std::filesystem::remove(path_);
+    std::vector<std::shared_ptr<CounterPage>> pages;
+    constexpr uint64_t kPages = 20;
+    for (uint64_t i = 0; i < kPages; ++i) {
+      pages.push_back(CounterPage::open(path_, CounterPage::Port::own, page_bytes));
+      pages.back()->take().first.add(kLaneXmitPackets, i + 1);
+    }
+    EXPECT_EQ(value("counters", "port_xmit_packets"), kPages * (kPages + 1) / 2) << page_bytes;
+    pages.clear();
+    EXPECT_EQ(value("counters", "port_xmit_packets"), kPages * (kPages + 1) / 2) << page_bytes;
+    EXPECT_EQ(std::filesystem::file_size(path_), (kPages + 1) * kBlockBytes) << page_bytes;
+  }
+}
+
 pid_t in_child(const std::function<void()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
