@@ -9,7 +9,7 @@ import tempfile
 import time
 
 START_TIMEOUT_S = 30
-PAGE_BYTES = 4096
+PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 
 
 class PeerError(Exception):

@@ -1,7 +1,9 @@
 // What the two cores allow at best, without any verbs: how long until the other core has copied (or only read) data
 // that this core has just written. The comparison's ratios are to be seen against these floors.
 #include <benchmark/benchmark.h>
+#if defined(__x86_64__)
 #include <immintrin.h>
+#endif
 
 #include <chrono>
 #include <cstring>
@@ -17,6 +19,7 @@ using CopyFunction = void (*)(std::byte* to, const std::byte* from, std::size_t 
 
 void by_memcpy(std::byte* to, const std::byte* from, std::size_t size) { std::memcpy(to, from, size); }
 
+#if defined(__x86_64__)
 /// One cache line of each quarter in turn: four streams for the prefetcher, which follows each only within its page.
 __attribute__((target("avx2"))) void by_four_streams(std::byte* to, const std::byte* from, std::size_t size) {
   constexpr std::size_t kLine = 64;
@@ -36,6 +39,7 @@ __attribute__((target("avx2"))) void by_four_streams(std::byte* to, const std::b
   }
   std::memcpy(to + 4 * quarter, from + 4 * quarter, size - 4 * quarter);
 }
+#endif
 
 /// Core 0 rewrites `size` bytes and rings; core 1 copies them with `copy` (nullptr: leaves them in place), reads them
 /// all and answers. Timed from the ring to the answer.
@@ -88,7 +92,9 @@ void sizes(benchmark::internal::Benchmark* bench) {
 
 BENCHMARK_CAPTURE(hand_over, read_in_place, nullptr)->Apply(sizes);
 BENCHMARK_CAPTURE(hand_over, pull_memcpy, by_memcpy)->Apply(sizes);
+#if defined(__x86_64__)
 BENCHMARK_CAPTURE(hand_over, pull_four_streams, by_four_streams)->Apply(sizes);
+#endif
 
 }  // namespace
 }  // namespace ringbolt::bench

@@ -2,6 +2,7 @@
 // copies of the structures). A header that lays them out otherwise must fail to build here, not there.
 
 #include <infiniband/verbs.h>
+#include <pthread.h>
 
 #include <cstddef>
 
@@ -10,7 +11,15 @@
 #define RINGBOLT_SIZE(type, bytes) static_assert(sizeof(type) == (bytes))
 #define RINGBOLT_AT(type, member, offset) static_assert(offsetof(type, member) == (offset))
 
-static_assert(sizeof(void*) == 8, "the layouts below are those of x86-64");
+static_assert(sizeof(void*) == 8, "the layouts below are those of x86-64, and of ARM64, whose C library has longer locks");
+// What lies behind a lock lies that much further on ARM64: there 48 bytes, on x86-64 40.
+inline constexpr size_t kLonger = sizeof(pthread_mutex_t) - 40;
+#if defined(__x86_64__)
+static_assert(kLonger == 0);
+#elif defined(__aarch64__)
+static_assert(kLonger == 8);
+#endif
+static_assert(sizeof(pthread_cond_t) == 48);
 
 RINGBOLT_SIZE(ibv_device, 664);
 RINGBOLT_AT(ibv_device, node_type, 16);
@@ -21,7 +30,7 @@ RINGBOLT_AT(ibv_device, dev_path, 152);
 RINGBOLT_AT(ibv_device, ibdev_path, 408);
 
 RINGBOLT_SIZE(ibv_context_ops, 256);
-RINGBOLT_SIZE(ibv_context, 328);
+RINGBOLT_SIZE(ibv_context, 328 + kLonger);
 RINGBOLT_AT(ibv_context, device, 0);
 RINGBOLT_AT(ibv_context, ops, 8);
 RINGBOLT_AT(ibv_context, ops._compat_query_device, 8);
@@ -38,9 +47,9 @@ RINGBOLT_AT(ibv_context, cmd_fd, 264);
 RINGBOLT_AT(ibv_context, async_fd, 268);
 RINGBOLT_AT(ibv_context, num_comp_vectors, 272);
 RINGBOLT_AT(ibv_context, mutex, 280);
-RINGBOLT_AT(ibv_context, abi_compat, 320);
+RINGBOLT_AT(ibv_context, abi_compat, 320 + kLonger);
 
-RINGBOLT_SIZE(ibv_qp, 160);
+RINGBOLT_SIZE(ibv_qp, 160 + kLonger);
 RINGBOLT_AT(ibv_qp, context, 0);
 RINGBOLT_AT(ibv_qp, qp_context, 8);
 RINGBOLT_AT(ibv_qp, pd, 16);
@@ -52,37 +61,37 @@ RINGBOLT_AT(ibv_qp, qp_num, 52);
 RINGBOLT_AT(ibv_qp, state, 56);
 RINGBOLT_AT(ibv_qp, qp_type, 60);
 RINGBOLT_AT(ibv_qp, mutex, 64);
-RINGBOLT_AT(ibv_qp, cond, 104);
-RINGBOLT_AT(ibv_qp, events_completed, 152);
+RINGBOLT_AT(ibv_qp, cond, 104 + kLonger);
+RINGBOLT_AT(ibv_qp, events_completed, 152 + kLonger);
 
-static_assert(sizeof(ibv_qp_ex) == 352 || sizeof(ibv_qp_ex) == 360);
+static_assert(sizeof(ibv_qp_ex) == 352 + kLonger || sizeof(ibv_qp_ex) == 360 + kLonger);
 RINGBOLT_AT(ibv_qp_ex, qp_base, 0);
-RINGBOLT_AT(ibv_qp_ex, comp_mask, 160);
-RINGBOLT_AT(ibv_qp_ex, wr_id, 168);
-RINGBOLT_AT(ibv_qp_ex, wr_flags, 176);
-RINGBOLT_AT(ibv_qp_ex, wr_atomic_cmp_swp, 184);
-RINGBOLT_AT(ibv_qp_ex, wr_start, 320);
-RINGBOLT_AT(ibv_qp_ex, wr_complete, 328);
-RINGBOLT_AT(ibv_qp_ex, wr_abort, 336);
-RINGBOLT_AT(ibv_qp_ex, wr_atomic_write, 344);
+RINGBOLT_AT(ibv_qp_ex, comp_mask, 160 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_id, 168 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_flags, 176 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_atomic_cmp_swp, 184 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_start, 320 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_complete, 328 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_abort, 336 + kLonger);
+RINGBOLT_AT(ibv_qp_ex, wr_atomic_write, 344 + kLonger);
 
-RINGBOLT_SIZE(ibv_cq, 128);
+RINGBOLT_SIZE(ibv_cq, 128 + kLonger);
 RINGBOLT_AT(ibv_cq, context, 0);
 RINGBOLT_AT(ibv_cq, channel, 8);
 RINGBOLT_AT(ibv_cq, cq_context, 16);
 RINGBOLT_AT(ibv_cq, cqe, 28);
 RINGBOLT_AT(ibv_cq, mutex, 32);
-RINGBOLT_AT(ibv_cq, cond, 72);
-RINGBOLT_AT(ibv_cq, comp_events_completed, 120);
-RINGBOLT_AT(ibv_cq, async_events_completed, 124);
+RINGBOLT_AT(ibv_cq, cond, 72 + kLonger);
+RINGBOLT_AT(ibv_cq, comp_events_completed, 120 + kLonger);
+RINGBOLT_AT(ibv_cq, async_events_completed, 124 + kLonger);
 
-RINGBOLT_SIZE(ibv_cq_ex, 288);
-RINGBOLT_AT(ibv_cq_ex, comp_mask, 128);
-RINGBOLT_AT(ibv_cq_ex, status, 132);
-RINGBOLT_AT(ibv_cq_ex, wr_id, 136);
-RINGBOLT_AT(ibv_cq_ex, start_poll, 144);
-RINGBOLT_AT(ibv_cq_ex, next_poll, 152);
-RINGBOLT_AT(ibv_cq_ex, end_poll, 160);
+RINGBOLT_SIZE(ibv_cq_ex, 288 + kLonger);
+RINGBOLT_AT(ibv_cq_ex, comp_mask, 128 + kLonger);
+RINGBOLT_AT(ibv_cq_ex, status, 132 + kLonger);
+RINGBOLT_AT(ibv_cq_ex, wr_id, 136 + kLonger);
+RINGBOLT_AT(ibv_cq_ex, start_poll, 144 + kLonger);
+RINGBOLT_AT(ibv_cq_ex, next_poll, 152 + kLonger);
+RINGBOLT_AT(ibv_cq_ex, end_poll, 160 + kLonger);
 
 RINGBOLT_SIZE(ibv_mr, 48);
 RINGBOLT_AT(ibv_mr, addr, 16);
@@ -144,7 +153,7 @@ RINGBOLT_AT(ibv_gid_entry, ndev_ifindex, 28);
 
 RINGBOLT_SIZE(ibv_pd, 16);
 RINGBOLT_SIZE(ibv_ah, 24);
-RINGBOLT_SIZE(ibv_srq, 128);
+RINGBOLT_SIZE(ibv_srq, 128 + kLonger);
 RINGBOLT_SIZE(ibv_recv_wr, 32);
 RINGBOLT_SIZE(ibv_sge, 16);
 RINGBOLT_SIZE(ibv_qp_attr, 144);

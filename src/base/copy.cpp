@@ -1,6 +1,10 @@
 #include "base/copy.h"
 
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #include <algorithm>
 #include <cstdint>
@@ -9,10 +13,12 @@
 namespace ringbolt::base {
 namespace {
 
+constexpr size_t kLine = 64;  // x86's; lines of 128 bytes are two of them
+
+#if defined(__x86_64__)
 constexpr size_t kLeastForLines = 2048;
 constexpr size_t kLeastForStreams = 128U << 10U;
 constexpr size_t kStreams = 4;
-constexpr size_t kLine = 64;
 
 __attribute__((target("avx2"))) void copy_line(std::byte* target, const std::byte* source) {
   const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(source));
@@ -45,7 +51,7 @@ __attribute__((target("avx2"))) void copy_in_streams(std::byte* target, const st
 
 /// Where rep movsb is slow: the target lies a little further in its page, and not by whole registers.
 bool is_little_ahead(const std::byte* target, const std::byte* source) {
-  constexpr uintptr_t kPage = 4096;
+  constexpr uintptr_t kPage = 4096;  // of x86: the bits of an address in which a core compares loads with stores
   constexpr uintptr_t kRegister = 32;
   constexpr uintptr_t kLittle = 512;
   const uintptr_t ahead = (reinterpret_cast<uintptr_t>(target) - reinterpret_cast<uintptr_t>(source)) % kPage;
@@ -57,9 +63,44 @@ bool has_avx2() {
   return known;
 }
 
+/// 64 bytes to an aligned place, past the caches.
+void stream_line(std::byte* target, const std::byte* source) {
+  for (size_t part = 0; part < kLine; part += sizeof(__m128i)) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(target + part),
+                     _mm_loadu_si128(reinterpret_cast<const __m128i*>(source + part)));
+  }
+}
+
+/// A later store that says that they are there could be seen before them.
+void settle_streams() { _mm_sfence(); }
+
+#elif defined(__aarch64__)
+
+/// 64 bytes in two pairs of registers that ask to be kept out of the caches.
+void stream_line(std::byte* target, const std::byte* source) {
+  const uint8x16x4_t line = vld1q_u8_x4(reinterpret_cast<const uint8_t*>(source));
+  asm volatile(
+      "stnp %q[a], %q[b], [%[to]]\n\t"
+      "stnp %q[c], %q[d], [%[to], #32]"
+      :
+      : [a] "w"(line.val[0]), [b] "w"(line.val[1]), [c] "w"(line.val[2]), [d] "w"(line.val[3]), [to] "r"(target)
+      : "memory");
+}
+
+/// Here they are stores like others to whoever releases what they wrote: the store that says so is a release.
+void settle_streams() {}
+
+#else
+
+void stream_line(std::byte* target, const std::byte* source) { std::memcpy(target, source, kLine); }
+void settle_streams() {}
+
+#endif
+
 }  // namespace
 
 void copy(void* target, const void* source, size_t length_bytes) {
+#if defined(__x86_64__)
   auto* to = static_cast<std::byte*>(target);
   const auto* from = static_cast<const std::byte*>(source);
   if (length_bytes < kLeastForLines || !has_avx2()) {
@@ -71,6 +112,9 @@ void copy(void* target, const void* source, size_t length_bytes) {
   } else {
     std::memcpy(to, from, length_bytes);
   }
+#else
+  std::memcpy(target, source, length_bytes);
+#endif
 }
 
 void copy_past_caches(void* target, const void* source, size_t length_bytes) {
@@ -80,13 +124,10 @@ void copy_past_caches(void* target, const void* source, size_t length_bytes) {
   std::memcpy(to, from, head);
   size_t at = head;
   for (; at + kLine <= length_bytes; at += kLine) {
-    for (size_t part = 0; part < kLine; part += sizeof(__m128i)) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + at + part),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + at + part)));
-    }
+    stream_line(to + at, from + at);
   }
   std::memcpy(to + at, from + at, length_bytes - at);
-  _mm_sfence();
+  settle_streams();
 }
 
 }  // namespace ringbolt::base

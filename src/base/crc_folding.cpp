@@ -2,11 +2,8 @@
 
 #include <array>
 
+#include "base/crc_block.h"
 #include "base/crc_tables.h"
-
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 // A message is a polynomial; its CRC is the message times x^32 modulo P. So a block of 128 bits may be replaced by
 // anything that is the same modulo P: here by two products of 64 by 32 bits, placed where the next block begins. Four
@@ -16,20 +13,20 @@
 // out multiplied by x, which the powers below make up for: they are one less.
 namespace ringbolt::base {
 
-#ifdef __x86_64__
+#if defined(RINGBOLT_HAS_CRC_BLOCKS)
 namespace {
 
 /// x^n modulo P as the upper half of a 64-bit factor: bit 63 is x^0.
-constexpr long long power_of_x(uint32_t polynomial, unsigned n) {
+constexpr uint64_t power_of_x(uint32_t polynomial, unsigned n) {
   uint32_t value = 0x80000000;
   for (unsigned i = 0; i < n; ++i) {
     value = value >> 1 ^ (polynomial & (0U - (value & 1U)));
   }
-  return static_cast<long long>(uint64_t{value} << 32);
+  return uint64_t{value} << 32;
 }
 
 template <uint32_t P, unsigned n>
-constexpr long long kPowerOfX = power_of_x(P, n);
+constexpr uint64_t kPowerOfX = power_of_x(P, n);
 
 /// P itself, 33 bits: bit 32 is x^0.
 template <uint32_t P>
@@ -51,43 +48,36 @@ constexpr uint64_t quotient_of_x64(uint64_t divisor) {
 template <uint32_t P>
 constexpr uint64_t kQuotient = quotient_of_x64(kDivisor<P>);
 
-#define RINGBOLT_FOLDING __attribute__((target("pclmul,sse4.1"))) inline
-
 /// Factors that move a block by `bits` towards the end.
 template <uint32_t P, unsigned bits>
-RINGBOLT_FOLDING __m128i factors() {
-  constexpr long long lower = kPowerOfX<P, bits + 64 - 1>;  // for the lower half, whose powers are the higher ones
-  constexpr long long upper = kPowerOfX<P, bits - 1>;
-  return _mm_set_epi64x(upper, lower);
+RINGBOLT_FOLDING Block factors() {
+  constexpr uint64_t lower = kPowerOfX<P, bits + 64 - 1>;  // for the lower half, whose powers are the higher ones
+  constexpr uint64_t upper = kPowerOfX<P, bits - 1>;
+  return block_of(upper, lower);
 }
 
 /// `block`, moved by the distance of `factor`, on top of `onto`.
-RINGBOLT_FOLDING __m128i fold(__m128i block, __m128i factor, __m128i onto) {
-  const __m128i lower = _mm_clmulepi64_si128(block, factor, 0x00);
-  const __m128i upper = _mm_clmulepi64_si128(block, factor, 0x11);
-  return _mm_xor_si128(_mm_xor_si128(lower, upper), onto);
+RINGBOLT_FOLDING Block fold(Block block, Block factor, Block onto) {
+  return exclusive_or(exclusive_or(lower_product(block, factor), upper_product(block, factor)), onto);
 }
-
-RINGBOLT_FOLDING __m128i load(const std::byte* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
 
 /// The last block, times x^32, modulo P.
 template <uint32_t P>
-RINGBOLT_FOLDING uint32_t reduce(__m128i block) {
-  const __m128i to_96 = _mm_set_epi64x(kPowerOfX<P, 32 - 1>, kPowerOfX<P, 96 - 1>);
-  const __m128i of_96 = fold(block, to_96, _mm_setzero_si128());  // lies in the upper 96 bits
+RINGBOLT_FOLDING uint32_t reduce(Block block) {
+  const Block to_96 = block_of(kPowerOfX<P, 32 - 1>, kPowerOfX<P, 96 - 1>);
+  const Block of_96 = fold(block, to_96, block_of(0, 0));  // lies in the upper 96 bits
   // The 32 bits of x^64 and above are the upper half of the lower quadword; 64 bits remain, in the upper quadword.
-  const __m128i to_64 = _mm_set_epi64x(0, kPowerOfX<P, 64 - 1>);
-  const __m128i of_64 = _mm_xor_si128(of_96, _mm_clmulepi64_si128(of_96, to_64, 0x00));
+  const Block to_64 = block_of(0, kPowerOfX<P, 64 - 1>);
+  const Block of_64 = exclusive_or(of_96, lower_product(of_96, to_64));
   // Barrett: the quotient by P from the upper 32 powers, then the rest.
-  const auto value = static_cast<uint64_t>(_mm_extract_epi64(of_64, 1));
-  const __m128i divisor = _mm_set_epi64x(static_cast<long long>(kQuotient<P>), static_cast<long long>(kDivisor<P>));
-  const __m128i upper_powers = _mm_set_epi64x(0, static_cast<long long>(value & 0xffffffff));
-  const __m128i quotient = _mm_clmulepi64_si128(upper_powers, divisor, 0x10);
-  const __m128i kept = _mm_and_si128(quotient, _mm_set_epi64x(0, 0xffffffff));
-  const __m128i product = _mm_clmulepi64_si128(kept, divisor, 0x00);
-  return static_cast<uint32_t>((value ^ static_cast<uint64_t>(_mm_cvtsi128_si64(product))) >> 32);
+  const uint64_t value = upper_half(of_64);
+  const Block quotient = lower_product(block_of(0, value & 0xffffffff), block_of(0, kQuotient<P>));
+  const Block kept = block_of(0, lower_half(quotient) & 0xffffffff);
+  const Block product = lower_product(kept, block_of(0, kDivisor<P>));
+  return static_cast<uint32_t>((value ^ lower_half(product)) >> 32);
 }
 
+#if defined(__x86_64__)
 #define RINGBOLT_WIDE __attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.1"))) inline
 
 /// From so many bytes on, and in such steps, four blocks go into a register and four registers side by side.
@@ -165,26 +155,38 @@ __attribute__((target("avx2,vpclmulqdq,pclmul,sse4.1"))) __m128i fold_double_ste
   return fold(_mm256_castsi256_si128(all), factors<P, 128>(), _mm256_extracti128_si256(all, 1));
 }
 
+#endif
+
+/// The register's state before `bytes` is added to their first block; `at` moves behind what is in the block returned.
+RINGBOLT_FOLDING Block begin(uint32_t value, const std::byte*& at) {
+  const Block block = exclusive_or(load(at), block_of(0, value));
+  at += 16;
+  return block;
+}
+
 template <uint32_t P>
-__attribute__((target("pclmul,sse4.1"))) uint32_t fold(Crc32Folding folding, uint32_t value,
-                                                             std::span<const std::byte> bytes) {
+RINGBOLT_FOLDING_TARGET uint32_t fold(Crc32Folding folding, uint32_t value, std::span<const std::byte> bytes) {
   const std::byte* at = bytes.data();
   const std::byte* const end = at + bytes.size();
-  const __m128i by_128 = factors<P, 128>();
-  __m128i block;
+  const Block by_128 = factors<P, 128>();
+#if defined(__x86_64__)
+  Block block;
   if (folding == Crc32Folding::bits_512 && end - at >= kWideBytes) {
     block = fold_wide_steps<P>(value, at, end);
   } else if (folding == Crc32Folding::bits_256 && end - at >= kDoubleBytes) {
     block = fold_double_steps<P>(value, at, end);
   } else {
-    block = _mm_xor_si128(load(at), _mm_cvtsi32_si128(static_cast<int>(value)));
-    at += 16;
+    block = begin(value, at);
   }
+#else
+  static_cast<void>(folding);  // there is but one
+  Block block = begin(value, at);
+#endif
   if (end - at >= 3 * 16 + 64) {
-    const __m128i by_512 = factors<P, 512>();
-    __m128i second = load(at);
-    __m128i third = load(at + 16);
-    __m128i fourth = load(at + 32);
+    const Block by_512 = factors<P, 512>();
+    Block second = load(at);
+    Block third = load(at + 16);
+    Block fourth = load(at + 32);
     at += 48;
     for (; end - at >= 64; at += 64) {
       block = fold(block, by_512, load(at));
@@ -203,6 +205,7 @@ __attribute__((target("pclmul,sse4.1"))) uint32_t fold(Crc32Folding folding, uin
 }  // namespace
 
 Crc32Folding widest_crc32_folding() {
+#if defined(__x86_64__)
   if (__builtin_cpu_supports("pclmul") == 0 || __builtin_cpu_supports("sse4.1") == 0) {
     return Crc32Folding::none;
   }
@@ -210,6 +213,10 @@ Crc32Folding widest_crc32_folding() {
     return Crc32Folding::bits_128;
   }
   return __builtin_cpu_supports("avx512f") != 0 ? Crc32Folding::bits_512 : Crc32Folding::bits_256;
+#else
+  static const bool has_products = (getauxval(AT_HWCAP) & HWCAP_PMULL) != 0;
+  return has_products ? Crc32Folding::bits_128 : Crc32Folding::none;
+#endif
 }
 
 uint32_t fold_crc32(Crc32Folding folding, uint32_t value, std::span<const std::byte> bytes) {
@@ -224,7 +231,10 @@ uint32_t fold_crc32c(Crc32Folding folding, uint32_t value, std::span<const std::
 
 Crc32Folding widest_crc32_folding() { return Crc32Folding::none; }
 uint32_t fold_crc32(Crc32Folding, uint32_t value, std::span<const std::byte> bytes) {
-  return crc32_register_by_tables(value, bytes);
+  return crc_register_by_tables<kCrc32Polynomial>(value, bytes);
+}
+uint32_t fold_crc32c(Crc32Folding, uint32_t value, std::span<const std::byte> bytes) {
+  return crc_register_by_tables<kCrc32cPolynomial>(value, bytes);
 }
 
 #endif

@@ -25,6 +25,18 @@ bool is_mapped(uintptr_t first, size_t length, size_t page) {
   return true;
 }
 
+/// Whether this kernel says what may be done with a page. Before 5.14 it does not know the advice, and can tell no more
+/// than what is mapped; an emulator (QEMU 7.2) takes any advice and does nothing.
+bool kernel_can_tell(size_t page) {
+  void* probe = mmap(nullptr, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED) {
+    return false;
+  }
+  const bool works = madvise(probe, page, MADV_POPULATE_READ) == 0 && madvise(probe, page, MADV_POPULATE_WRITE) != 0;
+  munmap(probe, page);
+  return works;
+}
+
 }  // namespace
 
 bool is_accessible(const void* memory, size_t length_bytes, bool for_writing) {
@@ -35,19 +47,11 @@ bool is_accessible(const void* memory, size_t length_bytes, bool for_writing) {
   const auto address = reinterpret_cast<uintptr_t>(memory);
   const uintptr_t first = address / page * page;
   const size_t length = address + length_bytes - first;
-  if (madvise(reinterpret_cast<void*>(first), length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0) {
-    return true;
+  static const bool can_be_told = kernel_can_tell(page);
+  if (!can_be_told) {
+    return is_mapped(first, length, page);
   }
-  // EINVAL: a mapping without this right, or a kernel before 5.14, which can tell no more than what is mapped.
-  static const bool kernel_can_tell = [page] {
-    void* probe = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const bool works = probe != MAP_FAILED && madvise(probe, page, MADV_POPULATE_READ) == 0;
-    if (probe != MAP_FAILED) {
-      munmap(probe, page);
-    }
-    return works;
-  }();
-  return !kernel_can_tell && is_mapped(first, length, page);
+  return madvise(reinterpret_cast<void*>(first), length, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) == 0;
 }
 
 bool guarded_copy(void* target, const void* source, size_t length_bytes) {

@@ -23,6 +23,14 @@ class GuardedCopy : public testing::Test {
   }
   void TearDown() override { munmap(pages, 4 * kPage); }
 
+  /// Before Linux 5.14, and under an emulator, nobody tells what may be written.
+  bool kernel_tells_what_is_read_only() const {
+    void* probe = mmap(nullptr, kPage, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool tells = madvise(probe, kPage, MADV_POPULATE_WRITE) != 0 && madvise(probe, kPage, MADV_POPULATE_READ) == 0;
+    munmap(probe, kPage);
+    return tells;
+  }
+
   std::byte* pages = nullptr;
 };
 
@@ -48,6 +56,9 @@ TEST_F(GuardedCopy, says_so_when_either_side_is_not_there) {
 }
 
 TEST_F(GuardedCopy, does_not_write_what_is_read_only) {
+  if (!kernel_tells_what_is_read_only()) {
+    GTEST_SKIP() << "skip: this kernel does not tell what may be written";
+  }
   std::vector<std::byte> other(8, std::byte{1});
   ASSERT_EQ(mprotect(pages, kPage, PROT_READ), 0);
   EXPECT_FALSE(guarded_copy(pages, other.data(), other.size()));
@@ -62,7 +73,7 @@ TEST_F(GuardedCopy, tells_what_is_accessible) {
   EXPECT_TRUE(is_accessible(pages + 3 * kPage, 0, true));
   ASSERT_EQ(mprotect(pages, kPage, PROT_READ), 0);
   EXPECT_TRUE(is_accessible(pages, 8, false));
-  EXPECT_FALSE(is_accessible(pages, 8, true));
+  EXPECT_TRUE(!kernel_tells_what_is_read_only() || !is_accessible(pages, 8, true));
   ASSERT_EQ(munmap(pages, kPage), 0);
   EXPECT_FALSE(is_accessible(pages, 8, false));
 }

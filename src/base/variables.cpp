@@ -103,7 +103,7 @@ std::string objection_to_value(const OwnVariable& variable, std::string_view val
 std::string printable(std::string text) {
   constexpr size_t kMost = 160;
   std::ranges::replace_if(
-      text, [](char c) { return c >= '\0' && c < ' '; }, '?');
+      text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
   if (text.size() > kMost) {
     text.resize(kMost);
     text += "...";

@@ -21,32 +21,40 @@ bool has_f16c() {
 }
 #endif
 
-Arithmetic find_best() {
+/// The kernels that need no more than this; nullptr: this program or this processor has not got them.
+const KernelTable* find_kernels(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::baseline:
+      return &baseline_kernels();
 #if defined(RINGBOLT_HAS_X86_KERNELS)
-  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
-      __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
-    return Arithmetic::avx512;
-  }
-  if (__builtin_cpu_supports("avx2") != 0 && has_f16c()) {
-    return Arithmetic::avx2;
-  }
+    case Arithmetic::avx512:
+      return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+                     __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0
+                 ? &avx512_kernels()
+                 : nullptr;
+    case Arithmetic::avx2:
+      return __builtin_cpu_supports("avx2") != 0 && has_f16c() ? &avx2_kernels() : nullptr;
+#elif defined(RINGBOLT_NEON_KERNELS)
+    case Arithmetic::neon:
+      return &neon_kernels();
 #endif
-  return Arithmetic::baseline;
+    default:
+      return nullptr;
+  }
 }
 
 const KernelTable& kernels_of(Arithmetic arithmetic) {
-#if defined(RINGBOLT_HAS_X86_KERNELS)
-  switch (arithmetic) {
-    case Arithmetic::avx512:
-      return avx512_kernels();
-    case Arithmetic::avx2:
-      return avx2_kernels();
-    case Arithmetic::baseline:
-      break;
+  const KernelTable* const kernels = find_kernels(arithmetic);
+  RINGBOLT_ASSERT(kernels != nullptr);
+  return *kernels;
+}
+
+Arithmetic find_best() {
+  Arithmetic best = Arithmetic::baseline;
+  for (const Arithmetic one : kArithmetics) {
+    best = can_run(one) ? one : best;
   }
-#endif
-  RINGBOLT_ASSERT(arithmetic == Arithmetic::baseline);
-  return baseline_kernels();
+  return best;
 }
 
 void run_kernel(const KernelTable& table, Type type, Reduction reduction, std::byte* out,
@@ -64,19 +72,20 @@ void reduce(Type type, Reduction reduction, std::byte* out, std::span<const std:
   run_kernel(best, type, reduction, out, sources, length_bytes, divisor);
 }
 
+bool can_run(Arithmetic arithmetic) { return find_kernels(arithmetic) != nullptr; }
+
 Arithmetic arithmetic() {
   static const Arithmetic best = find_best();
   return best;
 }
 
 const char* text(Arithmetic arithmetic) {
-  constexpr const char* kNames[] = {"baseline", "avx2", "avx512"};
+  constexpr const char* kNames[] = {"baseline", "avx2", "avx512", "neon"};
   return kNames[static_cast<size_t>(arithmetic)];
 }
 
 void reduce_by(Arithmetic arithmetic, Type type, Reduction reduction, std::byte* out,
                std::span<const std::byte* const> sources, size_t length_bytes, uint32_t divisor) {
-  RINGBOLT_ASSERT(arithmetic <= collective::arithmetic());
   run_kernel(kernels_of(arithmetic), type, reduction, out, sources, length_bytes, divisor);
 }
 

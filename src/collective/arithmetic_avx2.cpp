@@ -1,4 +1,5 @@
-// Compiled for AVX2 and F16C.
+// Compiled for AVX2 and F16C; empty but for x86-64.
+#if defined(__x86_64__)
 #include "collective/arithmetic_kernels.h"
 
 namespace ringbolt::collective {
@@ -9,3 +10,4 @@ const KernelTable& avx2_kernels() {
 }
 
 }  // namespace ringbolt::collective
+#endif

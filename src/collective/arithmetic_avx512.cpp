@@ -1,4 +1,5 @@
-// Compiled for AVX-512 F, BW, DQ and VL.
+// Compiled for AVX-512 F, BW, DQ and VL; empty but for x86-64.
+#if defined(__x86_64__)
 #include "collective/arithmetic_kernels.h"
 
 namespace ringbolt::collective {
@@ -22,3 +23,4 @@ const KernelTable& avx512_kernels() {
 }
 
 }  // namespace ringbolt::collective
+#endif

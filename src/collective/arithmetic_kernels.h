@@ -8,7 +8,9 @@
 
 #include "collective/arithmetic_numbers.h"
 #include "collective/arithmetic_table.h"
-#if defined(__AVX2__) && defined(__F16C__)
+// ARM64's base instruction set has all of them; there the flag is given to one file of two, so that both ways are tested.
+#if (defined(__AVX2__) && defined(__F16C__)) || defined(RINGBOLT_NEON_KERNELS)
+#define RINGBOLT_HAS_VECTORS 1
 #include "collective/arithmetic_vectors.h"
 #endif
 
@@ -75,7 +77,7 @@ void run(std::byte* out, const std::byte* const* sources, size_t n_sources, size
 /// Of 16-bit floating-point numbers.
 template <class T, class Op>
 void run_narrow(std::byte* out, const std::byte* const* sources, size_t n_sources, size_t count, uint32_t divisor) {
-#if defined(__AVX2__) && defined(__F16C__)
+#if defined(RINGBOLT_HAS_VECTORS)
   const size_t done = run_vectors<T, Op>(out, sources, n_sources, count, divisor);
 #else
   const size_t done = 0;

@@ -21,5 +21,7 @@ const KernelTable& baseline_kernels();
 const KernelTable& avx2_kernels();
 /// Only for processors with AVX-512 F, BW, DQ and VL.
 const KernelTable& avx512_kernels();
+/// Only for ARM64, whose processors all have NEON.
+const KernelTable& neon_kernels();
 
 }  // namespace ringbolt::collective

@@ -220,8 +220,8 @@ TEST(Arithmetic, is_the_same_on_every_processor_in_place_and_misaligned) {
           const uint32_t divisor = reduction == Reduction::avg ? 3 : 0;
           Misaligned expected(length, 1);
           reduce_by(Arithmetic::baseline, type, reduction, expected.data(), from, length, divisor);
-          for (const Arithmetic code : {Arithmetic::baseline, Arithmetic::avx2, Arithmetic::avx512}) {
-            for (size_t place = 0; place < n_sources && code <= arithmetic(); ++place) {  // in place of each source
+          for (const Arithmetic code : kArithmetics) {
+            for (size_t place = 0; place < n_sources && can_run(code); ++place) {  // in place of each source
               Misaligned kept = sources[place];
               reduce_by(code, type, reduction, sources[place].data(), from, length, divisor);
               ASSERT_EQ(told(type, sources[place].data(), length), told(type, expected.data(), length))

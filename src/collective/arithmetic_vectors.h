@@ -1,8 +1,12 @@
 // 16-bit numbers a whole register at a time, from being read to being rounded. Part of arithmetic_kernels.h where that
-// is compiled for AVX2 and F16C, or for AVX-512; in an unnamed namespace, like all of the kernels.
+// is compiled for AVX2 and F16C, for AVX-512, or for NEON; in an unnamed namespace, like all of the kernels.
 #pragma once
 
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#else
 #include <immintrin.h>
+#endif
 
 #include "collective/arithmetic_numbers.h"
 
@@ -10,7 +14,44 @@ namespace ringbolt::collective {
 namespace {
 
 // What the processor has: a register of float32, or of as many 32-bit words.
-#if defined(__AVX512BW__)
+#if defined(__aarch64__)
+using Floats = float32x4_t;
+using Words = uint32x4_t;
+inline Words load_words(const std::byte* from) {
+  return vreinterpretq_u32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(from)));
+}
+inline void store_words(std::byte* to, Words words) {
+  vst1q_u8(reinterpret_cast<uint8_t*>(to), vreinterpretq_u8_u32(words));
+}
+inline Words words_of(uint32_t word) { return vdupq_n_u32(word); }
+inline Floats as_floats(Words words) { return vreinterpretq_f32_u32(words); }
+inline Words as_words(Floats floats) { return vreinterpretq_u32_f32(floats); }
+inline Words up_16(Words words) { return vshlq_n_u32(words, 16); }
+inline Words down_16(Words words) { return vshrq_n_u32(words, 16); }
+inline Words sum_of(Words a, Words b) { return vaddq_u32(a, b); }
+inline Words both_of(Words a, Words b) { return vandq_u32(a, b); }
+inline Words any_of(Words a, Words b) { return vorrq_u32(a, b); }
+inline Words upper_of(Words lower, Words upper) { return vbslq_u32(words_of(0xffff0000U), upper, lower); }
+inline Words where_nan(Floats a, Floats b, Words nan, Words number) {
+  return vbslq_u32(vandq_u32(vceqq_f32(a, a), vceqq_f32(b, b)), number, nan);
+}
+inline Words where_equal(Floats a, Floats b, Words equal, Words other) {
+  return vbslq_u32(vceqq_f32(a, b), equal, other);
+}
+inline Floats floats_of(float value) { return vdupq_n_f32(value); }
+inline Floats added(Floats a, Floats b) { return vaddq_f32(a, b); }
+inline Floats multiplied(Floats a, Floats b) { return vmulq_f32(a, b); }
+inline Floats divided_by(Floats a, Floats b) { return vdivq_f32(a, b); }
+inline Floats greater(Floats a, Floats b) { return vmaxq_f32(a, b); }
+inline Floats lesser(Floats a, Floats b) { return vminq_f32(a, b); }
+// Conversions of the base instruction set: rounded to nearest, ties to even, as the control register says from the start.
+inline Floats load_halves(const std::byte* from) {
+  return vcvt_f32_f16(vreinterpret_f16_u8(vld1_u8(reinterpret_cast<const uint8_t*>(from))));
+}
+inline void store_halves(std::byte* to, Floats numbers) {
+  vst1_u8(reinterpret_cast<uint8_t*>(to), vreinterpret_u8_f16(vcvt_f16_f32(numbers)));
+}
+#elif defined(__AVX512BW__)
 using Floats = __m512;
 using Words = __m512i;
 inline Words load_words(const std::byte* from) { return _mm512_loadu_si512(from); }

@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 # What a drop-in library may need of the machine it runs on: the C library alone.
-SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}
+SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 LINKS = {"libibverbs.so.1": ("libibverbs.so", "librdma.dylib"), "libmlx5.so.1": ("libmlx5.so",),
          "libefa.so.1": ("libefa.so",), "librdmacm.so.1": ("librdmacm.so",)}
 # Ours among each other: the connection manager is nothing without our device.

@@ -1,12 +1,12 @@
 #include "start_line.h"
 
 #include <fmt/format.h>
-#include <immintrin.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <stdexcept>
 
+#include "base/cpu_pause.h"
 #include "samples.h"
 
 namespace ringbolt::bench {
@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned kCores = 2;
 // Longer than a cache line takes to the other core and a rank to see it: some 600 ns.
-constexpr uint64_t kLeadTicks = 2000;
+constexpr double kLeadNs = 800;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ StartLine::StartLine(TurnPage& page, unsigned rank, unsigned ranks)
 uint64_t StartLine::wait() {
   const bool is_crowded = ranks_ > kCores;
   if ((page_.meetings.fetch_add(1) + 1) % ranks_ == 0) {
-    start_ = now_ticks() + (is_crowded ? 0 : kLeadTicks);
+    start_ = now_ticks() + (is_crowded ? 0 : static_cast<uint64_t>(kLeadNs / ns_per_tick()));
     page_.start.store(start_, std::memory_order_release);
   } else {
     uint64_t start = start_;
@@ -36,7 +36,7 @@ uint64_t StartLine::wait() {
       if (is_crowded) {
         sched_yield();
       } else {
-        _mm_pause();
+        base::cpu_pause();
       }
     }
     start_ = start;

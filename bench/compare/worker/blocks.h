@@ -15,7 +15,6 @@
 //   stream_out(count, op) / stream_in(count, op)   op is "rate_send" or "rate_write"
 
 #include <fmt/format.h>
-#include <immintrin.h>
 
 #include <atomic>
 #include <stdexcept>

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <immintrin.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 #include <stdexcept>
+
+#include "base/cpu_pause.h"
 
 namespace ringbolt::bench {
 
@@ -22,7 +23,7 @@ void TurnPage::arrive(unsigned ranks, uint64_t round) {
 
 void TurnPage::wait_for_turn(uint64_t value) const {
   while (turn.load(std::memory_order_acquire) != value) {
-    _mm_pause();
+    base::cpu_pause();
   }
 }
 
