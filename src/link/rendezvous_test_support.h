@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -149,7 +151,13 @@ class Child {
  public:
   explicit Child(const std::function<int()>& body) : pid_(fork()) {
     if (pid_ == 0) {
-      _exit(body());
+      // Whatever happens, the child ends here: one that let an exception pass would run all further tests, too.
+      try {
+        _exit(body());
+      } catch (const std::exception& problem) {
+        std::fprintf(stderr, "a child of this test: %s\n", problem.what());
+        _exit(1);
+      }
     }
   }
   ~Child() {

@@ -196,7 +196,7 @@ TEST(UdpBatch, counts_what_the_kernel_refuses_and_goes_on) {
 }
 
 TEST(UdpBatch, ends_a_call_where_the_slot_changes) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     const SlotsFolder folder;
     const auto first = folder.open(3);
     const auto second = folder.open(4);

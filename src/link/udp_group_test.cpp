@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "link/udp_selector.h"
 #include "link/udp_stage_test_support.h"
 
 namespace ringbolt::link {
@@ -13,7 +12,7 @@ namespace {
 using namespace testing;
 
 TEST(UdpGroup, hands_each_packet_to_the_process_of_its_slot) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     Stage stage(3);
     for (int i = 0; i < 200; ++i) {
       stage.send({0, 1, 2});
@@ -26,7 +25,7 @@ TEST(UdpGroup, hands_each_packet_to_the_process_of_its_slot) {
 }
 
 TEST(UdpGroup, loses_nothing_while_a_member_leaves_and_another_comes) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     for (uint32_t leaver = 0; leaver < 3; ++leaver) {
       Stage stage(3);
       std::vector<uint32_t> others{0, 1, 2};
@@ -51,7 +50,7 @@ TEST(UdpGroup, loses_nothing_while_a_member_leaves_and_another_comes) {
 
 // Where a packet and the end of a socket meet, the kernel gives it to the socket that ends.
 TEST(UdpGroup, loses_nothing_at_the_moment_at_which_a_member_leaves) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     Stage stage(1);
     Child leaver([&stage] {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -77,7 +76,7 @@ TEST(UdpGroup, loses_nothing_at_the_moment_at_which_a_member_leaves) {
 }
 
 TEST(UdpGroup, loses_nothing_of_others_when_a_member_is_killed) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     for (uint32_t victim = 0; victim < 3; ++victim) {
       Stage stage(3);
       std::vector<uint32_t> others{0, 1, 2};
@@ -107,7 +106,7 @@ TEST(UdpGroup, loses_nothing_of_others_when_a_member_is_killed) {
 
 // Two deaths at a time leave it open who was moved where: the survivors must find out by themselves.
 TEST(UdpGroup, finds_its_order_again_after_several_deaths) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     for (const bool is_reversed : {false, true}) {
       Stage stage(6);
       stage.send({0, 1, 2, 3, 4, 5});
@@ -142,7 +141,7 @@ TEST(UdpGroup, finds_its_order_again_after_several_deaths) {
 }
 
 TEST(UdpGroup, is_not_disturbed_by_a_stopped_member) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     Stage stage(3);
     // Stopped while it has the order file locked it would keep others from joining, as the error for them says.
     ASSERT_TRUE(wait_until([&] {
@@ -169,7 +168,7 @@ TEST(UdpGroup, is_not_disturbed_by_a_stopped_member) {
 }
 
 TEST(UdpGroup, passes_on_what_goes_astray) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     Stage stage(2);
     // Joining announces itself; only then does the group rest.
     EXPECT_TRUE(wait_until([&] {
@@ -198,7 +197,7 @@ TEST(UdpGroup, passes_on_what_goes_astray) {
 }
 
 TEST(UdpGroup, gives_connection_management_to_anybody) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     const SlotsFolder folder;
     std::vector<std::unique_ptr<UdpEndpoint>> endpoints;
     for (uint32_t slot = 0; slot < 3; ++slot) {
@@ -224,7 +223,7 @@ TEST(UdpGroup, gives_connection_management_to_anybody) {
 }
 
 TEST(UdpGroup, is_left_alone_by_a_forked_child) {
-  in_own_network([] {
+  in_own_network_with_selectors([] {
     const SlotsFolder folder;
     auto endpoint = folder.open(3);
     const auto other = folder.open(4);

@@ -25,6 +25,7 @@
 #include "link/rendezvous_test_support.h"
 #include "link/udp_batch.h"
 #include "link/udp_endpoint.h"
+#include "link/udp_selector.h"
 #include "wire/icrc.h"
 
 /// What the tests of the UDP link share. Port 4791 is theirs alone: each test runs in a network namespace of its own.
@@ -60,6 +61,15 @@ inline void in_own_network(const std::function<void()>& body) {
 
 inline constexpr uint32_t kSlotShift = 14;
 inline uint32_t qpn_of(uint32_t slot) { return slot << kSlotShift | 5U; }
+
+/// What shares a port is told apart by a filter that the kernel runs.
+inline void in_own_network_with_selectors(const std::function<void()>& body) {
+  const base::UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (attach_udp_selector(socket.get(), udp_selector({}, 1, kSlotShift)) == ENOPROTOOPT) {
+    GTEST_SKIP() << "skip: no filters on sockets that share a port (an emulator)";
+  }
+  in_own_network(body);
+}
 
 inline wire::Address local_ipv4(uint8_t last = 1) { return wire::ipv4_address(127, 0, 0, last); }
 inline wire::Address local_ipv6() { return {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}; }

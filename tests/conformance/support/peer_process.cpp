@@ -6,6 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <climits>
+#include <cstdlib>
+#include <string>
+
 #include "deadline.h"
 #include "far.h"
 
@@ -32,10 +37,16 @@ PeerProcess::PeerProcess() {
   posix_spawn_file_actions_init(&actions);
   // A duplicate is not close-on-exec; when the end already has the number, dup2 clears the flag.
   posix_spawn_file_actions_adddup2(&actions, ends[1], kPeerSocket);
-  char program[] = "/proc/self/exe";
+  // A program of another machine runs by an emulator, and can't be started without it (scripts/arm64-run).
+  const char* const emulator = std::getenv("RINGBOLT_TEST_EMULATOR");
+  std::string program = emulator != nullptr ? emulator : "/proc/self/exe";
+  std::string self(PATH_MAX, '\0');
+  self.resize(static_cast<size_t>(std::max<ssize_t>(readlink("/proc/self/exe", self.data(), self.size()), 0)));
   char role[] = "--peer";
-  char* arguments[] = {program, role, nullptr};
-  const int error = posix_spawn(&pid_, program, &actions, nullptr, arguments, environ);
+  char* direct[] = {program.data(), role, nullptr};
+  char* emulated[] = {program.data(), self.data(), role, nullptr};
+  const int error =
+      posix_spawn(&pid_, program.c_str(), &actions, nullptr, emulator != nullptr ? emulated : direct, environ);
   posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
   socket_ = ends[0];
