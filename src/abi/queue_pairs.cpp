@@ -24,7 +24,7 @@ Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
     return refuse<Qp>(ENOMEM);
   }
   qp->claim = std::move(*claim);
-  device::QueuePair::Queues queues;
+  device::CompletionQueues queues;
   queues.send = wanted.send_cq == nullptr ? nullptr : Cq::of(wanted.send_cq).impl;
   queues.receive = wanted.recv_cq == nullptr ? nullptr : Cq::of(wanted.recv_cq).impl;
   queues.shared = wanted.srq == nullptr ? nullptr : Srq::of(wanted.srq).impl.get();

@@ -67,7 +67,7 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
 
 int CompletionQueue::poll(int count, ibv_wc* wc) try {
   if (port_->fabric->verb_faults.has(fault::Subject::call)) [[unlikely]] {
-    if (const int error = suffer_poll()) {
+    if (const int error = judge_poll()) {
       errno = error;
       return -1;
     }
@@ -77,7 +77,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) try {
     last_poll_ns_.store(now, std::memory_order_relaxed);
     // First what has come: packets read faster than the program collects what they bring would fill the inboxes.
     {
-      const base::LockGuard guard(lock_);
+      const base::LockGuard guard(lock);
       if (const int taken = collect(count, wc); taken != 0) {
         return taken;
       }
@@ -86,7 +86,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) try {
   }
   bool gives_way = false;
   {
-    const base::LockGuard guard(lock_);
+    const base::LockGuard guard(lock);
     if (const int taken = collect(count, wc); taken != 0) {
       return taken;
     }
@@ -110,8 +110,8 @@ int CompletionQueue::poll(int count, ibv_wc* wc) try {
   return base::caught_minus_one();
 }
 
-int CompletionQueue::suffer_poll() noexcept try {
-  const base::LockGuard guard(lock_);
+int CompletionQueue::judge_poll() noexcept try {
+  const base::LockGuard guard(lock);
   std::vector<uint32_t> numbers;
   for (const auto* users : {&senders_, &receivers_}) {
     std::ranges::transform(*users, std::back_inserter(numbers), &QueuePair::number);
@@ -268,7 +268,7 @@ void CompletionQueue::overflow() {
 }
 
 void CompletionQueue::request_notification(bool solicited_only) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   if (channel_ != nullptr) {
     channel_->make_room();
   }
@@ -306,7 +306,7 @@ void CompletionQueue::want_bells(bool wanted) {
 }
 
 int CompletionQueue::resize(uint32_t cqe) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   progress();  // what is complete counts, fetched or not
   uint32_t held = count_;
   for (const QueuePair* qp : senders_) {
@@ -327,7 +327,7 @@ int CompletionQueue::resize(uint32_t cqe) {
 }
 
 CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   // On a network the service thread gets on with things while the program polls, too: then it waits for room.
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
@@ -355,7 +355,7 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
 }
 
 void CompletionQueue::take_arrived() {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   is_in_service_ = true;
   for (int pass = 0; pass < kPassesForFullLane; ++pass) {
     progress();
@@ -367,16 +367,16 @@ void CompletionQueue::take_arrived() {
 }
 
 uint64_t CompletionQueue::wire_deadline_ns() {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   uint64_t deadline = UINT64_MAX;
   for (const QueuePair* qp : senders_) {
-    deadline = std::min(deadline, qp->wire_deadline_ns());
+    deadline = std::min(deadline, qp->deadline_ns());
   }
   return deadline;
 }
 
 void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   for (std::vector<QueuePair*>* list : {&receivers_, &senders_}) {
     if (const size_t wanted = list->size() + places_kept_ + 1; list->capacity() < wanted) {
       list->reserve(std::max(wanted, 2 * list->capacity()));
@@ -386,19 +386,19 @@ void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
 }
 
 void CompletionQueue::suspend(const QueuePair& qp) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   std::erase(receivers_, &qp);
   std::erase(senders_, &qp);
   ++places_kept_;
 }
 
 void CompletionQueue::resume(QueuePair& qp, bool receives, bool sends) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   --places_kept_;
   enter(qp, receives, sends);
 }
 
-/// There is room. Under lock_.
+/// There is room. Under lock.
 void CompletionQueue::enter(QueuePair& qp, bool receives, bool sends) {
   polls_.look_again();
   // Under the lock: who arms it at the same time comes before, and is seen, or after, and finds the queue pair.
@@ -413,18 +413,18 @@ void CompletionQueue::enter(QueuePair& qp, bool receives, bool sends) {
 }
 
 void CompletionQueue::detach(const QueuePair& qp) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   std::erase(receivers_, &qp);
   std::erase(senders_, &qp);
 }
 
 bool CompletionQueue::is_attached() {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   return !receivers_.empty() || !senders_.empty();
 }
 
 void CompletionQueue::retire() {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   armed_.store(kNotArmed);
   if (channel_ != nullptr) {
     std::exchange(channel_, nullptr)->remove_user();
@@ -432,7 +432,7 @@ void CompletionQueue::retire() {
 }
 
 bool CompletionQueue::holds_success_of(uint32_t qpn) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   for (uint32_t i = 0; i < count_; ++i) {
     const ibv_wc& one = ring_[(head_ + i) % capacity_];
     if (one.qp_num == qpn && one.status == IBV_WC_SUCCESS) {
@@ -443,7 +443,7 @@ bool CompletionQueue::holds_success_of(uint32_t qpn) {
 }
 
 void CompletionQueue::forget(uint32_t qpn) {
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(lock);
   uint32_t kept = 0;
   for (uint32_t i = 0; i < count_; ++i) {
     const ibv_wc& wc = ring_[(head_ + i) % capacity_];

@@ -10,6 +10,7 @@
 #include "base/adaptive_mutex.h"
 #include "base/result.h"
 #include "device/call_stream.h"
+#include "device/half_locks.h"
 
 namespace ringbolt::device {
 
@@ -27,6 +28,7 @@ class CompletionQueue {
                                                                CompletionChannel* channel);
 
   void* handle = nullptr;  ///< the C object, for events
+  base::AdaptiveMutex lock RINGBOLT_ACQUIRED_BEFORE(send_half, receive_half);
 
   uint32_t capacity() const { return capacity_; }
   Context& context() const { return context_; }
@@ -66,18 +68,18 @@ class CompletionQueue {
   /// No further announcement: it is being destroyed.
   void retire();
   /// It is the service thread that gets on with things, not the program's poll.
-  bool is_in_service() const RINGBOLT_REQUIRES(lock_) { return is_in_service_; }
+  bool is_in_service() const RINGBOLT_REQUIRES(lock) { return is_in_service_; }
   /// Whether there is room for one more completion. A poller has as much room as it asked for; the service thread acts
   /// for a program that does not poll, and there one entry too many is the program's error.
-  bool has_room() const RINGBOLT_REQUIRES(lock_) {
+  bool has_room() const RINGBOLT_REQUIRES(lock) {
     return out_ != nullptr ? out_ != out_end_ : count_ < capacity_ || is_served_;
   }
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
   /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's
   /// progress.
-  ibv_wc& next() RINGBOLT_REQUIRES(lock_);
+  ibv_wc& next() RINGBOLT_REQUIRES(lock);
   /// One completion too many ends the queue and its queue pairs.
-  void commit(ibv_wc_status status, bool is_solicited) RINGBOLT_REQUIRES(lock_);
+  void commit(ibv_wc_status status, bool is_solicited) RINGBOLT_REQUIRES(lock);
   /// Whether a good completion of the queue pair lies here that nobody has polled.
   bool holds_success_of(uint32_t qpn);
   /// A program polls it, as of just now. For ports on a network only.
@@ -89,54 +91,52 @@ class CompletionQueue {
   void forget(uint32_t qpn);
 
  private:
-  friend class QueuePair;  // says by name that it holds the lock
   enum Armed : uint32_t { kNotArmed, kArmedSolicited, kArmedNext };
 
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
-  void enter(QueuePair& qp, bool receives, bool sends) RINGBOLT_REQUIRES(lock_);
-  bool has_room_for_poller() const RINGBOLT_REQUIRES(lock_) { return out_ != out_end_; }
+  void enter(QueuePair& qp, bool receives, bool sends) RINGBOLT_REQUIRES(lock);
+  bool has_room_for_poller() const RINGBOLT_REQUIRES(lock) { return out_ != out_end_; }
   /// Up to `count` completions, of those that lie here or else of what progress brings.
-  int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock_);
-  int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock_);
-  void progress() RINGBOLT_REQUIRES(lock_);
+  int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
+  int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
+  void progress() RINGBOLT_REQUIRES(lock);
   /// Those that somebody waits for, or all.
-  void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock_);
-  void check_timers() RINGBOLT_REQUIRES(lock_);
-  int suffer_poll() noexcept;  ///< what faults say to it
-  void adapt_patience() RINGBOLT_REQUIRES(lock_);
-  void overflow() RINGBOLT_REQUIRES(lock_);
-  void announce_if_armed(bool is_solicited, uint64_t completion) RINGBOLT_REQUIRES(lock_);
-  void want_bells(bool wanted) RINGBOLT_REQUIRES(lock_);
+  void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock);
+  void check_timers() RINGBOLT_REQUIRES(lock);
+  int judge_poll() noexcept;  ///< what faults say to it
+  void adapt_patience() RINGBOLT_REQUIRES(lock);
+  void overflow() RINGBOLT_REQUIRES(lock);
+  void announce_if_armed(bool is_solicited, uint64_t completion) RINGBOLT_REQUIRES(lock);
+  void want_bells(bool wanted) RINGBOLT_REQUIRES(lock);
 
   Context& context_;  // not from serve(): the service thread may hold the queue for a moment longer than it lives
   const std::shared_ptr<const Port> port_;
-  CompletionChannel* channel_ RINGBOLT_GUARDED_BY(lock_);
-  base::AdaptiveMutex lock_;
-  std::vector<ibv_wc> ring_ RINGBOLT_GUARDED_BY(lock_);
+  CompletionChannel* channel_ RINGBOLT_GUARDED_BY(lock);
+  std::vector<ibv_wc> ring_ RINGBOLT_GUARDED_BY(lock);
   uint32_t capacity_;
-  ibv_wc* out_ RINGBOLT_GUARDED_BY(lock_) = nullptr;  // the poller's array, while poll() runs
-  ibv_wc* out_end_ RINGBOLT_GUARDED_BY(lock_) = nullptr;
-  ibv_wc excess_ RINGBOLT_GUARDED_BY(lock_){};  // where a completion goes that finds no room
-  uint32_t head_ RINGBOLT_GUARDED_BY(lock_) = 0;
-  uint32_t count_ RINGBOLT_GUARDED_BY(lock_) = 0;
-  uint64_t committed_ RINGBOLT_GUARDED_BY(lock_) = 0;       // completions that went into the ring, ever
-  uint64_t last_solicited_ RINGBOLT_GUARDED_BY(lock_) = 0;  // which of them was the last solicited or failed one
-  uint64_t announced_ RINGBOLT_GUARDED_BY(lock_) = 0;       // which of them raised the last event
-  uint32_t empty_polls_ RINGBOLT_GUARDED_BY(lock_) = 0;
-  uint64_t checked_ns_ RINGBOLT_GUARDED_BY(lock_) = 0;     // when a poller last looked at the timers
-  uint32_t patience_ RINGBOLT_GUARDED_BY(lock_) = 64;      // empty polls before the core is given away
-  bool is_in_service_ RINGBOLT_GUARDED_BY(lock_) = false;  // in serve() or take_arrived()
-  bool is_served_ RINGBOLT_GUARDED_BY(lock_) = false;      // likewise, and the program has not polled for long
-  bool sends_go_first_ RINGBOLT_GUARDED_BY(lock_) = false;
-  bool has_overflowed_ RINGBOLT_GUARDED_BY(lock_) = false;
-  bool drops_bells_ RINGBOLT_GUARDED_BY(lock_) = false;    // no longer armed: the peers need not ring
-  bool has_run_short_ RINGBOLT_GUARDED_BY(lock_) = false;  // of memory, while it got on with things
+  ibv_wc* out_ RINGBOLT_GUARDED_BY(lock) = nullptr;  // the poller's array, while poll() runs
+  ibv_wc* out_end_ RINGBOLT_GUARDED_BY(lock) = nullptr;
+  ibv_wc excess_ RINGBOLT_GUARDED_BY(lock){};  // where a completion goes that finds no room
+  uint32_t head_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint32_t count_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint64_t committed_ RINGBOLT_GUARDED_BY(lock) = 0;       // completions that went into the ring, ever
+  uint64_t last_solicited_ RINGBOLT_GUARDED_BY(lock) = 0;  // which of them was the last solicited or failed one
+  uint64_t announced_ RINGBOLT_GUARDED_BY(lock) = 0;       // which of them raised the last event
+  uint32_t empty_polls_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint64_t checked_ns_ RINGBOLT_GUARDED_BY(lock) = 0;     // when a poller last looked at the timers
+  uint32_t patience_ RINGBOLT_GUARDED_BY(lock) = 64;      // empty polls before the core is given away
+  bool is_in_service_ RINGBOLT_GUARDED_BY(lock) = false;  // in serve() or take_arrived()
+  bool is_served_ RINGBOLT_GUARDED_BY(lock) = false;      // likewise, and the program has not polled for long
+  bool sends_go_first_ RINGBOLT_GUARDED_BY(lock) = false;
+  bool has_overflowed_ RINGBOLT_GUARDED_BY(lock) = false;
+  bool drops_bells_ RINGBOLT_GUARDED_BY(lock) = false;    // no longer armed: the peers need not ring
+  bool has_run_short_ RINGBOLT_GUARDED_BY(lock) = false;  // of memory, while it got on with things
   std::atomic<uint32_t> armed_{kNotArmed};
   std::atomic<uint64_t> last_poll_ns_{0};
-  std::vector<QueuePair*> receivers_ RINGBOLT_GUARDED_BY(lock_);
-  std::vector<QueuePair*> senders_ RINGBOLT_GUARDED_BY(lock_);
-  size_t places_kept_ RINGBOLT_GUARDED_BY(lock_) = 0;  // in both, for those that are suspended
-  CallStream polls_ RINGBOLT_GUARDED_BY(lock_);
+  std::vector<QueuePair*> receivers_ RINGBOLT_GUARDED_BY(lock);
+  std::vector<QueuePair*> senders_ RINGBOLT_GUARDED_BY(lock);
+  size_t places_kept_ RINGBOLT_GUARDED_BY(lock) = 0;  // in both, for those that are suspended
+  CallStream polls_ RINGBOLT_GUARDED_BY(lock);
 };
 
 }  // namespace ringbolt::device

@@ -32,6 +32,55 @@ struct Connection {
         receive_segment(std::move(segment)),
         receiver(*reinterpret_cast<link::LaneMemory*>(receive_segment.data())) {}
 
+  // Of the sending half; there is a lane.
+  /// Fills the next slot, whose body is written already; ring() after the last one.
+  void publish(link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate) {
+    const uint32_t consumed = receiver.consumed();
+    if (sender->consumed() == sender->published()) {
+      receiver.note_told(consumed);  // nothing before it can hold the news up
+    }
+    sender->publish(kind, static_cast<uint8_t>(flags), length, immediate, consumed, 0, false);
+  }
+  /// The same with the payload that was put at `place`.
+  void publish(link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate,
+               const link::LaneProducer::Place& place) {
+    sender->publish(kind, static_cast<uint8_t>(flags), length, immediate, receiver.consumed(), place.data_at, true);
+  }
+  /// A free slot, and room for `length` bytes of payload; false when there is none.
+  bool make_room(uint32_t length, link::LaneProducer::Place& place) {
+    if (sender->has_slot() && (length == 0 || sender->reserve(length, place))) {
+      return true;
+    }
+    sender->refresh();
+    return sender->has_slot() && (length == 0 || sender->reserve(length, place));
+  }
+  /// Wakes the peer for what was published, if it asked for that.
+  void ring() {
+    if (sender && sender->published() != rung_for) {
+      rung_for = sender->published();
+      if (sender->wants_ring()) {
+        remote->peer().ring();
+      }
+    }
+  }
+  /// Learns how far the peer is from its messages to us, those that wait for a receive too. Under both locks.
+  void take_last_word() {
+    if (sender) {
+      sender->take_consumed(heard_consumed.load(std::memory_order_acquire));
+      if (uint32_t consumed = 0; receiver.last_heard(consumed)) {
+        sender->take_consumed(consumed);
+      }
+    }
+  }
+  // Of the receiving half.
+  /// Tells the peer how far we are, and wakes it if it asked for that.
+  void tell() {
+    untold_bytes = 0;
+    if (receiver.tell() && remote != nullptr) {
+      remote->peer().ring();
+    }
+  }
+
   const uint32_t remote_qpn;
   std::shared_ptr<link::RemoteProcess> remote;  ///< null: nobody owned that number when we connected
   std::atomic<PeerState> peer_state{PeerState::present};
@@ -59,7 +108,8 @@ struct Connection {
   /// Operations that the peer executes for us: the next one's number, and the slot after the last one's.
   uint32_t next_operation = 0;
   uint32_t operations_end_slot = 0;
-  uint32_t rung_for = 0;       ///< slots published when we last looked whether to ring
+  uint32_t rung_for = 0;            ///< slots published when we last looked whether to ring
+  uint64_t progress_since_ns = 0;   ///< since when the peer has not got on, as timers saw it; 0: not looked yet
   uint64_t wait_began_ns = 0;  ///< datagrams: since when there is no lane, or no room in it
   bool is_refused = false;     ///< datagrams: there is no such queue pair, and so no lane to wait for
 };

@@ -5,7 +5,7 @@
 
 #include "cluster/address.h"
 #include "device/gid_table.h"
-#include "device/wired.h"
+#include "device/packet_sizes.h"
 
 namespace ringbolt::device {
 namespace {

@@ -23,7 +23,7 @@
 #include "device/overlay.h"
 #include "device/route.h"
 #include "device/stream_specs.h"
-#include "device/wired.h"
+#include "device/packet_sizes.h"
 #include "fault/look.h"
 #include "profile/catalogue.h"
 

@@ -6,7 +6,7 @@
 #include "device/limits.h"
 #include "device/netdev.h"
 #include "device/port.h"
-#include "device/wired.h"
+#include "device/packet_sizes.h"
 
 namespace ringbolt::device {
 namespace {

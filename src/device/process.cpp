@@ -217,7 +217,7 @@ void Process::wait_for_accesses(uint32_t key) {
   base::heavy_fence();
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
   each_queue_pair([&](QueuePair& qp) {
-    while (qp.is_accessed(key) && base::now_ns() < deadline) {
+    while (qp.lanes().is_accessed(key) && base::now_ns() < deadline) {
       base::cpu_pause();
     }
   });
@@ -232,13 +232,13 @@ bool Process::drain_windows() {
   const uint64_t now = base::now_ns();
   bool is_used = false;
   each_queue_pair([&](QueuePair& qp) {
-    const uint32_t key = qp.draining_key();
+    const uint32_t key = qp.windows().draining_key();
     if (key == 0) {
       return;
     }
     bool uses_key = false;
-    each_queue_pair([&](QueuePair& other) { uses_key = uses_key || other.is_accessed(key); });
-    if (uses_key && now < qp.drain_until_ns()) {
+    each_queue_pair([&](QueuePair& other) { uses_key = uses_key || other.lanes().is_accessed(key); });
+    if (uses_key && now < qp.windows().drain_until_ns()) {
       is_used = true;
     } else {
       qp.end_drain(key);
@@ -291,7 +291,7 @@ void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offe
   auto segment = lane.is_open() ? link::SharedSegment::map(lane, link::kLaneBytes, true)
                                 : base::Result<link::SharedSegment>(base::fail(EMFILE));
   const int error = segment ? 0 : segment.error().value;
-  if (qp->on_offer(remote_of(peer), offer, std::move(segment)) && error != 0) {
+  if (qp->lanes().on_offer(remote_of(peer), offer, std::move(segment)) && error != 0) {
     peer->send(link::Refuse{offer.target_qpn, offer.source_qpn, offer.nonce, static_cast<uint32_t>(error)});
     tell_unmapped(*peer, "the memory between two queue pairs", error,
                   fmt::format("queue pair {:#x} here and {:#x} there fail", offer.target_qpn, offer.source_qpn));
@@ -300,7 +300,7 @@ void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offe
 
 void Process::on_refuse(const std::shared_ptr<link::Peer>& peer, const link::Refuse& refuse) {
   const auto qp = find(refuse.target_qpn);
-  if (qp != nullptr && qp->on_refuse(refuse)) {
+  if (qp != nullptr && qp->lanes().on_refuse(refuse)) {
     base::say(
         fmt::format("ringbolt: process {} can't map the memory between queue pairs {:#x} here and {:#x} there "
                     "({}): they fail; its own error output says what to do\n",
@@ -311,7 +311,7 @@ void Process::on_refuse(const std::shared_ptr<link::Peer>& peer, const link::Ref
 
 void Process::on_withdraw(const std::shared_ptr<link::Peer>&, const link::Withdraw& withdraw) {
   if (const auto qp = find(withdraw.target_qpn)) {
-    qp->on_withdraw(withdraw);
+    qp->lanes().on_withdraw(withdraw);
   }
 }
 
@@ -334,7 +334,7 @@ void Process::on_release(const std::shared_ptr<link::Peer>& peer, const link::Re
 
 void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
   each_completion_queue([](CompletionQueue& queue) { queue.take_arrived(); });
-  each_queue_pair([&](QueuePair& qp) { qp.on_peer_gone(*peer, peer->left_orderly()); });
+  each_queue_pair([&](QueuePair& qp) { qp.lanes().on_peer_gone(*peer, peer->left_orderly()); });
   management_->on_peer_gone(peer->slot());
   const base::LockGuard guard(remotes_mutex_);
   remotes_.erase(peer.get());
@@ -347,10 +347,13 @@ void Process::on_poke() {
 }
 
 void Process::look_at_ports(bool addresses_changed) {
-  const base::LockGuard guard(registry_);
-  for (Context* context : contexts_) {
-    context->look_at_port(addresses_changed);
+  {
+    const base::LockGuard guard(registry_);
+    for (Context* context : contexts_) {
+      context->look_at_port(addresses_changed);
+    }
   }
+  each_queue_pair([](QueuePair& qp) { qp.look_at_faults(); });
 }
 
 void Process::look_at_addresses() {
@@ -452,7 +455,7 @@ void Process::leave() {
     });
     tell_remarks();
     is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
-    each_queue_pair([](QueuePair& qp) { qp.tell_peers(); });
+    each_queue_pair([](QueuePair& qp) { qp.lanes().tell_peers(); });
     if (Network* network = open_network_.load(std::memory_order_acquire)) {
       rendezvous_->unwatch(network->descriptor());
       network->leave();

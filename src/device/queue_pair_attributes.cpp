@@ -1,26 +1,78 @@
-// What ibv_modify_qp sets and ibv_query_qp tells.
+#include "device/queue_pair_attributes.h"
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
-#include "base/lock_guard.h"
+#include <fmt/format.h>
+
+#include "device/gid_table.h"
 #include "device/limits.h"
-#include "device/queue_pair.h"
+#include "device/netdev.h"
+#include "device/object_rules.h"
 
 namespace ringbolt::device {
 namespace {
+
+using profile::Rule;
 
 constexpr uint32_t kMaxPsn = 0xffffff;
 constexpr uint32_t kMaxTimeout = 31;
 constexpr uint32_t kMaxRetries = 7;
 
+int check_path(const QueuePairCore& core, const ibv_ah_attr& path) {
+  const Port& port = *core.port;
+  const bool counts_frames = port.profile.limits.counts_frames;
+  const ibv_global_route& route = path.grh;
+  const auto addresses = port.addresses();
+  const std::vector<ibv_gid>& gids = addresses->shown;
+  if (gids.empty()) {
+    return port.refuse(Rule::empty_gid_table, port.profile.knobs.empty_table_is_einval ? EINVAL : ENODATA,
+                       "a path from a port whose GID table is empty");
+  }
+  if (path.port_num != 1) {
+    return EINVAL;
+  }
+  if (path.is_global == 0 || route.sgid_index >= gids.size() || is_zero(gids[route.sgid_index])) {
+    return counts_frames ? port.refuse(Rule::gid_index, EINVAL,
+                                        path.is_global == 0
+                                            ? std::string("a path without GIDs")
+                                            : fmt::format("a path from GID index {}", unsigned{route.sgid_index}))
+                          : EINVAL;
+  }
+  if (counts_frames && is_zero(route.dgid)) {
+    return port.refuse(Rule::gid_index, EINVAL, "a path to the GID of all zeros");
+  }
+  const ibv_gid& own = gids[route.sgid_index];
+  if (!port.reaches(route.dgid) ||
+      (counts_frames && !port.owns(route.dgid) && is_ipv4(own) != is_ipv4(route.dgid))) {
+    return counts_frames ? port.refuse(Rule::unreachable, ETIMEDOUT, "a path to a GID that is not at this cable's end")
+                          : ETIMEDOUT;
+  }
+  return port.is_remote(route.dgid) && is_ipv4(route.dgid) != is_ipv4(own) ? EINVAL : 0;
+}
+
 }  // namespace
 
-int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
+int check_step(const QueuePairCore& core, ibv_qp_state from, ibv_qp_state to, bool is_allowed) {
+  const Port& port = *core.port;
+  if ((port.profile.limits.qp_types & type_bit(core.type)) == 0) {
+    return port.refuse(Rule::qp_type, EOPNOTSUPP, "a queue pair of a type that the device lacks");
+  }
+  if (!is_allowed && port.profile.limits.counts_frames) {
+    return port.refuse(Rule::attribute_mask, EINVAL,
+                       fmt::format("the attributes given with the step from state {} to {}", static_cast<int>(from),
+                                   static_cast<int>(to)));
+  }
+  return is_allowed ? 0 : EINVAL;
+}
+
+int check_attributes(const QueuePairCore& core, const ibv_qp_attr& attributes, int mask) {
   const auto wants = [&](int bit) { return (mask & bit) != 0; };
-  const uint32_t read_atomic = profile::limited(context_.port().profile.limits.read_atomic, kMaxReadAtomic);
+  const uint32_t read_atomic = profile::limited(core.port->profile.limits.read_atomic, kMaxReadAtomic);
   if ((wants(IBV_QP_PORT) && attributes.port_num != 1) || (wants(IBV_QP_PKEY_INDEX) && attributes.pkey_index != 0) ||
       (wants(IBV_QP_PATH_MTU) && (attributes.path_mtu < IBV_MTU_256 || attributes.path_mtu > IBV_MTU_4096)) ||
-      (wants(IBV_QP_PATH_MTU) && attributes.path_mtu > context_.port().mtu) ||
+      (wants(IBV_QP_PATH_MTU) && attributes.path_mtu > core.port->mtu) ||
       (wants(IBV_QP_DEST_QPN) && attributes.dest_qp_num > kMaxPsn) ||
       (wants(IBV_QP_TIMEOUT) && attributes.timeout > kMaxTimeout) ||
       (wants(IBV_QP_RETRY_CNT) && attributes.retry_cnt > kMaxRetries) ||
@@ -30,11 +82,10 @@ int QueuePair::check_attributes(const ibv_qp_attr& attributes, int mask) const {
       (wants(IBV_QP_MAX_DEST_RD_ATOMIC) && attributes.max_dest_rd_atomic > read_atomic)) {
     return EINVAL;
   }
-  return wants(IBV_QP_AV) ? check_path(attributes.ah_attr) : 0;
+  return wants(IBV_QP_AV) ? check_path(core, attributes.ah_attr) : 0;
 }
 
-void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {
-  ibv_qp_attr& into = attributes_;
+void store_attributes(const ibv_qp_attr& from, int mask, ibv_qp_attr& into) {
   const auto take = [&](int bit, auto member) {
     if ((mask & bit) != 0) {
       into.*member = from.*member;
@@ -56,17 +107,6 @@ void QueuePair::store_attributes(const ibv_qp_attr& from, int mask) {
   take(IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic);
   take(IBV_QP_PATH_MIG_STATE, &ibv_qp_attr::path_mig_state);
   take(IBV_QP_DEST_QPN, &ibv_qp_attr::dest_qp_num);
-}
-
-void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
-  const base::LockGuard one_at_a_time(modify_lock_);
-  attributes = kept_attributes();
-  attributes.qp_state = attributes.cur_qp_state = state_.load();
-  attributes.cap = caps_;
-  init = {};
-  init.cap = caps_;
-  init.qp_type = type_;
-  init.sq_sig_all = signals_all_ ? 1 : 0;
 }
 
 }  // namespace ringbolt::device

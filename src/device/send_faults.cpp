@@ -1,14 +1,15 @@
-// What befalls sends on purpose: lost messages, turned bits, cables that are slow or long, receivers that are never
-// ready, and completions that are late, wrong or missing. docs/faults.md is the page for users.
+// What faults do to sends: lost messages, turned bits, cables that are slow or long, receivers that are never ready, and
+// completions that are late, wrong or missing. docs/faults.md is the page for users.
 
 #include <algorithm>
 #include <new>
 
 #include "base/clock.h"
-#include "device/limits.h"
-#include "device/queue_pair.h"
+#include "device/queue_pair_transport.h"
+#include "device/send_queue.h"
+#include "device/send_quirks.h"
+#include "device/silence_timer.h"
 #include "fault/stream.h"
-#include "wire/syndrome.h"
 
 namespace ringbolt::device {
 namespace {
@@ -23,138 +24,126 @@ size_t judged_bytes(uint32_t length) { return std::max<size_t>(length, 2); }
 
 }  // namespace
 
-bool QueuePair::make_fates() noexcept try {
-  if (send_.fates.empty()) {
-    send_.fates.resize(send_.entries.size());
+bool SendQuirks::make_room(const SendQueue& queue) noexcept try {
+  if (of_entry_.empty()) {
+    of_entry_.resize(queue.slots());
+    mask_ = queue.slots() - 1;
   }
   return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
 
-SendFate& QueuePair::fate_of(uint32_t index) {
-  const uint32_t slot = index & entry_mask_;
-  if (!send_.entries[slot].has_fate) {
-    send_.entries[slot].has_fate = true;
-    send_.fates[slot] = {};
+SendQuirk& SendQuirks::quirk_of(SendQueue& queue, uint32_t index) {
+  SendEntry& entry = queue.entry(index);
+  SendQuirk& quirk = of_entry_[index & mask_];
+  if (!entry.has_quirk) {
+    entry.has_quirk = true;
+    quirk = {};
   }
-  return send_.fates[slot];
+  return quirk;
 }
 
-bool QueuePair::ordain(uint32_t index) noexcept try {
-  const uint32_t slot = index & entry_mask_;
-  const uint32_t length = send_.entries[slot].length;
-  const bool has_faults = faults_.has(fault::Subject::message);
-  const bool is_like_mac = context_.port().profile.knobs.completes_early && completes_early_;
+SendQuirk* SendQuirks::known_quirk(SendQueue& queue, uint32_t index) {
+  return queue.entry(index).has_quirk ? &of_entry_[index & mask_] : nullptr;
+}
+
+bool SendQuirks::decide(SendQueue& queue, uint32_t index) noexcept try {
+  const uint32_t length = queue.entry(index).length;
+  const bool has_faults = core_.faults.has(fault::Subject::message);
+  const bool is_like_mac = core_.port->profile.knobs.completes_early && completes_early_;
   if (!has_faults && !is_like_mac) {
     return true;
   }
-  if (!make_fates()) {
+  if (!make_room(queue)) {
     return false;
   }
-  SendFate& fate = fate_of(index);
+  SendQuirk& quirk = quirk_of(queue, index);
   const uint64_t now = base::now_ns();
   const fault::Verdict verdict =
-      has_faults ? faults_.judge(fault::Subject::message, context_.port(), judged_bytes(length)) : fault::Verdict{};
-  fate.number = verdict.number;
+      has_faults ? core_.faults.judge(fault::Subject::message, *core_.port, judged_bytes(length)) : fault::Verdict{};
+  quirk.number = verdict.number;
   const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
-  const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(index);
+  const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(queue, index);
   if (is_staged && verdict.flip_count != 0) {
-    fault::turn_bits(verdict, send_.staged[slot].span());
+    fault::turn_bits(verdict, staged_[queue.place(index)].span());
   }
-  fate.is_early = wants_early && is_staged;
-  fate.is_lost = verdict.is_lost;
-  fate.is_not_ready = verdict.is_not_ready && takes_receive(send_.requests[slot].opcode);
-  fate.departs_ns = (is_like_mac ? early_departure_ns(length, now) : now) + verdict.hold_ns;
-  fate.is_held = verdict.hold_ns != 0 || (is_like_mac && context_.port().profile.knobs.early_lead_ns != 0);
+  quirk.is_early = wants_early && is_staged;
+  quirk.is_lost = verdict.is_lost;
+  quirk.is_not_ready = verdict.is_not_ready && takes_receive(queue.request(index).opcode);
+  quirk.departs_ns = (is_like_mac ? early_departure_ns(length, now) : now) + verdict.hold_ns;
+  quirk.is_held = verdict.hold_ns != 0 || (is_like_mac && core_.port->profile.knobs.early_lead_ns != 0);
   return true;
 } catch (const std::bad_alloc&) {
   return false;  // the number that the message took with the faults is gone, as after any refused call
 }
 
-void QueuePair::take_back(uint32_t first, uint64_t line_free_ns) {
-  for (uint32_t index = tail_.load(std::memory_order_relaxed); index != first;) {
-    const SendEntry& entry = send_.entries[--index & entry_mask_];
-    count_out(entry);
-    drop_copy(index);
-  }
-  send_.line_free_ns = line_free_ns;
-  tail_.store(first, std::memory_order_relaxed);
-}
-
-QueuePair::Turn QueuePair::take_turn(uint32_t index) {
-  SendEntry& entry = send_.entries[index & entry_mask_];
-  SendFate& fate = send_.fates[index & entry_mask_];
+SendQuirks::Turn SendQuirks::take_turn(SendQueue& queue, uint32_t index) {
+  SendQuirk& quirk = *known_quirk(queue, index);
   const uint64_t now = base::now_ns();
-  if (fate.departs_ns > now) {
+  if (quirk.departs_ns > now) {
     return Turn::wait;
   }
-  if (!fate.is_lost && !fate.is_not_ready) {
+  if (!quirk.is_lost && !quirk.is_not_ready) {
     return Turn::execute;
   }
-  if (type_ == IBV_QPT_RC) {
-    return try_again(index, now);
+  if (core_.type == IBV_QPT_RC) {
+    return try_again(queue, index, now);
   }
-  const Connection* connection = connection_.load(std::memory_order_relaxed);
-  if (connection != nullptr) {
-    finish(entry, *connection);
-  }
-  entry.phase = SendPhase::sent;  // nobody knows that it is lost
+  queue.entry(index).phase = SendPhase::finished;  // nobody knows that it is lost
   return Turn::over;
 }
 
 /// RC hears no acknowledgement, or that the receiver is not ready, and sends again as often as it was told to.
-QueuePair::Turn QueuePair::try_again(uint32_t index, uint64_t now_ns) {
-  SendEntry& entry = send_.entries[index & entry_mask_];
-  SendFate& fate = send_.fates[index & entry_mask_];
+SendQuirks::Turn SendQuirks::try_again(SendQueue& queue, uint32_t index, uint64_t now_ns) {
+  SendEntry& entry = queue.entry(index);
+  SendQuirk& quirk = *known_quirk(queue, index);
+  const ibv_qp_attr& attributes = core_.attributes;
   constexpr uint32_t kForever = 7;
-  const bool is_over = fate.is_lost
-                           ? fate.losses >= send_attributes().retry_cnt
-                           : send_attributes().rnr_retry != kForever && fate.refusals >= send_attributes().rnr_retry;
+  const bool is_over = quirk.is_lost
+                           ? quirk.losses >= attributes.retry_cnt
+                           : attributes.rnr_retry != kForever && quirk.refusals >= attributes.rnr_retry;
   if (is_over) {
-    fail(entry, fate.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
+    queue.fail(entry, quirk.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
     return Turn::over;
   }
-  ++(fate.is_lost ? fate.losses : fate.refusals);
-  fate.is_held = true;
-  const Connection* connection = connection_.load(std::memory_order_relaxed);
-  const uint64_t timer_us = connection != nullptr && connection->sender
-                                ? connection->sender->rnr_timer_us()
-                                : wire::rnr_timer_us(send_attributes().min_rnr_timer);
-  fate.departs_ns =
-      now_ns + (fate.is_lost ? transport_timeout_ns() / (send_attributes().retry_cnt + 1ULL) : timer_us * 1000);
-  const uint32_t repetition = fate.losses + fate.refusals;
+  ++(quirk.is_lost ? quirk.losses : quirk.refusals);
+  quirk.is_held = true;
+  const uint64_t pause_ns =
+      quirk.is_lost ? transport_timeout_ns(attributes) / (attributes.retry_cnt + 1ULL)
+                    : core_.transport.load(std::memory_order_relaxed)->rnr_timer_us() * uint64_t{1000};
+  quirk.departs_ns = now_ns + pause_ns;
+  const uint32_t repetition = quirk.losses + quirk.refusals;
   const fault::Verdict verdict =
-      faults_.judge_again(context_.port(), fate.number, repetition, judged_bytes(entry.length));
-  fate.is_lost = verdict.is_lost;
-  fate.is_not_ready = verdict.is_not_ready && takes_receive(send_.requests[index & entry_mask_].opcode);
+      core_.faults.judge_again(*core_.port, quirk.number, repetition, judged_bytes(entry.length));
+  quirk.is_lost = verdict.is_lost;
+  quirk.is_not_ready = verdict.is_not_ready && takes_receive(queue.request(index).opcode);
   return Turn::wait;
 }
 
-bool QueuePair::is_next_held() {
-  const uint32_t next = next_.load(std::memory_order_relaxed);
-  const SendFate* fate = has_queued_sends() ? known_fate(next) : nullptr;
-  // Its repetitions are counted by themselves; the time that they take is not the peer's.
-  return fate != nullptr && (fate->is_lost || fate->is_not_ready || fate->departs_ns > base::now_ns());
+bool SendQuirks::is_next_held(SendQueue& queue) {
+  const uint32_t next = core_.sends.next.load(std::memory_order_relaxed);
+  const SendQuirk* const quirk = core_.sends.has_queued() ? known_quirk(queue, next) : nullptr;
+  // Its repetitions are counted by themselves.
+  return quirk != nullptr && (quirk->is_lost || quirk->is_not_ready || quirk->departs_ns > base::now_ns());
 }
 
-/// Asks the faults about a send that is complete. False: its completion is late, and it is not time yet.
-bool QueuePair::suffers_fault(uint32_t index, ibv_wc_status& status) {
-  SendEntry& entry = send_.entries[index & entry_mask_];
-  if (!make_fates()) {
+bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status) {
+  if (!make_room(queue)) {
     return true;  // a poll can't refuse: it is told as if there were no fault
   }
-  SendFate& fate = fate_of(index);
+  SendEntry& entry = queue.entry(index);
+  SendQuirk& quirk = quirk_of(queue, index);
   const uint64_t now = base::now_ns();
-  if (!fate.is_judged) {
-    const fault::Verdict verdict = faults_.judge(fault::Subject::completion, context_.port());
-    fate.is_judged = true;
-    fate.is_missing = verdict.is_lost;
+  if (!quirk.is_judged) {
+    const fault::Verdict verdict = core_.faults.judge(fault::Subject::completion, *core_.port);
+    quirk.is_judged = true;
+    quirk.is_missing = verdict.is_lost;
     entry.status = static_cast<uint8_t>(verdict.status);
-    fate.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
+    quirk.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
   }
   status = static_cast<ibv_wc_status>(entry.status);
-  return now >= fate.tells_ns;
+  return now >= quirk.tells_ns;
 }
 
 }  // namespace ringbolt::device

@@ -5,8 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <span>
 
 namespace ringbolt::device {
 
@@ -49,6 +47,7 @@ enum class SendPhase : uint8_t {
   answering, ///< the peer executes it; its request is stored, for the result
   wired,     ///< number `operation` of the network engine; its request is stored, for its bytes
   sent,      ///< complete once the slots before `end_slot` are consumed
+  finished,  ///< complete
   failed,    ///< complete, with `status`
 };
 
@@ -62,32 +61,8 @@ struct SendEntry {
   SendPhase phase = SendPhase::queued;
   bool awaits_chunk = false;  ///< a read by the peer: `operation` is under way
   bool is_signaled = false;
-  bool has_fate = false;  ///< see SendFate
+  bool has_quirk = false;  ///< see SendQuirk
   uint8_t status = IBV_WC_SUCCESS;
-};
-
-/// A copy of what a send carries.
-struct StagedBytes {
-  std::unique_ptr<std::byte[]> bytes;  // NOLINT: a vector would be filled with zeros first
-  uint32_t length = 0;
-  std::span<std::byte> span() const { return {bytes.get(), length}; }
-};
-
-/// What befalls a send besides being executed and completed, where a profile or a fault wants that.
-struct SendFate {
-  uint64_t departs_ns = 0;  ///< not before
-  uint64_t tells_ns = 0;    ///< likewise its completion
-  uint64_t number = 0;      ///< of the message, as faults count
-  uint32_t losses = 0;      ///< tries that nobody answered
-  uint32_t refusals = 0;    ///< tries that found no receive
-  bool is_early = false;    ///< it completes before it is delivered
-  bool is_staged = false;   ///< its bytes are copied: the program's memory is free again
-  bool is_told = false;     ///< its completion came before its delivery
-  bool is_held = false;     ///< it departs later than the cable alone would have it
-  bool is_lost = false;     ///< this try comes to nothing
-  bool is_not_ready = false;  ///< likewise, and the receiver says so
-  bool is_judged = false;     ///< faults have been asked about its completion
-  bool is_missing = false;    ///< its completion never comes
 };
 
 }  // namespace ringbolt::device

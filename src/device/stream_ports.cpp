@@ -19,7 +19,7 @@
 #include "device/limits.h"
 #include "device/overlay.h"
 #include "device/port.h"
-#include "device/wired.h"
+#include "device/packet_sizes.h"
 #include "wire/icrc.h"
 #include "wire/stream_hello.h"
 

@@ -27,6 +27,8 @@ class VerbFaults {
   bool has(fault::Subject subject) const {
     return (subjects_.load(std::memory_order_relaxed) >> static_cast<unsigned>(subject) & 1U) != 0;
   }
+  /// Whether there are any faults but those of frames: one load.
+  bool has_any() const { return subjects_.load(std::memory_order_relaxed) != 0; }
   /// The next call, message or completion of this kind at the port.
   fault::Verdict judge(fault::Subject subject, const Port& port, size_t bytes = kNoBytes) noexcept {
     return judge(subject, {}, port, bytes);

@@ -1,0 +1,282 @@
+// What comes through the lane of an RC or UC queue pair. Hot path: receive().
+
+#include <algorithm>
+#include <new>
+
+#include "base/in_place.h"
+#include "device/lane_drain.h"
+#include "device/lane_responder.h"
+#include "device/prefetch.h"
+#include "device/receive_queue.h"
+#include "device/receive_quirks.h"
+
+namespace ringbolt::device {
+
+void LaneResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
+  if (connection_.receiver.has_slot()) {
+    queue.note_established();
+  }
+  drain_lane(core_, cq, connection_,
+             [&](const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half, cq.lock) {
+               return take(queue, cq, header);
+             });
+  if (core_.type == IBV_QPT_RC && connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died &&
+      !connection_.receiver.has_slot() && core_.state() != IBV_QPS_ERR) {
+    core_.enter_error(IBV_WC_RETRY_EXC_ERR);
+    core_.note_peer_died();
+  }
+}
+
+bool LaneResponder::take(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
+  if (queue.quirks() != nullptr && queue.quirks()->diverts() && take_unexpected(queue, header)) [[unlikely]] {
+    return true;
+  }
+  switch (header.kind) {
+    case link::SlotKind::send:
+      return take_chunk(queue, cq, header);
+    case link::SlotKind::send_shared:
+      return take_shared(queue, cq, header);
+    case link::SlotKind::write_done:
+      return take_written(queue, cq, header);
+    case link::SlotKind::write:
+      return serve_write(header);
+    case link::SlotKind::read:
+      return serve_read();
+    case link::SlotKind::atomic:
+      return serve_atomic(header);
+    case link::SlotKind::refused:
+      return take_refusal(header);
+    default:
+      connection_.receiver.release();  // not for this kind of queue pair: no peer of ours sends it
+      return true;
+  }
+}
+
+bool LaneResponder::take_refusal(const link::SlotHeader& header) {
+  const bool is_invalid = (header.flags & link::kSlotInvalidRequest) != 0;
+  connection_.receiver.release();
+  core_.counts.note(is_invalid ? kSharedReceiveError : kSharedReceiveAccess);
+  core_.enter_error(IBV_WC_WR_FLUSH_ERR);
+  core_.announce(is_invalid ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
+  return false;
+}
+
+bool LaneResponder::open(ReceiveQueue& queue) {
+  if (queue.current().is_open) {
+    return true;
+  }
+  if (connection_.receivable == 0 || !queue.open()) {
+    if (connection_.receiver.is_ended()) {
+      drop_unreceived();
+    } else if (connection_.receiver.note_waits_for_receive() && core_.type == IBV_QPT_RC) {
+      // UC just waits: nothing is turned away, and nobody told.
+      core_.counts.note(kSharedOutOfBuffer);
+      core_.counts.note(kSharedSentRnr);  // the note is what an RNR NAK is on a wire
+    }
+    return false;
+  }
+  if (connection_.receivable != UINT32_MAX) {
+    --connection_.receivable;
+  }
+  connection_.receiver.note_receive_posted();
+  return true;
+}
+
+void LaneResponder::on_posting(uint32_t posted) {
+  link::LaneConsumer& lane = connection_.receiver;
+  if (connection_.receivable == UINT32_MAX && lane.has_slot() && lane.is_ended()) {
+    connection_.receivable = posted;
+  }
+  lane.note_receive_posted();
+}
+
+void LaneResponder::drop_unreceived() {
+  connection_.receivable = 0;
+  link::SlotHeader header;
+  for (uint32_t i = 0; i < link::kLaneSlots && connection_.receiver.peek(header); ++i) {
+    if (core_.type == IBV_QPT_UC && takes_receive(header.kind) && (header.flags & link::kSlotLast) != 0) {
+      core_.counts.note(kSharedOutOfBuffer);
+    }
+    connection_.receiver.release();
+  }
+}
+
+bool LaneResponder::begin(ReceiveQueue& queue, CompletionQueue& cq, uint32_t total) {
+  if (!open(queue)) {
+    return false;
+  }
+  const ibv_wc_status status = queue.begin(total);
+  if (status == IBV_WC_SUCCESS) [[likely]] {
+    return true;
+  }
+  return fail(queue, cq, status,
+              status == IBV_WC_LOC_LEN_ERR ? link::Refusal::invalid_request : link::Refusal::operation);
+}
+
+ReceivedMessage LaneResponder::message_of(const link::SlotHeader& header, ibv_wc_opcode opcode,
+                                          uint32_t length) const {
+  return {connection_.remote_qpn, opcode, length, header.flags, header.immediate};
+}
+
+/// A SEND with a key to invalidate is whole. False: the key is none of ours, and the queue pair has failed.
+bool LaneResponder::invalidate(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
+  if ((header.flags & link::kSlotInvalidate) == 0 ||
+      invalidate_window(core_.process, core_.qpn, header.immediate)) [[likely]] {
+    return true;
+  }
+  fail(queue, cq, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
+  core_.announce(IBV_EVENT_QP_ACCESS_ERR);
+  return false;
+}
+
+bool LaneResponder::take_chunk(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
+  link::LaneConsumer& lane = connection_.receiver;
+  CurrentReceive& current = queue.current();
+  const bool is_first = (header.flags & link::kSlotFirst) != 0;
+  const bool is_inline = header.length <= link::kInlineBytes;
+  if (is_first && current.received == 0 &&
+      !begin(queue, cq, is_inline ? header.length : lane.fields<link::SendFields>().total)) {
+    return false;
+  }
+  const std::byte* const data = is_inline && is_first ? lane.inline_body() : lane.payload(header);
+  // The lengths come from another process, which may have said something else in the first chunk.
+  if (!current.is_open || data == nullptr || current.received + uint64_t{header.length} > current.pieces.length()) {
+    return fail(queue, cq, IBV_WC_LOC_LEN_ERR, link::Refusal::invalid_request);
+  }
+  queue.place(current.received, data, header.length);
+  current.received += header.length;
+  if ((header.flags & link::kSlotLast) != 0) {
+    if (!invalidate(queue, cq, header)) {
+      return false;
+    }
+    count(header, current.received);
+    queue.complete(cq, message_of(header, IBV_WC_RECV, current.received));
+  }
+  lane.release();
+  return true;
+}
+
+bool LaneResponder::take_shared(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
+  const auto fields = connection_.receiver.fields<link::SharedFields>();
+  if (connection_.remote == nullptr) {
+    return false;
+  }
+  const auto found = connection_.remote->arenas().look(fields.arena_id, fields.offset, fields.total);
+  if (found.is_awaited) {
+    return false;
+  }
+  const std::byte* const data = found.data;
+  if (data == nullptr) {  // it could not be mapped here, or is freed already
+    return open(queue) && fail(queue, cq, IBV_WC_LOC_QP_OP_ERR, link::Refusal::memory);
+  }
+  if (!begin(queue, cq, fields.total) || !invalidate(queue, cq, header)) {
+    return false;
+  }
+  constexpr unsigned kUsesTheFields = link::kSlotImmediate | link::kSlotInvalidate;
+  const bool stays = (header.flags & link::kSlotStays) != 0 && (header.flags & kUsesTheFields) == 0 &&
+                     queue.receives_in_place() && keep_in_place(fields.arena_id);
+  if (stays) {
+    fetch(data, fields.total);
+    queue.place(0, data, std::min(fields.total, base::kHeadBytes));
+  } else {
+    queue.place(0, data, fields.total);
+  }
+  count(header, fields.total);
+  queue.complete(cq, message_of(header, IBV_WC_RECV, fields.total), stays ? data : nullptr);
+  connection_.receiver.release();
+  return true;
+}
+
+/// The program will read there for as long as it likes. False: the message has to be copied, since there is no memory
+/// to note that, or the peer has freed the arena.
+bool LaneResponder::keep_in_place(uint32_t arena_id) {
+  auto& held = connection_.held_arenas;
+  if (std::ranges::any_of(held, [arena_id](const auto& one) { return one.first == arena_id; })) [[likely]] {
+    return true;
+  }
+  try {
+    auto segment = connection_.remote->arenas().hold(arena_id);
+    if (segment == nullptr) {
+      return false;
+    }
+    held.emplace_back(arena_id, std::move(segment));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+bool LaneResponder::take_written(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
+  if (!open(queue)) {
+    return false;
+  }
+  const uint32_t total = connection_.receiver.fields<link::RemoteFields>().total;
+  queue.complete(cq, message_of(header, IBV_WC_RECV_RDMA_WITH_IMM, total));
+  connection_.receiver.release();
+  return true;
+}
+
+/// A slot of a message that goes past the receives. False: it is another one's.
+bool LaneResponder::take_unexpected(ReceiveQueue& queue, const link::SlotHeader& header) {
+  link::LaneConsumer& lane = connection_.receiver;
+  ReceiveQuirks& quirks = *queue.quirks();
+  const bool is_chunk = header.kind == link::SlotKind::send;
+  const bool is_shared = header.kind == link::SlotKind::send_shared;
+  const bool is_word = header.kind == link::SlotKind::write_done;
+  const bool is_first = !is_chunk || (header.flags & link::kSlotFirst) != 0;
+  if (!is_chunk && !is_shared && !is_word) {
+    return false;
+  }
+  const bool is_inline = is_chunk && is_first && header.length <= link::kInlineBytes;
+  uint32_t length = is_chunk ? header.length : 0;
+  const std::byte* data = is_inline ? lane.inline_body() : is_chunk ? lane.payload(header) : nullptr;
+  if (is_shared) {
+    const auto fields = lane.fields<link::SharedFields>();
+    length = fields.total;
+    const auto found = connection_.remote == nullptr
+                           ? link::PeerArenas::Found{nullptr, true}
+                           : connection_.remote->arenas().look(fields.arena_id, fields.offset, fields.total);
+    if (found.is_awaited) {
+      return false;
+    }
+    data = found.data;
+  }
+  if (is_first) {
+    quirks.choose(queue, is_chunk && !is_inline ? lane.fields<link::SendFields>().total : length);
+  }
+  if (quirks.bypass() == Bypass::none) {
+    return false;
+  }
+  if (data != nullptr) {
+    quirks.append(data, length);
+  } else if (quirks.bypass() == Bypass::waits && is_shared) {
+    quirks.drop();  // its memory can't be had, and it meets no receive that could say so
+  }
+  if (!is_chunk || (header.flags & link::kSlotLast) != 0) {
+    const uint32_t total = is_word ? lane.fields<link::RemoteFields>().total : quirks.bypassed_bytes();
+    if (quirks.bypass() == Bypass::waits && !is_word) {
+      count(header, total);
+    }
+    quirks.end(message_of(header, is_word ? IBV_WC_RECV_RDMA_WITH_IMM : IBV_WC_RECV, total));
+  }
+  lane.release();
+  return true;
+}
+
+/// A SEND that came through memory.
+void LaneResponder::count(const link::SlotHeader& header, uint32_t length) {
+  const bool has_word = (header.flags & (link::kSlotImmediate | link::kSlotInvalidate)) != 0;
+  count_received(core_.counts.second(), load_of(length, core_.mtu_shift, has_word ? kImmediateWords : 0));
+}
+
+bool LaneResponder::fail(ReceiveQueue& queue, CompletionQueue& cq, ibv_wc_status status, link::Refusal refusal) {
+  queue.fail(cq, status);
+  if (core_.type == IBV_QPT_RC || refusal == link::Refusal::memory) {
+    connection_.receiver.refuse(refusal);
+  }
+  connection_.tell();
+  core_.enter_error(IBV_WC_WR_FLUSH_ERR);
+  return false;
+}
+
+}  // namespace ringbolt::device

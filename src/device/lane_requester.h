@@ -1,0 +1,62 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "device/connection.h"
+#include "device/counting.h"
+#include "device/queue_pair_core.h"
+#include "device/send_request.h"
+
+namespace ringbolt::device {
+
+class SendQueue;
+
+/// The sending half of an RC or UC queue pair whose peer is on this host: SENDs go into the lane; WRITE, READ and atomics
+/// it does itself where it can reach the peer's memory, and else the peer does them, in its own poll or on its service
+/// thread. Under the lock for sending.
+class LaneRequester {
+ public:
+  /// `peer_counts`: of a peer at another port; null where both ends count at one.
+  LaneRequester(QueuePairCore& core, Connection& connection, std::unique_ptr<CountingCell> peer_counts)
+      : core_(core), connection_(connection), peer_counts_(std::move(peer_counts)) {}
+
+  // As QueuePairTransport has them.
+  bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool give_up() RINGBOLT_REQUIRES(send_half);
+  void flush() RINGBOLT_REQUIRES(send_half);
+  bool is_on_its_way() const;
+
+ private:
+  // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.
+  bool send(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces, SendEntry& entry)
+      RINGBOLT_REQUIRES(send_half);
+  bool finish(SendEntry& entry) RINGBOLT_REQUIRES(send_half);
+  ibv_wc_status refusal() const RINGBOLT_REQUIRES(send_half);
+
+  // lane_one_sided.cpp
+  bool write(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool write_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
+  bool notify_written(const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool read(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool read_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
+  bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool ask_for_atomic(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool finish_answer(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  ibv_wc_status check_remote(const SendRequest& request, uint32_t access, link::Region& region) const;
+  bool refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
+  bool must_wait_for_peer() RINGBOLT_REQUIRES(send_half);
+  void count_write(uint32_t length, uint32_t extra_words) RINGBOLT_REQUIRES(send_half);
+  void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind) RINGBOLT_REQUIRES(send_half);
+
+  QueuePairCore& core_;
+  Connection& connection_;
+  const std::unique_ptr<CountingCell> peer_counts_;
+  uint32_t answers_pending_ RINGBOLT_GUARDED_BY(send_half) = 0;  // operations that the peer executes
+};
+
+}  // namespace ringbolt::device

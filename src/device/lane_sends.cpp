@@ -1,0 +1,171 @@
+// SENDs through a lane. Hot path.
+
+#include <algorithm>
+#include <cstring>
+
+#include "device/lane_requester.h"
+#include "device/limits.h"
+#include "device/send_queue.h"
+
+namespace ringbolt::device {
+namespace {
+
+// Long messages go through the lane in chunks, so that both sides copy at the same time: short ones while the message
+// is short, since the last chunk is copied by the receiver alone (docs/performance.md).
+constexpr uint32_t kShortMessageBytes = 128U << 10U;
+constexpr uint32_t kShortChunkBytes = 8U << 10U;
+constexpr uint32_t kLongChunkBytes = 16U << 10U;
+// From here on one copy out of shared memory beats two through the lane.
+constexpr uint32_t kLeastSharedBytes = 2U << 10U;
+
+}  // namespace
+
+bool LaneRequester::finish(SendEntry& entry) {
+  entry.end_slot = connection_.sender ? connection_.sender->published() : 0;
+  entry.phase = SendPhase::sent;
+  return true;
+}
+
+bool LaneRequester::submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
+  if (connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present) [[unlikely]] {
+    // RC fails it when its turn to complete comes; UC has lost it without knowing.
+    return core_.type == IBV_QPT_UC && finish(entry);
+  }
+  if (!connection_.sender || connection_.sender->is_closed() || core_.cable.is_cut_off() ||
+      (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
+    return false;
+  }
+  core_.cable.note_traffic();
+  connection_.sender->take_consumed(connection_.heard_consumed.load(std::memory_order_acquire));
+  switch (request.opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return write(queue, entry, request);
+    case IBV_WR_RDMA_READ:
+      return read(queue, entry, request);
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return execute_atomic(queue, entry, request);
+    default:
+      return send(queue, entry, request);
+  }
+}
+
+bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
+  if (request.length > kMaxMessageBytes) {
+    return queue.fail_overlong(entry, request.length);
+  }
+  Pieces pieces;
+  if (!core_.translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
+    return queue.fail(entry, IBV_WC_LOC_PROT_ERR);
+  }
+  const unsigned last_flags = link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) |
+                              (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0U) |
+                              (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0U);
+  link::LaneProducer& lane = *connection_.sender;
+  link::LaneProducer::Place place;
+  if (request.length <= link::kInlineBytes) {
+    if (!connection_.make_room(0, place)) {
+      return false;
+    }
+    pieces.gather(0, lane.next_slot().body, request.length);
+    connection_.publish(link::SlotKind::send, link::kSlotFirst | last_flags, request.length, request.immediate);
+  } else if (pieces.arena.arena_id != 0 && request.length >= kLeastSharedBytes && entry.moved == 0) {
+    if (!connection_.make_room(0, place)) {
+      return false;
+    }
+    const link::SharedFields fields{pieces.arena.offset, pieces.arena.arena_id, request.length};
+    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+    const unsigned flags = link::kSlotFirst | last_flags | (request.stays_in_place ? link::kSlotStays : 0U);
+    connection_.publish(link::SlotKind::send_shared, flags, 0, request.immediate);
+  } else if (!send_chunks(request, last_flags, pieces, entry)) {
+    return false;
+  }
+  const bool has_word = request.opcode == IBV_WR_SEND_WITH_IMM || request.opcode == IBV_WR_SEND_WITH_INV;
+  count_sent(core_.counts.first(), load_of(request.length, core_.mtu_shift, has_word ? kImmediateWords : 0));
+  core_.counts.first().add(kLaneMessages, 1);
+  return finish(entry);
+}
+
+bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces,
+                                SendEntry& entry) {
+  const uint32_t chunk_limit = request.length <= kShortMessageBytes ? kShortChunkBytes : kLongChunkBytes;
+  while (entry.moved < request.length) {
+    const uint32_t chunk = std::min(chunk_limit, request.length - entry.moved);
+    link::LaneProducer::Place place;
+    if (!connection_.make_room(chunk, place)) {
+      return false;
+    }
+    pieces.gather(entry.moved, place.data, chunk);
+    std::memcpy(connection_.sender->next_slot().body, &request.length, sizeof(link::SendFields));
+    const unsigned flags = (entry.moved == 0 ? link::kSlotFirst : 0U) |
+                           (entry.moved + chunk == request.length ? last_flags : 0U);
+    entry.moved += chunk;
+    connection_.publish(link::SlotKind::send, flags, chunk, request.immediate, place);
+  }
+  return true;
+}
+
+bool LaneRequester::is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
+  if (entry.phase == SendPhase::answering) {
+    return finish_answer(queue, entry, request);
+  }
+  if (!connection_.sender) {
+    return true;  // nobody can answer for it
+  }
+  link::LaneProducer& lane = *connection_.sender;
+  if (lane.is_done(entry.end_slot)) {
+    return true;
+  }
+  lane.refresh();
+  if (lane.is_done(entry.end_slot)) {
+    return true;
+  }
+  return core_.type == IBV_QPT_UC && connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present &&
+         lane.refusal() == link::Refusal::none;
+}
+
+/// What ends the first send that is not complete.
+ibv_wc_status LaneRequester::refusal() const {
+  const link::Refusal refusal = connection_.sender ? connection_.sender->refusal() : link::Refusal::none;
+  if (core_.type != IBV_QPT_RC) {
+    return refusal == link::Refusal::memory ? IBV_WC_REM_OP_ERR : IBV_WC_SUCCESS;
+  }
+  switch (refusal) {
+    case link::Refusal::invalid_request:
+      return IBV_WC_REM_INV_REQ_ERR;
+    case link::Refusal::access:
+      return IBV_WC_REM_ACCESS_ERR;
+    case link::Refusal::operation:
+    case link::Refusal::memory:
+      return IBV_WC_REM_OP_ERR;
+    case link::Refusal::none:
+      break;
+  }
+  // Of a peer that left in order a card learns nothing: its retries have to run out (check_timers). Programs rely on
+  // it: they leave when their counts are full, and whose peer left first must not find a failure before those
+  // completions.
+  const PeerState peer = connection_.peer_state.load(std::memory_order_relaxed);
+  return peer == PeerState::died ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
+}
+
+bool LaneRequester::give_up() {
+  const ibv_wc_status status = refusal();
+  if (status == IBV_WC_SUCCESS) {
+    return false;
+  }
+  core_.enter_error(status);
+  if (connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died) {
+    core_.note_peer_died();
+  }
+  return true;
+}
+
+void LaneRequester::flush() {
+  if (connection_.sender && core_.state() == IBV_QPS_ERR) {
+    connection_.sender->end();
+  }
+  answers_pending_ = 0;
+}
+
+}  // namespace ringbolt::device

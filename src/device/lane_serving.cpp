@@ -1,0 +1,75 @@
+// One-sided operations that the requester could not do itself, because it can't reach our memory: we do them for it,
+// in a program's poll or on the service thread. The program may have unmapped the memory without deregistering it, and a
+// peer's access must not end the program.
+
+#include <atomic>
+
+#include "base/guarded_copy.h"
+#include "base/remote_access.h"
+#include "device/lane_responder.h"
+
+namespace ringbolt::device {
+
+bool LaneResponder::refuse(link::Refusal refusal) {
+  if (core_.type == IBV_QPT_UC) {
+    connection_.receiver.release();  // UC drops what it must not do
+    return true;
+  }
+  connection_.receiver.refuse(refusal);
+  connection_.tell();
+  core_.enter_error(IBV_WC_WR_FLUSH_ERR);
+  core_.announce(refusal == link::Refusal::access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+  return false;
+}
+
+bool LaneResponder::serve_write(const link::SlotHeader& header) {
+  const auto fields = connection_.receiver.fields<link::RemoteFields>();
+  const std::byte* data = connection_.receiver.payload(header);
+  std::byte* target = core_.find_local(fields.remote_address, header.length, fields.key, IBV_ACCESS_REMOTE_WRITE);
+  if (data == nullptr || target == nullptr || !base::guarded_copy(target, data, header.length)) {
+    return refuse(link::Refusal::access);
+  }
+  connection_.receiver.release();
+  return true;
+}
+
+bool LaneResponder::serve_read() {
+  const auto fields = connection_.receiver.fields<link::RemoteFields>();
+  const std::byte* source = core_.find_local(fields.remote_address, fields.total, fields.key, IBV_ACCESS_REMOTE_READ);
+  if (source == nullptr || fields.total > link::kLaneReadBufferBytes ||
+      !base::guarded_copy(connection_.receiver.read_buffer(), source, fields.total)) {
+    return refuse(link::Refusal::access);
+  }
+  connection_.receiver.respond(fields.operation, 0);
+  connection_.receiver.release();
+  return true;
+}
+
+bool LaneResponder::serve_atomic(const link::SlotHeader& header) {
+  const auto fields = connection_.receiver.fields<link::AtomicFields>();
+  std::byte* target = core_.find_local(fields.remote_address, sizeof(uint64_t), fields.key, IBV_ACCESS_REMOTE_ATOMIC);
+  if (target == nullptr) {
+    return refuse(link::Refusal::access);
+  }
+  if (reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) != 0) {
+    return refuse(link::Refusal::invalid_request);
+  }
+  if (!base::is_accessible(target, sizeof(uint64_t), true)) {
+    return refuse(link::Refusal::access);
+  }
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
+  uint64_t before = fields.compare_or_add;
+  {
+    const base::RemoteAccess by_peer;
+    if ((header.flags & link::kSlotFetchAdd) != 0) {
+      before = word.fetch_add(fields.compare_or_add);
+    } else {
+      word.compare_exchange_strong(before, fields.swap);
+    }
+  }
+  connection_.receiver.respond(fields.operation, before);
+  connection_.receiver.release();
+  return true;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,102 @@
+#include "device/queue_pair_core.h"
+
+#include <utility>
+
+#include "device/queue_pair_transport.h"
+
+namespace ringbolt::device {
+
+QueuePairCore::QueuePairCore(ProtectionDomain& domain, CompletionQueues completion_queues,
+                             const ibv_qp_init_attr& init, ibv_qp* c_object)
+    : pd(domain),
+      context(domain.context),
+      port(context.shared_port()),
+      process(context.process()),
+      faults(port->fabric->verb_faults),
+      handle(c_object),
+      type(init.qp_type),
+      queues(std::move(completion_queues)),
+      number(port->live->queue_pairs_made.fetch_add(1)),
+      counts(context.counters()),
+      cable(*port, faults, type),
+      mtu_shift(device::mtu_shift(port->mtu)) {}
+
+void QueuePairCore::set_state(ibv_qp_state state) {
+  state_.store(state);
+  __atomic_store_n(&handle->state, state, __ATOMIC_RELAXED);  // programs look there without asking
+  if (state == IBV_QPS_ERR) {
+    receive_attention.store(true, std::memory_order_relaxed);
+  }
+}
+
+void QueuePairCore::enter_error(ibv_wc_status first_send_status) {
+  if (state() == IBV_QPS_ERR) {
+    return;
+  }
+  first_flush_status = first_send_status;
+  set_state(IBV_QPS_ERR);
+  if (QueuePairTransport* const known = transport.load(std::memory_order_acquire)) {
+    known->close();
+  }
+  kick();
+}
+
+void QueuePairCore::note_peer_died() {
+  switch (port->profile.knobs.peer_death) {
+    case profile::PeerDeath::requests:
+      return;  // programs look at events first, and an event does not say which peer it was
+    case profile::PeerDeath::then_fatal:
+      owes_fatal.store(true);
+      return kick();
+    case profile::PeerDeath::fatal:
+      return announce(IBV_EVENT_QP_FATAL);
+  }
+}
+
+void QueuePairCore::kick() {
+  // Without a queue of its own to flush, the end of a queue pair is announced by an event, polled for or not.
+  const bool owes_event =
+      (queues.shared != nullptr || owes_fatal.load(std::memory_order_relaxed)) && state() == IBV_QPS_ERR;
+  if (queues.send->is_armed() || queues.receive->is_armed() || sends.has_queued() || owes_event) {
+    process.request_service();
+  }
+}
+
+bool QueuePairCore::translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
+  for (const ibv_sge& piece : from) {
+    if (piece.length == 0) {
+      continue;
+    }
+    uint64_t address = piece.addr;
+    if (!is_inline) {
+      link::Region region;
+      if (!process.regions().find(piece.lkey, region) || region.pd_key != pd.key ||
+          (region.access & access) != access || !region.holds(piece.addr, piece.length)) {
+        return false;
+      }
+      const uint64_t offset = piece.addr - region.first;
+      address = region.host_first + offset;
+      pieces.arena = {pieces.count == 0 ? region.arena_id : 0, region.arena_offset + offset};
+    }
+    pieces.at[pieces.count++] = {reinterpret_cast<void*>(address), piece.length};
+  }
+  return true;
+}
+
+std::byte* QueuePairCore::find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const {
+  link::Region region;
+  if ((attributes.qp_access_flags & access) != access || !process.regions().find(key, region) ||
+      region.pd_key != pd.key || (region.access & access) != access || !region.holds(address, length) ||
+      (region.bound_qpn != link::kAnyQueuePair && region.bound_qpn != qpn)) {
+    return nullptr;
+  }
+  return reinterpret_cast<std::byte*>(region.host_first + (address - region.first));
+}
+
+void QueuePairCore::note_overlong(uint32_t length) {
+  if (port->live->overlong_messages.note(qpn, length)) {
+    process.tell_soon();
+  }
+}
+
+}  // namespace ringbolt::device

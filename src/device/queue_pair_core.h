@@ -1,0 +1,93 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "device/cable_state.h"
+#include "device/completion_queues.h"
+#include "device/counting.h"
+#include "device/half_locks.h"
+#include "device/memory.h"
+#include "device/pieces.h"
+
+namespace ringbolt::device {
+
+class QueuePairTransport;
+
+/// How far the sends of a queue pair are, by numbers that wrap: those before `done` are complete, those before `next`
+/// were executed, those before `tail` posted. Written under the lock for sending; anybody may look.
+struct SendProgress {
+  std::atomic<uint32_t> done{0};
+  std::atomic<uint32_t> next{0};
+  std::atomic<uint32_t> tail{0};
+  std::atomic<uint32_t> awaited{0};  ///< up to here somebody waits: past the last signaled or failed one
+
+  uint32_t unfinished() const {
+    return tail.load(std::memory_order_relaxed) - done.load(std::memory_order_relaxed);
+  }
+  bool has_queued() const { return next.load(std::memory_order_relaxed) != tail.load(std::memory_order_relaxed); }
+  void reset() {
+    done.store(0);
+    next.store(0);
+    tail.store(0);
+    awaited.store(0);
+  }
+};
+
+/// What the parts of a queue pair share: what it is and belongs to, its attributes, its state. Thread-safe, as far as
+/// nothing else is said.
+struct QueuePairCore {
+  QueuePairCore(ProtectionDomain& domain, CompletionQueues completion_queues, const ibv_qp_init_attr& init,
+                ibv_qp* c_object);
+
+  ibv_qp_state state() const { return state_.load(std::memory_order_relaxed); }
+  void set_state(ibv_qp_state state);
+  /// Everything that is posted ends in errors from here on, the first send with `first_send_status`. No effect in the
+  /// state ERR. Under the lock for sending or the one for receiving: either keeps the transport as it is.
+  void enter_error(ibv_wc_status first_send_status);
+  /// After the change of state that it tells of: who hears it asks for the state.
+  void announce(ibv_event_type event) const { context.announce(event, handle); }
+  /// A connected queue pair has failed as its peer died: what the profile makes of it.
+  void note_peer_died();
+  /// The service thread gets on with it if the program may sleep meanwhile.
+  void kick();
+
+  /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
+  bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
+  /// Where memory lies that a peer names; null where the key or the queue pair does not allow it `access`.
+  std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
+  /// A SEND of that many bytes can't be: notes it, to be told.
+  void note_overlong(uint32_t length);
+
+  ProtectionDomain& pd;
+  Context& context;
+  const std::shared_ptr<const Port> port;  ///< the service thread may hold the queue pair longer than the context lives
+  Process& process;
+  VerbFaults& faults;
+  ibv_qp* const handle;  ///< the C object: events name it, and it shows the state
+  const ibv_qp_type type;
+  const CompletionQueues queues;
+  const uint32_t number;  ///< which one of the process at its port it is, from 0
+  uint32_t qpn = 0;       ///< given before anybody else knows of it
+  HalfLocks locks;
+  CountingCell counts;  ///< the first lane under the lock for sending, the second under the one for receiving
+  CableState cable;
+  SendProgress sends;
+  uint32_t mtu_shift;           ///< of the path; changed under both locks, read under either
+  ibv_qp_attr attributes{};     ///< likewise
+  /// Set with the step to RTR, of UD from the beginning; null again under both locks, and when no completion queue
+  /// knows the queue pair.
+  std::atomic<QueuePairTransport*> transport{nullptr};
+  std::atomic<ibv_wc_status> first_flush_status{IBV_WC_WR_FLUSH_ERR};
+  std::atomic<bool> owes_fatal{false};         ///< IBV_EVENT_QP_FATAL, once the last work request has failed
+  std::atomic<bool> receive_attention{false};  ///< who receives has more to look at than what the transport knows
+
+ private:
+  std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
+};
+
+}  // namespace ringbolt::device

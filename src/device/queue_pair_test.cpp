@@ -1,0 +1,107 @@
+#include "device/queue_pair.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "device/device_test_support.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr auto kNone = End::kNothing;
+
+class QueuePairTest : public testing::TestWithParam<ibv_qp_type> {
+ protected:
+  DeviceUnderTest device_;
+  End a_{device_, GetParam()};
+  End b_{device_, GetParam()};
+  Memory from_{device_.pd(), 1 << 20, Memory::kAll};
+  Memory to_{device_.pd(), 1 << 20, Memory::kAll};
+};
+
+INSTANTIATE_TEST_SUITE_P(Types, QueuePairTest, testing::Values(IBV_QPT_RC, IBV_QPT_UC),
+                         [](const auto& type) { return type.param == IBV_QPT_RC ? "RC" : "UC"; });
+
+TEST_P(QueuePairTest, carries_messages_of_every_way_through_a_lane) {
+  connect(a_, b_);
+  for (const size_t length : {size_t{0}, size_t{1}, size_t{40}, size_t{41}, size_t{8192}, size_t{8193}, size_t{1} << 20}) {
+    from_.fill(static_cast<uint8_t>(length));
+    std::memset(to_.data(), 0, to_.length());
+    ASSERT_EQ(b_.receive(length, to_.piece(0, length)), 0);
+    ASSERT_EQ(a_.send(length + 1, from_.piece(0, length)), 0);
+    // One after the other: a message longer than the lane needs both to look in turns.
+    ibv_wc received = b_.poll_receive();
+    ibv_wc sent = a_.poll_send();
+    for (int turns = 0; turns < 10000 && (received.status == kNone || sent.status == kNone); ++turns) {
+      received = received.status == kNone ? b_.poll_receive() : received;
+      sent = sent.status == kNone ? a_.poll_send() : sent;
+    }
+    EXPECT_EQ(received.status, IBV_WC_SUCCESS) << length;
+    EXPECT_EQ(received.byte_len, length);
+    EXPECT_EQ(received.wr_id, length);
+    EXPECT_EQ(received.src_qp, a_.qpn());
+    EXPECT_EQ(sent.status, IBV_WC_SUCCESS) << length;
+    EXPECT_EQ(sent.wr_id, length + 1);
+    EXPECT_EQ(std::memcmp(from_.data(), to_.data(), length), 0) << length;
+  }
+}
+
+TEST_P(QueuePairTest, refuses_sends_before_rts_and_receives_before_init) {
+  EXPECT_EQ(a_.receive(1, to_.piece(0, 8)), EINVAL);
+  EXPECT_EQ(a_.send(1, from_.piece(0, 8)), EINVAL);
+  ASSERT_EQ(a_.to_init(), 0);
+  EXPECT_EQ(a_.receive(1, to_.piece(0, 8)), 0);
+  EXPECT_EQ(a_.send(1, from_.piece(0, 8)), EINVAL);
+  ASSERT_EQ(a_.to_rtr(b_.qpn()), 0);
+  EXPECT_EQ(a_.send(1, from_.piece(0, 8)), EINVAL);
+}
+
+TEST_P(QueuePairTest, flushes_what_is_posted_when_it_enters_the_error_state) {
+  connect(a_, b_);
+  for (uint64_t id = 0; id < 3; ++id) {
+    ASSERT_EQ(a_.receive(id, to_.piece(0, 8)), 0);
+  }
+  ASSERT_EQ(a_.to(IBV_QPS_ERR), 0);
+  ASSERT_EQ(a_.send(7, from_.piece(0, 8)), 0);  // posted in this state, flushed as well
+  EXPECT_EQ(a_.poll_send().status, IBV_WC_WR_FLUSH_ERR);
+  for (uint64_t id = 0; id < 3; ++id) {
+    const ibv_wc flushed = a_.poll_receive();
+    EXPECT_EQ(flushed.status, IBV_WC_WR_FLUSH_ERR);
+    EXPECT_EQ(flushed.wr_id, id);
+  }
+  EXPECT_EQ(a_.poll_receive().status, kNone);
+}
+
+TEST_P(QueuePairTest, can_be_reset_and_connected_anew) {
+  for (int life = 0; life < 3; ++life) {
+    connect(a_, b_);
+    ASSERT_EQ(b_.receive(1, to_.piece(0, 8)), 0);
+    ASSERT_EQ(a_.send(2, from_.piece(0, 8)), 0);
+    EXPECT_EQ(b_.await_receive().status, IBV_WC_SUCCESS) << life;
+    EXPECT_EQ(a_.await_send().status, IBV_WC_SUCCESS) << life;
+    ASSERT_EQ(a_.to(IBV_QPS_RESET), 0);
+    ASSERT_EQ(b_.to(IBV_QPS_RESET), 0);
+    EXPECT_FALSE(a_.qp().has_unfinished_sends());
+  }
+}
+
+TEST_P(QueuePairTest, refused_step_leaves_it_as_it_was) {
+  ASSERT_EQ(a_.to_init(), 0);
+  EXPECT_EQ(a_.to_rts(), EINVAL);
+  EXPECT_EQ(a_.state(), IBV_QPS_INIT);
+  EXPECT_EQ(a_.to_rtr(b_.qpn()), 0);
+}
+
+TEST_P(QueuePairTest, message_too_long_for_its_receive_fails_it) {
+  connect(a_, b_);
+  ASSERT_EQ(b_.receive(1, to_.piece(0, 7)), 0);
+  ASSERT_EQ(a_.send(2, from_.piece(0, 8)), 0);
+  EXPECT_EQ(b_.await_receive().status, IBV_WC_LOC_LEN_ERR);
+  EXPECT_EQ(b_.state(), IBV_QPS_ERR);
+  const ibv_wc_status wanted = GetParam() == IBV_QPT_RC ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_SUCCESS;
+  EXPECT_EQ(a_.await_send().status, wanted);
+}
+
+}  // namespace
+}  // namespace ringbolt::device

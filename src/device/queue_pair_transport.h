@@ -1,0 +1,82 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "device/completion_queue.h"
+#include "device/half_locks.h"
+#include "device/send_request.h"
+
+namespace ringbolt::device {
+
+class ReceiveQueue;
+class SendQueue;
+
+/// What moves the data of a queue pair to its peer, or its peers, and back: through shared memory, or over a network.
+/// One function of it is called per request, and never more than one per look: the indirect call is what a class that
+/// tests which transport it has would pay as a branch. The sending half is called under the queue pair's lock for
+/// sending, the receiving half under the one for receiving, and each keeps its data to itself.
+class QueuePairTransport {
+ public:
+  QueuePairTransport() = default;
+  QueuePairTransport(const QueuePairTransport&) = delete;
+  QueuePairTransport& operator=(const QueuePairTransport&) = delete;
+  virtual ~QueuePairTransport() = default;
+
+  // The sending half.
+  /// The step to RTS, for a send queue of so many slots. Throws std::bad_alloc.
+  virtual void start(uint32_t /*slots*/) RINGBOLT_REQUIRES(send_half) {}
+  /// Gets on with a request, whose turn it is. True: it need not be pushed any further; it is complete once
+  /// is_complete() says so. May fail it: SendQueue::fail().
+  virtual bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request)
+      RINGBOLT_REQUIRES(send_half) = 0;
+  /// The end of a call that submitted: what was submitted leaves, and whoever waits for it is told.
+  virtual void push_out(SendQueue& queue) RINGBOLT_REQUIRES(send_half) = 0;
+  /// Takes in what has come of answers.
+  virtual void take_answers(SendQueue& queue) RINGBOLT_REQUIRES(send_half) = 0;
+  /// Of a request that was submitted and did not fail. Failing it, it is complete as well.
+  virtual bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request)
+      RINGBOLT_REQUIRES(send_half) = 0;
+  /// Puts the queue pair into the state ERR, and says so, if none of what was submitted will ever be complete.
+  virtual bool give_up() RINGBOLT_REQUIRES(send_half) = 0;
+  /// Sends that were submitted are flushed.
+  virtual void flush() RINGBOLT_REQUIRES(send_half) {}
+  /// Ends what has waited too long, and wakes peers that seem to sleep. Takes the lock for sending itself.
+  virtual void check_timers(SendQueue&, uint64_t /*now_ns*/) {}
+  /// Whether a send that has completed early, and was submitted or is next, is on its way to the peer without doubt
+  /// (`delivered`), may yet get there (`underway`), or won't soon.
+  enum class Delivery : uint8_t { delivered, underway, stuck };
+  virtual Delivery delivery(const SendQueue& queue, uint32_t index) RINGBOLT_REQUIRES(send_half) = 0;
+  /// Tries again what found no room before.
+  virtual void send_unsent(SendQueue&) RINGBOLT_REQUIRES(send_half) {}
+  /// RNR NAK timer of the receiver, as far as it is known, in microseconds.
+  virtual uint32_t rnr_timer_us() const RINGBOLT_REQUIRES(send_half) = 0;
+
+  // The receiving half.
+  /// Puts what has come where it belongs, and completes receives.
+  virtual void receive(ReceiveQueue& queue, CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock) = 0;
+  /// Receives are about to be posted behind `posted` ones that nothing has taken yet.
+  virtual void on_posting(uint32_t /*posted*/) RINGBOLT_REQUIRES(receive_half) {}
+  /// Something has come for which a receive may wait.
+  virtual bool has_arrived() const RINGBOLT_REQUIRES(receive_half) = 0;
+  /// The last words to the peer of a queue pair that receives no more: what found no room before.
+  virtual void send_unsent_answers() RINGBOLT_REQUIRES(receive_half) {}
+  /// What has completed a receive of UC or RC: who it came from.
+  virtual uint32_t remote_qpn() const RINGBOLT_REQUIRES(receive_half) { return 0; }
+
+  // Without locks, by whoever looks whether there is something to do; never false by mistake.
+  virtual bool may_receive() const = 0;
+  virtual bool may_send() const { return false; }
+  /// Something that was sent has found no room so far.
+  virtual bool has_unsent() const { return false; }
+  /// When its timers want to be looked at, or what found no room tried again; UINT64_MAX: never.
+  virtual uint64_t deadline_ns() const { return UINT64_MAX; }
+
+  /// The queue pair is in error: its peers shall ask nothing of it any more. Under either lock.
+  virtual void close() = 0;
+  /// The queue pair is reset or destroyed: the last words to the peers. Nothing else is called after this.
+  virtual void disconnect() RINGBOLT_REQUIRES(send_half, receive_half) {}
+};
+
+}  // namespace ringbolt::device

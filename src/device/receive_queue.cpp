@@ -1,0 +1,233 @@
+// Hot path: open(), begin(), place() and complete().
+
+#include "device/receive_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/c_border.h"
+#include "base/in_place.h"
+#include "device/queue_pair_transport.h"
+#include "device/receive_quirks.h"
+#include "device/vendor_error.h"
+#include "link/lane.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr unsigned kWithGrh = IBV_WC_GRH;
+constexpr unsigned kWithImmediate = IBV_WC_WITH_IMM;
+constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV;
+
+}  // namespace
+
+ReceiveQueue::ReceiveQueue(QueuePairCore& core, uint32_t depth, uint32_t max_pieces, bool has_quirks)
+    : core_(core), ring_(core.queues.shared != nullptr ? 1 : depth, max_pieces) {
+  if (has_quirks) {
+    quirks_ = std::make_unique<ReceiveQuirks>(core, depth);
+  }
+}
+
+ReceiveQueue::~ReceiveQueue() = default;
+
+void ReceiveQueue::add_quirks() {
+  if (quirks_ == nullptr) {
+    quirks_ = std::make_unique<ReceiveQuirks>(core_, ring_.depth());
+  }
+}
+
+void ReceiveQueue::note_rtr() {
+  if (quirks_ != nullptr) {
+    quirks_->note_rtr();
+  }
+}
+
+bool ReceiveQueue::is_coalescing() {
+  return quirks_ != nullptr &&
+         quirks_->is_coalescing(core_.transport.load(std::memory_order_relaxed)->has_arrived());
+}
+
+bool ReceiveQueue::deliver_unexpected(CompletionQueue& cq) {
+  if (quirks_ != nullptr) {
+    quirks_->deliver(*this, cq);
+  }
+  return core_.state() != IBV_QPS_ERR;
+}
+
+int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
+  const ReceiveGuard guard(core_.locks);
+  if (core_.queues.shared != nullptr || core_.state() == IBV_QPS_RESET) {
+    *bad = wr;
+    return EINVAL;
+  }
+  QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
+  if (transport != nullptr) {
+    transport->on_posting(ring_.count());
+  }
+  for (; wr != nullptr; wr = wr->next) {
+    if (const int error = quirks_ == nullptr ? ring_.push(*wr) : quirks_->push(*this, *wr)) {
+      *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves the pointer alone
+      return error;
+    }
+  }
+  if (core_.queues.receive->is_armed()) {
+    // A message may have waited for this receive: nobody rings for it again.
+    if (core_.state() == IBV_QPS_ERR || (transport != nullptr && transport->may_receive())) {
+      core_.process.request_service();
+    }
+  }
+  return 0;
+} catch (...) {
+  return base::caught_errno();
+}
+
+int ReceiveQueue::receive_in_place() {
+  if (core_.type == IBV_QPT_UD || core_.port->profile.takes_away() || core_.queues.shared != nullptr ||
+      core_.port->is_on_network()) {
+    return EOPNOTSUPP;
+  }
+  receives_in_place_.store(true, std::memory_order_relaxed);
+  return 0;
+}
+
+bool ReceiveQueue::open() {
+  if (current_.is_open) {
+    return true;
+  }
+  if (core_.queues.shared != nullptr) {
+    const bool is_awaited = core_.queues.receive->is_armed();
+    if (!core_.queues.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count, is_awaited)) {
+      return false;
+    }
+  } else {
+    if (ring_.is_empty()) {
+      return false;
+    }
+    const ReceiveRing::Receive receive = ring_.front();
+    current_.wr_id = receive.wr_id;
+    current_.wanted_count = static_cast<uint32_t>(receive.pieces.size());
+    std::ranges::copy(receive.pieces, current_.wanted.begin());
+    ring_.pop();
+  }
+  current_.is_open = true;
+  current_.received = 0;
+  current_.pieces.count = 0;
+  if (quirks_ != nullptr) [[unlikely]] {
+    quirks_->on_open(current_);
+  }
+  return true;
+}
+
+bool ReceiveQueue::translate() {
+  current_.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
+  current_.pieces.arena = {};
+  return core_.translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE,
+                         current_.pieces);
+}
+
+ibv_wc_status ReceiveQueue::begin(uint32_t total) {
+  if (!translate()) {
+    return IBV_WC_LOC_PROT_ERR;
+  }
+  if (quirks_ != nullptr) [[unlikely]] {
+    if (const ibv_wc_status judgement = quirks_->judge(current_, total); judgement != IBV_WC_SUCCESS) {
+      return judgement;
+    }
+  }
+  return total > current_.pieces.length() ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+void ReceiveQueue::place(uint32_t offset, const std::byte* data, uint32_t length) {
+  if (quirks_ != nullptr && quirks_->wraps()) [[unlikely]] {
+    quirks_->place_wrapped(current_, offset, data, length);
+  } else {
+    current_.pieces.scatter(offset, data, length);
+  }
+}
+
+void ReceiveQueue::complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place) {
+  const bool has_immediate = (message.flags & link::kSlotImmediate) != 0;
+  const bool invalidates = (message.flags & link::kSlotInvalidate) != 0;
+  core_.cable.note_traffic();
+  ibv_wc& wc = cq.next();
+  wc.wr_id = current_.wr_id;
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = message.opcode;
+  wc.vendor_err = 0;
+  wc.byte_len = message.length;
+  wc.imm_data = has_immediate || invalidates ? message.immediate : 0;
+  wc.qp_num = core_.qpn;
+  wc.src_qp = message.source_qpn;
+  wc.wc_flags = (core_.type == IBV_QPT_UD ? kWithGrh : 0U) | (has_immediate ? kWithImmediate : 0U) |
+                (invalidates ? kWithInvalidate : 0U);
+  if (in_place != nullptr) {
+    wc.wc_flags |= base::kReceivedInPlace;
+    base::put_place(wc, in_place);
+  }
+  wc.pkey_index = 0;
+  wc.slid = 0;
+  wc.sl = wc.dlid_path_bits = 0;
+  current_.is_open = false;
+  current_.received = 0;
+  core_.counts.second().add(kLaneMessages, 1);
+  cq.commit(IBV_WC_SUCCESS, (message.flags & link::kSlotSolicited) != 0);
+}
+
+void ReceiveQueue::push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status) {
+  ibv_wc& wc = cq.next();
+  wc = {};
+  wc.wr_id = wr_id;
+  wc.status = status;
+  wc.opcode = IBV_WC_RECV;
+  wc.vendor_err = vendor_error(status);
+  wc.qp_num = core_.qpn;
+  count_failed_receive(status, core_.counts);
+  cq.commit(status, true);
+}
+
+void ReceiveQueue::fail(CompletionQueue& cq, ibv_wc_status status) {
+  if (current_.is_open) {
+    current_.is_open = false;
+    current_.received = 0;
+    push_failed(cq, current_.wr_id, status);
+  }
+}
+
+void ReceiveQueue::flush(CompletionQueue& cq) {
+  if (current_.is_open && cq.has_room()) {
+    fail(cq, IBV_WC_WR_FLUSH_ERR);
+  }
+  while (!ring_.is_empty() && cq.has_room()) {
+    const uint64_t wr_id = ring_.front().wr_id;
+    ring_.pop();
+    push_failed(cq, wr_id, IBV_WC_WR_FLUSH_ERR);
+  }
+  if (quirks_ != nullptr) {
+    quirks_->on_flush();
+  }
+  if (core_.queues.shared != nullptr && !has_flushed_last_) {
+    has_flushed_last_ = true;
+    core_.announce(IBV_EVENT_QP_LAST_WQE_REACHED);
+  }
+  if (ring_.is_empty() && core_.sends.unfinished() == 0 && core_.owes_fatal.exchange(false)) {
+    core_.announce(IBV_EVENT_QP_FATAL);
+  }
+}
+
+void ReceiveQueue::note_established() {
+  if (!is_established_ && core_.state() == IBV_QPS_RTR) {
+    is_established_ = true;
+    core_.announce(IBV_EVENT_COMM_EST);
+  }
+}
+
+void ReceiveQueue::reset() {
+  ring_.clear();
+  current_ = {};
+  has_flushed_last_ = is_established_ = false;
+  if (quirks_ != nullptr) {
+    quirks_->reset();
+  }
+}
+
+}  // namespace ringbolt::device

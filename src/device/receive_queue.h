@@ -1,0 +1,83 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "device/completion_queue.h"
+#include "device/current_receive.h"
+#include "device/queue_pair_core.h"
+#include "device/receive_ring.h"
+#include "device/received_message.h"
+
+namespace ringbolt::device {
+
+class ReceiveQuirks;
+
+/// The receive queue of a queue pair, or its way to a shared one: takes receives, gives them to messages, completes
+/// them. Thread-safe: post() takes the lock for receiving itself, the others are called under it.
+class ReceiveQueue {
+ public:
+  /// `has_quirks`: of the port's profile or faults, see SendQuirks::are_needed. Throws std::bad_alloc.
+  ReceiveQueue(QueuePairCore& core, uint32_t depth, uint32_t max_pieces, bool has_quirks);
+  ~ReceiveQueue();
+  ReceiveQueue(const ReceiveQueue&) = delete;
+  ReceiveQueue& operator=(const ReceiveQueue&) = delete;
+
+  /// As ibv_post_recv.
+  int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
+  /// Messages that lie in memory which this process sees anyway are not copied from here on: see base/in_place.h.
+  /// EOPNOTSUPP where a profile or a shared receive queue has other ideas of receives.
+  int receive_in_place();
+  bool receives_in_place() const { return receives_in_place_.load(std::memory_order_relaxed); }
+
+  QueuePairCore& core() const { return core_; }
+  /// Null for a plain device.
+  ReceiveQuirks* quirks() const RINGBOLT_REQUIRES(receive_half) { return quirks_.get(); }
+  /// There are faults now, which a plain queue knows nothing of. Throws std::bad_alloc.
+  void add_quirks() RINGBOLT_REQUIRES(receive_half);
+  CurrentReceive& current() RINGBOLT_REQUIRES(receive_half) { return current_; }
+  ReceiveRing& ring() RINGBOLT_REQUIRES(receive_half) { return ring_; }
+
+  /// Opens the oldest receive for a message; true if one is open already. False: there is none.
+  bool open() RINGBOLT_REQUIRES(receive_half);
+  /// A message of `total` bytes begins in the open receive. Success, or what the receive has to complete with.
+  ibv_wc_status begin(uint32_t total) RINGBOLT_REQUIRES(receive_half);
+  /// Finds the memory of the open receive. False: its keys don't allow it.
+  bool translate() RINGBOLT_REQUIRES(receive_half);
+  /// Puts bytes of the message at `offset`, where there is room for them.
+  void place(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_half);
+  /// The message is whole; `in_place`, if not null, is where it lies.
+  void complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place = nullptr)
+      RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// The open receive, if there is one, completes with an error.
+  void fail(CompletionQueue& cq, ibv_wc_status status) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// In the state ERR: whatever is posted is flushed, as far as there is room, and the events that follow are raised.
+  void flush(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// The first message of the peer has come: an event, in the state RTR.
+  void note_established() RINGBOLT_REQUIRES(receive_half);
+  /// The step to RTR.
+  void note_rtr() RINGBOLT_REQUIRES(receive_half);
+  /// A fault holds back what has come.
+  bool is_coalescing() RINGBOLT_REQUIRES(receive_half);
+  /// Gives receives to messages that came before them, where there are any. False: the queue pair has failed by it.
+  bool deliver_unexpected(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  void reset() RINGBOLT_REQUIRES(receive_half);
+
+ private:
+  void push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status)
+      RINGBOLT_REQUIRES(receive_half, cq.lock);
+
+  QueuePairCore& core_;
+  std::unique_ptr<ReceiveQuirks> quirks_ RINGBOLT_GUARDED_BY(receive_half);
+  std::atomic<bool> receives_in_place_{false};
+  ReceiveRing ring_ RINGBOLT_GUARDED_BY(receive_half);
+  CurrentReceive current_ RINGBOLT_GUARDED_BY(receive_half);
+  bool has_flushed_last_ RINGBOLT_GUARDED_BY(receive_half) = false;
+  bool is_established_ RINGBOLT_GUARDED_BY(receive_half) = false;  // IBV_EVENT_COMM_EST was announced
+};
+
+}  // namespace ringbolt::device

@@ -1,0 +1,456 @@
+// Hot path: post() and progress().
+
+#include "device/send_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/c_border.h"
+#include "base/in_place.h"
+#include "device/address_handle.h"
+#include "device/queue_pair_transport.h"
+#include "device/send_quirks.h"
+#include "device/vendor_error.h"
+
+namespace ringbolt::device {
+namespace {
+
+uint32_t total_length(const ibv_send_wr& wr) {
+  uint64_t length = 0;
+  for (int i = 0; i < wr.num_sge; ++i) {
+    length += wr.sg_list[i].length;
+  }
+  return static_cast<uint32_t>(std::min<uint64_t>(length, UINT32_MAX));
+}
+
+ibv_wc_opcode completion_opcode(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    case IBV_WR_LOCAL_INV:
+      return IBV_WC_LOCAL_INV;
+    case IBV_WR_BIND_MW:
+      return IBV_WC_BIND_MW;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+bool is_known(ibv_qp_type type, ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+      return true;
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+      return type != IBV_QPT_UD;
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return type == IBV_QPT_RC;
+    default:
+      return false;
+  }
+}
+
+bool takes_requests(ibv_qp_state state) {
+  return state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR;
+}
+
+/// What the opcode defines, and nothing else: programs leave the other fields uninitialised.
+void take_operands(const ibv_send_wr& wr, SendRequest& request) {
+  switch (wr.opcode) {
+    case IBV_WR_SEND_WITH_IMM:
+      request.immediate = wr.imm_data;
+      break;
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_LOCAL_INV:
+      request.immediate = wr.invalidate_rkey;
+      break;
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      request.immediate = wr.imm_data;
+      [[fallthrough]];
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_READ:
+      request.remote_address = wr.wr.rdma.remote_addr;
+      request.key = wr.wr.rdma.rkey;
+      break;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      request.remote_address = wr.wr.atomic.remote_addr;
+      request.key = wr.wr.atomic.rkey;
+      request.compare_or_add = wr.wr.atomic.compare_add;
+      request.swap = wr.wr.atomic.swap;
+      break;
+    case IBV_WR_BIND_MW:
+      request.key = wr.bind_mw.bind_info.mr == nullptr ? 0 : wr.bind_mw.bind_info.mr->lkey;
+      request.remote_address = wr.bind_mw.bind_info.addr;
+      request.window_length = wr.bind_mw.bind_info.length;
+      request.window_access = wr.bind_mw.bind_info.mw_access_flags;
+      // Another object's key would be bound in its place: 0 is nobody's.
+      request.window_key = ((wr.bind_mw.rkey ^ wr.bind_mw.mw->handle) & ~0xffU) == 0 ? wr.bind_mw.rkey : 0;
+      request.is_type2_window = wr.bind_mw.mw->type == IBV_MW_TYPE_2;
+      break;
+    default:
+      break;
+  }
+}
+
+void take_target(const ibv_send_wr& wr, uint32_t own_qkey, SendRequest& request) {
+  const AddressHandle& target = AddressHandle::of(wr.wr.ud.ah);
+  request.remote_gid = target.gid;
+  request.source_gid = target.source_gid;
+  request.source_gid_index = target.source_gid_index;
+  request.target_gid_index = target.target_gid_index;
+  request.is_loopback = target.is_loopback;
+  request.is_remote = target.is_remote;
+  request.traffic_class = target.attributes.grh.traffic_class;
+  request.remote_qpn = wr.wr.ud.remote_qpn & 0xffffffU;
+  // A Q_Key with the high bit set stands for the sender's own.
+  request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? own_qkey : wr.wr.ud.remote_qkey;
+}
+
+}  // namespace
+
+SendQueue::SendQueue(QueuePairCore& core, const Limits& limits, size_t slots, std::unique_ptr<SendQuirks> quirks)
+    : core_(core),
+      limits_(limits),
+      mask_(static_cast<uint32_t>(slots - 1)),
+      quirks_(std::move(quirks)),
+      early_(quirks_ != nullptr && quirks_->completes_early() ? quirks_.get() : nullptr),
+      entries_(slots),
+      requests_(slots),
+      pieces_(slots * limits.pieces),
+      inline_(slots * limits.inline_bytes) {}
+
+SendQueue::~SendQueue() = default;
+
+void SendQueue::add_quirks() {
+  if (quirks_ == nullptr) {
+    constexpr bool kCompletesEarly = false;  // the slots were counted without
+    quirks_ = std::make_unique<SendQuirks>(core_, kCompletesEarly);
+  }
+}
+
+int SendQueue::check(const ibv_send_wr& wr) const {
+  if (!is_known(core_.type, wr.opcode) || wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > limits_.pieces) {
+    return EINVAL;
+  }
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {
+    const bool carries_data = wr.opcode != IBV_WR_RDMA_READ && wr.opcode != IBV_WR_ATOMIC_CMP_AND_SWP &&
+                              wr.opcode != IBV_WR_ATOMIC_FETCH_AND_ADD;
+    if (!carries_data || total_length(wr) > limits_.inline_bytes) {
+      return EINVAL;
+    }
+  }
+  if ((core_.type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) ||
+      (wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.mw == nullptr)) {
+    return EINVAL;
+  }
+  return 0;
+}
+
+int SendQueue::check_list(const ibv_send_wr* wr) const {
+  for (uint32_t used = core_.sends.unfinished(); wr != nullptr; wr = wr->next) {
+    if (const int error = ++used > limits_.requests ? ENOMEM : check(*wr)) {
+      return error;
+    }
+  }
+  return 0;
+}
+
+SendRequest SendQueue::describe(const ibv_send_wr& wr) const {
+  SendRequest request;  // NOLINT: see its declaration
+  request.opcode = wr.opcode;
+  request.immediate = 0;
+  request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
+  request.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
+  request.is_solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
+  request.stays_in_place = (wr.send_flags & base::kStaysInPlace) != 0;
+  request.pieces = wr.sg_list;
+  request.pieces_count = static_cast<uint32_t>(wr.num_sge);
+  request.length = total_length(wr);
+  take_operands(wr, request);
+  if (core_.type == IBV_QPT_UD) {
+    take_target(wr, core_.attributes.qkey, request);
+  }
+  return request;
+}
+
+void SendQueue::store(uint32_t index, const SendRequest& request) {
+  ibv_sge* const own_pieces = pieces(index);
+  SendRequest& stored = requests_[index & mask_];
+  stored = request;
+  stored.pieces = own_pieces;
+  if (!request.is_inline) {
+    std::copy_n(request.pieces, request.pieces_count, own_pieces);
+    return;
+  }
+  // Inline data is the program's again once the post returns.
+  std::byte* const data = inline_.data() + size_t{index & mask_} * limits_.inline_bytes;
+  std::byte* end = data;
+  for (uint32_t i = 0; i < request.pieces_count; ++i) {
+    if (request.pieces[i].length != 0) {
+      std::memcpy(end, reinterpret_cast<const void*>(request.pieces[i].addr), request.pieces[i].length);
+      end += request.pieces[i].length;
+    }
+  }
+  own_pieces[0] = {reinterpret_cast<uint64_t>(data), request.length, 0};
+  stored.pieces_count = request.length == 0 ? 0 : 1;
+}
+
+SendEntry& SendQueue::append(const ibv_send_wr& wr, const SendRequest& request) {
+  SendEntry& entry = entries_[core_.sends.tail.load(std::memory_order_relaxed) & mask_];
+  entry = {};
+  entry.wr_id = wr.wr_id;
+  entry.wc_opcode = completion_opcode(wr.opcode);
+  entry.is_signaled = limits_.signals_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  entry.length = request.length;
+  return entry;
+}
+
+void SendQueue::commit(const SendEntry& entry) {
+  const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
+  if (entry.is_signaled) {
+    core_.sends.awaited.store(tail + 1, std::memory_order_relaxed);
+  }
+  core_.sends.tail.store(tail + 1, std::memory_order_relaxed);
+}
+
+int SendQueue::append_list(ibv_send_wr*& wr) {
+  const bool executes = core_.state() == IBV_QPS_RTS;
+  SendProgress& sends = core_.sends;
+  for (; wr != nullptr; wr = wr->next) {
+    if (const int error = sends.unfinished() >= limits_.requests ? ENOMEM : check(*wr)) [[unlikely]] {
+      return error;
+    }
+    const SendRequest request = describe(*wr);
+    SendEntry& entry = append(*wr, request);
+    const uint32_t tail = sends.tail.load(std::memory_order_relaxed);
+    const bool is_next = sends.next.load(std::memory_order_relaxed) == tail;
+    if (is_next && executes && !has_failed_send_ && execute(entry, request)) [[likely]] {
+      if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
+        store(tail, request);
+      }
+      sends.next.store(tail + 1, std::memory_order_relaxed);
+    } else {
+      store(tail, request);
+    }
+    commit(entry);
+  }
+  return 0;
+}
+
+int SendQueue::post(ibv_send_wr* wr, ibv_send_wr** bad) try {
+  const SendGuard guard(core_.locks);
+  int error = takes_requests(core_.state()) ? 0 : EINVAL;
+  if (quirks_ != nullptr) [[unlikely]] {
+    error = error == 0 ? quirks_->append_list(*this, wr, bad == nullptr) : error;
+  } else {
+    error = error == 0 && bad == nullptr ? check_list(wr) : error;
+    error = error == 0 ? append_list(wr) : error;
+  }
+  if (error > 0 && bad != nullptr) {  // a negated number comes from a driver that leaves the pointer alone
+    *bad = wr;
+  }
+  end_post();
+  return error;
+} catch (...) {
+  return base::caught_errno();  // to name the request as well would cost the hot path two registers
+}
+
+void SendQueue::end_post() {
+  if (QueuePairTransport* const known = transport()) {
+    known->push_out(*this);
+  }
+  // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
+  if (core_.sends.has_queued() || core_.queues.send->is_armed() ||
+      core_.sends.unfinished() > core_.queues.send->capacity()) {
+    core_.process.request_service();
+  }
+}
+
+bool SendQueue::execute(SendEntry& entry, const SendRequest& request) {
+  if (request.opcode == IBV_WR_LOCAL_INV || request.opcode == IBV_WR_BIND_MW) [[unlikely]] {
+    return windows_.execute(*this, entry, request);
+  }
+  return transport()->submit(*this, entry, request);
+}
+
+void SendQueue::run() {
+  SendProgress& sends = core_.sends;
+  while (sends.has_queued() && !has_failed_send_ && core_.state() == IBV_QPS_RTS) {
+    const uint32_t next = sends.next.load(std::memory_order_relaxed);
+    SendEntry& first = entry(next);
+    const auto turn = first.has_quirk ? quirks_->take_turn(*this, next) : SendQuirks::Turn::execute;
+    if (turn == SendQuirks::Turn::wait || (turn == SendQuirks::Turn::execute && !execute(first, request(next)))) {
+      break;
+    }
+    sends.next.store(next + 1, std::memory_order_relaxed);
+  }
+  if (QueuePairTransport* const known = transport()) {
+    known->push_out(*this);
+  }
+}
+
+bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
+  entry.status = static_cast<uint8_t>(status);
+  entry.phase = SendPhase::failed;
+  has_failed_send_ = true;
+  core_.sends.awaited.store(core_.sends.tail.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // signaled or not
+  return true;
+}
+
+bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
+  core_.note_overlong(length);
+  return fail(entry, IBV_WC_LOC_LEN_ERR);
+}
+
+void SendQueue::progress(CompletionQueue& cq) {
+  const SendGuard guard(core_.locks);
+  if (QueuePairTransport* const known = transport()) {
+    known->take_answers(*this);
+  }
+  if (core_.sends.unfinished() == 0) {
+    return;
+  }
+  complete(cq);
+  if (core_.sends.has_queued()) {
+    run();
+    complete(cq);
+  }
+}
+
+void SendQueue::advance() {
+  if (core_.locks.send.try_lock()) {
+    const SendGuard guard(core_.locks, base::kAdoptLock);
+    run();
+  }
+}
+
+bool SendQueue::has_awaited() const {
+  const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
+  return core_.type != IBV_QPT_UC ||
+         static_cast<int32_t>(core_.sends.awaited.load(std::memory_order_relaxed) - done) > 0 ||
+         core_.sends.has_queued() || core_.sends.unfinished() > mask_ / 2 || core_.state() != IBV_QPS_RTS;
+}
+
+bool SendQueue::is_complete(SendEntry& entry, uint32_t index) {
+  return entry.phase == SendPhase::failed || entry.phase == SendPhase::finished ||
+         transport()->is_complete(*this, entry, request(index));
+}
+
+std::optional<ibv_wc_status> SendQueue::outcome(uint32_t index) {
+  for (;;) {
+    SendEntry& first = entry(index);
+    const bool is_executed = index != core_.sends.next.load(std::memory_order_relaxed);
+    if (is_executed && is_complete(first, index)) {
+      return static_cast<ibv_wc_status>(first.status);  // is_complete() may have failed it
+    }
+    QueuePairTransport* const known = transport();
+    const ibv_qp_state state = core_.state();
+    if (state == IBV_QPS_ERR || state == IBV_QPS_SQE) {
+      if (known != nullptr) {
+        known->flush();
+      }
+      return core_.first_flush_status.exchange(IBV_WC_WR_FLUSH_ERR);
+    }
+    if (known == nullptr || !known->give_up()) {
+      return std::nullopt;
+    }
+  }
+}
+
+void SendQueue::retire(uint32_t index, ibv_wc_status status) {
+  if (index == core_.sends.next.load(std::memory_order_relaxed)) {
+    core_.sends.next.store(index + 1, std::memory_order_relaxed);  // flushed before its turn came
+  }
+  core_.sends.done.store(index + 1, std::memory_order_relaxed);
+  if (status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR && core_.state() == IBV_QPS_RTS) {
+    if (core_.type == IBV_QPT_RC) {
+      core_.enter_error(IBV_WC_WR_FLUSH_ERR);
+    } else {
+      core_.set_state(IBV_QPS_SQE);
+    }
+  }
+}
+
+void SendQueue::complete(CompletionQueue& cq) {
+  if (quirks_ != nullptr) [[unlikely]] {
+    quirks_->complete(*this, cq);
+  } else {
+    while (core_.sends.unfinished() != 0 && cq.has_room()) {
+      const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
+      const std::optional<ibv_wc_status> status = outcome(done);
+      if (!status) {
+        return;
+      }
+      if (const SendEntry& first = entry(done); first.is_signaled || *status != IBV_WC_SUCCESS) {
+        push_completion(cq, first, *status);
+      }
+      retire(done, *status);
+    }
+  }
+  if (core_.owes_fatal.load(std::memory_order_relaxed) && core_.sends.unfinished() == 0) [[unlikely]] {
+    core_.process.request_service();  // the queue of the receives may not be polled any more
+  }
+}
+
+void SendQueue::push_completion(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status) {
+  if (status != IBV_WC_SUCCESS) [[unlikely]] {
+    count_failed_send(status, core_.counts);
+  }
+  ibv_wc& wc = cq.next();
+  wc.wr_id = entry.wr_id;
+  wc.status = status;
+  wc.opcode = entry.wc_opcode;
+  wc.vendor_err = vendor_error(status);
+  wc.byte_len = entry.length;
+  wc.imm_data = 0;
+  wc.qp_num = core_.qpn;
+  wc.src_qp = 0;
+  wc.wc_flags = 0;
+  wc.pkey_index = 0;
+  wc.slid = 0;
+  wc.sl = wc.dlid_path_bits = 0;
+  cq.commit(status, false);
+}
+
+bool SendQueue::has_untold_completion() {
+  const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
+  if (done == core_.sends.next.load(std::memory_order_relaxed)) {
+    return false;
+  }
+  SendEntry& first = entry(done);
+  const bool is_told = first.has_quirk && quirks_->is_told(done);
+  return first.is_signaled && !is_told && first.phase != SendPhase::answering && is_complete(first, done);
+}
+
+void SendQueue::resume() {
+  core_.first_flush_status = IBV_WC_WR_FLUSH_ERR;
+  has_failed_send_ = false;
+  run();
+}
+
+void SendQueue::reset() {
+  core_.sends.reset();
+  core_.first_flush_status = IBV_WC_WR_FLUSH_ERR;
+  has_failed_send_ = false;
+  windows_.reset();
+  if (quirks_ != nullptr) {
+    quirks_->reset();
+  }
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "device/inbox.h"
+#include "device/packet_output.h"
+#include "device/queue_pair_core.h"
+#include "device/wire_path.h"
+#include "transport/rc_responder.h"
+#include "transport/uc_responder.h"
+
+namespace ringbolt::device {
+
+class CompletionQueue;
+class ReceiveQueue;
+
+/// The receiving half of an RC or UC queue pair whose peer is on the network: a protocol engine takes its requests, and
+/// what it wants done is done here. Under the lock for receiving, but for the atomics.
+class WireResponder {
+ public:
+  /// `path` and `inboxes` must outlive it; the attributes are those of the step to RTR.
+  WireResponder(QueuePairCore& core, const WirePath& path, Inboxes& inboxes);
+
+  void receive(ReceiveQueue& queue, CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  void send_answers(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
+  bool has_arrived() const { return !inboxes_.requests.is_empty(); }
+  bool may_receive() const { return has_arrived() || output_.has_unsent(); }
+  bool has_unsent() const { return output_.has_unsent(); }
+  void finish() RINGBOLT_REQUIRES(receive_half) { output_.finish(); }
+
+ private:
+  struct RequestHost;
+
+  bool must_wait(ReceiveQueue& queue) const RINGBOLT_REQUIRES(receive_half);
+  bool fill(const transport::OutPacket& packet, std::byte* target) const RINGBOLT_REQUIRES(receive_half);
+  void count_request(const wire::PacketView& view) RINGBOLT_REQUIRES(receive_half);
+  void count_news_of_engine() RINGBOLT_REQUIRES(receive_half);
+  void note_sender(const wire::PacketView& view) RINGBOLT_REQUIRES(receive_half);
+  void report(uint32_t psn) RINGBOLT_REQUIRES(receive_half);
+  bool build_answers(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
+  void end(ReceiveQueue& queue, CompletionQueue& cq, transport::ResponderFailure failure)
+      RINGBOLT_REQUIRES(receive_half, cq.lock);
+
+  QueuePairCore& core_;
+  const WirePath& path_;
+  Inboxes& inboxes_;
+  PacketOutput output_;
+  // Of the engines the one of the queue pair's type.
+  std::optional<transport::RcResponder> rc_ RINGBOLT_GUARDED_BY(receive_half);
+  std::optional<transport::UcResponder> uc_ RINGBOLT_GUARDED_BY(receive_half);
+  std::optional<transport::ResponderFailure> failure_ RINGBOLT_GUARDED_BY(receive_half);
+  ibv_wc_status fault_ RINGBOLT_GUARDED_BY(receive_half) = IBV_WC_SUCCESS;  // what ended the open receive
+  bool knows_sender_ RINGBOLT_GUARDED_BY(receive_half) = false;    // who sends is one of ours, and nobody else is
+  bool has_unsealed_ RINGBOLT_GUARDED_BY(receive_half) = false;    // some answers were built before the seal was agreed
+  transport::ResponderCounters told_ RINGBOLT_GUARDED_BY(receive_half);  // what the port's counters know
+  transport::UcResponderCounters uc_told_ RINGBOLT_GUARDED_BY(receive_half);
+};
+
+}  // namespace ringbolt::device
