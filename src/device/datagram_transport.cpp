@@ -15,8 +15,9 @@ namespace ringbolt::device {
 namespace {
 
 constexpr int kMaxDatagramsAtOnce = 256;
-// A datagram waits so long for room in its lane; and for the lane itself, which the peer's service thread offers, as long
-// as it may be off its core. Then it is lost, as datagrams may be. Nobody there is said at once (Process::on_offer).
+// A datagram waits so long for room in its lane; and for the lane itself, which the peer's service thread offers, as
+// long as it may be off its core. Then it is lost, as datagrams may be. Nobody there is said at once
+// (Process::on_offer).
 constexpr uint64_t kPatienceNs = 100'000'000;
 constexpr uint64_t kFirstPatienceNs = 2'000'000'000;
 constexpr uint32_t kMostInlineBytes = link::kInlineBytes - sizeof(link::DatagramFields);
@@ -65,7 +66,7 @@ std::array<std::byte, kGrhBytes> route_header(const InboundPacket& packet, bool 
   return header;
 }
 
-/// Those of what came through memory before a datagram: a Global Routing Header (InfiniBand Architecture Specification 1.4, 8.3).
+/// Those of what came through memory: a Global Routing Header (InfiniBand Architecture Specification 1.4, 8.3).
 void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& target, uint32_t payload) {
   constexpr uint8_t kVersion6 = 0x60;
   constexpr uint8_t kIbaTransport = 0x1b;

@@ -18,6 +18,11 @@ struct HalfLocks {
   base::AdaptiveMutex receive;
 };
 
+/// Takes the lock for sending if nobody holds it.
+inline bool try_lock_send(HalfLocks& locks) RINGBOLT_TRY_ACQUIRE(true, send_half) RINGBOLT_NOT_ANALYSED {
+  return locks.send.try_lock();
+}
+
 /// Holds the lock for sending until the end of the scope.
 class RINGBOLT_SCOPED_CAPABILITY SendGuard {
  public:
@@ -25,7 +30,7 @@ class RINGBOLT_SCOPED_CAPABILITY SendGuard {
     lock_.lock();
   }
   /// Its new owner holds it already.
-  SendGuard(HalfLocks& locks, base::AdoptLock) RINGBOLT_ACQUIRE(send_half) RINGBOLT_NOT_ANALYSED : lock_(locks.send) {}
+  SendGuard(HalfLocks& locks, base::AdoptLock) RINGBOLT_REQUIRES(send_half) RINGBOLT_NOT_ANALYSED : lock_(locks.send) {}
   SendGuard(const SendGuard&) = delete;
   SendGuard& operator=(const SendGuard&) = delete;
   ~SendGuard() RINGBOLT_RELEASE() RINGBOLT_NOT_ANALYSED { lock_.unlock(); }

@@ -37,7 +37,7 @@ void drain_lane(QueuePairCore& core, CompletionQueue& cq, Connection& connection
       break;  // others go on: a program that spins on its memory may leave its queue full
     }
     connection.heard_consumed.store(header.consumed, std::memory_order_release);
-    if (!receive(header)) {
+    if (!base::call_locked(receive, header)) {
       is_stuck = true;  // what came before must not wait with the one that can't be received yet
       break;
     }

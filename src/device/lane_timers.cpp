@@ -96,7 +96,7 @@ bool LaneTransport::look_for_progress(uint64_t now_ns) {
 }
 
 void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
-  if (core_.sends.unfinished() == 0 || !core_.locks.send.try_lock()) {
+  if (core_.sends.unfinished() == 0 || !try_lock_send(core_.locks)) {
     return;
   }
   const SendGuard guard(core_.locks, base::kAdoptLock);

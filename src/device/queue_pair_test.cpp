@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Types, QueuePairTest, testing::Values(IBV_QPT_RC, IBV_Q
 
 TEST_P(QueuePairTest, carries_messages_of_every_way_through_a_lane) {
   connect(a_, b_);
-  for (const size_t length : {size_t{0}, size_t{1}, size_t{40}, size_t{41}, size_t{8192}, size_t{8193}, size_t{1} << 20}) {
+  for (const size_t length : {0UL, 1UL, 40UL, 41UL, 8192UL, 8193UL, 1UL << 20}) {
     from_.fill(static_cast<uint8_t>(length));
     std::memset(to_.data(), 0, to_.length());
     ASSERT_EQ(b_.receive(length, to_.piece(0, length)), 0);

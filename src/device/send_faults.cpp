@@ -1,5 +1,5 @@
-// What faults do to sends: lost messages, turned bits, cables that are slow or long, receivers that are never ready, and
-// completions that are late, wrong or missing. docs/faults.md is the page for users.
+// What faults do to sends: lost messages, turned bits, cables that are slow or long, receivers that are never ready,
+// and completions that are late, wrong or missing. docs/faults.md is the page for users.
 
 #include <algorithm>
 #include <new>

@@ -308,7 +308,8 @@ bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
   entry.status = static_cast<uint8_t>(status);
   entry.phase = SendPhase::failed;
   has_failed_send_ = true;
-  core_.sends.awaited.store(core_.sends.tail.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);  // signaled or not
+  const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
+  core_.sends.awaited.store(tail + 1, std::memory_order_relaxed);  // signaled or not
   return true;
 }
 
@@ -333,7 +334,7 @@ void SendQueue::progress(CompletionQueue& cq) {
 }
 
 void SendQueue::advance() {
-  if (core_.locks.send.try_lock()) {
+  if (try_lock_send(core_.locks)) {
     const SendGuard guard(core_.locks, base::kAdoptLock);
     run();
   }

@@ -148,7 +148,7 @@ struct WireResponder::RequestHost {
   void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED { responder.failure_ = why; }
 
  private:
-  bool diverts() const { return queue.quirks() != nullptr && queue.quirks()->diverts(); }
+  bool diverts() const RINGBOLT_NOT_ANALYSED { return queue.quirks() != nullptr && queue.quirks()->diverts(); }
   bool is_bypassing() RINGBOLT_NOT_ANALYSED { return diverts() && queue.quirks()->bypass() == Bypass::waits; }
   /// The region may begin anywhere, so an aligned address of the peer's may still be an odd one of ours.
   uint64_t* find_word(uint64_t address, uint32_t key) RINGBOLT_NOT_ANALYSED {
