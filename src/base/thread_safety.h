@@ -16,6 +16,9 @@
 #define RINGBOLT_GUARDED_BY(lock) RINGBOLT_THREAD_SAFETY(guarded_by(lock))
 #define RINGBOLT_PT_GUARDED_BY(lock) RINGBOLT_THREAD_SAFETY(pt_guarded_by(lock))
 
+/// A lock that the analysis knows by this role alone.
+#define RINGBOLT_HELD_AS(role)
+
 /// The order of locks: this one is taken while those are held, or the other way round; never else.
 #define RINGBOLT_ACQUIRED_AFTER(...) RINGBOLT_THREAD_SAFETY(acquired_after(__VA_ARGS__))
 #define RINGBOLT_ACQUIRED_BEFORE(...) RINGBOLT_THREAD_SAFETY(acquired_before(__VA_ARGS__))

@@ -14,8 +14,8 @@ inline HalfRole send_half RINGBOLT_ACQUIRED_BEFORE(receive_half);
 
 /// Whoever takes both takes `send` first.
 struct HalfLocks {
-  base::AdaptiveMutex send;
-  base::AdaptiveMutex receive;
+  base::AdaptiveMutex send RINGBOLT_HELD_AS(send_half);
+  base::AdaptiveMutex receive RINGBOLT_HELD_AS(receive_half);
 };
 
 /// Takes the lock for sending if nobody holds it.

@@ -54,6 +54,7 @@ class House:
         self.root = root
         self.texts = {file: file.read_text() for folder in ("src/abi", "src/rdmacm", "src/rsocket", "src/group", "src/device")
                       for file in sorted((root / folder).glob("*.cpp")) if not file.name.endswith("_test.cpp")}
+        self.headers = "".join(file.read_text() for file in sorted((root / "src/device").glob("*.h")))
         lines = [line.split("#", 1)[0].split() for line in (root / "src/abi/symbols.txt").read_text().splitlines()]
         self.exported = [(line[0], line[1]) for line in lines if line and line[3] == "real" and line[1] not in DATA]
         self.names = {name for _, name in self.exported}
@@ -92,15 +93,18 @@ class House:
                     self.complain(file, match.start(), f"{match[0]}: fill a table with base::put()")
 
     def check_within(self) -> None:
-        """guarded_within<name>: `return X.impl->method(...)`, whose definition in src/device is guarded."""
+        """guarded_within<name>: `return X.impl->method(...)`, whose definition in src/device is guarded, or does nothing
+        but call a part's method that is."""
         for file, text in self.texts.items():
             for match in re.finditer(r"guarded_within<(\w+)>", text):
                 jumps = [jump for other in self.in_folders(SOURCES["libibverbs.so.1"])
                          if (jump := re.search(rf"^int {match[1]}\([^)]*\) \{{\s*return \w+::of\(\w+\)\.impl->(\w+)\([^()]*\);\s*\}}",
                                                self.texts[other], re.MULTILINE))]
                 target = jumps[0][1] if jumps else match[1]
+                hop = re.search(rf"^  int {target}\([^)]*\) \{{ return \w+_\.(\w+)\([^()]*\); \}}", self.headers, re.MULTILINE)
+                target = hop[1] if hop else target
                 wholes = [whole for device in self.in_folders(("src/device",))
-                          if (whole := re.search(rf"^int (?:CompletionQueue|QueuePair|SharedReceiveQueue)::{target}\("
+                          if (whole := re.search(rf"^int (?:CompletionQueue|QueuePair|SendQueue|SharedReceiveQueue)::{target}\("
                                                  r"[^;{}]*\)\s*(?P<rest>[^;{}]*)\{", self.texts[device], re.MULTILINE))]
                 if not jumps or not wholes or not all(is_guarded(whole) for whole in wholes):
                     self.complain(file, match.start(), f"{match[0]}: does not only jump into a guarded function")

@@ -1,0 +1,167 @@
+// The steps of ibv_modify_qp, and what each acquires and ends.
+
+#include <cerrno>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/lock_guard.h"
+#include "device/call_faults.h"
+#include "device/lane_transport.h"
+#include "device/limits.h"
+#include "device/qp_transitions.h"
+#include "device/queue_pair.h"
+#include "device/queue_pair_attributes.h"
+#include "device/send_quirks.h"
+#include "device/wire_transport.h"
+
+namespace ringbolt::device {
+
+int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
+  const base::LockGuard one_at_a_time(modify_lock_);
+  const ibv_qp_state from = core_.state();
+  const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
+  const bool is_allowed = ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) &&
+                          may_transition(core_.type, from, to, mask);
+  if (const int error = check_step(core_, from, to, is_allowed)) {
+    return error;
+  }
+  if (const int error = check_attributes(core_, attributes, mask)) {
+    return error;
+  }
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    if (const int error = suffer_rtr(*core_.port)) {
+      return error;
+    }
+  }
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
+    if (SendQuirks* const early = send_.early()) {
+      early->deliver_told(send_, base::now_ns() + kLeastTimeoutNs);
+    }
+    finish_receiving();
+  }
+  if (to == IBV_QPS_RESET) {
+    reset_whole();
+    return 0;
+  }
+  return step(from, to, attributes, mask);
+}
+
+int QueuePair::step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attributes, int mask) {
+  const SendGuard send_guard(core_.locks);
+  const ReceiveGuard receive_guard(core_.locks);
+  if (to == IBV_QPS_ERR) {
+    core_.enter_error(IBV_WC_WR_FLUSH_ERR);
+    return 0;
+  }
+  const ibv_qp_attr before = core_.attributes;
+  store_attributes(attributes, mask, core_.attributes);
+  if (const int error = acquire_for(from, to)) {
+    core_.attributes = before;
+    return error;
+  }
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    receive_.note_rtr();
+    core_.cable.connect();
+  }
+  core_.set_state(to);
+  lanes_.publish_attributes();
+  if (to == IBV_QPS_SQD && attributes.en_sqd_async_notify != 0 && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
+    // What was posted before is executed at once or has begun; nothing else starts in this state.
+    core_.announce(IBV_EVENT_SQ_DRAINED);
+  }
+  if (to == IBV_QPS_RTS) {
+    send_.resume();
+  }
+  core_.kick();
+  return 0;
+}
+
+void QueuePair::reset_whole() {
+  settle_told("a queue pair was reset", 0);
+  send_rest(base::now_ns() + kLeastTimeoutNs);
+  core_.queues.receive->suspend(*this);
+  core_.queues.send->suspend(*this);
+  lanes_.end_accesses();
+  {
+    const SendGuard send_guard(core_.locks);
+    const ReceiveGuard receive_guard(core_.locks);
+    reset();
+  }
+  core_.queues.receive->forget(core_.qpn);
+  core_.queues.send->forget(core_.qpn);
+  core_.queues.send->resume(*this, false, true);
+  core_.queues.receive->resume(*this, true, false);
+}
+
+/// What a step needs and may not get. 0; or an errno, and then nothing has changed.
+int QueuePair::acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept try {
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && core_.type != IBV_QPT_UD) {
+    return connect();
+  }
+  if (to == IBV_QPS_RTS) {
+    transport_->start(send_.slots());
+  }
+  return 0;
+} catch (const std::bad_alloc&) {
+  return ENOMEM;
+}
+
+/// Throws std::bad_alloc. If it fails, either way, nothing has changed.
+int QueuePair::connect() {
+  if (!core_.port->is_remote(core_.attributes.ah_attr.grh.dgid)) {
+    return connect_lane();
+  }
+  auto made = WireTransport::connect(core_, *inboxes_);
+  if (!made) {
+    return made.error().value;
+  }
+  install(std::move(*made));
+  return 0;
+}
+
+int QueuePair::connect_lane() {
+  std::unique_ptr<CountingCell> peer_counts;
+  if (const Port& port = *core_.port; !port.owns(core_.attributes.ah_attr.grh.dgid)) {
+    peer_counts = std::make_unique<CountingCell>(
+        core_.process.counters(port.peer_counter_path, cluster::CounterPage::Port::peers));
+  }
+  const auto connection = lanes_.connect();
+  if (!connection) {
+    return connection.error().value;
+  }
+  try {
+    install(std::make_unique<LaneTransport>(core_, **connection, std::move(peer_counts)));
+  } catch (...) {
+    lanes_.disconnect();
+    throw;
+  }
+  return 0;
+}
+
+void QueuePair::install(std::unique_ptr<QueuePairTransport> transport) {
+  core_.mtu_shift = mtu_shift(core_.attributes.path_mtu);
+  transport_ = std::move(transport);
+  core_.transport.store(transport_.get(), std::memory_order_seq_cst);
+}
+
+void QueuePair::reset() {
+  if (transport_ != nullptr) {
+    transport_->disconnect();
+  }
+  if (core_.type != IBV_QPT_UD) {
+    core_.transport.store(nullptr, std::memory_order_release);
+    transport_.reset();
+  }
+  lanes_.disconnect();
+  send_.reset();
+  receive_.reset();
+  core_.cable.reset();
+  core_.owes_fatal.store(false);
+  core_.attributes = {};
+  core_.receive_attention.store(false, std::memory_order_relaxed);
+  core_.set_state(IBV_QPS_RESET);
+}
+
+}  // namespace ringbolt::device
