@@ -11,7 +11,6 @@ namespace ringbolt::bench {
 namespace {
 
 constexpr uint8_t kPort = 1;
-constexpr uint8_t kGidIndex = 1;
 constexpr uint32_t kDepth = 128;
 constexpr int kCqEntries = 4096;
 
@@ -31,7 +30,7 @@ T* made(T* object, const char* call) {
 
 }  // namespace
 
-LoopDevice::LoopDevice() {
+LoopDevice::LoopDevice(uint8_t gid_index) : gid_index_(gid_index) {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   if (list == nullptr || count == 0) {
@@ -41,25 +40,31 @@ LoopDevice::LoopDevice() {
   ibv_free_device_list(list);
   pd_.reset(made(ibv_alloc_pd(context_.get()), "ibv_alloc_pd"));
   channel_.reset(made(ibv_create_comp_channel(context_.get()), "ibv_create_comp_channel"));
-  cq_.reset(made(ibv_create_cq(context_.get(), kCqEntries, nullptr, channel_.get(), 0), "ibv_create_cq"));
-  check(ibv_query_gid(context_.get(), kPort, kGidIndex, &gid_), "ibv_query_gid");
+  cq_ = make_completion_queue();
+  check(ibv_query_gid(context_.get(), kPort, gid_index_, &gid_), "ibv_query_gid");
 }
 
-QueuePair LoopDevice::make_queue_pair() const {
+CompletionQueue LoopDevice::make_completion_queue() const {
+  return CompletionQueue(made(ibv_create_cq(context_.get(), kCqEntries, nullptr, channel_.get(), 0), "ibv_create_cq"));
+}
+
+QueuePair LoopDevice::make_queue_pair(ibv_cq& cq, bool signals_all, uint32_t inline_bytes) const {
   ibv_qp_init_attr init{};
-  init.send_cq = cq_.get();
-  init.recv_cq = cq_.get();
+  init.send_cq = &cq;
+  init.recv_cq = &cq;
   init.cap.max_send_wr = kDepth;
   init.cap.max_recv_wr = kDepth;
   init.cap.max_send_sge = 1;
   init.cap.max_recv_sge = 1;
+  init.cap.max_inline_data = inline_bytes;
   init.qp_type = IBV_QPT_RC;
-  init.sq_sig_all = 1;
+  init.sq_sig_all = signals_all ? 1 : 0;
   QueuePair queue_pair(made(ibv_create_qp(pd_.get(), &init), "ibv_create_qp"));
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_INIT;
   attributes.port_num = kPort;
-  attributes.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+  attributes.qp_access_flags =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   check(ibv_modify_qp(queue_pair.get(), &attributes,
                       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
         "ibv_modify_qp to INIT");
@@ -77,7 +82,7 @@ void LoopDevice::connect(ibv_qp& one, ibv_qp& other) const {
     attributes.ah_attr.is_global = 1;
     attributes.ah_attr.port_num = kPort;
     attributes.ah_attr.grh.dgid = gid_;
-    attributes.ah_attr.grh.sgid_index = kGidIndex;
+    attributes.ah_attr.grh.sgid_index = gid_index_;
     check(ibv_modify_qp(self, &attributes,
                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),

@@ -1,12 +1,13 @@
 #include "verbs_endpoint.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+
+#include "shareable_memory.h"
 
 namespace ringbolt::bench {
 namespace {
@@ -15,7 +16,7 @@ constexpr uint8_t kPort = 1;
 constexpr uint8_t kGidIndex = 1;
 
 [[noreturn]] void fail(const char* call, int error) {
-  throw std::runtime_error(fmt::format("verbs ({}): {}: {}", VerbsEndpoint::library_path(), call, std::strerror(error)));
+  throw std::runtime_error(fmt::format("verbs ({}): {}: {}", verbs_library_path(), call, std::strerror(error)));
 }
 
 void check(int error, const char* call) {
@@ -115,18 +116,12 @@ void VerbsEndpoint::connect(Control& control, unsigned rank, unsigned ranks) {
   bring_up(to_previous(), previous.gid, previous.qp_numbers[0]);
 }
 
-std::string VerbsEndpoint::library_path() {
-  Dl_info info{};
-  void* symbol = dlsym(RTLD_DEFAULT, "ibv_get_device_list");
-  return symbol != nullptr && dladdr(symbol, &info) != 0 ? info.dli_fname : "unknown library";
-}
-
 void VerbsEndpoint::open_first_device() {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   if (list == nullptr || count == 0) {
-    throw std::runtime_error(
-        fmt::format("{} shows no verbs device; put build/.../lib/ringbolt first in LD_LIBRARY_PATH", library_path()));
+    throw std::runtime_error(fmt::format(
+        "{} shows no verbs device; put build/.../lib/ringbolt first in LD_LIBRARY_PATH", verbs_library_path()));
   }
   context_.reset(ibv_open_device(list[0]));
   const int error = errno;
@@ -136,24 +131,14 @@ void VerbsEndpoint::open_first_device() {
   }
 }
 
-/// The one place that knows how to ask for shareable memory: with ibv_alloc_buf of rdma-core 64, which older headers do
-/// not declare. The symbol is looked up, so that this program runs on any verbs library.
 void VerbsEndpoint::make_arena(Memory memory) {
   if (memory == Memory::kPrivate) {
     arena_ = make_private_arena();
     memory_source_ = "malloc";
     return;
   }
-  using Allocate = void* (*)(ibv_pd*, std::size_t, void** buffer);
-  using Free = void (*)(void* buffer);
-  const auto allocate = reinterpret_cast<Allocate>(dlvsym(RTLD_DEFAULT, "ibv_alloc_buf", "IBVERBS_1.17"));
-  const auto give_back = reinterpret_cast<Free>(dlvsym(RTLD_DEFAULT, "ibv_free_buf", "IBVERBS_1.17"));
-  if (allocate == nullptr || give_back == nullptr) {
-    throw std::runtime_error(fmt::format("{} has no ibv_alloc_buf: no shareable memory here", library_path()));
-  }
-  void* buffer = nullptr;
-  arena_.base = static_cast<std::byte*>(made(allocate(pd_.get(), Arena::kBytes, &buffer), "ibv_alloc_buf"));
-  buffer_ = std::shared_ptr<void>(buffer, give_back);
+  buffer_ = shareable_memory(*pd_, Arena::kBytes);
+  arena_.base = buffer_.get();
   std::memset(arena_.base, 1, Arena::kBytes);
   memory_source_ = "ibv_alloc_buf";
 }

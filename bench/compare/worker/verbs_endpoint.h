@@ -22,7 +22,7 @@ struct VerbsAddress {
 
 /// An open device with one arena registered and two RC queue pairs: `to_next` is connected to `to_previous` of the
 /// next rank. Uses nothing but <infiniband/verbs.h>, so it runs on any verbs library; which one is said by
-/// library_path(). Throws std::runtime_error. Not thread-safe.
+/// verbs_library_path(). Throws std::runtime_error. Not thread-safe.
 class VerbsEndpoint {
  public:
   static constexpr uint32_t kSendDepth = 512;
@@ -45,8 +45,6 @@ class VerbsEndpoint {
   const VerbsAddress& peer(unsigned rank) const { return peers_.at(rank); }
   /// Says where the memory came from: "ibv_alloc_buf" or "malloc".
   const std::string& memory_source() const { return memory_source_; }
-  /// The file that the loader took the verbs from.
-  static std::string library_path();
 
  private:
   template <auto destroy>
@@ -66,7 +64,7 @@ class VerbsEndpoint {
   Owned<ibv_context, ibv_close_device> context_;
   Owned<ibv_pd, ibv_dealloc_pd> pd_;
   Arena arena_;
-  std::shared_ptr<void> buffer_;  ///< gives the arena back to the library that allocated it
+  std::shared_ptr<std::byte> buffer_;  ///< gives the arena back to the library that allocated it
   std::string memory_source_;
   Owned<ibv_mr, ibv_dereg_mr> region_;
   Owned<ibv_cq, ibv_destroy_cq> send_cq_;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "serve.h"
+#include "shareable_memory.h"
 #include "verbs_endpoint.h"
 
 namespace ringbolt::bench {
@@ -22,7 +23,7 @@ class VerbsChannel {
     std::memcpy(arena.slot(2), &zero, sizeof zero);
   }
   std::string description() const {
-    return fmt::format("verbs, RC, {}, memory from {}", VerbsEndpoint::library_path(), endpoint_.memory_source());
+    return fmt::format("verbs, RC, {}, memory from {}", verbs_library_path(), endpoint_.memory_source());
   }
 
   void expect(std::size_t size) {
