@@ -98,7 +98,8 @@ class Valgrind:
                 raise CountError(f"{file} is of {name}, not of {one.name}")
             filled.append(dataclasses.replace(one, instructions=total))
         if len(filled) < len(series):
-            raise CountError(f"callgrind has written {len(files)} dumps for {len(series)} series")
+            raise CountError(f"callgrind has written {len(files)} dumps for {len(series)} series"
+                             + ("" if files else ": the program was built where <valgrind/callgrind.h> was missing"))
         return filled
 
 

@@ -9,8 +9,8 @@ import tempfile
 from counting import CountError, TUNABLES, Valgrind, figures_of, run, series_of
 
 OPERATIONS = 1000
-# Of those that two processes play, each a series of its own.
-CALLS = 41
+# Of two processes; of MPI's sends and one-sided calls each one is a series of its own.
+CALLS = 400
 PEER_PATIENCE_S = 30
 PAGE_BYTES = 4096
 NETWORK = {"RINGBOLT_NETDEVS": "lo", "RINGBOLT_LOOPBACK": "network"}
@@ -36,6 +36,8 @@ class Programs:
         self._library = os.path.join(build, "lib", "ringbolt")
         self._counter = counter
         self._keep = keep
+        if keep:
+            os.makedirs(keep, exist_ok=True)
         self._tmp = tempfile.mkdtemp(prefix="rbcount-")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RINGBOLT_", "OMPI_", "UCX_"))}
         self._environment = dict(kept, TMPDIR=self._tmp, RINGBOLT_RUNTIME_DIR=os.path.join(self._tmp, "rb"),

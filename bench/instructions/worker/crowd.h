@@ -20,6 +20,8 @@ class Crowd {
   /// So many queue pairs are on the queue from now on; not fewer than before.
   void grow(size_t queue_pairs);
   ibv_cq& cq() const { return *device_.cq(); }
+  /// Messages come at once: whoever polls is as patient as it gets.
+  void calm();
   /// A message arrives, raises the event that the queue is armed for, and is taken, event and all.
   void cause_event();
 

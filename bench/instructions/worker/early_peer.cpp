@@ -1,13 +1,15 @@
 #include "early_peer.h"
 
-#include <sched.h>
-#include <unistd.h>
+#include <chrono>
 
 namespace ringbolt::bench {
 namespace {
 
-/// Longer than rank 1 needs for its part of a short call, if it has a core.
-constexpr useconds_t kLeadUs = 1000;
+using Clock = std::chrono::steady_clock;
+
+/// Longer than rank 1 needs for its part of a short call, if it has a core; shorter than a rank of ours polls before it
+/// sleeps, and than its thread naps.
+constexpr auto kLead = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -18,9 +20,9 @@ void EarlyPeer::meet() {
     return;
   }
   while (page_.turn.load(std::memory_order_acquire) < meetings_) {
-    sched_yield();
   }
-  usleep(kLeadUs);
+  for (const auto end = Clock::now() + kLead; Clock::now() < end;) {
+  }
 }
 
 }  // namespace ringbolt::bench

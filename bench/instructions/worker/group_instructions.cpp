@@ -13,7 +13,6 @@
 namespace ringbolt::bench {
 namespace {
 
-constexpr uint64_t kWarmUp = 64;
 constexpr uint64_t kTimeoutMs = 60'000;
 
 void check(int error) {
@@ -36,27 +35,15 @@ class Rank {
   void all_reduce(InstructionCounter& counter, const char* name, size_t bytes, uint64_t operations) {
     const std::vector<float> in(bytes / sizeof(float), 1);
     std::vector<float> out(in.size());
-    each_call(counter, name, operations, [&] {
+    early_peer_->count(counter, name, operations, [&] {
       check(ringbolt_all_reduce(group_, in.data(), out.data(), in.size(), RINGBOLT_FLOAT32, RINGBOLT_SUM, kTimeoutMs));
     });
   }
   void barrier(InstructionCounter& counter, uint64_t operations) {
-    each_call(counter, "barrier", operations, [&] { check(ringbolt_barrier(group_, kTimeoutMs)); });
+    early_peer_->count(counter, "barrier", operations, [&] { check(ringbolt_barrier(group_, kTimeoutMs)); });
   }
 
  private:
-  template <class Call>
-  void each_call(InstructionCounter& counter, const char* name, uint64_t operations, Call call) {
-    for (uint64_t i = 0; i < kWarmUp; ++i) {
-      call();
-    }
-    for (uint64_t i = 0; i < operations; ++i) {
-      early_peer_->meet();
-      counter.measure(call);
-      counter.report(name, 1);
-    }
-  }
-
   ringbolt_group* group_ = nullptr;
   std::optional<EarlyPeer> early_peer_;
 };

@@ -1,5 +1,5 @@
 // Instructions of Open MPI or MPICH, whichever this file was built with. Two processes: rank 0 counts, and runs under
-// callgrind; rank 1 does not, and is there before it. Each call is a series of its own: see counting.py.
+// callgrind; see early_peer.h.
 #include <mpi.h>
 
 #include <array>
@@ -21,19 +21,6 @@ int rank() {
   int own = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &own);
   return own;
-}
-
-/// `call` on both ranks, counted on rank 0.
-template <class Call>
-void each_call(InstructionCounter& counter, EarlyPeer& early_peer, const char* name, uint64_t operations, Call call) {
-  for (uint64_t i = 0; i < kWarmUp; ++i) {
-    call();
-  }
-  for (uint64_t i = 0; i < operations; ++i) {
-    early_peer.meet();
-    counter.measure(call);
-    counter.report(name, 1);
-  }
 }
 
 /// There and back.
@@ -66,12 +53,12 @@ void all_reduce(InstructionCounter& counter, EarlyPeer& early_peer, uint64_t ope
   constexpr int kElements = bytes / static_cast<int>(sizeof(float));
   const std::vector<float> in(kElements, 1);
   std::vector<float> out(kElements);
-  each_call(counter, early_peer, bytes == 64 ? "all_reduce_64" : "all_reduce_4096", operations,
-            [&] { MPI_Allreduce(in.data(), out.data(), kElements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
+  early_peer.count(counter, bytes == 64 ? "all_reduce_64" : "all_reduce_4096", operations,
+                   [&] { MPI_Allreduce(in.data(), out.data(), kElements, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
 }
 
 void barrier(InstructionCounter& counter, EarlyPeer& early_peer, uint64_t operations) {
-  each_call(counter, early_peer, "barrier", operations, [] { MPI_Barrier(MPI_COMM_WORLD); });
+  early_peer.count(counter, "barrier", operations, [] { MPI_Barrier(MPI_COMM_WORLD); });
 }
 
 /// Rank 1 takes no part: it waits in a barrier for the end.
