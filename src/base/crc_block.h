@@ -53,12 +53,12 @@ RINGBOLT_FOLDING Block exclusive_or(Block a, Block b) { return veorq_u64(a, b); 
 // By the assembler's name, as in crc_instruction.h.
 RINGBOLT_FOLDING Block lower_product(Block a, Block b) {
   Block product;
-  asm(".arch_extension crypto\n\tpmull %0.1q, %1.1d, %2.1d" : "=w"(product) : "w"(a), "w"(b));
+  asm(".arch_extension aes\n\tpmull %0.1q, %1.1d, %2.1d" : "=w"(product) : "w"(a), "w"(b));
   return product;
 }
 RINGBOLT_FOLDING Block upper_product(Block a, Block b) {
   Block product;
-  asm(".arch_extension crypto\n\tpmull2 %0.1q, %1.2d, %2.2d" : "=w"(product) : "w"(a), "w"(b));
+  asm(".arch_extension aes\n\tpmull2 %0.1q, %1.2d, %2.2d" : "=w"(product) : "w"(a), "w"(b));
   return product;
 }
 

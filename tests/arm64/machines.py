@@ -46,8 +46,11 @@ class Place:
 
     def __init__(self, namespace=None, **environment):
         self._namespace = namespace
-        self._folder = tempfile.TemporaryDirectory(prefix="rba-")
-        self._environment = dict(os.environ, RINGBOLT_RUNTIME_DIR=self._folder.name, **environment)
+        self._folder = tempfile.mkdtemp(prefix="rba-")
+        self._environment = dict(os.environ, RINGBOLT_RUNTIME_DIR=self._folder, **environment)
+
+    def remove(self):
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self, kind, program, *options):
         words = kind.words(program, *options)
@@ -78,11 +81,16 @@ def between(server_place, server_kind, client_place, client_kind, program, *opti
         until = time.monotonic() + PATIENCE_S
         while waits_for_port and not server_place.listens(port) and server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-        client = client_place.start(client_kind, program, *options, port_option, port, *client_words)
-        try:
-            said, _ = client.communicate(timeout=PATIENCE_S)
-        finally:
-            end(client)
+        while True:
+            client = client_place.start(client_kind, program, *options, port_option, port, *client_words)
+            try:
+                said, _ = client.communicate(timeout=PATIENCE_S)
+            finally:
+                end(client)
+            # Whether a connection manager listens is to be seen by asking it alone.
+            if client.returncode == 0 or waits_for_port or server.poll() is not None or time.monotonic() > until:
+                break
+            time.sleep(0.1)
         heard, _ = server.communicate(timeout=PATIENCE_S)
     finally:
         end(server)

@@ -38,6 +38,8 @@ class Mixed(unittest.TestCase):
             ip("-n", name, "address", "add", f"{ADDRESSES[k]}/24", "dev", "cable")
             ip("-n", name, "link", "set", "cable", "mtu", "4300", "up")
         cls.places = [machines.Place(name, RINGBOLT_NETDEVS="cable") for name in NAMES]
+        for place in cls.places:
+            cls.addClassCleanup(place.remove)
 
     def both_ways(self, program, *options, **more):
         kinds = [machines.own(OWN_LIBRARIES), machines.arm64(RUN, SYSROOT, ARM64_LIBRARIES)]

@@ -18,6 +18,7 @@ class OnOneHost(unittest.TestCase):
     def setUp(self):
         self.kind = machines.arm64(RUN, SYSROOT, LIBRARIES)
         self.place = machines.Place()
+        self.addCleanup(self.place.remove)
 
     def between(self, program, *options):
         return machines.between(self.place, self.kind, self.place, self.kind, program, *options, port=PORT,
