@@ -1,6 +1,8 @@
 // Completion channels: armed once, readable by poll and epoll, silent unless asked.
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -347,6 +349,16 @@ TEST(Channel, destroying_a_queue_waits_for_its_acknowledgement) {
   EXPECT_TRUE(was_acknowledged_first);
 }
 
+/// Before Linux 5.8, and under an emulator, an event can't be taken off a descriptor that may block: it stays readable.
+bool kernel_reads_without_blocking() {
+  const int fd = eventfd(1, EFD_CLOEXEC);
+  uint64_t one = 0;
+  const iovec into{&one, sizeof one};
+  const bool works = preadv2(fd, &into, 1, -1, RWF_NOWAIT) == sizeof one;
+  close(fd);
+  return works;
+}
+
 TEST(Channel, unfetched_event_does_not_outlive_its_queue) {
   const Device device = open_device();
   const Channel channel = make_channel(device);
@@ -361,7 +373,7 @@ TEST(Channel, unfetched_event_does_not_outlive_its_queue) {
     // Only once the event is there can it be left behind.
     ASSERT_TRUE(is_readable(channel->fd, Deadline().remaining_ms()));
   }
-  EXPECT_FALSE(is_readable(channel->fd, 0));
+  EXPECT_TRUE(!is_readable(channel->fd, 0) || !kernel_reads_without_blocking());
   ibv_cq* from = nullptr;
   void* context = nullptr;
   EXPECT_EQ(ibv_get_cq_event(channel.get(), &from, &context), -1);
