@@ -109,7 +109,7 @@ std::vector<uint16_t> free_everywhere(Group& group, group::World& world, size_t 
   for (size_t i = 0; i < 8 * mine.size() && ids.size() < n; ++i) {
     bool is_free = true;
     for (size_t at = i / 8; at < all.size(); at += mine.size()) {
-      is_free = is_free && (all[at] >> (i % 8) & 1U) != 0;
+      is_free = is_free && (uint32_t{all[at]} >> (i % 8) & 1U) != 0;
     }
     if (is_free) {
       ids.push_back(static_cast<uint16_t>(i));
