@@ -17,10 +17,13 @@ class CableState {
  public:
   /// Both must outlive it.
   CableState(const Port& port, VerbFaults& faults, ibv_qp_type type)
-      : port_(port), faults_(faults), is_connected_type_(type != IBV_QPT_UD) {}
+      : port_(port), faults_(faults), has_cable_(port.fabric->control.is_open()), is_connected_type_(type != IBV_QPT_UD) {}
 
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
-  bool is_cut_off() { return !port_.carries() || (faults_.has(fault::Subject::state) && is_silenced()); }
+  bool is_cut_off() {
+    const bool has_states = faults_.has(fault::Subject::state);
+    return (has_cable_ || has_states) && (!port_.carries() || (has_states && is_silenced()));
+  }
   /// Something was sent, or received.
   void note_traffic() {
     if (faults_.has(fault::Subject::state)) [[unlikely]] {
@@ -42,6 +45,7 @@ class CableState {
 
   const Port& port_;
   VerbFaults& faults_;
+  const bool has_cable_;  // that somebody may cut: it is one of a cluster
   const bool is_connected_type_;
   std::atomic<uint32_t> plug_{0};             // as of connect()
   std::atomic<uint64_t> last_traffic_ns_{0};  // 0: none yet

@@ -60,19 +60,25 @@ base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& 
 CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel)
     : context_(context),
       port_(context.shared_port()),
+      faults_(port_->fabric->verb_faults),
+      network_(context.network()),
       channel_(channel),
       ring_(cqe),
       capacity_(cqe),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
 
-int CompletionQueue::poll(int count, ibv_wc* wc) try {
-  if (port_->fabric->verb_faults.has(fault::Subject::call)) [[unlikely]] {
+inline bool CompletionQueue::is_halted() const {
+  return faults_.has(fault::Subject::state) && port_->is_halted();
+}
+
+[[gnu::flatten]] int CompletionQueue::poll(int count, ibv_wc* wc) try {
+  if (faults_.has(fault::Subject::call)) [[unlikely]] {
     if (const int error = judge_poll()) {
       errno = error;
       return -1;
     }
   }
-  if (Network* network = context_.network()) {
+  if (network_ != nullptr) {
     const uint64_t now = base::now_ns();
     last_poll_ns_.store(now, std::memory_order_relaxed);
     // First what has come: packets read faster than the program collects what they bring would fill the inboxes.
@@ -82,7 +88,7 @@ int CompletionQueue::poll(int count, ibv_wc* wc) try {
         return taken;
       }
     }
-    network->poll(now);
+    network_->poll(now);
   }
   bool gives_way = false;
   {
@@ -122,10 +128,10 @@ int CompletionQueue::judge_poll() noexcept try {
 }
 
 int CompletionQueue::collect(int count, ibv_wc* wc) {
-  if (port_->is_halted()) [[unlikely]] {
+  if (is_halted()) [[unlikely]] {
     return 0;
   }
-  int taken = take(count, wc);
+  int taken = count_ != 0 ? take(count, wc) : 0;
   if (taken == 0 && count > 0) {
     out_ = wc;
     out_end_ = wc + count;
@@ -146,7 +152,7 @@ int CompletionQueue::collect(int count, ibv_wc* wc) {
 
 void CompletionQueue::check_timers() {
   const uint64_t now = base::now_ns();
-  if (!port_->is_halted() && now - checked_ns_ >= kNsBetweenChecks) {
+  if (!is_halted() && now - checked_ns_ >= kNsBetweenChecks) {
     checked_ns_ = now;
     for (QueuePair* qp : senders_) {
       qp->check_timers(now);
@@ -175,7 +181,7 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
 
 /// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
 void CompletionQueue::progress() try {
-  if (port_->is_halted()) [[unlikely]] {
+  if (is_halted()) [[unlikely]] {
     return;
   }
   // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
@@ -214,10 +220,7 @@ void CompletionQueue::progress_senders(bool looks_at_all) {
   }
 }
 
-ibv_wc& CompletionQueue::next() {
-  if (has_room_for_poller()) {
-    return *out_;
-  }
+ibv_wc& CompletionQueue::next_in_ring() {
   if (count_ == capacity_) {
     return excess_;
   }
@@ -225,20 +228,17 @@ ibv_wc& CompletionQueue::next() {
   return ring_[at >= capacity_ ? at - capacity_ : at];
 }
 
-void CompletionQueue::commit(ibv_wc_status status, bool is_solicited) {
-  if (has_room_for_poller()) {
-    ++out_;
-  } else if (count_ < capacity_) {
-    ++count_;
-    ++committed_;
-    if (is_solicited || status != IBV_WC_SUCCESS) {
-      last_solicited_ = committed_;
-    }
-  } else {
+void CompletionQueue::commit_to_ring(bool is_solicited) {
+  if (count_ == capacity_) {
     overflow();
     return;
   }
-  announce_if_armed(is_solicited || status != IBV_WC_SUCCESS, committed_);
+  ++count_;
+  ++committed_;
+  if (is_solicited) {
+    last_solicited_ = committed_;
+  }
+  announce_if_armed(is_solicited, committed_);
 }
 
 void CompletionQueue::announce_if_armed(bool is_solicited, uint64_t completion) {
@@ -332,7 +332,7 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   is_in_service_ = true;
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
-  if (!port_->is_halted()) {
+  if (!is_halted()) {
     for (QueuePair* qp : senders_) {
       qp->check_timers(now_ns);
     }

@@ -17,6 +17,8 @@ namespace ringbolt::device {
 class CompletionChannel;
 class Context;
 class QueuePair;
+class Network;
+class VerbFaults;
 struct Port;
 
 /// A completion queue. Completions are put in only by its own progress, under its own lock: by poll(), or by the
@@ -77,9 +79,18 @@ class CompletionQueue {
   /// Where the next completion is to be written, all fields of it; then commit(). It goes straight into the poller's
   /// array while that has room: one packet that fills a gap may complete many messages. Only from within this queue's
   /// progress.
-  ibv_wc& next() RINGBOLT_REQUIRES(lock);
+  ibv_wc& next() RINGBOLT_REQUIRES(lock) { return has_room_for_poller() ? *out_ : next_in_ring(); }
   /// One completion too many ends the queue and its queue pairs.
-  void commit(ibv_wc_status status, bool is_solicited) RINGBOLT_REQUIRES(lock);
+  void commit(ibv_wc_status status, bool is_solicited) RINGBOLT_REQUIRES(lock) {
+    const bool counts_as_solicited = is_solicited || status != IBV_WC_SUCCESS;
+    if (!has_room_for_poller()) {
+      return commit_to_ring(counts_as_solicited);
+    }
+    ++out_;
+    if (is_armed()) [[unlikely]] {
+      announce_if_armed(counts_as_solicited, committed_);
+    }
+  }
   /// Whether a good completion of the queue pair lies here that nobody has polled.
   bool holds_success_of(uint32_t qpn);
   /// A program polls it, as of just now. For ports on a network only.
@@ -96,6 +107,8 @@ class CompletionQueue {
   CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
   void enter(QueuePair& qp, bool receives, bool sends) RINGBOLT_REQUIRES(lock);
   bool has_room_for_poller() const RINGBOLT_REQUIRES(lock) { return out_ != out_end_; }
+  ibv_wc& next_in_ring() RINGBOLT_REQUIRES(lock);
+  void commit_to_ring(bool is_solicited) RINGBOLT_REQUIRES(lock);
   /// Up to `count` completions, of those that lie here or else of what progress brings.
   int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
@@ -105,12 +118,16 @@ class CompletionQueue {
   void check_timers() RINGBOLT_REQUIRES(lock);
   int judge_poll() noexcept;  ///< what faults say to it
   void adapt_patience() RINGBOLT_REQUIRES(lock);
+  /// A fault has this machine do nothing.
+  bool is_halted() const;
   void overflow() RINGBOLT_REQUIRES(lock);
   void announce_if_armed(bool is_solicited, uint64_t completion) RINGBOLT_REQUIRES(lock);
   void want_bells(bool wanted) RINGBOLT_REQUIRES(lock);
 
   Context& context_;  // not from serve(): the service thread may hold the queue for a moment longer than it lives
   const std::shared_ptr<const Port> port_;
+  VerbFaults& faults_;
+  Network* const network_;  // null for a port in shared memory
   CompletionChannel* channel_ RINGBOLT_GUARDED_BY(lock);
   std::vector<ibv_wc> ring_ RINGBOLT_GUARDED_BY(lock);
   uint32_t capacity_;

@@ -34,14 +34,14 @@ class DatagramTransport final : public QueuePairTransport {
   void receive(ReceiveQueue& queue, CompletionQueue& cq) override RINGBOLT_REQUIRES(receive_half, cq.lock);
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half);
 
-  bool may_receive() const override { return true; }  // from whom, nobody knows before
-  bool may_send() const override { return output_.has_unsent(); }
   bool has_unsent() const override { return output_.has_unsent(); }
   uint64_t deadline_ns() const override { return output_.has_unsent() ? 0 : UINT64_MAX; }
   void close() override { lanes_.close(); }
   void disconnect() override RINGBOLT_REQUIRES(send_half, receive_half);
 
  private:
+  bool may_have_arrived() const override { return true; }  // from whom, nobody knows before
+  bool may_have_answers() const override { return output_.has_unsent(); }
   bool send_through_lane(const SendRequest& request, const Pieces& pieces, SendEntry& entry)
       RINGBOLT_REQUIRES(send_half);
   bool send_packet(const SendRequest& request, const Pieces& pieces, SendEntry& entry) RINGBOLT_REQUIRES(send_half);

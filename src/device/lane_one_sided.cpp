@@ -27,6 +27,13 @@ class Announcement {
 
 }  // namespace
 
+inline std::byte* LaneRequester::reach(const SendRequest& request, uint32_t access) const {
+  const bool may = request.length != 0 && (connection_.sender->remote_access() & access) == access;
+  return may ? connection_.remote->reach(request.key, connection_.remote_pd_key, connection_.remote_qpn, access,
+                                         request.remote_address, request.length)
+             : nullptr;
+}
+
 ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t access,
                                       link::Region& region) const {
   // A queue pair that does not take this operation at all refuses the request as invalid (9.7.4.1.2), a key that does
@@ -85,6 +92,13 @@ void LaneRequester::count_exchange(const Load& request, const Load& answer, Ring
   count_received(own, answer);
 }
 
+/// Done, and complete at once if the peer has done with all that was sent before.
+inline bool LaneRequester::finish_one_sided(SendEntry& entry) {
+  entry.end_slot = connection_.sender->published();
+  entry.phase = connection_.sender->is_done(entry.end_slot) ? SendPhase::finished : SendPhase::sent;
+  return true;
+}
+
 bool LaneRequester::must_wait_for_peer() {
   link::LaneProducer& lane = *connection_.sender;
   if (connection_.operations_end_slot == 0 || lane.is_done(connection_.operations_end_slot)) {
@@ -112,22 +126,11 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    link::Region region;
-    const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_WRITE, region);
-    if (status != IBV_WC_SUCCESS) {
-      return refuse_access(queue, entry, status);
-    }
-    const auto outcome = request.length == 0 ? link::CopyOutcome::done
-                                             : connection_.remote->write(region, request.remote_address, pieces.span());
-    if (outcome == link::CopyOutcome::fault) {
-      return refuse_access(queue, entry, IBV_WC_REM_ACCESS_ERR);
-    }
-    if (outcome == link::CopyOutcome::done) {
+    if (std::byte* const target = reach(request, IBV_ACCESS_REMOTE_WRITE)) [[likely]] {
+      pieces.gather(0, target, request.length);
       entry.moved = request.length;
-      if (!has_immediate) {
-        count_write(request.length, 0);
-        return finish(entry);
-      }
+    } else if (const auto status = write_through_kernel(entry, request, pieces); status != IBV_WC_SUCCESS) {
+      return refuse_access(queue, entry, status);
     }
   }
   if (entry.moved < request.length && !write_by_peer(entry, request, pieces)) {
@@ -137,7 +140,19 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
     return false;
   }
   count_write(request.length, has_immediate ? kImmediateWords : 0);
-  return finish(entry);
+  return finish_one_sided(entry);
+}
+
+/// To private memory, if the kernel lets us; `moved` says whether it did. Success, or what the request fails with.
+ibv_wc_status LaneRequester::write_through_kernel(SendEntry& entry, const SendRequest& request, const Pieces& pieces) {
+  link::Region region;
+  const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_WRITE, region);
+  if (status != IBV_WC_SUCCESS || request.length == 0) {
+    return status;
+  }
+  const auto outcome = connection_.remote->write(region, request.remote_address, pieces.span());
+  entry.moved = outcome == link::CopyOutcome::done ? request.length : 0;
+  return outcome == link::CopyOutcome::fault ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS;
 }
 
 bool LaneRequester::write_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) {
@@ -188,6 +203,11 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
+    if (const std::byte* const source = reach(request, IBV_ACCESS_REMOTE_READ)) [[likely]] {
+      pieces.scatter(0, source, request.length);
+      count_exchange(kReadRequest, read_answer(request.length, core_.mtu_shift), kLaneRxReads);
+      return finish_one_sided(entry);
+    }
     link::Region region;
     const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_READ, region);
     if (status != IBV_WC_SUCCESS) {
@@ -200,7 +220,7 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
     }
     if (outcome == link::CopyOutcome::done) {
       count_exchange(kReadRequest, read_answer(request.length, core_.mtu_shift), kLaneRxReads);
-      return finish(entry);
+      return finish_one_sided(entry);
     }
   }
   return read_by_peer(entry, request, pieces);
@@ -236,7 +256,7 @@ bool LaneRequester::read_by_peer(SendEntry& entry, const SendRequest& request, c
     connection_.remote->peer().ring();  // the target of one-sided operations seldom polls
   }
   count_exchange(kReadRequest, read_answer(request.length, core_.mtu_shift), kLaneRxReads);
-  return finish(entry);
+  return finish_one_sided(entry);
 }
 
 bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
@@ -256,12 +276,14 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    link::Region region;
-    const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_ATOMIC, region);
-    if (status != IBV_WC_SUCCESS) {
-      return refuse_access(queue, entry, status);
+    std::byte* const target = reach(request, IBV_ACCESS_REMOTE_ATOMIC);
+    if (target == nullptr) [[unlikely]] {
+      link::Region region;
+      const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_ATOMIC, region);
+      if (status != IBV_WC_SUCCESS) {
+        return refuse_access(queue, entry, status);
+      }
     }
-    std::byte* target = connection_.remote->mapped(region, request.remote_address, sizeof(uint64_t));
     if (target != nullptr && reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0) {
       std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
       uint64_t before = request.compare_or_add;
@@ -272,7 +294,7 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
       }
       pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);
       count_exchange(kAtomicRequest, kAtomicAnswer, kLaneRxAtomics);
-      return finish(entry);
+      return finish_one_sided(entry);
     }
   }
   return ask_for_atomic(entry, request);

@@ -12,7 +12,7 @@
 
 namespace ringbolt::device {
 
-void LaneResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
+[[gnu::flatten]] void LaneResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   if (connection_.receiver.has_slot()) {
     queue.note_established();
   }

@@ -40,6 +40,8 @@ class LaneRequester {
 
   // lane_one_sided.cpp
   bool write(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  ibv_wc_status write_through_kernel(SendEntry& entry, const SendRequest& request, const Pieces& pieces)
+      RINGBOLT_REQUIRES(send_half);
   bool write_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
   bool notify_written(const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool read(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
@@ -47,8 +49,11 @@ class LaneRequester {
   bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool ask_for_atomic(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool finish_answer(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  /// Where the bytes of the request are mapped here, as far as it may have them; null: check_remote() knows why not.
+  std::byte* reach(const SendRequest& request, uint32_t access) const;
   ibv_wc_status check_remote(const SendRequest& request, uint32_t access, link::Region& region) const;
   bool refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
+  bool finish_one_sided(SendEntry& entry) RINGBOLT_REQUIRES(send_half);
   bool must_wait_for_peer() RINGBOLT_REQUIRES(send_half);
   void count_write(uint32_t length, uint32_t extra_words) RINGBOLT_REQUIRES(send_half);
   void count_exchange(const Load& request, const Load& answer, RingboltLaneWord kind) RINGBOLT_REQUIRES(send_half);

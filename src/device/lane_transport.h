@@ -14,7 +14,8 @@ class LaneTransport final : public QueuePairTransport {
  public:
   /// `connection` must outlive it. `peer_counts`: see LaneRequester.
   LaneTransport(QueuePairCore& core, Connection& connection, std::unique_ptr<CountingCell> peer_counts)
-      : core_(core),
+      : QueuePairTransport(&connection.receiver),
+        core_(core),
         connection_(connection),
         requester_(core, connection, std::move(peer_counts)),
         responder_(core, connection) {}
@@ -44,7 +45,6 @@ class LaneTransport final : public QueuePairTransport {
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half) { return connection_.receiver.has_slot(); }
   uint32_t remote_qpn() const override RINGBOLT_REQUIRES(receive_half) { return connection_.remote_qpn; }
 
-  bool may_receive() const override { return connection_.receiver.has_slot() || connection_.receiver.has_news(); }
   void close() override { connection_.receiver.close(); }
 
  private:

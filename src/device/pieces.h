@@ -32,14 +32,14 @@ struct Pieces {
   /// Copies `length` bytes from `offset` of the pieces to `target`.
   void gather(uint32_t offset, std::byte* target, uint32_t length) const {
     each(offset, length, [&](std::byte* piece, size_t size) {
-      base::copy(target, piece, size);
+      base::copy_short(target, piece, size);
       target += size;
     });
   }
   /// Copies `length` bytes from `source` to `offset` of the pieces.
   void scatter(uint32_t offset, const std::byte* source, uint32_t length) const {
     each(offset, length, [&](std::byte* piece, size_t size) {
-      base::copy(piece, source, size);
+      base::copy_short(piece, source, size);
       source += size;
     });
   }

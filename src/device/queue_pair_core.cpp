@@ -62,23 +62,20 @@ void QueuePairCore::kick() {
   }
 }
 
-bool QueuePairCore::translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
+bool QueuePairCore::translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
   for (const ibv_sge& piece : from) {
     if (piece.length == 0) {
       continue;
     }
-    uint64_t address = piece.addr;
+    link::RegionTableView::Place place;
+    place.host = piece.addr;
     if (!is_inline) {
-      link::Region region;
-      if (!process.regions().find(piece.lkey, region) || region.pd_key != pd.key ||
-          (region.access & access) != access || !region.holds(piece.addr, piece.length)) {
+      if (!process.regions().locate(piece.lkey, pd.key, link::kAnyQueuePair, access, piece.addr, piece.length, place)) {
         return false;
       }
-      const uint64_t offset = piece.addr - region.first;
-      address = region.host_first + offset;
-      pieces.arena = {pieces.count == 0 ? region.arena_id : 0, region.arena_offset + offset};
+      pieces.arena = {pieces.count == 0 ? place.arena_id : 0, place.arena_offset};
     }
-    pieces.at[pieces.count++] = {reinterpret_cast<void*>(address), piece.length};
+    pieces.at[pieces.count++] = {reinterpret_cast<void*>(place.host), piece.length};
   }
   return true;
 }

@@ -57,7 +57,18 @@ struct QueuePairCore {
   void kick();
 
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
-  bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
+  bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
+    link::RegionTableView::Place place;
+    if (from.size() == 1 && !is_inline && pieces.count == 0 && from[0].length != 0 &&
+        process.regions().locate(from[0].lkey, pd.key, link::kAnyQueuePair, access, from[0].addr, from[0].length,
+                                 place)) [[likely]] {
+      pieces.arena = {place.arena_id, place.arena_offset};
+      pieces.at[0] = {reinterpret_cast<void*>(place.host), from[0].length};
+      pieces.count = 1;
+      return true;
+    }
+    return translate_each(from, is_inline, access, pieces);
+  }
   /// Where memory lies that a peer names; null where the key or the queue pair does not allow it `access`.
   std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
   /// A SEND of that many bytes can't be: notes it, to be told.
@@ -87,6 +98,8 @@ struct QueuePairCore {
   std::atomic<bool> receive_attention{false};  ///< who receives has more to look at than what the transport knows
 
  private:
+  bool translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
+
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};
 };
 

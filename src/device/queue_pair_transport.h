@@ -7,6 +7,7 @@
 #include "device/completion_queue.h"
 #include "device/half_locks.h"
 #include "device/send_request.h"
+#include "link/lane_consumer.h"
 
 namespace ringbolt::device {
 
@@ -66,8 +67,10 @@ class QueuePairTransport {
   virtual uint32_t remote_qpn() const RINGBOLT_REQUIRES(receive_half) { return 0; }
 
   // Without locks, by whoever looks whether there is something to do; never false by mistake.
-  virtual bool may_receive() const = 0;
-  virtual bool may_send() const { return false; }
+  bool may_receive() const {
+    return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived();
+  }
+  bool may_send() const { return lane_ == nullptr && may_have_answers(); }
   /// Something that was sent has found no room so far.
   virtual bool has_unsent() const { return false; }
   /// When its timers want to be looked at, or what found no room tried again; UINT64_MAX: never.
@@ -77,6 +80,15 @@ class QueuePairTransport {
   virtual void close() = 0;
   /// The queue pair is reset or destroyed: the last words to the peers. Nothing else is called after this.
   virtual void disconnect() RINGBOLT_REQUIRES(send_half, receive_half) {}
+
+ protected:
+  /// `lane`: the only one that anything comes through: every poll looks there, and is spared an indirect call.
+  explicit QueuePairTransport(const link::LaneConsumer* lane) : lane_(lane) {}
+  virtual bool may_have_arrived() const { return true; }
+  virtual bool may_have_answers() const { return false; }
+
+ private:
+  const link::LaneConsumer* const lane_ = nullptr;
 };
 
 }  // namespace ringbolt::device

@@ -118,13 +118,6 @@ bool ReceiveQueue::open() {
   return true;
 }
 
-bool ReceiveQueue::translate() {
-  current_.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
-  current_.pieces.arena = {};
-  return core_.translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE,
-                         current_.pieces);
-}
-
 ibv_wc_status ReceiveQueue::begin(uint32_t total) {
   if (!translate()) {
     return IBV_WC_LOC_PROT_ERR;
@@ -137,8 +130,8 @@ ibv_wc_status ReceiveQueue::begin(uint32_t total) {
   return total > current_.pieces.length() ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
 }
 
-void ReceiveQueue::place(uint32_t offset, const std::byte* data, uint32_t length) {
-  if (quirks_ != nullptr && quirks_->wraps()) [[unlikely]] {
+void ReceiveQueue::place_with_quirks(uint32_t offset, const std::byte* data, uint32_t length) {
+  if (quirks_->wraps()) {
     quirks_->place_wrapped(current_, offset, data, length);
   } else {
     current_.pieces.scatter(offset, data, length);

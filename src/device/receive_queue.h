@@ -47,9 +47,20 @@ class ReceiveQueue {
   /// A message of `total` bytes begins in the open receive. Success, or what the receive has to complete with.
   ibv_wc_status begin(uint32_t total) RINGBOLT_REQUIRES(receive_half);
   /// Finds the memory of the open receive. False: its keys don't allow it.
-  bool translate() RINGBOLT_REQUIRES(receive_half);
+  bool translate() RINGBOLT_REQUIRES(receive_half) {
+    current_.pieces.count = 0;  // not all of it: clearing 256 bytes costs more than a short message
+    current_.pieces.arena = {};
+    return core_.translate({current_.wanted.data(), current_.wanted_count}, false, IBV_ACCESS_LOCAL_WRITE,
+                           current_.pieces);
+  }
   /// Puts bytes of the message at `offset`, where there is room for them.
-  void place(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_half);
+  void place(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_half) {
+    if (quirks_ == nullptr) [[likely]] {
+      current_.pieces.scatter(offset, data, length);
+    } else {
+      place_with_quirks(offset, data, length);
+    }
+  }
   /// The message is whole; `in_place`, if not null, is where it lies.
   void complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place = nullptr)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
@@ -68,6 +79,7 @@ class ReceiveQueue {
   void reset() RINGBOLT_REQUIRES(receive_half);
 
  private:
+  void place_with_quirks(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_half);
   void push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
 

@@ -42,8 +42,6 @@ class WireTransport final : public QueuePairTransport {
   void send_unsent_answers() override RINGBOLT_REQUIRES(receive_half);
   uint32_t remote_qpn() const override { return path_.remote_qpn; }
 
-  bool may_receive() const override { return responder_.may_receive(); }
-  bool may_send() const override { return requester_.may_send(); }
   bool has_unsent() const override { return requester_.has_unsent() || responder_.has_unsent(); }
   uint64_t deadline_ns() const override { return responder_.has_unsent() ? 0 : requester_.deadline_ns(); }
   void close() override {}
@@ -56,6 +54,8 @@ class WireTransport final : public QueuePairTransport {
         inboxes_(inboxes),
         requester_(core, path_, inboxes),
         responder_(core, path_, inboxes) {}
+  bool may_have_arrived() const override { return responder_.may_receive(); }
+  bool may_have_answers() const override { return requester_.may_send(); }
 
   QueuePairCore& core_;
   const WirePath path_;

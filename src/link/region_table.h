@@ -85,10 +85,40 @@ class RegionTableView {
     return entry.key.load(std::memory_order_relaxed) == key;
   }
 
+  /// Where the bytes lie that a key allows access to.
+  struct Place {
+    uint64_t host = 0;  ///< in the owner's address space
+    uint64_t arena_offset = 0;
+    uint32_t arena_id = 0;
+  };
+  /// The same as find() for who asks for `length` bytes from `address` alone, in the domain, with all of `access`, for
+  /// the queue pair `qpn` (kAnyQueuePair: for the owner): half as many instructions. False: the key does not allow that.
+  bool locate(uint32_t key, uint32_t pd_key, uint32_t qpn, uint32_t access, uint64_t address, uint64_t length,
+              Place& place) const {
+    const RegionEntry& entry = entries_[index_of(key)];
+    if (key == 0 || entry.key.load(std::memory_order_acquire) != key) {
+      return false;
+    }
+    const uint64_t offset = address - entry.first.load(std::memory_order_relaxed);
+    const uint64_t room = entry.length.load(std::memory_order_relaxed);
+    const bool is_allowed = entry.pd_key.load(std::memory_order_relaxed) == pd_key &&
+                            (entry.access.load(std::memory_order_relaxed) & access) == access && offset <= room &&
+                            length <= room - offset && is_for(qpn, entry.bound_qpn.load(std::memory_order_relaxed));
+    place.host = entry.host_first.load(std::memory_order_relaxed) + offset;
+    place.arena_id = entry.arena_id.load(std::memory_order_relaxed);
+    place.arena_offset = entry.arena_offset.load(std::memory_order_relaxed) + offset;
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return is_allowed && entry.key.load(std::memory_order_relaxed) == key;
+  }
+
  protected:
   /// A key is, under the mask: 6 bits that count the uses of its entry, the index, and a low byte that owners of
   /// windows may choose.
   uint32_t index_of(uint32_t key) const { return ((key ^ key_mask_) >> 8U) & (kRegionCount - 1); }
+
+  static bool is_for(uint32_t qpn, uint32_t bound_qpn) {
+    return bound_qpn == kAnyQueuePair || qpn == kAnyQueuePair || qpn == bound_qpn;
+  }
 
   RegionEntry* entries_ = nullptr;
   uint32_t key_mask_ = 0;

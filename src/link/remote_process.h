@@ -31,6 +31,15 @@ class RemoteProcess {
   /// The table is mapped: what its keys allow can be seen here. If not, the peer has to check and copy itself.
   bool has_regions() const { return regions_.is_open(); }
   bool find_region(uint32_t key, Region& region) const { return regions_.is_open() && regions_.find(key, region); }
+  /// Where the bytes that a key names are mapped here. Null: the key does not allow this to the peer's queue pair `qpn`
+  /// in the domain, or they are not mapped; find_region() and mapped() know which.
+  std::byte* reach(uint32_t key, uint32_t pd_key, uint32_t qpn, uint32_t access, uint64_t address,
+                   uint64_t length) const {
+    RegionTableView::Place place;
+    return regions_.is_open() && regions_.locate(key, pd_key, qpn, access, address, length, place)
+               ? arenas_.find(place.arena_id, place.arena_offset, length)
+               : nullptr;
+  }
   PeerArenas& arenas() { return arenas_; }
   const PeerArenas& arenas() const { return arenas_; }
 
