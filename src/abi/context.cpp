@@ -182,7 +182,7 @@ int ibv_close_device(ibv_context* c) try {
 
 int ibv_query_device(ibv_context* context, ibv_device_attr* attributes) try {
   const device::Port& port = Context::of(context).impl->port();
-  device::suffer_query(port);
+  device::inject_at_query(port);
   ibv_device_attr all{};
   std::snprintf(all.fw_ver, sizeof all.fw_ver, "ringbolt");
   all.node_guid = all.sys_image_guid = htobe64(profile::shown_guid(port.profile.look, port.guid, port.index));

@@ -24,7 +24,7 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova,
   if (const int error = device::check_region(port, reinterpret_cast<uint64_t>(address), length, iova, access)) {
     return refuse<ibv_mr>(error);
   }
-  if (const int error = device::suffer_registration(port)) {
+  if (const int error = device::inject_at_registration(port)) {
     return refuse<ibv_mr>(error);
   }
   auto claim = port.claim(profile::Counted::mr);

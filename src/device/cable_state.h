@@ -17,7 +17,10 @@ class CableState {
  public:
   /// Both must outlive it.
   CableState(const Port& port, VerbFaults& faults, ibv_qp_type type)
-      : port_(port), faults_(faults), has_cable_(port.fabric->control.is_open()), is_connected_type_(type != IBV_QPT_UD) {}
+      : port_(port),
+        faults_(faults),
+        has_cable_(port.fabric->control.is_open()),
+        is_connected_type_(type != IBV_QPT_UD) {}
 
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
   bool is_cut_off() {

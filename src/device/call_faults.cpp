@@ -17,7 +17,7 @@ void take_time(uint64_t time_ns) { std::this_thread::sleep_for(std::chrono::nano
 
 }  // namespace
 
-int suffer_rtr(const Port& port) {
+int inject_at_rtr(const Port& port) {
   VerbFaults& faults = port.fabric->verb_faults;
   if (faults.has(fault::Subject::object)) {
     // Registering went well: it is here that the memory for it is missing.
@@ -34,14 +34,14 @@ int suffer_rtr(const Port& port) {
   return verdict.is_refused ? profile::number_of(port.profile, verdict.error) : 0;
 }
 
-void suffer_destruction(const Port& port) {
+void inject_at_destruction(const Port& port) {
   VerbFaults& faults = port.fabric->verb_faults;
   if (faults.has(fault::Subject::destroy)) {
     take_time(faults.judge(fault::Subject::destroy, port).hold_ns);
   }
 }
 
-void suffer_query(const Port& port) {
+void inject_at_query(const Port& port) {
   VerbFaults& faults = port.fabric->verb_faults;
   if (faults.has(fault::Subject::query)) {
     take_time(faults.judge(fault::Subject::query, port).hold_ns);
@@ -62,10 +62,10 @@ int CallStream::judge(const Port& port, std::span<const uint32_t> queue_pairs) n
   const fault::Verdict verdict = stream_->judge(kNoBytes, base::now_ns());
   return verdict.is_refused ? profile::number_of(port.profile, verdict.error) : 0;
 } catch (const std::bad_alloc&) {
-  return 0;  // without memory for its account nothing befalls it
+  return 0;  // without memory for its account there is no fault
 }
 
-int suffer_registration(const Port& port) {
+int inject_at_registration(const Port& port) {
   if (!port.fabric->verb_faults.has(fault::Subject::call)) {
     return 0;
   }
@@ -73,7 +73,7 @@ int suffer_registration(const Port& port) {
   return port.live->registrations.judge(port, {});
 }
 
-void suffer_posting(const Port& port) {
+void inject_at_posting(const Port& port) {
   if (port.unplugged() == fault::Unplug::abort) {
     std::fprintf(stderr,
                  "ringbolt: %s: the cable is pulled, and the fault \"unplug mode abort\" ends this program in "

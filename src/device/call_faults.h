@@ -6,18 +6,18 @@
 namespace ringbolt::device {
 
 /// A queue pair of the port is to step to RTR: takes as long as a fault says; 0, or the error number of the refusal.
-int suffer_rtr(const Port& port);
+int inject_at_rtr(const Port& port);
 
 /// A queue pair of the port is to be destroyed: takes as long as a fault says.
-void suffer_destruction(const Port& port);
+void inject_at_destruction(const Port& port);
 
 /// The device is asked for its attributes: takes as long as a fault says.
-void suffer_query(const Port& port);
+void inject_at_query(const Port& port);
 
 /// Memory is to be registered: 0, or the error number of the refusal.
-int suffer_registration(const Port& port);
+int inject_at_registration(const Port& port);
 
 /// A receive is to be posted: ends the program if a fault has pulled the cable and says so.
-void suffer_posting(const Port& port);
+void inject_at_posting(const Port& port);
 
 }  // namespace ringbolt::device

@@ -108,10 +108,10 @@ struct Connection {
   /// Operations that the peer executes for us: the next one's number, and the slot after the last one's.
   uint32_t next_operation = 0;
   uint32_t operations_end_slot = 0;
-  uint32_t rung_for = 0;            ///< slots published when we last looked whether to ring
-  uint64_t progress_since_ns = 0;   ///< since when the peer has not got on, as timers saw it; 0: not looked yet
-  uint64_t wait_began_ns = 0;  ///< datagrams: since when there is no lane, or no room in it
-  bool is_refused = false;     ///< datagrams: there is no such queue pair, and so no lane to wait for
+  uint32_t rung_for = 0;           ///< slots published when we last looked whether to ring
+  uint64_t progress_since_ns = 0;  ///< since when the peer has not got on, as timers saw it; 0: not looked yet
+  uint64_t wait_began_ns = 0;      ///< datagrams: since when there is no lane, or no room in it
+  bool is_refused = false;         ///< datagrams: there is no such queue pair, and so no lane to wait for
 };
 
 }  // namespace ringbolt::device

@@ -83,10 +83,7 @@ void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& target, uin
 }  // namespace
 
 DatagramTransport::DatagramTransport(QueuePairCore& core, Lanes& lanes, Inboxes* inboxes)
-    : core_(core),
-      lanes_(lanes),
-      inboxes_(inboxes),
-      output_(core, core.counts.first(), mtu_bytes(core.port->mtu)) {
+    : core_(core), lanes_(lanes), inboxes_(inboxes), output_(core, core.counts.first(), mtu_bytes(core.port->mtu)) {
   if (inboxes_ != nullptr) {
     inboxes_->is_open.store(true);
   }
@@ -157,8 +154,7 @@ bool DatagramTransport::send_through_lane(const SendRequest& request, const Piec
     connection->publish(link::SlotKind::datagram, flags, request.length, request.immediate, place);
   }
   connection->ring();
-  const uint32_t words =
-      kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (request.length + 3) / 4;
+  const uint32_t words = kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (request.length + 3) / 4;
   count_sent(core_.counts.first(), {1, words});
   core_.counts.first().add(kLaneMessages, 1);
   entry.phase = SendPhase::sent;
@@ -167,8 +163,7 @@ bool DatagramTransport::send_through_lane(const SendRequest& request, const Piec
 
 bool DatagramTransport::send_packet(const SendRequest& request, const Pieces& pieces, SendEntry& entry) {
   wire::Headers headers;
-  headers.bth.opcode =
-      request.opcode == IBV_WR_SEND_WITH_IMM ? wire::kUdSendOnlyImmediate : wire::kUdSendOnly;
+  headers.bth.opcode = request.opcode == IBV_WR_SEND_WITH_IMM ? wire::kUdSendOnlyImmediate : wire::kUdSendOnly;
   headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(request.length));
   if (core_.cable.is_cut_off() || !core_.port->is_up()) {
     lose(entry);
@@ -214,16 +209,14 @@ bool DatagramTransport::has_arrived() const {
 
 void DatagramTransport::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   InboundPacket packet;
-  for (int taken = 0; inboxes_ != nullptr && taken < kMaxDatagramsAtOnce && cq.has_room() &&
-                      inboxes_->requests.pop(packet);
-       ++taken) {
+  for (int taken = 0;
+       inboxes_ != nullptr && taken < kMaxDatagramsAtOnce && cq.has_room() && inboxes_->requests.pop(packet); ++taken) {
     receive_packet(queue, cq, packet);
   }
   lanes_.each_receiving([&](Connection& connection) RINGBOLT_REQUIRES(receive_half, cq.lock) {
-    drain_lane(core_, cq, connection,
-               [&](const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half, cq.lock) {
-                 return receive_slot(queue, cq, connection, header);
-               });
+    drain_lane(core_, cq, connection, [&](const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half, cq.lock) {
+      return receive_slot(queue, cq, connection, header);
+    });
   });
 }
 
@@ -249,9 +242,8 @@ void DatagramTransport::take_slot(ReceiveQueue& queue, CompletionQueue& cq, Conn
   const std::byte* const data = is_inline ? lane.inline_body() + sizeof fields : lane.payload(header);
   const auto& own = core_.port->known_gids;
   const auto& sources = fields.is_loopback != 0 ? own : core_.port->peer_gids;
-  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes &&
-                         fields.qkey == core_.attributes.qkey && fields.source_gid_index < sources.size() &&
-                         fields.target_gid_index < own.size();
+  const bool is_wanted = data != nullptr && header.length <= kDatagramBytes && fields.qkey == core_.attributes.qkey &&
+                         fields.source_gid_index < sources.size() && fields.target_gid_index < own.size();
   const bool has_immediate = (header.flags & link::kSlotImmediate) != 0;
   count_received(core_.counts.second(),
                  {1, kPacketWords + kDethWords + (has_immediate ? kImmediateWords : 0) + (header.length + 3) / 4});

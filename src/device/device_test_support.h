@@ -41,7 +41,9 @@ class DeviceUnderTest {
  public:
   /// `like`: RINGBOLT_LIKE, `faults`: RINGBOLT_FAULTS; empty: neither.
   explicit DeviceUnderTest(const std::string& like = {}, const std::string& faults = {})
-      : runtime_("RINGBOLT_RUNTIME_DIR", folder_.path), like_("RINGBOLT_LIKE", like), faults_("RINGBOLT_FAULTS", faults) {
+      : runtime_("RINGBOLT_RUNTIME_DIR", folder_.path),
+        like_("RINGBOLT_LIKE", like),
+        faults_("RINGBOLT_FAULTS", faults) {
     if (like.empty()) {
       unsetenv("RINGBOLT_LIKE");
     }
@@ -96,8 +98,8 @@ class Memory {
   Memory(ProtectionDomain& pd, size_t length, uint32_t access) : bytes_(length) {
     region_ = *MemoryRegion::create(pd, address(), length, address(), access);
   }
-  static constexpr uint32_t kAll = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                                   IBV_ACCESS_REMOTE_ATOMIC;
+  static constexpr uint32_t kAll =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
 
   std::byte* data() { return bytes_.data(); }
   size_t length() const { return bytes_.size(); }

@@ -34,8 +34,7 @@ inline std::byte* LaneRequester::reach(const SendRequest& request, uint32_t acce
              : nullptr;
 }
 
-ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t access,
-                                      link::Region& region) const {
+ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t access, link::Region& region) const {
   // A queue pair that does not take this operation at all refuses the request as invalid (9.7.4.1.2), a key that does
   // not allow it is an access violation (9.7.4.1.5).
   if ((connection_.sender->remote_access() & access) != access) {
@@ -181,8 +180,8 @@ bool LaneRequester::notify_written(const SendRequest& request) {
   }
   const link::RemoteFields fields{request.remote_address, request.key, request.length, 0, 0};
   std::memcpy(connection_.sender->next_slot().body, &fields, sizeof fields);
-  const unsigned flags = link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
-                         (request.is_solicited ? link::kSlotSolicited : 0U);
+  const unsigned flags =
+      link::kSlotFirst | link::kSlotLast | link::kSlotImmediate | (request.is_solicited ? link::kSlotSolicited : 0U);
   connection_.publish(link::SlotKind::write_done, flags, 0, request.immediate);
   return true;
 }

@@ -16,10 +16,9 @@ namespace ringbolt::device {
   if (connection_.receiver.has_slot()) {
     queue.note_established();
   }
-  drain_lane(core_, cq, connection_,
-             [&](const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half, cq.lock) {
-               return take(queue, cq, header);
-             });
+  drain_lane(core_, cq, connection_, [&](const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half, cq.lock) {
+    return take(queue, cq, header);
+  });
   if (core_.type == IBV_QPT_RC && connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died &&
       !connection_.receiver.has_slot() && core_.state() != IBV_QPS_ERR) {
     core_.enter_error(IBV_WC_RETRY_EXC_ERR);
@@ -113,15 +112,14 @@ bool LaneResponder::begin(ReceiveQueue& queue, CompletionQueue& cq, uint32_t tot
               status == IBV_WC_LOC_LEN_ERR ? link::Refusal::invalid_request : link::Refusal::operation);
 }
 
-ReceivedMessage LaneResponder::message_of(const link::SlotHeader& header, ibv_wc_opcode opcode,
-                                          uint32_t length) const {
+ReceivedMessage LaneResponder::message_of(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length) const {
   return {connection_.remote_qpn, opcode, length, header.flags, header.immediate};
 }
 
 /// A SEND with a key to invalidate is whole. False: the key is none of ours, and the queue pair has failed.
 bool LaneResponder::invalidate(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
-  if ((header.flags & link::kSlotInvalidate) == 0 ||
-      invalidate_window(core_.process, core_.qpn, header.immediate)) [[likely]] {
+  if ((header.flags & link::kSlotInvalidate) == 0 || invalidate_window(core_.process, core_.qpn, header.immediate))
+      [[likely]] {
     return true;
   }
   fail(queue, cq, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);

@@ -14,9 +14,9 @@ namespace ringbolt::device {
 
 class SendQueue;
 
-/// The sending half of an RC or UC queue pair whose peer is on this host: SENDs go into the lane; WRITE, READ and atomics
-/// it does itself where it can reach the peer's memory, and else the peer does them, in its own poll or on its service
-/// thread. Under the lock for sending.
+/// The sending half of an RC or UC queue pair whose peer is on this host: SENDs go into the lane; WRITE, READ and
+/// atomics it does itself where it can reach the peer's memory, and else the peer does them, in its own poll or on its
+/// service thread. Under the lock for sending.
 class LaneRequester {
  public:
   /// `peer_counts`: of a peer at another port; null where both ends count at one.

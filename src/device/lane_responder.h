@@ -14,8 +14,8 @@ namespace ringbolt::device {
 class CompletionQueue;
 class ReceiveQueue;
 
-/// The receiving half of an RC or UC queue pair whose peer is on this host: puts messages of the lane into receives, and
-/// executes what the peer can't do itself, as it does not reach our memory. Under the lock for receiving.
+/// The receiving half of an RC or UC queue pair whose peer is on this host: puts messages of the lane into receives,
+/// and executes what the peer can't do itself, as it does not reach our memory. Under the lock for receiving.
 class LaneResponder {
  public:
   LaneResponder(QueuePairCore& core, Connection& connection) : core_(core), connection_(connection) {}

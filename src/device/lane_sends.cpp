@@ -98,8 +98,8 @@ bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags,
     }
     pieces.gather(entry.moved, place.data, chunk);
     std::memcpy(connection_.sender->next_slot().body, &request.length, sizeof(link::SendFields));
-    const unsigned flags = (entry.moved == 0 ? link::kSlotFirst : 0U) |
-                           (entry.moved + chunk == request.length ? last_flags : 0U);
+    const unsigned flags =
+        (entry.moved == 0 ? link::kSlotFirst : 0U) | (entry.moved + chunk == request.length ? last_flags : 0U);
     entry.moved += chunk;
     connection_.publish(link::SlotKind::send, flags, chunk, request.immediate, place);
   }

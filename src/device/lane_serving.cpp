@@ -1,6 +1,6 @@
 // One-sided operations that the requester could not do itself, because it can't reach our memory: we do them for it,
-// in a program's poll or on the service thread. The program may have unmapped the memory without deregistering it, and a
-// peer's access must not end the program.
+// in a program's poll or on the service thread. The program may have unmapped the memory without deregistering it, and
+// a peer's access must not end the program.
 
 #include <atomic>
 

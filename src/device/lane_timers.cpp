@@ -52,16 +52,16 @@ ibv_wc_status LaneTransport::overdue(uint64_t now_ns) {
   const uint64_t waited = now_ns - connection_.progress_since_ns;
   const bool has_lane = connection_.sender.has_value();
   const bool has_timeout = core_.attributes.timeout != 0;
-  const bool is_closed = connection_.peer_state.load() != PeerState::present ||
-                         (has_lane && connection_.sender->is_closed());
+  const bool is_closed =
+      connection_.peer_state.load() != PeerState::present || (has_lane && connection_.sender->is_closed());
   const uint64_t limit = has_timeout ? transport_timeout_ns(core_.attributes) : kClosedPeerNs;
   if (waited < limit || (!has_timeout && has_lane && !is_closed)) {
     return IBV_WC_SUCCESS;
   }
-  const bool is_hopeless = is_closed || core_.cable.is_cut_off() || connection_.remote == nullptr ||
-                           connection_.remote->peer().is_stopped();
-  const bool is_over = waited >= limit * (is_hopeless ? 1 : patience_factor(has_lane)) &&
-                       (is_closed || silence_.is_long_enough(now_ns));
+  const bool is_hopeless =
+      is_closed || core_.cable.is_cut_off() || connection_.remote == nullptr || connection_.remote->peer().is_stopped();
+  const bool is_over =
+      waited >= limit * (is_hopeless ? 1 : patience_factor(has_lane)) && (is_closed || silence_.is_long_enough(now_ns));
   return is_over ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 }
 
@@ -81,8 +81,8 @@ bool LaneTransport::look_for_progress(uint64_t now_ns) {
     }
     consumed = connection_.sender->consumed();
   }
-  const uint32_t mark = consumed + core_.sends.done.load(std::memory_order_relaxed) +
-                        core_.sends.next.load(std::memory_order_relaxed);
+  const uint32_t mark =
+      consumed + core_.sends.done.load(std::memory_order_relaxed) + core_.sends.next.load(std::memory_order_relaxed);
   if (mark == progress_mark_ && connection_.progress_since_ns != 0) {
     return false;
   }
@@ -126,8 +126,8 @@ void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
 void LaneTransport::end_unanswered(SendQueue& queue, uint64_t now_ns) {
   const bool is_closed = connection_.sender && connection_.sender->is_closed();
   const uint64_t waited = now_ns - connection_.progress_since_ns;
-  if ((is_closed && waited >= kLeastTimeoutNs) || (!connection_.sender && silence_.is_long_enough(now_ns) &&
-                                                   waited >= kLeastTimeoutNs * patience_factor(false))) {
+  if ((is_closed && waited >= kLeastTimeoutNs) ||
+      (!connection_.sender && silence_.is_long_enough(now_ns) && waited >= kLeastTimeoutNs * patience_factor(false))) {
     connection_.peer_state.store(PeerState::withdrawn);
     queue.run();
   }
@@ -154,8 +154,7 @@ QueuePairTransport::Delivery LaneTransport::delivery(const SendQueue& queue, uin
 }
 
 uint32_t LaneTransport::rnr_timer_us() const {
-  return connection_.sender ? connection_.sender->rnr_timer_us()
-                            : wire::rnr_timer_us(core_.attributes.min_rnr_timer);
+  return connection_.sender ? connection_.sender->rnr_timer_us() : wire::rnr_timer_us(core_.attributes.min_rnr_timer);
 }
 
 }  // namespace ringbolt::device

@@ -29,7 +29,8 @@ class LaneTransport final : public QueuePairTransport {
       connection_.sender->take_consumed(connection_.heard_consumed.load(std::memory_order_acquire));
     }
   }
-  bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) override RINGBOLT_REQUIRES(send_half) {
+  bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) override
+      RINGBOLT_REQUIRES(send_half) {
     return requester_.is_complete(queue, entry, request);
   }
   bool give_up() override RINGBOLT_REQUIRES(send_half) { return requester_.give_up(); }

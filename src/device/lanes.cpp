@@ -96,8 +96,7 @@ void Lanes::offer(Connection& connection) {
     offer.qp_type = core_.type;
     offer.pd_key = core_.pd.key;
     offer.nonce = connection.own_nonce;
-    offer.source_gid =
-        address_of(core_.type == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[index]);
+    offer.source_gid = address_of(core_.type == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[index]);
     offer.target_gid = connection.remote_gid;
     connection.remote->peer().send(offer, connection.receive_segment.descriptor());
   }
@@ -182,8 +181,7 @@ bool Lanes::is_busy(const Connection& connection) {
   if (!connection.sender) {
     return false;
   }
-  const bool has_begun =
-      connection.sender->published() != 0 || core_.sends.next.load(std::memory_order_relaxed) != 0;
+  const bool has_begun = connection.sender->published() != 0 || core_.sends.next.load(std::memory_order_relaxed) != 0;
   return (core_.type != IBV_QPT_UD && has_begun && core_.sends.unfinished() != 0) ||
          (connection.peer_state.load() == PeerState::present && !connection.sender->is_closed());
 }
@@ -335,8 +333,8 @@ bool Lanes::is_accessed(uint32_t key) {
   const ReceiveGuard guard(core_.locks);
   bool is_accessed = false;
   each_receiving([&](const Connection& connection) {
-    is_accessed = is_accessed || (connection.receiver.announced_key() == key &&
-                                  connection.peer_state.load() == PeerState::present);
+    is_accessed = is_accessed ||
+                  (connection.receiver.announced_key() == key && connection.peer_state.load() == PeerState::present);
   });
   return is_accessed;
 }

@@ -91,7 +91,8 @@ class Lanes {
   QueuePairCore& core_;
   SendQueue& sends_;
   bool is_retired_ RINGBOLT_GUARDED_BY(send_half) = false;
-  size_t purge_at_ RINGBOLT_GUARDED_BY(send_half) = 0;  // UD: how many there are when those that are over are looked for
+  size_t purge_at_ RINGBOLT_GUARDED_BY(send_half) =
+      0;  // UD: how many there are when those that are over are looked for
   /// By the number of the remote queue pair.
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_ RINGBOLT_GUARDED_BY(send_half)
       RINGBOLT_GUARDED_BY(receive_half);

@@ -1,4 +1,4 @@
-// What befalls packets on purpose, and what is said of those that came to nothing.
+// What faults do to packets, and what is said of those that came to nothing.
 
 #include <poll.h>
 

@@ -98,8 +98,7 @@ QueuePair::QueuePair(ProtectionDomain& pd, CompletionQueues queues, const ibv_qp
       core_(pd, std::move(queues), init, handle),
       inboxes_(core_.port->is_on_network() ? std::make_unique<Inboxes>() : nullptr),
       lanes_(core_, send_),
-      send_(core_, limits_of(caps_, init), SendQuirks::slots(core_, caps_.max_send_wr),
-            SendQuirks::create(core_)),
+      send_(core_, limits_of(caps_, init), SendQuirks::slots(core_, caps_.max_send_wr), SendQuirks::create(core_)),
       receive_(core_, std::max(1U, caps_.max_recv_wr), std::max(1U, init.cap.max_recv_sge),
                SendQuirks::are_needed(core_)) {
   if (core_.type == IBV_QPT_UD) {
@@ -114,7 +113,7 @@ void QueuePair::destroy() {
   if (core_.process.is_abandoned()) {
     return;  // in a forked child: everything shared is the parent's
   }
-  suffer_destruction(*core_.port);
+  inject_at_destruction(*core_.port);
   if (core_.port->profile.knobs.leaks_after_error && core_.state() == IBV_QPS_ERR) {
     core_.pd.stuck_regions.store(core_.pd.regions_made.load());
   }
@@ -156,7 +155,7 @@ void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
 
 int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   if (core_.faults.has(fault::Subject::state)) [[unlikely]] {
-    suffer_posting(*core_.port);
+    inject_at_posting(*core_.port);
   }
   if (diverts_unexpected_) {
     take_arrived();  // what came before these receives did not meet them

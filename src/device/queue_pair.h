@@ -58,7 +58,8 @@ class QueuePair {
   // For its completion queues, under their locks.
   bool may_receive() const {
     const QueuePairTransport* const transport = core_.transport.load(std::memory_order_acquire);
-    return core_.receive_attention.load(std::memory_order_relaxed) || (transport != nullptr && transport->may_receive());
+    return core_.receive_attention.load(std::memory_order_relaxed) ||
+           (transport != nullptr && transport->may_receive());
   }
   bool may_send() const {
     const QueuePairTransport* const transport = core_.transport.load(std::memory_order_acquire);
@@ -106,13 +107,11 @@ class QueuePair {
  private:
   QueuePair(ProtectionDomain& pd, CompletionQueues queues, const ibv_qp_init_attr& init, ibv_qp* handle);
 
-  int acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept
-      RINGBOLT_REQUIRES(modify_lock_, send_half, receive_half);
+  int acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept RINGBOLT_REQUIRES(modify_lock_, send_half, receive_half);
   int connect() RINGBOLT_REQUIRES(modify_lock_, send_half, receive_half);
   int connect_lane() RINGBOLT_REQUIRES(modify_lock_, send_half, receive_half);
   void install(std::unique_ptr<QueuePairTransport> transport) RINGBOLT_REQUIRES(send_half, receive_half);
-  int step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attributes, int mask)
-      RINGBOLT_REQUIRES(modify_lock_);
+  int step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attributes, int mask) RINGBOLT_REQUIRES(modify_lock_);
   void reset_whole() RINGBOLT_REQUIRES(modify_lock_);
   void reset() RINGBOLT_REQUIRES(modify_lock_, send_half, receive_half);
   /// Before the end: what has come with a receive waiting for it counts as received, as a card would have acknowledged

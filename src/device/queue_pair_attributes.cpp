@@ -34,20 +34,19 @@ int check_path(const QueuePairCore& core, const ibv_ah_attr& path) {
     return EINVAL;
   }
   if (path.is_global == 0 || route.sgid_index >= gids.size() || is_zero(gids[route.sgid_index])) {
-    return counts_frames ? port.refuse(Rule::gid_index, EINVAL,
-                                        path.is_global == 0
-                                            ? std::string("a path without GIDs")
-                                            : fmt::format("a path from GID index {}", unsigned{route.sgid_index}))
-                          : EINVAL;
+    return counts_frames
+               ? port.refuse(Rule::gid_index, EINVAL,
+                             path.is_global == 0 ? std::string("a path without GIDs")
+                                                 : fmt::format("a path from GID index {}", unsigned{route.sgid_index}))
+               : EINVAL;
   }
   if (counts_frames && is_zero(route.dgid)) {
     return port.refuse(Rule::gid_index, EINVAL, "a path to the GID of all zeros");
   }
   const ibv_gid& own = gids[route.sgid_index];
-  if (!port.reaches(route.dgid) ||
-      (counts_frames && !port.owns(route.dgid) && is_ipv4(own) != is_ipv4(route.dgid))) {
+  if (!port.reaches(route.dgid) || (counts_frames && !port.owns(route.dgid) && is_ipv4(own) != is_ipv4(route.dgid))) {
     return counts_frames ? port.refuse(Rule::unreachable, ETIMEDOUT, "a path to a GID that is not at this cable's end")
-                          : ETIMEDOUT;
+                         : ETIMEDOUT;
   }
   return port.is_remote(route.dgid) && is_ipv4(route.dgid) != is_ipv4(own) ? EINVAL : 0;
 }

@@ -6,8 +6,8 @@
 
 namespace ringbolt::device {
 
-QueuePairCore::QueuePairCore(ProtectionDomain& domain, CompletionQueues completion_queues,
-                             const ibv_qp_init_attr& init, ibv_qp* c_object)
+QueuePairCore::QueuePairCore(ProtectionDomain& domain, CompletionQueues completion_queues, const ibv_qp_init_attr& init,
+                             ibv_qp* c_object)
     : pd(domain),
       context(domain.context),
       port(context.shared_port()),
@@ -62,7 +62,8 @@ void QueuePairCore::kick() {
   }
 }
 
-bool QueuePairCore::translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
+bool QueuePairCore::translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access,
+                                   Pieces& pieces) const {
   for (const ibv_sge& piece : from) {
     if (piece.length == 0) {
       continue;

@@ -26,9 +26,7 @@ struct SendProgress {
   std::atomic<uint32_t> tail{0};
   std::atomic<uint32_t> awaited{0};  ///< up to here somebody waits: past the last signaled or failed one
 
-  uint32_t unfinished() const {
-    return tail.load(std::memory_order_relaxed) - done.load(std::memory_order_relaxed);
-  }
+  uint32_t unfinished() const { return tail.load(std::memory_order_relaxed) - done.load(std::memory_order_relaxed); }
   bool has_queued() const { return next.load(std::memory_order_relaxed) != tail.load(std::memory_order_relaxed); }
   void reset() {
     done.store(0);
@@ -88,8 +86,8 @@ struct QueuePairCore {
   CountingCell counts;  ///< the first lane under the lock for sending, the second under the one for receiving
   CableState cable;
   SendProgress sends;
-  uint32_t mtu_shift;           ///< of the path; changed under both locks, read under either
-  ibv_qp_attr attributes{};     ///< likewise
+  uint32_t mtu_shift;        ///< of the path; changed under both locks, read under either
+  ibv_qp_attr attributes{};  ///< likewise
   /// Set with the step to RTR, of UD from the beginning; null again under both locks, and when no completion queue
   /// knows the queue pair.
   std::atomic<QueuePairTransport*> transport{nullptr};

@@ -22,8 +22,8 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const base::LockGuard one_at_a_time(modify_lock_);
   const ibv_qp_state from = core_.state();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
-  const bool is_allowed = ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) &&
-                          may_transition(core_.type, from, to, mask);
+  const bool is_allowed =
+      ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) && may_transition(core_.type, from, to, mask);
   if (const int error = check_step(core_, from, to, is_allowed)) {
     return error;
   }
@@ -31,7 +31,7 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
     return error;
   }
   if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
-    if (const int error = suffer_rtr(*core_.port)) {
+    if (const int error = inject_at_rtr(*core_.port)) {
       return error;
     }
   }

@@ -30,8 +30,7 @@ class QueuePairTransport {
   virtual void start(uint32_t /*slots*/) RINGBOLT_REQUIRES(send_half) {}
   /// Gets on with a request, whose turn it is. True: it need not be pushed any further; it is complete once
   /// is_complete() says so. May fail it: SendQueue::fail().
-  virtual bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request)
-      RINGBOLT_REQUIRES(send_half) = 0;
+  virtual bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half) = 0;
   /// The end of a call that submitted: what was submitted leaves, and whoever waits for it is told.
   virtual void push_out(SendQueue& queue) RINGBOLT_REQUIRES(send_half) = 0;
   /// Takes in what has come of answers.
@@ -67,9 +66,7 @@ class QueuePairTransport {
   virtual uint32_t remote_qpn() const RINGBOLT_REQUIRES(receive_half) { return 0; }
 
   // Without locks, by whoever looks whether there is something to do; never false by mistake.
-  bool may_receive() const {
-    return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived();
-  }
+  bool may_receive() const { return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived(); }
   bool may_send() const { return lane_ == nullptr && may_have_answers(); }
   /// Something that was sent has found no room so far.
   virtual bool has_unsent() const { return false; }

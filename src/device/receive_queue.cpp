@@ -43,8 +43,7 @@ void ReceiveQueue::note_rtr() {
 }
 
 bool ReceiveQueue::is_coalescing() {
-  return quirks_ != nullptr &&
-         quirks_->is_coalescing(core_.transport.load(std::memory_order_relaxed)->has_arrived());
+  return quirks_ != nullptr && quirks_->is_coalescing(core_.transport.load(std::memory_order_relaxed)->has_arrived());
 }
 
 bool ReceiveQueue::deliver_unexpected(CompletionQueue& cq) {

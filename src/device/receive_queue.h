@@ -80,8 +80,7 @@ class ReceiveQueue {
 
  private:
   void place_with_quirks(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_half);
-  void push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status)
-      RINGBOLT_REQUIRES(receive_half, cq.lock);
+  void push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status) RINGBOLT_REQUIRES(receive_half, cq.lock);
 
   QueuePairCore& core_;
   std::unique_ptr<ReceiveQuirks> quirks_ RINGBOLT_GUARDED_BY(receive_half);

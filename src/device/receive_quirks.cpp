@@ -99,12 +99,12 @@ int ReceiveQuirks::check_frames(const ibv_recv_wr& wr) {
   const uint32_t frames = frames_of_pieces(wr.sg_list, wr.num_sge, splits_pieces_);
   const uint32_t receives = splits_pieces_ ? std::max(1U, static_cast<uint32_t>(wr.num_sge)) : 1;
   if (frames_ + frames > postable_frames(port, depth_)) {
-    const bool is_silent = port.profile.knobs.overruns_silently ||
-                           (core_.faults.has(fault::Subject::posting) &&
-                            core_.faults.judge(fault::Subject::posting, port).is_refused);
-    port.refuse(Rule::frame_budget, is_silent ? 0 : ENOMEM,
-                fmt::format("a receive of {} frames beyond the {} that are posted, of {} granted", frames, frames_,
-                            depth_));
+    const bool is_silent =
+        port.profile.knobs.overruns_silently ||
+        (core_.faults.has(fault::Subject::posting) && core_.faults.judge(fault::Subject::posting, port).is_refused);
+    port.refuse(
+        Rule::frame_budget, is_silent ? 0 : ENOMEM,
+        fmt::format("a receive of {} frames beyond the {} that are posted, of {} granted", frames, frames_, depth_));
     if (!is_silent) {
       return kFramesExceeded;
     }
@@ -194,8 +194,8 @@ void ReceiveQuirks::place_wrapped(const CurrentReceive& current, uint32_t offset
 }
 
 bool ReceiveQuirks::is_coalescing(bool has_arrived) {
-  const auto rule = core_.faults.has(fault::Subject::state) ? core_.faults.holding(fault::Kind::coalesce, *core_.port)
-                                                            : std::nullopt;
+  const auto rule =
+      core_.faults.has(fault::Subject::state) ? core_.faults.holding(fault::Kind::coalesce, *core_.port) : std::nullopt;
   if (!rule) {
     next_tick_ns_ = 0;
     return false;

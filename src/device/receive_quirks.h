@@ -89,9 +89,9 @@ class ReceiveQuirks {
   std::set<uint64_t> overrun_ RINGBOLT_GUARDED_BY(receive_half);  // receives beyond the depth, by number
   uint64_t regions_at_rtr_ RINGBOLT_GUARDED_BY(receive_half) = 0;
   UnexpectedQueue unexpected_ RINGBOLT_GUARDED_BY(receive_half);
-  Bypass bypass_ RINGBOLT_GUARDED_BY(receive_half) = Bypass::none;  // of the message that is coming in
-  uint32_t bypassed_bytes_ RINGBOLT_GUARDED_BY(receive_half) = 0;   // of it, so far
-  uint64_t next_tick_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;     // coalescing; 0: not now
+  Bypass bypass_ RINGBOLT_GUARDED_BY(receive_half) = Bypass::none;   // of the message that is coming in
+  uint32_t bypassed_bytes_ RINGBOLT_GUARDED_BY(receive_half) = 0;    // of it, so far
+  uint64_t next_tick_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;      // coalescing; 0: not now
   bool has_tick_traffic_ RINGBOLT_GUARDED_BY(receive_half) = false;  // something came at the last tick
 };
 

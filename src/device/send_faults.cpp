@@ -100,18 +100,17 @@ SendQuirks::Turn SendQuirks::try_again(SendQueue& queue, uint32_t index, uint64_
   SendQuirk& quirk = *known_quirk(queue, index);
   const ibv_qp_attr& attributes = core_.attributes;
   constexpr uint32_t kForever = 7;
-  const bool is_over = quirk.is_lost
-                           ? quirk.losses >= attributes.retry_cnt
-                           : attributes.rnr_retry != kForever && quirk.refusals >= attributes.rnr_retry;
+  const bool is_over = quirk.is_lost ? quirk.losses >= attributes.retry_cnt
+                                     : attributes.rnr_retry != kForever && quirk.refusals >= attributes.rnr_retry;
   if (is_over) {
     queue.fail(entry, quirk.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
     return Turn::over;
   }
   ++(quirk.is_lost ? quirk.losses : quirk.refusals);
   quirk.is_held = true;
-  const uint64_t pause_ns =
-      quirk.is_lost ? transport_timeout_ns(attributes) / (attributes.retry_cnt + 1ULL)
-                    : core_.transport.load(std::memory_order_relaxed)->rnr_timer_us() * uint64_t{1000};
+  const uint64_t pause_ns = quirk.is_lost
+                                ? transport_timeout_ns(attributes) / (attributes.retry_cnt + 1ULL)
+                                : core_.transport.load(std::memory_order_relaxed)->rnr_timer_us() * uint64_t{1000};
   quirk.departs_ns = now_ns + pause_ns;
   const uint32_t repetition = quirk.losses + quirk.refusals;
   const fault::Verdict verdict =

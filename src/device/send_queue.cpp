@@ -136,12 +136,11 @@ int SendQueue::check(const ibv_send_wr& wr) const {
   if ((operation.types >> core_.type & 1U) == 0 || static_cast<uint32_t>(wr.num_sge) > limits_.pieces) {
     return EINVAL;  // a negative number of pieces is too large a one
   }
-  if ((wr.send_flags & IBV_SEND_INLINE) != 0 &&
-      (!operation.carries_data || total_length(wr) > limits_.inline_bytes)) {
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0 && (!operation.carries_data || total_length(wr) > limits_.inline_bytes)) {
     return EINVAL;
   }
-  const bool lacks_object = (core_.type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) ||
-                            (wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.mw == nullptr);
+  const bool lacks_object =
+      (core_.type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) || (wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.mw == nullptr);
   return lacks_object ? EINVAL : 0;
 }
 

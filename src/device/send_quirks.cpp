@@ -126,9 +126,9 @@ int SendQuirks::check_frames(const SendQueue& queue, const ibv_send_wr& wr) cons
     return kFramesExceeded;
   }
   if (frames_ + frames > postable_frames(port, granted) && !port.profile.knobs.overruns_silently) {
-    port.refuse(Rule::frame_budget, ENOMEM,
-                fmt::format("a send of {} frames beyond the {} that are queued, of {} granted", frames, frames_,
-                            granted));
+    port.refuse(
+        Rule::frame_budget, ENOMEM,
+        fmt::format("a send of {} frames beyond the {} that are queued, of {} granted", frames, frames_, granted));
     return kFramesExceeded;
   }
   return 0;

@@ -126,7 +126,7 @@ class SendQuirks {
   const bool completes_early_;  ///< some sends may
   const bool splits_pieces_;    ///< each piece of a message is a message of its own
   CallStream posted_ RINGBOLT_GUARDED_BY(send_half);
-  uint32_t mask_ RINGBOLT_GUARDED_BY(send_half) = 0;               // of the two below
+  uint32_t mask_ RINGBOLT_GUARDED_BY(send_half) = 0;                // of the two below
   std::vector<SendQuirk> of_entry_ RINGBOLT_GUARDED_BY(send_half);  // beside entries; none before the first
   std::vector<StagedBytes> staged_ RINGBOLT_GUARDED_BY(send_half);  // likewise
   size_t staged_bytes_ RINGBOLT_GUARDED_BY(send_half) = 0;

@@ -290,9 +290,8 @@ void WireRequester::send_packets(SendQueue& queue) {
   transport::OutPacket packet;
   for (auto place = output_.reserve(); !place.empty() && next_packet(now, packet); place = output_.reserve()) {
     const auto fill_place = [&](std::byte* target) RINGBOLT_REQUIRES(send_half) { return fill(queue, packet, target); };
-    const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(), [&](std::byte* target) {
-      return base::call_locked(fill_place, target);
-    });
+    const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
+                                        [&](std::byte* target) { return base::call_locked(fill_place, target); });
     if (!is_built) {
       core_.enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;

@@ -105,8 +105,8 @@ struct WireResponder::RequestHost {
       return;
     }
     if (ReceiveQuirks* const quirks = queue.quirks()) {
-      const ibv_wc_status judgement = message.opcode == IBV_WC_RECV ? quirks->judge(queue.current(), message.length)
-                                                                    : quirks->judge_by_faults();
+      const ibv_wc_status judgement =
+          message.opcode == IBV_WC_RECV ? quirks->judge(queue.current(), message.length) : quirks->judge_by_faults();
       if (judgement != IBV_WC_SUCCESS) {
         responder.fault_ = judgement;
         fail(judgement == IBV_WC_LOC_LEN_ERR ? transport::ResponderFailure::receive_too_short
@@ -269,9 +269,8 @@ bool WireResponder::build_answers(uint64_t now_ns) {
   transport::OutPacket packet;
   for (auto place = output_.reserve(); !place.empty() && rc_->next_packet(now_ns, packet); place = output_.reserve()) {
     const auto fill_place = [&](std::byte* target) RINGBOLT_REQUIRES(receive_half) { return fill(packet, target); };
-    const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(), [&](std::byte* target) {
-      return base::call_locked(fill_place, target);
-    });
+    const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
+                                        [&](std::byte* target) { return base::call_locked(fill_place, target); });
     if (!is_built) {
       rc_->refuse_read();
       failure_ = transport::ResponderFailure::remote_access;
@@ -309,7 +308,7 @@ void WireResponder::count_news_of_engine() {
 
 void WireResponder::end(ReceiveQueue& queue, CompletionQueue& cq, transport::ResponderFailure failure) {
   using transport::ResponderFailure;
-  queue.fail(cq, fault_ != IBV_WC_SUCCESS                           ? fault_
+  queue.fail(cq, fault_ != IBV_WC_SUCCESS                          ? fault_
                  : failure == ResponderFailure::receive_too_short  ? IBV_WC_LOC_LEN_ERR
                  : failure == ResponderFailure::receive_protection ? IBV_WC_LOC_PROT_ERR
                                                                    : IBV_WC_WR_FLUSH_ERR);

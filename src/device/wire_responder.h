@@ -54,8 +54,8 @@ class WireResponder {
   std::optional<transport::UcResponder> uc_ RINGBOLT_GUARDED_BY(receive_half);
   std::optional<transport::ResponderFailure> failure_ RINGBOLT_GUARDED_BY(receive_half);
   ibv_wc_status fault_ RINGBOLT_GUARDED_BY(receive_half) = IBV_WC_SUCCESS;  // what ended the open receive
-  bool knows_sender_ RINGBOLT_GUARDED_BY(receive_half) = false;    // who sends is one of ours, and nobody else is
-  bool has_unsealed_ RINGBOLT_GUARDED_BY(receive_half) = false;    // some answers were built before the seal was agreed
+  bool knows_sender_ RINGBOLT_GUARDED_BY(receive_half) = false;  // who sends is one of ours, and nobody else is
+  bool has_unsealed_ RINGBOLT_GUARDED_BY(receive_half) = false;  // some answers were built before the seal was agreed
   transport::ResponderCounters told_ RINGBOLT_GUARDED_BY(receive_half);  // what the port's counters know
   transport::UcResponderCounters uc_told_ RINGBOLT_GUARDED_BY(receive_half);
 };
