@@ -34,8 +34,9 @@ struct Operation {
 constexpr uint32_t kRc = 1U << IBV_QPT_RC;
 constexpr uint32_t kConnected = kRc | 1U << IBV_QPT_UC;
 constexpr uint32_t kAll = kConnected | 1U << IBV_QPT_UD;
+static_assert(IBV_WR_SEND_WITH_INV > IBV_WR_BIND_MW && IBV_WR_SEND_WITH_INV > IBV_WR_LOCAL_INV);
 constexpr auto kOperations = [] {
-  std::array<Operation, IBV_WR_BIND_MW + 2> table{};
+  std::array<Operation, IBV_WR_SEND_WITH_INV + 2> table{};  // the last one is nobody's
   table[IBV_WR_SEND] = table[IBV_WR_SEND_WITH_IMM] = {kAll, IBV_WC_SEND, true};
   table[IBV_WR_SEND_WITH_INV] = {kRc, IBV_WC_SEND, true};
   table[IBV_WR_RDMA_WRITE] = table[IBV_WR_RDMA_WRITE_WITH_IMM] = {kConnected, IBV_WC_RDMA_WRITE, true};
@@ -49,7 +50,7 @@ constexpr auto kOperations = [] {
 
 /// Nobody's, if the device does not know the opcode.
 const Operation& operation_of(ibv_wr_opcode opcode) {
-  return kOperations[std::min<uint32_t>(opcode, IBV_WR_BIND_MW + 1)];
+  return kOperations[std::min<uint32_t>(opcode, IBV_WR_SEND_WITH_INV + 1)];
 }
 
 bool takes_requests(ibv_qp_state state) {
