@@ -17,7 +17,7 @@ sys.path.insert(0, HERE)
 # pylint: disable=wrong-import-position
 import budget  # noqa: E402
 from counting import CountError  # noqa: E402
-from programs import Programs, SIDES  # noqa: E402
+from programs import KINDS, Programs, SIDES  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MOST_POLLS = 1.02
@@ -115,7 +115,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder")
     parser.add_argument("--only", default=",".join(SIDES), help=f"sides, of {','.join(SIDES)}")
-    parser.add_argument("--kinds", default="", help="operations, as programs.py names them (default: all)")
+    parser.add_argument("--kinds", default="", help=f"operations, of {','.join(KINDS)} (default: all)")
     parser.add_argument("--counter", choices=("callgrind", "processor"), default="callgrind",
                         help="processor: its own counter of instructions, where the kernel gives it; no budget is for it")
     parser.add_argument("--system-calls", action="store_true", help="count those of ours, too: as root")
@@ -128,6 +128,8 @@ def parse(arguments):
     options.kinds = [kind for kind in options.kinds.split(",") if kind]
     if unknown := set(options.only) - set(SIDES):
         parser.error(f"no side {', '.join(sorted(unknown))}; there are {', '.join(SIDES)}")
+    if unknown := set(options.kinds) - set(KINDS):
+        parser.error(f"no kind {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
     return options
 
 

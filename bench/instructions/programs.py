@@ -24,6 +24,7 @@ UCX_KINDS = ["send", "write", "read", "fetch_add", "empty_poll"]
 # MPICH's one-sided calls are carried out by their target, so that who counts them counts waiting.
 MPICH_KINDS = ["send"] + GROUP_KINDS
 OPEN_MPI_KINDS = MPICH_KINDS + ["write", "read", "fetch_add"]
+KINDS = VERBS_KINDS + NETWORK_KINDS + GROUP_KINDS  # the others count some of these
 SIDES = ("ours", "ucx-sysv", "ucx-posix", "ompi", "mpich")
 
 
