@@ -38,14 +38,14 @@ Head head_bytes(uint64_t seed, const Stamp& stamp) {
 void write_message(std::span<std::byte> message, uint64_t seed, const Stamp& stamp) {
   const Head head = head_bytes(seed, stamp);
   const size_t length = std::min(message.size(), head.size());
-  std::memcpy(message.data(), head.data(), length);
+  std::copy_n(head.begin(), length, message.begin());
   fill(message.subspan(length), length, base_of(seed, stamp));
 }
 
 bool is_message(std::span<const std::byte> message, uint64_t seed, const Stamp& stamp) {
   const Head head = head_bytes(seed, stamp);
   const size_t length = std::min(message.size(), head.size());
-  return message.size() == stamp.length && std::memcmp(message.data(), head.data(), length) == 0 &&
+  return message.size() == stamp.length && std::equal(head.begin(), head.begin() + length, message.begin()) &&
          is_filled(message.subspan(length), length, base_of(seed, stamp));
 }
 
