@@ -17,10 +17,11 @@ sys.path.insert(0, HERE)
 # pylint: disable=wrong-import-position
 import budget  # noqa: E402
 from counting import CountError  # noqa: E402
-from programs import KINDS, Programs, SIDES  # noqa: E402
+from programs import DISTURBED, KINDS, Programs, SIDES  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(HERE))
 MOST_POLLS = 1.02
+RECOUNTS = 2
 ROWS = {
     "send.sender": "8 B SEND: post, poll",
     "send.receiver": "its receive: post, poll",
@@ -83,6 +84,8 @@ def count(options, programs):
     for side in options.only:
         try:
             figures[side] = programs.figures(side, options.kinds)
+            if side == "ours" and options.counter == "callgrind" and not options.set_budget:
+                recount(programs, figures[side], budget.load()["instructions"])
         except CountError as problem:
             if side == "ours":
                 raise
@@ -90,6 +93,17 @@ def count(options, programs):
     if options.system_calls and "ours" in figures:
         calls = programs.system_calls(options.kinds)
     return figures, calls
+
+
+def recount(programs, figures, limits):
+    """Counts anew what other processes can disturb, if it is over the budget, and keeps the least of each: growth stays."""
+    for _ in range(RECOUNTS):
+        over = {name for name, verdict, _ in budget.verdicts({name: one.instructions for name, one in figures.items()}, limits)
+                if verdict == "over"} & set(DISTURBED)
+        if not over:
+            return
+        for name, one in programs.figures("ours", sorted(over)).items():
+            figures[name] = min(figures[name], one, key=lambda figure: figure.instructions)
 
 
 def judge(options, figures):

@@ -8,7 +8,7 @@ import unittest
 
 import budget
 from counting import CountError, Figure, Series, Valgrind, figures_of, series_of, total_of_dump
-from instructions import remarks, table
+from instructions import recount, remarks, table
 
 DUMP = """# callgrind format
 version: 1
@@ -108,6 +108,40 @@ class Budget(unittest.TestCase):
             with open(os.path.join(folder, "CMakeFiles", "3.25.1", "CMakeCXXCompiler.cmake"), "w", encoding="utf-8") as file:
                 file.write('set(CMAKE_CXX_COMPILER_ID "GNU")\nset(CMAKE_CXX_COMPILER_VERSION "12.2.0")\n')
             self.assertEqual(budget.made_with(folder), "GNU 12 RelWithDebInfo")
+
+
+class FakePrograms:
+    """Counts what it is told, and remembers what it was asked for."""
+
+    def __init__(self, *counts):
+        self._counts = list(counts)
+        self.asked = []
+
+    def figures(self, _, kinds):
+        self.asked.append(kinds)
+        return {kind: Figure(self._counts.pop(0), 0) for kind in kinds}
+
+
+class Recounting(unittest.TestCase):
+    limits = {"barrier": 1000, "write": 1000}
+
+    def test_what_was_disturbed_is_counted_anew_until_it_is_within_the_budget(self):
+        programs = FakePrograms(1200, 1010)
+        figures = {"barrier": Figure(1100, 0), "write": Figure(2000, 1)}
+        recount(programs, figures, self.limits)
+        self.assertEqual(figures, {"barrier": Figure(1010, 0), "write": Figure(2000, 1)})
+        self.assertEqual(programs.asked, [["barrier"], ["barrier"]])
+
+    def test_growth_stays(self):
+        programs = FakePrograms(1300, 1200)
+        figures = {"barrier": Figure(1250, 0)}
+        recount(programs, figures, self.limits)
+        self.assertEqual(figures["barrier"], Figure(1200, 0))
+
+    def test_what_is_within_the_budget_is_counted_once(self):
+        programs = FakePrograms()
+        recount(programs, {"barrier": Figure(1050, 0)}, self.limits)
+        self.assertEqual(programs.asked, [])
 
 
 class Table(unittest.TestCase):
