@@ -4,6 +4,7 @@ import dataclasses
 import glob
 import os
 import re
+import signal
 import subprocess
 import tempfile
 
@@ -110,9 +111,11 @@ def run(name, command, environment, timeout_s=TIMEOUT_S):
     try:
         output, errors = process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired as late:
-        os.killpg(process.pid, 9)
-        process.communicate()
         raise CountError(f"{name}: no end after {timeout_s} s: {' '.join(command)}") from late
+    finally:  # also when we are told to end
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     if process.returncode != 0:
         raise CountError(f"{name}: exit status {process.returncode}: {' '.join(command)}\n{errors.strip()[-2000:]}")
     return output

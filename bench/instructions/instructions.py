@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import sys
 
 sys.dont_write_bytecode = True
@@ -140,6 +141,8 @@ def parse(arguments):
     options = parser.parse_args(arguments)
     options.only = options.only.split(",")
     options.kinds = [kind for kind in options.kinds.split(",") if kind]
+    if not os.path.exists(os.path.join(options.build, "CMakeCache.txt")):
+        parser.error(f"{options.build} is no build folder: cmake --preset release && cmake --build --preset release")
     if unknown := set(options.only) - set(SIDES):
         parser.error(f"no side {', '.join(sorted(unknown))}; there are {', '.join(SIDES)}")
     if unknown := set(options.kinds) - set(KINDS):
@@ -152,6 +155,7 @@ def main(arguments):
     if options.counter == "callgrind" and shutil.which("valgrind") is None:
         print("skip: valgrind is not installed")
         return 77
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of what cleans up
     programs = Programs(options.build, options.counter, options.keep)
     try:
         figures, calls = count(options, programs)
