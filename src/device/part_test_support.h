@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/lock_guard.h"
+#include "cluster/counter_page.h"
 #include "device/device_test_support.h"
 #include "device/queue_pair_core.h"
 #include "device/queue_pair_transport.h"
@@ -147,6 +148,17 @@ class CoreUnderTest {
   QueuePairCore core;
   FakeTransport transport;
 };
+
+/// A counter of the device's port as programs read it, of either folder; UINT64_MAX where there is none.
+inline uint64_t counter(DeviceUnderTest& device, const char* name) {
+  const auto sum = cluster::read_counters(device.port().counter_path);
+  for (const RingboltCounter& one : cluster::all_counters()) {
+    if (sum && std::string(one.name) == name) {
+      return ringbolt_counter_value(&one, &*sum);
+    }
+  }
+  return UINT64_MAX;
+}
 
 /// What a poll for up to 64 completions gives.
 inline std::vector<ibv_wc> poll_all(CompletionQueue& queue) {
