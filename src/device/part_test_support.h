@@ -18,7 +18,9 @@
 #include "device/queue_pair_core.h"
 #include "device/queue_pair_transport.h"
 #include "device/receive_queue.h"
+#include "device/receive_quirks.h"
 #include "device/send_queue.h"
+#include "device/send_quirks.h"
 
 namespace ringbolt::device {
 

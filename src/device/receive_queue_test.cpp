@@ -18,6 +18,7 @@ namespace {
 class ReceiveQueueTest : public testing::Test {
  protected:
   void begin(ibv_qp_type type = IBV_QPT_RC, SharedReceiveQueue* shared = nullptr, uint32_t cqe = 64) {
+    queue_.reset();
     own_ = std::make_unique<CoreUnderTest>(device_, type, cqe, shared);
     queue_ = std::make_unique<ReceiveQueue>(own_->core, 4, 3, false);
   }

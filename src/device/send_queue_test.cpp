@@ -21,9 +21,10 @@ class SendQueueTest : public testing::Test {
  protected:
   static constexpr SendQueue::Limits kLimits{4, 3, 32, false};
 
-  /// Once a test; `slots` is a power of two.
+  /// `slots` is a power of two.
   void begin(ibv_qp_type type = IBV_QPT_RC, const SendQueue::Limits& limits = kLimits, size_t slots = 4,
              uint32_t cqe = 64) {
+    queue_.reset();
     own_ = std::make_unique<CoreUnderTest>(device_, type, cqe);
     queue_ = std::make_unique<SendQueue>(own_->core, limits, slots, nullptr);
   }

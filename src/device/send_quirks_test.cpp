@@ -19,9 +19,13 @@ class SendQuirksTest : public testing::Test {
  protected:
   static constexpr uint32_t kFrame = 4096;
 
-  /// Once a test. `depth`: in requests, or in frames where the profile counts those.
+  /// `depth`: in requests, or in frames where the profile counts those.
   void begin(const std::string& like, const std::string& faults, ibv_qp_type type, uint32_t depth = 4,
              bool signals_all = true) {
+    queue_.reset();
+    own_.reset();
+    data_.reset();
+    device_.reset();  // it leaves the environment as it was, for the next one
     device_ = std::make_unique<DeviceUnderTest>(like, faults);
     data_ = std::make_unique<Memory>(device_->pd(), 16 * kFrame, IBV_ACCESS_LOCAL_WRITE);
     data_->fill(1);
