@@ -185,11 +185,11 @@ class End {
     return qp_->modify(attributes, mask);
   }
   /// `timeout` and the retries are those of RC.
-  int to_rts(uint8_t timeout = 14, uint8_t rnr_retry = 7) {
+  int to_rts(uint8_t timeout = 14, uint8_t rnr_retry = 7, uint8_t retries = 1) {
     ibv_qp_attr attributes{};
     attributes.qp_state = IBV_QPS_RTS;
     attributes.timeout = timeout;
-    attributes.retry_cnt = 1;
+    attributes.retry_cnt = retries;
     attributes.rnr_retry = rnr_retry;
     attributes.max_rd_atomic = 4;
     int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
