@@ -1,4 +1,5 @@
-// UD: InfiniBand Architecture Specification 1.4, 9.8.3, and 10.2.5 (Q_Keys). Datagrams between queue pairs of one process.
+// UD: InfiniBand Architecture Specification 1.4, 9.8.3, and 10.2.5 (Q_Keys). Datagrams between queue pairs of one
+// process.
 
 #include "device/datagram_transport.h"
 

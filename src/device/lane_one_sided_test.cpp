@@ -134,8 +134,7 @@ TEST_P(LaneOperationTest, read_fetches_what_it_says_into_its_pieces) {
     EXPECT_EQ(pump_and_poll(), (Ends{{length, IBV_WC_SUCCESS}})) << length;
     EXPECT_EQ(std::memcmp(from_.data() + 5, target() + 3, length / 3), 0) << length;
     EXPECT_EQ(std::memcmp(from_.data() + 60'000, target() + 3 + length / 3, length - length / 3), 0) << length;
-    EXPECT_EQ(from_.data()[60'000 + length - length / 3],
-              static_cast<std::byte>((60'000 + length - length / 3) * 31));
+    EXPECT_EQ(from_.data()[60'000 + length - length / 3], static_cast<std::byte>((60'000 + length - length / 3) * 31));
   }
 }
 
@@ -246,8 +245,7 @@ class LaneRefusalTest : public LaneOperationTest {
   }
   void refuses_access(const Asked& asked) { refuses(asked, IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR); }
 };
-INSTANTIATE_TEST_SUITE_P(Ways, LaneRefusalTest, testing::Values(Way::kernel, Way::by_peer, Way::blind),
-                         name_of_way);
+INSTANTIATE_TEST_SUITE_P(Ways, LaneRefusalTest, testing::Values(Way::kernel, Way::by_peer, Way::blind), name_of_way);
 
 TEST_P(LaneRefusalTest, unknown_key) { refuses_access({IBV_WR_RDMA_WRITE, to_.address(), to_.key() ^ 1, 8}); }
 TEST_P(LaneRefusalTest, key_of_zero) { refuses_access({IBV_WR_RDMA_READ, to_.address(), 0, 8}); }
@@ -285,8 +283,8 @@ TEST_P(LaneRefusalTest, region_whose_memory_is_gone) {
   ASSERT_EQ(munmap(page, 4096), 0);  // without ibv_dereg_mr
   refuses_access({IBV_WR_RDMA_WRITE, address, region->key(), 8});
 }
-// 9.7.4.1.2: what the queue pair itself does not take is an invalid request. Where the peer looks by itself it knows its
-// queue pair's word for all ways alike.
+// 9.7.4.1.2: what the queue pair itself does not take is an invalid request. Where the peer looks by itself it knows
+// its queue pair's word for all ways alike.
 TEST_P(LaneRefusalTest, queue_pair_that_takes_no_reads) {
   b_->connection.receiver.set_access(IBV_ACCESS_REMOTE_WRITE);
   b_->core.attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;

@@ -1,6 +1,7 @@
 #pragma once
 
-// Two queue pairs joined by lanes, without a process that knows of them: what each does, and when, is the test's choice.
+// Two queue pairs joined by lanes, without a process that knows of them: what each does, and when, is the test's
+// choice.
 
 #include <unistd.h>
 
@@ -50,7 +51,8 @@ class FakePeer final : public link::Peer {
 /// Memory that every peer can map, under a key.
 class Shareable {
  public:
-  Shareable(DeviceUnderTest& device, size_t length) : device_(device), data_(*device.process().allocate_buffer(length)) {
+  Shareable(DeviceUnderTest& device, size_t length)
+      : device_(device), data_(*device.process().allocate_buffer(length)) {
     region_ = *MemoryRegion::create(device.pd(), address(), length, address(), Memory::kAll);
   }
   ~Shareable() {

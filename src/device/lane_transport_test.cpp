@@ -6,7 +6,6 @@
 
 #include <array>
 
-#include "base/in_place.h"
 #include "device/lane_test_support.h"
 
 namespace ringbolt::device {
@@ -182,7 +181,8 @@ TEST_P(LaneSendTest, answer_carries_the_word_that_a_message_was_taken) {
 TEST_P(LaneSendTest, peer_that_wants_to_be_woken_is_rung_once_a_post) {
   b_->connection.receiver.want_bell(true);
   std::array<ibv_sge, 1> piece{from_.piece(0, 8)};
-  std::array<ibv_send_wr, 2> list{End::request(IBV_WR_SEND, 1, piece.data()), End::request(IBV_WR_SEND, 2, piece.data())};
+  std::array<ibv_send_wr, 2> list{End::request(IBV_WR_SEND, 1, piece.data()),
+                                  End::request(IBV_WR_SEND, 2, piece.data())};
   list[0].next = &list[1];
   ibv_send_wr* bad = nullptr;
   ASSERT_EQ(a_->sends.post(list.data(), &bad), 0);
@@ -409,73 +409,6 @@ TEST_P(LaneSendTest, first_message_in_rtr_is_announced) {
   ASSERT_EQ(a_->send(1, from_.piece(0, 8)), 0);
   b_->take_arrived();
   EXPECT_EQ(device_.next_event(), IBV_EVENT_COMM_EST);
-}
-
-// --- Without a copy (base/in_place.h).
-
-class LaneInPlaceTest : public LanePairOfTypesTest {
- protected:
-  static constexpr uint32_t kLength = 64 << 10;
-  void SetUp() override {
-    LanePairOfTypesTest::SetUp();
-    from_there_ = std::make_unique<Shareable>(device_, kLength);
-    introduce_arenas();
-    for (uint32_t i = 0; i < kLength; ++i) {
-      from_there_->data()[i] = static_cast<std::byte>(i * 7 + i / 256);
-    }
-    std::memset(to_.data(), 0, kLength);
-  }
-  /// A message of the whole memory, as it completes.
-  ibv_wc carry(unsigned flags, ibv_wr_opcode opcode = IBV_WR_SEND) {
-    EXPECT_EQ(b_->receive(1, {to_.piece(0, kLength)}), 0);
-    ibv_sge piece = from_there_->piece(0, kLength);
-    EXPECT_EQ(a_->post(End::request(opcode, 2, &piece, flags)), 0);
-    return b_->received_one();
-  }
-  bool is_copied() { return are_equal(*from_there_, 0, to_, 0, kLength); }
-
-  std::unique_ptr<Shareable> from_there_;
-};
-INSTANTIATE_TEST_SUITE_P(Types, LaneInPlaceTest, testing::Values(IBV_QPT_RC, IBV_QPT_UC), name_of_type);
-
-TEST_P(LaneInPlaceTest, message_stays_where_both_ends_want_that) {
-  ASSERT_EQ(b_->receives.receive_in_place(), 0);
-  const ibv_wc wc = carry(base::kStaysInPlace);
-  ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
-  EXPECT_EQ(wc.byte_len, kLength);
-  ASSERT_NE(wc.wc_flags & base::kReceivedInPlace, 0U);
-  EXPECT_EQ(std::memcmp(base::place_in(wc), from_there_->data(), kLength), 0);
-  EXPECT_TRUE(are_equal(*from_there_, 0, to_, 0, base::kHeadBytes));
-  EXPECT_EQ(to_.data()[base::kHeadBytes + 1], std::byte{0});
-}
-
-TEST_P(LaneInPlaceTest, message_is_copied_unless_the_sender_leaves_it) {
-  ASSERT_EQ(b_->receives.receive_in_place(), 0);
-  EXPECT_EQ(carry(0).wc_flags, 0U);
-  EXPECT_TRUE(is_copied());
-}
-
-TEST_P(LaneInPlaceTest, message_is_copied_unless_the_receiver_asked_for_that) {
-  EXPECT_EQ(carry(base::kStaysInPlace).wc_flags, 0U);
-  EXPECT_TRUE(is_copied());
-}
-
-TEST_P(LaneInPlaceTest, message_with_an_immediate_is_copied) {
-  ASSERT_EQ(b_->receives.receive_in_place(), 0);
-  EXPECT_EQ(carry(base::kStaysInPlace, IBV_WR_SEND_WITH_IMM).wc_flags, static_cast<unsigned>(IBV_WC_WITH_IMM));
-  EXPECT_TRUE(is_copied());
-}
-
-TEST_P(LaneInPlaceTest, memory_stays_readable_when_the_sender_has_freed_it) {
-  ASSERT_EQ(b_->receives.receive_in_place(), 0);
-  const uint32_t arena = device_.process().arenas().all().front().arena_id;
-  const ibv_wc wc = carry(base::kStaysInPlace);
-  ASSERT_NE(wc.wc_flags & base::kReceivedInPlace, 0U);
-  std::vector<std::byte> wanted(from_there_->data(), from_there_->data() + kLength);
-  from_there_.reset();
-  remote_->arenas().hide(arena);
-  remote_->arenas().forget(arena);
-  EXPECT_EQ(std::memcmp(base::place_in(wc), wanted.data(), kLength), 0);
 }
 
 // --- Counters (docs/metrics.md): a message through memory counts as the packets that it would have been.

@@ -1,4 +1,4 @@
-// Lanes are made, offered, taken and ended; the peers are the test's.
+// Lanes are made, offered, taken and ended.
 
 #include "device/lanes.h"
 
@@ -7,81 +7,11 @@
 #include <cerrno>
 #include <thread>
 
-#include "device/gids.h"
-#include "device/lane_test_support.h"
+#include "device/lanes_test_support.h"
 #include "wire/syndrome.h"
 
 namespace ringbolt::device {
 namespace {
-
-class LanesTest : public testing::Test {
- protected:
-  static constexpr uint32_t kOwnerless = 900U << kQpnIndexBits;  ///< of a slot that no process has
-  static constexpr uint32_t kPeer = kOwnerless | 5;
-
-  void begin(ibv_qp_type type = IBV_QPT_RC) {
-    lanes_.reset();
-    queue_.reset();
-    own_ = std::make_unique<CoreUnderTest>(device_, type);
-    own_->core.attributes.dest_qp_num = kPeer;
-    own_->core.attributes.min_rnr_timer = 12;
-    own_->core.attributes.ah_attr.grh.dgid = gid();
-    queue_ = std::make_unique<SendQueue>(own_->core, SendQueue::Limits{8, 2, 32, true}, 8, nullptr);
-    lanes_ = std::make_unique<Lanes>(own_->core, *queue_);
-  }
-  ibv_gid gid() const { return device_.port().known_gids.front(); }
-  /// An errno, or 0.
-  int connect() {
-    const SendGuard send_guard(own_->core.locks);
-    const ReceiveGuard receive_guard(own_->core.locks);
-    const auto made = lanes_->connect();
-    connection_ = made ? *made : nullptr;
-    return made ? 0 : made.error().value;
-  }
-  link::Offer offer_from(uint32_t qpn, uint64_t nonce = 77) const {
-    link::Offer offer;
-    offer.source_qpn = qpn;
-    offer.target_qpn = CoreUnderTest::kQpn;
-    offer.qp_type = own_->core.type;
-    offer.pd_key = 0x99;
-    offer.nonce = nonce;
-    offer.source_gid = offer.target_gid = address_of(gid());
-    return offer;
-  }
-  bool give(const link::Offer& offer) {
-    auto lane = link::SharedSegment::create("lane of a test", link::kLaneBytes);
-    given_ = reinterpret_cast<link::LaneMemory*>(lane->data());
-    return lanes_->on_offer(remote_, offer, std::move(*lane));
-  }
-  bool give_none(const link::Offer& offer, int error) { return lanes_->on_offer(remote_, offer, base::fail(error)); }
-  Connection* reach(uint32_t qpn) {
-    const SendGuard guard(own_->core.locks);
-    return lanes_->reach(qpn, address_of(gid()));
-  }
-  size_t count() {
-    size_t count = 0;
-    const SendGuard guard(own_->core.locks);
-    lanes_->each_sending([&](Connection&) { ++count; });
-    return count;
-  }
-  void disconnect() {
-    const SendGuard send_guard(own_->core.locks);
-    const ReceiveGuard receive_guard(own_->core.locks);
-    lanes_->disconnect();
-  }
-  link::LaneMemory& own_lane() const {
-    return *reinterpret_cast<link::LaneMemory*>(connection_->receive_segment.data());
-  }
-
-  DeviceUnderTest device_;
-  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_.process().regions().descriptor());
-  std::shared_ptr<link::RemoteProcess> remote_ = std::make_shared<link::RemoteProcess>(peer_);
-  std::unique_ptr<CoreUnderTest> own_;
-  std::unique_ptr<SendQueue> queue_;
-  std::unique_ptr<Lanes> lanes_;
-  Connection* connection_ = nullptr;
-  link::LaneMemory* given_ = nullptr;  ///< the last offered lane, as long as anybody has it
-};
 
 TEST_F(LanesTest, offer_after_connect_gives_the_way_to_the_peer) {
   begin();
@@ -433,73 +363,6 @@ TEST_F(LanesTest, end_of_accesses_waits_for_no_peer_that_is_gone) {
   const uint64_t began = base::now_ns();
   lanes_->end_accesses();
   EXPECT_LT(base::now_ns() - began, kAccessDrainNs);
-}
-
-// --- Datagrams: a lane for each queue pair that it talks to.
-
-TEST_F(LanesTest, reach_makes_one_lane_for_each_peer) {
-  begin(IBV_QPT_UD);
-  Connection* const first = reach(kPeer);
-  ASSERT_NE(first, nullptr);
-  EXPECT_EQ(first->remote, nullptr);  // nobody owns the number
-  EXPECT_EQ(reach(kPeer), first);
-  EXPECT_NE(reach(kPeer + 1), first);
-  EXPECT_EQ(count(), 2U);
-}
-
-TEST_F(LanesTest, offer_to_a_datagram_queue_pair_makes_the_lane_back) {
-  begin(IBV_QPT_UD);
-  ASSERT_TRUE(give(offer_from(kPeer)));
-  EXPECT_EQ(count(), 1U);
-  EXPECT_TRUE(reach(kPeer)->sender.has_value());
-}
-
-TEST_F(LanesTest, datagram_peer_that_was_withdrawn_is_reached_anew) {
-  begin(IBV_QPT_UD);
-  ASSERT_TRUE(give(offer_from(kPeer, 1)));
-  const uint64_t nonce = reach(kPeer)->own_nonce;
-  lanes_->on_withdraw({kPeer, CoreUnderTest::kQpn, 1});
-  EXPECT_NE(reach(kPeer)->own_nonce, nonce);
-  EXPECT_FALSE(reach(kPeer)->sender.has_value());
-  EXPECT_EQ(count(), 1U);
-  ASSERT_EQ(peer_->sent.size(), 1U);
-  EXPECT_NE(std::get_if<link::Withdraw>(&peer_->sent[0]), nullptr);
-}
-
-TEST_F(LanesTest, datagram_peer_that_there_is_not_is_refused) {
-  begin(IBV_QPT_UD);
-  Connection* const made = reach(kPeer);
-  EXPECT_FALSE(made->is_refused);
-  lanes_->on_withdraw({kPeer, CoreUnderTest::kQpn, link::kNoNonce});
-  EXPECT_TRUE(made->is_refused);
-  ASSERT_TRUE(give(offer_from(kPeer)));  // now there is one
-  EXPECT_FALSE(made->is_refused);
-}
-
-TEST_F(LanesTest, lane_that_can_not_be_mapped_loses_datagrams_and_nothing_else) {
-  begin(IBV_QPT_UD);
-  EXPECT_TRUE(give_none(offer_from(kPeer), EMFILE));
-  EXPECT_TRUE(reach(kPeer)->is_refused);
-  EXPECT_EQ(own_->core.state(), IBV_QPS_RTS);
-}
-
-TEST_F(LanesTest, datagram_peers_that_are_over_are_cleared_away) {
-  constexpr uint32_t kMany = 200;
-  begin(IBV_QPT_UD);
-  for (uint32_t i = 0; i < kMany; ++i) {
-    ASSERT_TRUE(give(offer_from(kPeer + i, i + 1)));
-    lanes_->on_withdraw({kPeer + i, CoreUnderTest::kQpn, i + 1});
-  }
-  EXPECT_LE(count(), 65U);
-}
-
-TEST_F(LanesTest, datagram_peers_that_are_there_stay) {
-  constexpr uint32_t kMany = 200;
-  begin(IBV_QPT_UD);
-  for (uint32_t i = 0; i < kMany; ++i) {
-    ASSERT_NE(reach(kPeer + i), nullptr);
-  }
-  EXPECT_EQ(count(), kMany);
 }
 
 }  // namespace

@@ -38,11 +38,11 @@ class FakeTransport final : public QueuePairTransport {
   explicit FakeTransport(QueuePairCore& core) : core_(core) {}
 
   std::vector<Submitted> submitted;
-  size_t room = SIZE_MAX;                       ///< how many more it takes
-  bool keeps_requests = false;                  ///< it needs them again when they complete
+  size_t room = SIZE_MAX;       ///< how many more it takes
+  bool keeps_requests = false;  ///< it needs them again when they complete
   bool completes_all = true;
-  std::set<uint64_t> complete;                  ///< by wr_id, unless all are
-  std::map<uint64_t, ibv_wc_status> fails;      ///< by wr_id: when it is submitted
+  std::set<uint64_t> complete;                   ///< by wr_id, unless all are
+  std::map<uint64_t, ibv_wc_status> fails;       ///< by wr_id: when it is submitted
   std::map<uint64_t, ibv_wc_status> fails_late;  ///< when it would be complete
   ibv_wc_status gives_up_with = IBV_WC_SUCCESS;
   std::vector<SendRequest> asked;  ///< requests as they were when it was asked whether they are complete

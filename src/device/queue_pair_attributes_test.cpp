@@ -100,10 +100,9 @@ TEST_F(AttributesTest, path_begins_at_a_slot_of_the_gid_table_that_holds_somethi
   for (size_t index = 0; index < addresses->shown.size(); ++index) {
     EXPECT_EQ(check(IBV_QP_AV, [&](auto& a) { a.ah_attr.grh.sgid_index = static_cast<uint8_t>(index); }), 0) << index;
   }
-  EXPECT_EQ(check(IBV_QP_AV, [&](auto& a) {
-              a.ah_attr.grh.sgid_index = static_cast<uint8_t>(addresses->shown.size());
-            }),
-            EINVAL);
+  EXPECT_EQ(
+      check(IBV_QP_AV, [&](auto& a) { a.ah_attr.grh.sgid_index = static_cast<uint8_t>(addresses->shown.size()); }),
+      EINVAL);
 }
 
 TEST_F(AttributesTest, mac_has_empty_slots_and_refuses_paths_from_them) {
@@ -266,7 +265,8 @@ TEST_F(AttributesTest, capabilities_out_of_range_make_no_queue_pair) {
   EXPECT_EQ(error_of([](auto& a) { a.qp_type = IBV_QPT_RAW_PACKET; }), EOPNOTSUPP);
   ibv_qp_init_attr wanted{};
   wanted.qp_type = IBV_QPT_RC;
-  EXPECT_EQ(QueuePair::create(device_->pd(), {nullptr, own_->receives, nullptr}, wanted, &handle).error().value, EINVAL);
+  EXPECT_EQ(QueuePair::create(device_->pd(), {nullptr, own_->receives, nullptr}, wanted, &handle).error().value,
+            EINVAL);
   EXPECT_EQ(QueuePair::create(device_->pd(), {own_->sends, nullptr, nullptr}, wanted, &handle).error().value, EINVAL);
 }
 
@@ -293,7 +293,8 @@ TEST_F(AttributesTest, step_to_rtr_may_be_refused_by_a_fault) {
 // --- Every step, for every type: those of the table of 10.3.1, and no other one.
 
 TEST_F(AttributesTest, states_lead_where_the_specification_has_them_lead) {
-  constexpr std::array kStates{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD, IBV_QPS_SQE, IBV_QPS_ERR};
+  constexpr std::array kStates{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS,
+                               IBV_QPS_SQD,   IBV_QPS_SQE,  IBV_QPS_ERR};
   // Without attributes; what needs some is refused even where the step is one.
   const auto is_bare_step = [](ibv_qp_type type, ibv_qp_state from, ibv_qp_state to) {
     if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) {
@@ -321,8 +322,8 @@ TEST_F(AttributesTest, states_lead_where_the_specification_has_them_lead) {
         begin("", "", type);
         const auto bring = [&] {
           const std::array<std::function<int()>, 3> steps{[&] { return end_->to_init(); },
-                                                         [&] { return end_->to_rtr(end_->qpn()); },
-                                                         [&] { return end_->to_rts(); }};
+                                                          [&] { return end_->to_rtr(end_->qpn()); },
+                                                          [&] { return end_->to_rts(); }};
           const size_t many = from == IBV_QPS_INIT ? 1 : from == IBV_QPS_RTR ? 2 : from == IBV_QPS_RESET ? 0 : 3;
           int error = 0;
           for (size_t i = 0; i < many && error == 0; ++i) {

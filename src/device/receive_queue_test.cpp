@@ -204,7 +204,7 @@ TEST_F(ReceiveQueueTest, key_must_be_of_the_domain_writable_and_hold_all_of_the_
   before.addr -= 1;
   ibv_sge beyond = data_.piece(data_.length() - 8, 9);
   for (const ibv_sge& bad : {foreign.piece(0, 8), read_only.piece(0, 8), unknown, before, beyond}) {
-    ASSERT_EQ(post_one(1, {good, bad}), 0);  // posting looks at no key
+    ASSERT_EQ(post_one(1, {good, bad}), 0);     // posting looks at no key
     EXPECT_EQ(take("x"), IBV_WC_LOC_PROT_ERR);  // nor does it matter that the message ends before the piece
   }
   ASSERT_EQ(post_one(1, {data_.piece(data_.length() - 8, 8)}), 0);
@@ -299,8 +299,7 @@ TEST_F(ReceiveQueueTest, flushes_the_open_receive_and_then_the_others) {
   core().set_state(IBV_QPS_ERR);
   flush();
   const auto all = poll_all(*own_->receives);
-  EXPECT_EQ(ends_of(all),
-            (Ends{{1, IBV_WC_WR_FLUSH_ERR}, {2, IBV_WC_WR_FLUSH_ERR}, {3, IBV_WC_WR_FLUSH_ERR}}));
+  EXPECT_EQ(ends_of(all), (Ends{{1, IBV_WC_WR_FLUSH_ERR}, {2, IBV_WC_WR_FLUSH_ERR}, {3, IBV_WC_WR_FLUSH_ERR}}));
   EXPECT_EQ(all[0].qp_num, CoreUnderTest::kQpn);
   EXPECT_EQ(all[0].vendor_err, 0xf9U);
   EXPECT_EQ(counter(device_, "resp_cqe_flush_error"), 3U);

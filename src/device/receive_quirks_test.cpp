@@ -110,7 +110,7 @@ TEST_F(ReceiveQuirksTest, depth_is_counted_in_frames) {
   begin("tn3205", "");
   ASSERT_EQ(post(1, 2 * kFrame + 1), 0);  // three frames
   EXPECT_EQ(post(2, kFrame + 1), -ENOMEM);
-  EXPECT_EQ(bad_, nullptr);  // as the observed driver leaves it
+  EXPECT_EQ(bad_, nullptr);                       // as the observed driver leaves it
   ASSERT_EQ(post(2, std::vector<ibv_sge>{}), 0);  // an empty one is a frame
   EXPECT_EQ(post(3, 1), -ENOMEM);
   EXPECT_EQ(take(3 * kFrame - 1), IBV_WC_LOC_LEN_ERR);  // its room is 2 frames and a byte

@@ -1,0 +1,124 @@
+#include "device/completion_channel.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
+#include <cerrno>
+#include <thread>
+
+#include "device/completion_queue.h"
+#include "device/device_test_support.h"
+
+namespace ringbolt::device {
+namespace {
+
+class ChannelTest : public testing::Test {
+ protected:
+  /// What is never looked into.
+  CompletionQueue* queue(size_t number) { return reinterpret_cast<CompletionQueue*>(&names_[number]); }
+  int take(CompletionQueue*& taken) {
+    return channel_.take(taken, [](CompletionQueue&) {});
+  }
+  void set_nonblocking() { ASSERT_EQ(fcntl(channel_.descriptor(), F_SETFL, O_NONBLOCK), 0); }
+  bool is_readable() {
+    pollfd one{channel_.descriptor(), POLLIN, 0};
+    return ::poll(&one, 1, 0) == 1;
+  }
+  std::array<uint64_t, 4> names_{};
+  CompletionChannel channel_;
+  CompletionQueue* taken_ = nullptr;
+};
+
+TEST_F(ChannelTest, gives_announcements_out_in_their_order) {
+  EXPECT_FALSE(is_readable());
+  channel_.push(queue(1));
+  channel_.push(queue(2));
+  channel_.push(queue(1));
+  for (const size_t expected : {1U, 2U, 1U}) {
+    EXPECT_TRUE(is_readable());
+    ASSERT_EQ(take(taken_), 0);
+    EXPECT_EQ(taken_, queue(expected));
+  }
+  EXPECT_FALSE(is_readable());
+}
+
+TEST_F(ChannelTest, says_again_where_it_must_not_block) {
+  set_nonblocking();
+  EXPECT_EQ(take(taken_), EAGAIN);
+  channel_.push(queue(1));
+  EXPECT_EQ(take(taken_), 0);
+  EXPECT_EQ(take(taken_), EAGAIN);
+}
+
+TEST_F(ChannelTest, blocks_until_something_is_announced) {
+  std::thread announcer([this] { channel_.push(queue(3)); });
+  EXPECT_EQ(take(taken_), 0);
+  EXPECT_EQ(taken_, queue(3));
+  announcer.join();
+}
+
+TEST_F(ChannelTest, forgets_every_announcement_of_a_queue) {
+  set_nonblocking();
+  channel_.push(queue(1));
+  channel_.push(queue(2));
+  channel_.push(queue(1));
+  channel_.forget(queue(1));
+  ASSERT_EQ(take(taken_), 0);
+  EXPECT_EQ(taken_, queue(2));
+  EXPECT_EQ(take(taken_), EAGAIN);
+  EXPECT_FALSE(is_readable());
+}
+
+TEST_F(ChannelTest, serves_two_queues_that_are_armed) {
+  DeviceUnderTest device;
+  const auto first = *CompletionQueue::create(device.context(), 2, &channel_);
+  const auto second = *CompletionQueue::create(device.context(), 2, &channel_);
+  first->request_notification(false);
+  second->request_notification(false);
+  for (const auto& one : {second, first}) {
+    const base::LockGuard guard(one->lock);
+    one->next() = {};
+    one->commit(IBV_WC_SUCCESS, false);
+  }
+  ASSERT_EQ(take(taken_), 0);
+  EXPECT_EQ(taken_, second.get());
+  ASSERT_EQ(take(taken_), 0);
+  EXPECT_EQ(taken_, first.get());
+  EXPECT_FALSE(is_readable());
+  for (const auto& one : {first, second}) {
+    one->retire();
+    device.process().remove(*one);
+  }
+}
+
+TEST(AsyncEventsQueue, forgets_the_events_of_one_object_and_keeps_those_of_the_port) {
+  AsyncEvents events;
+  ibv_qp gone{};
+  ibv_qp there{};
+  const auto push = [&](ibv_event_type type, ibv_qp* qp) {
+    ibv_async_event event{};
+    event.event_type = type;
+    event.element.qp = qp;
+    events.push(event);
+  };
+  push(IBV_EVENT_QP_FATAL, &gone);
+  push(IBV_EVENT_QP_FATAL, &there);
+  ibv_async_event port{};
+  port.event_type = IBV_EVENT_PORT_ERR;
+  port.element.port_num = 1;
+  events.push(port);
+  push(IBV_EVENT_QP_LAST_WQE_REACHED, &gone);
+  events.forget(&gone);
+  ASSERT_EQ(fcntl(events.descriptor(), F_SETFL, O_NONBLOCK), 0);
+  ibv_async_event taken{};
+  ASSERT_EQ(events.take(taken, [](ibv_async_event&) {}), 0);
+  EXPECT_EQ(taken.element.qp, &there);
+  ASSERT_EQ(events.take(taken, [](ibv_async_event&) {}), 0);
+  EXPECT_EQ(taken.event_type, IBV_EVENT_PORT_ERR);
+  EXPECT_EQ(events.take(taken, [](ibv_async_event&) {}), EAGAIN);
+}
+
+}  // namespace
+}  // namespace ringbolt::device
