@@ -13,6 +13,7 @@
 #include "device/lane_transport.h"
 #include "device/part_test_support.h"
 #include "link/remote_process.h"
+#include "link/rendezvous_test_support.h"
 #include "link/shared_segment.h"
 
 namespace ringbolt::device {
@@ -22,7 +23,7 @@ class FakePeer final : public link::Peer {
  public:
   explicit FakePeer(int region_table) : region_table_(region_table) {}
 
-  bool reachable = true;
+  bool reachable = link::testing::kernel_reads_other_memory();
   bool gone = false;
   bool orderly = false;
   bool stopped = false;

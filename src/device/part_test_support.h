@@ -97,7 +97,7 @@ class FakeTransport final : public QueuePairTransport {
   void receive(ReceiveQueue&, CompletionQueue&) override {}
   void on_posting(uint32_t posted) override { postings.push_back(posted); }
   bool has_arrived() const override { return has_message; }
-  bool may_receive() const override { return has_message; }
+  bool may_have_arrived() const override { return has_message; }
   void close() override { ++closes; }
 
   std::vector<uint64_t> ids() const {

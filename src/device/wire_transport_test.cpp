@@ -58,7 +58,7 @@ struct WirePair {
 void run_on_network(const std::function<void()>& body) {
   const auto user = geteuid();
   const auto group = getegid();
-  link::testing::in_own_network([&] {
+  link::testing::in_own_network_with_selectors([&] {
     if (user != 0) {  // in a namespace of users, where it is nobody yet, and may make no files
       std::ofstream("/proc/self/setgroups") << "deny";
       std::ofstream("/proc/self/uid_map") << user << ' ' << user << " 1";
