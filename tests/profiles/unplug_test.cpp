@@ -66,7 +66,8 @@ TEST(UnplugFault, ends_reliable_queue_pairs_by_their_own_retries_while_it_hangs)
 }
 
 TEST(UnplugFault, takes_the_port_down_and_up_with_an_event_each) {
-  const Faults faults("unplug mode port-event time 200ms- restore 200ms");
+  // Time enough to set up before, on a busy machine and under a sanitizer too.
+  const Faults faults("unplug mode port-event time 2000ms- restore 1000ms");
   const Rig rig("roce");
   const Buffer buffer(rig, 2 * kBytes);
   const Pair pair(rig);
