@@ -23,7 +23,8 @@ typedef enum ringbolt_type {
   RINGBOLT_BFLOAT16,
   RINGBOLT_FLOAT32,
   RINGBOLT_FLOAT64,
-  RINGBOLT_COMPLEX64
+  RINGBOLT_COMPLEX64,
+  RINGBOLT_TYPE_NONE = 0x7fffffff /* no type: a number that is none can be passed, and is refused */
 } ringbolt_type;
 
 typedef enum ringbolt_reduction {
@@ -31,7 +32,8 @@ typedef enum ringbolt_reduction {
   RINGBOLT_PROD,
   RINGBOLT_MAX,
   RINGBOLT_MIN,
-  RINGBOLT_AVG
+  RINGBOLT_AVG,
+  RINGBOLT_REDUCTION_NONE = 0x7fffffff /* likewise */
 } ringbolt_reduction;
 
 typedef struct ringbolt_group ringbolt_group;
