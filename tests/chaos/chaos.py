@@ -7,6 +7,7 @@ hold more descriptors, threads or shared mappings from round to round; and the n
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import signal
 import sys
