@@ -341,14 +341,14 @@ class BusyQueueTest : public testing::Test {
     a_ = std::make_unique<End>(device_, IBV_QPT_RC, End::Depths{.cqe = 64});
     b_ = std::make_unique<End>(device_, IBV_QPT_RC, End::Depths{.cqe = cqe});
     connect(*a_, *b_);
-    ASSERT_EQ(b_->receive(0, data_.piece(0, 8)), 0);
+    ASSERT_EQ(b_->receive(0, data_.piece(8, 8)), 0);
     ASSERT_EQ(a_->send(0, data_.piece(0, 8)), 0);  // the lanes are there from here on
     ASSERT_EQ(b_->await_receive().status, IBV_WC_SUCCESS);
     ASSERT_EQ(a_->await_send().status, IBV_WC_SUCCESS);
   }
   void carry(uint64_t count) {
     for (uint64_t id = 1; id <= count; ++id) {
-      ASSERT_EQ(b_->receive(id, data_.piece(0, 8)), 0);
+      ASSERT_EQ(b_->receive(id, data_.piece(8, 8)), 0);
     }
     for (uint64_t id = 1; id <= count; ++id) {
       ASSERT_EQ(a_->send(id, data_.piece(0, 8)), 0);

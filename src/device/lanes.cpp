@@ -156,19 +156,21 @@ void Lanes::end_accesses() {
   if (core_.type == IBV_QPT_UD || connections_.empty()) {
     return;
   }
+  // Of RC and UC there is one; whose peer it is may change until the lane is closed, and no more after.
+  const Connection& connection = *connections_.begin()->second;
+  std::shared_ptr<link::RemoteProcess> remote;
   {
     const ReceiveGuard guard(core_.locks);
     close();
+    remote = connection.remote;
   }
   // A peer announces its copy, then looks whether the lane is closed: one of the two sees the other.
   base::heavy_fence();
   const uint64_t deadline = base::now_ns() + kAccessDrainNs;
-  each([deadline](const Connection& connection) {
-    while (connection.remote != nullptr && !connection.remote->peer().is_gone() &&
-           connection.receiver.announced_key() != 0 && base::now_ns() < deadline) {
-      base::cpu_pause();
-    }
-  });
+  while (remote != nullptr && !remote->peer().is_gone() && connection.receiver.announced_key() != 0 &&
+         base::now_ns() < deadline) {
+    base::cpu_pause();
+  }
 }
 
 Connection* Lanes::find(uint32_t remote_qpn) {

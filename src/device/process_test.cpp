@@ -108,9 +108,10 @@ TEST_F(ProcessTest, region_waits_for_the_access_that_is_under_way) {
   End user(device_, IBV_QPT_RC);
   connect(owner, user);
   Memory data(device_.pd(), 64, Memory::kAll);
-  ASSERT_EQ(owner.receive(1, data.piece(0, 8)), 0);
+  ASSERT_EQ(owner.receive(1, data.piece(8, 8)), 0);
   ASSERT_EQ(user.send(2, data.piece(0, 8)), 0);
   ASSERT_EQ(owner.await_receive().status, IBV_WC_SUCCESS);
+  ASSERT_EQ(user.await_send().status, IBV_WC_SUCCESS);  // the service thread, which took the offer, is through
   auto memory = std::make_unique<Memory>(device_.pd(), 64, Memory::kAll);
   link::LaneProducer* lane = nullptr;
   user.qp().lanes().each_sending([&](Connection& connection) { lane = &*connection.sender; });
