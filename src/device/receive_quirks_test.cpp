@@ -341,7 +341,9 @@ class Wrapped {
   static constexpr uint64_t k4GiB = uint64_t{1} << 32U;
 
   Wrapped() {
-    for (uint64_t boundary = 0x10'0000'0000ULL; boundary < 0x40'0000'0000ULL && above_ == nullptr; boundary += k4GiB) {
+    // Beyond what AddressSanitizer keeps for itself.
+    for (uint64_t boundary = 0x2000'0000'0000ULL; boundary < 0x2040'0000'0000ULL && above_ == nullptr;
+         boundary += k4GiB) {
       above_ = take(boundary - kBytes, 2 * kBytes);
       below_ = above_ == nullptr ? nullptr : take(boundary - k4GiB, kBytes);
       if (above_ != nullptr && below_ == nullptr) {
