@@ -13,8 +13,8 @@ namespace {
 /// How the requester gets at the peer's memory.
 enum class Way { kernel, mapped, by_peer, blind };
 
-std::string name_of_way(const testing::TestParamInfo<Way>& way) {
-  switch (way.param) {
+const char* name_of(Way way) {
+  switch (way) {
     case Way::kernel:
       return "kernel";
     case Way::mapped:
@@ -26,6 +26,10 @@ std::string name_of_way(const testing::TestParamInfo<Way>& way) {
   }
   return "blind";
 }
+
+void PrintTo(Way way, std::ostream* out) { *out << name_of(way); }
+
+std::string name_of_way(const testing::TestParamInfo<Way>& way) { return name_of(way.param); }
 
 /// RC: each operation by each way.
 class LaneOperationTest : public LanePairTest, public testing::WithParamInterface<Way> {

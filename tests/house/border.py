@@ -104,7 +104,7 @@ class House:
                 hop = re.search(rf"^  int {target}\([^)]*\) \{{ return \w+_\.(\w+)\([^()]*\); \}}", self.headers, re.MULTILINE)
                 target = hop[1] if hop else target
                 wholes = [whole for device in self.in_folders(("src/device",))
-                          if (whole := re.search(rf"^int (?:CompletionQueue|QueuePair|SendQueue|SharedReceiveQueue)::{target}\("
+                          if (whole := re.search(rf"^(?:\[\[gnu::\w+\]\] )?int (?:CompletionQueue|QueuePair|SendQueue|SharedReceiveQueue)::{target}\("
                                                  r"[^;{}]*\)\s*(?P<rest>[^;{}]*)\{", self.texts[device], re.MULTILINE))]
                 if not jumps or not wholes or not all(is_guarded(whole) for whole in wholes):
                     self.complain(file, match.start(), f"{match[0]}: does not only jump into a guarded function")
