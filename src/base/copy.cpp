@@ -100,6 +100,9 @@ void settle_streams() {}
 }  // namespace
 
 void copy(void* target, const void* source, size_t length_bytes) {
+  if (length_bytes < kLeastCalled) {
+    return copy_short(target, source, length_bytes);
+  }
 #if defined(__x86_64__)
   auto* to = static_cast<std::byte*>(target);
   const auto* from = static_cast<const std::byte*>(source);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,20 @@ TEST(Copy, moves_every_byte_and_no_other) {
       EXPECT_TRUE(std::equal(source.begin() + 1, source.end() - 1, target.begin() + static_cast<ptrdiff_t>(offset)))
           << length << " at " << offset;
     }
+  }
+}
+
+TEST(Copy, short_ones_move_every_byte_and_no_other) {
+  for (size_t length = 0; length <= kLeastCalled + 1; ++length) {
+    std::vector<uint8_t> source(length + 1);
+    for (size_t i = 0; i < source.size(); ++i) {
+      source[i] = static_cast<uint8_t>(i * 7 + 1);
+    }
+    std::vector<uint8_t> target(length + 2, 0xee);
+    copy_short(target.data() + 1, source.data() + 1, length);
+    EXPECT_EQ(target.front(), 0xee) << length;
+    EXPECT_EQ(target.back(), 0xee) << length;
+    EXPECT_TRUE(std::equal(source.begin() + 1, source.end(), target.begin() + 1)) << length;
   }
 }
 
