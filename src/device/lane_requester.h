@@ -28,7 +28,6 @@ class LaneRequester {
   bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool give_up() RINGBOLT_REQUIRES(send_half);
   void flush() RINGBOLT_REQUIRES(send_half);
-  bool is_on_its_way() const;
 
  private:
   // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.

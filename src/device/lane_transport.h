@@ -44,7 +44,6 @@ class LaneTransport final : public QueuePairTransport {
   }
   void on_posting(uint32_t posted) override RINGBOLT_REQUIRES(receive_half) { responder_.on_posting(posted); }
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half) { return connection_.receiver.has_slot(); }
-  uint32_t remote_qpn() const override RINGBOLT_REQUIRES(receive_half) { return connection_.remote_qpn; }
 
   void close() override { connection_.receiver.close(); }
 

@@ -402,8 +402,8 @@ int Process::serve_once(int tick_ms) {
   has_bell_ = false;
   rendezvous_->dispatch(tick_ms);
   // Cleared before looking: what is asked for from here on wakes us again.
-  is_ticking_.store(false, std::memory_order_seq_cst);
-  is_woken_.store(false, std::memory_order_seq_cst);
+  is_ticking_.exchange(false, std::memory_order_seq_cst);  // an exchange sees what was stored before it was set
+  is_woken_.exchange(false, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
   const bool is_draining = drain_windows();
   tell_remarks();

@@ -15,8 +15,8 @@ class ReceiveQueue;
 class SendQueue;
 
 /// What moves the data of a queue pair to its peer, or its peers, and back: through shared memory, or over a network.
-/// One function of it is called per request, and never more than one per look: the indirect call is what a class that
-/// tests which transport it has would pay as a branch. The sending half is called under the queue pair's lock for
+/// Few functions of it are called for a request: the indirect calls are what a class that tests which transport it has
+/// would pay as branches. The sending half is called under the queue pair's lock for
 /// sending, the receiving half under the one for receiving, and each keeps its data to itself.
 class QueuePairTransport {
  public:
@@ -62,8 +62,6 @@ class QueuePairTransport {
   virtual bool has_arrived() const RINGBOLT_REQUIRES(receive_half) = 0;
   /// The last words to the peer of a queue pair that receives no more: what found no room before.
   virtual void send_unsent_answers() RINGBOLT_REQUIRES(receive_half) {}
-  /// What has completed a receive of UC or RC: who it came from.
-  virtual uint32_t remote_qpn() const RINGBOLT_REQUIRES(receive_half) { return 0; }
 
   // Without locks, by whoever looks whether there is something to do; never false by mistake.
   bool may_receive() const { return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived(); }
@@ -75,7 +73,8 @@ class QueuePairTransport {
 
   /// The queue pair is in error: its peers shall ask nothing of it any more. Under either lock.
   virtual void close() = 0;
-  /// The queue pair is reset or destroyed: the last words to the peers. Nothing else is called after this.
+  /// The queue pair is reset or destroyed: the last words to the peers. Of UD it goes on after a reset; of RC and UC
+  /// nothing else is called.
   virtual void disconnect() RINGBOLT_REQUIRES(send_half, receive_half) {}
 
  protected:

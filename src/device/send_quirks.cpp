@@ -143,14 +143,14 @@ uint32_t SendQuirks::messages_of(const SendQueue& queue, const ibv_send_wr& wr) 
 }
 
 /// Posted and, as far as the program knows, not complete.
-uint32_t SendQuirks::open_sends(const SendQueue&) const {
+uint32_t SendQuirks::open_sends() const {
   const uint32_t finished = completes_early_ ? told_ : core_.sends.done.load(std::memory_order_relaxed);
   return core_.sends.tail.load(std::memory_order_relaxed) - finished;
 }
 
 int SendQuirks::check_list(SendQueue& queue, const ibv_send_wr* wr) {
   const ibv_send_wr* const first = wr;
-  for (uint32_t used = open_sends(queue); wr != nullptr; wr = wr->next) {
+  for (uint32_t used = open_sends(); wr != nullptr; wr = wr->next) {
     used += messages_of(queue, *wr);
     if (const int error = used > queue.limits().requests ? ENOMEM : check(queue, *wr)) {
       return error;
@@ -174,7 +174,7 @@ int SendQuirks::append_list(SendQueue& queue, ibv_send_wr*& wr, bool is_whole) {
   for (; wr != nullptr; wr = wr->next) {
     const uint32_t messages = messages_of(queue, *wr);
     const bool is_full =
-        open_sends(queue) + messages > queue.limits().requests || core_.sends.unfinished() + messages > queue.slots();
+        open_sends() + messages > queue.limits().requests || core_.sends.unfinished() + messages > queue.slots();
     error = is_full ? ENOMEM : check(queue, *wr);
     error = error == 0 && !is_whole ? judge_call() : error;
     if (error == 0) {
@@ -278,6 +278,7 @@ void SendQuirks::reset() {
   staged_bytes_ = 0;
   told_ = 0;
   frames_ = 0;
+  line_free_ns_ = 0;
 }
 
 }  // namespace ringbolt::device

@@ -88,7 +88,7 @@ class SendQuirks {
   int check_rules(const SendQueue& queue, const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_half);
   int check_frames(const SendQueue& queue, const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_half);
   uint32_t messages_of(const SendQueue& queue, const ibv_send_wr& wr) const;
-  uint32_t open_sends(const SendQueue& queue) const RINGBOLT_REQUIRES(send_half);
+  uint32_t open_sends() const RINGBOLT_REQUIRES(send_half);
   int check_list(SendQueue& queue, const ibv_send_wr* wr) RINGBOLT_REQUIRES(send_half);
   int append(SendQueue& queue, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   int append_pieces(SendQueue& queue, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);

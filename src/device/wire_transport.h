@@ -40,7 +40,6 @@ class WireTransport final : public QueuePairTransport {
   }
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half) { return responder_.has_arrived(); }
   void send_unsent_answers() override RINGBOLT_REQUIRES(receive_half);
-  uint32_t remote_qpn() const override { return path_.remote_qpn; }
 
   bool has_unsent() const override { return requester_.has_unsent() || responder_.has_unsent(); }
   uint64_t deadline_ns() const override { return responder_.has_unsent() ? 0 : requester_.deadline_ns(); }
