@@ -3,23 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <utility>
 
-#include "base/copy.h"
-#include "collective/arithmetic.h"
+#include "base/assert.h"
 
 namespace ringbolt::collective {
 namespace {
-
-/// Also where they overlap.
-void copy_bytes(std::byte* to, const std::byte* from, size_t length) {
-  if (to < from + length && from < to + length) {
-    std::memmove(to, from, length);
-  } else {
-    base::copy(to, from, length);
-  }
-}
 
 /// So many chunks at a time, some milliseconds at most: meanwhile this rank relays nothing and seems frozen to others.
 constexpr uint32_t kMostPerTurn = 64;
@@ -54,6 +43,25 @@ void Execution::start(uint32_t call, const Operands& operands, Port& port) {
     set_bit(ready_, step);
   }
   find_hazards();
+}
+
+void Execution::start_after(uint64_t done, uint32_t call, const Operands& operands, Port& port) {
+  start(call, operands, port);
+  RINGBOLT_ASSERT(next_chunk_.size() <= 64);
+  for (uint32_t i = 0; i < next_chunk_.size(); ++i) {
+    if ((done >> i & 1) == 0) {
+      set_bit(ready_, i);
+      continue;
+    }
+    RINGBOLT_ASSERT(program_->steps()[i].n_chunks == 1);
+    next_chunk_[i] = 1;
+    --n_unfinished_;
+    for (const CompiledProgram::Source& source : program_->steps()[i].sources) {
+      if (source.is_lane) {
+        lanes_[source.lane_index].used = 1;
+      }
+    }
+  }
 }
 
 void Execution::find_hazards() {
@@ -168,21 +176,6 @@ bool Execution::find_sources(const Step& step, uint32_t chunk, uint64_t offset, 
   return true;
 }
 
-/// A room for each target; all or none.
-bool Execution::take_rooms(const Step& step, uint32_t length) {
-  for (size_t i = 0; i < step.targets.size(); ++i) {
-    const auto room = port_->room(length);
-    if (!room) {
-      while (i > 0) {
-        port_->cancel(rooms_[--i]);
-      }
-      return false;
-    }
-    rooms_[i] = *room;
-  }
-  return true;
-}
-
 /// The step's next chunk, if all that it needs is there.
 Execution::Fired Execution::fire(uint32_t i) {
   const Step& step = program_->steps()[i];
@@ -202,7 +195,7 @@ Execution::Fired Execution::fire(uint32_t i) {
       return Fired::not_ready;
     }
   }
-  if (!take_rooms(step, length)) {
+  if (!take_rooms(*port_, step, length, rooms_)) {
     return Fired::no_room;
   }
   put_result(step, chunk, offset, length);
@@ -211,26 +204,8 @@ Execution::Fired Execution::fire(uint32_t i) {
 }
 
 void Execution::put_result(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length) {
-  const uint32_t divisor = step.finishes ? operands_.divisor : 0;
-  // A rank that is alone copies, but for booleans: what is true becomes 1 as among others.
-  const bool is_computed =
-      step.sources.size() > 1 || divisor != 0 || (step.finishes && operands_.type == Type::boolean);
-  std::byte* first = step.has_local ? address(step.local_buffer, step.local_offset + offset) : rooms_[0].bytes;
-  if (length > 0 && is_computed) {
-    reduce(operands_.type, operands_.reduction, first, {sources_.data(), step.sources.size()}, length, divisor);
-  } else if (length > 0 && step.has_local && first != sources_[0]) {
-    copy_bytes(first, sources_[0], length);
-  }
-  const std::byte* result = is_computed || step.has_local ? first : sources_[0];
-  for (size_t i = 0; i < step.targets.size(); ++i) {
-    if (length > 0 && rooms_[i].bytes != result) {
-      port_->fill(rooms_[i], result, length);
-    }
-  }
-  for (size_t i = 0; i < step.targets.size(); ++i) {
-    const CompiledProgram::Target& target = step.targets[i];
-    port_->send(rooms_[i], length, target.peer, target.via, {call_, target.lane, chunk});
-  }
+  std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset + offset) : nullptr;
+  put_chunk(*port_, step, operands_, {sources_.data(), step.sources.size()}, local, rooms_, length, {call_, 0, chunk});
 }
 
 void Execution::finish_chunk(uint32_t i) {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "collective/chunk_step.h"
 #include "collective/compiled_program.h"
-#include "collective/element.h"
 #include "collective/port.h"
 
 namespace ringbolt::collective {
@@ -18,16 +18,6 @@ namespace ringbolt::collective {
 inline constexpr uint32_t kLaneWindow = 16;
 /// A receiver tells of so many used chunks at a time.
 inline constexpr uint32_t kChunksPerWord = 4;
-
-/// The memory of a call and what is done with it. Input and output may overlap in any way that the layouts of Problem
-/// allow: a step that writes waits for those that still have to read the same bytes.
-struct Operands {
-  const std::byte* input = nullptr;
-  std::byte* output = nullptr;
-  Type type = Type::uint8;
-  Reduction reduction = Reduction::sum;
-  uint32_t divisor = 0;  ///< where a step finishes: see reduce()
-};
 
 /// What became of a chunk or a word of credit that a peer sent.
 enum class Taken : uint8_t {
@@ -46,6 +36,9 @@ class Execution {
   /// Begins (again) as call number `call`. The operands' memory stays valid and untouched until is_done() or the
   /// execution is dropped.
   void start(uint32_t call, const Operands& operands, Port& port);
+  /// Likewise, of a program all of whose steps are one chunk, some of which are done: a bit for each. It has to advance
+  /// to go on.
+  void start_after(uint64_t done, uint32_t call, const Operands& operands, Port& port);
   /// A chunk from `peer`.
   Taken arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel);
   /// `peer` has used so many chunks of our lane to it as tag.chunk says.
@@ -86,7 +79,6 @@ class Execution {
   bool is_written(const CompiledProgram::Source& source, uint64_t offset, uint64_t length) const;
   enum class Fired : uint8_t { yes, not_ready, no_room };
   Fired fire(uint32_t step);
-  bool take_rooms(const Step& step, uint32_t length);
   void put_result(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length);
   void finish_chunk(uint32_t step);
   std::byte* address(Buffer buffer, uint64_t offset) const { return buffers_[static_cast<size_t>(buffer)] + offset; }

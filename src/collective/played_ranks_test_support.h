@@ -46,9 +46,18 @@ class PlayedPort : public Port {
   void cancel(Room room) override { is_free_[room.id] = true; }
   void tell_used(uint32_t peer, const ChunkTag& tag) override { on_the_way_.push_back({rank_, peer, tag, true, 0, {}}); }
 
-  Parcel parcel(std::vector<std::byte> bytes) {
+  /// What has come, and the number by which it is given back.
+  struct Kept {
+    uint64_t id = 0;
+    std::span<const std::byte> bytes;
+  };
+  Kept keep(std::vector<std::byte> bytes) {
     kept_.push_back(std::make_unique<std::vector<std::byte>>(std::move(bytes)));
-    return {this, kept_.size() - 1, *kept_.back()};
+    return {kept_.size() - 1, *kept_.back()};
+  }
+  Parcel parcel(std::vector<std::byte> bytes) {
+    const Kept kept = keep(std::move(bytes));
+    return {this, kept.id, kept.bytes};
   }
   /// Parcels that nobody has given back.
   size_t n_kept() const {

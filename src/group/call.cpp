@@ -96,10 +96,8 @@ Call::Call(Communicator& communicator, const CallId& id, const CallShape& shape,
 
 Call::~Call() = default;
 
-void Call::renew(const CallId& id, const CallShape& shape, uint32_t signature) {
+void Call::renew(const CallId& id) {
   id_ = id;
-  shape_ = shape;
-  signature_ = signature;
   deadline_ns_ = UINT64_MAX;
   is_disputed = false;
   is_held_ = true;
@@ -115,6 +113,13 @@ void Call::prepare(std::unique_ptr<collective::Execution> execution, const colle
 void Call::let_go() {
   is_held_ = false;
   execution_->start(id_.number, operands_, *this);
+}
+
+void Call::go_on(collective::ShortExecution& from, const collective::Operands& operands) {
+  prepare(std::make_unique<collective::Execution>(from.program()), operands);
+  is_held_ = false;
+  from.hand_over(*execution_);
+  advance();
 }
 
 void Call::advance() {

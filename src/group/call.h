@@ -9,6 +9,7 @@
 #include "collective/executor.h"
 #include "collective/port.h"
 #include "collective/problem.h"
+#include "collective/short_execution.h"
 #include "engine/engine.h"
 #include "ringbolt/status.h"
 
@@ -36,6 +37,11 @@ struct CallId {
   /// Of the same number: whether that is an all_to_allv at one rank and something else at the other.
   bool is_rival_of(const CallId& other) const { return (phase == Phase::only) != (other.phase == Phase::only); }
 };
+
+constexpr bool reduces(collective::Operation operation) {
+  return operation == collective::Operation::all_reduce || operation == collective::Operation::reduce_scatter ||
+         operation == collective::Operation::reduce;
+}
 
 /// What a call is, as far as its ranks must agree in it and people want to know it.
 struct CallShape {
@@ -72,8 +78,8 @@ class Call final : public collective::Port {
   Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
   ~Call() override;
 
-  /// Makes a call that has ended another one.
-  void renew(const CallId& id, const CallShape& shape, uint32_t signature);
+  /// Makes a call that has ended another one, of the same shape.
+  void renew(const CallId& id);
 
   const CallId& id() const { return id_; }
   uint32_t signature() const { return signature_; }
@@ -84,9 +90,11 @@ class Call final : public collective::Port {
   /// Gives it its work, which it begins when it is let go.
   void prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
   void let_go();
+  /// Goes on with what another execution has begun, whose port this call is.
+  void go_on(collective::ShortExecution& from, const collective::Operands& operands);
   bool is_held() const { return is_held_; }
   bool is_prepared() const { return execution_ != nullptr; }
-  /// What it is, once that is known: of a call that is not prepared yet.
+  /// What it is, once that is known: of a call that is not prepared, or not yet another one.
   void become(const CallShape& shape, uint32_t signature) {
     shape_ = shape;
     signature_ = signature;
@@ -105,7 +113,7 @@ class Call final : public collective::Port {
 
   /// A rank has called something else: it has been told what this rank has called.
   bool is_disputed = false;
-  /// Its caller has a pointer to it alone, and waits: it is not tidied away yet.
+  /// Its caller has a pointer to it alone, and waits: it is not tidied away before that has seen how it ended.
   bool is_waited = false;
   /// Nobody but its communicator holds it.
   bool is_reusable = false;

@@ -17,6 +17,7 @@ namespace {
 
 using collective::Operation;
 using group::Asked;
+using group::ShortKey;
 
 constexpr uint64_t kMillisecond = 1'000'000;
 /// Of fewer ranks schedules are made in milliseconds.
@@ -26,42 +27,63 @@ collective::Type of(Type type) { return static_cast<collective::Type>(type); }
 collective::Reduction of(Reduction reduction) { return static_cast<collective::Reduction>(reduction); }
 
 /// 0 of a type that there is not: group::objection() says so.
-uint32_t element_bytes(Type type) {
-  return static_cast<uint32_t>(type) < collective::kTypes ? collective::bytes_of(of(type)) : 0;
+uint32_t element_bytes(collective::Type type) {
+  return static_cast<uint32_t>(type) < collective::kTypes ? collective::bytes_of(type) : 0;
 }
 
-Asked ask(Operation operation, uint32_t n_ranks, const void* in, void* out, Type type) {
+uint64_t n_shares(Operation operation, uint64_t n_ranks) {
+  switch (operation) {
+    case Operation::all_reduce:
+    case Operation::broadcast:
+    case Operation::reduce:
+      return 1;
+    case Operation::reduce_scatter:
+    case Operation::all_gather:
+    case Operation::gather:
+    case Operation::scatter:
+      return n_ranks;
+    case Operation::all_to_all:
+      return n_ranks * n_ranks;
+    case Operation::barrier:
+      break;
+  }
+  return 0;
+}
+
+/// Without shares.
+Asked ask(Operation operation, uint32_t n_ranks, const void* in, void* out, collective::Type type) {
   Asked asked;
   asked.what.problem.operation = operation;
   asked.what.problem.n_ranks = n_ranks;
   asked.what.problem.element_bytes = element_bytes(type);
-  asked.type = of(type);
+  asked.type = type;
   asked.input = in;
   asked.output = out;
   return asked;
 }
 
-Asked ask_equal(Operation operation, uint32_t n_ranks, size_t n_shares, const void* in, void* out, size_t count,
-                Type type) {
-  Asked asked = ask(operation, n_ranks, in, out, type);
-  asked.what.n_equal_shares = n_shares;
-  asked.what.equal_share_bytes = group::bytes_of(count, element_bytes(type));
-  return asked;
-}
-
-void reduce_by(Asked& asked, Reduction reduction, const CallOptions& options) {
-  asked.reduction = of(reduction);
+/// Of equal shares.
+Asked ask(const ShortKey& key, uint32_t n_ranks, const void* in, void* out) {
+  Asked asked = ask(key.operation, n_ranks, in, out, key.type);
   collective::Problem& problem = asked.what.problem;
-  problem.needs_rank_order = options.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
-  problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
+  problem.root = key.root;
+  asked.what.n_equal_shares = n_shares(key.operation, n_ranks);
+  asked.what.equal_share_bytes = group::bytes_of(key.count, problem.element_bytes);
+  if (group::reduces(key.operation)) {
+    asked.reduction = key.reduction;
+    problem.needs_rank_order = key.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
+    problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
+  }
+  return asked;
 }
 
-/// Of those that reduce.
-Asked ask_reduced(Operation operation, uint32_t n_ranks, size_t n_shares, const void* in, void* out, size_t count,
-                  Type type, Reduction reduction, const CallOptions& options) {
-  Asked asked = ask_equal(operation, n_ranks, n_shares, in, out, count, type);
-  reduce_by(asked, reduction, options);
-  return asked;
+ShortKey key_of(Operation operation, size_t count, Type type, uint32_t root = 0) {
+  return {count, operation, of(type), collective::Reduction::sum, true, root};
+}
+
+ShortKey key_of(Operation operation, size_t count, Type type, Reduction reduction, const CallOptions& options,
+                uint32_t root = 0) {
+  return {count, operation, of(type), of(reduction), options.is_reproducible, root};
 }
 
 }  // namespace
@@ -132,7 +154,55 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   return begun;
 }
 
-Status Group::State::run(Asked asked, const CallOptions& call) {
+bool Group::State::run_short(const group::ShortKey& key, const void* in, void* out, const CallOptions& call,
+                             Status& status) {
+  if (communicator == nullptr || !call.algorithm.empty()) {
+    return false;
+  }
+  // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
+  const std::shared_ptr<group::Communicator> within = communicator;
+  group::World* const joined = world.get();
+  engine::Engine* engine = nullptr;
+  std::span<std::byte> room;
+  {
+    const base::LockGuard guard(joined->lock());
+    group::ShortCall* const begun = within->begin_short(key, in, out);
+    if (begun == nullptr) {
+      return false;
+    }
+    if (!begun->is_over()) {
+      const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
+      begun->call->set_deadline(deadline_ns(call, now_ns));
+      joined->wait_locked([begun] { return begun->is_over(); }, now_ns);
+    }
+    within->end_short(*begun, status);
+    engine = joined->engine();
+    if (status.is_ok()) [[likely]] {
+      room = engine->set_room_aside();
+    }
+  }
+  if (!room.empty()) {
+    engine->own(room);
+  }
+  if (!status.is_ok()) [[unlikely]] {
+    status = joined->explained(std::move(status));
+  }
+  return true;
+}
+
+Status Group::State::run(const group::ShortKey& key, const void* in, void* out, const CallOptions& call) {
+  Status status;
+  if (run_short(key, in, out, call, status)) {
+    return status;
+  }
+  return run(ask(key, n_ranks(), in, out), call, key);
+}
+
+Request Group::State::begin(const group::ShortKey& key, const void* in, void* out, const CallOptions& call) {
+  return begin(ask(key, n_ranks(), in, out), call);
+}
+
+Status Group::State::run(Asked asked, const CallOptions& call, const group::ShortKey& key) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refuse(std::move(refused)).wait();
   }
@@ -147,6 +217,9 @@ Status Group::State::run(Asked asked, const CallOptions& call) {
     const base::LockGuard guard(joined->lock());
     group::Call* const begun = within->begin_waited(asked, status);
     if (begun != nullptr) {
+      if (call.algorithm.empty()) {
+        within->prepare_short(key, asked);
+      }
       if (!begun->is_done()) {
         const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
         begun->set_deadline(deadline_ns(call, now_ns));
@@ -180,7 +253,7 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
                              fmt::format("a message {} rank {}: there is no such rank", is_send ? "to" : "from", peer)};
     return begun;
   }
-  const uint64_t bytes = group::bytes_of(count, element_bytes(type));
+  const uint64_t bytes = group::bytes_of(count, element_bytes(of(type)));
   const uint64_t deadline = deadline_ns(call, base::now_ns());
   const base::LockGuard guard(world->lock());
   if (std::string words = group::objection(data, bytes, of(type)); !words.empty()) {
@@ -195,18 +268,16 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
 
 Request Group::all_reduce_async(const void* in, void* out, size_t count, Type type, Reduction reduction,
                                 const CallOptions& options) {
-  return state_->begin(ask_reduced(Operation::all_reduce, size(), 1, in, out, count, type, reduction, options),
-                       options);
+  return state_->begin(key_of(Operation::all_reduce, count, type, reduction, options), in, out, options);
 }
 
 Request Group::reduce_scatter_async(const void* in, void* out, size_t count, Type type, Reduction reduction,
                                     const CallOptions& options) {
-  return state_->begin(ask_reduced(Operation::reduce_scatter, size(), size(), in, out, count, type, reduction, options),
-                       options);
+  return state_->begin(key_of(Operation::reduce_scatter, count, type, reduction, options), in, out, options);
 }
 
 Request Group::all_gather_async(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
-  return state_->begin(ask_equal(Operation::all_gather, size(), size(), in, out, count, type), options);
+  return state_->begin(key_of(Operation::all_gather, count, type), in, out, options);
 }
 
 Request Group::all_gatherv_async(const void* in, void* out, const std::vector<size_t>& counts, Type type,
@@ -214,44 +285,34 @@ Request Group::all_gatherv_async(const void* in, void* out, const std::vector<si
   if (counts.size() != size()) {
     return state_->refuse({EINVAL, fmt::format("all_gatherv: {} counts for {} ranks", counts.size(), size())});
   }
-  Asked asked = ask(Operation::all_gather, size(), in, out, type);
+  Asked asked = ask(Operation::all_gather, size(), in, out, of(type));
   for (const size_t count : counts) {
-    asked.what.problem.shares.push_back(group::bytes_of(count, element_bytes(type)));
+    asked.what.problem.shares.push_back(group::bytes_of(count, element_bytes(of(type))));
   }
   return state_->begin(std::move(asked), options);
 }
 
 Request Group::broadcast_async(void* data, size_t count, Type type, uint32_t root, const CallOptions& options) {
-  Asked asked = ask_equal(Operation::broadcast, size(), 1, data, data, count, type);
-  asked.what.problem.root = root;
-  return state_->begin(std::move(asked), options);
+  return state_->begin(key_of(Operation::broadcast, count, type, root), data, data, options);
 }
 
 Request Group::reduce_async(const void* in, void* out, size_t count, Type type, Reduction reduction, uint32_t root,
                             const CallOptions& options) {
-  Asked asked = ask_equal(Operation::reduce, size(), 1, in, out, count, type);
-  asked.what.problem.root = root;
-  reduce_by(asked, reduction, options);
-  return state_->begin(std::move(asked), options);
+  return state_->begin(key_of(Operation::reduce, count, type, reduction, options, root), in, out, options);
 }
 
 Request Group::gather_async(const void* in, void* out, size_t count, Type type, uint32_t root,
                             const CallOptions& options) {
-  Asked asked = ask_equal(Operation::gather, size(), size(), in, out, count, type);
-  asked.what.problem.root = root;
-  return state_->begin(std::move(asked), options);
+  return state_->begin(key_of(Operation::gather, count, type, root), in, out, options);
 }
 
 Request Group::scatter_async(const void* in, void* out, size_t count, Type type, uint32_t root,
                              const CallOptions& options) {
-  Asked asked = ask_equal(Operation::scatter, size(), size(), in, out, count, type);
-  asked.what.problem.root = root;
-  return state_->begin(std::move(asked), options);
+  return state_->begin(key_of(Operation::scatter, count, type, root), in, out, options);
 }
 
 Request Group::all_to_all_async(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
-  return state_->begin(ask_equal(Operation::all_to_all, size(), size_t{size()} * size(), in, out, count, type),
-                       options);
+  return state_->begin(key_of(Operation::all_to_all, count, type), in, out, options);
 }
 
 Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent, void* out,
@@ -262,18 +323,18 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
         {EINVAL, fmt::format("all_to_allv: {} and {} counts for {} ranks", sent.size(), received.size(), n)});
   }
   // This rank's row and column; the shares of others are not known yet.
-  Asked asked = ask(Operation::all_to_all, static_cast<uint32_t>(n), in, out, type);
+  Asked asked = ask(Operation::all_to_all, static_cast<uint32_t>(n), in, out, of(type));
   asked.what.problem.shares.resize(n * n);
   for (size_t other = 0; other < n; ++other) {
-    asked.what.problem.shares[other * n + rank()] = group::bytes_of(received[other], element_bytes(type));
-    asked.what.problem.shares[rank() * n + other] = group::bytes_of(sent[other], element_bytes(type));
+    asked.what.problem.shares[other * n + rank()] = group::bytes_of(received[other], element_bytes(of(type)));
+    asked.what.problem.shares[rank() * n + other] = group::bytes_of(sent[other], element_bytes(of(type)));
   }
   if (Status refused = state_->check(asked, options); !refused.is_ok()) {
     return state_->refuse(std::move(refused));
   }
   if (state_->plan_ahead(group::counting_of(size()))) {
     // What schedules of this operation depend on, whatever its shares will be.
-    state_->plan_ahead(ask_equal(Operation::all_to_all, size(), n * n, in, out, 1, type));
+    state_->plan_ahead(ask(key_of(Operation::all_to_all, 1, type), size(), in, out));
   }
   Request begun = state_->request();
   const uint64_t deadline = state_->deadline_ns(options, base::now_ns());
@@ -286,7 +347,7 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
 }
 
 Request Group::barrier_async(const CallOptions& options) {
-  return state_->begin(ask(Operation::barrier, size(), nullptr, nullptr, Type::uint8), options);
+  return state_->begin(key_of(Operation::barrier, 0, Type::uint8), nullptr, nullptr, options);
 }
 
 Request Group::send_async(const void* data, size_t count, Type type, uint32_t peer, const CallOptions& options) {
@@ -299,17 +360,16 @@ Request Group::recv_async(void* data, size_t count, Type type, uint32_t peer, co
 
 Status Group::all_reduce(const void* in, void* out, size_t count, Type type, Reduction reduction,
                          const CallOptions& options) {
-  return state_->run(ask_reduced(Operation::all_reduce, size(), 1, in, out, count, type, reduction, options), options);
+  return state_->run(key_of(Operation::all_reduce, count, type, reduction, options), in, out, options);
 }
 
 Status Group::reduce_scatter(const void* in, void* out, size_t count, Type type, Reduction reduction,
                              const CallOptions& options) {
-  return state_->run(ask_reduced(Operation::reduce_scatter, size(), size(), in, out, count, type, reduction, options),
-                     options);
+  return state_->run(key_of(Operation::reduce_scatter, count, type, reduction, options), in, out, options);
 }
 
 Status Group::all_gather(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
-  return state_->run(ask_equal(Operation::all_gather, size(), size(), in, out, count, type), options);
+  return state_->run(key_of(Operation::all_gather, count, type), in, out, options);
 }
 
 Status Group::all_gatherv(const void* in, void* out, const std::vector<size_t>& counts, Type type,
@@ -318,24 +378,24 @@ Status Group::all_gatherv(const void* in, void* out, const std::vector<size_t>& 
 }
 
 Status Group::broadcast(void* data, size_t count, Type type, uint32_t root, const CallOptions& options) {
-  return broadcast_async(data, count, type, root, options).wait();
+  return state_->run(key_of(Operation::broadcast, count, type, root), data, data, options);
 }
 
 Status Group::reduce(const void* in, void* out, size_t count, Type type, Reduction reduction, uint32_t root,
                      const CallOptions& options) {
-  return reduce_async(in, out, count, type, reduction, root, options).wait();
+  return state_->run(key_of(Operation::reduce, count, type, reduction, options, root), in, out, options);
 }
 
 Status Group::gather(const void* in, void* out, size_t count, Type type, uint32_t root, const CallOptions& options) {
-  return gather_async(in, out, count, type, root, options).wait();
+  return state_->run(key_of(Operation::gather, count, type, root), in, out, options);
 }
 
 Status Group::scatter(const void* in, void* out, size_t count, Type type, uint32_t root, const CallOptions& options) {
-  return scatter_async(in, out, count, type, root, options).wait();
+  return state_->run(key_of(Operation::scatter, count, type, root), in, out, options);
 }
 
 Status Group::all_to_all(const void* in, void* out, size_t count, Type type, const CallOptions& options) {
-  return all_to_all_async(in, out, count, type, options).wait();
+  return state_->run(key_of(Operation::all_to_all, count, type), in, out, options);
 }
 
 Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void* out,
@@ -344,7 +404,7 @@ Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void*
 }
 
 Status Group::barrier(const CallOptions& options) {
-  return state_->run(ask(Operation::barrier, size(), nullptr, nullptr, Type::uint8), options);
+  return state_->run(key_of(Operation::barrier, 0, Type::uint8), nullptr, nullptr, options);
 }
 
 Status Group::send(const void* data, size_t count, Type type, uint32_t peer, const CallOptions& options) {

@@ -11,11 +11,6 @@
 namespace ringbolt::group {
 namespace {
 
-bool reduces(collective::Operation operation) {
-  return operation == collective::Operation::all_reduce || operation == collective::Operation::reduce_scatter ||
-         operation == collective::Operation::reduce;
-}
-
 CallShape shape_of(const Asked& asked) {
   const collective::Problem problem = asked.what.whole_problem();
   CallShape shape;
@@ -69,10 +64,8 @@ Communicator::~Communicator() {
   for (const auto& call : active_) {
     call->finish({ECANCELED, "the group has been destroyed"});
   }
-  for (const auto& [id, chunks] : early_) {
-    for (const Early& early : chunks) {
-      engine_->release(early.receipt.id);
-    }
+  for (const Early& early : early_.take_all()) {
+    engine_->release(early.receipt.id);
   }
 }
 
@@ -92,7 +85,7 @@ std::shared_ptr<Call> Communicator::refuse(Status status) {
 
 std::shared_ptr<Call> Communicator::refuse_numbered(const CallId& id, const Status& status) {
   auto call = std::make_shared<Call>(*this, id, CallShape{}, 0, 0);
-  active_.push_back(call);  // others count it among those that this rank has ended
+  activate(call);  // others count it among those that this rank has ended
   if (broken_.is_ok()) {
     tell(*call, {WordKind::failed, EPROTO,
                  fmt::format("call {}: rank {} refused its own: {}", id.number, rank_, status.text)});
@@ -138,7 +131,7 @@ std::shared_ptr<Call> Communicator::begin_numbered(const CallId& id, const Asked
     return refuse_numbered(id, refused);
   }
   auto call = std::make_shared<Call>(*this, id, plan->shape, plan->signature, deadline_ns);
-  active_.push_back(call);
+  activate(call);
   begin_planned(*call, *plan, asked);
   return call;
 }
@@ -151,11 +144,12 @@ Call* Communicator::begin_waited(const Asked& asked, Status& refused) {
   }
   const CallId id{false, 0, 0, next_call_++};
   if (idle_.empty()) {
-    active_.push_back(std::make_shared<Call>(*this, id, plan->shape, plan->signature, UINT64_MAX));
+    activate(std::make_shared<Call>(*this, id, plan->shape, plan->signature, UINT64_MAX));
   } else {
-    active_.push_back(std::move(idle_.back()));
+    activate(std::move(idle_.back()));
     idle_.pop_back();
-    active_.back()->renew(id, plan->shape, plan->signature);
+    active_.back()->become(plan->shape, plan->signature);
+    active_.back()->renew(id);
   }
   Call* const call = active_.back().get();
   call->is_waited = true;
@@ -165,13 +159,17 @@ Call* Communicator::begin_waited(const Asked& asked, Status& refused) {
 }
 
 void Communicator::begin_planned(Call& call, PlanCache::Plan& plan, const Asked& asked) {
+  prepare(call, plans_.take(plan), operands_of(call.shape(), asked));
+}
+
+collective::Operands Communicator::operands_of(const CallShape& shape, const Asked& asked) const {
   collective::Operands operands;
   operands.input = static_cast<const std::byte*>(asked.input);
   operands.output = static_cast<std::byte*>(asked.output);
   operands.type = asked.type;
   operands.reduction = asked.reduction;
-  operands.divisor = call.shape().is_reduction && asked.reduction == collective::Reduction::avg ? n_ranks() : 0;
-  prepare(call, plans_.take(plan), operands);
+  operands.divisor = shape.is_reduction && asked.reduction == collective::Reduction::avg ? n_ranks() : 0;
+  return operands;
 }
 
 void Communicator::prepare(Call& call, std::unique_ptr<collective::Execution> execution,
@@ -212,12 +210,8 @@ void Communicator::let_go(Call& call) {
     hear_failure(*find_asked(call.id()), heard.peer, heard.word);
   }
   dispute_early(call.id());
-  if (const auto early = early_.find(call.id()); early != early_.end()) {
-    const std::vector<Early> chunks = std::move(early->second);
-    early_.erase(early);
-    for (const Early& chunk : chunks) {
-      take(call, chunk.header, chunk.receipt);
-    }
+  for (const Early& chunk : early_.take(call.id())) {
+    take(call, chunk.header, chunk.receipt);
   }
   call.advance();
 }
@@ -259,6 +253,9 @@ uint32_t Communicator::next_of(const CallId& id) const {
 bool Communicator::is_past(const CallId& id) const { return engine::is_before(id.number, next_of(id)); }
 
 void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (short_ != nullptr && take_short(header, receipt)) {
+    return;
+  }
   const CallId id = id_of(header);
   Call* const call = find(id);
   if (call != nullptr && !call->is_held()) {
@@ -276,7 +273,7 @@ void Communicator::on_chunk(const engine::ChunkHeader& header, const engine::Rec
     engine_->release(receipt.id);  // nobody who keeps to the rules is so far ahead
     return;
   }
-  early_[id].push_back({header, engine_->settle(receipt)});
+  early_.add(id, {header, engine_->settle(receipt)});
 }
 
 void Communicator::take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt) {
@@ -299,6 +296,9 @@ void Communicator::take(Call& call, const engine::ChunkHeader& header, const eng
 }
 
 bool Communicator::advance(uint64_t now_ns) {
+  if (short_ != nullptr && now_ns >= short_->call->deadline_ns()) [[unlikely]] {
+    hand_over_short();
+  }
   if (active_.empty()) {
     return false;
   }
@@ -346,21 +346,15 @@ void Communicator::retire_done() {
     }
     return true;
   });
-  n_retired_ += n_retired;
-  if (n_retired_ >= kCallsPerWord && engine_ != nullptr && broken_.is_ok()) {
-    n_retired_ = tell_finished() ? 0 : kCallsPerWord - 1;
-  }
+  note_retired(n_retired);
 }
 
 /// What has come for a call that will not take it any more.
 void Communicator::forget_early(const CallId& id) {
   early_words_.erase(id.in(Phase::only));
   for (const Phase phase : {Phase::only, Phase::counting, Phase::counted}) {
-    if (const auto early = early_.find(id.in(phase)); early != early_.end()) {
-      for (const Early& chunk : early->second) {
-        engine_->release(chunk.receipt.id);
-      }
-      early_.erase(early);
+    for (const Early& chunk : early_.take(id.in(phase))) {
+      engine_->release(chunk.receipt.id);
     }
   }
 }
@@ -389,6 +383,7 @@ Status Communicator::timed_out(const Call& call) const {
 }
 
 void Communicator::break_off(const Status& status) {
+  hand_over_short();
   if (broken_.is_ok()) {
     broken_ = status;
   }
@@ -396,12 +391,9 @@ void Communicator::break_off(const Status& status) {
     call->finish(status);
   }
   retire_done();
-  for (const auto& [id, chunks] : early_) {
-    for (const Early& early : chunks) {
-      engine_->release(early.receipt.id);
-    }
+  for (const Early& early : early_.take_all()) {
+    engine_->release(early.receipt.id);
   }
-  early_.clear();
 }
 
 void Communicator::abort(const std::string& reason) {

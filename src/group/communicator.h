@@ -15,7 +15,9 @@
 #include "engine/engine.h"
 #include "fabric/graph.h"
 #include "group/call.h"
+#include "group/early_chunks.h"
 #include "group/plan_cache.h"
+#include "group/short_calls.h"
 #include "group/word.h"
 #include "ringbolt/status.h"
 
@@ -72,7 +74,20 @@ class Communicator {
   /// The same for a caller who gives it its deadline, waits until it is done, and then says so with end_waited(): under
   /// the lock, but for the time in World::wait(). Null: see `refused`.
   Call* begin_waited(const Asked& asked, Status& refused);
-  void end_waited(Call& call) { call.is_waited = false; }
+  void end_waited(Call& call) {
+    call.is_waited = false;
+    retire_done();
+  }
+
+  // short_calls.cpp: collectives that have been called before
+  /// Makes the next call like that, which has just been begun, a prepared one, if it is short.
+  void prepare_short(const ShortKey& key, const Asked& asked);
+  /// begin_waited() of a call that is prepared, in a fraction of its time. Null if there is none, or anything is out of the
+  /// ordinary, so that it has to be begun the other way: nothing has happened then. It ends like one of those, and its
+  /// caller says end_short().
+  ShortCall* begin_short(const ShortKey& key, const void* input, void* output);
+  /// It is over; how, if it has failed.
+  void end_short(ShortCall& call, Status& status);
   /// Begins one end of a message.
   std::shared_ptr<Call> begin_send(const void* data, uint64_t bytes, collective::Type type, uint32_t peer,
                                    uint64_t deadline_ns);
@@ -119,10 +134,6 @@ class Communicator {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
   };
-  struct Early {
-    engine::ChunkHeader header;
-    engine::Receipt receipt;
-  };
   /// Null if there is none. It lives until retire_done().
   Call* find(const CallId& id) const;
   /// The call of that number that somebody has asked for, whatever its phase.
@@ -136,6 +147,17 @@ class Communicator {
   std::shared_ptr<Call> refuse_numbered(const CallId& id, const Status& status);
   PlanCache::Plan* plan_of(const Asked& asked, Status& refused);
   void begin_planned(Call& call, PlanCache::Plan& plan, const Asked& asked);
+  collective::Operands operands_of(const CallShape& shape, const Asked& asked) const;
+  /// Every call under way but a short one is among active_, which nothing else joins: the short one goes first.
+  void activate(std::shared_ptr<Call> call) {
+    hand_over_short();
+    active_.push_back(std::move(call));
+  }
+  void go_on_with_short();
+  bool take_short(const engine::ChunkHeader& header, const engine::Receipt& receipt);
+  /// From here on the short call under way, if there is one, is a call like all others. Whatever is done to calls, but for
+  /// the chunks that they await, says this first.
+  void hand_over_short();
   std::shared_ptr<Call> begin_message(bool is_send, std::byte* data, uint64_t bytes, collective::Type type,
                                       uint32_t peer, uint64_t deadline_ns);
   CallId next_message(bool is_send, uint32_t peer);
@@ -143,7 +165,7 @@ class Communicator {
   void go_on_with_uneven();
   void begin_counted(Uneven& uneven);
   /// A rank may be so many calls ahead of another, or messages ahead of their receiver: what comes early is kept.
-  static constexpr uint32_t kMostAhead = 64;
+  static constexpr uint32_t kMostAhead = EarlyChunks::kMostAhead;
   static constexpr uint32_t kCallsPerWord = 16;
   static constexpr size_t kMostIdle = 8;
   static constexpr size_t kMostEarlyWords = 1024;
@@ -164,6 +186,12 @@ class Communicator {
   void tell_one(uint32_t peer, const CallId& id, uint32_t signature, const Word& word);
   void hear_failure(Call& call, uint32_t peer, const Word& word);
   void retire_done();
+  void note_retired(uint32_t n_retired) {
+    n_retired_ += n_retired;
+    if (n_retired_ >= kCallsPerWord && engine_ != nullptr && broken_.is_ok()) {
+      n_retired_ = tell_finished() ? 0 : kCallsPerWord - 1;
+    }
+  }
   void forget_early(const CallId& id);
   Status timed_out(const Call& call) const;
   Status timed_out_to_self(const Call& call) const;
@@ -190,7 +218,9 @@ class Communicator {
   std::vector<uint32_t> received_;  // of tell_finished(), kept for its memory
   std::vector<std::shared_ptr<Call>> active_;
   std::vector<std::shared_ptr<Call>> idle_;  // that have ended, for other calls
-  std::map<CallId, std::vector<Early>> early_;
+  ShortCalls short_calls_;
+  ShortCall* short_ = nullptr;  // under way, and not handed over: nothing is active then
+  EarlyChunks early_;
   struct EarlyWord {
     uint32_t peer = 0;
     Word word;

@@ -26,6 +26,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
     hear_finished(peer, header);
     return;
   }
+  hand_over_short();
   CallId id = id_of(header);
   if (word.kind != WordKind::used) {
     id.phase = Phase::only;  // it is about all of the call
@@ -142,15 +143,13 @@ void Communicator::differ(Call& call, uint32_t peer) {
 /// What has come for a call that turns out to be another one here.
 void Communicator::dispute_early(const CallId& id) {
   for (const Phase phase : {Phase::only, Phase::counting, Phase::counted}) {
-    const auto early = early_.find(id.in(phase));
-    if (early == early_.end() || !early->first.is_rival_of(id)) {
+    if (!id.in(phase).is_rival_of(id)) {
       continue;
     }
-    for (const Early& chunk : early->second) {
+    for (const Early& chunk : early_.take(id.in(phase))) {
       engine_->release(chunk.receipt.id);
       differ(*find_asked(id), rank_of(chunk.header.source));
     }
-    early_.erase(early);
   }
 }
 

@@ -69,7 +69,7 @@ std::shared_ptr<Call> Communicator::begin_message(bool is_send, std::byte* data,
   shape.bytes = bytes;
   shape.schedule_crc = origin_;
   auto call = std::make_shared<Call>(*this, id, shape, shape.signature(), deadline_ns);
-  active_.push_back(call);
+  activate(call);
   if (peer == rank_) {
     meet_self(is_send, call, data, bytes);
     retire_done();

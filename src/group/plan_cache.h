@@ -43,6 +43,8 @@ class PlanCache {
   };
   /// The plan for that; null if no algorithm of that name does it. Lives until the next find().
   Plan* find(const PlanKey& key);
+  /// What find() has found last.
+  const Plan& latest() const { return *plans_.back(); }
   bool knows(const PlanKey& key) const;
 
   std::unique_ptr<collective::Execution> take(Plan& plan);

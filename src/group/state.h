@@ -24,7 +24,13 @@ struct Group::State {
   /// A collective that makes no sense here: the other ranks hear of it, since theirs may.
   Request refuse(Status status);
   Request begin(group::Asked asked, const CallOptions& call);
-  Status run(group::Asked asked, const CallOptions& call);
+  Request begin(const group::ShortKey& key, const void* in, void* out, const CallOptions& call);
+  /// Runs it to its end, the short way if it is prepared and everything is as always; else the other one.
+  Status run(const group::ShortKey& key, const void* in, void* out, const CallOptions& call);
+  /// False if there is no short way now; else `status` is how it has ended.
+  bool run_short(const group::ShortKey& key, const void* in, void* out, const CallOptions& call, Status& status);
+  Status run(group::Asked asked, const CallOptions& call, const group::ShortKey& key);
+  uint32_t n_ranks() const { return communicator ? communicator->n_ranks() : 0; }
   Request begin_message(bool is_send, void* data, size_t count, Type type, uint32_t peer, const CallOptions& call);
 };
 

@@ -45,7 +45,7 @@ std::shared_ptr<Call> Communicator::begin_uneven(Asked asked, std::span<const si
   shape.type = uneven->asked.type;
   uneven->asked.phase = Phase::counted;
   uneven->call = std::make_shared<Call>(*this, id, shape, signature_of(id.phase, 0), deadline_ns);
-  active_.push_back(uneven->call);
+  activate(uneven->call);
   // Its end is that of the whole call, which has the deadline.
   uneven->counting = begin_numbered(id.in(Phase::counting), exchange, UINT64_MAX);
   uneven->counting->memory = uneven->counts;

@@ -1,0 +1,143 @@
+// Hot path: no allocation, no lock, no system call.
+#include "collective/short_execution.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace ringbolt::collective {
+namespace {
+
+constexpr uint64_t bit(uint32_t i) { return uint64_t{1} << i; }
+
+}  // namespace
+
+bool ShortExecution::fits(const CompiledProgram& program, uint32_t most_bytes) {
+  return program.steps().size() <= kMostSteps && program.incoming().size() <= kMostLanes &&
+         std::all_of(program.steps().begin(), program.steps().end(),
+                     [&](const Step& step) { return step.n_chunks == 1 && step.bytes <= most_bytes; });
+}
+
+ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
+    : program_(std::move(program)),
+      awaited_(program_->steps().size()),
+      scratch_(program_->scratch_bytes()),
+      parcels_(program_->incoming().size()) {
+  const auto n_steps = static_cast<uint32_t>(awaited_.size());
+  RINGBOLT_ASSERT(n_steps <= kMostSteps && parcels_.size() <= kMostLanes);
+  all_ = n_steps == kMostSteps ? ~uint64_t{0} : bit(n_steps) - 1;
+  for (uint32_t i = 0; i < n_steps; ++i) {
+    const Step& step = program_->steps()[i];
+    sources_.resize(std::max(sources_.size(), step.sources.size()));
+    rooms_.resize(std::max(rooms_.size(), step.targets.size()));
+    for (const CompiledProgram::Source& source : step.sources) {
+      if (source.is_lane) {
+        awaited_[i].lanes |= bit(source.lane_index);
+      } else if (source.after != kNoStep) {
+        awaited_[i].steps |= bit(source.after);
+      }
+    }
+  }
+}
+
+void ShortExecution::start(uint32_t call, const Operands& operands, Port& port) {
+  call_ = call;
+  operands_ = operands;
+  port_ = &port;
+  buffers_ = {const_cast<std::byte*>(operands.input), operands.output, scratch_.data()};
+  pending_ = all_;
+  arrived_ = 0;
+  find_readers();
+}
+
+/// A step that writes output waits for those that read the same bytes as input.
+void ShortExecution::find_readers() {
+  const auto shift = reinterpret_cast<uintptr_t>(operands_.output) - reinterpret_cast<uintptr_t>(operands_.input);
+  if (readers_of_ == shift) {
+    return;
+  }
+  readers_of_ = shift;
+  const std::vector<Step>& steps = program_->steps();
+  for (uint32_t writer = 0; writer < steps.size(); ++writer) {
+    awaited_[writer].readers = 0;
+    if (!steps[writer].has_local || steps[writer].local_buffer != Buffer::output) {
+      continue;
+    }
+    const std::byte* to = operands_.output + steps[writer].local_offset;
+    for (uint32_t reader = 0; reader < steps.size(); ++reader) {
+      for (const CompiledProgram::Source& source : steps[reader].sources) {
+        const std::byte* from = operands_.input + source.offset;
+        const bool reads_input = !source.is_lane && source.buffer == Buffer::input;
+        if (reader != writer && reads_input && from < to + steps[writer].bytes && to < from + steps[reader].bytes) {
+          awaited_[writer].readers |= bit(reader);
+        }
+      }
+    }
+  }
+}
+
+bool ShortExecution::advance() {
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (uint64_t left = pending_; left != 0; left &= left - 1) {
+      const auto step = static_cast<uint32_t>(std::countr_zero(left));
+      if (!is_ready(step)) {
+        continue;
+      }
+      if (!fire(step)) {
+        return false;
+      }
+      goes_on = pending_ != 0;
+    }
+  }
+  return true;
+}
+
+bool ShortExecution::arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel, std::span<const std::byte> bytes) {
+  const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.lane);
+  if (end == nullptr || tag.chunk != 0 || (arrived_ & bit(end->index)) != 0 ||
+      bytes.size() != program_->steps()[end->step].bytes) {
+    return false;
+  }
+  arrived_ |= bit(end->index);
+  Parcel& kept = parcels_[end->index];
+  kept = Parcel(port_, parcel, bytes);
+  if (!is_ready(end->step) || !fire(end->step)) {
+    kept.settle();
+  }
+  return true;
+}
+
+/// A step that is ready, if there are rooms.
+bool ShortExecution::fire(uint32_t i) {
+  const Step& step = program_->steps()[i];
+  const auto length = static_cast<uint32_t>(step.bytes);
+  for (size_t k = 0; k < step.sources.size(); ++k) {
+    const CompiledProgram::Source& source = step.sources[k];
+    sources_[k] = source.is_lane ? parcels_[source.lane_index].bytes().data() : address(source.buffer, source.offset);
+  }
+  if (!take_rooms(*port_, step, length, rooms_)) {
+    return false;
+  }
+  std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset) : nullptr;
+  put_chunk(*port_, step, operands_, {sources_.data(), step.sources.size()}, local, rooms_, length, {call_, 0, 0});
+  pending_ &= ~bit(i);
+  for (uint64_t used = awaited_[i].lanes; used != 0; used &= used - 1) {
+    parcels_[static_cast<size_t>(std::countr_zero(used))] = Parcel();
+  }
+  return true;
+}
+
+void ShortExecution::hand_over(Execution& to) {
+  to.start_after(all_ & ~std::exchange(pending_, 0), call_, operands_, *port_);
+  for (const CompiledProgram::LaneEnd& end : program_->incoming()) {
+    if (parcels_[end.index].is_here()) {
+      // It has been judged already; and whoever hands over was about to let the other one advance.
+      (void)to.arrive(end.peer, {call_, end.lane, 0}, std::exchange(parcels_[end.index], Parcel()));
+    }
+  }
+}
+
+}  // namespace ringbolt::collective

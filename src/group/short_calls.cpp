@@ -1,0 +1,101 @@
+// Hot path, but for prepare_short() and hand_over_short(): collectives that were called before and are short.
+#include "group/short_calls.h"
+
+#include "group/communicator.h"
+
+namespace ringbolt::group {
+
+void Communicator::prepare_short(const ShortKey& key, const Asked& asked) {
+  const PlanCache::Plan& plan = plans_.latest();
+  if (engine_ == nullptr || !collective::ShortExecution::fits(*plan.program, ShortCalls::kMostBytes)) {
+    return;
+  }
+  if (std::unique_ptr<ShortCall>* const place = short_calls_.place_for(key)) {
+    *place = std::make_unique<ShortCall>(
+        key, std::make_shared<Call>(*this, CallId{}, plan.shape, plan.signature, UINT64_MAX), plan.program);
+    ShortCall& made = **place;
+    made.operands = operands_of(plan.shape, asked);
+    made.has_input = asked.input != nullptr;
+    made.has_output = asked.output != nullptr;
+  }
+}
+
+ShortCall* Communicator::begin_short(const ShortKey& key, const void* input, void* output) {
+  ShortCall* const begun = short_calls_.find(key);
+  if (begun == nullptr || begun->is_in_use || short_ != nullptr || !broken_.is_ok() ||
+      (begun->has_input && input == nullptr) || (begun->has_output && output == nullptr)) {
+    return nullptr;
+  }
+  if (!active_.empty()) {
+    retire_done();  // what has ended, and nobody has waited for
+  }
+  const CallId id{false, 0, 0, next_call_};
+  if (!active_.empty() || !early_words_.empty() || !early_.are_plain() || !may_go(id)) {
+    return nullptr;
+  }
+  ++next_call_;
+  begun->call->renew(id);
+  begun->operands.input = static_cast<const std::byte*>(input);
+  begun->operands.output = static_cast<std::byte*>(output);
+  begun->is_in_use = true;
+  begun->is_handed_over = false;
+  short_ = begun;
+  begun->execution.start(id.number, begun->operands, *begun->call);
+  go_on_with_short();
+  if (early_.has(id.number)) {
+    for (const Early& chunk : early_.take(id)) {
+      if (!take_short(chunk.header, chunk.receipt)) {
+        on_chunk(chunk.header, chunk.receipt);
+      }
+    }
+  }
+  return begun;
+}
+
+/// Does what can be done.
+void Communicator::go_on_with_short() {
+  if (!short_->execution.advance()) [[unlikely]] {
+    hand_over_short();  // there is no memory: it waits as others do
+  }
+}
+
+/// False: it is none of the short call's, which may have been handed over therefore.
+bool Communicator::take_short(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (short_ == nullptr || header.call != short_->call->id().number || header.group != id_) {
+    return false;
+  }
+  if (header.signature != short_->call->signature() ||
+      !short_->execution.arrive(rank_of(header.source), {header.call, header.lane, header.chunk}, receipt.id,
+                                receipt.bytes)) [[unlikely]] {
+    hand_over_short();
+    return false;
+  }
+  if (!short_->execution.is_done()) {
+    go_on_with_short();
+  }
+  return true;
+}
+
+void Communicator::hand_over_short() {
+  if (short_ == nullptr) [[likely]] {
+    return;
+  }
+  ShortCall& one = *std::exchange(short_, nullptr);
+  one.is_handed_over = true;
+  one.call->is_waited = true;
+  active_.push_back(one.call);
+  one.call->go_on(one.execution, one.operands);
+}
+
+void Communicator::end_short(ShortCall& call, Status& status) {
+  call.is_in_use = false;
+  if (call.is_handed_over) [[unlikely]] {
+    status = call.call->status();
+    end_waited(*call.call);
+    return;
+  }
+  short_ = nullptr;
+  note_retired(1);
+}
+
+}  // namespace ringbolt::group
