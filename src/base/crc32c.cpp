@@ -18,20 +18,26 @@ constexpr Crc32Folding kLeastFolding = Crc32Folding::bits_128;
 constexpr Crc32Folding kLeastFolding = Crc32Folding::bits_256;
 #endif
 
+uint32_t register_after(uint32_t value, std::span<const std::byte> bytes) {
+  return has_instruction ? crc_register_by_instruction<Crc32cSteps>(value, bytes)
+                         : crc_register_by_tables<kCrc32cPolynomial>(value, bytes);
+}
+
+[[gnu::noinline]] uint32_t crc32c_of_many(uint32_t crc, std::span<const std::byte> bytes) {
+  uint32_t value = ~crc;
+  static const Crc32Folding folding = widest_crc32_folding();
+  if (folding >= kLeastFolding) {
+    const size_t folded = bytes.size() / 16 * 16;
+    value = fold_crc32c(folding, value, bytes.first(folded));
+    bytes = bytes.subspan(folded);
+  }
+  return ~register_after(value, bytes);
+}
+
 }  // namespace
 
 uint32_t crc32c(uint32_t crc, std::span<const std::byte> bytes) {
-  uint32_t value = ~crc;
-  if (bytes.size() >= kMinWideBytes) {
-    static const Crc32Folding folding = widest_crc32_folding();
-    if (folding >= kLeastFolding) {
-      const size_t folded = bytes.size() / 16 * 16;
-      value = fold_crc32c(folding, value, bytes.first(folded));
-      bytes = bytes.subspan(folded);
-    }
-  }
-  return ~(has_instruction ? crc_register_by_instruction<Crc32cSteps>(value, bytes)
-                           : crc_register_by_tables<kCrc32cPolynomial>(value, bytes));
+  return bytes.size() >= kMinWideBytes ? crc32c_of_many(crc, bytes) : ~register_after(~crc, bytes);
 }
 
 }  // namespace ringbolt::base

@@ -84,10 +84,20 @@ RINGBOLT_CRC_TARGET uint32_t crc_register_by_instruction(uint32_t value, std::sp
   const std::byte* const end = at + bytes.size();
   const std::byte* const words_end = at + bytes.size() / sizeof(uint64_t) * sizeof(uint64_t);
   uint64_t wide = value;  // as the instruction takes it: no step has to clear its upper half
-  for (; at != words_end; at += sizeof(uint64_t)) {
+  const auto take_word = [&](const std::byte* from) RINGBOLT_CRC_TARGET {
     uint64_t word = 0;
-    std::memcpy(&word, at, sizeof word);
+    std::memcpy(&word, from, sizeof word);
     wide = Steps::of_8(wide, word);
+  };
+  constexpr ptrdiff_t kUnrolled = 8 * sizeof(uint64_t);  // headers of chunks are little longer
+  for (; words_end - at >= kUnrolled; at += kUnrolled) {
+#pragma GCC unroll 8
+    for (size_t i = 0; i < kUnrolled; i += sizeof(uint64_t)) {
+      take_word(at + i);
+    }
+  }
+  for (; at != words_end; at += sizeof(uint64_t)) {
+    take_word(at);
   }
   value = static_cast<uint32_t>(wide);
   if (end - at >= static_cast<ptrdiff_t>(sizeof(uint32_t))) {

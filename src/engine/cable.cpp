@@ -221,6 +221,14 @@ void Cable::fail(std::string why) {
   }
 }
 
+void Cable::fail_call(const char* call, int error) {
+  fail(fmt::format("{}: {}: {}", plan_.name, call, base::reason_of(error)));
+}
+
+void Cable::fail_dishonest(uint32_t credit_class) {
+  fail(fmt::format("{}: the peer frees more receives of class {} than were taken", plan_.name, credit_class));
+}
+
 bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t offset, const RequestId& id) {
   End& end = ends_[index(size)];
   header.incarnation = incarnation_;
@@ -272,7 +280,7 @@ bool Cable::send(Size size, uint32_t buffer_class, ChunkHeader& header, size_t o
     request.send_flags |= base::kStaysInPlace;  // it is kept until it is acknowledged; what is relayed, only until sent
   }
   if (const int error = end.connected->post_send(request); error != 0) [[unlikely]] {
-    fail(fmt::format("{}: ibv_post_send: {}", plan_.name, base::reason_of(error)));
+    fail_call("ibv_post_send", error);
     return false;
   }
   if (id.is_relayed || id.is_unsequenced) {
@@ -311,7 +319,7 @@ bool Cable::hear(Size size, uint32_t slot, const ChunkHeader& header) {
   const bool is_honest = sender(Size::small).hear_freed(header.credit_class, header.freed_small) &&
                          sender(Size::large).hear_freed(header.credit_class, header.freed_large);
   if (!is_honest) {
-    fail(fmt::format("{}: the peer frees more receives of class {} than were taken", plan_.name, header.credit_class));
+    fail_dishonest(header.credit_class);
   }
   return true;
 }
@@ -367,7 +375,7 @@ void Cable::post_receives(Size size, std::span<const Freed> receives) {
   const int error =
       end.connected ? end.connected->post_receive(requests[0]) : end.unconnected->post_receive(requests[0]);
   if (error != 0) [[unlikely]] {
-    fail(fmt::format("{}: ibv_post_recv: {}", plan_.name, base::reason_of(error)));
+    fail_call("ibv_post_recv", error);
   }
 }
 

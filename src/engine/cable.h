@@ -137,7 +137,7 @@ class Cable {
   const std::string& failure() const { return failure_; }
   /// Nothing is sent any more, and what the device still holds comes back with completions: as long as it keeps sends
   /// for a cable that is cut, it keeps the receives that they are relayed from.
-  void fail(std::string why);
+  [[gnu::noinline, gnu::cold]] void fail(std::string why);
 
   bool may_send(Size size, uint32_t buffer_class) const {
     const End& end = ends_[index(size)];
@@ -263,6 +263,9 @@ class Cable {
   static size_t index(Size size) { return static_cast<size_t>(size); }
   static constexpr uint16_t kFirstIncarnation = 1;
   static constexpr uint16_t kToldIncarnations = 16;
+  // Apart from what is compiled into hot functions.
+  [[gnu::noinline, gnu::cold]] void fail_call(const char* call, int error);
+  [[gnu::noinline, gnu::cold]] void fail_dishonest(uint32_t credit_class);
   void make_end(Size size, SlabLayout& layout);
   verbs::Path path() const;
   void reset_queue_pairs();

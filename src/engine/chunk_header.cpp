@@ -110,7 +110,8 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t 
 
 bool has_sound_payload(const ChunkHeader& header, std::span<const std::byte> message) {
   return !header.has_payload_crc ||
-         base::crc32c(0, message.subspan(kHeaderBytes, header.length_bytes)) == header.payload_crc;
+         header.payload_crc ==
+             (header.length_bytes == 0 ? 0 : base::crc32c(0, message.subspan(kHeaderBytes, header.length_bytes)));
 }
 
 }  // namespace ringbolt::engine

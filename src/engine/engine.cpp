@@ -99,7 +99,7 @@ void Engine::protect(ChunkHeader& header, size_t offset) {
   last_in_place_bytes_ = stays ? header.length_bytes : UINT32_MAX;
   header.has_payload_crc =
       plan_.checksums == Checksums::every || (plan_.checksums == Checksums::carried && !stays);
-  if (header.has_payload_crc) {
+  if (header.has_payload_crc && header.length_bytes > 0) {  // that of nothing is 0
     header.payload_crc = base::crc32c(0, slab_.subspan(offset + kHeaderBytes, header.length_bytes));
   }
 }
@@ -141,6 +141,11 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
   submit(header, origin, header.n_via > 0 ? header.via[0] : address.destination, Rooms::size_of(room), 0);
+}
+
+/// Each step of it is a function, and calls that another one makes, too: compiled into one, for the many short chunks.
+[[gnu::flatten]] void Engine::send(uint32_t room, uint32_t length_bytes, const Address& address) {
+  send_sequenced(Kind::data, room, length_bytes, address);
 }
 
 void Engine::send_word(std::span<const std::byte> bytes, const Address& address) {
@@ -258,6 +263,7 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
     return true;
   }
   // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
+  const bool take_turns = neighbour.rails.size() > 1;
   Cable* best = nullptr;
   for (Cable* rail : neighbour.rails) {
     if (rail->is_in_use() && rail->may_send(size, buffer_class) && (best == nullptr || rail->turn < best->turn)) {
@@ -275,9 +281,10 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
   if (!best->send(size, buffer_class, header, origin.offset, id)) {
     return false;
   }
-  // A rail that has been idle does not catch up.
-  neighbour.turn = std::max(neighbour.turn, best->turn);
-  best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + header.length_bytes) / best->plan().rate;
+  if (take_turns) {  // one that has been idle does not catch up
+    neighbour.turn = std::max(neighbour.turn, best->turn);
+    best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + header.length_bytes) / best->plan().rate;
+  }
   if (!origin.is_relayed) {
     rooms_.note_sent(origin.room, *best);
   }

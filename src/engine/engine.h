@@ -17,6 +17,7 @@
 #include "engine/device.h"
 #include "engine/output_queue.h"
 #include "engine/paths.h"
+#include "engine/ring.h"
 #include "engine/rooms.h"
 #include "engine/sequence.h"
 
@@ -122,9 +123,7 @@ class Engine {
   void own(std::span<std::byte> room);
   /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
-  void send(uint32_t room, uint32_t length_bytes, const Address& address) {
-    send_sequenced(Kind::data, room, length_bytes, address);
-  }
+  void send(uint32_t room, uint32_t length_bytes, const Address& address);
   /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if there is no room.
   void send_word(std::span<const std::byte> bytes, const Address& address);
   /// A beat of a local cable, which also heals its credits: false if there is no credit or room for it just now.
@@ -191,7 +190,7 @@ class Engine {
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
     uint32_t next_sequence = 0;
-    std::deque<Unacknowledged> unacknowledged;
+    Ring<Unacknowledged> unacknowledged;
     ReceivedNumbers received;
     uint64_t round_trip_ns = 0;  // smoothed, without what losses add: what waits before slow cables makes it long
     uint32_t n_to_acknowledge = 0;
@@ -226,12 +225,13 @@ class Engine {
 
   // engine_receive.cpp
   void take_completion(const ibv_wc& completion);
+  [[gnu::noinline, gnu::cold]] void fail_completion(Cable& cable, const RequestId& id, ibv_wc_status status);
   bool is_ours(const RequestId& id) const;
   void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, const std::byte* place);
-  void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
+  [[gnu::noinline]] void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
   void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message,
                bool is_in_place);
-  void relay(Cable& cable, const RequestId& id, ChunkHeader header);
+  [[gnu::noinline]] void relay(Cable& cable, const RequestId& id, ChunkHeader header);
   void hear_ack(uint32_t rank, uint32_t ack);
   void owe_ack(uint32_t rank, bool is_urgent);
 

@@ -19,7 +19,8 @@ uint64_t receipt_of(const RequestId& id) { return emit(id); }
 
 }  // namespace
 
-void Engine::take_completion(const ibv_wc& completion) {
+/// Compiled into one, as send() is.
+[[gnu::flatten]] void Engine::take_completion(const ibv_wc& completion) {
   const RequestId id = parse_request(completion.wr_id);
   if (!is_ours(id)) [[unlikely]] {
     ++counts_.strangers;
@@ -43,13 +44,17 @@ void Engine::take_completion(const ibv_wc& completion) {
     if (id.is_receive) {
       cable.drop(id.size, id.slot);
     }
-    cable.fail(fmt::format("{}: {} completed with status {}", cable.plan().name, id.is_receive ? "a receive" : "a send",
-                           static_cast<int>(completion.status)));
+    fail_completion(cable, id, completion.status);
     return;
   }
   if (id.is_receive) {
     take_message(cable, id, completion.byte_len, cable.place_of(completion));
   }
+}
+
+void Engine::fail_completion(Cable& cable, const RequestId& id, ibv_wc_status status) {
+  cable.fail(fmt::format("{}: {} completed with status {}", cable.plan().name, id.is_receive ? "a receive" : "a send",
+                         static_cast<int>(status)));
 }
 
 /// A completion names a request that there is: it comes from a library that may be anybody's.
