@@ -10,6 +10,7 @@
 namespace ringbolt::collective {
 
 class Port;
+class ShortExecution;
 
 /// A chunk's place in its call: what the receiver finds it by.
 struct ChunkTag {
@@ -75,6 +76,7 @@ class Port {
 
  protected:
   friend class Parcel;
+  friend class ShortExecution;
   virtual void release(uint64_t parcel) = 0;
   /// See Parcel::settle(): what stands for the parcel from now on.
   struct Place {

@@ -24,9 +24,9 @@ ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
     : program_(std::move(program)),
       awaited_(program_->steps().size()),
       scratch_(program_->scratch_bytes()),
-      parcels_(program_->incoming().size()) {
+      waiting_(program_->incoming().size()) {
   const auto n_steps = static_cast<uint32_t>(awaited_.size());
-  RINGBOLT_ASSERT(n_steps <= kMostSteps && parcels_.size() <= kMostLanes);
+  RINGBOLT_ASSERT(n_steps <= kMostSteps && waiting_.size() <= kMostLanes);
   all_ = n_steps == kMostSteps ? ~uint64_t{0} : bit(n_steps) - 1;
   for (uint32_t i = 0; i < n_steps; ++i) {
     const Step& step = program_->steps()[i];
@@ -43,6 +43,7 @@ ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
 }
 
 void ShortExecution::start(uint32_t call, const Operands& operands, Port& port) {
+  drop();
   call_ = call;
   operands_ = operands;
   port_ = &port;
@@ -78,7 +79,8 @@ void ShortExecution::find_readers() {
   }
 }
 
-bool ShortExecution::advance() {
+/// With the steps that it does compiled into it.
+[[gnu::flatten]] bool ShortExecution::advance() {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
     for (uint64_t left = pending_; left != 0; left &= left - 1) {
@@ -95,17 +97,19 @@ bool ShortExecution::advance() {
   return true;
 }
 
-bool ShortExecution::arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel, std::span<const std::byte> bytes) {
+[[gnu::flatten]] bool ShortExecution::arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel, std::span<const std::byte> bytes) {
   const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.lane);
   if (end == nullptr || tag.chunk != 0 || (arrived_ & bit(end->index)) != 0 ||
       bytes.size() != program_->steps()[end->step].bytes) {
     return false;
   }
   arrived_ |= bit(end->index);
-  Parcel& kept = parcels_[end->index];
-  kept = Parcel(port_, parcel, bytes);
+  waiting_lanes_ |= bit(end->index);
+  Waiting& waiting = waiting_[end->index];
+  waiting = {parcel, bytes};
   if (!is_ready(end->step) || !fire(end->step)) {
-    kept.settle();
+    const Port::Place place = port_->settle(parcel, bytes);
+    waiting = {place.parcel, place.bytes};
   }
   return true;
 }
@@ -116,26 +120,35 @@ bool ShortExecution::fire(uint32_t i) {
   const auto length = static_cast<uint32_t>(step.bytes);
   for (size_t k = 0; k < step.sources.size(); ++k) {
     const CompiledProgram::Source& source = step.sources[k];
-    sources_[k] = source.is_lane ? parcels_[source.lane_index].bytes().data() : address(source.buffer, source.offset);
+    sources_[k] = source.is_lane ? waiting_[source.lane_index].bytes.data() : address(source.buffer, source.offset);
   }
-  if (!take_rooms(*port_, step, length, rooms_)) {
+  if (!step.targets.empty() && !take_rooms(*port_, step, length, rooms_)) {
     return false;
   }
   std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset) : nullptr;
   put_chunk(*port_, step, operands_, {sources_.data(), step.sources.size()}, local, rooms_, length, {call_, 0, 0});
   pending_ &= ~bit(i);
+  waiting_lanes_ &= ~awaited_[i].lanes;
   for (uint64_t used = awaited_[i].lanes; used != 0; used &= used - 1) {
-    parcels_[static_cast<size_t>(std::countr_zero(used))] = Parcel();
+    port_->release(waiting_[static_cast<size_t>(std::countr_zero(used))].parcel);
   }
   return true;
+}
+
+void ShortExecution::drop() {
+  for (uint64_t left = std::exchange(waiting_lanes_, 0); left != 0; left &= left - 1) {
+    port_->release(waiting_[static_cast<size_t>(std::countr_zero(left))].parcel);
+  }
 }
 
 void ShortExecution::hand_over(Execution& to) {
   to.start_after(all_ & ~std::exchange(pending_, 0), call_, operands_, *port_);
   for (const CompiledProgram::LaneEnd& end : program_->incoming()) {
-    if (parcels_[end.index].is_here()) {
+    if ((waiting_lanes_ & bit(end.index)) != 0) {
+      waiting_lanes_ &= ~bit(end.index);
+      const Waiting& waiting = waiting_[end.index];
       // It has been judged already; and whoever hands over was about to let the other one advance.
-      (void)to.arrive(end.peer, {call_, end.lane, 0}, std::exchange(parcels_[end.index], Parcel()));
+      (void)to.arrive(end.peer, {call_, end.lane, 0}, Parcel(port_, waiting.parcel, waiting.bytes));
     }
   }
 }

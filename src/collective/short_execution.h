@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "collective/chunk_step.h"
@@ -26,6 +27,9 @@ class ShortExecution {
   /// Whether it can run such a program: a step has up to `most_bytes`.
   static bool fits(const CompiledProgram& program, uint32_t most_bytes);
   explicit ShortExecution(std::shared_ptr<const CompiledProgram> program);
+  ~ShortExecution() { drop(); }
+  ShortExecution(const ShortExecution&) = delete;
+  ShortExecution& operator=(const ShortExecution&) = delete;
 
   /// Begins (again) as call number `call`. See Execution::start().
   void start(uint32_t call, const Operands& operands, Port& port);
@@ -45,8 +49,13 @@ class ShortExecution {
     uint64_t steps = 0;    // whose results it reads
     uint64_t readers = 0;  // of input bytes that it writes, as input and output lie now
   };
+  struct Waiting {  // a chunk that has come: a Parcel without its owner, which is this
+    uint64_t parcel = 0;
+    std::span<const std::byte> bytes;
+  };
   using Step = CompiledProgram::Step;
   void find_readers();
+  void drop();
   bool is_ready(uint32_t step) const {
     const Awaited& awaited = awaited_[step];
     return ((awaited.lanes & ~arrived_) | ((awaited.steps | awaited.readers) & pending_)) == 0;
@@ -57,7 +66,7 @@ class ShortExecution {
   std::shared_ptr<const CompiledProgram> program_;
   std::vector<Awaited> awaited_;  // [step]
   std::vector<std::byte> scratch_;
-  std::vector<Parcel> parcels_;            // [incoming]: those that have come and are not used
+  std::vector<Waiting> waiting_;  // [incoming]: see waiting_lanes_
   std::vector<const std::byte*> sources_;  // of the step that is being done
   std::vector<Port::Room> rooms_;          // likewise
   std::optional<uintptr_t> readers_of_;    // how far the output is from the input
@@ -68,6 +77,7 @@ class ShortExecution {
   std::array<std::byte*, 3> buffers_ = {};  // [Buffer]; of the input is only read
   uint64_t pending_ = 0;                    // steps that are not done
   uint64_t arrived_ = 0;                    // lanes, used or not
+  uint64_t waiting_lanes_ = 0;              // whose chunks have come and are not used
 };
 
 }  // namespace ringbolt::collective

@@ -211,6 +211,12 @@ class Cable {
   /// The same without a word to the sender: its message had no sound header, or was of an earlier connection.
   void repost(Size size, uint32_t slot) { put_back(size, slot, kNotOwed); }
   void post_freed();
+  /// The same while the peer may soon need them: posting costs less for several at a time.
+  void post_freed_if_many() {
+    if (is_short_of_receives(Size::small) || is_short_of_receives(Size::large)) {
+      post_freed();
+    }
+  }
 
   SenderCredit& sender(Size size) { return ends_[index(size)].sender; }
   ReceiverCredit& receiver(Size size) { return ends_[index(size)].receiver; }
@@ -260,6 +266,10 @@ class Cable {
     uint32_t sent_by_peer = 0;
     uint64_t sent_by_peer_ns = 0;
   };
+  bool is_short_of_receives(Size size) const {
+    const End& end = ends_[index(size)];
+    return end.n_freed > 0 && end.n_freed + end.n_held > end.receives.count / 8;
+  }
   static size_t index(Size size) { return static_cast<size_t>(size); }
   static constexpr uint16_t kFirstIncarnation = 1;
   static constexpr uint16_t kToldIncarnations = 16;

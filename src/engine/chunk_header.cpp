@@ -59,8 +59,9 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> message) {
 }
 
 std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t message_bytes) {
+  std::optional<ChunkHeader> parsed;  // the only thing that is returned: made where the caller has it
   if (head.size() < kHeaderBytes || message_bytes < kHeaderBytes) {
-    return std::nullopt;
+    return parsed;
   }
   Words words;  // read once: the peer may write there
   std::memcpy(words.data(), head.data(), kHeaderBytes);
@@ -71,9 +72,9 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t 
   if (static_cast<uint16_t>(words[0]) != (kMagic | kVersion << 8) || kind < 1 || kind > 4 ||
       flags > (kHasPayloadCrc | kWantsAck | kReadsInPlace) ||
       crc != base::crc32c(0, std::as_bytes(std::span(words)))) {
-    return std::nullopt;
+    return parsed;
   }
-  ChunkHeader header;
+  ChunkHeader& header = parsed.emplace();
   header.kind = static_cast<Kind>(kind);
   header.has_payload_crc = (flags & kHasPayloadCrc) != 0;
   header.wants_ack = (flags & kWantsAck) != 0;
@@ -103,9 +104,9 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t 
   header.freed_large = static_cast<uint16_t>(words[8] >> 32);
   if (header.length_bytes > message_bytes - kHeaderBytes || header.n_via > kMostVia ||
       header.hops_done > header.n_via) {
-    return std::nullopt;
+    parsed.reset();
   }
-  return header;
+  return parsed;
 }
 
 bool has_sound_payload(const ChunkHeader& header, std::span<const std::byte> message) {

@@ -313,7 +313,9 @@ void Engine::post_freed() {
 /// What follows from completions besides what they bring.
 void Engine::attend() {
   n_unattended_ = 0;
-  post_freed();
+  for (const auto& cable : cables_) {
+    cable->post_freed_if_many();  // a few wait for more, until the next tick
+  }
   notice_failures();
   rooms_.free_retired();
   for (Neighbour& neighbour : neighbours_) {

@@ -227,10 +227,10 @@ class Engine {
   void take_completion(const ibv_wc& completion);
   [[gnu::noinline, gnu::cold]] void fail_completion(Cable& cable, const RequestId& id, ibv_wc_status status);
   bool is_ours(const RequestId& id) const;
-  void take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, const std::byte* place);
+  void take_message(Cable& cable, uint64_t wr_id, const RequestId& id, uint32_t length_bytes, const std::byte* place);
   [[gnu::noinline]] void take_beat(Cable& cable, uint32_t index, std::span<const std::byte> bytes);
-  void deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message,
-               bool is_in_place);
+  void deliver(Cable& cable, uint64_t wr_id, const RequestId& id, const ChunkHeader& header,
+               std::span<const std::byte> message, bool is_in_place);
   [[gnu::noinline]] void relay(Cable& cable, const RequestId& id, ChunkHeader header);
   void hear_ack(uint32_t rank, uint32_t ack);
   void owe_ack(uint32_t rank, bool is_urgent);

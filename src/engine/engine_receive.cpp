@@ -10,12 +10,10 @@
 namespace ringbolt::engine {
 namespace {
 
-// A receipt's id: that of a receive, or with the highest bit that of a block of memory. With the next one the message
+// A receipt's id: the wr_id of a receive, or with the highest bit that of a block of memory. With the next one the message
 // lies elsewhere.
 constexpr uint64_t kIsBlock = uint64_t{1} << 63;
 constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
-
-uint64_t receipt_of(const RequestId& id) { return emit(id); }
 
 }  // namespace
 
@@ -48,7 +46,7 @@ uint64_t receipt_of(const RequestId& id) { return emit(id); }
     return;
   }
   if (id.is_receive) {
-    take_message(cable, id, completion.byte_len, cable.place_of(completion));
+    take_message(cable, completion.wr_id, id, completion.byte_len, cable.place_of(completion));
   }
 }
 
@@ -69,7 +67,8 @@ bool Engine::is_ours(const RequestId& id) const {
                        : !id.is_unsequenced || id.slot < Rooms::kSmall + Rooms::kLarge;
 }
 
-void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_bytes, const std::byte* place) {
+void Engine::take_message(Cable& cable, uint64_t wr_id, const RequestId& id, uint32_t length_bytes,
+                          const std::byte* place) {
   bool is_in_place = place != nullptr;
   std::span<const std::byte> message = cable.message(id.size, id.slot, length_bytes, place);
   const auto header = parse_header(cable.head(id.size, id.slot, length_bytes), message.size());
@@ -107,7 +106,7 @@ void Engine::take_message(Cable& cable, const RequestId& id, uint32_t length_byt
     take_beat(cable, id.cable, message.subspan(kHeaderBytes, header->length_bytes));
     cable.free(id.size, id.slot);
   } else if (header->destination == plan_.rank) {
-    deliver(cable, id, *header, message, is_in_place);
+    deliver(cable, wr_id, id, *header, message, is_in_place);
   } else {
     relay(cable, id, *header);
   }
@@ -140,8 +139,8 @@ void Engine::owe_ack(uint32_t rank, bool is_urgent) {
   }
 }
 
-void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& header, std::span<const std::byte> message,
-                     bool is_in_place) {
+void Engine::deliver(Cable& cable, uint64_t wr_id, const RequestId& id, const ChunkHeader& header,
+                     std::span<const std::byte> message, bool is_in_place) {
   Flow& flow = flows_[header.source];
   hear_ack(header.source, header.ack);
   if (header.kind == Kind::ack) {
@@ -161,7 +160,7 @@ void Engine::deliver(Cable& cable, const RequestId& id, const ChunkHeader& heade
     cable.free(id.size, id.slot);
   } else {
     counts_.read_in_place += is_in_place ? 1 : 0;
-    receiver_->on_chunk(header, {receipt_of(id) | (is_in_place ? kIsInPlace : 0), payload});
+    receiver_->on_chunk(header, {wr_id | (is_in_place ? kIsInPlace : 0), payload});
   }
   // Only now: what the receiver has sent meanwhile must not tell the sender that its memory is free.
   flow.received.take(header.sequence);
@@ -179,7 +178,7 @@ void Engine::release(uint64_t receipt) {
   const RequestId id = parse_request(receipt & ~kIsInPlace);
   cables_[id.cable]->free(id.size, id.slot);
   if (!is_taking_) {
-    cables_[id.cable]->post_freed();
+    n_unattended_ = std::max(n_unattended_, 1U);
   }
 }
 
@@ -192,7 +191,7 @@ Receipt Engine::settle(const Receipt& receipt) {
   Cable& cable = *cables_[id.cable];
   const uint32_t n_receives = id.size == Size::small ? kSmallReceives : kLargeReceives;
   if (cable.n_held(id.size) <= n_receives / 4) {
-    return is_in_place ? Receipt{receipt_of(id), cable.fetch(id.size, id.slot, receipt.bytes)} : receipt;
+    return is_in_place ? Receipt{receipt.id & ~kIsInPlace, cable.fetch(id.size, id.slot, receipt.bytes)} : receipt;
   }
   if (free_blocks_.empty()) {
     free_blocks_.push_back(blocks_.size());

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -24,9 +24,9 @@ class Ring {
     if (count_ == slots_.size()) [[unlikely]] {
       grow();
     }
-    T& made = (*this)[count_++];
-    made = T{};
-    return made;
+    T* const made = &(*this)[count_++];
+    std::destroy_at(made);
+    return *std::construct_at(made);
   }
   void pop_front() {
     first_ = (first_ + 1) & (slots_.size() - 1);

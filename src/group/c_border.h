@@ -34,7 +34,9 @@ namespace ringbolt::c_border {
 std::string& last_error();
 
 inline int answer(Status status) {
-  last_error() = std::move(status.text);
+  if (!status.is_ok()) [[unlikely]] {
+    last_error() = std::move(status.text);
+  }
   return status.code;
 }
 

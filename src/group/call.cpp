@@ -165,8 +165,8 @@ engine::Address Call::address(uint32_t peer, const collective::ChunkTag& tag) co
 void Call::send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
                 const collective::ChunkTag& tag) {
   engine::Address to = address(peer, tag);
-  std::array<uint32_t, engine::kMostVia> ranks{};
-  if (via.size() <= ranks.size()) {
+  std::array<uint32_t, engine::kMostVia> ranks;
+  if (!via.empty() && via.size() <= ranks.size()) {
     for (size_t i = 0; i < via.size(); ++i) {
       ranks[i] = communicator_.member(via[i]);
     }

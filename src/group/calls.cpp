@@ -192,10 +192,10 @@ bool Group::State::run_short(const group::ShortKey& key, const void* in, void* o
 
 Status Group::State::run(const group::ShortKey& key, const void* in, void* out, const CallOptions& call) {
   Status status;
-  if (run_short(key, in, out, call, status)) {
-    return status;
+  if (!run_short(key, in, out, call, status)) {
+    status = run(ask(key, n_ranks(), in, out), call, key);
   }
-  return run(ask(key, n_ranks(), in, out), call, key);
+  return status;
 }
 
 Request Group::State::begin(const group::ShortKey& key, const void* in, void* out, const CallOptions& call) {

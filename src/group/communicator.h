@@ -176,6 +176,7 @@ class Communicator {
   bool may_go(const CallId& id) const { return rank_behind(id) == kNoRank; }
   void let_go(Call& call);
   void hear_finished(uint32_t peer, const engine::ChunkHeader& header);
+  void note_finished();
   bool tell_finished();
   void take(Call& call, const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void hear_used(Call& call, const engine::ChunkHeader& header);
@@ -211,6 +212,7 @@ class Communicator {
   std::vector<uint32_t> next_receive_;  // [rank]
   // Calls that each rank has ended, as far as it has said; messages to it, and from it, likewise.
   std::vector<uint32_t> finished_;
+  uint32_t may_go_before_ = kMostAhead;  // the number of a collective: what follows from finished_
   std::vector<uint32_t> taken_by_;
   std::vector<uint32_t> told_taken_;  // to each rank, of messages from it
   uint32_t told_finished_ = 0;

@@ -61,7 +61,19 @@ void Communicator::hear_finished(uint32_t peer, const engine::ChunkHeader& heade
   uint32_t& known = (header.group & kMessageGroup) != 0 ? taken_by_[peer] : finished_[peer];
   if (engine::is_before(known, header.call)) {
     known = header.call;
+    note_finished();
   }
+}
+
+/// Looked at for every short call: so it is not found out anew each time.
+void Communicator::note_finished() {
+  uint32_t least = next_call_;
+  for (uint32_t rank = 0; rank < finished_.size(); ++rank) {
+    if (rank != rank_ && engine::is_before(finished_[rank], least)) {
+      least = finished_[rank];
+    }
+  }
+  may_go_before_ = least + kMostAhead;
 }
 
 /// Whether all calls that have ended could be counted: some may be newer than one that has not.

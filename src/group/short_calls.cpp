@@ -30,7 +30,8 @@ ShortCall* Communicator::begin_short(const ShortKey& key, const void* input, voi
     retire_done();  // what has ended, and nobody has waited for
   }
   const CallId id{false, 0, 0, next_call_};
-  if (!active_.empty() || !early_words_.empty() || !early_.are_plain() || !may_go(id)) {
+  if (!active_.empty() || !early_words_.empty() || !early_.are_plain() ||
+      !engine::is_before(id.number, may_go_before_)) {
     return nullptr;
   }
   ++next_call_;
