@@ -170,7 +170,7 @@ bool Group::State::run_short(const group::ShortKey& key, const void* in, void* o
     if (begun == nullptr) {
       return false;
     }
-    if (!begun->is_over()) {
+    if (!begun->is_over() && !joined->wait_briefly(*begun)) {
       const uint64_t now_ns = base::now_ns();  // it takes a while: better once the call has sent
       begun->call->set_deadline(deadline_ns(call, now_ns));
       joined->wait_locked([begun] { return begun->is_over(); }, now_ns);

@@ -29,6 +29,8 @@ constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
 /// So often a poller looks at the clock, which takes as long as a poll.
 constexpr uint32_t kPollsPerLook = 8;
+/// So many calls in a row may be over before anybody has looked at the clock.
+constexpr uint32_t kCallsPerLook = 8;
 /// Callers that come and go move chunks by themselves: so long after one has gone, the thread does not have itself
 /// woken for every chunk, but looks from time to time.
 constexpr uint64_t kQuietNs = 5 * kMillisecond;
@@ -104,12 +106,32 @@ void World::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
       }
     }
   }
+  end_waiting(now_ns);
+}
+
+void World::end_waiting(uint64_t now_ns) {
   const bool has_left_queue = engine() != nullptr && !finish_sending();
   last_waited_ns_.store(now_ns, std::memory_order_relaxed);
   n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   if (engine() != nullptr) {
     leave_to_thread(has_left_queue);
   }
+}
+
+bool World::wait_briefly(const ShortCall& call) {
+  if (++n_brief_ % kCallsPerLook == 0) {
+    return false;  // what goes by the clock wants its turn
+  }
+  n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  for (uint32_t n_polls = 1; n_polls < kPollsPerLook && !call.is_over(); ++n_polls) {
+    progress(now_ns_);
+  }
+  if (!call.is_over()) {
+    n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    return false;
+  }
+  end_waiting(now_ns_);
+  return true;
 }
 
 /// Whether nothing is left that waits for credits.

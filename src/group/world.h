@@ -101,6 +101,9 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   }
   /// Likewise, under lock(), which it gives back at times. `now_ns`: if the caller has just looked, else 0.
   void wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) RINGBOLT_REQUIRES(lock_);
+  /// A few polls of that, under lock() all the time, and without a look at the clock: that takes as long as a poll, and
+  /// a short call is mostly over by then. False if it is not.
+  [[nodiscard]] bool wait_briefly(const ShortCall& call) RINGBOLT_REQUIRES(lock_);
 
   // engine::Receiver: called from within the engine.
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) override RINGBOLT_REQUIRES(lock_);
@@ -166,6 +169,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void leave() RINGBOLT_EXCLUDES(lock_);
   bool sleep_until_something(uint64_t most_ns) RINGBOLT_EXCLUDES(lock_);
   void nap(uint64_t most_ns);
+  void end_waiting(uint64_t now_ns) RINGBOLT_REQUIRES(lock_);
   bool finish_sending() RINGBOLT_REQUIRES(lock_);
   void leave_to_thread(bool has_left_queue) RINGBOLT_REQUIRES(lock_);
   bool is_left_busy() const RINGBOLT_REQUIRES(lock_);
@@ -205,6 +209,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   uint32_t n_unadvanced_ RINGBOLT_GUARDED_BY(lock_) =
       0;  ///< times that something has come since calls were gone through
   uint64_t now_ns_ RINGBOLT_GUARDED_BY(lock_) = 0;
+  uint32_t n_brief_ RINGBOLT_GUARDED_BY(lock_) = 0;  ///< short calls that had to wait
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
   std::atomic<bool> wants_turn_ = false;  // some call has more to do at once
