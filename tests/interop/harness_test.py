@@ -11,7 +11,7 @@ import tempfile
 import time
 import unittest
 
-from perftest import table, table_problems
+from perftest import clocks_missed, table, table_problems
 from perftest_grid import Cell, cells
 
 from harness import leaks
@@ -112,13 +112,20 @@ class PerftestTable(unittest.TestCase):
         self.assertEqual(table(_LATENCY)[0][4], 1.25)
 
     def test_rounded_bandwidth_with_a_message_rate_is_alive(self) -> None:
-        self.assertEqual(table_problems(self.cell("ib_send_bw", 2), table(_BANDWIDTH)), [])
+        self.assertEqual(table_problems(self.cell("ib_send_bw", 2), table(_BANDWIDTH), 0), [])
 
     def test_missing_rows_and_dead_figures_are_found(self) -> None:
-        self.assertEqual(len(table_problems(self.cell("ib_send_bw", 3), table(_BANDWIDTH))), 1)
-        self.assertEqual(len(table_problems(self.cell("ib_send_bw", 1), [[2, 5, 0, 0, 0]])), 1)
-        self.assertEqual(len(table_problems(self.cell("ib_send_lat", 1), [[2, 5, 0, 0, 0, 0, 0]])), 1)
-        self.assertEqual(len(table_problems(self.cell("ib_send_lat", 1), [])), 1)
+        self.assertEqual(len(table_problems(self.cell("ib_send_bw", 3), table(_BANDWIDTH), 0)), 1)
+        self.assertEqual(len(table_problems(self.cell("ib_send_bw", 1), [[2, 5, 0, 0, 0]], 0)), 1)
+        self.assertEqual(len(table_problems(self.cell("ib_send_lat", 1), [[2, 5, 0, 0, 0, 0, 0]], 0)), 1)
+        self.assertEqual(len(table_problems(self.cell("ib_send_lat", 1), [], 0)), 1)
+
+    def test_figures_that_perftest_could_not_compute_are_no_fault_of_the_device(self) -> None:
+        output = "Correlation coefficient r^2: 0.87 < 0.9\n" + _LATENCY + " 4 500 inf inf inf inf -nan inf inf\n"
+        rows = table(output)
+        self.assertEqual((len(rows), clocks_missed(output)), (2, 1))
+        self.assertEqual(table_problems(self.cell("ib_send_lat", 2), rows, clocks_missed(output)), [])
+        self.assertEqual(len(table_problems(self.cell("ib_send_lat", 2), rows, 0)), 1)
 
     def test_grid_has_no_cell_twice(self) -> None:
         commands = [tuple(cell.command("d", 1)) for cell in cells()]
