@@ -31,11 +31,18 @@ uint16_t make_one(GroupNumbers& numbers, const std::vector<bool>& is_under_way =
 TEST(GroupNumbers, are_given_again_when_their_group_has_ended) {
   GroupNumbers numbers;
   numbers.make(0);  // all ranks
-  for (int i = 0; i < 20'000; ++i) {
-    const uint16_t number = make_one(numbers);
-    EXPECT_FALSE(numbers.may_make(number));
-    numbers.end(number);
-    EXPECT_FALSE(numbers.may_come(number));  // what is late is of the old one
+  numbers.end(make_one(numbers));
+  for (int round = 0; round < 2; ++round) {
+    const std::vector<bool> free = numbers.free_for_split(kNothing);
+    for (uint16_t number = 1; number < kFirstShrunkGroup; ++number) {
+      EXPECT_TRUE(free[number]);
+      EXPECT_TRUE(numbers.reserve(std::array{number}, kNothing));
+      numbers.make(number);
+      numbers.unreserve(number);
+      EXPECT_FALSE(numbers.may_make(number));
+      numbers.end(number);
+      EXPECT_FALSE(numbers.may_come(number));  // what is late is of the old one
+    }
   }
   EXPECT_FALSE(numbers.free_for_split(kNothing)[0]);
 }

@@ -22,7 +22,7 @@ class Environment(CommandCase):
 
     def evaluated(self, *nodes):
         lines = [f'eval "$("{command.RINGBOLT}" env {node})"' for node in nodes]
-        done = subprocess.run(["sh", "-ec", "\n".join([*lines, SHOW])], env=self.environment, text=True,
+        done = subprocess.run(["sh", "-ec", "\n".join([*lines, SHOW])], text=True, env=command.sanitizer_first(self.environment),
                               capture_output=True, check=True)
         return done.stdout
 
@@ -42,7 +42,8 @@ class Environment(CommandCase):
         self.assertNotIn("RINGBOLT_ADDR_1", shown)
         libraries = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt"
         self.assertEqual(shown["LD_LIBRARY_PATH"], str(libraries))
-        self.assertEqual(shown["LD_PRELOAD"], str(libraries / "libringbolt-paths.so"))
+        before = os.environ.get("SANITIZER_RUNTIME")
+        self.assertEqual(shown["LD_PRELOAD"], ":".join(filter(None, [before, str(libraries / "libringbolt-paths.so")])))
 
     def test_moving_on_leaves_nothing_of_the_old_node(self):
         self.assertEqual(self.evaluated("0", "2"), self.evaluated("2"))

@@ -289,7 +289,7 @@ class Overlay(OverlayCase):
         self.assertIn("no cable leads to this node", told.stdout + told.stderr)
 
     def test_a_frozen_agent_is_away_alone_until_it_runs_again(self):
-        self.environment["RINGBOLT_FROZEN_MS"] = "1000"
+        self.environment["RINGBOLT_FROZEN_MS"] = str(1000 * command.TIME_SCALE)
         agents = self.up()
         os.kill(agents[1], signal.SIGSTOP)
         self.gone(1, [0, 2, 3])

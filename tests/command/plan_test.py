@@ -3,11 +3,15 @@
 import collections
 import ipaddress
 import json
+import os
 import re
+import unittest
 import xml.etree.ElementTree
 
 import command
 from command import CommandCase
+
+COMPUTES_LONG = "computes for seconds, for minutes under a sanitizer"
 
 
 class Plan(CommandCase):
@@ -93,6 +97,7 @@ class Plan(CommandCase):
         self.assertNotIn("explained", self.plan("mesh:4"))
         self.assertEqual(rows["all_reduce", False, 1048576]["algorithm"], "direct")
 
+    @unittest.skipIf("SANITIZED" in os.environ, COMPUTES_LONG)
     def test_a_long_broadcast_on_a_large_mesh_is_near_its_bound(self):
         for row in self.plan("mesh:36", "--explain")["explained"]:
             if row["operation"] in ("broadcast", "reduce") and row["bytes"] == 1 << 30:
@@ -224,14 +229,17 @@ class Plan(CommandCase):
                                         (180, 178), (64, 125), (40, 38, "--shape", "random"),
                                         (65, 60, "--shape", "random")):
             with self.subTest((n_nodes, n_ports, *more)):
+                if "SANITIZED" in os.environ and n_nodes > 40:
+                    self.skipTest(COMPUTES_LONG)
                 plan = self.of(n_nodes, n_ports, *more)
                 self.assertEqual(plan["hops"]["diameter"], 1 if n_ports >= n_nodes else 2)
                 self.assertEqual(plan["hops"]["average"], plan["hops"]["least_average"])
                 self.assertEqual(len(plan["cables"]), n_nodes * n_ports // 2)
                 counts = collections.Counter(end.split(":")[0] for one in plan["cables"] for end in one["between"])
                 self.assertEqual(set(counts.values()), {n_ports})
-        self.assertIn("what a cut costs in rates is not computed: 1984 cables times 64 nodes",
-                      " ".join(self.of(64, 62)["notes"]))
+        if "SANITIZED" not in os.environ:
+            self.assertIn("what a cut costs in rates is not computed: 1984 cables times 64 nodes",
+                          " ".join(self.of(64, 62)["notes"]))
         path = self.root.parent / f"{self.root.name}-dense.json"
         self.addCleanup(path.unlink, missing_ok=True)
         path.write_text(json.dumps({"ringbolt": 1, "nodes": [

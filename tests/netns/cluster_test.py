@@ -102,8 +102,7 @@ class Cluster(NamespaceCase):
             self.assertTrue(self.reaches(0, address), address)
         self.assertEqual(self.on(1, "sh", "-c", "echo $RINGBOLT_MEETING_HOST").strip(), "10.76.0.1")
         self.assertNotIn("tbf", self.on(0, "tc", "qdisc", "show", "dev", "mgmt0"))
-        can_run = shutil.which("ibv_devices") and "SANITIZED" not in os.environ
-        devices = self.on(1, "ibv_devices") if can_run else self.on(1, "ls", "/sys/class/infiniband")
+        devices = self.on(1, "ibv_devices") if shutil.which("ibv_devices") else self.on(1, "ls", "/sys/class/infiniband")
         self.assertNotIn("mgmt", devices)
         self.assertIn("rdma_en3", devices)
 

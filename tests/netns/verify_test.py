@@ -3,6 +3,7 @@
 import json
 
 import namespaces
+import command
 from namespaces import NamespaceCase
 
 namespaces.need()
@@ -22,7 +23,7 @@ class Verify(NamespaceCase):
         return json.loads(done.stdout)
 
     def test_without_faults_everything_verifies(self):
-        found = self.verify("soak", "-D", "3")
+        found = self.verify("soak", "-D", 3 * command.TIME_SCALE)
         self.assertTrue(found["verified"], found)
         self.assertEqual({row["what"] for row in found["results"]},
                          {"RC stream", "UC stream", "UD stream", "RC write", "UC write", "RC read", "RC atomic", "RC churn",
