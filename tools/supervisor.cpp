@@ -132,7 +132,7 @@ class Supervisor {
         progress_->clear();
       }
       if (polled[queue == &out_ ? 1 : 2].revents != 0 && !queue->write_some()) {
-        lose_reader(queue->error());
+        lose_reader(*queue);
       }
     }
     if (polled[3].revents != 0) {
@@ -163,7 +163,12 @@ class Supervisor {
   }
 
   /// As a pipeline does when its reader ends: stop, without a word. But a disk that is full says nothing by itself.
-  void lose_reader(int error) {
+  void lose_reader(OutputQueue& lost) {
+    const int error = lost.error();
+    lost.bytes().clear();
+    if (std::exchange(has_lost_reader_, true)) {
+      return;  // what has been said of it may still wait in the other queue
+    }
     out_.bytes().clear();
     err_.bytes().clear();
     if (error != EPIPE && !is_stopping_) {
@@ -330,6 +335,7 @@ class Supervisor {
   int heard_ = 0;  // the digits of a line so far
   std::optional<Progress> progress_;
   bool is_stopping_ = false;
+  bool has_lost_reader_ = false;
   bool has_given_up_ = false;
   int answer_ = kOk;
   // Moments of CLOCK_MONOTONIC:

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <optional>
@@ -20,6 +21,9 @@ namespace ringbolt::base {
 namespace {
 
 constexpr size_t kStackBytes = size_t{256} << 10U;  // a process may have little address space left (ulimit -v)
+
+/// What threads of this process do in their turns happens in the order of these: nothing says that of a file's locks.
+std::atomic<uint32_t> n_turns{0};
 
 struct flock range_of(short type, off_t first, off_t length) {
   struct flock range {};
@@ -160,9 +164,13 @@ int take_file_turn(int fd, uint64_t patience_ms) {
   } else if (number != 0) {
     set_lock(fd, F_UNLCK, 0, number);  // the smaller numbers may be drawn anew once ours is gone
   }
+  n_turns.fetch_add(1, std::memory_order_acq_rel);
   return error;
 }
 
-void end_file_turn(int fd) { set_lock(fd, F_UNLCK, 0, 0); }
+void end_file_turn(int fd) {
+  n_turns.fetch_add(1, std::memory_order_acq_rel);
+  set_lock(fd, F_UNLCK, 0, 0);
+}
 
 }  // namespace ringbolt::base

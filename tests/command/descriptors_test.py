@@ -92,6 +92,13 @@ class Descriptors(CommandCase):
                 status = json.loads(self.call("status", "--json", "--cluster", "line2").stdout)["clusters"][0]
                 self.assertEqual([cable["state"] for cable in status["cables"]], ["up"], closed)
 
+    def test_closed_output_is_said_once_however_much_goes_there(self):
+        """What comes behind the first failure fails as well, and took the words with it."""
+        with self.cluster("line:2"):
+            for _ in range(5):
+                done = self.call_closed(["run", "--", "yes"], (1,))
+                self.assertEqual((done.returncode, done.stderr.count("standard output is closed")), (2, 1), done.stderr)
+
     def test_what_cannot_be_said_ends_no_command(self):
         for words in (["nonsense"], [], ["plan"], ["up", "--emulate", "ring:1"], ["run", "--", "true"], ["perf", "fly"]):
             for closed in ((2,), (0, 2), (1, 2), (0, 1, 2)):

@@ -250,7 +250,7 @@ class OverTcp(TwoEndsCase):
         client = self.start("verify", *words, "127.0.0.1", "-p", port, "-D", "60", *QUICK, "--stall", "1.5")
         self.addCleanup(client.communicate)
         self.addCleanup(client.kill)
-        time.sleep(0.7)  # no condition: it has to be somewhere in the middle
+        time.sleep(0.7 * command.TIME_SCALE)  # no condition: it has to be somewhere in the middle
         server.send_signal(end)
         begin = time.monotonic()
         said, _ = client.communicate(timeout=command.PATIENCE_S)

@@ -3,8 +3,7 @@
 import json
 
 import namespaces
-import command
-from namespaces import NamespaceCase
+from namespaces import NamespaceCase, command
 
 namespaces.need()
 
