@@ -28,6 +28,13 @@ uint16_t make_one(GroupNumbers& numbers, const std::vector<bool>& is_under_way =
   return first;
 }
 
+/// That one. make_one() looks at all of them: sixteen thousand times that takes minutes where nothing is optimized.
+void make(GroupNumbers& numbers, uint16_t number) {
+  EXPECT_TRUE(numbers.reserve(std::array{number}, kNothing));
+  numbers.make(number);
+  numbers.unreserve(number);
+}
+
 TEST(GroupNumbers, are_given_again_when_their_group_has_ended) {
   GroupNumbers numbers;
   numbers.make(0);  // all ranks
@@ -36,9 +43,7 @@ TEST(GroupNumbers, are_given_again_when_their_group_has_ended) {
     const std::vector<bool> free = numbers.free_for_split(kNothing);
     for (uint16_t number = 1; number < kFirstShrunkGroup; ++number) {
       EXPECT_TRUE(free[number]);
-      EXPECT_TRUE(numbers.reserve(std::array{number}, kNothing));
-      numbers.make(number);
-      numbers.unreserve(number);
+      make(numbers, number);
       EXPECT_FALSE(numbers.may_make(number));
       numbers.end(number);
       EXPECT_FALSE(numbers.may_come(number));  // what is late is of the old one
@@ -49,9 +54,12 @@ TEST(GroupNumbers, are_given_again_when_their_group_has_ended) {
 
 TEST(GroupNumbers, of_groups_that_are_there_run_out_and_come_back) {
   GroupNumbers numbers;
-  for (uint16_t i = 0; i < kFirstShrunkGroup; ++i) {
-    EXPECT_EQ(make_one(numbers), i);
+  EXPECT_EQ(make_one(numbers), 0);
+  for (uint16_t i = 1; i + 1 < kFirstShrunkGroup; ++i) {
+    EXPECT_EQ(numbers.next_split(), i);
+    make(numbers, i);
   }
+  EXPECT_EQ(make_one(numbers), kFirstShrunkGroup - 1);
   EXPECT_EQ(numbers.next_split(), kFirstShrunkGroup);
   const auto free = [&] {
     const std::vector<bool> all = numbers.free_for_split(kNothing);
