@@ -60,7 +60,11 @@ bool guarded_copy(void* target, const void* source, size_t length_bytes) {
   while (length_bytes > 0) {
     const iovec into{to, length_bytes};
     const iovec out_of{const_cast<std::byte*>(from), length_bytes};
-    const ssize_t moved = process_vm_readv(getpid(), &into, 1, &out_of, 1, 0);
+    ssize_t moved = 0;
+    {
+      const RemoteAccess by_peer;
+      moved = process_vm_readv(getpid(), &into, 1, &out_of, 1, 0);
+    }
     if (moved <= 0) {
       const bool is_forbidden = moved < 0 && (errno == EPERM || errno == ENOSYS || errno == EACCES);
       if (!is_forbidden || !is_accessible(to, length_bytes, true) || !is_accessible(from, length_bytes, false)) {

@@ -4,7 +4,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 namespace ringbolt::base {
@@ -44,6 +46,24 @@ TEST_F(GuardedCopy, moves_every_byte_and_no_other) {
   EXPECT_EQ(pages[9], std::byte{0});
   EXPECT_EQ(pages[10 + source.size()], std::byte{0});
   EXPECT_TRUE(guarded_copy(pages + 3 * kPage, nullptr, 0));
+}
+
+// On behalf of a peer: what orders it with the program's accesses is between the two programs. The fences are as good
+// as that; thread sanitizer does not know them, and must not ask for more.
+TEST_F(GuardedCopy, is_no_race_with_a_program_that_was_told_by_its_peer) {
+  const std::vector<std::byte> source(kPage, std::byte{5});
+  std::atomic<bool> is_there{false};
+  std::thread service([&] {
+    EXPECT_TRUE(guarded_copy(pages, source.data(), source.size()));
+    std::atomic_thread_fence(std::memory_order_release);
+    is_there.store(true, std::memory_order_relaxed);
+  });
+  while (!is_there.load(std::memory_order_relaxed)) {
+    std::this_thread::yield();
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  EXPECT_EQ(pages[kPage - 1], std::byte{5});
+  service.join();
 }
 
 TEST_F(GuardedCopy, says_so_when_either_side_is_not_there) {
