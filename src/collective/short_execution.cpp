@@ -83,15 +83,17 @@ void ShortExecution::find_readers() {
 [[gnu::flatten]] bool ShortExecution::advance() {
   for (bool goes_on = true; goes_on;) {
     goes_on = false;
+    bool has_passed_over = false;  // one that a later one may make ready
     for (uint64_t left = pending_; left != 0; left &= left - 1) {
       const auto step = static_cast<uint32_t>(std::countr_zero(left));
       if (!is_ready(step)) {
+        has_passed_over = true;
         continue;
       }
       if (!fire(step)) {
         return false;
       }
-      goes_on = pending_ != 0;
+      goes_on = has_passed_over;
     }
   }
   return true;

@@ -80,6 +80,11 @@ class Call final : public collective::Port {
 
   /// Makes a call that has ended another one, of the same shape.
   void renew(const CallId& id);
+  /// The same for one that has only been the port of a short call.
+  void renumber(uint32_t number) {
+    id_.number = number;
+    deadline_ns_ = UINT64_MAX;
+  }
 
   const CallId& id() const { return id_; }
   uint32_t signature() const { return signature_; }

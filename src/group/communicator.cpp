@@ -69,10 +69,7 @@ Communicator::~Communicator() {
   }
 }
 
-uint32_t Communicator::rank_of(uint32_t world_rank) const {
-  if (world_rank < members_.size() && members_[world_rank] == world_rank) {
-    return world_rank;  // as in every group of all ranks
-  }
+uint32_t Communicator::find_member(uint32_t world_rank) const {
   const auto found = std::find(members_.begin(), members_.end(), world_rank);
   return found == members_.end() ? kNoRank : static_cast<uint32_t>(found - members_.begin());
 }

@@ -56,7 +56,10 @@ class Communicator {
   const std::vector<uint32_t>& members() const { return members_; }
   /// The rank in this group of a rank of the world; kNoRank if it is no member.
   static constexpr uint32_t kNoRank = UINT32_MAX;
-  uint32_t rank_of(uint32_t world_rank) const;
+  uint32_t rank_of(uint32_t world_rank) const {
+    const bool is_of_all = world_rank < members_.size() && members_[world_rank] == world_rank;  // ranks, the group
+    return is_of_all ? world_rank : find_member(world_rank);
+  }
   bool has(uint32_t world_rank) const { return rank_of(world_rank) != kNoRank; }
   const collective::Topology& topology() const { return topology_; }
   /// [fabric cable]: left out of its schedules.
@@ -134,6 +137,7 @@ class Communicator {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
   };
+  uint32_t find_member(uint32_t world_rank) const;
   /// Null if there is none. It lives until retire_done().
   Call* find(const CallId& id) const;
   /// The call of that number that somebody has asked for, whatever its phase.

@@ -35,7 +35,11 @@ ShortCall* Communicator::begin_short(const ShortKey& key, const void* input, voi
     return nullptr;
   }
   ++next_call_;
-  begun->call->renew(id);
+  if (begun->is_handed_over) [[unlikely]] {
+    begun->call->renew(id);
+  } else {
+    begun->call->renumber(id.number);
+  }
   begun->operands.input = static_cast<const std::byte*>(input);
   begun->operands.output = static_cast<std::byte*>(output);
   begun->is_in_use = true;
