@@ -68,7 +68,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
   if (const int error = ringbolt::device::check_channel(ringbolt::abi::port_of(context))) {
     return ringbolt::abi::refuse<ibv_comp_channel>(error);
   }
-  auto channel = std::make_unique<Channel>();
+  auto channel = std::make_unique<Channel>(Context::of(context).impl->process());
   channel->c = {context, channel->impl.descriptor(), 0};
   Context::of(context).objects.fetch_add(1);
   return &channel.release()->c;

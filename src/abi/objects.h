@@ -71,6 +71,8 @@ struct Mw {
 };
 
 struct Channel {
+  explicit Channel(device::Process& process) : impl(process.wakes()) {}
+
   ibv_comp_channel c{};
   device::CompletionChannel impl;
 

@@ -2,39 +2,67 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/mutex.h"
 #include "device/event_count.h"
+#include "link/wake_table.h"
 
 namespace ringbolt::device {
 
 class CompletionQueue;
 
 /// Where armed completion queues announce themselves: a queue with a descriptor that is readable while it holds
-/// something. One announcement per arming. Its constructor throws base::Error. Thread-safe.
+/// something. One announcement per arming, by who completes something here, or by a peer, who writes to the descriptor
+/// himself (link/peer_queue.h). Thread-safe.
 class CompletionChannel {
  public:
-  int descriptor() const { return count_.descriptor(); }
+  /// `table` must outlive it. Throws base::Error.
+  explicit CompletionChannel(link::WakeTable& table);
+  ~CompletionChannel();
+  CompletionChannel(const CompletionChannel&) = delete;
+  CompletionChannel& operator=(const CompletionChannel&) = delete;
 
-  /// One completion queue more, or less, announces itself here.
-  void add_user() { users_.fetch_add(1, std::memory_order_relaxed); }
-  void remove_user() { users_.fetch_sub(1, std::memory_order_relaxed); }
-  /// Makes room for an announcement of every user, beside those that wait: each pushes once an arming, and calls this
-  /// before. Throws std::bad_alloc.
+  int descriptor() const { return count_.descriptor(); }
+  /// No other channel of this process has had it, or will have: by it peers tell channels from one another. Not 0.
+  uint32_t number() const { return number_; }
+  /// Its place in the wake table, or kNoWakeChannel.
+  uint32_t index() const { return index_; }
+
+  /// One completion queue more announces itself here: its place. set_user() before the first announcement. Throws
+  /// std::bad_alloc.
+  uint32_t add_user();
+  void set_user(uint32_t place, const std::shared_ptr<CompletionQueue>& queue);
+  /// `is_rung`: a peer has rung for it, which nobody has taken, and nobody will.
+  void remove_user(uint32_t place, bool is_rung);
+  /// Makes room for an announcement of every user, beside those that wait: each announces itself once an arming, and
+  /// calls this before. Throws std::bad_alloc.
   void make_room();
   void push(CompletionQueue* queue) noexcept;
+  /// The same for a queue that a peer has rung for, or is about to: the count is the peer's.
+  void push_uncounted(CompletionQueue* queue) noexcept;
   /// The oldest announcement. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN.
   /// `note` hears of it before a forget() of that queue can return, and must not call back.
   int take(CompletionQueue*& queue, void (*note)(CompletionQueue&));
   /// Drops the announcements of a queue that is being destroyed.
   void forget(const CompletionQueue* queue);
+  /// A peer is gone, perhaps between its announcement and its count.
+  void count_again();
 
  private:
-  EventCount count_{"completion channel"};  // of what is in queue_; every push is a fresh edge for epoll
+  /// Takes in the announcements of peers.
+  void collect();
+
+  link::WakeTable& table_;
+  EventCount count_{"completion channel"};  // of what is in queue_, or will be: every one is a fresh edge for epoll
+  const uint32_t number_;
+  const uint32_t index_;
   base::Mutex mutex_;
   std::vector<CompletionQueue*> queue_ RINGBOLT_GUARDED_BY(mutex_);
-  std::atomic<size_t> users_{0};
+  std::vector<std::weak_ptr<CompletionQueue>> users_ RINGBOLT_GUARDED_BY(mutex_);  // by place
+  std::vector<uint32_t> free_places_ RINGBOLT_GUARDED_BY(mutex_);                   // has room for all
 };
 
 }  // namespace ringbolt::device

@@ -27,7 +27,8 @@ class ChannelTest : public testing::Test {
     return ::poll(&one, 1, 0) == 1;
   }
   std::array<uint64_t, 4> names_{};
-  CompletionChannel channel_;
+  DeviceUnderTest device_;
+  CompletionChannel channel_{device_.process().wakes()};
   CompletionQueue* taken_ = nullptr;
 };
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -45,27 +44,60 @@ base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& 
   if (cqe == 0 || cqe > kMaxCqe) {
     return base::fail(EINVAL);
   }
+  link::WakeTable& wakes = context.process().wakes();
+  bool is_user = false;
+  uint32_t place = 0;
+  link::WakeName name;
+  std::shared_ptr<CompletionQueue> cq;
   try {
-    std::shared_ptr<CompletionQueue> cq(new CompletionQueue(context, cqe, channel));
-    context.process().add(cq);
     if (channel != nullptr) {
-      channel->add_user();
+      place = channel->add_user();
+      is_user = true;
     }
-    return cq;
-  } catch (const std::bad_alloc&) {
-    return base::fail(ENOMEM);
+    const auto given = wakes.add_queue(channel == nullptr ? link::kNoWakeChannel : channel->index(), place);
+    if (given) {
+      name = *given;
+      cq.reset(new CompletionQueue(context, cqe, channel, place, name));
+      context.process().add(cq);
+      if (channel != nullptr) {
+        channel->set_user(place, cq);
+      }
+      return cq;
+    }
+  } catch (const std::bad_alloc&) {  // what was given is taken back below
   }
+  if (cq == nullptr && name.generation != 0) {
+    wakes.remove_queue(name);
+  }
+  if (is_user) {
+    channel->remove_user(place, false);
+  }
+  return base::fail(ENOMEM);
 }
 
-CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel)
+CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel, uint32_t channel_place,
+                                 link::WakeName name)
     : context_(context),
       port_(context.shared_port()),
       faults_(port_->fabric->verb_faults),
       network_(context.network()),
+      wakes_(context.process().wakes()),
+      name_(name),
+      entry_(wakes_.queue(name.index)),
       channel_(channel),
+      channel_place_(channel_place),
+      channel_number_(channel == nullptr ? 0 : channel->number()),
+      channel_descriptor_(channel == nullptr ? -1 : channel->descriptor()),
       ring_(cqe),
       capacity_(cqe),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
+
+CompletionQueue::~CompletionQueue() {
+  wakes_.remove_queue(name_);
+  if (receivers_.uses_marks()) {
+    wakes_.remove_set(receiver_set_);
+  }
+}
 
 inline bool CompletionQueue::is_halted() const {
   return faults_.has(fault::Subject::state) && port_->is_halted();
@@ -119,8 +151,8 @@ inline bool CompletionQueue::is_halted() const {
 int CompletionQueue::judge_poll() noexcept try {
   const base::LockGuard guard(lock);
   std::vector<uint32_t> numbers;
-  for (const auto* users : {&senders_, &receivers_}) {
-    std::ranges::transform(*users, std::back_inserter(numbers), &QueuePair::number);
+  for (const ReadyList* const users : {&senders_, &receivers_}) {
+    users->each([&](const QueuePair& qp) { numbers.push_back(qp.number()); });
   }
   return polls_.judge(*port_, numbers);
 } catch (const std::bad_alloc&) {
@@ -154,9 +186,7 @@ void CompletionQueue::check_timers() {
   const uint64_t now = base::now_ns();
   if (!is_halted() && now - checked_ns_ >= kNsBetweenChecks) {
     checked_ns_ = now;
-    for (QueuePair* qp : senders_) {
-      qp->check_timers(now);
-    }
+    senders_.each_marked([now](QueuePair& qp) { qp.check_timers(now); });
   }
 }
 
@@ -180,7 +210,7 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
 }
 
 /// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
-void CompletionQueue::progress() try {
+void CompletionQueue::progress(bool looks_at_all) try {
   if (is_halted()) [[unlikely]] {
     return;
   }
@@ -191,33 +221,45 @@ void CompletionQueue::progress() try {
   if (sends_go_first) {
     progress_senders(true);
   }
-  for (QueuePair* qp : receivers_) {
-    if (qp->may_receive()) {
-      qp->progress_receives(*this);
-    }
-    if (qp->has_queued_sends()) {
-      qp->advance_sends();  // its program may poll this queue alone until an answer comes
-    }
-  }
+  progress_receivers(looks_at_all);
   sends_go_first_ = !sends_go_first && out_ != nullptr && out_ == out_end_;
   if (!sends_go_first) {
     const bool is_polled = out_ != nullptr;
     progress_senders(!is_polled || (out_ == out && empty_polls_ % kPollsBetweenLooks == kPollsBetweenLooks - 1));
   }
-  if (drops_bells_) {
-    drops_bells_ = false;
-    want_bells(false);
-  }
 } catch (const std::bad_alloc&) {
   has_run_short_ = true;
 }
 
-void CompletionQueue::progress_senders(bool looks_at_all) {
-  for (QueuePair* qp : senders_) {
-    if (qp->may_send() && (looks_at_all || qp->has_awaited_sends())) {
-      qp->progress_sends(*this);
-    }
+inline void CompletionQueue::progress_receiver(QueuePair& qp) {
+  if (qp.may_receive()) {
+    qp.progress_receives(*this);
   }
+  if (qp.has_queued_sends()) {
+    qp.advance_sends();  // its program may poll this queue alone until an answer comes
+  }
+}
+
+inline void CompletionQueue::progress_receivers(bool looks_at_all) {
+  if (looks_at_all || !receivers_.uses_marks()) {
+    receivers_.each([this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_receiver(qp); });
+    return;
+  }
+  receivers_.take_marked([this]() RINGBOLT_REQUIRES(lock) { return has_room(); },
+                         [this](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
+                           progress_receiver(qp);
+                           return qp.may_receive_more() || qp.has_queued_sends();
+                         });
+}
+
+void CompletionQueue::progress_senders(bool looks_at_all) {
+  const bool clears_marks = senders_.uses_marks();
+  senders_.each_marked([&](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
+    const bool may_send = qp.may_send();
+    if (may_send ? looks_at_all || qp.has_awaited_sends() : clears_marks) {
+      qp.progress_sends(*this);
+    }
+  });
 }
 
 ibv_wc& CompletionQueue::next_in_ring() {
@@ -238,18 +280,8 @@ void CompletionQueue::commit_to_ring(bool is_solicited) {
   if (is_solicited) {
     last_solicited_ = committed_;
   }
-  announce_if_armed(is_solicited, committed_);
-}
-
-void CompletionQueue::announce_if_armed(bool is_solicited, uint64_t completion) {
-  const uint32_t armed = armed_.load(std::memory_order_relaxed);
-  if (armed == kArmedNext || (armed == kArmedSolicited && is_solicited)) {
-    armed_.store(kNotArmed, std::memory_order_relaxed);
-    announced_ = completion;
-    drops_bells_ = true;  // not here: the queue pair that completes holds its own lock
-    if (channel_ != nullptr) {
-      channel_->push(this);
-    }
+  if (notify() != link::Notify::nothing) {
+    announce(is_solicited, committed_);
   }
 }
 
@@ -259,49 +291,8 @@ void CompletionQueue::overflow() {
   }
   has_overflowed_ = true;
   context_.announce(IBV_EVENT_CQ_ERR, handle);
-  for (QueuePair* qp : receivers_) {
-    qp->fail_from_queue();
-  }
-  for (QueuePair* qp : senders_) {
-    qp->fail_from_queue();
-  }
-}
-
-void CompletionQueue::request_notification(bool solicited_only) {
-  const base::LockGuard guard(lock);
-  if (channel_ != nullptr) {
-    channel_->make_room();
-  }
-  if (armed_.load(std::memory_order_relaxed) != kArmedNext) {  // a wider wish is not narrowed
-    armed_.store(solicited_only ? kArmedSolicited : kArmedNext, std::memory_order_relaxed);
-  }
-  want_bells(true);
-  base::heavy_fence();
-  // What was filled before the peers could see the wish rings no bell: fetch it now. Sends that still run need
-  // somebody to watch their timers.
-  progress();
-  // As with a NIC, whose arming says how far the program has read: what lies there unread raises an event at once,
-  // since UCX and perftest do not look again after arming. Only the one completion that has raised an event already
-  // does not raise a second one: perftest arms before it reads.
-  const uint64_t known = std::max(announced_, committed_ - count_);
-  if (committed_ > known) {
-    announce_if_armed(last_solicited_ > known, known + 1);
-  }
-  if (drops_bells_) {
-    drops_bells_ = false;
-    want_bells(false);
-  }
-  if (std::ranges::any_of(senders_, [](QueuePair* qp) { return qp->has_unfinished_sends(); })) {
-    context_.process().request_service();
-  }
-}
-
-void CompletionQueue::want_bells(bool wanted) {
-  for (QueuePair* qp : receivers_) {
-    qp->want_receive_bells(wanted);
-  }
-  for (QueuePair* qp : senders_) {
-    qp->want_send_bells(wanted);
+  for (const ReadyList* const users : {&receivers_, &senders_}) {
+    users->each([](QueuePair& qp) { qp.fail_from_queue(); });
   }
 }
 
@@ -309,10 +300,10 @@ int CompletionQueue::resize(uint32_t cqe) {
   const base::LockGuard guard(lock);
   progress();  // what is complete counts, fetched or not
   uint32_t held = count_;
-  for (const QueuePair* qp : senders_) {
+  senders_.each_marked([&](const QueuePair& qp) {
     // Datagrams complete on their own, if only once the lane to their peer is there: their places are taken.
-    held += qp->type() == IBV_QPT_UD ? qp->unfinished_sends() : 0;
-  }
+    held += qp.type() == IBV_QPT_UD ? qp.unfinished_sends() : 0;
+  });
   if (cqe == 0 || cqe > kMaxCqe || cqe < held) {
     return EINVAL;
   }
@@ -333,33 +324,46 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   is_served_ = now_ns >= last_poll_ns_.load(std::memory_order_relaxed) + kAbandonedNs;
   progress();
   if (!is_halted()) {
-    for (QueuePair* qp : senders_) {
-      qp->check_timers(now_ns);
-    }
+    senders_.each_marked([now_ns](QueuePair& qp) { qp.check_timers(now_ns); });
   }
   progress();
+  wait_for_room();
   is_served_ = is_in_service_ = false;
-  if (std::exchange(has_run_short_, false)) {
-    return Remains::work;
-  }
-  auto remains = Remains::nothing;
-  for (const QueuePair* qp : senders_) {
-    if (qp->has_queued_sends()) {
-      return Remains::work;
+  auto remains = std::exchange(has_run_short_, false) ? Remains::work : Remains::nothing;
+  senders_.each_marked([&](const QueuePair& qp) RINGBOLT_REQUIRES(lock) {
+    if (qp.has_queued_sends()) {
+      remains = Remains::work;
+    } else if (is_armed() && qp.has_unfinished_sends()) {
+      remains = std::max(remains, Remains::timers);
     }
-    if (is_armed() && qp->has_unfinished_sends()) {
-      remains = Remains::timers;
-    }
-  }
+  });
   return remains;
+}
+
+/// Sends that found no room go on when a peer says that there is some, while the program sleeps.
+void CompletionQueue::wait_for_room() {
+  bool has_queued = false;
+  senders_.each_marked([&](const QueuePair& qp) { has_queued = has_queued || qp.has_queued_sends(); });
+  const bool waits = has_queued && is_armed();
+  if (!waits && !waits_for_room_) {
+    return;
+  }
+  senders_.each([waits](QueuePair& qp) { qp.wait_for_room(waits && qp.has_queued_sends()); });
+  waits_for_room_ = waits;
+  if (waits) {
+    base::heavy_fence();
+    progress();
+  }
 }
 
 void CompletionQueue::take_arrived() {
   const base::LockGuard guard(lock);
   is_in_service_ = true;
   for (int pass = 0; pass < kPassesForFullLane; ++pass) {
-    progress();
-    if (pass != 0 && std::ranges::none_of(receivers_, [](QueuePair* qp) { return qp->may_receive(); })) {
+    progress(true);
+    bool may_receive = false;
+    receivers_.each([&](const QueuePair& qp) { may_receive = may_receive || qp.may_receive(); });
+    if (pass != 0 && !may_receive) {
       break;
     }
   }
@@ -369,65 +373,77 @@ void CompletionQueue::take_arrived() {
 uint64_t CompletionQueue::wire_deadline_ns() {
   const base::LockGuard guard(lock);
   uint64_t deadline = UINT64_MAX;
-  for (const QueuePair* qp : senders_) {
-    deadline = std::min(deadline, qp->deadline_ns());
-  }
+  senders_.each([&](const QueuePair& qp) { deadline = std::min(deadline, qp.deadline_ns()); });
   return deadline;
 }
 
-void CompletionQueue::attach(QueuePair& qp, bool receives, bool sends) {
+uint32_t CompletionQueue::attach(QueuePair& qp, bool receives) {
   const base::LockGuard guard(lock);
-  for (std::vector<QueuePair*>* list : {&receivers_, &senders_}) {
-    if (const size_t wanted = list->size() + places_kept_ + 1; list->capacity() < wanted) {
-      list->reserve(std::max(wanted, 2 * list->capacity()));
-    }
-  }
-  enter(qp, receives, sends);
-}
-
-void CompletionQueue::suspend(const QueuePair& qp) {
-  const base::LockGuard guard(lock);
-  std::erase(receivers_, &qp);
-  std::erase(senders_, &qp);
-  ++places_kept_;
-}
-
-void CompletionQueue::resume(QueuePair& qp, bool receives, bool sends) {
-  const base::LockGuard guard(lock);
-  --places_kept_;
-  enter(qp, receives, sends);
-}
-
-/// There is room. Under lock.
-void CompletionQueue::enter(QueuePair& qp, bool receives, bool sends) {
+  list(receives).make_room();
+  const uint32_t place = list(receives).add(qp);
   polls_.look_again();
-  // Under the lock: who arms it at the same time comes before, and is seen, or after, and finds the queue pair.
-  if (receives) {
-    receivers_.push_back(&qp);
-    qp.want_receive_bells(is_armed());
+  use_marks(receives);
+  list(receives).mark(place);
+  return place;
+}
+
+/// Where they have become many. Packets of networks are for queue pairs that nobody marks in time for their timers, so
+/// that there all are looked at.
+void CompletionQueue::use_marks(bool receives) {
+  if (network_ != nullptr || !list(receives).wants_marks()) {
+    return;
   }
-  if (sends) {
-    senders_.push_back(&qp);
-    qp.want_send_bells(is_armed());
+  if (receives) {
+    if (wakes_.add_set(receiver_set_)) {
+      entry_.mode.fetch_or((receiver_set_ + 1) << link::kWakeSetShift, std::memory_order_seq_cst);
+      receivers_.use(wakes_.set(receiver_set_));
+      // Peers that have not seen the new mode have published what is found at the first look at all.
+      base::heavy_fence();
+    }
+  } else if (auto marks = std::unique_ptr<link::MarkSet>(new (std::nothrow) link::MarkSet())) {
+    sender_marks_ = std::move(marks);
+    senders_.use(*sender_marks_);
   }
 }
 
-void CompletionQueue::detach(const QueuePair& qp) {
+void CompletionQueue::detach(uint32_t place, bool receives) {
   const base::LockGuard guard(lock);
-  std::erase(receivers_, &qp);
-  std::erase(senders_, &qp);
+  list(receives).remove(place);
+  list(receives).clear(place);
+}
+
+void CompletionQueue::suspend(uint32_t place, bool receives) {
+  const base::LockGuard guard(lock);
+  list(receives).suspend(place);
+}
+
+void CompletionQueue::resume(QueuePair& qp, uint32_t place, bool receives) {
+  const base::LockGuard guard(lock);
+  polls_.look_again();
+  list(receives).put(place, qp);
+  list(receives).mark(place);
+}
+
+void CompletionQueue::mark_receiver(uint32_t place) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // or those marked by use_marks() would not cover it
+  receivers_.mark(place);
+}
+
+void CompletionQueue::mark_sender(uint32_t place) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  senders_.mark(place);
 }
 
 bool CompletionQueue::is_attached() {
   const base::LockGuard guard(lock);
-  return !receivers_.empty() || !senders_.empty();
+  return !receivers_.is_empty() || !senders_.is_empty();
 }
 
 void CompletionQueue::retire() {
   const base::LockGuard guard(lock);
-  armed_.store(kNotArmed);
-  if (channel_ != nullptr) {
-    std::exchange(channel_, nullptr)->remove_user();
+  const uint32_t before = entry_.notify.exchange(name_.generation << link::kNotifyBits);
+  if (!std::exchange(is_retired_, true) && channel_ != nullptr) {
+    channel_->remove_user(channel_place_, link::notify_of(before) == link::Notify::rung);
   }
 }
 

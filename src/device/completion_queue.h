@@ -11,6 +11,8 @@
 #include "base/result.h"
 #include "device/call_stream.h"
 #include "device/half_locks.h"
+#include "device/ready_list.h"
+#include "link/wake_table.h"
 
 namespace ringbolt::device {
 
@@ -28,6 +30,9 @@ class CompletionQueue {
   /// EINVAL unless 1 <= cqe <= kMaxCqe. `channel` may be null and must outlive the queue.
   static base::Result<std::shared_ptr<CompletionQueue>> create(Context& context, uint32_t cqe,
                                                                CompletionChannel* channel);
+  ~CompletionQueue();
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   void* handle = nullptr;  ///< the C object, for events
   base::AdaptiveMutex lock RINGBOLT_ACQUIRED_BEFORE(send_half, receive_half);
@@ -43,7 +48,11 @@ class CompletionQueue {
   /// EINVAL when the entries inside do not fit.
   int resize(uint32_t cqe);
 
-  bool is_armed() const { return armed_.load(std::memory_order_relaxed) != kNotArmed; }
+  bool is_armed() const { return link::is_armed(notify()); }
+  /// What peers know it by, and where it announces itself: number and descriptor of its channel, or 0 and -1.
+  link::WakeName wake_name() const { return name_; }
+  uint32_t channel_number() const { return channel_number_; }
+  int channel_descriptor() const { return channel_descriptor_; }
   /// What is left after serve() that no peer's bell will announce.
   enum class Remains {
     nothing,
@@ -59,14 +68,28 @@ class CompletionQueue {
   /// When the earliest timer of its queue pairs on the network runs out.
   uint64_t wire_deadline_ns();
 
-  // For queue pairs.
-  /// Throws std::bad_alloc, and nothing has changed.
-  void attach(QueuePair& qp, bool receives, bool sends);
-  void detach(const QueuePair& qp);
-  /// The same, but for resume() only: it takes back the place that was kept, and can't fail.
-  void suspend(const QueuePair& qp);
-  void resume(QueuePair& qp, bool receives, bool sends);
+  // For queue pairs, which have a place here for their receives and one for their sends.
+  /// The place. Throws std::bad_alloc, and nothing has changed.
+  uint32_t attach(QueuePair& qp, bool receives);
+  void detach(uint32_t place, bool receives);
+  /// The same, but the place is kept for resume(), which can't fail.
+  void suspend(uint32_t place, bool receives);
+  void resume(QueuePair& qp, uint32_t place, bool receives);
   bool is_attached();
+  /// There may be something to do for the receives, or the sends, of the queue pair at that place. Thread-safe, without
+  /// locks; what there is to do must be visible before.
+  void mark_receiver(uint32_t place);
+  void mark_sender(uint32_t place);
+  /// It has sends under way, or none any more. Under the queue pair's lock for sending.
+  void note_sending(uint32_t place) { senders_.mark_unless_marked(place); }
+  void note_sends_over(uint32_t place) { senders_.clear(place); }
+  /// Something can be completed: raises the event. Not under `lock`: its completion comes later. False: it is not what
+  /// is waited for.
+  bool ring();
+  /// The event that a peer has raised is about to be given to the program. False: there is none. Without locks.
+  bool collect_ring();
+  /// A peer is gone, perhaps in the middle of raising an event.
+  void on_peer_gone();
   /// No further announcement: it is being destroyed.
   void retire();
   /// It is the service thread that gets on with things, not the program's poll.
@@ -87,8 +110,8 @@ class CompletionQueue {
       return commit_to_ring(counts_as_solicited);
     }
     ++out_;
-    if (is_armed()) [[unlikely]] {
-      announce_if_armed(counts_as_solicited, committed_);
+    if (notify() != link::Notify::nothing) [[unlikely]] {
+      announce(counts_as_solicited, committed_);
     }
   }
   /// Whether a good completion of the queue pair lies here that nobody has polled.
@@ -102,17 +125,22 @@ class CompletionQueue {
   void forget(uint32_t qpn);
 
  private:
-  enum Armed : uint32_t { kNotArmed, kArmedSolicited, kArmedNext };
-
-  CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel);
-  void enter(QueuePair& qp, bool receives, bool sends) RINGBOLT_REQUIRES(lock);
+  CompletionQueue(Context& context, uint32_t cqe, CompletionChannel* channel, uint32_t channel_place,
+                  link::WakeName name);
+  link::Notify notify() const { return link::notify_of(entry_.notify.load(std::memory_order_relaxed)); }
+  bool change_notify(link::Notify from, link::Notify to);
+  ReadyList& list(bool receives) RINGBOLT_REQUIRES(lock) { return receives ? receivers_ : senders_; }
+  void use_marks(bool receives) RINGBOLT_REQUIRES(lock);
   bool has_room_for_poller() const RINGBOLT_REQUIRES(lock) { return out_ != out_end_; }
   ibv_wc& next_in_ring() RINGBOLT_REQUIRES(lock);
   void commit_to_ring(bool is_solicited) RINGBOLT_REQUIRES(lock);
   /// Up to `count` completions, of those that lie here or else of what progress brings.
   int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
-  void progress() RINGBOLT_REQUIRES(lock);
+  /// `looks_at_all`: at those, too, that nobody has marked.
+  void progress(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
+  void progress_receivers(bool looks_at_all) RINGBOLT_REQUIRES(lock);
+  void progress_receiver(QueuePair& qp) RINGBOLT_REQUIRES(lock);
   /// Those that somebody waits for, or all.
   void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void check_timers() RINGBOLT_REQUIRES(lock);
@@ -121,14 +149,21 @@ class CompletionQueue {
   /// A fault has this machine do nothing.
   bool is_halted() const;
   void overflow() RINGBOLT_REQUIRES(lock);
-  void announce_if_armed(bool is_solicited, uint64_t completion) RINGBOLT_REQUIRES(lock);
-  void want_bells(bool wanted) RINGBOLT_REQUIRES(lock);
+  void announce(bool is_solicited, uint64_t completion) RINGBOLT_REQUIRES(lock);
+  void explain_event() RINGBOLT_REQUIRES(lock);
+  void wait_for_room() RINGBOLT_REQUIRES(lock);
 
   Context& context_;  // not from serve(): the service thread may hold the queue for a moment longer than it lives
   const std::shared_ptr<const Port> port_;
   VerbFaults& faults_;
   Network* const network_;  // null for a port in shared memory
-  CompletionChannel* channel_ RINGBOLT_GUARDED_BY(lock);
+  link::WakeTable& wakes_;
+  const link::WakeName name_;
+  link::WakeQueue& entry_;           // what peers see of it
+  CompletionChannel* const channel_;  // not after retire(): it is never armed again
+  const uint32_t channel_place_;
+  const uint32_t channel_number_;
+  const int channel_descriptor_;
   std::vector<ibv_wc> ring_ RINGBOLT_GUARDED_BY(lock);
   uint32_t capacity_;
   ibv_wc* out_ RINGBOLT_GUARDED_BY(lock) = nullptr;  // the poller's array, while poll() runs
@@ -146,13 +181,17 @@ class CompletionQueue {
   bool is_served_ RINGBOLT_GUARDED_BY(lock) = false;      // likewise, and the program has not polled for long
   bool sends_go_first_ RINGBOLT_GUARDED_BY(lock) = false;
   bool has_overflowed_ RINGBOLT_GUARDED_BY(lock) = false;
-  bool drops_bells_ RINGBOLT_GUARDED_BY(lock) = false;    // no longer armed: the peers need not ring
+  bool is_retired_ RINGBOLT_GUARDED_BY(lock) = false;
+  bool waits_for_room_ RINGBOLT_GUARDED_BY(lock) = false;  // some peers were asked to ring when they make room
+  bool is_explained_ RINGBOLT_GUARDED_BY(lock) = false;    // the completion has been seen whose event was raised before
+  link::Notify wish_ RINGBOLT_GUARDED_BY(lock) = link::Notify::nothing;  // of the last arming
   bool has_run_short_ RINGBOLT_GUARDED_BY(lock) = false;  // of memory, while it got on with things
-  std::atomic<uint32_t> armed_{kNotArmed};
   std::atomic<uint64_t> last_poll_ns_{0};
-  std::vector<QueuePair*> receivers_ RINGBOLT_GUARDED_BY(lock);
-  std::vector<QueuePair*> senders_ RINGBOLT_GUARDED_BY(lock);
-  size_t places_kept_ RINGBOLT_GUARDED_BY(lock) = 0;  // in both, for those that are suspended
+  // Under the lock, but for marking.
+  ReadyList receivers_;
+  ReadyList senders_;
+  uint32_t receiver_set_ RINGBOLT_GUARDED_BY(lock) = 0;  // its number, not read back from where peers write
+  std::unique_ptr<link::MarkSet> sender_marks_ RINGBOLT_GUARDED_BY(lock);
   CallStream polls_ RINGBOLT_GUARDED_BY(lock);
 };
 

@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 
 #include "device/completion_channel.h"
+#include "device/lane_test_support.h"
 #include "device/part_test_support.h"
 
 namespace ringbolt::device {
@@ -68,7 +70,7 @@ class CompletionQueueTest : public testing::Test {
 
   using List = std::vector<uint64_t>;
   DeviceUnderTest device_;
-  CompletionChannel channel_;
+  CompletionChannel channel_{device_.process().wakes()};
   ibv_cq handle_{};
   std::shared_ptr<CompletionQueue> queue_;
 };

@@ -11,6 +11,7 @@
 #include "link/lane_consumer.h"
 #include "link/lane_producer.h"
 #include "link/messages.h"
+#include "link/peer_queue.h"
 #include "link/remote_process.h"
 #include "link/shared_segment.h"
 
@@ -36,15 +37,17 @@ struct Connection {
   /// Fills the next slot, whose body is written already; ring() after the last one.
   void publish(link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate) {
     const uint32_t consumed = receiver.consumed();
-    if (sender->consumed() == sender->published()) {
-      receiver.note_told(consumed);  // nothing before it can hold the news up
+    if (sender->consumed() == sender->published() && owed.load(std::memory_order_relaxed) == 0) {
+      receiver.note_told(consumed);  // nothing before it can hold the news up, and nobody sleeps on it
     }
-    sender->publish(kind, static_cast<uint8_t>(flags), length, immediate, consumed, 0, false);
+    news |= flags;
+    sender->publish(kind, static_cast<uint16_t>(flags), length, immediate, consumed, 0, false);
   }
   /// The same with the payload that was put at `place`.
   void publish(link::SlotKind kind, unsigned flags, uint32_t length, uint32_t immediate,
                const link::LaneProducer::Place& place) {
-    sender->publish(kind, static_cast<uint8_t>(flags), length, immediate, receiver.consumed(), place.data_at, true);
+    news |= flags;
+    sender->publish(kind, static_cast<uint16_t>(flags), length, immediate, receiver.consumed(), place.data_at, true);
   }
   /// A free slot, and room for `length` bytes of payload; false when there is none.
   bool make_room(uint32_t length, link::LaneProducer::Place& place) {
@@ -54,15 +57,19 @@ struct Connection {
     sender->refresh();
     return sender->has_slot() && (length == 0 || sender->reserve(length, place));
   }
-  /// Wakes the peer for what was published, if it asked for that.
+  /// Tells the peer of what was published, if it asked for that.
   void ring() {
     if (sender && sender->published() != rung_for) {
       rung_for = sender->published();
-      if (sender->wants_ring()) {
-        remote->peer().ring();
+      const unsigned flags = std::exchange(news, 0);
+      sender->fence();
+      if (const uint32_t mode = receive_queue.mode(); mode != 0) [[unlikely]] {
+        ring(mode, flags);
       }
     }
   }
+  /// Wakes the peer's service thread, to look at what its program does not look at.
+  void ring_service();
   /// Learns how far the peer is from its messages to us, those that wait for a receive too. Under both locks.
   void take_last_word() {
     if (sender) {
@@ -73,17 +80,29 @@ struct Connection {
     }
   }
   // Of the receiving half.
-  /// Tells the peer how far we are, and wakes it if it asked for that.
+  /// The waiting message fails at the peer, which may sleep on it: tell() after it.
+  void refuse(link::Refusal why) {
+    receiver.refuse(why);
+    owed.store(link::kSlotSignaled | link::kSlotSolicited, std::memory_order_relaxed);
+  }
+  /// Tells the peer how far we are, and wakes it if it waits for that.
   void tell() {
     untold_bytes = 0;
-    if (receiver.tell() && remote != nullptr) {
-      remote->peer().ring();
+    const unsigned flags = owed.load(std::memory_order_relaxed);
+    owed.store(0, std::memory_order_relaxed);  // no exchange: that would wait for every store before it
+    const bool waits_for_room = receiver.tell();
+    if (waits_for_room || (flags != 0 && send_queue.mode() != 0)) [[unlikely]] {
+      tell(waits_for_room, flags);
     }
   }
 
   const uint32_t remote_qpn;
   std::shared_ptr<link::RemoteProcess> remote;  ///< null: nobody owned that number when we connected
   std::atomic<PeerState> peer_state{PeerState::present};
+  // Where the peer completes what we publish, which is `mark` there, and what we are done with. Set under both locks.
+  link::PeerQueue receive_queue;
+  link::PeerQueue send_queue;
+  uint32_t mark = 0;
 
   // Receiving half.
   link::SharedSegment receive_segment;
@@ -93,6 +112,8 @@ struct Connection {
   /// not.
   std::vector<std::pair<uint32_t, std::shared_ptr<const link::SharedSegment>>> held_arenas;
   uint32_t untold_bytes = 0;  ///< taken from the lane since we last told the peer
+  /// What the peer may sleep on of that: flags of slots; kSlotSolicited stands for a refusal. The sending half looks.
+  std::atomic<unsigned> owed{0};
   /// Messages that may still take a receive; no more than receives were posted when the peer flushed its sends.
   uint32_t receivable = UINT32_MAX;
 
@@ -109,9 +130,14 @@ struct Connection {
   uint32_t next_operation = 0;
   uint32_t operations_end_slot = 0;
   uint32_t rung_for = 0;           ///< slots published when we last looked whether to ring
+  unsigned news = 0;               ///< flags of those that were published since
   uint64_t progress_since_ns = 0;  ///< since when the peer has not got on, as timers saw it; 0: not looked yet
   uint64_t wait_began_ns = 0;      ///< datagrams: since when there is no lane, or no room in it
   bool is_refused = false;         ///< datagrams: there is no such queue pair, and so no lane to wait for
+
+ private:
+  void ring(uint32_t mode, unsigned flags) const;
+  void tell(bool waits_for_room, unsigned flags) const;
 };
 
 }  // namespace ringbolt::device

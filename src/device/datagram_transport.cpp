@@ -147,7 +147,7 @@ bool DatagramTransport::send_through_lane(const SendRequest& request, const Piec
   pieces.gather(0, is_inline ? lane.next_slot().body + sizeof fields : place.data, request.length);
   const bool has_immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
   const unsigned flags =
-      (request.is_solicited ? link::kSlotSolicited : 0U) | (has_immediate ? link::kSlotImmediate : 0U);
+      link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) | (has_immediate ? link::kSlotImmediate : 0U);
   if (is_inline) {
     connection->publish(link::SlotKind::datagram, flags, request.length, request.immediate);
   } else {
@@ -204,6 +204,12 @@ void DatagramTransport::check_timers(SendQueue& queue, uint64_t) {
 bool DatagramTransport::has_arrived() const {
   bool has_some = inboxes_ != nullptr && !inboxes_->requests.is_empty();
   lanes_.each_receiving([&](const Connection& connection) { has_some = has_some || connection.receiver.has_slot(); });
+  return has_some;
+}
+
+bool DatagramTransport::may_have_news() const {
+  bool has_some = false;
+  lanes_.each_receiving([&](const Connection& connection) { has_some = has_some || connection.receiver.has_news(); });
   return has_some;
 }
 

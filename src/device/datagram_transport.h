@@ -34,6 +34,8 @@ class DatagramTransport final : public QueuePairTransport {
   void receive(ReceiveQueue& queue, CompletionQueue& cq) override RINGBOLT_REQUIRES(receive_half, cq.lock);
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half);
 
+  bool may_have_news() const override RINGBOLT_REQUIRES(receive_half);
+
   bool has_unsent() const override { return output_.has_unsent(); }
   uint64_t deadline_ns() const override { return output_.has_unsent() ? 0 : UINT64_MAX; }
   void close() override { lanes_.close(); }

@@ -249,9 +249,9 @@ class End {
   ibv_wc await_receive() { return await(*receives_); }
 
   static constexpr uint32_t kQkey = 0x1234;
+  static constexpr uint64_t kPatienceNs = 20'000'000'000;  ///< what takes that long has failed
 
  private:
-  static constexpr uint64_t kPatienceNs = 20'000'000'000;
   DeviceUnderTest& device_;
   ibv_qp handle_{};
   std::shared_ptr<CompletionQueue> sends_;

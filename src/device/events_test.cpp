@@ -5,6 +5,7 @@
 
 #include "device/async_events.h"
 #include "device/completion_channel.h"
+#include "device/device_test_support.h"
 
 namespace ringbolt::device {
 namespace {
@@ -18,7 +19,8 @@ TEST(CompletionChannel, takes_note_before_a_queue_is_forgotten) {
   static std::atomic<bool> is_forgotten;
   static bool was_forgotten_first;
   static std::thread destroyer;
-  CompletionChannel one;
+  DeviceUnderTest device;
+  CompletionChannel one(device.process().wakes());
   channel = &one;
   auto* const queue = reinterpret_cast<CompletionQueue*>(&one);  // never looked into
   one.push(queue);

@@ -33,10 +33,16 @@ void drain_lane(QueuePairCore& core, CompletionQueue& cq, Connection& connection
       ran_empty = true;  // for this look: the program may act on it, and be gone before the next one
       break;
     }
-    if (takes_receive(header.kind) && !cq.has_room()) {
+    const bool is_message = takes_receive(header.kind);
+    if (is_message && !cq.has_room()) {
       break;  // others go on: a program that spins on its memory may leave its queue full
     }
     connection.heard_consumed.store(header.consumed, std::memory_order_release);
+    // Before the slot is released: who publishes sees it with the count. What a peer asked us to do it waits for.
+    if (!is_message || (header.flags & link::kSlotSignaled) != 0) {
+      connection.owed.store(connection.owed.load(std::memory_order_relaxed) | link::kSlotSignaled,
+                            std::memory_order_relaxed);
+    }
     if (!base::call_locked(receive, header)) {
       is_stuck = true;  // what came before must not wait with the one that can't be received yet
       break;
@@ -45,7 +51,7 @@ void drain_lane(QueuePairCore& core, CompletionQueue& cq, Connection& connection
   }
   if (taken == kMaxSlotsAtOnce && cq.is_armed()) {
     // What is left was rung for already, and what was taken need not have raised an event.
-    core.process.request_service();
+    core.process.request_service(cq);
   }
   const bool is_due = connection.untold_bytes >= kTellAfterBytes || lane.untold() >= kTellAfterSlots;
   if (lane.has_news() && (is_due || is_stuck || ran_empty || !cq.has_room() || !lane.has_slot())) {

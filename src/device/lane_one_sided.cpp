@@ -65,7 +65,7 @@ bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_sta
   if (connection_.make_room(0, place)) {
     const bool is_invalid = status == IBV_WC_REM_INV_REQ_ERR;
     connection_.publish(link::SlotKind::refused, is_invalid ? link::kSlotInvalidRequest : 0U, 0, 0);
-    connection_.remote->peer().ring();  // its program may wait for the event alone
+    connection_.ring_service();  // its program may wait for the event alone
   }
   return queue.fail(entry, status);
 }
@@ -135,7 +135,7 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
   if (entry.moved < request.length && !write_by_peer(entry, request, pieces)) {
     return false;
   }
-  if (has_immediate && !notify_written(request)) {
+  if (has_immediate && !notify_written(entry, request)) {
     return false;
   }
   count_write(request.length, has_immediate ? kImmediateWords : 0);
@@ -169,19 +169,20 @@ bool LaneRequester::write_by_peer(SendEntry& entry, const SendRequest& request, 
     connection_.publish(link::SlotKind::write, 0, chunk, 0, place);
     connection_.operations_end_slot = lane.published();
   }
-  connection_.remote->peer().ring();  // the target of one-sided operations seldom polls
+  connection_.ring_service();  // the target of one-sided operations seldom polls
   return true;
 }
 
-bool LaneRequester::notify_written(const SendRequest& request) {
+bool LaneRequester::notify_written(const SendEntry& entry, const SendRequest& request) {
   link::LaneProducer::Place place;
   if (!connection_.make_room(0, place)) {
     return false;
   }
   const link::RemoteFields fields{request.remote_address, request.key, request.length, 0, 0};
   std::memcpy(connection_.sender->next_slot().body, &fields, sizeof fields);
-  const unsigned flags =
-      link::kSlotFirst | link::kSlotLast | link::kSlotImmediate | (request.is_solicited ? link::kSlotSolicited : 0U);
+  const unsigned flags = link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
+                         (request.is_solicited ? link::kSlotSolicited : 0U) |
+                         (entry.is_signaled ? link::kSlotSignaled : 0U);
   connection_.publish(link::SlotKind::write_done, flags, 0, request.immediate);
   return true;
 }
@@ -252,7 +253,7 @@ bool LaneRequester::read_by_peer(SendEntry& entry, const SendRequest& request, c
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
     connection_.publish(link::SlotKind::read, 0, 0, 0);
     connection_.operations_end_slot = lane.published();
-    connection_.remote->peer().ring();  // the target of one-sided operations seldom polls
+    connection_.ring_service();  // the target of one-sided operations seldom polls
   }
   count_exchange(kReadRequest, read_answer(request.length, core_.mtu_shift), kLaneRxReads);
   return finish_one_sided(entry);
@@ -312,7 +313,7 @@ bool LaneRequester::ask_for_atomic(SendEntry& entry, const SendRequest& request)
   const bool is_add = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   connection_.publish(link::SlotKind::atomic, is_add ? link::kSlotFetchAdd : 0U, 0, 0);
   connection_.operations_end_slot = connection_.sender->published();
-  connection_.remote->peer().ring();  // the target of one-sided operations seldom polls
+  connection_.ring_service();  // the target of one-sided operations seldom polls
   entry.end_slot = connection_.sender->published();
   entry.phase = SendPhase::answering;
   ++answers_pending_;

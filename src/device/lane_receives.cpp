@@ -270,7 +270,7 @@ void LaneResponder::count(const link::SlotHeader& header, uint32_t length) {
 bool LaneResponder::fail(ReceiveQueue& queue, CompletionQueue& cq, ibv_wc_status status, link::Refusal refusal) {
   queue.fail(cq, status);
   if (core_.type == IBV_QPT_RC || refusal == link::Refusal::memory) {
-    connection_.receiver.refuse(refusal);
+    connection_.refuse(refusal);
   }
   connection_.tell();
   core_.enter_error(IBV_WC_WR_FLUSH_ERR);

@@ -42,7 +42,7 @@ class LaneRequester {
   ibv_wc_status write_through_kernel(SendEntry& entry, const SendRequest& request, const Pieces& pieces)
       RINGBOLT_REQUIRES(send_half);
   bool write_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
-  bool notify_written(const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool notify_written(const SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool read(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool read_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
   bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);

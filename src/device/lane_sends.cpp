@@ -61,7 +61,8 @@ bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& 
   }
   const unsigned last_flags = link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) |
                               (request.opcode == IBV_WR_SEND_WITH_IMM ? link::kSlotImmediate : 0U) |
-                              (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0U);
+                              (request.opcode == IBV_WR_SEND_WITH_INV ? link::kSlotInvalidate : 0U) |
+                              (entry.is_signaled ? link::kSlotSignaled : 0U);
   link::LaneProducer& lane = *connection_.sender;
   link::LaneProducer::Place place;
   if (request.length <= link::kInlineBytes) {

@@ -15,7 +15,7 @@ bool LaneResponder::refuse(link::Refusal refusal) {
     connection_.receiver.release();  // UC drops what it must not do
     return true;
   }
-  connection_.receiver.refuse(refusal);
+  connection_.refuse(refusal);
   connection_.tell();
   core_.enter_error(IBV_WC_WR_FLUSH_ERR);
   core_.announce(refusal == link::Refusal::access ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);

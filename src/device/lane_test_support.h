@@ -21,7 +21,10 @@ namespace ringbolt::device {
 /// A process as its peer sees it; this one in truth. Its fields are the test's.
 class FakePeer final : public link::Peer {
  public:
-  explicit FakePeer(int region_table) : region_table_(region_table) {}
+  /// Of neither table.
+  FakePeer() = default;
+  explicit FakePeer(DeviceUnderTest& device)
+      : region_table_(device.process().regions().descriptor()), wake_table_(device.process().wakes().descriptor()) {}
 
   bool reachable = link::testing::kernel_reads_other_memory();
   bool gone = false;
@@ -40,13 +43,15 @@ class FakePeer final : public link::Peer {
   bool is_stopped() const override { return stopped; }
   void ring() override { ++rings; }
   int region_table_fd() const override { return region_table_; }
-  bool send(const link::Message& message, int) override {
+  int wake_table_fd() const override { return wake_table_; }
+  bool send(const link::Message& message, std::span<const int>) override {
     sent.push_back(message);
     return !gone;
   }
 
  private:
-  const int region_table_;
+  const int region_table_ = -1;
+  const int wake_table_ = -1;
 };
 
 /// Memory that every peer can map, under a key.
@@ -104,6 +109,8 @@ class LaneEnd {
   /// Its sends go to `other` from here on.
   void join(LaneEnd& other, std::shared_ptr<link::RemoteProcess> remote) {
     connection.sender.emplace(*reinterpret_cast<link::LaneMemory*>(other.connection.receive_segment.data()));
+    connection.receive_queue = remote->queue(other.parts.receives->wake_name(), 0, {});
+    connection.send_queue = remote->queue(other.parts.sends->wake_name(), 0, {});
     connection.remote = std::move(remote);
     connection.remote_pd_key = other.core.pd.key;
   }
@@ -222,10 +229,11 @@ class LanePairTest : public testing::Test {
   DeviceUnderTest device_;
   Memory from_{device_.pd(), (1 << 20) + 64, Memory::kAll};
   Memory to_{device_.pd(), (1 << 20) + 64, Memory::kAll};
-  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_.process().regions().descriptor());
+  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_);
   std::shared_ptr<link::RemoteProcess> remote_ = [this] {
     auto remote = std::make_shared<link::RemoteProcess>(peer_);
     EXPECT_EQ(remote->open_regions(), 0);
+    EXPECT_EQ(remote->open_wakes(), 0);
     return remote;
   }();
   std::unique_ptr<LaneEnd> a_;

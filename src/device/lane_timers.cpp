@@ -111,7 +111,7 @@ void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
     return;
   }
   if (now_ns >= next_ring_ns_ && connection_.remote != nullptr) {
-    connection_.remote->peer().ring();
+    connection_.ring_service();
     ring_pause_ns_ = std::min(ring_pause_ns_ * 2, kLastRingPauseNs);
     next_ring_ns_ = now_ns + ring_pause_ns_;
   }
@@ -149,7 +149,7 @@ QueuePairTransport::Delivery LaneTransport::delivery(const SendQueue& queue, uin
   if (connection_.sender->is_closed() || connection_.sender->waits_for_receive()) {
     return Delivery::stuck;
   }
-  connection_.remote->peer().ring();  // its lane is full, and its program may sleep
+  connection_.ring_service();  // its lane is full, and its program may sleep
   return Delivery::underway;
 }
 

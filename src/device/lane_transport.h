@@ -45,6 +45,8 @@ class LaneTransport final : public QueuePairTransport {
   void on_posting(uint32_t posted) override RINGBOLT_REQUIRES(receive_half) { responder_.on_posting(posted); }
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half) { return connection_.receiver.has_slot(); }
 
+  bool may_have_news() const override RINGBOLT_REQUIRES(receive_half) { return connection_.receiver.has_news(); }
+
   void close() override { connection_.receiver.close(); }
 
  private:

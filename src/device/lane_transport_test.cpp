@@ -179,7 +179,7 @@ TEST_P(LaneSendTest, answer_carries_the_word_that_a_message_was_taken) {
 }
 
 TEST_P(LaneSendTest, peer_that_wants_to_be_woken_is_rung_once_a_post) {
-  b_->connection.receiver.want_bell(true);
+  b_->parts.receives->request_notification(false);
   std::array<ibv_sge, 1> piece{from_.piece(0, 8)};
   std::array<ibv_send_wr, 2> list{End::request(IBV_WR_SEND, 1, piece.data()),
                                   End::request(IBV_WR_SEND, 2, piece.data())};
@@ -187,18 +187,53 @@ TEST_P(LaneSendTest, peer_that_wants_to_be_woken_is_rung_once_a_post) {
   ibv_send_wr* bad = nullptr;
   ASSERT_EQ(a_->sends.post(list.data(), &bad), 0);
   EXPECT_EQ(peer_->rings, 1);
-  b_->connection.receiver.want_bell(false);
+  EXPECT_TRUE(device_.process().wakes().service().has(b_->parts.receives->wake_name().index));
+  ASSERT_EQ(b_->receive(1, {to_.piece(0, 8)}), 0);
+  b_->take_arrived();  // what it waited for
   ASSERT_EQ(a_->send(3, piece[0]), 0);
   EXPECT_EQ(peer_->rings, 1);
 }
 
-TEST_P(LaneSendTest, sender_that_wants_to_be_woken_is_rung_when_its_message_was_taken) {
-  a_->connection.sender->want_bell(true);
+TEST_P(LaneSendTest, peer_that_waits_for_a_solicited_message_raises_no_event_for_another_one) {
+  b_->parts.receives->request_notification(true);
   ASSERT_EQ(b_->receive(1, {to_.piece(0, 8)}), 0);
-  ASSERT_EQ(a_->send(2, from_.piece(0, 8)), 0);
-  EXPECT_EQ(peer_->rings, 0);
+  ASSERT_EQ(b_->receive(2, {to_.piece(0, 8)}), 0);
+  ASSERT_EQ(a_->send(1, from_.piece(0, 8)), 0);
+  EXPECT_EQ(peer_->rings, 1) << "its service thread takes it, for the sender waits for that";
+  EXPECT_EQ(b_->received(), (Ends{{1, IBV_WC_SUCCESS}}));
+  EXPECT_TRUE(b_->parts.receives->is_armed());
+  ASSERT_EQ(a_->send(2, from_.piece(0, 8), IBV_SEND_SOLICITED), 0);
+  EXPECT_EQ(b_->received(), (Ends{{2, IBV_WC_SUCCESS}}));
+  EXPECT_FALSE(b_->parts.receives->is_armed());
+}
+
+TEST_P(LaneSendTest, sender_that_wants_to_be_woken_is_rung_when_its_message_was_taken) {
+  for (const bool waits_for_room : {false, true}) {
+    if (waits_for_room) {
+      a_->connection.sender->wait_for_room(true);
+    } else {
+      a_->parts.sends->request_notification(false);
+    }
+    peer_->rings = 0;
+    ASSERT_EQ(b_->receive(1, {to_.piece(0, 8)}), 0);
+    ASSERT_EQ(a_->send(2, from_.piece(0, 8)), 0);
+    EXPECT_EQ(peer_->rings, 0);
+    b_->take_arrived();
+    EXPECT_EQ(peer_->rings, 1);
+    EXPECT_TRUE(device_.process().wakes().service().has(a_->parts.sends->wake_name().index));
+    EXPECT_EQ(a_->sent(), (Ends{{2, IBV_WC_SUCCESS}}));
+  }
+}
+
+TEST_P(LaneSendTest, sleeper_is_not_woken_for_a_send_that_tells_nobody) {
+  a_->parts.sends->request_notification(false);
+  ASSERT_EQ(b_->receive(1, {to_.piece(0, 8)}), 0);
+  {
+    const SendGuard guard(a_->core.locks);
+    a_->connection.publish(link::SlotKind::send, link::kSlotFirst | link::kSlotLast, 0, 0);
+  }
   b_->take_arrived();
-  EXPECT_EQ(peer_->rings, 1);
+  EXPECT_EQ(peer_->rings, 0);
 }
 
 TEST_P(LaneSendTest, receives_as_many_as_its_completion_queue_has_room_for) {

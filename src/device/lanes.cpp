@@ -1,9 +1,11 @@
 #include "device/lanes.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "base/asymmetric_fence.h"
@@ -45,8 +47,8 @@ base::Result<Connection*> Lanes::connect() {
   {
     const base::LockGuard guard(offers_lock_);
     const auto stored = offers_.find(attributes.dest_qp_num);
-    if (stored != offers_.end() && !stored->second.lane) {
-      return base::fail(stored->second.lane.error().value);  // the peer was told, and its queue pair has failed
+    if (stored != offers_.end() && !stored->second.offered.lane) {
+      return base::fail(stored->second.offered.lane.error().value);  // the peer was told, and its queue pair has failed
     }
   }
   auto made = make(attributes.dest_qp_num, address_of(attributes.ah_attr.grh.dgid));
@@ -58,9 +60,9 @@ base::Result<Connection*> Lanes::connect() {
   offer(connection);
   const base::LockGuard guard(offers_lock_);
   if (const auto stored = offers_.find(connection.remote_qpn); stored != offers_.end()) {
-    if (!is_useless(core_.type, stored->second.lane)) {
+    if (!is_useless(core_.type, stored->second.offered.lane)) {
       connection.remote = stored->second.remote;
-      attach(connection, stored->second.offer, std::move(*stored->second.lane));
+      attach(connection, stored->second.offer, std::move(stored->second.offered));
     }
     offers_.erase(stored);
   }
@@ -82,7 +84,6 @@ base::Result<std::unique_ptr<Connection>> Lanes::make(uint32_t remote_qpn, const
     return base::fail(errno);  // there may be somebody: it is we who can't reach him
   }
   publish_attributes(*connection);
-  connection->receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));  // before a peer can write
   return connection;
 }
 
@@ -98,7 +99,24 @@ void Lanes::offer(Connection& connection) {
     offer.nonce = connection.own_nonce;
     offer.source_gid = address_of(core_.type == IBV_QPT_UD ? port.known_gids.front() : port.addresses()->shown[index]);
     offer.target_gid = connection.remote_gid;
-    connection.remote->peer().send(offer, connection.receive_segment.descriptor());
+    const CompletionQueue& receives = *core_.queues.receive;
+    const CompletionQueue& sends = *core_.queues.send;
+    offer.receive_queue = receives.wake_name();
+    offer.send_queue = sends.wake_name();
+    offer.mark = core_.receive_place;
+    std::array<int, 3> files{connection.receive_segment.descriptor()};
+    size_t count = 1;
+    if (receives.channel_number() != 0) {
+      offer.receive_channel = receives.channel_number();
+      files[count++] = receives.channel_descriptor();
+    }
+    if (sends.channel_number() != 0) {
+      offer.send_channel = sends.channel_number();
+      if (offer.send_channel != offer.receive_channel) {
+        files[count++] = sends.channel_descriptor();
+      }
+    }
+    connection.remote->peer().send(offer, std::span(files).first(count));
   }
   connection.receive_segment.close_descriptor();
 }
@@ -113,14 +131,17 @@ void Lanes::publish_attributes() {
 }
 
 void Lanes::adopt(std::unique_ptr<Connection> connection) {
-  Connection& adopted = *connection;
-  connections_[adopted.remote_qpn] = std::move(connection);
-  adopted.receiver.want_bell(wants_receive_bells_.load(std::memory_order_relaxed));
+  const uint32_t qpn = connection->remote_qpn;
+  connections_[qpn] = std::move(connection);
 }
 
-void Lanes::attach(Connection& connection, const link::Offer& offer, link::SharedSegment lane) {
+/// There is a lane.
+void Lanes::attach(Connection& connection, const link::Offer& offer, Offered offered) {
   connection.sender.reset();
-  connection.send_segment = std::move(lane);
+  connection.send_segment = std::move(*offered.lane);
+  connection.receive_queue = std::move(offered.receive_queue);
+  connection.send_queue = std::move(offered.send_queue);
+  connection.mark = offer.mark;
   connection.sender.emplace(*reinterpret_cast<link::LaneMemory*>(connection.send_segment.data()));
   connection.remote_pd_key = offer.pd_key;
   connection.remote_nonce = offer.nonce;
@@ -129,7 +150,7 @@ void Lanes::attach(Connection& connection, const link::Offer& offer, link::Share
   connection.peer_state.store(PeerState::present);
   connection.is_refused = false;
   connection.progress_since_ns = 0;  // what waits has somebody to go to only now
-  connection.sender->want_bell(wants_send_bells_.load(std::memory_order_relaxed));
+  connection.news = 0;
 }
 
 void Lanes::disconnect(Connection& connection) {
@@ -188,12 +209,11 @@ bool Lanes::is_busy(const Connection& connection) {
          (connection.peer_state.load() == PeerState::present && !connection.sender->is_closed());
 }
 
-bool Lanes::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
-                     base::Result<link::SharedSegment> lane) {
+bool Lanes::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, Offered offered) {
   const SendGuard guard(core_.locks);
   const Port& port = *core_.port;
   if (is_retired_ || offer.qp_type != static_cast<uint32_t>(core_.type) || !port.owns(gid_of(offer.target_gid)) ||
-      !port.reaches(gid_of(offer.source_gid)) || is_useless(core_.type, lane)) {
+      !port.reaches(gid_of(offer.source_gid)) || is_useless(core_.type, offered.lane)) {
     return false;
   }
   Connection* const connection =
@@ -202,23 +222,24 @@ bool Lanes::on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const l
   if (connection == nullptr || core_.state() == IBV_QPS_ERR || is_busy(*connection)) {
     const base::LockGuard offers_guard(offers_lock_);
     if (core_.type != IBV_QPT_UD && (offers_.size() < kMaxStoredOffers || offers_.contains(offer.source_qpn))) {
-      offers_.insert_or_assign(offer.source_qpn, StoredOffer{remote, offer, std::move(lane)});
+      offers_.insert_or_assign(offer.source_qpn, StoredOffer{remote, offer, std::move(offered)});
     }
     return true;
   }
-  if (!lane) {
+  if (!offered.lane) {
     fail(*connection, IBV_WC_LOC_QP_OP_ERR);
     return true;
   }
+  std::shared_ptr<link::RemoteProcess> newest = remote;
   {
-    std::shared_ptr<link::RemoteProcess> newest = remote;
-    const ReceiveGuard receive_guard(core_.locks);  // who receives reads it
+    const ReceiveGuard receive_guard(core_.locks);  // who receives reads it, and tells what it has received
     connection->remote.swap(newest);
+    attach(*connection, offer, std::move(offered));
+    connection->tell();  // what was received before could not be told
   }
-  attach(*connection, offer, std::move(*lane));
   if (core_.sends.has_queued()) {
     sends_.run();
-    core_.process.request_service();
+    core_.process.request_service(*core_.queues.send);
   }
   return true;
 }
@@ -325,7 +346,7 @@ void Lanes::on_peer_gone(const link::Peer& peer, bool was_orderly) {
       connection.take_last_word();
       connection.peer_state.store(was_orderly ? PeerState::left : PeerState::died);
       connection.progress_since_ns = 0;
-      core_.receive_attention.store(true, std::memory_order_relaxed);
+      core_.ask_for_look();
     }
   });
   core_.kick();
@@ -346,19 +367,11 @@ void Lanes::tell_peers() {
   each_receiving([](Connection& connection) { connection.tell(); });
 }
 
-void Lanes::want_receive_bells(bool wanted) {
-  // Under the lock, as adopt() is: else a new connection could get the wish of before.
-  const ReceiveGuard guard(core_.locks);
-  wants_receive_bells_.store(wanted, std::memory_order_relaxed);
-  each_receiving([wanted](Connection& connection) { connection.receiver.want_bell(wanted); });
-}
-
-void Lanes::want_send_bells(bool wanted) {
+void Lanes::wait_for_room(bool waits) {
   const SendGuard guard(core_.locks);
-  wants_send_bells_.store(wanted, std::memory_order_relaxed);
-  each_sending([wanted](Connection& connection) {
+  each_sending([waits](Connection& connection) {
     if (connection.sender) {
-      connection.sender->want_bell(wanted);
+      connection.sender->wait_for_room(waits);
     }
   });
 }

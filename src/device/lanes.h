@@ -54,8 +54,7 @@ class Lanes {
   void retire() RINGBOLT_REQUIRES(send_half) { is_retired_ = true; }
 
   /// False: it has no use for that offer. A lane that could not be mapped ends the queue pair as soon as it needs it.
-  bool on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer,
-                base::Result<link::SharedSegment> lane);
+  bool on_offer(const std::shared_ptr<link::RemoteProcess>& remote, const link::Offer& offer, Offered offered);
   /// The peer can't use the lane that we offered. False: it is none of ours any more.
   bool on_refuse(const link::Refuse& refuse);
   void on_withdraw(const link::Withdraw& withdraw);
@@ -64,9 +63,8 @@ class Lanes {
   bool is_accessed(uint32_t key);
   /// Tells every peer how far we are: before the process exits.
   void tell_peers();
-  /// The completion queue of the receives, or of the sends, wants to be told of what comes, or no more.
-  void want_receive_bells(bool wanted);
-  void want_send_bells(bool wanted);
+  /// The service thread waits until peers make room for sends that found none, or no longer. Before a heavy fence.
+  void wait_for_room(bool waits);
 
  private:
   template <class Use>
@@ -79,7 +77,8 @@ class Lanes {
       RINGBOLT_REQUIRES(send_half);
   void offer(Connection& connection) RINGBOLT_REQUIRES(send_half);
   void adopt(std::unique_ptr<Connection> connection) RINGBOLT_REQUIRES(send_half, receive_half);
-  void attach(Connection& connection, const link::Offer& offer, link::SharedSegment lane) RINGBOLT_REQUIRES(send_half);
+  void attach(Connection& connection, const link::Offer& offer, Offered offered)
+      RINGBOLT_REQUIRES(send_half, receive_half);
   void publish_attributes(Connection& connection) RINGBOLT_REQUIRES(send_half);
   void disconnect(Connection& connection) RINGBOLT_REQUIRES(send_half, receive_half);
   void fail(Connection& connection, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
@@ -95,8 +94,6 @@ class Lanes {
   /// By the number of the remote queue pair.
   std::unordered_map<uint32_t, std::unique_ptr<Connection>> connections_ RINGBOLT_GUARDED_BY(send_half)
       RINGBOLT_GUARDED_BY(receive_half);
-  std::atomic<bool> wants_send_bells_{false};
-  std::atomic<bool> wants_receive_bells_{false};
   base::Mutex offers_lock_ RINGBOLT_ACQUIRED_AFTER(receive_half);
   std::unordered_map<uint32_t, StoredOffer> offers_ RINGBOLT_GUARDED_BY(offers_lock_);
 };

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "device/completion_channel.h"
 #include "device/lanes_test_support.h"
 #include "wire/syndrome.h"
 
@@ -164,7 +165,7 @@ TEST_F(LanesTest, uc_has_no_use_for_a_lane_that_is_closed_already) {
   const auto give_closed = [this] {
     auto lane = link::SharedSegment::create("lane of a test", link::kLaneBytes);
     reinterpret_cast<link::LaneMemory*>(lane->data())->is_closed.store(1);
-    return lanes_->on_offer(remote_, offer_from(kPeer), std::move(*lane));
+    return lanes_->on_offer(remote_, offer_from(kPeer), {std::move(*lane), {}, {}});
   };
   begin(IBV_QPT_UC);
   ASSERT_EQ(connect(), 0);
@@ -222,7 +223,7 @@ TEST_F(LanesTest, learns_how_its_peer_went) {
     begin();
     ASSERT_EQ(connect(), 0);
     ASSERT_TRUE(give(offer_from(kPeer)));
-    FakePeer stranger(-1);
+    FakePeer stranger;
     lanes_->on_peer_gone(stranger, false);
     EXPECT_EQ(connection_->peer_state.load(), PeerState::present);
     lanes_->on_peer_gone(*peer_, was_orderly);
@@ -305,18 +306,55 @@ TEST_F(LanesTest, publishes_what_the_queue_pair_allows) {
   EXPECT_EQ(own_lane().rnr_timer_us.load(), wire::rnr_timer_us(1));
 }
 
-TEST_F(LanesTest, bells_are_wanted_whichever_came_first) {
+TEST_F(LanesTest, peers_learn_that_the_service_thread_waits_for_room) {
   begin();
-  lanes_->want_receive_bells(true);
-  lanes_->want_send_bells(true);
   ASSERT_EQ(connect(), 0);
+  lanes_->wait_for_room(true);  // there is no lane yet
   ASSERT_TRUE(give(offer_from(kPeer)));
-  EXPECT_EQ(own_lane().consumer_wants_bell.load(), 1U);
-  EXPECT_EQ(given_->producer_wants_bell.load(), 1U);
-  lanes_->want_receive_bells(false);
-  lanes_->want_send_bells(false);
-  EXPECT_EQ(own_lane().consumer_wants_bell.load(), 0U);
-  EXPECT_EQ(given_->producer_wants_bell.load(), 0U);
+  EXPECT_EQ(given_->producer_waits.load(), 0U);
+  lanes_->wait_for_room(true);
+  EXPECT_EQ(given_->producer_waits.load(), 1U);
+  lanes_->wait_for_room(false);
+  EXPECT_EQ(given_->producer_waits.load(), 0U);
+}
+
+TEST_F(LanesTest, offer_says_where_its_queue_pair_completes) {
+  CompletionChannel channel(device_.process().wakes());
+  begin();
+  own_->core.receive_place = 7;
+  connect();  // nobody has that number: nothing is offered
+  EXPECT_TRUE(peer_->sent.empty());
+  const auto announced = *CompletionQueue::create(device_.context(), 4, &channel);
+  EXPECT_EQ(announced->channel_number(), channel.number());
+  EXPECT_EQ(announced->channel_descriptor(), channel.descriptor());
+  EXPECT_EQ(own_->receives->channel_number(), 0U);
+  EXPECT_NE(own_->receives->wake_name(), own_->sends->wake_name());
+  announced->retire();
+  device_.process().remove(*announced);
+}
+
+TEST_F(LanesTest, peer_is_told_through_the_queues_that_it_named) {
+  begin();
+  ASSERT_EQ(connect(), 0);
+  ASSERT_EQ(remote_->open_wakes(), 0);
+  link::Offer offer = offer_from(kPeer);
+  offer.mark = 11;
+  uint32_t set = 0;
+  ASSERT_TRUE(device_.process().wakes().add_set(set));
+  const auto queue = *CompletionQueue::create(device_.context(), 4, nullptr);
+  const link::WakeName name = queue->wake_name();
+  device_.process().wakes().queue(name.index).mode.store((set + 1) << link::kWakeSetShift);
+  auto lane = link::SharedSegment::create("lane of a test", link::kLaneBytes);
+  ASSERT_TRUE(lanes_->on_offer(remote_, offer, {std::move(*lane), remote_->queue(name, 0, {}), {}}));
+  {
+    const SendGuard guard(own_->core.locks);
+    connection_->publish(link::SlotKind::send, link::kSlotFirst | link::kSlotLast, 0, 0);
+    connection_->ring();
+  }
+  EXPECT_TRUE(device_.process().wakes().set(set).has(11));
+  device_.process().wakes().queue(name.index).mode.store(0);
+  device_.process().wakes().remove_set(set);
+  device_.process().remove(*queue);
 }
 
 TEST_F(LanesTest, region_is_accessed_as_long_as_a_peer_that_is_there_says_so) {

@@ -49,9 +49,9 @@ class LanesTest : public testing::Test {
   bool give(const link::Offer& offer) {
     auto lane = link::SharedSegment::create("lane of a test", link::kLaneBytes);
     given_ = reinterpret_cast<link::LaneMemory*>(lane->data());
-    return lanes_->on_offer(remote_, offer, std::move(*lane));
+    return lanes_->on_offer(remote_, offer, {std::move(*lane), {}, {}});
   }
-  bool give_none(const link::Offer& offer, int error) { return lanes_->on_offer(remote_, offer, base::fail(error)); }
+  bool give_none(const link::Offer& offer, int error) { return lanes_->on_offer(remote_, offer, {base::fail(error), {}, {}}); }
   Connection* reach(uint32_t qpn) {
     const SendGuard guard(own_->core.locks);
     return lanes_->reach(qpn, address_of(gid()));
@@ -72,7 +72,7 @@ class LanesTest : public testing::Test {
   }
 
   DeviceUnderTest device_;
-  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_.process().regions().descriptor());
+  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_);
   std::shared_ptr<link::RemoteProcess> remote_ = std::make_shared<link::RemoteProcess>(peer_);
   std::unique_ptr<CoreUnderTest> own_;
   std::unique_ptr<SendQueue> queue_;

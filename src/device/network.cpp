@@ -143,6 +143,7 @@ void Network::look_soon() {
 }
 
 bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
+  const QueuePairTable::Reading reading(process_.packet_targets());
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
   bool is_alone = true;
   if (streams_) {
@@ -209,7 +210,7 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
     process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
     return;
   }
-  const auto qp = process_.find(qpn);
+  QueuePair* const qp = process_.packet_targets().find(qpn);  // it stays: receive() reads
   if (qp == nullptr) {
     return drop(Drop::unknown_queue_pair);
   }

@@ -26,7 +26,8 @@ bool PacketOutput::send() {
   if (is_out) {
     has_unsent_.store(false, std::memory_order_relaxed);
   } else if (!has_unsent_.exchange(true, std::memory_order_relaxed)) {
-    core_.process.request_service();
+    core_.process.request_service(*core_.queues.send);
+    core_.process.request_service(*core_.queues.receive);
   }
   return is_out;
 }

@@ -1,7 +1,5 @@
 #include "device/process.h"
 
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <new>
@@ -25,11 +23,6 @@
 
 namespace ringbolt::device {
 namespace {
-
-// How often the service thread looks at work that no bell announces: often at first, then ever less often.
-constexpr int kFirstTickMs = 1;
-constexpr int kLastTickMs = 64;
-constexpr int kStateTickMs = 2;
 
 void introduce(link::Peer& peer, const link::OwnArenas::Made& arena) {
   peer.send(link::Arena{arena.arena_id, arena.segment->length_bytes()}, arena.segment->descriptor());
@@ -61,7 +54,12 @@ Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), n
     throw base::Error(table.error().value, "make the table of memory regions", "ringbolt",
                       "free memory or raise the limit of open files (ulimit -n)");
   }
-  rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, link::kSlotCount}, *this);
+  const auto wakes = wakes_.create();
+  if (!wakes) {
+    throw base::Error(wakes.error().value, "make the table of completion queues", "ringbolt",
+                      "free memory or raise the limit of open files (ulimit -n)");
+  }
+  rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, *wakes, link::kSlotCount}, *this);
   fabric_->control.refresh();  // from here on we are told of changes; earlier ones went to others
   management_ = std::make_unique<Management>(fabric_, rendezvous_->slot(), [this](uint32_t slot) {
     static_cast<void>(rendezvous_->peer_at(slot));  // whoever is connected hears of the other's end
@@ -126,6 +124,7 @@ base::Result<uint32_t> Process::add(const std::shared_ptr<QueuePair>& qp) {
     if (qpn > 1 && !queue_pairs_.contains(qpn)) {  // 0 and 1 are the management queue pairs
       qp->assign_qpn(qpn);
       queue_pairs_.emplace(qpn, qp);
+      packet_targets_.put(qpn, *qp);
       return qpn;
     }
   }
@@ -133,18 +132,19 @@ base::Result<uint32_t> Process::add(const std::shared_ptr<QueuePair>& qp) {
 }
 
 void Process::remove(const QueuePair& qp) {
+  packet_targets_.remove(qp.qpn());  // it waits; the number is given to nobody else meanwhile
   const base::LockGuard guard(registry_);
   queue_pairs_.erase(qp.qpn());
 }
 
 void Process::add(const std::shared_ptr<CompletionQueue>& cq) {
   const base::LockGuard guard(registry_);
-  completion_queues_.emplace(cq.get(), cq);
+  completion_queues_.emplace(index_of(*cq), cq);
 }
 
 void Process::remove(const CompletionQueue& cq) {
   const base::LockGuard guard(registry_);
-  completion_queues_.erase(&cq);
+  completion_queues_.erase(index_of(cq));
 }
 
 void Process::add(Context* context) {
@@ -187,10 +187,25 @@ std::shared_ptr<QueuePair> Process::queue_pair_after(uint32_t qpn) {
   return next == queue_pairs_.end() ? nullptr : next->second;
 }
 
-std::shared_ptr<CompletionQueue> Process::completion_queue_after(const CompletionQueue* queue) {
+std::shared_ptr<CompletionQueue> Process::completion_queue_from(uint32_t index) {
   const base::LockGuard guard(registry_);
-  const auto next = completion_queues_.upper_bound(queue);
+  const auto next = completion_queues_.lower_bound(index);
   return next == completion_queues_.end() ? nullptr : next->second;
+}
+
+std::shared_ptr<CompletionQueue> Process::completion_queue_at(uint32_t index) {
+  const base::LockGuard guard(registry_);
+  const auto found = completion_queues_.find(index);
+  return found == completion_queues_.end() ? nullptr : found->second;
+}
+
+uint32_t Process::index_of(const CompletionQueue& queue) { return queue.wake_name().index; }
+
+void Process::mark(const CompletionQueue& queue) {
+  const uint32_t number = index_of(queue) % link::kMarks;
+  if (!wakes_.service().has(number)) {  // as seen after the caller's store: see hurry()
+    wakes_.service().mark(number);
+  }
 }
 
 uint32_t Process::number_of(const QueuePair& qp) { return qp.qpn(); }
@@ -274,13 +289,15 @@ void Process::wait_for_own_copies(bool is_wrapped) {
 
 void Process::on_ready(const std::shared_ptr<link::Peer>& peer) {
   // Nobody need be told: without it the peer carries out what else we would do ourselves.
-  if (const int error = remote_of(peer)->open_regions(); error != 0 && base::is_debug_log_wanted()) {
+  const auto remote = remote_of(peer);
+  if (const int error = remote->open_regions(); error != 0 && base::is_debug_log_wanted()) {
     tell_unmapped(*peer, "the table of memory regions", error,
                   "READ, WRITE and atomics are left to its service thread");
   }
+  remote->open_wakes();  // what it takes is refused with the first offer
 }
 
-void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) {
+void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, link::OfferFiles files) {
   const auto qp = find(offer.target_qpn);
   if (qp == nullptr) {
     if (offer.qp_type == IBV_QPT_UD) {
@@ -288,10 +305,16 @@ void Process::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offe
     }
     return;
   }
-  auto segment = lane.is_open() ? link::SharedSegment::map(lane, link::kLaneBytes, true)
-                                : base::Result<link::SharedSegment>(base::fail(EMFILE));
-  const int error = segment ? 0 : segment.error().value;
-  if (qp->lanes().on_offer(remote_of(peer), offer, std::move(segment)) && error != 0) {
+  const auto remote = remote_of(peer);
+  Offered offered{base::fail(remote->wakes_error()), {}, {}};
+  if (remote->wakes_error() == 0) {
+    offered.lane = files.lane.is_open() ? link::SharedSegment::map(files.lane, link::kLaneBytes, true)
+                                        : base::Result<link::SharedSegment>(base::fail(EMFILE));
+    offered.receive_queue = remote->queue(offer.receive_queue, offer.receive_channel, std::move(files.receive_channel));
+    offered.send_queue = remote->queue(offer.send_queue, offer.send_channel, std::move(files.send_channel));
+  }
+  const int error = offered.lane ? 0 : offered.lane.error().value;
+  if (qp->lanes().on_offer(remote, offer, std::move(offered)) && error != 0) {
     peer->send(link::Refuse{offer.target_qpn, offer.source_qpn, offer.nonce, static_cast<uint32_t>(error)});
     tell_unmapped(*peer, "the memory between two queue pairs", error,
                   fmt::format("queue pair {:#x} here and {:#x} there fail", offer.target_qpn, offer.source_qpn));
@@ -335,6 +358,7 @@ void Process::on_release(const std::shared_ptr<link::Peer>& peer, const link::Re
 void Process::on_gone(const std::shared_ptr<link::Peer>& peer) {
   each_completion_queue([](CompletionQueue& queue) { queue.take_arrived(); });
   each_queue_pair([&](QueuePair& qp) { qp.lanes().on_peer_gone(*peer, peer->left_orderly()); });
+  each_completion_queue([](CompletionQueue& queue) { queue.on_peer_gone(); });
   management_->on_peer_gone(peer->slot());
   const base::LockGuard guard(remotes_mutex_);
   remotes_.erase(peer.get());
@@ -380,72 +404,6 @@ Network& Process::open_network() {
 
 void Process::on_readable() { network().serve(base::now_ns()); }
 
-void Process::serve() {
-  prctl(PR_SET_NAME, "ringbolt");
-  int tick_ms = fabric_->verb_faults.has(fault::Subject::state) ? kStateTickMs : -1;
-  while (!is_stopping_.load()) {
-    try {
-      tick_ms = serve_once(tick_ms);
-    } catch (const std::bad_alloc&) {
-      // No reason to end the program. What is left is looked at soon; a message of a peer that is lost by this ends in
-      // the time limits of its queue pair.
-      if (!std::exchange(has_run_short_, true)) {
-        base::say("ringbolt: out of memory: what peers asked for may end in errors\n");
-      }
-      tick_ms = kFirstTickMs;
-    }
-  }
-}
-
-/// Waits for something to do, for `tick_ms` at most, and does it. How long to wait then.
-int Process::serve_once(int tick_ms) {
-  has_bell_ = false;
-  rendezvous_->dispatch(tick_ms);
-  // Cleared before looking: what is asked for from here on wakes us again.
-  is_ticking_.exchange(false, std::memory_order_seq_cst);  // an exchange sees what was stored before it was set
-  is_woken_.exchange(false, std::memory_order_seq_cst);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
-  const bool is_draining = drain_windows();
-  tell_remarks();
-  tick_ms = next_tick_ms(has_bell_ ? -1 : tick_ms);
-  tick_ms = is_draining ? kFirstTickMs : tick_ms;
-  if (tick_ms >= 0) {
-    is_ticking_.store(true, std::memory_order_seq_cst);
-  }
-  return tick_ms;
-}
-
-int Process::next_tick_ms(int last_tick_ms) {
-  const bool has_states = fabric_->verb_faults.has(fault::Subject::state);
-  if (has_states) {
-    look_at_ports();
-    each_queue_pair([](QueuePair& qp) { qp.look_at_cable(); });
-  }
-  const uint64_t now = base::now_ns();
-  auto remains = CompletionQueue::Remains::nothing;
-  uint64_t deadline = UINT64_MAX;
-  each_completion_queue([&](CompletionQueue& queue) {
-    remains = std::max(remains, queue.serve(now));
-    deadline = std::min(deadline, queue.wire_deadline_ns());
-  });
-  if (has_states) {
-    return kStateTickMs;  // they change by the clock
-  }
-  if (deadline != UINT64_MAX) {
-    // Rounded up: a timer that is looked at too early is looked at twice.
-    const uint64_t wait_ms = deadline <= now ? 0 : (deadline - now) / 1'000'000 + 1;
-    return static_cast<int>(std::clamp<uint64_t>(wait_ms, kFirstTickMs, kLastTickMs));
-  }
-  switch (remains) {
-    case CompletionQueue::Remains::nothing:
-      return -1;
-    case CompletionQueue::Remains::work:
-      return kFirstTickMs;
-    default:
-      return last_tick_ms < 0 ? kFirstTickMs : std::min(last_tick_ms * 2, kLastTickMs);
-  }
-}
-
 void Process::leave() {
   std::call_once(left_, [this] {
     const uint64_t deadline_ns = base::now_ns() + kLeastTimeoutNs;
@@ -467,6 +425,7 @@ void Process::leave() {
 
 void Process::abandon_after_fork() {
   is_abandoned_.store(true);
+  wakes_.abandon_after_fork();
   management_->abandon_after_fork();
   if (Network* network = open_network_.load(std::memory_order_acquire)) {
     network->abandon_after_fork();

@@ -16,12 +16,14 @@
 #include "device/management.h"
 #include "device/network.h"
 #include "device/port.h"
+#include "device/queue_pair_table.h"
 #include "device/region_ages.h"
 #include "device/window_book.h"
 #include "link/arena.h"
 #include "link/region_table.h"
 #include "link/remote_process.h"
 #include "link/rendezvous.h"
+#include "link/wake_table.h"
 
 namespace ringbolt::device {
 
@@ -43,6 +45,7 @@ class Process final : private link::RendezvousSink {
   const Fabric& fabric() const { return *fabric_; }
   link::RegionTable& regions() { return regions_; }
   link::OwnArenas& arenas() { return arenas_; }
+  link::WakeTable& wakes() { return wakes_; }
   WindowBook& windows() { return windows_; }
   /// Queue pair 1: management datagrams for the connection manager.
   Management& management() { return *management_; }
@@ -70,15 +73,21 @@ class Process final : private link::RendezvousSink {
   /// The process that owns the queue pair number; nothing when there is none. Never blocks for long.
   std::shared_ptr<link::RemoteProcess> owner_of(uint32_t qpn);
 
-  /// Somebody must get on with queued work although no program thread may poll: wakes the service thread unless it is
-  /// at work already.
+  /// Somebody must get on with queued work although no program thread may poll: the service thread looks at that
+  /// completion queue, at once unless it is at work already; or at all of them.
+  void request_service(const CompletionQueue& queue) {
+    mark(queue);
+    hurry(Pace::work);
+  }
   void request_service() {
-    // What the caller has stored comes before the look: the service thread either sees it or has not yet said that it
-    // sleeps. Only those call who have something to wait for, so that the fence costs no hot path anything.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (!is_ticking_.load(std::memory_order_relaxed) && !is_ticking_.exchange(true, std::memory_order_seq_cst)) {
-      rendezvous_->wake();
-    }
+    serves_all_.store(true, std::memory_order_relaxed);
+    hurry(Pace::work);
+  }
+  /// The same for sends that nothing ails so far: their timers are looked at from time to time. As long as there are
+  /// such again and again, this costs nothing.
+  void watch_timers(const CompletionQueue& queue) {
+    mark(queue);
+    hurry(Pace::timers);
   }
 
   /// Messages of peers, or their ends, wait for the service thread. A system call.
@@ -102,6 +111,8 @@ class Process final : private link::RendezvousSink {
   std::shared_ptr<cluster::CounterPage> counters(const std::string& path,
                                                  cluster::CounterPage::Port port = cluster::CounterPage::Port::own);
   std::shared_ptr<QueuePair> find(uint32_t qpn);
+  /// The same for each packet of a network.
+  QueuePairTable& packet_targets() { return packet_targets_; }
   /// Calls `use` with one after the other, without allocating: also where memory is short, and in destructors. No lock
   /// is held meanwhile; those that come meanwhile may be left out.
   template <class Use>
@@ -112,7 +123,7 @@ class Process final : private link::RendezvousSink {
   }
   template <class Use>
   void each_completion_queue(Use use) {
-    for (auto one = completion_queue_after(nullptr); one != nullptr; one = completion_queue_after(one.get())) {
+    for (auto one = completion_queue_from(0); one != nullptr; one = completion_queue_from(index_of(*one) + 1)) {
       use(*one);
     }
   }
@@ -143,7 +154,7 @@ class Process final : private link::RendezvousSink {
 
  private:
   void on_ready(const std::shared_ptr<link::Peer>& peer) override;
-  void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) override;
+  void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, link::OfferFiles files) override;
   void on_withdraw(const std::shared_ptr<link::Peer>& peer, const link::Withdraw& withdraw) override;
   void on_refuse(const std::shared_ptr<link::Peer>& peer, const link::Refuse& refuse) override;
   void on_arena(const std::shared_ptr<link::Peer>& peer, const link::Arena& arena, base::UniqueFd memory) override;
@@ -154,18 +165,39 @@ class Process final : private link::RendezvousSink {
   void on_readable() override;
 
   std::shared_ptr<QueuePair> queue_pair_after(uint32_t qpn);
-  std::shared_ptr<CompletionQueue> completion_queue_after(const CompletionQueue* queue);
+  /// The first one at that place of the wake table, or behind it.
+  std::shared_ptr<CompletionQueue> completion_queue_from(uint32_t index);
+  std::shared_ptr<CompletionQueue> completion_queue_at(uint32_t index);
   static uint32_t number_of(const QueuePair& qp);
+  static uint32_t index_of(const CompletionQueue& queue);
+  /// How often the service thread looks at what no bell announces; the faster, the greater.
+  enum class Pace : uint8_t { sleeping, timers, work };
+  void mark(const CompletionQueue& queue);
+  void hurry(Pace pace) {
+    // What the caller has stored comes before the look: the service thread either sees it or has not yet said that it
+    // sleeps. Only those call who have something to wait for, so that the fence costs no hot path anything.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    for (Pace now = pace_.load(std::memory_order_relaxed); now < pace;) {
+      if (pace_.compare_exchange_weak(now, pace, std::memory_order_seq_cst)) {
+        rendezvous_->wake();
+        return;
+      }
+    }
+  }
+  template <class Use>
+  void each_marked_queue(Use use);
   void tell_freed(uint32_t arena_id);
   bool drain_windows();
   void tell_remarks();
   void serve();
   int serve_once(int tick_ms);
   int next_tick_ms(int last_tick_ms);
+  int linger(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
 
   std::shared_ptr<Fabric> fabric_;
   link::RegionTable regions_;
+  link::WakeTable wakes_;
   RegionAges region_ages_;
   link::OwnArenas arenas_;
   WindowBook windows_;
@@ -186,12 +218,16 @@ class Process final : private link::RendezvousSink {
   base::Mutex registry_ RINGBOLT_ACQUIRED_BEFORE(counters_mutex_, remotes_mutex_);
   /// In an order, see each_queue_pair(); they end before the network does, whose batches they hold.
   std::map<uint32_t, std::shared_ptr<QueuePair>> queue_pairs_ RINGBOLT_GUARDED_BY(registry_);
-  std::map<const CompletionQueue*, std::shared_ptr<CompletionQueue>> completion_queues_ RINGBOLT_GUARDED_BY(registry_);
+  /// By their places in the wake table.
+  std::map<uint32_t, std::shared_ptr<CompletionQueue>> completion_queues_ RINGBOLT_GUARDED_BY(registry_);
+  QueuePairTable packet_targets_;  // of queue_pairs_, in step with it
   std::vector<Context*> contexts_ RINGBOLT_GUARDED_BY(registry_);
   uint32_t next_qp_index_ RINGBOLT_GUARDED_BY(registry_) = 0;
 
   std::atomic<bool> is_woken_{false};
-  std::atomic<bool> is_ticking_{false};
+  std::atomic<Pace> pace_{Pace::sleeping};
+  std::atomic<bool> serves_all_{false};  // somebody does not know which completion queue it is
+  int quiet_ticks_ = 0;                  // in a row with nothing to do; service thread only
   std::atomic<bool> has_drains_{false};
   std::atomic<bool> has_remarks_{false};
   bool has_run_short_ = false;  // of memory, and said so; service thread only

@@ -74,10 +74,14 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
     }
     try {
       qp->look_at_faults();  // those that came since it was made were told to the queue pairs that were known
-      own.send->attach(*qp, false, true);
-      own.receive->attach(*qp, true, false);
+      qp->core_.send_place = own.send->attach(*qp, false);
+      try {
+        qp->core_.receive_place = own.receive->attach(*qp, true);
+      } catch (const std::bad_alloc&) {
+        own.send->detach(qp->core_.send_place, false);
+        throw;
+      }
     } catch (const std::bad_alloc&) {
-      own.send->detach(*qp);
       pd.context.process().remove(*qp);
       throw;
     }
@@ -120,8 +124,8 @@ void QueuePair::destroy() {
   settle_told("a queue pair was destroyed", base::now_ns() + kLeastTimeoutNs);
   finish_receiving();
   send_rest(base::now_ns() + kLeastTimeoutNs);
-  core_.queues.receive->detach(*this);
-  core_.queues.send->detach(*this);
+  core_.queues.receive->detach(core_.receive_place, true);
+  core_.queues.send->detach(core_.send_place, false);
   {
     const base::LockGuard one_at_a_time(modify_lock_);
     lanes_.end_accesses();
@@ -167,9 +171,14 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
 
 void QueuePair::progress_receives(CompletionQueue& cq) {
   const ReceiveGuard guard(core_.locks);
+  if (core_.receive_attention.load(std::memory_order_relaxed) && !diverts_unexpected_) [[unlikely]] {
+    // Before the look at the state: who changes that asks for a look after it.
+    core_.receive_attention.exchange(false, std::memory_order_seq_cst);
+  }
   QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
   switch (core_.state()) {
     case IBV_QPS_ERR:
+      core_.receive_attention.store(true, std::memory_order_relaxed);  // what is posted from here on is flushed, too
       if (transport != nullptr) {
         transport->send_unsent_answers();  // a refusal is the last that the peer hears
       }
@@ -194,6 +203,21 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
   transport->receive(receive_, cq);
 }
 
+bool QueuePair::may_receive_more() {
+  const ReceiveGuard guard(core_.locks);
+  const QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
+  switch (core_.state()) {
+    case IBV_QPS_ERR:
+      return !receive_.is_flushed() || (transport != nullptr && transport->has_unsent());
+    case IBV_QPS_RESET:
+    case IBV_QPS_INIT:
+      return false;
+    default:
+      return core_.receive_attention.load(std::memory_order_relaxed) || transport->has_arrived() ||
+             transport->may_have_news();
+  }
+}
+
 void QueuePair::check_timers(uint64_t now_ns) {
   if (QueuePairTransport* const transport = core_.transport.load(std::memory_order_acquire)) {
     transport->check_timers(send_, now_ns);
@@ -209,7 +233,9 @@ void QueuePair::fail_from_queue() {
   // The caller holds a completion queue's lock, perhaps inside our own progress: no lock of ours may be taken.
   core_.set_state(IBV_QPS_ERR);
   core_.announce(IBV_EVENT_QP_FATAL);
-  core_.process.request_service();  // its other queue has work to flush, and its program may sleep on that one
+  // Its other queue has work to flush, and its program may sleep on that one.
+  core_.process.request_service(*core_.queues.send);
+  core_.process.request_service(*core_.queues.receive);
 }
 
 void QueuePair::take_arrived() {
@@ -270,7 +296,8 @@ void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_servi
   if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
     return drop(Drop::inbox_full);
   }
-  const CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
+  CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
+  is_answer ? cq.mark_sender(core_.send_place) : cq.mark_receiver(core_.receive_place);
   if (!is_on_service_thread && !cq.is_polled_at(now_ns)) {
     core_.process.wake_service();
   }

@@ -67,6 +67,8 @@ class QueuePair {
   }
   bool has_awaited_sends() const { return send_.has_awaited(); }
   void progress_receives(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock);
+  /// Whether progress_receives() has left something that nobody will mark it for.
+  bool may_receive_more();
   void progress_sends(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock) { send_.progress(cq); }
   void advance_sends() { send_.advance(); }
   /// Ends what has waited too long; wakes peers that seem to sleep. Not for every poll.
@@ -74,8 +76,7 @@ class QueuePair {
   bool has_unfinished_sends() const { return core_.sends.unfinished() != 0; }
   uint32_t unfinished_sends() const { return core_.sends.unfinished(); }
   bool has_queued_sends() const { return core_.sends.has_queued(); }
-  void want_receive_bells(bool wanted) { lanes_.want_receive_bells(wanted); }
-  void want_send_bells(bool wanted) { lanes_.want_send_bells(wanted); }
+  void wait_for_room(bool waits) { lanes_.wait_for_room(waits); }
   /// When the timers of its transport want to be looked at, or what found no room tried again; UINT64_MAX: never.
   uint64_t deadline_ns() const;
   /// A completion queue overflowed: nothing can be completed any more.

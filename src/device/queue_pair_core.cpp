@@ -25,7 +25,7 @@ void QueuePairCore::set_state(ibv_qp_state state) {
   state_.store(state);
   __atomic_store_n(&handle->state, state, __ATOMIC_RELAXED);  // programs look there without asking
   if (state == IBV_QPS_ERR) {
-    receive_attention.store(true, std::memory_order_relaxed);
+    ask_for_look();
   }
 }
 
@@ -54,11 +54,14 @@ void QueuePairCore::note_peer_died() {
 }
 
 void QueuePairCore::kick() {
+  queues.receive->mark_receiver(receive_place);
+  queues.send->mark_sender(send_place);
   // Without a queue of its own to flush, the end of a queue pair is announced by an event, polled for or not.
   const bool owes_event =
       (queues.shared != nullptr || owes_fatal.load(std::memory_order_relaxed)) && state() == IBV_QPS_ERR;
   if (queues.send->is_armed() || queues.receive->is_armed() || sends.has_queued() || owes_event) {
-    process.request_service();
+    process.request_service(*queues.send);
+    process.request_service(*queues.receive);
   }
 }
 

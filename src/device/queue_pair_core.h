@@ -53,6 +53,11 @@ struct QueuePairCore {
   void note_peer_died();
   /// The service thread gets on with it if the program may sleep meanwhile.
   void kick();
+  /// Who receives has more to look at than what the transport knows.
+  void ask_for_look() {
+    receive_attention.store(true, std::memory_order_relaxed);
+    queues.receive->mark_receiver(receive_place);
+  }
 
   /// Checks the keys of work request pieces and finds the memory; false when one does not allow `access`.
   bool translate(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const {
@@ -93,7 +98,9 @@ struct QueuePairCore {
   std::atomic<QueuePairTransport*> transport{nullptr};
   std::atomic<ibv_wc_status> first_flush_status{IBV_WC_WR_FLUSH_ERR};
   std::atomic<bool> owes_fatal{false};         ///< IBV_EVENT_QP_FATAL, once the last work request has failed
-  std::atomic<bool> receive_attention{false};  ///< who receives has more to look at than what the transport knows
+  std::atomic<bool> receive_attention{false};  ///< see ask_for_look()
+  uint32_t receive_place = 0;                  ///< its place in its completion queue of receives, and of sends; given
+  uint32_t send_place = 0;                     ///< when it is attached, before anybody else knows of it
 
  private:
   bool translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;

@@ -81,8 +81,8 @@ int QueuePair::step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attri
 void QueuePair::reset_whole() {
   settle_told("a queue pair was reset", 0);
   send_rest(base::now_ns() + kLeastTimeoutNs);
-  core_.queues.receive->suspend(*this);
-  core_.queues.send->suspend(*this);
+  core_.queues.receive->suspend(core_.receive_place, true);
+  core_.queues.send->suspend(core_.send_place, false);
   lanes_.end_accesses();
   {
     const SendGuard send_guard(core_.locks);
@@ -91,8 +91,8 @@ void QueuePair::reset_whole() {
   }
   core_.queues.receive->forget(core_.qpn);
   core_.queues.send->forget(core_.qpn);
-  core_.queues.send->resume(*this, false, true);
-  core_.queues.receive->resume(*this, true, false);
+  core_.queues.send->resume(*this, core_.send_place, false);
+  core_.queues.receive->resume(*this, core_.receive_place, true);
 }
 
 /// What a step needs and may not get. 0; or an errno, and then nothing has changed.

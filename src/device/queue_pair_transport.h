@@ -63,6 +63,9 @@ class QueuePairTransport {
   /// The last words to the peer of a queue pair that receives no more: what found no room before.
   virtual void send_unsent_answers() RINGBOLT_REQUIRES(receive_half) {}
 
+  /// Beside what has_arrived() knows: the peer has yet to be told of something, or it found no room.
+  virtual bool may_have_news() const RINGBOLT_REQUIRES(receive_half) { return false; }
+
   // Without locks, by whoever looks whether there is something to do; never false by mistake.
   bool may_receive() const { return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived(); }
   bool may_send() const { return lane_ == nullptr && may_have_answers(); }

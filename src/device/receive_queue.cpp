@@ -69,11 +69,13 @@ int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
       return error;
     }
   }
-  if (core_.queues.receive->is_armed()) {
-    // A message may have waited for this receive: nobody rings for it again.
-    if (core_.state() == IBV_QPS_ERR || (transport != nullptr && transport->may_receive())) {
-      core_.process.request_service();
-    }
+  // A message may have waited for this receive, and nobody rings for it again. It is marked as long as it waits.
+  const bool is_to_flush = core_.state() == IBV_QPS_ERR;
+  if (is_to_flush) [[unlikely]] {
+    core_.queues.receive->mark_receiver(core_.receive_place);
+  }
+  if (core_.queues.receive->is_armed() && (is_to_flush || (transport != nullptr && transport->may_receive()))) {
+    core_.process.request_service(*core_.queues.receive);
   }
   return 0;
 } catch (...) {

@@ -68,6 +68,10 @@ class ReceiveQueue {
   void fail(CompletionQueue& cq, ibv_wc_status status) RINGBOLT_REQUIRES(receive_half, cq.lock);
   /// In the state ERR: whatever is posted is flushed, as far as there is room, and the events that follow are raised.
   void flush(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// In the state ERR: nothing is left that flush() would still do.
+  bool is_flushed() const RINGBOLT_REQUIRES(receive_half) {
+    return ring_.is_empty() && !current_.is_open && !core_.owes_fatal.load(std::memory_order_relaxed);
+  }
   /// The first message of the peer has come: an event, in the state RTR.
   void note_established() RINGBOLT_REQUIRES(receive_half);
   /// The step to RTR.

@@ -264,10 +264,28 @@ void SendQueue::end_post() {
   if (QueuePairTransport* const known = transport()) {
     known->push_out(*this);
   }
+  SendProgress& sends = core_.sends;
+  const uint32_t unfinished = sends.unfinished();
+  if (unfinished == 0) {
+    return;
+  }
+  CompletionQueue& cq = *core_.queues.send;
+  cq.note_sending(core_.send_place);
   // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
-  if (core_.sends.has_queued() || core_.queues.send->is_armed() ||
-      core_.sends.unfinished() > core_.queues.send->capacity()) {
-    core_.process.request_service();
+  if (sends.has_queued() || unfinished > cq.capacity()) [[unlikely]] {
+    if (sends.has_queued()) {
+      core_.queues.receive->mark_receiver(core_.receive_place);  // which may be polled alone
+    }
+    core_.process.request_service(cq);
+  } else if (cq.is_armed()) {
+    // Its program may go to sleep now: what is complete at once wakes it, and what is not has its timers.
+    const SendEntry& first = entry(sends.done.load(std::memory_order_relaxed));
+    const bool is_over = first.phase == SendPhase::finished || first.phase == SendPhase::failed;
+    if (!is_over) {
+      core_.process.watch_timers(cq);
+    } else if (!cq.ring() && first.phase == SendPhase::failed) {
+      core_.process.request_service(cq);  // a failure counts as solicited
+    }
   }
 }
 
@@ -310,16 +328,23 @@ bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
 
 [[gnu::flatten]] void SendQueue::progress(CompletionQueue& cq) {
   const SendGuard guard(core_.locks);
-  if (QueuePairTransport* const known = transport()) {
+  QueuePairTransport* const known = transport();
+  if (known != nullptr) {
     known->take_answers(*this);
   }
-  if (core_.sends.unfinished() == 0) {
-    return;
-  }
-  complete(cq);
-  if (core_.sends.has_queued()) {
-    run();
+  if (core_.sends.unfinished() != 0) {
     complete(cq);
+    if (core_.sends.has_queued()) {
+      run();
+      complete(cq);
+    }
+  }
+  // Under the lock: who posts next finds the mark gone.
+  if (core_.sends.unfinished() == 0) {
+    cq.note_sends_over(core_.send_place);
+    if (known != nullptr && known->may_send()) {  // answers, for which no lock is taken
+      cq.mark_sender(core_.send_place);
+    }
   }
 }
 
@@ -402,7 +427,8 @@ void SendQueue::complete(CompletionQueue& cq) {
     }
   }
   if (core_.owes_fatal.load(std::memory_order_relaxed) && core_.sends.unfinished() == 0) [[unlikely]] {
-    core_.process.request_service();  // the queue of the receives may not be polled any more
+    core_.queues.receive->mark_receiver(core_.receive_place);
+    core_.process.request_service(*core_.queues.receive);  // which may not be polled any more
   }
 }
 

@@ -64,7 +64,7 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
     is_wanting_ = is_wanting_ && !ends_want;
   }
   if (ends_want) {
-    pd_.context.process().request_service();  // nobody rings for that message again
+    pd_.context.process().request_service();  // of all: whose message waits is not noted here, and nobody rings again
   }
   return error;
 } catch (...) {

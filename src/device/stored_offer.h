@@ -4,16 +4,24 @@
 
 #include "base/result.h"
 #include "link/messages.h"
+#include "link/peer_queue.h"
 #include "link/remote_process.h"
 #include "link/shared_segment.h"
 
 namespace ringbolt::device {
 
-/// A lane that a peer has offered before this end was ready for it, or the reason why it can't be had. Move-only.
+/// What a peer gives with an offer. Move-only.
+struct Offered {
+  base::Result<link::SharedSegment> lane;  ///< or the reason why it, or what else it takes, can't be had
+  link::PeerQueue receive_queue;
+  link::PeerQueue send_queue;
+};
+
+/// An offer that came before this end was ready for it. Move-only.
 struct StoredOffer {
   std::shared_ptr<link::RemoteProcess> remote;
   link::Offer offer;
-  base::Result<link::SharedSegment> lane;
+  Offered offered;
 };
 
 }  // namespace ringbolt::device

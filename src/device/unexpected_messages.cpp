@@ -40,7 +40,7 @@ void ReceiveQuirks::drop() {
 void ReceiveQuirks::end(const ReceivedMessage& message) {
   if (bypass_ == Bypass::waits) {
     if (unexpected_.finish(message)) {
-      core_.receive_attention.store(true, std::memory_order_relaxed);
+      core_.ask_for_look();
     } else {
       note_dropped();
     }

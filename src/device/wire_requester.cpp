@@ -304,7 +304,7 @@ void WireRequester::push_out(SendQueue& queue) {
   send_packets(queue);
   // What may get lost on a network is repeated whether the program polls or not.
   if (deadline_ns_.load(std::memory_order_relaxed) != UINT64_MAX) {
-    core_.process.request_service();
+    core_.process.request_service(*core_.queues.send);
   }
 }
 

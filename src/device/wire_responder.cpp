@@ -187,7 +187,7 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
     }
   }
   if (taken == kMaxRequestsAtOnce && cq.is_armed()) {
-    core_.process.request_service();
+    core_.process.request_service(cq);
   }
   if (taken != 0) {
     count_news_of_engine();

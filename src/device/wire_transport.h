@@ -39,6 +39,7 @@ class WireTransport final : public QueuePairTransport {
     responder_.receive(queue, cq);
   }
   bool has_arrived() const override RINGBOLT_REQUIRES(receive_half) { return responder_.has_arrived(); }
+  bool may_have_news() const override RINGBOLT_REQUIRES(receive_half) { return responder_.has_unsent(); }
   void send_unsent_answers() override RINGBOLT_REQUIRES(receive_half);
 
   bool has_unsent() const override { return requester_.has_unsent() || responder_.has_unsent(); }

@@ -29,19 +29,20 @@ enum class SlotKind : uint8_t {
 
 // Flags of a slot.
 inline constexpr unsigned kSlotFirst = 1;
-inline constexpr unsigned kSlotLast = 2;
+inline constexpr unsigned kSlotLast = 2;  ///< of what completes a receive; without it, nobody else need be woken
 inline constexpr unsigned kSlotSolicited = 4;
 inline constexpr unsigned kSlotImmediate = 8;    ///< `immediate` is valid
 inline constexpr unsigned kSlotInvalidate = 16;  ///< `immediate` is a key to invalidate
 inline constexpr unsigned kSlotFetchAdd = 32;    ///< an atomic: add, else compare and swap
 inline constexpr unsigned kSlotInvalidRequest = 64;  ///< refused as invalid, else for want of access
+inline constexpr unsigned kSlotSignaled = 256;  ///< its sender may wait for its completion: tell it who is done with it
 inline constexpr unsigned kSlotStays = 128;  ///< send_shared: the consumer may read it there after it has completed
 
 /// The fields of a slot that the consumer acts on, copied out once so that the producer can't change them under it.
 struct SlotHeader {
   SlotKind kind = SlotKind::none;
-  uint8_t flags = 0;
-  uint16_t reserved = 0;
+  uint8_t reserved = 0;
+  uint16_t flags = 0;
   uint32_t length = 0;     ///< payload bytes of this slot
   uint32_t immediate = 0;  ///< network byte order, as the verbs carry it
   uint32_t consumed = 0;   ///< slots that the producer has consumed of the lane in the other direction
@@ -100,7 +101,7 @@ enum class Refusal : uint32_t { none = 0, invalid_request = 1, access = 2, opera
 struct LaneMemory {
   // Written by the producer: with every one-sided operation, and seldom. Two lines apart, since processors fetch pairs.
   alignas(128) std::atomic<uint32_t> announced_key;        ///< region that it is copying from or to right now
-  alignas(128) std::atomic<uint32_t> producer_wants_bell;  ///< ring its process when `consumed` moves
+  alignas(128) std::atomic<uint32_t> producer_waits;  ///< for room: its service thread is rung when `consumed` moves
   std::atomic<uint32_t> is_ended;         ///< it has flushed its sends: what finds no receive by now is lost
   std::atomic<uint32_t> producer_fences;  ///< it uses heavy fences: the consumer may use light ones
   // Written by the consumer, often.
@@ -108,8 +109,7 @@ struct LaneMemory {
   std::atomic<uint32_t> refusal;               ///< enum Refusal
   std::atomic<uint32_t> waits_for_receive;     ///< number of the slot, plus one, that found no receive posted
   // Written by the consumer, seldom.
-  alignas(128) std::atomic<uint32_t> consumer_wants_bell;  ///< ring its process when a slot is filled
-  std::atomic<uint32_t> consumer_fences;                  ///< it uses heavy fences: the producer may use light ones
+  alignas(128) std::atomic<uint32_t> consumer_fences;  ///< it uses heavy fences: the producer may use light ones
   std::atomic<uint32_t> access;                           ///< qp_access_flags of its queue pair
   std::atomic<uint32_t> rnr_timer_us;
   std::atomic<uint32_t> is_closed;  ///< its queue pair was reset, destroyed or is in error

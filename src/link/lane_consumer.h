@@ -68,13 +68,13 @@ class LaneConsumer {
   uint32_t untold() const { return consumed() - told_.load(std::memory_order_relaxed); }
   /// A message to the producer carried the count. Thread-safe.
   void note_told(uint32_t consumed) { told_.store(consumed, std::memory_order_relaxed); }
-  /// Tells the producer how far we are; true when it asked to be rung then.
+  /// Tells the producer how far we are; true when its service thread waits for that. A light fence.
   bool tell() {
     const uint32_t consumed = this->consumed();
     told_.store(consumed, std::memory_order_relaxed);
     memory_->consumed.store(consumed, std::memory_order_release);
     base::light_fence(can_be_fenced_ && memory_->producer_fences.load(std::memory_order_relaxed) != 0);
-    return memory_->producer_wants_bell.load(std::memory_order_relaxed) != 0;
+    return memory_->producer_waits.load(std::memory_order_relaxed) != 0;
   }
   void refuse(Refusal why) { memory_->refusal.store(static_cast<uint32_t>(why), std::memory_order_release); }
   /// The waiting slot finds no receive posted; the producer's RNR timer runs while the note stands. False: it stood.
@@ -93,8 +93,6 @@ class LaneConsumer {
     }
   }
 
-  /// Asks to be rung when a slot is filled. Then base::heavy_fence(), then look at has_slot(). Thread-safe.
-  void want_bell(bool wanted) { memory_->consumer_wants_bell.store(wanted ? 1 : 0, std::memory_order_relaxed); }
   void set_access(uint32_t access) { memory_->access.store(access, std::memory_order_relaxed); }
   void set_rnr_timer_us(uint32_t timer_us) { memory_->rnr_timer_us.store(timer_us, std::memory_order_relaxed); }
   void close() { memory_->is_closed.store(1, std::memory_order_release); }

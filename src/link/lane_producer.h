@@ -45,10 +45,10 @@ class LaneProducer {
   /// The slot that publish() makes visible; its body may be filled.
   Slot& next_slot() { return memory_->slots[next_ % kLaneSlots]; }
 
-  /// Publishes the next slot, with the last reserved place when `uses_data`. Ask wants_ring() after the last one.
+  /// Publishes the next slot, with the last reserved place when `uses_data`. fence() after the last one.
   /// The header is filled where it lies: a header built elsewhere and copied would be loaded while its stores still wait
   /// for the previous slot's cache line.
-  void publish(SlotKind kind, uint8_t flags, uint32_t length, uint32_t immediate, uint32_t consumed, uint32_t data_at,
+  void publish(SlotKind kind, uint16_t flags, uint32_t length, uint32_t immediate, uint32_t consumed, uint32_t data_at,
                bool uses_data) {
     Slot& slot = next_slot();
     slot.header.kind = kind;
@@ -76,12 +76,9 @@ class LaneProducer {
     publish(header.kind, header.flags, header.length, header.immediate, header.consumed, header.data_at, uses_data);
   }
 
-  /// Whether the consumer asked to be rung. The fence orders what was published before the look at its wish, as the
-  /// consumer's orders its wish before its look at the slots: one of the two sees the other.
-  bool wants_ring() const {
-    base::light_fence(has_light_fences());
-    return memory_->consumer_wants_bell.load(std::memory_order_relaxed) != 0;
-  }
+  /// Between what was published and a look at what the consumer waits for, whose heavy fence lies between its wish and
+  /// its look at the slots: one of the two sees the other.
+  void fence() const { base::light_fence(has_light_fences()); }
 
   /// Slots published so far (wraps).
   uint32_t published() const { return next_; }
@@ -112,8 +109,9 @@ class LaneProducer {
   uint32_t remote_access() const { return memory_->access.load(std::memory_order_relaxed); }
   bool is_closed() const { return memory_->is_closed.load(std::memory_order_acquire) != 0; }
 
-  /// Asks to be rung when the consumer gets on. Then base::heavy_fence(), then refresh(). Thread-safe.
-  void want_bell(bool wanted) { memory_->producer_wants_bell.store(wanted ? 1 : 0, std::memory_order_seq_cst); }
+  /// The service thread waits for room, or no longer. Then base::heavy_fence(), then refresh(). Thread-safe.
+  void wait_for_room(bool waits) { memory_->producer_waits.store(waits ? 1 : 0, std::memory_order_relaxed); }
+  bool waits_for_room() const { return memory_->producer_waits.load(std::memory_order_relaxed) != 0; }
 
   /// The sends that the consumer is not done with are flushed: it must not match them with receives posted after this.
   void end() { memory_->is_ended.store(1, std::memory_order_release); }

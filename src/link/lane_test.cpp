@@ -146,14 +146,14 @@ TEST(Lane, knows_what_the_producer_was_not_told) {
   EXPECT_FALSE(lane.consumer.has_news());
 }
 
-TEST(Lane, bells_are_wanted_one_way_and_the_other) {
+TEST(Lane, the_consumer_learns_that_somebody_waits_for_room) {
   Lane lane;
-  EXPECT_FALSE(lane.producer.wants_ring());
-  lane.consumer.want_bell(true);
-  EXPECT_TRUE(lane.producer.wants_ring());
   EXPECT_FALSE(lane.consumer.tell());
-  lane.producer.want_bell(true);
+  lane.producer.wait_for_room(true);
+  EXPECT_TRUE(lane.producer.waits_for_room());
   EXPECT_TRUE(lane.consumer.tell());
+  lane.producer.wait_for_room(false);
+  EXPECT_FALSE(lane.consumer.tell());
 }
 
 TEST(Lane, a_wait_for_a_receive_is_noted_for_that_slot_alone) {

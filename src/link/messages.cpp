@@ -21,7 +21,9 @@ struct HelloAt {
 };
 struct OfferAt {
   static constexpr size_t source_qpn = 16, target_qpn = 20, qp_type = 24, pd_key = 28, nonce = 32, source_gid = 40,
-                          target_gid = 56, end = 72;
+                          target_gid = 56, receive_queue = 72, receive_generation = 76, send_queue = 80,
+                          send_generation = 84, mark = 88, receive_channel = 92, send_channel = 96, reserved = 100,
+                          end = 104;
 };
 struct WithdrawAt {
   static constexpr size_t source_qpn = 16, target_qpn = 20, nonce = 24, end = 32;
@@ -109,6 +111,13 @@ struct Emitter {
     put(out, OfferAt::nonce, offer.nonce);
     put(out, OfferAt::source_gid, offer.source_gid);
     put(out, OfferAt::target_gid, offer.target_gid);
+    put(out, OfferAt::receive_queue, offer.receive_queue.index);
+    put(out, OfferAt::receive_generation, offer.receive_queue.generation);
+    put(out, OfferAt::send_queue, offer.send_queue.index);
+    put(out, OfferAt::send_generation, offer.send_queue.generation);
+    put(out, OfferAt::mark, offer.mark);
+    put(out, OfferAt::receive_channel, offer.receive_channel);
+    put(out, OfferAt::send_channel, offer.send_channel);
     return length;
   }
   size_t operator()(const Withdraw& withdraw) const {
@@ -156,7 +165,7 @@ std::optional<Message> parse_hello(In in) {
   return hello;
 }
 
-Offer parse_offer(In in) {
+std::optional<Message> parse_offer(In in) {
   Offer offer;
   offer.source_qpn = get<uint32_t>(in, OfferAt::source_qpn);
   offer.target_qpn = get<uint32_t>(in, OfferAt::target_qpn);
@@ -165,6 +174,15 @@ Offer parse_offer(In in) {
   offer.nonce = get<uint64_t>(in, OfferAt::nonce);
   offer.source_gid = get_bytes<16>(in, OfferAt::source_gid);
   offer.target_gid = get_bytes<16>(in, OfferAt::target_gid);
+  offer.receive_queue = {get<uint32_t>(in, OfferAt::receive_queue), get<uint32_t>(in, OfferAt::receive_generation)};
+  offer.send_queue = {get<uint32_t>(in, OfferAt::send_queue), get<uint32_t>(in, OfferAt::send_generation)};
+  offer.mark = get<uint32_t>(in, OfferAt::mark);
+  offer.receive_channel = get<uint32_t>(in, OfferAt::receive_channel);
+  offer.send_channel = get<uint32_t>(in, OfferAt::send_channel);
+  if (offer.receive_queue.index >= kWakeQueues || offer.send_queue.index >= kWakeQueues || offer.mark >= kMarks ||
+      get<uint32_t>(in, OfferAt::reserved) != 0) {
+    return std::nullopt;
+  }
   return offer;
 }
 
@@ -208,8 +226,11 @@ bool is_header_valid(In in) {
 }
 
 struct DescriptorCounter {
-  size_t operator()(const Hello&) const { return 2; }
-  size_t operator()(const Offer&) const { return 1; }
+  size_t operator()(const Hello&) const { return 3; }
+  size_t operator()(const Offer& offer) const {
+    return 1U + (offer.receive_channel != 0 ? 1U : 0U) +
+           (offer.send_channel != 0 && offer.send_channel != offer.receive_channel ? 1U : 0U);
+  }
   size_t operator()(const Arena&) const { return 1; }
   size_t operator()(const Withdraw&) const { return 0; }
   size_t operator()(const Release&) const { return 0; }
@@ -238,7 +259,7 @@ std::optional<Message> parse(std::span<const std::byte> bytes) {
     case Kind::hello:
       return length == HelloAt::end ? parse_hello(bytes) : std::nullopt;
     case Kind::offer:
-      return length == OfferAt::end ? std::optional<Message>(parse_offer(bytes)) : std::nullopt;
+      return length == OfferAt::end ? parse_offer(bytes) : std::nullopt;
     case Kind::withdraw:
       return length == WithdrawAt::end ? std::optional<Message>(parse_withdraw(bytes)) : std::nullopt;
     case Kind::arena:

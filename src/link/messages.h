@@ -7,14 +7,16 @@
 #include <span>
 #include <variant>
 
+#include "link/wake_table.h"
+
 /// The control messages that processes of one host exchange over their UNIX sockets: codecs, pure.
 /// One datagram is one message; descriptors travel beside it (SCM_RIGHTS). Layout: docs/formats/rendezvous.md.
 namespace ringbolt::link {
 
 inline constexpr size_t kMaxMessageBytes = 128;
-inline constexpr uint32_t kRendezvousVersion = 2;
+inline constexpr uint32_t kRendezvousVersion = 3;
 
-/// First message each side sends. Descriptors: [bell eventfd, region table memfd].
+/// First message each side sends. Descriptors: [bell eventfd, region table memfd, wake table memfd].
 struct Hello {
   uint32_t slot = 0;           ///< process slot of the sender
   uint64_t incarnation = 0;    ///< random; tells two owners of one slot apart
@@ -23,7 +25,8 @@ struct Hello {
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
-/// "Queue pair source_qpn receives from target_qpn through the lane in the attached memfd." Descriptors: [lane].
+/// "Queue pair source_qpn receives from target_qpn through the lane in the attached memfd." Descriptors: [lane], then
+/// that of the channel which its receives are announced at, then that of its sends, if these have one of their own.
 struct Offer {
   uint32_t source_qpn = 0;
   uint32_t target_qpn = 0;
@@ -32,6 +35,12 @@ struct Offer {
   uint64_t nonce = 0;    ///< names this incarnation of the source QP
   std::array<uint8_t, 16> source_gid{};
   std::array<uint8_t, 16> target_gid{};
+  WakeName receive_queue;  ///< where it completes its receives,
+  WakeName send_queue;     ///< and its sends
+  uint32_t mark = 0;       ///< its own in the marks of `receive_queue`
+  // Numbers of the channels of these, which no other channel of the process has had or will have; 0: it has none.
+  uint32_t receive_channel = 0;
+  uint32_t send_channel = 0;
   friend bool operator==(const Offer&, const Offer&) = default;
 };
 

@@ -50,18 +50,20 @@ struct Golden {
 std::vector<Golden> golden_messages() {
   return {
       {Hello{0x2a1, 0x1122334455667788, 0x7ffd00112233, 0xa1a2a3a4a5a6a7a8},
-       "52424c4b 0200 0100 30000000 00000000  a1020000 00000000 8877665544332211 33221100fd7f0000 a8a7a6a5a4a3a2a1", 2},
-      {Offer{0x00a2a4a6, 0x00b1b3b5, 2, 0xc1c2c3c4, 0x0102030405060708, counting_gid(0x10), counting_gid(0x80)},
-       "52424c4b 0200 0200 48000000 00000000  a6a4a200 b5b3b100 02000000 c4c3c2c1 0807060504030201"
-       "101112131415161718191a1b1c1d1e1f 808182838485868788898a8b8c8d8e8f",
-       1},
+       "52424c4b 0300 0100 30000000 00000000  a1020000 00000000 8877665544332211 33221100fd7f0000 a8a7a6a5a4a3a2a1", 3},
+      {Offer{0x00a2a4a6, 0x00b1b3b5, 2, 0xc1c2c3c4, 0x0102030405060708, counting_gid(0x10), counting_gid(0x80),
+             {0xd1d2, 0x01e2e3e4}, {0xd3d4, 0x01e6e7e8}, 0x2122, 0xf1f2f3f4, 0xf5f6f7f8},
+       "52424c4b 0300 0200 68000000 00000000  a6a4a200 b5b3b100 02000000 c4c3c2c1 0807060504030201"
+       "101112131415161718191a1b1c1d1e1f 808182838485868788898a8b8c8d8e8f"
+       "d2d10000 e4e3e201 d4d30000 e8e7e601 22210000 f4f3f2f1 f8f7f6f5 00000000",
+       3},
       {Withdraw{0x123456, 0x654321, 0x0807060504030201},
-       "52424c4b 0200 0300 20000000 00000000  56341200 21436500 0102030405060708", 0},
-      {Arena{7, 0x0000000140000000}, "52424c4b 0200 0400 20000000 00000000  07000000 00000000 0000004001000000", 1},
-      {Release{0x00001c07}, "52424c4b 0200 0600 18000000 00000000  071c0000 00000000", 0},
+       "52424c4b 0300 0300 20000000 00000000  56341200 21436500 0102030405060708", 0},
+      {Arena{7, 0x0000000140000000}, "52424c4b 0300 0400 20000000 00000000  07000000 00000000 0000004001000000", 1},
+      {Release{0x00001c07}, "52424c4b 0300 0600 18000000 00000000  071c0000 00000000", 0},
       {Refuse{0x123456, 0x654321, 0x0807060504030201, 12},
-       "52424c4b 0200 0700 28000000 00000000  56341200 21436500 0102030405060708 0c000000 00000000", 0},
-      {Bye{}, "52424c4b 0200 0500 10000000 00000000", 0},
+       "52424c4b 0300 0700 28000000 00000000  56341200 21436500 0102030405060708 0c000000 00000000", 0},
+      {Bye{}, "52424c4b 0300 0500 10000000 00000000", 0},
       {Poke{}, "52 42 50 4f 4b 45 31 0a", 0},
   };
 }
@@ -115,7 +117,7 @@ TEST(Messages, refuse_reserved_bits_and_a_slot_out_of_range) {
   struct Reserved {
     size_t message, first;
   };
-  for (const auto& [which, first] : {Reserved{0, 20}, Reserved{3, 20}, Reserved{4, 20}, Reserved{5, 36}}) {
+  for (const auto& [which, first] : {Reserved{0, 20}, Reserved{1, 100}, Reserved{3, 20}, Reserved{4, 20}, Reserved{5, 36}}) {
     for (size_t at = first; at < first + 4; ++at) {
       std::vector<std::byte> bytes = from_hex(golden[which].hex);
       bytes[at] = std::byte{1};
@@ -129,6 +131,29 @@ TEST(Messages, refuse_reserved_bits_and_a_slot_out_of_range) {
   EXPECT_FALSE(parse(bytes));
 }
 
+TEST(Messages, refuse_an_offer_with_places_that_no_table_has) {
+  Offer offer;
+  offer.receive_queue.index = offer.send_queue.index = kWakeQueues - 1;
+  offer.mark = kMarks - 1;
+  EXPECT_TRUE(parse(emitted(offer)));
+  for (uint32_t* const place : {&offer.receive_queue.index, &offer.send_queue.index, &offer.mark}) {
+    ++*place;
+    EXPECT_FALSE(parse(emitted(offer)));
+    --*place;
+  }
+}
+
+TEST(Messages, offers_bring_a_descriptor_for_each_channel) {
+  Offer offer;
+  EXPECT_EQ(descriptor_count(offer), 1U);
+  offer.send_channel = 4;
+  EXPECT_EQ(descriptor_count(offer), 2U);
+  offer.receive_channel = 4;
+  EXPECT_EQ(descriptor_count(offer), 2U) << "it is one channel";
+  offer.receive_channel = 5;
+  EXPECT_EQ(descriptor_count(offer), 3U);
+}
+
 RC_GTEST_PROP(Messages, come_back_as_they_went, ()) {
   Offer offer;
   offer.source_qpn = *rc::gen::arbitrary<uint32_t>();
@@ -138,6 +163,11 @@ RC_GTEST_PROP(Messages, come_back_as_they_went, ()) {
   offer.nonce = *rc::gen::arbitrary<uint64_t>();
   offer.source_gid = *rc::gen::arbitrary<std::array<uint8_t, 16>>();
   offer.target_gid = *rc::gen::arbitrary<std::array<uint8_t, 16>>();
+  offer.receive_queue = {*rc::gen::inRange<uint32_t>(0, kWakeQueues), *rc::gen::arbitrary<uint32_t>()};
+  offer.send_queue = {*rc::gen::inRange<uint32_t>(0, kWakeQueues), *rc::gen::arbitrary<uint32_t>()};
+  offer.mark = *rc::gen::inRange<uint32_t>(0, kMarks);
+  offer.receive_channel = *rc::gen::arbitrary<uint32_t>();
+  offer.send_channel = *rc::gen::arbitrary<uint32_t>();
   RC_ASSERT(parse(emitted(offer)) == std::optional<Message>(offer));
 
   Hello hello;

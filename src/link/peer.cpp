@@ -30,10 +30,9 @@ void ConnectedPeer::ring() {
   }
 }
 
-bool ConnectedPeer::send(const Message& message, int descriptor) {
-  RINGBOLT_ASSERT(descriptor_count(message) == (descriptor >= 0 ? 1U : 0U));
+bool ConnectedPeer::send(const Message& message, std::span<const int> descriptors) {
+  RINGBOLT_ASSERT(descriptor_count(message) == descriptors.size());
   const EncodedMessage encoded(message);
-  const std::span<const int> descriptors(&descriptor, descriptor >= 0 ? 1U : 0U);
   if (is_gone()) {
     return false;
   }
@@ -46,6 +45,7 @@ void ConnectedPeer::become_ready(Introduction introduction) {
   const Hello& hello = introduction.hello;
   bell_ = std::move(introduction.bell);
   region_table_ = std::move(introduction.region_table);
+  wake_table_ = std::move(introduction.wake_table);
   memory_is_reachable_.store(is_memory_reachable(pid_, hello.nonce_address, hello.nonce), std::memory_order_release);
   incarnation_.store(hello.incarnation, std::memory_order_release);
   is_ready_.store(true, std::memory_order_release);
@@ -79,6 +79,7 @@ void ConnectedPeer::abandon_after_fork() {
   process_.reset();
   bell_.reset();
   region_table_.reset();
+  wake_table_.reset();
 }
 
 }  // namespace ringbolt::link

@@ -14,6 +14,7 @@ struct Introduction {
   Hello hello;
   base::UniqueFd bell;
   base::UniqueFd region_table;
+  base::UniqueFd wake_table;
 };
 
 /// The Peer that a Rendezvous makes. Thread-safe; the functions below the Peer interface are for the Rendezvous.
@@ -32,7 +33,8 @@ class ConnectedPeer final : public Peer {
   bool is_stopped() const override;
   void ring() override;
   int region_table_fd() const override { return is_ready() ? region_table_.get() : -1; }
-  bool send(const Message& message, int descriptor) override;
+  int wake_table_fd() const override { return is_ready() ? wake_table_.get() : -1; }
+  bool send(const Message& message, std::span<const int> descriptors) override;
 
   uint64_t id() const { return id_; }
   int process_fd() const { return process_.get(); }
@@ -61,6 +63,7 @@ class ConnectedPeer final : public Peer {
   // Written before is_ready_ is released, closed by the destructor: read without a lock.
   base::UniqueFd bell_;
   base::UniqueFd region_table_;
+  base::UniqueFd wake_table_;
   base::Mutex mutex_;
   std::shared_ptr<PeerSocket> socket_ RINGBOLT_GUARDED_BY(mutex_);
 };

@@ -106,6 +106,20 @@ PeerLines::Step PeerLines::step(const std::shared_ptr<Line>& line) {
   return line->is_parked ? Step::idle : Step::again;
 }
 
+/// What came with the offer; the descriptors that are there belong to its first files.
+OfferFiles files_of(const Offer& offer, Datagram& datagram) {
+  OfferFiles files;
+  files.lane = std::move(datagram.descriptors[0]);
+  size_t next = 1;
+  if (offer.receive_channel != 0) {
+    files.receive_channel = std::move(datagram.descriptors[next++]);
+  }
+  if (offer.send_channel != 0 && offer.send_channel != offer.receive_channel) {
+    files.send_channel = std::move(datagram.descriptors[next]);
+  }
+  return files;
+}
+
 /// False when the message is not allowed here.
 bool PeerLines::handle(const std::shared_ptr<Line>& line, const Message& message, Datagram& datagram) {
   if (std::holds_alternative<Poke>(message)) {
@@ -119,7 +133,7 @@ bool PeerLines::handle(const std::shared_ptr<Line>& line, const Message& message
     return false;
   }
   if (const auto* offer = std::get_if<Offer>(&message)) {
-    sink_.on_offer(line->peer, *offer, std::move(datagram.descriptors[0]));
+    sink_.on_offer(line->peer, *offer, files_of(*offer, datagram));
   } else if (const auto* withdraw = std::get_if<Withdraw>(&message)) {
     sink_.on_withdraw(line->peer, *withdraw);
   } else if (const auto* arena = std::get_if<Arena>(&message)) {
@@ -144,7 +158,8 @@ bool PeerLines::greet(const std::shared_ptr<Line>& line, const Hello& hello, Dat
     return false;
   }
   line->has_heard_hello = true;
-  line->introduction = {hello, std::move(datagram.descriptors[0]), std::move(datagram.descriptors[1])};
+  line->introduction = {hello, std::move(datagram.descriptors[0]), std::move(datagram.descriptors[1]),
+                        std::move(datagram.descriptors[2])};
   if (line->peer == nullptr) {
     // It called us. Answered before it is known whose line this is: when both sides called, each waits for this Hello.
     greeting_.allow_access_for(line->pid);
@@ -159,7 +174,7 @@ bool PeerLines::greet(const std::shared_ptr<Line>& line, const Hello& hello, Dat
 
 void PeerLines::make_ready(Line& line) {
   Introduction handed_over{line.introduction.hello, std::move(line.introduction.bell),
-                           std::move(line.introduction.region_table)};
+                           std::move(line.introduction.region_table), std::move(line.introduction.wake_table)};
   line.peer->become_ready(std::move(handed_over));
   sink_.on_ready(line.peer);
 }
@@ -177,6 +192,7 @@ void PeerLines::welcome(const std::shared_ptr<Line>& line) {
     case PeerTable::Seat::joined:
       line->introduction.bell.reset();
       line->introduction.region_table.reset();
+      line->introduction.wake_table.reset();
       break;
     case PeerTable::Seat::fresh:
       if (candidate->process_fd() >= 0) {

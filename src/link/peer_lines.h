@@ -12,7 +12,7 @@ namespace ringbolt::link {
 /// What this process tells each peer first. The descriptors belong to the rendezvous.
 struct Greeting {
   EncodedMessage hello;
-  std::array<int, 2> descriptors;
+  std::array<int, 3> descriptors;
   bool is_yama_restricted = false;
 
   /// Before the Hello, so that the other side's probe of our memory succeeds.

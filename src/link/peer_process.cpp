@@ -63,14 +63,17 @@ void allow_memory_access(pid_t pid) {
   }
 }
 
-bool is_bell(int fd) {
+bool is_event_descriptor(int fd) {
   constexpr std::string_view kEventfd = "anon_inode:[eventfd]";
   std::array<char, kEventfd.size() + 1> target{};
   const ssize_t length = readlink(own_descriptor_path(fd).c_str(), target.data(), target.size());
-  const int flags = fcntl(fd, F_GETFL);
   return length == static_cast<ssize_t>(kEventfd.size()) &&
-         std::string_view(target.data(), static_cast<size_t>(length)) == kEventfd && flags >= 0 &&
-         (flags & O_NONBLOCK) != 0;
+         std::string_view(target.data(), static_cast<size_t>(length)) == kEventfd;
+}
+
+bool is_bell(int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  return is_event_descriptor(fd) && flags >= 0 && (flags & O_NONBLOCK) != 0;
 }
 
 bool is_read_only_file(int fd) {

@@ -27,7 +27,10 @@ int yama_scope();
 /// so each call takes the permission from the peer before: its copies then fail with EPERM and it must use the ring.
 void allow_memory_access(pid_t pid);
 
-/// `fd` is an eventfd that never blocks.
+/// `fd` is an eventfd: to write one to it never blocks for as long as anybody reads it at all.
+bool is_event_descriptor(int fd);
+
+/// The same, and its reader does not block either.
 bool is_bell(int fd);
 
 /// `fd` is a regular file (a memfd is one), open for reading alone.

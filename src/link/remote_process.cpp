@@ -1,12 +1,25 @@
 #include "link/remote_process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 
 #include "base/copy.h"
+#include "base/lock_guard.h"
+#include "link/peer_process.h"
 
 namespace ringbolt::link {
+
+namespace {
+
+/// Descriptors are numbered from below: half of what the process may have is in use. The rest is the program's.
+bool is_scarce(int descriptor) {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 && static_cast<rlim_t>(descriptor) >= limit.rlim_cur / 2;
+}
+
+}  // namespace
 
 int RemoteProcess::open_regions() {
   const base::UniqueFd copy(fcntl(peer_->region_table_fd(), F_DUPFD_CLOEXEC, 0));
@@ -24,6 +37,31 @@ int RemoteProcess::open_regions() {
   }
   regions_ = *view;
   return 0;
+}
+
+int RemoteProcess::open_wakes() {
+  const base::UniqueFd copy(fcntl(peer_->wake_table_fd(), F_DUPFD_CLOEXEC, 0));
+  auto segment = copy.is_open() ? SharedSegment::map(copy, kWakeBytes, true) : base::fail(errno);
+  wakes_error_ = segment ? 0 : segment.error().value;
+  if (segment) {
+    wake_segment_ = std::move(*segment);
+  }
+  return wakes_error_;
+}
+
+PeerQueue RemoteProcess::queue(WakeName name, uint32_t number, base::UniqueFd file) {
+  std::shared_ptr<const base::UniqueFd> channel;
+  if (number != 0) {
+    const base::LockGuard guard(channels_mutex_);
+    std::erase_if(channels_, [](const auto& one) { return one.second.expired(); });
+    auto& known = channels_[number];
+    channel = known.lock();
+    if (channel == nullptr && file.is_open() && is_event_descriptor(file.get()) && !is_scarce(file.get())) {
+      channel = std::make_shared<const base::UniqueFd>(std::move(file));
+      known = channel;
+    }
+  }
+  return PeerQueue(*reinterpret_cast<WakeMemory*>(wake_segment_.data()), name, std::move(channel));
 }
 
 CopyOutcome RemoteProcess::write(const Region& region, uint64_t address, std::span<const iovec> pieces) const {

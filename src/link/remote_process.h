@@ -2,10 +2,14 @@
 
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <memory>
 #include <span>
+#include <unordered_map>
 
+#include "base/mutex.h"
 #include "link/arena.h"
+#include "link/peer_queue.h"
 #include "link/region_table.h"
 #include "link/rendezvous.h"
 #include "link/shared_segment.h"
@@ -28,6 +32,14 @@ class RemoteProcess {
   const std::shared_ptr<Peer>& shared_peer() const { return peer_; }
   /// Maps the region table; once, when the peer is ready. 0, or an errno; EINVAL when what it gave is none.
   int open_regions();
+  /// The same for the wake table, without which nobody can tell the peer of anything.
+  int open_wakes();
+  /// The table was mapped: 0; or the errno that open_wakes() returned.
+  int wakes_error() const { return wakes_error_; }
+  /// A completion queue of its, which is told of things at `channel`, known by `number`; `file` may not be open. Of
+  /// several descriptors of one channel one is kept; none when they are about to run out: then its service thread is
+  /// woken instead. Throws std::bad_alloc.
+  PeerQueue queue(WakeName name, uint32_t number, base::UniqueFd file);
   /// The table is mapped: what its keys allow can be seen here. If not, the peer has to check and copy itself.
   bool has_regions() const { return regions_.is_open(); }
   bool find_region(uint32_t key, Region& region) const { return regions_.is_open() && regions_.find(key, region); }
@@ -58,6 +70,10 @@ class RemoteProcess {
   std::shared_ptr<Peer> peer_;
   SharedSegment region_segment_;
   RegionTableView regions_;
+  SharedSegment wake_segment_;
+  int wakes_error_ = EAGAIN;
+  base::Mutex channels_mutex_;  // a leaf
+  std::unordered_map<uint32_t, std::weak_ptr<const base::UniqueFd>> channels_ RINGBOLT_GUARDED_BY(channels_mutex_);
   PeerArenas arenas_;
 };
 

@@ -105,7 +105,7 @@ SlotRendezvous::SlotRendezvous(const Config& config, RendezvousSink& sink)
       slot_(Slot::claim(config.directory, config.slot_limit, static_cast<uint32_t>(random_u64()))),
       greeting_{EncodedMessage(
                     Hello{slot_.number(), incarnation_, reinterpret_cast<uintptr_t>(nonce_.get()), *nonce_}),
-                {bell_.get(), region_table_.get()},
+                {bell_.get(), region_table_.get(), config.wake_table_fd},
                 yama_scope() == 1},
       lines_(sink_, table_, events_, greeting_, slot_.number()) {
   if (!events_.add(slot_.listening_fd(), Source::listener, 0) || !events_.add(bell_.get(), Source::bell, 0)) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -36,11 +37,22 @@ class Peer {
   virtual bool is_stopped() const = 0;
   /// Wakes its service thread: one eventfd write. No effect before is_ready() or after is_gone(). Never blocks.
   virtual void ring() = 0;
-  /// Its region table memfd, open read-only; -1 before is_ready(). Owned by the peer.
+  /// Its region table memfd, open read-only, and its wake table's; -1 before is_ready(). Owned by the peer.
   virtual int region_table_fd() const = 0;
-  /// Queues a message (and a copy of the descriptor, if the message has one); sends at once when the socket takes it.
+  virtual int wake_table_fd() const = 0;
+  /// Queues a message (and copies of the descriptors that belong to it); sends at once when the socket takes it.
   /// Messages arrive in the order they were sent. False when the peer is gone. Never blocks.
-  virtual bool send(const Message& message, int descriptor = -1) = 0;
+  virtual bool send(const Message& message, std::span<const int> descriptors) = 0;
+  bool send(const Message& message) { return send(message, std::span<const int>()); }
+  bool send(const Message& message, int descriptor) { return send(message, std::span<const int>(&descriptor, 1)); }
+};
+
+/// What comes with an offer. Not open: a channel that the queue pair does not have, and whatever this process had no
+/// descriptor left for.
+struct OfferFiles {
+  base::UniqueFd lane;
+  base::UniqueFd receive_channel;
+  base::UniqueFd send_channel;  ///< if it is another one than that of the receives
 };
 
 /// Told what comes in. Called on the thread that runs Rendezvous::dispatch(), without locks held.
@@ -48,10 +60,10 @@ class RendezvousSink {
  public:
   virtual ~RendezvousSink() = default;
   virtual void on_ready(const std::shared_ptr<Peer>& peer) = 0;
-  /// Here and in on_arena(): not open when this process had no descriptor left for what came.
-  virtual void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, base::UniqueFd lane) = 0;
+  virtual void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, OfferFiles files) = 0;
   virtual void on_withdraw(const std::shared_ptr<Peer>& peer, const Withdraw& withdraw) = 0;
   virtual void on_refuse(const std::shared_ptr<Peer>& peer, const Refuse& refuse) = 0;
+  /// `memory` is not open when this process had no descriptor left for it.
   virtual void on_arena(const std::shared_ptr<Peer>& peer, const Arena& arena, base::UniqueFd memory) = 0;
   virtual void on_release(const std::shared_ptr<Peer>& peer, const Release& release) = 0;
   /// After its last message was delivered. Once per peer.
@@ -68,6 +80,7 @@ class Rendezvous {
   struct Config {
     std::string directory;     ///< slots folder; made 0700 if absent
     int region_table_fd = -1;  ///< memfd to hand out (a read-only reopening of it is what peers get). Not owned
+    int wake_table_fd = -1;    ///< memfd to hand out. Not owned
     uint32_t slot_limit = kSlotCount;
   };
 

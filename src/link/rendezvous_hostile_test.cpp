@@ -51,7 +51,7 @@ TEST(RendezvousHostile, a_stranger_with_a_proper_hello_is_a_peer) {
   const Gifts gifts;
   const base::UniqueFd fd = call(folder.slots(), a.rendezvous->slot());
   const uint32_t slot = (a.rendezvous->slot() + 1) % kSlotCount;
-  send_message(fd.get(), some_hello(slot), {gifts.bell.get(), gifts.table.get()});
+  send_message(fd.get(), some_hello(slot), {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
   ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
   const auto peer = a.seen.ready[0];
   EXPECT_EQ(peer->slot(), slot);
@@ -62,12 +62,12 @@ TEST(RendezvousHostile, a_stranger_with_a_proper_hello_is_a_peer) {
   uint64_t rings = 0;
   EXPECT_EQ(read(gifts.bell.get(), &rings, sizeof rings), static_cast<ssize_t>(sizeof rings));
   // The same Hello again is harmless, another one is not.
-  send_message(fd.get(), some_hello(slot), {gifts.bell.get(), gifts.table.get()});
+  send_message(fd.get(), some_hello(slot), {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
   send_message(fd.get(), Withdraw{1, 2, 3}, {});
   ASSERT_TRUE(run_until({&a}, [&] { return a.seen.withdraws.size() == 1; }));
   Hello other = some_hello(slot);
   other.incarnation++;
-  send_message(fd.get(), other, {gifts.bell.get(), gifts.table.get()});
+  send_message(fd.get(), other, {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
   EXPECT_TRUE(is_dropped(a, fd.get()));
   EXPECT_EQ(a.seen.events, (std::vector<std::string>{"ready", "withdraw", "gone"}));
   EXPECT_FALSE(peer->left_orderly());
@@ -78,13 +78,13 @@ TEST(RendezvousHostile, two_owners_of_one_slot_are_two_peers) {
   End a(folder.slots());
   const Gifts gifts;
   base::UniqueFd old_owner = call(folder.slots(), a.rendezvous->slot());
-  send_message(old_owner.get(), some_hello(3), {gifts.bell.get(), gifts.table.get()});
+  send_message(old_owner.get(), some_hello(3), {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
   ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 1; }));
   // The new owner calls before the end of the old one is noticed.
   const base::UniqueFd new_owner = call(folder.slots(), a.rendezvous->slot());
   Hello hello = some_hello(3);
   hello.incarnation++;
-  send_message(new_owner.get(), hello, {gifts.bell.get(), gifts.table.get()});
+  send_message(new_owner.get(), hello, {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
   ASSERT_TRUE(run_until({&a}, [&] { return a.seen.ready.size() == 2; }));
   EXPECT_EQ(a.rendezvous->peer_at(3), a.seen.ready[1]);
   EXPECT_FALSE(a.seen.ready[0]->is_gone());
@@ -101,7 +101,7 @@ TEST(RendezvousHostile, what_waits_on_other_connections_is_delivered_before_the_
   const base::UniqueFd first = call(folder.slots(), a.rendezvous->slot());
   const base::UniqueFd second = call(folder.slots(), a.rendezvous->slot());
   for (const base::UniqueFd* fd : {&first, &second}) {
-    send_message(fd->get(), some_hello(3), {gifts.bell.get(), gifts.table.get()});
+    send_message(fd->get(), some_hello(3), {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
     Datagram answer;
     ASSERT_TRUE(run_until({&a}, [&] { return receive_datagram(fd->get(), answer) == Received::message; }));
   }
@@ -123,17 +123,18 @@ TEST(RendezvousHostile, hello_with_wrong_gifts_is_dropped) {
   const size_t before = open_descriptors();
   const int bell = gifts.bell.get();
   const int table = gifts.table.get();
+  const int wakes = gifts.writable_table.get();
   const std::vector<std::vector<int>> wrong = {
       {},
       {bell},
-      {table, bell},
-      {bell, bell},
-      {table, table},
-      {bell, table, table},
-      {bell, table, table, table},
-      {bell, table, table, table, table},
-      {gifts.blocking_bell.get(), table},
-      {bell, gifts.writable_table.get()},
+      {bell, table},
+      {table, bell, wakes},
+      {bell, bell, wakes},
+      {table, table, wakes},
+      {bell, table, wakes, table},
+      {bell, table, wakes, table, table},
+      {gifts.blocking_bell.get(), table, wakes},
+      {bell, wakes, wakes},
   };
   for (const std::vector<int>& descriptors : wrong) {
     const base::UniqueFd fd = call(folder.slots(), a.rendezvous->slot());
@@ -170,7 +171,7 @@ TEST(RendezvousHostile, hello_of_nobody_is_dropped) {
   const base::UniqueFd fd = call(folder.slots(), a.rendezvous->slot());
   Hello hello = some_hello(3);
   hello.incarnation = 0;
-  send_message(fd.get(), hello, {gifts.bell.get(), gifts.table.get()});
+  send_message(fd.get(), hello, {gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()});
   EXPECT_TRUE(is_dropped(a, fd.get()));
   EXPECT_TRUE(a.seen.events.empty());
 }
@@ -199,7 +200,7 @@ TEST(RendezvousHostile, wrong_descriptor_counts_end_a_peer) {
   for (const auto& [message, descriptors] : wrong) {
     End a(folder.slots());
     const base::UniqueFd fd = call(folder.slots(), a.rendezvous->slot());
-    send_message(fd.get(), some_hello(3), {gifts.bell.get(), table});
+    send_message(fd.get(), some_hello(3), {gifts.bell.get(), table, gifts.writable_table.get()});
     send_message(fd.get(), message, descriptors);
     EXPECT_TRUE(is_dropped(a, fd.get())) << "kind " << message.index();
     EXPECT_EQ(a.seen.events, (std::vector<std::string>{"ready", "gone"}));
@@ -253,7 +254,7 @@ TEST(RendezvousHostile, another_user_is_turned_away) {
     setfsuid(0);
     const base::UniqueFd fd = call(folder.slots(), a.rendezvous->slot());
     const EncodedMessage hello{Message(some_hello(3))};
-    const std::array<int, 2> descriptors{gifts.bell.get(), gifts.table.get()};
+    const std::array<int, 3> descriptors{gifts.bell.get(), gifts.table.get(), gifts.writable_table.get()};
     if (!fd.is_open() || send_datagram(fd.get(), hello.bytes(), descriptors) != 0) {
       return 2;
     }

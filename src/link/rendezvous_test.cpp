@@ -137,6 +137,23 @@ TEST(Rendezvous, reaches_itself) {
   EXPECT_TRUE(a.seen.gone.empty());
 }
 
+TEST(Rendezvous, offers_bring_the_channels_they_name) {
+  const TempFolder folder;
+  End a(folder.slots(), 5);
+  const auto self = a.rendezvous->peer_at(a.rendezvous->slot());
+  const base::UniqueFd file = marked_memfd(6);
+  Offer offer = numbered_offer(1);
+  ASSERT_TRUE(self->send(offer, file.get()));
+  offer.send_channel = 3;
+  const std::array<int, 3> files{file.get(), file.get(), file.get()};
+  ASSERT_TRUE(self->send(offer, std::span(files).first(2)));
+  offer.receive_channel = 4;
+  ASSERT_TRUE(self->send(offer, files));
+  ASSERT_TRUE(run_until({&a}, [&] { return a.seen.offers.size() == 3; }));
+  EXPECT_EQ(a.seen.channels, (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(mark_of(self->wake_table_fd()), 5U);
+}
+
 TEST(Rendezvous, nobody_at_a_free_slot) {
   const TempFolder folder;
   End a(folder.slots());

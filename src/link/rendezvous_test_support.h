@@ -64,10 +64,11 @@ class Recorder : public RendezvousSink {
     ready.push_back(peer);
     events.push_back("ready");
   }
-  void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, base::UniqueFd lane) override {
+  void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, OfferFiles files) override {
     EXPECT_TRUE(peer->is_ready());
     offers.push_back(offer);
-    lane_marks.push_back(mark_of(lane.get()));
+    lane_marks.push_back(mark_of(files.lane.get()));
+    channels.push_back(files.receive_channel.is_open() + files.send_channel.is_open());
     events.push_back("offer");
   }
   void on_withdraw(const std::shared_ptr<Peer>&, const Withdraw& withdraw) override {
@@ -100,6 +101,7 @@ class Recorder : public RendezvousSink {
   std::vector<Refuse> refusals;
   std::vector<Release> releases;
   std::vector<uint64_t> lane_marks, arena_marks;
+  std::vector<int> channels;  // descriptors that came beside each lane
   std::vector<std::string> events;
   int pokes = 0;
   int bells = 0;
@@ -108,7 +110,7 @@ class Recorder : public RendezvousSink {
 /// One end: a rendezvous with its sink.
 struct End {
   explicit End(const std::string& directory, uint64_t mark = 1, uint32_t slot_limit = kSlotCount)
-      : table(marked_memfd(mark)), rendezvous(Rendezvous::open({directory, table.get(), slot_limit}, seen)) {}
+      : table(marked_memfd(mark)), rendezvous(Rendezvous::open({directory, table.get(), table.get(), slot_limit}, seen)) {}
   base::UniqueFd table;
   Recorder seen;
   std::unique_ptr<Rendezvous> rendezvous;

@@ -16,10 +16,10 @@ using namespace testing;
 class Counter : public RendezvousSink {
  public:
   void on_ready(const std::shared_ptr<Peer>&) override { ++ready; }
-  void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, base::UniqueFd lane) override {
+  void on_offer(const std::shared_ptr<Peer>& peer, const Offer& offer, OfferFiles files) override {
     // Numbers of one sender come in order.
     uint32_t& next = next_from[peer->slot()];
-    is_in_order = is_in_order && offer.source_qpn == next && mark_of(lane.get()) == peer->slot();
+    is_in_order = is_in_order && offer.source_qpn == next && mark_of(files.lane.get()) == peer->slot();
     ++next;
     ++offers;
   }
@@ -41,7 +41,7 @@ class Counter : public RendezvousSink {
 
 struct Node {
   explicit Node(const std::string& slots)
-      : table(marked_memfd(1)), rendezvous(Rendezvous::open({slots, table.get(), kSlotCount}, seen)) {}
+      : table(marked_memfd(1)), rendezvous(Rendezvous::open({slots, table.get(), table.get(), kSlotCount}, seen)) {}
   void start() {
     service = std::thread([this] {
       while (!is_over.load()) {
@@ -143,7 +143,7 @@ TEST(RendezvousThreads, callers_race_with_comers_and_goers) {
   for (int round = 0; round < 60; ++round) {
     Counter seen;
     const base::UniqueFd table = marked_memfd(1);
-    const auto comer = Rendezvous::open({folder.slots(), table.get(), 8}, seen);
+    const auto comer = Rendezvous::open({folder.slots(), table.get(), table.get(), 8}, seen);
     const auto peer = comer->peer_at(stays.rendezvous->slot());
     ASSERT_NE(peer, nullptr);
     ASSERT_TRUE(wait_until([&] {

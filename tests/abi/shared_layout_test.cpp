@@ -7,21 +7,21 @@
 
 #include "link/lane.h"
 #include "link/region_table.h"
+#include "link/wake_table.h"
 
 namespace ringbolt::link {
 namespace {
 
 TEST(SharedLayout, lane_is_as_documented) {
   EXPECT_EQ(offsetof(LaneMemory, announced_key), 0U);
-  EXPECT_EQ(offsetof(LaneMemory, producer_wants_bell), 128U);
+  EXPECT_EQ(offsetof(LaneMemory, producer_waits), 128U);
   EXPECT_EQ(offsetof(LaneMemory, consumed), 256U);
   EXPECT_EQ(offsetof(LaneMemory, refusal), 260U);
   EXPECT_EQ(offsetof(LaneMemory, waits_for_receive), 264U);
-  EXPECT_EQ(offsetof(LaneMemory, consumer_wants_bell), 384U);
-  EXPECT_EQ(offsetof(LaneMemory, consumer_fences), 388U);
-  EXPECT_EQ(offsetof(LaneMemory, access), 392U);
-  EXPECT_EQ(offsetof(LaneMemory, rnr_timer_us), 396U);
-  EXPECT_EQ(offsetof(LaneMemory, is_closed), 400U);
+  EXPECT_EQ(offsetof(LaneMemory, consumer_fences), 384U);
+  EXPECT_EQ(offsetof(LaneMemory, access), 388U);
+  EXPECT_EQ(offsetof(LaneMemory, rnr_timer_us), 392U);
+  EXPECT_EQ(offsetof(LaneMemory, is_closed), 396U);
   EXPECT_EQ(offsetof(LaneMemory, responses), 512U);
   EXPECT_EQ(offsetof(LaneMemory, read_buffer), 4096U);
   EXPECT_EQ(offsetof(LaneMemory, slots), 12288U);
@@ -29,12 +29,27 @@ TEST(SharedLayout, lane_is_as_documented) {
   EXPECT_EQ(sizeof(LaneMemory), 258048U);
 }
 
+TEST(SharedLayout, wake_table_is_as_documented) {
+  EXPECT_EQ(sizeof(MarkSet), 2176U);
+  EXPECT_EQ(offsetof(WakeMemory, sets), 2176U);
+  EXPECT_EQ(offsetof(WakeMemory, queues), 2230400U);
+  EXPECT_EQ(offsetof(WakeMemory, channels), 10619008U);
+  EXPECT_EQ(sizeof(WakeMemory), 11667584U);
+  EXPECT_EQ(sizeof(WakeQueue), 128U);
+  EXPECT_EQ(offsetof(WakeQueue, mode), 0U);
+  EXPECT_EQ(offsetof(WakeQueue, notify), 4U);
+  EXPECT_EQ(offsetof(WakeQueue, channel), 8U);
+  EXPECT_EQ(offsetof(WakeQueue, place), 12U);
+  EXPECT_EQ(sizeof(WakeChannel), 64U);
+  EXPECT_EQ(static_cast<int>(Notify::raised), 4);
+}
+
 TEST(SharedLayout, slot_is_as_documented) {
   EXPECT_EQ(sizeof(Slot), 64U);
   EXPECT_EQ(offsetof(Slot, sequence), 0U);
   EXPECT_EQ(offsetof(Slot, header), 4U);
   EXPECT_EQ(offsetof(SlotHeader, kind), 0U);
-  EXPECT_EQ(offsetof(SlotHeader, flags), 1U);
+  EXPECT_EQ(offsetof(SlotHeader, flags), 2U);
   EXPECT_EQ(offsetof(SlotHeader, length), 4U);
   EXPECT_EQ(offsetof(SlotHeader, immediate), 8U);
   EXPECT_EQ(offsetof(SlotHeader, consumed), 12U);

@@ -53,7 +53,8 @@ class Descriptors(CommandCase):
                     server.kill()
                 said += "".join(server.communicate(timeout=command.PATIENCE_S))
                 outcomes.add(client.returncode == 0)
-                if client.returncode != 0 or server.returncode != 0:
+                is_own = "accept() failed" in said  # the last descriptor would have been the program's own
+                if (client.returncode != 0 or server.returncode != 0) and not is_own:
                     self.assertIn("ulimit -n", said)
                     self.assertIn(str(limit), said)
         self.assertEqual(outcomes, {False, True})  # the range holds both what is too low and what is enough

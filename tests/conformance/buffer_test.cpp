@@ -215,7 +215,23 @@ TEST_P(LaneLimitTest, lane_whose_descriptor_finds_no_place_ends_both_queue_pairs
   expect_failure();
 }
 
-// The table of regions takes 16 MiB of address space per peer; who has none leaves the work to the peer.
+// The table of regions takes 16 MiB of address space per peer; who has none leaves the work to the peer. That of
+// completion queues takes 11 MiB (docs/formats/wake-table.md); without it nobody can be told of anything.
+constexpr uint64_t kWakeTableBytes = 11'667'584;
+
+TEST(Limits, without_the_table_of_completion_queues_there_is_no_lane) {
+  PeerProcess peer;
+  const Device device = open_device();
+  Endpoint near(device, {});
+  Far far(peer);
+  far.open({}, 4096);
+  must_succeed(near.to_init(), "ibv_modify_qp(INIT)");
+  const Limit limit(peer.pid(), RLIMIT_AS, address_space_bytes(peer.pid()) + kMiB);
+  ASSERT_EQ(near.to_rtr(far.address()), 0);
+  EXPECT_EQ(wait_async_event(device).event_type, IBV_EVENT_QP_FATAL);
+  EXPECT_EQ(near.state(), IBV_QPS_ERR);
+}
+
 TEST(Limits, one_sided_operations_work_without_the_table_of_regions) {
   PeerProcess peer;
   const Device device = open_device();
@@ -224,7 +240,7 @@ TEST(Limits, one_sided_operations_work_without_the_table_of_regions) {
   Far far(peer);
   far.open({}, 4096);
   far.fill({{0, 4096}}, 5);
-  const Limit limit(peer.pid(), RLIMIT_AS, address_space_bytes(peer.pid()) + 4 * kMiB);
+  const Limit limit(peer.pid(), RLIMIT_AS, address_space_bytes(peer.pid()) + kWakeTableBytes + 2 * kMiB);
   near.connect(far.address());
   far.connect(near.address());
   ASSERT_EQ(far.post_send(1, IBV_WR_RDMA_WRITE, {{0, 4096}}, IBV_SEND_SIGNALED, memory.address(), memory.rkey()), 0);

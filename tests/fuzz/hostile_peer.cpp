@@ -17,7 +17,9 @@ constexpr uint64_t kOfferTimeoutNs = 5'000'000'000;
 HostilePeer::HostilePeer(const std::string& runtime) {
   const auto table = regions_.create();
   RINGBOLT_ASSERT(table);
-  rendezvous_ = link::Rendezvous::open({runtime + "/default/slots", *table, link::kSlotCount}, *this);
+  const auto wakes = wakes_.create();
+  RINGBOLT_ASSERT(wakes);
+  rendezvous_ = link::Rendezvous::open({runtime + "/default/slots", *table, *wakes, link::kSlotCount}, *this);
 }
 
 uint32_t HostilePeer::next_qpn() {
@@ -25,11 +27,11 @@ uint32_t HostilePeer::next_qpn() {
   return (rendezvous_->slot() << device::kQpnIndexBits) | next_index_;
 }
 
-void HostilePeer::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) {
+void HostilePeer::on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, link::OfferFiles files) {
   if (offer.source_qpn != expected_from_) {
     return;
   }
-  auto segment = link::SharedSegment::map(lane, link::kLaneBytes, true);
+  auto segment = link::SharedSegment::map(files.lane, link::kLaneBytes, true);
   RINGBOLT_ASSERT(segment);
   incoming_ = std::move(*segment);
   victim_ = peer;

@@ -37,7 +37,7 @@ class HostilePeer : private link::RendezvousSink {
 
  private:
   void on_ready(const std::shared_ptr<link::Peer>&) override {}
-  void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, base::UniqueFd lane) override;
+  void on_offer(const std::shared_ptr<link::Peer>& peer, const link::Offer& offer, link::OfferFiles files) override;
   void on_withdraw(const std::shared_ptr<link::Peer>&, const link::Withdraw&) override {}
   void on_refuse(const std::shared_ptr<link::Peer>&, const link::Refuse&) override {}
   void on_arena(const std::shared_ptr<link::Peer>&, const link::Arena&, base::UniqueFd) override {}
@@ -47,6 +47,7 @@ class HostilePeer : private link::RendezvousSink {
   void on_bell() override {}
 
   link::RegionTable regions_;
+  link::WakeTable wakes_;
   std::unique_ptr<link::Rendezvous> rendezvous_;
   std::shared_ptr<link::Peer> victim_;
   std::optional<link::SharedSegment> incoming_;

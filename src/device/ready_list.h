@@ -1,0 +1,111 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/lock_guard.h"
+#include "link/mark_set.h"
+
+namespace ringbolt::device {
+
+class QueuePair;
+
+/// The queue pairs of a completion queue, each at a place of its own, and which of them may have something for it: while
+/// they are few, all; when they have once been many, those that are marked. So looking for what is new costs what is
+/// new, and not what could be. Under the lock of the completion queue, except where said.
+class ReadyList {
+ public:
+  /// So many are looked at sooner than found by marks, each of which is a cache line that goes back and forth.
+  static constexpr size_t kFew = 8;
+
+  /// Room for one more: add() does not fail then. Throws std::bad_alloc, and nothing has changed.
+  void make_room();
+  uint32_t add(QueuePair& qp);
+  void remove(uint32_t place);
+  /// Keeps the place; put() gives it back to its queue pair.
+  void suspend(uint32_t place) { places_[place] = nullptr; }
+  void put(uint32_t place, QueuePair& qp) { places_[place] = &qp; }
+
+  bool is_empty() const { return count_ == 0; }
+  /// They are many, and nobody marks them so far.
+  bool wants_marks() const { return marks_.load(std::memory_order_relaxed) == nullptr && places_.size() > kFew; }
+  /// From here on they are found by `marks`, which must outlive this. All are marked: who does not know of it yet may
+  /// have something. The caller sees to those who do not look (base/asymmetric_fence.h).
+  void use(link::MarkSet& marks);
+  bool uses_marks() const { return marks_.load(std::memory_order_relaxed) != nullptr; }
+  /// It has something, or may have. Thread-safe, without a lock: who keeps what it has stored apart from the lock of
+  /// the completion queue makes it visible by this.
+  void mark(uint32_t place) {
+    if (link::MarkSet* const marks = marks_.load(std::memory_order_acquire)) {
+      marks->mark(place);
+    }
+  }
+  /// The same where it is marked often: only if it is not. What the caller has stored must be seen under a lock that
+  /// who clears the mark takes as well.
+  void mark_unless_marked(uint32_t place) {
+    if (link::MarkSet* const marks = marks_.load(std::memory_order_acquire); marks != nullptr && !marks->has(place)) {
+      marks->mark(place);
+    }
+  }
+  void clear(uint32_t place) {
+    if (link::MarkSet* const marks = marks_.load(std::memory_order_acquire)) {
+      marks->clear(place);
+    }
+  }
+
+  template <class Use>
+  void each(Use use) const {
+    for (QueuePair* const qp : places_) {
+      if (qp != nullptr) {
+        base::call_locked(use, *qp);
+      }
+    }
+  }
+  /// Calls `use` with those that are marked, and not any more then, unless it says that they may have more. Ends when
+  /// `has_room` is false, and begins there the next time. Only if uses_marks().
+  template <class HasRoom, class Use>
+  void take_marked(HasRoom has_room, Use use) {
+    link::MarkSet* const marks = marks_.load(std::memory_order_relaxed);
+    if (marks->is_empty()) [[likely]] {
+      return;
+    }
+    marks->take(cursor_, [&](uint32_t place) {
+      if (!base::call_locked(has_room)) {
+        return false;
+      }
+      if (place < places_.size() && places_[place] != nullptr && base::call_locked(use, *places_[place])) {
+        marks->mark(place);
+      }
+      return true;
+    });
+  }
+  /// Those that are marked, which they stay; or all.
+  template <class Use>
+  void each_marked(Use use) const {
+    const link::MarkSet* const marks = marks_.load(std::memory_order_relaxed);
+    if (marks == nullptr) {
+      each(use);
+      return;
+    }
+    if (marks->is_empty()) [[likely]] {
+      return;
+    }
+    marks->each([&](uint32_t place) {
+      if (place < places_.size() && places_[place] != nullptr) {
+        base::call_locked(use, *places_[place]);
+      }
+    });
+  }
+
+ private:
+  std::vector<QueuePair*> places_;  // null: free, or suspended
+  std::vector<uint32_t> free_;      // has room for all places
+  size_t count_ = 0;                // that are not free
+  uint32_t cursor_ = 0;             // where to go on, when there was no room
+  std::atomic<link::MarkSet*> marks_{nullptr};
+};
+
+}  // namespace ringbolt::device

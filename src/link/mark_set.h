@@ -1,0 +1,118 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+
+namespace ringbolt::link {
+
+/// As many numbers as a process has queue pairs.
+inline constexpr uint32_t kMarks = 1U << 14U;
+
+/// A set of numbers below kMarks that many threads, of several processes, mark, and one takes. An empty set is known
+/// from one cache line, and taking costs what is in it, not what could be. Lies in shared memory; zeroes are the empty
+/// set. mark() and clear() are for anybody, take() and each() for one at a time.
+///
+/// Two levels: a bit of `leaves` a number, a bit of `roots` each 64 numbers. The taker takes a root's bit, then the leaf:
+/// who marks sets the leaf's bit first, so that a root's bit that it finds set, and leaves alone, is taken after that.
+/// Everything is sequentially consistent: the argument needs the order of two words.
+class MarkSet {
+ public:
+  bool is_empty() const {
+    uint64_t some = 0;
+    for (const std::atomic<uint64_t>& root : roots_) {
+      some |= root.load(std::memory_order_relaxed);
+    }
+    return some == 0;
+  }
+  bool has(uint32_t number) const {
+    return (leaves_[leaf_of(number)].load(std::memory_order_seq_cst) & bit_of(number)) != 0;
+  }
+  /// A full fence: what was stored before is seen by who takes the mark, or looks after it finds none.
+  void mark(uint32_t number) { mark_leaf(leaf_of(number), bit_of(number)); }
+  void clear(uint32_t number) {
+    const uint32_t leaf = leaf_of(number);
+    if (leaves_[leaf].fetch_and(~bit_of(number), std::memory_order_seq_cst) != bit_of(number)) {
+      return;
+    }
+    roots_[leaf / 64].fetch_and(~bit_of(leaf), std::memory_order_seq_cst);
+    if (leaves_[leaf].load(std::memory_order_seq_cst) != 0) {  // marked meanwhile by who still saw the root's bit
+      roots_[leaf / 64].fetch_or(bit_of(leaf), std::memory_order_seq_cst);
+    }
+  }
+
+  /// Calls `use` with each number from `cursor` on, and then with those before it; none is marked any more then. False
+  /// from `use`: no more of them for now; it and those that are left stay marked, and `cursor` is where to go on.
+  template <class Use>
+  void take(uint32_t& cursor, Use use) {
+    const uint32_t start = cursor;
+    if (take_range(start, kMarks, cursor, use)) {
+      take_range(0, start, cursor, use);
+    }
+  }
+  /// Calls `use` with each number, which stays marked.
+  template <class Use>
+  void each(Use use) const {
+    for (uint32_t i = 0; i < roots_.size(); ++i) {
+      for (uint64_t root = roots_[i].load(std::memory_order_seq_cst); root != 0; root &= root - 1) {
+        const uint32_t leaf = i * 64 + static_cast<uint32_t>(std::countr_zero(root));
+        for (uint64_t marks = leaves_[leaf].load(std::memory_order_seq_cst); marks != 0; marks &= marks - 1) {
+          use(leaf * 64 + static_cast<uint32_t>(std::countr_zero(marks)));
+        }
+      }
+    }
+  }
+
+ private:
+  static uint32_t leaf_of(uint32_t number) { return number % kMarks / 64; }
+  static uint64_t bit_of(uint32_t number) { return uint64_t{1} << (number % 64); }
+  void mark_leaf(uint32_t leaf, uint64_t marks) {
+    leaves_[leaf].fetch_or(marks, std::memory_order_seq_cst);
+    if ((roots_[leaf / 64].load(std::memory_order_seq_cst) & bit_of(leaf)) == 0) {
+      roots_[leaf / 64].fetch_or(bit_of(leaf), std::memory_order_seq_cst);
+    }
+  }
+
+  /// The bits of word `word` that stand for numbers from `first` to `last` - 1; the two overlap.
+  static uint64_t bits_between(uint32_t word, uint32_t first, uint32_t last) {
+    const uint32_t begin = word * 64;
+    const uint64_t from = first <= begin ? ~uint64_t{0} : ~uint64_t{0} << (first - begin);
+    return last >= begin + 64 ? from : from & ~(~uint64_t{0} << (last - begin));
+  }
+  template <class Use>
+  bool take_range(uint32_t first, uint32_t last, uint32_t& cursor, Use& use) {
+    const uint32_t first_leaf = first / 64;
+    const uint32_t last_leaf = (last + 63) / 64;
+    for (uint32_t i = first_leaf / 64; i * 64 < last_leaf; ++i) {
+      uint64_t root = roots_[i].load(std::memory_order_relaxed) & bits_between(i, first_leaf, last_leaf);
+      if (root != 0) {
+        roots_[i].fetch_and(~root, std::memory_order_seq_cst);
+      }
+      for (; root != 0; root &= root - 1) {
+        const uint32_t leaf = i * 64 + static_cast<uint32_t>(std::countr_zero(root));
+        const uint64_t wanted = bits_between(leaf, first, last);
+        const uint64_t found = leaves_[leaf].fetch_and(~wanted, std::memory_order_seq_cst);
+        if ((found & ~wanted) != 0) {  // not in the range: they are for the other half of the round
+          roots_[i].fetch_or(bit_of(leaf), std::memory_order_seq_cst);
+        }
+        for (uint64_t marks = found & wanted; marks != 0; marks &= marks - 1) {
+          const uint32_t number = leaf * 64 + static_cast<uint32_t>(std::countr_zero(marks));
+          if (!use(number)) {
+            mark_leaf(leaf, marks);
+            roots_[i].fetch_or(root & (root - 1), std::memory_order_seq_cst);
+            cursor = number;
+            return false;
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  // Apart, and apart from what lies before and behind: processors fetch cache lines in pairs.
+  alignas(128) std::array<std::atomic<uint64_t>, kMarks / 64 / 64> roots_;
+  alignas(128) std::array<std::atomic<uint64_t>, kMarks / 64> leaves_;
+};
+
+}  // namespace ringbolt::link
