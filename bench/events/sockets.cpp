@@ -30,35 +30,42 @@ int checked(int result, const char* call) {
   return result;
 }
 
-void send_descriptor(int control, int descriptor) {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof descriptor)> space{};
-  char byte = 0;
-  iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof descriptor);
-  std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
-  checked(static_cast<int>(sendmsg(control, &message, 0)), "sendmsg");
-}
+/// A byte with room for a descriptor beside it. Stays where it is: it points to itself.
+struct DescriptorMessage {
+  DescriptorMessage() {
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = space.data();
+    header.msg_controllen = space.size();
+  }
+  DescriptorMessage(const DescriptorMessage&) = delete;
+  DescriptorMessage& operator=(const DescriptorMessage&) = delete;
 
-int receive_descriptor(int control) {
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
   char byte = 0;
   iovec data{&byte, 1};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  checked(static_cast<int>(recvmsg(control, &message, 0)), "recvmsg");
+  msghdr header{};
+};
+
+void send_descriptor(int control, int descriptor) {
+  DescriptorMessage message;
+  cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
+  rights->cmsg_level = SOL_SOCKET;
+  rights->cmsg_type = SCM_RIGHTS;
+  rights->cmsg_len = CMSG_LEN(sizeof descriptor);
+  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
+  checked(static_cast<int>(sendmsg(control, &message.header, 0)), "sendmsg");
+}
+
+int receive_descriptor(int control) {
+  DescriptorMessage message;
+  checked(static_cast<int>(recvmsg(control, &message.header, 0)), "recvmsg");
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
+  if (rights == nullptr) {
+    throw std::runtime_error("the other process has ended");
+  }
   int descriptor = -1;
-  std::memcpy(&descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof descriptor);
+  std::memcpy(&descriptor, CMSG_DATA(rights), sizeof descriptor);
   return descriptor;
 }
 

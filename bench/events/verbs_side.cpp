@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <infiniband/verbs.h>
-#include <poll.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -79,6 +79,8 @@ class VerbsSide final : public Side {
     write_all(control, &ready, 1);
     read_all(control, &ready, 1);
   }
+
+  ~VerbsSide() override { close(epoll_); }
 
   void put(uint32_t connection) override {
     Connection& one = connections_[connection];

@@ -89,7 +89,9 @@ struct Connection {
   void tell() {
     untold_bytes = 0;
     const unsigned flags = owed.load(std::memory_order_relaxed);
-    owed.store(0, std::memory_order_relaxed);  // no exchange: that would wait for every store before it
+    if (sender) {  // until its offer has come nobody knows who is to be woken: then it is owed still
+      owed.store(0, std::memory_order_relaxed);  // no exchange: that would wait for every store before it
+    }
     const bool waits_for_room = receiver.tell();
     if (waits_for_room || (flags != 0 && send_queue.mode() != 0)) [[unlikely]] {
       tell(waits_for_room, flags);

@@ -130,11 +130,13 @@ class End {
     uint32_t inline_bytes = 64;
     bool signals_all = true;
     uint32_t cqe = 64;
+    CompletionChannel* send_channel = nullptr;  ///< of its completion queues; they must outlive it
+    CompletionChannel* receive_channel = nullptr;
   };
   End(DeviceUnderTest& device, ibv_qp_type type) : End(device, type, Depths()) {}
   End(DeviceUnderTest& device, ibv_qp_type type, const Depths& depths) : device_(device) {
-    sends_ = *CompletionQueue::create(device.context(), depths.cqe, nullptr);
-    receives_ = *CompletionQueue::create(device.context(), depths.cqe, nullptr);
+    sends_ = *CompletionQueue::create(device.context(), depths.cqe, depths.send_channel);
+    receives_ = *CompletionQueue::create(device.context(), depths.cqe, depths.receive_channel);
     ibv_qp_init_attr wanted{};
     wanted.qp_type = type;
     wanted.sq_sig_all = depths.signals_all ? 1 : 0;
@@ -143,8 +145,10 @@ class End {
   }
   ~End() {
     qp_->destroy();
-    device_.process().remove(*sends_);
-    device_.process().remove(*receives_);
+    for (const auto& queue : {sends_, receives_}) {
+      device_.process().remove(*queue);
+      queue->retire();
+    }
   }
   End(const End&) = delete;
   End& operator=(const End&) = delete;

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <thread>
 
-#include "device/completion_channel.h"
 #include "device/lanes_test_support.h"
 #include "wire/syndrome.h"
 
@@ -318,19 +317,21 @@ TEST_F(LanesTest, peers_learn_that_the_service_thread_waits_for_room) {
   EXPECT_EQ(given_->producer_waits.load(), 0U);
 }
 
-TEST_F(LanesTest, offer_says_where_its_queue_pair_completes) {
-  CompletionChannel channel(device_.process().wakes());
+TEST_F(LanesTest, what_a_peer_waits_for_is_told_once_its_offer_has_come) {
   begin();
-  own_->core.receive_place = 7;
-  connect();  // nobody has that number: nothing is offered
-  EXPECT_TRUE(peer_->sent.empty());
-  const auto announced = *CompletionQueue::create(device_.context(), 4, &channel);
-  EXPECT_EQ(announced->channel_number(), channel.number());
-  EXPECT_EQ(announced->channel_descriptor(), channel.descriptor());
-  EXPECT_EQ(own_->receives->channel_number(), 0U);
-  EXPECT_NE(own_->receives->wake_name(), own_->sends->wake_name());
-  announced->retire();
-  device_.process().remove(*announced);
+  ASSERT_EQ(connect(), 0);
+  ASSERT_EQ(remote_->open_wakes(), 0);
+  const auto queue = *CompletionQueue::create(device_.context(), 4, nullptr);
+  queue->request_notification(false);
+  connection_->owed = link::kSlotSignaled;
+  connection_->tell();  // it has sent to us, but nobody knows yet where it completes that
+  peer_->rings = 0;
+  auto lane = link::SharedSegment::create("lane of a test", link::kLaneBytes);
+  ASSERT_TRUE(
+      lanes_->on_offer(remote_, offer_from(kPeer), {std::move(*lane), {}, remote_->queue(queue->wake_name(), 0, {})}));
+  EXPECT_EQ(peer_->rings, 1);
+  EXPECT_TRUE(device_.process().wakes().service().has(queue->wake_name().index));
+  device_.process().remove(*queue);
 }
 
 TEST_F(LanesTest, peer_is_told_through_the_queues_that_it_named) {

@@ -202,8 +202,9 @@ std::shared_ptr<CompletionQueue> Process::completion_queue_at(uint32_t index) {
 uint32_t Process::index_of(const CompletionQueue& queue) { return queue.wake_name().index; }
 
 void Process::mark(const CompletionQueue& queue) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   const uint32_t number = index_of(queue) % link::kMarks;
-  if (!wakes_.service().has(number)) {  // as seen after the caller's store: see hurry()
+  if (!wakes_.service().has(number)) {
     wakes_.service().mark(number);
   }
 }

@@ -80,7 +80,8 @@ class Process final : private link::RendezvousSink {
     hurry(Pace::work);
   }
   void request_service() {
-    serves_all_.store(true, std::memory_order_relaxed);
+    serves_all_.store(true, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in mark()
     hurry(Pace::work);
   }
   /// The same for sends that nothing ails so far: their timers are looked at from time to time. As long as there are
@@ -172,11 +173,11 @@ class Process final : private link::RendezvousSink {
   static uint32_t index_of(const CompletionQueue& queue);
   /// How often the service thread looks at what no bell announces; the faster, the greater.
   enum class Pace : uint8_t { sleeping, timers, work };
+  /// A full fence comes first: what the caller has stored is seen by the service thread once it has taken a mark that is
+  /// found here, or one that is made here; and it has not yet said that it sleeps, or hurry() finds that it does. Only
+  /// those call who have something to wait for.
   void mark(const CompletionQueue& queue);
   void hurry(Pace pace) {
-    // What the caller has stored comes before the look: the service thread either sees it or has not yet said that it
-    // sleeps. Only those call who have something to wait for, so that the fence costs no hot path anything.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
     for (Pace now = pace_.load(std::memory_order_relaxed); now < pace;) {
       if (pace_.compare_exchange_weak(now, pace, std::memory_order_seq_cst)) {
         rendezvous_->wake();

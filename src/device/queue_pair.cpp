@@ -171,14 +171,9 @@ int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
 
 void QueuePair::progress_receives(CompletionQueue& cq) {
   const ReceiveGuard guard(core_.locks);
-  if (core_.receive_attention.load(std::memory_order_relaxed) && !diverts_unexpected_) [[unlikely]] {
-    // Before the look at the state: who changes that asks for a look after it.
-    core_.receive_attention.exchange(false, std::memory_order_seq_cst);
-  }
   QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
   switch (core_.state()) {
     case IBV_QPS_ERR:
-      core_.receive_attention.store(true, std::memory_order_relaxed);  // what is posted from here on is flushed, too
       if (transport != nullptr) {
         transport->send_unsent_answers();  // a refusal is the last that the peer hears
       }
@@ -199,6 +194,14 @@ void QueuePair::progress_receives(CompletionQueue& cq) {
   }
   if (diverts_unexpected_ && !receive_.deliver_unexpected(cq)) {
     return;
+  }
+  if (core_.receive_attention.load(std::memory_order_relaxed) && !diverts_unexpected_) [[unlikely]] {
+    // It is paid now. Who changes the state asks for a look after that: if the state is another one by now, for this.
+    core_.receive_attention.exchange(false, std::memory_order_seq_cst);
+    if (core_.state() == IBV_QPS_ERR) {
+      core_.ask_for_look();
+      return;
+    }
   }
   transport->receive(receive_, cq);
 }

@@ -1,9 +1,12 @@
 #include "device/queue_pair.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <cerrno>
 
+#include "device/address_handle.h"
+#include "device/completion_channel.h"
 #include "device/device_test_support.h"
 
 namespace ringbolt::device {
@@ -46,6 +49,53 @@ TEST_P(QueuePairTest, carries_messages_of_every_way_through_a_lane) {
     EXPECT_EQ(sent.wr_id, length + 1);
     EXPECT_EQ(std::memcmp(from_.data(), to_.data(), length), 0) << length;
   }
+}
+
+bool is_readable(const CompletionChannel& channel) {
+  pollfd one{channel.descriptor(), POLLIN, 0};
+  return poll(&one, 1, 0) == 1;
+}
+
+// In the call that sends, and in the poll that takes: no service thread comes in between.
+TEST_P(QueuePairTest, peer_raises_the_event_of_a_program_that_sleeps_itself) {
+  CompletionChannel sent(device_.process().wakes());
+  CompletionChannel received(device_.process().wakes());
+  End a(device_, GetParam(), {.send_channel = &sent});
+  End b(device_, GetParam(), {.receive_channel = &received});
+  connect(a, b);
+  for (const uint64_t id : {1U, 2U}) {  // the first one waits for the lanes
+    ASSERT_EQ(b.receive(id, to_.piece(0, 8)), 0);
+    if (id == 2) {
+      b.receives().request_notification(false);
+    }
+    ASSERT_EQ(a.send(id, from_.piece(0, 8)), 0);
+    EXPECT_EQ(is_readable(received), id == 2);
+    if (id == 2) {
+      a.sends().request_notification(false);
+    }
+    EXPECT_EQ(b.await_receive().wr_id, id);
+    EXPECT_EQ(is_readable(sent), id == 2);
+    EXPECT_EQ(a.await_send().wr_id, id);
+  }
+}
+
+TEST(QueuePairEvents, datagram_that_is_sent_is_complete_for_who_sleeps) {
+  DeviceUnderTest device;
+  Memory memory(device.pd(), 64, IBV_ACCESS_LOCAL_WRITE);
+  CompletionChannel sent(device.process().wakes());
+  End a(device, IBV_QPT_UD, {.send_channel = &sent});
+  ASSERT_EQ(a.to_init(), 0);
+  ASSERT_EQ(a.to_rtr(0), 0);
+  ASSERT_EQ(a.to_rts(), 0);
+  AddressHandle target;
+  target.is_loopback = true;
+  a.sends().request_notification(false);
+  ibv_sge piece = memory.piece(0, 8);
+  ibv_send_wr wr = End::request(IBV_WR_SEND, 1, &piece);
+  wr.wr.ud = {&target.c, 900U << kQpnIndexBits, End::kQkey};  // of a process that there is not: it is lost, and complete
+  ASSERT_EQ(a.post(wr), 0);
+  EXPECT_TRUE(is_readable(sent));
+  EXPECT_EQ(a.poll_send().wr_id, 1U);
 }
 
 TEST_P(QueuePairTest, refuses_sends_before_rts_and_receives_before_init) {

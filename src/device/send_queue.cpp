@@ -278,9 +278,12 @@ void SendQueue::end_post() {
     }
     core_.process.request_service(cq);
   } else if (cq.is_armed()) {
-    // Its program may go to sleep now: what is complete at once wakes it, and what is not has its timers.
-    const SendEntry& first = entry(sends.done.load(std::memory_order_relaxed));
-    const bool is_over = first.phase == SendPhase::finished || first.phase == SendPhase::failed;
+    // Its program may go to sleep now: what is complete at once wakes it, and what is not has its timers. Answers are
+    // for who completes them.
+    const uint32_t done = sends.done.load(std::memory_order_relaxed);
+    SendEntry& first = entry(done);
+    const bool is_executed = done != sends.next.load(std::memory_order_relaxed);
+    const bool is_over = is_executed && first.phase != SendPhase::answering && is_complete(first, done);
     if (!is_over) {
       core_.process.watch_timers(cq);
     } else if (!cq.ring() && first.phase == SendPhase::failed) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/copy.h"
@@ -53,7 +54,10 @@ PeerQueue RemoteProcess::queue(WakeName name, uint32_t number, base::UniqueFd fi
   std::shared_ptr<const base::UniqueFd> channel;
   if (number != 0) {
     const base::LockGuard guard(channels_mutex_);
-    std::erase_if(channels_, [](const auto& one) { return one.second.expired(); });
+    if (channels_.size() >= purge_at_) {
+      std::erase_if(channels_, [](const auto& one) { return one.second.expired(); });
+      purge_at_ = std::max<size_t>(64, 2 * channels_.size());
+    }
     auto& known = channels_[number];
     channel = known.lock();
     if (channel == nullptr && file.is_open() && is_event_descriptor(file.get()) && !is_scarce(file.get())) {

@@ -74,6 +74,7 @@ class RemoteProcess {
   int wakes_error_ = EAGAIN;
   base::Mutex channels_mutex_;  // a leaf
   std::unordered_map<uint32_t, std::weak_ptr<const base::UniqueFd>> channels_ RINGBOLT_GUARDED_BY(channels_mutex_);
+  size_t purge_at_ RINGBOLT_GUARDED_BY(channels_mutex_) = 64;  // how many there are when those that are over are dropped
   PeerArenas arenas_;
 };
 
