@@ -333,7 +333,8 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   senders_.each_marked([&](const QueuePair& qp) RINGBOLT_REQUIRES(lock) {
     if (qp.has_queued_sends()) {
       remains = Remains::work;
-    } else if (is_armed() && qp.has_unfinished_sends()) {
+    } else if ((is_armed() && qp.has_unfinished_sends()) || count_ + qp.unfinished_sends() > capacity_) {
+      // Somebody sleeps on them, or there are more than this has room for: nobody may poll, and it is to overflow then.
       remains = std::max(remains, Remains::timers);
     }
   });
