@@ -87,11 +87,11 @@ void Connection::handle_receive(const ibv_wc& completion) {
   ++receives_to_post_;
   heard_ = true;
   if ((completion.wc_flags & IBV_WC_WITH_IMM) != 0) {
-    handle_message(Immediate::parse_wire(completion.imm_data));
+    handle_message(Immediate::parse_wire(completion.imm_data), completion.byte_len);
   }
 }
 
-void Connection::handle_message(Immediate message) {
+void Connection::handle_message(Immediate message, uint32_t written_bytes) {
   switch (message.op) {
     case Op::data:
       grants_.arrived();
@@ -101,7 +101,9 @@ void Connection::handle_message(Immediate message) {
       break;
     case Op::credits:
       credits_.grant(message.value);
-      targets_.update();
+      if (written_bytes == kTargetBytes) {  // with the credits
+        targets_.take_written();
+      }
       break;
     case Op::iomap_updated:
       grants_.arrived();

@@ -73,7 +73,7 @@ class Connection {
  private:
   void handle_receive(const ibv_wc& completion);
   void handle_send(const ibv_wc& completion);
-  void handle_message(Immediate message);
+  void handle_message(Immediate message, uint32_t written_bytes);
   void break_off(int error);
   void grant();
   void grant_if_due();

@@ -50,18 +50,19 @@ void TargetTable::begin(const RemoteBlock& first) {
   queue_[0] = first;
 }
 
-void TargetTable::update() {
-  while (count_ < kTargets) {
-    std::byte* at = memory_.data() + next_ * kTargetBytes;
-    const RemoteBlock written = load_block(at);
-    if (written.length == 0) {
-      return;
-    }
-    // The peer writes this entry again only when all of what it names now has been filled.
-    std::memset(at, 0, kTargetBytes);
-    queue_[count_++] = written;
-    next_ = (next_ + 1) % kTargets;
+void TargetTable::take_written() {
+  if (count_ == kTargets) {
+    return;
   }
+  std::byte* at = memory_.data() + next_ * kTargetBytes;
+  const RemoteBlock written = load_block(at);
+  if (written.length == 0) {
+    return;
+  }
+  // The peer writes this entry again only when all of what it names now has been filled.
+  std::memset(at, 0, kTargetBytes);
+  queue_[count_++] = written;
+  next_ = (next_ + 1) % kTargets;
 }
 
 void TargetTable::advance(uint32_t length) {

@@ -33,8 +33,9 @@ class TargetTable {
 
   /// The first target comes with the connection data, the peer writes the second one first.
   void begin(const RemoteBlock& first);
-  /// The peer says that it may have written a target.
-  void update();
+  /// A message says that the peer has written a target with it. One for each: the entry behind it may be under the
+  /// peer's hands, a part of it written. A target that a wrong peer writes too early, or without bytes, is left.
+  void take_written();
   /// Where the stream goes on, and how much fits there; none: nothing may be sent now.
   const RemoteBlock* current() const { return count_ == 0 ? nullptr : &queue_[0]; }
   /// `length` bytes, at most current()->length, have been written there.

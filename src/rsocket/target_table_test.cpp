@@ -16,7 +16,7 @@ struct Table {
   void write_target(uint32_t index, const RemoteBlock& block) {
     const auto bytes = emit_target(block, false);
     std::memcpy(memory.data() + index * kTargetBytes, bytes.data(), bytes.size());
-    table.update();
+    table.take_written();
   }
   void write_iomap(uint32_t index, uint64_t offset, const RemoteBlock& block) {
     const auto bytes = emit_iomap(offset, block, false);
@@ -55,10 +55,24 @@ TEST(TargetTable, takes_the_entries_in_turn) {
 TEST(TargetTable, ignores_a_message_that_nothing_was_written_for) {
   Table t;
   t.table.begin({0x1000, 7, 10});
-  t.table.update();
+  t.table.take_written();
   t.table.advance(10);
-  t.table.update();
+  t.table.take_written();
   EXPECT_EQ(t.table.current(), nullptr);
+}
+
+TEST(TargetTable, leaves_alone_what_the_peer_is_writing_for_its_next_message) {
+  Table t;
+  t.table.begin({0x1000, 7, 10});
+  t.table.advance(10);
+  const auto half = emit_target({0, 9, 10}, false);  // its address is not there yet
+  std::memcpy(t.memory.data(), half.data(), half.size());
+  t.write_target(1, {0x2000, 8, 10});
+  EXPECT_EQ(t.table.current()->key, 8U);
+  t.table.advance(10);
+  EXPECT_EQ(t.table.current(), nullptr);
+  t.write_target(0, {0x3000, 9, 10});
+  EXPECT_EQ(*t.table.current(), (RemoteBlock{0x3000, 9, 10}));
 }
 
 TEST(TargetTable, leaves_what_a_wrong_peer_writes_too_early) {
@@ -69,7 +83,7 @@ TEST(TargetTable, leaves_what_a_wrong_peer_writes_too_early) {
   t.write_target(1, {0x4000, 4, 10});
   t.table.advance(10);
   EXPECT_EQ(t.table.current()->key, 2U);
-  t.table.update();
+  t.table.take_written();
   t.table.advance(10);
   EXPECT_EQ(t.table.current()->key, 3U);
 }
