@@ -183,8 +183,9 @@ TEST_F(FileTurn, ends_although_a_forked_child_has_the_descriptor) {
 }
 
 TEST_F(FileTurn, is_one_at_a_time_whoever_asks) {
-  int inside = 0;
-  int turns = 0;
+  // The kernel keeps them apart, which ThreadSanitizer does not know of.
+  std::atomic<int> inside = 0;
+  std::atomic<int> turns = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 6; ++i) {
     threads.emplace_back([&] {

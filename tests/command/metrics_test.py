@@ -115,7 +115,7 @@ class OfAnEmulatedCluster(Traffic):
         file = f"{PORT}/counters/port_xmit_data"
         for words in (["cat", file], ["head", "-n1", file], ["sh", "-c", f"read x < {file}; echo $x"],
                       ["grep", "-rh", ".", "--include=port_xmit_data", f"{PORT}/counters"],
-                      ["dd", f"if={file}", "status=none"], ["awk", "{print $1}", file],
+                      ["dd", f"if={file}", "bs=4096", "status=none"], ["awk", "{print $1}", file],
                       [sys.executable, "-c", f"import os; d=os.open('{PORT}/counters', os.O_RDONLY);"
                                              "print(os.read(os.open('port_xmit_data', os.O_RDONLY, dir_fd=d), 99).decode())"]):
             with self.subTest(words[0]):

@@ -58,16 +58,16 @@ class Status(CommandCase):
         self.assertEqual(self.states(), {"n0": "stalled", "n1": "stalled", "n2": "idle"})
 
     def test_whose_program_died_and_how_while_the_others_go_on(self):
-        run = self.start_run(f"test $RINGBOLT_NODE != 3 || kill -SEGV $$; {WAITER}", "--nodes", "0,2,3", "--keep-going")
-        self.assertIn("killed by signal 11", run.stderr.readline())
+        run = self.start_run(f"test $RINGBOLT_NODE != 3 || kill -ABRT $$; {WAITER}", "--nodes", "0,2,3", "--keep-going")
+        self.assertIn("killed by signal 6", run.stderr.readline())
         self.await_states(n0="idle", n2="stalled")
         died = self.seen()["died"]
         self.assertEqual([(one["node"], one["how"], one["run_is_over"]) for one in died],
-                         [("n3", "was killed by signal 11 (Segmentation fault)", False)])
+                         [("n3", "was killed by signal 6 (Aborted)", False)])
         done = self.call("status", expect=1)
-        self.assertRegex(done.stderr, r"node n3's sh \(pid \d+\) was killed by signal 11 \(Segmentation fault\); the others")
+        self.assertRegex(done.stderr, r"node n3's sh \(pid \d+\) was killed by signal 6 \(Aborted\); the others")
         self.assertRegex(done.stderr, r"n2's ibv_asyncwatch \(pid \d+\) moves nothing: node n3's sh \(pid \d+\) was killed")
-        self.assertRegex(done.stdout, r"n3 +\d+ sh +died +was killed by signal 11 \(Segmentation fault\) \d+ s ago")
+        self.assertRegex(done.stdout, r"n3 +\d+ sh +died +was killed by signal 6 \(Aborted\) \d+ s ago")
 
     def test_how_the_last_run_failed_is_known_until_the_next(self):
         self.call("run", "--", "sh", "-c", "exit $((RINGBOLT_NODE == 1 ? 7 : 0))", expect=7)

@@ -19,7 +19,7 @@ import command  # noqa: E402
 # A failure is noticed a second after it; a busy machine with as many ranks as here adds to that.
 NOTICED_S = 1.0
 SLACK_S = 6.0
-PATIENCE_S = 60
+PATIENCE_S = 60 * command.TIME_SCALE
 # Of the longest vectors a part is enough where filling and comparing takes so many times as long: under a sanitizer.
 SLOWNESS = int(os.environ.get("RINGBOLT_TEST_SLOWNESS", "1"))
 
