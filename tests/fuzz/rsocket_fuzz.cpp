@@ -56,7 +56,7 @@ void check_table(fuzz::Input input) {
       std::memcpy(memory.data() + at, &word, sizeof word);
       continue;
     }
-    table.update();
+    table.take_written();
     if (const RemoteBlock* target = table.current()) {
       RINGBOLT_ASSERT(target->length > 0);
       table.advance(std::min(target->length, 1 + input.take<uint32_t>() % target->length));
