@@ -83,11 +83,7 @@ void write_grh(std::byte* grh, const ibv_gid& source, const ibv_gid& target, uin
 }  // namespace
 
 DatagramTransport::DatagramTransport(QueuePairCore& core, Lanes& lanes, Inboxes* inboxes)
-    : core_(core), lanes_(lanes), inboxes_(inboxes), output_(core, core.counts.first(), mtu_bytes(core.port->mtu)) {
-  if (inboxes_ != nullptr) {
-    inboxes_->is_open.store(true);
-  }
-}
+    : core_(core), lanes_(lanes), inboxes_(inboxes), output_(core, core.counts.first(), mtu_bytes(core.port->mtu)) {}
 
 void DatagramTransport::disconnect() {
   output_.finish();

@@ -94,7 +94,7 @@ struct Inboxes {
   Inbox requests;  ///< for the responder; of a UD queue pair: all
   Inbox answers;   ///< for the requester, and greetings
   transport::Seal seal;
-  std::atomic<bool> is_open{false};  ///< somebody is there to take packets: from RTR on, of UD always
+  std::atomic<bool> is_open{false};  ///< somebody is there to take packets: from RTR on
 };
 
 }  // namespace ringbolt::device

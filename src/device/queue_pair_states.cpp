@@ -97,8 +97,13 @@ void QueuePair::reset_whole() {
 
 /// What a step needs and may not get. 0; or an errno, and then nothing has changed.
 int QueuePair::acquire_for(ibv_qp_state from, ibv_qp_state to) noexcept try {
-  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR && core_.type != IBV_QPT_UD) {
-    return connect();
+  if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
+    if (core_.type != IBV_QPT_UD) {
+      return connect();
+    }
+    if (inboxes_ != nullptr) {
+      inboxes_->is_open.store(true, std::memory_order_release);  // who sees it sees the places in the completion queues
+    }
   }
   if (to == IBV_QPS_RTS) {
     transport_->start(send_.slots());

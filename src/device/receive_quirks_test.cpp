@@ -339,11 +339,14 @@ class Wrapped {
  public:
   static constexpr size_t kBytes = 8192;
   static constexpr uint64_t k4GiB = uint64_t{1} << 32U;
+#if defined(__SANITIZE_THREAD__)
+  static constexpr uint64_t kFirst = 16 * k4GiB;  // what thread sanitizer leaves to programs
+#else
+  static constexpr uint64_t kFirst = 0x2000'0000'0000ULL;  // beyond what address sanitizer keeps for itself
+#endif
 
   Wrapped() {
-    // Beyond what AddressSanitizer keeps for itself.
-    for (uint64_t boundary = 0x2000'0000'0000ULL; boundary < 0x2040'0000'0000ULL && above_ == nullptr;
-         boundary += k4GiB) {
+    for (uint64_t boundary = kFirst; boundary < kFirst + 64 * k4GiB && above_ == nullptr; boundary += k4GiB) {
       above_ = take(boundary - kBytes, 2 * kBytes);
       below_ = above_ == nullptr ? nullptr : take(boundary - k4GiB, kBytes);
       if (above_ != nullptr && below_ == nullptr) {

@@ -196,7 +196,7 @@ void damage_receive(ibv_cq* cq, ibv_wc& one) {
     std::memcpy(posted.at, posted.before.data(), length);
     if (all.kind == "late") {
       std::thread([at = posted.at, data = std::move(data)] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(8));
+        std::this_thread::sleep_for(std::chrono::milliseconds(15));
         std::memcpy(at, data.data(), data.size());
       }).detach();
     }

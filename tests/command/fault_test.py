@@ -3,6 +3,7 @@ well afterwards."""
 
 import ipaddress
 import re
+import subprocess
 import time
 
 import command
@@ -36,9 +37,11 @@ class Faults(CommandCase):
         server, port = self.serve(0, program, "-d", server_device, "-g", "1", *words)
         client = self.call("exec", client_node, "--", program, "-d", client_device, "-g", "1", *words, "-p", port,
                            f"127.77.0.{server_device[-1]}", expect=None, timeout=60)
-        if client.returncode != 0:
+        try:  # whose client failed waits for it, unless it was done before, and is about to end
+            said, complaint = server.communicate(timeout=command.PATIENCE_S if client.returncode == 0 else command.TIME_SCALE)
+        except subprocess.TimeoutExpired:
             server.kill()
-        said, complaint = server.communicate(timeout=command.PATIENCE_S)
+            said, complaint = server.communicate()
         return server.returncode, client.returncode, said + complaint + client.stdout + client.stderr
 
     def pingpong(self, *words, **options):
@@ -179,7 +182,7 @@ class Faults(CommandCase):
             self.fault("add", "unplug", "mode", mode, "cable", "0-1")
             said = "".join(client.communicate(timeout=command.PATIENCE_S))
             self.assertIn(says, said)
-            self.assertEqual(client.returncode, 1, said)
+            self.assertNotEqual(client.returncode, 0, said)  # perftest's printing thread may die of what main() frees
             self.end(server)
             self.assert_well()
         self.fault("add", "unplug", "mode", "port-event", "restore", "30s", "node", "n0")

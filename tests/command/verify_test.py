@@ -67,7 +67,7 @@ class RightLibrary(VerifyCase):
 
     def test_soak_shows_its_progress(self):
         self.up()
-        done = self.call("verify", "soak", "--nodes", "0,1", *QUICK, "-D", "3", "--progress", "1")
+        done = self.call("verify", "soak", "--nodes", "0,1", *QUICK, "-D", 3 * command.TIME_SCALE, "--progress", "1")
         self.assertIn("all verified", done.stdout)
         self.assertRegex(done.stderr, r"\d s: \w+ \w+: [\d.]+ MB verified, \d+ messages, 0 errors, slowest gap")
         for what in ("RC stream", "UC stream", "UD stream", "RC write", "RC read", "RC atomic", "RC churn", "UC churn"):

@@ -74,6 +74,8 @@ class BufferTest : public testing::TestWithParam<ibv_qp_type> {
     expect_success(send(buffer, length), 1, IBV_WC_SEND);
     expect_success(link.far.wait_recv(), 2, IBV_WC_RECV);
   }
+  /// What the far side maps and opens for the connection itself is there then.
+  void meet() { transfer(Buffer(link.near.pd(), 4096), 64); }
   void expect_refusal(const ibv_wc& sent) {
     expect_status(sent, 1, IBV_WC_REM_OP_ERR);
     expect_status(link.far.wait_recv(), 2, IBV_WC_LOC_QP_OP_ERR);
@@ -131,7 +133,7 @@ TEST_P(BufferTest, memory_stays_while_a_region_is_over_it) {
 
 // The program must not do that; but what it has sent is never read from other memory.
 TEST_P(BufferTest, a_message_whose_memory_was_freed_is_refused_at_both_ends) {
-  transfer(Buffer(link.near.pd(), 4096), 64);  // so that the next one leaves at once
+  meet();  // so that the next one leaves at once
   {
     const Buffer buffer(link.near.pd(), kMiB);
     ASSERT_EQ(SendWr(1, IBV_WR_SEND, {buffer.sge(kMiB)}).post(link.near.qp()), 0);
@@ -143,6 +145,7 @@ TEST_P(BufferTest, a_message_whose_memory_was_freed_is_refused_at_both_ends) {
 }
 
 TEST_P(BufferTest, memory_that_can_not_be_mapped_is_refused_at_both_ends) {
+  meet();
   const Limit limit(peer.pid(), RLIMIT_AS, address_space_bytes(peer.pid()) + 8 * kMiB);
   const Buffer buffer(link.near.pd(), 256 * kMiB);
   ASSERT_EQ(link.far.post_recv(2, {{0, kMiB}}), 0);
@@ -150,6 +153,7 @@ TEST_P(BufferTest, memory_that_can_not_be_mapped_is_refused_at_both_ends) {
 }
 
 TEST_P(BufferTest, memory_whose_descriptor_finds_no_place_is_refused_at_both_ends) {
+  meet();
   const Limit limit(peer.pid(), RLIMIT_NOFILE, next_descriptor(peer.pid()));
   const Buffer buffer(link.near.pd(), kMiB);
   ASSERT_EQ(link.far.post_recv(2, {{0, kMiB}}), 0);
@@ -157,6 +161,7 @@ TEST_P(BufferTest, memory_whose_descriptor_finds_no_place_is_refused_at_both_end
 }
 
 TEST_P(BufferTest, what_can_not_be_mapped_harms_nothing_else) {
+  meet();
   const Limit limit(peer.pid(), RLIMIT_AS, address_space_bytes(peer.pid()) + 8 * kMiB);
   const Buffer large(link.near.pd(), 256 * kMiB);
   transfer(large, 64);  // short messages go another way

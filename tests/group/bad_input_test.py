@@ -2,14 +2,11 @@
 
 import errno
 import json
-import os
 import time
 
 import ranks
 
 JOINS_WITHIN = 4000
-# What is left behind in a device keeps that, and the threads of its library.
-LEAVES_THREADS = {"TSAN_OPTIONS": f"{os.environ.get('TSAN_OPTIONS', '')} report_thread_leaks=0"}
 
 
 class Calls(ranks.GroupCase):
@@ -177,7 +174,7 @@ class Stuck(ranks.GroupCase):
     def give_up(self, spec, n, fault, says, starts_after=0.0):
         self.up(spec)
         self.call("fault", "add", *fault.split())
-        group = self.start_ranks(n, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN), **LEAVES_THREADS)
+        group = self.start_ranks(n, RINGBOLT_JOIN_TIMEOUT_MS=str(JOINS_WITHIN))
         group[0].say("join")
         time.sleep(starts_after)
         self.all_say(group[1:], "join")
@@ -216,7 +213,7 @@ class Stuck(ranks.GroupCase):
         """The others go on."""
         self.up("mesh:3")
         self.call("fault", "add", *"query-hang by 60s node n1 port rdma_en2".split())
-        group = self.start_ranks(3, RINGBOLT_JOIN_TIMEOUT_MS="6000", **LEAVES_THREADS)
+        group = self.start_ranks(3, RINGBOLT_JOIN_TIMEOUT_MS="6000")
         self.all_say(group, "join")
         for rank in group:
             rank.expect("joined")
