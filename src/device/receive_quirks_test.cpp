@@ -356,9 +356,8 @@ class Wrapped {
     }
   }
   ~Wrapped() {
-    if (above_ != nullptr) {
-      munmap(above_, 2 * kBytes);
-      munmap(below_, kBytes);
+    if (is_there()) {
+      munmap(above_, 2 * kBytes), munmap(below_, kBytes);
     }
   }
   Wrapped(const Wrapped&) = delete;

@@ -86,7 +86,7 @@ class Profiles(VerifyCase):
                 self.call("up", "--emulate", "line:2", "--like", like)
                 self.check_clean(self.verify("stream", "-n", "60", "-q", "10"), "UC stream")
                 self.check_clean(self.verify("churn", "-n", "8"), "UC churn")
-                found = self.verify("soak", "-D", "1")
+                found = self.verify("soak", "-D", command.TIME_SCALE)
                 self.check_clean(found, "UC stream", "UC churn")
                 self.assertTrue(any("a WRITE goes nowhere" in one for one in found["not_checked"]))
                 self.call("down")
@@ -115,7 +115,7 @@ class Profiles(VerifyCase):
         model["nodes"][0]["like"] = "tn3205"
         path.write_text(json.dumps(model | {"name": "mixed"}))
         self.up(str(path))
-        self.check_clean(self.verify("soak", "-D", "1"), "UC stream", "UC churn")
+        self.check_clean(self.verify("soak", "-D", command.TIME_SCALE), "UC stream", "UC churn")
 
 
 class WrongLibrary(VerifyCase):
