@@ -73,6 +73,7 @@ constexpr Metric kMetrics[] = {
     {"resp_remote_access_errors_total", "resp_remote_access_errors", "Accesses of peers refused"},
     {"icrc_encapsulated_errors_total", "rx_icrc_encapsulated", "Packets received with a wrong ICRC"},
     {"rx_drops_total", "rx_drops", "Packets received that came to nothing"},
+    {"rx_pulled_sends_total", "rx_pulled_sends", "SENDs read in their sender's memory"},
 };
 
 size_t place_of(const Metric& metric) {

@@ -68,6 +68,7 @@ enum RingboltSharedWord {
   kSharedReceiveAccess,
   kSharedWrongIcrc,
   kSharedRcvDrops,
+  kSharedPulled,
   kSharedWords,
 };
 
@@ -141,6 +142,7 @@ static const struct RingboltCounter kRingboltCounters[] = {
     {"hw_counters", "resp_remote_access_errors", -1, 0, kSharedReceiveAccess},
     {"hw_counters", "rx_icrc_encapsulated", -1, 0, kSharedWrongIcrc},
     {"hw_counters", "rx_drops", -1, 0, kSharedRcvDrops},
+    {"hw_counters", "rx_pulled_sends", -1, 0, kSharedPulled},
     {"hw_counters", "link_downed", -1, 0, kSharedLinkDowned},
     {"hw_counters", "lifespan", -1, 0, -1},
 };

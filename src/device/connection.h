@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/send_ways.h"
 #include "link/lane_consumer.h"
 #include "link/lane_producer.h"
 #include "link/messages.h"
@@ -113,6 +114,10 @@ struct Connection {
   /// The peer's memory that a program may read after the receive has completed (base/in_place.h), freed by the peer or
   /// not.
   std::vector<std::pair<uint32_t, std::shared_ptr<const link::SharedSegment>>> held_arenas;
+  SendWays ways;                    ///< of long SENDs of private memory to us
+  uint32_t told_wishes = 0;         ///< what the peer knows of them
+  uint64_t long_begun_ns = 0;       ///< when the peer sent the one that comes in chunks
+  uint64_t long_ended_ns = 0;       ///< when the last one was whole
   uint32_t untold_bytes = 0;  ///< taken from the lane since we last told the peer
   /// What the peer may sleep on of that: flags of slots; kSlotSolicited stands for a refusal. The sending half looks.
   std::atomic<unsigned> owed{0};

@@ -9,7 +9,7 @@ namespace ringbolt::device {
 /// A message takes a receive when it is whole.
 inline bool takes_receive(link::SlotKind kind) {
   return kind == link::SlotKind::send || kind == link::SlotKind::send_shared || kind == link::SlotKind::write_done ||
-         kind == link::SlotKind::datagram;
+         kind == link::SlotKind::datagram || kind == link::SlotKind::send_private;
 }
 
 /// Takes slots out of the lane to us and gives them to `receive`, which says whether a slot is dealt with; if not, it

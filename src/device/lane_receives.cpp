@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
+
+#include "base/clock.h"
 #include "base/in_place.h"
+#include "base/say.h"
 #include "device/lane_drain.h"
 #include "device/lane_responder.h"
 #include "device/prefetch.h"
@@ -35,6 +41,8 @@ bool LaneResponder::take(ReceiveQueue& queue, CompletionQueue& cq, const link::S
       return take_chunk(queue, cq, header);
     case link::SlotKind::send_shared:
       return take_shared(queue, cq, header);
+    case link::SlotKind::send_private:
+      return take_private(queue, cq, header);
     case link::SlotKind::write_done:
       return take_written(queue, cq, header);
     case link::SlotKind::write:
@@ -136,6 +144,9 @@ bool LaneResponder::take_chunk(ReceiveQueue& queue, CompletionQueue& cq, const l
       !begin(queue, cq, is_inline ? header.length : lane.fields<link::SendFields>().total)) {
     return false;
   }
+  if (is_first) {
+    connection_.long_begun_ns = is_inline ? 0 : lane.fields<link::SendFields>().begun_ns;
+  }
   const std::byte* const data = is_inline && is_first ? lane.inline_body() : lane.payload(header);
   // The lengths come from another process, which may have said something else in the first chunk.
   if (!current.is_open || data == nullptr || current.received + uint64_t{header.length} > current.pieces.length()) {
@@ -148,6 +159,7 @@ bool LaneResponder::take_chunk(ReceiveQueue& queue, CompletionQueue& cq, const l
       return false;
     }
     count(header, current.received);
+    note_long(queue, SendWays::Way::chunks, current.received, connection_.long_begun_ns);
     queue.complete(cq, message_of(header, IBV_WC_RECV, current.received));
   }
   lane.release();
@@ -201,6 +213,86 @@ bool LaneResponder::keep_in_place(uint32_t arena_id) {
     return true;
   } catch (const std::bad_alloc&) {
     return false;
+  }
+}
+
+/// Reads a region of the peer's. Nobody waits for that before the region goes, so it is looked for again afterwards.
+link::CopyOutcome LaneResponder::pull(const link::PrivateFields& fields, std::span<const iovec> into) const {
+  const link::RemoteProcess& remote = *connection_.remote;
+  link::Region region;
+  const auto is_there = [&] {
+    return remote.find_region(fields.key, region) && region.pd_key == connection_.remote_pd_key &&
+           region.holds(fields.address, fields.total);
+  };
+  if (!is_there()) {
+    return link::CopyOutcome::fault;
+  }
+  const link::CopyOutcome outcome = remote.read(region, fields.address, into);
+  return outcome != link::CopyOutcome::done || is_there() ? outcome : link::CopyOutcome::fault;
+}
+
+bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header) {
+  const auto fields = connection_.receiver.fields<link::PrivateFields>();
+  if (connection_.remote == nullptr) {
+    return false;
+  }
+  if (!begin(queue, cq, fields.total)) {
+    return false;
+  }
+  link::CopyOutcome outcome{};
+  if (queue.quirks() == nullptr) [[likely]] {
+    outcome = pull(fields, queue.current().pieces.first(fields.total).span());
+  } else {
+    std::vector<std::byte> bytes(fields.total);
+    const iovec whole{bytes.data(), bytes.size()};
+    outcome = pull(fields, {&whole, 1});
+    queue.place(0, bytes.data(), outcome == link::CopyOutcome::done ? fields.total : 0);
+  }
+  if (outcome != link::CopyOutcome::done) {
+    // Whoever ends in the middle of a send has sent nothing, as far as a card's peer can tell.
+    const bool is_over = outcome == link::CopyOutcome::gone || connection_.receiver.is_ended() ||
+                         connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present;
+    if (!is_over) {
+      if (outcome == link::CopyOutcome::unreachable) {
+        base::say(
+            fmt::format("ringbolt: {}: queue pair {:#x} fails: the kernel no longer lets us read the memory of process {}, "
+                        "which has changed its user or made itself undumpable (prctl); let it connect after that\n",
+                        core_.port->name, core_.qpn, connection_.remote->peer().pid()));
+      }
+      return fail(queue, cq, IBV_WC_LOC_QP_OP_ERR, link::Refusal::memory);
+    }
+    connection_.receiver.release();
+    return true;
+  }
+  if (!invalidate(queue, cq, header)) {
+    return false;
+  }
+  count(header, fields.total);
+  core_.counts.note(kSharedPulled);
+  note_long(queue, SendWays::Way::pulled, fields.total, fields.begun_ns);
+  queue.complete(cq, message_of(header, IBV_WC_RECV, fields.total));
+  connection_.receiver.release();
+  return true;
+}
+
+/// How long a message took says which way the next ones should come; if we can read the peer's memory at all, and need not
+/// do anything else with each byte.
+void LaneResponder::note_long(const ReceiveQueue& queue, SendWays::Way way, uint32_t bytes, uint64_t begun_ns) {
+  if (bytes < SendWays::kLeastBytes) [[likely]] {
+    return;
+  }
+  const uint64_t now = base::now_ns();
+  const uint64_t from = std::max(begun_ns, std::exchange(connection_.long_ended_ns, now));
+  if (begun_ns != 0 && from < now) {  // the peer may say anything
+    connection_.ways.note(way, bytes, now - from);
+  }
+  const auto& remote = connection_.remote;
+  const bool may_pull = queue.quirks() == nullptr && remote != nullptr && remote->has_regions() &&
+                        remote->peer().memory_is_reachable();
+  const uint32_t wishes = may_pull ? connection_.ways.wishes() : 0;
+  if (wishes != connection_.told_wishes) {
+    connection_.told_wishes = wishes;
+    connection_.receiver.set_pulls(wishes);
   }
 }
 

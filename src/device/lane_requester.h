@@ -34,6 +34,7 @@ class LaneRequester {
   bool send(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces, SendEntry& entry)
       RINGBOLT_REQUIRES(send_half);
+  bool is_to_be_pulled(const SendRequest& request, const SendEntry& entry) const RINGBOLT_REQUIRES(send_half);
   bool finish(SendEntry& entry) RINGBOLT_REQUIRES(send_half);
   ibv_wc_status refusal() const RINGBOLT_REQUIRES(send_half);
 

@@ -32,6 +32,11 @@ class LaneResponder {
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   bool take_shared(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
+  bool take_private(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header)
+      RINGBOLT_REQUIRES(receive_half, cq.lock);
+  link::CopyOutcome pull(const link::PrivateFields& fields, std::span<const iovec> into) const;
+  void note_long(const ReceiveQueue& queue, SendWays::Way way, uint32_t bytes, uint64_t begun_ns)
+      RINGBOLT_REQUIRES(receive_half);
   bool take_written(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   bool take_refusal(const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "device/lane_requester.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
@@ -79,6 +80,14 @@ bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& 
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
     const unsigned flags = link::kSlotFirst | last_flags | (request.stays_in_place ? link::kSlotStays : 0U);
     connection_.publish(link::SlotKind::send_shared, flags, 0, request.immediate);
+  } else if (is_to_be_pulled(request, entry)) {
+    if (!connection_.make_room(0, place)) {
+      return false;
+    }
+    const ibv_sge& piece = request.pieces[0];
+    const link::PrivateFields fields{piece.addr, base::now_ns(), piece.lkey, request.length};
+    std::memcpy(lane.next_slot().body, &fields, sizeof fields);
+    connection_.publish(link::SlotKind::send_private, link::kSlotFirst | last_flags, 0, request.immediate);
   } else if (!send_chunks(request, last_flags, pieces, entry)) {
     return false;
   }
@@ -88,8 +97,15 @@ bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& 
   return finish(entry);
 }
 
+/// The peer has found that it is done sooner if it reads the memory itself. Of several pieces it knows but one.
+bool LaneRequester::is_to_be_pulled(const SendRequest& request, const SendEntry& entry) const {
+  return request.length >= SendWays::kLeastBytes && request.pieces_count == 1 && !request.is_inline && entry.moved == 0 &&
+         (connection_.sender->pulls() >> SendWays::class_of(request.length) & 1U) != 0;
+}
+
 bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces,
                                 SendEntry& entry) {
+  const uint64_t begun_ns = request.length >= SendWays::kLeastBytes && entry.moved == 0 ? base::now_ns() : 0;
   const uint32_t chunk_limit = request.length <= kShortMessageBytes ? kShortChunkBytes : kLongChunkBytes;
   while (entry.moved < request.length) {
     const uint32_t chunk = std::min(chunk_limit, request.length - entry.moved);
@@ -98,7 +114,8 @@ bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags,
       return false;
     }
     pieces.gather(entry.moved, place.data, chunk);
-    std::memcpy(connection_.sender->next_slot().body, &request.length, sizeof(link::SendFields));
+    const link::SendFields fields{request.length, 0, begun_ns};
+    std::memcpy(connection_.sender->next_slot().body, &fields, sizeof fields);
     const unsigned flags =
         (entry.moved == 0 ? link::kSlotFirst : 0U) | (entry.moved + chunk == request.length ? last_flags : 0U);
     entry.moved += chunk;

@@ -12,47 +12,13 @@
 
 #include "device/lane_transport.h"
 #include "device/part_test_support.h"
+#include "link/peer_test_support.h"
 #include "link/remote_process.h"
-#include "link/rendezvous_test_support.h"
 #include "link/shared_segment.h"
 
 namespace ringbolt::device {
 
-/// A process as its peer sees it; this one in truth. Its fields are the test's.
-class FakePeer final : public link::Peer {
- public:
-  /// Of neither table.
-  FakePeer() = default;
-  explicit FakePeer(DeviceUnderTest& device)
-      : region_table_(device.process().regions().descriptor()), wake_table_(device.process().wakes().descriptor()) {}
-
-  bool reachable = link::testing::kernel_reads_other_memory();
-  bool gone = false;
-  bool orderly = false;
-  bool stopped = false;
-  int rings = 0;
-  std::vector<link::Message> sent;
-
-  uint32_t slot() const override { return 1; }
-  uint64_t incarnation() const override { return 1; }
-  pid_t pid() const override { return getpid(); }
-  bool is_ready() const override { return true; }
-  bool is_gone() const override { return gone; }
-  bool left_orderly() const override { return orderly; }
-  bool memory_is_reachable() const override { return reachable; }
-  bool is_stopped() const override { return stopped; }
-  void ring() override { ++rings; }
-  int region_table_fd() const override { return region_table_; }
-  int wake_table_fd() const override { return wake_table_; }
-  bool send(const link::Message& message, std::span<const int>) override {
-    sent.push_back(message);
-    return !gone;
-  }
-
- private:
-  const int region_table_ = -1;
-  const int wake_table_ = -1;
-};
+using link::testing::FakePeer;
 
 /// Memory that every peer can map, under a key.
 class Shareable {
@@ -229,7 +195,8 @@ class LanePairTest : public testing::Test {
   DeviceUnderTest device_;
   Memory from_{device_.pd(), (1 << 20) + 64, Memory::kAll};
   Memory to_{device_.pd(), (1 << 20) + 64, Memory::kAll};
-  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_);
+  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(
+      device_.process().regions().descriptor(), device_.process().wakes().descriptor());
   std::shared_ptr<link::RemoteProcess> remote_ = [this] {
     auto remote = std::make_shared<link::RemoteProcess>(peer_);
     EXPECT_EQ(remote->open_regions(), 0);

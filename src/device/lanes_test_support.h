@@ -72,7 +72,8 @@ class LanesTest : public testing::Test {
   }
 
   DeviceUnderTest device_;
-  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(device_);
+  std::shared_ptr<FakePeer> peer_ = std::make_shared<FakePeer>(
+      device_.process().regions().descriptor(), device_.process().wakes().descriptor());
   std::shared_ptr<link::RemoteProcess> remote_ = std::make_shared<link::RemoteProcess>(peer_);
   std::unique_ptr<CoreUnderTest> own_;
   std::unique_ptr<SendQueue> queue_;

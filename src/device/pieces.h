@@ -28,6 +28,15 @@ struct Pieces {
     return sum;
   }
   std::span<const iovec> span() const { return {at.data(), count}; }
+  /// The first `length` bytes, which they must have.
+  Pieces first(uint64_t length) const {
+    Pieces some;
+    for (; length > 0; ++some.count) {
+      some.at[some.count] = {at[some.count].iov_base, std::min<size_t>(at[some.count].iov_len, length)};
+      length -= some.at[some.count].iov_len;
+    }
+    return some;
+  }
 
   /// Copies `length` bytes from `offset` of the pieces to `target`.
   void gather(uint32_t offset, std::byte* target, uint32_t length) const {

@@ -24,7 +24,8 @@ enum class SlotKind : uint8_t {
   read,         ///< the consumer puts the bytes into the read buffer
   atomic,       ///< the consumer executes it and answers in a response
   datagram,     ///< a UD message
-  refused,      ///< the producer had to refuse its own operation: the consumer's queue pair goes to error
+  refused,       ///< the producer had to refuse its own operation: the consumer's queue pair goes to error
+  send_private,  ///< a whole SEND in private memory of the producer, which the consumer reads there; if it asked for that
 };
 
 // Flags of a slot.
@@ -59,6 +60,14 @@ static_assert(sizeof(Slot) == 64 && offsetof(Slot, body) == 24);
 /// Bodies of the kinds that have fields. `send` chunks of more than kInlineBytes start with SendFields.
 struct SendFields {
   uint32_t total;  ///< bytes of the whole message
+  uint32_t reserved;
+  uint64_t begun_ns;  ///< of the first chunk of a long message: when it was sent, CLOCK_MONOTONIC; else nothing
+};
+struct PrivateFields {
+  uint64_t address;
+  uint64_t begun_ns;
+  uint32_t key;  ///< of the producer's own region
+  uint32_t total;
 };
 struct RemoteFields {  // write, read, write_done
   uint64_t remote_address;
@@ -113,6 +122,7 @@ struct LaneMemory {
   std::atomic<uint32_t> access;                           ///< qp_access_flags of its queue pair
   std::atomic<uint32_t> rnr_timer_us;
   std::atomic<uint32_t> is_closed;  ///< its queue pair was reset, destroyed or is in error
+  std::atomic<uint32_t> pulls;      ///< lengths of SENDs in private memory that it wants to read itself: SendWays
   alignas(128) Response responses[kLaneResponses];
   alignas(4096) std::byte read_buffer[kLaneReadBufferBytes];
   alignas(4096) Slot slots[kLaneSlots];

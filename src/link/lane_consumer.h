@@ -95,6 +95,8 @@ class LaneConsumer {
 
   void set_access(uint32_t access) { memory_->access.store(access, std::memory_order_relaxed); }
   void set_rnr_timer_us(uint32_t timer_us) { memory_->rnr_timer_us.store(timer_us, std::memory_order_relaxed); }
+  /// What it wishes to read itself, a bit for each class of lengths.
+  void set_pulls(uint32_t classes) { memory_->pulls.store(classes, std::memory_order_relaxed); }
   void close() { memory_->is_closed.store(1, std::memory_order_release); }
   /// The region that the producer is copying from or to; 0 for none. Thread-safe.
   uint32_t announced_key() const { return memory_->announced_key.load(std::memory_order_seq_cst); }

@@ -107,6 +107,7 @@ class LaneProducer {
   }
   uint32_t rnr_timer_us() const { return memory_->rnr_timer_us.load(std::memory_order_relaxed); }
   uint32_t remote_access() const { return memory_->access.load(std::memory_order_relaxed); }
+  uint32_t pulls() const { return memory_->pulls.load(std::memory_order_relaxed); }
   bool is_closed() const { return memory_->is_closed.load(std::memory_order_acquire) != 0; }
 
   /// The service thread waits for room, or no longer. Then base::heavy_fence(), then refresh(). Thread-safe.

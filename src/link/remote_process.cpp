@@ -118,7 +118,9 @@ CopyOutcome RemoteProcess::copy_by_kernel(bool is_write, uint64_t remote, std::s
       const ssize_t moved = is_write ? process_vm_writev(peer_->pid(), &local, 1, &far, 1, 0)
                                      : process_vm_readv(peer_->pid(), &local, 1, &far, 1, 0);
       if (moved <= 0) {
-        return moved < 0 && (errno == EPERM || errno == ESRCH) ? CopyOutcome::unreachable : CopyOutcome::fault;
+        return moved == 0 || errno == EFAULT ? CopyOutcome::fault
+               : errno == ESRCH              ? CopyOutcome::gone
+                                             : CopyOutcome::unreachable;
       }
       done += static_cast<size_t>(moved);
       remote += static_cast<uint64_t>(moved);

@@ -21,6 +21,7 @@ enum class CopyOutcome {
   done,
   unreachable,  ///< neither shared nor open to process_vm_*, or its region table is not mapped: the owner must copy
   fault,        ///< the owner has no memory there any more
+  gone,         ///< the owner has ended
 };
 
 /// What we can see of another process' memory: its region table and its arenas. Thread-safe.

@@ -57,6 +57,7 @@ TEST(SharedLayout, slot_is_as_documented) {
   EXPECT_EQ(offsetof(Slot, body), 24U);
   EXPECT_EQ(static_cast<int>(SlotKind::send), 1);
   EXPECT_EQ(static_cast<int>(SlotKind::refused), 8);
+  EXPECT_EQ(static_cast<int>(SlotKind::send_private), 9);
 }
 
 TEST(SharedLayout, region_table_is_as_documented) {

@@ -112,6 +112,18 @@ void unreliable_messages_that_wait_for_receives() {
   }
 }
 
+constexpr uint32_t kLongMessages = 20;
+
+void long_messages_of_private_memory() {
+  Link link(Placement::same_process, options_of(IBV_QPT_RC), 64 << 10);
+  for (uint32_t i = 0; i < kLongMessages; ++i) {
+    ASSERT_EQ(link.far.post_recv(i, {{0, 64 << 10}}), 0);
+    ASSERT_EQ(send_to(link, i, 64 << 10), 0);
+    expect_success(link.far.wait_recv(), i, IBV_WC_RECV);
+    expect_success(wait_completion(link.near.send_cq()), i, IBV_WC_SEND);
+  }
+}
+
 void unreliable_messages_that_outlive_their_sender() {
   const Device device = open_device();
   Endpoint near(device, options_of(IBV_QPT_UC));
@@ -207,6 +219,12 @@ const std::vector<Happening>& in_memory() {
       {"unreliable_messages_that_wait_for_receives", "",
        exact_traffic(kWaiting, {{"rdma_sends", kWaiting, kWaiting}, {"rdma_recvs", kWaiting, kWaiting}}),
        unreliable_messages_that_wait_for_receives},
+      {"long_messages_of_private_memory", "",
+       with_traffic({"", kLongMessages, kAny}, {"", kLongMessages, kAny},
+                    {{"rdma_sends", kLongMessages, kLongMessages},
+                     {"rdma_recvs", kLongMessages, kLongMessages},
+                     {"rx_pulled_sends", 1, kLongMessages - 1}}),
+       long_messages_of_private_memory},
       {"unreliable_messages_that_outlive_their_sender", "",
        with_traffic({"", 3, 3}, {"", 0, 0}, {{"rdma_sends", 3, 3}, {"out_of_buffer", 3, 3}}),
        unreliable_messages_that_outlive_their_sender},

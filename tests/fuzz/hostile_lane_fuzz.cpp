@@ -190,7 +190,7 @@ void scribble(link::LaneMemory& lane, fuzz::Input& input) {
 void publish(link::LaneMemory& lane, uint32_t& next, Victim& victim, fuzz::Input& input) {
   link::Slot& slot = lane.slots[next % link::kLaneSlots];
   link::SlotHeader header = input.take<link::SlotHeader>();
-  header.kind = static_cast<link::SlotKind>(static_cast<uint8_t>(header.kind) % 10);
+  header.kind = static_cast<link::SlotKind>(static_cast<uint8_t>(header.kind) % 11);
   const auto help = input.take<uint8_t>();
   if ((help & 1U) != 0) {
     header.length %= 2048;
@@ -207,8 +207,9 @@ void publish(link::LaneMemory& lane, uint32_t& next, Victim& victim, fuzz::Input
   }
   if ((help & 8U) != 0) {
     // Where the key lies depends on the kind.
-    const size_t at =
-        header.kind == link::SlotKind::atomic ? offsetof(link::AtomicFields, key) : offsetof(link::RemoteFields, key);
+    const size_t at = header.kind == link::SlotKind::atomic         ? offsetof(link::AtomicFields, key)
+                      : header.kind == link::SlotKind::send_private ? offsetof(link::PrivateFields, key)
+                                                                    : offsetof(link::RemoteFields, key);
     std::memcpy(body.data() + at, &key, sizeof key);
   }
   slot.header = header;
