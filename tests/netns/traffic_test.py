@@ -127,7 +127,8 @@ class Traffic(NamespaceCase):
         if not shutil.which("ucx_info"):
             self.skipTest("ucx_info is not installed (Debian: ucx-utils)")
         self.up("line:2")
-        self.assertTrue(re.search("rdma_en2:1", self.on(0, "ucx_info", "-d")))
+        # Its hooks in malloc end it under thread sanitizer, with our libraries and without.
+        self.assertTrue(re.search("rdma_en2:1", self.on(0, "env", "UCX_MEM_EVENTS=n", "ucx_info", "-d")))
 
 
 if __name__ == "__main__":
