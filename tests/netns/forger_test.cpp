@@ -123,10 +123,17 @@ class Forged : public testing::Test {
     psn += count;
   }
 
+  /// What the forger sends stands in the way of what is real, for as long as it takes to look at it.
+  static QpOptions patient() {
+    QpOptions options;
+    options.timeout = 18;  // 1 s
+    return options;
+  }
+
   static constexpr uint32_t kMessages = 16;
   Device device = make_device();
-  Endpoint near{device, QpOptions()};
-  Endpoint far{device, QpOptions()};
+  Endpoint near{device, patient()};
+  Endpoint far{device, patient()};
   Region memory{near.pd(), kMessages* kBytes};
   Region target{far.pd(), kMessages* kBytes};
   std::optional<Forger> forger;
