@@ -138,6 +138,18 @@ TEST_P(PullTest, is_tried_by_whoever_receives_long_messages) {
   EXPECT_LT(pulled, 600 - 4);
 }
 
+TEST_P(PullTest, is_not_wished_for_before_the_peers_own_offer_has_come) {
+  b_->connection.sender.reset();
+  b_->connection.remote_pd_key = 0;
+  for (uint64_t id = 0; id < 40; ++id) {
+    ASSERT_EQ(b_->receive(id, {to_.piece(0, kLong)}), 0);
+    ASSERT_EQ(a_->send(id, from_.piece(0, kLong)), 0);
+    EXPECT_EQ(b_->received(), (Ends{{id, IBV_WC_SUCCESS}})) << id;
+    pump(4);
+    EXPECT_EQ(a_->connection.sender->pulls(), 0U);
+  }
+}
+
 TEST_P(PullTest, is_not_wished_for_where_the_memory_can_not_be_reached) {
   hide_memory();
   for (uint64_t id = 0; id < 20; ++id) {

@@ -275,8 +275,8 @@ bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const
   return true;
 }
 
-/// How long a message took says which way the next ones should come; if we can read the peer's memory at all, and need not
-/// do anything else with each byte.
+/// How long a message took says which way the next ones should come; if we can read the peer's memory at all, know its
+/// protection domain, as its offer tells, and need not do anything else with each byte.
 void LaneResponder::note_long(const ReceiveQueue& queue, SendWays::Way way, uint32_t bytes, uint64_t begun_ns) {
   if (bytes < SendWays::kLeastBytes) [[likely]] {
     return;
@@ -287,7 +287,7 @@ void LaneResponder::note_long(const ReceiveQueue& queue, SendWays::Way way, uint
     connection_.ways.note(way, bytes, now - from);
   }
   const auto& remote = connection_.remote;
-  const bool may_pull = queue.quirks() == nullptr && remote != nullptr && remote->has_regions() &&
+  const bool may_pull = queue.quirks() == nullptr && remote != nullptr && connection_.sender && remote->has_regions() &&
                         remote->peer().memory_is_reachable();
   const uint32_t wishes = may_pull ? connection_.ways.wishes() : 0;
   if (wishes != connection_.told_wishes) {
