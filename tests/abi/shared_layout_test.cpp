@@ -22,6 +22,7 @@ TEST(SharedLayout, lane_is_as_documented) {
   EXPECT_EQ(offsetof(LaneMemory, access), 388U);
   EXPECT_EQ(offsetof(LaneMemory, rnr_timer_us), 392U);
   EXPECT_EQ(offsetof(LaneMemory, is_closed), 396U);
+  EXPECT_EQ(offsetof(LaneMemory, pulls), 400U);
   EXPECT_EQ(offsetof(LaneMemory, responses), 512U);
   EXPECT_EQ(offsetof(LaneMemory, read_buffer), 4096U);
   EXPECT_EQ(offsetof(LaneMemory, slots), 12288U);
