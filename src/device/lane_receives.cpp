@@ -74,7 +74,7 @@ bool LaneResponder::open(ReceiveQueue& queue) {
   }
   if (connection_.receivable == 0 || !queue.open()) {
     if (connection_.receiver.is_ended()) {
-      drop_unreceived();
+      drop_rest(true);
     } else if (connection_.receiver.note_waits_for_receive() && core_.type == IBV_QPT_RC) {
       // UC just waits: nothing is turned away, and nobody told.
       core_.counts.note(kSharedOutOfBuffer);
@@ -97,11 +97,12 @@ void LaneResponder::on_posting(uint32_t posted) {
   lane.note_receive_posted();
 }
 
-void LaneResponder::drop_unreceived() {
+/// All that waits, and nothing comes after it.
+void LaneResponder::drop_rest(bool wants_receives) {
   connection_.receivable = 0;
   link::SlotHeader header;
   for (uint32_t i = 0; i < link::kLaneSlots && connection_.receiver.peek(header); ++i) {
-    if (core_.type == IBV_QPT_UC && takes_receive(header.kind) && (header.flags & link::kSlotLast) != 0) {
+    if (wants_receives && core_.type == IBV_QPT_UC && takes_receive(header.kind) && (header.flags & link::kSlotLast) != 0) {
       core_.counts.note(kSharedOutOfBuffer);
     }
     connection_.receiver.release();
@@ -249,7 +250,7 @@ bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const
     queue.place(0, bytes.data(), outcome == link::CopyOutcome::done ? fields.total : 0);
   }
   if (outcome != link::CopyOutcome::done) {
-    // Whoever ends in the middle of a send has sent nothing, as far as a card's peer can tell.
+    // Whoever ends in the middle of a send has sent neither that nor what follows, as far as a card's peer can tell.
     const bool is_over = outcome == link::CopyOutcome::gone || connection_.receiver.is_ended() ||
                          connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present;
     if (!is_over) {
@@ -261,8 +262,8 @@ bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const
       }
       return fail(queue, cq, IBV_WC_LOC_QP_OP_ERR, link::Refusal::memory);
     }
-    connection_.receiver.release();
-    return true;
+    drop_rest(false);
+    return false;
   }
   if (!invalidate(queue, cq, header)) {
     return false;

@@ -46,7 +46,7 @@ class LaneResponder {
   bool invalidate(ReceiveQueue& queue, CompletionQueue& cq, const link::SlotHeader& header)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   bool keep_in_place(uint32_t arena_id) RINGBOLT_REQUIRES(receive_half);
-  void drop_unreceived() RINGBOLT_REQUIRES(receive_half);
+  void drop_rest(bool wants_receives) RINGBOLT_REQUIRES(receive_half);
   bool fail(ReceiveQueue& queue, CompletionQueue& cq, ibv_wc_status status, link::Refusal refusal)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   ReceivedMessage message_of(const link::SlotHeader& header, ibv_wc_opcode opcode, uint32_t length) const;
