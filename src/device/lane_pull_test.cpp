@@ -134,6 +134,32 @@ TEST_P(PullTest, from_a_peer_that_has_flushed_its_sends_brings_nothing_either) {
   EXPECT_EQ(b_->state(), IBV_QPS_RTS);
 }
 
+TEST_P(PullTest, keeps_a_program_from_ending_until_it_is_read) {
+  const auto is_being_read = [&] {
+    const SendGuard guard(a_->core.locks);
+    return a_->transport.is_being_read();
+  };
+  EXPECT_FALSE(is_being_read());
+  pull_all();
+  ASSERT_EQ(a_->send(1, from_.piece(0, kLong)), 0);
+  const int rings = peer_->rings;
+  EXPECT_TRUE(is_being_read());
+  EXPECT_TRUE(is_being_read());
+  EXPECT_EQ(peer_->rings, rings + 1);  // so that its service thread looks
+  ASSERT_EQ(b_->receive(2, {to_.piece(0, kLong)}), 0);
+  pump();
+  EXPECT_EQ(b_->received(), (Ends{{2, IBV_WC_SUCCESS}}));
+  EXPECT_FALSE(is_being_read());
+}
+
+TEST_P(PullTest, keeps_nobody_whose_peer_has_ended) {
+  pull_all();
+  ASSERT_EQ(a_->send(1, from_.piece(0, kLong)), 0);
+  a_->connection.peer_state.store(PeerState::died);
+  const SendGuard guard(a_->core.locks);
+  EXPECT_FALSE(a_->transport.is_being_read());
+}
+
 TEST_P(PullTest, too_long_for_the_receive_is_refused) {
   pull_all();
   ASSERT_EQ(a_->send(1, from_.piece(0, kLong)), 0);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "device/connection.h"
 #include "device/counting.h"
@@ -28,6 +29,7 @@ class LaneRequester {
   bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool give_up() RINGBOLT_REQUIRES(send_half);
   void flush() RINGBOLT_REQUIRES(send_half);
+  bool is_being_read() RINGBOLT_REQUIRES(send_half);
 
  private:
   // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.
@@ -62,6 +64,8 @@ class LaneRequester {
   Connection& connection_;
   const std::unique_ptr<CountingCell> peer_counts_;
   uint32_t answers_pending_ RINGBOLT_GUARDED_BY(send_half) = 0;  // operations that the peer executes
+  std::optional<uint32_t> pulled_end_ RINGBOLT_GUARDED_BY(send_half);  // the slot after the last send that it reads here
+  bool is_hurried_ RINGBOLT_GUARDED_BY(send_half) = false;             // it was woken for that
 };
 
 }  // namespace ringbolt::device

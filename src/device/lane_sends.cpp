@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "device/lane_requester.h"
@@ -88,6 +89,7 @@ bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& 
     const link::PrivateFields fields{piece.addr, base::now_ns(), piece.lkey, request.length};
     std::memcpy(lane.next_slot().body, &fields, sizeof fields);
     connection_.publish(link::SlotKind::send_private, link::kSlotFirst | last_flags, 0, request.immediate);
+    pulled_end_ = lane.published();
   } else if (!send_chunks(request, last_flags, pieces, entry)) {
     return false;
   }
@@ -175,6 +177,24 @@ bool LaneRequester::give_up() {
   core_.enter_error(status);
   if (connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died) {
     core_.note_peer_died();
+  }
+  return true;
+}
+
+/// A program may end without waiting for its last send, whose receiver computes meanwhile: a card would deliver it.
+bool LaneRequester::is_being_read() {
+  if (!pulled_end_ || !connection_.sender || core_.state() == IBV_QPS_ERR) {
+    return false;
+  }
+  link::LaneProducer& lane = *connection_.sender;
+  lane.refresh();
+  if (lane.is_done(*pulled_end_) || lane.is_closed() || lane.refusal() != link::Refusal::none ||
+      connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present) {
+    pulled_end_.reset();
+    return false;
+  }
+  if (!std::exchange(is_hurried_, true)) {
+    connection_.ring_service();
   }
   return true;
 }

@@ -34,6 +34,7 @@ class LaneTransport final : public QueuePairTransport {
     return requester_.is_complete(queue, entry, request);
   }
   bool give_up() override RINGBOLT_REQUIRES(send_half) { return requester_.give_up(); }
+  bool is_being_read() override RINGBOLT_REQUIRES(send_half) { return requester_.is_being_read(); }
   void flush() override RINGBOLT_REQUIRES(send_half) { requester_.flush(); }
   void check_timers(SendQueue& queue, uint64_t now_ns) override;
   Delivery delivery(const SendQueue& queue, uint32_t index) override RINGBOLT_REQUIRES(send_half);

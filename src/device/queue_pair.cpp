@@ -360,10 +360,12 @@ void QueuePair::settle_told(const char* ending, uint64_t deadline_ns) {
 
 /// False: nothing is left.
 bool QueuePair::try_rest() {
+  bool is_being_read = false;
   {
     const SendGuard guard(core_.locks);
     QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
-    if (transport == nullptr || !transport->has_unsent()) {
+    is_being_read = transport != nullptr && transport->is_being_read();
+    if (transport == nullptr || (!is_being_read && !transport->has_unsent())) {
       return false;
     }
     transport->send_unsent(send_);
@@ -373,7 +375,7 @@ bool QueuePair::try_rest() {
   if (transport != nullptr) {
     transport->send_unsent_answers();
   }
-  return transport != nullptr && transport->has_unsent();
+  return transport != nullptr && (is_being_read || transport->has_unsent());
 }
 
 void QueuePair::send_rest(uint64_t deadline_ns) {

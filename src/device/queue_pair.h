@@ -103,7 +103,7 @@ class QueuePair {
   /// Before the end, which `ending` names: what has completed early leaves, and what is lost is counted and told. Waits
   /// for the peer until `deadline_ns` at most.
   void settle_told(const char* ending, uint64_t deadline_ns);
-  /// The same of what found no room in the socket: nobody sends it later.
+  /// The same of what found no room in the socket, and of what the peer has yet to read here: nobody sends it later.
   void send_rest(uint64_t deadline_ns);
 
  private:

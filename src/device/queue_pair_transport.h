@@ -50,6 +50,8 @@ class QueuePairTransport {
   virtual Delivery delivery(const SendQueue& queue, uint32_t index) RINGBOLT_REQUIRES(send_half) = 0;
   /// Tries again what found no room before.
   virtual void send_unsent(SendQueue&) RINGBOLT_REQUIRES(send_half) {}
+  /// The peer has yet to read a send in this process' memory, which must not go before that. Hurries it.
+  virtual bool is_being_read() RINGBOLT_REQUIRES(send_half) { return false; }
   /// RNR NAK timer of the receiver, as far as it is known, in microseconds.
   virtual uint32_t rnr_timer_us() const RINGBOLT_REQUIRES(send_half) = 0;
 
