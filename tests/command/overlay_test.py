@@ -123,7 +123,7 @@ class Overlay(OverlayCase):
         agents = self.up("ring:3")
         self.assertIn("overlay: all 3 agents run\n", self.call("status").stdout)
         os.kill(agents[1], signal.SIGKILL)
-        wait_until(lambda: len(self.agents()) == 2, "it has ended")
+        wait_until(lambda: [one["state"] for one in self.seen()].count("none") == 1, "it has ended")
         told = self.call("status", expect=1)
         self.assertIn("overlay: 2 of 3 agents run: on n0, n2\n", told.stdout)
         self.assertIn("ringbolt status: overlay of o: no agent runs on n1; start what is missing: ringbolt agent --start --cluster o",

@@ -127,6 +127,10 @@ class PerftestTable(unittest.TestCase):
         self.assertEqual(table_problems(self.cell("ib_send_lat", 2), rows, clocks_missed(output)), [])
         self.assertEqual(len(table_problems(self.cell("ib_send_lat", 2), rows, 0)), 1)
 
+    def test_a_complaint_in_the_middle_of_a_row_hides_no_row(self) -> None:
+        complaint = "Correlation coefficient r^2: 0.826025 < 0.9"
+        self.assertEqual(table(_LATENCY.rstrip("\n") + complaint + "\n\n"), table(_LATENCY))
+
     def test_grid_has_no_cell_twice(self) -> None:
         commands = [tuple(cell.command("d", 1)) for cell in cells()]
         self.assertEqual(len(commands), len(set(commands)))
