@@ -274,12 +274,9 @@ bool QueuePair::has_unread() {
          core_.queues.send->holds_success_of(core_.qpn);
 }
 
-CompletionQueue* QueuePair::drop(Drop why) {
-  core_.process.network().drops().count(core_.port->netdev_index, why);
-  return nullptr;
-}
+void QueuePair::drop(Drop why) { core_.process.network().drops().count(core_.port->netdev_index, why); }
 
-CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
+void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread) {
   const ibv_qp_state state = core_.state();
   if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
     return drop(Drop::not_ready);
@@ -304,7 +301,9 @@ CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   }
   CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
   is_answer ? cq.mark_sender(core_.send_place) : cq.mark_receiver(core_.receive_place);
-  return cq.is_polled_at(now_ns) ? nullptr : &cq;
+  if (!is_on_service_thread && !cq.is_polled_at(now_ns)) {
+    core_.process.wake_service();
+  }
 }
 
 void QueuePair::look_at_faults() {
