@@ -42,6 +42,19 @@ TEST_F(PiecesTest, length_of_all_may_exceed_32_bits) {
   EXPECT_EQ(pieces_.length(), 0x1'0000'0001U);
 }
 
+TEST_F(PiecesTest, first_bytes_end_within_a_part_or_with_it) {
+  lay({{0, 3}, {10, 0}, {5, 4}});
+  for (uint32_t length = 0; length <= 7; ++length) {
+    const Pieces some = pieces_.first(length);
+    EXPECT_EQ(some.length(), length);
+    for (uint32_t i = 0; i < some.count; ++i) {
+      EXPECT_EQ(some.at[i].iov_base, pieces_.at[i].iov_base);
+    }
+  }
+  EXPECT_EQ(pieces_.first(3).count, 1U);
+  EXPECT_EQ(pieces_.first(4).count, 3U);
+}
+
 TEST_F(PiecesTest, are_gathered_from_any_byte_to_any_other) {
   lay({{0, 3}, {10, 0}, {5, 4}, {18, 2}});
   const std::string whole = "0125678ij";
