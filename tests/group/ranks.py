@@ -21,7 +21,7 @@ NOTICED_S = 1.0
 SLACK_S = 6.0
 PATIENCE_S = 60 * command.TIME_SCALE
 # Of the longest vectors a part is enough where filling and comparing takes so many times as long: under a sanitizer.
-SLOWNESS = int(os.environ.get("RINGBOLT_TEST_SLOWNESS", "1"))
+SLOWNESS = int(os.environ.get("RINGBOLT_TEST_TIME_SCALE", "1"))
 
 
 class Rank:
