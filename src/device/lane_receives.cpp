@@ -102,7 +102,8 @@ void LaneResponder::drop_rest(bool wants_receives) {
   connection_.receivable = 0;
   link::SlotHeader header;
   for (uint32_t i = 0; i < link::kLaneSlots && connection_.receiver.peek(header); ++i) {
-    if (wants_receives && core_.type == IBV_QPT_UC && takes_receive(header.kind) && (header.flags & link::kSlotLast) != 0) {
+    const bool takes_one = takes_receive(header.kind) && (header.flags & link::kSlotLast) != 0;
+    if (wants_receives && core_.type == IBV_QPT_UC && takes_one) {
       core_.counts.note(kSharedOutOfBuffer);
     }
     connection_.receiver.release();

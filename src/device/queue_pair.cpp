@@ -68,29 +68,35 @@ base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd,
   try {
     std::shared_ptr<QueuePair> qp(new QueuePair(pd, std::move(queues), wanted, handle));
     const CompletionQueues& own = qp->core_.queues;
-    qp->core_.send_place = own.send->attach(*qp, false);
-    try {
-      qp->core_.receive_place = own.receive->attach(*qp, true);
-      try {
-        // The service thread may look at those that are known at any time: it finds the places.
-        const auto qpn = pd.context.process().add(qp);
-        if (!qpn) {
-          own.receive->detach(qp->core_.receive_place, true);
-          own.send->detach(qp->core_.send_place, false);
-          return base::fail(qpn.error().value);
-        }
-        try {
-          qp->look_at_faults();  // those that came since it was made were told to the queue pairs that were known
-        } catch (const std::bad_alloc&) {
-          pd.context.process().remove(*qp);
-          throw;
-        }
-      } catch (const std::bad_alloc&) {
-        own.receive->detach(qp->core_.receive_place, true);
-        throw;
+    bool sends = false;
+    bool receives = false;
+    bool is_known = false;
+    const auto undo = [&] {
+      if (is_known) {
+        pd.context.process().remove(*qp);
       }
+      if (receives) {
+        own.receive->detach(qp->core_.receive_place, true);
+      }
+      if (sends) {
+        own.send->detach(qp->core_.send_place, false);
+      }
+    };
+    try {
+      qp->core_.send_place = own.send->attach(*qp, false);
+      sends = true;
+      qp->core_.receive_place = own.receive->attach(*qp, true);
+      receives = true;
+      // Last: the service thread may look at those that are known at any time, and finds the places.
+      const auto qpn = pd.context.process().add(qp);
+      if (!qpn) {
+        undo();
+        return base::fail(qpn.error().value);
+      }
+      is_known = true;
+      qp->look_at_faults();  // those that came since it was made were told to the queue pairs that were known
     } catch (const std::bad_alloc&) {
-      own.send->detach(qp->core_.send_place, false);
+      undo();
       throw;
     }
     pd.users.fetch_add(1, std::memory_order_relaxed);

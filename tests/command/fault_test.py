@@ -182,7 +182,8 @@ class Faults(CommandCase):
             self.fault("add", "unplug", "mode", mode, "cable", "0-1")
             said = "".join(client.communicate(timeout=command.PATIENCE_S))
             self.assertIn(says, said)
-            self.assertNotEqual(client.returncode, 0, said)  # perftest's printing thread may die of what main() frees
+            # Under a sanitizer, which makes exit() take so long, perftest's printing thread may die of what main() frees.
+            self.assertIn(client.returncode, (1,) if command.TIME_SCALE == 1 else (1, 66), said)
             self.end(server)
             self.assert_well()
         self.fault("add", "unplug", "mode", "port-event", "restore", "30s", "node", "n0")
