@@ -315,7 +315,8 @@ class OverTcp(TwoEndsCase):
         port = free_port()
         server = self.server(port, "-n", "10")
         done = self.call("verify", "127.0.0.1", "-p", port, "-n", "10", "--verbs", "system", expect=2)
-        self.assertRegex(done.stderr, "no device|no libibverbs|Function not implemented|ibv_get_device_list|dlopen")
+        says = "no device" if pathlib.Path("/sys/class/infiniband").is_dir() else "this kernel has no RDMA: load ib_uverbs"
+        self.assertIn(says, done.stderr)
         server.communicate(timeout=command.PATIENCE_S)
 
 
