@@ -149,6 +149,9 @@ struct Peer {
                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
                            IBV_QP_MAX_QP_RD_ATOMIC) == 0,
          "RTS");
+    // A message to a queue pair that can't receive yet is lost, and who tries once only fails by that.
+    char is_ready = 1;
+    need(write(stream, &is_ready, 1) == 1 && read(stream, &is_ready, 1) == 1, "readiness");
     last_ns = now_ns();
   }
 };
