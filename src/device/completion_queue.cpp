@@ -209,6 +209,15 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
   return static_cast<int>(taken);
 }
 
+bool CompletionQueue::try_progress() {
+  if (!lock.try_lock()) {
+    return false;
+  }
+  const base::LockGuard guard(lock, base::kAdoptLock);
+  progress();
+  return !has_run_short_;
+}
+
 /// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
 void CompletionQueue::progress(bool looks_at_all) try {
   if (is_halted()) [[unlikely]] {

@@ -65,6 +65,9 @@ class CompletionQueue {
   /// before a peer is known to be gone: what it received and sent until then is told first, whichever queue pair's it
   /// was. On a card a send to a peer that is gone fails only after its retries, long after everything else was told.
   void take_arrived();
+  /// Brings its queue pairs on, for a program that polls another queue. False: another thread is at it, and may have
+  /// seen less.
+  bool try_progress();
   /// When the earliest timer of its queue pairs on the network runs out.
   uint64_t wire_deadline_ns();
 
@@ -114,6 +117,8 @@ class CompletionQueue {
       announce(counts_as_solicited, committed_);
     }
   }
+  /// The place in the poller's array for the next completion; null: nobody polls. From within this queue's progress.
+  const ibv_wc* poller_place() const RINGBOLT_REQUIRES(lock) { return out_; }
   /// Whether a good completion of the queue pair lies here that nobody has polled.
   bool holds_success_of(uint32_t qpn);
   /// A program polls it, as of just now. For ports on a network only.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -53,6 +54,35 @@ base::UniqueFd open_address_news() {
   }
   return news;
 }
+
+/// Completion queues that packets came for and that nobody polls: who polls another one, and took the packets from the
+/// socket, brings them on. To wake the service thread for that would take a core from somebody who polls.
+class Unattended {
+ public:
+  void add(CompletionQueue* queue) {
+    const auto end = queues_.begin() + count_;
+    if (queue == nullptr || std::find(queues_.begin(), end, queue) != end) {
+      return;
+    }
+    if (end == queues_.end()) {
+      has_more_ = true;
+    } else {
+      queues_[count_++] = queue;
+    }
+  }
+  /// False: somebody else has to look at some of them.
+  bool attend() const {
+    return std::all_of(queues_.begin(), queues_.begin() + count_, [](CompletionQueue* queue) {
+             return queue->try_progress();
+           }) &&
+           !has_more_;
+  }
+
+ private:
+  std::array<CompletionQueue*, 4> queues_;
+  uint32_t count_ = 0;
+  bool has_more_ = false;
+};
 
 }  // namespace
 
@@ -144,7 +174,10 @@ void Network::look_soon() {
 
 bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   const QueuePairTable::Reading reading(process_.packet_targets());
-  const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) { take(arrived, now_ns, is_on_service_thread); };
+  Unattended unattended;
+  const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) {
+    unattended.add(take(arrived, now_ns, is_on_service_thread));
+  };
   bool is_alone = true;
   if (streams_) {
     is_alone = streams_->receive(now_ns, sink);
@@ -152,12 +185,14 @@ bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
       look_soon();  // the service thread tells of it
     }
   }
-  if (!endpoint_) {
-    return is_alone;
+  if (endpoint_) {
+    is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value() && is_alone;
+    if (endpoint_->has_late_packets(now_ns) || has_late_.load(std::memory_order_relaxed)) [[unlikely]] {
+      send_late();
+    }
   }
-  is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value() && is_alone;
-  if (endpoint_->has_late_packets(now_ns) || has_late_.load(std::memory_order_relaxed)) [[unlikely]] {
-    send_late();
+  if (!is_on_service_thread && !unattended.attend()) {  // that thread looks at all of them next
+    process_.wake_service();
   }
   return is_alone;
 }
@@ -183,8 +218,11 @@ void Network::send_late() {
   }
 }
 
-void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
-  const auto drop = [&](Drop why) { drops_.count(arrived.interface_index, why); };
+CompletionQueue* Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread) {
+  const auto drop = [&](Drop why) -> CompletionQueue* {
+    drops_.count(arrived.interface_index, why);
+    return nullptr;
+  };
   // A stream's frames have checksums of their own.
   if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet)) {
     return drop(Drop::bad_checksum);
@@ -208,16 +246,17 @@ void Network::take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, b
       counters->add(kSharedRcvWords, load.words);
     }
     process_.management().on_network_mad(arrived.flow, 0, wire::MadIn(view->payload.data(), wire::kMadBytes));
-    return;
+    return nullptr;
   }
   QueuePair* const qp = process_.packet_targets().find(qpn);  // it stays: receive() reads
   if (qp == nullptr) {
     return drop(Drop::unknown_queue_pair);
   }
-  qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns, is_on_service_thread);
+  CompletionQueue* const unattended = qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns);
   if (!is_on_service_thread) {
     look_soon();  // who took it out of the socket need not be the one who polls for it, or polls no more
   }
+  return unattended;
 }
 
 Network::Batch Network::take_batch(bool is_for_stream) {

@@ -20,6 +20,7 @@
 
 namespace ringbolt::device {
 
+class CompletionQueue;
 class Process;
 struct Mad;
 
@@ -105,6 +106,10 @@ class Network {
   /// A management datagram, to queue pair 1 at its destination. 0, ENETUNREACH, or EAGAIN while the socket is full.
   int send(const Port& port, const Mad& mad);
 
+  /// The service thread looks at all queue pairs within 20 us to 1 ms, the latter where programs poll all the time.
+  /// Thread-safe; a system call, unless it was asked for already.
+  void look_soon();
+
   void abandon_after_fork();
 
  private:
@@ -113,13 +118,13 @@ class Network {
   void give_back(Batch batch);
   /// False: another thread is at it.
   bool receive(uint64_t now_ns, bool is_on_service_thread);
-  void take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
+  /// The completion queue that has to do with it, if nobody polls that; valid as long as packet targets are read.
+  CompletionQueue* take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();
   void report() const;
   void set_faults() RINGBOLT_REQUIRES(faults_lock_);
   void watch_sockets(bool wanted);
   bool take_address_news();
-  void look_soon();
 
   Process& process_;
   std::unique_ptr<link::UdpEndpoint> endpoint_;  // null where no port is on an interface

@@ -16,6 +16,7 @@
 #include "device/management.h"
 #include "device/network.h"
 #include "device/port.h"
+#include "device/next_look.h"
 #include "device/queue_pair_table.h"
 #include "device/region_ages.h"
 #include "device/window_book.h"
@@ -89,6 +90,14 @@ class Process final : private link::RendezvousSink {
   void watch_timers(const CompletionQueue& queue) {
     mark(queue);
     hurry(Pace::timers);
+  }
+
+  /// A timer of a queue pair on the network runs out then, and deadline_ns() of it says so: the service thread looks in
+  /// time, whether anybody polls or not.
+  void watch_until(uint64_t deadline_ns) {
+    if (next_look_.is_too_late_for(deadline_ns)) {
+      rendezvous_->wake();
+    }
   }
 
   /// Messages of peers, or their ends, wait for the service thread. A system call.
@@ -193,6 +202,7 @@ class Process final : private link::RendezvousSink {
   void serve();
   int serve_once(int tick_ms);
   int next_tick_ms(int last_tick_ms);
+  int agreed_tick_ms(int tick_ms, uint64_t look_at_ns);
   int linger(int last_tick_ms);
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
 
@@ -227,6 +237,7 @@ class Process final : private link::RendezvousSink {
 
   std::atomic<bool> is_woken_{false};
   std::atomic<Pace> pace_{Pace::sleeping};
+  NextLook next_look_;                   // at what is on the network
   std::atomic<bool> serves_all_{false};  // somebody does not know which completion queue it is
   int quiet_ticks_ = 0;                  // in a row with nothing to do; service thread only
   std::atomic<bool> has_drains_{false};

@@ -26,6 +26,12 @@ constexpr int kStateTickMs = 2;
 constexpr int kWatchTickMs = 8;
 constexpr int kMostQuietTicks = 128;
 
+/// Rounded up: a timer that is looked at too early is looked at twice.
+int wait_ms(uint64_t now_ns, uint64_t deadline_ns) {
+  const uint64_t wait = deadline_ns <= now_ns ? 0 : (deadline_ns - now_ns) / 1'000'000 + 1;
+  return static_cast<int>(std::clamp<uint64_t>(wait, kFirstTickMs, kLastTickMs));
+}
+
 }  // namespace
 
 /// Those that somebody wants the service thread to look at: they are not marked any more then.
@@ -67,10 +73,11 @@ int Process::serve_once(int tick_ms) {
   pace_.exchange(Pace::sleeping, std::memory_order_seq_cst);  // an exchange sees what was stored before it was set
   is_woken_.exchange(false, std::memory_order_seq_cst);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // pairs with request_service()
+  const uint64_t look_at_ns = next_look_.begin();
   const bool is_draining = drain_windows();
   tell_remarks();
   tick_ms = next_tick_ms(has_bell_ && tick_ms > 0 ? kFirstTickMs : tick_ms);
-  tick_ms = is_draining ? kFirstTickMs : tick_ms;
+  tick_ms = agreed_tick_ms(is_draining ? kFirstTickMs : tick_ms, look_at_ns);
   if (tick_ms >= 0) {
     // Who wants more has changed it meanwhile, and woken us.
     Pace asleep = Pace::sleeping;
@@ -78,6 +85,15 @@ int Process::serve_once(int tick_ms) {
                                   std::memory_order_seq_cst);
   }
   return tick_ms;
+}
+
+/// What is wanted, or what a timer wants that was set since the look began. A look that is still to come is kept, whether
+/// its timer stands or not: the next send would only ask for one that is hardly later, and wake us for that.
+int Process::agreed_tick_ms(int tick_ms, uint64_t look_at_ns) {
+  const uint64_t now = base::now_ns();
+  const uint64_t wanted = tick_ms < 0 ? UINT64_MAX : now + static_cast<uint64_t>(tick_ms) * 1'000'000;
+  const uint64_t at = next_look_.end(look_at_ns > now ? std::min(wanted, look_at_ns) : wanted);
+  return at == UINT64_MAX ? tick_ms : wait_ms(now, at);
 }
 
 int Process::next_tick_ms(int last_tick_ms) {
@@ -109,9 +125,7 @@ int Process::next_tick_ms(int last_tick_ms) {
     return kStateTickMs;  // they change by the clock
   }
   if (deadline != UINT64_MAX) {
-    // Rounded up: a timer that is looked at too early is looked at twice.
-    const uint64_t wait_ms = deadline <= now ? 0 : (deadline - now) / 1'000'000 + 1;
-    return static_cast<int>(std::clamp<uint64_t>(wait_ms, kFirstTickMs, kLastTickMs));
+    return wait_ms(now, deadline);
   }
   switch (remains) {
     case CompletionQueue::Remains::nothing:

@@ -288,9 +288,12 @@ bool QueuePair::has_unread() {
          core_.queues.send->holds_success_of(core_.qpn);
 }
 
-void QueuePair::drop(Drop why) { core_.process.network().drops().count(core_.port->netdev_index, why); }
+CompletionQueue* QueuePair::drop(Drop why) {
+  core_.process.network().drops().count(core_.port->netdev_index, why);
+  return nullptr;
+}
 
-void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread) {
+CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   const ibv_qp_state state = core_.state();
   if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
     return drop(Drop::not_ready);
@@ -315,9 +318,7 @@ void QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_servi
   }
   CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
   is_answer ? cq.mark_sender(core_.send_place) : cq.mark_receiver(core_.receive_place);
-  if (!is_on_service_thread && !cq.is_polled_at(now_ns)) {
-    core_.process.wake_service();
-  }
+  return cq.is_polled_at(now_ns) ? nullptr : &cq;
 }
 
 void QueuePair::look_at_faults() {

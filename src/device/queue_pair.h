@@ -84,8 +84,9 @@ class QueuePair {
 
   // For the process.
   Lanes& lanes() { return lanes_; }
-  /// A packet from the network whose ICRC was right. Thread-safe and without locks of its own but the inbox's.
-  void arrive(InboundPacket&& packet, uint64_t now_ns, bool is_on_service_thread);
+  /// A packet from the network whose ICRC was right. The completion queue that has to do with it, and that no program
+  /// polls just now; null where there is none. Thread-safe and without locks of its own but the inbox's.
+  CompletionQueue* arrive(InboundPacket&& packet, uint64_t now_ns);
   /// The faults of the process have changed. Throws std::bad_alloc.
   void look_at_faults();
   /// Faults may have pulled its cable in a way that ends what is connected.
@@ -119,7 +120,7 @@ class QueuePair {
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();
   bool try_rest();
-  void drop(Drop why);
+  CompletionQueue* drop(Drop why);
 
   base::Mutex modify_lock_ RINGBOLT_ACQUIRED_BEFORE(CompletionQueue::lock, send_half);  // one modify at a time
   const ibv_qp_cap caps_;

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
+#include "device/wire_responder.h"
 #include "wire/greeting.h"
 
 namespace ringbolt::device {
@@ -270,12 +271,13 @@ bool WireRequester::send() {
   return is_out;
 }
 
-void WireRequester::send_packets(SendQueue& queue) {
+/// What is to leave; send() after it. False: nothing may, as what was built before finds no room.
+bool WireRequester::build_packets(SendQueue& queue) {
   if (!is_started()) {
-    return;
+    return false;
   }
   if (output_.has_unsent() && !send()) [[unlikely]] {
-    return;  // first what found no room; meanwhile the engine may think of something better
+    return false;  // meanwhile the engine may think of something better
   }
   const uint64_t now = base::now_ns();
   if (path_.is_at_stream || inboxes_.seal.peer_token() != 0) {
@@ -297,14 +299,28 @@ void WireRequester::send_packets(SendQueue& queue) {
       break;
     }
   }
-  send();
+  return true;
 }
 
-void WireRequester::push_out(SendQueue& queue) {
-  send_packets(queue);
+void WireRequester::send_packets(SendQueue& queue) {
+  if (build_packets(queue)) {
+    send();
+  }
+}
+
+void WireRequester::push_out(SendQueue& queue, WireResponder& responder) {
+  const bool may_send = build_packets(queue);
+  if (responder.is_answer_due()) {
+    // Behind the requests: packets leave as one datagram if the last one is no longer than the others.
+    const ReceiveGuard guard(core_.locks);
+    responder.note_answer(may_send ? &output_ : nullptr);
+  }
+  if (may_send) {
+    send();
+  }
   // What may get lost on a network is repeated whether the program polls or not.
-  if (deadline_ns_.load(std::memory_order_relaxed) != UINT64_MAX) {
-    core_.process.request_service(*core_.queues.send);
+  if (const uint64_t deadline = deadline_ns_.load(std::memory_order_relaxed); deadline != UINT64_MAX) {
+    core_.process.watch_until(deadline);
   }
 }
 

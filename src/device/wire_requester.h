@@ -19,6 +19,7 @@
 namespace ringbolt::device {
 
 class SendQueue;
+class WireResponder;
 
 /// The sending half of an RC or UC queue pair whose peer is on the network: sends go through a protocol engine, whose
 /// packets are built here. Under the lock for sending, but for the atomics.
@@ -35,7 +36,8 @@ class WireRequester {
 
   // As QueuePairTransport has them.
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
-  void push_out(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
+  /// Takes an acknowledgement along that `responder` withholds.
+  void push_out(SendQueue& queue, WireResponder& responder) RINGBOLT_REQUIRES(send_half);
   void take_answers(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
   bool is_complete(const SendEntry& entry) const RINGBOLT_REQUIRES(send_half);
   bool give_up() RINGBOLT_REQUIRES(send_half);
@@ -62,6 +64,7 @@ class WireRequester {
     return indices_[operation & (static_cast<uint32_t>(indices_.size()) - 1)];
   }
   bool fill(SendQueue& queue, const transport::OutPacket& packet, std::byte* target) RINGBOLT_REQUIRES(send_half);
+  bool build_packets(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
   void send_packets(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
   bool send() RINGBOLT_REQUIRES(send_half);
   void greet(const wire::Greeting& greeting) RINGBOLT_REQUIRES(send_half);

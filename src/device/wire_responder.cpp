@@ -167,6 +167,11 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   const auto has_room = [&](const InboundPacket& first) RINGBOLT_REQUIRES(receive_half, cq.lock) {
     return !wire::takes_receive(first.view.headers.bth.opcode) || (cq.has_room() && !must_wait(queue));
   };
+  const ibv_wc* const place = cq.poller_place();
+  if (is_answer_due() && place != nullptr) {
+    habit_.note_unanswered();
+  }
+  is_answer_due_.store(false, std::memory_order_relaxed);
   InboundPacket packet;
   int taken = 0;
   for (; taken < kMaxRequestsAtOnce && !failure_ && inboxes_.requests.pop_if(packet, has_room); ++taken) {
@@ -191,6 +196,15 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   }
   if (taken != 0) {
     count_news_of_engine();
+  }
+  if (rc_ && cq.poller_place() != place) {
+    habit_.note_received(now);
+    is_answer_due_.store(true, std::memory_order_relaxed);
+    if (may_withhold()) {
+      is_withholding_.store(true, std::memory_order_relaxed);
+      core_.process.network().look_soon();  // for a program that does neither
+      return;
+    }
   }
   send_answers(now);
   if (failure_) {
@@ -263,30 +277,59 @@ bool WireResponder::fill(const transport::OutPacket& packet, std::byte* target) 
   return true;
 }
 
-/// False: it finds no room.
-bool WireResponder::build_answers(uint64_t now_ns) {
+/// As far as there is room.
+void WireResponder::build_answers(uint64_t now_ns, PacketOutput& output) {
   has_unsealed_ = has_unsealed_ || inboxes_.seal.peer_token() == 0;
   transport::OutPacket packet;
-  for (auto place = output_.reserve(); !place.empty() && rc_->next_packet(now_ns, packet); place = output_.reserve()) {
+  for (auto place = output.reserve(); !place.empty() && rc_->next_packet(now_ns, packet); place = output.reserve()) {
     const auto fill_place = [&](std::byte* target) RINGBOLT_REQUIRES(receive_half) { return fill(packet, target); };
-    const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
-                                        [&](std::byte* target) { return base::call_locked(fill_place, target); });
+    const bool is_built = output.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
+                                       [&](std::byte* target) { return base::call_locked(fill_place, target); });
     if (!is_built) {
       rc_->refuse_read();
       failure_ = transport::ResponderFailure::remote_access;
     }
   }
-  return output_.send();
+}
+
+/// What is withheld costs nothing if the program answers, and the time until it polls again, or until the service thread
+/// looks after what a poller has taken from the socket, if it does not.
+bool WireResponder::may_withhold() const {
+  return habit_.is_prompt() && !path_.is_at_stream && !failure_ && !output_.is_holding() && rc_->has_acknowledgement();
+}
+
+void WireResponder::note_answer(PacketOutput* output) {
+  const uint64_t now = base::now_ns();
+  habit_.note_sent(now);
+  is_answer_due_.store(false, std::memory_order_relaxed);
+  if (!is_withholding_.load(std::memory_order_relaxed)) {
+    return;
+  }
+  if (output == nullptr) {
+    send_answers(now);
+    return;
+  }
+  is_withholding_.store(false, std::memory_order_relaxed);
+  build_answers(now, *output);
+}
+
+void WireResponder::finish() {
+  if (is_withholding_.load(std::memory_order_relaxed)) {
+    send_answers(base::now_ns());
+  }
+  output_.finish();
 }
 
 void WireResponder::send_answers(uint64_t now_ns) {
+  is_withholding_.store(false, std::memory_order_relaxed);
   const bool has_packet = rc_ && rc_->has_packet();
   if (!has_packet && !output_.is_holding()) {
     return;
   }
   bool is_out = !output_.is_holding() || output_.send();  // first what found no room
   if (is_out && has_packet) {
-    is_out = build_answers(now_ns);
+    build_answers(now_ns, output_);
+    is_out = output_.send();
   }
   if (!is_out) {
     return;

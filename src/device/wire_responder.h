@@ -2,10 +2,12 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 
+#include "device/answer_habit.h"
 #include "device/inbox.h"
 #include "device/packet_output.h"
 #include "device/queue_pair_core.h"
@@ -28,9 +30,13 @@ class WireResponder {
   void receive(ReceiveQueue& queue, CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
   void send_answers(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
   bool has_arrived() const { return !inboxes_.requests.is_empty(); }
-  bool may_receive() const { return has_arrived() || output_.has_unsent(); }
-  bool has_unsent() const { return output_.has_unsent(); }
-  void finish() RINGBOLT_REQUIRES(receive_half) { output_.finish(); }
+  bool may_receive() const { return has_arrived() || has_unsent(); }
+  bool has_unsent() const { return output_.has_unsent() || is_withholding_.load(std::memory_order_relaxed); }
+  void finish() RINGBOLT_REQUIRES(receive_half);
+  /// The program was given a message, and has neither sent nor polled since.
+  bool is_answer_due() const { return is_answer_due_.load(std::memory_order_relaxed); }
+  /// The program sends: an acknowledgement that was withheld goes into `output`, if there is one, to leave with that.
+  void note_answer(PacketOutput* output) RINGBOLT_REQUIRES(send_half, receive_half);
 
  private:
   struct RequestHost;
@@ -41,7 +47,8 @@ class WireResponder {
   void count_news_of_engine() RINGBOLT_REQUIRES(receive_half);
   void note_sender(const wire::PacketView& view) RINGBOLT_REQUIRES(receive_half);
   void report(uint32_t psn) RINGBOLT_REQUIRES(receive_half);
-  bool build_answers(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
+  void build_answers(uint64_t now_ns, PacketOutput& output) RINGBOLT_REQUIRES(receive_half);
+  bool may_withhold() const RINGBOLT_REQUIRES(receive_half);
   void end(ReceiveQueue& queue, CompletionQueue& cq, transport::ResponderFailure failure)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
 
@@ -58,6 +65,10 @@ class WireResponder {
   bool has_unsealed_ RINGBOLT_GUARDED_BY(receive_half) = false;  // some answers were built before the seal was agreed
   transport::ResponderCounters told_ RINGBOLT_GUARDED_BY(receive_half);  // what the port's counters know
   transport::UcResponderCounters uc_told_ RINGBOLT_GUARDED_BY(receive_half);
+  AnswerHabit habit_ RINGBOLT_GUARDED_BY(receive_half);
+  // Written under the lock.
+  std::atomic<bool> is_answer_due_{false};
+  std::atomic<bool> is_withholding_{false};  // an acknowledgement; the next to poll sends it, if the program does not send
 };
 
 }  // namespace ringbolt::device

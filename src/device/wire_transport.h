@@ -25,7 +25,7 @@ class WireTransport final : public QueuePairTransport {
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) override RINGBOLT_REQUIRES(send_half) {
     return requester_.submit(queue, entry, request);
   }
-  void push_out(SendQueue& queue) override RINGBOLT_REQUIRES(send_half) { requester_.push_out(queue); }
+  void push_out(SendQueue& queue) override RINGBOLT_REQUIRES(send_half) { requester_.push_out(queue, responder_); }
   void take_answers(SendQueue& queue) override RINGBOLT_REQUIRES(send_half) { requester_.take_answers(queue); }
   bool is_complete(SendQueue&, SendEntry& entry, const SendRequest&) override RINGBOLT_REQUIRES(send_half) {
     return requester_.is_complete(entry);

@@ -50,6 +50,8 @@ class RcResponder {
   /// first. READ responses are not limited here: a caller with other queue pairs fetches some, and comes back.
   bool next_packet(uint64_t now_ns, OutPacket& out);
   bool has_packet() const { return !responses_.is_empty(); }
+  /// All that it has to say is that everything has come.
+  bool has_acknowledgement() const { return responses_.is_acknowledgement(); }
 
   /// The region that the READ response just fetched lies in has gone: NAK 62 goes out in its place. The host then
   /// treats it as fail(remote_access).

@@ -33,6 +33,11 @@ class ResponseQueue {
   explicit ResponseQueue(uint32_t answers);
 
   bool is_empty() const { return head_ == tail_; }
+  /// All that waits is to say that everything has come.
+  bool is_acknowledgement() const {
+    const Response& first = items_[head_ & mask_];
+    return tail_ - head_ == 1 && first.kind == Response::acknowledge && wire::is_ack(first.syndrome);
+  }
   /// Room for one more READ or atomic.
   bool has_room() const { return answers_ < most_answers_; }
   Response& front() { return items_[head_ & mask_]; }

@@ -1,0 +1,108 @@
+// Acknowledgements that leave with the program's own answer, and those that nobody waits for (docs/network.md).
+
+#include <gtest/gtest.h>
+
+#include "device/wire_test_support.h"
+
+namespace ringbolt::device {
+namespace {
+
+constexpr uint64_t kPatienceNs = 20'000'000'000;
+
+class Answers : public testing::Test {
+ protected:
+  static void run(const std::function<void(WirePair&)>& body) {
+    run_on_network([&] {
+      WirePair pair(IBV_QPT_RC);
+      connect(pair.a, pair.b);
+      body(pair);
+    });
+  }
+  /// b has something to say to its peer.
+  static bool withholds(WirePair& pair) { return pair.b.qp().deadline_ns() == 0; }
+
+  static void bring(WirePair& pair) {
+    ASSERT_EQ(pair.b.receive(1, pair.to.piece(0, 8)), 0);
+    ASSERT_EQ(pair.a.send(2, pair.from.piece(0, 8)), 0);
+  }
+  static void answer(WirePair& pair) {
+    ASSERT_EQ(pair.b.send(3, pair.from.piece(0, 8)), 0);
+    EXPECT_FALSE(withholds(pair));
+    EXPECT_EQ(pair.a.await_receive().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(pair.b.await_send().status, IBV_WC_SUCCESS);
+  }
+  /// Messages that b answers at once, until it withholds the acknowledgement of one, which is not answered yet. On a
+  /// busy machine an answer takes too long now and then, and that many are needed.
+  static void bring_until_withheld(WirePair& pair) {
+    for (const uint64_t deadline = base::now_ns() + kPatienceNs; base::now_ns() < deadline;) {
+      ASSERT_EQ(pair.a.receive(4, pair.to.piece(64, 8)), 0);
+      bring(pair);
+      ASSERT_EQ(pair.b.await_receive().status, IBV_WC_SUCCESS);
+      if (withholds(pair)) {
+        return;
+      }
+      answer(pair);
+      ASSERT_EQ(pair.a.await_send().status, IBV_WC_SUCCESS);
+    }
+    FAIL() << "no acknowledgement was withheld";
+  }
+  /// Without any call for b.
+  static void expect_sent(WirePair& pair) { EXPECT_EQ(pair.a.await_send().status, IBV_WC_SUCCESS); }
+};
+
+TEST_F(Answers, take_the_acknowledgement_with_them) {
+  run([](WirePair& pair) {
+    for (int round = 0; round < 5; ++round) {
+      bring_until_withheld(pair);
+      answer(pair);
+      expect_sent(pair);
+    }
+  });
+}
+
+TEST_F(Answers, that_do_not_come_let_the_service_thread_acknowledge) {
+  run([](WirePair& pair) {
+    bring_until_withheld(pair);
+    expect_sent(pair);
+    EXPECT_FALSE(withholds(pair));
+  });
+}
+
+TEST_F(Answers, that_do_not_come_are_waited_for_until_the_next_poll) {
+  run([](WirePair& pair) {
+    bring_until_withheld(pair);
+    EXPECT_EQ(pair.b.poll_receive().status, End::kNothing);
+    EXPECT_FALSE(withholds(pair));
+    expect_sent(pair);
+    bring(pair);  // and the next message is not waited with
+    ASSERT_EQ(pair.b.await_receive().status, IBV_WC_SUCCESS);
+    EXPECT_FALSE(withholds(pair));
+    expect_sent(pair);
+  });
+}
+
+TEST_F(Answers, that_never_come_as_the_queue_pair_ends_leave_no_send_without_its_acknowledgement) {
+  run([](WirePair& pair) {
+    bring_until_withheld(pair);
+    ASSERT_EQ(pair.b.to(IBV_QPS_RESET), 0);
+    expect_sent(pair);
+  });
+}
+
+TEST_F(Answers, of_the_device_to_a_sender_that_polls_nothing_lose_nothing) {
+  run([](WirePair& pair) {
+    constexpr uint64_t kMessages = 64;  // as many as its completion queues hold
+    for (uint64_t i = 0; i < kMessages; ++i) {
+      bring(pair);
+      ASSERT_EQ(pair.b.await_receive().status, IBV_WC_SUCCESS);
+      if (i % 16 == 15) {  // the depth of its send queue
+        for (uint64_t taken = 0; taken < 16; ++taken) {
+          ASSERT_EQ(pair.a.await_send().status, IBV_WC_SUCCESS);
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace ringbolt::device
