@@ -267,7 +267,12 @@ bool WireRequester::fill(SendQueue& queue, const transport::OutPacket& packet, s
 bool WireRequester::send() {
   const bool is_out = output_.send();
   const uint64_t timers = core_.state() != IBV_QPS_ERR ? timers_ns() : UINT64_MAX;
-  deadline_ns_.store(is_out ? timers : 0, std::memory_order_relaxed);
+  const uint64_t deadline = is_out ? timers : 0;
+  deadline_ns_.store(deadline, std::memory_order_relaxed);
+  // What may get lost on a network is repeated whether the program polls or not.
+  if (deadline != UINT64_MAX) {
+    core_.process.watch_until(deadline);
+  }
   return is_out;
 }
 
@@ -317,10 +322,6 @@ void WireRequester::push_out(SendQueue& queue, WireResponder& responder) {
   }
   if (may_send) {
     send();
-  }
-  // What may get lost on a network is repeated whether the program polls or not.
-  if (const uint64_t deadline = deadline_ns_.load(std::memory_order_relaxed); deadline != UINT64_MAX) {
-    core_.process.watch_until(deadline);
   }
 }
 

@@ -309,8 +309,8 @@ void WireResponder::note_answer(PacketOutput* output) {
     send_answers(now);
     return;
   }
-  is_withholding_.store(false, std::memory_order_relaxed);
   build_answers(now, *output);
+  is_withholding_.store(rc_->has_packet(), std::memory_order_relaxed);  // there may have been no room
 }
 
 void WireResponder::finish() {
