@@ -129,8 +129,8 @@ class Lab:
         return iperf_gbps(self.pair(["iperf3", "-s", "-1", "-p", PORT],
                                     ["iperf3", "-c", ADDRESS, "-p", PORT, "-t", seconds, "--json"]))
 
-    def udp(self, program):
-        said = self.pair([program, "server", ADDRESS, PORT], [program, "client", ADDRESS, PORT, 5000], "-u")
+    def udp(self, program, *way):
+        said = self.pair([program, "server", ADDRESS, PORT, *way], [program, "client", ADDRESS, PORT, 5000, *way], "-u")
         return float(said.split()[0]) / 1000
 
 
@@ -148,17 +148,21 @@ def shaped(build, options):
 
 def unshaped(build, options):
     goodput = {program: [] for program in ("ib_send_bw", "ib_write_bw")}
-    latency = []
+    latency, reliable = [], []
     with Lab(build) as lab:
         for _ in range(options.rounds):
             tcp = lab.iperf(options.seconds)
             for program, samples in goodput.items():
                 samples.append(lab.bandwidth(program, SIZES[-1], options.seconds) / tcp)
-            udp = lab.udp(str(build / "bench/bench_udp_pingpong"))
+            program = str(build / "bench/bench_udp_pingpong")
+            udp = lab.udp(program)
             latency.append(lab.latency("ib_send_lat") / udp)
+            reliable.append(lab.udp(program, "reliable") / udp)
     rows = [{"case": f"{program}, {SIZES[-1]} B, unshaped", "figure": "ratio to iperf3", **summary(samples),
              "floor": RATIO_FLOOR} for program, samples in goodput.items()]
     rows.append({"case": "ib_send_lat, 8 B", "figure": "ratio to UDP, spinning", **summary(latency), "floor": None})
+    rows.append({"case": "UDP with acknowledgements, 64 B", "figure": "ratio to UDP, spinning", **summary(reliable),
+                 "floor": None})
     return rows
 
 
