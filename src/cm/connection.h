@@ -47,6 +47,7 @@ struct Connection {
 
   uint8_t lifetime = 18;  ///< packet lifetime of the path, as code
   uint64_t wait_ns = 0;   ///< between tries
+  uint64_t early_ns = 0;  ///< from the first try to the next early one; from wait_ns on there are none
   uint8_t max_retries = 15;
   uint8_t tries_left = 0;
   uint64_t deadline_ns = UINT64_MAX;

@@ -116,6 +116,7 @@ class Engine {
   // engine_timers.cpp
   void set_deadline(Connection& connection, uint64_t deadline_ns);
   void start_tries(uint64_t now_ns, Connection& connection, uint64_t wait_ns);
+  static uint64_t next_pause_ns(Connection& connection);
   void stop_tries(Connection& connection) { set_deadline(connection, UINT64_MAX); }
   void enter_timewait(uint64_t now_ns, Connection& connection);
   void become_idle(Connection& connection);

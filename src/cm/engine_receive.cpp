@@ -85,6 +85,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t, const wire::C
     return;
   }
   connection->peer_slot = arrival.peer_slot;
+  connection->early_ns = connection->wait_ns;  // it has been heard
   set_deadline(*connection,
                now_ns + code_ns(message.service_timeout) + code_ns(static_cast<unsigned>(connection->lifetime) + 1));
 }
