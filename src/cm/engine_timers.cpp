@@ -71,7 +71,9 @@ void Engine::on_timer(uint64_t now_ns) {
         tell(connection, Event::Kind::timewait_exit, 0);
       }
     } else if (connection.tries_left > 0) {
-      connection.tries_left -= connection.early_ns >= connection.wait_ns ? 1 : 0;
+      if (connection.early_ns >= connection.wait_ns) {
+        --connection.tries_left;
+      }
       if (connection.state == State::mra_req_received) {
         connection.state = State::req_sent;
       } else if (connection.state == State::mra_rep_received) {

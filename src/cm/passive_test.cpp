@@ -21,11 +21,24 @@ TEST(CmPassive, accepts_and_hears_that_the_peer_is_ready) {
 TEST(CmPassive, repeats_its_reply_and_gives_up) {
   ScriptedPeer peer;
   peer.accepted();
-  for (int i = 0; i < 15; ++i) {
+  peer.pass_first_wait<wire::CmRep>(4096 * kMs);
+  peer.hear<wire::CmRep>();
+  for (int i = 0; i < 14; ++i) {
     peer.pass(4096 * kMs);
     peer.hear<wire::CmRep>();
   }
   peer.pass(4096 * kMs);
+  peer.hear_nothing();
+  peer.one_event(Event::Kind::unreachable, -ETIMEDOUT);
+}
+
+TEST(CmPassive, repeats_nothing_for_a_peer_that_wants_no_repetitions) {
+  ScriptedPeer peer;
+  peer.accepted(0);
+  peer.pass(4095 * kMs);
+  peer.hear_nothing();
+  peer.told_nothing();
+  peer.pass(1 * kMs);
   peer.hear_nothing();
   peer.one_event(Event::Kind::unreachable, -ETIMEDOUT);
 }

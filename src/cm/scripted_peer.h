@@ -83,6 +83,22 @@ class ScriptedPeer {
     engine.on_timer(now);
   }
 
+  /// The first wait for an answer, in which a Message comes again early: after 50, 150, 350 ms and so on.
+  template <class Message>
+  void pass_first_wait(uint64_t wait_ns) {
+    uint64_t passed_ns = 0;
+    for (uint64_t at_ns = 50 * kMs; at_ns < wait_ns; at_ns = 2 * at_ns + 50 * kMs) {
+      pass(at_ns - passed_ns - 1);
+      hear_nothing();
+      pass(1);
+      hear<Message>();
+      passed_ns = at_ns;
+    }
+    pass(wait_ns - passed_ns - 1);
+    hear_nothing();
+    pass(1);
+  }
+
   /// The active side has asked; its REQ was heard.
   Handle asked() {
     wire::CmReq request;
@@ -133,9 +149,11 @@ class ScriptedPeer {
     return message;
   }
   /// The passive side has accepted; its REP was heard.
-  Handle accepted() {
+  Handle accepted(uint8_t tries = 15) {
     listen();
-    say(request());
+    wire::CmReq wanted = request();
+    wanted.max_cm_retries = tries;
+    say(wanted);
     const Handle handle = one_event(Event::Kind::request).handle;
     wire::CmRep reply;
     reply.local_qpn = kOwnQpn;
