@@ -1,4 +1,4 @@
-// Acknowledgements that leave with the program's own answer, and those that nobody waits for (docs/network.md).
+// Acknowledgements that leave with the program's own answer, and those that nobody waits for (docs/transport.md).
 
 #include <gtest/gtest.h>
 

@@ -24,7 +24,7 @@ constexpr uint64_t kMillisecondNs = 1'000'000;
 constexpr uint64_t kUnsentPauseNs = kMillisecondNs;
 constexpr uint64_t kHeldPauseNs = kMillisecondNs;
 // A program that polls for what has come may be without a processor for hundreds of milliseconds on a busy machine, and
-// UCX's drop the rest once they hear of the end. Who leaves it unread for good hears of the end by so much later.
+// UCX's examples drop the rest once they hear of the end. Who leaves it unread for good hears of the end so much later.
 constexpr uint64_t kHeldLimitNs = 1000 * kMillisecondNs;
 // An answer that the peer sent before it ended the connection, but by way of another core.
 constexpr uint64_t kAnswerLimitNs = 10 * kMillisecondNs;
