@@ -72,6 +72,15 @@ def end(process):
     process.communicate()
 
 
+def hear(process):
+    """What it says until it ends; or until it has been killed, having said too little for too long."""
+    try:
+        return process.communicate(timeout=PATIENCE_S)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0] + f"\n(killed: it had not ended within {PATIENCE_S} s)"
+
+
 def between(server_place, server_kind, client_place, client_kind, program, *options, port, address, port_option="-p",
             server_options=(), client_options=None, waits_for_port=True):
     """Runs `program` as a server and as its client; what they said. Raises unless both end well."""
@@ -83,15 +92,14 @@ def between(server_place, server_kind, client_place, client_kind, program, *opti
             time.sleep(0.02)
         while True:
             client = client_place.start(client_kind, program, *options, port_option, port, *client_words)
-            try:
-                said, _ = client.communicate(timeout=PATIENCE_S)
-            finally:
-                end(client)
+            said = hear(client)
             # Whether a connection manager listens is to be seen by asking it alone.
             if client.returncode == 0 or waits_for_port or server.poll() is not None or time.monotonic() > until:
                 break
             time.sleep(0.1)
-        heard, _ = server.communicate(timeout=PATIENCE_S)
+        if client.returncode != 0:
+            server.kill()  # it may wait for a client for ever: what both said is what is of use
+        heard = hear(server)
     finally:
         end(server)
     if client.returncode != 0 or server.returncode != 0:

@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 import machines
@@ -24,6 +25,16 @@ def ip(*words):
     subprocess.run(["ip", *words], check=True)
 
 
+def wait_until_up(name):
+    """The kernel says so up to a second after the cable's other end came up: until then a port is down."""
+    state = ["ip", "netns", "exec", name, "cat", "/sys/class/net/cable/operstate"]
+    until = time.monotonic() + machines.PATIENCE_S
+    while subprocess.run(state, capture_output=True, text=True, check=True).stdout.strip() != "up":
+        if time.monotonic() > until:
+            raise AssertionError(f"{name}: the cable did not come up in {machines.PATIENCE_S} s")
+        time.sleep(0.02)
+
+
 class Mixed(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -37,6 +48,8 @@ class Mixed(unittest.TestCase):
             ip("netns", "exec", name, "sysctl", "-q", "-w", "net.ipv6.conf.cable.accept_dad=0")
             ip("-n", name, "address", "add", f"{ADDRESSES[k]}/24", "dev", "cable")
             ip("-n", name, "link", "set", "cable", "mtu", "4300", "up")
+        for name in NAMES:
+            wait_until_up(name)
         cls.places = [machines.Place(name, RINGBOLT_NETDEVS="cable") for name in NAMES]
         for place in cls.places:
             cls.addClassCleanup(place.remove)

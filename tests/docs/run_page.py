@@ -65,6 +65,13 @@ def lay_cable() -> None:
         sh(*words, "address", "add", f"{address}/24", "dev", "eth0")
         sh(*words, "link", "set", "eth0", "up", "addrgenmode", "none")
         sh(*words, "address", "add", f"fe80::{address[-1]}/64", "dev", "eth0", "nodad")
+    # The kernel calls a cable up to a second after its other end came up, and our port is down until then.
+    until = time.monotonic() + PATIENCE_S
+    words = ["ip", "-o", "link", "show", "dev", "eth0"]
+    while "state UP" not in subprocess.run(words, capture_output=True, text=True, check=True).stdout:
+        if time.monotonic() > until:
+            raise RuntimeError(f"eth0 did not come up in {PATIENCE_S} s")
+        time.sleep(0.02)
 
 
 class Shell:
