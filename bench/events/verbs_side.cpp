@@ -57,7 +57,8 @@ class VerbsSide final : public Side {
         region_(made(ibv_reg_mr(pd_.get(), memory_.get(), memory_bytes(),
                                 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE),
                      "ibv_reg_mr")),
-        connections_(shape.connections + shape.idle) {
+        places_(all() * receives_of_one()),
+        connections_(all()) {
     std::memset(memory_.get(), 1, memory_bytes());
     check(fcntl(channel_->fd, F_SETFL, O_NONBLOCK), "fcntl");
     for (uint32_t i = 0; i < shape_.churn; ++i) {
@@ -83,11 +84,10 @@ class VerbsSide final : public Side {
   ~VerbsSide() override { close(epoll_); }
 
   void put(uint32_t connection) override {
-    Connection& one = connections_[connection];
-    ibv_sge piece{reinterpret_cast<uint64_t>(sent(connection)), shape_.bytes, region_->lkey};
+    Connection& one = touched(connection);
     ibv_send_wr wr{};
     wr.wr_id = UINT32_MAX;
-    wr.sg_list = &piece;
+    wr.sg_list = &one.sent;
     wr.num_sge = 1;
     wr.opcode = IBV_WR_SEND;
     constexpr unsigned kSignaled = IBV_SEND_SIGNALED;
@@ -99,10 +99,26 @@ class VerbsSide final : public Side {
       wr.imm_data = one.sends;
       wr.wr.rdma = {one.remote_address, one.remote_key};
     }
-    ibv_send_wr* bad = nullptr;
-    check(ibv_post_send(one.qp.get(), &wr, &bad), "ibv_post_send");
+    one.unsent.push_back(wr);
   }
-  void flush() override {}
+
+  void flush() override {
+    for (const uint32_t connection : touched_) {
+      Connection& one = connections_[connection];
+      ibv_recv_wr* bad_receive = nullptr;
+      if (ibv_recv_wr* const first = chained(one.free_receives)) {  // first: the answer to what is sent needs one
+        check(ibv_post_recv(one.qp.get(), first, &bad_receive), "ibv_post_recv");
+      }
+      ibv_send_wr* bad = nullptr;
+      if (ibv_send_wr* const first = chained(one.unsent)) {
+        check(ibv_post_send(one.qp.get(), first, &bad), "ibv_post_send");
+      }
+      one.free_receives.clear();
+      one.unsent.clear();
+      one.is_touched = false;
+    }
+    touched_.clear();
+  }
 
   void wait(int limit_ms, const std::function<void(uint32_t)>& take) override {
     if (!shape_.polls && !sleep(limit_ms)) {
@@ -118,10 +134,11 @@ class VerbsSide final : public Side {
         }
         if (wc.wr_id != UINT32_MAX) {
           const auto slot = static_cast<uint32_t>(wc.wr_id);
-          post_receive(slot);
+          touched(slot / receives_of_one()).free_receives.push_back(receive_of(slot));
           take(slot / receives_of_one());
         }
       }
+      flush();
     }
     check(count, "ibv_poll_cq");
   }
@@ -148,12 +165,32 @@ class VerbsSide final : public Side {
     }
   }
 
+  /// What is put on a connection, and the receives of what came, leave with one call each.
   struct Connection {
     QueuePair qp;
     uint32_t sends = 0;
     uint64_t remote_address = 0;
     uint32_t remote_key = 0;
+    ibv_sge sent{};
+    std::vector<ibv_send_wr> unsent;
+    std::vector<ibv_recv_wr> free_receives;
+    bool is_touched = false;
   };
+  template <class Request>
+  static Request* chained(std::vector<Request>& requests) {
+    for (size_t i = 1; i < requests.size(); ++i) {
+      requests[i - 1].next = &requests[i];
+    }
+    return requests.empty() ? nullptr : requests.data();
+  }
+  Connection& touched(uint32_t connection) {
+    Connection& one = connections_[connection];
+    if (!one.is_touched) {
+      one.is_touched = true;
+      touched_.push_back(connection);
+    }
+    return one;
+  }
   struct Address {
     uint32_t qpn;
     uint32_t key;
@@ -169,12 +206,7 @@ class VerbsSide final : public Side {
   std::byte* received(uint32_t slot) const { return memory_.get() + size_t{slot} * shape_.bytes; }
   std::byte* sent(uint32_t connection) const { return received(all() * receives_of_one() + connection); }
 
-  void post_receive(uint32_t slot) {
-    ibv_sge piece{reinterpret_cast<uint64_t>(received(slot)), shape_.bytes, region_->lkey};
-    ibv_recv_wr wr{slot, nullptr, &piece, 1};
-    ibv_recv_wr* bad = nullptr;
-    check(ibv_post_recv(connections_[slot / receives_of_one()].qp.get(), &wr, &bad), "ibv_post_recv");
-  }
+  ibv_recv_wr receive_of(uint32_t slot) { return {slot, nullptr, &places_[slot], 1}; }
 
   void connect(uint32_t connection, int control) {
     Connection& one = connections_[connection];
@@ -196,9 +228,13 @@ class VerbsSide final : public Side {
     attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
     check(ibv_modify_qp(one.qp.get(), &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
           "to INIT");
+    one.sent = {reinterpret_cast<uint64_t>(sent(connection)), shape_.bytes, region_->lkey};
     for (uint32_t i = 0; i < receives_of_one(); ++i) {
-      post_receive(connection * receives_of_one() + i);
+      const uint32_t slot = connection * receives_of_one() + i;
+      places_[slot] = {reinterpret_cast<uint64_t>(received(slot)), shape_.bytes, region_->lkey};
+      touched(connection).free_receives.push_back(receive_of(slot));
     }
+    flush();
     attr = {};
     attr.qp_state = IBV_QPS_RTR;
     attr.path_mtu = IBV_MTU_4096;
@@ -233,7 +269,9 @@ class VerbsSide final : public Side {
   const CompletionQueue cq_;
   const std::unique_ptr<std::byte, decltype(&std::free)> memory_;
   const Owned<ibv_mr, ibv_dereg_mr> region_;
+  std::vector<ibv_sge> places_;  // of the receives, by slot
   std::vector<Connection> connections_;
+  std::vector<uint32_t> touched_;
   int epoll_ = -1;
 };
 

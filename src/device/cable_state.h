@@ -22,6 +22,8 @@ class CableState {
         has_cable_(port.fabric->control.is_open()),
         is_connected_type_(type != IBV_QPT_UD) {}
 
+  /// Somebody may cut it, or faults be told of what passes: the other functions have something to say.
+  bool is_watched() const { return has_cable_ || faults_.has(fault::Subject::state); }
   /// Nothing passes: the cable is down, the machine frozen, or the queue pair too old.
   bool is_cut_off() {
     const bool has_states = faults_.has(fault::Subject::state);

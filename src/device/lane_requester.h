@@ -33,6 +33,8 @@ class LaneRequester {
 
  private:
   // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.
+  bool submit_with_care(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool execute(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool send(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces, SendEntry& entry)
       RINGBOLT_REQUIRES(send_half);

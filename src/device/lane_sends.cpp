@@ -28,16 +28,31 @@ bool LaneRequester::finish(SendEntry& entry) {
   return true;
 }
 
+/// Its branches end in calls, and whatever is seldom is in another function: so none but send() makes room on the stack.
 bool LaneRequester::submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
-  if (connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present) [[unlikely]] {
+  const bool is_plain = connection_.peer_state.load(std::memory_order_relaxed) == PeerState::present &&
+                        connection_.sender && !connection_.sender->is_closed() && !core_.cable.is_watched() &&
+                        !(request.is_fenced && answers_pending_ != 0);
+  if (!is_plain) [[unlikely]] {
+    return submit_with_care(queue, entry, request);
+  }
+  return execute(queue, entry, request);
+}
+
+[[gnu::noinline]] bool LaneRequester::submit_with_care(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
+  if (connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present) {
     // RC fails it when its turn to complete comes; UC has lost it without knowing.
     return core_.type == IBV_QPT_UC && finish(entry);
   }
   if (!connection_.sender || connection_.sender->is_closed() || core_.cable.is_cut_off() ||
-      (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
+      (request.is_fenced && answers_pending_ != 0)) {
     return false;
   }
   core_.cable.note_traffic();
+  return execute(queue, entry, request);
+}
+
+inline bool LaneRequester::execute(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
   connection_.sender->take_consumed(connection_.heard_consumed.load(std::memory_order_acquire));
   switch (request.opcode) {
     case IBV_WR_RDMA_WRITE:

@@ -21,6 +21,9 @@ struct Pieces {
   link::ArenaPlace arena;  ///< where the only piece lies in shareable memory; id 0 otherwise
 
   uint64_t length() const {
+    if (count == 1) [[likely]] {
+      return at[0].iov_len;
+    }
     uint64_t sum = 0;
     for (uint32_t i = 0; i < count; ++i) {
       sum += at[i].iov_len;
@@ -56,6 +59,9 @@ struct Pieces {
  private:
   template <class Copy>
   void each(uint32_t offset, uint32_t length, Copy copy) const {
+    if (count == 1 && offset + uint64_t{length} <= at[0].iov_len) [[likely]] {
+      return copy(static_cast<std::byte*>(at[0].iov_base) + offset, length);
+    }
     for (uint32_t i = 0; i < count && length > 0; ++i) {
       if (offset >= at[i].iov_len) {
         offset -= static_cast<uint32_t>(at[i].iov_len);

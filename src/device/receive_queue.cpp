@@ -1,25 +1,13 @@
-// Hot path: open(), begin(), place() and complete().
-
 #include "device/receive_queue.h"
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/c_border.h"
-#include "base/in_place.h"
 #include "device/queue_pair_transport.h"
 #include "device/receive_quirks.h"
 #include "device/vendor_error.h"
-#include "link/lane.h"
 
 namespace ringbolt::device {
-namespace {
-
-constexpr unsigned kWithGrh = IBV_WC_GRH;
-constexpr unsigned kWithImmediate = IBV_WC_WITH_IMM;
-constexpr unsigned kWithInvalidate = IBV_WC_WITH_INV;
-
-}  // namespace
 
 ReceiveQueue::ReceiveQueue(QueuePairCore& core, uint32_t depth, uint32_t max_pieces, bool has_quirks)
     : core_(core), ring_(core.queues.shared != nullptr ? 1 : depth, max_pieces) {
@@ -91,44 +79,13 @@ int ReceiveQueue::receive_in_place() {
   return 0;
 }
 
-bool ReceiveQueue::open() {
-  if (current_.is_open) {
-    return true;
-  }
-  if (core_.queues.shared != nullptr) {
-    const bool is_awaited = core_.queues.receive->is_armed();
-    if (!core_.queues.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count, is_awaited)) {
-      return false;
-    }
-  } else {
-    if (ring_.is_empty()) {
-      return false;
-    }
-    const ReceiveRing::Receive receive = ring_.front();
-    current_.wr_id = receive.wr_id;
-    current_.wanted_count = static_cast<uint32_t>(receive.pieces.size());
-    std::ranges::copy(receive.pieces, current_.wanted.begin());
-    ring_.pop();
-  }
-  current_.is_open = true;
-  current_.received = 0;
-  current_.pieces.count = 0;
-  if (quirks_ != nullptr) [[unlikely]] {
-    quirks_->on_open(current_);
-  }
-  return true;
-}
+void ReceiveQueue::open_with_quirks() { quirks_->on_open(current_); }
 
-ibv_wc_status ReceiveQueue::begin(uint32_t total) {
-  if (!translate()) {
-    return IBV_WC_LOC_PROT_ERR;
-  }
-  if (quirks_ != nullptr) [[unlikely]] {
-    if (const ibv_wc_status judgement = quirks_->judge(current_, total); judgement != IBV_WC_SUCCESS) {
-      return judgement;
-    }
-  }
-  return total > current_.pieces.length() ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+ibv_wc_status ReceiveQueue::judge_with_quirks(uint32_t total) { return quirks_->judge(current_, total); }
+
+bool ReceiveQueue::open_shared() {
+  const bool is_awaited = core_.queues.receive->is_armed();
+  return core_.queues.shared->take(current_.wr_id, current_.wanted.data(), current_.wanted_count, is_awaited);
 }
 
 void ReceiveQueue::place_with_quirks(uint32_t offset, const std::byte* data, uint32_t length) {
@@ -137,34 +94,6 @@ void ReceiveQueue::place_with_quirks(uint32_t offset, const std::byte* data, uin
   } else {
     current_.pieces.scatter(offset, data, length);
   }
-}
-
-void ReceiveQueue::complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place) {
-  const bool has_immediate = (message.flags & link::kSlotImmediate) != 0;
-  const bool invalidates = (message.flags & link::kSlotInvalidate) != 0;
-  core_.cable.note_traffic();
-  ibv_wc& wc = cq.next();
-  wc.wr_id = current_.wr_id;
-  wc.status = IBV_WC_SUCCESS;
-  wc.opcode = message.opcode;
-  wc.vendor_err = 0;
-  wc.byte_len = message.length;
-  wc.imm_data = has_immediate || invalidates ? message.immediate : 0;
-  wc.qp_num = core_.qpn;
-  wc.src_qp = message.source_qpn;
-  wc.wc_flags = (core_.type == IBV_QPT_UD ? kWithGrh : 0U) | (has_immediate ? kWithImmediate : 0U) |
-                (invalidates ? kWithInvalidate : 0U);
-  if (in_place != nullptr) {
-    wc.wc_flags |= base::kReceivedInPlace;
-    base::put_place(wc, in_place);
-  }
-  wc.pkey_index = 0;
-  wc.slid = 0;
-  wc.sl = wc.dlid_path_bits = 0;
-  current_.is_open = false;
-  current_.received = 0;
-  core_.counts.second().add(kLaneMessages, 1);
-  cq.commit(IBV_WC_SUCCESS, (message.flags & link::kSlotSolicited) != 0);
 }
 
 void ReceiveQueue::push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status) {

@@ -1,17 +1,22 @@
 #pragma once
 
+// Hot path: open(), begin(), place() and complete(), which are here for the transports to take them in.
+
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "base/in_place.h"
 #include "device/completion_queue.h"
 #include "device/current_receive.h"
 #include "device/queue_pair_core.h"
 #include "device/receive_ring.h"
 #include "device/received_message.h"
+#include "link/lane.h"
 
 namespace ringbolt::device {
 
@@ -83,10 +88,14 @@ class ReceiveQueue {
   void reset() RINGBOLT_REQUIRES(receive_half);
 
  private:
+  bool open_shared() RINGBOLT_REQUIRES(receive_half);
+  void open_with_quirks() RINGBOLT_REQUIRES(receive_half);
+  ibv_wc_status judge_with_quirks(uint32_t total) RINGBOLT_REQUIRES(receive_half);
   void place_with_quirks(uint32_t offset, const std::byte* data, uint32_t length) RINGBOLT_REQUIRES(receive_half);
   void push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_status status) RINGBOLT_REQUIRES(receive_half, cq.lock);
 
   QueuePairCore& core_;
+  const unsigned own_wc_flags_ = core_.type == IBV_QPT_UD ? unsigned{IBV_WC_GRH} : 0U;
   std::unique_ptr<ReceiveQuirks> quirks_ RINGBOLT_GUARDED_BY(receive_half);
   std::atomic<bool> receives_in_place_{false};
   ReceiveRing ring_ RINGBOLT_GUARDED_BY(receive_half);
@@ -94,5 +103,75 @@ class ReceiveQueue {
   bool has_flushed_last_ RINGBOLT_GUARDED_BY(receive_half) = false;
   bool is_established_ RINGBOLT_GUARDED_BY(receive_half) = false;  // IBV_EVENT_COMM_EST was announced
 };
+
+inline bool ReceiveQueue::open() {
+  if (current_.is_open) {
+    return true;
+  }
+  if (core_.queues.shared != nullptr) {
+    if (!open_shared()) {
+      return false;
+    }
+  } else {
+    if (ring_.is_empty()) {
+      return false;
+    }
+    const ReceiveRing::Receive receive = ring_.front();
+    current_.wr_id = receive.wr_id;
+    current_.wanted_count = static_cast<uint32_t>(receive.pieces.size());
+    std::ranges::copy(receive.pieces, current_.wanted.begin());
+    ring_.pop();
+  }
+  current_.is_open = true;
+  current_.received = 0;
+  current_.pieces.count = 0;
+  if (quirks_ != nullptr) [[unlikely]] {
+    open_with_quirks();
+  }
+  return true;
+}
+
+inline ibv_wc_status ReceiveQueue::begin(uint32_t total) {
+  if (!translate()) {
+    return IBV_WC_LOC_PROT_ERR;
+  }
+  if (quirks_ != nullptr) [[unlikely]] {
+    if (const ibv_wc_status judgement = judge_with_quirks(total); judgement != IBV_WC_SUCCESS) {
+      return judgement;
+    }
+  }
+  return total > current_.pieces.length() ? IBV_WC_LOC_LEN_ERR : IBV_WC_SUCCESS;
+}
+
+inline void ReceiveQueue::complete(CompletionQueue& cq, const ReceivedMessage& message, const std::byte* in_place) {
+  core_.cable.note_traffic();
+  ibv_wc& wc = cq.next();
+  wc.wr_id = current_.wr_id;
+  wc.status = IBV_WC_SUCCESS;
+  wc.opcode = message.opcode;
+  wc.vendor_err = 0;
+  wc.byte_len = message.length;
+  wc.imm_data = 0;
+  wc.qp_num = core_.qpn;
+  wc.src_qp = message.source_qpn;
+  wc.wc_flags = own_wc_flags_;
+  if ((message.flags & (link::kSlotImmediate | link::kSlotInvalidate)) != 0) {
+    wc.imm_data = message.immediate;
+    constexpr unsigned kImmediate = IBV_WC_WITH_IMM;
+    constexpr unsigned kInvalidate = IBV_WC_WITH_INV;
+    wc.wc_flags |= (message.flags & link::kSlotImmediate) != 0 ? kImmediate : kInvalidate;
+  }
+  if (in_place != nullptr) {
+    wc.wc_flags |= base::kReceivedInPlace;
+    base::put_place(wc, in_place);
+  }
+  wc.pkey_index = 0;
+  wc.slid = 0;
+  wc.sl = wc.dlid_path_bits = 0;
+  current_.is_open = false;
+  current_.received = 0;
+  core_.counts.second().add(kLaneMessages, 1);
+  cq.commit(IBV_WC_SUCCESS, (message.flags & link::kSlotSolicited) != 0);
+}
 
 }  // namespace ringbolt::device
