@@ -168,7 +168,7 @@ int CompletionQueue::collect(int count, ibv_wc* wc) {
     out_ = wc;
     out_end_ = wc + count;
     try {
-      progress();
+      advance();
     } catch (...) {  // the thread is cancelled: nobody else writes to its array
       out_ = out_end_ = nullptr;
       throw;
@@ -218,11 +218,14 @@ bool CompletionQueue::try_progress() {
   return !has_run_short_;
 }
 
-/// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
-void CompletionQueue::progress(bool looks_at_all) try {
-  if (is_halted()) [[unlikely]] {
-    return;
+void CompletionQueue::progress(bool looks_at_all) {
+  if (!is_halted()) [[likely]] {
+    advance(looks_at_all);
   }
+}
+
+/// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
+void CompletionQueue::advance(bool looks_at_all) try {
   // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
   // where receives took all the room last time, sends go first.
   const bool sends_go_first = sends_go_first_;

@@ -144,6 +144,8 @@ class CompletionQueue {
   int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   /// `looks_at_all`: at those, too, that nobody has marked.
   void progress(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
+  /// The same of a machine that no fault has halted.
+  void advance(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
   void progress_receivers(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void progress_receiver(QueuePair& qp) RINGBOLT_REQUIRES(lock);
   /// Those that somebody waits for, or all.

@@ -25,12 +25,21 @@ class Announcement {
   link::LaneProducer& lane_;
 };
 
+/// An atomic on the 8 bytes at an aligned address: what they were before.
+uint64_t exchange(std::byte* target, bool is_add, uint64_t compare_or_add, uint64_t swap) {
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
+  if (is_add) {
+    return word.fetch_add(compare_or_add);
+  }
+  word.compare_exchange_strong(compare_or_add, swap);
+  return compare_or_add;
+}
+
 }  // namespace
 
-inline std::byte* LaneRequester::reach(const SendRequest& request, uint32_t access) const {
-  const bool may = request.length != 0 && (connection_.sender->remote_access() & access) == access;
-  return may ? connection_.remote->reach(request.key, connection_.remote_pd_key, connection_.remote_qpn, access,
-                                         request.remote_address, request.length)
+inline std::byte* LaneRequester::reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const {
+  const bool may = length != 0 && (connection_.sender->remote_access() & access) == access;
+  return may ? connection_.remote->reach(key, connection_.remote_pd_key, connection_.remote_qpn, access, address, length)
              : nullptr;
 }
 
@@ -125,7 +134,9 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    if (std::byte* const target = reach(request, IBV_ACCESS_REMOTE_WRITE)) [[likely]] {
+    if (std::byte* const target =
+            reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_WRITE)) [[likely]] {
+      is_out_of_reach_ = false;
       pieces.gather(0, target, request.length);
       entry.moved = request.length;
     } else if (const auto status = write_through_kernel(entry, request, pieces); status != IBV_WC_SUCCESS) {
@@ -203,7 +214,9 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    if (const std::byte* const source = reach(request, IBV_ACCESS_REMOTE_READ)) [[likely]] {
+    if (const std::byte* const source =
+            reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_READ)) [[likely]] {
+      is_out_of_reach_ = false;
       pieces.scatter(0, source, request.length);
       count_exchange(kReadRequest, read_answer(request.length, core_.mtu_shift), kLaneRxReads);
       return finish_one_sided(entry);
@@ -224,6 +237,66 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
     }
   }
   return read_by_peer(entry, request, pieces);
+}
+
+bool LaneRequester::write_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  const uint32_t length = wr.sg_list[0].length;
+  const std::byte* const source = own_piece(wr, 0);
+  if (source == nullptr || must_wait_for_peer()) {
+    return false;
+  }
+  {
+    const Announcement announced(*connection_.sender, wr.wr.rdma.rkey);
+    std::byte* const target = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, length, IBV_ACCESS_REMOTE_WRITE);
+    is_out_of_reach_ = target == nullptr;
+    if (is_out_of_reach_ || connection_.sender->is_closed()) {
+      return false;
+    }
+    base::copy_short(target, source, length);
+  }
+  count_write(length, 0);
+  return finish_one_sided(entry);
+}
+
+bool LaneRequester::read_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  const uint32_t length = wr.sg_list[0].length;
+  std::byte* const target = own_piece(wr, IBV_ACCESS_LOCAL_WRITE);
+  if (target == nullptr || must_wait_for_peer()) {
+    return false;
+  }
+  {
+    const Announcement announced(*connection_.sender, wr.wr.rdma.rkey);
+    const std::byte* const source = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, length, IBV_ACCESS_REMOTE_READ);
+    is_out_of_reach_ = source == nullptr;
+    if (is_out_of_reach_ || connection_.sender->is_closed()) {
+      return false;
+    }
+    base::copy_short(target, source, length);
+  }
+  count_exchange(kReadRequest, read_answer(length, core_.mtu_shift), kLaneRxReads);
+  return finish_one_sided(entry);
+}
+
+bool LaneRequester::atomic_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  const auto& operands = wr.wr.atomic;
+  std::byte* const result = own_piece(wr, IBV_ACCESS_LOCAL_WRITE);
+  const bool is_whole = wr.sg_list[0].length == sizeof(uint64_t) && operands.remote_addr % sizeof(uint64_t) == 0;
+  if (result == nullptr || !is_whole || must_wait_for_peer()) {
+    return false;
+  }
+  {
+    const Announcement announced(*connection_.sender, operands.rkey);
+    std::byte* const target = reach(operands.rkey, operands.remote_addr, sizeof(uint64_t), IBV_ACCESS_REMOTE_ATOMIC);
+    is_out_of_reach_ = target == nullptr || reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) != 0;
+    if (is_out_of_reach_ || connection_.sender->is_closed()) {
+      return false;
+    }
+    const bool is_add = wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+    const uint64_t before = exchange(target, is_add, operands.compare_add, operands.swap);
+    base::copy_short(result, &before, sizeof before);
+  }
+  count_exchange(kAtomicRequest, kAtomicAnswer, kLaneRxAtomics);
+  return finish_one_sided(entry);
 }
 
 bool LaneRequester::read_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) {
@@ -272,11 +345,15 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
   }
   const bool is_add = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   {
+    if (must_wait_for_peer()) {
+      return false;
+    }
     const Announcement announced(*connection_.sender, request.key);
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    std::byte* const target = reach(request, IBV_ACCESS_REMOTE_ATOMIC);
+    std::byte* const target =
+        reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_ATOMIC);
     if (target == nullptr) [[unlikely]] {
       link::Region region;
       const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_ATOMIC, region);
@@ -285,13 +362,8 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
       }
     }
     if (target != nullptr && reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0) {
-      std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
-      uint64_t before = request.compare_or_add;
-      if (is_add) {
-        before = word.fetch_add(request.compare_or_add);
-      } else {
-        word.compare_exchange_strong(before, request.swap);
-      }
+      is_out_of_reach_ = false;
+      const uint64_t before = exchange(target, is_add, request.compare_or_add, request.swap);
       pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);
       count_exchange(kAtomicRequest, kAtomicAnswer, kLaneRxAtomics);
       return finish_one_sided(entry);

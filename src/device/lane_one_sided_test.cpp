@@ -394,6 +394,50 @@ TEST_F(LanePairTest, region_is_announced_for_the_time_of_a_copy_alone) {
   EXPECT_EQ(b_->connection.receiver.announced_key(), 0U);
 }
 
+// 10.8.3.3: an atomic takes effect after the WRITE before it, though nobody but the peer can do that one.
+TEST_F(LanePairTest, atomic_waits_for_what_the_peer_writes) {
+  begin(IBV_QPT_RC);
+  Shareable shared(device_, 64);
+  introduce_arenas();
+  hide_memory();
+  to_.fill(0);
+  from_.fill(5);
+  std::memset(shared.data(), 0, 8);
+  ASSERT_EQ(a_->one_sided(IBV_WR_RDMA_WRITE, 1, from_.piece(0, 64), to_.address(), to_.key()), 0);
+  ASSERT_EQ(a_->fetch_add(2, from_.piece(64, 8), shared.address(), shared.key(), 1), 0);
+  EXPECT_TRUE(a_->sent().empty());
+  uint64_t word = 0;
+  std::memcpy(&word, shared.data(), sizeof word);
+  EXPECT_EQ(word, 0U);
+  pump();
+  EXPECT_EQ(a_->sent(), (Ends{{1, IBV_WC_SUCCESS}, {2, IBV_WC_SUCCESS}}));
+  std::memcpy(&word, shared.data(), sizeof word);
+  EXPECT_EQ(word, 1U);
+  EXPECT_EQ(std::memcmp(to_.data(), from_.data(), 64), 0);
+}
+
+// Memory that is mapped here and memory that is not, in turns: each is reached in its way.
+TEST_F(LanePairTest, mapped_and_private_memory_in_turns) {
+  if (!link::testing::kernel_reads_other_memory()) {
+    GTEST_SKIP() << "skip: process_vm_readv is not to be had";
+  }
+  begin(IBV_QPT_RC);
+  Shareable shared(device_, 64);
+  introduce_arenas();
+  to_.fill(0);
+  std::memset(shared.data(), 0, 64);
+  from_.fill(5);
+  for (uint64_t id = 0; id < 8; ++id) {
+    const bool is_shared = (id / 2) % 2 == 0;
+    ASSERT_EQ(a_->one_sided(IBV_WR_RDMA_WRITE, id, from_.piece(id * 8, 8),
+                            (is_shared ? shared.address() : to_.address()) + id * 8,
+                            is_shared ? shared.key() : to_.key()),
+              0);
+    EXPECT_EQ(a_->sent(), (Ends{{id, IBV_WC_SUCCESS}}));
+    EXPECT_EQ(std::memcmp((is_shared ? shared.data() : to_.data()) + id * 8, from_.data() + id * 8, 8), 0);
+  }
+}
+
 TEST_F(LanePairTest, operations_count_for_both_ends_whoever_does_them) {
   begin(IBV_QPT_RC);
   ASSERT_EQ(a_->one_sided(IBV_WR_RDMA_WRITE, 1, from_.piece(0, 2049), to_.address(), to_.key()), 0);

@@ -26,6 +26,7 @@ class LaneRequester {
 
   // As QueuePairTransport has them.
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool execute_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool give_up() RINGBOLT_REQUIRES(send_half);
   void flush() RINGBOLT_REQUIRES(send_half);
@@ -33,9 +34,11 @@ class LaneRequester {
 
  private:
   // lane_sends.cpp. Each moves what it can and says whether the entry needs no more pushing.
+  bool is_plain() const RINGBOLT_REQUIRES(send_half);
   bool submit_with_care(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool execute(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool send(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool send_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   bool send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces, SendEntry& entry)
       RINGBOLT_REQUIRES(send_half);
   bool is_to_be_pulled(const SendRequest& request, const SendEntry& entry) const RINGBOLT_REQUIRES(send_half);
@@ -44,6 +47,9 @@ class LaneRequester {
 
   // lane_one_sided.cpp
   bool write(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  bool write_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
+  bool read_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
+  bool atomic_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   ibv_wc_status write_through_kernel(SendEntry& entry, const SendRequest& request, const Pieces& pieces)
       RINGBOLT_REQUIRES(send_half);
   bool write_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
@@ -53,8 +59,11 @@ class LaneRequester {
   bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool ask_for_atomic(SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool finish_answer(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
-  /// Where the bytes of the request are mapped here, as far as it may have them; null: check_remote() knows why not.
-  std::byte* reach(const SendRequest& request, uint32_t access) const;
+  /// Where the only piece of the request lies; null: its key does not allow `access`.
+  std::byte* own_piece(const ibv_send_wr& wr, uint32_t access) const;
+  /// Where the bytes are mapped here that the peer's key names, as far as it may have them; null: check_remote() knows
+  /// why not.
+  std::byte* reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const;
   ibv_wc_status check_remote(const SendRequest& request, uint32_t access, link::Region& region) const;
   bool refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   bool finish_one_sided(SendEntry& entry) RINGBOLT_REQUIRES(send_half);
@@ -67,7 +76,20 @@ class LaneRequester {
   const std::unique_ptr<CountingCell> peer_counts_;
   uint32_t answers_pending_ RINGBOLT_GUARDED_BY(send_half) = 0;  // operations that the peer executes
   std::optional<uint32_t> pulled_end_ RINGBOLT_GUARDED_BY(send_half);  // the slot after the last send that it reads here
+  bool is_out_of_reach_ RINGBOLT_GUARDED_BY(send_half) = false;  // the last one-sided operation met memory not mapped here
   bool is_hurried_ RINGBOLT_GUARDED_BY(send_half) = false;             // it was woken for that
 };
+
+inline std::byte* LaneRequester::own_piece(const ibv_send_wr& wr, uint32_t access) const {
+  const ibv_sge& piece = wr.sg_list[0];
+  link::RegionTableView::Place place;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) {  // not of READ and atomics: see SendQueue::check()
+    return reinterpret_cast<std::byte*>(piece.addr);
+  }
+  return core_.process.regions().locate(piece.lkey, core_.pd.key, link::kAnyQueuePair, access, piece.addr, piece.length,
+                                        place)
+             ? reinterpret_cast<std::byte*>(place.host)
+             : nullptr;
+}
 
 }  // namespace ringbolt::device

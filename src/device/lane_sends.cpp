@@ -28,12 +28,39 @@ bool LaneRequester::finish(SendEntry& entry) {
   return true;
 }
 
-/// Its branches end in calls, and whatever is seldom is in another function: so none but send() makes room on the stack.
+/// Nothing stands between us and the peer, and nobody asks what passes.
+inline bool LaneRequester::is_plain() const {
+  return connection_.peer_state.load(std::memory_order_relaxed) == PeerState::present && connection_.sender &&
+         !connection_.sender->is_closed() && !core_.cable.is_watched();
+}
+
+// The branches of these two end in calls, and whatever is seldom is in another function: so none but send() makes room
+// on the stack.
+
+bool LaneRequester::execute_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  const bool is_send = wr.opcode == IBV_WR_SEND;
+  if (!is_plain() || (is_out_of_reach_ && !is_send) || wr.sg_list[0].length > kMaxMessageBytes) [[unlikely]] {
+    return false;
+  }
+  connection_.sender->take_consumed(connection_.heard_consumed.load(std::memory_order_acquire));
+  if (is_send) {
+    return send_at_once(entry, wr);
+  }
+  switch (wr.opcode) {
+    case IBV_WR_RDMA_WRITE:
+      return write_at_once(entry, wr);
+    case IBV_WR_RDMA_READ:
+      return read_at_once(entry, wr);
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return atomic_at_once(entry, wr);
+    default:
+      return false;
+  }
+}
+
 bool LaneRequester::submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
-  const bool is_plain = connection_.peer_state.load(std::memory_order_relaxed) == PeerState::present &&
-                        connection_.sender && !connection_.sender->is_closed() && !core_.cable.is_watched() &&
-                        !(request.is_fenced && answers_pending_ != 0);
-  if (!is_plain) [[unlikely]] {
+  if (!is_plain() || (request.is_fenced && answers_pending_ != 0)) [[unlikely]] {
     return submit_with_care(queue, entry, request);
   }
   return execute(queue, entry, request);
@@ -112,6 +139,28 @@ bool LaneRequester::send(SendQueue& queue, SendEntry& entry, const SendRequest& 
   count_sent(core_.counts.first(), load_of(request.length, core_.mtu_shift, has_word ? kImmediateWords : 0));
   core_.counts.first().add(kLaneMessages, 1);
   return finish(entry);
+}
+
+bool LaneRequester::send_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  const uint32_t length = wr.sg_list[0].length;
+  link::LaneProducer::Place place;
+  if (length > link::kInlineBytes) {
+    return false;
+  }
+  const std::byte* const source = own_piece(wr, 0);
+  if (source == nullptr || length == 0 || !connection_.make_room(0, place)) {
+    return false;
+  }
+  base::copy_short(connection_.sender->next_slot().body, source, length);
+  const unsigned flags = link::kSlotFirst | link::kSlotLast |
+                         ((wr.send_flags & IBV_SEND_SOLICITED) != 0 ? link::kSlotSolicited : 0U) |
+                         (entry.is_signaled ? link::kSlotSignaled : 0U);
+  connection_.publish(link::SlotKind::send, flags, length, 0);
+  count_sent(core_.counts.first(), {1, kPacketWords + (length + 3) / 4});
+  core_.counts.first().add(kLaneMessages, 1);
+  entry.end_slot = connection_.sender->published();
+  entry.phase = SendPhase::sent;
+  return true;
 }
 
 /// The peer has found that it is done sooner if it reads the memory itself. Of several pieces it knows but one.

@@ -23,6 +23,9 @@ class LaneTransport final : public QueuePairTransport {
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) override RINGBOLT_REQUIRES(send_half) {
     return requester_.submit(queue, entry, request);
   }
+  bool execute_at_once(SendEntry& entry, const ibv_send_wr& wr) override RINGBOLT_REQUIRES(send_half) {
+    return requester_.execute_at_once(entry, wr);
+  }
   void push_out(SendQueue&) override RINGBOLT_REQUIRES(send_half) { connection_.ring(); }
   void take_answers(SendQueue&) override RINGBOLT_REQUIRES(send_half) {
     if (connection_.sender) {

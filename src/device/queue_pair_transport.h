@@ -31,6 +31,11 @@ class QueuePairTransport {
   /// Gets on with a request, whose turn it is. True: it need not be pushed any further; it is complete once
   /// is_complete() says so. May fail it: SendQueue::fail().
   virtual bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half) = 0;
+  /// The same, without more ado, for a request of one piece and no flags but those of inline, signaled and solicited
+  /// ones. False: nothing has happened, and submit() is to be called.
+  virtual bool execute_at_once(SendEntry& /*entry*/, const ibv_send_wr& /*wr*/) RINGBOLT_REQUIRES(send_half) {
+    return false;
+  }
   /// The end of a call that submitted: what was submitted leaves, and whoever waits for it is told.
   virtual void push_out(SendQueue& queue) RINGBOLT_REQUIRES(send_half) = 0;
   /// Takes in what has come of answers.
@@ -70,6 +75,8 @@ class QueuePairTransport {
 
   // Without locks, by whoever looks whether there is something to do; never false by mistake.
   bool may_receive() const { return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived(); }
+  /// Through shared memory: there are no answers but what is_complete() looks for.
+  bool is_lane() const { return lane_ != nullptr; }
   bool may_send() const { return lane_ == nullptr && may_have_answers(); }
   /// Something that was sent has found no room so far.
   virtual bool has_unsent() const { return false; }

@@ -194,13 +194,13 @@ void SendQueue::store(uint32_t index, const SendRequest& request) {
   stored.pieces_count = request.length == 0 ? 0 : 1;
 }
 
-SendEntry& SendQueue::append(const ibv_send_wr& wr, const SendRequest& request) {
+SendEntry& SendQueue::append(const ibv_send_wr& wr, uint32_t length) {
   SendEntry& entry = entries_[core_.sends.tail.load(std::memory_order_relaxed) & mask_];
   entry = {};
   entry.wr_id = wr.wr_id;
   entry.wc_opcode = operation_of(wr.opcode).completion;
   entry.is_signaled = limits_.signals_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
-  entry.length = request.length;
+  entry.length = length;
   return entry;
 }
 
@@ -212,6 +212,27 @@ void SendQueue::commit(const SendEntry& entry) {
   core_.sends.tail.store(tail + 1, std::memory_order_relaxed);
 }
 
+/// See QueuePairTransport::execute_at_once().
+inline bool SendQueue::is_plain(const ibv_send_wr& wr) {
+  constexpr unsigned kPlain = IBV_SEND_SIGNALED | IBV_SEND_INLINE | IBV_SEND_SOLICITED;
+  return wr.num_sge == 1 && (wr.send_flags & ~kPlain) == 0;
+}
+
+/// Executes what was appended, if it may begin, and keeps what is needed later.
+[[gnu::noinline]] void SendQueue::begin(SendEntry& entry, const ibv_send_wr& wr, bool may_begin) {
+  const SendRequest request = describe(wr);
+  SendProgress& sends = core_.sends;
+  const uint32_t tail = sends.tail.load(std::memory_order_relaxed);
+  if (may_begin && execute(entry, request)) {
+    if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
+      store(tail, request);
+    }
+    sends.next.store(tail + 1, std::memory_order_relaxed);
+  } else {
+    store(tail, request);
+  }
+}
+
 int SendQueue::append_list(ibv_send_wr*& wr) {
   const bool executes = core_.state() == IBV_QPS_RTS;
   SendProgress& sends = core_.sends;
@@ -219,17 +240,13 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
     if (const int error = sends.unfinished() >= limits_.requests ? ENOMEM : check(*wr)) [[unlikely]] {
       return error;
     }
-    const SendRequest request = describe(*wr);
-    SendEntry& entry = append(*wr, request);
     const uint32_t tail = sends.tail.load(std::memory_order_relaxed);
-    const bool is_next = sends.next.load(std::memory_order_relaxed) == tail;
-    if (is_next && executes && !has_failed_send_ && execute(entry, request)) [[likely]] {
-      if (entry.phase == SendPhase::answering || entry.phase == SendPhase::wired) {
-        store(tail, request);
-      }
+    const bool may_begin = sends.next.load(std::memory_order_relaxed) == tail && executes && !has_failed_send_;
+    SendEntry& entry = append(*wr, wr->num_sge == 1 ? wr->sg_list[0].length : total_length(*wr));
+    if (may_begin && is_plain(*wr) && transport()->execute_at_once(entry, *wr)) [[likely]] {
       sends.next.store(tail + 1, std::memory_order_relaxed);
     } else {
-      store(tail, request);
+      begin(entry, *wr, may_begin);
     }
     commit(entry);
     // Complete at once, with nothing before it that is not, and nobody to be told: over before anybody looks.
@@ -332,7 +349,7 @@ bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
 [[gnu::flatten]] void SendQueue::progress(CompletionQueue& cq) {
   const SendGuard guard(core_.locks);
   QueuePairTransport* const known = transport();
-  if (known != nullptr) {
+  if (known != nullptr && !(known->is_lane() && is_first_finished())) {
     known->take_answers(*this);
   }
   if (core_.sends.unfinished() != 0) {
@@ -349,6 +366,11 @@ bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
       cq.mark_sender(core_.send_place);
     }
   }
+}
+
+bool SendQueue::is_first_finished() const {
+  const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
+  return done != core_.sends.next.load(std::memory_order_relaxed) && entry(done).phase == SendPhase::finished;
 }
 
 void SendQueue::advance() {
@@ -412,7 +434,7 @@ void SendQueue::complete(CompletionQueue& cq) {
     while (core_.sends.unfinished() != 0 && cq.has_room()) {
       const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
       const SendEntry& first = entry(done);
-      if (first.phase == SendPhase::finished && done != core_.sends.next.load(std::memory_order_relaxed)) {
+      if (is_first_finished()) {
         if (first.is_signaled) {
           push_completion(cq, first, IBV_WC_SUCCESS);
         }

@@ -82,7 +82,7 @@ class SendQueue {
   /// 0, or the errno for a request that no device takes.
   int check(const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_half);
   /// Puts the request in at `sends.tail`, where there is room. It is not executed yet, and not visible.
-  SendEntry& append(const ibv_send_wr& wr, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  SendEntry& append(const ibv_send_wr& wr, uint32_t length) RINGBOLT_REQUIRES(send_half);
   SendRequest describe(const ibv_send_wr& wr) const RINGBOLT_REQUIRES(send_half);
   void store(uint32_t index, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   /// What was appended becomes visible.
@@ -98,9 +98,12 @@ class SendQueue {
 
  private:
   int check_list(const ibv_send_wr* wr) const RINGBOLT_REQUIRES(send_half);
+  static bool is_plain(const ibv_send_wr& wr);
+  void begin(SendEntry& entry, const ibv_send_wr& wr, bool may_begin) RINGBOLT_REQUIRES(send_half);
   int append_list(ibv_send_wr*& wr) RINGBOLT_REQUIRES(send_half);
   void end_post() RINGBOLT_REQUIRES(send_half);
   void complete(CompletionQueue& cq) RINGBOLT_REQUIRES(send_half, cq.lock);
+  bool is_first_finished() const RINGBOLT_REQUIRES(send_half);
   bool is_complete(SendEntry& entry, uint32_t index) RINGBOLT_REQUIRES(send_half);
   QueuePairTransport* transport() const RINGBOLT_REQUIRES(send_half) {
     return core_.transport.load(std::memory_order_relaxed);

@@ -198,7 +198,7 @@ int SendQuirks::append(SendQueue& queue, const ibv_send_wr& wr) {
     request.opcode = IBV_WR_SEND;
   }
   const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
-  const SendEntry& entry = queue.append(wr, request);
+  const SendEntry& entry = queue.append(wr, request.length);
   queue.store(tail, request);
   if (!decide(queue, tail)) {
     return ENOMEM;

@@ -27,6 +27,9 @@ constexpr uint64_t kFinishNs = 50 * kMicrosecond;
 constexpr uint64_t kNapNs = 20 * kMillisecond;
 constexpr uint64_t kEventlessNapNs = 50 * kMicrosecond;
 constexpr uint32_t kPollsPerYield = 32;
+/// The same once giving the core away has let others run for so long: they may be who is waited for.
+constexpr uint32_t kPollsPerYieldOnSharedCore = 4;
+constexpr uint64_t kOthersRunNs = 3 * kMicrosecond;
 /// So often a poller looks at the clock, which takes as long as a poll.
 constexpr uint32_t kPollsPerLook = 8;
 /// So many calls in a row may be over before anybody has looked at the clock.
@@ -88,11 +91,11 @@ void World::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
       n_idle = 0;
     } else if (is_done()) {
       break;
-    } else if (++n_idle % kPollsPerYield == 0) {
-      const base::Unlocked unlocked(lock_);
+    } else if (++n_idle % polls_per_yield_ == 0) {
       if (now_ns - idle_since_ns < kPollNs) {
-        sched_yield();
+        give_way();
       } else {
+        const base::Unlocked unlocked(lock_);
         (void)sleep_until_something(kNapNs);
         n_polls = 0;
         now_ns = base::now_ns();
@@ -107,6 +110,17 @@ void World::wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) {
     }
   }
   end_waiting(now_ns);
+}
+
+void World::give_way() {
+  uint64_t away_ns = 0;
+  {
+    const base::Unlocked unlocked(lock_);
+    const uint64_t begin_ns = base::now_ns();
+    sched_yield();
+    away_ns = base::now_ns() - begin_ns;
+  }
+  polls_per_yield_ = away_ns > kOthersRunNs ? kPollsPerYieldOnSharedCore : kPollsPerYield;
 }
 
 void World::end_waiting(uint64_t now_ns) {

@@ -169,6 +169,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   void leave() RINGBOLT_EXCLUDES(lock_);
   bool sleep_until_something(uint64_t most_ns) RINGBOLT_EXCLUDES(lock_);
   void nap(uint64_t most_ns);
+  void give_way() RINGBOLT_REQUIRES(lock_);
   void end_waiting(uint64_t now_ns) RINGBOLT_REQUIRES(lock_);
   bool finish_sending() RINGBOLT_REQUIRES(lock_);
   void leave_to_thread(bool has_left_queue) RINGBOLT_REQUIRES(lock_);
@@ -209,6 +210,7 @@ class World : public engine::Receiver, public std::enable_shared_from_this<World
   uint32_t n_unadvanced_ RINGBOLT_GUARDED_BY(lock_) =
       0;  ///< times that something has come since calls were gone through
   uint64_t now_ns_ RINGBOLT_GUARDED_BY(lock_) = 0;
+  uint32_t polls_per_yield_ RINGBOLT_GUARDED_BY(lock_) = 32;
   uint32_t n_brief_ RINGBOLT_GUARDED_BY(lock_) = 0;  ///< short calls that had to wait
   std::atomic<int> n_waiting_ = 0;
   std::atomic<uint64_t> last_waited_ns_ = 0;
