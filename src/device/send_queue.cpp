@@ -3,111 +3,20 @@
 #include "device/send_queue.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "base/c_border.h"
-#include "base/in_place.h"
-#include "device/address_handle.h"
 #include "device/queue_pair_transport.h"
 #include "device/send_quirks.h"
 #include "device/vendor_error.h"
+#include "device/work_request.h"
 
 namespace ringbolt::device {
 namespace {
 
-uint32_t total_length(const ibv_send_wr& wr) {
-  uint64_t length = 0;
-  for (int i = 0; i < wr.num_sge; ++i) {
-    length += wr.sg_list[i].length;
-  }
-  return static_cast<uint32_t>(std::min<uint64_t>(length, UINT32_MAX));
-}
-
-/// What an opcode of a send request is: one table instead of a branch by opcode at each question.
-struct Operation {
-  uint32_t types = 0;  ///< of queue pairs that know it, a bit each
-  ibv_wc_opcode completion = IBV_WC_SEND;
-  bool carries_data = true;  ///< it may be sent inline
-};
-constexpr uint32_t kRc = 1U << IBV_QPT_RC;
-constexpr uint32_t kConnected = kRc | 1U << IBV_QPT_UC;
-constexpr uint32_t kAll = kConnected | 1U << IBV_QPT_UD;
-static_assert(IBV_WR_SEND_WITH_INV > IBV_WR_BIND_MW && IBV_WR_SEND_WITH_INV > IBV_WR_LOCAL_INV);
-constexpr auto kOperations = [] {
-  std::array<Operation, IBV_WR_SEND_WITH_INV + 2> table{};  // the last one is nobody's
-  table[IBV_WR_SEND] = table[IBV_WR_SEND_WITH_IMM] = {kAll, IBV_WC_SEND, true};
-  table[IBV_WR_SEND_WITH_INV] = {kRc, IBV_WC_SEND, true};
-  table[IBV_WR_RDMA_WRITE] = table[IBV_WR_RDMA_WRITE_WITH_IMM] = {kConnected, IBV_WC_RDMA_WRITE, true};
-  table[IBV_WR_RDMA_READ] = {kRc, IBV_WC_RDMA_READ, false};
-  table[IBV_WR_ATOMIC_CMP_AND_SWP] = {kRc, IBV_WC_COMP_SWAP, false};
-  table[IBV_WR_ATOMIC_FETCH_AND_ADD] = {kRc, IBV_WC_FETCH_ADD, false};
-  table[IBV_WR_LOCAL_INV] = {kConnected, IBV_WC_LOCAL_INV, true};
-  table[IBV_WR_BIND_MW] = {kConnected, IBV_WC_BIND_MW, true};
-  return table;
-}();
-
-/// Nobody's, if the device does not know the opcode.
-const Operation& operation_of(ibv_wr_opcode opcode) {
-  return kOperations[std::min<uint32_t>(opcode, IBV_WR_SEND_WITH_INV + 1)];
-}
-
 bool takes_requests(ibv_qp_state state) {
   return state != IBV_QPS_RESET && state != IBV_QPS_INIT && state != IBV_QPS_RTR;
-}
-
-/// What the opcode defines, and nothing else: programs leave the other fields uninitialised.
-void take_operands(const ibv_send_wr& wr, SendRequest& request) {
-  switch (wr.opcode) {
-    case IBV_WR_SEND_WITH_IMM:
-      request.immediate = wr.imm_data;
-      break;
-    case IBV_WR_SEND_WITH_INV:
-    case IBV_WR_LOCAL_INV:
-      request.immediate = wr.invalidate_rkey;
-      break;
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      request.immediate = wr.imm_data;
-      [[fallthrough]];
-    case IBV_WR_RDMA_WRITE:
-    case IBV_WR_RDMA_READ:
-      request.remote_address = wr.wr.rdma.remote_addr;
-      request.key = wr.wr.rdma.rkey;
-      break;
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      request.remote_address = wr.wr.atomic.remote_addr;
-      request.key = wr.wr.atomic.rkey;
-      request.compare_or_add = wr.wr.atomic.compare_add;
-      request.swap = wr.wr.atomic.swap;
-      break;
-    case IBV_WR_BIND_MW:
-      request.key = wr.bind_mw.bind_info.mr == nullptr ? 0 : wr.bind_mw.bind_info.mr->lkey;
-      request.remote_address = wr.bind_mw.bind_info.addr;
-      request.window_length = wr.bind_mw.bind_info.length;
-      request.window_access = wr.bind_mw.bind_info.mw_access_flags;
-      // Another object's key would be bound in its place: 0 is nobody's.
-      request.window_key = ((wr.bind_mw.rkey ^ wr.bind_mw.mw->handle) & ~0xffU) == 0 ? wr.bind_mw.rkey : 0;
-      request.is_type2_window = wr.bind_mw.mw->type == IBV_MW_TYPE_2;
-      break;
-    default:
-      break;
-  }
-}
-
-void take_target(const ibv_send_wr& wr, uint32_t own_qkey, SendRequest& request) {
-  const AddressHandle& target = AddressHandle::of(wr.wr.ud.ah);
-  request.remote_gid = target.gid;
-  request.source_gid = target.source_gid;
-  request.source_gid_index = target.source_gid_index;
-  request.target_gid_index = target.target_gid_index;
-  request.is_loopback = target.is_loopback;
-  request.is_remote = target.is_remote;
-  request.traffic_class = target.attributes.grh.traffic_class;
-  request.remote_qpn = wr.wr.ud.remote_qpn & 0xffffffU;
-  // A Q_Key with the high bit set stands for the sender's own.
-  request.qkey = (wr.wr.ud.remote_qkey & 0x80000000U) != 0 ? own_qkey : wr.wr.ud.remote_qkey;
 }
 
 }  // namespace
@@ -155,21 +64,7 @@ int SendQueue::check_list(const ibv_send_wr* wr) const {
 }
 
 SendRequest SendQueue::describe(const ibv_send_wr& wr) const {
-  SendRequest request;  // NOLINT: see its declaration
-  request.opcode = wr.opcode;
-  request.immediate = 0;
-  request.is_inline = (wr.send_flags & IBV_SEND_INLINE) != 0;
-  request.is_fenced = (wr.send_flags & IBV_SEND_FENCE) != 0;
-  request.is_solicited = (wr.send_flags & IBV_SEND_SOLICITED) != 0;
-  request.stays_in_place = (wr.send_flags & base::kStaysInPlace) != 0;
-  request.pieces = wr.sg_list;
-  request.pieces_count = static_cast<uint32_t>(wr.num_sge);
-  request.length = total_length(wr);
-  take_operands(wr, request);
-  if (core_.type == IBV_QPT_UD) {
-    take_target(wr, core_.attributes.qkey, request);
-  }
-  return request;
+  return device::describe(wr, core_.type, core_.attributes.qkey);
 }
 
 void SendQueue::store(uint32_t index, const SendRequest& request) {

@@ -2,6 +2,8 @@
 // thing badly ($DAMAGE, a word that stands below) to the $DAMAGE_AT'th message that it could do it to.
 #include <dlfcn.h>
 #include <infiniband/verbs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <string>
 #include <thread>
@@ -179,6 +182,19 @@ void write_over(std::byte* at) {
   std::for_each(at, at + 8, [](std::byte& one) { one ^= std::byte{0x11}; });
 }
 
+/// Until the thread sleeps for a while, as verify does once it has found data missing; however long it was kept from
+/// looking.
+void await_sleep(pid_t thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/syscall";
+  for (int looks = 0; looks < 20'000; ++looks) {
+    long call = -1;
+    if (std::ifstream(path) >> call && (call == SYS_nanosleep || call == SYS_clock_nanosleep)) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+}
+
 void damage_receive(ibv_cq* cq, ibv_wc& one) {
   Damager& all = damager();
   Posted& posted = all.receives[{one.qp_num, one.wr_id}];
@@ -195,8 +211,8 @@ void damage_receive(ibv_cq* cq, ibv_wc& one) {
     Bytes data(posted.at, posted.at + length);
     std::memcpy(posted.at, posted.before.data(), length);
     if (all.kind == "late") {
-      std::thread([at = posted.at, data = std::move(data)] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(15));
+      std::thread([at = posted.at, data = std::move(data), program = gettid()] {
+        await_sleep(program);
         std::memcpy(at, data.data(), data.size());
       }).detach();
     }

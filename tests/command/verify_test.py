@@ -244,10 +244,10 @@ class OverTcp(TwoEndsCase):
         server.communicate(timeout=command.PATIENCE_S)
         self.assertEqual(server.returncode, 2)
 
-    def broken_off(self, *words, end):
+    def broken_off(self, *words, end, stall_s=1.5):
         port = free_port()
-        server = self.server(port, *words, "-D", "60", *QUICK, "--stall", "1.5")
-        client = self.start("verify", *words, "127.0.0.1", "-p", port, "-D", "60", *QUICK, "--stall", "1.5")
+        server = self.server(port, *words, "-D", "60", *QUICK, "--stall", stall_s)
+        client = self.start("verify", *words, "127.0.0.1", "-p", port, "-D", "60", *QUICK, "--stall", stall_s)
         self.addCleanup(client.communicate)
         self.addCleanup(client.kill)
         time.sleep(0.7 * command.TIME_SCALE)  # no condition: it has to be somewhere in the middle
@@ -261,7 +261,7 @@ class OverTcp(TwoEndsCase):
     def test_killed_peer_is_named_with_how_far_it_got(self):
         for words in (["stream"], ["stream", "-c", "UC"], ["write"], ["read"], ["atomic"], ["churn"]):
             with self.subTest(words):
-                code, said, seconds = self.broken_off(*words, end=signal.SIGKILL)
+                code, said, seconds = self.broken_off(*words, end=signal.SIGKILL, stall_s=1.5 * command.TIME_SCALE)
                 self.assertEqual(code, 1, said)
                 self.assertRegex(said, r"FAILED  peer: 1\n +127\.0\.0\.1 is gone")
                 self.assertRegex(said, r"queue pair 0: \d+ |round \d+")
