@@ -30,6 +30,7 @@ class LaneTransport final : public QueuePairTransport {
   void take_answers(SendQueue&) override RINGBOLT_REQUIRES(send_half) {
     if (connection_.sender) {
       connection_.sender->take_consumed(connection_.heard_consumed.load(std::memory_order_acquire));
+      note_producer(*connection_.sender);  // it stays where it is, when it is made anew too
     }
   }
   bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) override

@@ -8,6 +8,7 @@
 #include "device/half_locks.h"
 #include "device/send_request.h"
 #include "link/lane_consumer.h"
+#include "link/lane_producer.h"
 
 namespace ringbolt::device {
 
@@ -75,8 +76,10 @@ class QueuePairTransport {
 
   // Without locks, by whoever looks whether there is something to do; never false by mistake.
   bool may_receive() const { return lane_ != nullptr ? lane_->has_slot() || lane_->has_news() : may_have_arrived(); }
-  /// Through shared memory: there are no answers but what is_complete() looks for.
-  bool is_lane() const { return lane_ != nullptr; }
+  /// What was sent in the slots before `end` is done with, as far as take_answers() has heard. Of lanes alone.
+  bool has_consumed(uint32_t end) const RINGBOLT_REQUIRES(send_half) {
+    return producer_ != nullptr && producer_->is_done(end);
+  }
   bool may_send() const { return lane_ == nullptr && may_have_answers(); }
   /// Something that was sent has found no room so far.
   virtual bool has_unsent() const { return false; }
@@ -92,11 +95,14 @@ class QueuePairTransport {
  protected:
   /// `lane`: the only one that anything comes through: every poll looks there, and is spared an indirect call.
   explicit QueuePairTransport(const link::LaneConsumer* lane) : lane_(lane) {}
+  /// The lane that sends go into; must outlive this.
+  void note_producer(const link::LaneProducer& lane) RINGBOLT_REQUIRES(send_half) { producer_ = &lane; }
   virtual bool may_have_arrived() const { return true; }
   virtual bool may_have_answers() const { return false; }
 
  private:
   const link::LaneConsumer* const lane_ = nullptr;
+  const link::LaneProducer* producer_ RINGBOLT_GUARDED_BY(send_half) = nullptr;
 };
 
 }  // namespace ringbolt::device

@@ -244,7 +244,7 @@ bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
 [[gnu::flatten]] void SendQueue::progress(CompletionQueue& cq) {
   const SendGuard guard(core_.locks);
   QueuePairTransport* const known = transport();
-  if (known != nullptr && !(known->is_lane() && is_first_finished())) {
+  if (known != nullptr) {
     known->take_answers(*this);
   }
   if (core_.sends.unfinished() != 0) {
@@ -263,9 +263,11 @@ bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
   }
 }
 
-bool SendQueue::is_first_finished() const {
-  const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
-  return done != core_.sends.next.load(std::memory_order_relaxed) && entry(done).phase == SendPhase::finished;
+/// Without asking the transport: it has been executed, and is over.
+inline bool SendQueue::is_over(const SendEntry& entry, uint32_t index) const {
+  return index != core_.sends.next.load(std::memory_order_relaxed) &&
+         (entry.phase == SendPhase::finished ||
+          (entry.phase == SendPhase::sent && transport()->has_consumed(entry.end_slot)));
 }
 
 void SendQueue::advance() {
@@ -329,7 +331,7 @@ void SendQueue::complete(CompletionQueue& cq) {
     while (core_.sends.unfinished() != 0 && cq.has_room()) {
       const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
       const SendEntry& first = entry(done);
-      if (is_first_finished()) {
+      if (is_over(first, done)) {
         if (first.is_signaled) {
           push_completion(cq, first, IBV_WC_SUCCESS);
         }

@@ -103,7 +103,7 @@ class SendQueue {
   int append_list(ibv_send_wr*& wr) RINGBOLT_REQUIRES(send_half);
   void end_post() RINGBOLT_REQUIRES(send_half);
   void complete(CompletionQueue& cq) RINGBOLT_REQUIRES(send_half, cq.lock);
-  bool is_first_finished() const RINGBOLT_REQUIRES(send_half);
+  bool is_over(const SendEntry& entry, uint32_t index) const RINGBOLT_REQUIRES(send_half);
   bool is_complete(SendEntry& entry, uint32_t index) RINGBOLT_REQUIRES(send_half);
   QueuePairTransport* transport() const RINGBOLT_REQUIRES(send_half) {
     return core_.transport.load(std::memory_order_relaxed);
