@@ -226,18 +226,21 @@ void CompletionQueue::progress(bool looks_at_all) {
 
 /// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
 void CompletionQueue::advance(bool looks_at_all) try {
-  // A program that polls for one completion at a time, and is sent more meanwhile, must see its own sends complete too:
-  // where receives took all the room last time, sends go first.
+  // A program that polls for few completions at a time, and is sent more meanwhile, must see its own sends complete too:
+  // where there was no room left last time, sends go first.
   const bool sends_go_first = sends_go_first_;
   const ibv_wc* const out = out_;
   if (sends_go_first) {
     progress_senders(true);
   }
   progress_receivers(looks_at_all);
-  sends_go_first_ = !sends_go_first && out_ != nullptr && out_ == out_end_;
+  const bool is_polled = out_ != nullptr;
   if (!sends_go_first) {
-    const bool is_polled = out_ != nullptr;
     progress_senders(!is_polled || (out_ == out && empty_polls_ % kPollsBetweenLooks == kPollsBetweenLooks - 1));
+  }
+  sends_go_first_ = is_polled && out_ == out_end_ && !sends_go_first;
+  if (is_polled && out_ == out_end_) {
+    list(!sends_go_first).end_turn();  // those that had all the room
   }
 } catch (const std::bad_alloc&) {
   has_run_short_ = true;
@@ -253,25 +256,35 @@ inline void CompletionQueue::progress_receiver(QueuePair& qp) {
 }
 
 inline void CompletionQueue::progress_receivers(bool looks_at_all) {
-  if (looks_at_all || !receivers_.uses_marks()) {
+  if (receivers_.has_one()) [[likely]] {
     receivers_.each([this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_receiver(qp); });
-    return;
+  } else if (receivers_.uses_marks() && !looks_at_all) {
+    receivers_.take_marked([this]() RINGBOLT_REQUIRES(lock) { return has_room(); },
+                           [this](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
+                             progress_receiver(qp);
+                             return qp.may_receive_more() || qp.has_queued_sends();
+                           });
+  } else {
+    receivers_.in_turn([this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_receiver(qp); });
   }
-  receivers_.take_marked([this]() RINGBOLT_REQUIRES(lock) { return has_room(); },
-                         [this](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
-                           progress_receiver(qp);
-                           return qp.may_receive_more() || qp.has_queued_sends();
-                         });
+}
+
+inline void CompletionQueue::progress_sender(QueuePair& qp, bool looks_at_all, bool clears_mark) {
+  const bool may_send = qp.may_send();
+  if (may_send ? looks_at_all || qp.has_awaited_sends() : clears_mark) {
+    qp.progress_sends(*this);
+  }
 }
 
 void CompletionQueue::progress_senders(bool looks_at_all) {
-  const bool clears_marks = senders_.uses_marks();
-  senders_.each_marked([&](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
-    const bool may_send = qp.may_send();
-    if (may_send ? looks_at_all || qp.has_awaited_sends() : clears_marks) {
-      qp.progress_sends(*this);
-    }
-  });
+  if (senders_.has_one()) [[likely]] {
+    senders_.each([=, this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, false); });
+  } else if (senders_.uses_marks()) {
+    senders_.marked_in_turn(
+        [=, this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, true); });
+  } else {
+    senders_.in_turn([=, this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, false); });
+  }
 }
 
 ibv_wc& CompletionQueue::next_in_ring() {

@@ -150,6 +150,7 @@ class CompletionQueue {
   void progress_receiver(QueuePair& qp) RINGBOLT_REQUIRES(lock);
   /// Those that somebody waits for, or all.
   void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock);
+  void progress_sender(QueuePair& qp, bool looks_at_all, bool clears_mark) RINGBOLT_REQUIRES(lock);
   void check_timers() RINGBOLT_REQUIRES(lock);
   int judge_poll() noexcept;  ///< what faults say to it
   void adapt_patience() RINGBOLT_REQUIRES(lock);

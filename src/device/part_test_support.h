@@ -40,6 +40,7 @@ class FakeTransport final : public QueuePairTransport {
   std::vector<Submitted> submitted;
   size_t room = SIZE_MAX;       ///< how many more it takes
   bool keeps_requests = false;  ///< it needs them again when they complete
+  bool finishes = false;        ///< what it takes is complete at once
   bool completes_all = true;
   std::set<uint64_t> complete;                   ///< by wr_id, unless all are
   std::map<uint64_t, ibv_wc_status> fails;       ///< by wr_id: when it is submitted
@@ -69,7 +70,7 @@ class FakeTransport final : public QueuePairTransport {
       one.bytes.append(reinterpret_cast<const char*>(piece.addr), piece.length);
     }
     submitted.push_back(one);
-    entry.phase = keeps_requests ? SendPhase::wired : SendPhase::sent;
+    entry.phase = finishes ? SendPhase::finished : keeps_requests ? SendPhase::wired : SendPhase::sent;
     return true;
   }
   void push_out(SendQueue&) override { ++push_outs; }

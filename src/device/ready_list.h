@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/lock_guard.h"
@@ -82,6 +83,27 @@ class ReadyList {
       return true;
     });
   }
+  bool has_one() const { return places_.size() == 1; }
+  /// Calls `use` with all, beginning with the one whose turn it is.
+  template <class Use>
+  void in_turn(Use use) const {
+    each_between(turn_, places_.size(), use);
+    each_between(0, turn_, use);
+  }
+  /// The same with those that are marked, which they stay. Only if uses_marks().
+  template <class Use>
+  void marked_in_turn(Use use) {
+    const link::MarkSet* const marks = marks_.load(std::memory_order_relaxed);
+    if (!marks->is_empty()) [[unlikely]] {
+      each_marked_in_turn(*marks, use);
+    }
+  }
+  /// Those called in turn found no room for more: it is the next one's turn. So each has its own, however much
+  /// the others bring.
+  void end_turn() {
+    turn_ = (uses_marks() ? began_ : turn_) + 1;
+    turn_ = turn_ < places_.size() ? turn_ : 0;
+  }
   /// Those that are marked, which they stay; or all.
   template <class Use>
   void each_marked(Use use) const {
@@ -101,10 +123,31 @@ class ReadyList {
   }
 
  private:
+  template <class Use>
+  void each_between(size_t first, size_t end, Use& use) const {
+    for (QueuePair* const* place = places_.data() + first; place != places_.data() + end; ++place) {
+      if (*place != nullptr) {
+        base::call_locked(use, **place);
+      }
+    }
+  }
+  template <class Use>
+  [[gnu::noinline]] void each_marked_in_turn(const link::MarkSet& marks, Use& use) {
+    bool is_first = true;
+    marks.each(turn_, [&](uint32_t place) {
+      if (place < places_.size() && places_[place] != nullptr) {
+        began_ = std::exchange(is_first, false) ? place : began_;
+        base::call_locked(use, *places_[place]);
+      }
+    });
+  }
+
   std::vector<QueuePair*> places_;  // null: free, or suspended
   std::vector<uint32_t> free_;      // has room for all places
   size_t count_ = 0;                // that are not free
-  uint32_t cursor_ = 0;             // where to go on, when there was no room
+  uint32_t cursor_ = 0;             // where take_marked() goes on, when there was no room
+  uint32_t turn_ = 0;               // where those called in turn begin
+  uint32_t began_ = 0;              // whom it called first, of those that are marked
   std::atomic<link::MarkSet*> marks_{nullptr};
 };
 

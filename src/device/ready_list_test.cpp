@@ -37,6 +37,16 @@ class ReadyListTest : public testing::Test {
     list_.each_marked([&](const QueuePair& qp) { marked.push_back(number_of(qp)); });
     return marked;
   }
+  Places in_turn() const {
+    Places all;
+    list_.in_turn([&](const QueuePair& qp) { all.push_back(number_of(qp)); });
+    return all;
+  }
+  Places marked_in_turn() {
+    Places all;
+    list_.marked_in_turn([&](const QueuePair& qp) { all.push_back(number_of(qp)); });
+    return all;
+  }
   /// At most `most`; each of `has_more` stays marked.
   Places take(size_t most = SIZE_MAX, const Places& has_more = {}) {
     Places taken;
@@ -111,6 +121,34 @@ TEST_F(ReadyListTest, each_has_its_turn_when_there_is_little_room) {
     taken.insert(taken.end(), one.begin(), one.end());
   }
   EXPECT_EQ(taken, all());
+}
+
+TEST_F(ReadyListTest, begins_behind_the_one_that_began_where_no_room_was_left) {
+  add_up_to(3);
+  list_.suspend(1);
+  EXPECT_EQ(in_turn(), (Places{0, 2}));
+  EXPECT_EQ(in_turn(), (Places{0, 2})) << "there was room for all";
+  list_.end_turn();
+  EXPECT_EQ(in_turn(), (Places{2, 0}));
+  list_.end_turn();
+  EXPECT_EQ(in_turn(), (Places{2, 0}));
+  list_.end_turn();
+  EXPECT_EQ(in_turn(), (Places{0, 2}));
+}
+
+TEST_F(ReadyListTest, marked_ones_take_turns) {
+  add_up_to(kMany);
+  list_.use(*marks_);
+  take();
+  EXPECT_EQ(marked_in_turn(), Places{});
+  for (const uint32_t place : {2U, 5U, 9U}) {
+    list_.mark(place);
+  }
+  for (const Places& expected : {Places{2, 5, 9}, Places{5, 9, 2}, Places{9, 2, 5}, Places{2, 5, 9}}) {
+    EXPECT_EQ(marked_in_turn(), expected);
+    list_.end_turn();
+  }
+  EXPECT_EQ(marked(), (Places{2, 5, 9})) << "they stay marked";
 }
 
 TEST_F(ReadyListTest, marks_of_places_that_nobody_has_mean_nothing) {

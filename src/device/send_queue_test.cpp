@@ -145,6 +145,22 @@ TEST_F(SendQueueTest, whole_list_is_refused_if_one_finds_no_room) {
   EXPECT_EQ(transport().ids(), (Ids{1, 2, 3, 4}));
 }
 
+TEST_F(SendQueueTest, what_nobody_is_told_of_needs_no_room_in_the_completion_queue) {
+  constexpr uint32_t kCqe = 1;
+  begin(IBV_QPT_RC, kLimits, 4, kCqe);
+  transport().finishes = true;
+  ASSERT_EQ(send(1), 0);
+  for (uint64_t id = 2; id <= 4; ++id) {
+    ASSERT_EQ(send(id, 0), 0);
+  }
+  ASSERT_EQ(send(5, 0), ENOMEM);
+  progress();  // the first takes the only place
+  for (uint64_t id = 5; id <= 7; ++id) {
+    EXPECT_EQ(send(id, 0), 0);
+  }
+  EXPECT_EQ(ends_of(poll_all(*own_->sends)), (Ends{{1, IBV_WC_SUCCESS}}));
+}
+
 TEST_F(SendQueueTest, inline_data_is_the_programs_again_after_the_post) {
   begin();
   transport().room = 0;

@@ -51,17 +51,15 @@ class MarkSet {
       take_range(0, start, cursor, use);
     }
   }
-  /// Calls `use` with each number, which stays marked.
+  /// Calls `use` with each number from `first` on, and then with those before it; they stay marked.
+  template <class Use>
+  void each(uint32_t first, Use use) const {
+    each_in_range(first, kMarks, use);
+    each_in_range(0, first, use);
+  }
   template <class Use>
   void each(Use use) const {
-    for (uint32_t i = 0; i < roots_.size(); ++i) {
-      for (uint64_t root = roots_[i].load(std::memory_order_seq_cst); root != 0; root &= root - 1) {
-        const uint32_t leaf = i * 64 + static_cast<uint32_t>(std::countr_zero(root));
-        for (uint64_t marks = leaves_[leaf].load(std::memory_order_seq_cst); marks != 0; marks &= marks - 1) {
-          use(leaf * 64 + static_cast<uint32_t>(std::countr_zero(marks)));
-        }
-      }
-    }
+    each_in_range(0, kMarks, use);
   }
 
  private:
@@ -79,6 +77,21 @@ class MarkSet {
     const uint32_t begin = word * 64;
     const uint64_t from = first <= begin ? ~uint64_t{0} : ~uint64_t{0} << (first - begin);
     return last >= begin + 64 ? from : from & ~(~uint64_t{0} << (last - begin));
+  }
+  template <class Use>
+  void each_in_range(uint32_t first, uint32_t last, Use& use) const {
+    const uint32_t first_leaf = first / 64;
+    const uint32_t last_leaf = (last + 63) / 64;
+    for (uint32_t i = first_leaf / 64; i * 64 < last_leaf; ++i) {
+      uint64_t root = roots_[i].load(std::memory_order_seq_cst) & bits_between(i, first_leaf, last_leaf);
+      for (; root != 0; root &= root - 1) {
+        const uint32_t leaf = i * 64 + static_cast<uint32_t>(std::countr_zero(root));
+        uint64_t marks = leaves_[leaf].load(std::memory_order_seq_cst) & bits_between(leaf, first, last);
+        for (; marks != 0; marks &= marks - 1) {
+          use(leaf * 64 + static_cast<uint32_t>(std::countr_zero(marks)));
+        }
+      }
+    }
   }
   template <class Use>
   bool take_range(uint32_t first, uint32_t last, uint32_t& cursor, Use& use) {

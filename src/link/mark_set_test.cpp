@@ -41,6 +41,11 @@ class MarkSetTest : public ::testing::Test {
     marks_->each([&](uint32_t number) { all.push_back(number); });
     return all;
   }
+  Numbers all_from(uint32_t first) const {
+    Numbers all;
+    marks_->each(first, [&](uint32_t number) { all.push_back(number); });
+    return all;
+  }
   std::unique_ptr<MarkSet> marks_ = std::make_unique<MarkSet>();
   uint32_t cursor_ = 0;
 };
@@ -54,6 +59,8 @@ TEST_F(MarkSetTest, gives_each_number_once) {
   EXPECT_FALSE(marks_->is_empty());
   EXPECT_FALSE(marks_->has(1));
   EXPECT_EQ(all(), (Numbers{0, 63, 64, 4096, kMarks - 1}));
+  EXPECT_EQ(all_from(64), (Numbers{64, 4096, kMarks - 1, 0, 63}));
+  EXPECT_EQ(all_from(65), (Numbers{4096, kMarks - 1, 0, 63, 64}));
   EXPECT_EQ(take(), (Numbers{0, 63, 64, 4096, kMarks - 1}));
   EXPECT_TRUE(marks_->is_empty());
   EXPECT_EQ(take(), Numbers{});

@@ -1,4 +1,5 @@
 // Completion queues: capacity, overflow, resizing, sharing, order.
+#include <algorithm>
 #include <atomic>
 #include <climits>
 
@@ -217,6 +218,47 @@ TEST(CompletionQueue, shared_by_many_queue_pairs_keeps_each_ones_order) {
     }
     expect_success(wc, next[end]++, end % 2 == 0 ? IBV_WC_SEND : IBV_WC_RECV);
   }
+}
+
+class TurnTest : public testing::TestWithParam<size_t> {};
+INSTANTIATE_TEST_SUITE_P(Pairs, TurnTest, testing::Values(2, 3, 20), testing::PrintToStringParamName());
+
+TEST_P(TurnTest, each_queue_pair_has_its_turn_however_much_the_others_bring) {
+  // The program takes one completion at a time, and whatever completes is posted again, so that all bring more than it
+  // takes.
+  const size_t pairs = GetParam();
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  const Cq cq = make_cq(device, 4096);
+  Region memory(pd.get(), 128);
+  const Parts parts{pd.get(), cq.get(), cq.get(), nullptr};
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  for (size_t i = 0; i < 2 * pairs; ++i) {
+    ends.push_back(std::make_unique<Endpoint>(device, QpOptions{}, parts));
+  }
+  const auto post = [&](size_t end) {  // even ones send
+    return end % 2 == 0 ? SendWr(end, IBV_WR_SEND, {memory.sge(64, 8)}).post(ends[end]->qp())
+                        : post_recv(ends[end]->qp(), end, {memory.sge(0, 8)});
+  };
+  constexpr int kDepth = 8;
+  for (size_t i = 0; i < 2 * pairs; i += 2) {
+    connect(*ends[i], *ends[i + 1]);
+    for (int k = 0; k < kDepth; ++k) {
+      ASSERT_EQ(post(i + 1), 0);
+    }
+    for (int k = 0; k < kDepth; ++k) {
+      ASSERT_EQ(post(i), 0);
+    }
+  }
+  constexpr uint64_t kEach = 40;
+  std::vector<uint64_t> turns(2 * pairs, 0);
+  for (uint64_t taken = 0; taken < 8 * kEach * 2 * pairs && *std::ranges::min_element(turns) < kEach; ++taken) {
+    const ibv_wc wc = wait_completion(cq.get());
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS) << describe(wc);
+    ASSERT_EQ(post(wc.wr_id), 0) << "after " << taken;
+    ++turns[wc.wr_id];
+  }
+  EXPECT_GE(*std::ranges::min_element(turns), kEach) << testing::PrintToString(turns);
 }
 
 }  // namespace
