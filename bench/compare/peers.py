@@ -55,12 +55,14 @@ class Peers:
             self._need("fi_pingpong")
             return FabricPingpong(name)
         ranks = 4 if name.endswith("-ring4") else 2
-        base = name.removesuffix("-ring4")
+        threads = "many" if name.endswith("-threads") else "one"
+        base = name.removesuffix("-ring4").removesuffix("-threads")
         if base in ("ringbolt", "ringbolt-private"):
             memory = "private" if base.endswith("private") else "shared"
             return self._ranked(name, "bench_verbs", ranks, memory, {"LD_LIBRARY_PATH": self._library_dir})
         if base == "ucx-sysv":
-            return self._ranked(name, "bench_ucp", ranks, "shared", {"UCX_TLS": "sysv", "UCX_LOG_LEVEL": "error"})
+            return self._ranked(name, "bench_ucp", ranks, "shared", {"UCX_TLS": "sysv", "UCX_LOG_LEVEL": "error"},
+                                threads)
         if base == "ucx-cma":
             return self._ranked(name, "bench_ucp", ranks, "private", {"UCX_TLS": "posix,cma", "UCX_LOG_LEVEL": "error"})
         if base == "tcp":
@@ -70,17 +72,18 @@ class Peers:
         if base in ("ompi", "ompi-nosc"):
             self._need(OPEN_MPI[0])
             extra = NO_SINGLE_COPY if base == "ompi-nosc" else []
-            return ResidentPeer(name, [OPEN_MPI + extra + ["-np", str(ranks), self._program("bench_ompi")] + PLACES],
-                                ranks)
+            return ResidentPeer(name, [OPEN_MPI + extra + ["-np", str(ranks), self._program("bench_ompi"), "--threads",
+                                                           threads] + PLACES], ranks)
         if base == "mpich":
             self._need("mpirun.mpich")
-            return ResidentPeer(name, [["mpirun.mpich", "-np", str(ranks), self._program("bench_mpich")] + PLACES],
-                                ranks)
+            return ResidentPeer(name, [["mpirun.mpich", "-np", str(ranks), self._program("bench_mpich"), "--threads",
+                                        threads] + PLACES], ranks)
         raise PeerError(f"{name}: unknown peer")
 
-    def _ranked(self, name, program, ranks, memory, environment):
+    def _ranked(self, name, program, ranks, memory, environment, threads="one"):
         path = self._program(program)
-        commands = [[path] + PLACES + ["--rank", str(rank), "--ranks", str(ranks), "--memory", memory]
+        commands = [[path] + PLACES + ["--rank", str(rank), "--ranks", str(ranks), "--memory", memory,
+                              "--threads", threads]
                     for rank in range(ranks)]
         return ResidentPeer(name, commands, ranks, environment)
 

@@ -93,10 +93,17 @@ class MpiChannel {
 }  // namespace ringbolt::bench
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
   int code = 2;
+  bool is_open = false;
   try {
     ringbolt::bench::Options options = ringbolt::bench::parse_options(argc, argv);
+    const int wanted = options.may_have_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
+    int level = 0;
+    MPI_Init_thread(&argc, &argv, wanted, &level);
+    is_open = true;
+    if (level < wanted) {
+      throw std::runtime_error("this MPI was built without MPI_THREAD_MULTIPLE");
+    }
     int rank = 0;
     int ranks = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -107,9 +114,11 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
   }
-  if (code != 0) {
+  if (is_open && code != 0) {
     MPI_Abort(MPI_COMM_WORLD, code);
   }
-  MPI_Finalize();
+  if (is_open) {
+    MPI_Finalize();
+  }
   return code;
 }

@@ -30,6 +30,7 @@ Options parse_options(int argc, char** argv) {
   options.rank = static_cast<unsigned>(std::stoul(take("--rank", "0")));
   options.ranks = static_cast<unsigned>(std::stoul(take("--ranks", "2")));
   options.memory = take("--memory", "shared") == "private" ? Memory::kPrivate : Memory::kShared;
+  options.may_have_threads = take("--threads", "one") == "many";
   if (!given.empty()) {
     throw std::runtime_error(fmt::format("unknown option {}", given.begin()->first));
   }

@@ -11,7 +11,8 @@ enum class Memory {
 };
 
 /// What every worker is told on its command line:
-/// `WORKER --control PATH --page PATH --rank N --ranks N --memory shared|private`.
+/// `WORKER --control PATH --page PATH --rank N --ranks N --memory shared|private
+/// [--threads one|many]`.
 /// MPI workers take rank and ranks from MPI instead.
 struct Options {
   std::string control;  ///< UNIX stream socket on which the driver listens
@@ -19,6 +20,7 @@ struct Options {
   unsigned rank = 0;
   unsigned ranks = 2;
   Memory memory = Memory::kShared;
+  bool may_have_threads = false;  ///< the library is told that several threads may call it at once; one does
 };
 
 /// Throws std::runtime_error for an unknown or incomplete option.

@@ -22,7 +22,7 @@ void check(ucs_status_t status, const char* call) {
 class UcpChannel {
  public:
   UcpChannel(const Options& options, Control& control) : rank(options.rank), ranks(options.ranks) {
-    open_worker();
+    open_worker(options.may_have_threads);
     map_arena(options.memory);
     connect(control);
   }
@@ -119,7 +119,7 @@ class UcpChannel {
   static constexpr ucp_tag_t kTag = 7;
   static constexpr unsigned kWindow = 64;
 
-  void open_worker() {
+  void open_worker(bool may_have_threads) {
     ucp_config_t* config = nullptr;
     check(ucp_config_read(nullptr, nullptr, &config), "ucp_config_read");
     ucp_params_t parameters{};
@@ -130,8 +130,14 @@ class UcpChannel {
     check(status, "ucp_init");
     ucp_worker_params_t worker_parameters{};
     worker_parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-    worker_parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
+    worker_parameters.thread_mode = may_have_threads ? UCS_THREAD_MODE_MULTI : UCS_THREAD_MODE_SINGLE;
     check(ucp_worker_create(context_, &worker_parameters, &worker_), "ucp_worker_create");
+    ucp_worker_attr_t given{};
+    given.field_mask = UCP_WORKER_ATTR_FIELD_THREAD_MODE;
+    check(ucp_worker_query(worker_, &given), "ucp_worker_query");
+    if (may_have_threads && given.thread_mode != UCS_THREAD_MODE_MULTI) {
+      throw std::runtime_error("this UCX was built without threads");
+    }
   }
 
   void map_arena(Memory memory) {
