@@ -70,7 +70,7 @@ constexpr uint32_t signature_of(Phase phase, uint32_t hash) {
 }
 constexpr Phase phase_of(uint32_t signature) { return static_cast<Phase>(signature >> kPhaseShift); }
 
-/// A call under way: an execution, and its way through the engine. Used under the world's lock, except is_done() and,
+/// A call under way: an execution, and its way through the engine. Used under the mesh's lock, except is_done() and,
 /// once that is true, status().
 class Call final : public collective::Port {
  public:

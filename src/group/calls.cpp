@@ -109,7 +109,7 @@ Status Group::State::check(Asked& asked, const CallOptions& call) const {
 Request Group::State::request() const {
   Request request;
   request.state_ = std::make_unique<Request::State>();
-  request.state_->world = world;
+  request.state_->groups = groups;
   request.state_->communicator = communicator;
   return request;
 }
@@ -117,7 +117,7 @@ Request Group::State::request() const {
 Request Group::State::refuse(Status status) {
   Request refused = request();
   if (communicator != nullptr) {
-    const base::LockGuard guard(world->lock());
+    const base::LockGuard guard(groups->lock());
     communicator->refuse_collective(status);
   }
   refused.state_->refused = std::move(status);
@@ -130,7 +130,7 @@ bool Group::State::plan_ahead(const Asked& asked) const {
   }
   const std::shared_ptr<group::Communicator> within = communicator;
   {
-    const base::LockGuard guard(world->lock());
+    const base::LockGuard guard(groups->lock());
     if (!within->broken().is_ok() || within->knows(asked)) {
       return false;
     }
@@ -146,10 +146,10 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   Request begun = request();
   const uint64_t deadline = deadline_ns(call, base::now_ns());
   plan_ahead(asked);
-  const base::LockGuard guard(world->lock());
+  const base::LockGuard guard(groups->lock());
   begun.state_->call = communicator->begin(asked, deadline);
   if (begun.state_->call->wants_turn()) {
-    world->see_to(*begun.state_->call);
+    groups->see_to(*begun.state_->call);
   }
   return begun;
 }
@@ -159,13 +159,13 @@ bool Group::State::run_short(const group::ShortKey& key, const void* in, void* o
   if (communicator == nullptr || !call.algorithm.empty()) {
     return false;
   }
-  // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
+  // It holds the mesh, too: another thread may have the group's ranks meet anew while this one waits.
   const std::shared_ptr<group::Communicator> within = communicator;
-  group::World* const joined = world.get();
+  mesh::Mesh* const joined = &groups->mesh();
   engine::Engine* engine = nullptr;
   std::span<std::byte> room;
   {
-    const base::LockGuard guard(joined->lock());
+    const base::LockGuard guard(joined->lock);
     group::ShortCall* const begun = within->begin_short(key, in, out);
     if (begun == nullptr) {
       return false;
@@ -207,14 +207,14 @@ Status Group::State::run(Asked asked, const CallOptions& call, const group::Shor
     return refuse(std::move(refused)).wait();
   }
   plan_ahead(asked);
-  // It holds the world, too: another thread may have the group's ranks meet anew while this one waits.
+  // It holds the mesh, too: another thread may have the group's ranks meet anew while this one waits.
   std::shared_ptr<group::Communicator> within = communicator;
-  group::World* const joined = world.get();
+  mesh::Mesh* const joined = &groups->mesh();
   Status status;
   engine::Engine* engine = nullptr;
   std::span<std::byte> room;
   {
-    const base::LockGuard guard(joined->lock());
+    const base::LockGuard guard(joined->lock);
     group::Call* const begun = within->begin_waited(asked, status);
     if (begun != nullptr) {
       if (call.algorithm.empty()) {
@@ -255,7 +255,7 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
   }
   const uint64_t bytes = group::bytes_of(count, element_bytes(of(type)));
   const uint64_t deadline = deadline_ns(call, base::now_ns());
-  const base::LockGuard guard(world->lock());
+  const base::LockGuard guard(groups->lock());
   if (std::string words = group::objection(data, bytes, of(type)); !words.empty()) {
     begun.state_->refused = {EINVAL, std::move(words)};
     communicator->refuse_message(is_send, peer, begun.state_->refused);
@@ -338,10 +338,10 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
   }
   Request begun = state_->request();
   const uint64_t deadline = state_->deadline_ns(options, base::now_ns());
-  const base::LockGuard guard(state_->world->lock());
+  const base::LockGuard guard(state_->groups->lock());
   begun.state_->call = state_->communicator->begin_uneven(std::move(asked), sent, received, deadline);
   if (begun.state_->call->wants_turn()) {
-    state_->world->see_to(*begun.state_->call);
+    state_->groups->see_to(*begun.state_->call);
   }
   return begun;
 }

@@ -36,11 +36,11 @@ struct Asked {
 /// How ranks tell each other how much each has for each before an all_to_allv: two numbers for every rank, of all.
 Asked counting_of(uint32_t n_ranks);
 
-/// The ranks of one group, as this rank sees them, and the calls of the group. Used under the world's lock.
+/// The ranks of one group, as this rank sees them, and the calls of the group. Used under the mesh's lock.
 class Communicator {
  public:
-  /// `members`: ranks of the world, by rank of the group; `graph`: the cables between them, connected. `engine` is null
-  /// in a world of one rank. `model`: of the cables. Both are the same on all ranks. `avoided`: see avoided().
+  /// `members`: ranks of the mesh, by rank of the group; `graph`: the cables between them, connected. `engine` is null
+  /// in a mesh of one rank. `model`: of the cables. Both are the same on all ranks. `avoided`: see avoided().
   /// `origin`: the number of the group that it is what is left of, or 0: should two of those get one number, their
   /// calls don't match.
   Communicator(engine::Engine* engine, uint16_t id, std::vector<uint32_t> members, uint32_t self,
@@ -54,7 +54,7 @@ class Communicator {
   uint32_t n_ranks() const { return static_cast<uint32_t>(members_.size()); }
   uint32_t member(uint32_t rank) const { return members_[rank]; }
   const std::vector<uint32_t>& members() const { return members_; }
-  /// The rank in this group of a rank of the world; kNoRank if it is no member.
+  /// The rank in this group of a rank of the mesh; kNoRank if it is no member.
   static constexpr uint32_t kNoRank = UINT32_MAX;
   uint32_t rank_of(uint32_t world_rank) const {
     const bool is_of_all = world_rank < members_.size() && members_[world_rank] == world_rank;  // ranks, the group
@@ -99,7 +99,7 @@ class Communicator {
   /// As refuse_collective(), of one end of a message.
   void refuse_message(bool is_send, uint32_t peer, const Status& status);
 
-  /// What arrives for this group. `source`: of the world, a member.
+  /// What arrives for this group. `source`: of the mesh, a member.
   void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt);
   void on_word(const engine::ChunkHeader& header, const Word& word);
 

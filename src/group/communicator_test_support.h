@@ -18,7 +18,7 @@ namespace ringbolt::group::test {
 
 inline constexpr uint64_t kNever = UINT64_MAX;
 
-/// One rank of a group of all ranks, which hands on chunks and words as the world does.
+/// One rank of a group of all ranks, which hands on chunks and words as the mesh does.
 class Member : public engine::Receiver {
  public:
   Member(engine::Engine& engine, uint32_t rank, const fabric::Graph& graph, uint16_t origin)

@@ -59,7 +59,7 @@ std::string Group::explain(const std::string& operation, size_t count, Type type
     problem.needs_rank_order = depends_on_order(static_cast<collective::Type>(type), collective::Reduction::sum);
     problem.rounds_partials = type == Type::float16 || type == Type::bfloat16;
     const collective::CostModel& model = state_->communicator->topology().model();
-    const uint32_t n_links = state_->world->made().n_measured_links;
+    const uint32_t n_links = state_->groups->mesh().made().n_measured_links;
     std::string text = fmt::format(
         "by {:.1f} us a hop and {:.0f} MB/s for a cable, {}\n", model.latency_us, model.bytes_per_us,
         n_links > 0 ? fmt::format("measured on {} link{} when the ranks met", n_links, n_links == 1 ? "" : "s")

@@ -1,22 +1,9 @@
 #pragma once
 
-#include <cerrno>
-#include <stdexcept>
-#include <string>
-
-#include "ringbolt/status.h"
+#include "mesh/failure.h"
 
 namespace ringbolt::group {
 
-/// Why no group came about, or can be made of another one: for people. The public functions that throw throw this.
-class JoinError : public std::runtime_error {
- public:
-  /// `code`: an errno, as the C API answers.
-  explicit JoinError(const std::string& text, int code = EIO) : std::runtime_error(text), code_(code) {}
-  int code() const { return code_; }
-
- private:
-  int code_;
-};
+using mesh::JoinError;  // no group came about either
 
 }  // namespace ringbolt::group

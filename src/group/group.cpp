@@ -19,7 +19,7 @@
 #include "bootstrap/jaccl_devices.h"
 #include "collective/element.h"
 #include "group/failure.h"
-#include "group/knobs.h"
+#include "mesh/knobs.h"
 #include "group/state.h"
 
 namespace ringbolt {
@@ -57,14 +57,14 @@ void report_ignored(const bootstrap::Environment& environment) {
   }
 }
 
-group::WorldPlan plan_of(const GroupOptions& options) {
+mesh::MeshPlan plan_of(const GroupOptions& options) {
   const bootstrap::Environment environment =
       options.environment.empty() ? bootstrap::environment_of_process() : options.environment;
   const auto value = [&](const char* name) {
     const auto found = environment.find(name);
     return found == environment.end() ? std::string() : found->second;
   };
-  group::WorldPlan plan;
+  mesh::MeshPlan plan;
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
   plan.verbs = !options.verbs.empty()             ? options.verbs
                : !value("RINGBOLT_VERBS").empty() ? value("RINGBOLT_VERBS")
@@ -75,7 +75,7 @@ group::WorldPlan plan_of(const GroupOptions& options) {
     throw group::JoinError(fmt::format("RINGBOLT_MEASURE is \"{}\": it must be on or off", measure));
   }
   plan.is_measured = options.measures_cables && measure != "off";
-  plan.liveness = group::liveness_from(environment);
+  plan.liveness = mesh::liveness_from(environment);
   for (const char* name : {"JACCL_IBV_DEVICES", "MLX_IBV_DEVICES"}) {
     if (const std::string path = value(name); !path.empty() && plan.matrix.empty()) {
       const auto devices = bootstrap::parse_jaccl_devices(bootstrap::read_file(path, false));
@@ -114,13 +114,13 @@ Group Group::join(const GroupOptions& options) {
   }
   auto state = std::make_unique<State>();
   state->options = options;
-  state->world = group::World::join(plan_of(options));
-  std::vector<uint32_t> members(state->world->n_ranks());
+  state->groups = group::Groups::join(plan_of(options));
+  std::vector<uint32_t> members(state->groups->n_ranks());
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     members[rank] = rank;
   }
-  const base::LockGuard guard(state->world->lock());
-  state->communicator = state->world->make_communicator(0, std::move(members), state->world->rank(), {});
+  const base::LockGuard guard(state->groups->lock());
+  state->communicator = state->groups->make_communicator(0, std::move(members), state->groups->rank(), {});
   return Group(std::move(state));
 }
 
@@ -128,13 +128,13 @@ uint32_t Group::rank() const { return state_->communicator ? state_->communicato
 uint32_t Group::size() const { return state_->communicator ? state_->communicator->n_ranks() : 0; }
 
 Group Group::rejoin() {
-  if (state_->world != nullptr) {
+  if (state_->groups != nullptr) {
     {
-      const base::LockGuard guard(state_->world->lock());
-      state_->world->break_off({ECANCELED, "the ranks meet anew"});
+      const base::LockGuard guard(state_->groups->lock());
+      state_->groups->break_off({ECANCELED, "the ranks meet anew"});
     }
     state_->communicator.reset();
-    state_->world.reset();  // leaves; a device may have no queue pairs to spare for both
+    state_->groups.reset();  // leaves; a device may have no queue pairs to spare for both
   }
   return join(state_->options);
 }
@@ -143,7 +143,7 @@ void Group::abort(const std::string& reason) {
   if (!state_->communicator) {
     return;
   }
-  const base::LockGuard guard(state_->world->lock());
+  const base::LockGuard guard(state_->groups->lock());
   state_->communicator->abort(reason);
 }
 
@@ -162,8 +162,8 @@ bool Request::is_done() const {
   if (state_ == nullptr || state_->call == nullptr || state_->call->is_done()) {
     return true;
   }
-  if (state_->world->n_ranks() == 1) {  // a world of one rank has no thread, by which deadlines pass
-    const base::LockGuard guard(state_->world->lock());
+  if (state_->groups->n_ranks() == 1) {  // a mesh of one rank has no thread, by which deadlines pass
+    const base::LockGuard guard(state_->groups->lock());
     state_->communicator->advance(base::now_ns());
   }
   return state_->call->is_done();
@@ -177,16 +177,16 @@ Status Request::wait() {
     return state_->refused;
   }
   if (!state_->call->is_done()) {
-    state_->world->wait([&] { return state_->call->is_done(); });
+    state_->groups->mesh().wait([&] { return state_->call->is_done(); });
   }
-  return state_->world->explained(state_->call->status());
+  return state_->groups->mesh().explained(state_->call->status());
 }
 
 void Request::cancel() {
   if (is_done()) {
     return;
   }
-  const base::LockGuard guard(state_->world->lock());
+  const base::LockGuard guard(state_->groups->lock());
   state_->communicator->fail(*state_->call, {ECANCELED, "the call has been cancelled"});
 }
 

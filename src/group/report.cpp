@@ -14,16 +14,16 @@ std::string Group::report() const {
   if (!state_->communicator) {
     return "a group without ranks\n";
   }
-  group::World& world = *state_->world;
-  const base::LockGuard guard(world.lock());
-  const group::BroughtUp& made = world.made();
+  mesh::Mesh& mesh = state_->groups->mesh();
+  const base::LockGuard guard(mesh.lock);
+  const mesh::BroughtUp& made = mesh.made();
   std::string text = fmt::format("rank {} of {}\n", rank(), size());
-  for (const group::CableWords& cable : made.cables) {
+  for (const mesh::CableWords& cable : made.cables) {
     text += fmt::format("  {}: {}, found by {}\n", cable.text(),
                         cable.rate_mbps > 0 ? fmt::format("{:.1f} Gb/s", cable.rate_mbps / 1000.0) : "rate unknown",
                         cable.how);
   }
-  for (const group::LinkFigures& link : made.links) {
+  for (const mesh::LinkFigures& link : made.links) {
     text += link.bytes_per_ms == 0 ? fmt::format("  ranks {}-{}: too slow to be measured in time\n", link.a, link.b)
                                    : fmt::format("  ranks {}-{}: {:.1f} us and {:.1f} Gb/s measured\n", link.a, link.b,
                                                  static_cast<double>(link.latency_ns) / 1000,
@@ -32,22 +32,22 @@ std::string Group::report() const {
   for (const std::string& port : made.unmatched) {
     text += fmt::format("  no cable: {}\n", port);
   }
-  if (world.engine() == nullptr) {
+  if (mesh.engine() == nullptr) {
     return text;
   }
-  for (uint32_t other = 0; other < world.n_ranks(); ++other) {
-    if (other == world.rank()) {
+  for (uint32_t other = 0; other < mesh.n_ranks(); ++other) {
+    if (other == mesh.rank()) {
       continue;
     }
-    if (!world.engine()->paths().is_reachable(other)) {
+    if (!mesh.engine()->paths().is_reachable(other)) {
       text += fmt::format("  rank {} of the world: no way\n", other);
       continue;
     }
-    const auto& via = world.engine()->paths().via(other);
+    const auto& via = mesh.engine()->paths().via(other);
     text += fmt::format("  rank {} of the world: {}\n", other,
                         via.empty() ? "direct" : fmt::format("through {}", fmt::join(via, ", ")));
   }
-  const engine::EngineCounts& counts = world.engine()->counts();
+  const engine::EngineCounts& counts = mesh.engine()->counts();
   text += fmt::format(
       "  chunks sent {}, received {}, sent again {}, received twice {}, relayed {}, dropped by relays {}, bad headers "
       "{}, "
@@ -61,8 +61,9 @@ std::vector<uint32_t> Group::relays(uint32_t peer) const {
   if (peer >= size()) {
     throw std::out_of_range(fmt::format("relays of rank {}: of {} ranks", peer, size()));
   }
-  const base::LockGuard guard(state_->world->lock());
-  engine::Engine* engine = state_->world->engine();
+  mesh::Mesh& mesh = state_->groups->mesh();
+  const base::LockGuard guard(mesh.lock);
+  engine::Engine* engine = mesh.engine();
   if (engine == nullptr || peer == rank()) {
     return {};
   }

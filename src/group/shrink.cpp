@@ -9,8 +9,9 @@
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "group/failure.h"
+#include "group/groups.h"
 #include "group/state.h"
-#include "group/world.h"
+#include "group/word.h"
 
 namespace ringbolt::group {
 namespace {
@@ -32,7 +33,7 @@ std::vector<uint32_t> ranks_of(const std::vector<uint32_t>& members, fabric::Ran
 
 }  // namespace
 
-Shrinking* World::shrinking(uint16_t group) {
+Shrinking* Groups::shrinking(uint16_t group) {
   const auto known = shrinkings_.find(group);
   if (known != shrinkings_.end()) {
     return known->second.get();
@@ -45,24 +46,24 @@ Shrinking* World::shrinking(uint16_t group) {
   return shrinkings_
       .emplace(group, std::make_unique<Shrinking>(rank(), set_of(of->members()), group,
                                                   [this, group](uint32_t to, std::span<const std::byte> bytes)
-                                                      RINGBOLT_REQUIRES(lock_) { send_shrinking(group, to, bytes); }))
+                                                      RINGBOLT_REQUIRES(mesh_.lock) { send_shrinking(group, to, bytes); }))
       .first->second.get();
 }
 
 /// Both ways, since either may be closed: who gets it twice takes it once.
-void World::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byte> bytes) {
+void Groups::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byte> bytes) {
   std::vector<std::byte> message = {static_cast<std::byte>(group), static_cast<std::byte>(group >> 8)};
   message.insert(message.end(), bytes.begin(), bytes.end());
-  (void)circle_.send(to, kShrinkingMessage, message);
+  (void)mesh_.send_message(to, mesh::kShrinkingMessage, message);
   std::vector<std::byte> word = {static_cast<std::byte>(WordKind::shrinking)};
   word.insert(word.end(), bytes.begin(), bytes.end());
   engine::Address address;
   address.destination = to;
   address.group = group;
-  engine()->send_word(word, address);
+  mesh_.engine()->send_word(word, address);
 }
 
-void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes) {
+void Groups::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::byte> bytes) {
   if (const Communicator* const of = communicator(group); of != nullptr && !of->has(from)) {
     return;  // of an earlier group of that number
   }
@@ -82,9 +83,9 @@ void World::hear_shrinking(uint32_t from, uint16_t group, std::span<const std::b
   }
 }
 
-std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
+std::shared_ptr<Communicator> Groups::shrink(const std::shared_ptr<Communicator>& communicator, uint64_t deadline_ns) {
   if (communicator->n_ranks() == 1) {
-    const base::LockGuard guard(lock_);
+    const base::LockGuard guard(mesh_.lock);
     const std::vector<bool> free = free_group_ids();
     const auto first = std::find(free.begin(), free.end(), true);
     if (first == free.end()) {
@@ -94,19 +95,19 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
     reserve(number);  // one that was given before, too, may come again now
     return make_communicator(number.front(), communicator->members(), 0, communicator->avoided());
   }
-  const base::LockGuard guard(lock_);
+  const base::LockGuard guard(mesh_.lock);
   Shrinking* const of = shrinking(communicator->id());
   if (of == nullptr) {
     throw JoinError(fmt::format("shrink: groups of up to {} ranks can be shrunk", fabric::kMaxAgreeingRanks), EINVAL);
   }
   communicator->break_off({ECANCELED, "the group is being shrunk"});
   fabric::RankSet failed = 0;
-  for (const auto& [rank, status] : failed_) {
+  for (const auto& [rank, status] : mesh_.failed_ranks()) {
     failed |= fabric::set_of(rank);
   }
-  of->begin(ended_, failed, numbers_.next_shrunk());
+  of->begin(mesh_.ended_ranks(), failed, numbers_.next_shrunk());
   std::optional<Shrinking::Outcome> outcome;
-  wait_locked(
+  mesh_.wait_locked(
       [&] {
         outcome = of->take_outcome();
         return outcome || of->is_fenced() || base::now_ns() >= deadline_ns;
@@ -129,14 +130,14 @@ std::shared_ptr<Communicator> World::shrink(const std::shared_ptr<Communicator>&
   std::vector<uint32_t> left = ranks_of(communicator->members(), outcome->members);
   const auto self = static_cast<uint32_t>(std::find(left.begin(), left.end(), rank()) - left.begin());
   // Of cables that are cut at this time each rank has news of its own; who is gone all know alike.
-  std::vector<bool> gone(made_.cables.size());
+  std::vector<bool> gone(mesh_.made().cables.size());
   std::vector<bool> avoided = communicator->avoided();
   avoided.resize(gone.size());
   for (size_t i = 0; i < gone.size(); ++i) {
     const auto is_gone = [&](uint32_t rank) {
       return communicator->has(rank) && (outcome->members & fabric::set_of(rank)) == 0;
     };
-    gone[i] = is_gone(made_.cables[i].a) || is_gone(made_.cables[i].b);
+    gone[i] = is_gone(mesh_.made().cables[i].a) || is_gone(mesh_.made().cables[i].b);
     avoided[i] = avoided[i] || gone[i];
   }
   if (!are_joined(left, avoided)) {
@@ -155,8 +156,8 @@ Group Group::shrink() {
   }
   auto made = std::make_unique<State>();
   made->options = state_->options;
-  made->world = state_->world;
-  made->communicator = state_->world->shrink(state_->communicator, state_->deadline_ns({}, base::now_ns()));
+  made->groups = state_->groups;
+  made->communicator = state_->groups->shrink(state_->communicator, state_->deadline_ns({}, base::now_ns()));
   return Group(std::move(made));
 }
 

@@ -15,7 +15,7 @@
 namespace ringbolt::group {
 
 /// How the members of one group agree on who is left of it and on the number of the group that these become. Ranks are
-/// those of the world.
+/// those of the mesh.
 ///
 /// Messages may get lost on one way if they come on another: each is numbered, so that what comes twice or in another
 /// order is sorted out here. Until this rank has begun what comes is kept. Pure but for `send`. Not thread-safe.

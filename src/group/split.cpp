@@ -40,11 +40,12 @@ std::vector<T> gather(Group& group, const T* mine, size_t n) {
 
 /// The cables that any rank takes to be down: news of one that is cut or healed right now has not come to all, and with
 /// other cables a rank would make other schedules.
-std::vector<bool> down_anywhere(Group& group, group::World& world) {
+std::vector<bool> down_anywhere(Group& group, group::Groups& groups) {
   std::vector<uint8_t> mine;
   {
-    const base::LockGuard guard(world.lock());
-    const std::vector<bool> down = world.down_cables();
+    mesh::Mesh& mesh = groups.mesh();
+    const base::LockGuard guard(mesh.lock);
+    const std::vector<bool> down = mesh.down_cables();
     mine.assign(down.begin(), down.end());
   }
   const std::vector<uint8_t> all = gather(group, mine.data(), mine.size());
@@ -58,23 +59,23 @@ std::vector<bool> down_anywhere(Group& group, group::World& world) {
 /// Numbers of groups that this rank gives to nobody else meanwhile.
 class Reservation {
  public:
-  Reservation(group::World& world, std::vector<uint16_t> ids) : world_(world), ids_(std::move(ids)) {
-    const base::LockGuard guard(world_.lock());
-    is_granted_ = world_.reserve(ids_);
+  Reservation(group::Groups& groups, std::vector<uint16_t> ids) : groups_(groups), ids_(std::move(ids)) {
+    const base::LockGuard guard(groups_.lock());
+    is_granted_ = groups_.reserve(ids_);
   }
   Reservation(const Reservation&) = delete;
   Reservation& operator=(const Reservation&) = delete;
   ~Reservation() {
     if (is_granted_) {
-      const base::LockGuard guard(world_.lock());
-      world_.unreserve(ids_);
+      const base::LockGuard guard(groups_.lock());
+      groups_.unreserve(ids_);
     }
   }
   bool is_granted() const { return is_granted_; }
   const std::vector<uint16_t>& ids() const { return ids_; }
 
  private:
-  group::World& world_;
+  group::Groups& groups_;
   std::vector<uint16_t> ids_;
   bool is_granted_ = false;
 };
@@ -95,11 +96,11 @@ struct Agreed {
 };
 
 /// The first `n` numbers that all ranks can give, as all ranks find them: fewer if there are not as many just now.
-std::vector<uint16_t> free_everywhere(Group& group, group::World& world, size_t n) {
+std::vector<uint16_t> free_everywhere(Group& group, group::Groups& groups, size_t n) {
   std::vector<uint8_t> mine(group::kFirstShrunkGroup / 8);
   {
-    const base::LockGuard guard(world.lock());
-    const std::vector<bool> free = world.free_group_ids();
+    const base::LockGuard guard(groups.lock());
+    const std::vector<bool> free = groups.free_group_ids();
     for (size_t i = 0; i < free.size(); ++i) {
       mine[i / 8] = static_cast<uint8_t>(mine[i / 8] | (free[i] ? 1U << (i % 8) : 0U));
     }
@@ -119,9 +120,9 @@ std::vector<uint16_t> free_everywhere(Group& group, group::World& world, size_t 
 }
 
 /// Numbers that nobody has had are found at once; when these have run out, all ranks tell which they can give again.
-std::vector<uint16_t> numbers_for(Group& group, group::World& world, uint32_t next_id, size_t n) {
+std::vector<uint16_t> numbers_for(Group& group, group::Groups& groups, uint32_t next_id, size_t n) {
   if (next_id + n > group::kFirstShrunkGroup) {
-    return free_everywhere(group, world, n);
+    return free_everywhere(group, groups, n);
   }
   std::vector<uint16_t> ids(n);
   std::iota(ids.begin(), ids.end(), static_cast<uint16_t>(next_id));
@@ -130,12 +131,12 @@ std::vector<uint16_t> numbers_for(Group& group, group::World& world, uint32_t ne
 
 /// Other threads of any rank may make groups meanwhile, on each rank in another order: whoever has given a number away
 /// says so, and all try again.
-Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
+Agreed agree(Group& group, uint16_t number, group::Groups& groups, Wish mine) {
   size_t n_missing = 0;
   for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
     {
-      const base::LockGuard guard(world.lock());
-      mine.next_id = world.next_group_id();
+      const base::LockGuard guard(groups.lock());
+      mine.next_id = groups.next_group_id();
     }
     Agreed agreed;
     uint32_t next_id = 0;
@@ -148,13 +149,13 @@ Agreed agree(Group& group, uint16_t number, group::World& world, Wish mine) {
     }
     std::sort(agreed.colors.begin(), agreed.colors.end());
     agreed.colors.erase(std::unique(agreed.colors.begin(), agreed.colors.end()), agreed.colors.end());
-    std::vector<uint16_t> ids = numbers_for(group, world, next_id, agreed.colors.size());
+    std::vector<uint16_t> ids = numbers_for(group, groups, next_id, agreed.colors.size());
     n_missing = agreed.colors.size() - ids.size();
     if (n_missing > 0) {  // what groups that have just ended have sent may be under way still
       wait_apart(number, n_tries);
       continue;
     }
-    agreed.numbers = std::make_unique<Reservation>(world, std::move(ids));
+    agreed.numbers = std::make_unique<Reservation>(groups, std::move(ids));
     const auto is_granted_here = static_cast<uint8_t>(agreed.numbers->is_granted());
     const std::vector<uint8_t> granted = gather(group, &is_granted_here, 1);
     if (std::all_of(granted.begin(), granted.end(), [](uint8_t is_granted) { return is_granted != 0; })) {
@@ -175,12 +176,12 @@ Group Group::split(int color, int key) {
   if (!state_->communicator) {
     throw group::JoinError("split: this group has no ranks", EINVAL);
   }
-  group::World& world = *state_->world;
-  const Agreed agreed = agree(*this, state_->communicator->id(), world, {color, key, 0});
-  std::vector<bool> avoided = down_anywhere(*this, world);
+  group::Groups& groups = *state_->groups;
+  const Agreed agreed = agree(*this, state_->communicator->id(), groups, {color, key, 0});
+  std::vector<bool> avoided = down_anywhere(*this, groups);
   auto made = std::make_unique<State>();
   made->options = state_->options;
-  made->world = state_->world;
+  made->groups = state_->groups;
   if (color >= 0) {
     std::vector<uint32_t> ranks;
     for (uint32_t rank = 0; rank < agreed.wishes.size(); ++rank) {
@@ -195,12 +196,12 @@ Group Group::split(int color, int key) {
                    [&](uint32_t rank) { return state_->communicator->member(rank); });
     const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -
                                              agreed.colors.begin());
-    const base::LockGuard guard(world.lock());
-    if (!world.are_joined(ranks, avoided)) {
+    const base::LockGuard guard(groups.lock());
+    if (!groups.are_joined(ranks, avoided)) {
       avoided.clear();  // old news of one cable, and news of another
     }
     made->communicator =
-        world.make_communicator(agreed.numbers->ids()[index], std::move(ranks), self, std::move(avoided));
+        groups.make_communicator(agreed.numbers->ids()[index], std::move(ranks), self, std::move(avoided));
   }
   return Group(std::move(made));
 }

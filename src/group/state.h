@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "group/communicator.h"
-#include "group/world.h"
+#include "group/groups.h"
 #include "ringbolt/group.h"
 
 // What is behind the public classes.
@@ -11,7 +11,7 @@ namespace ringbolt {
 
 struct Group::State {
   GroupOptions options;
-  std::shared_ptr<group::World> world;
+  std::shared_ptr<group::Groups> groups;
   std::shared_ptr<group::Communicator> communicator;  // null: of no color
 
   uint64_t deadline_ns(const CallOptions& call, uint64_t now_ns) const;
@@ -35,7 +35,7 @@ struct Group::State {
 };
 
 struct Request::State {
-  std::shared_ptr<group::World> world;
+  std::shared_ptr<group::Groups> groups;
   std::shared_ptr<group::Communicator> communicator;
   std::shared_ptr<group::Call> call;
   Status refused;  // without a call

@@ -34,8 +34,9 @@
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
-#include "group/knobs.h"
-#include "group/world.h"
+#include "mesh/courier.h"
+#include "mesh/knobs.h"
+#include "mesh/mesh.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -77,17 +78,17 @@ bool is_readable(int descriptor) {
 }
 
 /// Tells of nodes whose agents have failed since the last look.
-void report_failures(group::World& world, const agent::Meeting& meeting, std::map<uint32_t, Status>& known)
-    RINGBOLT_REQUIRES(world.lock()) {
-  for (const auto& [rank, status] : world.failed_ranks()) {
+void report_failures(mesh::Mesh& mesh, const agent::Meeting& meeting, std::map<uint32_t, Status>& known)
+    RINGBOLT_REQUIRES(mesh.lock) {
+  for (const auto& [rank, status] : mesh.failed_ranks()) {
     if (known.insert({meeting.nodes[rank], status}).second) {
       say(fmt::format("node {} is gone: {}; packets to it are dropped", meeting.nodes[rank], status.text));
     }
   }
 }
 
-void report_counts(const agent::LocalPorts& ports, const group::Courier* courier) {
-  const group::Courier::Counts counts = courier == nullptr ? group::Courier::Counts() : courier->counts();
+void report_counts(const agent::LocalPorts& ports, const mesh::Courier* courier) {
+  const mesh::Courier::Counts counts = courier == nullptr ? mesh::Courier::Counts() : courier->counts();
   say(fmt::format(
       "ends: {} packets ({} bytes) sent, {} ({} bytes) received; dropped: {} for nodes that are gone, {} for "
       "full ones, {} for no program, {} for full programs, {} strange",
@@ -120,7 +121,7 @@ bool is_called_off(const agent::Meeting& meeting, const Post& post) {
          });
 }
 
-group::WorldPlan plan_of(const agent::Meeting& meeting, const Post& post) {
+mesh::MeshPlan plan_of(const agent::Meeting& meeting, const Post& post) {
   bootstrap::Environment environment = bootstrap::environment_of_process();
   // Whatever a launcher says of the program that has started the cluster.
   const auto place = std::ranges::lower_bound(meeting.nodes, post.node) - meeting.nodes.begin();
@@ -132,11 +133,11 @@ group::WorldPlan plan_of(const agent::Meeting& meeting, const Post& post) {
   if (const auto host = environment.find("RINGBOLT_MEETING_HOST"); host != environment.end()) {
     host->second = cluster::management_address(meeting.nodes.front()).text();
   }
-  group::WorldPlan plan;
+  mesh::MeshPlan plan;
   plan.is_measured = false;  // agents carry packets: they choose no schedules
   plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
   plan.meeting.group = fmt::format("overlay-{}", meeting.number);
-  plan.liveness = group::liveness_from(environment);
+  plan.liveness = mesh::liveness_from(environment);
   return plan;
 }
 
@@ -159,7 +160,7 @@ std::vector<uint32_t> whom_to_call(agent::Attendance& attendance, const std::map
 enum class End { signal, called };
 
 /// Serves until a signal ends it, or another meeting is called.
-End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier, agent::Attendance& attendance,
+End serve(mesh::Mesh& mesh, agent::LocalPorts& ports, mesh::Courier* courier, agent::Attendance& attendance,
           const agent::Meeting& meeting, const Post& post) {
   std::map<uint32_t, Status> failed;
   std::array<pollfd, 2> descriptors{{{ports.descriptor(), POLLIN, 0}, {post.signals, POLLIN, 0}}};
@@ -171,12 +172,12 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
     }
     const uint64_t now_ns = base::now_ns();
     {
-      const base::LockGuard guard(world.lock());
+      const base::LockGuard guard(mesh.lock);
       ports.serve(now_ns);
       if (courier != nullptr) {
         courier->flush();
       }
-      report_failures(world, meeting, failed);
+      report_failures(mesh, meeting, failed);
     }
     if (now_ns >= next_look_ns) {
       next_look_ns = now_ns + kLookMs * kMillisecond;
@@ -198,16 +199,22 @@ End serve(group::World& world, agent::LocalPorts& ports, group::Courier* courier
 /// One meeting, to its end.
 End take_part(const agent::Meeting& meeting, bool& was_called_off, agent::LocalPorts& ports,
               agent::Attendance& attendance, Post& post) {
-  group::WorldPlan plan = plan_of(meeting, post);
+  mesh::MeshPlan plan = plan_of(meeting, post);
   plan.meeting.is_called_off = [&] { return was_called_off = was_called_off || is_called_off(meeting, post); };
-  const std::shared_ptr<group::World> world = group::World::join(plan);
+  std::unique_ptr<mesh::Courier> courier;  // before the mesh, which has it take part until it has left
+  const std::unique_ptr<mesh::Mesh> mesh = mesh::Mesh::join(plan);
   post.roster.set_meeting(post.entry, meeting.number);
   attendance.set_meeting(meeting);
-  group::Courier* courier = nullptr;
   {
-    const base::LockGuard guard(world->lock());
-    courier = world->start_courier(ports);
-    ports.set_courier(courier, meeting.nodes);
+    const base::LockGuard guard(mesh->lock);
+    if (mesh->engine() != nullptr) {
+      courier = std::make_unique<mesh::Courier>(*mesh->engine(), mesh->rank(), mesh->n_ranks(), ports);
+      for (const auto& [failed, status] : mesh->failed_ranks()) {
+        courier->give_up(failed);
+      }
+      mesh->attach(*courier, mesh::kCourierChannels);
+    }
+    ports.set_courier(courier.get(), meeting.nodes);
   }
   report_meeting(meeting, post);
   if (post.ready_fd >= 0) {
@@ -215,9 +222,9 @@ End take_part(const agent::Meeting& meeting, bool& was_called_off, agent::LocalP
     ::close(std::exchange(post.ready_fd, -1));
   }
   post.has_served = true;
-  const End end = serve(*world, ports, courier, attendance, meeting, post);
-  const base::LockGuard guard(world->lock());
-  report_counts(ports, courier);
+  const End end = serve(*mesh, ports, courier.get(), attendance, meeting, post);
+  const base::LockGuard guard(mesh->lock);
+  report_counts(ports, courier.get());
   if (end == End::signal) {
     ports.leave(base::now_ns());
   }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "group/courier.h"
+#include "mesh/courier.h"
 #include "link/overlay.h"
 #include "link/stream_endpoint.h"
 
@@ -21,8 +21,8 @@ namespace ringbolt::tools::agent {
 /// The node's end of ringbolt0: the programs of this node that have the device open, each at a stream of its own, and
 /// their packets, which go to the agents of other nodes and come from there. docs/formats/overlay.md.
 ///
-/// Used under the lock of the world, but for descriptor(). Nothing blocks.
-class LocalPorts final : public group::Courier::Sink {
+/// Used under the lock of the mesh, but for descriptor(). Nothing blocks.
+class LocalPorts final : public mesh::Courier::Sink {
  public:
   /// What waits for a program that takes nothing in just now: then packets for it are dropped, as at any full port.
   static constexpr size_t kMostWaitingBytes = size_t{64} << 20U;
@@ -44,7 +44,7 @@ class LocalPorts final : public group::Courier::Sink {
 
   /// Where packets to other nodes go, the places of which in the ascending list `nodes` are the ranks of the courier;
   /// null: nowhere.
-  void set_courier(group::Courier* courier, std::vector<uint32_t> nodes) {
+  void set_courier(mesh::Courier* courier, std::vector<uint32_t> nodes) {
     courier_ = courier;
     nodes_ = std::move(nodes);
   }
@@ -55,7 +55,7 @@ class LocalPorts final : public group::Courier::Sink {
   /// Says goodbye to all programs.
   void leave(uint64_t now_ns);
 
-  // group::Courier::Sink
+  // mesh::Courier::Sink
   void on_packet(uint32_t source, std::span<const std::byte> packet) override;
   void on_end_of_packets() override;
 
@@ -88,7 +88,7 @@ class LocalPorts final : public group::Courier::Sink {
   const std::string path_;
   const uint32_t node_;
   const uint32_t n_nodes_;
-  group::Courier* courier_ = nullptr;
+  mesh::Courier* courier_ = nullptr;
   std::vector<uint32_t> nodes_;  // [rank of the courier]
   base::UniqueFd epoll_;
   base::UniqueFd listener_;

@@ -92,7 +92,7 @@ TEST(LocalPorts, drops_packets_that_no_stream_carries) {
   ports.on_packet(1, longest);  // kept until the program has said which queue pairs are its own
   EXPECT_EQ(program.receive(ports, 1), Packets{longest});
   for (const size_t length : {size_t{0}, link::PortPrefix::kBytes + 11, link::kMaxStreamPacketBytes + 1,
-                              size_t{group::Courier::kMostPacketBytes}}) {
+                              size_t{mesh::Courier::kMostPacketBytes}}) {
     ports.on_packet(1, length == 0 ? std::vector<std::byte>() : packet_of(length));
   }
   EXPECT_EQ(ports.counts().dropped_strange, 4U);

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "bootstrap/environment.h"
+#include "fabric/liveness.h"
+
+namespace ringbolt::mesh {
+
+/// When silence means something, as RINGBOLT_FROZEN_MS may say. Throws JoinError. Thread-safe.
+fabric::LivenessKnobs liveness_from(const bootstrap::Environment& environment);
+
+}  // namespace ringbolt::mesh

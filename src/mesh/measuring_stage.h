@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bootstrap/circle.h"
+#include "engine/engine.h"
+#include "fabric/graph.h"
+#include "mesh/measuring.h"
+
+namespace ringbolt::mesh {
+
+inline constexpr uint64_t kMostMeasuringMs = 20;
+
+/// The stage of bring-up in which all cables of `graph` are measured at the same time, for kMostMeasuringMs at most,
+/// and all ranks share what they found: the same list on all of them. The engine's cables are connected at both ends.
+/// Throws JoinError as share() does.
+std::vector<LinkFigures> measure_links(bootstrap::Circle& circle, engine::Engine& engine, const fabric::Graph& graph,
+                                       uint64_t deadline_ns);
+
+}  // namespace ringbolt::mesh

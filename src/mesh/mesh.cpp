@@ -1,0 +1,192 @@
+#include "mesh/mesh.h"
+
+#include <fmt/core.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <random>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/lock_guard.h"
+#include "mesh/failure.h"
+#include "mesh/word.h"
+
+namespace ringbolt::mesh {
+namespace {
+
+constexpr uint64_t kMillisecond = 1'000'000;
+/// Clients go on when something has arrived; otherwise only deadlines pass, which are looked at so often.
+constexpr uint64_t kAdvanceNs = kMillisecond / 10;
+constexpr uint32_t kMostUnadvanced = 4;
+
+std::vector<fabric::WatchedCable> watched(const BroughtUp& made) {
+  std::vector<fabric::WatchedCable> cables;
+  for (uint32_t i = 0; made.station && i < made.station->n_cables(); ++i) {
+    const CableWords& words = made.cables[made.station->fabric_cable(i)];
+    const uint32_t peer = made.station->cable(i).plan().peer;
+    cables.push_back({peer, peer == words.b ? words.device_a : words.device_b});
+  }
+  return cables;
+}
+
+uint64_t random_incarnation() {
+  std::random_device random;
+  return (uint64_t{random()} << 32 | random()) | 1;
+}
+
+/// Channels that nobody has attached to yet, of which something is kept. How much that is, those who send it know: they
+/// wait for windows. It has been acknowledged and would never come again.
+constexpr size_t kMostEarlyChannels = 256;
+
+}  // namespace
+
+std::unique_ptr<Mesh> Mesh::join(const MeshPlan& plan) {
+  if (plan.meeting.n_ranks > fabric::kMaxWatchedRanks) {
+    throw JoinError(fmt::format("{} ranks ({}): groups have {} ranks at most; take fewer processes",
+                                plan.meeting.n_ranks, plan.meeting.source, fabric::kMaxWatchedRanks),
+                    EINVAL);
+  }
+  const uint64_t deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
+  bootstrap::Circle circle = bootstrap::Circle::join(plan.meeting);
+  BroughtUp made;
+  if (circle.n_ranks() > 1) {
+    BringUpPlan bring_up_plan;
+    bring_up_plan.verbs = plan.verbs;
+    bring_up_plan.checksums = plan.checksums;
+    bring_up_plan.deadline_ns = deadline_ns;
+    bring_up_plan.matrix = plan.matrix;
+    bring_up_plan.is_measured = plan.is_measured;
+    made = bring_up(circle, bring_up_plan);
+  } else {
+    made.graph.n_nodes = 1;
+  }
+  return std::unique_ptr<Mesh>(new Mesh(plan, std::move(circle), std::move(made)));
+}
+
+Mesh::Mesh(const MeshPlan& plan, bootstrap::Circle circle, BroughtUp made)
+    : circle_(std::move(circle)),
+      made_(std::move(made)),
+      knobs_(plan.liveness),
+      is_leaving_(circle_.n_ranks()),
+      down_cables_(made_.cables.size()),
+      cable_versions_(made_.cables.size()),
+      mendings_(made_.station ? made_.station->n_cables() : 0),
+      reconnections_(mendings_.size()),
+      received_bytes_(mendings_.size()),
+      has_lost_port_(mendings_.size()),
+      incarnation_(random_incarnation()),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      relay_timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!made_.station) {
+    return;
+  }
+  now_ns_ = base::now_ns();
+  if (n_ranks() <= fabric::kMaxWatchedRanks) {
+    liveness_.emplace(rank(), n_ranks(), watched(made_), knobs_, now_ns_);
+  }
+  engine()->set_receiver(*this);
+  for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
+    if (!made_.station->cable(cable).is_alive()) {  // it has failed while it was measured
+      on_cable_failed(cable);
+    }
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+std::vector<bool> Mesh::down_cables() const {
+  std::vector<bool> down(down_cables_.size());
+  std::transform(down_cables_.begin(), down_cables_.end(), down.begin(),
+                 [](const std::string& why) { return !why.empty(); });
+  return down;
+}
+
+void Mesh::attach(Client& client, Channels channels) {
+  clients_.push_back({channels, &client});
+  for (auto early = early_.lower_bound(channels.first); early != early_.end() && early->first <= channels.last;
+       early = early_.erase(early)) {
+    for (const Early& one : early->second) {
+      if (one.word.empty()) {
+        client.on_chunk(one.header, one.receipt);
+      } else {
+        client.on_word(one.header, one.word);
+      }
+    }
+  }
+}
+
+void Mesh::attach(TurnClient& client, Channels channels) {
+  turn_clients_.push_back(&client);
+  attach(static_cast<Client&>(client), channels);
+}
+
+/// Null if there is none.
+Client* Mesh::client_of(uint16_t group) const {
+  for (const Attached& one : clients_) {
+    if (one.channels.has(group)) {
+      return one.client;
+    }
+  }
+  return nullptr;
+}
+
+/// Whether to keep what comes in a channel without a client: not of measuring cables, and not without end.
+bool Mesh::may_come(uint16_t channel) const {
+  return channel != kMeasuringChannel && (early_.count(channel) > 0 || early_.size() < kMostEarlyChannels);
+}
+
+void Mesh::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
+  if (Client* const client = client_of(header.group)) {
+    client->on_chunk(header, receipt);
+  } else if (const uint16_t channel = header.group & kChannelBits; may_come(channel)) {
+    early_[channel].push_back({header, engine()->settle(receipt), {}});
+  } else {
+    engine()->release(receipt.id);
+  }
+}
+
+void Mesh::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
+  if (!bytes.empty() && bytes[0] == static_cast<std::byte>(WordKind::mending)) {
+    hear_mending(header.source, bytes.subspan(1));
+  } else if (Client* const client = client_of(header.group)) {
+    client->on_word(header, bytes);
+  } else if (const uint16_t channel = header.group & kChannelBits; !bytes.empty() && may_come(channel)) {
+    early_[channel].push_back({header, {}, {bytes.begin(), bytes.end()}});
+  }
+}
+
+bool Mesh::progress(uint64_t now_ns) {
+  now_ns = now_ns_ = std::max(now_ns, now_ns_);  // another thread may have looked at the clock since
+  const bool has_done = engine() != nullptr && engine()->progress(now_ns);
+  // What a client does goes on as its chunks arrive; whatever else has changed for it is looked at when nothing arrives.
+  n_unadvanced_ += has_done ? 1 : 0;
+  const bool is_quiet = n_unadvanced_ > 0 && !has_done;
+  if (is_quiet || n_unadvanced_ >= kMostUnadvanced || now_ns >= next_advance_ns_) {
+    n_unadvanced_ = 0;
+    wants_turn_.store(advance_clients(now_ns), std::memory_order_relaxed);
+    next_advance_ns_ = wants_turn_ ? now_ns : now_ns + kAdvanceNs;
+  }
+  for (TurnClient* const client : turn_clients_) {
+    client->end_turn();
+  }
+  return has_done || wants_turn_.load(std::memory_order_relaxed);
+}
+
+bool Mesh::advance_clients(uint64_t now_ns) {
+  bool wants_turn = false;
+  for (const Attached& one : clients_) {
+    wants_turn = one.client->advance(now_ns) || wants_turn;
+  }
+  return wants_turn;
+}
+
+void Mesh::want_turn() {
+  wants_turn_.store(true, std::memory_order_relaxed);
+  next_advance_ns_ = 0;
+  (void)eventfd_write(wake_.get(), 1);
+}
+
+}  // namespace ringbolt::mesh

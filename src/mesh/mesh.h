@@ -1,0 +1,217 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/lock_guard.h"
+#include "base/mutex.h"
+#include "base/unique_fd.h"
+#include "bootstrap/circle.h"
+#include "bootstrap/config.h"
+#include "engine/engine.h"
+#include "fabric/agreement.h"
+#include "fabric/liveness.h"
+#include "mesh/bring_up.h"
+#include "mesh/client.h"
+#include "mesh/mending.h"
+#include "mesh/reconnection.h"
+#include "ringbolt/status.h"
+
+namespace ringbolt::mesh {
+
+struct MeshPlan {
+  bootstrap::Config meeting;
+  std::string verbs = "auto";
+  engine::Checksums checksums = engine::Checksums::carried;  ///< RINGBOLT_CRC
+  bool is_measured = true;                                   ///< RINGBOLT_MEASURE
+  bringup::DeviceMatrix matrix = {};
+  fabric::LivenessKnobs liveness = {};
+};
+
+/// All ranks that have met, and what moves their chunks: the side channel, the engine over the cables, who watches
+/// which rank and cable is alive, and a thread that sees to all of it while nobody waits. What chunks are about its
+/// clients know. Thread-safe.
+class Mesh : public engine::Receiver {
+ public:
+  /// Blocks until all ranks are there and connected. Throws JoinError and base::Error.
+  static std::unique_ptr<Mesh> join(const MeshPlan& plan);
+  /// Leaves: its clients take part until then.
+  ~Mesh() override;
+
+  /// Taken for all that follows, but for wait().
+  base::Mutex lock;
+
+  uint32_t rank() const { return circle_.rank(); }
+  uint32_t n_ranks() const { return circle_.n_ranks(); }
+  const BroughtUp& made() const { return made_; }
+  /// Guarded by `lock`, but for Engine::own(). Null in a mesh of one rank.
+  engine::Engine* engine() RINGBOLT_REQUIRES(lock) { return made_.station ? &made_.station->engine() : nullptr; }
+
+  /// From now on `client` is given what comes in its channels, and what has come in them before. Throws std::bad_alloc.
+  void attach(Client& client, Channels channels) RINGBOLT_REQUIRES(lock);
+  void attach(TurnClient& client, Channels channels) RINGBOLT_REQUIRES(lock);
+  /// To a rank, or bootstrap::kEveryone, through the side channel; a client's kind (kFirstClientMessage). False: there
+  /// is no way.
+  bool send_message(uint32_t to, uint16_t kind, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock) {
+    return circle_.send(to, kind, bytes).has_value();
+  }
+  /// Clients have something to do at once: Client::advance() is called, by the thread if nobody waits.
+  void want_turn() RINGBOLT_REQUIRES(lock);
+
+  /// [fabric cable]: whether this rank takes it to be down. News of cables takes its time: others may differ.
+  std::vector<bool> down_cables() const RINGBOLT_REQUIRES(lock);
+  /// Ranks that have failed, and how; and those of them whose processes have ended for certain.
+  const std::map<uint32_t, Status>& failed_ranks() const RINGBOLT_REQUIRES(lock) { return failed_; }
+  fabric::RankSet ended_ranks() const RINGBOLT_REQUIRES(lock) { return ended_; }
+  /// A status with what is known of ranks that are silent, if what it is about took too long. Takes the lock.
+  Status explained(Status status) RINGBOLT_EXCLUDES(lock);
+
+  /// Waits until `is_done`, which is asked under the lock and comes true by what arrives or by a deadline of its own.
+  /// Moves chunks meanwhile: by polling at first, then asleep. Takes the lock.
+  void wait(const std::function<bool()>& is_done) RINGBOLT_EXCLUDES(lock) {
+    const base::LockGuard guard(lock);
+    wait_locked(is_done, 0);
+  }
+  /// Likewise, under `lock`, which it gives back at times. `now_ns`: if the caller has just looked, else 0.
+  void wait_locked(const std::function<bool()>& is_done, uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  /// A few polls of that, under `lock` all the time, and without a look at the clock: that takes as long as a poll, and
+  /// something short is mostly over by then (`what.is_over()`). False if it is not.
+  template <class Short>
+  [[nodiscard]] bool wait_briefly(const Short& what) RINGBOLT_REQUIRES(lock) {
+    if (++n_brief_ % kBriefWaitsPerLook == 0) {
+      return false;  // what goes by the clock wants its turn
+    }
+    n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    for (uint32_t n_polls = 1; n_polls < kPollsPerLook && !what.is_over(); ++n_polls) {
+      progress(now_ns_);
+    }
+    if (!what.is_over()) {
+      n_waiting_.store(n_waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+      return false;
+    }
+    end_waiting(now_ns_);
+    return true;
+  }
+
+  // engine::Receiver: called from within the engine.
+  void on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) override RINGBOLT_REQUIRES(lock);
+  void on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) override RINGBOLT_REQUIRES(lock);
+  void on_beat(uint32_t cable, std::span<const std::byte> bytes) override RINGBOLT_REQUIRES(lock);
+  void on_cable_failed(uint32_t cable) override RINGBOLT_REQUIRES(lock);
+
+ private:
+  Mesh(const MeshPlan& plan, bootstrap::Circle circle, BroughtUp made);
+
+  // mesh.cpp
+  struct Attached {
+    Channels channels;
+    Client* client;
+  };
+  struct Early {
+    engine::ChunkHeader header;
+    engine::Receipt receipt;
+    std::vector<std::byte> word;  // empty: a chunk
+  };
+  Client* client_of(uint16_t group) const RINGBOLT_REQUIRES(lock);
+  bool may_come(uint16_t channel) const RINGBOLT_REQUIRES(lock);
+  bool progress(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  bool advance_clients(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+
+  // watch.cpp: what is heard and told
+  void watch(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void hurry() RINGBOLT_REQUIRES(lock) { next_beat_ns_ = next_watch_ns_ = 0; }
+  void beat(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  std::vector<std::byte> beat_bytes(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void hear_beat(std::span<const std::byte> bytes, std::optional<uint32_t> cable) RINGBOLT_REQUIRES(lock);
+  bool agrees_that_works(uint32_t fabric_cable) RINGBOLT_REQUIRES(lock);
+  void hear_cables(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void hear_ports(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void hear_hosts(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void hear_side_channel(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void hear_message(const bootstrap::Event& event) RINGBOLT_REQUIRES(lock);
+  void hear_end(const bootstrap::Event& event, uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+
+  // failing.cpp: what follows from it
+  void apply(const fabric::LivenessChange& change) RINGBOLT_REQUIRES(lock);
+  void change_cable(uint32_t fabric_cable, bool is_up, const std::string& why) RINGBOLT_REQUIRES(lock);
+  void set_cable(uint32_t fabric_cable, bool is_up, const std::string& why) RINGBOLT_REQUIRES(lock);
+  std::string cables_of(uint32_t rank) const;
+  bool leads_to_failed(uint32_t fabric_cable) const RINGBOLT_REQUIRES(lock);
+  void fail_rank(uint32_t rank, const Status& status, bool is_certain) RINGBOLT_REQUIRES(lock);
+  void fail_unreachable() RINGBOLT_REQUIRES(lock);
+
+  // healing.cpp: cables that have failed
+  void mend(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void mend_one(uint32_t cable, uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  void end_reconnecting(uint32_t cable) RINGBOLT_REQUIRES(lock);
+  void tell_mending(uint32_t cable) RINGBOLT_REQUIRES(lock);
+  void hear_mending(uint32_t from, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock);
+
+  // thread.cpp
+  void run() RINGBOLT_EXCLUDES(lock);
+  void leave() RINGBOLT_EXCLUDES(lock);
+  bool sleep_until_something(uint64_t most_ns) RINGBOLT_EXCLUDES(lock);
+  void nap(uint64_t most_ns);
+  void give_way() RINGBOLT_REQUIRES(lock);
+  /// So often a poller looks at the clock, which takes as long as a poll; so many brief waits in a row may be over before
+  /// anybody has.
+  static constexpr uint32_t kPollsPerLook = 8;
+  static constexpr uint32_t kBriefWaitsPerLook = 8;
+  void end_waiting(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
+  bool finish_sending() RINGBOLT_REQUIRES(lock);
+  void leave_to_thread(bool has_left_queue) RINGBOLT_REQUIRES(lock);
+  bool is_left_busy() const RINGBOLT_REQUIRES(lock);
+  void arm() RINGBOLT_REQUIRES(lock);
+
+  bootstrap::Circle circle_;
+  BroughtUp made_;
+  std::optional<fabric::Liveness> liveness_ RINGBOLT_GUARDED_BY(lock);
+  fabric::LivenessKnobs knobs_ RINGBOLT_GUARDED_BY(lock);
+  std::vector<Attached> clients_ RINGBOLT_GUARDED_BY(lock);
+  std::vector<TurnClient*> turn_clients_ RINGBOLT_GUARDED_BY(lock);
+  std::map<uint16_t, std::vector<Early>> early_ RINGBOLT_GUARDED_BY(lock);  // [channel]: without a client so far
+  std::map<uint32_t, Status> failed_ RINGBOLT_GUARDED_BY(lock);
+  fabric::RankSet ended_ RINGBOLT_GUARDED_BY(lock) = 0;  // of these, whose processes have ended for certain
+  /// Ranks that may yet be back, and what is known of them.
+  std::map<uint32_t, std::string> silent_ RINGBOLT_GUARDED_BY(lock);
+  std::vector<bool> is_leaving_ RINGBOLT_GUARDED_BY(lock);           // [rank]
+  std::vector<std::string> down_cables_ RINGBOLT_GUARDED_BY(lock);  // [fabric cable]: why, empty while it is up
+  /// [fabric cable]: changes so far, so that an odd one is down; all ranks agree on the greatest that any has told.
+  std::vector<uint16_t> cable_versions_ RINGBOLT_GUARDED_BY(lock);
+  std::vector<Mending> mendings_ RINGBOLT_GUARDED_BY(lock);                             // [local cable]
+  std::vector<std::unique_ptr<Reconnection>> reconnections_ RINGBOLT_GUARDED_BY(lock);  // [local cable]: under way
+  std::vector<uint64_t> received_bytes_ RINGBOLT_GUARDED_BY(lock);  // [local cable]: when last looked at
+  /// [local cable]: its port says so, and has not been seen active since.
+  std::vector<bool> has_lost_port_ RINGBOLT_GUARDED_BY(lock);
+  uint64_t incarnation_;
+  uint64_t turn_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint64_t next_beat_ns_ RINGBOLT_GUARDED_BY(lock) = 0;  // through the side channel
+  uint64_t next_watch_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint64_t next_mend_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint64_t next_port_look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint64_t next_advance_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint32_t n_unadvanced_ RINGBOLT_GUARDED_BY(lock) =
+      0;  ///< times that something has come since clients were gone through
+  uint64_t now_ns_ RINGBOLT_GUARDED_BY(lock) = 0;
+  uint32_t polls_per_yield_ RINGBOLT_GUARDED_BY(lock) = 32;
+  uint32_t n_brief_ RINGBOLT_GUARDED_BY(lock) = 0;  ///< of wait_briefly()
+  std::atomic<int> n_waiting_ = 0;
+  std::atomic<uint64_t> last_waited_ns_ = 0;
+  std::atomic<bool> wants_turn_ = false;  // some client has more to do at once
+  std::atomic<bool> has_left_queue_ = false;
+  uint64_t relayed_before_ RINGBOLT_GUARDED_BY(lock) = 0;  // when the last caller went
+  uint64_t n_idle_leaves_ RINGBOLT_GUARDED_BY(lock) = 0;   // callers that have gone since one that has relayed
+  std::atomic<bool> is_ending_ = false;
+  base::UniqueFd wake_;
+  base::UniqueFd relay_timer_;
+  std::thread thread_;
+};
+
+}  // namespace ringbolt::mesh

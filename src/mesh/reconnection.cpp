@@ -1,0 +1,32 @@
+#include "mesh/reconnection.h"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace ringbolt::mesh {
+
+Reconnection::Reconnection(std::shared_ptr<engine::Station> station, uint32_t cable, const engine::CableAddress& peer)
+    : cable_(cable) {
+  engine::Connecting connecting = station->begin_connecting(cable, peer);
+  work_.reset(new Work{std::move(station), std::move(connecting)});
+  try {
+    errand_ = std::make_unique<verbs::Errand>(
+        [work = work_, name = work_->station->cable(cable).plan().name](verbs::Whereabouts& where) {
+          where.set_subject(name);
+          work->connecting.run();
+        });
+  } catch (const std::system_error& error) {
+    work_->station->end_connecting(cable, std::move(work_->connecting));
+    throw base::Error(error.code().value(), "start a thread", work_->station->cable(cable).plan().name);
+  }
+}
+
+void Reconnection::finish() {
+  work_->station->end_connecting(cable_, std::move(work_->connecting));
+  errand_->finish();
+}
+
+}  // namespace ringbolt::mesh
