@@ -116,9 +116,7 @@ void Mesh::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
     ended_ |= fabric::set_of(rank);
   }
   if (failed_.insert({rank, status}).second) {
-    for (const Attached& one : clients_) {
-      one.client->on_rank_failed(rank, status);
-    }
+    clients_.each([&](Client& client) { client.on_rank_failed(rank, status); });
     engine()->give_up(rank, is_certain);
     for (uint32_t cable = 0; cable < made_.station->n_cables(); ++cable) {
       if (made_.station->cable(cable).plan().peer == rank) {
@@ -128,9 +126,7 @@ void Mesh::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
     // Should it be alive, it must not wait for what does not come any more.
     (void)circle_.send(rank, kGivenUpMessage, std::as_bytes(std::span(status.text)));
   }
-  for (const Attached& one : clients_) {
-    one.client->on_rank_given_up(rank, is_certain);
-  }
+  clients_.each([&](Client& client) { client.on_rank_given_up(rank, is_certain); });
   // Nothing goes through a rank that is gone.
   for (uint32_t cable = 0; cable < made_.cables.size(); ++cable) {
     if ((made_.cables[cable].a == rank || made_.cables[cable].b == rank) && down_cables_[cable].empty()) {

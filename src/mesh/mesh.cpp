@@ -38,10 +38,6 @@ uint64_t random_incarnation() {
   return (uint64_t{random()} << 32 | random()) | 1;
 }
 
-/// Channels that nobody has attached to yet, of which something is kept. How much that is, those who send it know: they
-/// wait for windows. It has been acknowledged and would never come again.
-constexpr size_t kMostEarlyChannels = 256;
-
 }  // namespace
 
 std::unique_ptr<Mesh> Mesh::join(const MeshPlan& plan) {
@@ -104,45 +100,11 @@ std::vector<bool> Mesh::down_cables() const {
   return down;
 }
 
-void Mesh::attach(Client& client, Channels channels) {
-  clients_.push_back({channels, &client});
-  for (auto early = early_.lower_bound(channels.first); early != early_.end() && early->first <= channels.last;
-       early = early_.erase(early)) {
-    for (const Early& one : early->second) {
-      if (one.word.empty()) {
-        client.on_chunk(one.header, one.receipt);
-      } else {
-        client.on_word(one.header, one.word);
-      }
-    }
-  }
-}
-
-void Mesh::attach(TurnClient& client, Channels channels) {
-  turn_clients_.push_back(&client);
-  attach(static_cast<Client&>(client), channels);
-}
-
-/// Null if there is none.
-Client* Mesh::client_of(uint16_t group) const {
-  for (const Attached& one : clients_) {
-    if (one.channels.has(group)) {
-      return one.client;
-    }
-  }
-  return nullptr;
-}
-
-/// Whether to keep what comes in a channel without a client: not of measuring cables, and not without end.
-bool Mesh::may_come(uint16_t channel) const {
-  return channel != kMeasuringChannel && (early_.count(channel) > 0 || early_.size() < kMostEarlyChannels);
-}
-
 void Mesh::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& receipt) {
-  if (Client* const client = client_of(header.group)) {
+  if (Client* const client = clients_.find(header.group)) {
     client->on_chunk(header, receipt);
-  } else if (const uint16_t channel = header.group & kChannelBits; may_come(channel)) {
-    early_[channel].push_back({header, engine()->settle(receipt), {}});
+  } else if (clients_.may_keep(header.group)) {
+    clients_.keep_chunk(header, engine()->settle(receipt));
   } else {
     engine()->release(receipt.id);
   }
@@ -151,10 +113,10 @@ void Mesh::on_chunk(const engine::ChunkHeader& header, const engine::Receipt& re
 void Mesh::on_word(const engine::ChunkHeader& header, std::span<const std::byte> bytes) {
   if (!bytes.empty() && bytes[0] == static_cast<std::byte>(WordKind::mending)) {
     hear_mending(header.source, bytes.subspan(1));
-  } else if (Client* const client = client_of(header.group)) {
+  } else if (Client* const client = clients_.find(header.group)) {
     client->on_word(header, bytes);
-  } else if (const uint16_t channel = header.group & kChannelBits; !bytes.empty() && may_come(channel)) {
-    early_[channel].push_back({header, {}, {bytes.begin(), bytes.end()}});
+  } else if (clients_.may_keep(header.group)) {
+    clients_.keep_word(header, bytes);
   }
 }
 
@@ -169,17 +131,13 @@ bool Mesh::progress(uint64_t now_ns) {
     wants_turn_.store(advance_clients(now_ns), std::memory_order_relaxed);
     next_advance_ns_ = wants_turn_ ? now_ns : now_ns + kAdvanceNs;
   }
-  for (TurnClient* const client : turn_clients_) {
-    client->end_turn();
-  }
+  clients_.end_turn();
   return has_done || wants_turn_.load(std::memory_order_relaxed);
 }
 
 bool Mesh::advance_clients(uint64_t now_ns) {
   bool wants_turn = false;
-  for (const Attached& one : clients_) {
-    wants_turn = one.client->advance(now_ns) || wants_turn;
-  }
+  clients_.each([&](Client& client) { wants_turn = client.advance(now_ns) || wants_turn; });
   return wants_turn;
 }
 

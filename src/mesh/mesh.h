@@ -19,7 +19,7 @@
 #include "fabric/agreement.h"
 #include "fabric/liveness.h"
 #include "mesh/bring_up.h"
-#include "mesh/client.h"
+#include "mesh/client_table.h"
 #include "mesh/mending.h"
 #include "mesh/reconnection.h"
 #include "ringbolt/status.h"
@@ -54,9 +54,12 @@ class Mesh : public engine::Receiver {
   /// Guarded by `lock`, but for Engine::own(). Null in a mesh of one rank.
   engine::Engine* engine() RINGBOLT_REQUIRES(lock) { return made_.station ? &made_.station->engine() : nullptr; }
 
-  /// From now on `client` is given what comes in its channels, and what has come in them before. Throws std::bad_alloc.
-  void attach(Client& client, Channels channels) RINGBOLT_REQUIRES(lock);
-  void attach(TurnClient& client, Channels channels) RINGBOLT_REQUIRES(lock);
+  /// From now on the client is given what comes in its channels, and what has come in them before. Throws
+  /// std::bad_alloc.
+  template <class SomeClient>
+  void attach(SomeClient& client, Channels channels) RINGBOLT_REQUIRES(lock) {
+    clients_.attach(client, channels);
+  }
   /// To a rank, or bootstrap::kEveryone, through the side channel; a client's kind (kFirstClientMessage). False: there
   /// is no way.
   bool send_message(uint32_t to, uint16_t kind, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock) {
@@ -110,17 +113,6 @@ class Mesh : public engine::Receiver {
   Mesh(const MeshPlan& plan, bootstrap::Circle circle, BroughtUp made);
 
   // mesh.cpp
-  struct Attached {
-    Channels channels;
-    Client* client;
-  };
-  struct Early {
-    engine::ChunkHeader header;
-    engine::Receipt receipt;
-    std::vector<std::byte> word;  // empty: a chunk
-  };
-  Client* client_of(uint16_t group) const RINGBOLT_REQUIRES(lock);
-  bool may_come(uint16_t channel) const RINGBOLT_REQUIRES(lock);
   bool progress(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
   bool advance_clients(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
 
@@ -174,9 +166,7 @@ class Mesh : public engine::Receiver {
   BroughtUp made_;
   std::optional<fabric::Liveness> liveness_ RINGBOLT_GUARDED_BY(lock);
   fabric::LivenessKnobs knobs_ RINGBOLT_GUARDED_BY(lock);
-  std::vector<Attached> clients_ RINGBOLT_GUARDED_BY(lock);
-  std::vector<TurnClient*> turn_clients_ RINGBOLT_GUARDED_BY(lock);
-  std::map<uint16_t, std::vector<Early>> early_ RINGBOLT_GUARDED_BY(lock);  // [channel]: without a client so far
+  ClientTable clients_ RINGBOLT_GUARDED_BY(lock);
   std::map<uint32_t, Status> failed_ RINGBOLT_GUARDED_BY(lock);
   fabric::RankSet ended_ RINGBOLT_GUARDED_BY(lock) = 0;  // of these, whose processes have ended for certain
   /// Ranks that may yet be back, and what is known of them.

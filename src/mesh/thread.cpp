@@ -149,8 +149,7 @@ bool Mesh::finish_sending() {
 
 /// Whether something is under way that no caller waits for.
 bool Mesh::is_left_busy() const {
-  return n_waiting_.load(std::memory_order_relaxed) == 0 &&
-         std::any_of(clients_.begin(), clients_.end(), [](const Attached& one) { return one.client->is_busy(); });
+  return n_waiting_.load(std::memory_order_relaxed) == 0 && clients_.is_any_busy();
 }
 
 /// A caller goes, who was the one to move chunks. Mostly nobody needs the next ones at once; but a rank that has more

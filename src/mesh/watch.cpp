@@ -174,9 +174,7 @@ void Mesh::hear_message(const bootstrap::Event& event) {
       is_leaving_[event.rank] = true;
       break;
     default:
-      for (const Attached& one : clients_) {
-        one.client->on_message(event.rank, event.message_kind, event.bytes);
-      }
+      clients_.each([&](Client& client) { client.on_message(event.rank, event.message_kind, event.bytes); });
       break;
   }
 }
