@@ -97,7 +97,7 @@ TEST(Liveness, cable_that_stays_silent_although_it_was_mended_is_down_once_more)
     EXPECT_EQ(changes[0].cable, 1U);
     EXPECT_THAT(changes[0].text, HasSubstr("is still down: silent for"));
     EXPECT_LE(now - mended_ns, kKnobs.heal_ns + kKnobs.interval_ns);
-    liveness.cable_error(1, changes[0].text, now);  // as the world does, until it is connected anew
+    liveness.cable_error(1, changes[0].text, now);  // as the mesh does, until it is connected anew
   }
 }
 
