@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/clock.h"
 #include "device/lane_drain.h"
@@ -215,7 +216,11 @@ void DatagramTransport::receive(ReceiveQueue& queue, CompletionQueue& cq) {
        inboxes_ != nullptr && taken < kMaxDatagramsAtOnce && cq.has_room() && inboxes_->requests.pop(packet); ++taken) {
     receive_packet(queue, cq, packet);
   }
-  lanes_.each_receiving([&](Connection& connection) RINGBOLT_REQUIRES(receive_half, cq.lock) {
+  bool had_room = true;
+  lanes_.each_receiving_from(turn_, [&](Connection& connection) RINGBOLT_REQUIRES(receive_half, cq.lock) {
+    if (!cq.has_room() && std::exchange(had_room, false)) {
+      turn_ = connection.remote_qpn;  // so that each peer has its turn, however much the others send
+    }
     drain_lane(core_, cq, connection, [&](const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half, cq.lock) {
       return receive_slot(queue, cq, connection, header);
     });

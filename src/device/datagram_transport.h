@@ -61,6 +61,7 @@ class DatagramTransport final : public QueuePairTransport {
   Inboxes* const inboxes_;
   PacketOutput output_;
   uint32_t next_psn_ RINGBOLT_GUARDED_BY(send_half) = 0;
+  uint32_t turn_ RINGBOLT_GUARDED_BY(receive_half) = 0;  // the peer whose lane is looked at first
 };
 
 }  // namespace ringbolt::device

@@ -44,6 +44,17 @@ class Lanes {
   void each_receiving(Use use) const RINGBOLT_REQUIRES(receive_half) RINGBOLT_NOT_ANALYSED {
     each(use);
   }
+  /// The same, beginning with the peer of that number, if it is there.
+  template <class Use>
+  void each_receiving_from(uint32_t remote_qpn, Use use) const RINGBOLT_REQUIRES(receive_half) RINGBOLT_NOT_ANALYSED {
+    const auto first = connections_.find(remote_qpn);
+    for (auto at = first; at != connections_.end(); ++at) {
+      use(*at->second);
+    }
+    for (auto at = connections_.begin(); at != first; ++at) {
+      use(*at->second);
+    }
+  }
   /// No peer may ask for anything any more. Under either lock.
   void close() RINGBOLT_NOT_ANALYSED;
   /// Before lanes go: closes them, and returns when no peer copies on their behalf any more, for afterwards nobody

@@ -2,7 +2,10 @@
 #include <arpa/inet.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <map>
+#include <memory>
 
 #include "far.h"
 
@@ -314,6 +317,54 @@ TEST(Datagram, to_a_queue_pair_that_has_gone_holds_up_nothing) {
   }
   expect_success(link.far.wait_recv(), 1, IBV_WC_RECV);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(1500));  // patience is 2 s
+}
+
+TEST(Datagrams, each_sender_has_its_turn_however_much_the_others_send) {
+  // The program takes one at a time, and all send more than that.
+  constexpr size_t kSenders = 3;
+  constexpr uint64_t kDepth = 8;
+  const Device device = open_device();
+  const Pd pd = make_pd(device);
+  Region memory(pd.get(), 4096);
+  const Parts parts{pd.get(), nullptr, nullptr, nullptr};
+  Endpoint target(device, datagram_options(), parts);
+  const auto expect_one = [&] { return post_recv(target.qp(), 0, {memory.sge(0, 64)}); };
+  const Ah ah = make_ah(device, pd.get(), device.gid);
+  std::vector<std::unique_ptr<Endpoint>> senders;
+  const auto send = [&](size_t i) {
+    SendWr wr(i, IBV_WR_SEND, {memory.sge(128, 8)});
+    return wr.datagram(ah.get(), target.qp()->qp_num).post(senders[i]->qp());
+  };
+  target.connect(target.address());
+  for (uint64_t k = 0; k < 2 * kSenders * kDepth; ++k) {
+    ASSERT_EQ(expect_one(), 0);
+  }
+  for (size_t i = 0; i < kSenders; ++i) {
+    senders.push_back(std::make_unique<Endpoint>(device, datagram_options(), parts));
+    senders.back()->connect(target.address());
+    for (uint64_t k = 0; k < kDepth; ++k) {
+      ASSERT_EQ(send(i), 0);
+    }
+  }
+  constexpr uint64_t kEach = 40;
+  std::map<uint32_t, uint64_t> turns;
+  const auto least = [&] {
+    uint64_t fewest = UINT64_MAX;
+    for (const auto& sender : senders) {
+      fewest = std::min(fewest, turns[sender->qp()->qp_num]);
+    }
+    return fewest;
+  };
+  for (uint64_t taken = 0; taken < 4 * kEach * kSenders && least() < kEach; ++taken) {
+    ++turns[wait_completion(target.recv_cq()).src_qp];
+    ASSERT_EQ(expect_one(), 0);
+    for (size_t i = 0; i < kSenders; ++i) {
+      for (ibv_wc wc; ibv_poll_cq(senders[i]->send_cq(), 1, &wc) == 1;) {
+        ASSERT_EQ(send(i), 0);
+      }
+    }
+  }
+  EXPECT_GE(least(), kEach) << testing::PrintToString(turns);
 }
 
 }  // namespace
