@@ -17,7 +17,7 @@ CABLINGS = {"ringbolt": ("line:2", 2), "ringbolt-ring2": ("ring:2", 2), "ringbol
             "ringbolt-ring4": ("ring:4", 4)}
 MPIS = {"ompi": ("ompi", SPINNING, 2), "ompi-nosc": ("ompi", SPINNING + NO_SINGLE_COPY, 2),
         "ompi-yield": ("ompi", YIELDING, 2), "ompi-yield4": ("ompi", YIELDING, 4),
-        "mpich": ("mpich", [], 2), "mpich4": ("mpich", [], 4)}
+        "ompi-threads": ("ompi", SPINNING, 2), "mpich": ("mpich", [], 2), "mpich4": ("mpich", [], 4)}
 
 
 class ClusterPeer(ResidentPeer):
@@ -94,8 +94,9 @@ class CollectivePeers(Peers):
             return ClusterPeer(name, self._tool, cabling, ranks, self._program("bench_collective_group"))
         if name in MPIS:
             library, words, ranks = MPIS[name]
+            threads = "many" if name.endswith("-threads") else "one"  # that may call the library at once; one does
             start = OPEN_MPI + words if library == "ompi" else ["mpirun.mpich"]
             self._need(start[0])
             program = self._program(f"bench_collective_{library}")
-            return ResidentPeer(name, [start + ["-np", str(ranks), program] + PLACES], ranks)
+            return ResidentPeer(name, [start + ["-np", str(ranks), program, "--threads", threads] + PLACES], ranks)
         raise PeerError(f"{name}: unknown peer")

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "collective.h"
-#include "serve.h"
+#include "mpi_main.h"
 
 namespace ringbolt::bench {
 namespace {
@@ -54,24 +54,4 @@ std::string run_block(MpiChannel& channel, const Block& block) {
 
 }  // namespace ringbolt::bench
 
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int code = 2;
-  try {
-    ringbolt::bench::Options options = ringbolt::bench::parse_options(argc, argv);
-    int rank = 0;
-    int ranks = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    options.rank = static_cast<unsigned>(rank);
-    options.ranks = static_cast<unsigned>(ranks);
-    code = ringbolt::bench::serve<ringbolt::bench::MpiChannel>(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-  }
-  if (code != 0) {
-    MPI_Abort(MPI_COMM_WORLD, code);
-  }
-  MPI_Finalize();
-  return code;
-}
+int main(int argc, char** argv) { return ringbolt::bench::mpi_main<ringbolt::bench::MpiChannel>(argc, argv); }

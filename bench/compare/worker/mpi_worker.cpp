@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "serve.h"
+#include "mpi_main.h"
 
 namespace ringbolt::bench {
 namespace {
@@ -92,33 +92,4 @@ class MpiChannel {
 }  // namespace
 }  // namespace ringbolt::bench
 
-int main(int argc, char** argv) {
-  int code = 2;
-  bool is_open = false;
-  try {
-    ringbolt::bench::Options options = ringbolt::bench::parse_options(argc, argv);
-    const int wanted = options.may_have_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE;
-    int level = 0;
-    MPI_Init_thread(&argc, &argv, wanted, &level);
-    is_open = true;
-    if (level < wanted) {
-      throw std::runtime_error("this MPI was built without MPI_THREAD_MULTIPLE");
-    }
-    int rank = 0;
-    int ranks = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    options.rank = static_cast<unsigned>(rank);
-    options.ranks = static_cast<unsigned>(ranks);
-    code = ringbolt::bench::serve<ringbolt::bench::MpiChannel>(options);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s: %s\n", argv[0], error.what());
-  }
-  if (is_open && code != 0) {
-    MPI_Abort(MPI_COMM_WORLD, code);
-  }
-  if (is_open) {
-    MPI_Finalize();
-  }
-  return code;
-}
+int main(int argc, char** argv) { return ringbolt::bench::mpi_main<ringbolt::bench::MpiChannel>(argc, argv); }
