@@ -345,9 +345,7 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
   }
   const bool is_add = request.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   {
-    if (must_wait_for_peer()) {
-      return false;
-    }
+    const bool must_wait = must_wait_for_peer();
     const Announcement announced(*connection_.sender, request.key);
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
@@ -362,6 +360,9 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
       }
     }
     if (target != nullptr && reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0) {
+      if (must_wait) {  // what the peer executes goes through the lane in its order; this would overtake it
+        return false;
+      }
       is_out_of_reach_ = false;
       const uint64_t before = exchange(target, is_add, request.compare_or_add, request.swap);
       pieces.scatter(0, reinterpret_cast<const std::byte*>(&before), sizeof before);

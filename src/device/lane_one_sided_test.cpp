@@ -416,6 +416,17 @@ TEST_F(LanePairTest, atomic_waits_for_what_the_peer_writes) {
   EXPECT_EQ(std::memcmp(to_.data(), from_.data(), 64), 0);
 }
 
+// What only the peer can execute waits for nothing that it executes before: the lane keeps the order.
+TEST_F(LanePairTest, atomics_that_the_peer_executes_are_under_way_together) {
+  begin(IBV_QPT_RC);
+  to_.fill(0);
+  for (uint64_t id = 0; id < link::kLaneResponses; ++id) {
+    ASSERT_EQ(a_->fetch_add(id, from_.piece(id * 8, 8), to_.address(), to_.key(), 1), 0);
+  }
+  b_->take_arrived();
+  EXPECT_EQ(a_->sent().size(), link::kLaneResponses);
+}
+
 // Memory that is mapped here and memory that is not, in turns: each is reached in its way.
 TEST_F(LanePairTest, mapped_and_private_memory_in_turns) {
   if (!link::testing::kernel_reads_other_memory()) {
