@@ -102,7 +102,7 @@ class World {
  private:
   struct Rank {
     std::vector<Liveness> liveness;  ///< one
-    std::vector<uint32_t> cables;    ///< index of a cable here to that in the mesh
+    std::vector<uint32_t> cables;    ///< index of a cable here to that in the world
     std::vector<Seen> seen;
     uint64_t next_beat = 0;
     uint64_t turn = 0;

@@ -19,8 +19,8 @@
 #include "bootstrap/jaccl_devices.h"
 #include "collective/element.h"
 #include "group/failure.h"
-#include "mesh/knobs.h"
 #include "group/state.h"
+#include "mesh/knobs.h"
 
 namespace ringbolt {
 namespace {

@@ -54,7 +54,8 @@ std::shared_ptr<Communicator> Groups::make_communicator(uint16_t id, std::vector
   }
   const fabric::Graph graph = fabric::graph_among(without(mesh_.made().graph, avoided), members);
   std::shared_ptr<Communicator> made(
-      new Communicator(mesh_.engine(), id, std::move(members), self, graph, mesh_.made().model, std::move(avoided), origin),
+      new Communicator(mesh_.engine(), id, std::move(members), self, graph, mesh_.made().model, std::move(avoided),
+                       origin),
       [groups = shared_from_this()](Communicator* ended) { groups->end(ended); });
   communicators_[id] = made.get();
   numbers_.make(id);
@@ -165,7 +166,7 @@ void Groups::on_word(const engine::ChunkHeader& header, std::span<const std::byt
 }
 
 void Groups::on_message(uint32_t from, uint16_t kind, std::span<const std::byte> bytes) {
-  if (kind == mesh::kShrinkingMessage && bytes.size() > 2) {
+  if (kind == kShrinkingMessage && bytes.size() > 2) {
     const auto group = static_cast<uint16_t>(static_cast<uint16_t>(bytes[0]) | static_cast<uint16_t>(bytes[1]) << 8);
     hear_shrinking(from, group, bytes.subspan(2));
   }
@@ -212,7 +213,8 @@ bool Groups::advance(uint64_t now_ns) {
 }
 
 bool Groups::is_busy() const {
-  return std::any_of(communicators_.begin(), communicators_.end(), [](const auto& one) { return one.second->is_busy(); });
+  return std::any_of(communicators_.begin(), communicators_.end(),
+                     [](const auto& one) { return one.second->is_busy(); });
 }
 
 void Groups::see_to(Call& call) {

@@ -54,7 +54,7 @@ Shrinking* Groups::shrinking(uint16_t group) {
 void Groups::send_shrinking(uint16_t group, uint32_t to, std::span<const std::byte> bytes) {
   std::vector<std::byte> message = {static_cast<std::byte>(group), static_cast<std::byte>(group >> 8)};
   message.insert(message.end(), bytes.begin(), bytes.end());
-  (void)mesh_.send_message(to, mesh::kShrinkingMessage, message);
+  (void)mesh_.send_message(to, kShrinkingMessage, message);
   std::vector<std::byte> word = {static_cast<std::byte>(WordKind::shrinking)};
   word.insert(word.end(), bytes.begin(), bytes.end());
   engine::Address address;

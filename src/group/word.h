@@ -12,6 +12,8 @@ using mesh::parse_word;
 using mesh::Word;
 using mesh::WordKind;
 
+/// Kind of a message in the side channel (mesh::Mesh::send_message()): of Shrinking. The mesh's own are in mesh/word.h.
+inline constexpr uint16_t kShrinkingMessage = 2;
 /// Groups of chunks of messages (send, recv) have this bit, those of collectives have not.
 inline constexpr uint16_t kMessageGroup = 0x8000;
 inline constexpr uint16_t kMostGroups = mesh::kGroupChannels.last;

@@ -12,9 +12,10 @@
 
 namespace ringbolt::mesh {
 
-/// A client of the mesh: packets between any two ranks, in the order of their sending, for as long as both live: what an agent of
-/// the overlay device carries. Many packets share a chunk of the engine, which relays it and sends it again until it is
-/// there. A rank that is gone takes nothing any more; the others are not held up by it. docs/formats/overlay.md.
+/// A client of the mesh: packets between any two ranks, in the order of their sending, for as long as both live, which
+/// is what an agent of the overlay device carries. Many packets share a chunk of the engine, which relays it and sends
+/// it again until it is there. A rank that is gone takes nothing any more; the others are not held up by it.
+/// docs/formats/overlay.md.
 ///
 /// Used under the lock of the mesh. Nothing blocks.
 class Courier final : public TurnClient {

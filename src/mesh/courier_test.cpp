@@ -163,7 +163,8 @@ class CourierOffence : public CourierTest {
     const auto room = fabric_.engine(0).room(static_cast<uint32_t>(bytes.size()));
     ASSERT_TRUE(room);
     std::copy(bytes.begin(), bytes.end(), room->bytes);
-    fabric_.engine(0).send(room->id, static_cast<uint32_t>(bytes.size()), {1, {}, kCourierChannels.first, 0, 0, chunk, 0});
+    fabric_.engine(0).send(room->id, static_cast<uint32_t>(bytes.size()),
+                           {1, {}, kCourierChannels.first, 0, 0, chunk, 0});
   }
   static Bytes chunk_of(const std::vector<Bytes>& packets) {
     Bytes chunk;

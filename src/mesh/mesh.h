@@ -60,8 +60,8 @@ class Mesh : public engine::Receiver {
   void attach(SomeClient& client, Channels channels) RINGBOLT_REQUIRES(lock) {
     clients_.attach(client, channels);
   }
-  /// To a rank, or bootstrap::kEveryone, through the side channel; a client's kind (kFirstClientMessage). False: there
-  /// is no way.
+  /// To a rank, or bootstrap::kEveryone, through the side channel, of a kind that is not the mesh's own (mesh/word.h).
+  /// False: there is no way.
   bool send_message(uint32_t to, uint16_t kind, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock) {
     return circle_.send(to, kind, bytes).has_value();
   }

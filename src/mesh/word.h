@@ -11,9 +11,8 @@
 
 namespace ringbolt::mesh {
 
-// Kinds of messages in the side channel (Circle::send).
+// Kinds of messages in the side channel (Circle::send) that are the mesh's own; all others are its clients'.
 inline constexpr uint16_t kHeartbeatMessage = 1;
-inline constexpr uint16_t kShrinkingMessage = 2;  ///< of groups
 inline constexpr uint16_t kMendingMessage = 3;
 inline constexpr uint16_t kLeavingMessage = 4;
 inline constexpr uint16_t kGivenUpMessage = 5;  ///< to one that counts as failed: why
