@@ -35,6 +35,7 @@ struct Request {
   VerifyOptions verify;
   CheckOptions check;
   BenchOptions bench;
+  NcclOptions nccl;
   ProbeOptions probe;
   AgentOptions agent;
   RelayProbeOptions relay_probe;

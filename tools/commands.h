@@ -167,6 +167,24 @@ struct PairOptions {
   bool tells_progress = false;  ///< hidden: such a process tells who started it how far it is
 };
 
+/// docs/nccl.md says what each is.
+struct NcclOptions {
+  std::string cluster;
+  std::string plugin;   ///< empty: the one installed with this command
+  std::string emulate;  ///< of test: makes a cluster of this topology for it
+  std::string like;     ///< profile of that
+  uint64_t least = 8;
+  uint64_t most = uint64_t{4} << 20U;
+  uint64_t factor = 512;
+  bool is_json = false;
+  bool is_rank = false;             ///< hidden: of test
+  bool tells_progress = false;      ///< hidden
+  std::optional<uint32_t> n_ranks;  ///< hidden
+  std::vector<std::string> words;   ///< hidden: this command line
+};
+int nccl_plan(const NcclOptions& options);
+int nccl_test(const NcclOptions& options);
+
 /// docs/perf.md says what each is.
 struct PerfOptions : PairOptions {
   std::string operation;  ///< "send", "write", "read", "atomic"

@@ -21,6 +21,7 @@
 #include "base/say.h"
 #include "base/variables.h"
 #include "bench/command_line.h"
+#include "nccl/command_line.h"
 #include "check/command_line.h"
 #include "cli/formatter.h"
 #include "cli/help.h"
@@ -44,7 +45,7 @@ namespace {
 /// Of a command that somebody typed: our own processes have an environment that was looked at.
 void say_odd_environment(const CLI::App& app, const Request& request) {
   const bool is_own = is_hidden(chosen_command(app)) || !request.host.node.empty() || request.check.is_rank ||
-                      request.bench.is_rank || !request.perf.end.empty() || !request.verify.end.empty();
+                      request.bench.is_rank || request.nccl.is_rank || !request.perf.end.empty() || !request.verify.end.empty();
   if (is_own) {
     return;
   }
@@ -141,9 +142,12 @@ int main_inside(int argc, char** argv) {
                       [&request] { request.action = [&request] { return check_run(request.check); }; });
   bench::define_bench(app, request.bench,
                       [&request] { request.action = [&request] { return bench_run(request.bench); }; });
+  nccl_command::define_nccl(
+      app, request.nccl, [&request] { request.action = [&request] { return nccl_plan(request.nccl); }; },
+      [&request] { request.action = [&request] { return nccl_test(request.nccl); }; });
   define_help(app, request);
   group_commands(app);
-  request.check.words = request.bench.words = words;
+  request.check.words = request.bench.words = request.nccl.words = words;
   try {
     app.parse(static_cast<int>(dashes - argv), argv);
   } catch (const CLI::ParseError& error) {

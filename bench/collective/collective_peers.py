@@ -92,6 +92,8 @@ class CollectivePeers(Peers):
             if not os.access(self._tool, os.X_OK):
                 raise PeerError(f"{self._tool} is not built")
             return ClusterPeer(name, self._tool, cabling, ranks, self._program("bench_collective_group"))
+        if name == "verbs":
+            return self._ranked(name, "bench_collective_verbs", 2, "shared", {"LD_LIBRARY_PATH": self._library_dir})
         if name in MPIS:
             library, words, ranks = MPIS[name]
             threads = "many" if name.endswith("-threads") else "one"  # that may call the library at once; one does

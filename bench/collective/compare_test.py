@@ -63,7 +63,7 @@ class Cases(unittest.TestCase):
         self.assertEqual({name.split("-")[0] for name in ids}, {f"C{i}" for i in range(1, 10)})
 
     def test_every_peer_is_known(self):
-        known = set(CABLINGS) | set(MPIS) | {"ringbolt/float32"}
+        known = set(CABLINGS) | set(MPIS) | {"ringbolt/float32", "verbs"}
         for case in COLLECTIVES:
             self.assertLessEqual({case.ours} | {rival.peer for rival in case.rivals}, known, case.id)
 
@@ -74,6 +74,7 @@ class Cases(unittest.TestCase):
 
     def test_ranks_are_as_many_on_both_sides(self):
         ranks = {name: ranks for name, (_, _, ranks) in MPIS.items()} | {n: r for n, (_, r) in CABLINGS.items()}
+        ranks["verbs"] = 2
         for case in COLLECTIVES:
             for rival in case.rivals:
                 self.assertEqual(ranks[rival.peer.split("/")[0]], ranks[case.ours], case.id)

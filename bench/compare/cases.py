@@ -1,4 +1,4 @@
-"""What is compared with whom: P1..P10 of the performance goals, and the crowded ring."""
+"""What is compared with whom: P1..P10 of the performance goals, NCCL's plugin, and the crowded ring."""
 
 from dataclasses import dataclass, field
 
@@ -8,6 +8,7 @@ MIB = 1024 * KIB
 OURS = "ringbolt"
 OURS_PRIVATE = "ringbolt-private"
 OURS_RING = "ringbolt-ring4"
+OURS_NCCL = "ringbolt-nccl"
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,10 @@ CASES = (
     Case("P9-1M", "1 MiB READ", "read", MIB, (Rival("ucx-sysv", 0.95),)),
     Case("P10", "8 B fetch-and-add", "fetch_add", 8,
          (Rival("ucx-sysv", 1 / 1.2), Rival("ucx_perftest:ucp_fadd", 1 / 1.2), Rival("ucx-sysv-threads"))),
+    Case("N1", "8 B isend to test, NCCL plugin", "send", 8, (Rival("ringbolt-private", 1 / 1.5),),
+         ours=OURS_NCCL),
+    Case("N2", "4 MiB isend to test, NCCL plugin", "send", 4 * MIB, (Rival("ringbolt-private", 0.9, 0.9),),
+         ours=OURS_NCCL),
     Case("C9-8", "8 B ring, 4 ranks on 2 cores", "ring", 8, (Rival("ompi-ring4"), Rival("mpich-ring4")),
          ours=OURS_RING, worst_p99_ms=20, block_factor=6),
     Case("C9-64K", "64 KiB ring, 4 ranks on 2 cores", "ring", 64 * KIB, (Rival("ompi-ring4"), Rival("mpich-ring4")),

@@ -60,6 +60,10 @@ class Peers:
         if base in ("ringbolt", "ringbolt-private"):
             memory = "private" if base.endswith("private") else "shared"
             return self._ranked(name, "bench_verbs", ranks, memory, {"LD_LIBRARY_PATH": self._library_dir})
+        if base == "ringbolt-nccl":
+            plugin = os.path.join(os.path.dirname(self._library_dir), "libnccl-net-ringbolt.so")
+            return self._ranked(name, "bench_nccl", ranks, "private",
+                                {"RINGBOLT_NCCL_PLUGIN": plugin, "RINGBOLT_VERBS": "soft"})
         if base == "ucx-sysv":
             return self._ranked(name, "bench_ucp", ranks, "shared", {"UCX_TLS": "sysv", "UCX_LOG_LEVEL": "error"},
                                 threads)

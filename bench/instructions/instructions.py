@@ -43,6 +43,8 @@ ROWS = {
     "arm_1": "arm, 1 queue pair",
     "arm_128": "arm, 128 queue pairs",
     "arm_1000": "arm, 1,000 queue pairs",
+    "nccl_isend": "8 B isend, test",
+    "nccl_irecv": "its irecv, test",
     "all_reduce_64": "64 B all_reduce, 2 ranks",
     "all_reduce_4096": "4 KiB all_reduce, 2 ranks",
     "barrier": "barrier, 2 ranks",

@@ -19,6 +19,7 @@ OPEN_MPI = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "--bind-
 VERBS_KINDS = ["send", "send_inline", "send_list", "write", "write_inline", "write_private", "write_list", "read",
                "read_private", "fetch_add", "empty_poll", "arm"]
 NETWORK_KINDS = ["ping_pong"]
+NCCL_KINDS = ["nccl"]
 GROUP_KINDS = ["all_reduce_64", "all_reduce_4096", "barrier"]
 UCX_KINDS = ["send", "write", "read", "fetch_add", "empty_poll"]
 # MPICH's one-sided calls are carried out by their target, so that who counts them counts waiting.
@@ -26,7 +27,7 @@ MPICH_KINDS = ["send"] + GROUP_KINDS
 OPEN_MPI_KINDS = MPICH_KINDS + ["write", "read", "fetch_add"]
 # Kinds, and series of the same name, whose count depends on when a packet or another process gets its turn.
 DISTURBED = NETWORK_KINDS + GROUP_KINDS
-KINDS = VERBS_KINDS + NETWORK_KINDS + GROUP_KINDS  # the others count some of these
+KINDS = VERBS_KINDS + NETWORK_KINDS + NCCL_KINDS + GROUP_KINDS  # the others count some of these
 SIDES = ("ours", "ucx-sysv", "ucx-posix", "ompi", "mpich")
 
 
@@ -56,6 +57,9 @@ class Programs:
             kinds = _of(NETWORK_KINDS, wanted)
             if kinds and self._has_own_network():
                 found |= self._count("verbs", self._on_device(NETWORK), kinds, start=self._in_own_network)
+            plugin = {"RINGBOLT_NCCL_PLUGIN": os.path.join(os.path.dirname(self._library), "libnccl-net-ringbolt.so"),
+                      "RINGBOLT_VERBS": "soft"}
+            found |= self._count("nccl", self._environment | plugin, _of(NCCL_KINDS, wanted))
             return found | self._count_group(_of(GROUP_KINDS, wanted))
         if side.startswith("ucx-"):
             extra = {"UCX_TLS": side.removeprefix("ucx-"), "UCX_LOG_LEVEL": "error"}

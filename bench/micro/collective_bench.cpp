@@ -70,40 +70,40 @@ void crc32c_of_chunk(benchmark::State& state) {
 BENCHMARK(crc32c_of_chunk)->Arg(64)->Arg(4 * kKiB)->Arg(64 * kKiB);
 
 /// Hands chunks over within one thread, in order, without copying or allocating.
-class HandOverPort : public collective::Port {
+class HandOverP2p : public collective::PointToPoint {
  public:
-  static constexpr uint32_t kRooms = 64;
-  static constexpr uint32_t kRoomBytes = 64;
+  static constexpr uint32_t kSlots = 64;
+  static constexpr uint32_t kSlotBytes = 64;
 
   struct Message {
     ChunkTag tag;
-    uint32_t room = 0;
+    uint32_t slot = 0;
     uint32_t length_bytes = 0;
     bool is_word_of_use = false;
   };
 
-  HandOverPort() {
-    for (uint32_t i = 0; i < kRooms; ++i) {
+  HandOverP2p() {
+    for (uint32_t i = 0; i < kSlots; ++i) {
       free_.push_back(i);
     }
-    sent_.reserve(size_t{4} * kRooms);
+    sent_.reserve(size_t{4} * kSlots);
   }
 
-  std::optional<Room> room(uint32_t) override {
+  std::optional<Slot> take_slot(uint32_t) override {
     if (free_.empty()) {
       return std::nullopt;
     }
     const uint32_t id = free_.back();
     free_.pop_back();
-    return Room{rooms_[id].data(), id};
+    return Slot{slots_[id].data(), id};
   }
-  void fill(Room room, const std::byte* from, uint32_t length_bytes) override {
-    std::memcpy(room.bytes, from, length_bytes);
+  void fill(Slot slot, const std::byte* from, uint32_t length_bytes) override {
+    std::memcpy(slot.bytes, from, length_bytes);
   }
-  void send(Room room, uint32_t length_bytes, uint32_t, std::span<const uint32_t>, const ChunkTag& tag) override {
-    sent_.push_back({tag, room.id, length_bytes, false});
+  void send(Slot slot, uint32_t length_bytes, uint32_t, std::span<const uint32_t>, const ChunkTag& tag) override {
+    sent_.push_back({tag, slot.id, length_bytes, false});
   }
-  void cancel(Room room) override { free_.push_back(room.id); }
+  void cancel(Slot slot) override { free_.push_back(slot.id); }
   void tell_used(uint32_t, const ChunkTag& tag) override { sent_.push_back({tag, 0, 0, true}); }
 
   /// Gives all that was sent to the other rank. False if a chunk is refused.
@@ -115,7 +115,7 @@ class HandOverPort : public collective::Port {
                   (message.is_word_of_use
                        ? receiver.hear_used(from, message.tag)
                        : receiver.arrive(from, message.tag,
-                                         {this, message.room, {rooms_[message.room].data(), message.length_bytes}}));
+                                         {this, message.slot, {slots_[message.slot].data(), message.length_bytes}}));
     }
     sent_.clear();
     return is_taken;
@@ -126,7 +126,7 @@ class HandOverPort : public collective::Port {
   Place settle(uint64_t parcel, std::span<const std::byte> bytes) override { return {parcel, bytes}; }
 
  private:
-  std::array<std::array<std::byte, kRoomBytes>, kRooms> rooms_{};
+  std::array<std::array<std::byte, kSlotBytes>, kSlots> slots_{};
   std::vector<uint32_t> free_;
   std::vector<Message> sent_;
 };
@@ -138,22 +138,23 @@ collective::Program exchange(uint32_t rank, uint64_t bytes) {
   using collective::Target;
   const uint32_t peer = 1 - rank;
   const Source input{Source::Kind::local, Buffer::input, 0, collective::kNoStep, false, 0, 0};
-  const Source lane{Source::Kind::lane, Buffer::input, 0, collective::kNoStep, false, peer, 0};
+  const Source transfer{Source::Kind::transfer, Buffer::input, 0, collective::kNoStep, false, peer, 0};
   const Target out{Target::Kind::local, Buffer::output, 0, 0, 0, {}};
-  const Target to_peer{Target::Kind::lane, Buffer::output, 0, peer, 0, {}};
-  const std::vector<Source> sources = rank == 0 ? std::vector<Source>{input, lane} : std::vector<Source>{lane, input};
+  const Target to_peer{Target::Kind::transfer, Buffer::output, 0, peer, 0, {}};
+  const std::vector<Source> sources =
+      rank == 0 ? std::vector<Source>{input, transfer} : std::vector<Source>{transfer, input};
   return {0,
-          {{bytes, HandOverPort::kRoomBytes, {input}, {to_peer}, false},
-           {bytes, HandOverPort::kRoomBytes, sources, {out}, true}}};
+          {{bytes, HandOverP2p::kSlotBytes, {input}, {to_peer}, false},
+           {bytes, HandOverP2p::kSlotBytes, sources, {out}, true}}};
 }
 
 /// Argument: chunks that each rank sends in a call. The time of an item is that of one chunk, from being written to
 /// being added up, with its share of beginning the call.
 void execute_chunks(benchmark::State& state) {
-  const auto bytes = static_cast<uint64_t>(state.range(0)) * HandOverPort::kRoomBytes;
+  const auto bytes = static_cast<uint64_t>(state.range(0)) * HandOverP2p::kSlotBytes;
   const std::vector<std::byte> input = numbers(static_cast<int64_t>(bytes));
   std::array<std::vector<std::byte>, 2> outputs = {input, input};
-  std::array<HandOverPort, 2> ports;
+  std::array<HandOverP2p, 2> p2p;
   std::vector<Execution> ranks;
   for (uint32_t rank = 0; rank < 2; ++rank) {
     ranks.emplace_back(std::make_shared<const collective::CompiledProgram>(exchange(rank, bytes)));
@@ -163,14 +164,14 @@ void execute_chunks(benchmark::State& state) {
     for (size_t rank = 0; rank < 2; ++rank) {
       ranks[rank].start(call,
                         {input.data(), outputs[rank].data(), collective::Type::float32, collective::Reduction::sum, 0},
-                        ports[rank]);
+                        p2p[rank]);
     }
     ++call;
     while (!ranks[0].is_done() || !ranks[1].is_done()) {
       bool is_sound = true;
       for (uint32_t rank = 0; rank < 2; ++rank) {
         ranks[rank].advance();
-        is_sound &= ports[rank].deliver(ranks[1 - rank], rank);
+        is_sound &= p2p[rank].deliver(ranks[1 - rank], rank);
       }
       if (!is_sound) {
         state.SkipWithError("a chunk was refused");
@@ -178,7 +179,7 @@ void execute_chunks(benchmark::State& state) {
       }
     }
     for (uint32_t rank = 0; rank < 2; ++rank) {  // late words of use
-      (void)ports[rank].deliver(ranks[1 - rank], rank);
+      (void)p2p[rank].deliver(ranks[1 - rank], rank);
     }
   }
   state.SetItemsProcessed(state.iterations() * 2 * state.range(0));

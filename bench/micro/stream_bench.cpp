@@ -35,9 +35,9 @@ std::unique_ptr<link::StreamEndpoint> endpoint(const std::vector<std::unique_ptr
   for (const auto& pair : pairs) {
     sources.push_back(link::make_stream_source("fd:" + std::to_string(pair->ends[side])));
   }
-  link::StreamLink::Config config;
-  config.incarnation = config.seed = side + 1;
-  return std::make_unique<link::StreamEndpoint>(std::move(sources), config, base::now_ns());
+  link::StreamLink::Options options;
+  options.incarnation = options.seed = side + 1;
+  return std::make_unique<link::StreamEndpoint>(std::move(sources), options, base::now_ns());
 }
 
 std::vector<std::unique_ptr<SocketPair>> pairs_of(int64_t count) {

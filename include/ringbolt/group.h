@@ -2,79 +2,46 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "ringbolt/export.h"
+#include "ringbolt/join_options.h"
+#include "ringbolt/ringbolt.h"
 #include "ringbolt/status.h"
+#include "ringbolt/types.h"
 
+// Ringbolt for programs in C++: classes over the functions of ringbolt/ringbolt.h, defined in headers alone. So no type
+// of the standard library crosses the border of libringbolt.so, and a program may be compiled by another compiler, with
+// another standard library or other flags than the library was.
 namespace ringbolt {
 
-/// What a buffer's elements are.
-enum class Type : uint8_t {
-  boolean,  ///< a byte; 0 is false, all else true
-  int8,
-  int16,
-  int32,
-  int64,
-  uint8,
-  uint16,
-  uint32,
-  uint64,
-  float16,
-  bfloat16,
-  float32,
-  float64,
-  complex64,  ///< two float32
-};
+/// The version of the library that the program runs with: major * 10000 + minor * 100 + patch. RINGBOLT_VERSION is the
+/// headers'.
+inline uint32_t version() { return ringbolt_version(); }
 
-/// How elements of different ranks become one.
-enum class Reduction : uint8_t {
-  sum,   ///< of integers modulo 2^bits; of booleans: or
-  prod,  ///< of booleans: and
-  max,   ///< any NaN makes the result NaN; not of complex numbers
-  min,
-  avg,  ///< the sum over the number of ranks; of integers, the sum modulo 2^bits, rounded towards zero; not of booleans
-};
+/// Why no group came about, in words that say what is missing and what to do.
+class Error : public std::runtime_error {
+ public:
+  Error(int code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  /// An errno, as Status::code.
+  int code() const { return code_; }
 
-/// What a call may be asked for besides its work.
-struct CallOptions {
-  /// The call ends by then, one way or the other. 0: the group's own (GroupOptions::timeout_ms).
-  uint64_t timeout_ms = 0;
-  /// Sums and products of floating-point numbers are reduced in the order of ranks, so that every rank, run, cabling
-  /// and algorithm gives the same bits. Off: whatever is fastest.
-  bool is_reproducible = true;
-  /// "direct", "ring", "trees", ... (docs/algorithms.md); empty: the one that should be fastest. All ranks must ask for
-  /// the same.
-  std::string algorithm = {};
-};
-
-struct GroupOptions {
-  /// Variables that stand for the process's environment: ranks, where to meet (docs/environment.md). Empty: the
-  /// process's.
-  std::map<std::string, std::string> environment = {};
-  /// A call that takes longer has failed, if it says nothing of its own.
-  uint64_t timeout_ms = 300'000;
-  /// Which verbs library: "auto", "system", "soft" or a path. Empty: RINGBOLT_VERBS, else "auto".
-  std::string verbs = {};
-  /// CRC-32C of every chunk that crosses a cable. Off: RINGBOLT_CRC=off. Also of what is read in memory that two ranks
-  /// share: RINGBOLT_CRC=every.
-  bool has_crc = true;
-  /// Cables are measured when ranks meet (20 ms at most), and schedules chosen by that. Off: RINGBOLT_MEASURE=off; then
-  /// all cables count as alike but for the rates that their devices name.
-  bool measures_cables = true;
+ private:
+  int code_;
 };
 
 /// A call under way. Its buffers stay valid and untouched until it is done. Destroying the handle of a call that is not
 /// done cancels it. Move-only; one thread at a time.
-class RINGBOLT_API Request {
+class Request {
  public:
-  Request();
+  Request() = default;
   ~Request();
-  Request(Request&&) noexcept;
-  Request& operator=(Request&&) noexcept;
+  Request(Request&& other) noexcept;
+  Request& operator=(Request&& other) noexcept;
 
   /// Whether it has ended. Does not block.
   bool is_done() const;
@@ -85,9 +52,12 @@ class RINGBOLT_API Request {
 
  private:
   friend class Group;
-  friend struct GroupAccess;
-  struct State;
-  std::unique_ptr<State> state_;
+  explicit Request(ringbolt_request* request) : request_(request) {}
+  explicit Request(Status refused) : ended_(std::move(refused)) {}
+  void give_back();
+
+  ringbolt_request* request_ = nullptr;  // until it has been waited for
+  std::optional<Status> ended_;          // how, from then on; nothing: it stands for no call
 };
 
 /// Ranks that work together over the cables between them. Any two can talk if there is any way between them.
@@ -99,17 +69,14 @@ class RINGBOLT_API Request {
 ///
 /// Thread-safe: several threads may have calls in flight, if they keep to one order on all ranks. Move-only: one that
 /// was moved from may only be destroyed or assigned to.
-class RINGBOLT_API Group {
+class Group {
  public:
-  /// Meets the other ranks, finds the cables, connects them. Blocks until all are there. Throws std::runtime_error that
-  /// says what is missing and what to do.
-  static Group join(const GroupOptions& options = {});
-  ~Group();
-  Group(Group&&) noexcept;
-  Group& operator=(Group&&) noexcept;
+  /// Meets the other ranks, finds the cables, connects them. Blocks until all are there. Throws Error, a
+  /// std::runtime_error, that says what is missing and what to do.
+  static Group join(const JoinOptions& options = {});
 
-  uint32_t rank() const;
-  uint32_t size() const;
+  uint32_t rank() const { return ringbolt_rank(group_.get()); }
+  uint32_t size() const { return ringbolt_size(group_.get()); }
 
   /// out[i] = in of rank 0 [i] op in of rank 1 [i] ..., on every rank. In place when out == in.
   /// Shapes: in, out: [count].
@@ -170,23 +137,29 @@ class RINGBOLT_API Group {
   Request send_async(const void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
   Request recv_async(void* data, size_t count, Type type, uint32_t peer, const CallOptions& options = {});
 
+  /// A descriptor for programs with an event loop: readable when a call that was begun may have ended, or the group has
+  /// broken. Read 8 bytes of it, and only then ask all requests is_done(). It is the group's, and goes with it. See
+  /// ringbolt_progress_fd(). Throws Error.
+  int progress_fd();
+
   /// Ranks of the same color become a group, in the order of (key, rank); of a negative color, none: a group of size 0.
   /// A collective call. Groups share cables and memory. The new one's schedules are made for the cables that are up
-  /// now. Throws std::runtime_error if it fails.
+  /// now. Throws Error if it fails.
   Group split(int color, int key);
   /// The group of the ranks that are still there, in the same order, once those that are gone have been agreed upon. A
-  /// collective call of the survivors. Throws std::runtime_error if they can't agree.
+  /// collective call of the survivors. Throws Error if they can't agree.
   Group shrink();
-  /// All ranks meet anew, as the environment says: those that are left call this, those that have been started again
+  /// All ranks meet anew, as for join(): those that are left call this, those that have been started again
   /// call join(). Blocks until all are there. Gives up this group and all others of the same ranks: their calls fail,
-  /// and should be destroyed first, since they hold cables; no other thread may begin one meanwhile. Throws
-  /// std::runtime_error as join() does; then this group has no ranks, and rejoin() may be tried again.
+  /// and should be destroyed first, since they hold cables; no other thread may begin one meanwhile. Throws Error as
+  /// join() does; then this group has no ranks, and rejoin() may be tried again. Not of a group of size 0 that came of
+  /// split().
   Group rejoin();
   /// Makes every call of this group fail on all ranks, those under way and later ones, with these words.
   void abort(const std::string& reason);
 
   /// The ranks that pass on what this one sends to `peer`, in order, as things are now: none if a cable joins the two.
-  /// Numbers are those of the group that join() made. Throws std::runtime_error if no cables lead there any more,
+  /// Numbers are those of the group that join() made. Throws Error if no cables lead there any more,
   /// std::out_of_range if there is no such rank.
   std::vector<uint32_t> relays(uint32_t peer) const;
   /// The rank's device, cable and path to each other one, and figures since the beginning, for people.
@@ -195,10 +168,21 @@ class RINGBOLT_API Group {
   std::string explain(const std::string& operation, size_t count, Type type) const;
 
  private:
-  friend class Request;
-  struct State;
-  explicit Group(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  struct Leave {
+    void operator()(ringbolt_group* group) const { ringbolt_leave(group); }
+  };
+  struct ProgramExchange;
+  static int exchange(void* context, const void* mine, void* all, size_t length_bytes);
+  Group(ringbolt_group* group, std::shared_ptr<ProgramExchange> exchange)
+      : exchange_(std::move(exchange)), group_(group) {}
+  Group made(int code, ringbolt_group* group) const;
+  Status run(const ringbolt_call& call) const;
+  Request start(const ringbolt_call& call) const;
+
+  std::shared_ptr<ProgramExchange> exchange_;  // what rejoin() calls
+  std::unique_ptr<ringbolt_group, Leave> group_;
 };
 
 }  // namespace ringbolt
+
+#include "ringbolt/group_inline.h"

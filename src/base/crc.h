@@ -11,6 +11,11 @@ namespace ringbolt::base {
 /// multiplication where the processor has it. Never blocks. Thread-safe.
 uint32_t crc32(uint32_t crc, std::span<const std::byte> bytes);
 
+/// crc32(0, message) of a message that lies at the end of `blocks`, with its first four bytes inverted and zeros before
+/// it: of a multiple of 16 bytes, at least 16, there is no odd end that other steps would have to take, which are most of
+/// what a message of some dozens of bytes costs.
+uint32_t crc32_of_blocks(std::span<const std::byte> blocks);
+
 /// CRC-32C (Castagnoli) as iSCSI and SCTP have it: polynomial 0x1EDC6F41 reflected; otherwise like crc32(). Uses the
 /// processor's own instruction where it has one.
 uint32_t crc32c(uint32_t crc, std::span<const std::byte> bytes);

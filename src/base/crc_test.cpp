@@ -95,6 +95,21 @@ TEST(Crc32, goes_on_where_it_stopped) {
   }
 }
 
+TEST(Crc32, of_blocks_is_that_of_the_message_at_their_end) {
+  const std::vector<std::byte> bytes = counting_bytes(300);
+  for (size_t length = 4; length <= bytes.size(); ++length) {
+    const auto message = std::span(bytes).first(length);
+    for (const size_t more : {size_t{0}, size_t{16}, size_t{64}}) {
+      std::vector<std::byte> blocks((length + 15) / 16 * 16 + more);
+      const auto place = blocks.end() - static_cast<ptrdiff_t>(length);
+      std::copy(message.begin(), message.end(), place);
+      std::for_each(place, place + 4, [](std::byte& byte) { byte = ~byte; });
+      ASSERT_EQ(crc32_of_blocks(blocks), slow_crc32(0, message)) << length << " bytes, " << more << " more zeros";
+      ASSERT_EQ(~crc_register_by_tables<kCrc32Polynomial>(0, blocks), slow_crc32(0, message)) << "by tables";
+    }
+  }
+}
+
 TEST(Crc32, takes_empty_span_without_memory) { EXPECT_EQ(crc32(0x12345678, {}), 0x12345678U); }
 
 TEST(Crc32c, gives_published_check_values) {

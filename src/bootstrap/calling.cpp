@@ -55,9 +55,9 @@ Awaited await_frame(const Config& config, Connection& connection, uint64_t deadl
   }
 }
 
-class Call {
+class Calling {
  public:
-  Call(const Config& config, const Key& key, uint64_t deadline_ns)
+  Calling(const Config& config, const Key& key, uint64_t deadline_ns)
       : config_(config), key_(key), deadline_ns_(deadline_ns), incarnation_(random_number()) {}
 
   Connection run() {
@@ -159,7 +159,7 @@ class Call {
 }  // namespace
 
 Connection call_root(const Config& config, const Key& key, uint64_t deadline_ns) {
-  return Call(config, key, deadline_ns).run();
+  return Calling(config, key, deadline_ns).run();
 }
 
 std::vector<uint32_t> missing_in(std::span<const std::byte> mask, uint32_t n_ranks) {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/circle.h"
-#include "bootstrap/circle_test_support.h"
 #include "bootstrap/frame.h"
+#include "bootstrap/side_channel.h"
+#include "bootstrap/side_channel_test_support.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -126,7 +126,7 @@ TEST(Death, while_the_ranks_meet) {
       }
       std::string words = "joined";
       try {
-        Circle::join(config);
+        SideChannel::join(config);
       } catch (const base::Error& error) {
         words = error.what();
       }
@@ -152,13 +152,13 @@ TEST(Death, during_an_exchange) {
   for (const uint32_t victim : {0U, 1U, 3U}) {
     Party party(4);
     Disaster disaster(party, {0, 1, 2, 3}, [victim](const Config& config, const Say& say) {
-      Circle circle = Circle::join(config);
-      const bool has_met = circle.barrier(soon()).has_value();
+      SideChannel side_channel = SideChannel::join(config);
+      const bool has_met = side_channel.barrier(soon()).has_value();
       say(has_met ? "ready" : "not ready");
       if (config.rank == victim) {
         ::pause();
       }
-      const auto done = circle.barrier(soon());
+      const auto done = side_channel.barrier(soon());
       say(done ? "done" : done.error().text);
     });
     const auto heard = disaster.strike(victim, SIGKILL);
@@ -175,10 +175,10 @@ TEST(Death, on_the_side_channel) {
   for (const uint32_t victim : {0U, 2U}) {
     Party party(4);
     Disaster disaster(party, {0, 1, 2, 3}, [](const Config& config, const Say& say) {
-      Circle circle = Circle::join(config);
-      static_cast<void>(circle.barrier(soon()));
+      SideChannel side_channel = SideChannel::join(config);
+      static_cast<void>(side_channel.barrier(soon()));
       say("ready");
-      const Event event = test::wait_for_event(circle, Event::Kind::lost);
+      const Event event = test::wait_for_event(side_channel, Event::Kind::lost);
       say("lost " + std::to_string(event.rank));
       ::pause();
     });
@@ -196,17 +196,17 @@ TEST(Death, stopped_rank_is_named_at_the_deadline_and_wakes_up_to_a_failure) {
     Party party(3);
     Disaster disaster(party, {0, 1, 2}, [victim](const Config& config, const Say& say) {
       ::signal(SIGCONT, [](int) { is_continued = 1; });
-      Circle circle = Circle::join(config);
-      static_cast<void>(circle.barrier(soon()));
+      SideChannel side_channel = SideChannel::join(config);
+      static_cast<void>(side_channel.barrier(soon()));
       say("ready");
       if (config.rank == victim) {
         while (is_continued == 0) {  // the parent stops and continues it
           ::poll(nullptr, 0, 1);
         }
-        say(circle.barrier(soon()).has_value() ? "done" : "failed");
+        say(side_channel.barrier(soon()).has_value() ? "done" : "failed");
         return;
       }
-      const auto done = circle.barrier(base::now_ns() + 500'000'000);
+      const auto done = side_channel.barrier(base::now_ns() + 500'000'000);
       say(done ? "done" : done.error().text);
       ::pause();
     });
@@ -227,19 +227,19 @@ TEST(Death, stopped_rank_is_named_at_the_deadline_and_wakes_up_to_a_failure) {
 TEST(Death, host_of_a_stopped_rank_answers) {
   Party party(2);
   Disaster disaster(party, {0, 1}, [](const Config& config, const Say& say) {
-    Circle circle = Circle::join(config);
-    static_cast<void>(circle.barrier(soon()));
+    SideChannel side_channel = SideChannel::join(config);
+    static_cast<void>(side_channel.barrier(soon()));
     say("ready");
     if (config.rank == 1) {
       ::pause();
     }
     // Without anything to acknowledge for longer than that, then with.
     ::poll(nullptr, 0, 300);
-    const bool is_quiet = circle.hosts_answering(200) == 0;
-    static_cast<void>(circle.send(1, 1, std::vector<std::byte>(100), true));
+    const bool is_quiet = side_channel.hosts_answering(200) == 0;
+    static_cast<void>(side_channel.send(1, 1, std::vector<std::byte>(100), true));
     bool is_answered = false;
     for (const uint64_t end = soon(); !is_answered && base::now_ns() < end;) {
-      is_answered = circle.hosts_answering(200) == 2;
+      is_answered = side_channel.hosts_answering(200) == 2;
     }
     say(is_quiet && is_answered ? "answers" : "silent");
     ::pause();
@@ -250,22 +250,22 @@ TEST(Death, host_of_a_stopped_rank_answers) {
 TEST(Death, host_of_a_stopped_rank_answers_when_its_buffers_are_full) {
   Party party(2);
   Disaster disaster(party, {0, 1}, [](const Config& config, const Say& say) {
-    Circle circle = Circle::join(config);
-    static_cast<void>(circle.barrier(soon()));
+    SideChannel side_channel = SideChannel::join(config);
+    static_cast<void>(side_channel.barrier(soon()));
     say("ready");
     if (config.rank == 1) {
       ::pause();
     }
     for (int i = 0; i < 4; ++i) {
-      static_cast<void>(circle.send(1, 1, std::vector<std::byte>(kMaxMessageBytes)));
+      static_cast<void>(side_channel.send(1, 1, std::vector<std::byte>(kMaxMessageBytes)));
     }
     uint64_t answered_ns = base::now_ns();
     uint64_t longest_ns = 0;
     for (const uint64_t end = base::now_ns() + 8'000'000'000; base::now_ns() < end;) {
-      static_cast<void>(circle.send(1, 1, std::vector<std::byte>(100), true));
+      static_cast<void>(side_channel.send(1, 1, std::vector<std::byte>(100), true));
       ::poll(nullptr, 0, 100);
       const uint64_t now = base::now_ns();
-      answered_ns = circle.hosts_answering(150) == 2 ? now : answered_ns;
+      answered_ns = side_channel.hosts_answering(150) == 2 ? now : answered_ns;
       longest_ns = std::max(longest_ns, now - answered_ns);
     }
     say(longest_ns < 1'000'000'000 ? "answers" : "silent for " + std::to_string(longest_ns / 1'000'000) + " ms");
@@ -283,7 +283,7 @@ TEST(Death, stopped_before_it_has_joined_is_missing) {
       ::pause();
     }
     say("ready");
-    Circle::join(config);
+    SideChannel::join(config);
   });
   const auto heard = disaster.strike(2, SIGSTOP);
   EXPECT_THAT(heard[0], HasSubstr("not come: rank 2"));

@@ -8,12 +8,12 @@
 #include "base/clock.h"
 #include "base/little_endian.h"
 #include "bootstrap/calling.h"
+#include "bootstrap/connections.h"
 #include "bootstrap/handshake.h"
 #include "bootstrap/sockets.h"
-#include "bootstrap/star.h"
 
-/// The part of Circle::Star that runs exchanges: everybody gives its share to rank 0, which gives all shares to
-/// everybody.
+/// The part of SideChannel::Connections that runs exchanges: everybody gives its share to rank 0, which gives all
+/// shares to everybody.
 namespace ringbolt::bootstrap {
 namespace {
 
@@ -36,8 +36,9 @@ Payload numbered(uint32_t number, std::span<const std::byte> share) {
 
 const char* name_of(Exchange exchange) { return exchange == Exchange::all_gather ? "all_gather" : "barrier"; }
 
-Outcome<std::vector<std::vector<std::byte>>> Circle::Star::exchange(Exchange which, std::span<const std::byte> mine,
-                                                                    uint64_t deadline_ns) {
+Outcome<std::vector<std::vector<std::byte>>> SideChannel::Connections::exchange(Exchange which,
+                                                                                std::span<const std::byte> mine,
+                                                                                uint64_t deadline_ns) {
   if (failure_) {
     return tl::unexpected(*failure_);
   }
@@ -79,7 +80,7 @@ Outcome<std::vector<std::vector<std::byte>>> Circle::Star::exchange(Exchange whi
 }
 
 /// Rank 0: one more share, its own included.
-void Circle::Star::take_share(uint32_t peer, Frame& frame) {
+void SideChannel::Connections::take_share(uint32_t peer, Frame& frame) {
   if (frame.payload.size() < kNumberBytes || !is_exchange(frame.header.kind)) {
     end(peer, Event::Kind::lost, EPROTO);
     return;
@@ -109,7 +110,7 @@ void Circle::Star::take_share(uint32_t peer, Frame& frame) {
   finish_if_complete();
 }
 
-void Circle::Star::finish_if_complete() {
+void SideChannel::Connections::finish_if_complete() {
   size_t total = 0;
   for (const auto& share : shares_) {
     if (!share) {
@@ -141,7 +142,7 @@ void Circle::Star::finish_if_complete() {
                    make_payload(std::move(all)));
 }
 
-void Circle::Star::take_from_rank(uint32_t peer, Frame& frame) {
+void SideChannel::Connections::take_from_rank(uint32_t peer, Frame& frame) {
   switch (frame.header.type) {
     case FrameType::gather:
       if (!failure_) {
@@ -159,7 +160,7 @@ void Circle::Star::take_from_rank(uint32_t peer, Frame& frame) {
   }
 }
 
-void Circle::Star::take_from_root(Frame& frame) {
+void SideChannel::Connections::take_from_root(Frame& frame) {
   switch (frame.header.type) {
     case FrameType::gathered:
       take_shares(frame);
@@ -194,7 +195,7 @@ void Circle::Star::take_from_root(Frame& frame) {
 }
 
 /// Not rank 0: all shares.
-void Circle::Star::take_shares(const Frame& frame) {
+void SideChannel::Connections::take_shares(const Frame& frame) {
   const std::span<const std::byte> payload(frame.payload);
   const size_t header = kCountsBytes + 4 * size_t{n_ranks_};
   if (payload.size() < header || !current_ || result_ || base::get_le<uint32_t>(payload, 0) != n_exchanges_ ||
@@ -220,7 +221,7 @@ void Circle::Star::take_shares(const Frame& frame) {
 }
 
 /// This and every later exchange fails, here and on all ranks but `except`, who know.
-void Circle::Star::fail(int errno_value, std::string text, uint32_t except) {
+void SideChannel::Connections::fail(int errno_value, std::string text, uint32_t except) {
   if (failure_) {
     return;
   }
@@ -234,7 +235,7 @@ void Circle::Star::fail(int errno_value, std::string text, uint32_t except) {
 }
 
 /// Rank 0: those who wait learn for whom.
-void Circle::Star::tell_progress() {
+void SideChannel::Connections::tell_progress() {
   const auto n_there = static_cast<size_t>(
       std::count_if(shares_.begin(), shares_.end(), [](const auto& share) { return share.has_value(); }));
   if (!is_root() || result_ || failure_ || n_told_ == n_there) {

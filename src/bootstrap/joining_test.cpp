@@ -14,10 +14,10 @@
 #include <thread>
 #include <vector>
 
-#include "bootstrap/circle.h"
-#include "bootstrap/circle_test_support.h"
 #include "bootstrap/connection.h"
 #include "bootstrap/hello.h"
+#include "bootstrap/side_channel.h"
+#include "bootstrap/side_channel_test_support.h"
 
 namespace ringbolt::bootstrap {
 namespace {
@@ -31,8 +31,8 @@ using ::testing::HasSubstr;
 /// What join() says; empty if it succeeds.
 std::string words_of(const Config& config) {
   try {
-    Circle circle = Circle::join(config);
-    static_cast<void>(circle.barrier(soon()));
+    SideChannel side_channel = SideChannel::join(config);
+    static_cast<void>(side_channel.barrier(soon()));
     return "";
   } catch (const base::Error& error) {
     return error.what();
@@ -90,7 +90,7 @@ TEST(Joining, strangers_delay_nobody) {
   for (int i = 0; i < 100; ++i) {
     static_cast<void>(connect_to(at));  // a port scanner
   }
-  party.run([](Circle& circle) { EXPECT_TRUE(circle.barrier(soon())); });
+  party.run([](SideChannel& side_channel) { EXPECT_TRUE(side_channel.barrier(soon())); });
 }
 
 TEST(Joining, more_strangers_than_are_kept_delay_nobody) {
@@ -100,7 +100,7 @@ TEST(Joining, more_strangers_than_are_kept_delay_nobody) {
   for (int i = 0; i < 200; ++i) {
     strangers.push_back(connect_to(party.of(1)));
   }
-  party.run([](Circle& circle) { EXPECT_TRUE(circle.barrier(soon())); });
+  party.run([](SideChannel& side_channel) { EXPECT_TRUE(side_channel.barrier(soon())); });
 }
 
 size_t resident_bytes() {
@@ -376,7 +376,7 @@ TEST(Joining, goes_on_when_descriptors_run_out) {
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
   party.config.handshake_timeout_ms = 200;  // the strangers go, and make room
   std::atomic<int> n_met = 0;
-  party.run([&n_met](Circle& circle) { n_met += circle.barrier(soon()) ? 1 : 0; });
+  party.run([&n_met](SideChannel& side_channel) { n_met += side_channel.barrier(soon()) ? 1 : 0; });
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
   EXPECT_EQ(n_met, 3);
 }

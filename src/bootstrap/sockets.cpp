@@ -161,6 +161,18 @@ Listening Listening::open(const std::string& host, uint16_t port, const std::str
   return listening;
 }
 
+Listening Listening::everywhere() {
+  Listening listening;
+  int error = listen_at(any_address(AF_INET6, 0), true, listening);
+  if (error != 0) {
+    error = listen_at(any_address(AF_INET, 0), false, listening);
+  }
+  if (error != 0) {
+    throw base::Error(error, "listen", "all addresses of this machine", remedy_of(error, UINT16_MAX));
+  }
+  return listening;
+}
+
 Accepted accept_from(int listening_fd) {
   Accepted accepted;
   Address peer;
@@ -185,39 +197,49 @@ bool is_connected_to_itself(int fd) {
 
 /// An errno or 0.
 int connect_to(const Address& address, uint64_t deadline_ns, base::UniqueFd& out) {
-  base::UniqueFd fd(::socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.is_open()) {
-    return errno;
+  Begun begun = begin_dialling(address);
+  if (begun.error != 0) {
+    return begun.error;
   }
-  set(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
-  if (::connect(fd.get(), address.get(), address.length) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) {
-      return errno;
-    }
-    pollfd waiting{fd.get(), POLLOUT, 0};
-    int ready = 0;
-    do {
-      ready = ::poll(&waiting, 1, milliseconds_until(deadline_ns, 2000));
-    } while (ready < 0 && errno == EINTR);
-    if (ready == 0) {
-      return ETIMEDOUT;
-    }
-    int error = 0;
-    socklen_t length = sizeof error;
-    if (::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
-      return error == 0 ? errno : error;
-    }
+  pollfd waiting{begun.socket.get(), POLLOUT, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&waiting, 1, milliseconds_until(deadline_ns, 2000));
+  } while (ready < 0 && errno == EINTR);
+  const int error = ready == 0 ? ETIMEDOUT : end_dialling(begun.socket.get());
+  if (error == 0) {
+    out = std::move(begun.socket);
   }
-  // Where nobody listens at a port of the range for outgoing connections, the kernel may give that very port to this
-  // socket, which then meets itself.
-  if (is_connected_to_itself(fd.get())) {
-    return ECONNREFUSED;
-  }
-  out = std::move(fd);
-  return 0;
+  return error;
 }
 
 }  // namespace
+
+Begun begin_dialling(const Address& at) {
+  Begun begun;
+  begun.peer = describe(at);
+  begun.socket.reset(::socket(at.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!begun.socket.is_open()) {
+    begun.error = errno;
+    return begun;
+  }
+  set(begun.socket.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (::connect(begun.socket.get(), at.get(), at.length) != 0 && errno != EINPROGRESS && errno != EINTR) {
+    begun.error = errno;
+  }
+  return begun;
+}
+
+int end_dialling(int fd) {
+  int error = 0;
+  socklen_t length = sizeof error;
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0 || error != 0) {
+    return error == 0 ? errno : error;
+  }
+  // Where nobody listens at a port of the range for outgoing connections, the kernel may give that very port to this
+  // socket, which then meets itself.
+  return is_connected_to_itself(fd) ? ECONNREFUSED : 0;
+}
 
 Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up) {
   Dialled dialled;

@@ -21,6 +21,8 @@ struct Listening {
   /// blocks until `deadline_ns`. Throws base::Error.
   static Listening open(const std::string& host, uint16_t port, const std::string& bind_address,
                         uint64_t deadline_ns = UINT64_MAX, const LookUp& look_up = &::getaddrinfo);
+  /// At all addresses of this machine, at a free port. Does not block. Throws base::Error.
+  static Listening everywhere();
 };
 
 /// An accepted connection and the other end in words.
@@ -41,6 +43,17 @@ struct Dialled {
 };
 /// Tries the addresses of a host one after the other, each for up to 2 s. Blocks until `deadline_ns` (base::now_ns()).
 Dialled dial(const HostPort& at, uint64_t deadline_ns, const LookUp& look_up = &::getaddrinfo);
+
+/// A connection that has been begun and is made when the socket becomes writable, or why there is none.
+struct Begun {
+  base::UniqueFd socket;
+  std::string peer;
+  int error = 0;
+};
+/// Does not block.
+Begun begin_dialling(const Address& at);
+/// Of one that has become writable, or has failed: an errno, 0 if it is made.
+int end_dialling(int fd);
 
 /// What poll(2) should wait for to reach `deadline_ns`: 0 to `most_ms`, rounded up.
 int milliseconds_until(uint64_t deadline_ns, int most_ms);

@@ -15,6 +15,8 @@ namespace ringbolt::bringup {
 struct Capabilities {
   bool has_rc = false;
   bool has_uc = false;
+  /// Whether there is any type of queue pair that is connected.
+  bool can_connect() const { return has_rc || has_uc; }
   /// Depth is counted in frames of 4 KiB, and a SEND and its RECV must cover equally many: devices with UC alone.
   bool counts_frames = false;
   bool has_channels = false;

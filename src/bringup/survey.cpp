@@ -120,7 +120,7 @@ class Look {
     const verbs::ProtectionDomain pd(context_);
     const verbs::CompletionQueue cq(context_, 1);
     card.capabilities = probe(pd, cq, port);
-    if (!card.capabilities.has_rc && !card.capabilities.has_uc) {
+    if (!card.capabilities.can_connect()) {
       refuse(port, "it has neither RC nor UC queue pairs");
       return;
     }
@@ -174,6 +174,23 @@ std::vector<PortCard> Survey::cards() const {
   return cards;
 }
 
+Survey survey_device(const verbs::Library& library, const std::string& device, uint64_t deadline_ns) {
+  const auto look = [library, device](verbs::Whereabouts&) {
+    Survey of_device;
+    Look(library, device, of_device).run();
+    return of_device;
+  };
+  Survey survey;
+  try {
+    return verbs::within<Survey>(deadline_ns, look);
+  } catch (const base::Error& error) {
+    survey.unusable.push_back({device, 0, error.what()});
+  } catch (const verbs::Stuck& stuck) {
+    survey.unusable.push_back({device, 0, stuck.what(), true});
+  }
+  return survey;
+}
+
 Survey survey(const verbs::Library& library, uint64_t deadline_ns) {
   auto devices = verbs::within<std::vector<std::string>>(
       deadline_ns, [library](verbs::Whereabouts&) { return verbs::device_names(library); });
@@ -183,21 +200,9 @@ Survey survey(const verbs::Library& library, uint64_t deadline_ns) {
   for (size_t i = 0; i < devices.size(); ++i) {
     const uint64_t now_ns = base::now_ns();
     const uint64_t share_ns = (std::max(deadline_ns, now_ns) - now_ns) / (devices.size() - i);
-    const std::string& device = devices[i];
-    try {
-      const auto look = [library, device](verbs::Whereabouts&) {
-        Survey of_device;
-        Look(library, device, of_device).run();
-        return of_device;
-      };
-      const Survey seen = verbs::within<Survey>(now_ns + std::min(share_ns, kMostLookMs * 1'000'000), look);
-      survey.usable.insert(survey.usable.end(), seen.usable.begin(), seen.usable.end());
-      survey.unusable.insert(survey.unusable.end(), seen.unusable.begin(), seen.unusable.end());
-    } catch (const base::Error& error) {
-      survey.unusable.push_back({device, 0, error.what()});
-    } catch (const verbs::Stuck& stuck) {
-      survey.unusable.push_back({device, 0, stuck.what(), true});
-    }
+    const Survey seen = survey_device(library, devices[i], now_ns + std::min(share_ns, kMostLookMs * 1'000'000));
+    survey.usable.insert(survey.usable.end(), seen.usable.begin(), seen.usable.end());
+    survey.unusable.insert(survey.unusable.end(), seen.unusable.begin(), seen.unusable.end());
   }
   return survey;
 }

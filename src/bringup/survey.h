@@ -51,4 +51,8 @@ Survey survey(const verbs::Library& library, uint64_t deadline_ns = UINT64_MAX);
 
 inline constexpr uint64_t kMostLookMs = 10'000;
 
+/// Of one device, in a thread of its own that is left behind at `deadline_ns` (base::now_ns()). Whatever goes wrong is in
+/// what it returns, for the device as a whole.
+Survey survey_device(const verbs::Library& library, const std::string& device, uint64_t deadline_ns);
+
 }  // namespace ringbolt::bringup

@@ -21,13 +21,13 @@ void fill(Target& target, std::span<const std::byte> from) {
 
 }  // namespace
 
-Engine::Engine(const Config& config, const Host& host) : config_(config), host_(host), next_id_(config.random) {}
+Engine::Engine(const Seed& seed, const Host& host) : seed_(seed), host_(host), next_id_(seed.random) {}
 
 Connection& Engine::create(const Path& path) {
   RINGBOLT_ASSERT(connections_.size() < kIdMask);
   Handle id = 0;
   do {
-    id = (config_.slot << kSlotShift) | (next_id_++ & kIdMask);
+    id = (seed_.slot << kSlotShift) | (next_id_++ & kIdMask);
   } while (id == 0 || connections_.contains(id));
   Connection& made = connections_[id];
   made.id = id;
@@ -151,7 +151,7 @@ Handle Engine::connect(uint64_t now_ns, const Path& path, wire::CmReq request) {
   connection.state = State::req_sent;
   connection.local_qpn = request.local_qpn;
   connection.service_id = request.service_id;
-  connection.transaction_id = uint64_t{config_.random} << 32 | connection.id;
+  connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
   request.local_id = connection.id;
   request.local_cm_timeout = request.remote_cm_timeout = kResponseTimeout;
   request.max_cm_retries = kMaxRetries;
@@ -251,7 +251,7 @@ int Engine::reject(uint64_t, Handle handle, uint16_t reason, std::span<const std
 }
 
 void Engine::send_disconnect(uint64_t now_ns, Connection& connection, bool wants_answer) {
-  connection.transaction_id = uint64_t{config_.random} << 32 | connection.id;
+  connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
   const uint64_t wait_ns = connection.is_active ? active_wait_ns(connection.lifetime) : connection.wait_ns;
   if (wants_answer) {
     start_tries(now_ns, connection, wait_ns);  // first: there may be no memory for it

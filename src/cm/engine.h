@@ -22,11 +22,11 @@ namespace ringbolt::cm {
 /// engine_timers.cpp (what time does).
 class Engine {
  public:
-  struct Config {
+  struct Seed {
     uint32_t slot = 0;    ///< goes into bits 22 to 31 of every id
     uint32_t random = 0;  ///< where ids begin, and the upper half of transaction ids
   };
-  Engine(const Config& config, const Host& host);
+  Engine(const Seed& seed, const Host& host);
 
   // Listening.
   void listen(const Listener& listener);
@@ -123,7 +123,7 @@ class Engine {
   void give_up(uint64_t now_ns, Connection& connection);
   void forget_peer(uint64_t now_ns, Connection& connection);
 
-  const Config config_;
+  const Seed seed_;
   const Host& host_;
   uint32_t next_id_;
   std::unordered_map<Handle, Connection> connections_;

@@ -144,7 +144,7 @@ Handle Engine::look_up(uint64_t now_ns, const Path& path, wire::CmSidrReq questi
   connection.is_active = true;
   connection.state = State::lookup_sent;
   connection.service_id = question.service_id;
-  connection.transaction_id = uint64_t{config_.random} << 32 | connection.id;
+  connection.transaction_id = uint64_t{seed_.random} << 32 | connection.id;
   question.request_id = connection.id;
   wire::emit(wire::CmMad{connection.transaction_id, question}, connection.last);
   resend(connection);

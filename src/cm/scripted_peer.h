@@ -33,12 +33,12 @@ struct OneHost final : Host {
   }
 };
 
-inline constexpr Engine::Config kConfig{3, 0x1234};
+inline constexpr Engine::Seed kSeed{3, 0x1234};
 
 class ScriptedPeer {
  public:
   OneHost host;
-  Engine engine{kConfig, host};
+  Engine engine{kSeed, host};
   uint64_t now = 1'000'000 * kMs;
 
   Path path() const { return {0, kOwnAddress, kPeerAddress, 0, 0, 64}; }

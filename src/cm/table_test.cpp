@@ -64,7 +64,7 @@ std::string name_of(const Event& event) {
 class Bench {
  public:
   ScriptedPeer peer;
-  Handle handle = (kConfig.slot << 22) | 0x12345;
+  Handle handle = (kSeed.slot << 22) | 0x12345;
 
   explicit Bench(Row row) {
     enter(row);

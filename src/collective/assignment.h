@@ -15,7 +15,7 @@ struct CommonParts {
   std::optional<PathTrees> path_trees;
 };
 
-/// What a builder is asked for: the part of one rank. What two ranks must agree on (numbers of lanes, cuts, chunk
+/// What a builder is asked for: the part of one rank. What two ranks must agree on (numbers of transfers, cuts, chunk
 /// sizes) follows from the other members alone.
 struct Assignment {
   const Problem& problem;
@@ -38,8 +38,8 @@ struct Assignment {
     return chunk_bytes_for(topology.model(), n_levels, bytes, topology.least_rate(), problem.element_bytes, limits);
   }
   /// To another rank over a shortest path.
-  Target send_to(uint32_t peer, uint32_t lane, uint64_t turn = 0) const {
-    return to_lane(peer, lane, topology.path(rank, peer, turn));
+  Target send_to(uint32_t peer, uint32_t transfer, uint64_t turn = 0) const {
+    return to_transfer(peer, transfer, topology.path(rank, peer, turn));
   }
 };
 

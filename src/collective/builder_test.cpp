@@ -134,10 +134,10 @@ TEST(Builder, direct_all_reduce_carries_least_bytes_on_a_mesh) {
   const Schedule direct = build("direct", problem, topology, {});
   const auto checked = check(direct, problem, topology.graph(), {});
   ASSERT_TRUE(checked) << checked.error();
-  EXPECT_EQ(checked->lane_bytes, 2u * 3 * 4000);  // 2 (N - 1) M: Patarasuk and Yuan 2009
+  EXPECT_EQ(checked->transfer_bytes, 2u * 3 * 4000);  // 2 (N - 1) M: Patarasuk and Yuan 2009
   const auto exchange = check(build("exchange", problem, topology, {}), problem, topology.graph(), {});
   ASSERT_TRUE(exchange) << exchange.error();
-  EXPECT_EQ(exchange->lane_bytes, 4u * 3 * 4000);
+  EXPECT_EQ(exchange->transfer_bytes, 4u * 3 * 4000);
 }
 
 TEST(Builder, barrier_takes_rounds_of_the_logarithm) {
@@ -149,21 +149,21 @@ TEST(Builder, barrier_takes_rounds_of_the_logarithm) {
   }
 }
 
-/// Bytes that lanes carry; the schedule must pass the check.
-uint64_t lane_bytes(const std::string& name, const fabric::Graph& graph, const Problem& problem) {
+/// Bytes that transfers carry; the schedule must pass the check.
+uint64_t transfer_bytes(const std::string& name, const fabric::Graph& graph, const Problem& problem) {
   const Topology topology(graph);
   const auto checked = check(build(name, problem, topology, {}), problem, graph, {});
   EXPECT_TRUE(checked) << name << ": " << (checked ? "" : checked.error());
-  return checked ? checked->lane_bytes : 0;
+  return checked ? checked->transfer_bytes : 0;
 }
 
 TEST(Builder, all_reduce_of_long_vectors_carries_least_bytes) {
   const Problem problem = problem_of(Operation::all_reduce, 8, 1000, 4);
   const fabric::Graph cube = fabric::hypercube(3);
   for (const char* name : {"direct", "chain", "tree", "double_tree", "ring", "two_way_ring", "halving", "trees"}) {
-    EXPECT_EQ(lane_bytes(name, cube, problem), 2u * 7 * 4000) << name;  // 2 (N - 1) M
+    EXPECT_EQ(transfer_bytes(name, cube, problem), 2u * 7 * 4000) << name;  // 2 (N - 1) M
   }
-  EXPECT_EQ(lane_bytes("doubling", cube, problem), 3u * 8 * 4000);
+  EXPECT_EQ(transfer_bytes("doubling", cube, problem), 3u * 8 * 4000);
 }
 
 TEST(Builder, two_trees_share_the_work) {

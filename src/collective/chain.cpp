@@ -19,15 +19,15 @@ TreePart path_of_all(const Assignment& assignment) {
 }
 
 /// A part of the sum: adds the own to what comes from the rank before, and sends it on. The last rank's has no target.
-Step add_own(const Assignment& assignment, const Piece& piece, uint32_t chunk_bytes, uint32_t lane) {
+Step add_own(const Assignment& assignment, const Piece& piece, uint32_t chunk_bytes, uint32_t transfer) {
   const uint32_t rank = assignment.rank;
   Step step = Assignment::step(piece, chunk_bytes);
   if (rank > 0) {
-    step.sources.push_back(from_lane(rank - 1, lane));
+    step.sources.push_back(from_transfer(rank - 1, transfer));
   }
   step.sources.push_back(from_local(Buffer::input, piece.offset));
   if (rank + 1 < assignment.n_ranks()) {
-    step.targets.push_back(assignment.send_to(rank + 1, lane));
+    step.targets.push_back(assignment.send_to(rank + 1, transfer));
   } else {
     step.finishes = true;
   }
@@ -40,17 +40,18 @@ Program build_for_owners(const Assignment& assignment, const std::vector<Piece>&
   const uint32_t last = assignment.n_ranks() - 1;
   const uint32_t chunk_bytes = path_of_all(assignment).chunk_bytes;
   Program program;
-  for (uint32_t lane = 0; lane < pieces.size(); ++lane) {
-    Step step = add_own(assignment, pieces[lane], chunk_bytes, lane);
+  for (uint32_t transfer = 0; transfer < pieces.size(); ++transfer) {
+    Step step = add_own(assignment, pieces[transfer], chunk_bytes, transfer);
     if (assignment.rank == last) {
-      step.targets.push_back(owners[lane] == last ? to_local(Buffer::output, 0) : assignment.send_to(owners[lane], 0));
+      step.targets.push_back(owners[transfer] == last ? to_local(Buffer::output, 0)
+                                                      : assignment.send_to(owners[transfer], 0));
     }
     add_step(program, std::move(step));
   }
   for (size_t index = 0; index < pieces.size(); ++index) {
     if (owners[index] == assignment.rank && assignment.rank != last) {
       Step step = Assignment::step(pieces[index], chunk_bytes);
-      step.sources.push_back(from_lane(last, 0));
+      step.sources.push_back(from_transfer(last, 0));
       step.targets.push_back(to_local(Buffer::output, 0));
       add_step(program, std::move(step));
     }

@@ -20,7 +20,7 @@ namespace {
 constexpr uint32_t kMostWatchedRanks = 64;
 constexpr uint32_t kWatchedOfMany = 16;
 
-struct LaneState {
+struct TransferState {
   uint32_t sender = 0;    ///< number of a step among all
   uint32_t receiver = 0;  ///< the same
   bool has_chunk = false;
@@ -32,7 +32,7 @@ struct StepState {
   const Step* step = nullptr;
   uint32_t rank = 0;
   uint32_t index = 0;      ///< among those of its rank
-  uint32_t first_end = 0;  ///< of its lanes, in Lanes::of_ends
+  uint32_t first_end = 0;  ///< of its transfers, in Transfers::of_ends
   uint32_t n_chunks = 1;
   uint32_t n_done = 0;
   uint32_t last_event = Happenings::kNone;
@@ -61,20 +61,20 @@ struct RankState {
 
 class Run {
  public:
-  Run(const Schedule& schedule, const Problem& problem, const Lanes& lanes, bool is_in_place)
+  Run(const Schedule& schedule, const Problem& problem, const Transfers& transfers, bool is_in_place)
       : schedule_(schedule),
         problem_(problem),
-        lane_of_ends_(lanes.of_ends),
+        transfer_of_ends_(transfers.of_ends),
         is_in_place_(is_in_place),
         ranks_(problem.n_ranks),
-        lanes_(lanes.lanes.size()) {
+        transfers_(transfers.transfers.size()) {
     for (uint32_t rank = 0; rank < problem.n_ranks; ++rank) {
       add_rank(rank);
     }
-    for (size_t index = 0; index < lanes_.size(); ++index) {
-      const Lane& lane = lanes.lanes[index];
-      lanes_[index].sender = ranks_[lane.key.from].first_step + lane.sender;
-      lanes_[index].receiver = ranks_[lane.key.to].first_step + lane.receiver;
+    for (size_t index = 0; index < transfers_.size(); ++index) {
+      const Transfer& transfer = transfers.transfers[index];
+      transfers_[index].sender = ranks_[transfer.key.from].first_step + transfer.sender;
+      transfers_[index].receiver = ranks_[transfer.key.to].first_step + transfer.receiver;
     }
   }
 
@@ -97,7 +97,7 @@ class Run {
   }
 
   uint64_t n_chunks() const { return n_chunks_; }
-  uint64_t lane_bytes() const { return lane_bytes_; }
+  uint64_t transfer_bytes() const { return transfer_bytes_; }
 
  private:
   void add_rank(uint32_t rank) {
@@ -114,7 +114,7 @@ class Run {
       added.first_end = n_ends_;
       added.n_chunks =
           std::max<uint32_t>(1, static_cast<uint32_t>((step.bytes + step.chunk_bytes - 1) / step.chunk_bytes));
-      n_ends_ += n_lanes_of(step.sources) + n_lanes_of(step.targets);
+      n_ends_ += n_transfers_of(step.sources) + n_transfers_of(step.targets);
       for (const Source& source : step.sources) {
         if (source.kind == Source::Kind::local && source.after != kNoStep) {
           add_waiter(steps_[state.first_step + source.after], state.first_step + added.index);
@@ -137,8 +137,8 @@ class Run {
   }
 
   template <class End>
-  static uint32_t n_lanes_of(const std::vector<End>& ends) {
-    return static_cast<uint32_t>(std::ranges::count(ends, End::Kind::lane, &End::kind));
+  static uint32_t n_transfers_of(const std::vector<End>& ends) {
+    return static_cast<uint32_t>(std::ranges::count(ends, End::Kind::transfer, &End::kind));
   }
 
   void object(const StepState& state, const std::string& what) {
@@ -198,8 +198,8 @@ class Run {
     }
     uint32_t end = state.first_end;
     for (const Source& source : state.step->sources) {
-      if (source.kind == Source::Kind::lane) {
-        if (!lanes_[lane_of_ends_[end++]].has_chunk) {
+      if (source.kind == Source::Kind::transfer) {
+        if (!transfers_[transfer_of_ends_[end++]].has_chunk) {
           return false;
         }
       } else if (source.after != kNoStep && waited_for(state, source).n_done < n_needed(state, source)) {
@@ -207,7 +207,7 @@ class Run {
       }
     }
     for (const Target& target : state.step->targets) {
-      if (target.kind == Target::Kind::lane && lanes_[lane_of_ends_[end++]].has_chunk) {
+      if (target.kind == Target::Kind::transfer && transfers_[transfer_of_ends_[end++]].has_chunk) {
         return false;
       }
     }
@@ -253,13 +253,13 @@ class Run {
     uint32_t end = state.first_end;
     happenings_.wait_for(state.last_event);
     for (const Source& source : state.step->sources) {
-      if (source.kind == Source::Kind::lane) {
-        LaneState& lane = lanes_[lane_of_ends_[end++]];
-        happenings_.wait_for(lane.event);
-        rows.push_back(std::move(lane.symbols));
-        lane.has_chunk = false;
-        if (steps_[lane.sender].n_done < steps_[lane.sender].n_chunks) {
-          ready_.push_back(lane.sender);
+      if (source.kind == Source::Kind::transfer) {
+        TransferState& transfer = transfers_[transfer_of_ends_[end++]];
+        happenings_.wait_for(transfer.event);
+        rows.push_back(std::move(transfer.symbols));
+        transfer.has_chunk = false;
+        if (steps_[transfer.sender].n_done < steps_[transfer.sender].n_chunks) {
+          ready_.push_back(transfer.sender);
         }
         continue;
       }
@@ -283,15 +283,15 @@ class Run {
   void deliver(const StepState& state, uint32_t event, const Piece& part, const Symbols& sum,
                const std::vector<Place>& reads) {
     const Step& step = *state.step;
-    uint32_t end = state.first_end + n_lanes_of(step.sources);
+    uint32_t end = state.first_end + n_transfers_of(step.sources);
     for (const Target& target : step.targets) {
-      if (target.kind == Target::Kind::lane) {
-        LaneState& lane = lanes_[lane_of_ends_[end++]];
-        lane.has_chunk = true;
-        lane.symbols = sum;
-        lane.event = event;
-        lane_bytes_ += part.bytes;
-        ready_.push_back(lane.receiver);
+      if (target.kind == Target::Kind::transfer) {
+        TransferState& transfer = transfers_[transfer_of_ends_[end++]];
+        transfer.has_chunk = true;
+        transfer.symbols = sum;
+        transfer.event = event;
+        transfer_bytes_ += part.bytes;
+        ready_.push_back(transfer.receiver);
         continue;
       }
       const Place place = place_of(state.rank, target.buffer, target.offset + part.offset);
@@ -389,18 +389,18 @@ class Run {
 
   const Schedule& schedule_;
   const Problem& problem_;
-  const std::vector<uint32_t>& lane_of_ends_;
+  const std::vector<uint32_t>& transfer_of_ends_;
   bool is_in_place_;
   std::vector<RankState> ranks_;
-  std::vector<LaneState> lanes_;
+  std::vector<TransferState> transfers_;
   std::vector<StepState> steps_;  // of all ranks, one after the other
   std::vector<Waits> waits_;
-  uint32_t n_ends_ = 0;          // of lanes, of the steps so far
+  uint32_t n_ends_ = 0;          // of transfers, of the steps so far
   std::vector<uint32_t> ready_;  // steps that may go on
   Happenings happenings_;
   std::vector<uint32_t> rank_of_events_;
   uint64_t n_chunks_ = 0;
-  uint64_t lane_bytes_ = 0;
+  uint64_t transfer_bytes_ = 0;
   std::string objection_;
 };
 
@@ -408,27 +408,27 @@ class Run {
 
 tl::expected<CheckedSchedule, std::string> check(const Schedule& schedule, const Problem& problem,
                                                  const fabric::Graph& graph, const Limits& limits) {
-  const auto lanes = check_structure(schedule, problem, graph, limits);
-  if (!lanes) {
-    return tl::unexpected(lanes.error());
+  const auto transfers = check_structure(schedule, problem, graph, limits);
+  if (!transfers) {
+    return tl::unexpected(transfers.error());
   }
   CheckedSchedule checked;
   for (const bool is_in_place : {false, true}) {
     if (is_in_place && !in_place_shift(problem, problem.root)) {
       continue;  // there is no such call
     }
-    Run run(schedule, problem, *lanes, is_in_place);
+    Run run(schedule, problem, *transfers, is_in_place);
     if (std::string objection = run.run(); !objection.empty()) {
       return tl::unexpected(std::move(objection));
     }
     checked.n_chunks = run.n_chunks();
-    checked.lane_bytes = run.lane_bytes();
+    checked.transfer_bytes = run.transfer_bytes();
   }
   for (const Program& program : schedule.programs) {
     checked.most_steps = std::max(checked.most_steps, static_cast<uint32_t>(program.steps.size()));
   }
-  for (const Lane& lane : lanes->lanes) {
-    checked.most_lanes = std::max(checked.most_lanes, lane.key.number + 1);
+  for (const Transfer& transfer : transfers->transfers) {
+    checked.most_transfers = std::max(checked.most_transfers, transfer.key.number + 1);
   }
   return checked;
 }

@@ -16,7 +16,7 @@ class StructureCheck {
   StructureCheck(const Schedule& schedule, const Problem& problem, const fabric::Graph& graph, const Limits& limits)
       : schedule_(schedule), problem_(problem), neighbours_(fabric::neighbours(graph)), limits_(limits) {}
 
-  tl::expected<Lanes, std::string> run() {
+  tl::expected<Transfers, std::string> run() {
     if (schedule_.programs.size() != problem_.n_ranks || neighbours_.size() != problem_.n_ranks) {
       return tl::unexpected(fmt::format("{} programs for {} ranks on a graph of {} nodes", schedule_.programs.size(),
                                         problem_.n_ranks, neighbours_.size()));
@@ -32,9 +32,10 @@ class StructureCheck {
     }
     if (objection_.empty()) {
       join_ends();
-      check_lanes();
+      check_transfers();
     }
-    return objection_.empty() ? tl::expected<Lanes, std::string>(std::move(lanes_)) : tl::unexpected(objection_);
+    return objection_.empty() ? tl::expected<Transfers, std::string>(std::move(transfers_))
+                              : tl::unexpected(objection_);
   }
 
  private:
@@ -86,8 +87,8 @@ class StructureCheck {
   }
 
   void check_source(uint32_t rank, uint32_t index, const Source& source) {
-    if (source.kind == Source::Kind::lane) {
-      add_end(rank, index, {source.peer, rank, source.lane}, false);
+    if (source.kind == Source::Kind::transfer) {
+      add_end(rank, index, {source.peer, rank, source.transfer}, false);
       return;
     }
     check_range(rank, index, source.buffer, source.offset);
@@ -104,81 +105,83 @@ class StructureCheck {
       }
       return;
     }
-    const LaneKey lane{rank, target.peer, target.lane};
-    add_end(rank, index, lane, true);
+    const TransferKey transfer{rank, target.peer, target.transfer};
+    add_end(rank, index, transfer, true);
     uint32_t node = rank;
     for (size_t hop = 0; hop <= target.via.size() && objection_.empty(); ++hop) {
       const uint32_t next = hop < target.via.size() ? target.via[hop] : target.peer;
       if (!std::ranges::binary_search(neighbours_[node], next)) {
-        object(rank, index, fmt::format("{} goes from {} to {}, which no cable joins", lane_text(lane), node, next));
+        object(rank, index,
+               fmt::format("{} goes from {} to {}, which no cable joins", transfer_text(transfer), node, next));
         return;
       }
       node = next;
     }
   }
 
-  void add_end(uint32_t rank, uint32_t index, const LaneKey& lane, bool sends) {
-    const uint32_t peer = lane.from == rank ? lane.to : lane.from;
+  void add_end(uint32_t rank, uint32_t index, const TransferKey& transfer, bool sends) {
+    const uint32_t peer = transfer.from == rank ? transfer.to : transfer.from;
     if (peer >= problem_.n_ranks || peer == rank) {
-      object(rank, index, fmt::format("{} leads nowhere", lane_text(lane)));
+      object(rank, index, fmt::format("{} leads nowhere", transfer_text(transfer)));
       return;
     }
-    ends_.push_back({lane, sends, index, static_cast<uint32_t>(ends_.size())});
+    ends_.push_back({transfer, sends, index, static_cast<uint32_t>(ends_.size())});
   }
 
-  /// Puts the two ends of each lane together.
+  /// Puts the two ends of each transfer together.
   void join_ends() {
-    lanes_.of_ends.resize(ends_.size());
-    std::ranges::sort(ends_, {}, [](const End& end) { return std::tuple(end.lane, end.sends, end.index); });
+    transfers_.of_ends.resize(ends_.size());
+    std::ranges::sort(ends_, {}, [](const End& end) { return std::tuple(end.transfer, end.sends, end.index); });
     for (const End& end : ends_) {
-      if (lanes_.lanes.empty() || lanes_.lanes.back().key != end.lane) {
-        lanes_.lanes.push_back({end.lane});
+      if (transfers_.transfers.empty() || transfers_.transfers.back().key != end.transfer) {
+        transfers_.transfers.push_back({end.transfer});
       }
-      Lane& lane = lanes_.lanes.back();
-      uint32_t& place = end.sends ? lane.sender : lane.receiver;
+      Transfer& transfer = transfers_.transfers.back();
+      uint32_t& place = end.sends ? transfer.sender : transfer.receiver;
       if (place != kNoStep) {
-        object(end.sends ? end.lane.from : end.lane.to, end.step,
-               fmt::format("{} is {} twice, by step {}, too", lane_text(end.lane), end.sends ? "sent" : "received",
-                           place));
+        object(end.sends ? end.transfer.from : end.transfer.to, end.step,
+               fmt::format("{} is {} twice, by step {}, too", transfer_text(end.transfer),
+                           end.sends ? "sent" : "received", place));
       }
       place = end.step;
-      lanes_.of_ends[end.index] = static_cast<uint32_t>(lanes_.lanes.size() - 1);
+      transfers_.of_ends[end.index] = static_cast<uint32_t>(transfers_.transfers.size() - 1);
     }
   }
 
-  void check_lanes() {
+  void check_transfers() {
     std::vector<bool> takes_part(problem_.n_ranks);
-    LaneKey last{UINT32_MAX, 0, 0};
-    for (size_t index = 0; index < lanes_.lanes.size() && objection_.empty(); ++index) {
-      const auto& [lane, sender, receiver] = lanes_.lanes[index];
-      const uint32_t expected = lane.from == last.from && lane.to == last.to ? last.number + 1 : 0;
-      if (lane.number != expected) {
-        objection_ = fmt::format("{}: the number should be {}", lane_text(lane), expected);
+    TransferKey last{UINT32_MAX, 0, 0};
+    for (size_t index = 0; index < transfers_.transfers.size() && objection_.empty(); ++index) {
+      const auto& [transfer, sender, receiver] = transfers_.transfers[index];
+      const uint32_t expected = transfer.from == last.from && transfer.to == last.to ? last.number + 1 : 0;
+      if (transfer.number != expected) {
+        objection_ = fmt::format("{}: the number should be {}", transfer_text(transfer), expected);
         return;
       }
-      last = lane;
+      last = transfer;
       if (sender == kNoStep || receiver == kNoStep) {
-        objection_ = fmt::format("{} has no {}", lane_text(lane), sender == kNoStep ? "sender" : "receiver");
+        objection_ = fmt::format("{} has no {}", transfer_text(transfer), sender == kNoStep ? "sender" : "receiver");
         return;
       }
-      const Step& sent = schedule_.programs[lane.from].steps[sender];
-      const Step& received = schedule_.programs[lane.to].steps[receiver];
+      const Step& sent = schedule_.programs[transfer.from].steps[sender];
+      const Step& received = schedule_.programs[transfer.to].steps[receiver];
       if (sent.bytes != received.bytes || sent.chunk_bytes != received.chunk_bytes) {
-        objection_ = fmt::format("{}: {} bytes in chunks of {} are sent, {} in chunks of {} received", lane_text(lane),
-                                 sent.bytes, sent.chunk_bytes, received.bytes, received.chunk_bytes);
+        objection_ =
+            fmt::format("{}: {} bytes in chunks of {} are sent, {} in chunks of {} received", transfer_text(transfer),
+                        sent.bytes, sent.chunk_bytes, received.bytes, received.chunk_bytes);
         return;
       }
-      takes_part[lane.from] = takes_part[lane.to] = true;
+      takes_part[transfer.from] = takes_part[transfer.to] = true;
     }
     const auto idle = std::ranges::find(takes_part, false);
     if (objection_.empty() && problem_.n_ranks >= 2 && idle != takes_part.end()) {
-      objection_ = fmt::format("rank {} has no lane", idle - takes_part.begin());
+      objection_ = fmt::format("rank {} has no transfer", idle - takes_part.begin());
     }
   }
 
-  /// Of a lane, at a step.
+  /// Of a transfer, at a step.
   struct End {
-    LaneKey lane;
+    TransferKey transfer;
     bool sends = false;
     uint32_t step = 0;
     uint32_t index = 0;  ///< among all ends
@@ -190,14 +193,14 @@ class StructureCheck {
   const Limits& limits_;
   std::array<uint64_t, 3> sizes_{};  // of the buffers of the rank that is looked at
   std::vector<End> ends_;
-  Lanes lanes_;
+  Transfers transfers_;
   std::string objection_;
 };
 
 }  // namespace
 
-std::string lane_text(const LaneKey& lane) {
-  return fmt::format("lane {} from rank {} to rank {}", lane.number, lane.from, lane.to);
+std::string transfer_text(const TransferKey& transfer) {
+  return fmt::format("transfer {} from rank {} to rank {}", transfer.number, transfer.from, transfer.to);
 }
 
 std::string step_text(uint32_t rank, uint32_t step) { return fmt::format("rank {}, step {}", rank, step); }
@@ -218,8 +221,8 @@ uint64_t buffer_bytes(const Schedule& schedule, const Problem& problem, uint32_t
   return 0;
 }
 
-tl::expected<Lanes, std::string> check_structure(const Schedule& schedule, const Problem& problem,
-                                                 const fabric::Graph& graph, const Limits& limits) {
+tl::expected<Transfers, std::string> check_structure(const Schedule& schedule, const Problem& problem,
+                                                     const fabric::Graph& graph, const Limits& limits) {
   return StructureCheck(schedule, problem, graph, limits).run();
 }
 

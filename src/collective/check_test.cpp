@@ -54,21 +54,21 @@ TEST(Check, refuses_swapped_offsets) {
   EXPECT_THAT(sample.objection(), HasSubstr("one of each rank"));
 }
 
-TEST(Check, refuses_a_wrong_lane) {
+TEST(Check, refuses_a_wrong_transfer) {
   Sample sample("direct");
-  sample.step(0, 0).targets[0].lane = 2;
-  EXPECT_THAT(sample.objection(), HasSubstr("lane 0 from rank 0 to rank 1 has no sender"));
-  sample.step(0, 0).targets[0].lane = 1;
+  sample.step(0, 0).targets[0].transfer = 2;
+  EXPECT_THAT(sample.objection(), HasSubstr("transfer 0 from rank 0 to rank 1 has no sender"));
+  sample.step(0, 0).targets[0].transfer = 1;
   EXPECT_THAT(sample.objection(), HasSubstr("sent twice"));
   sample.step(0, 0).targets[0].peer = 9;
   EXPECT_THAT(sample.objection(), HasSubstr("leads nowhere"));
 }
 
-TEST(Check, refuses_numbers_of_lanes_with_gaps) {
+TEST(Check, refuses_numbers_of_transfers_with_gaps) {
   Sample sample("exchange");
-  sample.step(0, 0).targets[0].lane = 1;
-  sample.step(1, 1).sources[0].lane = 1;
-  EXPECT_THAT(sample.objection(), HasSubstr("lane 1 from rank 0 to rank 1: the number should be 0"));
+  sample.step(0, 0).targets[0].transfer = 1;
+  sample.step(1, 1).sources[0].transfer = 1;
+  EXPECT_THAT(sample.objection(), HasSubstr("transfer 1 from rank 0 to rank 1: the number should be 0"));
 }
 
 TEST(Check, refuses_a_contribution_twice) {
@@ -95,10 +95,11 @@ TEST(Check, refuses_other_brackets_of_what_says_it_is_rank_ordered) {
   // x0 + (x1 + x2): the order is right, the brackets are not.
   const Problem problem = problem_of(Operation::reduce, 3, 4, 4);
   Schedule schedule{"by hand", true, std::vector<Program>(3)};
-  add_step(schedule.programs[2], {16, 16, {from_local(Buffer::input, 0)}, {to_lane(1, 0, {})}});
-  add_step(schedule.programs[1], {16, 16, {from_local(Buffer::input, 0), from_lane(2, 0)}, {to_lane(0, 0, {})}});
+  add_step(schedule.programs[2], {16, 16, {from_local(Buffer::input, 0)}, {to_transfer(1, 0, {})}});
+  add_step(schedule.programs[1],
+           {16, 16, {from_local(Buffer::input, 0), from_transfer(2, 0)}, {to_transfer(0, 0, {})}});
   add_step(schedule.programs[0],
-           {16, 16, {from_local(Buffer::input, 0), from_lane(1, 0)}, {to_local(Buffer::output, 0)}, true});
+           {16, 16, {from_local(Buffer::input, 0), from_transfer(1, 0)}, {to_local(Buffer::output, 0)}, true});
   const auto checked = check(schedule, problem, fabric::line(3), {});
   ASSERT_FALSE(checked);
   EXPECT_THAT(checked.error(), HasSubstr("order of ranks"));
@@ -149,9 +150,9 @@ TEST(Check, refuses_bytes_outside_of_a_buffer) {
 TEST(Check, refuses_what_is_read_before_it_is_written) {
   const Problem problem = problem_of(Operation::broadcast, 2, 4, 4);
   Schedule schedule{"by hand", true, std::vector<Program>(2)};
-  add_step(schedule.programs[0], {16, 16, {from_local(Buffer::output, 0)}, {to_lane(1, 0, {})}});
+  add_step(schedule.programs[0], {16, 16, {from_local(Buffer::output, 0)}, {to_transfer(1, 0, {})}});
   add_step(schedule.programs[0], {16, 16, {from_local(Buffer::input, 0)}, {to_local(Buffer::output, 0)}});
-  add_step(schedule.programs[1], {16, 16, {from_lane(0, 0)}, {to_local(Buffer::output, 0)}});
+  add_step(schedule.programs[1], {16, 16, {from_transfer(0, 0)}, {to_local(Buffer::output, 0)}});
   const auto early = check(schedule, problem, fabric::line(2), {});
   ASSERT_FALSE(early);
   EXPECT_THAT(early.error(), HasSubstr("rank 0, step 0, chunk 0: output offset 0 is read before it is written"));
@@ -177,7 +178,7 @@ TEST(Check, refuses_two_writers_of_the_same_bytes) {
 
 TEST(Check, refuses_what_waits_for_ever) {
   Sample sample("exchange");
-  // Each adds up only when all is sent, and one chunk of a lane cannot hold all.
+  // Each adds up only when all is sent, and one chunk of a transfer cannot hold all.
   for (uint32_t rank = 0; rank < 4; ++rank) {
     sample.step(rank, 1).sources[rank].after_all = true;
   }
@@ -189,7 +190,7 @@ TEST(Check, refuses_a_rank_that_takes_no_part) {
   const Schedule schedule{"nothing", true, std::vector<Program>(2)};
   const auto checked = check(schedule, problem, fabric::line(2), {});
   ASSERT_FALSE(checked);
-  EXPECT_THAT(checked.error(), HasSubstr("rank 0 has no lane"));
+  EXPECT_THAT(checked.error(), HasSubstr("rank 0 has no transfer"));
 }
 
 TEST(Check, refuses_a_barrier_that_is_left_early) {
@@ -203,7 +204,7 @@ TEST(Check, refuses_a_barrier_that_is_left_early) {
       std::erase_if(sources, [](const Source& source) { return source.after != kNoStep; });
     }
     sample.step(rank, 1).sources.assign(1, from_local(Buffer::input, 0));
-    sample.step(rank, 2).sources.push_back(from_lane((rank + 3) % 4, 0));
+    sample.step(rank, 2).sources.push_back(from_transfer((rank + 3) % 4, 0));
   }
   EXPECT_THAT(sample.objection(), HasSubstr("leaves the barrier before it has heard of rank"));
 }
@@ -219,7 +220,7 @@ TEST(Check, refuses_the_same_on_many_ranks) {
   EXPECT_THAT(twice.objection(), HasSubstr("rank 3: output offset 0, 64 bytes: comes from 41 inputs, the first 0@0"));
   twice.step(3, 1).sources.pop_back();
   twice.step(3, 1).sources.pop_back();
-  EXPECT_THAT(twice.objection(), HasSubstr("lane 0 from rank 39 to rank 3 has no receiver"));
+  EXPECT_THAT(twice.objection(), HasSubstr("transfer 0 from rank 39 to rank 3 has no receiver"));
   Sample place("direct", Operation::all_reduce, kRanks);
   std::swap(place.step(2, 1).sources[0].offset, place.step(2, 2).sources[0].offset);
   EXPECT_THAT(place.objection(), HasSubstr("40 inputs, the first 0@"));
@@ -299,14 +300,14 @@ std::vector<Step> spoilt(const Step& step) {
     all.back().sources.push_back(step.sources[index]);
     all.push_back(step);
     all.back().sources[index].offset += step.sources[index].kind == Source::Kind::local ? 4u : 0u;
-    all.back().sources[index].lane += step.sources[index].kind == Source::Kind::lane ? 1u : 0u;
+    all.back().sources[index].transfer += step.sources[index].kind == Source::Kind::transfer ? 1u : 0u;
   }
   for (size_t index = 0; index < step.targets.size(); ++index) {
     all.push_back(step);
     all.back().targets.erase(all.back().targets.begin() + static_cast<std::ptrdiff_t>(index));
     all.push_back(step);
     all.back().targets[index].offset += step.targets[index].kind == Target::Kind::local ? 4u : 0u;
-    all.back().targets[index].lane += step.targets[index].kind == Target::Kind::lane ? 1u : 0u;
+    all.back().targets[index].transfer += step.targets[index].kind == Target::Kind::transfer ? 1u : 0u;
   }
   return all;
 }

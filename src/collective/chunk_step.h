@@ -6,7 +6,7 @@
 
 #include "collective/compiled_program.h"
 #include "collective/element.h"
-#include "collective/port.h"
+#include "collective/point_to_point.h"
 
 namespace ringbolt::collective {
 
@@ -23,13 +23,14 @@ struct Operands {
 // What one chunk of a step is, whoever runs the program: both kinds of execution give the same bits because they do it
 // here.
 
-/// A room for each target of the step, into `rooms`; all or none.
-bool take_rooms(Port& port, const CompiledProgram::Step& step, uint32_t length_bytes, std::span<Port::Room> rooms);
+/// A slot for each target of the step, into `slots`; all or none.
+bool take_slots(PointToPoint& p2p, const CompiledProgram::Step& step, uint32_t length_bytes,
+                std::span<PointToPoint::Slot> slots);
 
 /// Computes chunk `tag.chunk` and sends it. `sources`: where its bytes lie, by source of the step; `local`: where they
-/// go in this rank's memory, if the step has such a target; `rooms`: of take_rooms(). `tag.lane` is not read.
-void put_chunk(Port& port, const CompiledProgram::Step& step, const Operands& operands,
-               std::span<const std::byte* const> sources, std::byte* local, std::span<const Port::Room> rooms,
+/// go in this rank's memory, if the step has such a target; `slots`: of take_slots(). `tag.transfer` is not read.
+void put_chunk(PointToPoint& p2p, const CompiledProgram::Step& step, const Operands& operands,
+               std::span<const std::byte* const> sources, std::byte* local, std::span<const PointToPoint::Slot> slots,
                uint32_t length_bytes, const ChunkTag& tag);
 
 }  // namespace ringbolt::collective

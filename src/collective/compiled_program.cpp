@@ -9,12 +9,12 @@
 namespace ringbolt::collective {
 namespace {
 
-bool comes_before(const CompiledProgram::LaneEnd& a, const CompiledProgram::LaneEnd& b) {
-  return std::tie(a.peer, a.lane) < std::tie(b.peer, b.lane);
+bool comes_before(const CompiledProgram::TransferEnd& a, const CompiledProgram::TransferEnd& b) {
+  return std::tie(a.peer, a.transfer) < std::tie(b.peer, b.transfer);
 }
 
-/// Sorts ends and gives them their indices; a lane has one step at each end.
-void index_ends(std::vector<CompiledProgram::LaneEnd>& ends) {
+/// Sorts ends and gives them their indices; a transfer has one step at each end.
+void index_ends(std::vector<CompiledProgram::TransferEnd>& ends) {
   std::sort(ends.begin(), ends.end(), comes_before);
   for (size_t i = 0; i < ends.size(); ++i) {
     ends[i].index = static_cast<uint32_t>(i);
@@ -50,16 +50,16 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
     RINGBOLT_ASSERT(!step.sources.empty() && !step.targets.empty());
     RINGBOLT_ASSERT(step.bytes == 0 || step.chunk_bytes > 0);
     for (const collective::Source& source : step.sources) {
-      if (source.kind == collective::Source::Kind::lane) {
-        incoming_.push_back({source.peer, source.lane, i, 0});
+      if (source.kind == collective::Source::Kind::transfer) {
+        incoming_.push_back({source.peer, source.transfer, i, 0});
       } else if (source.after != kNoStep) {
         RINGBOLT_ASSERT(source.after < n_steps);
         readers[source.after].push_back(i);
       }
     }
     for (const collective::Target& target : step.targets) {
-      if (target.kind == collective::Target::Kind::lane) {
-        outgoing_.push_back({target.peer, target.lane, i, 0});
+      if (target.kind == collective::Target::Kind::transfer) {
+        outgoing_.push_back({target.peer, target.transfer, i, 0});
         vias_.insert(vias_.end(), target.via.begin(), target.via.end());
       }
     }
@@ -72,8 +72,8 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
     const collective::Step& step = program.steps[i];
     for (const collective::Source& source : step.sources) {
       Source& flat = sources_.emplace_back();
-      flat.is_lane = source.kind == collective::Source::Kind::lane;
-      flat.lane_index = flat.is_lane ? find(incoming_, source.peer, source.lane)->index : 0;
+      flat.is_transfer = source.kind == collective::Source::Kind::transfer;
+      flat.transfer_index = flat.is_transfer ? find(incoming_, source.peer, source.transfer)->index : 0;
       flat.buffer = source.buffer;
       flat.after_all = source.after_all;
       flat.after = source.after;
@@ -84,9 +84,9 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
       }
     }
     for (const collective::Target& target : step.targets) {
-      if (target.kind == collective::Target::Kind::lane) {
-        const uint32_t index = find(outgoing_, target.peer, target.lane)->index;
-        targets_.push_back({index, target.peer, target.lane, vias.cut(target.via.size())});
+      if (target.kind == collective::Target::Kind::transfer) {
+        const uint32_t index = find(outgoing_, target.peer, target.transfer)->index;
+        targets_.push_back({index, target.peer, target.transfer, vias.cut(target.via.size())});
       }
     }
     dependents_.insert(dependents_.end(), readers[i].begin(), readers[i].end());
@@ -108,7 +108,8 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
       flat.local_offset = local->offset;
     }
     flat.sources = sources.cut(step.sources.size());
-    flat.is_fed = std::any_of(flat.sources.begin(), flat.sources.end(), [](const Source& one) { return one.is_lane; });
+    flat.is_fed =
+        std::any_of(flat.sources.begin(), flat.sources.end(), [](const Source& one) { return one.is_transfer; });
     if (!flat.is_fed) {
       unfed_.push_back(i);
     }
@@ -117,9 +118,9 @@ CompiledProgram::CompiledProgram(const Program& program) : scratch_bytes_(progra
   }
 }
 
-const CompiledProgram::LaneEnd* CompiledProgram::find_of_many(const std::vector<LaneEnd>& ends, uint32_t peer,
-                                                              uint32_t lane) {
-  const LaneEnd wanted{peer, lane, 0, 0};
+const CompiledProgram::TransferEnd* CompiledProgram::find_of_many(const std::vector<TransferEnd>& ends, uint32_t peer,
+                                                                  uint32_t transfer) {
+  const TransferEnd wanted{peer, transfer, 0, 0};
   const auto found = std::lower_bound(ends.begin(), ends.end(), wanted, comes_before);
   return found == ends.end() || comes_before(wanted, *found) ? nullptr : &*found;
 }

@@ -17,9 +17,9 @@ class CompiledProgram {
   CompiledProgram& operator=(const CompiledProgram&) = delete;
 
   struct Source {
-    bool is_lane = false;
-    // Of a lane: its index among incoming().
-    uint32_t lane_index = 0;
+    bool is_transfer = false;
+    // Of a transfer: its index among incoming().
+    uint32_t transfer_index = 0;
     // Of memory: as in the program.
     Buffer buffer = Buffer::input;
     bool after_all = false;
@@ -27,11 +27,11 @@ class CompiledProgram {
     uint64_t offset = 0;
     uint64_t written_from = 0;  ///< where in the buffer step `after` begins
   };
-  /// A lane to another rank.
+  /// A transfer to another rank.
   struct Target {
-    uint32_t lane_index = 0;  ///< among outgoing()
+    uint32_t transfer_index = 0;  ///< among outgoing()
     uint32_t peer = 0;
-    uint32_t lane = 0;
+    uint32_t transfer = 0;
     std::span<const uint32_t> via;
   };
   struct Step {
@@ -39,7 +39,7 @@ class CompiledProgram {
     uint32_t chunk_bytes = 0;
     uint32_t n_chunks = 0;
     bool finishes = false;
-    bool is_fed = false;     ///< by a lane
+    bool is_fed = false;     ///< by a transfer
     bool has_local = false;  ///< a target in memory:
     Buffer local_buffer = Buffer::output;
     uint64_t local_offset = 0;
@@ -55,29 +55,29 @@ class CompiledProgram {
   };
   const std::vector<Step>& steps() const { return steps_; }
   uint64_t scratch_bytes() const { return scratch_bytes_; }
-  /// Those that no lane feeds: all others begin when something arrives.
+  /// Those that no transfer feeds: all others begin when something arrives.
   const std::vector<uint32_t>& unfed() const { return unfed_; }
 
-  /// An end of a lane: a step's source or target.
-  struct LaneEnd {
+  /// An end of a transfer: a step's source or target.
+  struct TransferEnd {
     uint32_t peer = 0;
-    uint32_t lane = 0;
+    uint32_t transfer = 0;
     uint32_t step = 0;
     uint32_t index = 0;  ///< of the end among all of its kind
   };
-  /// Ends of lanes to us, and from us, ascending by (peer, lane).
-  const std::vector<LaneEnd>& incoming() const { return incoming_; }
-  const std::vector<LaneEnd>& outgoing() const { return outgoing_; }
+  /// Ends of transfers to us, and from us, ascending by (peer, transfer).
+  const std::vector<TransferEnd>& incoming() const { return incoming_; }
+  const std::vector<TransferEnd>& outgoing() const { return outgoing_; }
   /// Null if there is none.
-  static const LaneEnd* find(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane) {
+  static const TransferEnd* find(const std::vector<TransferEnd>& ends, uint32_t peer, uint32_t transfer) {
     if (ends.size() == 1) {  // as in short calls of two ranks
-      return ends[0].peer == peer && ends[0].lane == lane ? ends.data() : nullptr;
+      return ends[0].peer == peer && ends[0].transfer == transfer ? ends.data() : nullptr;
     }
-    return find_of_many(ends, peer, lane);
+    return find_of_many(ends, peer, transfer);
   }
 
  private:
-  static const LaneEnd* find_of_many(const std::vector<LaneEnd>& ends, uint32_t peer, uint32_t lane);
+  static const TransferEnd* find_of_many(const std::vector<TransferEnd>& ends, uint32_t peer, uint32_t transfer);
 
   uint64_t scratch_bytes_;
   std::vector<Step> steps_;
@@ -86,8 +86,8 @@ class CompiledProgram {
   std::vector<Target> targets_;
   std::vector<uint32_t> vias_;
   std::vector<uint32_t> dependents_;
-  std::vector<LaneEnd> incoming_;
-  std::vector<LaneEnd> outgoing_;
+  std::vector<TransferEnd> incoming_;
+  std::vector<TransferEnd> outgoing_;
 };
 
 }  // namespace ringbolt::collective

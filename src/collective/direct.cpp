@@ -17,25 +17,26 @@ std::vector<uint32_t> others(const Assignment& assignment) {
 }
 
 void add_send(const Assignment& assignment, Program& program, const Piece& piece, uint32_t chunk_bytes, uint32_t peer,
-              uint32_t lane) {
+              uint32_t transfer) {
   Step step = Assignment::step(piece, chunk_bytes);
   step.sources.push_back(from_local(Buffer::input, piece.offset));
-  step.targets.push_back(assignment.send_to(peer, lane));
+  step.targets.push_back(assignment.send_to(peer, transfer));
   add_step(program, std::move(step));
 }
 
-void add_receive(Program& program, const Piece& piece, uint32_t chunk_bytes, uint32_t peer, uint32_t lane) {
+void add_receive(Program& program, const Piece& piece, uint32_t chunk_bytes, uint32_t peer, uint32_t transfer) {
   Step step = Assignment::step(piece, chunk_bytes);
-  step.sources.push_back(from_lane(peer, lane));
+  step.sources.push_back(from_transfer(peer, transfer));
   step.targets.push_back(to_local(Buffer::output, piece.offset));
   add_step(program, std::move(step));
 }
 
-/// Input [piece] of all ranks, in their order, to output [offset]; the others' come through lane 0.
+/// Input [piece] of all ranks, in their order, to output [offset]; the others' come through transfer 0.
 Step sum_of_all(const Assignment& assignment, const Piece& piece, uint32_t chunk_bytes, uint64_t offset) {
   Step step = Assignment::step(piece, chunk_bytes);
   for (uint32_t source = 0; source < assignment.n_ranks(); ++source) {
-    step.sources.push_back(source == assignment.rank ? from_local(Buffer::input, piece.offset) : from_lane(source, 0));
+    step.sources.push_back(source == assignment.rank ? from_local(Buffer::input, piece.offset)
+                                                     : from_transfer(source, 0));
   }
   step.targets.push_back(to_local(Buffer::output, offset));
   step.finishes = true;

@@ -16,7 +16,7 @@ Program build_dissemination(const Assignment& assignment) {
     } else {
       step.sources.push_back(
           from_local(Buffer::input, 0, static_cast<uint32_t>(program.steps.size() - 1), /*after_all=*/true));
-      step.sources.push_back(from_lane((assignment.rank + n - last_distance) % n, 0));
+      step.sources.push_back(from_transfer((assignment.rank + n - last_distance) % n, 0));
     }
     return step;
   };

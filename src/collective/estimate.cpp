@@ -114,8 +114,8 @@ class Estimator {
   }
 
   /// Chunks of `bytes` that pass n_levels hops, while the busiest cable sends for busiest_us.
-  Estimate pipeline(double n_levels, double busiest_us, double bytes, double n_lanes) const {
-    return {n_levels, busiest_us, (n_levels - 1) * chunk_us(n_levels, bytes), n_lanes * chunks_of(n_levels, bytes)};
+  Estimate pipeline(double n_levels, double busiest_us, double bytes, double n_transfers) const {
+    return {n_levels, busiest_us, (n_levels - 1) * chunk_us(n_levels, bytes), n_transfers * chunks_of(n_levels, bytes)};
   }
 
   static Estimate relaying(double bytes, Estimate estimate) {

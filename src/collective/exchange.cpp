@@ -18,7 +18,7 @@ Program build_exchange(const Assignment& assignment) {
       sum.sources.push_back(from_local(Buffer::input, 0, 0));
     } else {
       send.targets.push_back(assignment.send_to(peer, 0));
-      sum.sources.push_back(from_lane(peer, 0));
+      sum.sources.push_back(from_transfer(peer, 0));
     }
   }
   sum.targets.push_back(to_local(Buffer::output, 0));

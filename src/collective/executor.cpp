@@ -22,22 +22,22 @@ Execution::Execution(std::shared_ptr<const CompiledProgram> program) : program_(
   scratch_.resize(program_->scratch_bytes());
   next_chunk_.resize(n_steps);
   ready_.resize((n_steps + 63) / 64);
-  lanes_ = std::vector<Lane>(program_->incoming().size());
+  transfers_ = std::vector<Transfer>(program_->incoming().size());
   allowed_.resize(program_->outgoing().size());
   for (const Step& step : program_->steps()) {
     sources_.resize(std::max(sources_.size(), step.sources.size()));
-    rooms_.resize(std::max(rooms_.size(), step.targets.size()));
+    slots_.resize(std::max(slots_.size(), step.targets.size()));
   }
 }
 
-void Execution::start(uint32_t call, const Operands& operands, Port& port) {
+void Execution::start(uint32_t call, const Operands& operands, PointToPoint& p2p) {
   drop();
   call_ = call;
   operands_ = operands;
   buffers_ = {const_cast<std::byte*>(operands.input), operands.output, scratch_.data()};
-  port_ = &port;
+  p2p_ = &p2p;
   std::fill(next_chunk_.begin(), next_chunk_.end(), 0);
-  std::fill(allowed_.begin(), allowed_.end(), kLaneWindow);
+  std::fill(allowed_.begin(), allowed_.end(), kTransferWindow);
   n_unfinished_ = next_chunk_.size();
   for (const uint32_t step : program_->unfed()) {
     set_bit(ready_, step);
@@ -45,8 +45,8 @@ void Execution::start(uint32_t call, const Operands& operands, Port& port) {
   find_hazards();
 }
 
-void Execution::start_after(uint64_t done, uint32_t call, const Operands& operands, Port& port) {
-  start(call, operands, port);
+void Execution::start_after(uint64_t done, uint32_t call, const Operands& operands, PointToPoint& p2p) {
+  start(call, operands, p2p);
   RINGBOLT_ASSERT(next_chunk_.size() <= 64);
   for (uint32_t i = 0; i < next_chunk_.size(); ++i) {
     if ((done >> i & 1) == 0) {
@@ -57,8 +57,8 @@ void Execution::start_after(uint64_t done, uint32_t call, const Operands& operan
     next_chunk_[i] = 1;
     --n_unfinished_;
     for (const CompiledProgram::Source& source : program_->steps()[i].sources) {
-      if (source.is_lane) {
-        lanes_[source.lane_index].used = 1;
+      if (source.is_transfer) {
+        transfers_[source.transfer_index].used = 1;
       }
     }
   }
@@ -80,7 +80,7 @@ void Execution::find_hazards() {
     const std::byte* to = operands_.output + steps[writer].local_offset;
     for (uint32_t reader = 0; reader < steps.size(); ++reader) {
       for (const CompiledProgram::Source& source : steps[reader].sources) {
-        const bool reads_input = !source.is_lane && source.buffer == Buffer::input;
+        const bool reads_input = !source.is_transfer && source.buffer == Buffer::input;
         const std::byte* from = operands_.input + source.offset;
         if (reader == writer || !reads_input || from >= to + steps[writer].bytes || to >= from + steps[reader].bytes) {
           continue;
@@ -95,44 +95,44 @@ void Execution::find_hazards() {
 }
 
 Taken Execution::arrive(uint32_t peer, const ChunkTag& tag, Parcel parcel) {
-  const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.lane);
+  const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.transfer);
   if (end == nullptr) {
-    return Taken::no_such_lane;
+    return Taken::no_such_transfer;
   }
   const Step& step = program_->steps()[end->step];
   if (tag.chunk >= step.n_chunks ||
       parcel.bytes().size() != step.bytes_before(tag.chunk + 1) - step.bytes_before(tag.chunk)) {
     return Taken::wrong_length;
   }
-  Lane& lane = lanes_[end->index];
-  if (tag.chunk < lane.used || tag.chunk - lane.used >= kLaneWindow ||
-      lane.waiting[tag.chunk % kLaneWindow].is_here()) {
+  Transfer& transfer = transfers_[end->index];
+  if (tag.chunk < transfer.used || tag.chunk - transfer.used >= kTransferWindow ||
+      transfer.waiting[tag.chunk % kTransferWindow].is_here()) {
     return Taken::out_of_window;
   }
-  lane.waiting[tag.chunk % kLaneWindow] = std::move(parcel);
+  transfer.waiting[tag.chunk % kTransferWindow] = std::move(parcel);
   ++n_waiting_;
-  if (tag.chunk == lane.used) {
+  if (tag.chunk == transfer.used) {
     const Fired fired = fire(end->step);
     if (fired == Fired::yes) {
       return Taken::ok;
     }
-    if (fired == Fired::no_room) {
+    if (fired == Fired::no_slot) {
       set_bit(ready_, end->step);
     }
   }
-  lane.waiting[tag.chunk % kLaneWindow].settle();
+  transfer.waiting[tag.chunk % kTransferWindow].settle();
   return Taken::ok;
 }
 
 Taken Execution::hear_used(uint32_t peer, const ChunkTag& tag) {
-  const auto* end = CompiledProgram::find(program_->outgoing(), peer, tag.lane);
+  const auto* end = CompiledProgram::find(program_->outgoing(), peer, tag.transfer);
   if (end == nullptr) {
-    return Taken::no_such_lane;
+    return Taken::no_such_transfer;
   }
   if (tag.chunk > next_chunk_[end->step]) {
     return Taken::out_of_window;
   }
-  allowed_[end->index] = std::max(allowed_[end->index], tag.chunk + kLaneWindow);
+  allowed_[end->index] = std::max(allowed_[end->index], tag.chunk + kTransferWindow);
   set_bit(ready_, end->step);
   return Taken::ok;
 }
@@ -160,8 +160,8 @@ bool Execution::may_write(uint32_t step, uint64_t offset, uint64_t length) const
 bool Execution::find_sources(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length) {
   for (size_t i = 0; i < step.sources.size(); ++i) {
     const CompiledProgram::Source& source = step.sources[i];
-    if (source.is_lane) {
-      const Parcel& parcel = lanes_[source.lane_index].waiting[chunk % kLaneWindow];
+    if (source.is_transfer) {
+      const Parcel& parcel = transfers_[source.transfer_index].waiting[chunk % kTransferWindow];
       if (!parcel.is_here()) {
         return false;
       }
@@ -191,12 +191,12 @@ Execution::Fired Execution::fire(uint32_t i) {
     return Fired::not_ready;
   }
   for (const CompiledProgram::Target& target : step.targets) {
-    if (chunk >= allowed_[target.lane_index]) {
+    if (chunk >= allowed_[target.transfer_index]) {
       return Fired::not_ready;
     }
   }
-  if (!take_rooms(*port_, step, length, rooms_)) {
-    return Fired::no_room;
+  if (!take_slots(*p2p_, step, length, slots_)) {
+    return Fired::no_slot;
   }
   put_result(step, chunk, offset, length);
   finish_chunk(i);
@@ -205,7 +205,7 @@ Execution::Fired Execution::fire(uint32_t i) {
 
 void Execution::put_result(const Step& step, uint32_t chunk, uint64_t offset, uint32_t length) {
   std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset + offset) : nullptr;
-  put_chunk(*port_, step, operands_, {sources_.data(), step.sources.size()}, local, rooms_, length, {call_, 0, chunk});
+  put_chunk(*p2p_, step, operands_, {sources_.data(), step.sources.size()}, local, slots_, length, {call_, 0, chunk});
 }
 
 void Execution::finish_chunk(uint32_t i) {
@@ -217,18 +217,18 @@ void Execution::finish_chunk(uint32_t i) {
     set_bit(ready_, i);
   }
   for (const CompiledProgram::Source& source : step.sources) {
-    if (!source.is_lane) {
+    if (!source.is_transfer) {
       continue;
     }
-    Lane& lane = lanes_[source.lane_index];
-    lane.waiting[chunk % kLaneWindow] = Parcel();
+    Transfer& transfer = transfers_[source.transfer_index];
+    transfer.waiting[chunk % kTransferWindow] = Parcel();
     --n_waiting_;
-    lane.used = chunk + 1;
+    transfer.used = chunk + 1;
     // The peer may send up to told + window: that is worth a word only if there is more than that.
-    if (lane.used - lane.told >= kChunksPerWord && lane.told + kLaneWindow < step.n_chunks) {
-      lane.told = lane.used;
-      const CompiledProgram::LaneEnd& end = program_->incoming()[source.lane_index];
-      port_->tell_used(end.peer, {call_, end.lane, lane.used});
+    if (transfer.used - transfer.told >= kChunksPerWord && transfer.told + kTransferWindow < step.n_chunks) {
+      transfer.told = transfer.used;
+      const CompiledProgram::TransferEnd& end = program_->incoming()[source.transfer_index];
+      p2p_->tell_used(end.peer, {call_, end.transfer, transfer.used});
     }
   }
   for (const uint32_t dependent : step.dependents) {
@@ -257,7 +257,7 @@ bool Execution::advance() {
         }
         const Fired fired = fire(step);
         goes_on = goes_on || fired == Fired::yes;
-        if (fired == Fired::no_room) {
+        if (fired == Fired::no_slot) {
           set_bit(ready_, step);  // the next call tries again
         }
         n_fired += fired == Fired::yes ? 1 : 0;
@@ -274,15 +274,15 @@ bool Execution::advance() {
 }
 
 void Execution::drop() {
-  for (Lane& lane : lanes_) {
-    for (size_t i = 0; n_waiting_ > 0 && i < kLaneWindow; ++i) {
-      if (lane.waiting[i].is_here()) {
-        lane.waiting[i] = Parcel();
+  for (Transfer& transfer : transfers_) {
+    for (size_t i = 0; n_waiting_ > 0 && i < kTransferWindow; ++i) {
+      if (transfer.waiting[i].is_here()) {
+        transfer.waiting[i] = Parcel();
         --n_waiting_;
       }
     }
-    lane.used = 0;
-    lane.told = 0;
+    transfer.used = 0;
+    transfer.told = 0;
   }
   std::fill(ready_.begin(), ready_.end(), 0);
 }
@@ -306,7 +306,8 @@ uint64_t Execution::chunks_total() const {
 uint32_t Execution::awaited_peer() const {
   for (const auto& end : program_->incoming()) {
     const uint32_t chunk = next_chunk_[end.step];
-    if (chunk < program_->steps()[end.step].n_chunks && !lanes_[end.index].waiting[chunk % kLaneWindow].is_here()) {
+    if (chunk < program_->steps()[end.step].n_chunks &&
+        !transfers_[end.index].waiting[chunk % kTransferWindow].is_here()) {
       return end.peer;
     }
   }

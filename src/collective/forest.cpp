@@ -47,7 +47,7 @@ class ForestBuilder {
       if (!has_own && child > assignment_.rank) {
         add_own();
       }
-      step.sources.push_back(from_lane(child, n_got_[child]++));
+      step.sources.push_back(from_transfer(child, n_got_[child]++));
     }
     if (!has_own) {
       add_own();
@@ -67,7 +67,7 @@ class ForestBuilder {
   void add_down(const TreePart& tree) {
     Step step = Assignment::step(tree.piece, tree.chunk_bytes);
     step.sources.push_back(parent_ == kNoParent ? from_local(Buffer::input, tree.root_offset)
-                                                : from_lane(parent_, n_got_[parent_]++));
+                                                : from_transfer(parent_, n_got_[parent_]++));
     step.targets.push_back(to_local(Buffer::output, tree.piece.offset));
     send_to_children(step);
     add_step(program_, std::move(step));
@@ -82,7 +82,7 @@ class ForestBuilder {
   const Assignment& assignment_;
   const TreeUse use_;
   const SumOrder order_;
-  std::vector<uint32_t> n_sent_;  // lanes to every rank so far
+  std::vector<uint32_t> n_sent_;  // transfers to every rank so far
   std::vector<uint32_t> n_got_;   // and from it
   uint32_t parent_ = kNoParent;
   std::vector<uint32_t> children_;

@@ -30,7 +30,7 @@ enum class SumOrder : uint8_t {
   ascending,  ///< by rank, its own among them
 };
 
-/// The rank's part in all trees. Lanes of two ranks are numbered in the order of the trees.
+/// The rank's part in all trees. Transfers of two ranks are numbered in the order of the trees.
 Program build_forest(const Assignment& assignment, const std::vector<TreePart>& trees, TreeUse use,
                      SumOrder order = SumOrder::own_first);
 

@@ -79,7 +79,7 @@ void add_sends(const Assignment& assignment, const PathTrees& trees, const Piece
   for (uint32_t part = 0; part < parts.size(); ++part) {
     Step step = Assignment::step(parts[part], chunk_for(assignment, trees));
     step.sources.push_back(from_local(Buffer::input, parts[part].offset));
-    step.targets.push_back(to_lane(
+    step.targets.push_back(to_transfer(
         peer, part, path_of(assignment.problem, assignment.topology, rank, trees.turns[rank * trees.n_parts + part])));
     add_step(program, std::move(step));
   }
@@ -87,10 +87,10 @@ void add_sends(const Assignment& assignment, const PathTrees& trees, const Piece
 
 void add_receives(const Assignment& assignment, const PathTrees& trees, const Piece& share, uint32_t peer,
                   Program& program) {
-  uint32_t lane = 0;
+  uint32_t transfer = 0;
   for (const Piece& part : parts_of(assignment.problem, trees, share)) {
     Step step = Assignment::step(part, chunk_for(assignment, trees));
-    step.sources.push_back(from_lane(peer, lane++));
+    step.sources.push_back(from_transfer(peer, transfer++));
     step.targets.push_back(to_local(Buffer::output, part.offset));
     add_step(program, std::move(step));
   }

@@ -11,39 +11,39 @@
 
 namespace ringbolt::collective::test {
 
-/// A port that keeps what is sent until the test delivers it, in any order, and that has few rooms.
-class PlayedPort : public Port {
+/// Keeps what is sent until the test delivers it, in any order, and has few slots.
+class PlayedP2p : public PointToPoint {
  public:
   struct Message {
     uint32_t from = 0;
     uint32_t to = 0;
     ChunkTag tag;
     bool is_word_of_use = false;
-    uint32_t room = 0;  ///< in use until it is delivered
+    uint32_t slot = 0;  ///< in use until it is delivered
     std::vector<std::byte> bytes;
   };
 
-  PlayedPort(uint32_t rank, size_t n_rooms, std::vector<Message>& on_the_way)
-      : rank_(rank), on_the_way_(on_the_way), rooms_(n_rooms), is_free_(n_rooms, true) {}
+  PlayedP2p(uint32_t rank, size_t n_slots, std::vector<Message>& on_the_way)
+      : rank_(rank), on_the_way_(on_the_way), slots_(n_slots), is_free_(n_slots, true) {}
 
-  std::optional<Room> room(uint32_t length_bytes) override {
-    for (uint32_t i = 0; i < rooms_.size(); ++i) {
+  std::optional<Slot> take_slot(uint32_t length_bytes) override {
+    for (uint32_t i = 0; i < slots_.size(); ++i) {
       if (is_free_[i]) {
         is_free_[i] = false;
-        rooms_[i].assign(length_bytes, std::byte{0xee});
-        return Room{rooms_[i].data(), i};
+        slots_[i].assign(length_bytes, std::byte{0xee});
+        return Slot{slots_[i].data(), i};
       }
     }
     return std::nullopt;
   }
-  void fill(Room room, const std::byte* from, uint32_t length_bytes) override {
-    std::copy_n(from, length_bytes, room.bytes);
+  void fill(Slot slot, const std::byte* from, uint32_t length_bytes) override {
+    std::copy_n(from, length_bytes, slot.bytes);
   }
-  void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t>, const ChunkTag& tag) override {
-    rooms_[room.id].resize(length_bytes);
-    on_the_way_.push_back({rank_, peer, tag, false, room.id, rooms_[room.id]});
+  void send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t>, const ChunkTag& tag) override {
+    slots_[slot.id].resize(length_bytes);
+    on_the_way_.push_back({rank_, peer, tag, false, slot.id, slots_[slot.id]});
   }
-  void cancel(Room room) override { is_free_[room.id] = true; }
+  void cancel(Slot slot) override { is_free_[slot.id] = true; }
   void tell_used(uint32_t peer, const ChunkTag& tag) override { on_the_way_.push_back({rank_, peer, tag, true, 0, {}}); }
 
   /// What has come, and the number by which it is given back.
@@ -83,7 +83,7 @@ class PlayedPort : public Port {
  private:
   uint32_t rank_;
   std::vector<Message>& on_the_way_;
-  std::vector<std::vector<std::byte>> rooms_;
+  std::vector<std::vector<std::byte>> slots_;
   std::vector<bool> is_free_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> kept_;
 };
@@ -91,9 +91,9 @@ class PlayedPort : public Port {
 /// All ranks of one call in one thread. What they send arrives in an order that the seed decides.
 class PlayedRanks {
  public:
-  PlayedRanks(const Schedule& schedule, uint32_t seed, size_t n_rooms = 3) : random_(seed) {
+  PlayedRanks(const Schedule& schedule, uint32_t seed, size_t n_slots = 3) : random_(seed) {
     for (uint32_t rank = 0; rank < schedule.programs.size(); ++rank) {
-      ports_.push_back(std::make_unique<PlayedPort>(rank, n_rooms, on_the_way_));
+      p2p_.push_back(std::make_unique<PlayedP2p>(rank, n_slots, on_the_way_));
       executions_.emplace_back(std::make_shared<const CompiledProgram>(schedule.programs[rank]));
     }
   }
@@ -101,29 +101,28 @@ class PlayedRanks {
   /// Runs one call to its end; false if nothing can go on before that, or a chunk is refused.
   bool run(uint32_t call, const std::vector<Operands>& operands) {
     for (uint32_t rank = 0; rank < executions_.size(); ++rank) {
-      executions_[rank].start(call, operands[rank], *ports_[rank]);
+      executions_[rank].start(call, operands[rank], *p2p_[rank]);
       go_on(executions_[rank]);
     }
     while (!on_the_way_.empty()) {
       std::swap(on_the_way_[random_() % on_the_way_.size()], on_the_way_.back());
-      PlayedPort::Message message = std::move(on_the_way_.back());
+      PlayedP2p::Message message = std::move(on_the_way_.back());
       on_the_way_.pop_back();
       Execution& execution = executions_[message.to];
-      const Taken taken =
-          message.is_word_of_use
-              ? execution.hear_used(message.from, message.tag)
-              : execution.arrive(message.from, message.tag, ports_[message.to]->parcel(std::move(message.bytes)));
+      const Taken taken = message.is_word_of_use ? execution.hear_used(message.from, message.tag)
+                                                 : execution.arrive(message.from, message.tag,
+                                                                    p2p_[message.to]->parcel(std::move(message.bytes)));
       if (taken != Taken::ok) {
         return false;
       }
       go_on(execution);
       if (!message.is_word_of_use) {
-        ports_[message.from]->cancel({nullptr, message.room});
+        p2p_[message.from]->cancel({nullptr, message.slot});
         go_on(executions_[message.from]);
       }
     }
     for (size_t rank = 0; rank < executions_.size(); ++rank) {
-      if (!executions_[rank].is_done() || ports_[rank]->n_kept() != 0) {
+      if (!executions_[rank].is_done() || p2p_[rank]->n_kept() != 0) {
         return false;
       }
     }
@@ -131,8 +130,8 @@ class PlayedRanks {
   }
 
   Execution& execution(uint32_t rank) { return executions_[rank]; }
-  PlayedPort& port(uint32_t rank) { return *ports_[rank]; }
-  std::vector<PlayedPort::Message>& on_the_way() { return on_the_way_; }
+  PlayedP2p& p2p(uint32_t rank) { return *p2p_[rank]; }
+  std::vector<PlayedP2p::Message>& on_the_way() { return on_the_way_; }
 
  private:
   static void go_on(Execution& execution) {
@@ -143,8 +142,8 @@ class PlayedRanks {
   }
 
   std::mt19937 random_;
-  std::vector<PlayedPort::Message> on_the_way_;
-  std::vector<std::unique_ptr<PlayedPort>> ports_;
+  std::vector<PlayedP2p::Message> on_the_way_;
+  std::vector<std::unique_ptr<PlayedP2p>> p2p_;
   std::vector<Execution> executions_;
 };
 

@@ -33,9 +33,9 @@ class Exchange {
     add_step(program_, std::move(give));
   }
 
-  void get_result(const Piece& piece, uint32_t lane) {
+  void get_result(const Piece& piece, uint32_t transfer) {
     Step get = step(piece);
-    get.sources = {from_lane(rank_ - n_exchanging_, lane)};
+    get.sources = {from_transfer(rank_ - n_exchanging_, transfer)};
     get.targets = {to_local(Buffer::output, piece.offset)};
     add_step(program_, std::move(get));
   }
@@ -61,7 +61,7 @@ class Doubling : Exchange {
     Step next = step(whole_);
     next.sources = {from_local(Buffer::input, 0)};
     if (has_extra()) {
-      next.sources.push_back(from_lane(rank_ + n_exchanging_, 0));
+      next.sources.push_back(from_transfer(rank_ + n_exchanging_, 0));
       next.targets.push_back(to_local(Buffer::output, 0));
     }
     for (uint32_t bit = 1; bit < n_exchanging_; bit *= 2) {
@@ -72,7 +72,7 @@ class Doubling : Exchange {
       next = step(whole_);
       next.sources = {from_local(is_in_output ? Buffer::output : Buffer::input, 0, last)};
       // Both add the lower rank's first, so both get the same bits.
-      next.sources.insert(partner < rank_ ? next.sources.begin() : next.sources.end(), from_lane(partner, 0));
+      next.sources.insert(partner < rank_ ? next.sources.begin() : next.sources.end(), from_transfer(partner, 0));
       next.targets.push_back(to_local(Buffer::output, 0));
     }
     next.finishes = true;
@@ -120,7 +120,7 @@ class Halving : Exchange {
   void fold_extra() {
     if (has_extra()) {
       Step fold = step(whole_);
-      fold.sources = {from_local(Buffer::input, 0), from_lane(rank_ + n_exchanging_, 0)};
+      fold.sources = {from_local(Buffer::input, 0), from_transfer(rank_ + n_exchanging_, 0)};
       fold.targets = {to_local(Buffer::output, 0)};
       written_by_ = add_step(program_, std::move(fold));
     }
@@ -140,7 +140,7 @@ class Halving : Exchange {
     give.sources = {so_far(theirs.offset)};
     give.targets = {assignment_.send_to(partner, 0)};
     Step keep = step(mine);
-    keep.sources = {so_far(mine.offset), from_lane(partner, 0)};
+    keep.sources = {so_far(mine.offset), from_transfer(partner, 0)};
     keep.targets = {to_local(Buffer::output, mine.offset)};
     if (bit == 1) {
       keep.finishes = true;
@@ -154,13 +154,13 @@ class Halving : Exchange {
   void pass_on(uint32_t distance) {
     const uint32_t bit = std::bit_floor(distance);
     Step pass = step(piece_of(rank_ ^ distance));
-    pass.sources = {from_lane(rank_ ^ bit, 1 + (distance ^ bit))};
+    pass.sources = {from_transfer(rank_ ^ bit, 1 + (distance ^ bit))};
     pass.targets = {to_local(Buffer::output, piece_of(rank_ ^ distance).offset)};
     send_on(pass, distance);
     add_step(program_, std::move(pass));
   }
 
-  /// To all partners of later rounds. The first lane to a partner has carried a half before.
+  /// To all partners of later rounds. The first transfer to a partner has carried a half before.
   void send_on(Step& sent, uint32_t distance) const {
     for (uint32_t bit = distance == 0 ? 1 : std::bit_floor(distance) * 2; bit < n_exchanging_; bit *= 2) {
       sent.targets.push_back(assignment_.send_to(rank_ ^ bit, 1 + distance));

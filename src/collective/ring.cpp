@@ -52,16 +52,16 @@ class RingBuilder {
     const Piece& piece = round_.shards[shard];
     Step step = Assignment::step(piece, chunk_bytes_);
     if (n_hops > 0) {
-      step.sources.push_back(from_lane(last(), n_hops - 1));
+      step.sources.push_back(from_transfer(last(), n_hops - 1));
     }
     step.sources.push_back(from_local(Buffer::input, piece.offset));
     if (n_hops + 1 < n_) {
-      step.targets.push_back(to_lane(next(), n_hops, {}));
+      step.targets.push_back(to_transfer(next(), n_hops, {}));
     } else {
       step.finishes = true;
       step.targets.push_back(to_local(Buffer::output, gathers_ ? piece.offset : round_.own[shard].offset));
       if (gathers_) {
-        step.targets.push_back(to_lane(next(), first_lane(), {}));
+        step.targets.push_back(to_transfer(next(), first_transfer(), {}));
       }
     }
     steps_.push_back(std::move(step));
@@ -72,16 +72,16 @@ class RingBuilder {
     const uint32_t shard = (place_ + n_ - n_hops) % n_;
     const Piece& piece = round_.shards[shard];
     Step step = Assignment::step(piece, chunk_bytes_);
-    step.sources.push_back(n_hops > 0 ? from_lane(last(), first_lane() + n_hops - 1)
+    step.sources.push_back(n_hops > 0 ? from_transfer(last(), first_transfer() + n_hops - 1)
                                       : from_local(Buffer::input, round_.own[shard].offset));
     step.targets.push_back(to_local(Buffer::output, piece.offset));
     if (n_hops + 1 < n_) {
-      step.targets.push_back(to_lane(next(), first_lane() + n_hops, {}));
+      step.targets.push_back(to_transfer(next(), first_transfer() + n_hops, {}));
     }
     steps_.push_back(std::move(step));
   }
 
-  uint32_t first_lane() const { return adds_up_ ? n_ - 1 : 0; }
+  uint32_t first_transfer() const { return adds_up_ ? n_ - 1 : 0; }
 
   const Round round_;
   const uint32_t n_;

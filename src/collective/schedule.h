@@ -14,13 +14,14 @@ namespace ringbolt::collective {
 /// it, the sources are reduced in the order in which they are listed, and the result goes to all targets. Steps work at
 /// the same time, each on its own chunks, so a chain of steps over several ranks is a pipeline. What joins steps:
 ///
-/// * between ranks, a lane: a first-in-first-out stream of exactly the step's bytes from one step to one other. A lane
-///   is known by (sending rank, receiving rank, number), and both its ends have the same bytes and chunk_bytes.
+/// * between ranks, a transfer: exactly the step's bytes, first in, first out, from one step to one other. A transfer
+/// is
+///   known by (sending rank, receiving rank, number), and both its ends have the same bytes and chunk_bytes.
 /// * within a rank, bytes of a buffer that another step writes: a source says after which step.
 ///
-/// Any number of lanes may be open at a time; each holds a few chunks that have been sent and not yet used. So a
-/// schedule must not need more than one chunk in any lane to come to its end: chunk i of a step may depend on chunks up
-/// to i of others, not on later ones, unless the other is complete before (`after_all`).
+/// Any number of transfers may be open at a time; each holds a few chunks that have been sent and not yet used. So a
+/// schedule must not need more than one chunk in any transfer to come to its end: chunk i of a step may depend on
+/// chunks up to i of others, not on later ones, unless the other is complete before (`after_all`).
 
 /// The memory of a rank that steps read and write.
 enum class Buffer : uint8_t {
@@ -33,7 +34,7 @@ inline constexpr uint32_t kNoStep = UINT32_MAX;
 
 /// Where a chunk of a step comes from.
 struct Source {
-  enum class Kind : uint8_t { local, lane };
+  enum class Kind : uint8_t { local, transfer };
   Kind kind = Kind::local;
   // Of Kind::local: bytes [offset, offset + step bytes) of the buffer.
   Buffer buffer = Buffer::input;
@@ -42,22 +43,22 @@ struct Source {
   /// once that step has written it; of a step without a local target, once it has sent it.
   uint32_t after = kNoStep;
   bool after_all = false;  ///< wait for all of that step, not for the bytes alone
-  // Of Kind::lane:
+  // Of Kind::transfer:
   uint32_t peer = 0;
-  uint32_t lane = 0;
+  uint32_t transfer = 0;
   friend bool operator==(const Source&, const Source&) = default;
 };
 
 /// Where the result of a chunk goes.
 struct Target {
-  enum class Kind : uint8_t { local, lane };
+  enum class Kind : uint8_t { local, transfer };
   Kind kind = Kind::local;
   // Of Kind::local; a step has at most one such target, and never to Buffer::input.
   Buffer buffer = Buffer::output;
   uint64_t offset = 0;
-  // Of Kind::lane:
+  // Of Kind::transfer:
   uint32_t peer = 0;
-  uint32_t lane = 0;
+  uint32_t transfer = 0;
   /// The ranks between here and `peer`, in order; empty for a neighbour. The fabric follows it while all its cables
   /// live, and finds another way otherwise.
   std::vector<uint32_t> via;

@@ -15,7 +15,7 @@ constexpr uint64_t bit(uint32_t i) { return uint64_t{1} << i; }
 }  // namespace
 
 bool ShortExecution::fits(const CompiledProgram& program, uint32_t most_bytes) {
-  return program.steps().size() <= kMostSteps && program.incoming().size() <= kMostLanes &&
+  return program.steps().size() <= kMostSteps && program.incoming().size() <= kMostTransfers &&
          std::all_of(program.steps().begin(), program.steps().end(),
                      [&](const Step& step) { return step.n_chunks == 1 && step.bytes <= most_bytes; });
 }
@@ -26,15 +26,15 @@ ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
       scratch_(program_->scratch_bytes()),
       waiting_(program_->incoming().size()) {
   const auto n_steps = static_cast<uint32_t>(awaited_.size());
-  RINGBOLT_ASSERT(n_steps <= kMostSteps && waiting_.size() <= kMostLanes);
+  RINGBOLT_ASSERT(n_steps <= kMostSteps && waiting_.size() <= kMostTransfers);
   all_ = n_steps == kMostSteps ? ~uint64_t{0} : bit(n_steps) - 1;
   for (uint32_t i = 0; i < n_steps; ++i) {
     const Step& step = program_->steps()[i];
     sources_.resize(std::max(sources_.size(), step.sources.size()));
-    rooms_.resize(std::max(rooms_.size(), step.targets.size()));
+    slots_.resize(std::max(slots_.size(), step.targets.size()));
     for (const CompiledProgram::Source& source : step.sources) {
-      if (source.is_lane) {
-        awaited_[i].lanes |= bit(source.lane_index);
+      if (source.is_transfer) {
+        awaited_[i].transfers |= bit(source.transfer_index);
       } else if (source.after != kNoStep) {
         awaited_[i].steps |= bit(source.after);
       }
@@ -42,11 +42,11 @@ ShortExecution::ShortExecution(std::shared_ptr<const CompiledProgram> program)
   }
 }
 
-void ShortExecution::start(uint32_t call, const Operands& operands, Port& port) {
+void ShortExecution::start(uint32_t call, const Operands& operands, PointToPoint& p2p) {
   drop();
   call_ = call;
   operands_ = operands;
-  port_ = &port;
+  p2p_ = &p2p;
   buffers_ = {const_cast<std::byte*>(operands.input), operands.output, scratch_.data()};
   pending_ = all_;
   arrived_ = 0;
@@ -70,7 +70,7 @@ void ShortExecution::find_readers() {
     for (uint32_t reader = 0; reader < steps.size(); ++reader) {
       for (const CompiledProgram::Source& source : steps[reader].sources) {
         const std::byte* from = operands_.input + source.offset;
-        const bool reads_input = !source.is_lane && source.buffer == Buffer::input;
+        const bool reads_input = !source.is_transfer && source.buffer == Buffer::input;
         if (reader != writer && reads_input && from < to + steps[writer].bytes && to < from + steps[reader].bytes) {
           awaited_[writer].readers |= bit(reader);
         }
@@ -100,57 +100,58 @@ void ShortExecution::find_readers() {
 }
 
 [[gnu::flatten]] bool ShortExecution::arrive(uint32_t peer, const ChunkTag& tag, uint64_t parcel, std::span<const std::byte> bytes) {
-  const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.lane);
+  const auto* end = CompiledProgram::find(program_->incoming(), peer, tag.transfer);
   if (end == nullptr || tag.chunk != 0 || (arrived_ & bit(end->index)) != 0 ||
       bytes.size() != program_->steps()[end->step].bytes) {
     return false;
   }
   arrived_ |= bit(end->index);
-  waiting_lanes_ |= bit(end->index);
+  waiting_transfers_ |= bit(end->index);
   Waiting& waiting = waiting_[end->index];
   waiting = {parcel, bytes};
   if (!is_ready(end->step) || !fire(end->step)) {
-    const Port::Place place = port_->settle(parcel, bytes);
+    const PointToPoint::Place place = p2p_->settle(parcel, bytes);
     waiting = {place.parcel, place.bytes};
   }
   return true;
 }
 
-/// A step that is ready, if there are rooms.
+/// A step that is ready, if there are slots.
 bool ShortExecution::fire(uint32_t i) {
   const Step& step = program_->steps()[i];
   const auto length = static_cast<uint32_t>(step.bytes);
   for (size_t k = 0; k < step.sources.size(); ++k) {
     const CompiledProgram::Source& source = step.sources[k];
-    sources_[k] = source.is_lane ? waiting_[source.lane_index].bytes.data() : address(source.buffer, source.offset);
+    sources_[k] =
+        source.is_transfer ? waiting_[source.transfer_index].bytes.data() : address(source.buffer, source.offset);
   }
-  if (!step.targets.empty() && !take_rooms(*port_, step, length, rooms_)) {
+  if (!step.targets.empty() && !take_slots(*p2p_, step, length, slots_)) {
     return false;
   }
   std::byte* const local = step.has_local ? address(step.local_buffer, step.local_offset) : nullptr;
-  put_chunk(*port_, step, operands_, {sources_.data(), step.sources.size()}, local, rooms_, length, {call_, 0, 0});
+  put_chunk(*p2p_, step, operands_, {sources_.data(), step.sources.size()}, local, slots_, length, {call_, 0, 0});
   pending_ &= ~bit(i);
-  waiting_lanes_ &= ~awaited_[i].lanes;
-  for (uint64_t used = awaited_[i].lanes; used != 0; used &= used - 1) {
-    port_->release(waiting_[static_cast<size_t>(std::countr_zero(used))].parcel);
+  waiting_transfers_ &= ~awaited_[i].transfers;
+  for (uint64_t used = awaited_[i].transfers; used != 0; used &= used - 1) {
+    p2p_->release(waiting_[static_cast<size_t>(std::countr_zero(used))].parcel);
   }
   return true;
 }
 
 void ShortExecution::drop() {
-  for (uint64_t left = std::exchange(waiting_lanes_, 0); left != 0; left &= left - 1) {
-    port_->release(waiting_[static_cast<size_t>(std::countr_zero(left))].parcel);
+  for (uint64_t left = std::exchange(waiting_transfers_, 0); left != 0; left &= left - 1) {
+    p2p_->release(waiting_[static_cast<size_t>(std::countr_zero(left))].parcel);
   }
 }
 
 void ShortExecution::hand_over(Execution& to) {
-  to.start_after(all_ & ~std::exchange(pending_, 0), call_, operands_, *port_);
-  for (const CompiledProgram::LaneEnd& end : program_->incoming()) {
-    if ((waiting_lanes_ & bit(end.index)) != 0) {
-      waiting_lanes_ &= ~bit(end.index);
+  to.start_after(all_ & ~std::exchange(pending_, 0), call_, operands_, *p2p_);
+  for (const CompiledProgram::TransferEnd& end : program_->incoming()) {
+    if ((waiting_transfers_ & bit(end.index)) != 0) {
+      waiting_transfers_ &= ~bit(end.index);
       const Waiting& waiting = waiting_[end.index];
       // It has been judged already; and whoever hands over was about to let the other one advance.
-      (void)to.arrive(end.peer, {call_, end.lane, 0}, Parcel(port_, waiting.parcel, waiting.bytes));
+      (void)to.arrive(end.peer, {call_, end.transfer, 0}, Parcel(p2p_, waiting.parcel, waiting.bytes));
     }
   }
 }

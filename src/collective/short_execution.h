@@ -11,18 +11,18 @@
 #include "collective/chunk_step.h"
 #include "collective/compiled_program.h"
 #include "collective/executor.h"
-#include "collective/port.h"
+#include "collective/point_to_point.h"
 
 namespace ringbolt::collective {
 
 /// Runs a program of few steps, each of which is one short chunk: what an Execution does, without windows, chunk
 /// numbers and words of credit, which such a program has no use for. What a step waits for is two words of bits. It
 /// knows no errors either: whatever it does not await, it leaves to an Execution, which goes on where this one stands.
-/// Not thread-safe: used under the port's lock.
+/// Not thread-safe: used under the lock of its PointToPoint.
 class ShortExecution {
  public:
   static constexpr uint32_t kMostSteps = 64;  ///< a bit each
-  static constexpr uint32_t kMostLanes = 64;  ///< to us; likewise
+  static constexpr uint32_t kMostTransfers = 64;  ///< to us; likewise
 
   /// Whether it can run such a program: a step has up to `most_bytes`.
   static bool fits(const CompiledProgram& program, uint32_t most_bytes);
@@ -32,8 +32,8 @@ class ShortExecution {
   ShortExecution& operator=(const ShortExecution&) = delete;
 
   /// Begins (again) as call number `call`. See Execution::start().
-  void start(uint32_t call, const Operands& operands, Port& port);
-  /// Does all that can be done now. False: the port has no room for a chunk.
+  void start(uint32_t call, const Operands& operands, PointToPoint& p2p);
+  /// Does all that can be done now. False: there is no slot for a chunk.
   [[nodiscard]] bool advance();
   /// A chunk from `peer`, which is used at once if it can be. False if it is none that is awaited: then nothing has
   /// been done with it.
@@ -45,7 +45,7 @@ class ShortExecution {
 
  private:
   struct Awaited {  // by a step
-    uint64_t lanes = 0;
+    uint64_t transfers = 0;
     uint64_t steps = 0;    // whose results it reads
     uint64_t readers = 0;  // of input bytes that it writes, as input and output lie now
   };
@@ -58,7 +58,7 @@ class ShortExecution {
   void drop();
   bool is_ready(uint32_t step) const {
     const Awaited& awaited = awaited_[step];
-    return ((awaited.lanes & ~arrived_) | ((awaited.steps | awaited.readers) & pending_)) == 0;
+    return ((awaited.transfers & ~arrived_) | ((awaited.steps | awaited.readers) & pending_)) == 0;
   }
   bool fire(uint32_t step);
   std::byte* address(Buffer buffer, uint64_t offset) const { return buffers_[static_cast<size_t>(buffer)] + offset; }
@@ -66,18 +66,18 @@ class ShortExecution {
   std::shared_ptr<const CompiledProgram> program_;
   std::vector<Awaited> awaited_;  // [step]
   std::vector<std::byte> scratch_;
-  std::vector<Waiting> waiting_;  // [incoming]: see waiting_lanes_
+  std::vector<Waiting> waiting_;           // [incoming]: see waiting_transfers_
   std::vector<const std::byte*> sources_;  // of the step that is being done
-  std::vector<Port::Room> rooms_;          // likewise
+  std::vector<PointToPoint::Slot> slots_;  // likewise
   std::optional<uintptr_t> readers_of_;    // how far the output is from the input
   uint64_t all_;                           // steps
   Operands operands_;
-  Port* port_ = nullptr;
+  PointToPoint* p2p_ = nullptr;
   uint32_t call_ = 0;
   std::array<std::byte*, 3> buffers_ = {};  // [Buffer]; of the input is only read
   uint64_t pending_ = 0;                    // steps that are not done
-  uint64_t arrived_ = 0;                    // lanes, used or not
-  uint64_t waiting_lanes_ = 0;              // whose chunks have come and are not used
+  uint64_t arrived_ = 0;                    // transfers, used or not
+  uint64_t waiting_transfers_ = 0;          // whose chunks have come and are not used
 };
 
 }  // namespace ringbolt::collective

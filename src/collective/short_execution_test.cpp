@@ -19,28 +19,28 @@ using Floats = std::vector<float>;
 constexpr uint32_t kMostBytes = 4096;
 constexpr uint32_t kNeverHandedOver = UINT32_MAX;
 
-/// One rank of a call that begins the short way and is handed over before its `n`-th event, or when it has no room.
+/// One rank of a call that begins the short way and is handed over before its `n`-th event, or when it has no slot.
 class MixedRank {
  public:
-  MixedRank(const Program& program, uint32_t rank, size_t n_rooms, std::vector<test::PlayedPort::Message>& on_the_way)
+  MixedRank(const Program& program, uint32_t rank, size_t n_slots, std::vector<test::PlayedP2p::Message>& on_the_way)
       : program_(std::make_shared<const CompiledProgram>(program)),
         short_(program_),
         long_(program_),
-        port_(rank, n_rooms, on_the_way) {}
+        p2p_(rank, n_slots, on_the_way) {}
 
   static bool fits(const Program& program) { return ShortExecution::fits(CompiledProgram(program), kMostBytes); }
   void begin(uint32_t call, const Operands& operands, uint32_t handed_over_before) {
     left_ = handed_over_before;
     is_handed_over_ = false;
-    short_.start(call, operands, port_);
+    short_.start(call, operands, p2p_);
     go_on();
   }
-  bool take(test::PlayedPort::Message&& message) {
+  bool take(test::PlayedP2p::Message&& message) {
     go_on();
-    const auto kept = port_.keep(std::move(message.bytes));
-    const bool is_taken =
-        is_handed_over_ ? long_.arrive(message.from, message.tag, Parcel(&port_, kept.id, kept.bytes)) == Taken::ok
-                        : short_.arrive(message.from, message.tag, kept.id, kept.bytes);
+    const auto kept = p2p_.keep(std::move(message.bytes));
+    const bool is_taken = is_handed_over_
+                              ? long_.arrive(message.from, message.tag, Parcel(&p2p_, kept.id, kept.bytes)) == Taken::ok
+                              : short_.arrive(message.from, message.tag, kept.id, kept.bytes);
     go_on();
     return is_taken;
   }
@@ -53,14 +53,14 @@ class MixedRank {
       long_.advance();
     }
   }
-  bool is_done() const { return (is_handed_over_ ? long_.is_done() : short_.is_done()) && port_.n_kept() == 0; }
-  test::PlayedPort& port() { return port_; }
+  bool is_done() const { return (is_handed_over_ ? long_.is_done() : short_.is_done()) && p2p_.n_kept() == 0; }
+  test::PlayedP2p& p2p() { return p2p_; }
 
  private:
   std::shared_ptr<const CompiledProgram> program_;
   ShortExecution short_;
   Execution long_;
-  test::PlayedPort port_;
+  test::PlayedP2p p2p_;
   uint32_t left_ = 0;
   bool is_handed_over_ = false;
 };
@@ -91,7 +91,7 @@ struct Memory {
   }
 };
 
-bool run_mixed(std::vector<std::unique_ptr<MixedRank>>& ranks, std::vector<test::PlayedPort::Message>& on_the_way,
+bool run_mixed(std::vector<std::unique_ptr<MixedRank>>& ranks, std::vector<test::PlayedP2p::Message>& on_the_way,
                const std::vector<Operands>& operands, uint32_t call, std::mt19937& random) {
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
     ranks[rank]->begin(call, operands[rank],
@@ -99,26 +99,26 @@ bool run_mixed(std::vector<std::unique_ptr<MixedRank>>& ranks, std::vector<test:
   }
   while (!on_the_way.empty()) {
     std::swap(on_the_way[random() % on_the_way.size()], on_the_way.back());
-    test::PlayedPort::Message message = std::move(on_the_way.back());
+    test::PlayedP2p::Message message = std::move(on_the_way.back());
     on_the_way.pop_back();
     const uint32_t from = message.from;
-    const uint32_t room = message.room;
+    const uint32_t slot = message.slot;
     if (!ranks[message.to]->take(std::move(message))) {
       return false;
     }
-    ranks[from]->port().cancel({nullptr, room});
+    ranks[from]->p2p().cancel({nullptr, slot});
     ranks[from]->go_on();
   }
   return std::all_of(ranks.begin(), ranks.end(), [](const auto& rank) { return rank->is_done(); });
 }
 
-void compare(const Schedule& schedule, uint32_t n_ranks, size_t n_floats, bool is_in_place, size_t n_rooms) {
+void compare(const Schedule& schedule, uint32_t n_ranks, size_t n_floats, bool is_in_place, size_t n_slots) {
   std::mt19937 random(static_cast<uint32_t>(n_floats) + n_ranks);
   test::PlayedRanks reference(schedule, 7, n_ranks);
-  std::vector<test::PlayedPort::Message> on_the_way;
+  std::vector<test::PlayedP2p::Message> on_the_way;
   std::vector<std::unique_ptr<MixedRank>> ranks;
   for (uint32_t rank = 0; rank < n_ranks; ++rank) {
-    ranks.push_back(std::make_unique<MixedRank>(schedule.programs[rank], rank, n_rooms, on_the_way));
+    ranks.push_back(std::make_unique<MixedRank>(schedule.programs[rank], rank, n_slots, on_the_way));
   }
   for (uint32_t call = 0; call < 8; ++call) {
     Memory wanted(n_ranks, n_floats, is_in_place);
@@ -164,8 +164,8 @@ struct Exchange {
   Exchange() {
     for (uint32_t rank = 0; rank < 2; ++rank) {
       const Source mine{Source::Kind::local, Buffer::input, 0, kNoStep, false, 0, 0};
-      const Source theirs{Source::Kind::lane, Buffer::input, 0, kNoStep, false, 1 - rank, 0};
-      const Target away{Target::Kind::lane, Buffer::output, 0, 1 - rank, 0, {}};
+      const Source theirs{Source::Kind::transfer, Buffer::input, 0, kNoStep, false, 1 - rank, 0};
+      const Target away{Target::Kind::transfer, Buffer::output, 0, 1 - rank, 0, {}};
       const Target here{Target::Kind::local, Buffer::output, 0, 0, 0, {}};
       programs.push_back({0, {{16, 16, {mine}, {away}, false}, {16, 16, {mine, theirs}, {here}, true}}});
     }
@@ -176,38 +176,38 @@ struct Exchange {
   std::vector<int32_t> in = {1, 2, 3, 4};
   std::vector<int32_t> out = {-1, -1, -1, -1};
   Operands operands;
-  std::vector<test::PlayedPort::Message> on_the_way;
+  std::vector<test::PlayedP2p::Message> on_the_way;
 };
 
 TEST(ShortExecution, leaves_alone_what_it_does_not_await) {
   Exchange exchange;
   const auto program = std::make_shared<const CompiledProgram>(exchange.programs[0]);
-  test::PlayedPort port(0, 4, exchange.on_the_way);
+  test::PlayedP2p p2p(0, 4, exchange.on_the_way);
   ShortExecution execution(program);
-  execution.start(9, exchange.operands, port);
+  execution.start(9, exchange.operands, p2p);
   ASSERT_TRUE(execution.advance());
-  const auto chunk = port.keep(std::vector<std::byte>(16, std::byte{1}));
+  const auto chunk = p2p.keep(std::vector<std::byte>(16, std::byte{1}));
   EXPECT_FALSE(execution.arrive(0, {9, 0, 0}, chunk.id, chunk.bytes));                 // of this rank
-  EXPECT_FALSE(execution.arrive(1, {9, 1, 0}, chunk.id, chunk.bytes));                 // of another lane
+  EXPECT_FALSE(execution.arrive(1, {9, 1, 0}, chunk.id, chunk.bytes));                 // of another transfer
   EXPECT_FALSE(execution.arrive(1, {9, 0, 1}, chunk.id, chunk.bytes));                 // a second chunk
   EXPECT_FALSE(execution.arrive(1, {9, 0, 0}, chunk.id, chunk.bytes.subspan(0, 15)));  // too short
-  EXPECT_EQ(port.n_kept(), 1U);
+  EXPECT_EQ(p2p.n_kept(), 1U);
   EXPECT_FALSE(execution.is_done());
   EXPECT_TRUE(execution.arrive(1, {9, 0, 0}, chunk.id, chunk.bytes));
   EXPECT_TRUE(execution.is_done());
-  EXPECT_EQ(port.n_kept(), 0U);
+  EXPECT_EQ(p2p.n_kept(), 0U);
   EXPECT_EQ(exchange.out, (std::vector<int32_t>{0x01010102, 0x01010103, 0x01010104, 0x01010105}));
-  const auto again = port.keep(std::vector<std::byte>(16));
+  const auto again = p2p.keep(std::vector<std::byte>(16));
   EXPECT_FALSE(execution.arrive(1, {9, 0, 0}, again.id, again.bytes));
-  EXPECT_EQ(port.n_kept(), 1U);
+  EXPECT_EQ(p2p.n_kept(), 1U);
 }
 
 TEST(ShortExecution, who_goes_on_knows_what_has_been_sent_and_used) {
   Exchange exchange;
   const auto program = std::make_shared<const CompiledProgram>(exchange.programs[0]);
-  test::PlayedPort port(0, 4, exchange.on_the_way);
+  test::PlayedP2p p2p(0, 4, exchange.on_the_way);
   ShortExecution execution(program);
-  execution.start(9, exchange.operands, port);
+  execution.start(9, exchange.operands, p2p);
   ASSERT_TRUE(execution.advance());
   EXPECT_EQ(exchange.on_the_way.size(), 1U);
   Execution other(program);
@@ -216,28 +216,28 @@ TEST(ShortExecution, who_goes_on_knows_what_has_been_sent_and_used) {
   EXPECT_EQ(exchange.on_the_way.size(), 1U);  // not once more
   EXPECT_EQ(other.chunks_done(), 1U);
   EXPECT_EQ(other.awaited_peer(), 1U);
-  EXPECT_EQ(other.arrive(1, {9, 0, 0}, port.parcel(std::vector<std::byte>(16))), Taken::ok);
+  EXPECT_EQ(other.arrive(1, {9, 0, 0}, p2p.parcel(std::vector<std::byte>(16))), Taken::ok);
   EXPECT_TRUE(other.is_done());
 
-  execution.start(10, exchange.operands, port);
-  const auto chunk = port.keep(std::vector<std::byte>(16));
+  execution.start(10, exchange.operands, p2p);
+  const auto chunk = p2p.keep(std::vector<std::byte>(16));
   ASSERT_TRUE(execution.arrive(1, {10, 0, 0}, chunk.id, chunk.bytes));  // which it uses
   execution.hand_over(other);
-  EXPECT_EQ(other.arrive(1, {10, 0, 0}, port.parcel(std::vector<std::byte>(16))), Taken::out_of_window);
+  EXPECT_EQ(other.arrive(1, {10, 0, 0}, p2p.parcel(std::vector<std::byte>(16))), Taken::out_of_window);
   other.advance();
   EXPECT_TRUE(other.is_done());
-  EXPECT_EQ(port.n_kept(), 0U);
+  EXPECT_EQ(p2p.n_kept(), 0U);
 }
 
-TEST(ShortExecution, says_that_there_is_no_room_and_tries_again) {
+TEST(ShortExecution, says_that_no_slot_is_free_and_tries_again) {
   Exchange exchange;
-  test::PlayedPort port(0, 1, exchange.on_the_way);
+  test::PlayedP2p p2p(0, 1, exchange.on_the_way);
   ShortExecution execution(std::make_shared<const CompiledProgram>(exchange.programs[0]));
-  const auto taken = port.room(16);
-  execution.start(9, exchange.operands, port);
+  const auto taken = p2p.take_slot(16);
+  execution.start(9, exchange.operands, p2p);
   EXPECT_FALSE(execution.advance());
   EXPECT_TRUE(exchange.on_the_way.empty());
-  port.cancel(*taken);
+  p2p.cancel(*taken);
   EXPECT_TRUE(execution.advance());
   EXPECT_EQ(exchange.on_the_way.size(), 1U);
 }

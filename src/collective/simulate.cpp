@@ -62,11 +62,11 @@ bool Simulation::can_go(uint32_t number) const {
   if (state.n_done == state.n_chunks) {
     return false;
   }
-  uint32_t place = state.first_lane;
+  uint32_t place = state.first_transfer;
   for (const Source& source : state.step->sources) {
-    if (source.kind == Source::Kind::lane) {
-      const Lane& lane = lanes_[lanes_of_steps_[place++]];
-      if (lane.n_arrived == state.n_done) {
+    if (source.kind == Source::Kind::transfer) {
+      const Transfer& transfer = transfers_[transfers_of_steps_[place++]];
+      if (transfer.n_arrived == state.n_done) {
         return false;
       }
     } else if (source.after != kNoStep &&
@@ -75,7 +75,8 @@ bool Simulation::can_go(uint32_t number) const {
     }
   }
   for (const Target& target : state.step->targets) {
-    if (target.kind == Target::Kind::lane && state.n_done - lanes_[lanes_of_steps_[place++]].n_used >= kChunksPerLane) {
+    if (target.kind == Target::Kind::transfer &&
+        state.n_done - transfers_[transfers_of_steps_[place++]].n_used >= kChunksPerTransfer) {
       return false;
     }
   }
@@ -93,22 +94,22 @@ void Simulation::go(uint32_t number) {
     done_us = free_us = std::max(free_us, clock_.now_us()) + model_.chunk_us;
   }
   last_us_ = std::max(last_us_, done_us);
-  uint32_t place = state.first_lane;
+  uint32_t place = state.first_transfer;
   for (const Source& source : state.step->sources) {
-    if (source.kind == Source::Kind::lane) {
-      Lane& lane = lanes_[lanes_of_steps_[place++]];
-      if (++lane.n_used < steps_[lane.sender].n_chunks) {
-        ready_.push_back(lane.sender);
+    if (source.kind == Source::Kind::transfer) {
+      Transfer& transfer = transfers_[transfers_of_steps_[place++]];
+      if (++transfer.n_used < steps_[transfer.sender].n_chunks) {
+        ready_.push_back(transfer.sender);
       }
     }
   }
   for (const Target& target : state.step->targets) {
-    if (target.kind == Target::Kind::lane) {
-      const uint32_t lane = lanes_of_steps_[place++];
+    if (target.kind == Target::Kind::transfer) {
+      const uint32_t transfer = transfers_of_steps_[place++];
       if (done_us > clock_.now_us()) {
-        clock_.add_chunk(done_us, lane);
+        clock_.add_chunk(done_us, transfer);
       } else {
-        queue(lanes_[lane].first_hop);
+        queue(transfers_[transfer].first_hop);
       }
     }
   }
@@ -123,14 +124,14 @@ void Simulation::add_contributions(StepState& state) {
   if (state.step->bytes == 0) {  // nothing is added up, and nothing is waited for within a rank
     set = contributions_.of_rank(state.rank);
   }
-  uint32_t place = state.first_lane;
+  uint32_t place = state.first_transfer;
   for (const Source& source : state.step->sources) {
     if (state.step->bytes == 0) {
       break;
     }
     Contributions::Set more;
-    if (source.kind == Source::Kind::lane) {
-      more = std::move(lanes_[lanes_of_steps_[place++]].set);
+    if (source.kind == Source::Kind::transfer) {
+      more = std::move(transfers_[transfers_of_steps_[place++]].set);
     } else if (source.buffer == Buffer::input) {
       more = contributions_.of_rank(state.rank);
     } else if (source.after != kNoStep) {
@@ -142,11 +143,11 @@ void Simulation::add_contributions(StepState& state) {
       return;
     }
   }
-  place = state.first_lane +
-          static_cast<uint32_t>(std::ranges::count(state.step->sources, Source::Kind::lane, &Source::kind));
+  place = state.first_transfer +
+          static_cast<uint32_t>(std::ranges::count(state.step->sources, Source::Kind::transfer, &Source::kind));
   for (const Target& target : state.step->targets) {
-    if (target.kind == Target::Kind::lane) {
-      lanes_[lanes_of_steps_[place++]].set = set;
+    if (target.kind == Target::Kind::transfer) {
+      transfers_[transfers_of_steps_[place++]].set = set;
     } else if (target.buffer == Buffer::output) {
       contributions_.note_output(state.rank, state.step->bytes, set);
     }
@@ -201,7 +202,7 @@ void Simulation::handle(const SimulationClock::Event& event) {
       send(event.index);
       break;
     case Kind::chunk_sent:
-      queue(lanes_[event.index].first_hop);
+      queue(transfers_[event.index].first_hop);
       break;
     case Kind::arrival:
       arrive(event.index);
@@ -213,9 +214,9 @@ void Simulation::arrive(uint32_t hop) {
   if (hops_[hop].n_after > 0) {
     queue(hop + 1);
   } else {
-    Lane& lane = lanes_[hops_[hop].lane];
-    ++lane.n_arrived;
-    ready_.push_back(lane.receiver);
+    Transfer& transfer = transfers_[hops_[hop].transfer];
+    ++transfer.n_arrived;
+    ready_.push_back(transfer.receiver);
   }
 }
 

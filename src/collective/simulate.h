@@ -21,13 +21,13 @@ struct Simulated {
   friend bool operator==(const Simulated&, const Simulated&) = default;
 };
 
-/// Chunks that a lane may have on the way or waiting.
-inline constexpr uint32_t kChunksPerLane = 8;
+/// Chunks that a transfer may have on the way or waiting.
+inline constexpr uint32_t kChunksPerTransfer = 8;
 
 /// Runs a schedule on the cables of `topology`, by the clock of its cost model. A direction of the cables of two
-/// neighbours sends a chunk at a time at their rate, those of several lanes in turn; a chunk goes on from a relay when
-/// all of it has come, `latency_us` after it was sent; a rank works on a chunk for `chunk_us`, one after the other, and
-/// copies and adds in no time. Nothing is random: the same call gives the same result.
+/// neighbours sends a chunk at a time at their rate, those of several transfers in turn; a chunk goes on from a relay
+/// when all of it has come, `latency_us` after it was sent; a rank works on a chunk for `chunk_us`, one after the
+/// other, and copies and adds in no time. Nothing is random: the same call gives the same result.
 ///
 /// Also counts contributions: a sum never has one rank twice, and the bytes of every output come from each rank that
 /// they should. (Not from which offset: that is check().) Says what is wrong, or that it never ends.

@@ -15,7 +15,7 @@
 
 namespace ringbolt::collective {
 
-/// One run of simulate(): what each step, lane and link has done so far. Used once.
+/// One run of simulate(): what each step, transfer and link has done so far. Used once.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, const Problem& problem, const Topology& topology);
@@ -34,19 +34,19 @@ class Simulation {
     std::deque<uint32_t> hops;  ///< that wait for their turn
   };
 
-  /// A lane's way over one link. Holds all that sending a chunk takes: with a million lanes, what costs is to look
-  /// elsewhere.
+  /// A transfer's way over one link. Holds all that sending a chunk takes: with a million transfers, what costs is to
+  /// look elsewhere.
   struct Hop {
-    uint64_t bytes = 0;  ///< of the lane
+    uint64_t bytes = 0;  ///< of the transfer
     uint32_t chunk_bytes = 0;
-    uint32_t lane = 0;
+    uint32_t transfer = 0;
     uint32_t link = 0;
-    uint32_t n_after = 0;  ///< hops of the lane that follow
+    uint32_t n_after = 0;  ///< hops of the transfer that follow
     uint32_t n_waiting = 0;
     uint32_t n_sent = 0;
   };
 
-  struct Lane {
+  struct Transfer {
     uint32_t sender = kNone;  ///< number of a step
     uint32_t receiver = kNone;
     uint32_t first_hop = 0;
@@ -60,7 +60,7 @@ class Simulation {
     uint32_t rank = 0;
     uint32_t n_chunks = 1;
     uint32_t n_done = 0;
-    uint32_t first_lane = 0;  ///< in lanes_of_steps_: those of its sources, then of its targets
+    uint32_t first_transfer = 0;  ///< in transfers_of_steps_: those of its sources, then of its targets
     uint32_t first_waiter = kNone;
     Contributions::Set set;
   };
@@ -72,11 +72,11 @@ class Simulation {
   };
 
   // simulation_steps.cpp: what there is
-  class LaneNumbers;
+  class TransferNumbers;
   void add_links();
   void add_steps();
-  void add_step(const Step& step, uint32_t rank, uint32_t first_step, LaneNumbers& numbers);
-  void add_hops(const Step& step, uint32_t lane, uint32_t rank, const Target& target);
+  void add_step(const Step& step, uint32_t rank, uint32_t first_step, TransferNumbers& numbers);
+  void add_hops(const Step& step, uint32_t transfer, uint32_t rank, const Target& target);
 
   // simulate.cpp: what happens
   void work();
@@ -96,11 +96,11 @@ class Simulation {
   Contributions contributions_;
   std::vector<Link> links_;
   std::vector<Hop> hops_;
-  std::vector<Lane> lanes_;
+  std::vector<Transfer> transfers_;
   std::vector<StepState> steps_;
   std::vector<Waiter> waiters_;
   std::vector<uint32_t> first_steps_;  // of every rank
-  std::vector<uint32_t> lanes_of_steps_;
+  std::vector<uint32_t> transfers_of_steps_;
   std::vector<double> rank_free_us_;
   std::vector<uint32_t> ready_;
   SimulationClock clock_;

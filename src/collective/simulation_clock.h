@@ -19,7 +19,7 @@ class SimulationClock {
     enum class Kind : uint8_t {
       link_free,   ///< index: of the link
       arrival,     ///< of the hop
-      chunk_sent,  ///< of the lane
+      chunk_sent,  ///< of the transfer
     } kind = Kind::link_free;
     uint32_t index = 0;
     bool operator>(const Event& other) const {
@@ -41,8 +41,8 @@ class SimulationClock {
   void arrive_after(const Event& free, uint32_t hop) {
     arrivals_.push_back({free.time_us + latency_us_, free.order + 1, Event::Kind::arrival, hop});
   }
-  void add_chunk(double time_us, uint32_t lane) {
-    ordered_.push({time_us, n_events_++, Event::Kind::chunk_sent, lane});
+  void add_chunk(double time_us, uint32_t transfer) {
+    ordered_.push({time_us, n_events_++, Event::Kind::chunk_sent, transfer});
   }
 
   /// The next event, whose time it then is. There must be one.

@@ -1,4 +1,4 @@
-// What a simulation begins with: links, and the steps of all ranks with the lanes between them.
+// What a simulation begins with: links, and the steps of all ranks with the transfers between them.
 #include <algorithm>
 #include <bit>
 
@@ -7,18 +7,18 @@
 namespace ringbolt::collective {
 namespace {
 
-uint64_t key_of(uint32_t from, uint32_t to, uint32_t lane) {
-  return (static_cast<uint64_t>(from) << 42) | (static_cast<uint64_t>(to) << 21) | lane;
+uint64_t key_of(uint32_t from, uint32_t to, uint32_t transfer) {
+  return (static_cast<uint64_t>(from) << 42) | (static_cast<uint64_t>(to) << 21) | transfer;
 }
 
 }  // namespace
 
-/// Numbers of lanes by who sends to whom: a table with open places, since there may be a million.
-class Simulation::LaneNumbers {
+/// Numbers of transfers by who sends to whom: a table with open places, since there may be a million.
+class Simulation::TransferNumbers {
  public:
-  explicit LaneNumbers(size_t most) : places_(std::bit_ceil(2 * most + 2)) {}
+  explicit TransferNumbers(size_t most) : places_(std::bit_ceil(2 * most + 2)) {}
 
-  /// The number of that lane; `next`, if it is new.
+  /// The number of that transfer; `next`, if it is new.
   uint32_t number(uint64_t key, uint32_t next) {
     constexpr uint64_t kSpread = 0x9e3779b97f4a7c15;
     const size_t mask = places_.size() - 1;
@@ -69,8 +69,8 @@ void Simulation::add_steps() {
     }
   }
   steps_.reserve(n_steps);
-  lanes_of_steps_.reserve(n_ends);
-  LaneNumbers numbers(n_ends);
+  transfers_of_steps_.reserve(n_ends);
+  TransferNumbers numbers(n_ends);
   for (uint32_t rank = 0; rank < schedule_.programs.size(); ++rank) {
     const auto first_step = static_cast<uint32_t>(steps_.size());
     for (const Step& step : schedule_.programs[rank].steps) {
@@ -80,11 +80,11 @@ void Simulation::add_steps() {
   }
 }
 
-void Simulation::add_step(const Step& step, uint32_t rank, uint32_t first_step, LaneNumbers& numbers) {
-  const auto lane_of = [&](uint32_t from, uint32_t to, uint32_t lane) {
-    const uint32_t number = numbers.number(key_of(from, to, lane), static_cast<uint32_t>(lanes_.size()));
-    if (number == lanes_.size()) {
-      lanes_.emplace_back();
+void Simulation::add_step(const Step& step, uint32_t rank, uint32_t first_step, TransferNumbers& numbers) {
+  const auto transfer_of = [&](uint32_t from, uint32_t to, uint32_t transfer) {
+    const uint32_t number = numbers.number(key_of(from, to, transfer), static_cast<uint32_t>(transfers_.size()));
+    if (number == transfers_.size()) {
+      transfers_.emplace_back();
     }
     return number;
   };
@@ -93,11 +93,11 @@ void Simulation::add_step(const Step& step, uint32_t rank, uint32_t first_step, 
   state.step = &step;
   state.rank = rank;
   state.n_chunks = std::max<uint32_t>(1, static_cast<uint32_t>((step.bytes + step.chunk_bytes - 1) / step.chunk_bytes));
-  state.first_lane = static_cast<uint32_t>(lanes_of_steps_.size());
+  state.first_transfer = static_cast<uint32_t>(transfers_of_steps_.size());
   for (const Source& source : step.sources) {
-    if (source.kind == Source::Kind::lane) {
-      lanes_of_steps_.push_back(lane_of(source.peer, rank, source.lane));
-      lanes_[lanes_of_steps_.back()].receiver = number;
+    if (source.kind == Source::Kind::transfer) {
+      transfers_of_steps_.push_back(transfer_of(source.peer, rank, source.transfer));
+      transfers_[transfers_of_steps_.back()].receiver = number;
     } else if (source.after != kNoStep) {
       StepState& other = steps_[first_step + source.after];
       waiters_.push_back({number, other.first_waiter});
@@ -105,20 +105,20 @@ void Simulation::add_step(const Step& step, uint32_t rank, uint32_t first_step, 
     }
   }
   for (const Target& target : step.targets) {
-    if (target.kind == Target::Kind::lane) {
-      lanes_of_steps_.push_back(lane_of(rank, target.peer, target.lane));
-      lanes_[lanes_of_steps_.back()].sender = number;
-      add_hops(step, lanes_of_steps_.back(), rank, target);
+    if (target.kind == Target::Kind::transfer) {
+      transfers_of_steps_.push_back(transfer_of(rank, target.peer, target.transfer));
+      transfers_[transfers_of_steps_.back()].sender = number;
+      add_hops(step, transfers_of_steps_.back(), rank, target);
     }
   }
 }
 
-void Simulation::add_hops(const Step& step, uint32_t lane, uint32_t rank, const Target& target) {
-  lanes_[lane].first_hop = static_cast<uint32_t>(hops_.size());
+void Simulation::add_hops(const Step& step, uint32_t transfer, uint32_t rank, const Target& target) {
+  transfers_[transfer].first_hop = static_cast<uint32_t>(hops_.size());
   uint32_t node = rank;
   for (size_t hop = 0; hop <= target.via.size(); ++hop) {
     const uint32_t next = hop < target.via.size() ? target.via[hop] : target.peer;
-    hops_.push_back({step.bytes, step.chunk_bytes, lane, topology_.link(node, next),
+    hops_.push_back({step.bytes, step.chunk_bytes, transfer, topology_.link(node, next),
                      static_cast<uint32_t>(target.via.size() - hop), 0, 0});
     node = next;
   }

@@ -32,7 +32,8 @@ class SplitBuilder {
     for (uint32_t part = 0; part < own.size(); ++part) {
       Step sum = Assignment::step(own[part], chunk_bytes_);
       for (uint32_t source = 0; source < n_; ++source) {
-        sum.sources.push_back(source == rank_ ? from_local(Buffer::input, own[part].offset) : from_lane(source, part));
+        sum.sources.push_back(source == rank_ ? from_local(Buffer::input, own[part].offset)
+                                              : from_transfer(source, part));
       }
       const uint64_t skipped = sums_go == SumsGo::nowhere ? shards[rank_].offset : 0;
       sum.targets.push_back(to_local(Buffer::output, own[part].offset - skipped));
@@ -108,18 +109,18 @@ class SplitBuilder {
     chunk_bytes_ = assignment_.chunk_bytes(n_rounds * assignment_.topology.diameter(), longest / n_parts_);
   }
 
-  Target target(uint32_t peer, uint32_t lane, uint32_t part) const {
-    return to_lane(peer, lane, assignment_.topology.way(rank_, peer, part));
+  Target target(uint32_t peer, uint32_t transfer, uint32_t part) const {
+    return to_transfer(peer, transfer, assignment_.topology.way(rank_, peer, part));
   }
 
-  void send(const Piece& piece, uint64_t input_offset, uint32_t peer, uint32_t lane, uint32_t part) {
+  void send(const Piece& piece, uint64_t input_offset, uint32_t peer, uint32_t transfer, uint32_t part) {
     Step step = Assignment::step(piece, chunk_bytes_);
     step.sources.push_back(from_local(Buffer::input, input_offset));
-    step.targets.push_back(target(peer, lane, part));
+    step.targets.push_back(target(peer, transfer, part));
     add_step(program_, std::move(step));
   }
 
-  /// Behind the lanes that carry the peer's shard to it, if there are any.
+  /// Behind the transfers that carry the peer's shard to it, if there are any.
   void send_to_all(Step& step, uint32_t part, const std::vector<Piece>& shards) const {
     for (const uint32_t peer : others()) {
       const auto n_before = shards.empty() ? 0 : static_cast<uint32_t>(parts_of(shards[peer]).size());
@@ -127,20 +128,20 @@ class SplitBuilder {
     }
   }
 
-  /// The lane from a parent to its child in the tree of `shard`: behind those that carry the child's shard to it, and
-  /// those of the trees before in which they are parent and child.
-  uint32_t tree_lane(uint32_t parent, uint32_t child, uint32_t shard, const std::vector<Piece>& shards) const {
-    size_t lane = parts_of(shards[child]).size();
+  /// The transfer from a parent to its child in the tree of `shard`: behind those that carry the child's shard to it,
+  /// and those of the trees before in which they are parent and child.
+  uint32_t tree_transfer(uint32_t parent, uint32_t child, uint32_t shard, const std::vector<Piece>& shards) const {
+    size_t transfer = parts_of(shards[child]).size();
     for (uint32_t before = 0; before < shard; ++before) {
-      lane += assignment_.topology.parents_towards(before)[child] == parent ? parts_of(shards[before]).size() : 0;
+      transfer += assignment_.topology.parents_towards(before)[child] == parent ? parts_of(shards[before]).size() : 0;
     }
-    return static_cast<uint32_t>(lane);
+    return static_cast<uint32_t>(transfer);
   }
 
   void send_to_children(Step& step, uint32_t shard, uint32_t part, const std::vector<Piece>& shards) const {
     for (uint32_t child = 0; child < n_; ++child) {
       if (child != shard && assignment_.topology.parents_towards(shard)[child] == rank_) {
-        step.targets.push_back(to_lane(child, tree_lane(rank_, child, shard, shards) + part, {}));
+        step.targets.push_back(to_transfer(child, tree_transfer(rank_, child, shard, shards) + part, {}));
       }
     }
   }
@@ -151,7 +152,7 @@ class SplitBuilder {
       const std::vector<Piece> parts = parts_of(shards[owner]);
       for (uint32_t part = 0; part < parts.size(); ++part) {
         Step step = Assignment::step(parts[part], chunk_bytes_);
-        step.sources.push_back(from_lane(parent, tree_lane(parent, rank_, owner, shards) + part));
+        step.sources.push_back(from_transfer(parent, tree_transfer(parent, rank_, owner, shards) + part));
         step.targets.push_back(to_local(Buffer::output, parts[part].offset));
         send_to_children(step, owner, part, shards);
         add_step(program_, std::move(step));
@@ -159,12 +160,12 @@ class SplitBuilder {
     }
   }
 
-  void receive_from_all(const std::vector<Piece>& pieces, uint32_t first_lane) {
+  void receive_from_all(const std::vector<Piece>& pieces, uint32_t first_transfer) {
     for (const uint32_t peer : others()) {
-      uint32_t lane = first_lane;
+      uint32_t transfer = first_transfer;
       for (const Piece& part : parts_of(pieces[peer])) {
         Step step = Assignment::step(part, chunk_bytes_);
-        step.sources.push_back(from_lane(peer, lane++));
+        step.sources.push_back(from_transfer(peer, transfer++));
         step.targets.push_back(to_local(Buffer::output, part.offset));
         add_step(program_, std::move(step));
       }

@@ -19,11 +19,11 @@ inline Source from_local(Buffer buffer, uint64_t offset, uint32_t after = kNoSte
   return source;
 }
 
-inline Source from_lane(uint32_t peer, uint32_t lane) {
+inline Source from_transfer(uint32_t peer, uint32_t transfer) {
   Source source;
-  source.kind = Source::Kind::lane;
+  source.kind = Source::Kind::transfer;
   source.peer = peer;
-  source.lane = lane;
+  source.transfer = transfer;
   return source;
 }
 
@@ -34,11 +34,11 @@ inline Target to_local(Buffer buffer, uint64_t offset) {
   return target;
 }
 
-inline Target to_lane(uint32_t peer, uint32_t lane, std::vector<uint32_t> via) {
+inline Target to_transfer(uint32_t peer, uint32_t transfer, std::vector<uint32_t> via) {
   Target target;
-  target.kind = Target::Kind::lane;
+  target.kind = Target::Kind::transfer;
   target.peer = peer;
-  target.lane = lane;
+  target.transfer = transfer;
   target.via = std::move(via);
   return target;
 }

@@ -90,6 +90,7 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
       channel_descriptor_(channel == nullptr ? -1 : channel->descriptor()),
       ring_(cqe),
       capacity_(cqe),
+      busy_(entry_),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
 
 CompletionQueue::~CompletionQueue() {
@@ -99,9 +100,7 @@ CompletionQueue::~CompletionQueue() {
   }
 }
 
-inline bool CompletionQueue::is_halted() const {
-  return faults_.has(fault::Subject::state) && port_->is_halted();
-}
+inline bool CompletionQueue::is_halted() const { return faults_.has(fault::Subject::state) && port_->is_halted(); }
 
 [[gnu::flatten]] int CompletionQueue::poll(int count, ibv_wc* wc) try {
   if (faults_.has(fault::Subject::call)) [[unlikely]] {
@@ -111,21 +110,14 @@ inline bool CompletionQueue::is_halted() const {
     }
   }
   if (network_ != nullptr) {
-    const uint64_t now = base::now_ns();
-    last_poll_ns_.store(now, std::memory_order_relaxed);
-    // First what has come: packets read faster than the program collects what they bring would fill the inboxes.
-    {
-      const base::LockGuard guard(lock);
-      if (const int taken = collect(count, wc); taken != 0) {
-        return taken;
-      }
+    if (const int taken = poll_network(count, wc); taken != 0) {
+      return taken;
     }
-    network_->poll(now);
   }
   bool gives_way = false;
   {
     const base::LockGuard guard(lock);
-    if (const int taken = collect(count, wc); taken != 0) {
+    if (const int taken = network_ == nullptr ? collect(count, wc) : 0; taken != 0) {
       return taken;
     }
     if (has_overflowed_) {
@@ -146,6 +138,24 @@ inline bool CompletionQueue::is_halted() const {
   return 0;
 } catch (...) {
   return base::caught_minus_one();
+}
+
+/// First what has come: packets read faster than the program collects what they bring would fill the inboxes.
+[[gnu::noinline]] int CompletionQueue::poll_network(int count, ibv_wc* wc) {
+  const uint64_t now = base::now_ns();
+  last_poll_ns_.store(now, std::memory_order_relaxed);
+  {
+    const base::LockGuard guard(lock);
+    look_ns_ = now;
+    if (const int taken = collect(count, wc); taken != 0) {
+      return taken;
+    }
+  }
+  if (!network_->poll(now)) {
+    return 0;
+  }
+  const base::LockGuard guard(lock);
+  return collect(count, wc);
 }
 
 int CompletionQueue::judge_poll() noexcept try {
@@ -226,8 +236,8 @@ void CompletionQueue::progress(bool looks_at_all) {
 
 /// Where memory is short, what is left is looked at by the next poll, or by the service thread in its time.
 void CompletionQueue::advance(bool looks_at_all) try {
-  // A program that polls for few completions at a time, and is sent more meanwhile, must see its own sends complete too:
-  // where there was no room left last time, sends go first.
+  // A program that polls for few completions at a time, and is sent more meanwhile, must see its own sends complete
+  // too: where there was no room left last time, sends go first.
   const bool sends_go_first = sends_go_first_;
   const ibv_wc* const out = out_;
   if (sends_go_first) {
@@ -259,13 +269,51 @@ inline void CompletionQueue::progress_receivers(bool looks_at_all) {
   if (receivers_.has_one()) [[likely]] {
     receivers_.each([this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_receiver(qp); });
   } else if (receivers_.uses_marks() && !looks_at_all) {
-    receivers_.take_marked([this]() RINGBOLT_REQUIRES(lock) { return has_room(); },
-                           [this](QueuePair& qp) RINGBOLT_REQUIRES(lock) {
-                             progress_receiver(qp);
-                             return qp.may_receive_more() || qp.has_queued_sends();
-                           });
+    progress_marked_receivers();
   } else {
     receivers_.in_turn([this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_receiver(qp); });
+  }
+}
+
+inline void CompletionQueue::progress_marked_receivers() {
+  // First: what has come to one that is struck here is found by its mark below, before the program goes to sleep.
+  if (const std::optional<uint32_t> struck = busy_.age()) [[unlikely]] {
+    receivers_.mark(*struck);
+  }
+  const auto has_something = [](const QueuePair& qp) { return qp.may_receive() || qp.has_queued_sends(); };
+  if (busy_.get()) {
+    QueuePair* const qp = receivers_.at(*busy_.get());
+    if (qp != nullptr && has_something(*qp)) {
+      busy_.note_use();
+      progress_receiver(*qp);
+    }
+  }
+  if (!receivers_.has_marked()) [[likely]] {
+    return;
+  }
+  uint32_t found = 0;
+  uint32_t n_found = 0;
+  bool is_room_short = false;  // for one that is marked
+  receivers_.take_marked(
+      [&]() RINGBOLT_REQUIRES(lock) {
+        is_room_short = !has_room();
+        return !is_room_short;
+      },
+      [&](uint32_t place) RINGBOLT_REQUIRES(lock) {
+        QueuePair& qp = *receivers_.at(place);
+        if (has_something(qp)) {  // else it was struck, and is marked for this look alone
+          found = place;
+          ++n_found;
+        }
+        progress_receiver(qp);
+        return qp.may_receive_more() || qp.has_queued_sends();
+      });
+  if (is_room_short) {
+    if (const std::optional<uint32_t> struck = busy_.strike()) {
+      receivers_.mark(*struck);  // all are to have their turns
+    }
+  } else if (n_found == 1 && busy_.note_found(found)) {
+    receivers_.clear(found);  // what it may have left, each poll looks at; its own mark must not look like another's
   }
 }
 
@@ -280,8 +328,8 @@ void CompletionQueue::progress_senders(bool looks_at_all) {
   if (senders_.has_one()) [[likely]] {
     senders_.each([=, this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, false); });
   } else if (senders_.uses_marks()) {
-    senders_.marked_in_turn(
-        [=, this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, true); });
+    senders_.marked_in_turn([=, this](QueuePair& qp)
+                                RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, true); });
   } else {
     senders_.in_turn([=, this](QueuePair& qp) RINGBOLT_REQUIRES(lock) { progress_sender(qp, looks_at_all, false); });
   }
@@ -401,63 +449,6 @@ uint64_t CompletionQueue::wire_deadline_ns() {
   uint64_t deadline = UINT64_MAX;
   senders_.each([&](const QueuePair& qp) { deadline = std::min(deadline, qp.deadline_ns()); });
   return deadline;
-}
-
-uint32_t CompletionQueue::attach(QueuePair& qp, bool receives) {
-  const base::LockGuard guard(lock);
-  list(receives).make_room();
-  const uint32_t place = list(receives).add(qp);
-  polls_.look_again();
-  use_marks(receives);
-  list(receives).mark(place);
-  return place;
-}
-
-/// Where they have become many. Packets of networks are for queue pairs that nobody marks in time for their timers, so
-/// that there all are looked at.
-void CompletionQueue::use_marks(bool receives) {
-  if (network_ != nullptr || !list(receives).wants_marks()) {
-    return;
-  }
-  if (receives) {
-    if (wakes_.add_set(receiver_set_)) {
-      entry_.mode.fetch_or((receiver_set_ + 1) << link::kWakeSetShift, std::memory_order_seq_cst);
-      receivers_.use(wakes_.set(receiver_set_));
-      // Peers that have not seen the new mode have published what is found at the first look at all.
-      base::heavy_fence();
-    }
-  } else if (auto marks = std::unique_ptr<link::MarkSet>(new (std::nothrow) link::MarkSet())) {
-    sender_marks_ = std::move(marks);
-    senders_.use(*sender_marks_);
-  }
-}
-
-void CompletionQueue::detach(uint32_t place, bool receives) {
-  const base::LockGuard guard(lock);
-  list(receives).remove(place);
-  list(receives).clear(place);
-}
-
-void CompletionQueue::suspend(uint32_t place, bool receives) {
-  const base::LockGuard guard(lock);
-  list(receives).suspend(place);
-}
-
-void CompletionQueue::resume(QueuePair& qp, uint32_t place, bool receives) {
-  const base::LockGuard guard(lock);
-  polls_.look_again();
-  list(receives).put(place, qp);
-  list(receives).mark(place);
-}
-
-void CompletionQueue::mark_receiver(uint32_t place) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // or those marked by use_marks() would not cover it
-  receivers_.mark(place);
-}
-
-void CompletionQueue::mark_sender(uint32_t place) {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  senders_.mark(place);
 }
 
 bool CompletionQueue::is_attached() {

@@ -9,6 +9,7 @@
 
 #include "base/adaptive_mutex.h"
 #include "base/result.h"
+#include "device/busy_place.h"
 #include "device/call_stream.h"
 #include "device/half_locks.h"
 #include "device/ready_list.h"
@@ -119,6 +120,9 @@ class CompletionQueue {
   }
   /// The place in the poller's array for the next completion; null: nobody polls. From within this queue's progress.
   const ibv_wc* poller_place() const RINGBOLT_REQUIRES(lock) { return out_; }
+  /// When this poll began, so that queue pairs need not read the clock: what they have to measure is longer than a
+  /// poll. 0: nobody has read it. From within this queue's progress.
+  uint64_t look_ns() const RINGBOLT_REQUIRES(lock) { return out_ != nullptr ? look_ns_ : 0; }
   /// Whether a good completion of the queue pair lies here that nobody has polled.
   bool holds_success_of(uint32_t qpn);
   /// A program polls it, as of just now. For ports on a network only.
@@ -141,6 +145,8 @@ class CompletionQueue {
   void commit_to_ring(bool is_solicited) RINGBOLT_REQUIRES(lock);
   /// Up to `count` completions, of those that lie here or else of what progress brings.
   int collect(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
+  /// Takes packets in. How many completions there were before, or after it.
+  int poll_network(int count, ibv_wc* wc) RINGBOLT_EXCLUDES(lock);
   int take(int count, ibv_wc* wc) RINGBOLT_REQUIRES(lock);
   /// `looks_at_all`: at those, too, that nobody has marked.
   void progress(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
@@ -148,6 +154,7 @@ class CompletionQueue {
   void advance(bool looks_at_all = false) RINGBOLT_REQUIRES(lock);
   void progress_receivers(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void progress_receiver(QueuePair& qp) RINGBOLT_REQUIRES(lock);
+  void progress_marked_receivers() RINGBOLT_REQUIRES(lock);
   /// Those that somebody waits for, or all.
   void progress_senders(bool looks_at_all) RINGBOLT_REQUIRES(lock);
   void progress_sender(QueuePair& qp, bool looks_at_all, bool clears_mark) RINGBOLT_REQUIRES(lock);
@@ -167,7 +174,7 @@ class CompletionQueue {
   Network* const network_;  // null for a port in shared memory
   link::WakeTable& wakes_;
   const link::WakeName name_;
-  link::WakeQueue& entry_;           // what peers see of it
+  link::WakeQueue& entry_;            // what peers see of it
   CompletionChannel* const channel_;  // not after retire(): it is never armed again
   const uint32_t channel_place_;
   const uint32_t channel_number_;
@@ -182,6 +189,7 @@ class CompletionQueue {
   uint64_t committed_ RINGBOLT_GUARDED_BY(lock) = 0;       // completions that went into the ring, ever
   uint64_t last_solicited_ RINGBOLT_GUARDED_BY(lock) = 0;  // which of them was the last solicited or failed one
   uint64_t announced_ RINGBOLT_GUARDED_BY(lock) = 0;       // which of them raised the last event
+  uint64_t look_ns_ RINGBOLT_GUARDED_BY(lock) = 0;         // of the last poll of ports on a network; else 0
   uint32_t empty_polls_ RINGBOLT_GUARDED_BY(lock) = 0;
   uint64_t checked_ns_ RINGBOLT_GUARDED_BY(lock) = 0;     // when a poller last looked at the timers
   uint32_t patience_ RINGBOLT_GUARDED_BY(lock) = 64;      // empty polls before the core is given away
@@ -193,11 +201,12 @@ class CompletionQueue {
   bool waits_for_room_ RINGBOLT_GUARDED_BY(lock) = false;  // some peers were asked to ring when they make room
   bool is_explained_ RINGBOLT_GUARDED_BY(lock) = false;    // the completion has been seen whose event was raised before
   link::Notify wish_ RINGBOLT_GUARDED_BY(lock) = link::Notify::nothing;  // of the last arming
-  bool has_run_short_ RINGBOLT_GUARDED_BY(lock) = false;  // of memory, while it got on with things
+  bool has_run_short_ RINGBOLT_GUARDED_BY(lock) = false;                 // of memory, while it got on with things
   std::atomic<uint64_t> last_poll_ns_{0};
   // Under the lock, but for marking.
   ReadyList receivers_;
   ReadyList senders_;
+  BusyPlace busy_ RINGBOLT_GUARDED_BY(lock);             // of the receivers
   uint32_t receiver_set_ RINGBOLT_GUARDED_BY(lock) = 0;  // its number, not read back from where peers write
   std::unique_ptr<link::MarkSet> sender_marks_ RINGBOLT_GUARDED_BY(lock);
   CallStream polls_ RINGBOLT_GUARDED_BY(lock);

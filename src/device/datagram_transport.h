@@ -20,7 +20,7 @@ class DatagramTransport final : public QueuePairTransport {
 
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) override RINGBOLT_REQUIRES(send_half);
   void push_out(SendQueue& queue) override RINGBOLT_REQUIRES(send_half);
-  void take_answers(SendQueue& queue) override RINGBOLT_REQUIRES(send_half) { push_out(queue); }
+  void take_answers(SendQueue& queue, uint64_t) override RINGBOLT_REQUIRES(send_half) { push_out(queue); }
   /// Datagrams are complete once they are on their way.
   bool is_complete(SendQueue&, SendEntry&, const SendRequest&) override RINGBOLT_REQUIRES(send_half) {
     return !output_.is_holding();

@@ -113,7 +113,7 @@ bool SendQuirks::push_told(SendQueue& queue) {
   if (transport == nullptr) {
     return false;
   }
-  transport->take_answers(queue);
+  transport->take_answers(queue, 0);
   queue.run();
   for (uint32_t index = core_.sends.done.load(std::memory_order_relaxed); index != told_; ++index) {
     const auto delivery = transport->delivery(queue, index);

@@ -41,7 +41,7 @@ class Inbox {
     if (count == ring_.size()) {
       grow();
     }
-    ring_[(first_ + count) % ring_.size()] = std::move(packet);
+    place(count) = std::move(packet);
     count_.store(count + 1, std::memory_order_release);
     return true;
   }
@@ -62,7 +62,7 @@ class Inbox {
       return false;
     }
     packet = std::move(ring_[first_]);
-    first_ = (first_ + 1) % ring_.size();
+    first_ = (first_ + 1) & (ring_.size() - 1);
     count_.store(count - 1, std::memory_order_release);
     return true;
   }
@@ -74,17 +74,18 @@ class Inbox {
   }
 
  private:
+  InboundPacket& place(size_t i) RINGBOLT_REQUIRES(lock_) { return ring_[(first_ + i) & (ring_.size() - 1)]; }
   void grow() RINGBOLT_REQUIRES(lock_) {
     std::vector<InboundPacket> grown(ring_.empty() ? 8 : ring_.size() * 2);
     for (size_t i = 0; i < ring_.size(); ++i) {
-      grown[i] = std::move(ring_[(first_ + i) % ring_.size()]);
+      grown[i] = std::move(place(i));
     }
     ring_ = std::move(grown);
     first_ = 0;
   }
 
   base::AdaptiveMutex lock_;
-  std::vector<InboundPacket> ring_ RINGBOLT_GUARDED_BY(lock_);
+  std::vector<InboundPacket> ring_ RINGBOLT_GUARDED_BY(lock_);  // a power of two, or none: no division per packet
   size_t first_ RINGBOLT_GUARDED_BY(lock_) = 0;
   std::atomic<size_t> count_{0};
 };

@@ -27,7 +27,7 @@ class LaneTransport final : public QueuePairTransport {
     return requester_.execute_at_once(entry, wr);
   }
   void push_out(SendQueue&) override RINGBOLT_REQUIRES(send_half) { connection_.ring(); }
-  void take_answers(SendQueue&) override RINGBOLT_REQUIRES(send_half) {
+  void take_answers(SendQueue&, uint64_t) override RINGBOLT_REQUIRES(send_half) {
     if (connection_.sender) {
       connection_.sender->take_consumed(connection_.heard_consumed.load(std::memory_order_acquire));
       note_producer(*connection_.sender);  // it stays where it is, when it is made anew too

@@ -107,9 +107,10 @@ Network::Network(Process& process, const std::string& slots_directory, uint32_t 
 
 Network::~Network() = default;
 
-void Network::poll(uint64_t now_ns) {
+bool Network::poll(uint64_t now_ns) {
   last_poll_ns_.store(now_ns, std::memory_order_relaxed);
-  receive(now_ns, false);
+  const Look look = receive(now_ns, false);
+  return look.has_some || !look.is_alone;  // another thread may be about to hand something over
 }
 
 void Network::serve(uint64_t now_ns) {
@@ -127,7 +128,7 @@ void Network::serve(uint64_t now_ns) {
   const uint64_t last_poll_ns = last_poll_ns_.load(std::memory_order_relaxed);
   const bool is_polled = now_ns < last_poll_ns + CompletionQueue::kPollerNs;
   // Who is in there may need this very core to get done, and what it has not read would wake us at once.
-  if (is_polled || !receive(now_ns, true)) {
+  if (is_polled || !receive(now_ns, true).is_alone) {
     watch_sockets(false);
     absence_ns_.store(std::min(absence_ns_.load(std::memory_order_relaxed) * 2, kLastAbsenceNs),
                       std::memory_order_relaxed);
@@ -172,21 +173,23 @@ void Network::look_soon() {
   timerfd_settime(timer_.get(), 0, &when, nullptr);
 }
 
-bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
+Network::Look Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   const QueuePairTable::Reading reading(process_.packet_targets());
   Unattended unattended;
+  Look look;
   const auto sink = [&](const link::UdpEndpoint::Arrived& arrived) {
+    look.has_some = true;
     unattended.add(take(arrived, now_ns, is_on_service_thread));
   };
-  bool is_alone = true;
   if (streams_) {
-    is_alone = streams_->receive(now_ns, sink);
+    look.is_alone = streams_->receive(now_ns, sink);
     if (streams_->has_news()) {
       look_soon();  // the service thread tells of it
     }
   }
   if (endpoint_) {
-    is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value() && is_alone;
+    const bool is_alone = endpoint_->receive(sink, kDatagramsAtOnce, is_on_service_thread).has_value();
+    look.is_alone = is_alone && look.is_alone;
     if (endpoint_->has_late_packets(now_ns) || has_late_.load(std::memory_order_relaxed)) [[unlikely]] {
       send_late();
     }
@@ -194,7 +197,7 @@ bool Network::receive(uint64_t now_ns, bool is_on_service_thread) {
   if (!is_on_service_thread && !unattended.attend()) {  // that thread looks at all of them next
     process_.wake_service();
   }
-  return is_alone;
+  return look;
 }
 
 uint64_t Network::excused_until_ns(uint32_t interface_index, uint64_t now_ns) const {
@@ -224,7 +227,7 @@ CompletionQueue* Network::take(const link::UdpEndpoint::Arrived& arrived, uint64
     return nullptr;
   };
   // A stream's frames have checksums of their own.
-  if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet)) {
+  if (!is_stream(arrived.interface_index) && !wire::check_icrc(arrived.flow, arrived.packet, arrived.segment)) {
     return drop(Drop::bad_checksum);
   }
   const auto view = wire::parse(arrived.packet);

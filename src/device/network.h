@@ -42,8 +42,8 @@ class Network {
   /// what was dropped, and which faults befell how many packets.
   void leave();
 
-  /// A program polls: takes in what has come. Called without locks held; never blocks.
-  void poll(uint64_t now_ns);
+  /// A program polls: takes in what has come. Called without locks held; never blocks. False: nothing has.
+  bool poll(uint64_t now_ns);
   /// The descriptor is readable: the service thread takes in what nobody polls for.
   void serve(uint64_t now_ns);
   int descriptor() const { return events_.get(); }
@@ -116,8 +116,11 @@ class Network {
   static bool is_stream(uint32_t interface_index) { return interface_index >= kFirstStreamInterface; }
   Batch take_batch(bool is_for_stream);
   void give_back(Batch batch);
-  /// False: another thread is at it.
-  bool receive(uint64_t now_ns, bool is_on_service_thread);
+  struct Look {
+    bool is_alone = true;   ///< no other thread is at it
+    bool has_some = false;  ///< packets have come
+  };
+  Look receive(uint64_t now_ns, bool is_on_service_thread);
   /// The completion queue that has to do with it, if nobody polls that; valid as long as packet targets are read.
   CompletionQueue* take(const link::UdpEndpoint::Arrived& arrived, uint64_t now_ns, bool is_on_service_thread);
   void send_late();

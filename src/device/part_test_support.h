@@ -74,7 +74,7 @@ class FakeTransport final : public QueuePairTransport {
     return true;
   }
   void push_out(SendQueue&) override { ++push_outs; }
-  void take_answers(SendQueue&) override {}
+  void take_answers(SendQueue&, uint64_t) override {}
   bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request) override {
     if (!completes_all && !complete.contains(entry.wr_id)) {
       return false;

@@ -4,6 +4,7 @@
 #include <poll.h>
 
 #include <cerrno>
+#include <vector>
 
 #include "device/address_handle.h"
 #include "device/completion_channel.h"
@@ -48,6 +49,38 @@ TEST_P(QueuePairTest, carries_messages_of_every_way_through_a_lane) {
     EXPECT_EQ(sent.status, IBV_WC_SUCCESS) << length;
     EXPECT_EQ(sent.wr_id, length + 1);
     EXPECT_EQ(std::memcmp(from_.data(), to_.data(), length), 0) << length;
+  }
+}
+
+// Its sender sees that in the wake table, and leaves its mark out; what has had nothing for long is marked again.
+TEST_P(QueuePairTest, one_of_many_that_is_busy_needs_no_marks) {
+  std::vector<uint32_t> others;  // places in the queue that never have anything
+  for (size_t i = 0; i < ReadyList::kFew; ++i) {
+    others.push_back(b_.receives().attach(b_.qp(), true));
+  }
+  connect(a_, b_);
+  const link::WakeQueue& shown = device_.process().wakes().queue(b_.receives().wake_name().index);
+  const auto is_busy = [&] { return shown.busy.load() != 0; };
+  const auto carry = [&](uint64_t id) {
+    ASSERT_EQ(b_.receive(id, to_.piece(0, 8)), 0);
+    ASSERT_EQ(a_.send(id, from_.piece(0, 8)), 0);
+    EXPECT_EQ(b_.await_receive().wr_id, id);
+    EXPECT_EQ(a_.await_send().wr_id, id);
+  };
+  EXPECT_EQ(b_.poll_receive().status, kNone);  // all were marked when they came
+  EXPECT_FALSE(is_busy());
+  for (uint64_t id = 1; id < 8; ++id) {
+    carry(id);
+  }
+  EXPECT_TRUE(is_busy());
+  EXPECT_EQ(shown.busy.load(), 1U) << "the first place, plus one";
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_EQ(b_.poll_receive().status, kNone);
+  }
+  EXPECT_FALSE(is_busy());
+  carry(8);
+  for (const uint32_t place : others) {
+    b_.receives().detach(place, true);
   }
 }
 

@@ -39,8 +39,8 @@ class QueuePairTransport {
   }
   /// The end of a call that submitted: what was submitted leaves, and whoever waits for it is told.
   virtual void push_out(SendQueue& queue) RINGBOLT_REQUIRES(send_half) = 0;
-  /// Takes in what has come of answers.
-  virtual void take_answers(SendQueue& queue) RINGBOLT_REQUIRES(send_half) = 0;
+  /// Takes in what has come of answers. `look_ns`: CompletionQueue::look_ns(), or 0.
+  virtual void take_answers(SendQueue& queue, uint64_t look_ns) RINGBOLT_REQUIRES(send_half) = 0;
   /// Of a request that was submitted and did not fail. Failing it, it is complete as well.
   virtual bool is_complete(SendQueue& queue, SendEntry& entry, const SendRequest& request)
       RINGBOLT_REQUIRES(send_half) = 0;

@@ -57,6 +57,10 @@ class ReadyList {
     }
   }
 
+  /// Null: nobody has it, or it is suspended.
+  QueuePair* at(uint32_t place) const { return place < places_.size() ? places_[place] : nullptr; }
+  /// Whether one is marked. Only if uses_marks().
+  bool has_marked() const { return !marks_.load(std::memory_order_relaxed)->is_empty(); }
   template <class Use>
   void each(Use use) const {
     for (QueuePair* const qp : places_) {
@@ -65,8 +69,8 @@ class ReadyList {
       }
     }
   }
-  /// Calls `use` with those that are marked, and not any more then, unless it says that they may have more. Ends when
-  /// `has_room` is false, and begins there the next time. Only if uses_marks().
+  /// Calls `use` with the places of those that are marked, and not any more then, unless it says that they may have
+  /// more. Ends when `has_room` is false, and begins there the next time. Only if uses_marks().
   template <class HasRoom, class Use>
   void take_marked(HasRoom has_room, Use use) {
     link::MarkSet* const marks = marks_.load(std::memory_order_relaxed);
@@ -77,7 +81,7 @@ class ReadyList {
       if (!base::call_locked(has_room)) {
         return false;
       }
-      if (place < places_.size() && places_[place] != nullptr && base::call_locked(use, *places_[place])) {
+      if (at(place) != nullptr && base::call_locked(use, place)) {
         marks->mark(place);
       }
       return true;

@@ -51,8 +51,8 @@ class ReadyListTest : public testing::Test {
   Places take(size_t most = SIZE_MAX, const Places& has_more = {}) {
     Places taken;
     list_.take_marked([&] { return taken.size() < most; },
-                      [&](const QueuePair& qp) {
-                        taken.push_back(number_of(qp));
+                      [&](uint32_t place) {
+                        taken.push_back(number_of(*list_.at(place)));
                         return std::find(has_more.begin(), has_more.end(), taken.back()) != has_more.end();
                       });
     return taken;

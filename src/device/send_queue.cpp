@@ -245,7 +245,7 @@ bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
   const SendGuard guard(core_.locks);
   QueuePairTransport* const known = transport();
   if (known != nullptr) {
-    known->take_answers(*this);
+    known->take_answers(*this, cq.look_ns());
   }
   if (core_.sends.unfinished() != 0) {
     complete(cq);

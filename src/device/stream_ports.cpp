@@ -85,18 +85,18 @@ StreamPorts::StreamPorts(uint32_t slot) : slot_(slot), epoll_(epoll_create1(EPOL
 
 StreamPorts::~StreamPorts() = default;
 
-link::StreamLink::Config StreamPorts::link_config(const Port& port) const {
+link::StreamLink::Options StreamPorts::link_options(const Port& port) const {
   std::random_device random;
-  link::StreamLink::Config config;
-  config.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
-  config.seed = uint64_t{random()} << 32U | random();
-  config.window_packets = link::kPortWindowPackets;
-  config.window_frames = link::kPortWindowFrames;
-  config.greeting = greeting_of(port);
+  link::StreamLink::Options options;
+  options.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
+  options.seed = uint64_t{random()} << 32U | random();
+  options.window_packets = link::kPortWindowPackets;
+  options.window_frames = link::kPortWindowFrames;
+  options.greeting = greeting_of(port);
   if (port.is_overlay) {
-    link::OverlayClaim{slot_, kQpnIndexBits}.append_to(config.greeting);
+    link::OverlayClaim{slot_, kQpnIndexBits}.append_to(options.greeting);
   }
-  return config;
+  return options;
 }
 
 void StreamPorts::add(const Port& port) {
@@ -105,7 +105,7 @@ void StreamPorts::add(const Port& port) {
   if (entry.load(std::memory_order_relaxed) != nullptr) {
     return;
   }
-  auto stream = std::make_unique<Stream>(link::StreamHealth::Config{.outage_ns = port.stream_outage_ns});
+  auto stream = std::make_unique<Stream>(link::StreamHealth::Limits{.outage_ns = port.stream_outage_ns});
   stream->interface_index = port.netdev_index;
   stream->live = port.live;
   stream->is_overlay = port.is_overlay;
@@ -132,10 +132,10 @@ void StreamPorts::open(Stream& stream, const Port& port) {
     throw base::Error(EINVAL, "choose streams", port.name, "pair: stands with its like alone");
   }
   const base::LockGuard guard(stream.lock);
-  stream.endpoint.emplace(std::move(near), link_config(port), base::now_ns());
+  stream.endpoint.emplace(std::move(near), link_options(port), base::now_ns());
   watch(*stream.endpoint, port);
   if (!far.empty()) {
-    stream.far_end.emplace(std::move(far), link_config(port), base::now_ns());
+    stream.far_end.emplace(std::move(far), link_options(port), base::now_ns());
     watch(*stream.far_end, port);
   }
 }

@@ -64,7 +64,7 @@ class StreamPorts {
     link::UdpBufferRef buffer;
   };
   struct Stream {
-    explicit Stream(const link::StreamHealth::Config& config) : health(config) {}
+    explicit Stream(const link::StreamHealth::Limits& limits) : health(limits) {}
     uint32_t interface_index = 0;
     std::shared_ptr<LiveObjects> live;  // of its port
     std::vector<wire::Address> gids;
@@ -92,7 +92,7 @@ class StreamPorts {
   void keep(Stream& stream, std::span<const std::byte> message) RINGBOLT_REQUIRES(stream.lock);
   bool wait_for_room(Stream& stream) RINGBOLT_REQUIRES(stream.lock);
   Stream* find(uint32_t interface_index) const;
-  link::StreamLink::Config link_config(const Port& port) const;
+  link::StreamLink::Options link_options(const Port& port) const;
 
   const uint32_t slot_;
   base::UniqueFd epoll_;

@@ -24,13 +24,13 @@ constexpr uint64_t kFirstGreetingPauseNs = 2'000'000;
 
 // A stream loses nothing and holds its sender up by itself: a queue on the way is no reason to send less, and two rails
 // are only kept busy by what fills the buffers of both.
-constexpr transport::Congestion::Config kStreamCongestion = {.first_window = transport::kWindowPackets,
+constexpr transport::Congestion::Limits kStreamCongestion = {.first_window = transport::kWindowPackets,
                                                              .least_window = transport::kWindowPackets,
                                                              .least_by_delay = transport::kWindowPackets,
                                                              .largest_window = transport::kWindowPackets};
 // As far as the receiver's inbox holds (Inbox::kMaxLargePackets), with room for a second sender; reports are not lost,
 // but a receiver may take its time to post a receive.
-constexpr transport::UcWindow::Config kStreamUcWindow = {
+constexpr transport::UcWindow::Limits kStreamUcWindow = {
     .packets = 512, .packets_per_report = 64, .patience_ns = 10'000'000'000};
 
 /// Agents find out within a second that a cable or a node is gone, and send what was lost another way.
@@ -159,24 +159,24 @@ void WireRequester::start(uint32_t slots) {
   const ibv_qp_attr& attributes = core_.attributes;
   indices_.assign(slots, 0);
   if (core_.type == IBV_QPT_RC) {
-    transport::RequesterConfig config;
-    config.dest_qp = path_.remote_qpn;
-    config.first_psn = attributes.sq_psn;
-    config.mtu_bytes = path_.mtu_bytes;
-    config.queue_depth = slots;
-    config.timeout_code = attributes.timeout;
-    config.retry_count = attributes.retry_cnt;
+    transport::RequesterAttributes requester;
+    requester.dest_qp = path_.remote_qpn;
+    requester.first_psn = attributes.sq_psn;
+    requester.mtu_bytes = path_.mtu_bytes;
+    requester.queue_depth = slots;
+    requester.timeout_code = attributes.timeout;
+    requester.retry_count = attributes.retry_cnt;
     const uint64_t least_ns = core_.port->is_overlay ? kOverlayPatienceNs : kLeastTimeoutNs;
-    config.least_timeout_ns = least_ns / (attributes.retry_cnt + 1ULL);
-    config.rnr_retry = attributes.rnr_retry;
-    config.max_rd_atomic = attributes.max_rd_atomic;
+    requester.least_timeout_ns = least_ns / (attributes.retry_cnt + 1ULL);
+    requester.rnr_retry = attributes.rnr_retry;
+    requester.max_rd_atomic = attributes.max_rd_atomic;
     if (path_.is_at_stream) {
-      config.congestion = kStreamCongestion;
+      requester.congestion = kStreamCongestion;
     }
-    rc_.emplace(config);
+    rc_.emplace(requester);
   } else {
-    window_.emplace(attributes.sq_psn, path_.is_at_stream ? kStreamUcWindow : transport::UcWindow::Config{});
-    uc_.emplace(transport::UcRequester::Config{path_.remote_qpn, attributes.sq_psn, path_.mtu_bytes, slots});
+    window_.emplace(attributes.sq_psn, path_.is_at_stream ? kStreamUcWindow : transport::UcWindow::Limits{});
+    uc_.emplace(transport::UcRequester::Attributes{path_.remote_qpn, attributes.sq_psn, path_.mtu_bytes, slots});
   }
 }
 
@@ -277,25 +277,31 @@ bool WireRequester::send() {
 }
 
 /// What is to leave; send() after it. False: nothing may, as what was built before finds no room.
-bool WireRequester::build_packets(SendQueue& queue) {
+bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns) {
   if (!is_started()) {
     return false;
   }
   if (output_.has_unsent() && !send()) [[unlikely]] {
     return false;  // meanwhile the engine may think of something better
   }
-  const uint64_t now = base::now_ns();
   if (path_.is_at_stream || inboxes_.seal.peer_token() != 0) {
     enable_extras();
   }
   if (!path_.is_at_stream && !inboxes_.seal.is_agreed()) {
-    greet_again(now);
+    greet_again(now_ns);
   }
   if (window_ && !core_.port->is_up()) {
     window_->let_go();
   }
+  if (!may_have_packet()) {
+    return true;  // mostly so after an answer: then there is no place to look for
+  }
   transport::OutPacket packet;
-  for (auto place = output_.reserve(); !place.empty() && next_packet(now, packet); place = output_.reserve()) {
+  while (may_have_packet()) {
+    const auto place = output_.reserve();
+    if (place.empty() || !next_packet(now_ns, packet)) {
+      break;
+    }
     const auto fill_place = [&](std::byte* target) RINGBOLT_REQUIRES(send_half) { return fill(queue, packet, target); };
     const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
                                         [&](std::byte* target) { return base::call_locked(fill_place, target); });
@@ -307,18 +313,19 @@ bool WireRequester::build_packets(SendQueue& queue) {
   return true;
 }
 
-void WireRequester::send_packets(SendQueue& queue) {
-  if (build_packets(queue)) {
+void WireRequester::send_packets(SendQueue& queue, uint64_t now_ns) {
+  if (build_packets(queue, now_ns)) {
     send();
   }
 }
 
 void WireRequester::push_out(SendQueue& queue, WireResponder& responder) {
-  const bool may_send = build_packets(queue);
+  const uint64_t now = base::now_ns();
+  const bool may_send = build_packets(queue, now);
   if (responder.is_answer_due()) {
     // Behind the requests: packets leave as one datagram if the last one is no longer than the others.
     const ReceiveGuard guard(core_.locks);
-    responder.note_answer(may_send ? &output_ : nullptr);
+    responder.note_answer(may_send ? &output_ : nullptr, now);
   }
   if (may_send) {
     send();
@@ -327,7 +334,7 @@ void WireRequester::push_out(SendQueue& queue, WireResponder& responder) {
 
 void WireRequester::send_unsent(SendQueue& queue) {
   if (output_.is_holding() && send() && core_.state() != IBV_QPS_ERR) {
-    send_packets(queue);
+    send_packets(queue, base::now_ns());
   }
 }
 
@@ -346,7 +353,11 @@ void WireRequester::take_answer(SendQueue& queue, const InboundPacket& packet, u
   }
 }
 
-void WireRequester::take_answers(SendQueue& queue) {
+void WireRequester::take_answers(SendQueue& queue, uint64_t look_ns) {
+  // Who polls for an answer comes here each time: that nothing is here, and no timer due, is to cost next to nothing.
+  if (inboxes_.answers.is_empty() && look_ns != 0 && look_ns < timers_ns() && !output_.is_holding()) {
+    return;
+  }
   InboundPacket packet;
   const uint64_t now = base::now_ns();
   bool has_news = false;
@@ -370,7 +381,7 @@ void WireRequester::take_answers(SendQueue& queue) {
     count_news(rc_->counters(), told_, core_.counts);
   }
   if (has_news && core_.state() != IBV_QPS_ERR) {
-    send_packets(queue);
+    send_packets(queue, now);
   }
   send_unsent(queue);
 }

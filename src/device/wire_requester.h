@@ -38,7 +38,7 @@ class WireRequester {
   bool submit(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   /// Takes an acknowledgement along that `responder` withholds.
   void push_out(SendQueue& queue, WireResponder& responder) RINGBOLT_REQUIRES(send_half);
-  void take_answers(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
+  void take_answers(SendQueue& queue, uint64_t look_ns) RINGBOLT_REQUIRES(send_half);
   bool is_complete(const SendEntry& entry) const RINGBOLT_REQUIRES(send_half);
   bool give_up() RINGBOLT_REQUIRES(send_half);
   /// What ended the connection; success: nothing.
@@ -56,6 +56,7 @@ class WireRequester {
 
   uint32_t completed() const RINGBOLT_REQUIRES(send_half);
   bool can_submit() const RINGBOLT_REQUIRES(send_half);
+  bool may_have_packet() const RINGBOLT_REQUIRES(send_half) { return rc_ ? rc_->may_have_packet() : !uc_->is_idle(); }
   bool next_packet(uint64_t now_ns, transport::OutPacket& packet) RINGBOLT_REQUIRES(send_half);
   uint64_t timers_ns() const RINGBOLT_REQUIRES(send_half);
   void enable_extras() RINGBOLT_REQUIRES(send_half);
@@ -64,8 +65,8 @@ class WireRequester {
     return indices_[operation & (static_cast<uint32_t>(indices_.size()) - 1)];
   }
   bool fill(SendQueue& queue, const transport::OutPacket& packet, std::byte* target) RINGBOLT_REQUIRES(send_half);
-  bool build_packets(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
-  void send_packets(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
+  bool build_packets(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
+  void send_packets(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   bool send() RINGBOLT_REQUIRES(send_half);
   void greet(const wire::Greeting& greeting) RINGBOLT_REQUIRES(send_half);
   void greet_again(uint64_t now_ns) RINGBOLT_REQUIRES(send_half);

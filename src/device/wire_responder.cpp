@@ -54,13 +54,13 @@ WireResponder::WireResponder(QueuePairCore& core, const WirePath& path, Inboxes&
       knows_sender_(path.is_at_stream) {
   const ibv_qp_attr& attributes = core.attributes;
   if (core.type == IBV_QPT_RC) {
-    rc_.emplace(transport::ResponderConfig{path.remote_qpn, attributes.rq_psn, path.mtu_bytes,
-                                           attributes.max_dest_rd_atomic, attributes.min_rnr_timer});
+    rc_.emplace(transport::ResponderAttributes{path.remote_qpn, attributes.rq_psn, path.mtu_bytes,
+                                               attributes.max_dest_rd_atomic, attributes.min_rnr_timer});
     if (path.is_at_stream) {
       rc_->enable_selective();
     }
   } else {
-    uc_.emplace(transport::UcResponderConfig{attributes.rq_psn, path.mtu_bytes});
+    uc_.emplace(transport::UcResponderAttributes{attributes.rq_psn, path.mtu_bytes});
   }
 }
 
@@ -161,7 +161,7 @@ struct WireResponder::RequestHost {
 };
 
 void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
-  const uint64_t now = base::now_ns();
+  const uint64_t now = cq.look_ns() != 0 ? cq.look_ns() : base::now_ns();  // for a habit of microseconds alone
   RequestHost host{*this, queue, cq};
   // A program that spins on its memory may leave its queue full: a WRITE arrives all the same.
   const auto has_room = [&](const InboundPacket& first) RINGBOLT_REQUIRES(receive_half, cq.lock) {
@@ -281,7 +281,11 @@ bool WireResponder::fill(const transport::OutPacket& packet, std::byte* target) 
 void WireResponder::build_answers(uint64_t now_ns, PacketOutput& output) {
   has_unsealed_ = has_unsealed_ || inboxes_.seal.peer_token() == 0;
   transport::OutPacket packet;
-  for (auto place = output.reserve(); !place.empty() && rc_->next_packet(now_ns, packet); place = output.reserve()) {
+  while (rc_->has_packet()) {
+    const auto place = output.reserve();
+    if (place.empty() || !rc_->next_packet(now_ns, packet)) {
+      break;
+    }
     const auto fill_place = [&](std::byte* target) RINGBOLT_REQUIRES(receive_half) { return fill(packet, target); };
     const bool is_built = output.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
                                        [&](std::byte* target) { return base::call_locked(fill_place, target); });
@@ -298,18 +302,17 @@ bool WireResponder::may_withhold() const {
   return habit_.is_prompt() && !path_.is_at_stream && !failure_ && !output_.is_holding() && rc_->has_acknowledgement();
 }
 
-void WireResponder::note_answer(PacketOutput* output) {
-  const uint64_t now = base::now_ns();
-  habit_.note_sent(now);
+void WireResponder::note_answer(PacketOutput* output, uint64_t now_ns) {
+  habit_.note_sent(now_ns);
   is_answer_due_.store(false, std::memory_order_relaxed);
   if (!is_withholding_.load(std::memory_order_relaxed)) {
     return;
   }
   if (output == nullptr) {
-    send_answers(now);
+    send_answers(now_ns);
     return;
   }
-  build_answers(now, *output);
+  build_answers(now_ns, *output);
   is_withholding_.store(rc_->has_packet(), std::memory_order_relaxed);  // there may have been no room
 }
 

@@ -36,7 +36,7 @@ class WireResponder {
   /// The program was given a message, and has neither sent nor polled since.
   bool is_answer_due() const { return is_answer_due_.load(std::memory_order_relaxed); }
   /// The program sends: an acknowledgement that was withheld goes into `output`, if there is one, to leave with that.
-  void note_answer(PacketOutput* output) RINGBOLT_REQUIRES(send_half, receive_half);
+  void note_answer(PacketOutput* output, uint64_t now_ns) RINGBOLT_REQUIRES(send_half, receive_half);
 
  private:
   struct RequestHost;

@@ -26,7 +26,9 @@ class WireTransport final : public QueuePairTransport {
     return requester_.submit(queue, entry, request);
   }
   void push_out(SendQueue& queue) override RINGBOLT_REQUIRES(send_half) { requester_.push_out(queue, responder_); }
-  void take_answers(SendQueue& queue) override RINGBOLT_REQUIRES(send_half) { requester_.take_answers(queue); }
+  void take_answers(SendQueue& queue, uint64_t look_ns) override RINGBOLT_REQUIRES(send_half) {
+    requester_.take_answers(queue, look_ns);
+  }
   bool is_complete(SendQueue&, SendEntry& entry, const SendRequest&) override RINGBOLT_REQUIRES(send_half) {
     return requester_.is_complete(entry);
   }

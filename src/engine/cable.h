@@ -36,7 +36,7 @@ struct RequestId {
   uint16_t cable = 0;           ///< index among the engine's
   uint16_t slot = 0;            ///< of a receive: ours; of a relayed send: the receive of cable `from_cable`
   bool is_relayed = false;      ///< a send of what another cable has received
-  bool is_unsequenced = false;  ///< a send of a room of ours, `slot`, that nobody acknowledges
+  bool is_unsequenced = false;  ///< a send from one of our slots, `slot`, that nobody acknowledges
   uint16_t from_cable = 0;
   uint8_t n_requests = 0;   ///< of a send: how many are done with this completion
   uint8_t incarnation = 0;  ///< of the cable's connection, modulo 16

@@ -46,7 +46,7 @@ void emit(const ChunkHeader& header, std::span<std::byte, kHeaderBytes> to) {
              up(header.n_via, 56));
   put(3, first_via);
   put(4, up(last_via, 0) | up(header.sequence, 32));
-  put(5, up(header.ack, 0) | up(header.group, 32) | up(header.lane, 48));
+  put(5, up(header.ack, 0) | up(header.group, 32) | up(header.transfer, 48));
   put(6, up(header.call, 0) | up(header.chunk, 32));
   put(7, up(header.signature, 0) | up(header.incarnation, 32) | up(header.cable_number, 48));
   put(8, up(header.credit_class, 0) | up(header.reserved, 8) | up(header.freed_small, 16) | up(header.freed_large, 32));
@@ -92,7 +92,7 @@ std::optional<ChunkHeader> parse_header(std::span<const std::byte> head, size_t 
   header.sequence = static_cast<uint32_t>(words[4] >> 32);
   header.ack = static_cast<uint32_t>(words[5]);
   header.group = static_cast<uint16_t>(words[5] >> 32);
-  header.lane = static_cast<uint16_t>(words[5] >> 48);
+  header.transfer = static_cast<uint16_t>(words[5] >> 48);
   header.call = static_cast<uint32_t>(words[6]);
   header.chunk = static_cast<uint32_t>(words[6] >> 32);
   header.signature = static_cast<uint32_t>(words[7]);

@@ -46,7 +46,7 @@ struct ChunkHeader {
   uint32_t sequence = 0;  ///< of data and words, from source to destination
   uint32_t ack = 0;       ///< all before it have come from the destination to the source
   uint16_t group = 0;
-  uint16_t lane = 0;
+  uint16_t transfer = 0;
   uint32_t call = 0;
   uint32_t chunk = 0;
   uint32_t signature = 0;  ///< of the call: what its ranks must agree in

@@ -29,7 +29,7 @@ ChunkHeader counting_header() {
   header.sequence = 0x27262524;
   header.ack = 0x2b2a2928;
   header.group = 0x2d2c;
-  header.lane = 0x2f2e;
+  header.transfer = 0x2f2e;
   header.call = 0x33323130;
   header.chunk = 0x37363534;
   header.signature = 0x3b3a3938;

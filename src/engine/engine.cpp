@@ -13,12 +13,12 @@
 namespace ringbolt::engine {
 
 Engine::Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices,
-               std::vector<std::unique_ptr<Cable>>& cables, const Rooms::Rows& rooms, std::span<std::byte> slab)
+               std::vector<std::unique_ptr<Cable>>& cables, const ChunkSlots::Rows& slots, std::span<std::byte> slab)
     : plan_(std::move(plan)),
       devices_(devices),
       cables_(cables),
       slab_(slab),
-      rooms_(rooms, slab),
+      slots_(slots, slab),
       flows_(plan_.n_ranks),
       neighbours_(plan_.n_ranks),
       has_failed_(cables.size()),
@@ -41,25 +41,25 @@ Engine::~Engine() {
   }
 }
 
-std::span<std::byte> Engine::set_room_aside() {
-  if (last_in_place_bytes_ > kMostOwnedBytes || is_owning_.load(std::memory_order_acquire) || rooms_.run_low()) {
+std::span<std::byte> Engine::set_slot_aside() {
+  if (last_in_place_bytes_ > kMostOwnedBytes || is_owning_.load(std::memory_order_acquire) || slots_.run_low()) {
     return {};
   }
-  if (aside_ && Rooms::size_of(aside_->id) == Rooms::size_for(last_in_place_bytes_)) {
+  if (aside_ && ChunkSlots::size_of(aside_->id) == ChunkSlots::size_for(last_in_place_bytes_)) {
     return {};  // no chunk has been sent since
   }
   if (aside_) {
-    rooms_.free(aside_->id);
+    slots_.free(aside_->id);
   }
-  aside_ = rooms_.take(last_in_place_bytes_, kRoomsForWords);
+  aside_ = slots_.take(last_in_place_bytes_, kSlotsForWords);
   is_owning_.store(true, std::memory_order_relaxed);
   return {aside_->bytes - kHeaderBytes, kHeaderBytes + last_in_place_bytes_};
 }
 
-void Engine::own(std::span<std::byte> room) {
+void Engine::own(std::span<std::byte> slot) {
   constexpr size_t kLineBytes = 64;
-  for (size_t at = 0; at < room.size(); at += kLineBytes) {
-    *static_cast<volatile std::byte*>(room.data() + at) = std::byte{0};
+  for (size_t at = 0; at < slot.size(); at += kLineBytes) {
+    *static_cast<volatile std::byte*>(slot.data() + at) = std::byte{0};
   }
   is_owning_.store(false, std::memory_order_release);
 }
@@ -80,14 +80,14 @@ bool Engine::is_read_in_place(uint32_t rank) const {
   return !rails.empty() && std::all_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->is_read_in_place(); });
 }
 
-void Engine::fill(const Rooms::Room& room, const std::byte* from, uint32_t length_bytes) {
+void Engine::fill(const ChunkSlots::Slot& slot, const std::byte* from, uint32_t length_bytes) {
   const bool is_read_by_others =
       length_bytes >= base::AdaptiveCopy::kLeastBytes &&
       std::any_of(cables_.begin(), cables_.end(), [](const auto& cable) { return cable->is_read_in_place(); });
   if (is_read_by_others) {
-    copier_.copy(room.bytes, from, length_bytes);
+    copier_.copy(slot.bytes, from, length_bytes);
   } else {
-    base::copy(room.bytes, from, length_bytes);  // this core reads it next
+    base::copy(slot.bytes, from, length_bytes);  // this core reads it next
   }
 }
 
@@ -104,19 +104,19 @@ void Engine::protect(ChunkHeader& header, size_t offset) {
   }
 }
 
-void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address) {
+void Engine::send_sequenced(Kind kind, uint32_t slot, uint32_t length_bytes, const Address& address) {
   Flow& flow = flows_[address.destination];
   if (flow.is_given_up) {
-    rooms_.free(room);
+    slots_.free(slot);
     return;
   }
   RINGBOLT_ASSERT(address.destination != plan_.rank && address.via.size() <= kMostVia);
   Origin origin;
-  origin.offset = rooms_.offset_of(room);
-  origin.room = room;
+  origin.offset = slots_.offset_of(slot);
+  origin.send_slot = slot;
   // Made where it is kept: a copy would wait until all that was written before, the payload too, has left the core.
   Unacknowledged& waiting = flow.unacknowledged.emplace_back();
-  waiting.room = room;
+  waiting.slot = slot;
   waiting.sent_ns = now_ns_;
   ChunkHeader& header = waiting.header;
   header.kind = kind;
@@ -127,11 +127,11 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   header.sequence = flow.next_sequence++;
   header.ack = flow.received.expected();
   header.group = address.group;
-  header.lane = address.lane;
+  header.transfer = address.transfer;
   header.call = address.call;
   header.chunk = address.chunk;
   header.signature = address.signature;
-  header.wants_ack = rooms_.run_low();
+  header.wants_ack = slots_.run_low();
   std::array<uint8_t, kMostVia> via;
   for (size_t i = 0; i < address.via.size(); ++i) {
     via[i] = static_cast<uint8_t>(address.via[i]);
@@ -140,35 +140,35 @@ void Engine::send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, con
   protect(header, origin.offset);
   flow.n_to_acknowledge = 0;
   ++counts_.chunks_sent;
-  submit(header, origin, header.n_via > 0 ? header.via[0] : address.destination, Rooms::size_of(room), 0);
+  submit(header, origin, header.n_via > 0 ? header.via[0] : address.destination, ChunkSlots::size_of(slot), 0);
 }
 
 /// Each step of it is a function, and calls that another one makes, too: compiled into one, for the many short chunks.
-[[gnu::flatten]] void Engine::send(uint32_t room, uint32_t length_bytes, const Address& address) {
-  send_sequenced(Kind::data, room, length_bytes, address);
+[[gnu::flatten]] void Engine::send(uint32_t slot, uint32_t length_bytes, const Address& address) {
+  send_sequenced(Kind::data, slot, length_bytes, address);
 }
 
 void Engine::send_word(std::span<const std::byte> bytes, const Address& address) {
   RINGBOLT_ASSERT(bytes.size() <= kSmallPayloadBytes);
-  const auto room = pending_words_.empty() ? rooms_.take(static_cast<uint32_t>(bytes.size()), 0) : std::nullopt;
-  if (!room) {
+  const auto slot = pending_words_.empty() ? slots_.take(static_cast<uint32_t>(bytes.size()), 0) : std::nullopt;
+  if (!slot) {
     pending_words_.push_back({{bytes.begin(), bytes.end()}, address});
     pending_words_.back().address.via = {};
     return;
   }
-  std::copy(bytes.begin(), bytes.end(), room->bytes);
-  send_sequenced(Kind::word, room->id, static_cast<uint32_t>(bytes.size()), address);
+  std::copy(bytes.begin(), bytes.end(), slot->bytes);
+  send_sequenced(Kind::word, slot->id, static_cast<uint32_t>(bytes.size()), address);
 }
 
 void Engine::send_pending_words() {
   while (!pending_words_.empty()) {
     PendingWord& word = pending_words_.front();
-    const auto room = rooms_.take(static_cast<uint32_t>(word.bytes.size()), 0);
-    if (!room) {
+    const auto slot = slots_.take(static_cast<uint32_t>(word.bytes.size()), 0);
+    if (!slot) {
       return;
     }
-    std::copy(word.bytes.begin(), word.bytes.end(), room->bytes);
-    send_sequenced(Kind::word, room->id, static_cast<uint32_t>(word.bytes.size()), word.address);
+    std::copy(word.bytes.begin(), word.bytes.end(), slot->bytes);
+    send_sequenced(Kind::word, slot->id, static_cast<uint32_t>(word.bytes.size()), word.address);
     pending_words_.pop_front();
   }
 }
@@ -183,11 +183,11 @@ bool Engine::send_on_cable(uint32_t cable, std::span<const std::byte> first, std
     return false;
   }
   const size_t length = first.size() + second.size();
-  const auto room = rooms_.take(static_cast<uint32_t>(length), 0);
-  if (!room) {
+  const auto slot = slots_.take(static_cast<uint32_t>(length), 0);
+  if (!slot) {
     return false;
   }
-  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), room->bytes));
+  std::copy(second.begin(), second.end(), std::copy(first.begin(), first.end(), slot->bytes));
   ChunkHeader header;
   header.kind = Kind::beat;
   header.length_bytes = static_cast<uint32_t>(length);
@@ -195,12 +195,12 @@ bool Engine::send_on_cable(uint32_t cable, std::span<const std::byte> first, std
   header.source = static_cast<uint8_t>(plan_.rank);
   header.destination = static_cast<uint8_t>(to.plan().peer);
   header.has_payload_crc = true;
-  header.payload_crc = base::crc32c(0, {room->bytes, length});
+  header.payload_crc = base::crc32c(0, {slot->bytes, length});
   RequestId id;
   id.is_unsequenced = true;
-  id.slot = static_cast<uint16_t>(room->id);
-  if (!to.send(Size::small, kControlClass, header, rooms_.offset_of(room->id), id)) {
-    rooms_.free(room->id);
+  id.slot = static_cast<uint16_t>(slot->id);
+  if (!to.send(Size::small, kControlClass, header, slots_.offset_of(slot->id), id)) {
+    slots_.free(slot->id);
     return false;
   }
   return true;
@@ -223,8 +223,8 @@ void Engine::send_ack(uint32_t rank) {
   if (!paths_.is_reachable(rank)) {
     return;  // it will ask again by sending again
   }
-  const auto room = rooms_.take(0, 0);
-  if (!room) {
+  const auto slot = slots_.take(0, 0);
+  if (!slot) {
     flow.n_to_acknowledge = 1;
     return;
   }
@@ -237,8 +237,8 @@ void Engine::send_ack(uint32_t rank) {
   header.ack = flow.received.expected();
   choose_path(header, {});
   Origin origin;
-  origin.offset = rooms_.offset_of(room->id);
-  origin.room = room->id;
+  origin.offset = slots_.offset_of(slot->id);
+  origin.send_slot = slot->id;
   origin.is_unsequenced = true;
   submit(header, origin, header.n_via > 0 ? header.via[0] : rank, Size::small, 0);
 }
@@ -249,7 +249,7 @@ void Engine::submit(ChunkHeader& header, const Origin& origin, uint32_t next_ran
     return;
   }
   if (!origin.is_relayed) {
-    rooms_.note_queued(origin.room);
+    slots_.note_queued(origin.send_slot);
   }
   neighbour.queue.add(header.source, buffer_class, size == Size::large,
                       static_cast<uint32_t>(kHeaderBytes) + header.length_bytes, {header, origin});
@@ -257,9 +257,9 @@ void Engine::submit(ChunkHeader& header, const Origin& origin, uint32_t next_ran
 
 bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& origin, Size size,
                       uint32_t buffer_class) {
-  if (!origin.is_relayed && rooms_.is_needless(origin.room)) {
-    rooms_.note_unqueued(origin.room);  // a repetition that has become needless while it waited
-    rooms_.retire(origin.room);
+  if (!origin.is_relayed && slots_.is_needless(origin.send_slot)) {
+    slots_.note_unqueued(origin.send_slot);  // a repetition that has become needless while it waited
+    slots_.retire(origin.send_slot);
     return true;
   }
   // Rails take turns by their rates; one that has no room or credit, since it is slower than was thought, is passed over.
@@ -276,7 +276,7 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
   RequestId id;
   id.is_relayed = origin.is_relayed;
   id.from_cable = origin.from_cable;
-  id.slot = origin.is_relayed ? origin.slot : static_cast<uint16_t>(origin.room);
+  id.slot = origin.is_relayed ? origin.slot : static_cast<uint16_t>(origin.send_slot);
   id.is_unsequenced = origin.is_unsequenced;
   if (!best->send(size, buffer_class, header, origin.offset, id)) {
     return false;
@@ -286,7 +286,7 @@ bool Engine::try_send(Neighbour& neighbour, ChunkHeader& header, const Origin& o
     best->turn = neighbour.turn + static_cast<double>(kHeaderBytes + header.length_bytes) / best->plan().rate;
   }
   if (!origin.is_relayed) {
-    rooms_.note_sent(origin.room, *best);
+    slots_.note_sent(origin.send_slot, *best);
   }
   return true;
 }
@@ -317,7 +317,7 @@ void Engine::attend() {
     cable->post_freed_if_many();  // a few wait for more, until the next tick
   }
   notice_failures();
-  rooms_.free_retired();
+  slots_.free_retired();
   for (Neighbour& neighbour : neighbours_) {
     if (!neighbour.queue.is_empty()) {
       serve(neighbour);

@@ -14,11 +14,11 @@
 #include "base/adaptive_copy.h"
 #include "engine/cable.h"
 #include "engine/chunk_header.h"
+#include "engine/chunk_slots.h"
 #include "engine/device.h"
 #include "engine/output_queue.h"
 #include "engine/paths.h"
 #include "engine/ring.h"
-#include "engine/rooms.h"
 #include "engine/sequence.h"
 
 namespace ringbolt::engine {
@@ -49,7 +49,7 @@ struct Address {
   uint32_t destination = 0;
   std::span<const uint32_t> via = {};  ///< wanted path; another one is taken if it is not open
   uint16_t group = 0;
-  uint16_t lane = 0;
+  uint16_t transfer = 0;
   uint32_t call = 0;
   uint32_t chunk = 0;
   uint32_t signature = 0;
@@ -86,8 +86,8 @@ struct EngineCounts {
 /// Not thread-safe, but for own(): its owner's lock guards it. Nothing blocks.
 class Engine {
  public:
-  /// So many small rooms are for words alone: what frees memory elsewhere must not wait for memory.
-  static constexpr uint32_t kRoomsForWords = 64;
+  /// So many small slots are for words alone: what frees memory elsewhere must not wait for memory.
+  static constexpr uint32_t kSlotsForWords = 64;
   /// From here on a payload has no checksum towards a neighbour that reads it where it was written.
   static constexpr uint32_t kLeastInPlaceBytes = 2048;
   /// A rank acknowledges every so many chunks of another one, and what remains after a millisecond.
@@ -95,38 +95,38 @@ class Engine {
   /// Longer chunks are mostly among others: memory for the next one is wanted at once.
   static constexpr uint32_t kMostOwnedBytes = 8192;
 
-  /// `cables` are local ones of connected devices; index i is the cable of CablePlan and RequestId. `rooms` lie in the
+  /// `cables` are local ones of connected devices; index i is the cable of CablePlan and RequestId. `slots` lie in the
   /// slab.
   Engine(EnginePlan plan, std::vector<std::unique_ptr<Device>>& devices, std::vector<std::unique_ptr<Cable>>& cables,
-         const Rooms::Rows& rooms, std::span<std::byte> slab);
+         const ChunkSlots::Rows& slots, std::span<std::byte> slab);
   /// Waits for own().
   ~Engine();
   void set_receiver(Receiver& receiver) { receiver_ = &receiver; }
 
   /// Memory for a chunk of up to kLargePayloadBytes; nothing while all is in use.
-  std::optional<Rooms::Room> room(uint32_t length_bytes) {
-    if (aside_ && Rooms::size_of(aside_->id) == Rooms::size_for(length_bytes) &&
+  std::optional<ChunkSlots::Slot> take_slot(uint32_t length_bytes) {
+    if (aside_ && ChunkSlots::size_of(aside_->id) == ChunkSlots::size_for(length_bytes) &&
         !is_owning_.load(std::memory_order_acquire)) {
       return std::exchange(aside_, std::nullopt);
     }
-    return rooms_.take(length_bytes, kRoomsForWords);
+    return slots_.take(length_bytes, kSlotsForWords);
   }
-  /// Copies that much to the beginning of a room.
-  void fill(const Rooms::Room& room, const std::byte* from, uint32_t length_bytes);
-  void cancel(uint32_t room) { rooms_.free(room); }
+  /// Copies that much to the beginning of a slot.
+  void fill(const ChunkSlots::Slot& slot, const std::byte* from, uint32_t length_bytes);
+  void cancel(uint32_t slot) { slots_.free(slot); }
   /// Sets memory aside for the next chunk, if the last one was short and its neighbour reads it where it is: likely the
   /// next one is alike. The caller hands it to own(), soon: until then it serves nobody. Empty if it would not help.
-  std::span<std::byte> set_room_aside();
+  std::span<std::byte> set_slot_aside();
   /// Without the lock: writes into each line of what has been set aside, so that this core owns them again, which the
   /// neighbour has read, by the time that they are filled. That takes as long as to fill them, but nobody waits for it
   /// who does not wait for stores, as locks do: so it is the last thing that a call does.
-  void own(std::span<std::byte> room);
-  /// Sends `length_bytes` of the room to another rank. It is kept and sent again until that rank has it, or is given
+  void own(std::span<std::byte> slot);
+  /// Sends `length_bytes` of the slot to another rank. It is kept and sent again until that rank has it, or is given
   /// up.
-  void send(uint32_t room, uint32_t length_bytes, const Address& address);
-  /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if there is no room.
+  void send(uint32_t slot, uint32_t length_bytes, const Address& address);
+  /// Sends up to kSmallPayloadBytes likewise, from memory of the caller's. Waits in memory if no slot is free.
   void send_word(std::span<const std::byte> bytes, const Address& address);
-  /// A beat of a local cable, which also heals its credits: false if there is no credit or room for it just now.
+  /// A beat of a local cable, which also heals its credits: false if there is no credit or slot for it just now.
   bool send_beat(uint32_t cable, std::span<const std::byte> bytes);
 
   void release(uint64_t receipt);
@@ -160,16 +160,16 @@ class Engine {
   bool has_queued() const;
   /// Marks the groups ([Address::group]) of which something that was sent is not known to have come.
   void note_groups_under_way(std::vector<bool>& groups) const;
-  /// Rooms that hold what has not been acknowledged yet.
+  /// Slots that hold what has not been acknowledged yet.
   size_t n_unacknowledged() const;
 
  private:
-  /// Where a message lies that is to be sent: in a room of ours, or in the receive that it is relayed from.
+  /// Where a message lies that is to be sent: in a slot of ours, or in the receive that it is relayed from.
   struct Origin {
-    size_t offset = 0;            // in the slab
-    uint32_t room = 0;
-    bool is_unsequenced = false;  // its room is free once it is sent
-    bool is_relayed = false;      // then not a room, but:
+    size_t offset = 0;  // in the slab
+    uint32_t send_slot = 0;
+    bool is_unsequenced = false;  // its slot is free once it is sent
+    bool is_relayed = false;      // then not a slot of ours, but:
     uint16_t from_cable = 0;
     uint16_t slot = 0;
     Size size = Size::small;
@@ -178,14 +178,14 @@ class Engine {
     ChunkHeader header;
     Origin origin;
   };
-  static constexpr uint32_t kNoRoom = UINT32_MAX;
+  static constexpr uint32_t kNoSlot = UINT32_MAX;
   struct Unacknowledged {
-    uint32_t room = 0;
+    uint32_t slot = 0;
     ChunkHeader header;
     uint64_t sent_ns = 0;  // 0: before the first progress()
     uint32_t n_tries = 0;
-    bool is_due = false;  // to be sent again at once: its cable has died
-    uint32_t first_room = kNoRoom;  // if `room` is a copy: the peer may still read this one where it is
+    bool is_due = false;            // to be sent again at once: its cable has died
+    uint32_t first_slot = kNoSlot;  // if `slot` is a copy: the peer may still read this one where it is
   };
   /// All that passes between this rank and another one, whatever the way.
   struct Flow {
@@ -208,8 +208,8 @@ class Engine {
   };
 
   // engine.cpp: sending
-  void abandon_room(uint32_t rank, uint32_t room);
-  void send_sequenced(Kind kind, uint32_t room, uint32_t length_bytes, const Address& address);
+  void abandon_slot(uint32_t rank, uint32_t slot);
+  void send_sequenced(Kind kind, uint32_t slot, uint32_t length_bytes, const Address& address);
   void choose_path(ChunkHeader& header, std::span<const uint8_t> wanted) const;
   void protect(ChunkHeader& header, size_t offset);
   bool is_read_in_place(uint32_t rank) const;
@@ -238,7 +238,7 @@ class Engine {
   // engine_time.cpp
   void tick();
   void resend(uint32_t rank);
-  bool has_room_of_its_own(Unacknowledged& waiting);
+  bool has_slot_of_its_own(Unacknowledged& waiting);
   void notice_failures();
   void fail_device(const Device& device, int error);
   bool uses(const ChunkHeader& header, const FabricCable& cable) const;
@@ -249,7 +249,7 @@ class Engine {
   std::vector<std::unique_ptr<Cable>>& cables_;
   std::span<std::byte> slab_;
   Receiver* receiver_ = nullptr;
-  Rooms rooms_;
+  ChunkSlots slots_;
   base::AdaptiveCopy copier_;
   std::vector<Flow> flows_;            // [rank]
   std::vector<Neighbour> neighbours_;  // [rank]
@@ -266,7 +266,7 @@ class Engine {
   uint64_t now_ns_ = 0;
   uint64_t next_tick_ns_ = 0;
   uint32_t last_in_place_bytes_ = UINT32_MAX;  ///< of data; UINT32_MAX: the last chunk was none
-  std::optional<Rooms::Room> aside_;
+  std::optional<ChunkSlots::Slot> aside_;
   std::atomic<bool> is_owning_ = false;
 };
 

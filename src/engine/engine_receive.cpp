@@ -35,7 +35,7 @@ constexpr uint64_t kIsInPlace = uint64_t{1} << 62;
     if (id.is_relayed) {
       cables_[id.from_cable]->free(id.size, id.slot);
     } else if (id.is_unsequenced) {
-      rooms_.free(id.slot);
+      slots_.free(id.slot);
     }
   }
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
@@ -64,7 +64,7 @@ bool Engine::is_ours(const RequestId& id) const {
     return cables_[id.cable]->has_receive(id.size, id.slot);
   }
   return id.is_relayed ? id.from_cable < cables_.size() && cables_[id.from_cable]->has_receive(id.size, id.slot)
-                       : !id.is_unsequenced || id.slot < Rooms::kSmall + Rooms::kLarge;
+                       : !id.is_unsequenced || id.slot < ChunkSlots::kSmall + ChunkSlots::kLarge;
 }
 
 void Engine::take_message(Cable& cable, uint64_t wr_id, const RequestId& id, uint32_t length_bytes,
@@ -237,14 +237,14 @@ void Engine::hear_ack(uint32_t rank, uint32_t ack) {
   uint64_t sent_ns = 0;   // of the last one
   bool is_sample = true;  // none of them has waited for a lost one's repetition
   while (!waiting.empty() && is_before(waiting.front().header.sequence, ack)) {
-    const uint32_t room = waiting.front().room;
-    if (waiting.front().first_room != kNoRoom) [[unlikely]] {
-      rooms_.retire(waiting.front().first_room);
+    const uint32_t slot = waiting.front().slot;
+    if (waiting.front().first_slot != kNoSlot) [[unlikely]] {
+      slots_.retire(waiting.front().first_slot);
     }
     sent_ns = waiting.front().sent_ns;
     is_sample = is_sample && waiting.front().n_tries == 0;
     waiting.pop_front();
-    rooms_.retire_received(room);
+    slots_.retire_received(slot);
   }
   if (is_sample && sent_ns != 0) {
     flow.round_trip_ns = flow.round_trip_ns - flow.round_trip_ns / 8 + (now_ns_ - sent_ns) / 8;

@@ -44,7 +44,7 @@ TEST(Engine, carries_chunks_of_all_lengths) {
     EXPECT_EQ(chunk.bytes.size(), lengths[chunk.header.chunk]);
     EXPECT_TRUE(LoopFabric::is_sound(chunk));
     EXPECT_EQ(chunk.header.group, 1);
-    EXPECT_EQ(chunk.header.lane, 2);
+    EXPECT_EQ(chunk.header.transfer, 2);
     EXPECT_EQ(chunk.header.call, 3U);
     EXPECT_EQ(chunk.header.signature, 5U);
   }
@@ -194,13 +194,13 @@ TEST(Engine, keeps_what_the_receiver_keeps) {
   ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == count + 1; }));
 }
 
-TEST(Engine, words_arrive_although_rooms_are_full) {
+TEST(Engine, words_arrive_although_slots_are_full) {
   LoopFabric fabric(2, line(2));
   uint32_t n_chunks = 0;
   while (fabric.send(0, 1, n_chunks, 100)) {
     ++n_chunks;
   }
-  EXPECT_EQ(n_chunks, Rooms::kSmall - Engine::kRoomsForWords);
+  EXPECT_EQ(n_chunks, ChunkSlots::kSmall - Engine::kSlotsForWords);
   const std::byte word[3] = {std::byte{1}, std::byte{2}, std::byte{3}};
   for (uint32_t i = 0; i < 200; ++i) {
     fabric.engine(0).send_word(word, {1, {}, 9, 8, 7, i, 5});
@@ -414,15 +414,15 @@ TEST(Engine, forgets_what_it_gives_up) {
 TEST(Engine, sends_again_what_is_lost_though_nothing_follows) {
   LoopFabric fabric(2, line(2), kHopClasses, "", Checksums::carried, false);
   for (uint32_t chunk = 0; chunk < 5; ++chunk) {
-    const auto room = fabric.engine(0).room(5000);
-    ASSERT_TRUE(room);
+    const auto slot = fabric.engine(0).take_slot(5000);
+    ASSERT_TRUE(slot);
     for (uint32_t i = 0; i < 5000; ++i) {
-      room->bytes[i] = LoopFabric::expected_byte(0, chunk, i);
+      slot->bytes[i] = LoopFabric::expected_byte(0, chunk, i);
     }
-    fabric.engine(0).send(room->id, 5000, {1, {}, 1, 2, 3, chunk, 5});
-    room->bytes[100] ^= std::byte{1};
+    fabric.engine(0).send(slot->id, 5000, {1, {}, 1, 2, 3, chunk, 5});
+    slot->bytes[100] ^= std::byte{1};
     ASSERT_TRUE(fabric.run_until([&] { return fabric.engine(1).counts().bad_payloads == chunk + 1; }));
-    room->bytes[100] ^= std::byte{1};
+    slot->bytes[100] ^= std::byte{1};
     fabric.go_on_at(200);
     auto& got = fabric.collector(1).chunks;
     ASSERT_TRUE(fabric.run_until([&] { return got.size() == chunk + 1; })) << "chunk " << chunk;
@@ -460,9 +460,9 @@ TEST(Engine, times_of_several_threads_do_not_go_back) {
       return sender.n_unacknowledged() == 0;
     }));
   }
-  const auto room = sender.room(5000);
-  ASSERT_TRUE(room);
-  sender.send(room->id, 5000, {1, {}, 1, 2, 3, 20, 5});
+  const auto slot = sender.take_slot(5000);
+  ASSERT_TRUE(slot);
+  sender.send(slot->id, 5000, {1, {}, 1, 2, 3, 20, 5});
   sender.progress(now_ns += 20 * kMs);
   sender.progress(now_ns + 150 * kMs);
   EXPECT_EQ(sender.counts().resent, 1U);

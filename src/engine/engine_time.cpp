@@ -31,8 +31,8 @@ void Engine::tick() {
   next_tick_ns_ = now_ns_ + kTickNs;
   post_freed();
   notice_failures();
-  rooms_.free_retired();
-  rooms_.wake_resting(now_ns_);
+  slots_.free_retired();
+  slots_.wake_resting(now_ns_);
   for (uint32_t rank = 0; rank < flows_.size(); ++rank) {
     Flow& flow = flows_[rank];
     if (flow.n_to_acknowledge > 0 && now_ns_ - flow.to_acknowledge_since_ns >= kAckDelayNs) {
@@ -59,12 +59,12 @@ void Engine::resend(uint32_t rank) {
   for (Unacknowledged& waiting : flows_[rank].unacknowledged) {
     const uint64_t patience = std::min(least << std::min(waiting.n_tries, kMostDoublings), kMostPatienceNs);
     const bool waits_for_cable =
-        !waiting.is_due && rooms_.is_read(waiting.room) && rooms_.will_be_told_of(waiting.room);
+        !waiting.is_due && slots_.is_read(waiting.slot) && slots_.will_be_told_of(waiting.slot);
     if (waiting.sent_ns == 0 || waits_for_cable) {
       waiting.sent_ns = now_ns_;
     }
-    if (rooms_.is_queued(waiting.room) || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience) ||
-        !has_room_of_its_own(waiting)) {
+    if (slots_.is_queued(waiting.slot) || (!waiting.is_due && now_ns_ - waiting.sent_ns < patience) ||
+        !has_slot_of_its_own(waiting)) {
       continue;
     }
     waiting.is_due = false;
@@ -75,31 +75,31 @@ void Engine::resend(uint32_t rank) {
     waiting.header.ack = flows_[rank].received.expected();
     waiting.header.wants_ack = true;
     Origin origin;
-    origin.offset = rooms_.offset_of(waiting.room);
-    origin.room = waiting.room;
+    origin.offset = slots_.offset_of(waiting.slot);
+    origin.send_slot = waiting.slot;
     protect(waiting.header, origin.offset);
     submit(waiting.header, origin, waiting.header.n_via > 0 ? waiting.header.via[0] : rank,
-           Rooms::size_of(waiting.room), 0);
+           ChunkSlots::size_of(waiting.slot), 0);
   }
 }
 
 /// A cable that has died may keep what it was given until it is connected anew: then a copy goes another way. False:
 /// there is no memory for one now.
-bool Engine::has_room_of_its_own(Unacknowledged& waiting) {
-  if (!rooms_.is_read(waiting.room)) {
+bool Engine::has_slot_of_its_own(Unacknowledged& waiting) {
+  if (!slots_.is_read(waiting.slot)) {
     return true;
   }
-  if (waiting.first_room != kNoRoom) {
+  if (waiting.first_slot != kNoSlot) {
     return false;
   }
   const uint32_t length = waiting.header.length_bytes;
-  const auto copy = rooms_.take(length, 0);
+  const auto copy = slots_.take(length, 0);
   if (!copy) {
     return false;
   }
-  base::copy(copy->bytes, slab_.data() + rooms_.offset_of(waiting.room) + kHeaderBytes, length);
-  rooms_.note_copy(copy->id);
-  waiting.first_room = std::exchange(waiting.room, copy->id);
+  base::copy(copy->bytes, slab_.data() + slots_.offset_of(waiting.slot) + kHeaderBytes, length);
+  slots_.note_copy(copy->id);
+  waiting.first_slot = std::exchange(waiting.slot, copy->id);
   return true;
 }
 
@@ -130,7 +130,7 @@ void Engine::reset_cable(uint32_t cable, uint16_t incarnation) {
     if (id.is_relayed) {
       cables_[id.from_cable]->free(id.size, id.slot);
     } else {
-      rooms_.free(id.slot);
+      slots_.free(id.slot);
     }
   }
 }
@@ -191,20 +191,20 @@ void Engine::forget(const Entry& entry) {
     cables_[origin.from_cable]->free(origin.size, origin.slot);
     return;
   }
-  rooms_.note_unqueued(origin.room);
-  if (rooms_.is_needless(origin.room) || origin.is_unsequenced) {
-    rooms_.retire(origin.room);
+  slots_.note_unqueued(origin.send_slot);
+  if (slots_.is_needless(origin.send_slot) || origin.is_unsequenced) {
+    slots_.retire(origin.send_slot);
   }
 }
 
 /// It was sent to a rank that is given up now, which may live, and read it.
-void Engine::abandon_room(uint32_t rank, uint32_t room) {
+void Engine::abandon_slot(uint32_t rank, uint32_t slot) {
   const std::vector<Cable*>& rails = neighbours_[rank].rails;
-  if (!rooms_.is_queued(room) &&
+  if (!slots_.is_queued(slot) &&
       std::any_of(rails.begin(), rails.end(), [](const Cable* rail) { return rail->was_read_in_place(); })) {
-    rooms_.retire_at(room, now_ns_ + kAbandonedNs);
+    slots_.retire_at(slot, now_ns_ + kAbandonedNs);
   } else {
-    rooms_.retire(room);
+    slots_.retire(slot);
   }
 }
 
@@ -213,11 +213,11 @@ void Engine::give_up(uint32_t rank, bool has_ended) {
   flow.is_given_up = true;
   flow.n_to_acknowledge = 0;
   for (const Unacknowledged& waiting : flow.unacknowledged) {
-    for (const uint32_t room : {waiting.room, waiting.first_room}) {
-      if (room != kNoRoom && has_ended) {
-        rooms_.retire(room);
-      } else if (room != kNoRoom) {
-        abandon_room(rank, room);
+    for (const uint32_t slot : {waiting.slot, waiting.first_slot}) {
+      if (slot != kNoSlot && has_ended) {
+        slots_.retire(slot);
+      } else if (slot != kNoSlot) {
+        abandon_slot(rank, slot);
       }
     }
   }

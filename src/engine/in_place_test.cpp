@@ -160,40 +160,40 @@ TEST(InPlace, what_is_kept_without_an_end_leaves_the_senders_memory) {
   EXPECT_EQ(fabric.collector(1).kept[0].bytes[kLength - 1], LoopFabric::expected_byte(0, 0, kLength - 1));
 }
 
-TEST(InPlace, a_room_that_is_set_aside_serves_a_chunk_like_the_last_one_as_soon_as_it_is_owned) {
+TEST(InPlace, a_slot_that_is_set_aside_serves_a_chunk_like_the_last_one_as_soon_as_it_is_owned) {
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
   Engine& engine = fabric.engine(0);
-  EXPECT_TRUE(engine.set_room_aside().empty());  // the last one was copied, so these lines are here
+  EXPECT_TRUE(engine.set_slot_aside().empty());  // the last one was copied, so these lines are here
   size_t n_sent = 1;
-  for (const uint32_t length : {4096U, 2048U, 8192U}) {  // large, small, large rooms
+  for (const uint32_t length : {4096U, 2048U, 8192U}) {  // large, small, large slots
     ASSERT_TRUE(fabric.send(0, 1, 1, length));
     ++n_sent;
     ASSERT_TRUE(fabric.run_until([&] { return fabric.collector(1).chunks.size() == n_sent; }));
-    const std::span<std::byte> aside = engine.set_room_aside();
+    const std::span<std::byte> aside = engine.set_slot_aside();
     ASSERT_EQ(aside.size(), kHeaderBytes + length);
-    EXPECT_TRUE(engine.set_room_aside().empty());
-    const auto other = engine.room(length);
+    EXPECT_TRUE(engine.set_slot_aside().empty());
+    const auto other = engine.take_slot(length);
     ASSERT_TRUE(other);
     EXPECT_NE(other->bytes, aside.data() + kHeaderBytes);
     engine.cancel(other->id);
     engine.own(aside);
-    EXPECT_TRUE(engine.set_room_aside().empty());
+    EXPECT_TRUE(engine.set_slot_aside().empty());
     if (length != 4096) {  // that one is not used: it goes back when one of another size is wanted
-      const auto room = engine.room(length);
-      ASSERT_TRUE(room);
-      EXPECT_EQ(room->bytes, aside.data() + kHeaderBytes);
-      engine.cancel(room->id);
+      const auto slot = engine.take_slot(length);
+      ASSERT_TRUE(slot);
+      EXPECT_EQ(slot->bytes, aside.data() + kHeaderBytes);
+      engine.cancel(slot->id);
     }
   }
   ASSERT_TRUE(fabric.send(0, 1, 1, 8193));
-  EXPECT_TRUE(engine.set_room_aside().empty());
+  EXPECT_TRUE(engine.set_slot_aside().empty());
   ASSERT_TRUE(fabric.run_until([&] { return engine.n_unacknowledged() == 0; }));
-  std::vector<uint32_t> rooms;
-  while (const auto room = engine.room(kLength)) {
-    rooms.push_back(room->id);
+  std::vector<uint32_t> slots;
+  while (const auto slot = engine.take_slot(kLength)) {
+    slots.push_back(slot->id);
   }
-  EXPECT_EQ(rooms.size(), Rooms::kLarge);
+  EXPECT_EQ(slots.size(), ChunkSlots::kLarge);
 }
 
 /// A relay's memory is free again when it has sent: nobody may go on reading there.
@@ -230,23 +230,23 @@ TEST_P(GivenUp, what_a_rank_that_lives_may_read_is_not_written_over) {
   LoopFabric fabric(2, kOneCable);
   say_hello(fabric);
   const auto n_free = [&] {
-    std::vector<uint32_t> rooms;
-    while (const auto room = fabric.engine(0).room(kLength)) {
-      rooms.push_back(room->id);
+    std::vector<uint32_t> slots;
+    while (const auto slot = fabric.engine(0).take_slot(kLength)) {
+      slots.push_back(slot->id);
     }
-    for (const uint32_t room : rooms) {
-      fabric.engine(0).cancel(room);
+    for (const uint32_t slot : slots) {
+      fabric.engine(0).cancel(slot);
     }
-    return rooms.size();
+    return slots.size();
   };
   ASSERT_TRUE(fabric.send(0, 1, 0, kLength));
   // Nor if its cable has been made ready for another connection since.
   fabric.engine(0).fail_cable(0, "the test says so");
   fabric.engine(0).reset_cable(0, 2);
   fabric.engine(0).give_up(1, has_ended);
-  EXPECT_EQ(n_free(), Rooms::kLarge - (has_ended ? 0 : 1));
+  EXPECT_EQ(n_free(), ChunkSlots::kLarge - (has_ended ? 0 : 1));
   fabric.go_on_at(60'000);
-  EXPECT_EQ(n_free(), Rooms::kLarge);
+  EXPECT_EQ(n_free(), ChunkSlots::kLarge);
 }
 
 INSTANTIATE_TEST_SUITE_P(EndsAndLives, GivenUp, testing::Bool());

@@ -113,16 +113,16 @@ class LoopFabric {
     return true;
   }
 
-  /// Sends `length` bytes that tell who sent them and where they stand; false if there is no room.
+  /// Sends `length` bytes that tell who sent them and where they stand; false if no slot is free.
   bool send(uint32_t from, uint32_t to, uint32_t chunk, uint32_t length, const std::vector<uint32_t>& via = {}) {
-    const auto room = engine(from).room(length);
-    if (!room) {
+    const auto slot = engine(from).take_slot(length);
+    if (!slot) {
       return false;
     }
     for (uint32_t i = 0; i < length; ++i) {
-      room->bytes[i] = expected_byte(from, chunk, i);
+      slot->bytes[i] = expected_byte(from, chunk, i);
     }
-    engine(from).send(room->id, length, {to, via, 1, 2, 3, chunk, 5});
+    engine(from).send(slot->id, length, {to, via, 1, 2, 3, chunk, 5});
     return true;
   }
   static std::byte expected_byte(uint32_t from, uint32_t chunk, uint32_t i) {

@@ -17,7 +17,7 @@ constexpr int kEntriesPerCable = static_cast<int>(kSmallReceives + kLargeReceive
 Station::Station(const verbs::Library& library, const EnginePlan& plan, const std::vector<LocalCable>& cables) {
   RINGBOLT_ASSERT(!cables.empty());
   SlabLayout layout;
-  const Rooms::Rows rooms = Rooms::make_rows(layout);
+  const ChunkSlots::Rows slots = ChunkSlots::make_rows(layout);
   for (const LocalCable& cable : cables) {
     auto device = std::find_if(devices_.begin(), devices_.end(),
                                [&](const auto& known) { return known->name() == cable.device; });
@@ -37,7 +37,7 @@ Station::Station(const verbs::Library& library, const EnginePlan& plan, const st
   for (const auto& device : devices_) {
     device->register_slab(*slab_);
   }
-  engine_.emplace(plan, devices_, cables_, rooms, slab_->bytes());
+  engine_.emplace(plan, devices_, cables_, slots, slab_->bytes());
 }
 
 bool Station::is_port_active(uint32_t cable) const {

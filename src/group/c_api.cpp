@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
+#include <vector>
 
 namespace ringbolt::c_border {
 
@@ -17,6 +19,7 @@ namespace {
 
 using ringbolt::c_border::answer;
 using ringbolt::c_border::guarded;
+using ringbolt::c_border::kNoGroup;
 using ringbolt::c_border::last_error;
 using ringbolt::c_border::of;
 using ringbolt::c_border::on;
@@ -26,6 +29,25 @@ using ringbolt::c_border::within;
 
 static_assert(RINGBOLT_COMPLEX64 == static_cast<int>(ringbolt::Type::complex64));
 static_assert(RINGBOLT_AVG == static_cast<int>(ringbolt::Reduction::avg));
+static_assert(RINGBOLT_VERSION == RINGBOLT_PROJECT_VERSION, "ringbolt.h and CMakeLists.txt name different versions");
+
+constexpr const char* kNoWords = "a group without ranks\n";
+
+/// Up to `size` bytes of what `words()` says, the final zero included; returns how long all of it is.
+template <class Words>
+size_t write_words(char* text, size_t size, Words&& words) {
+  std::string all;
+  (void)guarded([&] {
+    all = words();
+    return answer({});
+  });
+  if (text != nullptr && size > 0) {
+    const size_t n = std::min(all.size(), size - 1);
+    std::memcpy(text, all.data(), n);
+    text[n] = '\0';
+  }
+  return all.size();
+}
 
 }  // namespace
 
@@ -33,15 +55,7 @@ extern "C" {
 
 RINGBOLT_PUBLIC const char* ringbolt_error(void) { return last_error().c_str(); }
 
-RINGBOLT_PUBLIC int ringbolt_join(ringbolt_group** group) {
-  if (group == nullptr) {
-    return refuse(EINVAL, "there is no place for the group");
-  }
-  return guarded([&] {
-    *group = new ringbolt_group{ringbolt::Group::join()};
-    return answer({});
-  });
-}
+RINGBOLT_PUBLIC uint32_t ringbolt_version(void) { return RINGBOLT_VERSION; }
 
 RINGBOLT_PUBLIC void ringbolt_leave(ringbolt_group* group) { delete group; }
 RINGBOLT_PUBLIC uint32_t ringbolt_rank(const ringbolt_group* group) {
@@ -124,7 +138,7 @@ RINGBOLT_PUBLIC int ringbolt_split(ringbolt_group* group, int color, int key, ri
     return refuse(EINVAL, "there is no place for the group");
   }
   return on(group, [&](auto& g) {
-    ringbolt::Group part = g.split(color, key);
+    ringbolt::group::Group part = g.split(color, key);
     *made = part.size() > 0 ? new ringbolt_group{std::move(part)} : nullptr;
     return ringbolt::Status();
   });
@@ -151,19 +165,38 @@ RINGBOLT_PUBLIC int ringbolt_rejoin(ringbolt_group* group, ringbolt_group** made
 }
 
 RINGBOLT_PUBLIC size_t ringbolt_report(const ringbolt_group* group, char* text, size_t size) {
-  std::string words;
-  if (group != nullptr) {
-    (void)guarded([&] {
-      words = group->group.report();
-      return answer({});
-    });
+  return write_words(text, size, [&] { return group == nullptr ? std::string(kNoWords) : group->group.report(); });
+}
+
+RINGBOLT_PUBLIC size_t ringbolt_explain(const ringbolt_group* group, const char* operation, size_t count,
+                                        ringbolt_type type, char* text, size_t size) {
+  return write_words(text, size, [&] {
+    return group == nullptr ? std::string(kNoWords)
+                            : group->group.explain(operation != nullptr ? operation : "", count, of(type));
+  });
+}
+
+RINGBOLT_PUBLIC int ringbolt_relays(const ringbolt_group* group, uint32_t peer, uint32_t* relays, size_t most,
+                                    size_t* n) {
+  if (group == nullptr || n == nullptr || (relays == nullptr && most > 0)) {
+    return refuse(EINVAL, group == nullptr ? kNoGroup : "there is no place for the relays");
   }
-  if (text != nullptr && size > 0) {
-    const size_t n = std::min(words.size(), size - 1);
-    std::memcpy(text, words.data(), n);
-    text[n] = '\0';
+  return guarded([&] {
+    const std::vector<uint32_t> found = group->group.relays(peer);
+    std::copy_n(found.begin(), std::min(most, found.size()), relays);
+    *n = found.size();
+    return answer({});
+  });
+}
+
+RINGBOLT_PUBLIC int ringbolt_progress_fd(ringbolt_group* group, int* fd) {
+  if (fd == nullptr) {
+    return refuse(EINVAL, "there is no place for the descriptor");
   }
-  return words.size();
+  return on(group, [&](auto& g) {
+    *fd = g.progress_fd();
+    return ringbolt::Status();
+  });
 }
 
 RINGBOLT_PUBLIC int ringbolt_abort(ringbolt_group* group, const char* reason) {

@@ -5,14 +5,15 @@
 #include <cstdint>
 #include <exception>
 #include <new>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "base/c_border.h"
 #include "base/error.h"
 #include "group/failure.h"
-#include "ringbolt/group.h"
+#include "group/group.h"
 #include "ringbolt/ringbolt.h"
 
 // What the files of the C border share: no exception crosses it, and what it refuses it says in words of the calling
@@ -21,11 +22,11 @@
 #define RINGBOLT_PUBLIC __attribute__((visibility("default")))
 
 struct ringbolt_group {
-  ringbolt::Group group;
+  ringbolt::group::Group group;
 };
 
 struct ringbolt_request {
-  ringbolt::Request request;
+  ringbolt::group::Request request;
 };
 
 namespace ringbolt::c_border {
@@ -61,6 +62,8 @@ int guarded(Call&& call) {
     return refuse(error.code(), error.what());
   } catch (const std::bad_alloc&) {
     return refuse(ENOMEM, "out of memory");
+  } catch (const std::out_of_range& error) {
+    return refuse(ERANGE, error.what());
   } catch (const std::exception& error) {
     return refuse(EIO, error.what());
   } catch (...) {
@@ -75,8 +78,8 @@ inline Reduction of(ringbolt_reduction reduction) {
 }
 
 /// A number for every rank; none for NULL, which the call refuses then.
-inline std::vector<size_t> per_rank(const Group& group, const size_t* counts) {
-  return counts == nullptr ? std::vector<size_t>() : std::vector<size_t>(counts, counts + group.size());
+inline std::span<const size_t> per_rank(const group::Group& group, const size_t* counts) {
+  return {counts, counts == nullptr ? 0 : group.size()};
 }
 
 inline CallOptions within(uint64_t timeout_ms) {
@@ -85,13 +88,27 @@ inline CallOptions within(uint64_t timeout_ms) {
   return options;
 }
 
+inline constexpr const char* kNoGroup = "the group is NULL: nothing was joined, or its color was negative";
+
 /// Makes `call(group)`, whose Status is the answer.
 template <class Call>
 int on(ringbolt_group* group, Call&& call) {
   if (group == nullptr) {
-    return refuse(EINVAL, "the group is NULL");
+    return refuse(EINVAL, kNoGroup);
   }
   return guarded([&] { return answer(call(group->group)); });
+}
+
+/// Makes `call(group)`, whose Request is the caller's from now on.
+template <class Call>
+int begin(ringbolt_group* group, ringbolt_request** request, Call&& call) {
+  if (group == nullptr || request == nullptr) {
+    return refuse(EINVAL, group == nullptr ? kNoGroup : "there is no place for the request");
+  }
+  return guarded([&] {
+    *request = new ringbolt_request{call(group->group)};
+    return answer({});
+  });
 }
 
 }  // namespace ringbolt::c_border

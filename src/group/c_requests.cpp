@@ -4,23 +4,12 @@
 namespace {
 
 using ringbolt::c_border::answer;
+using ringbolt::c_border::begin;
 using ringbolt::c_border::guarded;
 using ringbolt::c_border::of;
 using ringbolt::c_border::per_rank;
 using ringbolt::c_border::refuse;
 using ringbolt::c_border::within;
-
-/// Makes `call(group)`, whose Request is the caller's from now on.
-template <class Call>
-int begin(ringbolt_group* group, ringbolt_request** request, Call&& call) {
-  if (group == nullptr || request == nullptr) {
-    return refuse(EINVAL, group == nullptr ? "the group is NULL" : "there is no place for the request");
-  }
-  return guarded([&] {
-    *request = new ringbolt_request{call(group->group)};
-    return answer({});
-  });
-}
 
 }  // namespace
 

@@ -140,29 +140,32 @@ void Call::finish(Status status) {
   }
   status_ = std::move(status);
   is_done_.store(true, std::memory_order_release);
+  if (!is_waited) {
+    communicator_.tell_progress();
+  }
 }
 
-std::optional<collective::Port::Room> Call::room(uint32_t length_bytes) {
-  const auto room = communicator_.engine().room(length_bytes);
-  return room ? std::optional<Room>({room->bytes, room->id}) : std::nullopt;
+std::optional<collective::PointToPoint::Slot> Call::take_slot(uint32_t length_bytes) {
+  const auto slot = communicator_.engine().take_slot(length_bytes);
+  return slot ? std::optional<Slot>({slot->bytes, slot->id}) : std::nullopt;
 }
 
-void Call::fill(Room room, const std::byte* from, uint32_t length_bytes) {
-  communicator_.engine().fill({room.bytes, room.id}, from, length_bytes);
+void Call::fill(Slot slot, const std::byte* from, uint32_t length_bytes) {
+  communicator_.engine().fill({slot.bytes, slot.id}, from, length_bytes);
 }
 
 engine::Address Call::address(uint32_t peer, const collective::ChunkTag& tag) const {
   engine::Address address;
   address.destination = communicator_.member(peer);
   address.group = id_.is_message ? static_cast<uint16_t>(communicator_.id() | kMessageGroup) : communicator_.id();
-  address.lane = static_cast<uint16_t>(tag.lane);
+  address.transfer = static_cast<uint16_t>(tag.transfer);
   address.call = tag.call;
   address.chunk = tag.chunk;
   address.signature = signature_;
   return address;
 }
 
-void Call::send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
+void Call::send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
                 const collective::ChunkTag& tag) {
   engine::Address to = address(peer, tag);
   std::array<uint32_t, engine::kMostVia> ranks;
@@ -172,10 +175,10 @@ void Call::send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const
     }
     to.via = {ranks.data(), via.size()};
   }
-  communicator_.engine().send(room.id, length_bytes, to);
+  communicator_.engine().send(slot.id, length_bytes, to);
 }
 
-void Call::cancel(Room room) { communicator_.engine().cancel(room.id); }
+void Call::cancel(Slot slot) { communicator_.engine().cancel(slot.id); }
 
 void Call::tell_used(uint32_t peer, const collective::ChunkTag& tag) {
   const std::byte word[1] = {static_cast<std::byte>(WordKind::used)};
@@ -184,7 +187,7 @@ void Call::tell_used(uint32_t peer, const collective::ChunkTag& tag) {
 
 void Call::release(uint64_t parcel) { communicator_.engine().release(parcel); }
 
-collective::Port::Place Call::settle(uint64_t parcel, std::span<const std::byte> bytes) {
+collective::PointToPoint::Place Call::settle(uint64_t parcel, std::span<const std::byte> bytes) {
   const engine::Receipt receipt = communicator_.engine().settle({parcel, bytes});
   return {receipt.id, receipt.bytes};
 }

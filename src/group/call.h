@@ -7,7 +7,7 @@
 
 #include "collective/element.h"
 #include "collective/executor.h"
-#include "collective/port.h"
+#include "collective/point_to_point.h"
 #include "collective/problem.h"
 #include "collective/short_execution.h"
 #include "engine/engine.h"
@@ -72,7 +72,7 @@ constexpr Phase phase_of(uint32_t signature) { return static_cast<Phase>(signatu
 
 /// A call under way: an execution, and its way through the engine. Used under the mesh's lock, except is_done() and,
 /// once that is true, status().
-class Call final : public collective::Port {
+class Call final : public collective::PointToPoint {
  public:
   /// `signature`: of the shape.
   Call(Communicator& communicator, const CallId& id, const CallShape& shape, uint32_t signature, uint64_t deadline_ns);
@@ -80,7 +80,7 @@ class Call final : public collective::Port {
 
   /// Makes a call that has ended another one, of the same shape.
   void renew(const CallId& id);
-  /// The same for one that has only been the port of a short call.
+  /// The same for one that has only carried a short call's chunks.
   void renumber(uint32_t number) {
     id_.number = number;
     deadline_ns_ = UINT64_MAX;
@@ -95,7 +95,7 @@ class Call final : public collective::Port {
   /// Gives it its work, which it begins when it is let go.
   void prepare(std::unique_ptr<collective::Execution> execution, const collective::Operands& operands);
   void let_go();
-  /// Goes on with what another execution has begun, whose port this call is.
+  /// Goes on with what another execution has begun, whose chunks this call carries.
   void go_on(collective::ShortExecution& from, const collective::Operands& operands);
   bool is_held() const { return is_held_; }
   bool is_prepared() const { return execution_ != nullptr; }
@@ -125,12 +125,12 @@ class Call final : public collective::Port {
   /// Lives as long as it does: memory that it works on.
   std::shared_ptr<void> memory = {};
 
-  // collective::Port
-  std::optional<Room> room(uint32_t length_bytes) override;
-  void send(Room room, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
+  // collective::PointToPoint
+  std::optional<Slot> take_slot(uint32_t length_bytes) override;
+  void send(Slot slot, uint32_t length_bytes, uint32_t peer, std::span<const uint32_t> via,
             const collective::ChunkTag& tag) override;
-  void fill(Room room, const std::byte* from, uint32_t length_bytes) override;
-  void cancel(Room room) override;
+  void fill(Slot slot, const std::byte* from, uint32_t length_bytes) override;
+  void cancel(Slot slot) override;
   void tell_used(uint32_t peer, const collective::ChunkTag& tag) override;
 
  protected:

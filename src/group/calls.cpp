@@ -12,12 +12,10 @@
 #include "group/arguments.h"
 #include "group/state.h"
 
-namespace ringbolt {
+namespace ringbolt::group {
 namespace {
 
 using collective::Operation;
-using group::Asked;
-using group::ShortKey;
 
 constexpr uint64_t kMillisecond = 1'000'000;
 /// Of fewer ranks schedules are made in milliseconds.
@@ -26,7 +24,7 @@ constexpr uint32_t kRanksToPlanAhead = 17;
 collective::Type of(Type type) { return static_cast<collective::Type>(type); }
 collective::Reduction of(Reduction reduction) { return static_cast<collective::Reduction>(reduction); }
 
-/// 0 of a type that there is not: group::objection() says so.
+/// 0 of a type that there is not: objection() says so.
 uint32_t element_bytes(collective::Type type) {
   return static_cast<uint32_t>(type) < collective::kTypes ? collective::bytes_of(type) : 0;
 }
@@ -68,8 +66,8 @@ Asked ask(const ShortKey& key, uint32_t n_ranks, const void* in, void* out) {
   collective::Problem& problem = asked.what.problem;
   problem.root = key.root;
   asked.what.n_equal_shares = n_shares(key.operation, n_ranks);
-  asked.what.equal_share_bytes = group::bytes_of(key.count, problem.element_bytes);
-  if (group::reduces(key.operation)) {
+  asked.what.equal_share_bytes = bytes_of(key.count, problem.element_bytes);
+  if (reduces(key.operation)) {
     asked.reduction = key.reduction;
     problem.needs_rank_order = key.is_reproducible && collective::depends_on_order(asked.type, asked.reduction);
     problem.rounds_partials = asked.type == collective::Type::float16 || asked.type == collective::Type::bfloat16;
@@ -97,7 +95,7 @@ Status Group::State::check(Asked& asked, const CallOptions& call) const {
   if (communicator == nullptr) {
     return {EINVAL, "this group has no ranks: its color was negative, or its ranks have met anew"};
   }
-  if (std::string words = group::objection(asked, communicator->rank()); !words.empty()) {
+  if (std::string words = objection(asked, communicator->rank()); !words.empty()) {
     return {EINVAL, std::move(words)};
   }
   if (!call.algorithm.empty()) {
@@ -128,7 +126,7 @@ bool Group::State::plan_ahead(const Asked& asked) const {
   if (communicator->n_ranks() < kRanksToPlanAhead) {
     return false;
   }
-  const std::shared_ptr<group::Communicator> within = communicator;
+  const std::shared_ptr<Communicator> within = communicator;
   {
     const base::LockGuard guard(groups->lock());
     if (!within->broken().is_ok() || within->knows(asked)) {
@@ -154,19 +152,19 @@ Request Group::State::begin(Asked asked, const CallOptions& call) {
   return begun;
 }
 
-bool Group::State::run_short(const group::ShortKey& key, const void* in, void* out, const CallOptions& call,
+bool Group::State::run_short(const ShortKey& key, const void* in, void* out, const CallOptions& call,
                              Status& status) {
   if (communicator == nullptr || !call.algorithm.empty()) {
     return false;
   }
   // It holds the mesh, too: another thread may have the group's ranks meet anew while this one waits.
-  const std::shared_ptr<group::Communicator> within = communicator;
+  const std::shared_ptr<Communicator> within = communicator;
   mesh::Mesh* const joined = &groups->mesh();
   engine::Engine* engine = nullptr;
-  std::span<std::byte> room;
+  std::span<std::byte> slot;
   {
     const base::LockGuard guard(joined->lock);
-    group::ShortCall* const begun = within->begin_short(key, in, out);
+    ShortCall* const begun = within->begin_short(key, in, out);
     if (begun == nullptr) {
       return false;
     }
@@ -178,11 +176,11 @@ bool Group::State::run_short(const group::ShortKey& key, const void* in, void* o
     within->end_short(*begun, status);
     engine = joined->engine();
     if (status.is_ok()) [[likely]] {
-      room = engine->set_room_aside();
+      slot = engine->set_slot_aside();
     }
   }
-  if (!room.empty()) {
-    engine->own(room);
+  if (!slot.empty()) {
+    engine->own(slot);
   }
   if (!status.is_ok()) [[unlikely]] {
     status = joined->explained(std::move(status));
@@ -190,7 +188,7 @@ bool Group::State::run_short(const group::ShortKey& key, const void* in, void* o
   return true;
 }
 
-Status Group::State::run(const group::ShortKey& key, const void* in, void* out, const CallOptions& call) {
+Status Group::State::run(const ShortKey& key, const void* in, void* out, const CallOptions& call) {
   Status status;
   if (!run_short(key, in, out, call, status)) {
     status = run(ask(key, n_ranks(), in, out), call, key);
@@ -198,24 +196,24 @@ Status Group::State::run(const group::ShortKey& key, const void* in, void* out, 
   return status;
 }
 
-Request Group::State::begin(const group::ShortKey& key, const void* in, void* out, const CallOptions& call) {
+Request Group::State::begin(const ShortKey& key, const void* in, void* out, const CallOptions& call) {
   return begin(ask(key, n_ranks(), in, out), call);
 }
 
-Status Group::State::run(Asked asked, const CallOptions& call, const group::ShortKey& key) {
+Status Group::State::run(Asked asked, const CallOptions& call, const ShortKey& key) {
   if (Status refused = check(asked, call); !refused.is_ok()) {
     return refuse(std::move(refused)).wait();
   }
   plan_ahead(asked);
   // It holds the mesh, too: another thread may have the group's ranks meet anew while this one waits.
-  std::shared_ptr<group::Communicator> within = communicator;
+  std::shared_ptr<Communicator> within = communicator;
   mesh::Mesh* const joined = &groups->mesh();
   Status status;
   engine::Engine* engine = nullptr;
-  std::span<std::byte> room;
+  std::span<std::byte> slot;
   {
     const base::LockGuard guard(joined->lock);
-    group::Call* const begun = within->begin_waited(asked, status);
+    Call* const begun = within->begin_waited(asked, status);
     if (begun != nullptr) {
       if (call.algorithm.empty()) {
         within->prepare_short(key, asked);
@@ -232,15 +230,15 @@ Status Group::State::run(Asked asked, const CallOptions& call, const group::Shor
     }
     engine = joined->engine();
     if (status.is_ok() && engine != nullptr) [[likely]] {
-      room = engine->set_room_aside();
+      slot = engine->set_slot_aside();
     }
   }
   if (!status.is_ok()) [[unlikely]] {
     status = joined->explained(std::move(status));
   }
   within.reset();
-  if (!room.empty()) {
-    engine->own(room);
+  if (!slot.empty()) {
+    engine->own(slot);
   }
   return status;
 }
@@ -253,10 +251,10 @@ Request Group::State::begin_message(bool is_send, void* data, size_t count, Type
                              fmt::format("a message {} rank {}: there is no such rank", is_send ? "to" : "from", peer)};
     return begun;
   }
-  const uint64_t bytes = group::bytes_of(count, element_bytes(of(type)));
+  const uint64_t bytes = bytes_of(count, element_bytes(of(type)));
   const uint64_t deadline = deadline_ns(call, base::now_ns());
   const base::LockGuard guard(groups->lock());
-  if (std::string words = group::objection(data, bytes, of(type)); !words.empty()) {
+  if (std::string words = objection(data, bytes, of(type)); !words.empty()) {
     begun.state_->refused = {EINVAL, std::move(words)};
     communicator->refuse_message(is_send, peer, begun.state_->refused);
   } else {
@@ -280,14 +278,14 @@ Request Group::all_gather_async(const void* in, void* out, size_t count, Type ty
   return state_->begin(key_of(Operation::all_gather, count, type), in, out, options);
 }
 
-Request Group::all_gatherv_async(const void* in, void* out, const std::vector<size_t>& counts, Type type,
+Request Group::all_gatherv_async(const void* in, void* out, std::span<const size_t> counts, Type type,
                                  const CallOptions& options) {
   if (counts.size() != size()) {
     return state_->refuse({EINVAL, fmt::format("all_gatherv: {} counts for {} ranks", counts.size(), size())});
   }
   Asked asked = ask(Operation::all_gather, size(), in, out, of(type));
   for (const size_t count : counts) {
-    asked.what.problem.shares.push_back(group::bytes_of(count, element_bytes(of(type))));
+    asked.what.problem.shares.push_back(bytes_of(count, element_bytes(of(type))));
   }
   return state_->begin(std::move(asked), options);
 }
@@ -315,8 +313,8 @@ Request Group::all_to_all_async(const void* in, void* out, size_t count, Type ty
   return state_->begin(key_of(Operation::all_to_all, count, type), in, out, options);
 }
 
-Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent, void* out,
-                                 const std::vector<size_t>& received, Type type, const CallOptions& options) {
+Request Group::all_to_allv_async(const void* in, std::span<const size_t> sent, void* out,
+                                 std::span<const size_t> received, Type type, const CallOptions& options) {
   const size_t n = size();
   if (sent.size() != n || received.size() != n) {
     return state_->refuse(
@@ -326,13 +324,13 @@ Request Group::all_to_allv_async(const void* in, const std::vector<size_t>& sent
   Asked asked = ask(Operation::all_to_all, static_cast<uint32_t>(n), in, out, of(type));
   asked.what.problem.shares.resize(n * n);
   for (size_t other = 0; other < n; ++other) {
-    asked.what.problem.shares[other * n + rank()] = group::bytes_of(received[other], element_bytes(of(type)));
-    asked.what.problem.shares[rank() * n + other] = group::bytes_of(sent[other], element_bytes(of(type)));
+    asked.what.problem.shares[other * n + rank()] = bytes_of(received[other], element_bytes(of(type)));
+    asked.what.problem.shares[rank() * n + other] = bytes_of(sent[other], element_bytes(of(type)));
   }
   if (Status refused = state_->check(asked, options); !refused.is_ok()) {
     return state_->refuse(std::move(refused));
   }
-  if (state_->plan_ahead(group::counting_of(size()))) {
+  if (state_->plan_ahead(counting_of(size()))) {
     // What schedules of this operation depend on, whatever its shares will be.
     state_->plan_ahead(ask(key_of(Operation::all_to_all, 1, type), size(), in, out));
   }
@@ -372,7 +370,7 @@ Status Group::all_gather(const void* in, void* out, size_t count, Type type, con
   return state_->run(key_of(Operation::all_gather, count, type), in, out, options);
 }
 
-Status Group::all_gatherv(const void* in, void* out, const std::vector<size_t>& counts, Type type,
+Status Group::all_gatherv(const void* in, void* out, std::span<const size_t> counts, Type type,
                           const CallOptions& options) {
   return all_gatherv_async(in, out, counts, type, options).wait();
 }
@@ -398,8 +396,8 @@ Status Group::all_to_all(const void* in, void* out, size_t count, Type type, con
   return state_->run(key_of(Operation::all_to_all, count, type), in, out, options);
 }
 
-Status Group::all_to_allv(const void* in, const std::vector<size_t>& sent, void* out,
-                          const std::vector<size_t>& received, Type type, const CallOptions& options) {
+Status Group::all_to_allv(const void* in, std::span<const size_t> sent, void* out,
+                          std::span<const size_t> received, Type type, const CallOptions& options) {
   return all_to_allv_async(in, sent, out, received, type, options).wait();
 }
 
@@ -415,4 +413,4 @@ Status Group::recv(void* data, size_t count, Type type, uint32_t peer, const Cal
   return recv_async(data, count, type, peer, options).wait();
 }
 
-}  // namespace ringbolt
+}  // namespace ringbolt::group

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/crc.h"
+#include "base/error.h"
 
 namespace ringbolt::group {
 namespace {
@@ -283,10 +284,10 @@ void Communicator::take(Call& call, const engine::ChunkHeader& header, const eng
     differ(call, peer);
     return;
   }
-  const auto taken = call.execution().arrive(peer, {header.call, header.lane, header.chunk}, std::move(parcel));
+  const auto taken = call.execution().arrive(peer, {header.call, header.transfer, header.chunk}, std::move(parcel));
   if (taken != collective::Taken::ok) {
-    fail(call, {EPROTO, fmt::format("{}: rank {} sent chunk {} of lane {}, which its schedule here does not have",
-                                    call.shape().text(), peer, header.chunk, header.lane)});
+    fail(call, {EPROTO, fmt::format("{}: rank {} sent chunk {} of transfer {}, which its schedule here does not have",
+                                    call.shape().text(), peer, header.chunk, header.transfer)});
     return;
   }
   call.advance();
@@ -391,6 +392,18 @@ void Communicator::break_off(const Status& status) {
   for (const Early& early : early_.take_all()) {
     engine_->release(early.receipt.id);
   }
+  tell_progress();
+}
+
+int Communicator::progress_fd() {
+  if (!progress_.is_open()) {
+    // Readable at first: calls may have ended before anybody asked.
+    progress_ = base::UniqueFd(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!progress_.is_open()) {
+      throw base::Error(errno, "eventfd", "a descriptor of the group's progress");
+    }
+  }
+  return progress_.get();
 }
 
 void Communicator::abort(const std::string& reason) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/eventfd.h>
+
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -9,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "collective/element.h"
 #include "collective/problem.h"
 #include "collective/topology.h"
@@ -117,6 +120,15 @@ class Communicator {
   /// Likewise, on all ranks.
   void abort(const std::string& reason);
   const Status& broken() const { return broken_; }
+
+  /// A descriptor that becomes readable when a call that nobody waits for has ended, or the group has broken. Whoever
+  /// reads its 8 bytes makes it unreadable until the next one. Lives as long as this. Throws base::Error: there is none.
+  int progress_fd();
+  void tell_progress() {
+    if (progress_.is_open()) {
+      (void)eventfd_write(progress_.get(), 1);
+    }
+  }
 
  private:
   struct Counts {
@@ -236,6 +248,7 @@ class Communicator {
   std::vector<std::shared_ptr<Uneven>> uneven_;
   std::map<uint32_t, SelfEnd> self_ends_;  // by number
   Status broken_;
+  base::UniqueFd progress_;  // of those groups alone that have been asked for it
 };
 
 }  // namespace ringbolt::group

@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <memory>
@@ -12,9 +14,9 @@
 namespace ringbolt::group {
 namespace {
 
-using ::testing::HasSubstr;
 using test::CommunicatorTest;
 using test::kNever;
+using ::testing::HasSubstr;
 
 TEST_F(CommunicatorTest, sums_over_all_ranks) {
   make(ring_);
@@ -122,6 +124,34 @@ TEST_F(CommunicatorTest, all_hear_of_a_refused_call_however_far_ahead_it_is) {
   for (const auto& of_rank : barriers) {
     EXPECT_TRUE(run_until([&] { return are_done(of_rank); }));
   }
+}
+
+bool is_readable(int fd) {
+  pollfd looked_at{fd, POLLIN, 0};
+  return ::poll(&looked_at, 1, 0) == 1;
+}
+
+TEST_F(CommunicatorTest, progress_is_told_by_calls_that_end_and_by_a_group_that_breaks) {
+  make(ring_);
+  const int fd = group(1).progress_fd();
+  EXPECT_EQ(group(1).progress_fd(), fd);
+  EXPECT_TRUE(is_readable(fd)) << "calls may have ended before";
+  uint64_t n_ends = 0;
+  ASSERT_EQ(::read(fd, &n_ends, sizeof n_ends), ssize_t{sizeof n_ends});
+  EXPECT_FALSE(is_readable(fd));
+  std::vector<std::vector<int32_t>> data(kRanks, std::vector<int32_t>(1000, 1));
+  std::vector<std::shared_ptr<Call>> calls;
+  for (const uint32_t rank : {0U, 1U}) {
+    calls.push_back(begin(rank, collective::Operation::all_reduce, data[rank]));
+  }
+  (void)run_until([n = 0]() mutable { return ++n > 100; });
+  EXPECT_FALSE(is_readable(fd)) << "one rank has not come";
+  calls.push_back(begin(2, collective::Operation::all_reduce, data[2]));
+  ASSERT_TRUE(run_until([&] { return are_done(calls); }));
+  ASSERT_EQ(::read(fd, &n_ends, sizeof n_ends), ssize_t{sizeof n_ends});
+  EXPECT_EQ(n_ends, 1U);
+  group(1).abort("enough");
+  EXPECT_TRUE(is_readable(fd));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace ringbolt::group {
 namespace {
 
-/// The lane of words about a message that its receiver says. Its sender says 0: messages both ways have the same
+/// The transfer of words about a message that its receiver says. Its sender says 0: messages both ways have the same
 /// numbers.
 constexpr uint16_t kToldByReceiver = 1;
 
@@ -31,7 +31,7 @@ void Communicator::on_word(const engine::ChunkHeader& header, const Word& word) 
   if (word.kind != WordKind::used) {
     id.phase = Phase::only;  // it is about all of the call
   }
-  if (id.is_message && (word.kind == WordKind::used || header.lane == kToldByReceiver)) {
+  if (id.is_message && (word.kind == WordKind::used || header.transfer == kToldByReceiver)) {
     std::swap(id.source, id.destination);  // of what we send
   }
   Call* const call = word.kind == WordKind::used ? find(id) : find_asked(id);
@@ -115,7 +115,7 @@ bool Communicator::tell_finished() {
 
 void Communicator::hear_used(Call& call, const engine::ChunkHeader& header) {
   const uint32_t peer = rank_of(header.source);
-  if (call.execution().hear_used(peer, {header.call, header.lane, header.chunk}) == collective::Taken::ok) {
+  if (call.execution().hear_used(peer, {header.call, header.transfer, header.chunk}) == collective::Taken::ok) {
     call.advance();
   }
 }
@@ -180,7 +180,7 @@ void Communicator::tell_one(uint32_t peer, const CallId& id, uint32_t signature,
   address.group = id.is_message ? static_cast<uint16_t>(id_ | kMessageGroup) : id_;
   address.call = id.number;
   const bool is_receiver = word.kind != WordKind::finished && id.is_message && id.destination == rank_;
-  address.lane = is_receiver ? kToldByReceiver : 0;
+  address.transfer = is_receiver ? kToldByReceiver : 0;
   address.signature = signature;
   engine_->send_word(emit(word), address);
 }

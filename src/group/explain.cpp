@@ -9,7 +9,7 @@
 #include "group/arguments.h"
 #include "group/state.h"
 
-namespace ringbolt {
+namespace ringbolt::group {
 namespace {
 
 using collective::Operation;
@@ -55,7 +55,7 @@ std::string Group::explain(const std::string& operation, size_t count, Type type
     problem.operation = value;
     problem.n_ranks = size();
     problem.element_bytes = collective::bytes_of(static_cast<collective::Type>(type));
-    problem.shares.assign(n_shares(value, size()), group::bytes_of(count, problem.element_bytes));
+    problem.shares.assign(n_shares(value, size()), bytes_of(count, problem.element_bytes));
     problem.needs_rank_order = depends_on_order(static_cast<collective::Type>(type), collective::Reduction::sum);
     problem.rounds_partials = type == Type::float16 || type == Type::bfloat16;
     const collective::CostModel& model = state_->communicator->topology().model();
@@ -72,4 +72,4 @@ std::string Group::explain(const std::string& operation, size_t count, Type type
   return fmt::format("there is no collective \"{}\"\n", operation);
 }
 
-}  // namespace ringbolt
+}  // namespace ringbolt::group

@@ -1,104 +1,21 @@
-#include "ringbolt/group.h"
-#include "base/lock_guard.h"
+#include "group/group.h"
 
-#include <fmt/core.h>
-
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstring>
-#include <span>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
-#include "base/error.h"
-#include "base/overlay_device.h"
-#include "base/say.h"
-#include "bootstrap/environment.h"
-#include "bootstrap/hello.h"
-#include "bootstrap/jaccl_devices.h"
+#include "base/lock_guard.h"
 #include "collective/element.h"
 #include "group/failure.h"
+#include "group/meeting.h"
 #include "group/state.h"
-#include "mesh/knobs.h"
 
-namespace ringbolt {
+namespace ringbolt::group {
 namespace {
-
-using collective::Operation;
-using group::Asked;
 
 static_assert(static_cast<uint32_t>(Type::complex64) + 1 == collective::kTypes);
 static_assert(static_cast<uint32_t>(Reduction::avg) + 1 == collective::kReductions);
-
-engine::Checksums checksums_of(const std::string& text) {
-  if (text.empty() || text == "on") {
-    return engine::Checksums::carried;
-  }
-  if (text != "off" && text != "every") {
-    throw group::JoinError(fmt::format("RINGBOLT_CRC is \"{}\": it must be on, off or every", text));
-  }
-  return text == "every" ? engine::Checksums::every : engine::Checksums::none;
-}
-
-/// What MLX, JACCL and exo would do otherwise, and we can't or needn't. One line each.
-void report_ignored(const bootstrap::Environment& environment) {
-  const std::array<std::array<const char*, 2>, 4> ignored{{
-      {"JACCL_RING", "each call takes the schedule that suits the cables; of a ring that is a ring"},
-      {"MLX_JACCL_RING", "each call takes the schedule that suits the cables; of a ring that is a ring"},
-      {"MLX_METAL_FAST_SYNCH", "it chooses how MLX's GPU waits, and there is none here"},
-      {"EXO_FAST_SYNCH", "it chooses how MLX's GPU waits, and there is none here"},
-  }};
-  for (const auto& [name, why] : ignored) {
-    if (const auto found = environment.find(name); found != environment.end()) {
-      base::say(fmt::format("ringbolt: {}={} is ignored: {}\n", name,
-                            bootstrap::printable(std::as_bytes(std::span(found->second)), 60), why));
-    }
-  }
-}
-
-mesh::MeshPlan plan_of(const GroupOptions& options) {
-  const bootstrap::Environment environment =
-      options.environment.empty() ? bootstrap::environment_of_process() : options.environment;
-  const auto value = [&](const char* name) {
-    const auto found = environment.find(name);
-    return found == environment.end() ? std::string() : found->second;
-  };
-  mesh::MeshPlan plan;
-  plan.meeting = bootstrap::config_from(environment, bootstrap::read_file);
-  plan.verbs = !options.verbs.empty()             ? options.verbs
-               : !value("RINGBOLT_VERBS").empty() ? value("RINGBOLT_VERBS")
-                                                  : "auto";
-  plan.checksums = options.has_crc ? checksums_of(value("RINGBOLT_CRC")) : engine::Checksums::none;
-  const std::string measure = value("RINGBOLT_MEASURE");
-  if (!measure.empty() && measure != "on" && measure != "off") {
-    throw group::JoinError(fmt::format("RINGBOLT_MEASURE is \"{}\": it must be on or off", measure));
-  }
-  plan.is_measured = options.measures_cables && measure != "off";
-  plan.liveness = mesh::liveness_from(environment);
-  for (const char* name : {"JACCL_IBV_DEVICES", "MLX_IBV_DEVICES"}) {
-    if (const std::string path = value(name); !path.empty() && plan.matrix.empty()) {
-      const auto devices = bootstrap::parse_jaccl_devices(bootstrap::read_file(path, false));
-      if (!devices) {
-        throw group::JoinError(fmt::format("{} ({}): {}", path, name, devices.error().text()));
-      }
-      for (const std::string& line :
-           plan.meeting.rank == 0 ? bootstrap::warnings(*devices) : std::vector<std::string>{}) {
-        base::say(fmt::format("ringbolt: {} ({}): {}\n", path, name, line));
-      }
-      plan.matrix = devices->cells;
-      for (auto& row : plan.matrix) {
-        for (auto& cell : row) {
-          std::erase(cell, base::kOverlayDevice);  // where no cable leads we relay ourselves
-        }
-      }
-    }
-  }
-  if (plan.meeting.rank == 0) {
-    report_ignored(environment);
-  }
-  return plan;
-}
 
 }  // namespace
 
@@ -107,14 +24,16 @@ Group::~Group() = default;
 Group::Group(Group&&) noexcept = default;
 Group& Group::operator=(Group&&) noexcept = default;
 
-Group Group::join(const GroupOptions& options) {
+Group Group::join(const JoinOptions& options) {
   if (options.timeout_ms == 0) {
-    throw group::JoinError(
-        "GroupOptions::timeout_ms is 0: no call could end within it; give milliseconds, such as 300000");
+    throw JoinError("the timeout of calls is 0 ms: none could end within it; give milliseconds, such as 300000",
+                    EINVAL);
   }
+  const bootstrap::Environment environment = variables_of(options);
+  const Meeting meeting = meeting_of(options, environment);
   auto state = std::make_unique<State>();
   state->options = options;
-  state->groups = group::Groups::join(plan_of(options));
+  state->groups = Groups::join(plan_of(environment, meeting.config));
   std::vector<uint32_t> members(state->groups->n_ranks());
   for (uint32_t rank = 0; rank < members.size(); ++rank) {
     members[rank] = rank;
@@ -137,6 +56,14 @@ Group Group::rejoin() {
     state_->groups.reset();  // leaves; a device may have no queue pairs to spare for both
   }
   return join(state_->options);
+}
+
+int Group::progress_fd() {
+  if (!state_->communicator) {
+    throw JoinError("progress_fd: this group has no ranks", EINVAL);
+  }
+  const base::LockGuard guard(state_->groups->lock());
+  return state_->communicator->progress_fd();
 }
 
 void Group::abort(const std::string& reason) {
@@ -190,4 +117,4 @@ void Request::cancel() {
   state_->communicator->fail(*state_->call, {ECANCELED, "the call has been cancelled"});
 }
 
-}  // namespace ringbolt
+}  // namespace ringbolt::group

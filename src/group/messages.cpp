@@ -11,32 +11,32 @@
 namespace ringbolt::group {
 namespace {
 
-/// A long message goes through several lanes, a part each: over several hops, or several cables, more chunks have to be
-/// on their way than one lane has memory for.
-constexpr uint64_t kMostMessageLanes = 4;
+/// A long message goes through several transfers, a part each: over several hops, or several cables, more chunks have
+/// to be on their way than one transfer has memory for.
+constexpr uint64_t kMostMessageTransfers = 4;
 
-/// The steps of a message: of the sender from its memory into lanes, of the receiver back.
+/// The steps of a message: of the sender from its memory into transfers, of the receiver back.
 collective::Program message_program(bool is_send, uint64_t bytes, uint32_t element_bytes, uint32_t peer) {
   const uint32_t most = collective::Limits{}.most_chunk_bytes;
   const uint32_t chunk_bytes = most - most % element_bytes;
-  const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kLaneWindow;
-  const uint64_t n_lanes = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageLanes);
+  const uint64_t window_bytes = uint64_t{chunk_bytes} * collective::kTransferWindow;
+  const uint64_t n_transfers = std::clamp<uint64_t>(bytes / window_bytes, 1, kMostMessageTransfers);
   const uint64_t n_chunks = (bytes + chunk_bytes - 1) / chunk_bytes;
   collective::Program program;
-  for (uint64_t lane = 0, at = 0; lane < n_lanes; ++lane) {
-    const uint64_t end = std::min(bytes, (lane + 1) * n_chunks / n_lanes * chunk_bytes);
+  for (uint64_t transfer = 0, at = 0; transfer < n_transfers; ++transfer) {
+    const uint64_t end = std::min(bytes, (transfer + 1) * n_chunks / n_transfers * chunk_bytes);
     collective::Source source;
     collective::Target target;
     if (is_send) {
       source.offset = at;
-      target.kind = collective::Target::Kind::lane;
+      target.kind = collective::Target::Kind::transfer;
       target.peer = peer;
-      target.lane = static_cast<uint32_t>(lane);
+      target.transfer = static_cast<uint32_t>(transfer);
     } else {
       target.offset = at;
-      source.kind = collective::Source::Kind::lane;
+      source.kind = collective::Source::Kind::transfer;
       source.peer = peer;
-      source.lane = static_cast<uint32_t>(lane);
+      source.transfer = static_cast<uint32_t>(transfer);
     }
     program.steps.push_back({end - at, chunk_bytes, {source}, {target}, false});
     at = end;

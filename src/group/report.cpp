@@ -8,7 +8,7 @@
 #include "group/failure.h"
 #include "group/state.h"
 
-namespace ringbolt {
+namespace ringbolt::group {
 
 std::string Group::report() const {
   if (!state_->communicator) {
@@ -69,11 +69,11 @@ std::vector<uint32_t> Group::relays(uint32_t peer) const {
   }
   const uint32_t member = state_->communicator->member(peer);
   if (!engine->paths().is_reachable(member)) {
-    throw group::JoinError(
+    throw JoinError(
         fmt::format("rank {}: no cables lead to rank {} any more; ringbolt status says which are cut", rank(), peer));
   }
   const auto& via = engine->paths().via(member);
   return {via.begin(), via.end()};
 }
 
-}  // namespace ringbolt
+}  // namespace ringbolt::group

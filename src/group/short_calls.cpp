@@ -70,7 +70,7 @@ bool Communicator::take_short(const engine::ChunkHeader& header, const engine::R
     return false;
   }
   if (header.signature != short_->call->signature() ||
-      !short_->execution.arrive(rank_of(header.source), {header.call, header.lane, header.chunk}, receipt.id,
+      !short_->execution.arrive(rank_of(header.source), {header.call, header.transfer, header.chunk}, receipt.id,
                                 receipt.bytes)) [[unlikely]] {
     hand_over_short();
     return false;

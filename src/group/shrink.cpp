@@ -146,13 +146,9 @@ std::shared_ptr<Communicator> Groups::shrink(const std::shared_ptr<Communicator>
   return make_communicator(outcome->id, std::move(left), self, std::move(avoided), communicator->id());
 }
 
-}  // namespace ringbolt::group
-
-namespace ringbolt {
-
 Group Group::shrink() {
   if (!state_->communicator) {
-    throw group::JoinError("shrink: this group has no ranks", EINVAL);
+    throw JoinError("shrink: this group has no ranks", EINVAL);
   }
   auto made = std::make_unique<State>();
   made->options = state_->options;
@@ -161,4 +157,4 @@ Group Group::shrink() {
   return Group(std::move(made));
 }
 
-}  // namespace ringbolt
+}  // namespace ringbolt::group

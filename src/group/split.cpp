@@ -15,7 +15,7 @@
 #include "group/failure.h"
 #include "group/state.h"
 
-namespace ringbolt {
+namespace ringbolt::group {
 namespace {
 
 /// Threads that split or shrink other groups may take the numbers each time; so often in a row, they don't.
@@ -31,16 +31,16 @@ struct Wish {
 template <class T>
 std::vector<T> gather(Group& group, const T* mine, size_t n) {
   std::vector<T> all(group.size() * n);
-  const Status status = group.all_gather(mine, all.data(), n * sizeof(T), Type::uint8);
+  const Status status = group.all_gather(mine, all.data(), n * sizeof(T), Type::uint8, {});
   if (!status.is_ok()) {
-    throw group::JoinError("split: " + status.text, status.code);
+    throw JoinError("split: " + status.text, status.code);
   }
   return all;
 }
 
 /// The cables that any rank takes to be down: news of one that is cut or healed right now has not come to all, and with
 /// other cables a rank would make other schedules.
-std::vector<bool> down_anywhere(Group& group, group::Groups& groups) {
+std::vector<bool> down_anywhere(Group& group, Groups& groups) {
   std::vector<uint8_t> mine;
   {
     mesh::Mesh& mesh = groups.mesh();
@@ -59,7 +59,7 @@ std::vector<bool> down_anywhere(Group& group, group::Groups& groups) {
 /// Numbers of groups that this rank gives to nobody else meanwhile.
 class Reservation {
  public:
-  Reservation(group::Groups& groups, std::vector<uint16_t> ids) : groups_(groups), ids_(std::move(ids)) {
+  Reservation(Groups& groups, std::vector<uint16_t> ids) : groups_(groups), ids_(std::move(ids)) {
     const base::LockGuard guard(groups_.lock());
     is_granted_ = groups_.reserve(ids_);
   }
@@ -75,7 +75,7 @@ class Reservation {
   const std::vector<uint16_t>& ids() const { return ids_; }
 
  private:
-  group::Groups& groups_;
+  Groups& groups_;
   std::vector<uint16_t> ids_;
   bool is_granted_ = false;
 };
@@ -96,8 +96,8 @@ struct Agreed {
 };
 
 /// The first `n` numbers that all ranks can give, as all ranks find them: fewer if there are not as many just now.
-std::vector<uint16_t> free_everywhere(Group& group, group::Groups& groups, size_t n) {
-  std::vector<uint8_t> mine(group::kFirstShrunkGroup / 8);
+std::vector<uint16_t> free_everywhere(Group& group, Groups& groups, size_t n) {
+  std::vector<uint8_t> mine(kFirstShrunkGroup / 8);
   {
     const base::LockGuard guard(groups.lock());
     const std::vector<bool> free = groups.free_group_ids();
@@ -120,8 +120,8 @@ std::vector<uint16_t> free_everywhere(Group& group, group::Groups& groups, size_
 }
 
 /// Numbers that nobody has had are found at once; when these have run out, all ranks tell which they can give again.
-std::vector<uint16_t> numbers_for(Group& group, group::Groups& groups, uint32_t next_id, size_t n) {
-  if (next_id + n > group::kFirstShrunkGroup) {
+std::vector<uint16_t> numbers_for(Group& group, Groups& groups, uint32_t next_id, size_t n) {
+  if (next_id + n > kFirstShrunkGroup) {
     return free_everywhere(group, groups, n);
   }
   std::vector<uint16_t> ids(n);
@@ -131,7 +131,7 @@ std::vector<uint16_t> numbers_for(Group& group, group::Groups& groups, uint32_t 
 
 /// Other threads of any rank may make groups meanwhile, on each rank in another order: whoever has given a number away
 /// says so, and all try again.
-Agreed agree(Group& group, uint16_t number, group::Groups& groups, Wish mine) {
+Agreed agree(Group& group, uint16_t number, Groups& groups, Wish mine) {
   size_t n_missing = 0;
   for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
     {
@@ -164,9 +164,9 @@ Agreed agree(Group& group, uint16_t number, group::Groups& groups, Wish mine) {
     agreed.numbers.reset();
     wait_apart(number, n_tries);
   }
-  throw group::JoinError(
+  throw JoinError(
       n_missing > 0 ? fmt::format("split: {} groups are there at the same time, and that is the most: destroy some",
-                                  group::kFirstShrunkGroup)
+                                  kFirstShrunkGroup)
                     : fmt::format("split: other threads have made groups {} times meanwhile", kMostTries));
 }
 
@@ -174,9 +174,9 @@ Agreed agree(Group& group, uint16_t number, group::Groups& groups, Wish mine) {
 
 Group Group::split(int color, int key) {
   if (!state_->communicator) {
-    throw group::JoinError("split: this group has no ranks", EINVAL);
+    throw JoinError("split: this group has no ranks", EINVAL);
   }
-  group::Groups& groups = *state_->groups;
+  Groups& groups = *state_->groups;
   const Agreed agreed = agree(*this, state_->communicator->id(), groups, {color, key, 0});
   std::vector<bool> avoided = down_anywhere(*this, groups);
   auto made = std::make_unique<State>();
@@ -206,4 +206,4 @@ Group Group::split(int color, int key) {
   return Group(std::move(made));
 }
 
-}  // namespace ringbolt
+}  // namespace ringbolt::group

@@ -26,14 +26,19 @@ class PeerQueue {
   /// Hot path: 0 while it looks at all its queue pairs and was never armed: there is nothing to do then. After a fence
   /// that orders what was published before; a light one is enough, for who changes it makes a heavy one.
   uint32_t mode() const { return queue_->mode.load(std::memory_order_relaxed); }
-  /// With that mode: marks the queue pair that has a place in it, if that is wanted. A full fence in any case.
+  /// With that mode: marks the queue pair that has a place in it, if that is wanted. A full fence in any case. Whether
+  /// it is the busy one is asked again behind it: the owner makes one, too, between striking that and a look at it, so
+  /// that either this finds it struck, and marks, or the owner sees what was published.
   void mark(uint32_t mode, uint32_t place) const {
     const uint32_t set = mode >> kWakeSetShift;
-    if (set != 0 && set <= kWakeSets) {
-      memory_->sets[set - 1].mark(place);
-    } else {
+    const bool has_set = set != 0 && set <= kWakeSets;
+    if (!has_set || is_busy(place)) {
       std::atomic_thread_fence(std::memory_order_seq_cst);
+      if (!has_set || is_busy(place)) {
+        return;
+      }
     }
+    memory_->sets[set - 1].mark(place);
   }
   /// What it waits for; nothing when it was rung already, or is another queue by now. After a full fence.
   Notify wish() const {
@@ -52,6 +57,8 @@ class PeerQueue {
   }
 
  private:
+  bool is_busy(uint32_t place) const { return queue_->busy.load(std::memory_order_relaxed) == place + 1; }
+
   static WakeQueue nobody_;
 
   WakeMemory* memory_ = nullptr;

@@ -59,7 +59,7 @@ uint64_t random_incarnation() {
 
 class SlotRendezvous final : public Rendezvous {
  public:
-  SlotRendezvous(const Config& config, RendezvousSink& sink);
+  SlotRendezvous(const Options& options, RendezvousSink& sink);
   ~SlotRendezvous() override { leave(); }
 
   uint32_t slot() const override { return slot_.number(); }
@@ -96,16 +96,15 @@ class SlotRendezvous final : public Rendezvous {
   std::atomic<State> state_{State::open};
 };
 
-SlotRendezvous::SlotRendezvous(const Config& config, RendezvousSink& sink)
+SlotRendezvous::SlotRendezvous(const Options& options, RendezvousSink& sink)
     : sink_(sink),
       nonce_(std::make_unique<const uint64_t>(random_u64())),
-      region_table_(read_only_region_table(config.region_table_fd)),
+      region_table_(read_only_region_table(options.region_table_fd)),
       bell_(checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd")),
       spare_(checked(eventfd(0, EFD_CLOEXEC), "eventfd")),
-      slot_(Slot::claim(config.directory, config.slot_limit, static_cast<uint32_t>(random_u64()))),
-      greeting_{EncodedMessage(
-                    Hello{slot_.number(), incarnation_, reinterpret_cast<uintptr_t>(nonce_.get()), *nonce_}),
-                {bell_.get(), region_table_.get(), config.wake_table_fd},
+      slot_(Slot::claim(options.directory, options.slot_limit, static_cast<uint32_t>(random_u64()))),
+      greeting_{EncodedMessage(Hello{slot_.number(), incarnation_, reinterpret_cast<uintptr_t>(nonce_.get()), *nonce_}),
+                {bell_.get(), region_table_.get(), options.wake_table_fd},
                 yama_scope() == 1},
       lines_(sink_, table_, events_, greeting_, slot_.number()) {
   if (!events_.add(slot_.listening_fd(), Source::listener, 0) || !events_.add(bell_.get(), Source::bell, 0)) {
@@ -252,8 +251,8 @@ void SlotRendezvous::abandon_after_fork() {
 
 }  // namespace
 
-std::unique_ptr<Rendezvous> Rendezvous::open(const Config& config, RendezvousSink& sink) {
-  return std::make_unique<SlotRendezvous>(config, sink);
+std::unique_ptr<Rendezvous> Rendezvous::open(const Options& options, RendezvousSink& sink) {
+  return std::make_unique<SlotRendezvous>(options, sink);
 }
 
 }  // namespace ringbolt::link

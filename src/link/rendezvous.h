@@ -77,7 +77,7 @@ class RendezvousSink {
 
 class Rendezvous {
  public:
-  struct Config {
+  struct Options {
     std::string directory;     ///< slots folder; made 0700 if absent
     int region_table_fd = -1;  ///< memfd to hand out (a read-only reopening of it is what peers get). Not owned
     int wake_table_fd = -1;    ///< memfd to hand out. Not owned
@@ -85,7 +85,7 @@ class Rendezvous {
   };
 
   /// Claims a free slot, cleans what a crashed owner left there, listens. `sink` must outlive it. Throws base::Error.
-  static std::unique_ptr<Rendezvous> open(const Config& config, RendezvousSink& sink);
+  static std::unique_ptr<Rendezvous> open(const Options& options, RendezvousSink& sink);
   virtual ~Rendezvous() = default;
 
   virtual uint32_t slot() const = 0;

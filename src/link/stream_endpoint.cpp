@@ -52,16 +52,16 @@ ssize_t write_some(const OpenStream& stream, std::span<const std::byte> bytes) {
 
 bool is_only_busy(int error) { return error == EAGAIN || error == EINTR || error == ENOBUFS; }
 
-StreamLink::Config with_rails(StreamLink::Config config, size_t rails) {
-  config.rails = rails;
-  return config;
+StreamLink::Options with_rails(StreamLink::Options options, size_t rails) {
+  options.rails = rails;
+  return options;
 }
 
 }  // namespace
 
-StreamEndpoint::StreamEndpoint(std::vector<std::unique_ptr<StreamSource>> sources, StreamLink::Config config,
+StreamEndpoint::StreamEndpoint(std::vector<std::unique_ptr<StreamSource>> sources, StreamLink::Options options,
                                uint64_t now_ns)
-    : link_(with_rails(std::move(config), sources.size())),
+    : link_(with_rails(std::move(options), sources.size())),
       epoll_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       timer_(checked(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), "timerfd_create")) {
   epoll_event event{};

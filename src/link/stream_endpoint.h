@@ -18,8 +18,8 @@ namespace ringbolt::link {
 /// thread-safe.
 class StreamEndpoint {
  public:
-  /// `config.rails` is the number of sources. Throws base::Error when the system has no descriptors left.
-  StreamEndpoint(std::vector<std::unique_ptr<StreamSource>> sources, StreamLink::Config config, uint64_t now_ns);
+  /// `options.rails` is the number of sources. Throws base::Error when the system has no descriptors left.
+  StreamEndpoint(std::vector<std::unique_ptr<StreamSource>> sources, StreamLink::Options options, uint64_t now_ns);
   ~StreamEndpoint();
   StreamEndpoint(const StreamEndpoint&) = delete;
   StreamEndpoint& operator=(const StreamEndpoint&) = delete;

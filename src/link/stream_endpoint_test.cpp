@@ -23,11 +23,11 @@ namespace {
 
 using Sources = std::vector<std::unique_ptr<StreamSource>>;
 
-StreamLink::Config link_config(uint64_t incarnation) {
-  StreamLink::Config config;
-  config.incarnation = config.seed = incarnation;
-  config.window_packets = 256;
-  return config;
+StreamLink::Options link_options(uint64_t incarnation) {
+  StreamLink::Options options;
+  options.incarnation = options.seed = incarnation;
+  options.window_packets = 256;
+  return options;
 }
 
 /// Streams that a test has made; the first is there at once, the others when the one before has ended.
@@ -48,8 +48,8 @@ class MadeStreams final : public StreamSource {
 class Traffic {
  public:
   Traffic(Sources a, Sources b) {
-    ends_[0] = std::make_unique<StreamEndpoint>(std::move(a), link_config(1), base::now_ns());
-    ends_[1] = std::make_unique<StreamEndpoint>(std::move(b), link_config(2), base::now_ns());
+    ends_[0] = std::make_unique<StreamEndpoint>(std::move(a), link_options(1), base::now_ns());
+    ends_[1] = std::make_unique<StreamEndpoint>(std::move(b), link_options(2), base::now_ns());
   }
 
   void turn(uint64_t packets) {
@@ -140,7 +140,7 @@ TEST(StreamEndpoint, a_pipe_without_a_reader_raises_no_signal) {
   ASSERT_EQ(pipe2(back.data(), O_CLOEXEC), 0);
   close(there[0]);
   const base::UniqueFd other_end(back[1]);
-  StreamEndpoint endpoint(sources(made(base::UniqueFd(back[0]), base::UniqueFd(there[1]))), link_config(1),
+  StreamEndpoint endpoint(sources(made(base::UniqueFd(back[0]), base::UniqueFd(there[1]))), link_options(1),
                           base::now_ns());
   EXPECT_EQ(endpoint.link().last_end(0), StreamSession::End::stream_ended);
 }
@@ -170,9 +170,9 @@ TEST(StreamEndpoint, a_listener_serves_one_peer_after_another) {
   std::string folder = ::testing::TempDir() + "/rb-stream-XXXXXX";
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string path = folder + "/s";
-  StreamEndpoint listening(sources(make_stream_source("unix-listen:" + path)), link_config(1), base::now_ns());
+  StreamEndpoint listening(sources(make_stream_source("unix-listen:" + path)), link_options(1), base::now_ns());
   for (uint64_t peer = 2; peer < 5; ++peer) {
-    StreamEndpoint connecting(sources(make_stream_source("unix:" + path)), link_config(peer), base::now_ns());
+    StreamEndpoint connecting(sources(make_stream_source("unix:" + path)), link_options(peer), base::now_ns());
     uint64_t heard = 0;
     connecting.reserve()[0] = static_cast<std::byte>(peer);
     connecting.commit(1);

@@ -14,7 +14,7 @@ constexpr uint64_t kStuckNs = 20'000'000;
 }  // namespace
 
 uint64_t StreamHealth::end_of(uint64_t since_ns, uint64_t now_ns) const {
-  return std::min(now_ns, since_ns + config_.outage_ns);
+  return std::min(now_ns, since_ns + limits_.outage_ns);
 }
 
 void StreamHealth::update(const StreamLink& link, uint64_t now_ns) {
@@ -45,13 +45,13 @@ void StreamHealth::update(const StreamLink& link, uint64_t now_ns) {
       down_since_ns_.store(now_ns, std::memory_order_relaxed);
     }
   }
-  if (link.has_left() || now_ns >= not_up_since_ns_ + config_.grace_ns) {
+  if (link.has_left() || now_ns >= not_up_since_ns_ + limits_.grace_ns) {
     is_gone_.store(true, std::memory_order_relaxed);
   }
 }
 
 uint64_t StreamHealth::next_deadline_ns() const {
-  return not_up_since_ns_ == 0 || is_gone() ? UINT64_MAX : not_up_since_ns_ + config_.grace_ns;
+  return not_up_since_ns_ == 0 || is_gone() ? UINT64_MAX : not_up_since_ns_ + limits_.grace_ns;
 }
 
 uint64_t StreamHealth::excused_until_ns(uint64_t now_ns) const {

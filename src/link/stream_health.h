@@ -12,12 +12,12 @@ class StreamLink;
 /// time; but not for ever. update() under its owner's lock, the rest from any thread.
 class StreamHealth {
  public:
-  struct Config {
+  struct Limits {
     uint64_t grace_ns = 500'000'000;       ///< a peer that was there is gone after so long without a ready rail
     uint64_t outage_ns = 5'000'000'000U;   ///< the longest interruption that counts as one
   };
-  StreamHealth() : StreamHealth(Config()) {}
-  explicit StreamHealth(const Config& config) : config_(config) {}
+  StreamHealth() : StreamHealth(Limits()) {}
+  explicit StreamHealth(const Limits& limits) : limits_(limits) {}
 
   /// Looks at the link after anything has happened to it, and at next_deadline_ns().
   void update(const StreamLink& link, uint64_t now_ns);
@@ -34,7 +34,7 @@ class StreamHealth {
  private:
   uint64_t end_of(uint64_t since_ns, uint64_t now_ns) const;
 
-  const Config config_;
+  const Limits limits_;
   std::atomic<bool> is_gone_{false};
   std::atomic<uint64_t> down_since_ns_{0};     // no rail is ready, though the peer was there and has not left
   std::atomic<uint64_t> waiting_since_ns_{0};  // the last acknowledgement; 0: none is awaited

@@ -13,31 +13,31 @@ namespace {
 using Kind = StreamSession::Event::Kind;
 using End = StreamSession::End;
 
-StreamSession::Config session_config(const StreamLink::Config& config) {
-  RINGBOLT_ASSERT(config.incarnation != 0 && config.greeting.size() <= wire::kMaxStreamGreetingBytes);
-  StreamSession::Config session;
-  session.window_frames = config.window_frames;
-  session.output_bytes = config.output_bytes;
-  session.timing = config.timing;
+StreamSession::Options session_options(const StreamLink::Options& options) {
+  RINGBOLT_ASSERT(options.incarnation != 0 && options.greeting.size() <= wire::kMaxStreamGreetingBytes);
+  StreamSession::Options session;
+  session.window_frames = options.window_frames;
+  session.output_bytes = options.output_bytes;
+  session.timing = options.timing;
   session.hello.resize(wire::kStreamHelloBytes);
   wire::StreamHello hello;
-  hello.incarnation = config.incarnation;
+  hello.incarnation = options.incarnation;
   wire::emit(hello, session.hello);
-  session.hello.insert(session.hello.end(), config.greeting.begin(), config.greeting.end());
+  session.hello.insert(session.hello.end(), options.greeting.begin(), options.greeting.end());
   return session;
 }
 
 }  // namespace
 
-StreamLink::StreamLink(const Config& config)
-    : window_(config.window_packets),
-      order_(config.window_packets),
-      incarnation_(config.incarnation),
-      epochs_(config.seed) {
-  RINGBOLT_ASSERT(config.rails != 0);
-  const StreamSession::Config session = session_config(config);
-  rails_.reserve(config.rails);
-  for (size_t i = 0; i < config.rails; ++i) {
+StreamLink::StreamLink(const Options& options)
+    : window_(options.window_packets),
+      order_(options.window_packets),
+      incarnation_(options.incarnation),
+      epochs_(options.seed) {
+  RINGBOLT_ASSERT(options.rails != 0);
+  const StreamSession::Options session = session_options(options);
+  rails_.reserve(options.rails);
+  for (size_t i = 0; i < options.rails; ++i) {
     rails_.emplace_back(session);
   }
 }

@@ -17,7 +17,7 @@ namespace ringbolt::link {
 /// the same again when it has come back. docs/formats/stream.md has the rules. Not thread-safe.
 class StreamLink {
  public:
-  struct Config {
+  struct Options {
     size_t rails = 1;
     uint64_t incarnation = 0;          ///< random, not 0: who starts again is somebody else
     uint64_t seed = 1;                 ///< of the epochs
@@ -27,7 +27,7 @@ class StreamLink {
     std::vector<std::byte> greeting;   ///< for the peer, at most wire::kMaxStreamGreetingBytes
     StreamSession::Timing timing;
   };
-  explicit StreamLink(const Config& config);
+  explicit StreamLink(const Options& options);
 
   /// A rail's stream was opened, or opened again.
   void open(size_t rail, uint64_t now_ns);
@@ -86,7 +86,7 @@ class StreamLink {
 
  private:
   struct Rail {
-    explicit Rail(const StreamSession::Config& config) : session(config) {}
+    explicit Rail(const StreamSession::Options& options) : session(options) {}
     StreamSession session;
     uint64_t offered_incarnation = 0;
     std::vector<std::byte> offered_greeting;

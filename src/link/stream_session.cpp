@@ -19,14 +19,14 @@ size_t frames_of(size_t message_bytes) {
 
 }  // namespace
 
-StreamSession::StreamSession(const Config& config)
-    : config_(config),
+StreamSession::StreamSession(const Options& options)
+    : options_(options),
       input_(kInputBytes),
-      output_(config.output_bytes),
+      output_(options.output_bytes),
       assembly_(std::make_unique_for_overwrite<std::byte[]>(kMaxStreamMessageBytes)),
       in_flight_(kMaxInFlight) {
-  RINGBOLT_ASSERT(config.window_frames >= kLongestFrames && config.hello.size() <= wire::kMaxStreamHelloBytes);
-  RINGBOLT_ASSERT(config.output_bytes >= 2 * kLongestFrames * wire::kStreamFrameBytes + kControlBytes);
+  RINGBOLT_ASSERT(options.window_frames >= kLongestFrames && options.hello.size() <= wire::kMaxStreamHelloBytes);
+  RINGBOLT_ASSERT(options.output_bytes >= 2 * kLongestFrames * wire::kStreamFrameBytes + kControlBytes);
 }
 
 void StreamSession::open(uint32_t epoch, uint64_t now_ns) {
@@ -53,8 +53,8 @@ void StreamSession::begin(uint32_t epoch, uint64_t now_ns) {
   assembled_bytes_ = 0;
   last_heard_ns_ = now_ns;
   acknowledge_due_ns_ = UINT64_MAX;
-  put(wire::StreamType::hello, config_.hello, false, now_ns);
-  next_hello_ns_ = now_ns + config_.timing.hello_ns;
+  put(wire::StreamType::hello, options_.hello, false, now_ns);
+  next_hello_ns_ = now_ns + options_.timing.hello_ns;
 }
 
 void StreamSession::end(End why) {
@@ -82,7 +82,7 @@ bool StreamSession::put(wire::StreamType type, std::span<const std::byte> payloa
   header.epoch = epoch_;
   header.sequence = next_sequence_;
   header.expected = told_expected_ = expected_;
-  header.credit = granted_ = expected_ + config_.window_frames;
+  header.credit = granted_ = expected_ + options_.window_frames;
   output_.append(wire::emit(header, payload, room));
   last_sent_ns_ = now_ns;
   acknowledge_due_ns_ = UINT64_MAX;
@@ -100,7 +100,7 @@ bool StreamSession::can_send(size_t message_bytes) const {
   // Twice: what has left makes room only once it is as much as what is held.
   const size_t held = 2 * output_.size();
   return credits() >= frames &&
-         held + message_bytes + frames * wire::kStreamHeaderBytes + kControlBytes <= config_.output_bytes;
+         held + message_bytes + frames * wire::kStreamHeaderBytes + kControlBytes <= options_.output_bytes;
 }
 
 void StreamSession::send(uint64_t tag, std::span<const std::byte> message, uint64_t now_ns) {
@@ -160,25 +160,25 @@ bool StreamSession::tick(uint64_t now_ns) {
     // Only into an empty output: who does not read shall not find a pile of greetings.
     if (now_ns >= next_hello_ns_) {
       if (output_.is_empty()) {
-        put(wire::StreamType::hello, config_.hello, false, now_ns);
+        put(wire::StreamType::hello, options_.hello, false, now_ns);
         if (is_acknowledged_) {
           put(wire::StreamType::ready, {}, false, now_ns);
         }
       }
-      next_hello_ns_ = now_ns + config_.timing.hello_ns;
+      next_hello_ns_ = now_ns + options_.timing.hello_ns;
     }
     return false;
   }
-  if (now_ns >= last_heard_ns_ + config_.timing.silence_ns) {
+  if (now_ns >= last_heard_ns_ + options_.timing.silence_ns) {
     over(End::silence);
     return true;
   }
   if (now_ns >= acknowledge_due_ns_) {
     if (!put(wire::StreamType::credit, {}, false, now_ns)) {
-      acknowledge_due_ns_ = now_ns + config_.timing.acknowledge_ns;
+      acknowledge_due_ns_ = now_ns + options_.timing.acknowledge_ns;
     }
   }
-  if (now_ns >= last_sent_ns_ + config_.timing.ping_ns) {
+  if (now_ns >= last_sent_ns_ + options_.timing.ping_ns) {
     if (output_.is_empty()) {
       put(wire::StreamType::ping, {}, false, now_ns);
     }
@@ -196,7 +196,7 @@ uint64_t StreamSession::next_deadline_ns() const {
       return next_hello_ns_;
     default:
       return std::min(
-          {last_heard_ns_ + config_.timing.silence_ns, acknowledge_due_ns_, last_sent_ns_ + config_.timing.ping_ns});
+          {last_heard_ns_ + options_.timing.silence_ns, acknowledge_due_ns_, last_sent_ns_ + options_.timing.ping_ns});
   }
 }
 

@@ -53,7 +53,7 @@ class StreamSession {
     uint64_t silence_ns = 3'000'000'000;  ///< after which the other end is taken for dead
     uint64_t acknowledge_ns = 1'000'000;  ///< how long acknowledgements wait for a frame to travel with
   };
-  struct Config {
+  struct Options {
     uint32_t window_frames = 256;      ///< granted to the other end: frames that it may have under way
     size_t output_bytes = 256 * 1024;  ///< frames that wait to be written; at least two messages' worth
     std::vector<std::byte> hello;      ///< the payload of HELLO, at most wire::kMaxStreamHelloBytes
@@ -71,7 +71,7 @@ class StreamSession {
     std::span<const std::byte> bytes;  ///< valid until the next call of a method that is not const
   };
 
-  explicit StreamSession(const Config& config);
+  explicit StreamSession(const Options& options);
 
   /// A stream has been opened: forgets all bytes of the last one. `epoch` is random and not 0.
   void open(uint32_t epoch, uint64_t now_ns);
@@ -137,7 +137,7 @@ class StreamSession {
   Event take_data(const wire::StreamHeader& header, std::span<const std::byte> payload, uint64_t now_ns);
   End check(const wire::StreamHeader& header) const;
 
-  const Config config_;
+  const Options options_;
   StreamBuffer input_;
   StreamBuffer output_;
   size_t partial_bytes_ = 0;  // of the output: the rest of a frame whose beginning is written

@@ -125,7 +125,7 @@ StreamSession::Event StreamSession::take_before_ready(const wire::StreamHeader& 
         !is_acknowledged_) {
       is_acknowledged_ = true;
       put(StreamType::ready, {}, false, now_ns);
-      next_hello_ns_ = now_ns + config_.timing.hello_ns;
+      next_hello_ns_ = now_ns + options_.timing.hello_ns;
     }
     return {};
   }
@@ -183,9 +183,9 @@ StreamSession::Event StreamSession::take_data(const wire::StreamHeader& header, 
   }
   input_.consume(wire::kStreamHeaderBytes + payload.size());
   ++expected_;
-  const bool is_urgent = expected_ - told_expected_ >= std::max(config_.window_frames / 4, 1U);
+  const bool is_urgent = expected_ - told_expected_ >= std::max(options_.window_frames / 4, 1U);
   if (!(is_urgent && put(StreamType::credit, {}, false, now_ns)) && acknowledge_due_ns_ == UINT64_MAX) {
-    acknowledge_due_ns_ = now_ns + config_.timing.acknowledge_ns;
+    acknowledge_due_ns_ = now_ns + options_.timing.acknowledge_ns;
   }
   if (header.is_last && assembled_bytes_ == 0) {
     return {Event::Kind::message, payload};

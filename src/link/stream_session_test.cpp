@@ -21,13 +21,13 @@ constexpr uint32_t kWindow = 8;
 /// A session, and a peer that says what a test tells it to.
 class Scene {
  public:
-  Scene() : session(config()) { session.open(5, now); }
+  Scene() : session(options()) { session.open(5, now); }
 
-  static StreamSession::Config config() {
-    StreamSession::Config config;
-    config.window_frames = kWindow;
-    config.hello = Bytes(20, std::byte{1});
-    return config;
+  static StreamSession::Options options() {
+    StreamSession::Options options;
+    options.window_frames = kWindow;
+    options.hello = Bytes(20, std::byte{1});
+    return options;
   }
 
   StreamSession::Event hear(const wire::StreamHeader& header, const Bytes& payload = {}) {

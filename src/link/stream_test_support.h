@@ -84,7 +84,7 @@ class Pipe {
 /// Both ends of a link, the streams between them, and packets both ways that must all arrive, once, in order.
 class World {
  public:
-  struct Config {
+  struct Scenario {
     uint64_t seed = 1;
     size_t rails = 1;
     uint32_t window_packets = 16;
@@ -94,16 +94,16 @@ class World {
     uint64_t packets = 100;
     size_t most_bytes = kMaxStreamPacketBytes;
   };
-  explicit World(const Config& config) : config_(config), random_(config.seed) {
+  explicit World(const Scenario& scenario) : scenario_(scenario), random_(scenario.seed) {
     for (unsigned side = 0; side < 2; ++side) {
-      ends_.push_back(StreamLink(link_config(side)));
-      for (size_t rail = 0; rail < config.rails; ++rail) {
+      ends_.push_back(StreamLink(link_options(side)));
+      for (size_t rail = 0; rail < scenario.rails; ++rail) {
         ends_[side].open(rail, now_ns_);
       }
     }
     // Into [0], out of [1], of each rail.
-    pipes_.assign(config.rails, {Pipe(config.pipe_bytes), Pipe(config.pipe_bytes)});
-    is_cut_.assign(config.rails, false);
+    pipes_.assign(scenario.rails, {Pipe(scenario.pipe_bytes), Pipe(scenario.pipe_bytes)});
+    is_cut_.assign(scenario.rails, false);
     std::fill(sent_.begin(), sent_.end(), 0);
     lengths_.resize(2);
   }
@@ -111,7 +111,7 @@ class World {
   /// Until everything has arrived. False: it does not.
   bool run(int most_steps = 200'000) {
     for (int step = 0; step < most_steps; ++step) {
-      if (arrived_[0] == config_.packets && arrived_[1] == config_.packets) {
+      if (arrived_[0] == scenario_.packets && arrived_[1] == scenario_.packets) {
         return true;
       }
       turn();
@@ -126,9 +126,9 @@ class World {
     now_ns_ += random_() % 4 == 0 ? random_() % 30'000'000 : random_() % 200'000;
     if (faults_left_ > 0 && random_() % 40 == 0) {
       --faults_left_;
-      misbehave(random_() % config_.rails);
+      misbehave(random_() % scenario_.rails);
     }
-    for (size_t rail = 0; rail < config_.rails; ++rail) {
+    for (size_t rail = 0; rail < scenario_.rails; ++rail) {
       if (is_cut_[rail] && random_() % 20 == 0) {
         is_cut_[rail] = false;
         ends_[0].open(rail, now_ns_);
@@ -154,14 +154,15 @@ class World {
   /// One end does all that it can do now.
   void move(unsigned side) {
     StreamLink& self = ends_[side];
-    while (sent_[side] < config_.packets && !self.reserve().empty()) {
-      const size_t length = random_() % 3 == 0 ? config_.most_bytes - random_() % 3 : random_() % config_.most_bytes;
+    while (sent_[side] < scenario_.packets && !self.reserve().empty()) {
+      const size_t length =
+          random_() % 3 == 0 ? scenario_.most_bytes - random_() % 3 : random_() % scenario_.most_bytes;
       const Bytes packet = packet_of(sent_[side]++, side, length);
       std::copy(packet.begin(), packet.end(), self.reserve().begin());
       self.commit(length);
       lengths_[side].push_back(length);
     }
-    for (size_t rail = 0; rail < config_.rails; ++rail) {
+    for (size_t rail = 0; rail < scenario_.rails; ++rail) {
       if (!is_cut_[rail]) {
         self.received(rail, pipes_[rail][side].read(self.input(rail), random_));
         take(side, rail);
@@ -169,33 +170,33 @@ class World {
     }
     self.tick(now_ns_);
     self.distribute(now_ns_);
-    for (size_t rail = 0; rail < config_.rails; ++rail) {
+    for (size_t rail = 0; rail < scenario_.rails; ++rail) {
       if (!is_cut_[rail]) {
         self.written(rail, pipes_[rail][1 - side].write(self.output(rail), random_));
       }
     }
-    ASSERT_LE(self.counters().kept_packets, config_.window_packets);
+    ASSERT_LE(self.counters().kept_packets, scenario_.window_packets);
   }
 
  private:
-  StreamLink::Config link_config(unsigned side) const {
-    StreamLink::Config config;
-    config.rails = config_.rails;
-    config.incarnation = 2 * config_.seed + side + 1;
-    config.seed = config_.seed;
-    config.window_packets = config_.window_packets;
-    config.window_frames = config_.window_frames;
-    config.output_bytes = 40'000;
-    config.greeting = Bytes(side * 40, static_cast<std::byte>(side));
-    return config;
+  StreamLink::Options link_options(unsigned side) const {
+    StreamLink::Options options;
+    options.rails = scenario_.rails;
+    options.incarnation = 2 * scenario_.seed + side + 1;
+    options.seed = scenario_.seed;
+    options.window_packets = scenario_.window_packets;
+    options.window_frames = scenario_.window_frames;
+    options.output_bytes = 40'000;
+    options.greeting = Bytes(side * 40, static_cast<std::byte>(side));
+    return options;
   }
 
   void take(unsigned side, size_t rail) {
     while (const auto packet = ends_[side].next_packet(rail, now_ns_)) {
       const uint64_t number = arrived_[side]++;
-      ASSERT_LT(number, lengths_[1 - side].size()) << "seed " << config_.seed;
+      ASSERT_LT(number, lengths_[1 - side].size()) << "seed " << scenario_.seed;
       const Bytes wanted = packet_of(number, 1 - side, lengths_[1 - side][number]);
-      ASSERT_TRUE(std::ranges::equal(wanted, *packet)) << "seed " << config_.seed << " packet " << number;
+      ASSERT_TRUE(std::ranges::equal(wanted, *packet)) << "seed " << scenario_.seed << " packet " << number;
     }
   }
 
@@ -228,10 +229,10 @@ class World {
     }
   }
 
-  Config config_;
+  Scenario scenario_;
   std::mt19937_64 random_;
   uint64_t now_ns_ = 1'000'000'000;
-  int faults_left_ = config_.faults;
+  int faults_left_ = scenario_.faults;
   std::vector<StreamLink> ends_;
   std::vector<std::array<Pipe, 2>> pipes_;
   std::vector<bool> is_cut_;
@@ -252,11 +253,11 @@ class Couple {
     }
   }
   static StreamLink make(size_t rails, uint64_t incarnation, uint32_t window_packets = 4) {
-    StreamLink::Config config;
-    config.rails = rails;
-    config.incarnation = config.seed = incarnation;
-    config.window_packets = window_packets;
-    return StreamLink(config);
+    StreamLink::Options options;
+    options.rails = rails;
+    options.incarnation = options.seed = incarnation;
+    options.window_packets = window_packets;
+    return StreamLink(options);
   }
   /// Moves what there is both ways on this rail until nothing moves; all packets that arrive.
   std::vector<Bytes> exchange(size_t rail = 0) {

@@ -21,19 +21,38 @@ bool is_unreachable(int error) {
          error == EHOSTDOWN || error == EADDRNOTAVAIL || error == ENODEV;
 }
 
+/// One message: as MessageVector::send(), in a call that has less to copy and to count. 1, or minus errno.
+int send_one(int socket, UdpMessageHeader& header, std::byte* bytes, size_t length) {
+  iovec part{bytes, length};
+  msghdr message;
+  header.attach(message, part);
+  for (;;) {
+    if (sendmsg(socket, &message, kSendFlags) >= 0) {
+      return 1;
+    }
+    if (errno != EINTR) {
+      return -errno;
+    }
+  }
+}
+
 size_t family_of(const UdpMessage& message) { return wire::is_ipv4(message.path.destination) ? 0 : 1; }
+
+/// As the kernel is to be told: 0 for a single packet.
+uint16_t segment_bytes_of(const UdpMessage& message) {
+  return static_cast<uint16_t>(message.packet_count > 1 ? message.segment_bytes : 0);
+}
 
 wire::Flow flow_of(const UdpPath& path, uint16_t port) { return {path.source, path.destination, port, port}; }
 
 /// What goes into one sendmmsg().
-struct Call {
+struct MessageVector {
   static constexpr size_t kMost = 64;
   std::array<mmsghdr, kMost> messages;
   std::array<iovec, kMost> parts;
   size_t count = 0;
   void add(UdpMessageHeader& header, std::byte* bytes, size_t length) {
     parts[count] = {bytes, length};
-    messages[count] = {};
     header.attach(messages[count].msg_hdr, parts[count]);
     ++count;
   }
@@ -76,7 +95,7 @@ void UdpBatch::commit(const UdpPath& path, size_t bytes) {
 void UdpBatch::append(const UdpPath& path, size_t bytes) {
   const size_t length = bytes + kIcrcBytes;
   const std::span<std::byte> packet(arena_.get() + used_bytes_, length);
-  const uint32_t slot = dest_qp(packet) >> endpoint_.config_.slot_shift;
+  const uint32_t slot = dest_qp(packet) >> endpoint_.options_.slot_shift;
   if (message_count_ == first_message_ || !joins(messages_[message_count_ - 1], path, length, slot)) {
     UdpMessage& fresh = messages_[message_count_++];
     fresh = {};
@@ -88,7 +107,7 @@ void UdpBatch::append(const UdpPath& path, size_t bytes) {
   }
   UdpMessage& message = messages_[message_count_ - 1];
   const uint16_t id = message.is_segmented ? message.packet_count : uint16_t{0};
-  wire::put_icrc(flow_of(path, endpoint_.config_.port), id, packet);
+  wire::put_icrc(flow_of(path, endpoint_.options_.port), id, packet);
   message.is_closed = length < message.segment_bytes;
   message.bytes += length;
   ++message.packet_count;
@@ -137,18 +156,29 @@ bool UdpBatch::send_some(Flushed& flushed) {
   if (!endpoint_.sockets_[family].is_open()) {
     return handle_refusal(EAFNOSUPPORT, flushed);
   }
-  Call call;
+  if (first_message_ + 1 == message_count_) [[likely]] {
+    const UdpMessage& only = messages_[first_message_];
+    UdpMessageHeader header;
+    header.set(only.path, endpoint_.options_.port, segment_bytes_of(only));
+    const int taken =
+        send_one(endpoint_.sockets_[family].get(), header, arena_.get() + only.offset, only.bytes);
+    if (taken < 0) [[unlikely]] {
+      return handle_refusal(-taken, flushed);
+    }
+    account(messages_[first_message_++], flushed);
+    return true;
+  }
+  MessageVector vector;
   std::array<UdpMessageHeader, kMaxMessages> headers;
   for (size_t i = first_message_; i < message_count_; ++i) {
     const UdpMessage& message = messages_[i];
     if (family_of(message) != family || (message.packet_count > 1 && !message.is_segmented)) {
       break;
     }
-    const auto segment = static_cast<uint16_t>(message.packet_count > 1 ? message.segment_bytes : 0);
-    headers[call.count].set(message.path, endpoint_.config_.port, segment);
-    call.add(headers[call.count], arena_.get() + message.offset, message.bytes);
+    headers[vector.count].set(message.path, endpoint_.options_.port, segment_bytes_of(message));
+    vector.add(headers[vector.count], arena_.get() + message.offset, message.bytes);
   }
-  const int taken = call.send(endpoint_.sockets_[family].get());
+  const int taken = vector.send(endpoint_.sockets_[family].get());
   if (taken < 0) {
     return handle_refusal(-taken, flushed);
   }
@@ -177,7 +207,7 @@ bool UdpBatch::handle_refusal(int error, Flushed& flushed) {
   if (first.packet_count > 1 && first.is_segmented && (error == EIO || error == EINVAL || error == EMSGSIZE)) {
     count(endpoint_.tally_.segmentation_refused);
     first.is_segmented = false;
-    const wire::Flow flow = flow_of(first.path, endpoint_.config_.port);
+    const wire::Flow flow = flow_of(first.path, endpoint_.options_.port);
     for (size_t at = 0; at < first.bytes; at += first.segment_bytes) {
       wire::put_icrc(flow, 0, {arena_.get() + first.offset + at, std::min(first.segment_bytes, first.bytes - at)});
     }
@@ -207,13 +237,13 @@ bool UdpBatch::send_singly(Flushed& flushed) {
   UdpMessage& message = messages_[first_message_];
   const int socket = endpoint_.sockets_[family_of(message)].get();
   UdpMessageHeader header;
-  header.set(message.path, endpoint_.config_.port, 0);
+  header.set(message.path, endpoint_.options_.port, 0);
   while (message.packet_count > 0) {
-    Call call;
-    for (size_t at = 0; at < message.bytes && call.count < Call::kMost; at += message.segment_bytes) {
-      call.add(header, arena_.get() + message.offset + at, std::min(message.segment_bytes, message.bytes - at));
+    MessageVector vector;
+    for (size_t at = 0; at < message.bytes && vector.count < MessageVector::kMost; at += message.segment_bytes) {
+      vector.add(header, arena_.get() + message.offset + at, std::min(message.segment_bytes, message.bytes - at));
     }
-    const int taken = call.send(socket);
+    const int taken = vector.send(socket);
     if (taken < 0 && is_full(-taken)) {
       flushed.error = -taken;
       count(endpoint_.tally_.send_full);

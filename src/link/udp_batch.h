@@ -18,7 +18,7 @@ struct UdpDeparture;
 
 /// Packets on their way out: the caller writes them in place, one after the other, and flush() hands them to the
 /// kernel. What goes to one place in equal sizes (the last may be shorter) becomes one GSO call; everything else is a
-/// message of its own in one sendmmsg(). No allocation after construction.
+/// message of its own in one sendmmsg(), or, where there is but one, in a sendmsg(). No allocation after construction.
 ///
 ///     if (auto place = batch.reserve(bytes); !place.empty()) {
 ///       write BTH to pad into place;

@@ -56,8 +56,8 @@ bool UdpBatch::append(const UdpDeparture& departure) {
 
 void UdpBatch::append_harmed(const UdpDeparture& departure) {
   const std::span<std::byte> packet(arena_.get() + used_bytes_, departure.bytes.size() + kIcrcBytes);
-  wire::put_icrc({departure.path.source, departure.path.destination, endpoint_.config_.port, endpoint_.config_.port}, 0,
-                 packet);
+  wire::put_icrc({departure.path.source, departure.path.destination, endpoint_.options_.port, endpoint_.options_.port},
+                 0, packet);
   fault::turn_bits(departure.harm, packet);
   // A message of its own: nobody may join it, and its ICRC is not made anew when the kernel refuses segments.
   UdpMessage& message = messages_[message_count_++];

@@ -14,12 +14,12 @@
 
 namespace ringbolt::link {
 
-UdpEndpoint::UdpEndpoint(const Config& config)
-    : config_(config),
+UdpEndpoint::UdpEndpoint(const Options& options)
+    : options_(options),
       owner_(getpid()),
       pool_(UdpBufferPool::make()),
-      forwarder_(std::make_unique<UdpForwarder>(config.slots_directory, config.slot)),
-      group_(std::make_unique<UdpGroup>(UdpGroup::Config{config.slot, config.slot_shift, config.port}, sockets_,
+      forwarder_(std::make_unique<UdpForwarder>(options.slots_directory, options.slot)),
+      group_(std::make_unique<UdpGroup>(UdpGroup::Options{options.slot, options.slot_shift, options.port}, sockets_,
                                         *forwarder_)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   const auto watch = [this](int fd) {
@@ -42,11 +42,11 @@ UdpEndpoint::UdpEndpoint(const Config& config)
   watch(faults_.descriptor());
 }
 
-std::unique_ptr<UdpEndpoint> UdpEndpoint::open(const Config& config) {
-  if (config.slot_shift >= 24 || config.slot >> (24 - config.slot_shift) != 0) {
+std::unique_ptr<UdpEndpoint> UdpEndpoint::open(const Options& options) {
+  if (options.slot_shift >= 24 || options.slot >> (24 - options.slot_shift) != 0) {
     throw base::Error(EINVAL, "open", "UDP link", "the slot must fit into the 24 bits of a queue pair number");
   }
-  return std::unique_ptr<UdpEndpoint>(new UdpEndpoint(config));
+  return std::unique_ptr<UdpEndpoint>(new UdpEndpoint(options));
 }
 
 UdpEndpoint::~UdpEndpoint() {

@@ -34,7 +34,7 @@ class UdpGroup;
 /// one nevertheless is passed on (docs/formats/udp-sharing.md). One object per process. Thread-safe.
 class UdpEndpoint {
  public:
-  struct Config {
+  struct Options {
     std::string slots_directory;  ///< exists, is ours alone; shared by all processes that share the port
     uint32_t slot = 0;            ///< this process' number, unique in the folder
     uint32_t slot_shift = 14;     ///< QPN >> slot_shift = slot
@@ -42,7 +42,7 @@ class UdpEndpoint {
   };
 
   /// Opens the sockets and joins the processes that share the port. Throws base::Error that names who holds the port.
-  static std::unique_ptr<UdpEndpoint> open(const Config& config);
+  static std::unique_ptr<UdpEndpoint> open(const Options& options);
 
   /// Leaves the group. Packets that had come in for others are passed on first. Buffers that are held stay.
   ~UdpEndpoint();
@@ -66,8 +66,9 @@ class UdpEndpoint {
   /// Hands the packets of up to `max_datagrams` datagrams to `sink(const Arrived&)` and returns how many packets that
   /// were. Never blocks: nothing when another thread is in here, for whom whoever waits for descriptor() should make
   /// way. A sink must not throw, and is called under a lock: packets of one flow arrive in order. A socket that was
-  /// quiet is looked at every kQuietTurns-th call only, for those who poll; who was woken by the descriptor asks for a
-  /// thorough look at all of them.
+  /// quiet is looked at every kQuietTurns-th call only, for those who poll, and who found one datagram alone, as in a
+  /// ping-pong, is not made to look for a second one each time: a system call in vain before the program gets the first.
+  /// Who was woken by the descriptor asks for a thorough look at all of them, until nothing more is there.
   template <class Sink>
   std::optional<size_t> receive(Sink&& sink, size_t max_datagrams, bool is_thorough = false);
 
@@ -94,8 +95,9 @@ class UdpEndpoint {
   static constexpr size_t kSources = 3;  // IPv4, IPv6, what other processes pass on
   static constexpr uint32_t kQuietTurns = 16;
   static constexpr uint32_t kHotTurns = 4096;
+  static constexpr uint32_t kLoneTurns = 16;  // a queue that builds up is found within so many
 
-  explicit UdpEndpoint(const Config& config);
+  explicit UdpEndpoint(const Options& options);
 
   /// Null while there are none: all that faults cost then.
   UdpFaults* faults() { return faults_.is_on() ? &faults_ : nullptr; }
@@ -112,10 +114,13 @@ class UdpEndpoint {
     if (is_probe(packet)) {
       return false;
     }
-    return qpn >> config_.slot_shift == config_.slot || qpn == kGeneralServicesQp;
+    return qpn >> options_.slot_shift == options_.slot || qpn == kGeneralServicesQp;
   }
   void begin_turn(bool is_thorough) RINGBOLT_REQUIRES(receiving_);
   void look_after_group() RINGBOLT_REQUIRES(receiving_);
+  /// Keeps account of datagrams that came alone.
+  void note_found(size_t source) RINGBOLT_REQUIRES(receiving_);
+  void note_empty(size_t source) RINGBOLT_REQUIRES(receiving_);
   /// The next datagram of this turn, in datagram_. False: nothing more.
   bool next_datagram() RINGBOLT_REQUIRES(receiving_);
   bool read_source(size_t source) RINGBOLT_REQUIRES(receiving_);
@@ -139,7 +144,7 @@ class UdpEndpoint {
   static constexpr uint32_t kAllSources = (1U << kSources) - 1;
   static constexpr uint32_t kGeneralServicesQp = 1;  // connection management: any process may get it
 
-  const Config config_;
+  const Options options_;
   const pid_t owner_;
   const std::shared_ptr<UdpBufferPool> pool_;
   UdpTally tally_;
@@ -156,6 +161,10 @@ class UdpEndpoint {
   UdpDatagram datagram_ RINGBOLT_GUARDED_BY(receiving_);
   UdpBufferRef spare_ RINGBOLT_GUARDED_BY(receiving_);
   std::array<uint32_t, kSources> hot_turns_ RINGBOLT_GUARDED_BY(receiving_){};
+  /// Turns in which a source is not looked at again after its first datagram.
+  std::array<uint32_t, kSources> lone_turns_ RINGBOLT_GUARDED_BY(receiving_){};
+  std::array<uint32_t, kSources> found_ RINGBOLT_GUARDED_BY(receiving_){};  // datagrams in this turn
+  bool is_thorough_ RINGBOLT_GUARDED_BY(receiving_) = false;
   uint32_t turn_ RINGBOLT_GUARDED_BY(receiving_) = 0;
   uint32_t due_ RINGBOLT_GUARDED_BY(receiving_) = 0;  // bit i: source i has not been found empty in this turn
   size_t source_ RINGBOLT_GUARDED_BY(receiving_) = 0;

@@ -102,6 +102,67 @@ TEST(UdpEndpoint, keeps_packets_while_they_are_held) {
   });
 }
 
+/// How many packets a poller's call brings.
+size_t poll_once(UdpEndpoint& endpoint) {
+  return endpoint.receive([](const UdpEndpoint::Arrived&) {}, 32).value_or(0);
+}
+
+TEST(UdpEndpoint, looks_no_second_time_after_datagrams_that_came_alone) {
+  in_own_network([] {
+    const SlotsFolder folder;
+    const auto endpoint = folder.open(3);
+    drain(*endpoint);
+    send_numbered(*endpoint, ipv4_path(), 3, 0);
+    EXPECT_EQ(drain(*endpoint), 1U);  // alone, and the source is one to be looked at
+    send_numbered(*endpoint, ipv4_path(), 3, 1);
+    send_numbered(*endpoint, ipv4_path(), 3, 2);
+    EXPECT_EQ(poll_once(*endpoint), 1U);
+    EXPECT_TRUE(is_readable(endpoint->descriptor()));  // who sleeps is woken for the other one
+    EXPECT_EQ(poll_once(*endpoint), 1U);
+    EXPECT_FALSE(is_readable(endpoint->descriptor()));
+    EXPECT_EQ(poll_once(*endpoint), 0U);
+  });
+}
+
+TEST(UdpEndpoint, finds_a_queue_that_builds_up) {
+  in_own_network([] {
+    const SlotsFolder folder;
+    const auto endpoint = folder.open(3);
+    drain(*endpoint);
+    send_numbered(*endpoint, ipv4_path(), 3, 0);
+    EXPECT_EQ(drain(*endpoint), 1U);
+    constexpr size_t kPackets = 40;
+    for (uint32_t i = 0; i < kPackets; ++i) {
+      send_numbered(*endpoint, ipv4_path(), 3, i);
+    }
+    size_t got = 0;
+    size_t polls = 0;
+    for (; got < kPackets && polls < kPackets; ++polls) {
+      got += poll_once(*endpoint);
+    }
+    EXPECT_EQ(got, kPackets);
+    EXPECT_LE(polls, 18U);  // 16 that believe in one, and then all
+    for (uint32_t i = 0; i < 4; ++i) {
+      send_numbered(*endpoint, ipv4_path(), 3, i);
+    }
+    EXPECT_EQ(poll_once(*endpoint), 4U);  // and so it goes on
+  });
+}
+
+TEST(UdpEndpoint, takes_all_where_it_was_woken) {
+  in_own_network([] {
+    const SlotsFolder folder;
+    const auto endpoint = folder.open(3);
+    drain(*endpoint);
+    send_numbered(*endpoint, ipv4_path(), 3, 0);
+    EXPECT_EQ(drain(*endpoint), 1U);
+    for (uint32_t i = 0; i < 3; ++i) {
+      send_numbered(*endpoint, ipv4_path(), 3, i);
+    }
+    EXPECT_EQ(endpoint->receive([](const UdpEndpoint::Arrived&) {}, 32, true), 3U);
+  });
+}
+
 TEST(UdpEndpoint, descriptor_tells_of_packets) {
   in_own_network([] {
     const SlotsFolder folder;

@@ -37,8 +37,8 @@ static_assert(sizeof(Probe) == 24);
 
 }  // namespace
 
-UdpGroup::UdpGroup(const Config& config, Sockets& sockets, UdpForwarder& forwarder)
-    : config_(config), sockets_(sockets), forwarder_(forwarder), namespace_(network_namespace()) {
+UdpGroup::UdpGroup(const Options& options, Sockets& sockets, UdpForwarder& forwarder)
+    : options_(options), sockets_(sockets), forwarder_(forwarder), namespace_(network_namespace()) {
   if (getrandom(&nonce_, sizeof nonce_, 0) != sizeof nonce_) {
     throw base::Error(errno, "getrandom", "UDP link");
   }
@@ -58,17 +58,18 @@ void UdpGroup::join() {
   remove_dead(*file);
   refuse_strangers(*file, lock);
   for (size_t family = 0; family < kFamilies.size(); ++family) {
-    sockets_[family] = open_udp_socket(kFamilies[family], config_.port);
+    sockets_[family] = open_udp_socket(kFamilies[family], options_.port);
     if (sockets_[family].is_open()) {
       inodes_[family] = inode_of(sockets_[family].get());
-      file->families[family].append({config_.slot, getpid(), inodes_[family], true});
+      file->families[family].append({options_.slot, getpid(), inodes_[family], true});
     }
   }
   if (!sockets_[0].is_open() && !sockets_[1].is_open()) {
-    throw base::Error(EAFNOSUPPORT, "socket", fmt::format("UDP port {}", config_.port), "there is no IPv4 and no IPv6");
+    throw base::Error(EAFNOSUPPORT, "socket", fmt::format("UDP port {}", options_.port),
+                      "there is no IPv4 and no IPv6");
   }
   if (const int error = attach(*file, false); error != 0) {
-    throw base::Error(error, "setsockopt(SO_ATTACH_REUSEPORT_CBPF)", fmt::format("UDP port {}", config_.port));
+    throw base::Error(error, "setsockopt(SO_ATTACH_REUSEPORT_CBPF)", fmt::format("UDP port {}", options_.port));
   }
   ++file->generation;
   if (const int error = lock.write(*file); error != 0) {
@@ -80,10 +81,10 @@ void UdpGroup::join() {
 
 void UdpGroup::refuse_strangers(const UdpOrderFile& file, const UdpOrderLock& lock) const {
   for (size_t family = 0; family < kFamilies.size(); ++family) {
-    for (const uint64_t inode : bound_udp_sockets(kFamilies[family], config_.port)) {
+    for (const uint64_t inode : bound_udp_sockets(kFamilies[family], options_.port)) {
       if (!file.families[family].place_of(inode)) {
         throw base::Error(EADDRINUSE, "share",
-                          fmt::format("UDP port {} (socket {} is not in {})", config_.port, inode, lock.name()),
+                          fmt::format("UDP port {} (socket {} is not in {})", options_.port, inode, lock.name()),
                           "another program, or one with another RINGBOLT_RUNTIME_DIR, has the port (ss -lunpe shows "
                           "which); end it, or use another network namespace");
       }
@@ -97,11 +98,11 @@ bool UdpGroup::remove_dead(UdpOrderFile& file) const {
     if (file.families[family].members().empty()) {
       continue;
     }
-    std::vector<uint64_t> living = bound_udp_sockets(kFamilies[family], config_.port);
+    std::vector<uint64_t> living = bound_udp_sockets(kFamilies[family], options_.port);
     // The list is read in pages. A socket that goes away meanwhile makes the kernel skip another one: who seems dead is
     // looked for again.
     for (int i = 1; i < kLooks && file.families[family].has_others_than(living); ++i) {
-      const std::vector<uint64_t> again = bound_udp_sockets(kFamilies[family], config_.port);
+      const std::vector<uint64_t> again = bound_udp_sockets(kFamilies[family], options_.port);
       living.insert(living.end(), again.begin(), again.end());
     }
     is_changed |= file.families[family].keep(living);
@@ -121,7 +122,7 @@ int UdpGroup::attach(const UdpOrderFile& file, bool is_leaving) const {
         choices.push_back({members[place].slot, static_cast<uint32_t>(place)});
       }
     }
-    const auto program = udp_selector(choices, static_cast<uint32_t>(members.size()), config_.slot_shift);
+    const auto program = udp_selector(choices, static_cast<uint32_t>(members.size()), options_.slot_shift);
     const int error = attach_udp_selector(sockets_[family].get(), program);
     // Where there are no selectors (QEMU 7.2 has none) the kernel spreads packets over the sockets, and each member passes
     // on what is not its own.
@@ -203,11 +204,11 @@ void UdpGroup::send_probes() {
     }
     sockaddr_in v4{};
     v4.sin_family = AF_INET;
-    v4.sin_port = htons(config_.port);
+    v4.sin_port = htons(options_.port);
     v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     sockaddr_in6 v6{};
     v6.sin6_family = AF_INET6;
-    v6.sin6_port = htons(config_.port);
+    v6.sin6_port = htons(options_.port);
     v6.sin6_addr = in6addr_loopback;
     for (size_t place = 0; place < members.size(); ++place) {
       const Probe probe{htonl(kUdpProbeMagic), htonl(static_cast<uint32_t>(place)), seen_.generation, nonce_};
@@ -248,7 +249,7 @@ void UdpGroup::report_stray(uint32_t slot) {
 std::optional<uint32_t> UdpGroup::another() const {
   for (const UdpOrder& order : seen_.families) {
     for (const UdpMember& member : order.members()) {
-      if (member.slot != config_.slot) {
+      if (member.slot != options_.slot) {
         return member.slot;
       }
     }
@@ -263,7 +264,7 @@ void UdpGroup::announce() const {
       slots.insert(member.slot);
     }
   }
-  slots.erase(config_.slot);
+  slots.erase(options_.slot);
   for (const uint32_t slot : slots) {
     forwarder_.announce_change(slot);
   }

@@ -21,7 +21,7 @@ namespace ringbolt::link {
 /// of the sockets while members come, go and are killed (docs/formats/udp-sharing.md). Not thread-safe.
 class UdpGroup {
  public:
-  struct Config {
+  struct Options {
     uint32_t slot = 0;
     uint32_t slot_shift = 0;
     uint16_t port = 0;
@@ -30,7 +30,7 @@ class UdpGroup {
 
   /// Opens the sockets and joins. Both references must outlive the group. Throws base::Error: the port belongs to
   /// somebody else, a member was stopped while it held the order file, a system call failed.
-  UdpGroup(const Config& config, Sockets& sockets, UdpForwarder& forwarder);
+  UdpGroup(const Options& options, Sockets& sockets, UdpForwarder& forwarder);
 
   /// Takes our slot out of the program, calls `drain` so that what has come in for others is passed on, and closes the
   /// sockets.
@@ -74,7 +74,7 @@ class UdpGroup {
   /// Tells the other members of seen_ to look at the order file.
   void announce() const;
 
-  const Config config_;
+  const Options options_;
   Sockets& sockets_;
   UdpForwarder& forwarder_;
   uint64_t namespace_;

@@ -62,7 +62,7 @@ void UdpMessageHeader::set(const UdpPath& path, uint16_t port, uint16_t segment_
 }
 
 void UdpMessageHeader::attach(msghdr& header, iovec& bytes) {
-  header = {};
+  header.msg_flags = 0;
   header.msg_name = &address_;
   header.msg_namelen = address_length_;
   header.msg_iov = &bytes;

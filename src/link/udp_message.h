@@ -37,7 +37,8 @@ struct UdpMessage {
   bool is_segmented = false;  // packet k carries IPv4 ID k
 };
 
-/// What the kernel is told about a message besides its bytes.
+/// What the kernel is told about a message besides its bytes. Nothing is in it before set(): an array of them costs
+/// nothing to make.
 class UdpMessageHeader {
  public:
   /// Fills in destination, source address, interface, traffic class, and, with segment_bytes > 0, the GSO size.
@@ -53,8 +54,8 @@ class UdpMessageHeader {
     sockaddr_in v4;
     sockaddr_in6 v6;
   } address_;  // what is not set is not read: no clearing per packet
-  socklen_t address_length_ = 0;
-  size_t control_length_ = 0;
+  socklen_t address_length_;
+  size_t control_length_;
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(int)) +
                                              CMSG_SPACE(sizeof(uint16_t))> control_;
 };

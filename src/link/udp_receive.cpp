@@ -72,6 +72,8 @@ bool read_control(msghdr& header, UdpDatagram& datagram) {
 
 void UdpEndpoint::begin_turn(bool is_thorough) {
   due_ = 0;
+  found_ = {};
+  is_thorough_ = is_thorough;
   is_thorough |= ++turn_ % kQuietTurns == 0;
   for (size_t source = 0; source < kSources; ++source) {
     if (hot_turns_[source] > 0) {
@@ -95,6 +97,21 @@ void UdpEndpoint::look_after_group() {
   }
 }
 
+void UdpEndpoint::note_found(size_t source) {
+  hot_turns_[source] = kHotTurns;
+  if (++found_[source] == 1 && lone_turns_[source] > 0 && !is_thorough_) {
+    --lone_turns_[source];
+    due_ &= ~(1U << source);
+  }
+}
+
+void UdpEndpoint::note_empty(size_t source) {
+  due_ &= ~(1U << source);
+  if (found_[source] == 1) {
+    lone_turns_[source] = kLoneTurns;
+  }
+}
+
 bool UdpEndpoint::next_datagram() {
   // One from each source in turn, so that a flood in one does not starve the others.
   while (due_ != 0) {
@@ -107,10 +124,10 @@ bool UdpEndpoint::next_datagram() {
       return false;
     }
     if (!read_source(source_)) {
-      due_ &= ~(1U << source_);
+      note_empty(source_);
       continue;
     }
-    hot_turns_[source_] = kHotTurns;
+    note_found(source_);
     if (datagram_.bytes <= UdpBufferPool::kSmallBytes) {
       if (UdpBufferRef small = pool_->take_small(); small.is_held()) {
         std::memcpy(small.get()->data(), spare_.get()->data(), datagram_.bytes);
@@ -187,7 +204,7 @@ bool UdpEndpoint::read_socket(size_t family) {
     }
     datagram_.flow.source = family == 0 ? mapped(source.v4.sin_addr) : plain(source.v6.sin6_addr);
     datagram_.flow.source_port = ntohs(family == 0 ? source.v4.sin_port : source.v6.sin6_port);
-    datagram_.flow.destination_port = config_.port;
+    datagram_.flow.destination_port = options_.port;
     return true;
   }
   return false;
@@ -226,7 +243,7 @@ size_t UdpEndpoint::divert(size_t offset) {
   }
   const uint32_t qpn = dest_qp(packet);
   const uint32_t slot =
-      qpn == kGeneralServicesQp ? group_->another().value_or(config_.slot) : qpn >> config_.slot_shift;
+      qpn == kGeneralServicesQp ? group_->another().value_or(options_.slot) : qpn >> options_.slot_shift;
   // The packets behind it that go the same way go with it.
   size_t bytes = packet.size();
   uint64_t packets = 1;
@@ -238,7 +255,7 @@ size_t UdpEndpoint::divert(size_t offset) {
     bytes += next.size();
     ++packets;
   }
-  if (slot == config_.slot || datagram_.is_forwarded) {
+  if (slot == options_.slot || datagram_.is_forwarded) {
     count_alone(tally_.dropped_strangers, packets);
     return bytes;
   }

@@ -48,6 +48,7 @@ base::Result<WakeName> WakeTable::add_queue(uint32_t channel, uint32_t place) {
   generation = std::max(generation, 1U);
   queue.channel.store(channel, std::memory_order_relaxed);
   queue.place.store(place, std::memory_order_relaxed);
+  queue.busy.store(0, std::memory_order_relaxed);
   queue.mode.store(0, std::memory_order_relaxed);
   queue.notify.store(generation << kNotifyBits, std::memory_order_seq_cst);
   return WakeName{index, generation};

@@ -43,7 +43,9 @@ struct alignas(128) WakeQueue {
   std::atomic<uint32_t> notify;
   std::atomic<uint32_t> channel;  ///< index of the channel that it announces itself at; kNoWakeChannel: none
   std::atomic<uint32_t> place;    ///< its bit in that channel's `rung`, modulo 64
+  std::atomic<uint32_t> busy;     ///< the place in its set, plus one, that it looks at without marks; 0: none
 };
+static_assert(sizeof(WakeQueue) == 128);
 
 /// One completion channel: which of its queues a peer has rung it for, before it wrote to the descriptor.
 struct alignas(64) WakeChannel {

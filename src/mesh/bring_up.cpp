@@ -12,6 +12,7 @@
 #include <span>
 
 #include "base/clock.h"
+#include "bringup/common_type.h"
 #include "bringup/survey.h"
 #include "bringup/trial.h"
 #include "mesh/failure.h"
@@ -59,7 +60,7 @@ struct Trial {
 };
 
 struct Stage {
-  bootstrap::Circle& circle;
+  bootstrap::SideChannel& side_channel;
   const BringUpPlan& plan;
   uint64_t deadline_ns = plan.deadline_ns;         // of all ranks
   uint64_t driver_deadline_ns = plan.deadline_ns;  // calls of the driver are given up then
@@ -86,7 +87,7 @@ void Stage::agree() {
   const Settings ours{plan.checksums, plan.is_measured, check_of(plan.matrix),
                       static_cast<uint32_t>(std::random_device()()),
                       static_cast<uint32_t>(std::min<uint64_t>(left_ns(deadline_ns) / kMillisecond, UINT32_MAX))};
-  const auto shares = share(circle, emit(ours), {}, deadline_ns);
+  const auto shares = share(side_channel, emit(ours), {}, deadline_ns);
   const uint64_t now_ns = base::now_ns();
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
     const Settings theirs = parse_settings(shares[rank], rank, ours);
@@ -121,8 +122,9 @@ bringup::Survey Stage::look() {
 void Stage::exchange_cards() {
   bringup::Survey mine;
   const std::string trouble = trouble_of([&] { mine = look(); });
-  const auto shares = share(circle, trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>(),
-                            trouble, deadline_ns);
+  const auto shares =
+      share(side_channel, trouble.empty() ? bringup::emit_cards(mine.cards()) : std::vector<std::byte>(), trouble,
+            deadline_ns);
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
     auto parsed = bringup::parse_cards(shares[rank]);
     if (!parsed) {
@@ -137,7 +139,7 @@ bringup::Cables Stage::match() {
   bringup::Evidence evidence;
   evidence.matrix = plan.matrix;
   bool has_pairs = false;
-  for (uint32_t rank = 0; rank < circle.n_ranks(); ++rank) {
+  for (uint32_t rank = 0; rank < side_channel.n_ranks(); ++rank) {
     has_pairs = has_pairs || !bringup::trial_pairs(cards, evidence, rank).empty();
   }
   if (!has_pairs) {
@@ -145,17 +147,17 @@ bringup::Cables Stage::match() {
   }
   std::vector<Trial> mine;
   const std::string trouble =
-      trouble_of([&] { mine = make_trials(bringup::trial_pairs(cards, evidence, circle.rank())); });
-  Writer writer;
+      trouble_of([&] { mine = make_trials(bringup::trial_pairs(cards, evidence, side_channel.rank())); });
+  base::ByteWriter writer;
   for (const Trial& trial : mine) {
     writer.put(static_cast<uint8_t>(trial.has_returned));
     writer.put(trial.pair.from.port);
     writer.put(trial.pair.to.rank);
     writer.put(trial.pair.to.port);
   }
-  const auto shares = share(circle, writer.bytes(), trouble, deadline_ns);
+  const auto shares = share(side_channel, writer.bytes(), trouble, deadline_ns);
   for (uint32_t rank = 0; rank < shares.size(); ++rank) {
-    for (Reader reader(shares[rank]); !reader.is_at_end();) {
+    for (base::ByteReader reader(shares[rank]); !reader.is_at_end();) {
       const bool has_returned = reader.take<uint8_t>() != 0;
       bringup::TrialSuccess success;
       success.from = {rank, reader.take<uint32_t>()};
@@ -180,7 +182,7 @@ std::vector<Trial> Stage::make_trials(const std::vector<bringup::TrialSuccess>& 
   std::vector<Trial> trials;
   size_t n_ports = by_port.size();
   for (const auto& [port, others] : by_port) {
-    const bringup::PortCard& card = cards[circle.rank()][port];
+    const bringup::PortCard& card = cards[side_channel.rank()][port];
     std::vector<bringup::TrialCandidate> candidates;
     for (const bringup::PortOfRank& other : others) {
       const bringup::PortCard& their_card = cards[other.rank][other.port];
@@ -198,7 +200,7 @@ std::vector<Trial> Stage::make_trials(const std::vector<bringup::TrialSuccess>& 
         bringup::try_candidates(*library, card.device, type, path, candidates, timeout_ms, base::now_ns() + share_ns);
     for (size_t i = 0; i < others.size(); ++i) {
       if (errors[i] == 0 || errors[i] == EINPROGRESS) {
-        trials.push_back({{{circle.rank(), port}, others[i]}, errors[i] == 0});
+        trials.push_back({{{side_channel.rank(), port}, others[i]}, errors[i] == 0});
       }
     }
   }
@@ -217,7 +219,7 @@ uint32_t hop_classes(const fabric::Graph& graph) {
 }
 
 std::vector<engine::LocalCable> Stage::local_cables(const bringup::Cables& found, const BroughtUp& made) {
-  const uint32_t self = circle.rank();
+  const uint32_t self = side_channel.rank();
   std::vector<engine::LocalCable> local;
   const uint32_t n_hop_classes = hop_classes(made.graph);
   for (uint32_t i = 0; i < found.cables.size(); ++i) {
@@ -234,8 +236,7 @@ std::vector<engine::LocalCable> Stage::local_cables(const bringup::Cables& found
     end.peer = theirs.rank;
     end.port = card.port;
     end.gid_index = is_a ? cable.gid_index_a : cable.gid_index_b;
-    const bool has_uc = card.capabilities.has_uc && their_card.capabilities.has_uc;
-    end.type = has_uc ? IBV_QPT_UC : IBV_QPT_RC;
+    end.type = bringup::common_type(card.capabilities, their_card.capabilities, IBV_QPT_UC).value_or(IBV_QPT_RC);
     end.mtu = verbs::mtu_code(std::min(card.mtu_bytes, their_card.mtu_bytes));
     end.counts_frames = card.capabilities.counts_frames || their_card.capabilities.counts_frames;
     end.rate = cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps;
@@ -252,7 +253,7 @@ struct Ends {
   std::vector<engine::CableAddress> addresses;  // [local cable]
 
   std::vector<std::byte> emit() const {
-    Writer writer;
+    base::ByteWriter writer;
     for (uint32_t i = 0; i < addresses.size(); ++i) {
       writer.put(station->fabric_cable(i));
       writer.put_bytes(std::as_bytes(std::span(addresses[i].gid.raw)));
@@ -269,7 +270,7 @@ struct Ends {
 /// Throws JoinError.
 std::map<uint32_t, engine::CableAddress> parse_ends(std::span<const std::byte> bytes, uint32_t rank) {
   std::map<uint32_t, engine::CableAddress> addresses;  // [fabric cable]
-  for (Reader reader(bytes); !reader.is_at_end();) {
+  for (base::ByteReader reader(bytes); !reader.is_at_end();) {
     const auto fabric_cable = reader.take<uint32_t>();
     engine::CableAddress address;
     for (uint8_t& byte : address.gid.raw) {
@@ -301,13 +302,13 @@ std::shared_ptr<engine::Station> Stage::connect(const engine::EnginePlan& engine
       return made;
     });
   });
-  const auto shares = share(circle, mine.emit(), trouble, deadline_ns);
+  const auto shares = share(side_channel, mine.emit(), trouble, deadline_ns);
   const std::shared_ptr<engine::Station> station = std::move(mine.station);
   trouble = trouble_of([&] {
     std::map<uint32_t, engine::CableAddress> peers;  // [local cable]
     for (uint32_t rank = 0; rank < shares.size(); ++rank) {
       const auto theirs = parse_ends(shares[rank], rank);
-      for (uint32_t i = 0; rank != circle.rank() && i < station->n_cables(); ++i) {
+      for (uint32_t i = 0; rank != side_channel.rank() && i < station->n_cables(); ++i) {
         if (const auto found = theirs.find(station->fabric_cable(i)); found != theirs.end()) {
           peers[i] = found->second;
         }
@@ -320,12 +321,12 @@ std::shared_ptr<engine::Station> Stage::connect(const engine::EnginePlan& engine
       }
     });
   });
-  share(circle, {}, trouble, deadline_ns);  // nobody sends before all are connected
+  share(side_channel, {}, trouble, deadline_ns);  // nobody sends before all are connected
   return station;
 }
 
 void Stage::measure(BroughtUp& made) {
-  made.links = measure_links(circle, made.station->engine(), made.graph, deadline_ns);
+  made.links = measure_links(side_channel, made.station->engine(), made.graph, deadline_ns);
   const MeasuredModel model = model_of(made.links, made.graph);
   made.model = model.model;
   made.n_measured_links = model.n_links;
@@ -348,7 +349,7 @@ std::string Stage::parts_text(const fabric::Graph& graph, const bringup::Cables&
     text += fmt::format("; {}: {}", bringup::name_of(cards, port.port), port.reason);
   }
   for (const auto& port : unusable) {
-    text += fmt::format("; rank {}: {}", circle.rank(), text_of(port));
+    text += fmt::format("; rank {}: {}", side_channel.rank(), text_of(port));
   }
   return text + stuck_text();
 }
@@ -367,8 +368,8 @@ std::string Stage::stuck_text() const {
 
 std::string CableWords::text() const { return fmt::format("cable {}-{} ({} to {})", a, b, device_a, device_b); }
 
-BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
-  Stage stage{circle, plan};
+BroughtUp bring_up(bootstrap::SideChannel& side_channel, const BringUpPlan& plan) {
+  Stage stage{side_channel, plan};
   stage.agree();
   stage.exchange_cards();
   const bringup::Cables found = stage.match();
@@ -377,7 +378,7 @@ BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
   }
   BroughtUp made;
   made.session = stage.session;
-  made.graph.n_nodes = circle.n_ranks();
+  made.graph.n_nodes = side_channel.n_ranks();
   uint32_t slowest = UINT32_MAX;
   for (const bringup::Cable& cable : found.cables) {
     slowest = std::min(slowest, cable.rate_mbps > 0 ? cable.rate_mbps : kDefaultRateMbps);
@@ -396,10 +397,10 @@ BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
   }
   for (const auto& port : stage.unusable) {
     if (port.is_stuck) {
-      made.unmatched.push_back(fmt::format("rank {}'s {}", circle.rank(), port.reason));
+      made.unmatched.push_back(fmt::format("rank {}'s {}", side_channel.rank(), port.reason));
     }
   }
-  if (circle.n_ranks() > 1) {
+  if (side_channel.n_ranks() > 1) {
     const fabric::Distances distances = fabric::distances(made.graph);
     if (!distances.is_connected) {
       throw JoinError(stage.parts_text(made.graph, found));
@@ -410,7 +411,7 @@ BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan) {
                       "of each, with which ringbolt plan finds shorter ways",
                       distances.diameter, engine::kMostVia + 1));
     }
-    engine::EnginePlan engine_plan{circle.rank(), circle.n_ranks(), stage.session, plan.checksums, {}};
+    engine::EnginePlan engine_plan{side_channel.rank(), side_channel.n_ranks(), stage.session, plan.checksums, {}};
     for (const bringup::Cable& cable : found.cables) {
       engine_plan.fabric.push_back({cable.a.rank, cable.b.rank});
     }

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/circle.h"
+#include "bootstrap/side_channel.h"
 #include "bringup/cables.h"
-#include "fabric/cost_model.h"
 #include "engine/station.h"
+#include "fabric/cost_model.h"
 #include "fabric/graph.h"
 #include "mesh/measuring.h"
 
@@ -50,12 +50,12 @@ struct BroughtUp {
   std::vector<std::string> unmatched;  ///< ports without a cable, and why
 };
 
-/// Finds the cables between the ranks of the circle and connects them: settings are compared, ports looked at, cards
+/// Finds the cables between the ranks and connects them: settings are compared, ports looked at, cards
 /// exchanged, cables matched by identity (by trying where addresses don't tell), queue pairs made, connected, all ranks
 /// wait for all, and for some milliseconds cables are measured, all at the same time (measuring_stage.h).
 /// Blocks until the earliest deadline of any rank at most: a call of the driver that does not return is left behind a
 /// second before that, in a thread of its own (verbs/errand.h). Throws JoinError, on all ranks, saying which rank,
 /// device and step failed and what to do.
-BroughtUp bring_up(bootstrap::Circle& circle, const BringUpPlan& plan);
+BroughtUp bring_up(bootstrap::SideChannel& side_channel, const BringUpPlan& plan);
 
 }  // namespace ringbolt::mesh

@@ -61,16 +61,16 @@ void Courier::flush(uint32_t rank) {
   while (!peer.waiting.empty() && peer.next_out - peer.taken_by_it < kWindowChunks) {
     const std::vector<std::byte>& chunk = peer.waiting.front();
     const auto length = static_cast<uint32_t>(chunk.size());
-    const std::optional<engine::Rooms::Room> room = engine_.room(length);
-    if (!room) {
+    const std::optional<engine::ChunkSlots::Slot> slot = engine_.take_slot(length);
+    if (!slot) {
       return;
     }
-    std::memcpy(room->bytes, chunk.data(), length);
+    std::memcpy(slot->bytes, chunk.data(), length);
     engine::Address address;
     address.destination = rank;
     address.group = kCourierChannels.first;
     address.chunk = peer.next_out++;
-    engine_.send(room->id, length, address);
+    engine_.send(slot->id, length, address);
     peer.waiting_bytes -= length;
     peer.waiting.pop_front();
   }

@@ -160,10 +160,10 @@ TEST_F(CourierTest, a_rank_that_is_gone_takes_nothing_and_holds_nobody_up) {
 class CourierOffence : public CourierTest {
  protected:
   void send_raw(const Bytes& bytes, uint32_t chunk) {
-    const auto room = fabric_.engine(0).room(static_cast<uint32_t>(bytes.size()));
-    ASSERT_TRUE(room);
-    std::copy(bytes.begin(), bytes.end(), room->bytes);
-    fabric_.engine(0).send(room->id, static_cast<uint32_t>(bytes.size()),
+    const auto slot = fabric_.engine(0).take_slot(static_cast<uint32_t>(bytes.size()));
+    ASSERT_TRUE(slot);
+    std::copy(bytes.begin(), bytes.end(), slot->bytes);
+    fabric_.engine(0).send(slot->id, static_cast<uint32_t>(bytes.size()),
                            {1, {}, kCourierChannels.first, 0, 0, chunk, 0});
   }
   static Bytes chunk_of(const std::vector<Bytes>& packets) {

@@ -124,7 +124,7 @@ void Mesh::fail_rank(uint32_t rank, const Status& status, bool is_certain) {
       }
     }
     // Should it be alive, it must not wait for what does not come any more.
-    (void)circle_.send(rank, kGivenUpMessage, std::as_bytes(std::span(status.text)));
+    (void)side_channel_.send(rank, kGivenUpMessage, std::as_bytes(std::span(status.text)));
   }
   clients_.each([&](Client& client) { client.on_rank_given_up(rank, is_certain); });
   // Nothing goes through a rank that is gone.

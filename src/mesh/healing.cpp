@@ -103,7 +103,7 @@ void Mesh::tell_mending(uint32_t cable) {
     return;  // the port has no address just now
   }
   std::vector<std::byte> bytes = emit(word);
-  if (circle_.send(end.plan().peer, kMendingMessage, bytes)) {
+  if (side_channel_.send(end.plan().peer, kMendingMessage, bytes)) {
     return;
   }
   // Without rank 0: another way over cables, if there is one.

@@ -105,14 +105,14 @@ void Measuring::begin_burst(Peer& peer) {
 
 void Measuring::send_chunks(Peer& peer) {
   for (; peer.n_to_send > 0; --peer.n_to_send) {
-    const auto room = engine_.room(kChunkBytes);
-    if (!room) {
+    const auto slot = engine_.take_slot(kChunkBytes);
+    if (!slot) {
       return;
     }
     engine::Address address;
     address.destination = peer.rank;
     address.group = kGroup;
-    engine_.send(room->id, kChunkBytes, address);
+    engine_.send(slot->id, kChunkBytes, address);
   }
 }
 

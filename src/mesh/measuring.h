@@ -58,7 +58,7 @@ class Measuring : public engine::Receiver {
     uint64_t bytes_per_ms = 0;
     uint32_t n_pongs = 0;
     uint32_t n_bursts = 0;    // that have been received whole
-    uint32_t n_to_send = 0;   // chunks of the burst under way that wait for a room
+    uint32_t n_to_send = 0;   // chunks of the burst under way that wait for a slot
     uint32_t n_received = 0;  // of the peer's burst
     bool is_done = false;     // this side
     bool is_peer_done = false;

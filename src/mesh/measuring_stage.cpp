@@ -11,7 +11,7 @@ namespace ringbolt::mesh {
 namespace {
 
 std::vector<std::byte> emit(const std::vector<LinkFigures>& links) {
-  Writer writer;
+  base::ByteWriter writer;
   for (const LinkFigures& link : links) {
     writer.put(link.a);
     writer.put(link.b);
@@ -23,7 +23,7 @@ std::vector<std::byte> emit(const std::vector<LinkFigures>& links) {
 
 std::vector<LinkFigures> parse(std::span<const std::byte> bytes, size_t rank) {
   std::vector<LinkFigures> links;
-  for (Reader reader(bytes); !reader.is_at_end();) {
+  for (base::ByteReader reader(bytes); !reader.is_at_end();) {
     LinkFigures link;
     link.a = reader.take<uint32_t>();
     link.b = reader.take<uint32_t>();
@@ -39,9 +39,9 @@ std::vector<LinkFigures> parse(std::span<const std::byte> bytes, size_t rank) {
 
 }  // namespace
 
-std::vector<LinkFigures> measure_links(bootstrap::Circle& circle, engine::Engine& engine, const fabric::Graph& graph,
-                                       uint64_t deadline_ns) {
-  Measuring measuring(engine, circle.rank(), fabric::neighbours(graph)[circle.rank()]);
+std::vector<LinkFigures> measure_links(bootstrap::SideChannel& side_channel, engine::Engine& engine,
+                                       const fabric::Graph& graph, uint64_t deadline_ns) {
+  Measuring measuring(engine, side_channel.rank(), fabric::neighbours(graph)[side_channel.rank()]);
   const uint64_t end_ns = base::now_ns() + kMostMeasuringMs * 1'000'000;
   measuring.start();
   for (uint64_t now_ns = base::now_ns(); now_ns < end_ns && !measuring.is_done(); now_ns = base::now_ns()) {
@@ -50,7 +50,7 @@ std::vector<LinkFigures> measure_links(bootstrap::Circle& circle, engine::Engine
     }
   }
   std::vector<std::vector<LinkFigures>> of_ranks;
-  for (const auto& bytes : share(circle, emit(measuring.figures()), {}, deadline_ns)) {
+  for (const auto& bytes : share(side_channel, emit(measuring.figures()), {}, deadline_ns)) {
     of_ranks.push_back(parse(bytes, of_ranks.size()));
   }
   return merged(of_ranks);

@@ -7,7 +7,7 @@
 namespace ringbolt::mesh {
 
 std::vector<std::byte> emit(const MendingWord& word) {
-  Writer writer;
+  base::ByteWriter writer;
   writer.put(word.fabric_cable);
   writer.put(word.incarnation);
   writer.put(static_cast<uint8_t>(word.stage));
@@ -21,7 +21,7 @@ std::vector<std::byte> emit(const MendingWord& word) {
 }
 
 std::optional<MendingWord> parse_mending(std::span<const std::byte> bytes) {
-  Reader reader(bytes);
+  base::ByteReader reader(bytes);
   MendingWord word;
   word.fabric_cable = reader.take<uint32_t>();
   word.incarnation = reader.take<uint16_t>();

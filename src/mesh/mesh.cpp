@@ -47,27 +47,27 @@ std::unique_ptr<Mesh> Mesh::join(const MeshPlan& plan) {
                     EINVAL);
   }
   const uint64_t deadline_ns = base::now_ns() + plan.meeting.timeout_ms * kMillisecond;
-  bootstrap::Circle circle = bootstrap::Circle::join(plan.meeting);
+  bootstrap::SideChannel side_channel = bootstrap::SideChannel::join(plan.meeting);
   BroughtUp made;
-  if (circle.n_ranks() > 1) {
+  if (side_channel.n_ranks() > 1) {
     BringUpPlan bring_up_plan;
     bring_up_plan.verbs = plan.verbs;
     bring_up_plan.checksums = plan.checksums;
     bring_up_plan.deadline_ns = deadline_ns;
     bring_up_plan.matrix = plan.matrix;
     bring_up_plan.is_measured = plan.is_measured;
-    made = bring_up(circle, bring_up_plan);
+    made = bring_up(side_channel, bring_up_plan);
   } else {
     made.graph.n_nodes = 1;
   }
-  return std::unique_ptr<Mesh>(new Mesh(plan, std::move(circle), std::move(made)));
+  return std::unique_ptr<Mesh>(new Mesh(plan, std::move(side_channel), std::move(made)));
 }
 
-Mesh::Mesh(const MeshPlan& plan, bootstrap::Circle circle, BroughtUp made)
-    : circle_(std::move(circle)),
+Mesh::Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp made)
+    : side_channel_(std::move(side_channel)),
       made_(std::move(made)),
       knobs_(plan.liveness),
-      is_leaving_(circle_.n_ranks()),
+      is_leaving_(side_channel_.n_ranks()),
       down_cables_(made_.cables.size()),
       cable_versions_(made_.cables.size()),
       mendings_(made_.station ? made_.station->n_cables() : 0),

@@ -13,8 +13,8 @@
 #include "base/lock_guard.h"
 #include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "bootstrap/circle.h"
 #include "bootstrap/config.h"
+#include "bootstrap/side_channel.h"
 #include "engine/engine.h"
 #include "fabric/agreement.h"
 #include "fabric/liveness.h"
@@ -48,8 +48,8 @@ class Mesh : public engine::Receiver {
   /// Taken for all that follows, but for wait().
   base::Mutex lock;
 
-  uint32_t rank() const { return circle_.rank(); }
-  uint32_t n_ranks() const { return circle_.n_ranks(); }
+  uint32_t rank() const { return side_channel_.rank(); }
+  uint32_t n_ranks() const { return side_channel_.n_ranks(); }
   const BroughtUp& made() const { return made_; }
   /// Guarded by `lock`, but for Engine::own(). Null in a mesh of one rank.
   engine::Engine* engine() RINGBOLT_REQUIRES(lock) { return made_.station ? &made_.station->engine() : nullptr; }
@@ -63,7 +63,7 @@ class Mesh : public engine::Receiver {
   /// To a rank, or bootstrap::kEveryone, through the side channel, of a kind that is not the mesh's own (mesh/word.h).
   /// False: there is no way.
   bool send_message(uint32_t to, uint16_t kind, std::span<const std::byte> bytes) RINGBOLT_REQUIRES(lock) {
-    return circle_.send(to, kind, bytes).has_value();
+    return side_channel_.send(to, kind, bytes).has_value();
   }
   /// Clients have something to do at once: Client::advance() is called, by the thread if nobody waits.
   void want_turn() RINGBOLT_REQUIRES(lock);
@@ -110,7 +110,7 @@ class Mesh : public engine::Receiver {
   void on_cable_failed(uint32_t cable) override RINGBOLT_REQUIRES(lock);
 
  private:
-  Mesh(const MeshPlan& plan, bootstrap::Circle circle, BroughtUp made);
+  Mesh(const MeshPlan& plan, bootstrap::SideChannel side_channel, BroughtUp made);
 
   // mesh.cpp
   bool progress(uint64_t now_ns) RINGBOLT_REQUIRES(lock);
@@ -162,7 +162,7 @@ class Mesh : public engine::Receiver {
   bool is_left_busy() const RINGBOLT_REQUIRES(lock);
   void arm() RINGBOLT_REQUIRES(lock);
 
-  bootstrap::Circle circle_;
+  bootstrap::SideChannel side_channel_;
   BroughtUp made_;
   std::optional<fabric::Liveness> liveness_ RINGBOLT_GUARDED_BY(lock);
   fabric::LivenessKnobs knobs_ RINGBOLT_GUARDED_BY(lock);

@@ -53,7 +53,7 @@ uint32_t check_of(const bringup::DeviceMatrix& matrix) {
 }
 
 std::vector<std::byte> emit(const Settings& settings) {
-  Writer writer;
+  base::ByteWriter writer;
   writer.put(Settings::kVersion);
   writer.put(static_cast<uint8_t>(settings.checksums));
   writer.put(static_cast<uint8_t>(settings.is_measured));
@@ -64,7 +64,7 @@ std::vector<std::byte> emit(const Settings& settings) {
 }
 
 Settings parse_settings(std::span<const std::byte> bytes, uint32_t rank, const Settings& ours) {
-  Reader reader(bytes);
+  base::ByteReader reader(bytes);
   if (const auto version = reader.take<uint32_t>(); version != Settings::kVersion) {
     throw JoinError(
         fmt::format("rank {} speaks version {} of bring-up, this rank version {}: install the same release "

@@ -6,12 +6,12 @@
 
 namespace ringbolt::mesh {
 
-std::vector<std::vector<std::byte>> share(bootstrap::Circle& circle, std::span<const std::byte> mine,
+std::vector<std::vector<std::byte>> share(bootstrap::SideChannel& side_channel, std::span<const std::byte> mine,
                                           const std::string& trouble, uint64_t deadline_ns) {
-  Writer writer;
+  base::ByteWriter writer;
   writer.put(static_cast<uint8_t>(trouble.empty() ? 1 : 0));
   writer.put_bytes(trouble.empty() ? mine : std::as_bytes(std::span(trouble)));
-  auto shares = circle.all_gather(writer.bytes(), deadline_ns);
+  auto shares = side_channel.all_gather(writer.bytes(), deadline_ns);
   if (!shares) {
     throw JoinError(trouble.empty() ? shares.error().text : trouble);
   }

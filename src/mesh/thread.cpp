@@ -69,7 +69,7 @@ void Mesh::leave() {
     bool is_over = engine()->n_unacknowledged() == 0;
     if (is_over && !has_told) {
       has_told = true;
-      (void)circle_.send(bootstrap::kEveryone, kLeavingMessage, {});
+      (void)side_channel_.send(bootstrap::kEveryone, kLeavingMessage, {});
     }
     const bool has_side_channel = rank() == 0 || failed_.count(0) == 0;
     for (uint32_t other = 0; has_side_channel && other < n_ranks(); ++other) {
@@ -205,7 +205,7 @@ bool Mesh::sleep_until_something(uint64_t most_ns) {
       }
       most_ns = std::min(most_ns, next_watch_ns_ > now_ns ? next_watch_ns_ - now_ns : 0);
     }
-    descriptors.push_back({circle_.fd(), POLLIN, 0});
+    descriptors.push_back({side_channel_.fd(), POLLIN, 0});
     descriptors.push_back({wake_.get(), POLLIN, 0});
   }
   const timespec timeout{static_cast<time_t>(most_ns / 1'000'000'000), static_cast<long>(most_ns % 1'000'000'000)};

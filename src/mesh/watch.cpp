@@ -105,7 +105,7 @@ void Mesh::beat(uint64_t now_ns) {
   }
   if (now_ns >= next_beat_ns_) {
     next_beat_ns_ = now_ns + knobs_.interval_ns;
-    (void)circle_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
+    (void)side_channel_.send(bootstrap::kEveryone, kHeartbeatMessage, bytes, true);
   }
 }
 
@@ -146,7 +146,7 @@ void Mesh::hear_ports(uint64_t now_ns) {
 
 void Mesh::hear_hosts(uint64_t now_ns) {
   const uint64_t answering =
-      circle_.hosts_answering(static_cast<uint32_t>((knobs_.interval_ns + knobs_.interval_ns / 2) / 1'000'000));
+      side_channel_.hosts_answering(static_cast<uint32_t>((knobs_.interval_ns + knobs_.interval_ns / 2) / 1'000'000));
   for (uint32_t other = 0; other < std::min(n_ranks(), fabric::kMaxWatchedRanks); ++other) {
     if ((answering >> other & 1) != 0) {
       liveness_->host_answered(other, now_ns);
@@ -197,7 +197,7 @@ void Mesh::hear_end(const bootstrap::Event& event, uint64_t now_ns) {
 }
 
 void Mesh::hear_side_channel(uint64_t now_ns) {
-  for (const bootstrap::Event& event : circle_.poll()) {
+  for (const bootstrap::Event& event : side_channel_.poll()) {
     if (event.kind == bootstrap::Event::Kind::message) {
       hear_message(event);
     } else {

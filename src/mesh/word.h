@@ -11,7 +11,7 @@
 
 namespace ringbolt::mesh {
 
-// Kinds of messages in the side channel (Circle::send) that are the mesh's own; all others are its clients'.
+// Kinds of messages in the side channel (SideChannel::send) that are the mesh's own; all others are its clients'.
 inline constexpr uint16_t kHeartbeatMessage = 1;
 inline constexpr uint16_t kMendingMessage = 3;
 inline constexpr uint16_t kLeavingMessage = 4;
@@ -19,7 +19,7 @@ inline constexpr uint16_t kGivenUpMessage = 5;  ///< to one that counts as faile
 
 /// The first byte of a word between ranks (docs/formats/chunk.md).
 enum class WordKind : uint8_t {
-  used = 1,       ///< chunks of a lane have been used: how many is the header's chunk number
+  used = 1,       ///< chunks of a transfer have been used: how many is the header's chunk number
   failed = 2,     ///< the call has failed at the sender, which says why
   differs = 3,    ///< the call is another one at the sender, which says what
   aborted = 4,    ///< the group has been given up

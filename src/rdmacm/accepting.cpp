@@ -9,9 +9,9 @@
 #include "base/c_border.h"
 #include "base/clock.h"
 #include "rdmacm/connection_data.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
-#include "rdmacm/station.h"
 #include "wire/cm_private.h"
 
 namespace ringbolt::rdmacm {
@@ -22,12 +22,12 @@ using Phase = Id::Phase;
 constexpr int kMaxBacklog = 1024;
 constexpr uint8_t kMaxRetry = 7;
 
-int listen(Id& id, int backlog) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
+int listen(Id& id, int backlog) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
   if (id.phase != Phase::bound || id.token == 0) {
     return EINVAL;
   }
-  if (const int error = ringbolt_management_listen(station.devices().at(0).context, id.token)) {
+  if (const int error = ringbolt_management_listen(manager.devices().at(0).context, id.token)) {
     return error;
   }
   const bool is_ipv4 = id.c.route.addr.src_addr.sa_family == AF_INET;
@@ -41,20 +41,20 @@ int listen(Id& id, int backlog) RINGBOLT_REQUIRES(station_lock) {
   listener.is_on_port = is_link_local(listener.address) && id.route.has_value();
   listener.port = id.route ? id.route->device : 0;
   listener.backlog = static_cast<uint32_t>(backlog >= 1 && backlog <= kMaxBacklog ? backlog : kMaxBacklog);
-  station.add_listener(id.token, id);
+  manager.add_listener(id.token, id);
   try {
-    station.engine().listen(listener);
+    manager.engine().listen(listener);
   } catch (...) {
-    station.remove_listener(id.token);
+    manager.remove_listener(id.token);
     throw;
   }
   id.phase = Phase::listening;
   return 0;
 }
 
-int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
-  const Device& device = station.devices().at(id.route->device);
+int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
+  const Device& device = manager.devices().at(id.route->device);
   const auto data = private_data_of(param);
   wire::CmRep reply;
   if (data.size() > reply.private_data.size()) {
@@ -65,7 +65,7 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(st
       return error;
     }
   }
-  if (station.engine().state_of(id.handle) != cm::State::req_received) {
+  if (manager.engine().state_of(id.handle) != cm::State::req_received) {
     return EINVAL;
   }
   std::ranges::copy(data, reply.private_data.begin());
@@ -87,14 +87,14 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(st
   if (id.c.qp != nullptr) {
     // Ready before the reply leaves: the peer's first message may come before its "ready to use".
     if (const int error = prepare_queue_pair(id)) {
-      static_cast<void>(station.engine().reject(station.now(), id.handle, wire::kRejConsumer, {}));
+      static_cast<void>(manager.engine().reject(manager.now(), id.handle, wire::kRejConsumer, {}));
       return error;
     }
   }
-  return station.engine().accept(station.now(), id.handle, reply);
+  return manager.engine().accept(manager.now(), id.handle, reply);
 }
 
-int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
+int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
   const auto data = private_data_of(param);
   wire::CmSidrRep reply;
   if (data.size() > reply.private_data.size() || (id.c.qp == nullptr && param == nullptr)) {
@@ -103,23 +103,23 @@ int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(sta
   std::ranges::copy(data, reply.private_data.begin());
   reply.qpn = id.c.qp != nullptr ? id.c.qp->qp_num : param->qp_num;
   reply.qkey = RDMA_UDP_QKEY;
-  return id.station->engine().answer(id.station->now(), id.handle, reply);
+  return id.manager->engine().answer(id.manager->now(), id.handle, reply);
 }
 
-int accept(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
+int accept(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
   if (!id.is_passive || id.handle == 0) {
     return EINVAL;
   }
   const int error = id.is_datagram() ? accept_datagrams(id, param) : accept_queue_pair(id, param);
-  id.station->settle();
+  id.manager->settle();
   return error;
 }
 
-int reject(Id& id, uint16_t reason, std::span<const std::byte> data) RINGBOLT_REQUIRES(station_lock) {
+int reject(Id& id, uint16_t reason, std::span<const std::byte> data) RINGBOLT_REQUIRES(manager_lock) {
   if (id.handle == 0) {
     return EINVAL;
   }
-  Station& station = *id.station;
+  ConnectionManager& manager = *id.manager;
   int error = 0;
   if (id.is_datagram()) {
     wire::CmSidrRep refusal;
@@ -128,15 +128,15 @@ int reject(Id& id, uint16_t reason, std::span<const std::byte> data) RINGBOLT_RE
     }
     refusal.status = wire::kSidrRejected;
     std::ranges::copy(data, refusal.private_data.begin());
-    error = station.engine().answer(station.now(), id.handle, refusal);
+    error = manager.engine().answer(manager.now(), id.handle, refusal);
   } else {
     if (data.size() > wire::CmRej::kPrivateBytes) {
       return EINVAL;
     }
-    error = station.engine().reject(station.now(), id.handle, reason, data);
+    error = manager.engine().reject(manager.now(), id.handle, reason, data);
   }
   id.is_rejected = error == 0 && id.is_passive;
-  station.settle();
+  manager.settle();
   return error;
 }
 
@@ -145,7 +145,7 @@ int reject_for(rdma_cm_id* c, const void* data, uint8_t length, uint16_t reason)
   if (!is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   return result(reject(id, reason, {static_cast<const std::byte*>(data), data == nullptr ? size_t{0} : length}));
 }
 
@@ -167,9 +167,9 @@ void finish_transfers(const Id& id) {
 }  // namespace
 }  // namespace ringbolt::rdmacm
 
+using ringbolt::rdmacm::ConnectionManager;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
-using ringbolt::rdmacm::Station;
 namespace base = ringbolt::base;
 namespace cm = ringbolt::cm;
 namespace wire = ringbolt::wire;
@@ -181,7 +181,7 @@ int rdma_listen(rdma_cm_id* c, int backlog) try {
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   if (const int error = ringbolt::rdmacm::prepare_to_listen(id)) {
     return result(error);
   }
@@ -196,7 +196,7 @@ int rdma_accept(rdma_cm_id* c, rdma_conn_param* param) try {
     if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
-    const base::LockGuard guard(id.station->mutex());
+    const base::LockGuard guard(id.manager->mutex());
     if (const int error = ringbolt::rdmacm::accept(id, param)) {
       return result(error);
     }
@@ -223,12 +223,12 @@ int rdma_notify(rdma_cm_id* c, ibv_event_type event) try {
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   if (event != IBV_EVENT_COMM_EST || id.handle == 0) {
     return result(EINVAL);
   }
-  const int error = id.station->engine().note_data(id.station->now(), id.handle);
-  id.station->settle();
+  const int error = id.manager->engine().note_data(id.manager->now(), id.handle);
+  id.manager->settle();
   return result(error);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
@@ -236,23 +236,23 @@ int rdma_notify(rdma_cm_id* c, ibv_event_type event) try {
 
 int rdma_disconnect(rdma_cm_id* c) try {
   Id& id = Id::of(c);
-  if (id.is_datagram() || id.station->is_dead()) {
+  if (id.is_datagram() || id.manager->is_dead()) {
     return result(id.is_datagram() ? EINVAL : ENODEV);
   }
   ringbolt::rdmacm::finish_transfers(id);
   bool is_awaited = false;
   {
-    const base::LockGuard guard(id.station->mutex());
+    const base::LockGuard guard(id.manager->mutex());
     if (id.handle == 0) {
       return result(EINVAL);
     }
-    id.station->catch_up();
+    id.manager->catch_up();
     if (id.c.qp != nullptr) {
       flush_queue_pair(id);
     }
-    const cm::State before = id.station->engine().state_of(id.handle);
-    const int error = id.station->engine().disconnect(id.station->now(), id.handle);
-    id.station->settle();
+    const cm::State before = id.manager->engine().state_of(id.handle);
+    const int error = id.manager->engine().disconnect(id.manager->now(), id.handle);
+    id.manager->settle();
     if (error != 0 && before != cm::State::idle) {
       return result(error);
     }

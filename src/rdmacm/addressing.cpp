@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "base/c_border.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/events.h"
 #include "rdmacm/identifiers.h"
-#include "rdmacm/station.h"
 #include "wire/cm_private.h"
 
 namespace ringbolt::rdmacm {
@@ -30,26 +30,26 @@ size_t length_of(const sockaddr* address) {
 bool may_bind_low_ports() { return geteuid() == 0; }
 
 /// Makes the bound address known to the host, so that nobody else takes it.
-int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
+int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
   const bool is_ipv4 = id.c.route.addr.src_addr.sa_family == AF_INET;
   ringbolt_service service{};
-  service.token = station.next_token();
+  service.token = manager.next_token();
   service.service_id = wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.source_port());
   std::memcpy(service.address, address.data(), sizeof service.address);
   service.is_any = is_any(address) ? 1 : 0;
   service.is_ipv4 = is_ipv4 ? 1 : 0;
   service.is_family_only = id.is_family_only.value_or(is_ipv4) ? 1 : 0;
   service.is_reusable = id.reuses_address ? 1 : 0;
-  if (const int error = ringbolt_management_bind(station.devices().at(0).context, &service)) {
+  if (const int error = ringbolt_management_bind(manager.devices().at(0).context, &service)) {
     return error;
   }
   id.token = service.token;
   return 0;
 }
 
-int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
+int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
   const auto space = static_cast<uint16_t>(id.c.ps);
   constexpr int kTries = 64;  // another process may have the number
   const bool is_chosen = id.source_port() != 0;
@@ -59,16 +59,16 @@ int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQ
   int error = EADDRINUSE;
   for (int i = 0; i < (is_chosen ? 1 : kTries) && error != 0; ++i) {
     if (is_chosen) {
-      station.take_port(space, id.source_port());
+      manager.take_port(space, id.source_port());
     } else {
-      set_port(&id.c.route.addr.src_addr, station.take_ephemeral_port(space));
+      set_port(&id.c.route.addr.src_addr, manager.take_ephemeral_port(space));
       if (id.source_port() == 0) {
         return EADDRNOTAVAIL;
       }
     }
     error = is_public || is_chosen ? publish(id, address) : 0;
     if (error != 0) {
-      station.release_port(space, id.source_port());
+      manager.release_port(space, id.source_port());
     }
   }
   id.is_bound = error == 0;
@@ -76,7 +76,7 @@ int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQ
 }
 
 /// Binds to `wanted`; `is_public`: the program asked for it, so others must not have the same.
-int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(station_lock) {
+int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
   const auto address = address_of(wanted);
   if (!address) {
     return EAFNOSUPPORT;
@@ -89,13 +89,13 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(st
   }
   std::optional<uint32_t> device;
   if (!is_any(*address)) {
-    device = id.station->devices().bind(*address, scope_of(wanted));
+    device = id.manager->devices().bind(*address, scope_of(wanted));
     if (!device) {
       return ENODEV;
     }
   }
   std::memcpy(&id.c.route.addr.src_storage, wanted, length_of(wanted));
-  const wire::Address own = device ? id.station->devices().own_address(*device, *address) : *address;
+  const wire::Address own = device ? id.manager->devices().own_address(*device, *address) : *address;
   if (own != *address) {
     write_address(own, port_of(wanted), 0, id.c.route.addr.src_storage);
   }
@@ -104,7 +104,7 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(st
     return error;
   }
   if (device) {
-    const Devices& devices = id.station->devices();
+    const Devices& devices = id.manager->devices();
     const uint8_t index = devices.gid_index(*device, own);
     id.route = Route{*device, index, devices.at(*device).gids[index], {}, own};
     show_device(id);
@@ -113,15 +113,15 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(st
   return 0;
 }
 
-int bind_to_any(Id& id, int family, bool is_public) RINGBOLT_REQUIRES(station_lock) {
+int bind_to_any(Id& id, int family, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(family);
   return bind_to(id, reinterpret_cast<const sockaddr*>(&any), is_public);
 }
 
 /// Finds the way to `target` and queues what came of it. Errors that the kernel's own lookup gives come at once.
-int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
+int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
   const auto bound = address_of(&id.c.route.addr.src_addr);
   const auto source = bound && !is_any(*bound) ? bound : std::nullopt;
   wire::Address address = wanted;
@@ -131,7 +131,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   }
   const uint32_t scope = scope_of(target) != 0 ? scope_of(target) : scope_of(&id.c.route.addr.src_addr);
   Route route;
-  const int error = station.devices().route(source, address, scope, route);
+  const int error = manager.devices().route(source, address, scope, route);
   if (error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EINVAL) {
     return -error;
   }
@@ -142,12 +142,12 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   }
   // The ports of an emulated cluster have addresses of 127.0.0.0/8 too: those of other nodes lead elsewhere.
   const bool is_self = is_loopback(address) && route.remote_gid == route.local_gid;
-  const wire::Address peer = is_self ? station.devices().own_address(route.device, address) : address;
+  const wire::Address peer = is_self ? manager.devices().own_address(route.device, address) : address;
   write_address(peer, port_of(target), scope, id.c.route.addr.dst_storage);
   if (target->sa_family == AF_INET6) {
     id.c.route.addr.dst_sin6.sin6_flowinfo = reinterpret_cast<const sockaddr_in6*>(target)->sin6_flowinfo;
   }
-  write_address(is_self ? station.devices().own_address(route.device, route.source) : route.source, id.source_port(),
+  write_address(is_self ? manager.devices().own_address(route.device, route.source) : route.source, id.source_port(),
                 scope, id.c.route.addr.src_storage);
   id.channel().push(make_local_event(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0));  // first: there may be no memory for it
   id.route = route;
@@ -155,7 +155,7 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   return 0;
 }
 
-int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RINGBOLT_REQUIRES(station_lock) {
+int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RINGBOLT_REQUIRES(manager_lock) {
   const auto address = address_of(target);
   if (!address) {
     return EAFNOSUPPORT;
@@ -163,13 +163,13 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RING
   if (id.phase != Phase::idle && id.phase != Phase::bound) {
     return EINVAL;
   }
-  if (const int error = id.station->start()) {
+  if (const int error = id.manager->start()) {
     return error;
   }
   if (id.phase == Phase::idle) {
     const bool has_source = source != nullptr && source->sa_family != AF_UNSPEC;
-    const int error = has_source ? bind_to(id, source, port_of(source) != 0)
-                                 : bind_to_any(id, target->sa_family, false);
+    const int error =
+        has_source ? bind_to(id, source, port_of(source) != 0) : bind_to_any(id, target->sa_family, false);
     if (error != 0) {
       return error;
     }
@@ -183,7 +183,7 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RING
 }  // namespace
 
 int prepare_to_listen(Id& id) {
-  if (const int error = id.station->start()) {
+  if (const int error = id.manager->start()) {
     return error;
   }
   if (id.phase == Phase::idle) {
@@ -195,9 +195,9 @@ int prepare_to_listen(Id& id) {
 
 }  // namespace ringbolt::rdmacm
 
+using ringbolt::rdmacm::ConnectionManager;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
-using ringbolt::rdmacm::Station;
 namespace base = ringbolt::base;
 
 extern "C" {
@@ -207,8 +207,8 @@ int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) try {
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
-  if (const int error = id.station->start()) {
+  const base::LockGuard guard(id.manager->mutex());
+  if (const int error = id.manager->start()) {
     return result(error);
   }
   return result(ringbolt::rdmacm::bind_to(id, address, true));
@@ -222,7 +222,7 @@ int rdma_resolve_addr(rdma_cm_id* c, sockaddr* source, sockaddr* target, int) tr
     if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
-    const base::LockGuard guard(id.station->mutex());
+    const base::LockGuard guard(id.manager->mutex());
     if (const int error = ringbolt::rdmacm::resolve_address(id, source, target)) {
       return result(error);
     }
@@ -238,7 +238,7 @@ int rdma_resolve_route(rdma_cm_id* c, int) try {
     if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
-    const base::LockGuard guard(id.station->mutex());
+    const base::LockGuard guard(id.manager->mutex());
     if (id.phase != Id::Phase::address_resolved) {
       return result(EINVAL);
     }

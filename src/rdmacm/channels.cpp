@@ -10,9 +10,9 @@
 #include <new>
 
 #include "base/c_border.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/events.h"
 #include "rdmacm/identifiers.h"
-#include "rdmacm/station.h"
 
 namespace ringbolt::rdmacm {
 
@@ -44,7 +44,7 @@ std::unique_ptr<QueuedEvent> Channel::pop() {
   return queue.pop();
 }
 
-Channel* new_channel(Station& station) {
+Channel* new_channel(ConnectionManager& manager) {
   base::UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE));
   if (!fd.is_open()) {
     return nullptr;
@@ -54,7 +54,7 @@ Channel* new_channel(Station& station) {
     errno = ENOMEM;
     return nullptr;
   }
-  channel->station = &station;
+  channel->manager = &manager;
   channel->c.fd = fd.get();
   channel->fd = std::move(fd);
   return channel;
@@ -62,7 +62,7 @@ Channel* new_channel(Station& station) {
 
 void release_channel(Channel& channel) {
   if (--channel.users == 0 && channel.is_closed) {
-    channel.station->retire(std::unique_ptr<Channel>(&channel));
+    channel.manager->retire(std::unique_ptr<Channel>(&channel));
   }
 }
 
@@ -93,7 +93,7 @@ int wait_readable(int fd) {
 }
 
 /// What the requests in a channel that goes away, or of a listener that goes away, have made so far.
-void refuse_requests(Station& station, const EventQueue& events) RINGBOLT_REQUIRES(station_lock) {
+void refuse_requests(ConnectionManager& manager, const EventQueue& events) RINGBOLT_REQUIRES(manager_lock) {
   for (const QueuedEvent* event = events.first(); event != nullptr; event = event->next.get()) {
     if (event->c.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
       Id& id = Id::of(event->c.id);
@@ -101,7 +101,7 @@ void refuse_requests(Station& station, const EventQueue& events) RINGBOLT_REQUIR
       delete_id(&id);
     }
   }
-  station.settle();
+  manager.settle();
 }
 
 }  // namespace
@@ -117,24 +117,24 @@ void drop_events_of(Id& id) {
     }
   }
   if (!requests.is_empty()) {
-    refuse_requests(*id.station, requests);
+    refuse_requests(*id.manager, requests);
   }
 }
 
 }  // namespace ringbolt::rdmacm
 
 using ringbolt::rdmacm::Channel;
+using ringbolt::rdmacm::ConnectionManager;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::QueuedEvent;
-using ringbolt::rdmacm::Station;
 namespace base = ringbolt::base;
 
 extern "C" {
 
 rdma_event_channel* rdma_create_event_channel(void) try {
-  Station& station = Station::get();
-  const base::LockGuard guard(station.mutex());
-  Channel* channel = ringbolt::rdmacm::new_channel(station);
+  ConnectionManager& manager = ConnectionManager::get();
+  const base::LockGuard guard(manager.mutex());
+  Channel* channel = ringbolt::rdmacm::new_channel(manager);
   return channel == nullptr ? nullptr : &channel->c;
 } catch (...) {
   return ringbolt::base::caught_null();
@@ -142,16 +142,16 @@ rdma_event_channel* rdma_create_event_channel(void) try {
 
 void rdma_destroy_event_channel(rdma_event_channel* c) try {
   Channel& channel = Channel::of(c);
-  Station& station = *channel.station;
-  if (station.is_dead()) {
+  ConnectionManager& manager = *channel.manager;
+  if (manager.is_dead()) {
     return;
   }
-  const base::LockGuard guard(station.mutex());
+  const base::LockGuard guard(manager.mutex());
   ++channel.users;
   const auto dropped = channel.take_if([](const QueuedEvent&) { return true; });
   channel.is_closed = true;
-  ringbolt::rdmacm::refuse_requests(station, dropped);
-  station.drop_rejected(channel);
+  ringbolt::rdmacm::refuse_requests(manager, dropped);
+  manager.drop_rejected(channel);
   channel.fd.reset();
   c->fd = -1;
   ringbolt::rdmacm::release_channel(channel);
@@ -161,19 +161,19 @@ void rdma_destroy_event_channel(rdma_event_channel* c) try {
 
 int rdma_get_cm_event(rdma_event_channel* c, rdma_cm_event** event) try {
   Channel& channel = Channel::of(c);
-  Station& station = *channel.station;
+  ConnectionManager& manager = *channel.manager;
   for (;;) {
-    if (station.is_dead()) {
+    if (manager.is_dead()) {
       return ringbolt::rdmacm::result(ENODEV);
     }
     bool is_closed = false;
     {
-      const base::LockGuard guard(station.mutex());
+      const base::LockGuard guard(manager.mutex());
       is_closed = channel.is_closed;
       if (!channel.queue.is_empty()) {
         auto taken = channel.pop();
         ++taken->counts_for->delivered;
-        on_fetch(station, *taken);
+        on_fetch(manager, *taken);
         *event = &taken.release()->c;
         break;
       }
@@ -199,11 +199,11 @@ int rdma_ack_cm_event(rdma_cm_event* c) try {
     return ringbolt::rdmacm::result(EINVAL);
   }
   QueuedEvent& event = QueuedEvent::of(c);
-  Station& station = *event.counts_for->station;
-  if (!station.is_dead()) {
-    const base::LockGuard guard(station.mutex());
+  ConnectionManager& manager = *event.counts_for->manager;
+  if (!manager.is_dead()) {
+    const base::LockGuard guard(manager.mutex());
     ++event.counts_for->acknowledged;
-    station.notify();
+    manager.notify();
   }
   delete &event;
   return 0;

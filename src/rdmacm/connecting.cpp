@@ -11,8 +11,8 @@
 #include "base/c_border.h"
 #include "cm/timing.h"
 #include "rdmacm/connection_data.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
-#include "rdmacm/station.h"
 #include "wire/cm_private.h"
 
 namespace ringbolt::rdmacm {
@@ -42,7 +42,7 @@ int fill_private_data(const Id& id, const rdma_conn_param* param, std::array<std
   return 0;
 }
 
-cm::Path path_of(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+cm::Path path_of(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   cm::Path path;
   path.port = id.route->device;
   path.local = id.route->local_gid;
@@ -55,7 +55,7 @@ cm::Path path_of(const Id& id) RINGBOLT_REQUIRES(station_lock) {
 
 uint64_t service_of(const Id& id) { return wire::cm_service_id(static_cast<uint16_t>(id.c.ps), id.destination_port()); }
 
-wire::CmPath wire_path(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+wire::CmPath wire_path(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   wire::CmPath path;
   path.local_lid = path.remote_lid = kNoLid;
   path.local_gid = id.route->local_gid;
@@ -67,9 +67,9 @@ wire::CmPath wire_path(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   return path;
 }
 
-int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
-  const Device& device = station.devices().at(id.route->device);
+int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
+  const Device& device = manager.devices().at(id.route->device);
   wire::CmReq request;
   if (const int error = check_limits(id, device, param)) {
     return error;
@@ -93,36 +93,36 @@ int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(s
   request.path_mtu = id.path.mtu;
   request.primary = wire_path(id);
   id.request = request;
-  id.handle = station.engine().connect(station.now(), path_of(id), request);
+  id.handle = manager.engine().connect(manager.now(), path_of(id), request);
   return 0;
 }
 
-int connect_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
-  Station& station = *id.station;
+int connect_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
+  ConnectionManager& manager = *id.manager;
   wire::CmSidrReq question;
   if (const int error = fill_private_data(id, param, question.private_data)) {
     return error;
   }
   question.service_id = service_of(id);
   id.question = question;
-  id.handle = station.engine().look_up(station.now(), path_of(id), question);
+  id.handle = manager.engine().look_up(manager.now(), path_of(id), question);
   return 0;
 }
 
-int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(station_lock) {
+int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
   if (id.phase != Phase::route_resolved || !id.route) {
     return EINVAL;
   }
   const int error = id.is_datagram() ? connect_datagrams(id, param) : connect_queue_pair(id, param);
   if (error == 0) {
     try {
-      id.station->add_connection(id.handle, id);
+      id.manager->add_connection(id.handle, id);
     } catch (...) {
-      id.station->engine().destroy(id.station->now(), std::exchange(id.handle, 0));
+      id.manager->engine().destroy(id.manager->now(), std::exchange(id.handle, 0));
       throw;
     }
     id.phase = Phase::connecting;
-    id.station->settle();
+    id.manager->settle();
   }
   return error;
 }
@@ -157,9 +157,9 @@ uint32_t random_psn() {
 
 }  // namespace ringbolt::rdmacm
 
+using ringbolt::rdmacm::ConnectionManager;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
-using ringbolt::rdmacm::Station;
 namespace base = ringbolt::base;
 
 extern "C" {
@@ -170,7 +170,7 @@ int rdma_connect(rdma_cm_id* c, rdma_conn_param* param) try {
     if (!ringbolt::rdmacm::is_ours(id)) {
       return -1;
     }
-    const base::LockGuard guard(id.station->mutex());
+    const base::LockGuard guard(id.manager->mutex());
     if (const int error = ringbolt::rdmacm::connect(id, param)) {
       return result(error);
     }
@@ -185,13 +185,13 @@ int rdma_establish(rdma_cm_id* c) try {
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   // With a queue pair on the identifier taking the event has done it already.
   if (c->qp != nullptr || id.handle == 0) {
     return result(EINVAL);
   }
-  const int error = id.station->engine().ready(id.station->now(), id.handle);
-  id.station->settle();
+  const int error = id.manager->engine().ready(id.manager->now(), id.handle);
+  id.manager->settle();
   return result(error);
 } catch (...) {
   return ringbolt::base::caught_minus_one();

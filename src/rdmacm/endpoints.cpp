@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/c_border.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
-#include "rdmacm/station.h"
 
 namespace ringbolt::rdmacm {
 namespace {

@@ -8,9 +8,9 @@
 #include <new>
 
 #include "rdmacm/connection_data.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
-#include "rdmacm/station.h"
 #include "wire/cm_private.h"
 
 namespace ringbolt::rdmacm {
@@ -73,7 +73,7 @@ std::unique_ptr<QueuedEvent> new_event(Id& id, rdma_cm_event_type type, int stat
 }
 
 /// The answer to a lookup: all that is needed to send datagrams there.
-void fill_datagram(Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(station_lock) {
+void fill_datagram(Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(manager_lock) {
   rdma_ud_param& param = event.c.param.ud;
   param.qp_num = id.answer.qpn;
   param.qkey = id.answer.qkey;
@@ -84,37 +84,37 @@ bool is_end(const cm::Event& event) { return event.kind == Kind::rejected || eve
 
 /// CONNECT_RESPONSE of an identifier with a queue pair: it becomes ready, and only now is the peer told so. Told
 /// earlier, its first message could reach the program before this event does.
-void complete_connection(Station& station, Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(station_lock) {
+void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event) RINGBOLT_REQUIRES(manager_lock) {
   int error = prepare_queue_pair(id);
   if (error == 0) {
-    error = station.engine().ready(station.now(), id.handle);
+    error = manager.engine().ready(manager.now(), id.handle);
   } else {
-    static_cast<void>(station.engine().reject(station.now(), id.handle, wire::kRejConsumer, {}));
+    static_cast<void>(manager.engine().reject(manager.now(), id.handle, wire::kRejConsumer, {}));
   }
-  station.settle();
+  manager.settle();
   event.c.event = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
   event.c.status = -error;
   if (error != 0) {
     // Also when the peer took its REP back before the program looked. One event says it; rdma-core swallows the rest.
     id.has_failed = id.has_seen_end = true;
     flush_queue_pair(id);
-    station.drop_held(id);
+    manager.drop_held(id);
     const auto swallowed =
         id.channel().take_if([&](const QueuedEvent& one) { return one.c.id == &id.c && is_end(one.source); });
   }
 }
 
 void set_addresses(Id& id, const cm::Event& event, uint64_t service_id, std::span<const std::byte> private_data)
-    RINGBOLT_REQUIRES(station_lock) {
+    RINGBOLT_REQUIRES(manager_lock) {
   const auto header = wire::parse_cm_ip_header(private_data.first<wire::kCmIpHeaderBytes>());
-  const uint32_t scope = id.station->devices().at(event.path.port).facts.netdev_index;
+  const uint32_t scope = id.manager->devices().at(event.path.port).facts.netdev_index;
   if (header) {
     write_address(header->destination, wire::cm_service_port(service_id), scope, id.c.route.addr.src_storage);
     write_address(header->source, header->source_port, scope, id.c.route.addr.dst_storage);
   }
 }
 
-void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) RINGBOLT_REQUIRES(station_lock) {
+void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) RINGBOLT_REQUIRES(manager_lock) {
   id.request = request;
   fill_from_request(queued.c.param.conn, request);
   keep_private_data(queued, std::span(request.private_data).subspan(wire::kCmIpHeaderBytes));
@@ -122,13 +122,13 @@ void take_request(Id& id, QueuedEvent& queued, const wire::CmReq& request) RINGB
 
 /// What rdma_accept will say unless told otherwise: a program with a queue pair of its own asks rdma_init_qp_attr for
 /// it before that, and the peer will count from this number.
-void promise_reply(Id& id, const Device& device, const wire::CmReq& request) RINGBOLT_REQUIRES(station_lock) {
+void promise_reply(Id& id, const Device& device, const wire::CmReq& request) RINGBOLT_REQUIRES(manager_lock) {
   id.reply.starting_psn = random_psn();
   id.reply.responder_resources = at_most(request.initiator_depth, device.max_responder_resources);
   id.reply.initiator_depth = at_most(request.responder_resources, device.max_initiator_depth);
 }
 
-void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) RINGBOLT_REQUIRES(station_lock) {
+void take_lookup(Id& id, QueuedEvent& queued, const wire::CmSidrReq& question) RINGBOLT_REQUIRES(manager_lock) {
   id.question = question;
   keep_private_data(queued, std::span(question.private_data).subspan(wire::kCmIpHeaderBytes));
 }
@@ -165,16 +165,16 @@ std::unique_ptr<QueuedEvent> make_event(Id& id, const cm::Event& event) {
   return queued;
 }
 
-std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const cm::Event& event) {
+std::unique_ptr<QueuedEvent> make_request(ConnectionManager& manager, Id& listener, const cm::Event& event) {
   auto queued = new_event(listener, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
-  Id* id = new_id(station, &listener.channel(), listener.c.context, listener.c.ps, listener.c.qp_type);
+  Id* id = new_id(manager, &listener.channel(), listener.c.context, listener.c.ps, listener.c.qp_type);
   if (id == nullptr) {
     throw std::bad_alloc();
   }
   queued->c.id = &id->c;
   queued->c.listen_id = &listener.c;
   try {
-    station.add_connection(event.handle, *id);
+    manager.add_connection(event.handle, *id);
   } catch (...) {
     delete_id(id);
     throw;
@@ -183,7 +183,7 @@ std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const 
   id->is_passive = true;
   id->phase = Id::Phase::connecting;
   id->handle = event.handle;
-  const Device& device = station.devices().at(event.path.port);
+  const Device& device = manager.devices().at(event.path.port);
   const uint8_t gid_index = device.index_of(event.path.local).value_or(0);
   id->route = Route{event.path.port, gid_index, event.path.local, event.path.remote, event.path.local};
   if (const auto* request = std::get_if<wire::CmReq>(&event.message)) {
@@ -201,7 +201,7 @@ std::unique_ptr<QueuedEvent> make_request(Station& station, Id& listener, const 
   return queued;
 }
 
-void on_fetch(Station& station, QueuedEvent& event) {
+void on_fetch(ConnectionManager& manager, QueuedEvent& event) {
   Id& id = Id::of(event.c.id);
   switch (event.c.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
@@ -212,7 +212,7 @@ void on_fetch(Station& station, QueuedEvent& event) {
       id.c.route.num_paths = 1;
       break;
     case RDMA_CM_EVENT_CONNECT_REQUEST:
-      station.engine().note_fetched(id.handle);
+      manager.engine().note_fetched(id.handle);
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
       id.has_seen_end = true;
@@ -225,7 +225,7 @@ void on_fetch(Station& station, QueuedEvent& event) {
       break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       if (id.c.qp != nullptr) {
-        complete_connection(station, id, event);
+        complete_connection(manager, id, event);
       }
       break;
     default:

@@ -14,7 +14,7 @@
 
 #include "base/mutex.h"
 #include "cm/timing.h"
-#include "rdmacm/station.h"
+#include "rdmacm/connection_manager.h"
 
 namespace ringbolt::rdmacm {
 namespace {
@@ -35,20 +35,20 @@ uint32_t flow_label(const Id& id) {
 }  // namespace
 
 bool is_ours(const Id& id) {
-  if (id.station->is_dead()) {
+  if (id.manager->is_dead()) {
     errno = ENODEV;
     return false;
   }
   return true;
 }
 
-Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type) {
+Id* new_id(ConnectionManager& manager, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type) {
   auto* id = new (std::nothrow) Id;
   if (id == nullptr) {
     errno = ENOMEM;
     return nullptr;
   }
-  id->station = &station;
+  id->manager = &manager;
   id->c.context = context;
   id->c.ps = ps;
   id->c.qp_type = type;
@@ -58,29 +58,29 @@ Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps
 }
 
 void detach_id(Id& id) {
-  Station& station = *id.station;
+  ConnectionManager& manager = *id.manager;
   if (id.handle != 0) {
     if (id.is_passive && id.has_reply) {
-      station.catch_up();
+      manager.catch_up();
     }
     try {
-      station.engine().destroy(station.now(), id.handle);
+      manager.engine().destroy(manager.now(), id.handle);
     } catch (const std::bad_alloc&) {
       // No memory for the good-bye: the peer finds out by its own time limits.
     }
-    station.remove_connection(id.handle);
+    manager.remove_connection(id.handle);
     id.handle = 0;
   }
   if (id.token != 0) {
-    station.engine().unlisten(id.token);
-    station.remove_listener(id.token);
-    ringbolt_management_unbind(station.devices().at(0).context, id.token);
+    manager.engine().unlisten(id.token);
+    manager.remove_listener(id.token);
+    ringbolt_management_unbind(manager.devices().at(0).context, id.token);
     id.token = 0;
   }
   if (id.is_bound && !id.is_passive) {
-    station.release_port(static_cast<uint16_t>(id.c.ps), id.source_port());
+    manager.release_port(static_cast<uint16_t>(id.c.ps), id.source_port());
   }
-  station.drop_held(id);
+  manager.drop_held(id);
   drop_events_of(id);
 }
 
@@ -94,7 +94,7 @@ void delete_id(Id* id) {
 }
 
 void show_device(Id& id) {
-  const Device& device = id.station->devices().at(id.route->device);
+  const Device& device = id.manager->devices().at(id.route->device);
   id.c.verbs = device.context;
   id.c.port_num = 1;
   if (id.c.pd == nullptr) {
@@ -106,7 +106,7 @@ void show_device(Id& id) {
 }
 
 void fill_path(Id& id) {
-  const Device& device = id.station->devices().at(id.route->device);
+  const Device& device = id.manager->devices().at(id.route->device);
   ibv_sa_path_rec& path = id.path;
   path = {};
   std::memcpy(path.dgid.raw, id.route->remote_gid.data(), sizeof path.dgid.raw);
@@ -154,7 +154,7 @@ int await_event(Id& id) {
   return result(id.c.event->event == RDMA_CM_EVENT_REJECTED ? ECONNREFUSED : std::abs(id.c.event->status));
 }
 
-void Station::drop_rejected(const Channel& channel) {
+void ConnectionManager::drop_rejected(const Channel& channel) {
   std::vector<Id*> gone;
   for (const auto& [handle, id] : connections_) {
     if (id->is_rejected && &id->channel() == &channel && id->delivered == id->acknowledged) {
@@ -170,10 +170,10 @@ void Station::drop_rejected(const Channel& channel) {
 }  // namespace ringbolt::rdmacm
 
 using ringbolt::rdmacm::Channel;
+using ringbolt::rdmacm::ConnectionManager;
 using ringbolt::rdmacm::Id;
+using ringbolt::rdmacm::manager_lock;
 using ringbolt::rdmacm::result;
-using ringbolt::rdmacm::Station;
-using ringbolt::rdmacm::station_lock;
 namespace base = ringbolt::base;
 
 extern "C" {
@@ -183,17 +183,17 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
   if (!is_known) {
     return result(EINVAL);
   }
-  Station& station = channel == nullptr ? Station::get() : *Channel::of(channel).station;
-  if (station.is_dead()) {
+  ConnectionManager& manager = channel == nullptr ? ConnectionManager::get() : *Channel::of(channel).manager;
+  if (manager.is_dead()) {
     return result(ENODEV);
   }
-  const base::LockGuard guard(station.mutex());
-  Channel* home = channel == nullptr ? ringbolt::rdmacm::new_channel(station) : &Channel::of(channel);
+  const base::LockGuard guard(manager.mutex());
+  Channel* home = channel == nullptr ? ringbolt::rdmacm::new_channel(manager) : &Channel::of(channel);
   if (home == nullptr) {
     return -1;
   }
   const ibv_qp_type type = ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
-  Id* made = ringbolt::rdmacm::new_id(station, home, context, ps, type);
+  Id* made = ringbolt::rdmacm::new_id(manager, home, context, ps, type);
   if (made == nullptr) {
     if (channel == nullptr) {
       delete home;
@@ -209,18 +209,18 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, 
 
 int rdma_destroy_id(rdma_cm_id* c) try {
   Id& id = Id::of(c);
-  Station& station = *id.station;
+  ConnectionManager& manager = *id.manager;
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   detach_id(id);
-  station.settle();
+  manager.settle();
   if (c->event != nullptr) {
-    const base::Unlocked unlocked(station.mutex());
+    const base::Unlocked unlocked(manager.mutex());
     rdma_ack_cm_event(std::exchange(c->event, nullptr));
   }
-  station.wait([&]() RINGBOLT_REQUIRES(station_lock) { return id.acknowledged == id.delivered; });
+  manager.wait([&]() RINGBOLT_REQUIRES(manager_lock) { return id.acknowledged == id.delivered; });
   ringbolt::rdmacm::delete_id(&id);
   return 0;
 } catch (...) {
@@ -229,7 +229,7 @@ int rdma_destroy_id(rdma_cm_id* c) try {
 
 int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
   Id& id = Id::of(c);
-  Station& station = *id.station;
+  ConnectionManager& manager = *id.manager;
   if (id.is_sync && target == nullptr) {
     return result(EINVAL);
   }
@@ -239,8 +239,8 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
-  Channel* to = target == nullptr ? ringbolt::rdmacm::new_channel(station) : &Channel::of(target);
+  const base::LockGuard guard(id.manager->mutex());
+  Channel* to = target == nullptr ? ringbolt::rdmacm::new_channel(manager) : &Channel::of(target);
   if (to == nullptr) {
     return -1;
   }
@@ -257,7 +257,7 @@ int rdma_migrate_id(rdma_cm_id* c, rdma_event_channel* target) try {
     }
     to->push(std::move(event));
   }
-  station.wait([&]() RINGBOLT_REQUIRES(station_lock) { return id.acknowledged == id.delivered; });
+  manager.wait([&]() RINGBOLT_REQUIRES(manager_lock) { return id.acknowledged == id.delivered; });
   from.is_closed = from.is_closed || was_sync;
   ringbolt::rdmacm::release_channel(from);
   return 0;

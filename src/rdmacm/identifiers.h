@@ -6,35 +6,35 @@
 namespace ringbolt::rdmacm {
 
 /// A new identifier that lives on `channel`; null without memory.
-Id* new_id(Station& station, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type)
-    RINGBOLT_REQUIRES(station_lock);
+Id* new_id(ConnectionManager& manager, Channel* channel, void* context, rdma_port_space ps, ibv_qp_type type)
+    RINGBOLT_REQUIRES(manager_lock);
 /// Ends what it does and forgets its undelivered events; delivered ones must be acknowledged before delete_id().
-void detach_id(Id& id) RINGBOLT_REQUIRES(station_lock);
-void delete_id(Id* id) RINGBOLT_REQUIRES(station_lock);
+void detach_id(Id& id) RINGBOLT_REQUIRES(manager_lock);
+void delete_id(Id* id) RINGBOLT_REQUIRES(manager_lock);
 
 /// The identifier of a request that has not been delivered moves along with its listener.
-void move_request(Id& id, Channel& target) RINGBOLT_REQUIRES(station_lock);
+void move_request(Id& id, Channel& target) RINGBOLT_REQUIRES(manager_lock);
 
 /// Null with errno set when there is no descriptor left.
-Channel* new_channel(Station& station);
-void release_channel(Channel& channel) RINGBOLT_REQUIRES(station_lock);
+Channel* new_channel(ConnectionManager& manager);
+void release_channel(Channel& channel) RINGBOLT_REQUIRES(manager_lock);
 
 /// Forgets its undelivered events; undelivered requests to it are refused.
-void drop_events_of(Id& id) RINGBOLT_REQUIRES(station_lock);
+void drop_events_of(Id& id) RINGBOLT_REQUIRES(manager_lock);
 
 /// Sets what the program reads of the device that the identifier uses: verbs, pd, port.
-void show_device(Id& id) RINGBOLT_REQUIRES(station_lock);
+void show_device(Id& id) RINGBOLT_REQUIRES(manager_lock);
 /// Writes the path record of id.route.
-void fill_path(Id& id) RINGBOLT_REQUIRES(station_lock);
+void fill_path(Id& id) RINGBOLT_REQUIRES(manager_lock);
 
 /// Gives an identifier that is not bound the wildcard address, and makes its port known. 0 or an errno.
-int prepare_to_listen(Id& id) RINGBOLT_REQUIRES(station_lock);
+int prepare_to_listen(Id& id) RINGBOLT_REQUIRES(manager_lock);
 
 /// False, with errno set, in a forked child: what it has inherited is the parent's, and so is the lock.
 bool is_ours(const Id& id);
 
 /// For synchronous identifiers: waits for the event of the call just made, keeps it in id->event. 0 or -1 with errno.
 /// Without effect, and 0, for others.
-int await_event(Id& id) RINGBOLT_EXCLUDES(station_lock);
+int await_event(Id& id) RINGBOLT_EXCLUDES(manager_lock);
 
 }  // namespace ringbolt::rdmacm

@@ -19,14 +19,14 @@
 /// The objects that programs hold by pointer: each begins with the C structure.
 namespace ringbolt::rdmacm {
 
-class Station;
+class ConnectionManager;
 struct Id;
 struct Channel;
 
-/// Stands for Station::mutex() of whichever station an object belongs to: a process uses one at a time, and what is
-/// left of the one before a fork is never locked.
-class RINGBOLT_CAPABILITY("mutex") StationLock {};
-inline StationLock station_lock;
+/// Stands for ConnectionManager::mutex() of whichever manager an object belongs to: a process uses one at a time, and
+/// what is left of the one before a fork is never locked.
+class RINGBOLT_CAPABILITY("mutex") ManagerLock {};
+inline ManagerLock manager_lock;
 
 /// An event that waits in a channel or that the program has taken.
 struct QueuedEvent {
@@ -75,20 +75,20 @@ class EventQueue {
 
 struct Channel {
   rdma_event_channel c{};
-  Station* station = nullptr;
+  ConnectionManager* manager = nullptr;
   base::UniqueFd fd;  ///< an eventfd that counts the queue: readable while an event waits, a new edge for each
-  EventQueue queue RINGBOLT_GUARDED_BY(station_lock);
-  uint32_t users RINGBOLT_GUARDED_BY(station_lock) = 0;  ///< identifiers that live on it
-  bool is_closed RINGBOLT_GUARDED_BY(station_lock) =
+  EventQueue queue RINGBOLT_GUARDED_BY(manager_lock);
+  uint32_t users RINGBOLT_GUARDED_BY(manager_lock) = 0;  ///< identifiers that live on it
+  bool is_closed RINGBOLT_GUARDED_BY(manager_lock) =
       false;  ///< the program destroyed it; it goes after its last identifier
 
   static Channel& of(rdma_event_channel* c) { return *reinterpret_cast<Channel*>(c); }
-  void push(std::unique_ptr<QueuedEvent> event) noexcept RINGBOLT_REQUIRES(station_lock);
+  void push(std::unique_ptr<QueuedEvent> event) noexcept RINGBOLT_REQUIRES(manager_lock);
   /// The oldest event; the queue must not be empty.
-  std::unique_ptr<QueuedEvent> pop() RINGBOLT_REQUIRES(station_lock);
+  std::unique_ptr<QueuedEvent> pop() RINGBOLT_REQUIRES(manager_lock);
   /// Takes out what `matches`.
   template <class Matches>
-  EventQueue take_if(Matches matches) RINGBOLT_REQUIRES(station_lock) {
+  EventQueue take_if(Matches matches) RINGBOLT_REQUIRES(manager_lock) {
     EventQueue all(std::move(queue));
     EventQueue taken;
     while (!all.is_empty()) {
@@ -103,7 +103,7 @@ struct Channel {
   }
 
  private:
-  void count_down() RINGBOLT_REQUIRES(station_lock);
+  void count_down() RINGBOLT_REQUIRES(manager_lock);
 };
 static_assert(offsetof(Channel, c) == 0);
 
@@ -111,35 +111,35 @@ struct Id {
   enum class Phase : uint8_t { idle, bound, address_resolved, route_resolved, connecting, listening, ended };
 
   rdma_cm_id c{};
-  Station* station = nullptr;
-  Phase phase RINGBOLT_GUARDED_BY(station_lock) = Phase::idle;
+  ConnectionManager* manager = nullptr;
+  Phase phase RINGBOLT_GUARDED_BY(manager_lock) = Phase::idle;
   std::atomic<bool> is_sync = false;
-  bool is_passive RINGBOLT_GUARDED_BY(station_lock) = false;   ///< made from a request
-  bool is_rejected RINGBOLT_GUARDED_BY(station_lock) = false;  ///< by rdma_reject: nothing more can come of it
-  uint32_t delivered RINGBOLT_GUARDED_BY(station_lock) = 0;
-  uint32_t acknowledged RINGBOLT_GUARDED_BY(station_lock) = 0;
+  bool is_passive RINGBOLT_GUARDED_BY(manager_lock) = false;   ///< made from a request
+  bool is_rejected RINGBOLT_GUARDED_BY(manager_lock) = false;  ///< by rdma_reject: nothing more can come of it
+  uint32_t delivered RINGBOLT_GUARDED_BY(manager_lock) = 0;
+  uint32_t acknowledged RINGBOLT_GUARDED_BY(manager_lock) = 0;
 
   // Addresses.
-  bool is_bound RINGBOLT_GUARDED_BY(station_lock) = false;  ///< has a port number
-  uint64_t token RINGBOLT_GUARDED_BY(station_lock) = 0;     ///< of the service known to the host; 0: none
-  std::optional<Route> route RINGBOLT_GUARDED_BY(station_lock);
-  ibv_sa_path_rec path RINGBOLT_GUARDED_BY(station_lock){};
+  bool is_bound RINGBOLT_GUARDED_BY(manager_lock) = false;  ///< has a port number
+  uint64_t token RINGBOLT_GUARDED_BY(manager_lock) = 0;     ///< of the service known to the host; 0: none
+  std::optional<Route> route RINGBOLT_GUARDED_BY(manager_lock);
+  ibv_sa_path_rec path RINGBOLT_GUARDED_BY(manager_lock){};
 
   // Options.
-  uint8_t type_of_service RINGBOLT_GUARDED_BY(station_lock) = 0;
-  std::optional<uint8_t> ack_timeout RINGBOLT_GUARDED_BY(station_lock);
-  bool reuses_address RINGBOLT_GUARDED_BY(station_lock) = false;
-  std::optional<bool> is_family_only RINGBOLT_GUARDED_BY(station_lock);
+  uint8_t type_of_service RINGBOLT_GUARDED_BY(manager_lock) = 0;
+  std::optional<uint8_t> ack_timeout RINGBOLT_GUARDED_BY(manager_lock);
+  bool reuses_address RINGBOLT_GUARDED_BY(manager_lock) = false;
+  std::optional<bool> is_family_only RINGBOLT_GUARDED_BY(manager_lock);
 
   // The connection.
-  cm::Handle handle RINGBOLT_GUARDED_BY(station_lock) = 0;
-  wire::CmReq request RINGBOLT_GUARDED_BY(station_lock);  ///< sent or received
-  wire::CmRep reply RINGBOLT_GUARDED_BY(station_lock);    ///< sent or received
-  bool has_reply RINGBOLT_GUARDED_BY(station_lock) = false;
-  bool has_seen_end RINGBOLT_GUARDED_BY(station_lock) = false;  ///< the program took what told it so
-  bool has_failed RINGBOLT_GUARDED_BY(station_lock) = false;    ///< the program took its CONNECT_ERROR
-  wire::CmSidrReq question RINGBOLT_GUARDED_BY(station_lock);
-  wire::CmSidrRep answer RINGBOLT_GUARDED_BY(station_lock);
+  cm::Handle handle RINGBOLT_GUARDED_BY(manager_lock) = 0;
+  wire::CmReq request RINGBOLT_GUARDED_BY(manager_lock);  ///< sent or received
+  wire::CmRep reply RINGBOLT_GUARDED_BY(manager_lock);    ///< sent or received
+  bool has_reply RINGBOLT_GUARDED_BY(manager_lock) = false;
+  bool has_seen_end RINGBOLT_GUARDED_BY(manager_lock) = false;  ///< the program took what told it so
+  bool has_failed RINGBOLT_GUARDED_BY(manager_lock) = false;    ///< the program took its CONNECT_ERROR
+  wire::CmSidrReq question RINGBOLT_GUARDED_BY(manager_lock);
+  wire::CmSidrRep answer RINGBOLT_GUARDED_BY(manager_lock);
 
   // What rdma_create_ep keeps, before anybody else knows the identifier.
   std::optional<ibv_qp_init_attr> qp_attributes;

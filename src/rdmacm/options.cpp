@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "base/c_border.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
-#include "rdmacm/station.h"
 
 namespace ringbolt::rdmacm {
 namespace {
@@ -23,7 +23,7 @@ std::optional<Value> read_value(const void* from, size_t length) {
   return value;
 }
 
-int set_option(Id& id, int name, const void* from, size_t length) RINGBOLT_REQUIRES(station_lock) {
+int set_option(Id& id, int name, const void* from, size_t length) RINGBOLT_REQUIRES(manager_lock) {
   const auto number = read_value<int>(from, length);
   const auto byte = read_value<uint8_t>(from, length);
   switch (name) {
@@ -53,9 +53,9 @@ int set_option(Id& id, int name, const void* from, size_t length) RINGBOLT_REQUI
 }  // namespace
 }  // namespace ringbolt::rdmacm
 
+using ringbolt::rdmacm::ConnectionManager;
 using ringbolt::rdmacm::Id;
 using ringbolt::rdmacm::result;
-using ringbolt::rdmacm::Station;
 namespace base = ringbolt::base;
 
 extern "C" {
@@ -65,7 +65,7 @@ int rdma_set_option(rdma_cm_id* c, int level, int name, void* value, size_t leng
   if (!ringbolt::rdmacm::is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   // RDMA_OPTION_IB_PATH replaces the path record: on RoCE the route is always found locally.
   return result(level == RDMA_OPTION_ID ? ringbolt::rdmacm::set_option(id, name, value, length) : ENOSYS);
 } catch (...) {
@@ -86,20 +86,20 @@ const char* rdma_event_str(rdma_cm_event_type event) {
 }
 
 ibv_context** rdma_get_devices(int* count) try {
-  Station& station = Station::get();
-  const base::LockGuard guard(station.mutex());
-  if (const int error = station.start()) {
+  ConnectionManager& manager = ConnectionManager::get();
+  const base::LockGuard guard(manager.mutex());
+  if (const int error = manager.start()) {
     errno = error;
     return nullptr;
   }
-  const size_t size = station.devices().size();
+  const size_t size = manager.devices().size();
   auto** list = static_cast<ibv_context**>(std::calloc(size + 1, sizeof(ibv_context*)));
   if (list == nullptr) {
     errno = ENOMEM;
     return nullptr;
   }
   for (uint32_t i = 0; i < size; ++i) {
-    list[i] = station.devices().at(i).context;
+    list[i] = manager.devices().at(i).context;
   }
   if (count != nullptr) {
     *count = static_cast<int>(size);

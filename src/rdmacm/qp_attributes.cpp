@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "cm/timing.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
-#include "rdmacm/station.h"
 
 namespace ringbolt::rdmacm {
 namespace {
@@ -19,14 +19,14 @@ constexpr int kAllAccess = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IB
 bool is_reliable(const Id& id) { return id.c.qp_type != IBV_QPT_UC && id.c.qp_type != IBV_QPT_UD; }
 
 /// What this side answers and begins at most: the reply has the last word.
-uint8_t responder_resources(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+uint8_t responder_resources(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   return id.is_passive ? id.reply.responder_resources : id.reply.initiator_depth;
 }
-uint8_t initiator_depth(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+uint8_t initiator_depth(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   return id.is_passive ? id.reply.initiator_depth : id.reply.responder_resources;
 }
 
-QpStep init_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+QpStep init_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   QpStep step;
   step.attributes.qp_state = IBV_QPS_INIT;
   step.attributes.port_num = 1;
@@ -44,7 +44,7 @@ QpStep init_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   return step;
 }
 
-QpStep rtr_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+QpStep rtr_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   QpStep step;
   step.attributes.qp_state = IBV_QPS_RTR;
   step.attributes.ah_attr = address_vector(id);
@@ -60,7 +60,7 @@ QpStep rtr_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
   return step;
 }
 
-QpStep rts_step(const Id& id) RINGBOLT_REQUIRES(station_lock) {
+QpStep rts_step(const Id& id) RINGBOLT_REQUIRES(manager_lock) {
   QpStep step;
   step.attributes.qp_state = IBV_QPS_RTS;
   step.attributes.sq_psn = id.is_passive ? id.request.starting_psn : id.reply.starting_psn;
@@ -152,7 +152,7 @@ int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) try {
   if (!is_ours(id)) {
     return -1;
   }
-  const base::LockGuard guard(id.station->mutex());
+  const base::LockGuard guard(id.manager->mutex());
   if (!id.route) {
     return result(EINVAL);
   }

@@ -14,16 +14,16 @@ struct QpStep {
 
 /// The attributes of the step to `state` (INIT, RTR, RTS), from what both sides said. Nothing for a step that the
 /// identifier has no facts for yet.
-std::optional<QpStep> qp_step(const Id& id, ibv_qp_state state) RINGBOLT_REQUIRES(station_lock);
+std::optional<QpStep> qp_step(const Id& id, ibv_qp_state state) RINGBOLT_REQUIRES(manager_lock);
 
 /// INIT with the real access rights, RTR and RTS of id->qp. 0 or an errno.
-int prepare_queue_pair(Id& id) RINGBOLT_REQUIRES(station_lock);
+int prepare_queue_pair(Id& id) RINGBOLT_REQUIRES(manager_lock);
 /// The first state of a queue pair just made: INIT, or, for datagrams, RTS.
-int initialize_queue_pair(Id& id, ibv_qp* qp) RINGBOLT_REQUIRES(station_lock);
+int initialize_queue_pair(Id& id, ibv_qp* qp) RINGBOLT_REQUIRES(manager_lock);
 /// Ends all that is posted; before, sends that are under way get a moment.
 void flush_queue_pair(Id& id);
 
 /// How to address the peer.
-ibv_ah_attr address_vector(const Id& id) RINGBOLT_REQUIRES(station_lock);
+ibv_ah_attr address_vector(const Id& id) RINGBOLT_REQUIRES(manager_lock);
 
 }  // namespace ringbolt::rdmacm

@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/c_border.h"
+#include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
-#include "rdmacm/station.h"
 
 namespace ringbolt::rdmacm {
 namespace {
@@ -96,7 +96,7 @@ int create_qp(Id& id, ibv_qp_init_attr_ex& wanted) {
   if (qp != nullptr) {
     error = ENODEV;
     if (is_ours(id)) {
-      const base::LockGuard guard(id.station->mutex());
+      const base::LockGuard guard(id.manager->mutex());
       error = initialize_queue_pair(id, qp);
     }
   }

@@ -18,8 +18,8 @@ constexpr uint64_t kFirstPatienceNs = 2'000'000;
 
 }  // namespace
 
-Congestion::Congestion(const Config& config)
-    : config_(config), window_x256_(std::min(config.first_window, config.largest_window) * kScale) {}
+Congestion::Congestion(const Limits& limits)
+    : limits_(limits), window_x256_(std::min(limits.first_window, limits.largest_window) * kScale) {}
 
 uint64_t Congestion::patience_ns() const {
   if (smoothed_rtt_ns_ == 0) {
@@ -28,7 +28,7 @@ uint64_t Congestion::patience_ns() const {
   return std::max(kLeastPatienceNs, 2 * smoothed_rtt_ns_ + 4 * rtt_deviation_ns_);
 }
 
-bool Congestion::is_delayed() const { return last_rtt_ns_ > least_rtt_ns_ + config_.target_delay_ns; }
+bool Congestion::is_delayed() const { return last_rtt_ns_ > least_rtt_ns_ + limits_.target_delay_ns; }
 
 /// RFC 6298, section 2.
 void Congestion::sample(uint64_t rtt_ns) {
@@ -66,37 +66,37 @@ void Congestion::on_delivered(uint64_t now_ns, uint32_t packets, uint64_t rtt_ns
   if (is_delayed()) {
     if (rtt_ns != 0) {
       // In proportion to the excess, at most a half.
-      const uint64_t excess = last_rtt_ns_ - least_rtt_ns_ - config_.target_delay_ns;
-      shrink(now_ns, static_cast<uint32_t>(std::min<uint64_t>(50, 80 * excess / last_rtt_ns_)), config_.least_by_delay);
+      const uint64_t excess = last_rtt_ns_ - least_rtt_ns_ - limits_.target_delay_ns;
+      shrink(now_ns, static_cast<uint32_t>(std::min<uint64_t>(50, 80 * excess / last_rtt_ns_)), limits_.least_by_delay);
     }
     return;
   }
-  if (last_rtt_ns_ > least_rtt_ns_ + config_.target_delay_ns / 4) {
+  if (last_rtt_ns_ > least_rtt_ns_ + limits_.target_delay_ns / 4) {
     is_starting_ = false;  // a queue begins to fill: doubling once more would overshoot
   }
   const uint64_t growth =
       uint64_t{packets} *
       (is_starting_ ? kScale : std::min(kScale / kSmallWindowShare, kGrowthPerRound * kScale * kScale / window_x256_));
-  window_x256_ = static_cast<uint32_t>(std::min<uint64_t>(config_.largest_window * kScale, window_x256_ + growth));
+  window_x256_ = static_cast<uint32_t>(std::min<uint64_t>(limits_.largest_window * kScale, window_x256_ + growth));
 }
 
 void Congestion::on_loss(uint64_t now_ns, uint32_t packets) {
   lost_in_round_ += packets;
   const bool is_heavy = lost_in_round_ >= kLeastLossesToJudge &&
                         lost_in_round_ * 100 > (lost_in_round_ + delivered_in_round_) * kTolerableLossPercent;
-  if (is_heavy || last_rtt_ns_ > least_rtt_ns_ + config_.target_delay_ns / 2) {
-    shrink(now_ns, 30, config_.least_window);
+  if (is_heavy || last_rtt_ns_ > least_rtt_ns_ + limits_.target_delay_ns / 2) {
+    shrink(now_ns, 30, limits_.least_window);
   }
 }
 
-void Congestion::on_rewind(uint64_t now_ns) { shrink(now_ns, 50, config_.least_window); }
+void Congestion::on_rewind(uint64_t now_ns) { shrink(now_ns, 50, limits_.least_window); }
 
 void Congestion::on_timeout(uint64_t now_ns) {
   round_until_ns_ = 0;
-  shrink(now_ns, 50, config_.least_window);
+  shrink(now_ns, 50, limits_.least_window);
   is_starting_ = true;  // nothing is known any more: find the feet again
 }
 
-void Congestion::on_idle() { window_x256_ = std::min(window_x256_, config_.first_window * kScale); }
+void Congestion::on_idle() { window_x256_ = std::min(window_x256_, limits_.first_window * kScale); }
 
 }  // namespace ringbolt::transport

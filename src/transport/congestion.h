@@ -15,7 +15,7 @@ namespace ringbolt::transport {
 /// is lost, are congestion and cost 30 %. Not thread-safe.
 class Congestion {
  public:
-  struct Config {
+  struct Limits {
     uint32_t first_window = 64;  ///< packets
     uint32_t least_window = 4;   ///< after losses
     uint32_t least_by_delay =
@@ -24,7 +24,7 @@ class Congestion {
     uint64_t target_delay_ns = 2'000'000;  ///< of queues, above the least round trip seen
   };
 
-  explicit Congestion(const Config& config);
+  explicit Congestion(const Limits& limits);
 
   /// Packets that may be on their way.
   uint32_t window() const { return window_x256_ / 256; }
@@ -50,7 +50,7 @@ class Congestion {
   void shrink(uint64_t now_ns, uint32_t percent, uint32_t least);
   bool is_delayed() const;
 
-  Config config_;
+  Limits limits_;
   uint32_t window_x256_;
   bool is_starting_ = true;
   uint64_t smoothed_rtt_ns_ = 0;

@@ -49,7 +49,7 @@ void RcRequester::on_nak(uint64_t now_ns, const wire::Headers& headers) {
       fail(RequesterFailure::rnr_retry_exceeded);
       return;
     }
-    rnr_retries_left_ = static_cast<uint8_t>(rnr_retries_left_ - (config_.rnr_retry == 7 ? 0 : 1));
+    rnr_retries_left_ = static_cast<uint8_t>(rnr_retries_left_ - (attributes_.rnr_retry == 7 ? 0 : 1));
     rewind(sequence, false);
     resume_at_ns_ = now_ns + uint64_t{wire::rnr_timer_us(syndrome)} * 1000;
     return;
@@ -144,8 +144,8 @@ std::optional<RcRequester::Place> RcRequester::find_answer(uint64_t now_ns, cons
     return std::nullopt;
   }
   const auto index = static_cast<uint32_t>(sequence - of.first);
-  const uint32_t offset = index * config_.mtu_bytes;
-  const uint32_t length = is_atomic ? 0 : std::min(of.operation.length - offset, config_.mtu_bytes);
+  const uint32_t offset = index * attributes_.mtu_bytes;
+  const uint32_t length = is_atomic ? 0 : std::min(of.operation.length - offset, attributes_.mtu_bytes);
   const Place place{sequence, sent(sequence).operation, offset, length};
   if (packet.payload.size() != length) {
     fail(RequesterFailure::bad_response);
@@ -246,8 +246,8 @@ void RcRequester::advance(uint64_t now_ns) {
   probes_in_row_ = 0;
   progress_at_ns_ = now_ns;
   activity_at_ns_ = now_ns;
-  retries_left_ = config_.retry_count;
-  rnr_retries_left_ = config_.rnr_retry;
+  retries_left_ = attributes_.retry_count;
+  rnr_retries_left_ = attributes_.rnr_retry;
 }
 
 uint64_t RcRequester::advance_answered(uint64_t end) {

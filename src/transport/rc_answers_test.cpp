@@ -88,7 +88,7 @@ TEST_F(RcRequesterTest, fails_over_answers_that_do_not_fit_or_cannot_be_placed) 
   fetch();
   feed(answer(wire::kRcReadResponseOnly, psn(0), 11));
   EXPECT_EQ(requester.failure(), (Failure{0, RequesterFailure::bad_response}));
-  requester = RcRequester(requester_config());
+  requester = RcRequester(requester_attributes());
   submit(Operation::read, 10);
   fetch();
   host.places = false;

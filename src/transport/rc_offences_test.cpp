@@ -76,7 +76,7 @@ std::vector<Offence> offences() {
 TEST_F(RcResponderTest, ends_the_connection_over_each_offence) {
   for (const Offence& offence : offences()) {
     SCOPED_TRACE(offence.name);
-    responder = RcResponder(responder_config());
+    responder = RcResponder(responder_attributes());
     host = {};
     for (const Packet& packet : offence.packets) {
       feed(packet);

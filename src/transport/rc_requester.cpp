@@ -18,14 +18,14 @@ constexpr uint32_t kStrangerWindowPackets = 128;
 constexpr uint32_t kReadPiecesPerWindow = 4;
 constexpr uint64_t kIdleNs = 100'000'000;
 
-uint64_t timeout_ns(const RequesterConfig& config) {
-  const uint64_t programmed = kTimeoutUnitNs << (config.timeout_code & 0x1f);
-  return (config.timeout_code & 0x1f) == 0 ? 0 : std::max(programmed, config.least_timeout_ns);
+uint64_t timeout_ns(const RequesterAttributes& attributes) {
+  const uint64_t programmed = kTimeoutUnitNs << (attributes.timeout_code & 0x1f);
+  return (attributes.timeout_code & 0x1f) == 0 ? 0 : std::max(programmed, attributes.least_timeout_ns);
 }
 
-Congestion::Config within_window(Congestion::Config config) {
-  config.largest_window = std::min(config.largest_window, kWindowPackets);
-  return config;
+Congestion::Limits within_window(Congestion::Limits limits) {
+  limits.largest_window = std::min(limits.largest_window, kWindowPackets);
+  return limits;
 }
 
 /// Opcodes by place: first, middle, last, only.
@@ -48,22 +48,22 @@ uint8_t data_opcode(const Operation& operation, bool is_first, bool is_last) {
 
 }  // namespace
 
-RcRequester::RcRequester(const RequesterConfig& config)
-    : config_(config),
-      timeout_ns_(timeout_ns(config)),
-      queue_mask_(std::bit_ceil(std::max(config.queue_depth, 1U)) - 1),
+RcRequester::RcRequester(const RequesterAttributes& attributes)
+    : attributes_(attributes),
+      timeout_ns_(timeout_ns(attributes)),
+      queue_mask_(std::bit_ceil(std::max(attributes.queue_depth, 1U)) - 1),
       entries_(size_t{queue_mask_} + 1),
       sent_(kWindowPackets),
-      congestion_(within_window(config.congestion)),
-      retries_left_(config.retry_count),
-      rnr_retries_left_(config.rnr_retry) {
-  config_.max_rd_atomic = std::max<uint8_t>(1, config.max_rd_atomic);
+      congestion_(within_window(attributes.congestion)),
+      retries_left_(attributes.retry_count),
+      rnr_retries_left_(attributes.rnr_retry) {
+  attributes_.max_rd_atomic = std::max<uint8_t>(1, attributes.max_rd_atomic);
 }
 
 void RcRequester::submit(const Operation& operation) {
   RINGBOLT_ASSERT(can_submit());
   RINGBOLT_ASSERT(operation.length <= kMaxMessageBytes);
-  const uint32_t packets = operation.is_atomic() ? 1 : packets_of(operation.length, config_.mtu_bytes);
+  const uint32_t packets = operation.is_atomic() ? 1 : packets_of(operation.length, attributes_.mtu_bytes);
   entry(submitted_) = {operation, submitted_end_, packets};
   submitted_end_ += packets;
   ++submitted_;
@@ -153,7 +153,7 @@ bool RcRequester::send_new(uint64_t now_ns, OutPacket& out) {
   if (operation.is_fenced && index == 0 && answers_under_way_ != 0) {
     return false;
   }
-  if (operation.is_answered() && answers_under_way_ >= config_.max_rd_atomic) {
+  if (operation.is_answered() && answers_under_way_ >= attributes_.max_rd_atomic) {
     return false;
   }
   const uint32_t limit = window();
@@ -166,7 +166,7 @@ bool RcRequester::send_new(uint64_t now_ns, OutPacket& out) {
   uint32_t packets = 1;
   if (operation.kind == Operation::read) {
     // Parts of a window, so that some are asked for while others arrive, and one that waits for a repair leaves room.
-    const uint32_t piece = limit / std::min<uint32_t>(config_.max_rd_atomic, kReadPiecesPerWindow);
+    const uint32_t piece = limit / std::min<uint32_t>(attributes_.max_rd_atomic, kReadPiecesPerWindow);
     const auto room = static_cast<uint32_t>(kWindowPackets - (next_ - oldest_));
     packets = std::min({current.packets - index, std::max(piece, 1U), room});
     if (flying != 0 && flying + packets > limit) {
@@ -211,7 +211,7 @@ void RcRequester::describe(uint64_t sequence, uint32_t packets, uint32_t operati
   const Entry& of = entry(operation);
   const auto index = static_cast<uint32_t>(sequence - of.first);
   const bool is_last = index + packets == of.packets;
-  out.headers.bth = {.dest_qp = config_.dest_qp, .psn = psn_of(sequence)};
+  out.headers.bth = {.dest_qp = attributes_.dest_qp, .psn = psn_of(sequence)};
   out.headers.bth.wants_ack = wants_ack(is_last || of.operation.is_answered(), is_resent);
   if (out.headers.bth.wants_ack) {
     asked_end_ = std::max(asked_end_, sequence + packets);
@@ -222,9 +222,9 @@ void RcRequester::describe(uint64_t sequence, uint32_t packets, uint32_t operati
   out.length = 0;
   const Operation& what = of.operation;
   if (what.kind == Operation::read) {
-    const uint32_t offset = index * config_.mtu_bytes;
+    const uint32_t offset = index * attributes_.mtu_bytes;
     out.headers.bth.opcode = wire::kRcReadRequest;
-    const auto length = std::min<uint64_t>(what.length - offset, uint64_t{packets} * config_.mtu_bytes);
+    const auto length = std::min<uint64_t>(what.length - offset, uint64_t{packets} * attributes_.mtu_bytes);
     out.headers.reth = {what.remote_address + offset, what.key, static_cast<uint32_t>(length)};
   } else if (what.is_atomic()) {
     out.headers.bth.opcode = what.kind == Operation::compare_swap ? wire::kRcCompareSwap : wire::kRcFetchAdd;
@@ -240,8 +240,8 @@ void RcRequester::describe_data(const Entry& entry, uint32_t index, OutPacket& o
   wire::Headers& headers = out.headers;
   headers.bth.opcode = data_opcode(operation, index == 0, is_last);
   headers.bth.is_solicited = is_last && operation.is_solicited;
-  out.offset = index * config_.mtu_bytes;
-  out.length = std::min(operation.length - out.offset, config_.mtu_bytes);
+  out.offset = index * attributes_.mtu_bytes;
+  out.length = std::min(operation.length - out.offset, attributes_.mtu_bytes);
   out.payload = out.length == 0 ? OutPacket::Payload::none : OutPacket::Payload::operation;
   headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(out.length));
   headers.reth = {operation.remote_address, operation.key, operation.length};

@@ -17,7 +17,7 @@
 
 namespace ringbolt::transport {
 
-struct RequesterConfig {
+struct RequesterAttributes {
   uint32_t dest_qp = 0;
   uint32_t first_psn = 0;  ///< sq_psn
   uint32_t mtu_bytes = 1024;
@@ -27,7 +27,7 @@ struct RequesterConfig {
   uint8_t rnr_retry = 7;          ///< 7: for ever
   uint8_t max_rd_atomic = 1;      ///< READs and atomics under way at once; 0 counts as 1
   uint64_t least_timeout_ns = 0;  ///< a software peer may be off its core for a while: raise the timeout to this
-  Congestion::Config congestion{};
+  Congestion::Limits congestion{};
 };
 
 enum class RequesterFailure : uint8_t {
@@ -68,12 +68,14 @@ struct RequesterCounters {
 class RcRequester {
  public:
   /// Allocates; throws std::bad_alloc.
-  explicit RcRequester(const RequesterConfig& config);
+  explicit RcRequester(const RequesterAttributes& attributes);
 
-  bool can_submit() const { return submitted_ - completed_ < config_.queue_depth; }
+  bool can_submit() const { return submitted_ - completed_ < attributes_.queue_depth; }
   /// can_submit() holds. Operations are numbered 0, 1, 2...
   void submit(const Operation& operation);
 
+  /// False: next_packet() has nothing now, whatever the time.
+  bool may_have_packet() const { return !failure_ && (sending_ != submitted_ || lost_.any()); }
   /// The next packet to send; false when nothing may go out now: wait for a packet, a submit() or next_deadline_ns().
   /// What was handed out counts as sent.
   bool next_packet(uint64_t now_ns, OutPacket& out);
@@ -131,7 +133,7 @@ class RcRequester {
   Sent& sent(uint64_t sequence) { return sent_[sequence % kWindowPackets]; }
   const Sent& sent(uint64_t sequence) const { return sent_[sequence % kWindowPackets]; }
   uint32_t psn_of(uint64_t sequence) const {
-    return psn_add(config_.first_psn, static_cast<uint32_t>(sequence & wire::kPsnMask));
+    return psn_add(attributes_.first_psn, static_cast<uint32_t>(sequence & wire::kPsnMask));
   }
   /// The sequence that a PSN from the peer means; false if it is none that we have sent and not seen acknowledged.
   bool find_sequence(uint32_t psn, uint64_t& sequence) const;
@@ -172,7 +174,7 @@ class RcRequester {
   uint64_t probe_deadline_ns() const;
   void fail(RequesterFailure why);
 
-  RequesterConfig config_;
+  RequesterAttributes attributes_;
   uint64_t timeout_ns_;  ///< 0: none
   uint32_t queue_mask_;
   std::vector<Entry> entries_;

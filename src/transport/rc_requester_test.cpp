@@ -138,7 +138,7 @@ TEST_F(RcRequesterTest, does_not_count_time_in_which_the_path_carried_nothing) {
 }
 
 TEST_F(RcRequesterTest, waits_for_ever_without_a_timer_and_longer_with_a_least_one) {
-  RequesterConfig patient = requester_config();
+  RequesterAttributes patient = requester_attributes();
   patient.timeout_code = 0;
   requester = RcRequester(patient);
   submit_sends(1);
@@ -167,7 +167,7 @@ TEST_F(RcRequesterTest, pauses_for_a_receiver_that_is_not_ready) {
 }
 
 TEST_F(RcRequesterTest, waits_for_receives_for_ever_when_told_so) {
-  RequesterConfig patient = requester_config();
+  RequesterAttributes patient = requester_attributes();
   patient.rnr_retry = 7;
   requester = RcRequester(patient);
   submit_sends(1);
@@ -185,7 +185,7 @@ TEST_F(RcRequesterTest, fails_with_what_the_peer_says) {
       {wire::kNakRemoteAccess, RequesterFailure::remote_access},
       {wire::kNakRemoteOperation, RequesterFailure::remote_operation}};
   for (const auto& [syndrome, why] : refusals) {
-    requester = RcRequester(requester_config());
+    requester = RcRequester(requester_attributes());
     submit_sends(3);
     fetch();
     feed(acknowledge(psn(1), syndrome));

@@ -7,22 +7,22 @@ namespace {
 // Duplicates of READs share the queue with new ones.
 constexpr uint32_t kLeastAnswers = 8;
 
-uint32_t answers_at_once(const ResponderConfig& config) {
-  return std::max(kLeastAnswers, 2 * std::max<uint32_t>(1, config.max_dest_rd_atomic));
+uint32_t answers_at_once(const ResponderAttributes& attributes) {
+  return std::max(kLeastAnswers, 2 * std::max<uint32_t>(1, attributes.max_dest_rd_atomic));
 }
 
 constexpr uint32_t kNoPsn = UINT32_MAX;
 
 }  // namespace
 
-RcResponder::RcResponder(const ResponderConfig& config)
-    : config_(config),
-      responses_(answers_at_once(config)),
-      atomics_(std::max<uint32_t>(1, config.max_dest_rd_atomic), Executed{kNoPsn, 0}) {}
+RcResponder::RcResponder(const ResponderAttributes& attributes)
+    : attributes_(attributes),
+      responses_(answers_at_once(attributes)),
+      atomics_(std::max<uint32_t>(1, attributes.max_dest_rd_atomic), Executed{kNoPsn, 0}) {}
 
 void RcResponder::enable_selective() {
   if (early_ == nullptr) {
-    early_ = std::make_unique<ReorderBuffer>(config_.mtu_bytes);
+    early_ = std::make_unique<ReorderBuffer>(attributes_.mtu_bytes);
   }
 }
 
@@ -46,7 +46,7 @@ void RcResponder::acknowledge() {
 RcResponder::Turn RcResponder::not_ready() {
   ++counters_.rnr_naks;
   responses_.push({.kind = Response::nak,
-                   .syndrome = static_cast<uint8_t>(wire::kSyndromeRnr | (config_.min_rnr_timer & 0x1f)),
+                   .syndrome = static_cast<uint8_t>(wire::kSyndromeRnr | (attributes_.min_rnr_timer & 0x1f)),
                    .psn = expected_psn(),
                    .msn = messages_ & wire::kPsnMask});
   is_silent_ = true;
@@ -105,7 +105,7 @@ bool RcResponder::next_packet(uint64_t, OutPacket& out) {
     return false;
   }
   Response& response = responses_.front();
-  out.headers.bth = {.dest_qp = config_.dest_qp, .psn = response.psn};
+  out.headers.bth = {.dest_qp = attributes_.dest_qp, .psn = response.psn};
   out.headers.aeth = {response.syndrome, response.msn};
   out.payload = OutPacket::Payload::none;
   out.length = 0;
@@ -144,7 +144,7 @@ void RcResponder::describe_read(Response& response, OutPacket& out) {
   out.address = response.address;
   out.key = response.key;
   out.offset = 0;
-  out.length = std::min(response.length, config_.mtu_bytes);
+  out.length = std::min(response.length, attributes_.mtu_bytes);
   out.headers.bth.pad_count = static_cast<uint8_t>(wire::pad_bytes(out.length));
   if (out.length == 0) {
     out.payload = OutPacket::Payload::none;

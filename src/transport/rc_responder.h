@@ -16,7 +16,7 @@
 
 namespace ringbolt::transport {
 
-struct ResponderConfig {
+struct ResponderAttributes {
   uint32_t dest_qp = 0;    ///< where answers go to
   uint32_t first_psn = 0;  ///< rq_psn
   uint32_t mtu_bytes = 1024;
@@ -40,7 +40,7 @@ struct ResponderCounters {
 class RcResponder {
  public:
   /// Allocates; throws std::bad_alloc.
-  explicit RcResponder(const ResponderConfig& config);
+  explicit RcResponder(const ResponderAttributes& attributes);
 
   /// A request for this queue pair; others are ignored. After host.fail() nothing is executed any more.
   template <ResponderHost Host>
@@ -67,7 +67,7 @@ class RcResponder {
   bool is_selective() const { return early_ != nullptr; }
 
   /// IBV_QP_MIN_RNR_TIMER may change while connected.
-  void set_min_rnr_timer(uint8_t code) { config_.min_rnr_timer = code; }
+  void set_min_rnr_timer(uint8_t code) { attributes_.min_rnr_timer = code; }
   bool has_failed() const { return has_failed_; }
   /// In the middle of a message.
   bool has_open_message() const { return message_.kind != InboundMessage::none; }
@@ -83,7 +83,7 @@ class RcResponder {
   };
 
   uint32_t psn_of(uint64_t sequence) const {
-    return psn_add(config_.first_psn, static_cast<uint32_t>(sequence & wire::kPsnMask));
+    return psn_add(attributes_.first_psn, static_cast<uint32_t>(sequence & wire::kPsnMask));
   }
 
   // rc_responder_steps.h
@@ -116,7 +116,7 @@ class RcResponder {
   const Executed* recall(uint32_t psn) const;
   void describe_read(Response& response, OutPacket& out);
 
-  ResponderConfig config_;
+  ResponderAttributes attributes_;
   uint64_t expected_ = 0;       ///< sequence of the next request
   uint32_t messages_ = 0;       ///< MSN
   uint32_t last_read_psn_ = 0;  ///< of the READ response last handed out

@@ -43,7 +43,7 @@ void RcResponder::on_packet(uint64_t, const wire::PacketView& packet, Host& host
 template <class Host>
 RcResponder::Turn RcResponder::execute(const wire::PacketView& packet, Host& host) {
   const uint8_t opcode = packet.headers.bth.opcode;
-  if (!message_.allows(packet, config_.mtu_bytes)) {
+  if (!message_.allows(packet, attributes_.mtu_bytes)) {
     return fail(wire::kNakInvalidRequest, ResponderFailure::invalid_request, host);
   }
   const Turn turn = wire::is_send(opcode)    ? execute_send(packet, host)
@@ -142,7 +142,7 @@ RcResponder::Turn RcResponder::execute_read(const wire::PacketView& packet, Host
     ++counters_.dropped;
     return Turn::waits;
   }
-  const uint32_t packets = packets_of(reth.length, config_.mtu_bytes);
+  const uint32_t packets = packets_of(reth.length, attributes_.mtu_bytes);
   ++messages_;
   push_read(packet.headers.bth.psn, reth, packets);
   advance(packets, false);
@@ -194,7 +194,7 @@ void RcResponder::on_duplicate(const wire::PacketView& packet, uint32_t packets_
     return;
   }
   const wire::Reth& reth = headers.reth;
-  const uint32_t packets = packets_of(reth.length, config_.mtu_bytes);
+  const uint32_t packets = packets_of(reth.length, attributes_.mtu_bytes);
   // Ranges beyond what was asked before, or whose answer is still to be sent, get none.
   if (reth.length > kMaxMessageBytes || packets > packets_behind || !responses_.has_room() ||
       responses_.covers(headers.bth.psn, packets)) {

@@ -40,9 +40,9 @@ TEST_F(RcRequesterTest, repeats_an_unheard_read_request_whole_and_a_heard_one_in
 }
 
 TEST_F(RcRequesterTest, asks_again_for_reads_behind_one_that_is_executed_again) {
-  RequesterConfig config = requester_config();
-  config.max_rd_atomic = 16;
-  requester = RcRequester(config);
+  RequesterAttributes attributes = requester_attributes();
+  attributes.max_rd_atomic = 16;
+  requester = RcRequester(attributes);
   requester.enable_selective();
   submit(Operation::read, kMtu);
   submit(Operation::fetch_add, 8);

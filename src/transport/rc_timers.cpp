@@ -60,7 +60,7 @@ void RcRequester::on_transport_timeout(uint64_t now_ns) {
     return;
   }
   // What the peer said it holds it may have thrown away since (it may, until it acknowledges): believe it once.
-  const bool is_first = retries_left_ == config_.retry_count;
+  const bool is_first = retries_left_ == attributes_.retry_count;
   --retries_left_;
   progress_at_ns_ = now_ns;
   activity_at_ns_ = now_ns;

@@ -13,8 +13,8 @@ namespace ringbolt::transport::test {
 inline constexpr uint32_t kFirst = 0xfffffe;  // the numbers wrap early in each test
 inline constexpr uint64_t kTimeoutNs = uint64_t{4096} << 8;
 
-inline RequesterConfig requester_config() {
-  RequesterConfig made;
+inline RequesterAttributes requester_attributes() {
+  RequesterAttributes made;
   made.dest_qp = 0x66;
   made.first_psn = kFirst;
   made.mtu_bytes = kMtu;
@@ -36,7 +36,7 @@ inline Operation operation(Operation::Kind kind, uint32_t length) {
 }
 
 struct RcRequesterTest : testing::Test {
-  RcRequester requester{requester_config()};
+  RcRequester requester{requester_attributes()};
   Host host;
   OutPacket out;
   uint64_t now_ns = 1'000'000;

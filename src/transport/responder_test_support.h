@@ -10,12 +10,12 @@ namespace ringbolt::transport::test {
 
 inline constexpr uint32_t kFirst = 0xfffffe;  // the numbers wrap early in each test
 
-inline ResponderConfig responder_config() {
+inline ResponderAttributes responder_attributes() {
   return {.dest_qp = 0x55, .first_psn = kFirst, .mtu_bytes = kMtu, .max_dest_rd_atomic = 2, .min_rnr_timer = 12};
 }
 
 struct RcResponderTest : ::testing::Test {
-  RcResponder responder{responder_config()};
+  RcResponder responder{responder_attributes()};
   Host host;
   OutPacket out;
 

@@ -23,11 +23,11 @@ uint8_t opcode_of(const Operation& operation, bool is_first, bool is_last) {
 
 }  // namespace
 
-UcRequester::UcRequester(const Config& config)
-    : config_(config),
-      queue_mask_(std::bit_ceil(std::max(config.queue_depth, 1U)) - 1),
+UcRequester::UcRequester(const Attributes& attributes)
+    : attributes_(attributes),
+      queue_mask_(std::bit_ceil(std::max(attributes.queue_depth, 1U)) - 1),
       operations_(size_t{queue_mask_} + 1),
-      psn_(config.first_psn & wire::kPsnMask) {}
+      psn_(attributes.first_psn & wire::kPsnMask) {}
 
 void UcRequester::submit(const Operation& operation) {
   RINGBOLT_ASSERT(can_submit());
@@ -40,15 +40,15 @@ bool UcRequester::next_packet(uint64_t, OutPacket& out) {
     return false;
   }
   const Operation& operation = operations_[completed_ & queue_mask_];
-  const bool is_last = packet_ + 1 == packets_of(operation.length, config_.mtu_bytes);
-  out.offset = packet_ * config_.mtu_bytes;
-  out.length = std::min(operation.length - out.offset, config_.mtu_bytes);
+  const bool is_last = packet_ + 1 == packets_of(operation.length, attributes_.mtu_bytes);
+  out.offset = packet_ * attributes_.mtu_bytes;
+  out.length = std::min(operation.length - out.offset, attributes_.mtu_bytes);
   out.payload = out.length == 0 ? OutPacket::Payload::none : OutPacket::Payload::operation;
   out.operation = completed_;
   out.headers.bth = {.opcode = opcode_of(operation, packet_ == 0, is_last),
                      .is_solicited = is_last && operation.is_solicited,
                      .pad_count = static_cast<uint8_t>(wire::pad_bytes(out.length)),
-                     .dest_qp = config_.dest_qp,
+                     .dest_qp = attributes_.dest_qp,
                      .psn = psn_};
   out.headers.reth = {operation.remote_address, operation.key, operation.length};
   out.headers.immediate = operation.immediate;

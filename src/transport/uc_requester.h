@@ -14,7 +14,7 @@ namespace ringbolt::transport {
 /// out. Not thread-safe.
 class UcRequester {
  public:
-  struct Config {
+  struct Attributes {
     uint32_t dest_qp = 0;
     uint32_t first_psn = 0;
     uint32_t mtu_bytes = 1024;
@@ -22,9 +22,9 @@ class UcRequester {
   };
 
   /// Allocates; throws std::bad_alloc.
-  explicit UcRequester(const Config& config);
+  explicit UcRequester(const Attributes& attributes);
 
-  bool can_submit() const { return submitted_ - completed_ < config_.queue_depth; }
+  bool can_submit() const { return submitted_ - completed_ < attributes_.queue_depth; }
   /// can_submit() holds. SEND (without invalidate) and WRITE.
   void submit(const Operation& operation);
   bool next_packet(uint64_t now_ns, OutPacket& out);
@@ -32,7 +32,7 @@ class UcRequester {
   bool is_idle() const { return completed_ == submitted_; }
 
  private:
-  Config config_;
+  Attributes attributes_;
   uint32_t queue_mask_;
   std::vector<Operation> operations_;
   uint32_t completed_ = 0;

@@ -13,7 +13,7 @@ namespace ringbolt::transport {
 /// A PSN at most this far behind is late; one further behind is a sender that began anew.
 inline constexpr int32_t kLatePackets = 4096;
 
-struct UcResponderConfig {
+struct UcResponderAttributes {
   uint32_t first_psn = 0;  ///< rq_psn
   uint32_t mtu_bytes = 1024;
 };
@@ -33,7 +33,8 @@ struct UcResponderCounters {
 /// dropped, since nobody could be told.
 class UcResponder {
  public:
-  explicit UcResponder(const UcResponderConfig& config) : config_(config), expected_psn_(config.first_psn) {}
+  explicit UcResponder(const UcResponderAttributes& attributes)
+      : attributes_(attributes), expected_psn_(attributes.first_psn) {}
 
   /// A request for this queue pair; others are ignored. Uses take_receive, place_receive, complete_receive, may_access,
   /// write and fail of the host. A receive that was taken stays taken until complete_receive() or fail():
@@ -55,7 +56,7 @@ class UcResponder {
   void complete(const wire::PacketView& packet, Received::Kind kind, Host& host);
   void drop_message();
 
-  UcResponderConfig config_;
+  UcResponderAttributes attributes_;
   uint32_t expected_psn_;
   InboundMessage message_;
   bool has_receive_ = false;

@@ -26,7 +26,7 @@ void UcResponder::on_packet(uint64_t, const wire::PacketView& packet, Host& host
     drop_message();  // one that is still open never ended
     is_dropping_ = false;
   }
-  if (is_dropping_ || !message_.allows(packet, config_.mtu_bytes)) {
+  if (is_dropping_ || !message_.allows(packet, attributes_.mtu_bytes)) {
     drop_message();
     is_dropping_ = true;
     ++counters_.dropped;

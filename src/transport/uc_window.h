@@ -15,7 +15,7 @@ namespace ringbolt::transport {
 /// thread-safe.
 class UcWindow {
  public:
-  struct Config {
+  struct Limits {
     uint32_t packets = 64;             ///< ahead of what the peer has reported
     uint32_t packets_per_report = 16;  ///< a power of two
     /// For a report: longer than a window takes on a slow cable with a queue before it (8 ms at 250 Mbit/s), since what
@@ -23,8 +23,8 @@ class UcWindow {
     uint64_t patience_ns = 40'000'000;
   };
 
-  explicit UcWindow(uint32_t first_psn) : UcWindow(first_psn, Config()) {}
-  UcWindow(uint32_t first_psn, const Config& config) : config_(config), next_(first_psn), reported_(first_psn) {}
+  explicit UcWindow(uint32_t first_psn) : UcWindow(first_psn, Limits()) {}
+  UcWindow(uint32_t first_psn, const Limits& limits) : limits_(limits), next_(first_psn), reported_(first_psn) {}
 
   /// The peer answers AckReq.
   void enable() {
@@ -34,13 +34,13 @@ class UcWindow {
     }
   }
   bool may_send(uint64_t now_ns) {
-    if (!is_enabled_ || psn_distance(next_, reported_) < static_cast<int32_t>(config_.packets)) {
+    if (!is_enabled_ || psn_distance(next_, reported_) < static_cast<int32_t>(limits_.packets)) {
       return true;
     }
     if (blocked_since_ns_ == 0) {
       blocked_since_ns_ = now_ns;
     }
-    if (now_ns - blocked_since_ns_ < config_.patience_ns) {
+    if (now_ns - blocked_since_ns_ < limits_.patience_ns) {
       return false;
     }
     on_report(next_);
@@ -49,7 +49,7 @@ class UcWindow {
   /// The packet that goes out next has this PSN; true: ask for a report with it.
   bool on_sent(uint32_t psn) {
     next_ = psn_add(psn, 1);
-    return is_enabled_ && next_ % config_.packets_per_report == 0;
+    return is_enabled_ && next_ % limits_.packets_per_report == 0;
   }
   /// The peer is done with all before `psn`. What was never sent is ignored.
   void on_report(uint32_t psn) {
@@ -61,10 +61,12 @@ class UcWindow {
   /// Nobody is there who could report.
   void let_go() { on_report(next_); }
   /// When may_send() is to be asked again without a report; UINT64_MAX: it isn't waiting.
-  uint64_t next_deadline_ns() const { return blocked_since_ns_ == 0 ? UINT64_MAX : blocked_since_ns_ + config_.patience_ns; }
+  uint64_t next_deadline_ns() const {
+    return blocked_since_ns_ == 0 ? UINT64_MAX : blocked_since_ns_ + limits_.patience_ns;
+  }
 
  private:
-  Config config_;
+  Limits limits_;
   uint32_t next_;
   uint32_t reported_;
   uint64_t blocked_since_ns_ = 0;

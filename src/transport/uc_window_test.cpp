@@ -28,7 +28,7 @@ TEST(UcWindow, stops_a_window_ahead_and_goes_on_with_reports) {
   UcWindow window(kFirst);
   window.enable();
   uint32_t psn = kFirst;
-  EXPECT_EQ(send_all(window, psn, 1000), UcWindow::Config().packets);
+  EXPECT_EQ(send_all(window, psn, 1000), UcWindow::Limits().packets);
   window.on_report(psn_add(kFirst, 16));
   EXPECT_EQ(send_all(window, psn, 1000), 16U);
 }
@@ -48,9 +48,9 @@ TEST(UcWindow, does_not_wait_for_ever_for_a_lost_report) {
   window.enable();
   uint32_t psn = kFirst;
   send_all(window, psn, 1000, 7);
-  EXPECT_EQ(window.next_deadline_ns(), 7 + UcWindow::Config().patience_ns);
-  EXPECT_FALSE(window.may_send(7 + UcWindow::Config().patience_ns - 1));
-  EXPECT_TRUE(window.may_send(7 + UcWindow::Config().patience_ns));
+  EXPECT_EQ(window.next_deadline_ns(), 7 + UcWindow::Limits().patience_ns);
+  EXPECT_FALSE(window.may_send(7 + UcWindow::Limits().patience_ns - 1));
+  EXPECT_TRUE(window.may_send(7 + UcWindow::Limits().patience_ns));
   EXPECT_EQ(window.next_deadline_ns(), UINT64_MAX);
 }
 
@@ -58,10 +58,10 @@ TEST(UcWindow, asks_for_reports_often_enough_to_keep_going) {
   UcWindow window(kFirst);
   window.enable();
   uint32_t asked = 0;
-  for (uint32_t i = 0; i < UcWindow::Config().packets; ++i) {
+  for (uint32_t i = 0; i < UcWindow::Limits().packets; ++i) {
     asked += window.on_sent(psn_add(kFirst, i)) ? 1U : 0U;
   }
-  EXPECT_EQ(asked, UcWindow::Config().packets / UcWindow::Config().packets_per_report);
+  EXPECT_EQ(asked, UcWindow::Limits().packets / UcWindow::Limits().packets_per_report);
 }
 
 }  // namespace

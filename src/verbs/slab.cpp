@@ -54,7 +54,7 @@ void Slab::free(const Library& library, const Piece& piece) {
   }
 }
 
-Slab::Slab(const ProtectionDomain& pd, size_t length_bytes) : library_(pd.context().library()) {
+Slab::Slab(const ProtectionDomain& pd, size_t length_bytes, Contents contents) : library_(pd.context().library()) {
   RINGBOLT_ASSERT(length_bytes > 0);
   piece_ = allocate(pd, length_bytes);
   std::vector<Piece> unsuitable;
@@ -73,7 +73,7 @@ Slab::Slab(const ProtectionDomain& pd, size_t length_bytes) : library_(pd.contex
     free(library_, one);
   }
   bytes_ = {aligned(piece_.mapped), length_bytes};
-  if (piece_.buffer != nullptr) {
+  if (piece_.buffer != nullptr && contents == Contents::zeros) {
     std::memset(bytes_.data(), 0, bytes_.size());  // no library promises that
   }
 }

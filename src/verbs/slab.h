@@ -8,7 +8,10 @@
 
 namespace ringbolt::verbs {
 
-/// One piece of zeroed memory that a device can work with: it begins on a page of 16 KiB and, up to 4 GiB, crosses no
+/// What memory holds at first. Untouched memory takes no room until it is used, where the system allows that.
+enum class Contents : bool { zeros, anything };
+
+/// One piece of memory that a device can work with: it begins on a page of 16 KiB and, up to 4 GiB, crosses no
 /// 4 GiB boundary if that can be had (a device over Thunderbolt was seen to deliver beyond one 4 GiB too low).
 /// Where the library gives out memory that it shares between processes, it is such memory, and other processes' devices
 /// on this machine reach it with a plain copy. Outlives its regions; its protection domain outlives it.
@@ -17,7 +20,7 @@ class Slab {
   static constexpr size_t kPageBytes = 16384;
 
   /// Of at least one byte. Throws base::Error when memory runs out.
-  Slab(const ProtectionDomain& pd, size_t length_bytes);
+  Slab(const ProtectionDomain& pd, size_t length_bytes, Contents contents = Contents::zeros);
   ~Slab();
   Slab(Slab&& other) noexcept;
   Slab& operator=(Slab&& other) noexcept;

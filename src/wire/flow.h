@@ -1,7 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 
 namespace ringbolt::wire {
@@ -13,8 +13,10 @@ inline constexpr uint16_t kRocePort = 4791;
 using Address = std::array<uint8_t, 16>;
 
 inline constexpr bool is_ipv4(const Address& address) {
-  constexpr std::array<uint8_t, 12> prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return std::equal(prefix.begin(), prefix.end(), address.begin());
+  using Words = std::array<uint32_t, 4>;  // asked of every packet: not byte by byte
+  constexpr auto prefix = std::bit_cast<Words>(Address{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff});
+  const auto words = std::bit_cast<Words>(address);
+  return (words[0] | words[1] | (words[2] ^ prefix[2])) == 0;
 }
 
 inline constexpr Address ipv4_address(uint8_t a, uint8_t b, uint8_t c, uint8_t d) {

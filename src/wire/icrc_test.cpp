@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 
 #include "base/crc.h"
 #include "wire/golden_support.h"
@@ -78,6 +79,57 @@ TEST(Icrc, finds_identification_at_every_length) {
     for (const uint16_t id : std::array<uint16_t, 4>{0x0001, 0x8000, 0x718c, 0xffff}) {
       put_icrc(kFlow4, id, packet);
       ASSERT_EQ(find_ipv4_id(kFlow4, packet), id) << words << " words";
+    }
+  }
+}
+
+TEST(Icrc, finds_the_same_identification_whichever_is_likely) {
+  for (const size_t words : {3U, 4U, 7U, 19U, 20U, 260U, 1027U}) {
+    Bytes packet = counting_packet(words);
+    for (const uint16_t id : std::array<uint16_t, 5>{0, 1, 63, 0x718c, 0xffff}) {
+      put_icrc(kFlow4, id, packet);
+      for (const uint16_t likely : std::array<uint16_t, 5>{0, 1, 63, 0x718c, 0xfffe}) {
+        ASSERT_EQ(find_ipv4_id(kFlow4, packet, likely), id) << words << " words, likely " << likely;
+        ASSERT_TRUE(check_icrc(kFlow4, packet, likely));
+      }
+      packet.back() ^= std::byte{1};
+      for (const uint16_t likely : std::array<uint16_t, 3>{0, 1, 63}) {
+        EXPECT_EQ(find_ipv4_id(kFlow4, packet, likely), find_ipv4_id(kFlow4, packet)) << words << " words";
+      }
+    }
+    put_icrc(kFlow6, 0, packet);
+    EXPECT_TRUE(check_icrc(kFlow6, packet, 5)) << "IPv6 has none";
+  }
+}
+
+/// Up to 64 bytes after the BTH, and beyond, they are taken in different ways.
+TEST(Icrc, is_that_of_all_bytes_in_a_row_at_every_length) {
+  for (const Flow& flow : {kFlow4, kFlow6}) {
+    for (size_t words = 3; words <= 40; ++words) {
+      const Bytes packet = counting_packet(words);
+      const std::span<const std::byte> bytes = covered(packet);
+      Bytes all(8, std::byte{0xff});
+      const auto put = [&all](std::initializer_list<unsigned> values) {
+        for (const unsigned value : values) {
+          all.push_back(static_cast<std::byte>(value));
+        }
+      };
+      const auto udp = static_cast<unsigned>(8 + packet.size());
+      const auto put_address = [&](const Address& address, size_t first) {
+        std::for_each(address.begin() + static_cast<ptrdiff_t>(first), address.end(), [&](uint8_t byte) { put({byte}); });
+      };
+      const bool is_v4 = is_ipv4(flow);
+      if (is_v4) {
+        put({0x45, 0xff, (20 + udp) >> 8, (20 + udp) & 0xff, 0x12, 0x34, 0x40, 0, 0xff, 17, 0xff, 0xff});
+      } else {
+        put({0x6f, 0xff, 0xff, 0xff, udp >> 8, udp & 0xff, 17, 0xff});
+      }
+      put_address(flow.source, is_v4 ? 12 : 0);
+      put_address(flow.destination, is_v4 ? 12 : 0);
+      put({0xd8, 0x72, kRocePort >> 8, kRocePort & 0xff, udp >> 8, udp & 0xff, 0xff, 0xff});
+      all.insert(all.end(), bytes.begin(), bytes.end());
+      all[all.size() - bytes.size() + 4] = std::byte{0xff};
+      ASSERT_EQ(icrc(flow, 0x1234, bytes), base::crc32(0, all)) << words << " words";
     }
   }
 }

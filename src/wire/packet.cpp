@@ -68,33 +68,41 @@ void get_extensions(In in, uint32_t traits, Headers& headers) {
   }
 }
 
-}  // namespace
-
-base::Result<PacketView> parse(std::span<const std::byte> packet) {
+/// 0, or an errno.
+int parse_into(PacketView& view, In packet) {
   if (packet.size() < kBthBytes + kIcrcBytes || packet.size() % 4 != 0) {
-    return base::fail(EBADMSG);
+    return EBADMSG;
   }
-  PacketView view;
   view.headers.bth = get_bth(packet);
   const uint32_t traits = opcode_traits(view.headers.bth.opcode);
   const uint32_t version = get_be<uint8_t>(packet, BthAt::flags) & kBthVersionMask;
   if ((traits & kTraitKnown) == 0 || version != 0) {
-    return base::fail(EPROTONOSUPPORT);
+    return EPROTONOSUPPORT;
   }
   const size_t headers = header_bytes(view.headers.bth.opcode);
   const size_t seal = seal_bytes(view.headers.bth);
   if (packet.size() < headers + seal + kIcrcBytes) {
-    return base::fail(EBADMSG);
+    return EBADMSG;
   }
   const size_t padded = packet.size() - headers - seal - kIcrcBytes;
   const bool is_payload_allowed = (traits & kTraitPayload) != 0;
   if (padded < view.headers.bth.pad_count || (!is_payload_allowed && padded != 0)) {
-    return base::fail(EBADMSG);
+    return EBADMSG;
   }
   get_extensions(packet, traits, view.headers);
   view.payload = packet.subspan(headers, padded - view.headers.bth.pad_count);
   if (seal != 0) {
     view.headers.seal = get_be<uint64_t>(packet, headers + padded);
+  }
+  return 0;
+}
+
+}  // namespace
+
+base::Result<PacketView> parse(std::span<const std::byte> packet) {
+  base::Result<PacketView> view;  // filled in where it is returned: a view is 160 bytes
+  if (const int error = parse_into(*view, packet); error != 0) [[unlikely]] {
+    view = base::fail(error);
   }
   return view;
 }

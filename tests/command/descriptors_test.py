@@ -38,6 +38,8 @@ LINES = {
     "verify": ("verify --nodes 0,1 -n 1", 0, True),
     "check": ("check --scale 0.000001 --timeout 20", 0, True),
     "bench": ("bench barrier -n 1 -w 0", 0, True),
+    "nccl": ("nccl", 0, True),
+    "nccl test": ("nccl test -e 8", 0, True),
     "plan": ("plan ring:3", 0, True),
     "help": ("help run", 0, True),
     "complete": ("complete -- st", 0, True),

@@ -128,7 +128,8 @@ class Overlay(OverlayCase):
         self.assertIn("overlay: 2 of 3 agents run: on n0, n2\n", told.stdout)
         self.assertIn("ringbolt status: overlay of o: no agent runs on n1; start what is missing: ringbolt agent --start --cluster o",
                       told.stderr)
-        os.kill(agents[2], signal.SIGSTOP)
+        os.kill(agents[2], signal.SIGSTOP)  # which takes effect later, if it runs on another core just now
+        wait_until(lambda: "stopped" in [one["state"] for one in self.seen()], "it stands still")
         ended = (self.root / "clusters/o/agent-2.log").open()
         self.addCleanup(ended.close)
         told = self.call("status", "--json", expect=1)

@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "deadline.h"
 #include "far.h"
@@ -253,6 +255,55 @@ TEST(Channel, blocking_fetch_waits_for_the_event) {
   EXPECT_EQ(result, 0);
   EXPECT_EQ(from, receives.get());
   ibv_ack_cq_events(receives.get(), 1);
+}
+
+// A queue pair of many is found without a mark while it is busy, and by its mark once it has had nothing for some number
+// of polls: at whichever of them its next message comes, the program that goes to sleep is told.
+TEST(Channel, one_of_many_is_told_of_after_any_number_of_polls_that_found_nothing) {
+  constexpr size_t kPairs = 12;
+  // Whatever else polls in a round, of two rounds in a row one makes it an odd number: so the last poll of some round is
+  // any given one of 256, or of another power of two below that.
+  constexpr int kRounds = 540;
+  const Device device = open_device();
+  const Channel own = make_channel(device);
+  const Cq receives = make_cq(device, 64, own.get());
+  const Pd pd = make_pd(device);
+  Region memory(pd.get(), 64);
+  std::vector<std::unique_ptr<Endpoint>> ends;
+  for (size_t i = 0; i < kPairs; ++i) {
+    ends.push_back(std::make_unique<Endpoint>(device, QpOptions{}, Parts{pd.get(), nullptr, receives.get(), nullptr}));
+    ends.push_back(std::make_unique<Endpoint>(device, QpOptions{}, Parts{pd.get(), nullptr, nullptr, nullptr}));
+    connect(*ends[2 * i], *ends[2 * i + 1]);
+  }
+  Endpoint& to = *ends[10];
+  Endpoint& from = *ends[11];
+  const auto send = [&](uint64_t wr_id) {
+    ASSERT_EQ(post_recv(to.qp(), wr_id, {memory.sge(0, 8)}), 0);
+    ASSERT_EQ(SendWr(wr_id, IBV_WR_SEND, {memory.sge(8, 8)}).post(from.qp()), 0);
+  };
+  const auto finish = [&](uint64_t wr_id) {
+    expect_success(wait_completion(receives.get()), wr_id, IBV_WC_RECV);
+    expect_success(wait_completion(from.send_cq()), wr_id, IBV_WC_SEND);
+  };
+  for (int round = 0; round < kRounds; ++round) {
+    for (const uint64_t wr_id : {1U, 2U, 3U}) {
+      send(wr_id);
+      finish(wr_id);
+    }
+    ibv_wc wc{};
+    for (int i = 0; i < 508 + round % 2; ++i) {
+      ASSERT_EQ(ibv_poll_cq(receives.get(), 1, &wc), 0);
+    }
+    send(4);
+    ASSERT_EQ(ibv_req_notify_cq(receives.get(), 0), 0);
+    pollfd entry{own->fd, POLLIN, 0};
+    ASSERT_EQ(poll(&entry, 1, Deadline().remaining_ms()), 1) << "not told in round " << round;
+    ibv_cq* which = nullptr;
+    void* context = nullptr;
+    ASSERT_EQ(ibv_get_cq_event(own.get(), &which, &context), 0);
+    ibv_ack_cq_events(receives.get(), 1);
+    finish(4);
+  }
 }
 
 TEST(Channel, serves_two_queues) {

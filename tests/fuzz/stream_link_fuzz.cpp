@@ -23,13 +23,13 @@ constexpr uint32_t kWindow = 8;
 constexpr size_t kOutputBytes = 64 * 1024;
 
 link::StreamLink make_link() {
-  link::StreamLink::Config config;
-  config.rails = 2;
-  config.incarnation = 7;
-  config.window_packets = kWindow;
-  config.window_frames = 8;
-  config.output_bytes = kOutputBytes;
-  return link::StreamLink(config);
+  link::StreamLink::Options options;
+  options.rails = 2;
+  options.incarnation = 7;
+  options.window_packets = kWindow;
+  options.window_frames = 8;
+  options.output_bytes = kOutputBytes;
+  return link::StreamLink(options);
 }
 
 /// Our end, and what the peer knows of it.

@@ -21,7 +21,7 @@ DATA = {"verbs_allow_disassociate_destroy"}
 HARMLESS = {"if", "for", "while", "switch", "return", "sizeof", "memcpy", "memset", "free", "htons", "htobe16", "of", "result",
             "name_or", "source_port", "destination_port", "size", "data", "rank", "is_done", "last_error", "c_str"}
 # Each ends in a handler of its own that keeps words for the program: src/group/c_border.h.
-GUARDS_OF_GROUP = {"on", "guarded", "begin", "refuse"}
+GUARDS_OF_GROUP = {"on", "with", "guarded", "begin", "refuse", "write_words"}
 DEFINITION = r"^(?!\s|return\b)(?:[\w:<>*& ]+[ *&])?{name}\((?P<arguments>[^;{{}}]*?)\)\s*(?P<rest>[^;{{}}]*){{"
 TABLE_PLACE = re.compile(r"\b(?:ops|known|ex)(?:\.|->)(\w+) = (\w+)")
 

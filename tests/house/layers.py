@@ -31,6 +31,10 @@ ALLOWED = {
     "src/bringup": {"base", "verbs", "fabric"},
     "src/engine": {"base", "verbs", "fabric"},
     "src/bootstrap": {"base"},
+    # Processes that meet without a job, what they send each other, and the plugin for NCCL on top.
+    "src/membership": {"base", "bootstrap"},
+    "src/circuit": {"base", "cluster", "verbs", "bringup", "bootstrap", "membership"},
+    "src/nccl": {"base", "bringup", "circuit"},
     # What joins machines knows nothing of what its clients do with it.
     "src/mesh": {"base", "verbs", "fabric", "bringup", "engine", "bootstrap"},
     "src/group": {"base", "fabric", "engine", "bootstrap", "mesh", "collective"},
@@ -39,10 +43,10 @@ ALLOWED = {
     "src/rdmacm": {"base", "wire", "cm"},
     # wire: pure codecs, for captures
     "tools": {"base", "wire", "fault", "profile", "cluster", "fabric", "verbs", "bringup", "bootstrap", "collective",
-              "mesh", "group"},
+              "mesh", "group", "circuit", "nccl"},
     # The agent of the overlay is a device's peer on one side and a user of verbs on the other.
-    "tools/agent": {"base", "cluster", "fabric", "link", "bootstrap", "mesh"},
-    "bench": {"base", "cluster"},
+    "tools/agent": {"base", "cluster", "fabric", "link", "bootstrap", "mesh", "circuit"},
+    "bench": {"base", "cluster", "nccl"},
     # Micro benchmarks take single parts of the lower half, as unit tests do.
     "bench/micro": {"base", "wire", "fault", "cluster", "link", "device", "collective"},
     "include": set(),
@@ -50,7 +54,7 @@ ALLOWED = {
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
 LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm",
-          "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "mesh", "group"}
+          "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "mesh", "group", "membership", "circuit", "nccl"}
 # Layers that know nothing of verbs: they move bytes and keep files.
 WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
                  "src/link", "src/fabric", "src/collective", "src/bootstrap"}

@@ -55,14 +55,23 @@ class Install(CommandCase):
         for flag in flags:
             if flag.startswith(("-I", "-L")):
                 self.assertTrue(pathlib.Path(flag[2:]).resolve().is_relative_to(tree.resolve()), flags)
-        program = self.root / "all_reduce"
-        self.sh("gcc", self.source / "examples/collectives/all_reduce.c", *flags, "-o", program)
+        programs = []
+        for source, compiler in (("examples/collectives/all_reduce.c", "gcc"), ("examples/collectives/all_reduce.cpp", "g++ -std=c++20"),
+                                 ("tests/group/outside_rank.c", "gcc"), ("tests/group/outside_rank.cpp", "g++ -std=c++20")):
+            programs.append(self.root / pathlib.Path(source).name.replace(".", "_"))
+            self.sh(*compiler.split(), self.source / source, *flags, "-o", programs[-1])
         built, command.RINGBOLT = command.RINGBOLT, str(tree / "bin/ringbolt")
         self.addCleanup(setattr, command, "RINGBOLT", built)
         with self.cluster("ring:3"):
-            self.assertEqual(len(self.call("run", "--no-tag", "--", program).stdout.splitlines()), 3)
-            maps = self.call("exec", "0", "--", "sh", "-c", "ldd $0", program).stdout
+            for program in programs[:2]:
+                self.assertEqual(len(self.call("run", "--no-tag", "--", program).stdout.splitlines()), 3)
+            maps = self.call("exec", "0", "--", "sh", "-c", "ldd $0", programs[0]).stdout
             self.assertIn(f"libringbolt.so.0 => {tree}/lib/ringbolt/libringbolt.so.0", maps)
+        with self.cluster("line:3"):
+            for program in programs[2:]:
+                meeting = self.root / (program.name + ".meeting")
+                meeting.mkdir()
+                self.assertEqual(self.call("run", "--no-tag", "--", program, meeting).stdout.split(), ["ok"] * 3)
 
     def test_who_names_no_build_type_gets_a_release_whose_warnings_are_no_errors(self):
         plain = self.root / "b"

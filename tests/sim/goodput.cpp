@@ -69,12 +69,12 @@ sim::Workload make_work(const Case& what) {
 }
 
 sim::RcEngines make_engines(const Case& what) {
-  transport::RequesterConfig requester;
+  transport::RequesterAttributes requester;
   requester.mtu_bytes = what.mtu_bytes;
   requester.queue_depth = kQueueDepth;
   requester.timeout_code = 10;  // 4 ms
   requester.max_rd_atomic = 16;
-  transport::ResponderConfig responder;
+  transport::ResponderAttributes responder;
   responder.mtu_bytes = what.mtu_bytes;
   responder.max_dest_rd_atomic = 16;
   sim::RcEngines engines{transport::RcRequester(requester), transport::RcResponder(responder)};

@@ -40,13 +40,13 @@ struct Setup {
 };
 
 RcEngines make_engines(const Setup& setup, uint32_t side) {
-  transport::RequesterConfig requester;
+  transport::RequesterAttributes requester;
   requester.first_psn = setup.psns[side];
   requester.mtu_bytes = kMtuBytes;
   requester.queue_depth = 16;
   requester.timeout_code = 10;
   requester.max_rd_atomic = 4;
-  transport::ResponderConfig responder;
+  transport::ResponderAttributes responder;
   responder.first_psn = setup.psns[1 - side];
   responder.mtu_bytes = kMtuBytes;
   responder.max_dest_rd_atomic = 4;

@@ -80,7 +80,7 @@ std::string describe(const Settings& settings) {
 }
 
 RcEngines make_engines(const Settings& settings, uint32_t sq_psn, uint32_t rq_psn) {
-  transport::RequesterConfig requester;
+  transport::RequesterAttributes requester;
   requester.dest_qp = 0x11;
   requester.first_psn = sq_psn;
   requester.mtu_bytes = settings.mtu_bytes;
@@ -88,7 +88,7 @@ RcEngines make_engines(const Settings& settings, uint32_t sq_psn, uint32_t rq_ps
   requester.timeout_code = settings.timeout_code;
   requester.retry_count = settings.retry_count;
   requester.max_rd_atomic = settings.max_rd_atomic;
-  transport::ResponderConfig responder;
+  transport::ResponderAttributes responder;
   responder.dest_qp = 0x11;
   responder.first_psn = rq_psn;
   responder.mtu_bytes = settings.mtu_bytes;

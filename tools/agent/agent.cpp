@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "base/error.h"
 #include "base/say.h"
 #include "bootstrap/environment.h"
+#include "circuit/settings.h"
 #include "cluster/address_plan.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -287,6 +289,27 @@ void meet_and_serve(agent::LocalPorts& ports, Post& post, uint32_t known) {
 
 }  // namespace
 
+namespace {
+
+/// NCCL's ranks on other nodes send to each other by way of this one, also while it holds none (docs/nccl.md). Null: it
+/// can't be; the overlay does without.
+std::unique_ptr<circuit::Endpoint> relay_circuits() {
+  try {
+    circuit::Settings settings = circuit::settings_from_process();
+    settings.plan.name = "the agent of " + settings.plan.name;
+    return std::make_unique<circuit::Endpoint>(settings.plan, [](circuit::Level level, const std::string& text) {
+      if (level == circuit::Level::warning) {
+        say(text);
+      }
+    });
+  } catch (const std::exception& error) {
+    say(fmt::format("relays nothing for NCCL's ranks: {}", error.what()));
+    return nullptr;
+  }
+}
+
+}  // namespace
+
 int agent_run(const AgentOptions& options) {
   LiveCluster live = open_cluster(options.cluster);
   if (!live.model.has_overlay) {
@@ -317,6 +340,7 @@ int agent_run(const AgentOptions& options) {
   const base::UniqueFd signals = take_signals();
   agent::LocalPorts ports(live.dir.overlay_socket(live.model.name, node), node,
                           static_cast<uint32_t>(live.model.nodes.size()));
+  const std::unique_ptr<circuit::Endpoint> relay = relay_circuits();
   Post post{live, roster, entry, meetings, secret, node, signals.get(), options.ready_fd, false};
   meet_and_serve(ports, post, known);
   return kOk;

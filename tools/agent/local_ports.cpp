@@ -88,16 +88,16 @@ void LocalPorts::accept(uint64_t now_ns) {
       return;
     }
     std::random_device random;
-    link::StreamLink::Config config;
-    config.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
-    config.seed = uint64_t{random()} << 32U | random();
-    config.window_packets = link::kPortWindowPackets;
-    config.window_frames = link::kPortWindowFrames;
-    config.greeting = greeting();
+    link::StreamLink::Options options;
+    options.incarnation = (uint64_t{random()} << 32U | random()) | 1U;
+    options.seed = uint64_t{random()} << 32U | random();
+    options.window_packets = link::kPortWindowPackets;
+    options.window_frames = link::kPortWindowFrames;
+    options.greeting = greeting();
     std::vector<std::unique_ptr<link::StreamSource>> sources;
     sources.push_back(link::make_stream_source("fd:" + std::to_string(socket.get())));
     Program program;
-    program.endpoint = std::make_unique<link::StreamEndpoint>(std::move(sources), std::move(config), now_ns);
+    program.endpoint = std::make_unique<link::StreamEndpoint>(std::move(sources), std::move(options), now_ns);
     program.since_ns = now_ns;
     const int descriptor = program.endpoint->descriptor();
     epoll_event event{};

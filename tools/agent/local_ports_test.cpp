@@ -53,15 +53,15 @@ std::vector<std::byte> packet_of(size_t length) {
 class Program {
  public:
   explicit Program(const std::string& path) {
-    link::StreamLink::Config config;
-    config.incarnation = 5;
-    config.window_packets = link::kPortWindowPackets;
-    config.window_frames = link::kPortWindowFrames;
-    config.greeting.resize(link::OverlayClaim::kGidBytes);
-    link::OverlayClaim{kSlot, kSlotShift}.append_to(config.greeting);
+    link::StreamLink::Options options;
+    options.incarnation = 5;
+    options.window_packets = link::kPortWindowPackets;
+    options.window_frames = link::kPortWindowFrames;
+    options.greeting.resize(link::OverlayClaim::kGidBytes);
+    link::OverlayClaim{kSlot, kSlotShift}.append_to(options.greeting);
     std::vector<std::unique_ptr<link::StreamSource>> sources;
     sources.push_back(link::make_stream_source("unix:" + path));
-    endpoint_.emplace(std::move(sources), std::move(config), base::now_ns());
+    endpoint_.emplace(std::move(sources), std::move(options), base::now_ns());
   }
 
   /// Until the program has so many packets, which it returns.

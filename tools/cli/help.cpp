@@ -117,7 +117,7 @@ void group_commands(CLI::App& app) {
   } groups[] = {
       {"Plan and make clusters", {"plan", "up", "down", "status", "devices", "hostfile", "agent"}},
       {"Run programs on nodes", {"run", "exec", "env"}},
-      {"Measure and prove", {"matrix", "perf", "bench", "check", "verify"}},
+      {"Measure and prove", {"matrix", "perf", "bench", "check", "verify", "nccl"}},
       {"Watch", {"map", "metrics", "decode"}},
       {"Break and mend on purpose", {"cut", "heal", "fault", "reboot"}},
       {"Help", {"help"}},

@@ -1,4 +1,0 @@
-#pragma once
-
-/// What libringbolt.so shows to programs.
-#define RINGBOLT_API __attribute__((visibility("default")))

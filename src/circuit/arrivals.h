@@ -1,0 +1,35 @@
+#pragma once
+
+#include <bitset>
+#include <cstdint>
+
+namespace ringbolt::circuit {
+
+/// Which frames of a circuit have come: those that were under way on a rail that has failed come again by another one,
+/// and may come twice. Not thread-safe.
+class Arrivals {
+ public:
+  /// More frames than can be under way at a time, by far.
+  static constexpr uint32_t kWindow = 1024;
+
+  /// Whether it has come before. One that is farther ahead than any sender may be counts as known, too.
+  bool is_known(uint32_t sequence) const {
+    const uint32_t ahead = sequence - first_;
+    return ahead >= kWindow || has_come_[sequence % kWindow];
+  }
+  void note(uint32_t sequence) {
+    has_come_[sequence % kWindow] = true;
+    while (has_come_[first_ % kWindow]) {
+      has_come_[first_ % kWindow] = false;
+      ++first_;
+    }
+  }
+  /// All before it have come.
+  uint32_t first_missing() const { return first_; }
+
+ private:
+  uint32_t first_ = 0;
+  std::bitset<kWindow> has_come_;
+};
+
+}  // namespace ringbolt::circuit

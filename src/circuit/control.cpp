@@ -1,0 +1,175 @@
+#include "circuit/control.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/byte_writer.h"
+
+namespace ringbolt::circuit {
+namespace {
+
+constexpr size_t kMostWhyBytes = 400;
+constexpr uint32_t kNumberMask = 0xffffff;
+constexpr uint8_t kHasChecksums = 1;
+constexpr uint8_t kMayWrite = 2;
+constexpr uint8_t kReadsInPlace = 1;
+constexpr uint8_t kIsUc = 2;
+constexpr uint8_t kCountsFrames = 4;
+
+using base::ByteReader;
+using base::ByteWriter;
+
+void put(ByteWriter& writer, const QueuePairAddress& address) {
+  writer.put_bytes(std::as_bytes(std::span(address.gid)));
+  writer.put(address.lid);
+  writer.put(address.qp_number);
+  writer.put(address.psn);
+  writer.put(address.mtu_bytes);
+  writer.put(static_cast<uint8_t>((address.reads_in_place ? kReadsInPlace : 0U) | (address.is_uc ? kIsUc : 0U) |
+                                  (address.counts_frames ? kCountsFrames : 0U)));
+}
+
+QueuePairAddress take_address(ByteReader& reader) {
+  QueuePairAddress address;
+  const std::span<const std::byte> gid = reader.take_bytes(address.gid.size());
+  std::ranges::transform(gid, address.gid.begin(), [](std::byte byte) { return static_cast<uint8_t>(byte); });
+  address.lid = reader.take<uint16_t>();
+  address.qp_number = reader.take<uint32_t>() & kNumberMask;
+  address.psn = reader.take<uint32_t>() & kNumberMask;
+  address.mtu_bytes = reader.take<uint32_t>();
+  const auto flags = reader.take<uint8_t>();
+  address.reads_in_place = (flags & kReadsInPlace) != 0;
+  address.is_uc = (flags & kIsUc) != 0;
+  address.counts_frames = (flags & kCountsFrames) != 0;
+  return address;
+}
+
+void put(ByteWriter& writer, const PortUse& use) {
+  writer.put(use.port);
+  writer.put(use.gid_index);
+}
+
+PortUse take_use(ByteReader& reader) {
+  PortUse use;
+  use.port = reader.take<uint16_t>();
+  use.gid_index = reader.take<uint8_t>();
+  return use;
+}
+
+struct Emit {
+  ByteWriter& writer;
+
+  void operator()(const Open& open) const {
+    writer.put(open.listener);
+    writer.put(static_cast<uint8_t>((open.has_checksums ? kHasChecksums : 0U) | (open.may_write ? kMayWrite : 0U)));
+  }
+  void operator()(const Opened& opened) const { writer.put(opened.least_written_bytes); }
+  void operator()(const Refused& refused) const {
+    writer.put_text(std::string_view(refused.why).substr(0, kMostWhyBytes));
+  }
+  void operator()(const RailOpen& open) const {
+    writer.put(open.rail);
+    writer.put(open.position);
+    writer.put(static_cast<uint8_t>(open.path.size()));
+    for (const Hop& hop : open.path) {
+      writer.put(hop.member);
+      put(writer, hop.entry);
+      put(writer, hop.exit);
+    }
+    put(writer, open.from);
+  }
+  void operator()(const RailReady& ready) const {
+    writer.put(ready.rail);
+    put(writer, ready.to);
+  }
+  void operator()(const RailDown& down) const {
+    writer.put(down.rail);
+    writer.put_text(std::string_view(down.why).substr(0, kMostWhyBytes));
+  }
+  void operator()(const Close& close) const {
+    writer.put(static_cast<uint8_t>(close.reason));
+    writer.put_text(std::string_view(close.why).substr(0, kMostWhyBytes));
+  }
+};
+
+RailOpen take_rail_open(CircuitId circuit, ByteReader& reader) {
+  RailOpen open;
+  open.circuit = circuit;
+  open.rail = reader.take<uint16_t>();
+  open.position = reader.take<uint8_t>();
+  const auto n = reader.take<uint8_t>();
+  for (size_t i = 0; i < n && reader.is_sound(); ++i) {
+    Hop hop;
+    hop.member = reader.take<uint64_t>();
+    hop.entry = take_use(reader);
+    hop.exit = take_use(reader);
+    open.path.push_back(hop);
+  }
+  open.from = take_address(reader);
+  return open;
+}
+
+bool is_possible(const RailOpen& open) {
+  return open.path.size() >= 2 && open.path.size() <= kMostHops && open.position >= 1 &&
+         open.position < open.path.size();
+}
+
+}  // namespace
+
+std::vector<std::byte> emit(const Control& control) {
+  ByteWriter writer;
+  std::visit([&](const auto& one) { writer.put(one.circuit); }, control);
+  std::visit(Emit{writer}, control);
+  return std::move(writer).bytes();
+}
+
+std::optional<Control> parse_control(uint16_t kind, std::span<const std::byte> bytes) {
+  ByteReader reader(bytes);
+  const auto circuit = reader.take<uint64_t>();
+  Control control;
+  switch (kind) {
+    case 0: {
+      const auto listener = reader.take<uint64_t>();
+      const auto flags = reader.take<uint8_t>();
+      if (flags > (kHasChecksums | kMayWrite)) {
+        return std::nullopt;
+      }
+      control = Open{circuit, listener, (flags & kHasChecksums) != 0, (flags & kMayWrite) != 0};
+      break;
+    }
+    case 1:
+      control = Opened{circuit, reader.take<uint64_t>()};
+      break;
+    case 2:
+      control = Refused{circuit, reader.take_text(kMostWhyBytes)};
+      break;
+    case 3: {
+      RailOpen open = take_rail_open(circuit, reader);
+      if (!is_possible(open)) {
+        return std::nullopt;
+      }
+      control = std::move(open);
+      break;
+    }
+    case 4: {
+      const auto rail = reader.take<uint16_t>();
+      control = RailReady{circuit, rail, take_address(reader)};
+      break;
+    }
+    case 5: {
+      const auto rail = reader.take<uint16_t>();
+      control = RailDown{circuit, rail, reader.take_text(kMostWhyBytes)};
+      break;
+    }
+    case 6: {
+      const auto reason = static_cast<CloseReason>(std::min<uint8_t>(reader.take<uint8_t>(), 3));
+      control = Close{circuit, reason, reader.take_text(kMostWhyBytes)};
+      break;
+    }
+    default:
+      return std::nullopt;
+  }
+  return reader.is_sound() && reader.is_at_end() ? std::optional(std::move(control)) : std::nullopt;
+}
+
+}  // namespace ringbolt::circuit

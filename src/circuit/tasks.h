@@ -1,0 +1,44 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "base/unique_fd.h"
+
+namespace ringbolt::circuit {
+
+/// What other threads have one thread do, in the order in which they say so. Who puts something in waits for nobody:
+/// there is no lock that a thread off its processor may hold. Source: Treiber 1986 (the stack), taken as a whole.
+/// Thread-safe, but for take() and wait(), which are the one thread's.
+class Tasks {
+ public:
+  using Task = std::function<void()>;
+
+  /// Throws base::Error.
+  Tasks();
+  /// What has not been taken is dropped.
+  ~Tasks();
+  Tasks(const Tasks&) = delete;
+  Tasks& operator=(const Tasks&) = delete;
+
+  void put(Task task);
+  /// Ends a wait, or the next one.
+  void wake();
+  /// What has been put in by now, the oldest first.
+  std::vector<Task> take();
+  bool is_empty() const { return newest_.load(std::memory_order_acquire) == nullptr; }
+  /// Until something is put in, wake(), or `most_ns`.
+  void wait(uint64_t most_ns);
+
+ private:
+  struct Node {
+    Task task;
+    Node* before = nullptr;
+  };
+  std::atomic<Node*> newest_ = nullptr;
+  base::UniqueFd wake_;
+};
+
+}  // namespace ringbolt::circuit

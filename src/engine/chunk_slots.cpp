@@ -1,0 +1,76 @@
+#include "engine/chunk_slots.h"
+
+#include "base/assert.h"
+
+namespace ringbolt::engine {
+
+ChunkSlots::Rows ChunkSlots::make_rows(SlabLayout& layout) {
+  const SlotRow small = layout.add_row(kSmallBytes, kSmall);
+  return {small, layout.add_row(kLargeBytes, kLarge)};
+}
+
+ChunkSlots::ChunkSlots(const Rows& rows, std::span<std::byte> slab) : rows_(rows), slab_(slab) {}
+
+std::optional<ChunkSlots::Slot> ChunkSlots::take(uint32_t length_bytes, uint32_t n_kept) {
+  RINGBOLT_ASSERT(length_bytes <= kLargePayloadBytes);
+  const bool is_small = size_for(length_bytes) == Size::small;
+  FreeSlots& free = is_small ? free_small_ : free_large_;
+  if (free.size() <= (is_small ? n_kept : 0)) {
+    return std::nullopt;
+  }
+  const uint32_t slot = free.take() + (is_small ? 0 : kSmall);
+  return Slot{slab_.data() + offset_of(slot) + kHeaderBytes, slot};
+}
+
+void ChunkSlots::free(uint32_t slot) {
+  states_[slot] = {};
+  if (slot < kSmall) {
+    free_small_.give(slot);
+  } else {
+    free_large_.give(slot - kSmall);
+  }
+}
+
+void ChunkSlots::note_sent(uint32_t slot, Cable& cable) {
+  State& state = states_[slot];
+  state.is_queued = false;
+  state.is_repeated = state.is_repeated || state.cable != nullptr;
+  state.cable = &cable;
+  state.serial = cable.serial(size_of(slot));
+}
+
+void ChunkSlots::retire(uint32_t slot) {
+  if (states_[slot].is_queued) {
+    states_[slot].is_retired = true;
+  } else if (is_read(slot)) {
+    retired_.push_back(slot);
+  } else {
+    free(slot);
+  }
+}
+
+void ChunkSlots::retire_received(uint32_t slot) {
+  if (states_[slot].is_queued || states_[slot].is_repeated) [[unlikely]] {
+    retire(slot);
+  } else {
+    free(slot);
+  }
+}
+
+void ChunkSlots::free_retired() {
+  std::erase_if(retired_, [&](uint32_t slot) {
+    if (is_read(slot)) {
+      return false;
+    }
+    free(slot);
+    return true;
+  });
+}
+
+void ChunkSlots::wake_resting(uint64_t now_ns) {
+  for (; !resting_.empty() && resting_.front().until_ns <= now_ns; resting_.pop_front()) {
+    retire(resting_.front().slot);
+  }
+}
+
+}  // namespace ringbolt::engine

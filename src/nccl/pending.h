@@ -1,0 +1,61 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/lock_guard.h"
+#include "circuit/circuit.h"
+
+namespace ringbolt::nccl {
+
+/// What one thread has posted and awaits. Long messages are moved by whoever asks for them; but who waits for one request
+/// may not ask for the others meanwhile, and his peer may wait for just those. So a test that finds nothing done moves
+/// them on as well. Of one thread.
+class Pending {
+ public:
+  /// Of a circuit that is not kept yet. Of too many, some are left to the endpoint's thread, which is slower.
+  void keep(std::shared_ptr<circuit::Circuit> circuit) {
+    if (n_ < kMost) {
+      circuit->is_kept = true;
+      circuits_[n_++] = std::move(circuit);
+    }
+  }
+  /// Now and then: a thread may test without a pause.
+  void move_on() {
+    if (++n_asked_ % kTestsPerTurn != 0) {
+      return;
+    }
+    for (uint32_t i = 0; i < n_;) {
+      const std::shared_ptr<circuit::Circuit> circuit = circuits_[i].lock();
+      if (circuit != nullptr && circuit->is_awaited()) {
+        if (circuit->lock.try_lock()) {
+          const base::LockGuard guard(circuit->lock, base::kAdoptLock);
+          circuit->progress();
+        }
+        ++i;
+        continue;
+      }
+      if (circuit != nullptr) {
+        circuit->is_kept = false;
+      }
+      circuits_[i] = std::exchange(circuits_[--n_], {});
+    }
+  }
+
+ private:
+  static constexpr uint32_t kMost = 64;
+  static constexpr uint32_t kTestsPerTurn = 8;
+
+  std::array<std::weak_ptr<circuit::Circuit>, kMost> circuits_;
+  uint32_t n_ = 0;
+  uint32_t n_asked_ = 0;
+};
+
+inline Pending& pending_of_this_thread() {
+  thread_local Pending pending;
+  return pending;
+}
+
+}  // namespace ringbolt::nccl
