@@ -18,7 +18,15 @@ class Arrivals {
     return ahead >= kWindow || has_come_[sequence % kWindow];
   }
   void note(uint32_t sequence) {
-    has_come_[sequence % kWindow] = true;
+    if (sequence == first_) {
+      note_first();
+    } else {
+      has_come_[sequence % kWindow] = true;
+    }
+  }
+  /// The first one that was missing.
+  void note_first() {
+    ++first_;
     while (has_come_[first_ % kWindow]) {
       has_come_[first_ % kWindow] = false;
       ++first_;

@@ -121,6 +121,20 @@ inline void emit(const FrameHeader& header, std::byte* at) {
   }
 }
 
+/// Whether parse_frame() would find a whole message without flags, which most frames of short messages are; fields are
+/// then where frame_layout says.
+inline bool is_plain_whole(std::span<const std::byte> head, size_t frame_bytes) {
+  using namespace frame_layout;
+  constexpr uint32_t kBegin =
+      kMagic | uint32_t{kVersion} << 8U * kVersionAt | uint32_t{static_cast<uint8_t>(FrameKind::whole)} << 8U * kKindAt;
+  if (head.size() < kShortHeaderBytes || base::get_le<uint32_t>(head, kMagicAt) != kBegin ||
+      base::get_le<uint8_t>(head, kFlagsAt) != 0) {
+    return false;
+  }
+  const auto length = base::get_le<uint32_t>(head, kLengthAt);
+  return length <= kPayloadBytes && kShortHeaderBytes + length <= frame_bytes;
+}
+
 /// Of a frame of `frame_bytes`, of which `head` has the first ones, the header at least. Nothing unless it is of our
 /// version, known and consistent: payload within the frame and within the message. Any bytes are safe. Hot path.
 inline std::optional<FrameHeader> parse_frame(std::span<const std::byte> head, size_t frame_bytes) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/crc.h"
+#include "base/little_endian.h"
 #include "circuit/line_copy.h"
 #include "circuit/paths.h"
 
@@ -115,7 +116,49 @@ void ReceiveCircuit::progress_idle() {
   }
 }
 
+/// Of the next message, whole, where nothing is held up and its receive is there: all that hear_data() would do of it
+/// then, in less than half the instructions. False: it is something else, and nothing has been done.
+bool ReceiveCircuit::take_next_whole(OnRail& rail, const Rail::Received& received) {
+  using namespace frame_layout;
+  const std::span<const std::byte> head = received.head;
+  const bool is_in_step = rail.n_taken == rail.n_received && first_unmatched_ == next_message_ && held_.empty() &&
+                          !rail.may_lose && failure() == FailureKind::none;
+  if (!is_in_step || !is_plain_whole(head, received.length_bytes) ||
+      base::get_le<uint16_t>(head, kRailAt) != rail.number ||
+      base::get_le<uint32_t>(head, kCircuitAt) != static_cast<uint32_t>(id()) ||
+      base::get_le<uint32_t>(head, kSequenceAt) != arrivals_.first_missing() ||
+      base::get_le<uint32_t>(head, kMessageAt) != next_message_ ||
+      message(next_message_).stage != Message::Stage::none) {
+    return false;
+  }
+  const auto length = base::get_le<uint32_t>(head, kLengthAt);
+  const auto place = queue_.find(static_cast<int32_t>(base::get_le<uint32_t>(head, kTagAt)));
+  if (place.part == nullptr || place.part->capacity < length) {
+    return false;
+  }
+  ReceiveQueue::take(place);
+  copy_lines(place.part->data, received.frame + kShortHeaderBytes, length);
+  place.part->length = length;
+  ReceiveQueue::finish(place);
+  arrivals_.note_first();
+  first_unmatched_ = ++next_message_;
+  if (clearing_) {
+    clearing_->heard(base::get_le<uint8_t>(head, kHeardAt));
+  }
+  rail.untold_bytes += length;
+  ++rail.n_received;
+  ++rail.n_taken;
+  (void)rail.rail->free(received.slot);
+  if (rail.n_taken - rail.n_told >= kMostUntold) {
+    tell_taken(rail);
+  }
+  return true;
+}
+
 void ReceiveCircuit::hear(OnRail& rail, const Rail::Received& received) {
+  if (take_next_whole(rail, received)) {
+    return;
+  }
   const auto header = parse_frame(received.head, received.length_bytes);
   if (!header || header->circuit != static_cast<uint32_t>(id()) || header->rail != rail.number) {
     if (rail.may_lose) {

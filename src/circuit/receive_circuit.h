@@ -126,6 +126,7 @@ class ReceiveCircuit final : public Circuit {
 
   OnRail* find(uint16_t number);
   void hear(OnRail& rail, const Rail::Received& received) RINGBOLT_REQUIRES(lock);
+  bool take_next_whole(OnRail& rail, const Rail::Received& received) RINGBOLT_REQUIRES(lock);
   void hear_data(OnRail& rail, const Rail::Received& received, const FrameHeader& header) RINGBOLT_REQUIRES(lock);
   bool match(Message& message) RINGBOLT_REQUIRES(lock);
   bool deliver(const FrameHeader& header, const std::byte* payload) RINGBOLT_REQUIRES(lock);

@@ -60,6 +60,14 @@ class ReceiveQueue {
     Part* part = nullptr;
   };
   Place match(int32_t tag) {
+    const Place place = find(tag);
+    if (place.part != nullptr) {
+      take(place);
+    }
+    return place;
+  }
+  /// Likewise, but it does not go there before take().
+  Place find(int32_t tag) {
     for (uint32_t i = 0; i < n_; ++i) {
       Receive& receive = receives_[(first_ + i) % kMostReceives];
       if (receive.n_untaken == 0) {
@@ -67,13 +75,15 @@ class ReceiveQueue {
       }
       for (Part& part : std::span(receive.parts).first(receive.n_parts)) {
         if (!part.is_taken && (receive.n_parts == 1 || part.tag == tag)) {
-          part.is_taken = true;
-          --receive.n_untaken;
           return {&receive, &part};
         }
       }
     }
     return {};
+  }
+  static void take(Place place) {
+    place.part->is_taken = true;
+    --place.receive->n_untaken;
   }
   /// Whether no buffer waits for a message.
   bool is_taken() const {

@@ -143,16 +143,14 @@ class SendCircuit final : public Circuit {
   /// is none.
   template <class MayUse>
   OnRail* pick_of(uint32_t length, MayUse may_use) {
+    const auto time = [length](const OnRail& rail) { return static_cast<double>(rail.bytes + length) / rail.rate; };
     OnRail* best = nullptr;
-    double best_time = 0;
     for (OnRail& rail : rails_) {
       if (!rail.is_live || rail.is_retiring || rail.n_sent - rail.n_taken >= kWindow || !may_use(rail)) {
         continue;
       }
-      const double time = static_cast<double>(rail.bytes + length) / rail.rate;
-      if (best == nullptr || time < best_time) {
+      if (best == nullptr || time(rail) < time(*best)) {
         best = &rail;
-        best_time = time;
       }
     }
     return best;
