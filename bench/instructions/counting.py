@@ -12,8 +12,6 @@ TIMEOUT_S = 200
 # memcpy by "rep movsb" is one instruction, and callgrind counts one for each byte: all sides copy by vectors instead.
 TUNABLES = "glibc.cpu.x86_rep_movsb_threshold=1073741824:glibc.cpu.x86_rep_stosb_threshold=1073741824"
 CALIBRATION = "nothing"
-#: By series whose operations may poll in vain, as often as the kernel lets them wait: the series of such polls.
-POLLS_IN_VAIN = {"ping_pong": "empty_poll_udp"}
 
 
 class CountError(Exception):
@@ -59,8 +57,7 @@ def total_of_dump(text: str) -> tuple[str, int]:
 
 def figures_of(series: list[Series]) -> dict[str, Figure]:
     """By name. Of calls that are a series each, the lower quartile: those that found at once what others waited for, and
-    took thousands of instructions meanwhile, but not the one that had least to do besides. Without polls in vain, where
-    there is a series of these."""
+    took thousands of instructions meanwhile, but not the one that had least to do besides."""
     calibration = next(one for one in series if one.name == CALIBRATION)
 
     def per_operation(one, counted):
@@ -69,19 +66,10 @@ def figures_of(series: list[Series]) -> dict[str, Figure]:
             return None
         return (total - one.starts * overhead / calibration.starts) / one.operations
 
-    vain = {name: _quartile([per_operation(one, lambda one: one.instructions) for one in series if one.name == polls])
-            for name, polls in POLLS_IN_VAIN.items() if any(one.name == polls for one in series)}
-
-    def instructions(one):
-        cost = per_operation(one, lambda one: one.instructions)
-        if cost is None or vain.get(one.name) is None:
-            return cost
-        return cost - max(0, one.polls / one.operations - 1) * vain[one.name]
-
     found = {}
     for name in dict.fromkeys(one.name for one in series if one.name != CALIBRATION):
         alike = [one for one in series if one.name == name]
-        costs = [instructions(one) for one in alike]
+        costs = [per_operation(one, lambda one: one.instructions) for one in alike]
         calls = [per_operation(one, lambda one: one.calls) for one in alike]
         polls = sum(one.polls for one in alike) / sum(one.operations for one in alike)
         found[name] = Figure(_quartile(costs), polls, _quartile(calls), None if None in costs else max(costs))

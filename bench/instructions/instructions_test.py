@@ -68,11 +68,6 @@ class Counting(unittest.TestCase):
         calls = [Series("barrier", 1, 1, 0, total) for total in (512, 510, 90_000, 511, 70_000)]
         self.assertEqual(figures_of([Series("nothing", 1, 1, 0, 10), *calls]), {"barrier": Figure(501.0, 0.0, None, 89_990.0)})
 
-    def test_polls_in_vain_are_taken_off(self):
-        figures = figures_of([Series("nothing", 1, 1, 0, 10), Series("ping_pong", 10, 1, 25, 2510),
-                              Series("empty_poll_udp", 4, 4, 0, 120)])
-        self.assertEqual(figures["ping_pong"], Figure(250.0 - 1.5 * 20.0, 2.5, None, 220.0))
-
 
 class Budget(unittest.TestCase):
     def verdict(self, value, limit=1000.0):
