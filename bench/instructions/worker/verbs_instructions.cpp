@@ -1,5 +1,6 @@
 // Instructions of ordinary verbs, operation by operation. Both ends are in this process, on one thread; see ends.h.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "counter.h"
 #include "crowd.h"
@@ -91,29 +92,33 @@ void count_one_sided(InstructionCounter& counter, const std::string& name, Ends&
 
 /// As two programs play it: who has the peer's message answers at once, and finds out later that its own has arrived. A
 /// message there and one back are two operations; all that this thread does for them is counted, acknowledgements too.
+/// When the kernel hands a datagram over is its own affair: nothing is counted, nor polled, while it may.
 void ping_pong(InstructionCounter& counter, uint64_t operations) {
+  constexpr useconds_t kDeliveryUs = 200;
   Ends ends(Ends::Memory::shareable, 0);
   ends.prepare(IBV_WR_SEND, IBV_SEND_INLINE);
-  const auto answer = [](End& from, End& to) {
-    to.post_receive();
-    from.post_send();
-    to.take(2);  // the message, and the end of its own last one
-  };
-  const auto run = [&](uint64_t n) {
-    for (uint64_t i = 0; i < n; i += 2) {
-      answer(ends.far, ends.near);
-      answer(ends.near, ends.far);
+  const auto play = [&](uint64_t n, const auto& count) {
+    End* from = &ends.far;
+    End* to = &ends.near;
+    for (uint64_t i = 0; i < n; ++i, std::swap(from, to)) {
+      count([&] {
+        to->post_receive();
+        from->post_send();
+      });
+      usleep(kDeliveryUs);
+      count([&] { to->take(2); });  // the message, and the end of its own last one
     }
   };
+  const auto uncounted = [](const auto& step) { step(); };
   ends.far.post_receive();
   ends.near.post_send();
   ends.far.take(1);
-  run(kWarmUp);
+  play(kWarmUp, uncounted);
   for (uint64_t done = 0; done < operations; done += kHandful) {
-    run(kHandful);  // after what callgrind has written meanwhile
+    play(kHandful, uncounted);  // after what callgrind has written meanwhile
     ends.near.polls();
     ends.far.polls();
-    counter.measure([&] { run(kHandful); });
+    play(kHandful, [&](const auto& step) { counter.measure(step); });
     counter.report("ping_pong", kHandful, ends.near.polls() + ends.far.polls());
   }
 }
