@@ -1,4 +1,4 @@
-"""How much of its cables the NCCL plugin uses: between namespaces with cables of 1 Gb/s, against what plain verbs reach there.
+"""How much of its cables the NCCL plugin uses: between namespaces with cables of 1 Gb/s or less, against what plain verbs reach there.
 
 rate_test.py RINGBOLT NCCL_HARNESS PLUGIN [Rates.test_...]...
 """
@@ -33,8 +33,8 @@ class Rates(NamespaceCase):
                 return
         self.fail(f"{what}: {of} against {to} is {max(seen):.3f} at best, less than {ratio}")
 
-    def ring(self, spec):
-        self.up(spec, "--rate", "1Gbit")
+    def ring(self, spec, rate="1Gbit"):
+        self.up(spec, "--rate", rate)
         return harness.Cluster(self, self.name, f"rb-{self.name}-")
 
     def test_neighbours(self):
@@ -54,8 +54,9 @@ class Rates(NamespaceCase):
 
     def test_everybody_at_once(self):
         """All pairs of a ring of four: each cable carries its neighbours' messages, and a half of two diagonals' each way.
-        Equal shares would be a half of a cable for each pair; cables' ends, and relays, give nobody much less."""
-        cluster = self.ring("ring:4")
+        Equal shares would be a half of a cable for each pair; cables' ends, and relays, give nobody much less. Eight ends of
+        1 Gb/s are more than two cores can fill on every machine: then whoever has a core would have the share."""
+        cluster = self.ring("ring:4", "500Mbit")
         seen = []
         for _ in range(3):
             cable = cluster.bandwidth(0, 1, SECONDS)
