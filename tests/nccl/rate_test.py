@@ -1,4 +1,5 @@
-"""How much of its cables the NCCL plugin uses: between namespaces with cables of 1 Gb/s or less, against what plain verbs reach there.
+"""How much of its cables the NCCL plugin uses: between namespaces with cables of 1 Gb/s at most, against what plain verbs
+reach there.
 
 rate_test.py RINGBOLT NCCL_HARNESS PLUGIN [Rates.test_...]...
 """
