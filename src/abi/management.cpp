@@ -115,6 +115,26 @@ uint32_t ringbolt_management_slot(ibv_context* context) try { return management_
   return ringbolt::base::caught_as<uint32_t>(RINGBOLT_NO_SLOT);
 }
 
+void ringbolt_management_remember(ibv_context* context, const ringbolt_connection* connection) try {
+  device::Bequest bequest{.local_id = connection->local_id,
+                          .remote_id = connection->remote_id,
+                          .remote_qpn = connection->remote_qpn,
+                          .flow_label = connection->flow_label,
+                          .traffic_class = connection->traffic_class,
+                          .hop_limit = connection->hop_limit};
+  std::memcpy(bequest.local.data(), connection->local_gid, bequest.local.size());
+  std::memcpy(bequest.remote.data(), connection->remote_gid, bequest.remote.size());
+  management_of(context).remember(Context::of(context).impl->port(), bequest);
+} catch (...) {
+  ringbolt::base::caught_nothing();
+}
+
+void ringbolt_management_forget(ibv_context* context, uint32_t local_id) try {
+  management_of(context).forget(local_id);
+} catch (...) {
+  ringbolt::base::caught_nothing();
+}
+
 int ringbolt_management_bind(ibv_context* context, const ringbolt_service* service) try {
   return management_of(context).services().bind(ringbolt::abi::service_of(*service), ringbolt::abi::liveness(context));
 } catch (...) {
@@ -141,6 +161,7 @@ int ringbolt_management_port(ibv_context* context, ringbolt_port_facts* facts) t
   facts->is_up = port.is_up() ? 1 : 0;
   facts->takes_any_local_address = !port.is_on_network() && !port.fabric->control.is_open() ? 1 : 0;
   facts->mtu = static_cast<uint8_t>(port.mtu);
+  facts->is_on_interface = port.is_on_network() && port.netdev_index < device::kFirstStreamInterface ? 1 : 0;
   facts->gid_generation = port.live_gids->generation();
   return 0;
 } catch (...) {

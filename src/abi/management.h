@@ -52,6 +52,7 @@ struct ringbolt_port_facts {
   uint8_t is_up;
   uint8_t takes_any_local_address;  ///< the default device stands for every address of this host
   uint8_t mtu;                      ///< enum ibv_mtu
+  uint8_t is_on_interface;          ///< of the kernel, whose addresses are its GIDs
   uint32_t gid_generation;          ///< another one after each change of the GID table
 };
 
@@ -63,10 +64,26 @@ int ringbolt_management_descriptor(struct ibv_context* context);
 int ringbolt_management_receive(struct ibv_context* context, struct ringbolt_mad* notice);
 /// Sends from the context's port. Datagrams may get lost: a cut cable, a full queue. ENETUNREACH: no way to that GID.
 int ringbolt_management_send(struct ibv_context* context, const struct ringbolt_mad* mad);
+/// A connection over a network, with all that another process of this host must know to end it should we be killed.
+struct ringbolt_connection {
+  uint32_t local_id;
+  uint32_t remote_id;
+  uint32_t remote_qpn;
+  uint32_t flow_label;
+  uint8_t local_gid[16];
+  uint8_t remote_gid[16];
+  uint8_t traffic_class;
+  uint8_t hop_limit;
+};
+
 /// How many datagrams wait for room in another process' queue: call ringbolt_management_receive() again soon.
 uint32_t ringbolt_management_unsent(struct ibv_context* context);
 /// Bits 22 to 31 of every communication id of this process: who answers needs them to find us.
 uint32_t ringbolt_management_slot(struct ibv_context* context);
+
+/// It stands, from the context's port; it has ended, as its process will not. Nothing for peers on this host.
+void ringbolt_management_remember(struct ibv_context* context, const struct ringbolt_connection* connection);
+void ringbolt_management_forget(struct ibv_context* context, uint32_t local_id);
 
 /// Binds a service id on this host. EADDRINUSE: that address has it; EADDRNOTAVAIL: a wildcard overlaps.
 int ringbolt_management_bind(struct ibv_context* context, const struct ringbolt_service* service);

@@ -29,6 +29,7 @@ constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_GROUP"},
     {"RINGBOLT_GROUP_PORT", "", 1, 65535},
     {"RINGBOLT_JOIN_TIMEOUT_MS", "", 1, 86'400'000},
+    {"RINGBOLT_LIFELINES", "on off"},
     {"RINGBOLT_LIKE"},
     {"RINGBOLT_LOG", "quiet debug"},
     {"RINGBOLT_LOOPBACK", "memory network"},

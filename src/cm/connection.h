@@ -34,6 +34,7 @@ struct Connection {
   bool is_accepted = false;   ///< the user has answered; before, the passive one hears of nothing
   bool wants_end = false;     ///< passive, before the peer is ready: its user has asked for the end already
   bool has_told_end = false;  ///< disconnected was raised
+  bool stands = false;        ///< was told as a Standing that does
   uint32_t remote_id = 0;
   uint64_t remote_guid = 0;
   uint32_t local_qpn = 0;

@@ -64,7 +64,22 @@ void Engine::enter_remote(Connection& connection) {
   }
 }
 
-void Engine::leave_remote(const Connection& connection) {
+/// Without memory for it nobody can end the connection in our place; that is no reason not to have it.
+void Engine::begin_to_stand(Connection& connection) try {
+  standings_.push_back({connection.id, true, connection.is_active, connection.remote_id, connection.remote_qpn,
+                        connection.peer_slot, connection.path});
+  connection.stands = true;
+} catch (const std::bad_alloc&) {
+}
+
+void Engine::leave_remote(Connection& connection) {
+  if (std::exchange(connection.stands, false)) {
+    try {
+      standings_.push_back({.handle = connection.id});
+    } catch (const std::bad_alloc&) {
+      // Whoever ends it once more is told by the peer that it has none of these numbers.
+    }
+  }
   const auto drop = [&](auto& map, uint32_t number) {
     const auto found = map.find({connection.remote_guid, number});
     if (found != map.end() && found->second == connection.id) {
@@ -199,6 +214,7 @@ int Engine::accept(uint64_t now_ns, Handle handle, wire::CmRep reply) {
   reply.remote_id = connection->remote_id;
   reply.target_ack_delay = kAckDelay;
   send(*connection, reply);
+  begin_to_stand(*connection);
   return 0;
 }
 

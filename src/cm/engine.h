@@ -58,11 +58,16 @@ class Engine {
   void receive(uint64_t now_ns, const Arrival& arrival);
   /// The process at a slot of this host ended: what a kernel would have sent for it is taken as received.
   void on_peer_gone(uint64_t now_ns, uint32_t slot);
+  /// The process at the other end of one connection ended, on whatever host. The same.
+  void on_peer_lost(uint64_t now_ns, Handle handle);
   void on_timer(uint64_t now_ns);
   uint64_t next_deadline_ns() const { return timers_.empty() ? UINT64_MAX : timers_.begin()->first; }
 
   std::vector<Outgoing> take_outgoing() { return std::exchange(outgoing_, {}); }
   std::vector<Event> take_events() { return std::exchange(events_, {}); }
+
+  /// Which connections have begun to stand, and which have ended, since the last call.
+  std::vector<Standing> take_standings() { return std::exchange(standings_, {}); }
 
   State state_of(Handle handle) const;
   /// How many wait for a peer to agree to their end.
@@ -77,7 +82,8 @@ class Engine {
   Connection* find(Handle handle);
   void erase(Connection& connection);
   void enter_remote(Connection& connection);
-  void leave_remote(const Connection& connection);
+  void leave_remote(Connection& connection);
+  void begin_to_stand(Connection& connection);
   void tell(const Connection& connection, Event::Kind kind, int status, const wire::CmMessage& message = {});
   void release_backlog(Connection& connection);
   template <class Message>
@@ -133,6 +139,7 @@ class Engine {
   std::vector<Listener> listeners_;
   std::vector<Outgoing> outgoing_;
   std::vector<Event> events_;
+  std::vector<Standing> standings_;
 };
 
 }  // namespace ringbolt::cm

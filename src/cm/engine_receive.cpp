@@ -53,6 +53,7 @@ void Engine::on(uint64_t now_ns, const Arrival& arrival, uint64_t tid, const wir
   connection->peer_slot = arrival.peer_slot;
   enter_remote(*connection);
   stop_tries(*connection);
+  begin_to_stand(*connection);
   tell(*connection, Event::Kind::response, 0, reply);
 }
 

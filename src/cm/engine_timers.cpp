@@ -41,8 +41,7 @@ uint64_t Engine::next_pause_ns(Connection& connection) {
   }
   const uint64_t before_ns = connection.early_ns;
   const bool tries_early = connection.max_retries > 0;
-  connection.early_ns =
-      tries_early ? std::min(2 * before_ns + kFirstPauseNs, connection.wait_ns) : connection.wait_ns;
+  connection.early_ns = tries_early ? std::min(2 * before_ns + kFirstPauseNs, connection.wait_ns) : connection.wait_ns;
   return connection.early_ns - before_ns;
 }
 
@@ -108,6 +107,12 @@ void Engine::on_peer_gone(uint64_t now_ns, uint32_t slot) {
       // It may have been the one that our request waits at: asking again finds out.
       set_deadline(connection, now_ns);
     }
+  }
+}
+
+void Engine::on_peer_lost(uint64_t now_ns, Handle handle) {
+  if (Connection* connection = find(handle); connection != nullptr && connection->stands) {
+    forget_peer(now_ns, *connection);
   }
 }
 

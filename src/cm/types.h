@@ -40,6 +40,19 @@ struct Arrival {
   std::array<std::byte, wire::kMadBytes> bytes{};
 };
 
+/// A connection that its peer knows, with all that somebody else needs to end it in our place; or one that is none any
+/// more. What another process must do once we are gone, it has to know before.
+struct Standing {
+  Handle handle = 0;
+  bool stands = false;  ///< false: `handle` alone counts
+  bool is_active = false;
+  uint32_t remote_id = 0;
+  uint32_t remote_qpn = 0;
+  uint32_t peer_slot = kNoSlot;
+  Path path{};
+  friend bool operator==(const Standing&, const Standing&) = default;
+};
+
 struct Event {
   enum class Kind : uint8_t {
     request,        ///< passive: message is a CmReq

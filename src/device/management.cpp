@@ -14,7 +14,9 @@
 #include "device/gids.h"
 #include "device/limits.h"
 #include "link/rendezvous.h"
+#include "link/udp_socket.h"
 #include "wire/bytes.h"
+#include "wire/lifeline.h"
 
 namespace ringbolt::device {
 namespace {
@@ -63,7 +65,13 @@ std::vector<wire::Address> gids_of_node() {
 }  // namespace
 
 Management::Management(std::shared_ptr<Fabric> fabric, uint32_t slot, Watcher watch)
-    : fabric_(std::move(fabric)), slot_(slot), watch_(std::move(watch)), services_(fabric_->slots_directory, slot) {}
+    : fabric_(std::move(fabric)),
+      slot_(slot),
+      watch_(std::move(watch)),
+      services_(fabric_->slots_directory, slot),
+      will_(fabric_->slots_directory, slot, link::network_namespace()),
+      executor_(fabric_->slots_directory, link::network_namespace(),
+                [this](const Bequest& from, wire::MadIn bytes) { return send_for_the_dead(from, bytes); }) {}
 
 void Management::set_network_sender(NetworkSender sender) {
   const base::LockGuard guard(mutex_);
@@ -179,6 +187,10 @@ void Management::on_network_mad(const wire::Flow& flow, uint8_t traffic_class, w
 
 void Management::deliver(const Port* port, const Mad& mad, bool is_from_network) {
   const auto message = wire::parse_cm(mad.bytes);
+  if (const auto offer = wire::parse_lifeline_offer(mad.bytes); offer && is_from_network) {
+    static_cast<void>(deliver_to_slot(offer->remote_id >> kIdSlotShift, mad, true));
+    return;
+  }
   // What is not the connection manager's is met with silence, as by a kernel.
   if (message && !try_to_deliver(port, mad, *message, is_from_network)) {
     answer_for_nobody(mad, *message, is_from_network);
@@ -315,6 +327,9 @@ void Management::answer_for_nobody(const Mad& mad, const wire::CmMad& message, b
   } else if (const auto* end = std::get_if<wire::CmDreq>(&message.message)) {
     answer.message = wire::CmDrep{end->remote_id, end->local_id, {}};
   } else {
+    if (const auto* agreed = std::get_if<wire::CmDrep>(&message.message)) {
+      executor_.on_answer(*agreed);
+    }
     return;
   }
   Mad back{mad.destination, mad.source, 0, mad.traffic_class, 64, {}};
@@ -348,6 +363,31 @@ const std::vector<std::shared_ptr<const Port>>& Management::ports() {
   return ports_;
 }
 
+void Management::remember(const Port& port, const Bequest& connection) {
+  // Of processes on this host, and at the other ends of streams, others hear by other ways.
+  const bool is_on_interface = port.is_on_network() && port.netdev_index < kFirstStreamInterface;
+  if (is_on_interface && port.is_remote(gid_of(connection.remote))) {
+    will_.put(connection);
+  }
+}
+
+Executor::Sent Management::send_for_the_dead(const Bequest& from, wire::MadIn bytes) {
+  NetworkSender network;
+  {
+    const base::LockGuard guard(mutex_);
+    network = network_;
+  }
+  Mad mad{from.local, from.remote, from.flow_label, from.traffic_class, from.hop_limit, {}};
+  std::ranges::copy(bytes, mad.bytes.begin());
+  for (const auto& own : network ? ports() : std::vector<std::shared_ptr<const Port>>{}) {
+    if (own->is_on_network() && own->owns(gid_of(from.local))) {
+      static_cast<void>(network(*own, mad));  // it is tried again
+      return Executor::Sent::yes;
+    }
+  }
+  return Executor::Sent::not_from_here;
+}
+
 bool Management::is_alive(uint32_t slot) {
   const auto socket = this->socket();
   return socket != nullptr && socket->is_alive(slot);
@@ -359,6 +399,7 @@ void Management::leave() {
   const bool was_open = is_open_.exchange(false);
   if (was_open) {
     services_.leave();
+    will_.leave();
     const base::LockGuard guard(mutex_);
     socket_->release();
   }
@@ -366,6 +407,8 @@ void Management::leave() {
 
 void Management::abandon_after_fork() {
   is_open_.store(false);
+  will_.abandon_after_fork();
+  executor_.abandon_after_fork();
   if (socket_ != nullptr) {
     socket_->abandon_after_fork();
   }

@@ -72,9 +72,8 @@ class Unattended {
   }
   /// False: somebody else has to look at some of them.
   bool attend() const {
-    return std::all_of(queues_.begin(), queues_.begin() + count_, [](CompletionQueue* queue) {
-             return queue->try_progress();
-           }) &&
+    return std::all_of(queues_.begin(), queues_.begin() + count_,
+                       [](CompletionQueue* queue) { return queue->try_progress(); }) &&
            !has_more_;
   }
 
@@ -88,8 +87,10 @@ class Unattended {
 
 Network::Network(Process& process, const std::string& slots_directory, uint32_t slot)
     : process_(process),
-      endpoint_(process.fabric().has_interfaces ? link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits})
-                                                : nullptr),
+      endpoint_(process.fabric().has_interfaces
+                    ? link::UdpEndpoint::open({slots_directory, slot, kQpnIndexBits, wire::kRocePort,
+                                               [&process] { process.suspect_deaths(); }})
+                    : nullptr),
       streams_(process.fabric().has_streams ? std::make_unique<StreamPorts>(slot) : nullptr),
       events_(checked(epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
       address_news_(process_.fabric().has_interfaces ? open_address_news() : base::UniqueFd()),

@@ -399,6 +399,7 @@ Network& Process::open_network() {
       throw base::Error(error, "epoll_ctl", "network", "look at /proc/sys/fs/epoll/max_user_watches");
     }
     management_->set_network_sender([this](const Port& port, const Mad& mad) { return network().send(port, mad); });
+    suspect_deaths();  // of before we came: where one was killed that was the last
   }
   return *network_;
 }

@@ -15,8 +15,8 @@
 #include "device/limits.h"
 #include "device/management.h"
 #include "device/network.h"
-#include "device/port.h"
 #include "device/next_look.h"
+#include "device/port.h"
 #include "device/queue_pair_table.h"
 #include "device/region_ages.h"
 #include "device/window_book.h"
@@ -109,6 +109,11 @@ class Process final : private link::RendezvousSink {
       rendezvous_->wake();
     }
   }
+  /// Another process of this host may have died, which had connections over a network: the service thread ends them.
+  void suspect_deaths() {
+    management_->executor().suspect();
+    wake_service();
+  }
   RegionAges& region_ages() { return region_ages_; }
   /// Something was noted that a port shall tell once nobody holds a spin lock (Port::tell_seen): the service thread
   /// does.
@@ -182,9 +187,9 @@ class Process final : private link::RendezvousSink {
   static uint32_t index_of(const CompletionQueue& queue);
   /// How often the service thread looks at what no bell announces; the faster, the greater.
   enum class Pace : uint8_t { sleeping, timers, work };
-  /// A full fence comes first: what the caller has stored is seen by the service thread once it has taken a mark that is
-  /// found here, or one that is made here; and it has not yet said that it sleeps, or hurry() finds that it does. Only
-  /// those call who have something to wait for.
+  /// A full fence comes first: what the caller has stored is seen by the service thread once it has taken a mark that
+  /// is found here, or one that is made here; and it has not yet said that it sleeps, or hurry() finds that it does.
+  /// Only those call who have something to wait for.
   void mark(const CompletionQueue& queue);
   void hurry(Pace pace) {
     for (Pace now = pace_.load(std::memory_order_relaxed); now < pace;) {

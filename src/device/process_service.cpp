@@ -76,6 +76,9 @@ int Process::serve_once(int tick_ms) {
   const uint64_t look_at_ns = next_look_.begin();
   const bool is_draining = drain_windows();
   tell_remarks();
+  if (const uint64_t due = management_->executor().next_deadline_ns(); due != UINT64_MAX && due <= base::now_ns()) {
+    management_->executor().on_timer(base::now_ns());
+  }
   tick_ms = next_tick_ms(has_bell_ && tick_ms > 0 ? kFirstTickMs : tick_ms);
   tick_ms = agreed_tick_ms(is_draining ? kFirstTickMs : tick_ms, look_at_ns);
   if (tick_ms >= 0) {
@@ -87,8 +90,8 @@ int Process::serve_once(int tick_ms) {
   return tick_ms;
 }
 
-/// What is wanted, or what a timer wants that was set since the look began. A look that is still to come is kept, whether
-/// its timer stands or not: the next send would only ask for one that is hardly later, and wake us for that.
+/// What is wanted, or what a timer wants that was set since the look began. A look that is still to come is kept,
+/// whether its timer stands or not: the next send would only ask for one that is hardly later, and wake us for that.
 int Process::agreed_tick_ms(int tick_ms, uint64_t look_at_ns) {
   const uint64_t now = base::now_ns();
   const uint64_t wanted = tick_ms < 0 ? UINT64_MAX : now + static_cast<uint64_t>(tick_ms) * 1'000'000;
@@ -104,7 +107,7 @@ int Process::next_tick_ms(int last_tick_ms) {
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;
-  uint64_t deadline = UINT64_MAX;
+  uint64_t deadline = management_->executor().next_deadline_ns();
   const auto serve = [&](CompletionQueue& queue) {
     const CompletionQueue::Remains left = queue.serve(now);
     if (left != CompletionQueue::Remains::nothing) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -39,6 +40,9 @@ class UdpEndpoint {
     uint32_t slot = 0;            ///< this process' number, unique in the folder
     uint32_t slot_shift = 14;     ///< QPN >> slot_shift = slot
     uint16_t port = wire::kRocePort;
+    /// Called when members of the group have come, gone or died, soon after, by a thread that receives: under a lock,
+    /// so it should only take note.
+    std::function<void()> on_members_changed{};
   };
 
   /// Opens the sockets and joins the processes that share the port. Throws base::Error that names who holds the port.
@@ -67,8 +71,8 @@ class UdpEndpoint {
   /// were. Never blocks: nothing when another thread is in here, for whom whoever waits for descriptor() should make
   /// way. A sink must not throw, and is called under a lock: packets of one flow arrive in order. A socket that was
   /// quiet is looked at every kQuietTurns-th call only, for those who poll, and who found one datagram alone, as in a
-  /// ping-pong, is not made to look for a second one each time: a system call in vain before the program gets the first.
-  /// Who was woken by the descriptor asks for a thorough look at all of them, until nothing more is there.
+  /// ping-pong, is not made to look for a second one each time: a system call in vain before the program gets the
+  /// first. Who was woken by the descriptor asks for a thorough look at all of them, until nothing more is there.
   template <class Sink>
   std::optional<size_t> receive(Sink&& sink, size_t max_datagrams, bool is_thorough = false);
 

@@ -91,6 +91,9 @@ void UdpEndpoint::begin_turn(bool is_thorough) {
 void UdpEndpoint::look_after_group() {
   if (group_->settle_if_needed()) {
     count_alone(tally_.group_changes);
+    if (options_.on_members_changed) {
+      options_.on_members_changed();
+    }
   }
   if (forwarder_->has_waiting()) {
     count_alone(tally_.forward_failures, forwarder_->retry());

@@ -51,7 +51,7 @@ ringbolt_mad mad_of(const cm::Outgoing& out) {
 
 ConnectionManager& ConnectionManager::get() {
   static std::once_flag handlers;
-  std::call_once(handlers, [] { pthread_atfork(nullptr, nullptr, in_child); });
+  std::call_once(handlers, [] { pthread_atfork(before_fork, in_parent, in_child); });
   ConnectionManager* known = current.load(std::memory_order_acquire);
   if (known == nullptr) {
     auto* made = new ConnectionManager;
@@ -63,11 +63,30 @@ ConnectionManager& ConnectionManager::get() {
   return *known;
 }
 
+/// Nobody is just making a line that the child would not know of, and so not close.
+void ConnectionManager::before_fork() {
+  ConnectionManager* manager = current.load();
+  if (Lines* lines = manager == nullptr ? nullptr : manager->lines_.load()) {
+    lines->before_fork();
+  }
+}
+
+void ConnectionManager::in_parent() {
+  ConnectionManager* manager = current.load();
+  if (Lines* lines = manager == nullptr ? nullptr : manager->lines_.load()) {
+    lines->after_fork();
+  }
+}
+
 /// The thread did not come along, and what the devices hold is the parent's; so is the lock, which another thread may
 /// hold just now. The next call makes a new manager.
 void ConnectionManager::in_child() {
   if (ConnectionManager* manager = current.exchange(nullptr)) {
     manager->is_dead_.store(true);
+    if (Lines* lines = manager->lines_.load()) {
+      lines->abandon_after_fork();
+      lines->after_fork();
+    }
   }
 }
 
@@ -91,6 +110,10 @@ int ConnectionManager::start() {
   }
   std::random_device random;
   engine_.reset(new cm::Engine({ringbolt_management_slot(context), random()}, *this));
+  const uint64_t token = uint64_t{random()} << 32 | random();
+  lifelines_ = std::make_unique<cm::Lifelines>(
+      token, [this](const cm::Path& path) RINGBOLT_REQUIRES(manager_lock) { return line_port(path); });
+  lines_.store(new Lines(token));
   thread_ = std::thread([this] { run(); });  // waits for our lock
   is_started_ = true;
   return 0;
@@ -108,9 +131,11 @@ bool ConnectionManager::routes_back(uint32_t port, const wire::Address& local, c
 void ConnectionManager::run() {
   prctl(PR_SET_NAME, "ringbolt-cm");
   int management = -1;
+  int lines = -1;
   {
     const base::LockGuard guard(mutex());
     management = ringbolt_management_descriptor(devices_.at(0).context);
+    lines = lines_.load()->descriptor();
   }
   for (;;) {
     uint64_t wait_ns = 0;
@@ -120,6 +145,7 @@ void ConnectionManager::run() {
       try {
         receive_all();
         engine_->on_timer(now());
+        look_at_lines();
       } catch (const std::bad_alloc&) {
         // As good as lost on the way: the state machines try again.
       }
@@ -130,16 +156,17 @@ void ConnectionManager::run() {
       is_timed = wakes_at_ns_ != UINT64_MAX;
       wait_ns = is_timed && wakes_at_ns_ > now_ns ? wakes_at_ns_ - now_ns : 0;
     }
-    pollfd descriptors[] = {{management, POLLIN, 0}, {bell_.get(), POLLIN, 0}};
+    pollfd descriptors[] = {{management, POLLIN, 0}, {bell_.get(), POLLIN, 0}, {lines, POLLIN, 0}};
     const timespec timeout{static_cast<time_t>(wait_ns / 1'000'000'000), static_cast<long>(wait_ns % 1'000'000'000)};
-    ppoll(descriptors, 2, is_timed ? &timeout : nullptr, nullptr);
+    ppoll(descriptors, 3, is_timed ? &timeout : nullptr, nullptr);
     uint64_t count = 0;
     [[maybe_unused]] const ssize_t got = read(bell_.get(), &count, sizeof count);
   }
 }
 
 uint64_t ConnectionManager::next_wake_ns(uint64_t now_ns) const {
-  uint64_t next = engine_->next_deadline_ns();
+  uint64_t next =
+      std::min({engine_->next_deadline_ns(), lifelines_->next_deadline_ns(), lines_.load()->next_deadline_ns()});
   if (!held_.empty() || next_untold_ < untold_.size()) {
     next = std::min(next, now_ns + kHeldPauseNs);
   }
@@ -167,7 +194,9 @@ void ConnectionManager::receive_all() {
       const auto device = devices_.owner_of(arrival.path.local);
       if (device) {
         arrival.path.port = *device;
-        engine_->receive(now(), arrival);
+        if (!lifelines_->receive(now(), arrival)) {
+          engine_->receive(now(), arrival);
+        }
       }
     }
     settle();
@@ -190,6 +219,7 @@ void ConnectionManager::settle() {
     send_outgoing();
     tell_all();
     send_outgoing();
+    settle_lifelines();
   } catch (const std::bad_alloc&) {
     // Datagrams are as good as lost on the way; events are told by the thread, soon: next_wake_ns().
   }
@@ -210,8 +240,10 @@ void ConnectionManager::tell_all() {
   } while (!untold_.empty());
 }
 
-void ConnectionManager::send_outgoing() {
-  for (const cm::Outgoing& out : engine_->take_outgoing()) {
+void ConnectionManager::send_outgoing() { send(engine_->take_outgoing()); }
+
+void ConnectionManager::send(const std::vector<cm::Outgoing>& all) {
+  for (const cm::Outgoing& out : all) {
     const ringbolt_mad mad = mad_of(out);
     // What is not sent is as good as lost on the way: the state machines try again.
     static_cast<void>(ringbolt_management_send(devices_.at(out.path.port).context, &mad));
@@ -248,8 +280,8 @@ void ConnectionManager::tell(const cm::Event& event) {
       event.kind == cm::Event::Kind::disconnected || (event.kind == cm::Event::Kind::rejected && id.has_reply);
   if (ends_connection && id.route && !id.is_datagram()) {
     if (const Owed owed = owes_completions(id); owed != Owed::nothing) {
-      const uint64_t limit_ns = owed == Owed::polling ? kHeldLimitNs : kAnswerLimitNs;
-      held_.push_back({&id, nullptr, now() + limit_ns, 0});
+      const uint64_t now_ns = now();
+      held_.push_back({&id, nullptr, now_ns + kHeldLimitNs, now_ns + kAnswerLimitNs, 0});
       held_.back().event = std::move(queued);
       return;
     }
@@ -268,12 +300,19 @@ void ConnectionManager::tell_request(const cm::Event& event) {
 
 void ConnectionManager::release_held(uint64_t now_ns) {
   std::erase_if(held_, [&](Held& held) RINGBOLT_REQUIRES(manager_lock) {
-    if (owes_completions(*held.id) != Owed::nothing) {
+    const Owed owed = owes_completions(*held.id);
+    if (owed == Owed::polling) {
+      held.answers_until_ns = now_ns + kAnswerLimitNs;  // what was read may have been what kept others from coming
+    }
+    if (owed != Owed::nothing) {
       held.read_since_ns = 0;
     } else if (held.read_since_ns == 0) {
       held.read_since_ns = now_ns;
     }
-    if (now_ns < held.until_ns && (held.read_since_ns == 0 || now_ns < held.read_since_ns + kReadPauseNs)) {
+    // A killed peer answers no more: who keeps sending and reads all that comes need not wait as long as one who may
+    // not have read.
+    const uint64_t until_ns = owed == Owed::answers ? std::min(held.until_ns, held.answers_until_ns) : held.until_ns;
+    if (now_ns < until_ns && (held.read_since_ns == 0 || now_ns < held.read_since_ns + kReadPauseNs)) {
       return false;
     }
     held.id->channel().push(std::move(held.event));

@@ -16,7 +16,9 @@
 #include "base/condition.h"
 #include "base/unique_fd.h"
 #include "cm/engine.h"
+#include "cm/lifelines.h"
 #include "rdmacm/devices.h"
+#include "rdmacm/lines.h"
 #include "rdmacm/objects.h"
 
 /// What librdmacm.so.1 is made of: the state machines of src/cm, a thread that feeds them, and the C functions of
@@ -78,6 +80,8 @@ class ConnectionManager final : private cm::Host {
  private:
   ConnectionManager() = default;
 
+  static void before_fork();
+  static void in_parent();
   static void in_child();
 
   uint64_t guid(uint32_t port) const override RINGBOLT_REQUIRES(manager_lock) { return devices_.at(port).facts.guid; }
@@ -96,6 +100,13 @@ class ConnectionManager final : private cm::Host {
   void run() RINGBOLT_EXCLUDES(manager_lock);
   void receive_all() RINGBOLT_REQUIRES(manager_lock);
   void send_outgoing() RINGBOLT_REQUIRES(manager_lock);
+  void send(const std::vector<cm::Outgoing>& all) RINGBOLT_REQUIRES(manager_lock);
+  // lifelines.cpp
+  uint16_t line_port(const cm::Path& path) RINGBOLT_REQUIRES(manager_lock);
+  void note_standings() RINGBOLT_REQUIRES(manager_lock);
+  void carry_out(const cm::Lifelines::Order& order) RINGBOLT_REQUIRES(manager_lock);
+  void settle_lifelines() RINGBOLT_REQUIRES(manager_lock);
+  void look_at_lines() RINGBOLT_REQUIRES(manager_lock);
   void tell_all() RINGBOLT_REQUIRES(manager_lock);
   void tell(const cm::Event& event) RINGBOLT_REQUIRES(manager_lock);
   void tell_request(const cm::Event& event) RINGBOLT_REQUIRES(manager_lock);
@@ -109,8 +120,9 @@ class ConnectionManager final : private cm::Host {
   struct Held {
     Id* id;
     std::unique_ptr<QueuedEvent> event;
-    uint64_t until_ns;       ///< not longer than this
-    uint64_t read_since_ns;  ///< 0: not all is read yet
+    uint64_t until_ns;          ///< not longer than this
+    uint64_t answers_until_ns;  ///< nor than this for answers alone
+    uint64_t read_since_ns;     ///< 0: not all is read yet
   };
 
   base::Mutex mutex_;
@@ -120,6 +132,8 @@ class ConnectionManager final : private cm::Host {
   bool has_left_ RINGBOLT_GUARDED_BY(manager_lock) = false;
   Devices devices_ RINGBOLT_GUARDED_BY(manager_lock);
   std::unique_ptr<cm::Engine> engine_ RINGBOLT_GUARDED_BY(manager_lock);
+  std::unique_ptr<cm::Lifelines> lifelines_ RINGBOLT_GUARDED_BY(manager_lock);
+  std::atomic<Lines*> lines_{nullptr};  // never destroyed, as we are; a fork looks at it without the lock
   std::map<uint64_t, Id*> listeners_ RINGBOLT_GUARDED_BY(manager_lock);
   std::map<cm::Handle, Id*> connections_ RINGBOLT_GUARDED_BY(manager_lock);
   std::list<Held> held_ RINGBOLT_GUARDED_BY(manager_lock);

@@ -1,5 +1,5 @@
-// Any 256 bytes as a datagram of the connection manager: refused, or a message that is written back and read again the
-// same, without a bit that was not there before.
+// Any 256 bytes as a datagram of the connection manager, or about a lifeline: refused, or a message that is written
+// back and read again the same, without a bit that was not there before.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "wire/cm_message.h"
 #include "wire/cm_private.h"
+#include "wire/lifeline.h"
 
 namespace {
 
@@ -24,12 +25,24 @@ void check_ip_header(const std::array<std::byte, N>& private_data) {
   }
 }
 
+void check_lifeline(wire::MadIn mad) {
+  if (const auto offer = wire::parse_lifeline_offer(mad)) {
+    std::array<std::byte, wire::kMadBytes> written{};
+    wire::emit(*offer, written);
+    RINGBOLT_ASSERT(wire::parse_lifeline_offer(written) == offer);
+  }
+  if (const auto word = wire::parse_lifeline_word(mad.first<wire::kLifelineWordBytes>())) {
+    RINGBOLT_ASSERT(std::ranges::equal(wire::emit(*word), mad.first<wire::kLifelineWordBytes>()));
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::array<std::byte, wire::kMadBytes> mad{};
   const auto in = std::as_bytes(std::span(data, std::min(size, mad.size())));
   std::copy(in.begin(), in.end(), mad.begin());
+  check_lifeline(mad);
   const auto message = wire::parse_cm(mad);
   if (!message) {
     return 0;

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "device/will.h"
+#include "wire/cm_message.h"
+#include "wire/mad.h"
+
+namespace ringbolt::device {
+
+/// Carries out the wills of dead processes of this host: ends each connection that they had over a network by a DREQ,
+/// as a kernel does for a process that dies. Every process with ports on interfaces has one; who gets a will is decided
+/// by its lock, and if that one dies over it, the next one has all of it. Driven by the service thread; what others may
+/// call says so.
+class Executor {
+ public:
+  enum class Sent : uint8_t { yes, not_from_here };
+  /// Sends a datagram on behalf of the bequest's owner; `not_from_here`: none of our ports has its address.
+  using Sender = std::function<Sent(const Bequest& from, wire::MadIn mad)>;
+
+  Executor(std::string directory, uint64_t network, Sender sender);
+
+  /// Somebody may have died: the wills are looked at soon. Thread-safe, no system call.
+  void suspect() { next_ns_.store(0, std::memory_order_seq_cst); }
+  /// When on_timer() has something to do. Thread-safe.
+  uint64_t next_deadline_ns() const { return next_ns_.load(std::memory_order_relaxed); }
+  void on_timer(uint64_t now_ns);
+  /// The peer of a connection that is nobody's any more agrees to its end. Thread-safe.
+  void on_answer(const wire::CmDrep& answer) RINGBOLT_EXCLUDES(mutex_);
+  /// In a forked child: the wills are its parent's to carry out, and must be free if that one dies.
+  void abandon_after_fork() RINGBOLT_NOT_ANALYSED { duties_.clear(); }
+
+ private:
+  struct Ending {
+    Bequest bequest;
+    uint32_t tries = 0;
+    uint64_t next_ns = 0;
+    bool is_over = false;
+  };
+  struct Duty {
+    OpenWill will;  ///< the lock says that it is ours to carry out
+    std::vector<Ending> endings;
+  };
+
+  void look() RINGBOLT_EXCLUDES(mutex_);
+  /// When there is more to send.
+  uint64_t send_due(uint64_t now_ns) RINGBOLT_EXCLUDES(mutex_);
+
+  const std::string directory_;
+  const uint64_t network_;
+  const Sender sender_;
+  std::atomic<uint64_t> next_ns_{UINT64_MAX};
+  uint32_t looks_ = 0;  // since the last suspicion; service thread only, as the next
+  uint64_t next_look_ns_ = UINT64_MAX;
+  base::Mutex mutex_;
+  std::vector<Duty> duties_ RINGBOLT_GUARDED_BY(mutex_);
+};
+
+}  // namespace ringbolt::device
