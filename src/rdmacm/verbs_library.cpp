@@ -67,6 +67,16 @@ uint32_t ringbolt_management_slot(ibv_context* context) {
   return call(context);
 }
 
+void ringbolt_management_remember(ibv_context* context, const ringbolt_connection* connection) {
+  static const auto call = find<decltype(ringbolt_management_remember)>("ringbolt_management_remember");
+  call(context, connection);
+}
+
+void ringbolt_management_forget(ibv_context* context, uint32_t local_id) {
+  static const auto call = find<decltype(ringbolt_management_forget)>("ringbolt_management_forget");
+  call(context, local_id);
+}
+
 int ringbolt_management_bind(ibv_context* context, const ringbolt_service* service) {
   static const auto call = find<decltype(ringbolt_management_bind)>("ringbolt_management_bind");
   return call(context, service);
