@@ -116,15 +116,15 @@ uint32_t ringbolt_management_slot(ibv_context* context) try { return management_
 }
 
 void ringbolt_management_remember(ibv_context* context, const ringbolt_connection* connection) try {
-  device::Bequest bequest{.local_id = connection->local_id,
-                          .remote_id = connection->remote_id,
-                          .remote_qpn = connection->remote_qpn,
-                          .flow_label = connection->flow_label,
-                          .traffic_class = connection->traffic_class,
-                          .hop_limit = connection->hop_limit};
-  std::memcpy(bequest.local.data(), connection->local_gid, bequest.local.size());
-  std::memcpy(bequest.remote.data(), connection->remote_gid, bequest.remote.size());
-  management_of(context).remember(Context::of(context).impl->port(), bequest);
+  device::RecordEntry entry{.local_id = connection->local_id,
+                            .remote_id = connection->remote_id,
+                            .remote_qpn = connection->remote_qpn,
+                            .flow_label = connection->flow_label,
+                            .traffic_class = connection->traffic_class,
+                            .hop_limit = connection->hop_limit};
+  std::memcpy(entry.local.data(), connection->local_gid, entry.local.size());
+  std::memcpy(entry.remote.data(), connection->remote_gid, entry.remote.size());
+  management_of(context).remember(Context::of(context).impl->port(), entry);
 } catch (...) {
   ringbolt::base::caught_nothing();
 }

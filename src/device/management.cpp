@@ -69,9 +69,9 @@ Management::Management(std::shared_ptr<Fabric> fabric, uint32_t slot, Watcher wa
       slot_(slot),
       watch_(std::move(watch)),
       services_(fabric_->slots_directory, slot),
-      will_(fabric_->slots_directory, slot, link::network_namespace()),
-      executor_(fabric_->slots_directory, link::network_namespace(),
-                [this](const Bequest& from, wire::MadIn bytes) { return send_for_the_dead(from, bytes); }) {}
+      record_(fabric_->slots_directory, slot, link::network_namespace()),
+      orphans_(fabric_->slots_directory, link::network_namespace(),
+               [this](const RecordEntry& from, wire::MadIn bytes) { return send_for_the_dead(from, bytes); }) {}
 
 void Management::set_network_sender(NetworkSender sender) {
   const base::LockGuard guard(mutex_);
@@ -328,7 +328,7 @@ void Management::answer_for_nobody(const Mad& mad, const wire::CmMad& message, b
     answer.message = wire::CmDrep{end->remote_id, end->local_id, {}};
   } else {
     if (const auto* agreed = std::get_if<wire::CmDrep>(&message.message)) {
-      executor_.on_answer(*agreed);
+      orphans_.on_answer(*agreed);
     }
     return;
   }
@@ -363,15 +363,15 @@ const std::vector<std::shared_ptr<const Port>>& Management::ports() {
   return ports_;
 }
 
-void Management::remember(const Port& port, const Bequest& connection) {
+void Management::remember(const Port& port, const RecordEntry& connection) {
   // Of processes on this host, and at the other ends of streams, others hear by other ways.
   const bool is_on_interface = port.is_on_network() && port.netdev_index < kFirstStreamInterface;
   if (is_on_interface && port.is_remote(gid_of(connection.remote))) {
-    will_.put(connection);
+    record_.put(connection);
   }
 }
 
-Executor::Sent Management::send_for_the_dead(const Bequest& from, wire::MadIn bytes) {
+Orphans::Sent Management::send_for_the_dead(const RecordEntry& from, wire::MadIn bytes) {
   NetworkSender network;
   {
     const base::LockGuard guard(mutex_);
@@ -382,10 +382,10 @@ Executor::Sent Management::send_for_the_dead(const Bequest& from, wire::MadIn by
   for (const auto& own : network ? ports() : std::vector<std::shared_ptr<const Port>>{}) {
     if (own->is_on_network() && own->owns(gid_of(from.local))) {
       static_cast<void>(network(*own, mad));  // it is tried again
-      return Executor::Sent::yes;
+      return Orphans::Sent::yes;
     }
   }
-  return Executor::Sent::not_from_here;
+  return Orphans::Sent::not_from_here;
 }
 
 bool Management::is_alive(uint32_t slot) {
@@ -399,7 +399,7 @@ void Management::leave() {
   const bool was_open = is_open_.exchange(false);
   if (was_open) {
     services_.leave();
-    will_.leave();
+    record_.leave();
     const base::LockGuard guard(mutex_);
     socket_->release();
   }
@@ -407,8 +407,8 @@ void Management::leave() {
 
 void Management::abandon_after_fork() {
   is_open_.store(false);
-  will_.abandon_after_fork();
-  executor_.abandon_after_fork();
+  record_.abandon_after_fork();
+  orphans_.abandon_after_fork();
   if (socket_ != nullptr) {
     socket_->abandon_after_fork();
   }

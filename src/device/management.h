@@ -13,10 +13,10 @@
 
 #include "base/mutex.h"
 #include "base/unique_fd.h"
-#include "device/executor.h"
+#include "device/connection_record.h"
 #include "device/management_services.h"
+#include "device/orphans.h"
 #include "device/port.h"
-#include "device/will.h"
 #include "link/mad_socket.h"
 #include "wire/cm_message.h"
 #include "wire/cm_private.h"
@@ -86,9 +86,9 @@ class Management {
   bool is_alive(uint32_t slot);
 
   /// A connection of the port stands, and somebody shall end it should we be killed; none does any more.
-  void remember(const Port& port, const Bequest& connection);
-  void forget(uint32_t local_id) { will_.remove(local_id); }
-  Executor& executor() { return executor_; }
+  void remember(const Port& port, const RecordEntry& connection);
+  void forget(uint32_t local_id) { record_.remove(local_id); }
+  Orphans& orphans() { return orphans_; }
 
   /// A process that we are connected to ended.
   void on_peer_gone(uint32_t slot);
@@ -107,7 +107,7 @@ class Management {
   bool deliver_to_slot(uint32_t slot, const Mad& mad, bool is_from_network);
   void deliver_to_all(const Mad& mad, bool is_from_network);
   void answer_for_nobody(const Mad& mad, const wire::CmMad& message, bool is_from_network);
-  Executor::Sent send_for_the_dead(const Bequest& from, wire::MadIn bytes);
+  Orphans::Sent send_for_the_dead(const RecordEntry& from, wire::MadIn bytes);
   void push(Notice notice);
   void send_unsent();
   void deliver_held();
@@ -118,8 +118,8 @@ class Management {
   const uint32_t slot_;
   const Watcher watch_;
   ServiceBook services_;
-  Will will_;
-  Executor executor_;
+  ConnectionRecord record_;
+  Orphans orphans_;
 
   base::Mutex mutex_;
   std::vector<std::shared_ptr<const Port>> ports_ RINGBOLT_GUARDED_BY(mutex_);  // filled once

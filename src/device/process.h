@@ -111,7 +111,7 @@ class Process final : private link::RendezvousSink {
   }
   /// Another process of this host may have died, which had connections over a network: the service thread ends them.
   void suspect_deaths() {
-    management_->executor().suspect();
+    management_->orphans().suspect();
     wake_service();
   }
   RegionAges& region_ages() { return region_ages_; }

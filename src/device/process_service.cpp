@@ -76,8 +76,8 @@ int Process::serve_once(int tick_ms) {
   const uint64_t look_at_ns = next_look_.begin();
   const bool is_draining = drain_windows();
   tell_remarks();
-  if (const uint64_t due = management_->executor().next_deadline_ns(); due != UINT64_MAX && due <= base::now_ns()) {
-    management_->executor().on_timer(base::now_ns());
+  if (const uint64_t due = management_->orphans().next_deadline_ns(); due != UINT64_MAX && due <= base::now_ns()) {
+    management_->orphans().on_timer(base::now_ns());
   }
   tick_ms = next_tick_ms(has_bell_ && tick_ms > 0 ? kFirstTickMs : tick_ms);
   tick_ms = agreed_tick_ms(is_draining ? kFirstTickMs : tick_ms, look_at_ns);
@@ -107,7 +107,7 @@ int Process::next_tick_ms(int last_tick_ms) {
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;
-  uint64_t deadline = management_->executor().next_deadline_ns();
+  uint64_t deadline = management_->orphans().next_deadline_ns();
   const auto serve = [&](CompletionQueue& queue) {
     const CompletionQueue::Remains left = queue.serve(now);
     if (left != CompletionQueue::Remains::nothing) {

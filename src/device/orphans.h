@@ -7,43 +7,43 @@
 #include <vector>
 
 #include "base/mutex.h"
-#include "device/will.h"
+#include "device/connection_record.h"
 #include "wire/cm_message.h"
 #include "wire/mad.h"
 
 namespace ringbolt::device {
 
-/// Carries out the wills of dead processes of this host: ends each connection that they had over a network by a DREQ,
-/// as a kernel does for a process that dies. Every process with ports on interfaces has one; who gets a will is decided
-/// by its lock, and if that one dies over it, the next one has all of it. Driven by the service thread; what others may
-/// call says so.
-class Executor {
+/// Ends the connections that dead processes of this host have left: each one that they had over a network by a DREQ,
+/// as a kernel does for a process that dies. Every process with ports on interfaces has one; who takes a record is
+/// decided by its lock, and if that one dies over it, the next one has all of it. Driven by the service thread; what
+/// others may call says so.
+class Orphans {
  public:
   enum class Sent : uint8_t { yes, not_from_here };
-  /// Sends a datagram on behalf of the bequest's owner; `not_from_here`: none of our ports has its address.
-  using Sender = std::function<Sent(const Bequest& from, wire::MadIn mad)>;
+  /// Sends a datagram on behalf of the entry's owner; `not_from_here`: none of our ports has its address.
+  using Sender = std::function<Sent(const RecordEntry& from, wire::MadIn mad)>;
 
-  Executor(std::string directory, uint64_t network, Sender sender);
+  Orphans(std::string directory, uint64_t network, Sender sender);
 
-  /// Somebody may have died: the wills are looked at soon. Thread-safe, no system call.
+  /// Somebody may have died: the records are looked at soon. Thread-safe, no system call.
   void suspect() { next_ns_.store(0, std::memory_order_seq_cst); }
   /// When on_timer() has something to do. Thread-safe.
   uint64_t next_deadline_ns() const { return next_ns_.load(std::memory_order_relaxed); }
   void on_timer(uint64_t now_ns);
   /// The peer of a connection that is nobody's any more agrees to its end. Thread-safe.
   void on_answer(const wire::CmDrep& answer) RINGBOLT_EXCLUDES(mutex_);
-  /// In a forked child: the wills are its parent's to carry out, and must be free if that one dies.
+  /// In a forked child: the records are its parent's to act on, and must be free if that one dies.
   void abandon_after_fork() RINGBOLT_NOT_ANALYSED { duties_.clear(); }
 
  private:
   struct Ending {
-    Bequest bequest;
+    RecordEntry entry;
     uint32_t tries = 0;
     uint64_t next_ns = 0;
     bool is_over = false;
   };
   struct Duty {
-    OpenWill will;  ///< the lock says that it is ours to carry out
+    OpenRecord record;  ///< the lock says that it is ours to act on
     std::vector<Ending> endings;
   };
 
