@@ -28,6 +28,8 @@ ALLOWED = {
     "src/collective": {"base", "fabric"},
     # Any verbs library may be underneath, chosen at run time.
     "src/verbs": {"base"},
+    # Byte streams as Valkey speaks them over RDMA, on any verbs library and connection manager.
+    "src/stream": {"base", "verbs"},
     "src/bringup": {"base", "verbs", "fabric"},
     "src/engine": {"base", "verbs", "fabric"},
     "src/bootstrap": {"base"},
@@ -54,7 +56,8 @@ ALLOWED = {
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
 LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm",
-          "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "mesh", "group", "membership", "circuit", "nccl"}
+          "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "mesh", "group", "membership", "circuit", "nccl",
+          "stream"}
 # Layers that know nothing of verbs: they move bytes and keep files.
 WITHOUT_VERBS = {"src/base", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
                  "src/link", "src/fabric", "src/collective", "src/bootstrap"}
