@@ -33,7 +33,7 @@ class Series:
 class Figure:
     """Of one operation; of calls that are a series each, see figures_of()."""
     instructions: float | None
-    polls: float
+    polls: float  #: of that call, likewise
     calls: float | None = None
     most: float | None = None  #: instructions of the call that took most of them
 
@@ -71,8 +71,9 @@ def figures_of(series: list[Series]) -> dict[str, Figure]:
         alike = [one for one in series if one.name == name]
         costs = [per_operation(one, lambda one: one.instructions) for one in alike]
         calls = [per_operation(one, lambda one: one.calls) for one in alike]
-        polls = sum(one.polls for one in alike) / sum(one.operations for one in alike)
-        found[name] = Figure(_quartile(costs), polls, _quartile(calls), None if None in costs else max(costs))
+        chosen = sorted(alike, key=lambda one: one.instructions or 0)[len(alike) // 4]
+        found[name] = Figure(_quartile(costs), chosen.polls / chosen.operations, _quartile(calls),
+                             None if None in costs else max(costs))
     return found
 
 
