@@ -234,6 +234,32 @@ std::vector<Control> samples() {
           Close{11, CloseReason::usage, "too long"}};
 }
 
+// What is taken at once is what the whole way would have found: take_next_whole() reads no field that parse_frame()
+// refuses.
+TEST(FrameHeader, that_is_plain_and_whole_is_so_for_both_readers) {
+  for (const FrameKind kind : {FrameKind::whole, FrameKind::piece, FrameKind::taken, FrameKind::hello}) {
+    FrameHeader header;
+    header.kind = kind;
+    header.length = kind == FrameKind::whole || kind == FrameKind::piece ? 40 : 0;
+    header.total = header.length;
+    std::vector<std::byte> frame(kFrameHeaderBytes + 40);
+    emit(header, frame.data());
+    for (size_t at = 0; at < kShortHeaderBytes; ++at) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        std::vector<std::byte> turned = frame;
+        turned[at] ^= static_cast<std::byte>(1U << bit);
+        for (const size_t length : {size_t{0}, kShortHeaderBytes - 1, kShortHeaderBytes + 40, turned.size()}) {
+          const std::span<const std::byte> head = std::span(turned).first(length);
+          const auto parsed = parse_frame(head, length);
+          const bool is_plain = parsed && parsed->kind == FrameKind::whole && !parsed->has_checksum;
+          EXPECT_EQ(is_plain_whole(head, length), is_plain) << static_cast<int>(kind) << ' ' << at << ' ' << bit;
+        }
+      }
+    }
+    EXPECT_EQ(is_plain_whole(frame, frame.size()), kind == FrameKind::whole);
+  }
+}
+
 TEST(Control, comes_back_as_it_was) {
   for (const Control& one : samples()) {
     EXPECT_EQ(parse_control(kind_of(one), emit(one)), one) << one.index();
