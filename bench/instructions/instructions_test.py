@@ -8,7 +8,7 @@ import unittest
 
 import budget
 from counting import CountError, Figure, Series, Valgrind, figures_of, series_of, total_of_dump
-from instructions import recount, remarks, table, waiting
+from instructions import recount, remarks, table
 
 DUMP = """# callgrind format
 version: 1
@@ -111,10 +111,6 @@ class Budget(unittest.TestCase):
 
 
 class Waiting(unittest.TestCase):
-    def test_over_the_network_many_polls_are_no_verdict(self):
-        self.assertEqual(waiting({"ping_pong": Figure(9000, 1.71), "write": Figure(10, 15.0)}), ["ping_pong"])
-        self.assertEqual(waiting({"ping_pong": Figure(9000, 1.7)}), [])
-
     def test_polls_are_those_of_the_call_that_stands_for_all(self):
         calls = [Series("ping_pong", 10, 1, polls, total) for polls, total in ((15, 512), (14, 510), (90, 9_000), (13, 505), (80, 8_000))]
         self.assertEqual(figures_of([Series("nothing", 1, 1, 0, 10), *calls])["ping_pong"].polls, 1.4)

@@ -26,7 +26,7 @@ UCX_KINDS = ["send", "write", "read", "fetch_add", "empty_poll"]
 MPICH_KINDS = ["send"] + GROUP_KINDS
 OPEN_MPI_KINDS = MPICH_KINDS + ["write", "read", "fetch_add"]
 # Kinds, and series of the same name, whose count depends on when a packet or another process gets its turn.
-DISTURBED = NETWORK_KINDS + GROUP_KINDS
+DISTURBED = GROUP_KINDS
 KINDS = VERBS_KINDS + NETWORK_KINDS + NCCL_KINDS + GROUP_KINDS  # the others count some of these
 SIDES = ("ours", "ucx-sysv", "ucx-posix", "ompi", "mpich")
 

@@ -216,6 +216,7 @@ int CompletionQueue::take(int count, ibv_wc* wc) {
     head_ = head_ + 1 == capacity_ ? 0 : head_ + 1;
   }
   count_ -= taken;
+  held_.store(count_, std::memory_order_relaxed);
   return static_cast<int>(taken);
 }
 
@@ -349,6 +350,8 @@ void CompletionQueue::commit_to_ring(bool is_solicited) {
     return;
   }
   ++count_;
+  held_.store(count_, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);  // before the send counts as done: see may_overflow_with()
   ++committed_;
   if (is_solicited) {
     last_solicited_ = committed_;
@@ -486,6 +489,7 @@ void CompletionQueue::forget(uint32_t qpn) {
     }
   }
   count_ = kept;
+  held_.store(count_, std::memory_order_relaxed);
 }
 
 }  // namespace ringbolt::device

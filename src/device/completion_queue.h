@@ -39,6 +39,12 @@ class CompletionQueue {
   base::AdaptiveMutex lock RINGBOLT_ACQUIRED_BEFORE(send_half, receive_half);
 
   uint32_t capacity() const { return capacity_; }
+  /// What it holds and so many sends that are to complete are more than it has room for. Without the lock: a send that
+  /// the caller has already seen done is counted among what is held.
+  bool may_overflow_with(uint32_t unfinished_sends) const {
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return held_.load(std::memory_order_relaxed) + unfinished_sends > capacity_;
+  }
   Context& context() const { return context_; }
 
   /// Up to `count` completions; their number, or -1 after an overflow.
@@ -186,6 +192,7 @@ class CompletionQueue {
   ibv_wc excess_ RINGBOLT_GUARDED_BY(lock){};  // where a completion goes that finds no room
   uint32_t head_ RINGBOLT_GUARDED_BY(lock) = 0;
   uint32_t count_ RINGBOLT_GUARDED_BY(lock) = 0;
+  std::atomic<uint32_t> held_{0};  ///< the same, for those who look without the lock
   uint64_t committed_ RINGBOLT_GUARDED_BY(lock) = 0;       // completions that went into the ring, ever
   uint64_t last_solicited_ RINGBOLT_GUARDED_BY(lock) = 0;  // which of them was the last solicited or failed one
   uint64_t announced_ RINGBOLT_GUARDED_BY(lock) = 0;       // which of them raised the last event

@@ -183,8 +183,8 @@ void SendQueue::end_post() {
   }
   CompletionQueue& cq = *core_.queues.send;
   cq.note_sending(core_.send_place);
-  // More sends unfinished than the completion queue holds: somebody must see whether it overflows.
-  if (sends.has_queued() || unfinished > cq.capacity()) [[unlikely]] {
+  // More sends unfinished than the completion queue has room for: somebody must see whether it overflows.
+  if (sends.has_queued() || cq.may_overflow_with(unfinished)) [[unlikely]] {
     if (sends.has_queued()) {
       core_.queues.receive->mark_receiver(core_.receive_place);  // which may be polled alone
     }

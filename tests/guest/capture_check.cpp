@@ -15,6 +15,7 @@
 #include "wire/cm_message.h"
 #include "wire/golden_support.h"
 #include "wire/icrc.h"
+#include "wire/lifeline.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
 
@@ -30,9 +31,14 @@ constexpr size_t kIpv6AndUdpBytes = 48;
 /// A QP 1 packet's management datagram, parsed and emitted anew; empty when that fails.
 Bytes rewrite_mad(std::span<const std::byte> payload) {
   if (payload.size() != wire::kMadBytes) return {};
-  const auto message = wire::parse_cm(payload.first<wire::kMadBytes>());
-  if (!message) return {};
+  const auto mad = payload.first<wire::kMadBytes>();
   Bytes out(wire::kMadBytes);
+  if (const auto offer = wire::parse_lifeline_offer(mad)) {  // which the kernel drops
+    emit(*offer, wire::MadOut(out.data(), wire::kMadBytes));
+    return out;
+  }
+  const auto message = wire::parse_cm(mad);
+  if (!message) return {};
   emit(*message, wire::MadOut(out.data(), wire::kMadBytes));
   return out;
 }
@@ -45,7 +51,7 @@ Bytes rewrite(const wire::PacketView& view, const wire::golden::Datagram& datagr
   Bytes payload(view.payload.begin(), view.payload.end());
   if (wire::has_deth(bth.opcode) && bth.dest_qp == wire::kGsiQpn) {
     payload = rewrite_mad(view.payload);
-    if (payload.empty()) problem = "is no CM message that we can read";
+    if (payload.empty()) problem = "is no CM message nor offer of a lifeline that we can read";
   }
   out.insert(out.end(), payload.begin(), payload.end());
   out.resize(out.size() + bth.pad_count + wire::kIcrcBytes);

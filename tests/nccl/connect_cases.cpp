@@ -4,68 +4,17 @@
 namespace ringbolt::test {
 namespace {
 
-/// NCCL's service thread serves all its peers in turn: what one call keeps it, all wait.
-constexpr uint64_t kMostNs = 1'000'000;
-
-constexpr bool is_once(Call call) { return call == Call::init || call == Call::devices || call == Call::finalize; }
-
-void check_times(Rank& rank) {
-  for (size_t i = 1; i < kCalls; ++i) {
-    const Call call = static_cast<Call>(i);
-    const uint64_t longest = rank.board().longest_ns[i];
-    if (rank.options().is_slow || longest < kMostNs || is_once(call)) {
-      continue;
-    }
-    throw Late(std::string(name_of(call)) + " took " + std::to_string(static_cast<double>(longest) * 1e-6) +
-                  " ms, more than 1 (--slow lets that pass)");
-  }
-}
-
-/// Where more threads want to run than there are processors: what a call itself uses of one, and that it waits for nobody.
-void check_processor_times(Rank& rank) {
-  std::string text;
-  for (size_t i = 1; i < kCalls; ++i) {
-    const Call call = static_cast<Call>(i);
-    const uint64_t longest = rank.board().longest_processor_ns[i];
-    const uint64_t n_slept = rank.board().sleeps[i];
-    if (is_once(call)) {
-      continue;
-    }
-    if (longest >= kMostNs) {
-      text += std::string(text.empty() ? "" : "; ") + name_of(call) + " used " +
-              std::to_string(static_cast<double>(longest) * 1e-6) + " ms of a processor, more than 1";
-    }
-    if (n_slept > 0) {
-      text += std::string(text.empty() ? "" : "; ") + name_of(call) + " slept " + std::to_string(n_slept) + " times in " +
-              std::to_string(rank.board().calls[i].load()) + " calls";
-    }
-  }
-  if (!text.empty()) {
-    throw Late(text);
-  }
-}
-
-void check(Rank& rank) {
-  if (static_cast<unsigned>(rank.size()) > std::thread::hardware_concurrency() && !rank.options().is_slow) {
-    check_processor_times(rank);
-  } else {
-    check_times(rank);
-  }
-}
-
 /// All pairs, all channels, then a few messages by each.
-void connect_all(Rank& rank, const Manner& manner, void (*check_all)(Rank&) = check) {
+void connect_all(Rank& rank, const Manner& manner) {
   rank.plugin().time_data_calls_fairly();
   std::vector<Link> links = open_links(rank, peers_of(rank), rank.options().channels, manner);
   greet(rank, links);
   rank.barrier();
   close_links(rank, links);
-  check_all(rank);
-  rank.barrier();
 }
 
 void simultaneous(Rank& rank) { connect_all(rank, {}); }
-void crowded(Rank& rank) { connect_all(rank, {.limit_s = 60}, check_processor_times); }
+void crowded(Rank& rank) { connect_all(rank, {.limit_s = 60}); }
 void accept_first(Rank& rank) { connect_all(rank, {.connect_after_s = 0.4}); }
 void connect_first(Rank& rank) { connect_all(rank, {.accept_after_s = 0.4}); }
 
@@ -142,21 +91,33 @@ void replaced_channel(Rank& rank) {
 }  // namespace
 
 std::vector<Case> connect_cases() {
-  return {{.name = "connect",
-           .asserts = "all ordered pairs and channels at once; each call below 1 ms",
-           .run = simultaneous},
-          {.name = "crowded",
-           .asserts = "as connect, of more ranks than processors: each call uses below 1 ms of one, and none sleeps",
-           .run = crowded,
-           .limit_s = 90},
-          {.name = "accept_first", .asserts = "accept is called long before connect", .run = accept_first},
-          {.name = "connect_first", .asserts = "connect is called long before accept", .run = connect_first},
-          {.name = "opposed", .asserts = "half of the ranks accept first, the others connect first", .run = opposed},
-          {.name = "late_peer", .asserts = "one rank calls neither for 3 s", .run = late_peer},
-          {.name = "reused_listener", .asserts = "one listener accepts two connections", .run = reused_listener},
-          {.name = "replaced_channel",
-           .asserts = "closing and opening one of 8 channels leaves the others alone",
-           .run = replaced_channel}};
+  return {
+      {.name = "connect",
+       .asserts = "all ordered pairs and channels at once; each call below 1 ms",
+       .run = simultaneous,
+       .limit = CallLimit::clock},
+      {.name = "crowded",
+       .asserts = "as connect, of more ranks than processors: each call uses below 1 ms of one, and none sleeps",
+       .run = crowded,
+       .limit = CallLimit::processor,
+       .limit_s = 90},
+      {.name = "accept_first",
+       .asserts = "accept is called long before connect",
+       .run = accept_first,
+       .limit = CallLimit::clock},
+      {.name = "connect_first",
+       .asserts = "connect is called long before accept",
+       .run = connect_first,
+       .limit = CallLimit::clock},
+      {.name = "opposed",
+       .asserts = "half of the ranks accept first, the others connect first",
+       .run = opposed,
+       .limit = CallLimit::clock},
+      {.name = "late_peer", .asserts = "one rank calls neither for 3 s", .run = late_peer, .limit = CallLimit::clock},
+      {.name = "reused_listener", .asserts = "one listener accepts two connections", .run = reused_listener},
+      {.name = "replaced_channel",
+       .asserts = "closing and opening one of 8 channels leaves the others alone",
+       .run = replaced_channel}};
 }
 
 }  // namespace ringbolt::test

@@ -14,11 +14,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "place.h"
 
 namespace ringbolt::test {
 namespace {
+
+constexpr uint64_t kMostNs = 1'000'000;  // of a call, where a case has a limit for calls
+constexpr int kMostPlays = 4;
+
+constexpr bool is_once(Call call) { return call == Call::init || call == Call::devices || call == Call::finalize; }
 
 constexpr double kFarewellS = 2.0;  // for the other ranks to say something too, once one has failed
 
@@ -97,12 +103,23 @@ class Round {
   }
 
   /// The longest call of each kind over all ranks, in nanoseconds.
-  [[nodiscard]] uint64_t longest(size_t call) const {
-    uint64_t highest = 0;
-    for (size_t i = 0; i < children_.size(); ++i) {
-      highest = std::max(highest, boards_[i].longest_ns[call].load());
+  [[nodiscard]] uint64_t longest(size_t call) const { return most_of(&Board::longest_ns, call); }
+
+  /// How calls of this kind went beyond the case's limit; empty: they did not.
+  [[nodiscard]] std::string excess(size_t call, CallLimit limit) const {
+    const bool by_clock = limit == CallLimit::clock;
+    const uint64_t most = most_of(by_clock ? &Board::longest_ns : &Board::longest_processor_ns, call);
+    const uint64_t n_slept = by_clock ? 0 : most_of(&Board::sleeps, call);
+    std::array<char, 160> text{};
+    if (most >= kMostNs) {
+      std::snprintf(text.data(), text.size(), "%s took %.3f ms%s, more than 1", kCallNames[call],
+                    static_cast<double>(most) * 1e-6, by_clock ? " (--slow lets that pass)" : " of a processor");
+    } else if (n_slept > 0) {
+      std::snprintf(text.data(), text.size(), "%s slept %llu times in %llu calls", kCallNames[call],
+                    static_cast<unsigned long long>(n_slept),
+                    static_cast<unsigned long long>(most_of(&Board::calls, call)));
     }
-    return highest;
+    return text.data();
   }
 
  private:
@@ -114,6 +131,15 @@ class Round {
     bool waits = false;
     std::deque<Packet> outbox{};  ///< a rank that does not read must not hold up the parent
   };
+
+  /// The most of any rank.
+  [[nodiscard]] uint64_t most_of(std::array<std::atomic<uint64_t>, kCalls> Board::*counts, size_t call) const {
+    uint64_t most = 0;
+    for (size_t i = 0; i < children_.size(); ++i) {
+      most = std::max(most, (boards_[i].*counts)[call].load());
+    }
+    return most;
+  }
 
   [[nodiscard]] size_t bytes_of_boards() const { return sizeof(Board) * static_cast<size_t>(options_.ranks); }
 
@@ -340,7 +366,7 @@ std::string longest_calls(const std::array<uint64_t, kCalls>& longest) {
   for (size_t i = 1; i < kCalls; ++i) {
     const Call call = static_cast<Call>(i);
     // What happens once per process or communicator says nothing of the rest.
-    if (longest[i] == 0 || call == Call::init || call == Call::devices || call == Call::finalize) {
+    if (longest[i] == 0 || is_once(call)) {
       continue;
     }
     std::array<char, 48> one{};
@@ -351,20 +377,29 @@ std::string longest_calls(const std::array<uint64_t, kCalls>& longest) {
   return text;
 }
 
-}  // namespace
-
-namespace {
+CallLimit limit_of(const Case& played, const Options& options) {
+  const bool is_crowded = static_cast<unsigned>(options.ranks) > std::thread::hardware_concurrency();
+  if (played.limit == CallLimit::clock && options.is_slow) {
+    return CallLimit::none;
+  }
+  return played.limit == CallLimit::clock && is_crowded ? CallLimit::processor : played.limit;
+}
 
 Outcome play_once(const Case& played, const Options& options) {
   Outcome outcome;
   const uint64_t begin = now_ns();
   std::array<uint64_t, kCalls> longest{};
+  const CallLimit limit = limit_of(played, options);
   for (int number = 0; number < played.rounds && outcome.failure.empty(); ++number) {
     try {
       Round round(played, number, options, outcome);
       round.play();
       for (size_t i = 0; i < kCalls; ++i) {
         longest[i] = std::max(longest[i], round.longest(i));
+        const bool is_limited = limit != CallLimit::none && !is_once(static_cast<Call>(i)) && outcome.failure.empty();
+        if (std::string text = is_limited ? round.excess(i, limit) : ""; !text.empty()) {
+          outcome.excesses.insert_or_assign(i, std::move(text));
+        }
       }
       if (played.rounds > 1 && !outcome.failure.empty()) {
         outcome.failure += " (round " + std::to_string(number) + ")";
@@ -384,13 +419,27 @@ Outcome play_once(const Case& played, const Options& options) {
 }  // namespace
 
 Outcome play(const Case& played, const Options& options) {
-  const Outcome first = play_once(played, options);
-  if (!first.is_late) {
-    return first;
+  Outcome outcome = play_once(played, options);
+  if (outcome.is_late) {
+    const std::string first = outcome.failure;
+    outcome = play_once(played, options);
+    outcome.notes.push_back("the second time, after: " + first);
   }
-  Outcome second = play_once(played, options);
-  second.notes.push_back("the second time, after: " + first.failure);
-  return second;
+  // A kind of call that is long by itself is so in every play. What a machine does beside us makes a call of another
+  // kind long in the next one: so a kind counts by the quickest of some plays.
+  for (int plays = 1; plays < kMostPlays && outcome.failure.empty() && !outcome.excesses.empty(); ++plays) {
+    Outcome next = play_once(played, options);
+    next.notes.insert(next.notes.begin(), outcome.notes.begin(), outcome.notes.end());
+    for (const auto& [call, text] : outcome.excesses) {
+      next.notes.push_back("in play " + std::to_string(plays) + " " + text);
+    }
+    std::erase_if(next.excesses, [&](const auto& excess) { return !outcome.excesses.contains(excess.first); });
+    outcome = std::move(next);
+  }
+  for (const auto& [call, text] : outcome.excesses) {
+    outcome.failure += (outcome.failure.empty() ? "in each of " + std::to_string(kMostPlays) + " plays " : "; ") + text;
+  }
+  return outcome;
 }
 
 }  // namespace ringbolt::test

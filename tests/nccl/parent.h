@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,10 @@
 namespace ringbolt::test {
 
 struct Outcome {
-  std::string failure;  ///< empty: none
+  std::string failure;   ///< empty: none
   bool is_late = false;  ///< the first failure is a Late
+  /// By kind of call: how it went beyond the case's CallLimit.
+  std::map<size_t, std::string> excesses;
   std::vector<std::string> notes;
   std::vector<std::string> rows;
   double seconds = 0;

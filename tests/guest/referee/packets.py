@@ -11,6 +11,7 @@ import struct
 import zlib
 
 ROCE_PORT = 4791
+_MAD_BYTES = 256
 # Extension headers in bytes after the 12 of the BTH; the opcodes of RC, UC and UD are built from the same operations.
 _RETH, _AETH, _IMMEDIATE, _ATOMIC, _ATOMIC_ACK, _DETH = 16, 4, 4, 28, 8, 8
 _RC_EXTENSIONS = {0x03: _IMMEDIATE, 0x05: _IMMEDIATE, 0x06: _RETH, 0x09: _IMMEDIATE, 0x0A: _RETH,
@@ -49,6 +50,11 @@ class Packet:
     def is_vendor(self) -> bool:
         """From the range of opcodes that the standard leaves to manufacturers."""
         return self.opcode >= 0xC0
+
+    @property
+    def is_vendor_mad(self) -> bool:
+        """A management datagram of a class that the standard leaves to manufacturers, with their OUI: 0x30 to 0x4f."""
+        return self.destination_qp == 1 and len(self.payload) == _MAD_BYTES and 0x30 <= self.payload[1] <= 0x4F
 
     def describe(self) -> str:
         name = _NAMES.get(self.opcode, f"opcode {self.opcode:02x}")
