@@ -17,7 +17,7 @@ constexpr uint64_t kCallAgainNs = 300 * kMillisecond;
 constexpr uint64_t kMakingNs = 3'000 * kMillisecond;
 constexpr uint64_t kPlanAgainNs = 500 * kMillisecond;
 /// Words are due after this; nothing is given up: a peer may be minutes late.
-constexpr uint64_t kPatienceNs = 10'000 * kMillisecond;
+constexpr uint64_t kWarnAfterNs = 10'000 * kMillisecond;
 /// Without any way to a peer that lives: cables are plugged in again, but nobody waits for ever.
 constexpr uint64_t kMostPathlessNs = 10'000 * kMillisecond;
 /// A refusal that lasts so long is worth a warning: others belong to peers and cables that come and go.
@@ -52,7 +52,7 @@ void Outgoing::call(uint64_t now_ns, Surroundings& in) {
   if (is_known) {
     in.send(peer_, Open{id_, listener_, has_checksums_, in.ways.is_direct});
   }
-  if (now_ns - begun_ns_ > kPatienceNs && !std::exchange(has_warned_, true)) {
+  if (now_ns - begun_ns_ > kWarnAfterNs && !std::exchange(has_warned_, true)) {
     in.log(Level::warning,
            fmt::format("still waiting for {}: {}", in.name_of(peer_),
                        !is_known

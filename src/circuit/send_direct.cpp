@@ -20,7 +20,7 @@ namespace {
 /// says so within tens of microseconds, and on a busy machine when its processor's turn comes; one that has not is
 /// better served by bytes that are on their way. And two programs that each send before they receive must not wait for
 /// each other.
-constexpr uint64_t kPatienceNs = 2'000'000;
+constexpr uint64_t kDirectPatienceNs = 2'000'000;
 
 /// Takes the first frame off what is left of a piece.
 void cut(FrameHeader& rest) {
@@ -88,7 +88,7 @@ bool SendCircuit::find_target(Send& send, Direct& direct) {
     direct.has_target = true;
     return true;
   }
-  send.is_direct = !target && has_direct_rail() && base::now_ns() - begun_ns_ < kPatienceNs;
+  send.is_direct = !target && has_direct_rail() && base::now_ns() - begun_ns_ < kDirectPatienceNs;
   return false;
 }
 

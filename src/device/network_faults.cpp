@@ -15,7 +15,7 @@
 namespace ringbolt::device {
 namespace {
 
-constexpr uint64_t kLeavePatienceNs = 100'000'000;  // for room in the socket
+constexpr uint64_t kSocketPatienceNs = 100'000'000;  // for room in the socket
 
 void print_drops(const Drops::Port& port) {
   std::string reasons;
@@ -91,7 +91,7 @@ void Network::leave() {
   if (endpoint_) {
     // The last acknowledgement of a connection may be among them, and nobody is left to send it later.
     endpoint_->set_faults({}, {});
-    const uint64_t deadline = base::now_ns() + kLeavePatienceNs;
+    const uint64_t deadline = base::now_ns() + kSocketPatienceNs;
     for (send_late(); has_late_.load(std::memory_order_relaxed) && base::now_ns() < deadline; send_late()) {
       ::poll(nullptr, 0, 1);
     }

@@ -10,7 +10,7 @@ class Large(ranks.GroupCase):
         self.all_run(group, f"call all_reduce count=4194304 type=float32 times={times} timeout=60000")
 
     def test_on_a_ring(self):
-        self.many("ring:4", 4, 20)
+        self.many("ring:4", 4, 8)
 
     def test_on_a_mesh(self):
         self.many("mesh:4", 4, 40)

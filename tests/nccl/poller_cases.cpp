@@ -20,8 +20,8 @@ constexpr uint64_t kMessages = 1500;
 constexpr size_t kLargest = 256 * 1024;
 
 constexpr size_t bytes_of(uint64_t message) {
-  constexpr std::array<size_t, 6> kSizes = {128, 65536, 1024, kLargest, 16384, 4224};
-  return kSizes[message % kSizes.size()];
+  constexpr std::array<size_t, 6> kMixedSizes = {128, 65536, 1024, kLargest, 16384, 4224};
+  return kMixedSizes[message % kMixedSizes.size()];
 }
 
 uint64_t data_of(uint64_t message, uint64_t i) { return word_of(seed_of({.number = message}), i); }
