@@ -1,22 +1,48 @@
 #include "stream/service.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 
 #include "stream/stream.h"
 
 namespace ringbolt::stream {
 namespace {
 
-std::string chosen_verbs(const std::string& said) {
-  if (!said.empty()) {
-    return said;
+/// Whether this kernel has a connection manager and a device with an active port.
+bool has_kernel_device() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
+    return false;
   }
+  for (const auto& device : fs::directory_iterator("/sys/class/infiniband", error)) {
+    std::error_code none;
+    for (const auto& port : fs::directory_iterator(device.path() / "ports", none)) {
+      std::string state;
+      std::getline(std::ifstream(port.path() / "state"), state);
+      if (state.find("ACTIVE") != std::string::npos) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// "auto" is decided without loading the system's library: both have one name for the loader, and the connection
+/// manager of ours would then work on the system's.
+std::string chosen_verbs(const std::string& said) {
   const char* variable = std::getenv("RINGBOLT_VERBS");
-  return variable == nullptr || *variable == '\0' ? "auto" : variable;
+  const std::string choice = !said.empty() ? said : variable == nullptr ? "" : variable;
+  if (choice.empty() || choice == "auto") {
+    return has_kernel_device() ? "system" : "soft";
+  }
+  return choice;
 }
 
 }  // namespace

@@ -26,9 +26,13 @@ TEST(StreamDeath, killed_server_is_noticed_by_who_reads) {
   server.child().kill(SIGKILL);
   const auto begin = steady_clock::now();
   char room[8];
-  EXPECT_EQ(stream.read(room, sizeof room, kSoonMs), 0U);
+  try {
+    EXPECT_EQ(stream.read(room, sizeof room, kSoonMs), 0U);
+    EXPECT_EQ(stream.ended(), RINGBOLT_STREAM_PEER_CLOSED);
+  } catch (const StreamError&) {  // its device had not acknowledged all
+    EXPECT_EQ(stream.ended(), RINGBOLT_STREAM_PEER_LOST);
+  }
   EXPECT_LT(ms_since(begin), scaled_ms(3000));
-  EXPECT_EQ(stream.ended(), RINGBOLT_STREAM_PEER_CLOSED);
   EXPECT_THROW(stream.write("x", 1, kSoonMs), StreamError);
 }
 
@@ -47,10 +51,6 @@ TEST(StreamDeath, killed_server_is_noticed_by_who_writes_into_a_full_buffer) {
 
 TEST(StreamDeath, killed_client_is_noticed_by_its_server_and_others_go_on) {
   const RuntimeFolder folder;
-  StreamService* none = nullptr;
-  static_cast<void>(none);
-  int ports[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ports), 0);
   const auto connect = [&](int control) {
     StreamService service("soft");
     ByteStream stream = service.connect("127.0.0.1", static_cast<uint16_t>(hear(control)), kSoonMs);
@@ -81,8 +81,6 @@ TEST(StreamDeath, killed_client_is_noticed_by_its_server_and_others_go_on) {
   EXPECT_EQ(std::memcmp(word, "other", 5), 0);
   tell(survivor.control(), 1);
   EXPECT_EQ(survivor.join(), 0);
-  close(ports[0]);
-  close(ports[1]);
 }
 
 /// Every call ends by its time limit, and all goes on when the peer does.

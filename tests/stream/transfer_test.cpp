@@ -20,7 +20,7 @@ void ask(ByteStream& stream, uint64_t length) {
 
 void ask_all(const ringbolt_stream_options& client, const ringbolt_stream_options& server,
              const std::vector<uint64_t>& lengths) {
-  const RuntimeFolder folder;
+  static const RuntimeFolder folder;  // of the process: a connection manager stays where it began
   Server other(server, answer_requests);
   StreamService service("soft");
   {
