@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
+
 namespace ringbolt::stream {
 namespace {
 
@@ -43,7 +45,7 @@ void Connection::repost() {
   }
 }
 
-bool Connection::progress(uint64_t now_ns) {
+bool Connection::progress() {
   std::array<ibv_wc, kBatch> completions;
   bool is_any = false;
   for (uint32_t batch = 0; batch < kMostBatches; ++batch) {
@@ -53,21 +55,27 @@ bool Connection::progress(uint64_t now_ns) {
       return is_any;
     }
     for (size_t i = 0; i < *taken; ++i) {
-      take(completions[i], now_ns);
+      take(completions[i]);
     }
     is_any = is_any || *taken > 0;
     if (*taken < kBatch) {
       break;
     }
   }
-  if (is_any || now_ns >= protocol_.next_tick_ns()) {
-    protocol_.tick(now_ns);
+  if (is_any) {
     pump();
   }
   return is_any;
 }
 
-void Connection::take(const ibv_wc& completion, uint64_t now_ns) {
+void Connection::tick(uint64_t now_ns) {
+  if (now_ns >= protocol_.next_tick_ns()) {
+    protocol_.tick(now_ns);
+    pump();
+  }
+}
+
+void Connection::take(const ibv_wc& completion) {
   const Finished done = Endpoint::finished(completion);
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     take_failure(completion, done);
@@ -75,7 +83,7 @@ void Connection::take(const ibv_wc& completion, uint64_t now_ns) {
   }
   switch (done.kind) {
     case Finished::Kind::receive:
-      take_receive(completion, done.slot, now_ns);
+      take_receive(completion, done.slot);
       break;
     case Finished::Kind::command:
       protocol_.finish_command();
@@ -89,14 +97,16 @@ void Connection::take(const ibv_wc& completion, uint64_t now_ns) {
   }
 }
 
-void Connection::take_receive(const ibv_wc& completion, uint32_t slot, uint64_t now_ns) {
+void Connection::take_receive(const ibv_wc& completion, uint32_t slot) {
   if (completion.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
-    protocol_.take_data(ntohl(completion.imm_data), completion.byte_len, now_ns);
+    const uint32_t immediate = ntohl(completion.imm_data);
+    // The time matters for messages of nothing alone, which are counted.
+    protocol_.take_data(immediate, completion.byte_len, immediate == 0 ? base::now_ns() : 0);
   } else if (completion.byte_len != kControlBytes) {
     end(CloseReason::bad_command_length);
   } else {
     // Copied before it is looked at: the slot is the peer's no more, but the next one's soon.
-    protocol_.take_command(endpoint_.command(slot, completion.byte_len), now_ns);
+    protocol_.take_command(endpoint_.command(slot, completion.byte_len), base::now_ns());
   }
   ++protocol_.statistics().receives_reposted;
   if (is_alive()) {
@@ -163,10 +173,9 @@ std::array<std::span<const std::byte>, 2> Connection::peek() const {
   return {ring.subspan(protocol_.rx_offset(), first), ring.first(protocol_.unread() - first)};
 }
 
-void Connection::consume(uint32_t count, uint64_t now_ns) {
+void Connection::consume(uint32_t count) {
   protocol_.consume(count);
   if (protocol_.has_command()) {
-    protocol_.tick(now_ns);
     pump();
   }
 }
@@ -178,7 +187,7 @@ void Connection::fill(std::span<const std::byte> data) {
   protocol_.fill(static_cast<uint32_t>(data.size()));
 }
 
-uint64_t Connection::write(std::span<const iovec> pieces, uint64_t skipped, uint64_t now_ns) {
+uint64_t Connection::write(std::span<const iovec> pieces, uint64_t skipped) {
   uint64_t written = 0;
   size_t at = 0;
   for (; at < pieces.size() && skipped >= pieces[at].iov_len; ++at) {
@@ -208,12 +217,12 @@ uint64_t Connection::write(std::span<const iovec> pieces, uint64_t skipped, uint
     }
   }
   if (at < pieces.size()) {
-    protocol_.note_stall(now_ns);
+    protocol_.note_stall(base::now_ns());
   }
   return written;
 }
 
-uint64_t Connection::write_registered(std::span<const std::byte> data, uint32_t local_key, uint64_t now_ns) {
+uint64_t Connection::write_registered(std::span<const std::byte> data, uint32_t local_key) {
   uint64_t written = 0;
   while (written < data.size() && can_write()) {
     const auto left = static_cast<uint32_t>(std::min<size_t>(data.size() - written, UINT32_MAX));
@@ -228,7 +237,7 @@ uint64_t Connection::write_registered(std::span<const std::byte> data, uint32_t 
     last_registered_ = write->number;
   }
   if (written < data.size()) {
-    protocol_.note_stall(now_ns);
+    protocol_.note_stall(base::now_ns());
   }
   return written;
 }

@@ -14,8 +14,9 @@
 namespace ringbolt::stream {
 
 /// The protocol on the verbs objects of one connection: carries out what the machine says, and tells it what completed.
-/// Time is an argument. Never blocks, and throws nothing once it is built. What the peer writes may change at any time,
-/// also while the program reads it: who does not copy first trusts the peer. Not thread-safe.
+/// Reads the clock only where the machine needs it. Never blocks, and throws nothing once it is built. What the peer
+/// writes may change at any time, also while the program reads it: who does not copy first trusts the peer. Not
+/// thread-safe.
 class Connection {
  public:
   /// Throws base::Error, as Endpoint does.
@@ -31,7 +32,9 @@ class Connection {
   /// Posts the receives that were taken and not posted again yet: while nothing comes, all should be there.
   void repost();
   /// Takes what has completed, and posts what is due. Whether anything had completed.
-  bool progress(uint64_t now_ns);
+  bool progress();
+  /// Sends a keepalive if one is due.
+  void tick(uint64_t now_ns);
   void end(CloseReason reason) { protocol_.end(reason); }
   /// Why a request failed, which peer_lost and work_failed leave open; IBV_WC_SUCCESS: none has.
   ibv_wc_status failure() const { return failure_; }
@@ -44,14 +47,14 @@ class Connection {
   /// The unread bytes where they lie, in two pieces if they reach around the ring's end; the second may be empty.
   std::array<std::span<const std::byte>, 2> peek() const;
   /// `count` of them were taken.
-  void consume(uint32_t count, uint64_t now_ns);
+  void consume(uint32_t count);
 
   /// Whether one byte at least could be sent now.
   bool can_write() const { return protocol_.room() > 0 && protocol_.can_post_write(); }
   /// Copies and sends as much as there is room for, beginning `skipped` bytes into the pieces; returns how much.
-  uint64_t write(std::span<const iovec> pieces, uint64_t skipped, uint64_t now_ns);
+  uint64_t write(std::span<const iovec> pieces, uint64_t skipped);
   /// Likewise from registered memory, which stays untouched until is_sent().
-  uint64_t write_registered(std::span<const std::byte> data, uint32_t local_key, uint64_t now_ns);
+  uint64_t write_registered(std::span<const std::byte> data, uint32_t local_key);
   /// Whether the device has done with all that was written from registered memory.
   bool is_sent() const { return protocol_.writes_done() >= last_registered_; }
   /// Whether all that was written has reached the peer's memory; asks the device for word of it if that is open.
@@ -60,8 +63,8 @@ class Connection {
   uint64_t next_tick_ns() const { return protocol_.next_tick_ns(); }
 
  private:
-  void take(const ibv_wc& completion, uint64_t now_ns);
-  void take_receive(const ibv_wc& completion, uint32_t slot, uint64_t now_ns);
+  void take(const ibv_wc& completion);
+  void take_receive(const ibv_wc& completion, uint32_t slot);
   void take_failure(const ibv_wc& completion, const Finished& done);
   void pump();
   void prepare_sending();

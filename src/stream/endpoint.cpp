@@ -202,18 +202,14 @@ std::optional<uint32_t> Endpoint::key_of(std::span<const std::byte> piece) const
   return region.local_key();
 }
 
-bool Endpoint::take_events() {
+bool Endpoint::take_event() {
   ibv_cq* cq = nullptr;
   void* cq_context = nullptr;
-  unsigned taken = 0;
-  constexpr unsigned kMost = 64;  // more can't wait: each follows an arm() of ours
-  while (taken < kMost && context_.calls().get_cq_event(channel_.get(), &cq, &cq_context) == 0) {
-    ++taken;
+  if (context_.calls().get_cq_event(channel_.get(), &cq, &cq_context) != 0) {
+    return false;
   }
-  if (taken != 0) {
-    context_.calls().ack_cq_events(cq_.get(), taken);
-  }
-  return taken != 0;
+  context_.calls().ack_cq_events(cq_.get(), 1);
+  return true;
 }
 
 }  // namespace ringbolt::stream

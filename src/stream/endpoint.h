@@ -77,8 +77,8 @@ class Endpoint {
 
   /// Makes the next completion an event of the channel; poll once more afterwards.
   int arm() const { return cq_.arm(); }
-  /// Takes all events that wait. Whether there was one. Does not block.
-  bool take_events();
+  /// Takes the event of the last arm(): there is never more than one. Whether it was there. Does not block.
+  bool take_event();
 
  private:
   /// The identifier's queue pair, destroyed with this.

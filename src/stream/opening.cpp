@@ -128,7 +128,12 @@ void Stream::take(const rdma_cm_event& event) {
   if (is_over()) {
     return;
   }
+  const bool was_connected = phase_ == Phase::connected;
   const auto failed = [&](CloseReason reason) RINGBOLT_REQUIRES(mutex_) {
+    if (was_connected) {  // the peer took its answer back
+      end(CloseReason::peer_lost, service_->manager().calls().event_str(event.event));
+      return;
+    }
     const char* name = service_->manager().calls().event_str(event.event);
     const std::string why = event.status < 0 ? base::reason_of(-event.status) : fmt::format("status {}", event.status);
     try_next(reason,
@@ -152,7 +157,7 @@ void Stream::take(const rdma_cm_event& event) {
       break;
     case RDMA_CM_EVENT_DISCONNECTED:
       // What came before the end has come: it is in the queue, or was refused.
-      for (int i = 0; i < kMostRounds && connection_ && connection_->progress(base::now_ns()); ++i) {
+      for (int i = 0; i < kMostRounds && connection_ && connection_->progress(); ++i) {
       }
       end(CloseReason::peer_closed, {});
       break;

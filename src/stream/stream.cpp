@@ -94,14 +94,28 @@ Stream::~Stream() {
 }
 
 void Stream::look() {
-  const uint64_t now_ns = base::now_ns();
-  const bool is_any = connection_ && !is_over() && connection_->progress(now_ns);
+  constexpr uint32_t kClockEvery = 16;  // idle looks of who spins
+  const bool is_any = connection_ && !is_over() && connection_->progress();
   has_polled_armed_ = has_polled_armed_ || (is_any && is_armed_);
   was_idle_ = !is_any;
-  if (!is_over()) {
-    look_at_cm_events(now_ns, !is_any);
-    note_end();
+  idle_looks_ = is_any ? 0 : idle_looks_ + 1;
+  if (phase_ != Phase::connected || idle_looks_ % kClockEvery == 1 || !connection_->is_alive() ||
+      connection_->is_broken()) {
+    look_around();
   }
+}
+
+/// What there is besides data: time that has passed, and the connection manager.
+void Stream::look_around() {
+  if (is_over()) {
+    return;
+  }
+  const uint64_t now_ns = base::now_ns();
+  if (connection_) {
+    connection_->tick(now_ns);
+  }
+  look_at_cm_events(now_ns, was_idle_);
+  note_end();
 }
 
 void Stream::note_end() {
@@ -164,7 +178,7 @@ base::Result<size_t> Stream::read(std::span<std::byte> into, const Deadline& dea
     std::copy_n(piece.begin(), count, into.begin() + static_cast<std::ptrdiff_t>(done));
     done += count;
   }
-  connection_->consume(static_cast<uint32_t>(done), base::now_ns());
+  connection_->consume(static_cast<uint32_t>(done));
   settle();
   return done;
 }
@@ -189,7 +203,7 @@ int Stream::consume(size_t count) {
     return EINVAL;
   }
   if (count > 0) {
-    connection_->consume(static_cast<uint32_t>(count), base::now_ns());
+    connection_->consume(static_cast<uint32_t>(count));
     settle();
   }
   return 0;
@@ -203,7 +217,7 @@ base::Result<size_t> Stream::write(std::span<const iovec> pieces, const Deadline
   int error = is_over() ? errno_of(reason_) : 0;
   while (done < total && error == 0) {
     if (connection_ && connection_->can_write()) {
-      done += connection_->write(pieces, done, base::now_ns());
+      done += connection_->write(pieces, done);
       note_end();
     }
     if (done < total) {
@@ -262,7 +276,7 @@ base::Result<size_t> Stream::write_registered(std::span<const std::byte> data, c
   size_t done = 0;
   int error = 0;
   while (done < data.size() && error == 0) {
-    done += connection_->write_registered(data.subspan(done), *key, base::now_ns());
+    done += connection_->write_registered(data.subspan(done), *key);
     note_end();
     if (done < data.size()) {
       error = wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) { return is_over() || connection_->can_write(); });

@@ -116,6 +116,7 @@ class Stream {
 
   // stream.cpp
   void look() RINGBOLT_REQUIRES(mutex_);
+  void look_around() RINGBOLT_REQUIRES(mutex_);
   void note_end() RINGBOLT_REQUIRES(mutex_);
   void settle() RINGBOLT_REQUIRES(mutex_);
   bool is_there(uint32_t events) const RINGBOLT_REQUIRES(mutex_);
@@ -152,6 +153,7 @@ class Stream {
   uint64_t looked_at_cm_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;
   uint64_t broken_since_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;  // requests were flushed, and nobody has said why yet
   uint32_t wanted_ RINGBOLT_GUARDED_BY(mutex_) = kReadable;
+  uint32_t idle_looks_ RINGBOLT_GUARDED_BY(mutex_) = 0;     // one behind the other
   bool asks_for_room_ RINGBOLT_GUARDED_BY(mutex_) = false;  // a write was cut short
   bool is_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;
   bool has_polled_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;  // something has come since: there is an event

@@ -23,7 +23,6 @@ int Stream::wait(const Deadline& deadline, IsDone is_done) {
   while (true) {
     for (int i = 0; i < kLooksAtOnce && !base::call_locked(is_done); ++i) {
       look();
-      base::cpu_pause();
     }
     if (base::call_locked(is_done)) {
       break;

@@ -30,7 +30,7 @@ bool Stream::arm() {
     is_armed_ = connection_->endpoint().arm() == 0;
     has_polled_armed_ = false;
   }
-  if (!connection_->progress(base::now_ns())) {
+  if (!connection_->progress()) {
     return true;
   }
   has_polled_armed_ = is_armed_;
@@ -61,7 +61,7 @@ void Stream::sleep_until(uint64_t until_ns) {
     ::ppoll(readable.data(), readable.size(), &limit, nullptr);
   }
   is_led_ = false;
-  if (readable[0].revents != 0 && connection_ && connection_->endpoint().take_events()) {
+  if (readable[0].revents != 0 && connection_ && connection_->endpoint().take_event()) {
     is_armed_ = false;
   }
   if (readable[1].revents != 0) {
@@ -79,7 +79,7 @@ void Stream::settle() {
   constexpr int kTries = 4;  // something may come again and again: then there is something to do anyhow
   for (int i = 0; i < kTries && connection_ && !is_over() && !is_led_; ++i) {
     if (is_armed_ && (has_polled_armed_ || was_idle_)) {
-      is_armed_ = !connection_->endpoint().take_events();
+      is_armed_ = !connection_->endpoint().take_event();
       has_polled_armed_ = false;
     }
     if (arm()) {
@@ -95,8 +95,9 @@ void Stream::look_after() {
   }
   const base::LockGuard lock(mutex_, base::kAdoptLock);
   if (waiting_ == 0 && !is_over()) {
-    looked_at_cm_ns_ = 0;
     look();
+    looked_at_cm_ns_ = 0;
+    look_around();
     if (connection_ && !is_over()) {
       connection_->repost();
     }
