@@ -37,7 +37,8 @@ std::string ask(ringbolt::ByteStream& stream, const std::string& question, size_
   std::string answer(answer_bytes, '\0');
   size_t written = 0;
   for (size_t read = 0; written < question.size() || read < answer_bytes;) {
-    const uint32_t wanted = RINGBOLT_STREAM_READABLE | (written < question.size() ? RINGBOLT_STREAM_WRITABLE : 0U);
+    const bool is_left = written < question.size();
+    const uint32_t wanted = RINGBOLT_STREAM_READABLE | (is_left ? uint32_t{RINGBOLT_STREAM_WRITABLE} : 0U);
     if (stream.wait(wanted, kSoonMs) == 0) {
       throw std::runtime_error("no answer in time");
     }
