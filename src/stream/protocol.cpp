@@ -19,10 +19,11 @@ static_assert(Protocol::kCommandSlots <= 64, "a bit each in keepalive_slots_");
 
 Protocol::Protocol(const ProtocolSettings& settings)
     : settings_(settings),
-      rx_(settings.rx_length),
+      rx_(settings.rx_length, settings.rx_buffers),
       commands_gauge_(kCommandBurst, kCommandsPerSecond),
       empty_gauge_(kEmptyBurst, kEmptyPerSecond) {
-  RINGBOLT_ASSERT(settings.rx_length > 0);
+  RINGBOLT_ASSERT(settings.rx_length > 0 && settings.rx_buffers > 0);
+  RINGBOLT_ASSERT(uint64_t{settings.rx_length} * settings.rx_buffers <= UINT32_MAX);
 }
 
 void Protocol::established(uint64_t now_ns) {
@@ -137,6 +138,8 @@ void Protocol::take_data(uint32_t immediate, uint32_t write_bytes, uint64_t now_
     if (!empty_gauge_.admit(now_ns)) {
       end(CloseReason::imm_flood);
     }
+  } else if (rx_.wants_announcement()) {
+    announce();  // another buffer is free: the peer need not wait for the program
   }
 }
 
@@ -189,7 +192,8 @@ std::optional<Protocol::Move> Protocol::take_move() {
 }
 
 void Protocol::consume(uint32_t count) {
-  if (rx_.consume(count) && is_alive()) {
+  rx_.consume(count);
+  if (rx_.wants_announcement() && is_alive()) {
     announce();
   }
 }
@@ -223,10 +227,10 @@ void Protocol::send(const ControlMessage& message) {
 }
 
 void Protocol::announce() {
-  rx_.announce();
+  const uint32_t begin = rx_.announce();
   ++statistics_.announcements_sent;
   send({.opcode = Opcode::register_xfer_memory,
-        .address = settings_.rx_address,
+        .address = settings_.rx_address + begin,
         .length = settings_.rx_length,
         .key = settings_.rx_key});
 }

@@ -19,9 +19,10 @@ enum class Role : uint8_t { client, server };
 
 struct ProtocolSettings {
   Role role = Role::client;
-  // Our receive buffer, as it is announced.
+  // Our receive buffers, as they are announced: so many of that length, one behind the other, under one key.
   uint64_t rx_address = 0;
   uint32_t rx_length = 1U << 20U;
+  uint32_t rx_buffers = 1;
   uint32_t rx_key = 0;
   uint32_t max_tx_length = 16U << 20U;    ///< longest receive buffer of a peer that is mirrored
   uint64_t keepalive_ns = 3'000'000'000;  ///< a server's; 0: none
@@ -91,11 +92,13 @@ class Protocol {
   };
   std::optional<Move> take_move();
 
-  // Our receive buffer.
+  // Our receive buffers: a ring, whose end unread bytes may reach around.
 
   uint32_t unread() const { return rx_.unread(); }
   uint32_t rx_offset() const { return rx_.offset(); }
-  /// The program has taken `count` bytes: announces the buffer anew when that were all of it.
+  /// Of the unread bytes, those before the ring's end.
+  uint32_t contiguous() const { return rx_.contiguous(); }
+  /// The program has taken `count` bytes: announces the next buffer if the peer waits for one that is free now.
   void consume(uint32_t count);
 
   // Features: nothing asks for them today, and a stock client takes both commands for an offence.

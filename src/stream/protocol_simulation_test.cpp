@@ -32,13 +32,14 @@ using SimRequest = std::variant<SimCommand, SimWrite>;
 
 /// One end: a machine, its two buffers, the requests that it has posted, and what has arrived and was not looked at.
 struct SimEnd {
-  SimEnd(Role role, int own_side, uint32_t rx_length, uint64_t bytes)
+  SimEnd(Role role, int own_side, uint32_t rx_length, uint32_t rx_buffers, uint64_t bytes)
       : side(own_side),
         total(bytes),
-        rx(rx_length),
+        rx(size_t{rx_length} * rx_buffers),
         protocol({.role = role,
                   .rx_address = kBase,
                   .rx_length = rx_length,
+                  .rx_buffers = rx_buffers,
                   .rx_key = static_cast<uint32_t>(own_side) + 1}) {}
 
   static constexpr uint64_t kBase = 0x7000'0000'0000;
@@ -58,7 +59,9 @@ struct SimEnd {
 class Simulation {
  public:
   Simulation(uint64_t seed, uint32_t rx_client, uint32_t rx_server, uint64_t total)
-      : random_(seed), ends_{SimEnd(Role::client, 0, rx_client, total), SimEnd(Role::server, 1, rx_server, total)} {}
+      : random_(seed),
+        ends_{SimEnd(Role::client, 0, rx_client, 1, total),
+              SimEnd(Role::server, 1, rx_server, static_cast<uint32_t>(1 + seed % 3), total)} {}
 
   /// Whether all bytes of both directions came before the bound of steps.
   bool run() {
@@ -210,7 +213,8 @@ class Simulation {
     const uint32_t unread = end.protocol.unread();
     const auto count = unread == 0 ? 0 : static_cast<uint32_t>(1 + draw(unread));
     for (uint32_t i = 0; i < count; ++i) {
-      ASSERT_EQ(end.rx[end.protocol.rx_offset() + i], pattern(end.read + i, 1 - end.side)) << end.read + i;
+      ASSERT_EQ(end.rx[(end.protocol.rx_offset() + i) % end.rx.size()], pattern(end.read + i, 1 - end.side))
+          << end.read + i;
     }
     end.read += count;
     end.protocol.consume(count);

@@ -134,6 +134,36 @@ TEST(Protocol, announces_anew_after_exactly_all_of_its_buffer_was_consumed) {
   EXPECT_EQ(end.unread(), 100U);
 }
 
+TEST(Protocol, second_buffer_is_announced_as_soon_as_the_first_is_full) {
+  Protocol end({.role = Role::client, .rx_address = 0x10000, .rx_length = 100, .rx_buffers = 2, .rx_key = 7});
+  end.established(1);
+  EXPECT_EQ(end.next_command()->bytes, registration(0x10000, 100, 7));
+  end.take_data(99, 99, 1);
+  EXPECT_FALSE(end.has_command());
+  end.take_data(1, 1, 1);
+  const auto second = end.next_command();
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->bytes, registration(0x10000 + 100, 100, 7));
+  end.take_data(100, 100, 1);
+  EXPECT_FALSE(end.has_command()) << "both are full";
+  EXPECT_EQ(end.unread(), 200U);
+  EXPECT_EQ(end.contiguous(), 200U);
+  end.consume(99);
+  EXPECT_FALSE(end.has_command()) << "one byte of the first is left";
+  end.consume(51);
+  const auto third = end.next_command();
+  ASSERT_TRUE(third);
+  EXPECT_EQ(third->bytes, registration(0x10000, 100, 7));
+  end.take_data(60, 60, 1);
+  EXPECT_EQ(end.unread(), 110U);
+  EXPECT_EQ(end.rx_offset(), 150U);
+  EXPECT_EQ(end.contiguous(), 50U) << "the rest lies at the ring's beginning";
+  end.consume(110);
+  EXPECT_EQ(end.rx_offset(), 60U);
+  end.take_data(41, 0, 1);
+  EXPECT_EQ(end.reason(), CloseReason::imm_overrun);
+}
+
 TEST(Protocol, plain_segments_are_counted_by_the_next_immediate) {
   Protocol end = connected(Role::server);
   end.take_data(512, 128, 1);  // [WRITE 128][WRITE 256][WIMM 128, 512]
@@ -159,6 +189,7 @@ TEST(Protocol, a_segment_at_the_end_of_the_buffer_tells_the_peer) {
   ASSERT_TRUE(write);
   EXPECT_EQ(write->length, 4096U);
   EXPECT_EQ(write->immediate, 4096U);
+  EXPECT_TRUE(write->is_signaled) << "its program waits for that, too";
   EXPECT_FALSE(end.flush_direct(904, true));
 }
 

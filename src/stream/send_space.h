@@ -82,8 +82,9 @@ class SendSpace {
       return std::nullopt;
     }
     filled_ += count;
-    const bool is_end = count == length && is_last;
-    return post(count, is_end || room() == 0, is_end);
+    // Whoever's memory that is wants to know when it is free, also when this much is all that there was room for.
+    const bool is_end = (count == length && is_last) || room() == 0;
+    return post(count, is_end, is_end);
   }
   /// The completion of that WRITE, and so of all before it: the queue is in order.
   void finish(uint64_t number) { done_ = std::clamp(number, done_, posted_); }

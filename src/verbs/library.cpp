@@ -5,7 +5,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "base/assert.h"
 #include "base/error.h"
 #include "verbs/errand.h"
+#include "verbs/symbol_finder.h"
 
 namespace ringbolt::verbs {
 namespace {
@@ -27,34 +27,7 @@ constexpr std::array kSystemNames = {"libibverbs.so.1"};
 constexpr std::array kSoftNames = {"libibverbs.so.1"};
 #endif
 
-/// Finds functions by name and remembers which were missing.
-class Finder {
- public:
-  explicit Finder(void* library) : library_(library) {}
-
-  template <class Function>
-  void need(const char* name, Function& function) {
-    if (!find(name, function)) {
-      missing_ += (missing_.empty() ? "" : ", ") + std::string(name);
-    }
-  }
-
-  template <class Function>
-  bool find(const char* name, Function& function) {
-    void* found = ::dlsym(library_, name);
-    static_assert(sizeof found == sizeof function);
-    std::memcpy(&function, &found, sizeof function);
-    return found != nullptr;
-  }
-
-  const std::string& missing() const { return missing_; }
-
- private:
-  void* library_;
-  std::string missing_;
-};
-
-void find_needed(Finder& in, Calls& calls) {
+void find_needed(SymbolFinder& in, Calls& calls) {
   in.need("ibv_get_device_list", calls.get_device_list);
   in.need("ibv_free_device_list", calls.free_device_list);
   in.need("ibv_get_device_name", calls.get_device_name);
@@ -73,7 +46,7 @@ void find_needed(Finder& in, Calls& calls) {
   in.need("ibv_dereg_mr", calls.dereg_mr);
 }
 
-void find_optional(Finder& in, Calls& calls) {
+void find_optional(SymbolFinder& in, Calls& calls) {
   in.find("ibv_query_device", calls.query_device);
   in.find("ibv_query_qp", calls.query_qp);
   in.find("ibv_create_comp_channel", calls.create_comp_channel);
@@ -92,14 +65,9 @@ void find_optional(Finder& in, Calls& calls) {
   in.find("ringbolt_expect_refusals", calls.expect_refusals);
 }
 
-/// Throws base::Error. What was opened is never closed: objects of a library outlive every scope.
+/// Throws base::Error.
 Library load(const std::string& name) {
-  void* library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) {
-    const char* reason = ::dlerror();
-    throw base::Error(ELIBACC, "dlopen", name, reason == nullptr ? "the loader gives no reason" : reason);
-  }
-  Finder finder(library);
+  SymbolFinder finder(name);
   Calls calls;
   find_needed(finder, calls);
   find_optional(finder, calls);

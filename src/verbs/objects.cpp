@@ -79,6 +79,11 @@ Context::Context(const Library& library, std::string_view device) : library_(lib
   make_non_blocking(context_->async_fd);
 }
 
+Context::Context(const Library& library, ibv_context* opened) : library_(library), context_(opened, Close()) {
+  const char* name = calls().get_device_name(opened->device);
+  device_ = name == nullptr ? "?" : name;
+}
+
 base::Result<ibv_device_attr> Context::query_device() const {
   if (calls().query_device == nullptr) {
     return base::fail(ENOSYS);

@@ -25,7 +25,11 @@ class Close {
  public:
   Close() = default;
   explicit Close(const Library& library) : calls_(library.shared_calls()) {}
-  void operator()(ibv_context* context) const { give_back("ibv_close_device", calls_->close_device, context); }
+  void operator()(ibv_context* context) const {
+    if (calls_ != nullptr) {  // else it is borrowed
+      give_back("ibv_close_device", calls_->close_device, context);
+    }
+  }
   void operator()(ibv_pd* pd) const { give_back("ibv_dealloc_pd", calls_->dealloc_pd, pd); }
   void operator()(ibv_mr* mr) const { give_back("ibv_dereg_mr", calls_->dereg_mr, mr); }
   void operator()(ibv_comp_channel* channel) const {
@@ -53,6 +57,8 @@ class Context {
  public:
   /// Opens the device of that name; of an empty name the first one. The error says which there are.
   Context(const Library& library, std::string_view device);
+  /// Around a device that a connection manager has opened with the same library, and keeps open. The library closes it.
+  Context(const Library& library, ibv_context* opened);
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 

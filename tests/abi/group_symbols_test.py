@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares src/group/symbols.txt with what libringbolt.so exports and with what include/ringbolt/ringbolt.h declares: each
-way, so that nothing comes, goes or changes without a line of that file.
+way, so that nothing comes, goes or changes without a line of that file. Likewise of other libraries of ours for C.
 
     group_symbols_test.py symbols.txt ringbolt.h libringbolt.so
 """

@@ -1,6 +1,6 @@
 // A peer of a stream over RDMA that says what it likes, in any order, while the program does what programs do: what is
 // announced to us is never left by a WRITE, what we announce is never left by a read, and no command uses a slot twice.
-// The first byte says which role is played.
+// The first byte says which role is played, with how many receive buffers.
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,11 @@ constexpr uint32_t kRxLength = 4096;
 
 /// The machine, and what the test knows of it by itself.
 struct World {
-  explicit World(Role role) : protocol({.role = role, .rx_address = 0x1000, .rx_length = kRxLength, .rx_key = 1}) {}
+  World(Role role, uint32_t n_buffers)
+      : buffers(n_buffers),
+        protocol({.role = role, .rx_address = 0x1000, .rx_length = kRxLength, .rx_buffers = n_buffers, .rx_key = 1}) {}
 
+  uint32_t buffers;
   Protocol protocol;
   uint64_t now_ns = 1;
   uint64_t address = 0;  // the last announcement that was taken
@@ -125,14 +128,17 @@ void step(World& world, fuzz::Input& input) {
     ++world.under_way;
   }
   RINGBOLT_ASSERT(world.under_way <= Protocol::kCommandSlots);
-  RINGBOLT_ASSERT(uint64_t{protocol.rx_offset()} + protocol.unread() <= kRxLength);
+  const uint32_t ring = kRxLength * world.buffers;
+  RINGBOLT_ASSERT(protocol.rx_offset() < ring && protocol.unread() <= ring);
+  RINGBOLT_ASSERT(protocol.rx_offset() + protocol.contiguous() <= ring && protocol.contiguous() <= protocol.unread());
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Input input(data, size);
-  World world(input.take<uint8_t>() % 2 == 0 ? Role::client : Role::server);
+  const auto kind = input.take<uint8_t>();
+  World world(kind % 2 == 0 ? Role::client : Role::server, 1U + kind / 2U % 3U);
   while (!input.is_empty()) {
     step(world, input);
   }

@@ -3,7 +3,7 @@
 
     border.py ROOT
 
-Every `real` line of src/abi/symbols.txt, and every RINGBOLT_PUBLIC function of libringbolt, is a function-try-block that
+Every `real` line of src/abi/symbols.txt, and every RINGBOLT_PUBLIC function of libringbolt and libringbolt-stream, is a function-try-block that
 ends in `catch (...)`, or calls nothing that throws. Tables of functions are filled by base::put() alone. What
 base::guarded_within<> names does nothing but jump into such a function-try-block.
 
@@ -15,13 +15,14 @@ import re
 import sys
 
 SOURCES = {"libibverbs.so.1": ("src/abi",), "librdmacm.so.1": ("src/rdmacm", "src/rsocket"),
-           "libringbolt.so": ("src/group",)}
+           "libringbolt.so": ("src/group",), "libringbolt-stream.so": ("src/stream",)}
 DATA = {"verbs_allow_disassociate_destroy"}
 # Words before a parenthesis that call nothing, and what is known to throw nothing.
 HARMLESS = {"if", "for", "while", "switch", "return", "sizeof", "memcpy", "memset", "free", "htons", "htobe16", "of", "result",
-            "name_or", "source_port", "destination_port", "size", "data", "rank", "is_done", "last_error", "c_str"}
-# Each ends in a handler of its own that keeps words for the program: src/group/c_border.h.
-GUARDS_OF_GROUP = {"on", "with", "guarded", "begin", "refuse", "write_words"}
+            "name_or", "source_port", "destination_port", "size", "data", "rank", "is_done", "last_error", "c_str", "is_reason", "name_of",
+            "words_of"}
+# Each ends in a handler of its own that keeps words for the program: src/group/c_border.h, src/stream/c_border.h.
+GUARDS_OF_OURS = {"on", "with", "guarded", "begin", "refuse", "write_words"}
 DEFINITION = r"^(?!\s|return\b)(?:[\w:<>*& ]+[ *&])?{name}\((?P<arguments>[^;{{}}]*?)\)\s*(?P<rest>[^;{{}}]*){{"
 TABLE_PLACE = re.compile(r"\b(?:ops|known|ex)(?:\.|->)(\w+) = (\w+)")
 
@@ -52,7 +53,7 @@ def is_guarded(found: re.Match) -> bool:
 class House:
     def __init__(self, root: pathlib.Path):
         self.root = root
-        self.texts = {file: file.read_text() for folder in ("src/abi", "src/rdmacm", "src/rsocket", "src/group", "src/device")
+        self.texts = {file: file.read_text() for folder in ("src/abi", "src/rdmacm", "src/rsocket", "src/group", "src/stream", "src/device")
                       for file in sorted((root / folder).glob("*.cpp")) if not file.name.endswith("_test.cpp")}
         self.headers = "".join(file.read_text() for file in sorted((root / "src/device").glob("*.h")))
         lines = [line.split("#", 1)[0].split() for line in (root / "src/abi/symbols.txt").read_text().splitlines()]
@@ -80,10 +81,10 @@ class House:
                     self.complain(file, match.start(), f"{name} calls {', '.join(sorted(unknown))} without a guard")
 
     def check_public(self) -> None:
-        for file in self.in_folders(SOURCES["libringbolt.so"]):
+        for file in self.in_folders(SOURCES["libringbolt.so"] + SOURCES["libringbolt-stream.so"]):
             for match in re.finditer(r"^RINGBOLT_PUBLIC [^;{}]*?(\w+)\([^;{}]*\) (?:try )?\{", self.texts[file], re.MULTILINE):
                 unknown = calls(body_of(match.string, match.end() - 1)) - HARMLESS
-                if unknown and not unknown & GUARDS_OF_GROUP and " try {" not in match[0]:
+                if unknown and not unknown & GUARDS_OF_OURS and " try {" not in match[0]:
                     self.complain(file, match.start(), f"{match[1]} calls {', '.join(sorted(unknown))} without a guard")
 
     def check_tables(self) -> None:

@@ -60,6 +60,8 @@ class Install(CommandCase):
                                  ("tests/group/outside_rank.c", "gcc"), ("tests/group/outside_rank.cpp", "g++ -std=c++20")):
             programs.append(self.root / pathlib.Path(source).name.replace(".", "_"))
             self.sh(*compiler.split(), self.source / source, *flags, "-o", programs[-1])
+        flags = shlex.split(self.sh("pkg-config", "--cflags", "--libs", "ringbolt-stream"))
+        self.sh("g++", "-std=c++20", self.source / "examples/key-value/server.cpp", *flags, "-o", self.root / "server")
         built, command.RINGBOLT = command.RINGBOLT, str(tree / "bin/ringbolt")
         self.addCleanup(setattr, command, "RINGBOLT", built)
         with self.cluster("ring:3"):

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Byte streams over RDMA (libringbolt-stream) beside UNIX sockets and TCP: round trips, bandwidth, and one key-value server
+(examples/key-value) over both.
+
+The peers take turns in short blocks, each two processes on two cores; figures are medians of blocks, and ratios are of
+two figures of one run. Exit status 0; 2: something could not be measured, or wrong usage."""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+PING_PONG = ("stream-spin", "unix-spin", "tcp-spin", "stream-sleep", "eventfd", "unix-sleep", "tcp-sleep")
+BANDWIDTH = ("stream", "stream-zero-copy", "unix", "tcp")
+LOADS = [(clients, size, verb) for clients in (1, 50) for size in (64, 512) for verb in ("get", "set")]
+SPIN_US = 50  # of the server and its clients, where they poll
+
+
+class BenchError(Exception):
+    """A block gave no figures."""
+
+
+class Server:
+    """The example on core 0, over both; ended with this."""
+
+    def __init__(self, build, environment, spin_us):
+        program = os.path.join(build, "bin", "key_value_server")
+        command = [program, "--bind", "127.0.0.1", "--rdma", "0", "--tcp", "0", "--spin", str(spin_us)]
+        self._process = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE,
+                                         stderr=subprocess.DEVNULL)  # it tells of clients that left in the middle
+        os.sched_setaffinity(self._process.pid, {0})
+        self.ports = {}
+        for _ in range(2):
+            kind, port = self._process.stdout.readline().split()
+            self.ports["stream" if kind == "rdma" else kind] = port
+
+    def end(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdout.close()
+
+
+class Blocks:
+    """Runs blocks of the program, and keeps their figures by series."""
+
+    def __init__(self, build, block_ms, environment):
+        self._program = os.path.join(build, "bench", "bench_stream")
+        self._environment = environment
+        self._block_ms = str(block_ms)
+        self.figures = {}
+
+    def run(self, series, *words):
+        command = [self._program, *map(str, words), self._block_ms]
+        try:
+            done = subprocess.run(command, env=self._environment, text=True, capture_output=True, check=False, timeout=60)
+        except subprocess.TimeoutExpired as late:
+            raise BenchError(f"{' '.join(command)}: no figures within {late.timeout:.0f} s") from late
+        if done.returncode != 0:
+            raise BenchError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
+        fields = done.stdout.split()
+        self.figures.setdefault(series, []).append(dict(zip(fields[::2], map(float, fields[1::2]))))
+
+    def median(self, key, *series):
+        return statistics.median(one[key] for one in self.figures[series])
+
+
+def tell_ping_pong(blocks):
+    print(f"{'64 bytes to and fro':34} {'p50 us':>8} {'p99 us':>8} {'UNIX : it':>10} {'TCP : it':>9}")
+    for kind in PING_PONG:
+        way = "spin" if kind.endswith("spin") else "sleep"
+        median = blocks.median("p50_ns", "ping-pong", kind)
+        late = blocks.median("p99_ns", "ping-pong", kind)
+        unix, tcp = (blocks.median("p50_ns", "ping-pong", f"{base}-{way}") for base in ("unix", "tcp"))
+        print(f"  {kind:32} {median / 1000:8.2f} {late / 1000:8.2f} {unix / median:10.2f} {tcp / median:9.2f}")
+
+
+def tell_bandwidth(blocks):
+    print(f"\n{'256 KiB at a time':34} {'GB/s':>8} {'of UNIX':>8} {'of TCP':>8}")
+    unix, tcp = (blocks.median("bytes_per_second", "bandwidth", kind) for kind in ("unix", "tcp"))
+    for kind in BANDWIDTH:
+        rate = blocks.median("bytes_per_second", "bandwidth", kind)
+        print(f"  {kind:32} {rate / 1e9:8.2f} {rate / unix:8.2f} {rate / tcp:8.2f}")
+
+
+def tell_loads(blocks):
+    print(f"\n{'key-value server':34} {'per second':>10} {'p50 us':>8} {'p99 us':>8} {'of TCP':>7}")
+    for load in LOADS:
+        clients, size, verb = load
+        print(f"  {clients} client{'s' if clients > 1 else ''}, {verb} of {size} B")
+        base = blocks.median("per_second", "load", "tcp, asleep", *load)
+        for kind in ("tcp, asleep", "stream, asleep", "tcp, polling", "stream, polling"):
+            rate, median, late = (blocks.median(key, "load", kind, *load) for key in ("per_second", "p50_ns", "p99_ns"))
+            print(f"    {kind:30} {rate:10.0f} {median / 1000:8.1f} {late / 1000:8.1f} {rate / base:7.2f}")
+
+
+def measure(blocks, arguments, environment):
+    for _ in range(arguments.rounds):
+        for kind in PING_PONG:
+            blocks.run(("ping-pong", kind), "ping-pong", kind, 64)
+        for kind in BANDWIDTH:
+            blocks.run(("bandwidth", kind), "bandwidth", kind)
+        for spin_us, way in ((0, "asleep"), (SPIN_US, "polling")):
+            server = Server(arguments.build, environment, spin_us)
+            try:
+                for load in LOADS:
+                    for kind in ("tcp", "stream"):
+                        clients, size, verb = load
+                        blocks.run(("load", f"{kind}, {way}", *load), "load", kind, server.ports[kind], clients, size,
+                                   verb, spin_us)
+            finally:
+                server.end()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build/release", help="build folder")
+    parser.add_argument("--rounds", type=int, default=7, help="blocks of each series")
+    parser.add_argument("--block-ms", type=int, default=300, help="length of a block")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="rbs-") as runtime:
+        environment = dict(os.environ, RINGBOLT_RUNTIME_DIR=runtime, RINGBOLT_VERBS="soft")
+        environment.pop("RINGBOLT_CLUSTER", None)
+        environment.pop("RINGBOLT_NODE", None)
+        blocks = Blocks(arguments.build, arguments.block_ms, environment)
+        try:
+            measure(blocks, arguments, environment)
+        except (BenchError, OSError, ValueError) as problem:
+            print(f"stream.py: {problem}", file=sys.stderr)
+            return 2
+    tell_ping_pong(blocks)
+    tell_bandwidth(blocks)
+    tell_loads(blocks)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

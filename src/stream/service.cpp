@@ -1,0 +1,128 @@
+#include "stream/service.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "stream/stream.h"
+
+namespace ringbolt::stream {
+namespace {
+
+/// Whether this kernel has a connection manager and a device with an active port.
+bool has_kernel_device() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (::access("/dev/infiniband/rdma_cm", R_OK | W_OK) != 0) {
+    return false;
+  }
+  for (const auto& device : fs::directory_iterator("/sys/class/infiniband", error)) {
+    std::error_code none;
+    for (const auto& port : fs::directory_iterator(device.path() / "ports", none)) {
+      std::string state;
+      std::getline(std::ifstream(port.path() / "state"), state);
+      if (state.find("ACTIVE") != std::string::npos) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// "auto" is decided without loading the system's library: both have one name for the loader, and the connection
+/// manager of ours would then work on the system's.
+std::string chosen_verbs(const std::string& said) {
+  const char* variable = std::getenv("RINGBOLT_VERBS");
+  const std::string choice = !said.empty() ? said : variable == nullptr ? "" : variable;
+  if (choice.empty() || choice == "auto") {
+    return has_kernel_device() ? "system" : "soft";
+  }
+  return choice;
+}
+
+}  // namespace
+
+CloseCounts CloseTally::counts() const {
+  CloseCounts all{};
+  std::ranges::transform(counts_, all.begin(), [](const auto& one) { return one.load(std::memory_order_relaxed); });
+  return all;
+}
+
+Keeper::Keeper(uint32_t interval_ms) : interval_ms_(std::max(1U, interval_ms)) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);  // the program's signals are for its own threads
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Keeper::~Keeper() {
+  {
+    const base::LockGuard lock(mutex_);
+    stops_ = true;
+    changed_.notify_all();
+  }
+  thread_.join();
+}
+
+uint64_t Keeper::add(Stream& stream) {
+  const base::LockGuard lock(mutex_);
+  streams_.emplace(++last_key_, &stream);
+  if (streams_.size() == 1) {
+    changed_.notify_all();
+  }
+  return last_key_;
+}
+
+void Keeper::remove(uint64_t key) {
+  const base::LockGuard lock(mutex_);
+  streams_.erase(key);
+}
+
+void Keeper::run() {
+  while (true) {
+    {
+      const base::LockGuard lock(mutex_);
+      if (streams_.empty()) {
+        changed_.wait(mutex_, [this]() RINGBOLT_REQUIRES(mutex_) { return stops_ || !streams_.empty(); });
+      }
+      changed_.wait_for(mutex_, std::chrono::milliseconds(interval_ms_),
+                        [this]() RINGBOLT_REQUIRES(mutex_) { return stops_; });
+      if (stops_) {
+        return;
+      }
+    }
+    // One at a time, so that nobody who opens or closes a stream waits for more than one.
+    for (uint64_t key = 0; look_after_next(key);) {
+    }
+  }
+}
+
+bool Keeper::look_after_next(uint64_t& key) {
+  const base::LockGuard lock(mutex_);
+  const auto next = streams_.upper_bound(key);
+  if (stops_ || next == streams_.end()) {
+    return false;
+  }
+  key = next->first;
+  next->second->look_after();
+  return true;
+}
+
+Service::Service(const ServiceSettings& settings)
+    : manager_(verbs::ConnectionManager::open(verbs::Library::open(chosen_verbs(settings.verbs)))),
+      budget_(settings.memory_budget_bytes),
+      keeper_(settings.service_interval_ms) {}
+
+}  // namespace ringbolt::stream

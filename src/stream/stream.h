@@ -1,0 +1,166 @@
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/condition.h"
+#include "base/result.h"
+#include "stream/address.h"
+#include "stream/connection.h"
+#include "stream/deadline.h"
+#include "stream/readiness.h"
+#include "stream/service.h"
+
+namespace ringbolt::stream {
+
+/// What a program may wait for, as bits.
+enum Event : uint32_t {
+  kReadable = 1,   ///< bytes to read, or the end
+  kWritable = 2,   ///< room for one byte at least, or the end
+  kEnded = 4,      ///< whatever is read now, nothing more comes
+  kConnected = 8,  ///< both sides are ready
+};
+
+/// How many streams of a listener there are now, and how its streams and requests ended. Shared with them. Thread-safe.
+struct ListenerTally {
+  std::atomic<uint32_t> streams{0};
+  std::atomic<uint64_t> accepted{0};
+  CloseTally closes;
+};
+
+/// One byte stream over RDMA, as Valkey has it, to one peer. Every call that may block has a deadline: with one that is
+/// over it looks, and answers EAGAIN; with another that passes, ETIMEDOUT. After the end what was received can still be
+/// read. Thread-safe: one thread may wait to read and another to write; two that read at once get pieces of the stream.
+class Stream {
+ public:
+  /// Begins to connect to the first of the addresses that answers, and does not wait. `name`: the peer in messages.
+  /// Throws base::Error.
+  static std::unique_ptr<Stream> connect(std::shared_ptr<Service> service, std::vector<Address> targets,
+                                         std::string name, const StreamSettings& settings);
+  /// Answers a request for a connection, which is rejected where this throws. No event of it is unacknowledged. Whoever
+  /// connects may not be ready yet. Throws base::Error.
+  static std::unique_ptr<Stream> accept(std::shared_ptr<Service> service, verbs::OwnedCm<rdma_cm_id> request,
+                                        std::shared_ptr<ListenerTally> tally, const StreamSettings& settings);
+  /// Ends it without waiting: what has not reached the peer may be lost.
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  /// 0, or why it did not come about.
+  int await_connected(const Deadline& deadline);
+  /// Up to into.size() bytes, one at least; 0: the peer has closed it, or into is empty.
+  base::Result<size_t> read(std::span<std::byte> into, const Deadline& deadline);
+  /// The unread bytes where they lie, the second piece behind the first; none: the peer has closed it. They stay there
+  /// until consume(), though a hostile peer may change them: copy what decides something before looking at it.
+  base::Result<std::array<std::span<const std::byte>, 2>> peek(const Deadline& deadline);
+  /// EINVAL: there are not so many.
+  int consume(size_t count);
+  /// All of the pieces, or as many bytes as found room by the deadline: an error only where that were none. Where some
+  /// are left, the descriptor also stands for kWritable until the next write or ready().
+  base::Result<size_t> write(std::span<const iovec> pieces, const Deadline& deadline);
+
+  /// Memory of the program's own to send from without a copy, which stays where it is until it is unregistered or the
+  /// stream has gone. 0 or an errno: EBUSY while it is being sent.
+  int register_memory(std::span<std::byte> memory);
+  int unregister_memory(const std::byte* begin);
+  /// As write(), from registered memory, which stays untouched until await_sent(). EINVAL: it is not registered.
+  base::Result<size_t> write_registered(std::span<const std::byte> data, const Deadline& deadline);
+  /// Until the device has done with all registered memory that was written.
+  int await_sent(const Deadline& deadline);
+
+  /// One descriptor, readable while one of the wanted events is there; the stream's own. Throws base::Error.
+  int fd();
+  /// Which events the descriptor stands for: kReadable at first.
+  void want(uint32_t events);
+  /// Which of the events there are now, kEnded and kConnected always among them.
+  base::Result<uint32_t> await(uint32_t events, const Deadline& deadline);
+
+  /// Waits until what was written has reached the peer, and ends the stream. 0, or why something may not have.
+  int close(const Deadline& deadline);
+
+  CloseReason reason() const;
+  /// What happened, in words that name the peer and the device; empty while nothing has.
+  std::string words() const;
+  /// Of the device that carries it; empty while none was found.
+  std::string device() const;
+  Address peer() const;
+  Statistics statistics() const;
+
+  /// The keeper's turn: does nothing if a thread of the program is in the stream.
+  void look_after();
+
+ private:
+  enum class Phase : uint8_t { resolving_address, resolving_route, connecting, accepting, connected, ended };
+
+  Stream(std::shared_ptr<Service> service, const StreamSettings& settings, Role role, std::string name);
+
+  // opening.cpp
+  void begin_attempt() RINGBOLT_REQUIRES(mutex_);
+  void try_next(CloseReason reason, std::string what) RINGBOLT_REQUIRES(mutex_);
+  void answer(verbs::OwnedCm<rdma_cm_id> request) RINGBOLT_REQUIRES(mutex_);
+  void take_cm_events() RINGBOLT_REQUIRES(mutex_);
+  void take(const rdma_cm_event& event) RINGBOLT_REQUIRES(mutex_);
+  void request_connection() RINGBOLT_REQUIRES(mutex_);
+  void make_connection() RINGBOLT_REQUIRES(mutex_);
+  void look_at_cm_events(uint64_t now_ns, bool is_idle) RINGBOLT_REQUIRES(mutex_);
+  void end(CloseReason reason, const std::string& what) RINGBOLT_REQUIRES(mutex_);
+
+  // stream.cpp
+  void look() RINGBOLT_REQUIRES(mutex_);
+  void look_around() RINGBOLT_REQUIRES(mutex_);
+  void note_end() RINGBOLT_REQUIRES(mutex_);
+  void settle() RINGBOLT_REQUIRES(mutex_);
+  bool is_there(uint32_t events) const RINGBOLT_REQUIRES(mutex_);
+  uint32_t events_now() const RINGBOLT_REQUIRES(mutex_);
+  uint32_t unread() const RINGBOLT_REQUIRES(mutex_) { return connection_ ? connection_->unread() : 0; }
+  bool is_over() const RINGBOLT_REQUIRES(mutex_) { return phase_ == Phase::ended; }
+  base::Result<size_t> end_of_reading() const RINGBOLT_REQUIRES(mutex_);
+
+  // waiting.cpp
+  template <class IsDone>
+  int wait(const Deadline& deadline, IsDone is_done) RINGBOLT_REQUIRES(mutex_);
+  void sleep_until(uint64_t until_ns) RINGBOLT_REQUIRES(mutex_);
+  bool arm() RINGBOLT_REQUIRES(mutex_);
+
+  const std::shared_ptr<Service> service_;
+  const StreamSettings settings_;
+  const Role role_;
+  const std::string name_;
+  std::shared_ptr<ListenerTally> tally_;  // a server's
+
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
+  verbs::EventChannel channel_ RINGBOLT_GUARDED_BY(mutex_);
+  std::optional<verbs::CmIdentifier> id_ RINGBOLT_GUARDED_BY(mutex_);
+  std::optional<Connection> connection_ RINGBOLT_GUARDED_BY(mutex_);  // gone before its identifier
+  std::optional<Readiness> readiness_ RINGBOLT_GUARDED_BY(mutex_);
+  Phase phase_ RINGBOLT_GUARDED_BY(mutex_) = Phase::resolving_address;
+  CloseReason reason_ RINGBOLT_GUARDED_BY(mutex_) = CloseReason::none;
+  std::string words_ RINGBOLT_GUARDED_BY(mutex_);
+  std::vector<Address> targets_ RINGBOLT_GUARDED_BY(mutex_);
+  size_t next_target_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  Address peer_ RINGBOLT_GUARDED_BY(mutex_);
+  uint64_t opening_until_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  uint64_t looked_at_cm_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  uint64_t broken_since_ns_ RINGBOLT_GUARDED_BY(mutex_) = 0;  // requests were flushed, and nobody has said why yet
+  uint32_t wanted_ RINGBOLT_GUARDED_BY(mutex_) = kReadable;
+  uint32_t idle_looks_ RINGBOLT_GUARDED_BY(mutex_) = 0;     // one behind the other
+  bool asks_for_room_ RINGBOLT_GUARDED_BY(mutex_) = false;  // a write was cut short
+  bool is_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  bool has_polled_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;  // something has come since: there is an event
+  bool was_idle_ RINGBOLT_GUARDED_BY(mutex_) = true;           // the last look found nothing
+  bool is_led_ RINGBOLT_GUARDED_BY(mutex_) = false;            // a thread sleeps on the descriptors for all
+  uint32_t waiting_ RINGBOLT_GUARDED_BY(mutex_) = 0;           // threads in a call that waits
+  uint64_t keeper_key_ = 0;
+};
+
+}  // namespace ringbolt::stream

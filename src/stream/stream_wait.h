@@ -1,0 +1,46 @@
+#pragma once
+
+#include "base/cpu_pause.h"
+#include "stream/stream.h"
+
+// For the sources of Stream alone.
+namespace ringbolt::stream {
+
+/// Waits until `is_done` or the end of time: 0, EAGAIN or ETIMEDOUT. Polls for a while, then sleeps.
+template <class IsDone>
+int Stream::wait(const Deadline& deadline, IsDone is_done) {
+  look();
+  if (base::call_locked(is_done)) {
+    return 0;
+  }
+  if (deadline.is_now()) {
+    return EAGAIN;
+  }
+  constexpr int kLooksAtOnce = 32;  // before another thread gets the lock
+  const uint64_t spins_until_ns = settings_.spin_us == 0 ? 0 : base::now_ns() + uint64_t{settings_.spin_us} * 1000;
+  ++waiting_;
+  int result = 0;
+  while (true) {
+    for (int i = 0; i < kLooksAtOnce && !base::call_locked(is_done); ++i) {
+      look();
+    }
+    if (base::call_locked(is_done)) {
+      break;
+    }
+    const uint64_t now_ns = base::now_ns();
+    if (deadline.is_over(now_ns)) {
+      result = ETIMEDOUT;
+      break;
+    }
+    if (now_ns < spins_until_ns) {
+      const base::Unlocked unlocked(mutex_);
+      base::cpu_pause();
+    } else {
+      sleep_until(deadline.ns());
+    }
+  }
+  --waiting_;
+  return result;
+}
+
+}  // namespace ringbolt::stream
