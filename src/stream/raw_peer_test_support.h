@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -71,7 +72,7 @@ class RawPeer {
   }
 
   void send(std::span<const std::byte> bytes) {
-    std::memcpy(&memory_[kSendAt], bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), memory_.begin() + kSendAt);
     ibv_sge piece = region_->piece(kSendAt, bytes.size());
     post(IBV_WR_SEND, piece, 0, 0, 0);
   }
@@ -83,7 +84,7 @@ class RawPeer {
   /// Of `length` bytes to the peer's memory, with that immediate, or without one.
   void write(const ControlMessage& where, uint32_t offset, std::span<const std::byte> bytes,
              std::optional<uint32_t> immediate) {
-    std::memcpy(&memory_[kSendAt], bytes.data(), bytes.size());
+    std::copy(bytes.begin(), bytes.end(), memory_.begin() + kSendAt);
     ibv_sge piece = region_->piece(kSendAt, bytes.size());
     post(immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, piece, where.address + offset, where.key,
          immediate.value_or(0));

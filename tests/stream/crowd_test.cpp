@@ -14,6 +14,13 @@ size_t descriptors() {
   return static_cast<size_t>(std::distance(begin(all), end(all)));
 }
 
+// A sanitizer keeps freed memory for a while, to find who still uses it.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kIsFreedMemoryKept = true;
+#else
+constexpr bool kIsFreedMemoryKept = false;
+#endif
+
 /// Resident memory.
 size_t kilobytes() {
   std::ifstream status("/proc/self/status");
@@ -87,7 +94,9 @@ void grows_by_nothing(int warm_up, int cycles) {
   const size_t memory_before = kilobytes();
   open_and_close(both, cycles);
   EXPECT_LE(descriptors(), descriptors_before + 2);
-  EXPECT_LE(kilobytes(), memory_before + 8192);
+  if (!kIsFreedMemoryKept) {
+    EXPECT_LE(kilobytes(), memory_before + 8192);
+  }
 }
 
 TEST(StreamCrowd, fifty_cycles_leave_nothing) { grows_by_nothing(20, 50); }
