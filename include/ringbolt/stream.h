@@ -141,7 +141,8 @@ int ringbolt_stream_listener_ended(const ringbolt_stream_listener* listener, rin
 int ringbolt_stream_accept(ringbolt_stream_listener* listener, uint64_t timeout_ms, ringbolt_stream** stream);
 
 /* Waits until all that was written has reached the peer, then ends the stream, which is still to be destroyed. An error
- * says that something may not have. */
+ * says that something may not have. Where the peer has closed it first that is no error, and what it has not read by
+ * then it never will. */
 int ringbolt_stream_close(ringbolt_stream* stream, uint64_t timeout_ms);
 /* Ends it without waiting, and frees it. NULL is nothing. */
 void ringbolt_stream_destroy(ringbolt_stream* stream);

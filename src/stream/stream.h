@@ -84,7 +84,8 @@ class Stream {
   /// Which of the events there are now, kEnded and kConnected always among them.
   base::Result<uint32_t> await(uint32_t events, const Deadline& deadline);
 
-  /// Waits until what was written has reached the peer, and ends the stream. 0, or why something may not have.
+  /// Waits until what was written has reached the peer, and ends the stream. 0, or why something may not have; 0 too
+  /// where the peer has closed it first, whatever it has not read.
   int close(const Deadline& deadline);
 
   CloseReason reason() const;

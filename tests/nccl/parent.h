@@ -12,7 +12,7 @@ namespace ringbolt::test {
 struct Outcome {
   std::string failure;   ///< empty: none
   bool is_late = false;  ///< the first failure is a Late
-  /// By kind of call: how it went beyond the case's CallLimit.
+  /// By kind of call: how it took longer than the case's CallLimit; from kCalls on: how it slept.
   std::map<size_t, std::string> excesses;
   std::vector<std::string> notes;
   std::vector<std::string> rows;
