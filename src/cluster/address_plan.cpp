@@ -33,9 +33,10 @@ IpAddress planned_ipv6(uint32_t cable, uint32_t side) {
 }
 
 /// "en2" for port 0, or the next that the node's file has not given to another port.
-std::string free_netdev(const std::set<std::string>& taken, uint32_t port) {
+std::string free_netdev(const Node& node, uint32_t port) {
+  const auto is_taken = [&](const std::string& name) { return std::ranges::count(node.ports, name, &Port::netdev) != 0; };
   std::string name = fmt::format("en{}", port + kFirstPortNumber);
-  for (uint32_t number = kMaxPortsPerNode + kFirstPortNumber; taken.count(name) != 0; ++number) {
+  for (uint32_t number = kMaxPortsPerNode + kFirstPortNumber; is_taken(name); ++number) {
     name = fmt::format("en{}", number);
   }
   return name;
@@ -45,11 +46,7 @@ void plan_end(Cluster& cluster, const CableEnd& end, uint32_t cable, uint32_t si
   Node& node = cluster.nodes[end.node];
   Port& port = node.ports[end.port];
   if (port.netdev.empty()) {
-    std::set<std::string> taken;
-    for (const Port& other : node.ports) {
-      taken.insert(other.netdev);
-    }
-    port.netdev = free_netdev(taken, end.port);
+    port.netdev = free_netdev(node, end.port);
   }
   if (port.addresses.empty()) {
     port.addresses = {planned_ipv4(cable, side), planned_ipv6(cable, side)};
