@@ -68,8 +68,8 @@ Captured run_captured(Launch launch, const std::string& input, double timeout_s,
     }
     std::array<pollfd, 2> polled{pollfd{child.output().get(), POLLIN, 0},
                                  pollfd{child.error_output().get(), POLLIN, 0}};
-    constexpr int kLookMs = 50;
-    ::poll(polled.data(), polled.size(), is_open ? kLookMs : 1);
+    constexpr int kWaitMs = 50;
+    ::poll(polled.data(), polled.size(), is_open ? kWaitMs : 1);
     if (polled[0].revents != 0) {
       take(child.output(), result.output);
     }

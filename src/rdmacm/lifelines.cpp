@@ -43,24 +43,24 @@ void ConnectionManager::note_standings() {
 }
 
 void ConnectionManager::carry_out(const cm::Lifelines::Order& order) {
-  using Kind = cm::Lifelines::Order::Kind;
+  using OrderKind = cm::Lifelines::Order::Kind;
   Lines& lines = *lines_.load();
   switch (order.kind) {
-    case Kind::expect:
-    case Kind::call: {
+    case OrderKind::expect:
+    case OrderKind::call: {
       const Lines::Place place{order.place.local, order.place.remote, devices_.at(order.place.port).facts.netdev_index,
                                order.place.tcp_port};
-      if (order.kind == Kind::expect) {
+      if (order.kind == OrderKind::expect) {
         lines.expect(order.token, place);
       } else if (!lines.call(now(), order.token, place)) {
         lifelines_->on_broken(now(), order.token);
       }
       return;
     }
-    case Kind::drop:
+    case OrderKind::drop:
       lines.drop(order.token);
       return;
-    case Kind::forget:
+    case OrderKind::forget:
       lines.forget(order.token);
       return;
   }

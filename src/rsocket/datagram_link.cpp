@@ -130,12 +130,12 @@ int DatagramLink::send(ibv_ah* handle, uint32_t qpn, IoCursor from) {
 }
 
 bool DatagramLink::progress(const Deliver& deliver) {
-  constexpr int kBatch = 16;
+  constexpr int kAtOnce = 16;
   bool any = false;
-  std::array<ibv_wc, kBatch> completions;
+  std::array<ibv_wc, kAtOnce> completions;
   int count = 0;
   do {
-    count = ibv_poll_cq(cq_.get(), kBatch, completions.data());
+    count = ibv_poll_cq(cq_.get(), kAtOnce, completions.data());
     for (int i = 0; i < count; ++i) {
       const ibv_wc& completion = completions[static_cast<size_t>(i)];
       const WorkId id = WorkId::parse(completion.wr_id);
@@ -153,7 +153,7 @@ bool DatagramLink::progress(const Deliver& deliver) {
       }
       (void)post_receive(id.staged_bytes);  // a queue pair in error takes no more, and brings no more
     }
-  } while (count == kBatch);
+  } while (count == kAtOnce);
   return any;
 }
 

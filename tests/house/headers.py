@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Every header compiles alone: who includes one must not have to know what else it needs. A source or test of the same
-name that includes it before everything else proves that whenever it is built; all other headers are compiled here.
+name that includes it before everything else proves that where each is built alone (house.sources_alone); all other
+headers are compiled here.
 
-    headers.py ROOT COMPILER [compiler flags...]
+    headers.py ROOT COMPILER FOLDER[,FOLDER...] [compiler flags...]
 
 Public headers (include/ringbolt) get no include path but include/: they must not lean on src/.
 """
@@ -39,11 +40,11 @@ def compile_alone(root: pathlib.Path, header: pathlib.Path, compiler: str, flags
 
 
 def main() -> int:
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         print(__doc__, file=sys.stderr)
         return 2
-    root, compiler, flags = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3:]
-    headers = [file for top in ("include", "src", "tools") for file in sorted((root / top).rglob("*.h"))]
+    root, compiler, tops, flags = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2], sys.argv[3].split(","), sys.argv[4:]
+    headers = [file for top in tops for file in sorted((root / top).rglob("*.h"))]
     unproven = [header for header in headers if not is_proven(root, header)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = pool.map(lambda header: (header, compile_alone(root, header, compiler, flags)), unproven)
