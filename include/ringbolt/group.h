@@ -47,6 +47,8 @@ class Request {
   bool is_done() const;
   /// Blocks until it has ended, at the latest at its deadline, and says how.
   Status wait();
+  /// Blocks until it has ended, or for so long (up to 20 ms longer): whether it has.
+  bool wait_for(uint64_t timeout_ms);
   /// Gives it up, on all ranks: those that are not done get ECANCELED.
   void cancel();
 

@@ -155,6 +155,10 @@ inline Status Request::wait() {
   return ended_.value_or(Status{EINVAL, "this request stands for no call"});
 }
 
+inline bool Request::wait_for(uint64_t timeout_ms) {
+  return request_ == nullptr || ringbolt_wait_for(request_, timeout_ms) == 1;
+}
+
 inline void Request::cancel() {
   if (request_ != nullptr) {
     (void)ringbolt_cancel(request_);

@@ -215,6 +215,10 @@ int ringbolt_start(ringbolt_group* group, const ringbolt_call* call, ringbolt_re
 
 /* Blocks until the call has ended, at the latest at its deadline, says how, and frees the request. */
 int ringbolt_wait(ringbolt_request* request);
+/* Blocks until the call has ended, but not much longer than timeout_ms (20 ms at most), and frees nothing: 1 if it has
+ * ended, so that ringbolt_wait() does not block; else 0. For who has to look at something else now and then, as Python
+ * has to for signals. */
+int ringbolt_wait_for(ringbolt_request* request, uint64_t timeout_ms);
 /* 1 if the call has ended, so that ringbolt_wait() does not block; else 0. Does not block. */
 int ringbolt_test(const ringbolt_request* request);
 /* A descriptor for poll(2) and epoll(7): it becomes readable when a call that was begun with one of these functions may

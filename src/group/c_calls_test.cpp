@@ -67,6 +67,7 @@ TEST_F(CCalls, every_operation_runs_and_begins) {
     out_.assign(100, 0);
     ringbolt_request* request = nullptr;
     ASSERT_EQ(ringbolt_start(group_, &call, &request), 0) << operation << ": " << ringbolt_error();
+    EXPECT_EQ(ringbolt_wait_for(request, UINT64_MAX), 1) << operation;
     EXPECT_EQ(ringbolt_wait(request), 0) << operation;
     EXPECT_EQ(out_ == in_, has_output) << operation;
   }
@@ -156,6 +157,8 @@ TEST(Headers, the_last_handle_may_be_a_request) {
   int32_t word = 0;
   Request alone_for_ever = group->recv_async(&word, 1, Type::int32, 0);
   EXPECT_FALSE(alone_for_ever.is_done());
+  EXPECT_FALSE(alone_for_ever.wait_for(0));
+  EXPECT_FALSE(alone_for_ever.wait_for(5));
   group.reset();
   alone_for_ever.cancel();
   EXPECT_EQ(alone_for_ever.wait().code, ECANCELED);

@@ -109,6 +109,18 @@ RINGBOLT_PUBLIC int ringbolt_wait(ringbolt_request* request) {
   return code;
 }
 
+RINGBOLT_PUBLIC int ringbolt_wait_for(ringbolt_request* request, uint64_t timeout_ms) {
+  if (request == nullptr) {
+    return 1;
+  }
+  int has_ended = 0;
+  (void)guarded([&] {
+    has_ended = request->request.wait_for(timeout_ms) ? 1 : 0;
+    return 0;
+  });
+  return has_ended;
+}
+
 RINGBOLT_PUBLIC int ringbolt_test(const ringbolt_request* request) {
   return request == nullptr || request->request.is_done() ? 1 : 0;
 }

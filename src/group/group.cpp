@@ -1,5 +1,6 @@
 #include "group/group.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 #include <vector>
@@ -107,6 +108,15 @@ Status Request::wait() {
     state_->groups->mesh().wait([&] { return state_->call->is_done(); });
   }
   return state_->groups->mesh().explained(state_->call->status());
+}
+
+bool Request::wait_for(uint64_t timeout_ms) {
+  constexpr uint64_t kMostMs = 1'000'000'000;  // what is longer is for ever, and its nanoseconds still fit
+  if (!is_done()) {
+    const uint64_t until_ns = base::now_ns() + std::min(timeout_ms, kMostMs) * 1'000'000;
+    state_->groups->mesh().wait([&] { return state_->call->is_done() || base::now_ns() >= until_ns; });
+  }
+  return is_done();
 }
 
 void Request::cancel() {

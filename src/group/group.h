@@ -24,6 +24,8 @@ class Request {
 
   bool is_done() const;
   Status wait();
+  /// Whether it has ended, after so long at most.
+  bool wait_for(uint64_t timeout_ms);
   void cancel();
 
  private:
