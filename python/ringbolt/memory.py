@@ -168,9 +168,10 @@ def _of_format(buffer):
         return Type[f"{_INTEGERS[text]}{8 * buffer.itemsize}"]
     if text == "c":
         return Type.UINT8
-    if text not in _OTHERS:
+    found = _OTHERS.get(text, _BY_NAME.get(text))  # MLX writes "bfloat16", which has no letter
+    if found is None:
         raise TypeError(f"elements of format {text!r} can't be sent")
-    return _OTHERS[text]
+    return found
 
 
 def _kind(data):

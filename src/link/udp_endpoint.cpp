@@ -55,12 +55,12 @@ UdpEndpoint::~UdpEndpoint() {
   }
   group_->leave([this] {
     // What came in before the program left us out. Bounded: others keep sending to our slot.
-    constexpr int kMaxDatagrams = 4096;
+    constexpr int kMostWaiting = 4096;
     constexpr uint64_t kPatienceNs = 100'000'000;
     const base::LockGuard lock(receiving_);
     is_leaving_ = true;
     due_ = kAllSources;
-    for (int i = 0; i < kMaxDatagrams && next_datagram(); ++i) {
+    for (int i = 0; i < kMostWaiting && next_datagram(); ++i) {
       for (size_t offset = 0; offset < datagram_.bytes;) {
         offset += divert(offset);
       }
