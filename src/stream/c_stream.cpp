@@ -7,20 +7,15 @@
 
 namespace {
 
-using ringbolt::stream::Deadline;
-using ringbolt::stream::Stream;
-using ringbolt::stream::c_border::guarded;
-using ringbolt::stream::c_border::kNoPlace;
-using ringbolt::stream::c_border::on;
-using ringbolt::stream::c_border::refuse;
-using ringbolt::stream::c_border::write_words;
+using namespace ringbolt::stream;
+using namespace ringbolt::stream::c_border;
 
 static_assert(sizeof(ringbolt_stream_statistics) == 104);
 static_assert(offsetof(ringbolt_stream_statistics, stalls) == 56);
-static_assert(uint32_t{RINGBOLT_STREAM_READABLE} == uint32_t{ringbolt::stream::kReadable});
-static_assert(uint32_t{RINGBOLT_STREAM_WRITABLE} == uint32_t{ringbolt::stream::kWritable});
-static_assert(uint32_t{RINGBOLT_STREAM_ENDED} == uint32_t{ringbolt::stream::kEnded});
-static_assert(uint32_t{RINGBOLT_STREAM_CONNECTED} == uint32_t{ringbolt::stream::kConnected});
+static_assert(uint32_t{RINGBOLT_STREAM_READABLE} == uint32_t{kReadable});
+static_assert(uint32_t{RINGBOLT_STREAM_WRITABLE} == uint32_t{kWritable});
+static_assert(uint32_t{RINGBOLT_STREAM_ENDED} == uint32_t{kEnded});
+static_assert(uint32_t{RINGBOLT_STREAM_CONNECTED} == uint32_t{kConnected});
 
 constexpr const char* kNoMemory = "the memory is NULL";
 constexpr int kMostPieces = 1024;  // as writev(2)
@@ -202,7 +197,7 @@ RINGBOLT_PUBLIC int ringbolt_stream_get_statistics(const ringbolt_stream* stream
     return refuse(EINVAL, statistics == nullptr ? kNoPlace : "struct_size must be sizeof(ringbolt_stream_statistics)");
   }
   return on(stream, [&](const Stream& s) {
-    const ringbolt::stream::Statistics seen = s.statistics();
+    const Statistics seen = s.statistics();
     const size_t size = statistics->struct_size;
     const ringbolt_stream_statistics known{size,
                                            seen.bytes_sent,
