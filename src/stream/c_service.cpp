@@ -57,10 +57,10 @@ int read_listener(const ringbolt_stream_listener_options* given, ListenerSetting
 bool is_reason(ringbolt_stream_reason reason) { return static_cast<size_t>(reason) < kCloseReasons; }
 
 /// What of `connect` is left when the stream can be seen by the program.
-int connected(std::unique_ptr<Stream> made, uint64_t timeout_ms, ringbolt_stream** stream) {
+int connected(std::unique_ptr<Stream> made, uint64_t timeout_ms, const Deadline& deadline, ringbolt_stream** stream) {
   auto handle = std::make_unique<ringbolt_stream>(ringbolt_stream{std::move(made)});
   if (timeout_ms != 0) {
-    const int error = handle->stream->await_connected(Deadline::in_ms(timeout_ms));
+    const int error = handle->stream->await_connected(deadline);
     if (error == ETIMEDOUT && handle->stream->reason() == CloseReason::none) {
       return refuse(error, fmt::format("{}: not connected within {} ms: is the listener's program busy or stopped?",
                                        handle->stream->peer().text(), timeout_ms));
@@ -194,7 +194,10 @@ RINGBOLT_PUBLIC int ringbolt_stream_connect(ringbolt_stream_service* service, co
       settings.connect_timeout_ms = static_cast<uint32_t>(std::min<uint64_t>(timeout_ms, UINT32_MAX));
     }
     const std::string name = fmt::format("{}:{}", host, port);
-    return connected(Stream::connect(service->service, addresses_of(host, port), name, settings), timeout_ms, stream);
+    const auto deadline = Deadline::in_ms(timeout_ms == 0 ? settings.connect_timeout_ms : timeout_ms);
+    auto targets = addresses_of(host, port, deadline);
+    return connected(Stream::connect(service->service, std::move(targets), name, settings), timeout_ms, deadline,
+                     stream);
   });
 }
 
