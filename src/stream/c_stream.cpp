@@ -3,6 +3,8 @@
 #include <climits>
 #include <cstddef>
 
+#include <fmt/format.h>
+
 #include "stream/c_border.h"
 
 namespace {
@@ -10,7 +12,7 @@ namespace {
 using namespace ringbolt::stream;
 using namespace ringbolt::stream::c_border;
 
-static_assert(sizeof(ringbolt_stream_statistics) == 104);
+static_assert(sizeof(ringbolt_stream_statistics) == 112);
 static_assert(offsetof(ringbolt_stream_statistics, stalls) == 56);
 static_assert(uint32_t{RINGBOLT_STREAM_READABLE} == uint32_t{kReadable});
 static_assert(uint32_t{RINGBOLT_STREAM_WRITABLE} == uint32_t{kWritable});
@@ -28,6 +30,14 @@ bool are_lacking(std::span<const iovec> pieces) {
   return std::ranges::any_of(pieces, [](const iovec& piece) { return is_lacking(piece.iov_base, piece.iov_len); });
 }
 
+/// Says with an error of close() how much it is about.
+int lost(const Stream& stream, int error) {
+  const std::string why = ringbolt::c_border::last_error();
+  const Statistics seen = stream.statistics();
+  return refuse(error, fmt::format("{}; of {} bytes that were written {} are not known to have arrived", why,
+                                   seen.bytes_sent, seen.bytes_sent - seen.bytes_arrived));
+}
+
 /// Gives `result` to *n, or its errno back.
 int counted(const ringbolt::base::Result<size_t>& result, size_t* n) {
   if (!result) {
@@ -42,7 +52,9 @@ int counted(const ringbolt::base::Result<size_t>& result, size_t* n) {
 extern "C" {
 
 RINGBOLT_PUBLIC int ringbolt_stream_close(ringbolt_stream* stream, uint64_t timeout_ms) {
-  return on(stream, [&](Stream& s) { return s.close(Deadline::in_ms(timeout_ms)); });
+  int error = 0;
+  const int said = on(stream, [&](Stream& s) { return error = s.close(Deadline::in_ms(timeout_ms)); });
+  return error == 0 ? said : guarded([&] { return lost(*stream->stream, error); });
 }
 
 RINGBOLT_PUBLIC void ringbolt_stream_destroy(ringbolt_stream* stream) {
@@ -211,7 +223,8 @@ RINGBOLT_PUBLIC int ringbolt_stream_get_statistics(const ringbolt_stream* stream
                                            seen.keepalives_sent,
                                            seen.keepalives_skipped,
                                            seen.keepalives_received,
-                                           seen.receives_reposted};
+                                           seen.receives_reposted,
+                                           seen.bytes_arrived};
     std::memset(statistics, 0, size);  // what a newer program knows and we don't
     std::memcpy(statistics, &known, std::min(size, sizeof known));
     return 0;

@@ -58,7 +58,11 @@ class Protocol {
   void take_data(uint32_t immediate, uint32_t write_bytes, uint64_t now_ns);
   /// The oldest command under way was sent.
   void finish_command();
-  void finish_write(uint64_t number) { tx_.finish(number); }
+  /// That write has completed, and so have all before it: their bytes are in the peer's memory.
+  void finish_write(uint64_t number) {
+    tx_.finish(number);
+    statistics_.bytes_arrived = tx_.bytes_done();
+  }
   /// Time passed: sends a keepalive if one is due. `next_tick_ns()`: when to call again; UINT64_MAX: never.
   void tick(uint64_t now_ns);
   uint64_t next_tick_ns() const { return next_keepalive_ns_; }

@@ -338,12 +338,20 @@ int Stream::close(const Deadline& deadline) {
   int error = is_over() || !connection_ ? 0 : wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) {
     return is_over() || connection_->is_drained();
   });
-  if (error == 0 && is_over() && reason_ != CloseReason::peer_closed && reason_ != CloseReason::local) {
+  note_end();  // a fence that the device did not take
+  const bool is_ordinary = reason_ == CloseReason::peer_closed || reason_ == CloseReason::local;
+  if (error == 0 && is_over() && (!is_ordinary || bytes_unconfirmed() > 0)) {
     error = errno_of(reason_);
   }
   end(CloseReason::local, {});
   settle();
   return error;
+}
+
+/// What arrives after the end is no more told: the device drops what was under way.
+uint64_t Stream::bytes_unconfirmed() const {
+  const Statistics seen = connection_ ? connection_->protocol().statistics() : Statistics{};
+  return seen.bytes_sent - seen.bytes_arrived;
 }
 
 CloseReason Stream::reason() const {
