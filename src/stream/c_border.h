@@ -52,7 +52,10 @@ int on(const ringbolt_stream* handle, Call&& call) {
   if (handle == nullptr) {
     return refuse(EINVAL, "the stream is NULL");
   }
-  return guarded([&] { return answer(*handle->stream, call(*handle->stream)); });
+  return guarded([&] {
+    const int error = call(*handle->stream);
+    return error == 0 ? 0 : answer(*handle->stream, error);
+  });
 }
 
 /// A struct of options as this version knows it: what an older program does not know is 0, and of what we don't know

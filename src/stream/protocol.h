@@ -115,6 +115,8 @@ class Protocol {
   /// The next command to post.
   std::optional<OutgoingCommand> next_command();
   bool has_command() const { return queued_ > 0; }
+  /// Whether there is anything to do for who carries it out: a command, a sending buffer, a move.
+  bool wants_attention() const { return queued_ > 0 || wants_sending_buffer() || move_.has_value(); }
 
   bool is_established() const { return is_established_; }
   bool is_alive() const { return reason_ == CloseReason::none; }

@@ -93,11 +93,14 @@ class SendSpace {
   void finish(uint64_t number) {
     if (number > done_) {
       done_ = std::min(number, posted_);
-      bytes_done_ = bytes_up_to_[done_ % kDepth];  // of the last kDepth WRITEs, as is every one that is not done
+      bytes_done_ = bytes_up_to_[done_ % kPlaces];  // of the last kDepth WRITEs, as is every one that is not done
     }
   }
 
  private:
+  static constexpr uint32_t kPlaces = 256;  // a power of two
+  static_assert(kPlaces >= kDepth);
+
   Write post(uint32_t count, bool has_immediate, bool wants_completion) {
     const bool is_signaled = wants_completion || ++unsignaled_ == kSignalEvery;
     unsignaled_ = is_signaled ? 0 : unsignaled_;
@@ -113,7 +116,7 @@ class SendSpace {
     since_immediate_ = has_immediate ? 0 : since_immediate_;
     flushed_ += count;
     bytes_posted_ += count;
-    bytes_up_to_[posted_ % kDepth] = bytes_posted_;
+    bytes_up_to_[posted_ % kPlaces] = bytes_posted_;
     return write;
   }
 
@@ -130,7 +133,7 @@ class SendSpace {
   uint32_t unsignaled_ = 0;
   uint32_t moved_from_ = 0;
   bool is_open_ = false;
-  std::array<uint64_t, kDepth> bytes_up_to_{};  // a WRITE's last byte, by its number
+  std::array<uint64_t, kPlaces> bytes_up_to_{};  // a WRITE's last byte, by its number
 };
 
 }  // namespace ringbolt::stream

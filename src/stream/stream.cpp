@@ -94,13 +94,12 @@ Stream::~Stream() {
 }
 
 void Stream::look() {
-  constexpr uint32_t kClockEvery = 16;  // idle looks of who spins
   const bool is_any = connection_ && !is_over() && connection_->progress();
   has_polled_armed_ = has_polled_armed_ || (is_any && is_armed_);
   was_idle_ = !is_any;
   idle_looks_ = is_any ? 0 : idle_looks_ + 1;
-  if (phase_ != Phase::connected || idle_looks_ % kClockEvery == 1 || !connection_->is_alive() ||
-      connection_->is_broken()) {
+  const bool is_time = was_idle_ && idle_looks_ % kLookAroundEvery == 0;
+  if (phase_ != Phase::connected || is_time || !connection_->is_alive() || connection_->is_broken()) {
     look_around();
   }
 }

@@ -117,6 +117,8 @@ class Stream {
 
   // stream.cpp
   void look() RINGBOLT_REQUIRES(mutex_);
+  /// Reads the clock, which takes as long as a message: who polls does it now and then.
+  static constexpr uint32_t kLookAroundEvery = 16;  // idle looks
   void look_around() RINGBOLT_REQUIRES(mutex_);
   void note_end() RINGBOLT_REQUIRES(mutex_);
   void settle() RINGBOLT_REQUIRES(mutex_);
