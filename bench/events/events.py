@@ -6,43 +6,16 @@ are of two figures of one run. Exit status 0; 2: something could not be measured
 
 import argparse
 import os
-import statistics
-import subprocess
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from blocks import Blocks, BenchError  # noqa: E402  (after the path)
 
 PING_PONG = ("eventfd", "verbs", "verbs-write", "unix", "tcp")
 SERVERS = ("tcp", "verbs", "verbs-write")
 CROWDS = ((0, 0), (1000, 0), (5000, 0), (0, 10000))  # idle connections, and how many were opened and closed before
 SHAPES = [(connections, size, pipeline) for connections in (1, 50) for size in (64, 4096) for pipeline in (1, 16)]
-
-
-class BenchError(Exception):
-    """A block gave no figures."""
-
-
-class Blocks:
-    """Runs blocks of the program, and keeps their figures by series."""
-
-    def __init__(self, build, block_ms):
-        self._program = os.path.join(build, "bench", "bench_events")
-        libraries = os.path.join(build, "lib", "ringbolt")
-        self._environment = dict(os.environ, LD_LIBRARY_PATH=libraries)
-        self._block_ms = str(block_ms)
-        self.figures = {}
-
-    def run(self, *words):
-        command = [self._program, *map(str, words), self._block_ms]
-        try:
-            done = subprocess.run(command, env=self._environment, text=True, capture_output=True, check=False, timeout=60)
-        except subprocess.TimeoutExpired as late:
-            raise BenchError(f"{' '.join(command)}: no figures within {late.timeout:.0f} s") from late
-        if done.returncode != 0:
-            raise BenchError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
-        fields = done.stdout.split()
-        self.figures.setdefault(words, []).append(dict(zip(fields[::2], map(float, fields[1::2]))))
-
-    def median(self, key, *words):
-        return statistics.median(one[key] for one in self.figures[words])
 
 
 def tell_ping_pong(blocks):
@@ -83,7 +56,8 @@ def main():
     parser.add_argument("--block-ms", type=int, default=300, help="length of a block")
     parser.add_argument("--no-crowds", action="store_true", help="leave thousands of connections out")
     arguments = parser.parse_args()
-    blocks = Blocks(arguments.build, arguments.block_ms)
+    environment = dict(os.environ, LD_LIBRARY_PATH=os.path.join(arguments.build, "lib", "ringbolt"))
+    blocks = Blocks(os.path.join(arguments.build, "bench", "bench_events"), arguments.block_ms, environment)
     try:
         for _ in range(arguments.rounds):
             for kind in PING_PONG:

@@ -7,19 +7,18 @@ two figures of one run. Exit status 0; 2: something could not be measured, or wr
 
 import argparse
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from blocks import Blocks, BenchError  # noqa: E402  (after the path)
 
 PING_PONG = ("stream-spin", "unix-spin", "tcp-spin", "stream-sleep", "eventfd", "unix-sleep", "tcp-sleep")
 BANDWIDTH = ("stream", "stream-zero-copy", "unix", "tcp")
 LOADS = [(clients, size, verb) for clients in (1, 50) for size in (64, 512) for verb in ("get", "set")]
 SPIN_US = 50  # of the server and its clients, where they poll
-
-
-class BenchError(Exception):
-    """A block gave no figures."""
 
 
 class Server:
@@ -40,30 +39,6 @@ class Server:
         self._process.kill()
         self._process.wait()
         self._process.stdout.close()
-
-
-class Blocks:
-    """Runs blocks of the program, and keeps their figures by series."""
-
-    def __init__(self, build, block_ms, environment):
-        self._program = os.path.join(build, "bench", "bench_stream")
-        self._environment = environment
-        self._block_ms = str(block_ms)
-        self.figures = {}
-
-    def run(self, series, *words):
-        command = [self._program, *map(str, words), self._block_ms]
-        try:
-            done = subprocess.run(command, env=self._environment, text=True, capture_output=True, check=False, timeout=60)
-        except subprocess.TimeoutExpired as late:
-            raise BenchError(f"{' '.join(command)}: no figures within {late.timeout:.0f} s") from late
-        if done.returncode != 0:
-            raise BenchError(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr.strip()}")
-        fields = done.stdout.split()
-        self.figures.setdefault(series, []).append(dict(zip(fields[::2], map(float, fields[1::2]))))
-
-    def median(self, key, *series):
-        return statistics.median(one[key] for one in self.figures[series])
 
 
 def tell_ping_pong(blocks):
@@ -98,17 +73,17 @@ def tell_loads(blocks):
 def measure(blocks, arguments, environment):
     for _ in range(arguments.rounds):
         for kind in PING_PONG:
-            blocks.run(("ping-pong", kind), "ping-pong", kind, 64)
+            blocks.run("ping-pong", kind, 64, series=("ping-pong", kind))
         for kind in BANDWIDTH:
-            blocks.run(("bandwidth", kind), "bandwidth", kind)
+            blocks.run("bandwidth", kind)
         for spin_us, way in ((0, "asleep"), (SPIN_US, "polling")):
             server = Server(arguments.build, environment, spin_us)
             try:
                 for load in LOADS:
                     for kind in ("tcp", "stream"):
                         clients, size, verb = load
-                        blocks.run(("load", f"{kind}, {way}", *load), "load", kind, server.ports[kind], clients, size,
-                                   verb, spin_us)
+                        blocks.run("load", kind, server.ports[kind], clients, size, verb, spin_us,
+                                   series=("load", f"{kind}, {way}", *load))
             finally:
                 server.end()
 
@@ -123,7 +98,7 @@ def main():
         environment = dict(os.environ, RINGBOLT_RUNTIME_DIR=runtime, RINGBOLT_VERBS="soft")
         environment.pop("RINGBOLT_CLUSTER", None)
         environment.pop("RINGBOLT_NODE", None)
-        blocks = Blocks(arguments.build, arguments.block_ms, environment)
+        blocks = Blocks(os.path.join(arguments.build, "bench", "bench_stream"), arguments.block_ms, environment)
         try:
             measure(blocks, arguments, environment)
         except (BenchError, OSError, ValueError) as problem:

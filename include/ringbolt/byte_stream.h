@@ -120,7 +120,7 @@ class ByteStream {
     const int code = ringbolt_stream_wait(get(), events, timeout_ms, &now);
     return detail::in_time(code, 0) ? now : 0;
   }
-  /// Throws StreamError if something may not have reached the peer.
+  /// Throws StreamError if something is not known to have reached the peer's memory, and says how much.
   void close(uint64_t timeout_ms) { detail::check_stream(ringbolt_stream_close(get(), timeout_ms)); }
 
   ringbolt_stream_reason ended() const {

@@ -121,11 +121,13 @@ int ringbolt_stream_service_ended(const ringbolt_stream_service* service, ringbo
                                   uint64_t* count);
 
 /* Connects, and waits for it up to timeout_ms; 0 begins it alone: wait for RINGBOLT_STREAM_CONNECTED. `host`: an
- * address or a name, which takes as long as the resolver does. `options` may be NULL. */
+ * address; or a name, which is looked up within timeout_ms: with 0 within connect_timeout_ms, the one call that blocks
+ * then. A resolver that does not answer is left behind, in a thread of its own. `options` may be NULL. */
 int ringbolt_stream_connect(ringbolt_stream_service* service, const char* host, uint16_t port,
                             const ringbolt_stream_options* options, uint64_t timeout_ms, ringbolt_stream** stream);
 
-/* Listens. `host` NULL or "": at all addresses of the machine; port 0: a free one. `options` may be NULL. */
+/* Listens. `host` NULL or "": at all addresses of the machine; a name is looked up within connect_timeout_ms. Port 0: a
+ * free one. `options` may be NULL. */
 int ringbolt_stream_listen(ringbolt_stream_service* service, const char* host, uint16_t port,
                            const ringbolt_stream_listener_options* options, ringbolt_stream_listener** listener);
 /* Its streams live on. NULL is nothing. */
@@ -140,9 +142,10 @@ int ringbolt_stream_listener_ended(const ringbolt_stream_listener* listener, rin
 /* The next stream. It may not be connected yet: its calls wait for that. */
 int ringbolt_stream_accept(ringbolt_stream_listener* listener, uint64_t timeout_ms, ringbolt_stream** stream);
 
-/* Waits until all that was written has reached the peer, then ends the stream, which is still to be destroyed. An error
- * says that something may not have. Where the peer has closed it first that is no error, and what it has not read by
- * then it never will. */
+/* Waits until all that was written is known to be in the peer's memory, then ends the stream, which is still to be
+ * destroyed. 0: it is, whether the peer's program reads it or not. An error says that some may not be, and its words
+ * and `bytes_arrived` how much: ETIMEDOUT; EPIPE where the peer has closed the stream first and had not acknowledged
+ * all, though it may have read it; ECONNRESET where it does not answer any more. */
 int ringbolt_stream_close(ringbolt_stream* stream, uint64_t timeout_ms);
 /* Ends it without waiting, and frees it. NULL is nothing. */
 void ringbolt_stream_destroy(ringbolt_stream* stream);
@@ -210,6 +213,8 @@ typedef struct ringbolt_stream_statistics {
   uint64_t keepalives_skipped; /* the peer had not taken several before */
   uint64_t keepalives_received;
   uint64_t receives_reposted;
+  uint64_t
+      bytes_arrived; /* of bytes_sent: known to be in the peer's memory. Exact once ringbolt_stream_close() is done */
 } ringbolt_stream_statistics;
 
 /* struct_size is to be set. */

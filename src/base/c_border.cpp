@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <exception>
 #include <new>
+#include <stdexcept>
 #include <system_error>
 
 #include "base/error.h"
@@ -59,3 +60,33 @@ std::nullptr_t caught_null() {
 void caught_nothing() { static_cast<void>(caught_errno()); }
 
 }  // namespace ringbolt::base
+
+namespace ringbolt::c_border {
+
+std::string& last_error() {
+  thread_local std::string words;
+  return words;
+}
+
+int refuse(int code, std::string_view words) noexcept {
+  try {
+    last_error() = words;
+  } catch (const std::bad_alloc&) {
+    last_error().clear();
+  }
+  return code;
+}
+
+int refuse_caught() try { throw; } catch (const base::Error& error) {
+  return refuse(error.errno_value() != 0 ? error.errno_value() : EIO, error.what());
+} catch (const std::bad_alloc&) {
+  return refuse(ENOMEM, "out of memory");
+} catch (const std::out_of_range& error) {
+  return refuse(ERANGE, error.what());
+} catch (const std::exception& error) {
+  return refuse(EIO, error.what());
+} catch (...) {
+  return refuse(base::caught_errno(), "an exception of no known kind");
+}
+
+}  // namespace ringbolt::c_border

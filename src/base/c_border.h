@@ -1,7 +1,13 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
 #include <type_traits>
+
+#define RINGBOLT_PUBLIC __attribute__((visibility("default")))
 
 /// No exception crosses the C border: the callers are programs in C, and other languages' run times. Every exported
 /// function is a function-try-block that ends in `catch (...) { return caught_...(); }`, and a table of functions is
@@ -82,3 +88,44 @@ void put(Answer (*&place)(Arguments...), std::type_identity_t<Guarded<Answer(Arg
 }
 
 }  // namespace ringbolt::base
+
+/// What libraries of our own interfaces share: what a call refuses it says in words of the calling thread, too. Each
+/// library has its own words. Thread-safe.
+namespace ringbolt::c_border {
+
+/// The words of the calling thread's last error.
+std::string& last_error();
+/// `code`, with its words. Where there is no memory for them, the number has to do.
+int refuse(int code, std::string_view words) noexcept;
+/// The errno of the exception that is being handled, with its words; ERANGE for std::out_of_range. Passes on the
+/// unwinding of a cancelled thread. Only within a handler.
+int refuse_caught();
+
+/// What a call that may throw answers.
+template <class Call>
+int guarded_with_words(Call&& call) {
+  try {
+    return call();
+  } catch (...) {
+    return refuse_caught();
+  }
+}
+
+/// Writes what `words()` says as snprintf() does: up to `size` bytes, the final zero included. Returns how many
+/// characters there are in all, 0 where they can't be had.
+template <class Words>
+size_t write_words(char* text, size_t size, Words&& words) {
+  std::string all;
+  static_cast<void>(guarded_with_words([&] {
+    all = words();
+    return 0;
+  }));
+  if (text != nullptr && size > 0) {
+    const size_t n = std::min(all.size(), size - 1);
+    std::memcpy(text, all.data(), n);
+    text[n] = '\0';
+  }
+  return all.size();
+}
+
+}  // namespace ringbolt::c_border

@@ -4,12 +4,17 @@
 #include <string>
 #include <vector>
 
+#include "base/resolving.h"
 #include "base/unique_fd.h"
 #include "bootstrap/config.h"
-#include "bootstrap/resolving.h"
 
 /// TCP sockets as all of this folder has them: close-on-exec, non-blocking, without delay.
 namespace ringbolt::bootstrap {
+
+using Address = base::SocketAddress;
+using base::LookUp;
+using base::resolve;
+using base::Resolved;
 
 /// Where rank 0 listens. Move-only.
 struct Listening {

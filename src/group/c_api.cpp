@@ -6,15 +6,6 @@
 #include <string>
 #include <vector>
 
-namespace ringbolt::c_border {
-
-std::string& last_error() {
-  thread_local std::string words;
-  return words;
-}
-
-}  // namespace ringbolt::c_border
-
 namespace {
 
 using ringbolt::c_border::answer;
@@ -26,28 +17,13 @@ using ringbolt::c_border::on;
 using ringbolt::c_border::per_rank;
 using ringbolt::c_border::refuse;
 using ringbolt::c_border::within;
+using ringbolt::c_border::write_words;
 
 static_assert(RINGBOLT_COMPLEX64 == static_cast<int>(ringbolt::Type::complex64));
 static_assert(RINGBOLT_AVG == static_cast<int>(ringbolt::Reduction::avg));
 static_assert(RINGBOLT_VERSION == RINGBOLT_PROJECT_VERSION, "ringbolt.h and CMakeLists.txt name different versions");
 
 constexpr const char* kNoWords = "a group without ranks\n";
-
-/// Up to `size` bytes of what `words()` says, the final zero included; returns how long all of it is.
-template <class Words>
-size_t write_words(char* text, size_t size, Words&& words) {
-  std::string all;
-  (void)guarded([&] {
-    all = words();
-    return answer({});
-  });
-  if (text != nullptr && size > 0) {
-    const size_t n = std::min(all.size(), size - 1);
-    std::memcpy(text, all.data(), n);
-    text[n] = '\0';
-  }
-  return all.size();
-}
 
 }  // namespace
 

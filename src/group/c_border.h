@@ -3,23 +3,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <exception>
-#include <new>
 #include <span>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "base/c_border.h"
-#include "base/error.h"
 #include "group/failure.h"
 #include "group/group.h"
 #include "ringbolt/ringbolt.h"
 
-// What the files of the C border share: no exception crosses it, and what it refuses it says in words of the calling
-// thread.
-
-#define RINGBOLT_PUBLIC __attribute__((visibility("default")))
+// What the files of the C border share.
 
 struct ringbolt_group {
   ringbolt::group::Group group;
@@ -31,9 +23,6 @@ struct ringbolt_request {
 
 namespace ringbolt::c_border {
 
-/// The words of the calling thread's last error.
-std::string& last_error();
-
 inline int answer(Status status) {
   if (!status.is_ok()) [[unlikely]] {
     last_error() = std::move(status.text);
@@ -41,34 +30,16 @@ inline int answer(Status status) {
   return status.code;
 }
 
-/// Where there is no memory for the words, the number has to do.
-inline int refuse(int code, const char* words) noexcept {
-  try {
-    last_error() = words;
-  } catch (const std::bad_alloc&) {
-    last_error().clear();
-  }
-  return code;
-}
-
 /// What a call that may throw answers; see base/c_border.h.
 template <class Call>
 int guarded(Call&& call) {
-  try {
-    return call();
-  } catch (const base::Error& error) {
-    return refuse(error.errno_value() != 0 ? error.errno_value() : EIO, error.what());
-  } catch (const group::JoinError& error) {
-    return refuse(error.code(), error.what());
-  } catch (const std::bad_alloc&) {
-    return refuse(ENOMEM, "out of memory");
-  } catch (const std::out_of_range& error) {
-    return refuse(ERANGE, error.what());
-  } catch (const std::exception& error) {
-    return refuse(EIO, error.what());
-  } catch (...) {
-    return refuse(base::caught_errno(), "an exception of no known kind");
-  }
+  return guarded_with_words([&] {
+    try {
+      return call();
+    } catch (const group::JoinError& error) {
+      return refuse(error.code(), error.what());
+    }
+  });
 }
 
 /// A number that there is no value for stays one: no bits are cut off.

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bootstrap/resolving.h"
+#include "bootstrap/sockets.h"
 #include "membership/announcement.h"
 
 namespace ringbolt::membership {

@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "base/unique_fd.h"
-#include "bootstrap/resolving.h"
+#include "bootstrap/sockets.h"
 #include "membership/announcement.h"
 
 namespace ringbolt::membership {
 
 /// Finds members of whom nobody has told: those at the other ends of this machine's cables, by IPv6 multicast that
-/// leaves no link (ff12::5242:4d, UDP port kPort), and those of an emulated cluster, by files in a folder of it. What is
-/// found is where somebody may listen; who it is, and whether it belongs here, is for the handshake to say. Where there
-/// is no such network, or no folder, it finds nothing, which is no error. Not thread-safe.
+/// leaves no link (ff12::5242:4d, UDP port kPort), and those of an emulated cluster, by files in a folder of it. What
+/// is found is where somebody may listen; who it is, and whether it belongs here, is for the handshake to say. Where
+/// there is no such network, or no folder, it finds nothing, which is no error. Not thread-safe.
 class Discovery {
  public:
   static constexpr uint16_t kPort = 47'938;

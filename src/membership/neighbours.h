@@ -12,7 +12,6 @@
 
 #include "bootstrap/connection.h"
 #include "bootstrap/handshake.h"
-#include "bootstrap/resolving.h"
 #include "bootstrap/sockets.h"
 #include "membership/announcement.h"
 

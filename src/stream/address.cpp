@@ -1,13 +1,11 @@
 #include "stream/address.h"
 
 #include <arpa/inet.h>
-#include <netdb.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <memory>
 
 #include <fmt/format.h>
 
@@ -17,10 +15,6 @@ namespace ringbolt::stream {
 namespace {
 
 constexpr unsigned kIpv4Prefix = 96;  // bits of ::ffff:0:0/96
-
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
 
 std::array<uint8_t, 16> mapped(const in_addr& ipv4) {
   std::array<uint8_t, 16> bytes{};
@@ -71,25 +65,21 @@ std::string Address::text() const {
   return fmt::format("{}:{}", text, port());
 }
 
-std::vector<Address> addresses_of(const std::string& host, uint16_t port) {
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  if (const int code = ::getaddrinfo(host.c_str(), nullptr, &wanted, &list)) {
-    const int error = code == EAI_SYSTEM ? errno : code == EAI_MEMORY ? ENOMEM : ENXIO;
-    throw base::Error(error, "look up", fmt::format("\"{}\"", host),
-                      fmt::format("{}: give an address or a name that this machine knows", ::gai_strerror(code)));
+std::vector<Address> addresses_of(const std::string& host, uint16_t port, const Deadline& deadline,
+                                  const base::LookUp& look_up) {
+  const base::Resolved resolved = base::resolve(host, port, false, deadline.ns(), look_up);
+  if (resolved.error != 0) {
+    throw base::Error(resolved.error, "look up", fmt::format("\"{}\"", host),
+                      resolved.problem + ": give an address, or a name that this machine knows");
   }
-  const std::unique_ptr<addrinfo, FreeAddresses> owned(list);
   std::vector<Address> found;
-  for (const addrinfo* one = list; one != nullptr; one = one->ai_next) {
-    if (one->ai_family == AF_INET || one->ai_family == AF_INET6) {
-      found.emplace_back(*one->ai_addr);
-      found.back().set_port(port);
+  for (const base::SocketAddress& one : resolved.addresses) {
+    if (one.get()->sa_family == AF_INET || one.get()->sa_family == AF_INET6) {
+      found.emplace_back(*one.get());
     }
   }
   if (found.empty()) {
-    throw base::Error(ENXIO, "look up", fmt::format("\"{}\"", host), "it has no IP address");
+    throw base::Error(EADDRNOTAVAIL, "look up", fmt::format("\"{}\"", host), "it has no IP address");
   }
   return found;
 }

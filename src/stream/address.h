@@ -11,6 +11,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/resolving.h"
+#include "stream/deadline.h"
+
 namespace ringbolt::stream {
 
 /// An IP address and a port, as the connection manager takes them. A value.
@@ -32,9 +35,10 @@ class Address {
   sockaddr_storage storage_{};
 };
 
-/// What a host's name or address stands for, in the resolver's order, one at least. A name takes as long as the
-/// resolver does. Throws base::Error.
-std::vector<Address> addresses_of(const std::string& host, uint16_t port);
+/// What a host's name or address stands for, in the resolver's order, one at least. An address takes no time; a name
+/// may take until the deadline, see base::resolve(). Throws base::Error, ETIMEDOUT among them.
+std::vector<Address> addresses_of(const std::string& host, uint16_t port, const Deadline& deadline = Deadline::now(),
+                                  const base::LookUp& look_up = &::getaddrinfo);
 /// The wildcards to listen at: IPv4 first.
 std::array<Address, 2> any_addresses(uint16_t port);
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/resolving_test_support.h"
 
 namespace ringbolt::stream {
 namespace {
@@ -18,10 +19,22 @@ TEST(Address, is_shown_as_it_is_written) {
 
 TEST(Address, that_nobody_knows_is_refused_with_its_name) {
   try {
-    addresses_of("no such host.", 1);
+    addresses_of("no such host.", 1, Deadline::in_ms(60'000));
     ADD_FAILURE() << "there is no such host";
   } catch (const base::Error& error) {
     EXPECT_NE(std::string(error.what()).find("\"no such host.\""), std::string::npos) << error.what();
+  }
+}
+
+TEST(Address, of_a_name_that_nobody_answers_for_is_refused_by_the_deadline) {
+  const base::test::DeadNameService dead;
+  EXPECT_EQ(addresses_of("10.0.0.7", 6379, Deadline::now(), dead.look_up()).size(), 1U) << "nobody is asked";
+  try {
+    addresses_of("node0", 6379, Deadline::in_ms(20), dead.look_up());
+    ADD_FAILURE() << "nobody has answered";
+  } catch (const base::Error& error) {
+    EXPECT_EQ(error.errno_value(), ETIMEDOUT);
+    EXPECT_NE(std::string(error.what()).find("node0: the name service does not answer"), std::string::npos);
   }
 }
 

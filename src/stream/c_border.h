@@ -18,10 +18,7 @@
 #include "stream/listener.h"
 #include "stream/stream.h"
 
-// What the files of the C border share: no exception crosses it, and what it refuses it says in words of the calling
-// thread.
-
-#define RINGBOLT_PUBLIC __attribute__((visibility("default")))
+// What the files of the C border share.
 
 struct ringbolt_stream_service {
   std::shared_ptr<ringbolt::stream::Service> service;
@@ -37,33 +34,13 @@ struct ringbolt_stream {
 
 namespace ringbolt::stream::c_border {
 
-/// The words of the calling thread's last error.
-std::string& last_error();
+using ringbolt::c_border::refuse;
+using ringbolt::c_border::write_words;
 
-/// Where there is no memory for the words, the number has to do.
-inline int refuse(int code, std::string_view words) noexcept {
-  try {
-    last_error() = words;
-  } catch (const std::bad_alloc&) {
-    last_error().clear();
-  }
-  return code;
-}
-
-/// What a call that may throw answers; see base/c_border.h.
+/// What a call that may throw answers.
 template <class Call>
 int guarded(Call&& call) {
-  try {
-    return call();
-  } catch (const base::Error& error) {
-    return refuse(error.errno_value() != 0 ? error.errno_value() : EIO, error.what());
-  } catch (const std::bad_alloc&) {
-    return refuse(ENOMEM, "out of memory");
-  } catch (const std::exception& error) {
-    return refuse(EIO, error.what());
-  } catch (...) {
-    return refuse(base::caught_errno(), "an exception of no known kind");
-  }
+  return ringbolt::c_border::guarded_with_words(std::forward<Call>(call));
 }
 
 /// An errno of a stream, with its words.
@@ -75,24 +52,10 @@ int on(const ringbolt_stream* handle, Call&& call) {
   if (handle == nullptr) {
     return refuse(EINVAL, "the stream is NULL");
   }
-  return guarded([&] { return answer(*handle->stream, call(*handle->stream)); });
-}
-
-/// Writes text as snprintf() does; 0 where it can't be had.
-template <class Text>
-size_t write_words(char* room, size_t size, Text&& text) {
-  size_t length = 0;
-  static_cast<void>(guarded([&] {
-    const std::string words = text();
-    length = words.size();
-    if (room != nullptr && size > 0) {
-      const size_t count = std::min(length, size - 1);
-      std::memcpy(room, words.data(), count);
-      room[count] = '\0';
-    }
-    return 0;
-  }));
-  return length;
+  return guarded([&] {
+    const int error = call(*handle->stream);
+    return error == 0 ? 0 : answer(*handle->stream, error);
+  });
 }
 
 /// A struct of options as this version knows it: what an older program does not know is 0, and of what we don't know

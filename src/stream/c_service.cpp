@@ -8,19 +8,8 @@
 
 namespace {
 
-using ringbolt::stream::CloseReason;
-using ringbolt::stream::Deadline;
-using ringbolt::stream::Listener;
-using ringbolt::stream::ListenerSettings;
-using ringbolt::stream::Service;
-using ringbolt::stream::ServiceSettings;
-using ringbolt::stream::Stream;
-using ringbolt::stream::StreamSettings;
-using ringbolt::stream::c_border::guarded;
-using ringbolt::stream::c_border::kNoPlace;
-using ringbolt::stream::c_border::read_options;
-using ringbolt::stream::c_border::refuse;
-using ringbolt::stream::c_border::understand;
+using namespace ringbolt::stream;
+using namespace ringbolt::stream::c_border;
 
 // Programs have these offsets in them. A new member goes to the end, and its 0 means what was done before it came.
 static_assert(sizeof(ringbolt_stream_service_options) == 32);
@@ -65,19 +54,19 @@ int read_listener(const ringbolt_stream_listener_options* given, ListenerSetting
   return 0;
 }
 
-bool is_reason(ringbolt_stream_reason reason) { return static_cast<size_t>(reason) < ringbolt::stream::kCloseReasons; }
+bool is_reason(ringbolt_stream_reason reason) { return static_cast<size_t>(reason) < kCloseReasons; }
 
 /// What of `connect` is left when the stream can be seen by the program.
-int connected(std::unique_ptr<Stream> made, uint64_t timeout_ms, ringbolt_stream** stream) {
+int connected(std::unique_ptr<Stream> made, uint64_t timeout_ms, const Deadline& deadline, ringbolt_stream** stream) {
   auto handle = std::make_unique<ringbolt_stream>(ringbolt_stream{std::move(made)});
   if (timeout_ms != 0) {
-    const int error = handle->stream->await_connected(Deadline::in_ms(timeout_ms));
+    const int error = handle->stream->await_connected(deadline);
     if (error == ETIMEDOUT && handle->stream->reason() == CloseReason::none) {
       return refuse(error, fmt::format("{}: not connected within {} ms: is the listener's program busy or stopped?",
                                        handle->stream->peer().text(), timeout_ms));
     }
     if (error != 0) {
-      return ringbolt::stream::c_border::answer(*handle->stream, error);
+      return answer(*handle->stream, error);
     }
   }
   *stream = handle.release();
@@ -87,11 +76,6 @@ int connected(std::unique_ptr<Stream> made, uint64_t timeout_ms, ringbolt_stream
 }  // namespace
 
 namespace ringbolt::stream::c_border {
-
-std::string& last_error() {
-  thread_local std::string words;
-  return words;
-}
 
 int answer(const Stream& stream, int error) {
   switch (error) {
@@ -146,14 +130,14 @@ extern "C" {
 
 RINGBOLT_PUBLIC uint32_t ringbolt_stream_version(void) { return RINGBOLT_PROJECT_VERSION; }
 
-RINGBOLT_PUBLIC const char* ringbolt_stream_error(void) { return ringbolt::stream::c_border::last_error().c_str(); }
+RINGBOLT_PUBLIC const char* ringbolt_stream_error(void) { return ringbolt::c_border::last_error().c_str(); }
 
 RINGBOLT_PUBLIC const char* ringbolt_stream_reason_name(ringbolt_stream_reason reason) {
-  return ringbolt::stream::name_of(static_cast<CloseReason>(is_reason(reason) ? reason : UINT8_MAX)).data();
+  return name_of(static_cast<CloseReason>(is_reason(reason) ? reason : UINT8_MAX)).data();
 }
 
 RINGBOLT_PUBLIC const char* ringbolt_stream_reason_words(ringbolt_stream_reason reason) {
-  return ringbolt::stream::words_of(static_cast<CloseReason>(is_reason(reason) ? reason : UINT8_MAX)).data();
+  return words_of(static_cast<CloseReason>(is_reason(reason) ? reason : UINT8_MAX)).data();
 }
 
 RINGBOLT_PUBLIC int ringbolt_stream_service_create(const ringbolt_stream_service_options* options,
@@ -210,8 +194,10 @@ RINGBOLT_PUBLIC int ringbolt_stream_connect(ringbolt_stream_service* service, co
       settings.connect_timeout_ms = static_cast<uint32_t>(std::min<uint64_t>(timeout_ms, UINT32_MAX));
     }
     const std::string name = fmt::format("{}:{}", host, port);
-    return connected(Stream::connect(service->service, ringbolt::stream::addresses_of(host, port), name, settings),
-                     timeout_ms, stream);
+    const auto deadline = Deadline::in_ms(timeout_ms == 0 ? settings.connect_timeout_ms : timeout_ms);
+    auto targets = addresses_of(host, port, deadline);
+    return connected(Stream::connect(service->service, std::move(targets), name, settings), timeout_ms, deadline,
+                     stream);
   });
 }
 
@@ -262,7 +248,7 @@ RINGBOLT_PUBLIC int ringbolt_stream_listener_ended(const ringbolt_stream_listene
     return refuse(EINVAL, listener == nullptr ? kNoListener : count == nullptr ? kNoPlace : kNoReason);
   }
   return guarded([&] {
-    const ringbolt::stream::ListenerTally& tally = listener->listener->tally();
+    const ListenerTally& tally = listener->listener->tally();
     *count = reason == RINGBOLT_STREAM_OPEN ? tally.streams.load() : tally.closes.counts()[reason];
     return 0;
   });

@@ -3,24 +3,21 @@
 #include <climits>
 #include <cstddef>
 
+#include <fmt/format.h>
+
 #include "stream/c_border.h"
 
 namespace {
 
-using ringbolt::stream::Deadline;
-using ringbolt::stream::Stream;
-using ringbolt::stream::c_border::guarded;
-using ringbolt::stream::c_border::kNoPlace;
-using ringbolt::stream::c_border::on;
-using ringbolt::stream::c_border::refuse;
-using ringbolt::stream::c_border::write_words;
+using namespace ringbolt::stream;
+using namespace ringbolt::stream::c_border;
 
-static_assert(sizeof(ringbolt_stream_statistics) == 104);
+static_assert(sizeof(ringbolt_stream_statistics) == 112);
 static_assert(offsetof(ringbolt_stream_statistics, stalls) == 56);
-static_assert(uint32_t{RINGBOLT_STREAM_READABLE} == uint32_t{ringbolt::stream::kReadable});
-static_assert(uint32_t{RINGBOLT_STREAM_WRITABLE} == uint32_t{ringbolt::stream::kWritable});
-static_assert(uint32_t{RINGBOLT_STREAM_ENDED} == uint32_t{ringbolt::stream::kEnded});
-static_assert(uint32_t{RINGBOLT_STREAM_CONNECTED} == uint32_t{ringbolt::stream::kConnected});
+static_assert(uint32_t{RINGBOLT_STREAM_READABLE} == uint32_t{kReadable});
+static_assert(uint32_t{RINGBOLT_STREAM_WRITABLE} == uint32_t{kWritable});
+static_assert(uint32_t{RINGBOLT_STREAM_ENDED} == uint32_t{kEnded});
+static_assert(uint32_t{RINGBOLT_STREAM_CONNECTED} == uint32_t{kConnected});
 
 constexpr const char* kNoMemory = "the memory is NULL";
 constexpr int kMostPieces = 1024;  // as writev(2)
@@ -31,6 +28,14 @@ bool is_lacking(const void* memory, size_t size) { return memory == nullptr && s
 
 bool are_lacking(std::span<const iovec> pieces) {
   return std::ranges::any_of(pieces, [](const iovec& piece) { return is_lacking(piece.iov_base, piece.iov_len); });
+}
+
+/// Says with an error of close() how much it is about.
+int lost(const Stream& stream, int error) {
+  const std::string why = ringbolt::c_border::last_error();
+  const Statistics seen = stream.statistics();
+  return refuse(error, fmt::format("{}; of {} bytes that were written {} are not known to have arrived", why,
+                                   seen.bytes_sent, seen.bytes_sent - seen.bytes_arrived));
 }
 
 /// Gives `result` to *n, or its errno back.
@@ -47,7 +52,9 @@ int counted(const ringbolt::base::Result<size_t>& result, size_t* n) {
 extern "C" {
 
 RINGBOLT_PUBLIC int ringbolt_stream_close(ringbolt_stream* stream, uint64_t timeout_ms) {
-  return on(stream, [&](Stream& s) { return s.close(Deadline::in_ms(timeout_ms)); });
+  int error = 0;
+  const int said = on(stream, [&](Stream& s) { return error = s.close(Deadline::in_ms(timeout_ms)); });
+  return error == 0 ? said : guarded([&] { return lost(*stream->stream, error); });
 }
 
 RINGBOLT_PUBLIC void ringbolt_stream_destroy(ringbolt_stream* stream) {
@@ -202,7 +209,7 @@ RINGBOLT_PUBLIC int ringbolt_stream_get_statistics(const ringbolt_stream* stream
     return refuse(EINVAL, statistics == nullptr ? kNoPlace : "struct_size must be sizeof(ringbolt_stream_statistics)");
   }
   return on(stream, [&](const Stream& s) {
-    const ringbolt::stream::Statistics seen = s.statistics();
+    const Statistics seen = s.statistics();
     const size_t size = statistics->struct_size;
     const ringbolt_stream_statistics known{size,
                                            seen.bytes_sent,
@@ -216,7 +223,8 @@ RINGBOLT_PUBLIC int ringbolt_stream_get_statistics(const ringbolt_stream* stream
                                            seen.keepalives_sent,
                                            seen.keepalives_skipped,
                                            seen.keepalives_received,
-                                           seen.receives_reposted};
+                                           seen.receives_reposted,
+                                           seen.bytes_arrived};
     std::memset(statistics, 0, size);  // what a newer program knows and we don't
     std::memcpy(statistics, &known, std::min(size, sizeof known));
     return 0;

@@ -62,7 +62,7 @@ bool Connection::progress() {
       break;
     }
   }
-  if (is_any) {
+  if (is_any && protocol_.wants_attention()) {
     pump();
   }
   return is_any;

@@ -43,6 +43,8 @@ Endpoint::Endpoint(const verbs::ConnectionManager& manager, rdma_cm_id* id, cons
       cq_(context_, kEntries, &channel_) {
   make_buffers(settings, budget);
   make_queue_pair(manager, id);
+  write_request_.sg_list = &write_piece_;
+  write_request_.num_sge = 1;
   for (uint32_t slot = 0; slot < kReceives; ++slot) {
     if (const int error = give_back(slot)) {
       throw base::Error(error, "ibv_post_recv", fmt::format("{}, receive {} of {}", device(), slot + 1, kReceives));
@@ -165,11 +167,9 @@ int Endpoint::post_command(const OutgoingCommand& command) {
 }
 
 int Endpoint::post_write(const Write& write, const std::byte* data, uint32_t local_key) {
-  ibv_sge piece{reinterpret_cast<uintptr_t>(data), write.length, local_key};
-  ibv_send_wr request{};
+  write_piece_ = {reinterpret_cast<uintptr_t>(data), write.length, local_key};
+  ibv_send_wr& request = write_request_;
   request.wr_id = kWriteBit | write.number;
-  request.sg_list = &piece;
-  request.num_sge = 1;
   request.opcode = write.has_immediate ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
   request.send_flags = static_cast<unsigned>(write.is_signaled ? IBV_SEND_SIGNALED : 0);
   request.imm_data = htonl(write.immediate);

@@ -105,6 +105,8 @@ class Endpoint {
   verbs::CompletionChannel channel_;
   verbs::CompletionQueue cq_;
   std::unique_ptr<rdma_cm_id, DestroyQueuePair> qp_;
+  ibv_sge write_piece_{};
+  ibv_send_wr write_request_{};              // what all writes have in common
   std::array<uint32_t, kRepostAt> taken_{};  // slots to post again
   uint32_t n_taken_ = 0;
 };

@@ -36,7 +36,7 @@ Listener::Listener(std::shared_ptr<Service> service, const std::string& host, ui
     throw base::Error(EINVAL, "listen", "receive_memory", "it can't be shared by the streams of a listener");
   }
   if (!host.empty()) {
-    listen_at(addresses_of(host, port).front(), false);
+    listen_at(addresses_of(host, port, Deadline::in_ms(settings.stream.connect_timeout_ms)).front(), false);
     return;
   }
   // As stock servers do it: one for each family, at the same port.

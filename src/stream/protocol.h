@@ -58,7 +58,11 @@ class Protocol {
   void take_data(uint32_t immediate, uint32_t write_bytes, uint64_t now_ns);
   /// The oldest command under way was sent.
   void finish_command();
-  void finish_write(uint64_t number) { tx_.finish(number); }
+  /// That write has completed, and so have all before it: their bytes are in the peer's memory.
+  void finish_write(uint64_t number) {
+    tx_.finish(number);
+    statistics_.bytes_arrived = tx_.bytes_done();
+  }
   /// Time passed: sends a keepalive if one is due. `next_tick_ns()`: when to call again; UINT64_MAX: never.
   void tick(uint64_t now_ns);
   uint64_t next_tick_ns() const { return next_keepalive_ns_; }
@@ -111,6 +115,8 @@ class Protocol {
   /// The next command to post.
   std::optional<OutgoingCommand> next_command();
   bool has_command() const { return queued_ > 0; }
+  /// Whether there is anything to do for who carries it out: a command, a sending buffer, a move.
+  bool wants_attention() const { return queued_ > 0 || wants_sending_buffer() || move_.has_value(); }
 
   bool is_established() const { return is_established_; }
   bool is_alive() const { return reason_ == CloseReason::none; }

@@ -240,5 +240,47 @@ TEST(ProtocolSimulation, all_bytes_arrive_whatever_the_order_of_events) {
   }
 }
 
+/// An hour in which the program does nothing: 1,200 keepalives, more than a stock client has receives. The device takes
+/// them `taken_every`-th time only, as that of a busy peer does.
+void idle_hour(uint32_t taken_every) {
+  constexpr uint64_t kSecond = 1'000'000'000;
+  constexpr uint64_t kHour = 3600 * kSecond;
+  SimEnd client(Role::client, 0, 4096, 1, 0);
+  SimEnd server(Role::server, 1, 4096, 1, 0);
+  std::deque<ControlBytes> under_way[2];
+  const auto exchange = [&](SimEnd& from, SimEnd& to, uint64_t now_ns, bool is_taken) {
+    while (const auto command = from.protocol.next_command()) {
+      under_way[from.side].push_back(command->bytes);
+    }
+    while (is_taken && !under_way[from.side].empty()) {
+      to.protocol.take_command(under_way[from.side].front(), now_ns);
+      from.protocol.finish_command();
+      under_way[from.side].pop_front();
+    }
+  };
+  client.protocol.established(1);
+  server.protocol.established(1);
+  uint64_t ticks = 0;
+  uint64_t last_ns = 1;
+  for (uint64_t now_ns = 1; now_ns <= kHour; now_ns = server.protocol.next_tick_ns()) {
+    server.protocol.tick(now_ns);
+    const bool is_taken = ticks++ % taken_every == 0;
+    exchange(server, client, now_ns, is_taken);
+    exchange(client, server, now_ns, is_taken);
+    ASSERT_TRUE(client.protocol.is_alive() && server.protocol.is_alive()) << now_ns;
+    ASSERT_GT(server.protocol.next_tick_ns(), now_ns);
+    last_ns = now_ns;
+  }
+  exchange(server, client, last_ns, true);
+  EXPECT_EQ(client.protocol.next_tick_ns(), UINT64_MAX) << "only servers keep alive";
+  const Statistics& sent = server.protocol.statistics();
+  EXPECT_EQ(sent.keepalives_sent + sent.keepalives_skipped, kHour / (3 * kSecond) - 1);
+  EXPECT_EQ(client.protocol.statistics().keepalives_received, sent.keepalives_sent);
+  EXPECT_EQ(sent.keepalives_skipped > 0, taken_every > Protocol::kMostKeepalives) << sent.keepalives_skipped;
+}
+
+TEST(ProtocolSimulation, idle_hour_passes_with_keepalives) { idle_hour(1); }
+TEST(ProtocolSimulation, idle_hour_of_a_busy_peer_skips_some_keepalives) { idle_hour(50); }
+
 }  // namespace
 }  // namespace ringbolt::stream

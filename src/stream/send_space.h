@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 
@@ -24,7 +25,7 @@ struct Write {
 
 /// The peer's receive buffer, and our sending buffer that mirrors it: offsets are the same in both. Bytes are filled
 /// in, then flushed by a WRITE; the buffer is filled to its very last byte and never wraps. Also counts the WRITEs that
-/// the device has not finished, of which only some complete. Hot path. Pure. Not thread-safe.
+/// the device has not finished, of which only some complete, and their bytes. Hot path. Pure. Not thread-safe.
 class SendSpace {
  public:
   /// WRITEs that may be under way, and after how many one asks for a completion: at any time one of the last few did,
@@ -42,6 +43,8 @@ class SendSpace {
   bool can_post() const { return posted_ - done_ < kDepth; }
   uint64_t posted() const { return posted_; }
   uint64_t done() const { return done_; }
+  /// Bytes of the WRITEs that are done: in the peer's memory.
+  uint64_t bytes_done() const { return bytes_done_; }
 
   /// The first announcement, or a later one, which begins at the front again. Returns how many bytes that were filled
   /// in and not flushed the caller has to move from moved_from() to the front: none, unless a peer announces too early.
@@ -87,9 +90,17 @@ class SendSpace {
     return post(count, is_end, is_end);
   }
   /// The completion of that WRITE, and so of all before it: the queue is in order.
-  void finish(uint64_t number) { done_ = std::clamp(number, done_, posted_); }
+  void finish(uint64_t number) {
+    if (number > done_) {
+      done_ = std::min(number, posted_);
+      bytes_done_ = bytes_up_to_[done_ % kPlaces];  // of the last kDepth WRITEs, as is every one that is not done
+    }
+  }
 
  private:
+  static constexpr uint32_t kPlaces = 256;  // a power of two
+  static_assert(kPlaces >= kDepth);
+
   Write post(uint32_t count, bool has_immediate, bool wants_completion) {
     const bool is_signaled = wants_completion || ++unsignaled_ == kSignalEvery;
     unsignaled_ = is_signaled ? 0 : unsignaled_;
@@ -104,12 +115,16 @@ class SendSpace {
                       .number = ++posted_};
     since_immediate_ = has_immediate ? 0 : since_immediate_;
     flushed_ += count;
+    bytes_posted_ += count;
+    bytes_up_to_[posted_ % kPlaces] = bytes_posted_;
     return write;
   }
 
   uint64_t address_ = 0;
   uint64_t posted_ = 0;
   uint64_t done_ = 0;
+  uint64_t bytes_posted_ = 0;
+  uint64_t bytes_done_ = 0;
   uint32_t key_ = 0;
   uint32_t length_ = 0;
   uint32_t filled_ = 0;
@@ -118,6 +133,7 @@ class SendSpace {
   uint32_t unsignaled_ = 0;
   uint32_t moved_from_ = 0;
   bool is_open_ = false;
+  std::array<uint64_t, kPlaces> bytes_up_to_{};  // a WRITE's last byte, by its number
 };
 
 }  // namespace ringbolt::stream

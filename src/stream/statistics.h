@@ -20,6 +20,7 @@ struct Statistics {
   uint64_t keepalives_skipped = 0;  ///< the peer had not taken several before
   uint64_t keepalives_received = 0;
   uint64_t receives_reposted = 0;
+  uint64_t bytes_arrived = 0;  ///< of those sent: known to be in the peer's memory; lags behind, as few writes tell
   friend bool operator==(const Statistics&, const Statistics&) = default;
 };
 

@@ -94,13 +94,12 @@ Stream::~Stream() {
 }
 
 void Stream::look() {
-  constexpr uint32_t kClockEvery = 16;  // idle looks of who spins
   const bool is_any = connection_ && !is_over() && connection_->progress();
   has_polled_armed_ = has_polled_armed_ || (is_any && is_armed_);
   was_idle_ = !is_any;
   idle_looks_ = is_any ? 0 : idle_looks_ + 1;
-  if (phase_ != Phase::connected || idle_looks_ % kClockEvery == 1 || !connection_->is_alive() ||
-      connection_->is_broken()) {
+  const bool is_time = was_idle_ && idle_looks_ % kLookAroundEvery == 0;
+  if (phase_ != Phase::connected || is_time || !connection_->is_alive() || connection_->is_broken()) {
     look_around();
   }
 }
@@ -338,12 +337,20 @@ int Stream::close(const Deadline& deadline) {
   int error = is_over() || !connection_ ? 0 : wait(deadline, [this]() RINGBOLT_REQUIRES(mutex_) {
     return is_over() || connection_->is_drained();
   });
-  if (error == 0 && is_over() && reason_ != CloseReason::peer_closed && reason_ != CloseReason::local) {
+  note_end();  // a fence that the device did not take
+  const bool is_ordinary = reason_ == CloseReason::peer_closed || reason_ == CloseReason::local;
+  if (error == 0 && is_over() && (!is_ordinary || bytes_unconfirmed() > 0)) {
     error = errno_of(reason_);
   }
   end(CloseReason::local, {});
   settle();
   return error;
+}
+
+/// What arrives after the end is no more told: the device drops what was under way.
+uint64_t Stream::bytes_unconfirmed() const {
+  const Statistics seen = connection_ ? connection_->protocol().statistics() : Statistics{};
+  return seen.bytes_sent - seen.bytes_arrived;
 }
 
 CloseReason Stream::reason() const {

@@ -84,8 +84,8 @@ class Stream {
   /// Which of the events there are now, kEnded and kConnected always among them.
   base::Result<uint32_t> await(uint32_t events, const Deadline& deadline);
 
-  /// Waits until what was written has reached the peer, and ends the stream. 0, or why something may not have; 0 too
-  /// where the peer has closed it first, whatever it has not read.
+  /// Waits until all that was written is known to be in the peer's memory, and ends the stream. 0: it is, whether the
+  /// peer reads it or not. Else why it may not be: EPIPE where the peer has closed it first. How much: statistics().
   int close(const Deadline& deadline);
 
   CloseReason reason() const;
@@ -117,6 +117,8 @@ class Stream {
 
   // stream.cpp
   void look() RINGBOLT_REQUIRES(mutex_);
+  /// Reads the clock, which takes as long as a message: who polls does it now and then.
+  static constexpr uint32_t kLookAroundEvery = 16;  // idle looks
   void look_around() RINGBOLT_REQUIRES(mutex_);
   void note_end() RINGBOLT_REQUIRES(mutex_);
   void settle() RINGBOLT_REQUIRES(mutex_);
@@ -124,6 +126,7 @@ class Stream {
   uint32_t events_now() const RINGBOLT_REQUIRES(mutex_);
   uint32_t unread() const RINGBOLT_REQUIRES(mutex_) { return connection_ ? connection_->unread() : 0; }
   bool is_over() const RINGBOLT_REQUIRES(mutex_) { return phase_ == Phase::ended; }
+  uint64_t bytes_unconfirmed() const RINGBOLT_REQUIRES(mutex_);
   base::Result<size_t> end_of_reading() const RINGBOLT_REQUIRES(mutex_);
 
   // waiting.cpp

@@ -144,6 +144,8 @@ TEST(StreamPair, end_is_read_after_all_that_came_before_it) {
   Pair pair(world);
   ASSERT_EQ(test::write(*pair.server, patterned(5)), 5U);
   EXPECT_EQ(pair.server->close(soon()), 0);
+  EXPECT_EQ(pair.server->statistics().bytes_arrived, 5U);
+  EXPECT_EQ(pair.server->close(soon()), 0) << "again";
   pair.server.reset();
   EXPECT_EQ(read_all(*pair.client, 100), patterned(5));
   std::array<std::byte, 8> room{};
@@ -151,6 +153,40 @@ TEST(StreamPair, end_is_read_after_all_that_came_before_it) {
   EXPECT_EQ(pair.client->reason(), CloseReason::peer_closed);
   EXPECT_EQ(test::write(*pair.client, patterned(1)).error().value, EPIPE);
   EXPECT_THAT(pair.client->words(), HasSubstr("the server through rdma_lo: peer-closed"));
+  EXPECT_EQ(pair.client->close(soon()), 0) << "it has written nothing";
+}
+
+/// Even where the peer has read it: its device said nothing, as nobody had asked before it went.
+TEST(StreamPair, close_says_what_nobody_knows_of_when_the_peer_closed_first) {
+  const World world;
+  Pair pair(world);
+  ASSERT_EQ(test::write(*pair.client, patterned(5)), 5U);
+  EXPECT_EQ(read_all(*pair.server, 5), patterned(5));
+  EXPECT_EQ(pair.server->close(soon()), 0);
+  std::array<std::byte, 8> room{};
+  EXPECT_EQ(pair.client->read(room, soon()), 0U);
+  EXPECT_EQ(pair.client->close(soon()), EPIPE);
+  EXPECT_EQ(pair.client->close(soon()), EPIPE) << "again";
+  EXPECT_EQ(pair.client->statistics().bytes_sent, 5U);
+  EXPECT_EQ(pair.client->statistics().bytes_arrived, 0U);
+}
+
+/// What asked for a completion is known to have arrived, and so is all before it.
+TEST(StreamPair, close_counts_only_what_is_not_known) {
+  const World world;
+  Pair pair(world);
+  constexpr uint64_t kWrites = SendSpace::kSignalEvery + 3;
+  for (uint64_t i = 0; i < kWrites; ++i) {
+    ASSERT_EQ(test::write(*pair.client, patterned(10, i * 10)), 10U);
+  }
+  EXPECT_EQ(read_all(*pair.server, kWrites * 10), patterned(kWrites * 10));
+  EXPECT_EQ(test::write(*pair.server, patterned(1)), 1U);
+  EXPECT_EQ(read_all(*pair.client, 1), patterned(1));
+  pair.server.reset();
+  std::array<std::byte, 8> room{};
+  EXPECT_EQ(pair.client->read(room, soon()), 0U);
+  EXPECT_EQ(pair.client->statistics().bytes_arrived, uint64_t{SendSpace::kSignalEvery} * 10);
+  EXPECT_EQ(pair.client->close(soon()), EPIPE);
 }
 
 TEST(StreamPair, waits_for_a_server_that_closes_while_a_thread_reads) {

@@ -14,10 +14,13 @@ int Stream::wait(const Deadline& deadline, IsDone is_done) {
     return 0;
   }
   if (deadline.is_now()) {
-    return EAGAIN;
+    if (idle_looks_ % kLookAroundEvery == 1) {  // the first that found nothing
+      look_around();
+    }
+    return base::call_locked(is_done) ? 0 : EAGAIN;
   }
   constexpr int kLooksAtOnce = 32;  // before another thread gets the lock
-  const uint64_t spins_until_ns = settings_.spin_us == 0 ? 0 : base::now_ns() + uint64_t{settings_.spin_us} * 1000;
+  uint64_t spins_until_ns = 0;
   ++waiting_;
   int result = 0;
   while (true) {
@@ -28,6 +31,9 @@ int Stream::wait(const Deadline& deadline, IsDone is_done) {
       break;
     }
     const uint64_t now_ns = base::now_ns();
+    if (spins_until_ns == 0) {  // only now: what comes soon is not held up by a look at the clock
+      spins_until_ns = now_ns + uint64_t{settings_.spin_us} * 1000;
+    }
     if (deadline.is_over(now_ns)) {
       result = ETIMEDOUT;
       break;

@@ -1,6 +1,6 @@
 // A peer of a stream over RDMA that says what it likes, in any order, while the program does what programs do: what is
-// announced to us is never left by a WRITE, what we announce is never left by a read, and no command uses a slot twice.
-// The first byte says which role is played, with how many receive buffers.
+// announced to us is never left by a WRITE, what we announce is never left by a read, no command uses a slot twice, and
+// it ends for the reasons of the rules alone. The first byte says which role is played, with how many receive buffers.
 
 #include <algorithm>
 #include <array>
@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "input.h"
 #include "stream/protocol.h"
+#include "stream_rules.h"
 
 namespace {
 
@@ -17,14 +18,27 @@ using namespace ringbolt;
 using namespace ringbolt::stream;
 
 constexpr uint32_t kRxLength = 4096;
+constexpr uint32_t kLongest = 16U << 20U;
 
 /// The machine, and what the test knows of it by itself.
 struct World {
   World(Role role, uint32_t n_buffers)
       : buffers(n_buffers),
-        protocol({.role = role, .rx_address = 0x1000, .rx_length = kRxLength, .rx_buffers = n_buffers, .rx_key = 1}) {}
+        rules(role, kLongest),
+        protocol({.role = role,
+                  .rx_address = 0x1000,
+                  .rx_length = kRxLength,
+                  .rx_buffers = n_buffers,
+                  .rx_key = 1,
+                  .max_tx_length = kLongest}) {}
+
+  /// What has just come was met as the rules have it.
+  void check(fuzz::StreamRules::Reasons allowed) const {
+    RINGBOLT_ASSERT((allowed & fuzz::StreamRules::only(protocol.reason())) != 0);
+  }
 
   uint32_t buffers;
+  fuzz::StreamRules rules;
   Protocol protocol;
   uint64_t now_ns = 1;
   uint64_t address = 0;  // the last announcement that was taken
@@ -51,8 +65,16 @@ ControlBytes any_command(fuzz::Input& input) {
 void take_command(World& world, fuzz::Input& input) {
   const ControlBytes bytes = any_command(input);
   const bool was_alive = world.protocol.is_alive();
-  world.protocol.take_command(std::span(bytes).first(input.take<uint8_t>() == 1 ? 31 : bytes.size()), world.now_ns);
+  const auto sent = std::span(bytes).first(input.take<uint8_t>() == 1 ? 31 : bytes.size());
+  const auto allowed = world.rules.command(sent);
+  world.protocol.take_command(sent, world.now_ns);
   const auto message = ControlMessage::parse(bytes);
+  if (was_alive) {
+    world.check(allowed);
+  }
+  if (world.protocol.is_alive() && message) {
+    world.rules.took(*message);
+  }
   if (was_alive && world.protocol.is_alive() && message && message->opcode == Opcode::register_xfer_memory) {
     world.address = message->address;
     RINGBOLT_ASSERT(message->length == world.protocol.tx_length());
@@ -102,7 +124,14 @@ void step(World& world, fuzz::Input& input) {
       break;
     case 2: {
       const auto immediate = input.take<uint8_t>() % 2 == 0 ? input.take<uint8_t>() : input.take<uint32_t>();
-      protocol.take_data(immediate, input.take<uint8_t>(), world.now_ns);
+      const auto bytes = input.take<uint8_t>();
+      const bool was_alive = protocol.is_alive();
+      const auto allowed = world.rules.data(immediate, bytes);
+      protocol.take_data(immediate, bytes, world.now_ns);
+      if (was_alive) {
+        world.check(allowed);
+        world.rules.took_data(protocol.is_alive() ? immediate : 0);
+      }
       break;
     }
     case 3:
@@ -124,9 +153,12 @@ void step(World& world, fuzz::Input& input) {
     default:
       protocol.tick(world.now_ns);
   }
-  while (protocol.next_command()) {
+  while (const auto command = protocol.next_command()) {
     ++world.under_way;
+    const auto said = ControlMessage::parse(command->bytes);
+    RINGBOLT_ASSERT(said && world.rules.may_say(*said));
   }
+  RINGBOLT_ASSERT(protocol.statistics().bytes_arrived <= protocol.statistics().bytes_sent);
   RINGBOLT_ASSERT(world.under_way <= Protocol::kCommandSlots);
   const uint32_t ring = kRxLength * world.buffers;
   RINGBOLT_ASSERT(protocol.rx_offset() < ring && protocol.unread() <= ring);

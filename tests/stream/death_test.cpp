@@ -1,5 +1,8 @@
 // What one side sees when the other is killed or stopped.
 
+#include <algorithm>
+#include <cerrno>
+
 #include "processes.h"
 
 namespace ringbolt::stream_test {
@@ -81,6 +84,45 @@ TEST(StreamDeath, killed_client_is_noticed_by_its_server_and_others_go_on) {
   EXPECT_EQ(std::memcmp(word, "other", 5), 0);
   tell(survivor.control(), 1);
   EXPECT_EQ(survivor.join(), 0);
+}
+
+/// What close() answers, once its peer does not take anything any more.
+void close_and_say_how_much(ByteStream& stream, uint64_t timeout_ms, const std::vector<int>& codes, uint64_t written) {
+  try {
+    stream.close(timeout_ms);
+    ADD_FAILURE() << "nobody has taken it";
+  } catch (const StreamError& error) {
+    EXPECT_TRUE(std::find(codes.begin(), codes.end(), error.code()) != codes.end()) << error.code();
+    const std::string count = std::to_string(written);
+    EXPECT_NE(std::string(error.what()).find("of " + count + " bytes that were written " + count + " are not known"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(stream.statistics().bytes_sent, written);
+  EXPECT_EQ(stream.statistics().bytes_arrived, 0U);
+}
+
+TEST(StreamDeath, close_says_what_a_killed_peer_has_not_acknowledged) {
+  const RuntimeFolder folder;
+  Server server(with_buffers(65536), idle);
+  StreamService service("soft");
+  ByteStream stream = service.connect("127.0.0.1", server.port(), kSoonMs);
+  ASSERT_NE(stream.wait(RINGBOLT_STREAM_WRITABLE, kSoonMs) & RINGBOLT_STREAM_WRITABLE, 0U);
+  server.child().kill(SIGSTOP);
+  write_all(stream, patterned(1000, 0, 0).data(), 1000);
+  server.child().kill(SIGKILL);
+  close_and_say_how_much(stream, kSoonMs, {EPIPE, ECONNRESET}, 1000);
+}
+
+TEST(StreamDeath, close_says_what_a_stopped_peer_has_not_acknowledged_by_the_time_limit) {
+  const RuntimeFolder folder;
+  Server server(with_buffers(65536), idle);
+  StreamService service("soft");
+  ByteStream stream = service.connect("127.0.0.1", server.port(), kSoonMs);
+  ASSERT_NE(stream.wait(RINGBOLT_STREAM_WRITABLE, kSoonMs) & RINGBOLT_STREAM_WRITABLE, 0U);
+  server.child().kill(SIGSTOP);
+  write_all(stream, patterned(1000, 0, 0).data(), 1000);
+  close_and_say_how_much(stream, 50, {ETIMEDOUT}, 1000);
 }
 
 /// Every call ends by its time limit, and all goes on when the peer does.

@@ -1,4 +1,4 @@
-#include "bootstrap/resolving.h"
+#include "base/resolving.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "base/condition.h"
 #include "base/error.h"
 
-namespace ringbolt::bootstrap {
+namespace ringbolt::base {
 namespace {
 
 using List = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
@@ -44,8 +44,8 @@ Answer ask(const std::string& host, uint16_t port, int flags, const LookUp& look
 
 /// What the thread that asks and the one that waits share; the last of them removes it.
 struct Question {
-  base::Mutex mutex;
-  base::Condition answered;
+  Mutex mutex;
+  Condition answered;
   std::optional<Answer> answer RINGBOLT_GUARDED_BY(mutex);
 };
 
@@ -72,16 +72,16 @@ std::optional<Answer> ask_until(const std::string& host, uint16_t port, uint64_t
     const BlockedSignals blocked;
     std::thread([question, host, port, look_up] {
       Answer answer = ask(host, port, 0, look_up);
-      const base::LockGuard guard(question->mutex);
+      const LockGuard guard(question->mutex);
       question->answer = std::move(answer);
       question->answered.notify_one();
     }).detach();
   } catch (const std::system_error&) {
     return ask(host, port, 0, look_up);  // no thread is to be had: late is better than never
   }
-  const base::LockGuard guard(question->mutex);
+  const LockGuard guard(question->mutex);
   while (!question->answer) {
-    const uint64_t now = base::now_ns();
+    const uint64_t now = now_ns();
     if (now >= deadline_ns) {
       return std::nullopt;
     }
@@ -108,12 +108,12 @@ Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, ui
   if (answer->result != 0) {
     const bool is_systems = answer->result == EAI_SYSTEM;
     resolved.error = is_systems ? answer->system_error : EADDRNOTAVAIL;
-    resolved.problem = fmt::format("{}: {}", host,
-                                   is_systems ? base::reason_of(answer->system_error) : ::gai_strerror(answer->result));
+    resolved.problem =
+        fmt::format("{}: {}", host, is_systems ? reason_of(answer->system_error) : ::gai_strerror(answer->result));
     return resolved;
   }
   for (const addrinfo* each = answer->list.get(); each != nullptr; each = each->ai_next) {
-    Address address;
+    SocketAddress address;
     std::memcpy(&address.bytes, each->ai_addr, each->ai_addrlen);
     address.length = each->ai_addrlen;
     resolved.addresses.push_back(address);
@@ -121,4 +121,4 @@ Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, ui
   return resolved;
 }
 
-}  // namespace ringbolt::bootstrap
+}  // namespace ringbolt::base

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-namespace ringbolt::bootstrap {
+namespace ringbolt::base {
 
 /// An address of a socket. A value.
-struct Address {
+struct SocketAddress {
   sockaddr_storage bytes{};
   socklen_t length = sizeof(sockaddr_storage);
 
@@ -21,7 +21,7 @@ struct Address {
 
 /// The addresses of a host, or why there are none.
 struct Resolved {
-  std::vector<Address> addresses;
+  std::vector<SocketAddress> addresses;
   int error = 0;        ///< EADDRNOTAVAIL: the name service knows none
   std::string problem;  ///< "nowhere: Name or service not known"
 };
@@ -30,9 +30,9 @@ struct Resolved {
 using LookUp = std::function<int(const char* host, const char* port, const addrinfo* hints, addrinfo** list)>;
 
 /// Addresses, or names that the name service knows. `must_be_number`: addresses alone, and nobody is asked. Blocks
-/// until `deadline_ns` (base::now_ns()): a name service that has not answered by then, which nothing can interrupt, is
+/// until `deadline_ns` (now_ns()): a name service that has not answered by then, which nothing can interrupt, is
 /// left behind in a thread of its own, and the error is ETIMEDOUT. Thread-safe.
 Resolved resolve(const std::string& host, uint16_t port, bool must_be_number, uint64_t deadline_ns,
                  const LookUp& look_up = &::getaddrinfo);
 
-}  // namespace ringbolt::bootstrap
+}  // namespace ringbolt::base
