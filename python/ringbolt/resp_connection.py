@@ -2,11 +2,22 @@
 
 import socket
 
+from ringbolt import asyncio_stream
 from ringbolt import stream as streams
 from ringbolt.stream_socket import StreamSocket
 
 
-class OverRdma:
+class _Options:
+    def __init__(self, *arguments, receive_bytes=0, receive_buffers=2, spin_us=0, service=None, **options):
+        self._rdma_service = service
+        self._rdma_options = {"receive_bytes": receive_bytes, "receive_buffers": receive_buffers, "spin_us": spin_us}
+        super().__init__(*arguments, **options)
+
+    def repr_pieces(self):
+        return [*super().repr_pieces(), ("rdma", self.device)]
+
+
+class OverRdma(_Options):
     """In front of a class Connection: the same over an RDMA stream, with its time limits, retries and health checks.
 
     Further arguments: receive_bytes (of a receive buffer, 4096 to 16 MiB; 1 MiB) and receive_buffers (1 to 16; 2): the
@@ -16,18 +27,10 @@ class OverRdma:
     It is RDMA or an exception that says why there is none: it never falls back to TCP. `device` names what carries it.
     socket_keepalive, socket_keepalive_options and socket_type mean nothing here."""
 
-    def __init__(self, *arguments, receive_bytes=0, receive_buffers=2, spin_us=0, service=None, **options):
-        self._rdma_service = service
-        self._rdma_options = {"receive_bytes": receive_bytes, "receive_buffers": receive_buffers, "spin_us": spin_us}
-        super().__init__(*arguments, **options)
-
     @property
     def device(self):
         """The RDMA device that carries this connection; "" while there is none."""
         return self._sock.stream.device if self._sock else ""
-
-    def repr_pieces(self):
-        return [*super().repr_pieces(), ("rdma", self.device)]
 
     def _connect(self):
         """Tries the addresses of the host in turn, each within socket_connect_timeout; None: 5 s. OSError: the last one's."""
@@ -44,7 +47,21 @@ class OverRdma:
 
     def can_read(self, timeout=0):
         # The descriptor may become readable for less than bytes (a keepalive); the stream knows better than poll().
+        # It is asked once where it says yes: it takes a part of an answer out, and would say no without the next part.
         sock = self._sock
-        if sock and timeout != 0 and not super().can_read(0):
-            sock.wait_readable(timeout)
-        return super().can_read(0 if sock else timeout)
+        if sock is None or timeout == 0:
+            return super().can_read(timeout)
+        return super().can_read(0) or (sock.wait_readable(timeout) and super().can_read(0))
+
+
+class OverRdmaAsynchronously(_Options):
+    """Likewise in front of the Connection of redis.asyncio or valkey.asyncio. spin_us is of no use here."""
+
+    @property
+    def device(self):
+        """The RDMA device that carries this connection; "" while there is none."""
+        return self._writer.get_extra_info("stream").device if self._writer else ""
+
+    async def _connect(self):
+        self._reader, self._writer = await asyncio_stream.open_connection(
+            self.host, self.port, self.socket_connect_timeout, self._rdma_service, **self._rdma_options)

@@ -7,6 +7,7 @@
 
 Exit status 77: something of that can't be had here."""
 
+import asyncio
 import importlib
 import os
 import pathlib
@@ -30,9 +31,12 @@ SHORT_S = 0.3
 HANG_S = 30  # what is not over by then never will be
 
 
+BLOCK = bytes((i * 167 + (i >> 8) * 13) & 0xff for i in range(1 << 16))
+
+
 def pattern(size):
-    """Bytes that depend on where they lie."""
-    block = bytes((i * 167 + (i >> 8) * 13 + size) & 0xff for i in range(1 << 16))
+    """Bytes that depend on where they lie, and on how many they are."""
+    block = BLOCK[size % 256:]
     return (block * (size // len(block) + 1))[:size]
 
 
@@ -53,7 +57,7 @@ class Client(unittest.TestCase):
         return kind(connection_pool=pool)
 
     def connected(self):
-        connection = self.client.connection_pool.get_connection("_")
+        connection = self.client.connection_pool.get_connection("PING")
         connection.connect()
         self.addCleanup(connection.disconnect)
         return connection
@@ -188,6 +192,59 @@ class Client(unittest.TestCase):
             said = subprocess.run([sys.executable, "-B", "-c", program], env=environment, text=True, capture_output=True,
                                   check=True, timeout=HANG_S).stdout
             self.assertIn(word, said)
+
+
+class Asynchronous(unittest.TestCase):
+    def setUp(self):
+        self.server = servers.Server(SERVER, SOURCE, BUILD, RUNTIME)
+        self.addCleanup(lambda: self.server.end())
+        self.package = importlib.import_module(PACKAGE)
+        self.asyncio = importlib.import_module(f"{PACKAGE}.asyncio")
+        self.connection_class = importlib.import_module(f"ringbolt.{PACKAGE}_asyncio").RdmaConnection
+
+    def made(self, port=servers.PORT, **options):
+        if SERVER == "example" and int(self.package.__version__.split(".", maxsplit=1)[0]) >= 5:
+            options["protocol"] = 2
+        pool = self.asyncio.ConnectionPool(connection_class=self.connection_class, host="127.0.0.1", port=port, **options)
+        return (self.asyncio.Valkey if PACKAGE == "valkey" else self.asyncio.Redis)(connection_pool=pool)
+
+    def test_all_at_once(self):
+        asyncio.run(asyncio.wait_for(self.all_at_once(), HANG_S))
+
+    async def all_at_once(self):
+        client = self.made()
+        for size in (0, 1, (1 << 20) + 1, 16 << 20):
+            await client.set("key", pattern(size))
+            self.assertTrue(await client.get("key") == pattern(size))
+        pipeline = client.pipeline(transaction=False)
+        for i in range(10_000):
+            pipeline.set(f"key{i}", i)
+        self.assertEqual(await pipeline.execute(), [True] * 10_000)
+
+        async def work(number):
+            for i in range(20):
+                await client.set(f"key{number}", pattern(1000 + 50 * number + i))
+                self.assertEqual(await client.get(f"key{number}"), pattern(1000 + 50 * number + i))
+        await asyncio.gather(*(work(i) for i in range(50)))
+
+        with self.assertRaisesRegex(self.package.ConnectionError, "nobody listens there over RDMA"):
+            await self.made(port=7).ping()
+        hurried = self.made(socket_timeout=SHORT_S)
+        await hurried.ping()
+        waiting = self.made()
+        await waiting.ping()
+        self.server.process.send_signal(signal.SIGSTOP)
+        with self.assertRaises(self.package.TimeoutError):
+            await hurried.get("key")
+        question = asyncio.ensure_future(waiting.get("key"))
+        await asyncio.sleep(0)
+        self.server.end()
+        with self.assertRaises(self.package.ConnectionError):
+            await question
+        self.server = servers.Server(SERVER, SOURCE, BUILD, RUNTIME)
+        self.assertIsNone(await waiting.get("key"))
+        for one in (client, hurried, waiting):
+            await one.connection_pool.disconnect()
 
 
 class Binding(unittest.TestCase):
