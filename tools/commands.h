@@ -292,6 +292,9 @@ struct BenchOptions {
   std::string init_ids = "0";  ///< "" and "{}": given without a value
   bool is_fast = false;
   bool is_in_order = false;
+  bool has_least = false;  ///< `least` was given, not the default; so `cycles`
+  bool has_cycles = false;
+  uint32_t block_ms = 300;  ///< of `bench stream`
   bool is_json = false;
   bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
   bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is

@@ -2,48 +2,38 @@
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <ringbolt/byte_stream.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "micro/pinned_thread.h"
-#include "side.h"
 
 namespace ringbolt::bench {
 
 constexpr uint64_t kLimitMs = 20'000;
 
-Connected::Connected(int control, bool is_server, uint32_t spin_us, uint32_t receive_bytes, uint32_t buffers) {
-  ringbolt_stream_options options = StreamService::stream_options();
-  options.receive_bytes = receive_bytes;
-  options.receive_buffers = buffers;
-  options.spin_us = spin_us;
-  uint16_t port = 0;
-  if (is_server) {
-    ringbolt_stream_listener_options listening = StreamService::listener_options();
-    listening.stream = &options;
-    StreamListener listener = service.listen("127.0.0.1", 0, listening);
-    port = listener.port();
-    write_all(control, &port, sizeof port);
-    stream = listener.accept(kLimitMs);
-  } else {
-    read_all(control, &port, sizeof port);
-    stream = service.connect("127.0.0.1", port, kLimitMs, options);
-  }
-  if (!stream || (stream->wait(RINGBOLT_STREAM_WRITABLE, kLimitMs) & RINGBOLT_STREAM_WRITABLE) == 0) {
-    throw std::runtime_error("not connected");
-  }
-}
-
 namespace {
+
+uint64_t percentile(std::vector<uint64_t>& samples, size_t per_thousand) {
+  if (samples.empty()) {
+    return 0;
+  }
+  const size_t at = std::min(samples.size() - 1, samples.size() * per_thousand / 1000);
+  std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(at), samples.end());
+  return samples[at];
+}
 
 /// One client's connection. Nothing blocks.
 class Way {
@@ -91,7 +81,15 @@ class TcpWay : public Way {
     }
     return some > 0 ? static_cast<size_t>(some) : 0;
   }
-  void write(const std::string& data) override { write_all(fd_, data.data(), data.size()); }
+  void write(const std::string& data) override {
+    for (size_t done = 0; done < data.size();) {
+      const ssize_t some = send(fd_, data.data() + done, data.size() - done, MSG_NOSIGNAL);
+      if (some < 0 && errno != EINTR) {
+        throw std::runtime_error("the server has closed a connection");
+      }
+      done += some > 0 ? static_cast<size_t>(some) : 0;
+    }
+  }
 
  private:
   int fd_;

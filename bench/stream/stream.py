@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Byte streams over RDMA (libringbolt-stream) beside UNIX sockets and TCP: round trips, bandwidth, and one key-value server
+"""Byte streams over RDMA (libringbolt-stream) beside UNIX sockets and TCP: `ringbolt bench stream`, and one key-value server
 (examples/key-value) over both.
 
-The peers take turns in short blocks, each two processes on two cores; figures are medians of blocks, and ratios are of
-two figures of one run. Exit status 0; 2: something could not be measured, or wrong usage."""
+The peers take turns in short blocks, on two cores; figures are medians of blocks, and ratios are of two figures of one run.
+Exit status 0; 2: something could not be measured, or wrong usage."""
 
 import argparse
 import os
@@ -15,8 +15,6 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from blocks import Blocks, BenchError  # noqa: E402  (after the path)
 
-PING_PONG = ("stream-spin", "unix-spin", "tcp-spin", "stream-sleep", "eventfd", "unix-sleep", "tcp-sleep")
-BANDWIDTH = ("stream", "stream-zero-copy", "unix", "tcp")
 LOADS = [(clients, size, verb) for clients in (1, 50) for size in (64, 512) for verb in ("get", "set")]
 SPIN_US = 50  # of the server and its clients, where they poll
 
@@ -41,24 +39,6 @@ class Server:
         self._process.stdout.close()
 
 
-def tell_ping_pong(blocks):
-    print(f"{'64 bytes to and fro':34} {'p50 us':>8} {'p99 us':>8} {'UNIX : it':>10} {'TCP : it':>9}")
-    for kind in PING_PONG:
-        way = "spin" if kind.endswith("spin") else "sleep"
-        median = blocks.median("p50_ns", "ping-pong", kind)
-        late = blocks.median("p99_ns", "ping-pong", kind)
-        unix, tcp = (blocks.median("p50_ns", "ping-pong", f"{base}-{way}") for base in ("unix", "tcp"))
-        print(f"  {kind:32} {median / 1000:8.2f} {late / 1000:8.2f} {unix / median:10.2f} {tcp / median:9.2f}")
-
-
-def tell_bandwidth(blocks):
-    print(f"\n{'256 KiB at a time':34} {'GB/s':>8} {'of UNIX':>8} {'of TCP':>8}")
-    unix, tcp = (blocks.median("bytes_per_second", "bandwidth", kind) for kind in ("unix", "tcp"))
-    for kind in BANDWIDTH:
-        rate = blocks.median("bytes_per_second", "bandwidth", kind)
-        print(f"  {kind:32} {rate / 1e9:8.2f} {rate / unix:8.2f} {rate / tcp:8.2f}")
-
-
 def tell_loads(blocks):
     print(f"\n{'key-value server':34} {'per second':>10} {'p50 us':>8} {'p99 us':>8} {'of TCP':>7}")
     for load in LOADS:
@@ -72,10 +52,6 @@ def tell_loads(blocks):
 
 def measure(blocks, arguments, environment):
     for _ in range(arguments.rounds):
-        for kind in PING_PONG:
-            blocks.run("ping-pong", kind, 64, series=("ping-pong", kind))
-        for kind in BANDWIDTH:
-            blocks.run("bandwidth", kind)
         for spin_us, way in ((0, "asleep"), (SPIN_US, "polling")):
             server = Server(arguments.build, environment, spin_us)
             try:
@@ -100,12 +76,14 @@ def main():
         environment.pop("RINGBOLT_NODE", None)
         blocks = Blocks(os.path.join(arguments.build, "bench", "bench_stream"), arguments.block_ms, environment)
         try:
+            bench = [os.path.join(arguments.build, "bin/ringbolt"), "bench", "stream", "-N", str(arguments.rounds),
+                     "--block-ms", str(arguments.block_ms)]
+            if subprocess.run(bench, env=environment, check=False).returncode != 0:
+                return 2
             measure(blocks, arguments, environment)
         except (BenchError, OSError, ValueError) as problem:
             print(f"stream.py: {problem}", file=sys.stderr)
             return 2
-    tell_ping_pong(blocks)
-    tell_bandwidth(blocks)
     tell_loads(blocks)
     return 0
 

@@ -108,8 +108,7 @@ def milliseconds(seconds: float | None) -> int:
 
 
 def check(code: int, kind: type = GroupError) -> None:
-    if code != 0:
-        raise kind(code, library().words(code))
+    library().check(code, kind)
 
 
 def version() -> str:

@@ -35,3 +35,8 @@ class Library:
     def words(self, code):
         """Of the calling thread's last error."""
         return self.error().decode(errors="replace") or os.strerror(code)
+
+    def check(self, code, kind=OSError):
+        """Raises `kind` unless `code`, an errno, is 0."""
+        if code != 0:
+            raise kind(code, self.words(code))

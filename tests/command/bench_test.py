@@ -54,6 +54,29 @@ class Bench(CommandCase):
         self.bench("all_gather", *QUICK)
         self.call("down", "--force")
 
+    def test_byte_streams(self):
+        done = self.call("bench", "stream", "-b", "4K", "-N", "2", "--block-ms", "5", "--verbs", "soft", "--json", timeout=LONG_S)
+        result = json.loads(done.stdout)
+        self.assertEqual((result["bytes"], result["rounds"], result["block_ms"]), (4096, 2, 5))
+        ways = [f"{carrier}, {waits}" for waits in ("spinning", "sleeping") for carrier in ("stream", "UNIX socket", "TCP")]
+        self.assertEqual([line["way"] for line in result["ping_pong"]], [*ways, "eventfd, sleeping"])
+        self.assertEqual([line["way"] for line in result["bandwidth"]], [*ways, "stream without copies, sleeping"])
+        for line in result["ping_pong"]:
+            self.assertLess(0, line["p50_us"])
+            self.assertLessEqual(line["p50_us"], line["p99_us"])
+            by_way = {other["way"]: other["p50_us"] for other in result["ping_pong"]}
+            unix = by_way["UNIX socket, " + line["way"].split(", ")[1]]
+            self.assertAlmostEqual(line["times_unix"], unix / line["p50_us"])
+        for line in result["bandwidth"]:
+            self.assertGreater(line["gbytes_per_s"], 0)
+        text = self.call("bench", "stream", "-N", "1", "--block-ms", "1", "--verbs", "soft", timeout=LONG_S).stdout
+        self.assertEqual(len(re.findall(r"^  \w.*, s(?:pinning|leeping) +[\d.]+ +[\d.]+ +[\d.]+", text, re.MULTILINE)), 14)
+
+    def test_byte_streams_that_cant_be_measured(self):
+        for words, wanted in ((("-e", "4K"), "it takes -b"), (("-b", "0"), "from 1 to 16M"), (("-b", "17M"), "from 1 to 16M")):
+            self.refused("bench", "stream", *words, says=[wanted])
+        self.assertIn("/nowhere", self.call("bench", "stream", "--verbs", "/nowhere", expect=1).stderr)
+
     def test_table_of_nccl_tests(self):
         with self.cluster("ring:2"):
             path = self.root.parent / f"{self.root.name}-bench.json"

@@ -5,12 +5,13 @@
 
 Exit status 77 if Valkey can't be had here."""
 
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+
+import servers
 
 SOURCE, BUILD = map(pathlib.Path, sys.argv[1:3])
 VALKEY = SOURCE / "build/valkey"
@@ -22,10 +23,7 @@ class Valkey(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="rbv-")
         self.addCleanup(folder.cleanup)
-        self.environment = dict(os.environ, RINGBOLT_RUNTIME_DIR=folder.name, RINGBOLT_VERBS="soft",
-                                LD_LIBRARY_PATH=str(BUILD / "lib/ringbolt"))
-        for name in ("RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_LIKE", "RINGBOLT_FAULTS"):
-            self.environment.pop(name, None)
+        self.environment = servers.environment(BUILD, folder.name)
 
     def start(self, *words):
         log = tempfile.TemporaryFile()
@@ -61,9 +59,5 @@ class Valkey(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    setup = subprocess.run([SOURCE / "scripts/setup-valkey"], stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
-                           check=False)
-    if setup.returncode != 0:
-        print(f"skip: no Valkey: {(setup.stdout.strip().splitlines() or ['no word of why'])[-1]}")
-        sys.exit(77)
+    servers.need_valkey(SOURCE)
     unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -8,6 +8,7 @@
 #include "base/say.h"
 #include "bench/parameters.h"
 #include "bench/result.h"
+#include "bench/stream.h"
 #include "collective/element.h"
 #include "commands.h"
 #include "failure.h"
@@ -158,6 +159,9 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
 }  // namespace
 
 int bench_run(const BenchOptions& options) {
+  if (options.collective == "stream") {
+    return bench::bench_streams(options);
+  }
   const Parameters asked = bench::parameters_of(options);
   const bool is_rank = options.is_rank || (options.cluster.empty() && ranks::is_rank());
   if (is_rank) {

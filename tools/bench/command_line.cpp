@@ -10,7 +10,10 @@ namespace {
 constexpr uint32_t kMostCalls = 10'000'000;
 
 void add_nccl_options(CLI::App* command, BenchOptions& options) {
-  command->add_option("-b,--minbytes", options.least, "Smallest size")->capture_default_str()->type_name("BYTES");
+  command->add_option("-b,--minbytes", options.least, "Smallest size")
+      ->each([&options](const std::string&) { options.has_least = true; })
+      ->capture_default_str()
+      ->type_name("BYTES");
   command->add_option("-e,--maxbytes", options.most, "Greatest size (default: 4M, or -b)")->type_name("BYTES");
   command->add_option("-i,--stepbytes", options.step, "Add so much from size to size (default: multiply)")
       ->type_name("BYTES");
@@ -38,6 +41,7 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
   command->add_option("-r,--root", options.root, "Rank, or all")->capture_default_str()->type_name("RANK");
   command->add_option("-N,--run_cycles", options.cycles, "Do it all so many times")
       ->transform(Whole(1U, 1'000'000U))
+      ->each([&options](const std::string&) { options.has_cycles = true; })
       ->capture_default_str()
       ->type_name("N");
   command->add_option("-T,--timeout", options.call_timeout_s, "Of one call (default: 300)")
@@ -59,11 +63,12 @@ void add_nccl_options(CLI::App* command, BenchOptions& options) {
 }  // namespace
 
 void define_bench(CLI::App& app, BenchOptions& options, const std::function<void()>& chosen) {
-  CLI::App* command = app.add_subcommand("bench", "Measure collectives, as nccl-tests does");
+  CLI::App* command = app.add_subcommand("bench", "Measure collectives, as nccl-tests does, and byte streams");
   command
       ->add_option(
           "collective", options.collective,
-          "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, send_recv, barrier")
+          "all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, send_recv, barrier, "
+          "stream")
       ->required()
       ->type_name("COLLECTIVE");
   add_nccl_options(command, options);
@@ -75,6 +80,10 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->type_name("LIB");
   command->add_option("--cluster,--name", options.cluster, "Cluster to run on (default: the only one)")
       ->type_name("NAME");
+  command->add_option("--block-ms", options.block_ms, "Of stream: length of a block")
+      ->transform(Whole(1U, 60'000U))
+      ->capture_default_str()
+      ->type_name("MS");
   command->add_flag("--json", options.is_json, "Print JSON");
   command->add_flag("--as-rank", options.is_rank)->group("");
   command->add_flag("--tell-progress", options.tells_progress)->group("");
@@ -83,12 +92,17 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       "Runs itself on all nodes of the cluster; started by a launcher that says which rank it is, it is that rank.\n"
       "A time is the mean, over calls, of the slowest rank's. After timing, one more call is compared with what it "
       "must\n"
-      "give. Exit code 1: something was wrong.\n\n"
+      "give. Exit code 1: something was wrong.\n"
+      "stream: byte streams beside UNIX sockets and TCP, between two processes of this machine, in turns: -N blocks "
+      "of\n"
+      "each (7), messages of -b bytes to and fro (64). It takes --verbs, -J and --json as well, and no other "
+      "option.\n\n"
       "Examples:\n"
       "  ringbolt bench all_reduce -b 8 -e 64M -f 2\n"
       "  ringbolt bench all_gather -d half -n 100 -J all_gather.json\n"
       "  ringbolt bench all_reduce --fast --algorithm two_way_ring\n"
-      "  mpirun -n 4 ringbolt bench barrier\n");
+      "  mpirun -n 4 ringbolt bench barrier\n"
+      "  ringbolt bench stream -N 3\n");
   command->callback(chosen);
 }
 

@@ -28,7 +28,7 @@ Collective collective_of(const std::string& name) {
   if (!found || *found == Collective::all_gatherv || *found == Collective::all_to_allv) {
     throw UsageError(fmt::format(
         "{}: there are all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, "
-        "send_recv, barrier",
+        "send_recv, barrier, stream",
         name));
   }
   return *found;
