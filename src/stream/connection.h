@@ -53,7 +53,12 @@ class Connection {
   bool can_write() const { return protocol_.room() > 0 && protocol_.can_post_write(); }
   /// Copies and sends as much as there is room for, beginning `skipped` bytes into the pieces; returns how much.
   uint64_t write(std::span<const iovec> pieces, uint64_t skipped);
-  /// Likewise from registered memory, which stays untouched until is_sent().
+  /// The sending buffer from where the next byte goes to its end; empty while can_write() is false.
+  std::span<std::byte> room();
+  /// Sends bytes that were filled in where room() said, though a peer that announces too early may have moved that place
+  /// since. False: they lie elsewhere.
+  bool send(std::span<const std::byte> filled);
+  /// As write(), from registered memory, which stays untouched until is_sent().
   uint64_t write_registered(std::span<const std::byte> data, uint32_t local_key);
   /// Whether the device has done with all that was written from registered memory.
   bool is_sent() const { return protocol_.writes_done() >= last_registered_; }
@@ -69,6 +74,7 @@ class Connection {
   void pump();
   void prepare_sending();
   void fill(std::span<const std::byte> data);
+  uint64_t post_filled();
   void fail(int error);
 
   Endpoint endpoint_;

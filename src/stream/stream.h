@@ -35,6 +35,7 @@ struct ListenerTally {
   std::atomic<uint32_t> streams{0};
   std::atomic<uint64_t> accepted{0};
   CloseTally closes;
+  CloseTally rejections;  ///< those of `closes` that never were streams
 };
 
 /// One byte stream over RDMA, as Valkey has it, to one peer. Every call that may block has a deadline: with one that is
@@ -67,6 +68,12 @@ class Stream {
   /// All of the pieces, or as many bytes as found room by the deadline: an error only where that were none. Where some
   /// are left, the descriptor also stands for kWritable until the next write or ready().
   base::Result<size_t> write(std::span<const iovec> pieces, const Deadline& deadline);
+  /// Where the next bytes of the stream are sent from, for one thread that fills them in itself and then says send();
+  /// empty while there is no room, or the stream has ended. Does not block.
+  std::span<std::byte> room();
+  /// Sends the first bytes of what room() gave, which nobody else has written a byte to since. 0, or why the stream has
+  /// ended; EINVAL: the bytes lie elsewhere.
+  int send(std::span<const std::byte> filled);
 
   /// Memory of the program's own to send from without a copy, which stays where it is until it is unregistered or the
   /// stream has gone. 0 or an errno: EBUSY while it is being sent.
@@ -84,6 +91,9 @@ class Stream {
   /// Which of the events there are now, kEnded and kConnected always among them.
   base::Result<uint32_t> await(uint32_t events, const Deadline& deadline);
 
+  /// Whether all that was written has reached the peer's memory, or never will. Does not block: the descriptor becomes
+  /// readable for an instant when it has.
+  bool is_drained();
   /// Waits until what was written has reached the peer, and ends the stream. 0, or why something may not have; 0 too
   /// where the peer has closed it first, whatever it has not read.
   int close(const Deadline& deadline);
