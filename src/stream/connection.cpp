@@ -275,7 +275,7 @@ uint64_t Connection::write_registered(std::span<const std::byte> data, uint32_t 
 }
 
 bool Connection::is_drained() {
-  if (protocol_.writes_done() == protocol_.writes_posted() || !is_alive()) {
+  if (has_written_all()) {
     return true;
   }
   if (!is_fenced_) {

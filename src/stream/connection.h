@@ -64,6 +64,8 @@ class Connection {
   bool is_sent() const { return protocol_.writes_done() >= last_registered_; }
   /// Whether all that was written has reached the peer's memory; asks the device for word of it if that is open.
   bool is_drained();
+  /// Likewise, as far as the device has said so by itself.
+  bool has_written_all() const { return protocol_.writes_done() == protocol_.writes_posted() || !is_alive(); }
 
   uint64_t next_tick_ns() const { return protocol_.next_tick_ns(); }
 

@@ -141,6 +141,7 @@ uint32_t Stream::events_now() const {
   if (connection_) {
     events |= connection_->unread() > 0 ? uint32_t{kReadable} : 0U;
     events |= connection_->can_write() ? uint32_t{kWritable} : 0U;
+    events |= connection_->has_written_all() ? uint32_t{kDrained} : 0U;
   }
   return phase_ == Phase::connected ? events | kConnected : events;
 }

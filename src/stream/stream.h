@@ -28,6 +28,7 @@ enum Event : uint32_t {
   kWritable = 2,   ///< room for one byte at least, or the end
   kEnded = 4,      ///< whatever is read now, nothing more comes
   kConnected = 8,  ///< both sides are ready
+  kDrained = 16,   ///< all that was written has reached the peer's memory, as is_drained() has it
 };
 
 /// How many streams of a listener there are now, and how its streams and requests ended. Shared with them. Thread-safe.
@@ -91,8 +92,8 @@ class Stream {
   /// Which of the events there are now, kEnded and kConnected always among them.
   base::Result<uint32_t> await(uint32_t events, const Deadline& deadline);
 
-  /// Whether all that was written has reached the peer's memory, or never will. Does not block: the descriptor becomes
-  /// readable for an instant when it has.
+  /// Whether all that was written has reached the peer's memory, or never will. Does not block: while it has not, the
+  /// device is asked for word of it, which kDrained stands for.
   bool is_drained();
   /// Waits until what was written has reached the peer, and ends the stream. 0, or why something may not have; 0 too
   /// where the peer has closed it first, whatever it has not read.

@@ -152,7 +152,11 @@ def connect(where):
     """To a port here, or to a UNIX socket."""
     client = socket.socket(socket.AF_INET if isinstance(where, int) else socket.AF_UNIX)
     client.settimeout(LIMIT_S)
-    client.connect(("127.0.0.1", where) if isinstance(where, int) else str(where))
+    try:
+        client.connect(("127.0.0.1", where) if isinstance(where, int) else str(where))
+    except OSError:
+        client.close()
+        raise
     return client
 
 

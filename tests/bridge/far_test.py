@@ -1,5 +1,5 @@
-"""Services that know nothing of RDMA over two bridges back to back: replication of redis, iperf3, hundreds of clients; over
-a network that loses packets, and through a node in between."""
+"""Services that know nothing of RDMA over two bridges back to back, each with bytes that are compared: here, over a network
+that loses one packet in a hundred, and through a node in between; replication, and hundreds of clients that are killed."""
 
 import json
 import subprocess
@@ -8,117 +8,149 @@ import threading
 import bridges
 import namespaces
 from bridges import Bridge, Target, command, connect, data, read_all, wait_until
-from bridge_test import Ends as LocalEnds
+from bridge_test import Ends
 from namespaces import NamespaceCase
 from ports import free_port
 
-bridges.need("redis-server", "redis-cli", "iperf3")
+bridges.need("redis-server", "redis-cli", "redis-benchmark", "iperf3")
 
 
-class Services(bridges.BridgeCase):
-    def cli(self, path, *words, **options):
-        return self.run_words("redis-cli", "-s", path, "-e", *words, **options)
-
-    def test_replication(self):
-        """The replica connects to a port here, and gets what its master has and what it is told then."""
-        master = self.start_redis("--enable-debug-command", "yes", name="master")
-        self.cli(master, "DEBUG", "POPULATE", 20000, "key", 100)
-        self.cli(master, "-x", "SET", "large", stdin=data(24 << 20, "large"))
-        near, far = self.back_to_back(f"unix:{master}")
-        replica = self.start_redis("--enable-debug-command", "yes", "--replicaof", f"127.0.0.1 {near.port}", name="replica")
-        wait_until(lambda: b"master_link_status:up" in self.cli(replica, "INFO", "replication"), "the replica has met its master")
-        for i in range(50):
-            self.cli(master, "-x", "SET", f"later {i}", stdin=data(i << 12, i))
-        self.assertEqual(self.cli(master, "WAIT", 1, 20000), b"1\n")
-        digest = self.cli(master, "DEBUG", "DIGEST")
-        self.assertEqual(self.cli(replica, "DEBUG", "DIGEST"), digest)
-        self.assertEqual(self.cli(replica, "DBSIZE"), b"20051\n")
-        # A bridge that ends is a link that is lost, and comes back with the next bridge.
-        far.end()
-        wait_until(lambda: b"master_link_status:down" in self.cli(replica, "INFO", "replication"), "the link is down")
-        Bridge(self, "--listen", far.listens[0], "--connect", f"unix:{master}")
-        wait_until(lambda: b"master_link_status:up" in self.cli(replica, "INFO", "replication"), "the link is up again")
-
-    def test_iperf3_both_ways(self):
-        port = free_port()
-        server = subprocess.Popen(["iperf3", "-s", "-p", str(port)], stdout=subprocess.DEVNULL, env=self.environment)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.kill)
-        near, _ = self.back_to_back(f"tcp:127.0.0.1:{port}", "--linger", "500")
-        for words in ([], ["-R"], ["--bidir", "-P", "4"]):
-            said = json.loads(self.run_words("iperf3", "-c", "127.0.0.1", "-p", near.port, "-t", "2", "-J", *words))
-            self.assertNotIn("error", said)
-            sums = said["end"]
-            print(words, round(sums["sum_received"]["bits_per_second"] / 1e9, 2), "Gb/s")
-            self.assertGreater(sums["sum_received"]["bytes"], 1 << 20)
-
-
-class Crowd(LocalEnds):
-    def test_killed_clients_leave_nothing(self):
-        self.kill_clients(500)
-
-
-class Places(NamespaceCase):
-    """Bridges on nodes of a cluster; programs here reach them by UNIX sockets."""
+class Services(bridges.BridgeCase, NamespaceCase):
+    """`way(target)` joins a port here to it, and returns the port; `near` and `far` are the words before programs that are
+    to run at its ends."""
 
     def setUp(self):
         super().setUp()
-        self.environment |= {"RINGBOLT_VERBS": "soft"}
-        self.folder = self.root / "here"
-        self.folder.mkdir()
+        self.next_port = 7000
 
-    def bridge_on(self, node, *words):
-        return Bridge(self, *words, enter=[command.RINGBOLT, "exec", "-c", self.name, str(node), "--"])
+    def at(self, path, *words, **options):
+        return self.run_words("redis-cli", "-s", path, "-e", *words, **options)
 
-    def serve(self, size):
-        """Listens at a UNIX socket; sends and takes so much at once, then answers short words."""
-        def run(client):
+    def check_redis(self, way, near=(), far=()):
+        """Values, many clients at once, and a replica here that gets what its master has, and then what it is told."""
+        debug = ("--enable-debug-command", "yes")
+        master = self.start_redis(*debug, name="master", enter=far)
+        port = way(f"unix:{master}")
+        here = (*near, "redis-cli", "-p", port, "-e")
+        for size in (1, 1 << 20, (3 << 20) + 1):
+            self.assertEqual(self.run_words(*here, "-x", "SET", f"value {size}", stdin=data(size, "value")), b"OK\n")
+            self.assertEqual(self.run_words(*here, "GET", f"value {size}")[:-1], data(size, "value"))
+        said = self.run_words(*near, "redis-benchmark", "-p", port, "-t", "set,get", "-n", 5000, "-c", 50, "-d", 512, "-q")
+        self.assertEqual(said.count(b"requests per second"), 2, said)
+        print(said.decode().replace("\r", "\n").strip().splitlines()[-1])
+        self.at(master, "DEBUG", "POPULATE", 20000, "key", 100)
+        replica = self.start_redis(*debug, "--replicaof", f"127.0.0.1 {port}", name="replica", enter=near)
+        self.await_link(replica, "up")
+        for i in range(20):
+            self.at(master, "-x", "SET", f"later {i}", stdin=data(i << 13, i))
+        self.assertEqual(self.at(master, "WAIT", 1, 20000), b"1\n")
+        self.assertEqual(self.at(replica, "DEBUG", "DIGEST"), self.at(master, "DEBUG", "DIGEST"))
+        self.assertEqual(self.at(replica, "DBSIZE"), self.at(master, "DBSIZE"))
+        return master, replica
+
+    def await_link(self, replica, state):
+        wanted = f"master_link_status:{state}".encode()
+        wait_until(lambda: wanted in self.at(replica, "INFO", "replication"), f"the link of the replica is {state}")
+
+    def check_iperf3(self, way, near=(), far=()):
+        port = free_port()
+        server = subprocess.Popen([*far, "iperf3", "-s", "-p", str(port)], stdout=subprocess.PIPE, env=self.environment)
+        self.addCleanup(server.stdout.close)
+        self.addCleanup(server.wait)
+        self.addCleanup(server.kill)
+        self.assertIn(b"---", server.stdout.readline())  # it listens, or is about to: the target is tried for each connection
+        entry = way(f"tcp:127.0.0.1:{port}")
+        for words in ([], ["-R"]):
+            said = json.loads(self.run_words(*near, "iperf3", "-c", "127.0.0.1", "-p", entry, "-n", "32M", "-J", *words))
+            self.assertNotIn("error", said)
+            print("iperf3", *words, round(said["end"]["sum_received"]["bits_per_second"] / 1e9, 2), "Gb/s")
+
+    def check_bytes(self, way, size):
+        """So much both ways at once, compared; then many short answers. By UNIX sockets, which reach every node."""
+        def serve(client):
             writing = threading.Thread(target=client.sendall, args=(data(size, "back"),))
             writing.start()
             self.assertEqual(read_all(client, size), data(size, "there"))
             writing.join()
             while word := read_all(client, 7):
                 client.sendall(word[::-1])
-        return Target(self, run, self.folder / "target")
 
-    def exchange(self, path, size):
-        with connect(path) as client:
+        target, entry = Target(self, serve, self.folder / "target"), self.folder / "entry"
+        way(target.place, f"unix:{entry}")
+        with connect(entry) as client:
             writing = threading.Thread(target=client.sendall, args=(data(size, "there"),))
             writing.start()
             self.assertEqual(read_all(client, size), data(size, "back"))
             writing.join()
             for i in range(50):
-                word = b"%07d" % i
-                client.sendall(word)
-                self.assertEqual(read_all(client, 7), word[::-1])
+                client.sendall(b"%07d" % i)
+                self.assertEqual(read_all(client, 7), (b"%07d" % i)[::-1])
+        self.assertEqual(target.failures, [])
 
-    def test_a_network_that_loses_one_packet_in_a_hundred(self):
+    def enter(self, node):
+        return (command.RINGBOLT, "exec", "-c", self.name, str(node), "--")
+
+    def chain(self, nodes, target, entry="tcp:127.0.0.1:0"):
+        """Bridges on those nodes, each of which has a cable to the next, with pairs that meet in UNIX sockets in between.
+        Returns the port of the first."""
+        self.next_port += 1
+        port, leads_to = self.next_port, target
+        for before, node in reversed(list(zip(nodes, nodes[1:]))):
+            address = self.on(before, "sh", "-c", f"echo $RINGBOLT_ADDR_{node}").strip()
+            words = ["--listen", f"rdma:{address}:{port}", "--connect", leads_to]
+            if node != nodes[-1]:
+                words[3] = f"unix:{self.folder}/between-{node}-{port}"
+                words += ["--listen", words[3], "--connect", leads_to]
+            Bridge(self, *words, enter=self.enter(node))
+            leads_to = f"rdma:{address}:{port}"
+        first = Bridge(self, "--listen", entry, "--connect", leads_to, enter=self.enter(nodes[0]))
+        return first.port if entry.startswith("tcp") else None
+
+    def test_here(self):
+        farther = []
+
+        def way(target):
+            near, far = self.back_to_back(target)
+            farther.append(far)
+            return near.port
+
+        self.check_iperf3(way)
+        master, replica = self.check_redis(way)
+        # A bridge that ends is a link that is lost, and comes back with the next bridge.
+        farther[-1].end()
+        self.await_link(replica, "down")
+        Bridge(self, "--listen", farther[-1].listens[0], "--connect", f"unix:{master}")
+        self.await_link(replica, "up")
+
+    def test_over_a_network_that_loses_one_packet_in_a_hundred(self):
         self.up("line:2")
         self.call("fault", "add", "loss", "1%", "seed", "11", "-c", self.name)
-        target = self.serve(8 << 20)
-        self.bridge_on(1, "--listen", "rdma:10.77.0.2:6379", "--connect", target.place)
-        near = self.folder / "near"
-        self.bridge_on(0, "--listen", f"unix:{near}", "--connect", "rdma:10.77.0.2:6379")
-        self.exchange(near, 8 << 20)
-        self.assertEqual(target.failures, [])
+
+        def way(target, *entry):
+            return self.chain([0, 1], target, *entry)
+
+        self.check_bytes(way, 24 << 20)
+        self.check_iperf3(way, self.enter(0), self.enter(1))
+        self.check_redis(way, self.enter(0), self.enter(1))
 
     def test_through_a_node_in_between(self):
-        """No cable joins nodes 0 and 2: the bridge of node 1 has two pairs, which meet in a UNIX socket."""
+        """No cable joins nodes 0 and 2."""
         self.call("up", "--emulate", "line:3", "--name", self.name)
         self.addCleanup(self.down)
-        target = self.serve(32 << 20)
-        near, between = self.folder / "near", self.folder / "between"
-        address = {(a, b): self.on(a, "sh", "-c", f"echo $RINGBOLT_ADDR_{b}").strip() for a, b in ((0, 1), (1, 2))}
-        far = self.bridge_on(2, "--listen", f"rdma:{address[1, 2]}:6379", "--connect", target.place)
-        relay = self.bridge_on(1, "--listen", f"rdma:{address[0, 1]}:6379", "--connect", f"unix:{between}",
-                               "--listen", f"unix:{between}", "--connect", f"rdma:{address[1, 2]}:6379")
-        first = self.bridge_on(0, "--listen", f"unix:{near}", "--connect", f"rdma:{address[0, 1]}:6379")
-        for _ in range(3):
-            self.exchange(near, 32 << 20)
-        self.assertEqual(target.failures, [])
-        for bridge in (first, relay, far):
-            self.assertEqual(bridge.end()[0], 0)
+
+        def way(target, *entry):
+            return self.chain([0, 1, 2], target, *entry)
+
+        self.check_bytes(way, 24 << 20)
+        self.check_iperf3(way)
+        self.check_redis(way)
+
+
+class Crowd(Ends):
+    def test_killed_clients_leave_nothing(self):
+        self.kill_clients(500)
 
 
 if __name__ == "__main__":
+    namespaces.need()
     bridges.main()

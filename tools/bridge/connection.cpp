@@ -137,14 +137,15 @@ bool Connection::try_target() {
 }
 
 void Connection::apply(const Wants& wants) {
-  const uint32_t events =
-      (wants.fabric_readable ? uint32_t{stream::kReadable} : 0U) | (wants.fabric_writable ? stream::kWritable : 0U);
+  const uint32_t events = (wants.fabric_readable ? uint32_t{stream::kReadable} : 0U) |
+                          (wants.fabric_writable ? uint32_t{stream::kWritable} : 0U) |
+                          (wants.fabric_drained ? uint32_t{stream::kDrained} : 0U);
   if (events != events_) {
     stream_->want(events);
     events_ = events;
   }
   // A stream that has ended is always readable: who wants nothing of it must not be told.
-  stream_watch_->want(events != 0 || wants.fabric_drained, false);
+  stream_watch_->want(events != 0, false);
   socket_watch_->want(wants.socket_readable, wants.socket_writable);
   set_deadline(wants.deadline_ns);
 }
