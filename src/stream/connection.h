@@ -43,6 +43,10 @@ class Connection {
   /// The errno of a request that the device did not take; 0: it has taken all.
   int post_error() const { return post_error_; }
 
+  /// Whether the peer has said anything by itself.
+  bool has_heard() const {
+    return protocol_.statistics().announcements_received + protocol_.statistics().messages_received > 0;
+  }
   uint32_t unread() const { return protocol_.unread(); }
   /// The unread bytes where they lie, in two pieces if they reach around the ring's end; the second may be empty.
   std::array<std::span<const std::byte>, 2> peek() const;

@@ -124,6 +124,7 @@ class Stream {
   void request_connection() RINGBOLT_REQUIRES(mutex_);
   void make_connection() RINGBOLT_REQUIRES(mutex_);
   void look_at_cm_events(uint64_t now_ns, bool is_idle) RINGBOLT_REQUIRES(mutex_);
+  void note_first_data() RINGBOLT_REQUIRES(mutex_);
   void end(CloseReason reason, const std::string& what) RINGBOLT_REQUIRES(mutex_);
 
   // stream.cpp
@@ -168,6 +169,7 @@ class Stream {
   uint32_t idle_looks_ RINGBOLT_GUARDED_BY(mutex_) = 0;     // one behind the other
   bool asks_for_room_ RINGBOLT_GUARDED_BY(mutex_) = false;  // a write was cut short
   bool is_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  bool has_noted_data_ RINGBOLT_GUARDED_BY(mutex_) = false;    // a server's first message was told to its identifier
   bool has_polled_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;  // something has come since: there is an event
   bool was_idle_ RINGBOLT_GUARDED_BY(mutex_) = true;           // the last look found nothing
   bool is_led_ RINGBOLT_GUARDED_BY(mutex_) = false;            // a thread sleeps on the descriptors for all

@@ -24,6 +24,7 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kRemarkNs = 1'000'000'000;     // of one kind
+constexpr uint64_t kBuryNs = 2'000'000;  // of one round: who waits for an event waits no longer
 constexpr uint64_t kEndingNs = 3'000'000'000;  // for what is under way when the time to drain is over
 
 /// Everything that listens for more than this machine or the fabric wants the word.
@@ -113,7 +114,7 @@ class Bridge : private Listening {
         deadlines_(loop_),
         around_{loop_, deadlines_, nullptr, {}, {}, options.connect_timeout_ms * kNsPerMs},
         calls_(
-            loop_, [this](int signal) { on_signal(signal); }, [this] { page_->answer(page()); },
+            loop_, [this](int signal) { on_signal(signal); }, [this] { answer_page(); },
             [this] { before_sleep(); }) {
     around_.relay.linger_ns = options.linger_ms * kNsPerMs;
     around_.stream.receive_bytes = options.receive_bytes;
@@ -191,11 +192,20 @@ class Bridge : private Listening {
   }
 
   void before_sleep() {
-    for (const auto& pair : pairs_) {
-      pair->bury();
+    const uint64_t until_ns = base::now_ns() + kBuryNs;
+    const bool is_all = std::ranges::all_of(pairs_, [&](const auto& pair) { return pair->bury(until_ns); });
+    if (!is_all) {
+      calls_.call();  // events first, then the rest
     }
     if (is_draining_ && limits_.open == 0) {
       loop_.stop();
+    }
+  }
+
+  /// Also called when nobody has asked: see before_sleep().
+  void answer_page() {
+    if (page_ && page_->is_asked()) {
+      page_->answer(page());
     }
   }
 

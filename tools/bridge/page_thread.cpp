@@ -63,6 +63,11 @@ int PageThread::listen(const std::string& where) {
   return tcp_socket_.get();
 }
 
+bool PageThread::is_asked() {
+  const base::LockGuard lock(mutex_);
+  return is_asked_;
+}
+
 void PageThread::answer(std::string page) {
   const base::LockGuard lock(mutex_);
   page_ = std::move(page);

@@ -25,6 +25,7 @@ class PageThread {
 
   /// "http://127.0.0.1:9316/metrics", "unix:/run/x.sock".
   const std::string& text() const { return text_; }
+  bool is_asked();
   void answer(std::string page);
 
  private:

@@ -68,6 +68,13 @@ void Pair::stop(std::string_view reason) {
   }
 }
 
+bool Pair::bury(uint64_t until_ns) {
+  while (!ended_.empty() && base::now_ns() < until_ns) {
+    ended_.pop_back();
+  }
+  return ended_.empty();
+}
+
 Tally Pair::tally() const {
   Tally now = past_;
   now.listen = listen_text();

@@ -34,8 +34,8 @@ class Pair : public Listening, public ConnectionOwner {
   void stop_listening();
   /// Ends all connections in good order.
   void stop(std::string_view reason);
-  /// Frees the connections that have ended.
-  void bury() { ended_.clear(); }
+  /// Frees connections that have ended, until then: each takes the device a while. False: some are left.
+  bool bury(uint64_t until_ns);
 
   /// With the ports that it got.
   std::string listen_text() const { return listen_.text(); }
