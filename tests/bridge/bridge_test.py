@@ -147,7 +147,7 @@ class Ends(BridgeCase):
         clients.kill()
         wait_until(lambda: near.counts()["connections"] + far.counts()["connections"] == 0, "all have ended")
         for bridge in (near, far):
-            self.assertEqual(bridge.counts()["memory_bytes"], 0)
+            wait_until(lambda one=bridge: one.counts()["memory_bytes"] == 0, "their memory is given back")
         # Descriptors of peers' lanes go when the service thread has noticed.
         wait_until(lambda: near.descriptors() <= before[0] + 8 and far.descriptors() <= before[1] + 8, "descriptors are closed")
         self.assertEqual(near.counts()["accepted_total"], count + 1)
