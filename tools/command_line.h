@@ -36,6 +36,7 @@ struct Request {
   CheckOptions check;
   BenchOptions bench;
   NcclOptions nccl;
+  BridgeOptions bridge;
   ProbeOptions probe;
   AgentOptions agent;
   RelayProbeOptions relay_probe;

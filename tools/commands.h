@@ -303,6 +303,23 @@ struct BenchOptions {
 };
 int bench_run(const BenchOptions& options);
 
+/// docs/valkey.md says what each is.
+struct BridgeOptions {
+  std::vector<std::string> listen;
+  std::vector<std::string> connect;  ///< as many
+  std::vector<std::string> allowed;  ///< empty: everybody
+  std::string stats;                 ///< empty: none
+  std::string verbs;                 ///< empty: as the environment says
+  uint64_t memory_bytes = uint64_t{4} << 30U;
+  uint64_t linger_ms = 5000;
+  uint64_t connect_timeout_ms = 5000;
+  uint64_t drain_ms = 10000;
+  uint32_t max_connections = 10000;
+  uint32_t receive_bytes = 1U << 20U;
+  bool listens_anywhere = false;
+};
+int bridge_run(const BridgeOptions& options);
+
 /// One end of a measurement of matrix(), in a process of its own. Hidden.
 struct ProbeOptions {
   std::string library;

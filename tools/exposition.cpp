@@ -87,22 +87,9 @@ size_t place_of(const Metric& metric) {
   return 0;
 }
 
-/// As a value between quotes.
-std::string escaped(const std::string& text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '\n') {
-      result += "\\n";
-    } else {
-      result += c == '\\' || c == '"' ? std::string{'\\', c} : std::string{c};
-    }
-  }
-  return result;
-}
-
 std::string labels_of(const PortCounts& port) {
-  return fmt::format("cluster=\"{}\",node=\"{}\",device=\"{}\",port=\"1\"", escaped(port.cluster), escaped(port.node),
-                     escaped(port.device));
+  return fmt::format("cluster=\"{}\",node=\"{}\",device=\"{}\",port=\"1\"", escaped_label(port.cluster), escaped_label(port.node),
+                     escaped_label(port.device));
 }
 
 using ValueOf = std::function<std::optional<uint64_t>(const PortCounts&)>;
@@ -119,11 +106,27 @@ void add_metric(std::string& text, std::string_view name, std::string_view type,
 
 }  // namespace
 
-std::string exposition(const std::vector<PortCounts>& ports) {
-  std::string text = fmt::format(
+std::string escaped_label(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '\n') {
+      result += "\\n";
+    } else {
+      result += c == '\\' || c == '"' ? std::string{'\\', c} : std::string{c};
+    }
+  }
+  return result;
+}
+
+std::string build_exposition() {
+  return fmt::format(
       "# HELP ringbolt_build_info 1; the labels tell which release\n# TYPE ringbolt_build_info gauge\n"
       "ringbolt_build_info{{version=\"{}\"}} 1\n",
       kVersion);
+}
+
+std::string exposition(const std::vector<PortCounts>& ports) {
+  std::string text = build_exposition();
   add_metric(text, "port_up", "gauge", "1: the port's cable is plugged in; 0: it is cut", ports,
              [](const PortCounts& port) {
                return port.state.empty() ? std::nullopt : std::optional<uint64_t>(port.state == "up" ? 1 : 0);

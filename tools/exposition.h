@@ -12,4 +12,9 @@ namespace ringbolt::tools {
 /// the kernel has under several names is there once. Thread-safe.
 std::string exposition(const std::vector<PortCounts>& ports);
 
+/// The sample that tells which release this is, with which every page begins. Thread-safe; so is the next.
+std::string build_exposition();
+/// `text` as the value of a label, between its quotes.
+std::string escaped_label(const std::string& text);
+
 }  // namespace ringbolt::tools

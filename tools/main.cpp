@@ -21,6 +21,7 @@
 #include "base/say.h"
 #include "base/variables.h"
 #include "bench/command_line.h"
+#include "bridge/command_line.h"
 #include "nccl/command_line.h"
 #include "check/command_line.h"
 #include "cli/formatter.h"
@@ -145,6 +146,8 @@ int main_inside(int argc, char** argv) {
   nccl_command::define_nccl(
       app, request.nccl, [&request] { request.action = [&request] { return nccl_plan(request.nccl); }; },
       [&request] { request.action = [&request] { return nccl_test(request.nccl); }; });
+  bridge::define_bridge(app, request.bridge,
+                        [&request] { request.action = [&request] { return bridge_run(request.bridge); }; });
   define_help(app, request);
   group_commands(app);
   request.check.words = request.bench.words = request.nccl.words = words;

@@ -36,46 +36,26 @@ struct HostAndPort {
   std::string port;
 };
 
-HostAndPort split_address(const std::string& address) {
+HostAndPort split_address(const std::string& option, const std::string& address) {
   const size_t colon = address.rfind(':');
   const bool is_bracketed = address.starts_with('[');
   if (colon == std::string::npos || colon == 0 || colon + 1 == address.size() ||
       (is_bracketed && (colon < 2 || address[colon - 1] != ']')) || (!is_bracketed && address.find(':') != colon)) {
     throw UsageError(
-        fmt::format("--listen \"{}\" is no ADDRESS:PORT; for example 127.0.0.1:9315 or [::1]:9315", address));
+        fmt::format("{} \"{}\" is no ADDRESS:PORT; for example 127.0.0.1:9315 or [::1]:9315", option, address));
   }
   return {is_bracketed ? address.substr(1, colon - 2) : address.substr(0, colon), address.substr(colon + 1)};
 }
 
 /// getaddrinfo() takes 99999, and makes 34463 of it.
-void check_port(const std::string& address, const std::string& port) {
+void check_port(const std::string& option, const std::string& address, const std::string& port) {
   uint16_t number = 0;
   const char* const end = port.data() + port.size();
   const auto [stop, error] = std::from_chars(port.data(), end, number);
   if (error != std::errc{} || stop != end) {
     throw UsageError(
-        fmt::format("--listen {}: give a port from 1 to 65535, or 0 for any that is free, not \"{}\"", address, port));
+        fmt::format("{} {}: give a port from 1 to 65535, or 0 for any that is free, not \"{}\"", option, address, port));
   }
-}
-
-base::UniqueFd listen_on(const std::string& address) {
-  const auto [host, port] = split_address(address);
-  check_port(address, port);
-  addrinfo wanted{};
-  wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); error != 0) {
-    throw UsageError(fmt::format("--listen {}: {}", address, gai_strerror(error)));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
-  base::UniqueFd listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int is_on = 1;
-  if (!listener.is_open() || setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on) != 0 ||
-      bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(listener.get(), kBacklog) != 0) {
-    throw UsageError(fmt::format("--listen {}: {}; choose another address", address, base::reason_of(errno)));
-  }
-  return listener;
 }
 
 std::string text_of(int listener) {
@@ -183,23 +163,49 @@ base::UniqueFd take_signals() {
 
 }  // namespace
 
-void serve_page(const std::string& address, const std::function<Page()>& page) {
-  const base::UniqueFd signals = take_signals();
-  const base::UniqueFd listener = listen_on(address);
-  fmt::print("http://{}/metrics\n", text_of(listener.get()));
-  std::fflush(stdout);
+base::UniqueFd listen_for_pages(const std::string& option, const std::string& address) {
+  const auto [host, port] = split_address(option, address);
+  check_port(option, address, port);
+  addrinfo wanted{};
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); error != 0) {
+    throw UsageError(fmt::format("{} {}: {}", option, address, gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses(found, &freeaddrinfo);
+  base::UniqueFd listener(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int is_on = 1;
+  if (!listener.is_open() || setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof is_on) != 0 ||
+      bind(listener.get(), found->ai_addr, found->ai_addrlen) != 0 || listen(listener.get(), kBacklog) != 0) {
+    throw UsageError(fmt::format("{} {}: {}; choose another address", option, address, base::reason_of(errno)));
+  }
+  return listener;
+}
+
+std::string page_address(int listener) { return fmt::format("http://{}/metrics", text_of(listener)); }
+
+void serve_pages(int listener, int end, const std::function<Page()>& page) {
   for (;;) {
-    std::array<pollfd, 2> waits{{{listener.get(), POLLIN, 0}, {signals.get(), POLLIN, 0}}};
+    std::array<pollfd, 2> waits{{{listener, POLLIN, 0}, {end, POLLIN, 0}}};
     if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) {
-      throw base::Error(errno, "poll", address);
+      throw base::Error(errno, "poll", page_address(listener));
     }
     if (waits[1].revents != 0) {
       return;
     }
     if (waits[0].revents != 0) {
-      serve_one(listener.get(), page);
+      serve_one(listener, page);
     }
   }
+}
+
+void serve_page(const std::string& address, const std::function<Page()>& page) {
+  const base::UniqueFd signals = take_signals();
+  const base::UniqueFd listener = listen_for_pages("--listen", address);
+  fmt::print("{}\n", page_address(listener.get()));
+  std::fflush(stdout);
+  serve_pages(listener.get(), signals.get(), page);
 }
 
 }  // namespace ringbolt::tools

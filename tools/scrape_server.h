@@ -3,6 +3,8 @@
 #include <functional>
 #include <string>
 
+#include "base/unique_fd.h"
+
 namespace ringbolt::tools {
 
 /// What a page of ours answers: HTTP status 200 or 503.
@@ -10,6 +12,13 @@ struct Page {
   bool is_whole = true;
   std::string text;
 };
+
+/// A socket that listens at "127.0.0.1:9315" or "[::1]:0" (any free port). Throws UsageError that names `option`.
+base::UniqueFd listen_for_pages(const std::string& option, const std::string& address);
+/// "http://127.0.0.1:9315/metrics", of such a socket.
+std::string page_address(int listener);
+/// Serves `page` at /metrics to who connects to `listener`, as below, until `end` is readable. Throws base::Error.
+void serve_pages(int listener, int end, const std::function<Page()>& page);
 
 /// Serves `page` at /metrics on `address` ("127.0.0.1:9315", "[::1]:0": any free port) until SIGINT, SIGTERM or SIGHUP;
 /// asked anew for each request. Says on stdout where it listens. One request at a time, each within a few seconds, so

@@ -187,6 +187,41 @@ void Connection::fill(std::span<const std::byte> data) {
   protocol_.fill(static_cast<uint32_t>(data.size()));
 }
 
+/// What was filled in, as one message; returns its bytes, 0 if there is no place in the queue.
+uint64_t Connection::post_filled() {
+  const auto write = protocol_.flush();
+  if (!write) {
+    return 0;
+  }
+  if (const int error = endpoint_.post_write(*write, &endpoint_.tx()[write->offset], endpoint_.tx_key())) {
+    fail(error);
+  }
+  return write->length;
+}
+
+std::span<std::byte> Connection::room() {
+  if (can_write()) {
+    return endpoint_.tx().subspan(protocol_.tx_offset(), protocol_.room());
+  }
+  protocol_.note_stall(base::now_ns());
+  return {};
+}
+
+bool Connection::send(std::span<const std::byte> filled) {
+  const std::span<std::byte> place = room();
+  const std::span<const std::byte> buffer = place.empty() ? std::span<const std::byte>() : endpoint_.tx();
+  if (filled.size() > place.size() || filled.data() < buffer.data() ||
+      filled.data() + filled.size() > buffer.data() + buffer.size()) {
+    return false;
+  }
+  if (filled.data() != place.data()) {
+    std::memmove(place.data(), filled.data(), filled.size());
+  }
+  protocol_.fill(static_cast<uint32_t>(filled.size()));
+  post_filled();
+  return true;
+}
+
 uint64_t Connection::write(std::span<const iovec> pieces, uint64_t skipped) {
   uint64_t written = 0;
   size_t at = 0;
@@ -207,14 +242,11 @@ uint64_t Connection::write(std::span<const iovec> pieces, uint64_t skipped) {
       skipped = count == left ? 0 : skipped + count;
       at += count == left ? 1 : 0;
     }
-    const auto write = protocol_.flush();
-    if (!write) {
+    const uint64_t posted = post_filled();
+    if (posted == 0) {
       break;
     }
-    written += write->length;
-    if (const int error = endpoint_.post_write(*write, &endpoint_.tx()[write->offset], endpoint_.tx_key())) {
-      fail(error);
-    }
+    written += posted;
   }
   if (at < pieces.size()) {
     protocol_.note_stall(base::now_ns());
@@ -243,7 +275,7 @@ uint64_t Connection::write_registered(std::span<const std::byte> data, uint32_t 
 }
 
 bool Connection::is_drained() {
-  if (protocol_.writes_done() == protocol_.writes_posted() || !is_alive()) {
+  if (has_written_all()) {
     return true;
   }
   if (!is_fenced_) {

@@ -43,6 +43,10 @@ class Connection {
   /// The errno of a request that the device did not take; 0: it has taken all.
   int post_error() const { return post_error_; }
 
+  /// Whether the peer has said anything by itself.
+  bool has_heard() const {
+    return protocol_.statistics().announcements_received + protocol_.statistics().messages_received > 0;
+  }
   uint32_t unread() const { return protocol_.unread(); }
   /// The unread bytes where they lie, in two pieces if they reach around the ring's end; the second may be empty.
   std::array<std::span<const std::byte>, 2> peek() const;
@@ -53,12 +57,19 @@ class Connection {
   bool can_write() const { return protocol_.room() > 0 && protocol_.can_post_write(); }
   /// Copies and sends as much as there is room for, beginning `skipped` bytes into the pieces; returns how much.
   uint64_t write(std::span<const iovec> pieces, uint64_t skipped);
-  /// Likewise from registered memory, which stays untouched until is_sent().
+  /// The sending buffer from where the next byte goes to its end; empty while can_write() is false.
+  std::span<std::byte> room();
+  /// Sends bytes that were filled in where room() said, though a peer that announces too early may have moved that place
+  /// since. False: they lie elsewhere.
+  bool send(std::span<const std::byte> filled);
+  /// As write(), from registered memory, which stays untouched until is_sent().
   uint64_t write_registered(std::span<const std::byte> data, uint32_t local_key);
   /// Whether the device has done with all that was written from registered memory.
   bool is_sent() const { return protocol_.writes_done() >= last_registered_; }
   /// Whether all that was written has reached the peer's memory; asks the device for word of it if that is open.
   bool is_drained();
+  /// Likewise, as far as the device has said so by itself.
+  bool has_written_all() const { return protocol_.writes_done() == protocol_.writes_posted() || !is_alive(); }
 
   uint64_t next_tick_ns() const { return protocol_.next_tick_ns(); }
 
@@ -69,6 +80,7 @@ class Connection {
   void pump();
   void prepare_sending();
   void fill(std::span<const std::byte> data);
+  uint64_t post_filled();
   void fail(int error);
 
   Endpoint endpoint_;

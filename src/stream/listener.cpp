@@ -126,6 +126,7 @@ std::unique_ptr<Stream> Listener::answer(Request request) {
     service_->manager().calls().reject(request.get(), nullptr, 0);
   }
   tally_->closes.add(reason);
+  tally_->rejections.add(reason);
   service_->tally().add(reason);
   return nullptr;
 }

@@ -178,9 +178,19 @@ void Stream::take(const rdma_cm_event& event) {
   }
 }
 
+/// Who sends is connected. The message that says so may be lost; it comes again only after a minute if this side was told
+/// before that the peer's program needs time (an MRA).
+void Stream::note_first_data() {
+  if (phase_ == Phase::accepting && !has_noted_data_ && connection_->has_heard()) {
+    has_noted_data_ = true;
+    service_->manager().calls().notify(id_->get(), IBV_EVENT_COMM_EST);
+  }
+}
+
 void Stream::look_at_cm_events(uint64_t now_ns, bool is_idle) {
   const bool is_broken = connection_ && connection_->is_broken();
   const bool is_opening = phase_ != Phase::connected;
+  note_first_data();
   if (is_opening || is_broken || (is_idle && now_ns - looked_at_cm_ns_ >= kCmPaceNs)) {
     looked_at_cm_ns_ = now_ns;
     take_cm_events();

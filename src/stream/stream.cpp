@@ -140,6 +140,7 @@ uint32_t Stream::events_now() const {
   if (connection_) {
     events |= connection_->unread() > 0 ? uint32_t{kReadable} : 0U;
     events |= connection_->can_write() ? uint32_t{kWritable} : 0U;
+    events |= connection_->has_written_all() ? uint32_t{kDrained} : 0U;
   }
   return phase_ == Phase::connected ? events | kConnected : events;
 }
@@ -229,6 +230,41 @@ base::Result<size_t> Stream::write(std::span<const iovec> pieces, const Deadline
   asks_for_room_ = done < total && !is_over();
   settle();
   return done > 0 || error == 0 ? base::Result<size_t>(done) : base::fail(error);
+}
+
+std::span<std::byte> Stream::room() {
+  const base::LockGuard lock(mutex_);
+  if (!connection_ || !connection_->can_write()) {
+    look();
+  }
+  const auto found = connection_ && !is_over() ? connection_->room() : std::span<std::byte>();
+  settle();
+  return found;
+}
+
+int Stream::send(std::span<const std::byte> filled) {
+  const base::LockGuard lock(mutex_);
+  if (filled.empty() || is_over()) {
+    return is_over() ? errno_of(reason_) : 0;
+  }
+  if (!connection_ || !connection_->send(filled)) {
+    return EINVAL;
+  }
+  note_end();
+  settle();
+  return is_over() ? errno_of(reason_) : 0;
+}
+
+bool Stream::is_drained() {
+  const base::LockGuard lock(mutex_);
+  if (!connection_) {
+    return true;
+  }
+  look();
+  const bool is_done = is_over() || connection_->is_drained();
+  note_end();
+  settle();
+  return is_done;
 }
 
 int Stream::register_memory(std::span<std::byte> memory) {

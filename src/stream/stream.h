@@ -28,6 +28,7 @@ enum Event : uint32_t {
   kWritable = 2,   ///< room for one byte at least, or the end
   kEnded = 4,      ///< whatever is read now, nothing more comes
   kConnected = 8,  ///< both sides are ready
+  kDrained = 16,   ///< all that was written has reached the peer's memory, as is_drained() has it
 };
 
 /// How many streams of a listener there are now, and how its streams and requests ended. Shared with them. Thread-safe.
@@ -35,6 +36,7 @@ struct ListenerTally {
   std::atomic<uint32_t> streams{0};
   std::atomic<uint64_t> accepted{0};
   CloseTally closes;
+  CloseTally rejections;  ///< those of `closes` that never were streams
 };
 
 /// One byte stream over RDMA, as Valkey has it, to one peer. Every call that may block has a deadline: with one that is
@@ -67,6 +69,12 @@ class Stream {
   /// All of the pieces, or as many bytes as found room by the deadline: an error only where that were none. Where some
   /// are left, the descriptor also stands for kWritable until the next write or ready().
   base::Result<size_t> write(std::span<const iovec> pieces, const Deadline& deadline);
+  /// Where the next bytes of the stream are sent from, for one thread that fills them in itself and then says send();
+  /// empty while there is no room, or the stream has ended. Does not block.
+  std::span<std::byte> room();
+  /// Sends the first bytes of what room() gave, which nobody else has written a byte to since. 0, or why the stream has
+  /// ended; EINVAL: the bytes lie elsewhere.
+  int send(std::span<const std::byte> filled);
 
   /// Memory of the program's own to send from without a copy, which stays where it is until it is unregistered or the
   /// stream has gone. 0 or an errno: EBUSY while it is being sent.
@@ -84,6 +92,9 @@ class Stream {
   /// Which of the events there are now, kEnded and kConnected always among them.
   base::Result<uint32_t> await(uint32_t events, const Deadline& deadline);
 
+  /// Whether all that was written has reached the peer's memory, or never will. Does not block: while it has not, the
+  /// device is asked for word of it, which kDrained stands for.
+  bool is_drained();
   /// Waits until all that was written is known to be in the peer's memory, and ends the stream. 0: it is, whether the
   /// peer reads it or not. Else why it may not be: EPIPE where the peer has closed it first. How much: statistics().
   int close(const Deadline& deadline);
@@ -113,6 +124,7 @@ class Stream {
   void request_connection() RINGBOLT_REQUIRES(mutex_);
   void make_connection() RINGBOLT_REQUIRES(mutex_);
   void look_at_cm_events(uint64_t now_ns, bool is_idle) RINGBOLT_REQUIRES(mutex_);
+  void note_first_data() RINGBOLT_REQUIRES(mutex_);
   void end(CloseReason reason, const std::string& what) RINGBOLT_REQUIRES(mutex_);
 
   // stream.cpp
@@ -160,6 +172,7 @@ class Stream {
   uint32_t idle_looks_ RINGBOLT_GUARDED_BY(mutex_) = 0;     // one behind the other
   bool asks_for_room_ RINGBOLT_GUARDED_BY(mutex_) = false;  // a write was cut short
   bool is_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;
+  bool has_noted_data_ RINGBOLT_GUARDED_BY(mutex_) = false;    // a server's first message was told to its identifier
   bool has_polled_armed_ RINGBOLT_GUARDED_BY(mutex_) = false;  // something has come since: there is an event
   bool was_idle_ RINGBOLT_GUARDED_BY(mutex_) = true;           // the last look found nothing
   bool is_led_ RINGBOLT_GUARDED_BY(mutex_) = false;            // a thread sleeps on the descriptors for all

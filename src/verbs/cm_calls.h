@@ -28,6 +28,7 @@ struct CmCalls {
   int (*connect)(rdma_cm_id*, rdma_conn_param*) = nullptr;
   int (*accept)(rdma_cm_id*, rdma_conn_param*) = nullptr;
   int (*reject)(rdma_cm_id*, const void* data, uint8_t length) = nullptr;
+  int (*notify)(rdma_cm_id*, ibv_event_type) = nullptr;
   int (*disconnect)(rdma_cm_id*) = nullptr;
   const char* (*event_str)(rdma_cm_event_type) = nullptr;
 };

@@ -51,6 +51,7 @@ void find_all(SymbolFinder& in, CmCalls& calls) {
   in.need("rdma_connect", calls.connect);
   in.need("rdma_accept", calls.accept);
   in.need("rdma_reject", calls.reject);
+  in.need("rdma_notify", calls.notify);
   in.need("rdma_disconnect", calls.disconnect);
   in.need("rdma_event_str", calls.event_str);
 }

@@ -40,6 +40,7 @@ LINES = {
     "bench": ("bench barrier -n 1 -w 0", 0, True),
     "nccl": ("nccl", 0, True),
     "nccl test": ("nccl test -e 8", 0, True),
+    "bridge": ("bridge --listen unix:x", 2, False),  # to nowhere: it would not end
     "plan": ("plan ring:3", 0, True),
     "help": ("help run", 0, True),
     "complete": ("complete -- st", 0, True),

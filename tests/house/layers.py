@@ -48,6 +48,8 @@ ALLOWED = {
               "mesh", "group", "circuit", "nccl"},
     # The agent of the overlay is a device's peer on one side and a user of verbs on the other.
     "tools/agent": {"base", "cluster", "fabric", "link", "bootstrap", "mesh", "circuit"},
+    # The bridge is a program of byte streams, and takes them as they are inside.
+    "tools/bridge": {"base", "stream"},
     "bench": {"base", "cluster", "nccl"},
     # Micro benchmarks take single parts of the lower half, as unit tests do.
     "bench/micro": {"base", "wire", "fault", "cluster", "link", "device", "collective"},

@@ -1,4 +1,4 @@
-"""Valkey over RDMA, unmodified: the lines of docs/running-your-program.md, values of every size, a client that is killed."""
+"""Valkey over RDMA, unmodified: the lines of docs/valkey.md, values of every size, a client that is killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.world import World, add_arguments, check_parts
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "docs"))
 import page  # noqa: E402
 
-_PAGE = pathlib.Path("docs/running-your-program.md")
+_PAGE = pathlib.Path("docs/valkey.md")
 _CLI = "build/valkey/valkey-cli"
 _BENCHMARK = "build/valkey/valkey-benchmark"
 _PORT = 6379  # of the runtime folder's own RDMA ports: nobody else's is in the way

@@ -116,7 +116,7 @@ void group_commands(CLI::App& app) {
     std::vector<const char*> commands;
   } groups[] = {
       {"Plan and make clusters", {"plan", "up", "down", "status", "devices", "hostfile", "agent"}},
-      {"Run programs on nodes", {"run", "exec", "env"}},
+      {"Run programs on nodes", {"run", "exec", "env", "bridge"}},
       {"Measure and prove", {"matrix", "perf", "bench", "check", "verify", "nccl"}},
       {"Watch", {"map", "metrics", "decode"}},
       {"Break and mend on purpose", {"cut", "heal", "fault", "reboot"}},

@@ -1,0 +1,57 @@
+#include "bridge/command_line.h"
+
+#include "validators.h"
+
+namespace ringbolt::tools::bridge {
+namespace {
+
+constexpr uint64_t kMostMs = 86'400'000;  // a day
+
+}  // namespace
+
+void define_bridge(CLI::App& app, BridgeOptions& options, const std::function<void()>& chosen) {
+  CLI::App* command = app.add_subcommand("bridge", "Join TCP or UNIX sockets to byte streams over RDMA");
+  command->add_option("--listen", options.listen, "Where programs connect: tcp:HOST:PORT, unix:PATH or rdma:HOST:PORT")
+      ->type_name("PLACE");
+  command->add_option("--connect", options.connect, "Where each of these connections leads; one for each --listen")
+      ->type_name("PLACE");
+  command->add_option("--allow", options.allowed, "Who may connect (default: everybody who can)")
+      ->type_name("ADDRESS[/PREFIX]");
+  command->add_flag("--listen-anywhere", options.listens_anywhere, "Also listen where other machines reach TCP");
+  command->add_option("--max-connections", options.max_connections, "Connections at a time")
+      ->transform(Whole(1, 1'000'000))
+      ->capture_default_str()
+      ->type_name("N");
+  command->add_option("--memory", options.memory_bytes, "For the buffers of all connections")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str()
+      ->type_name("BYTES");
+  command->add_option("--receive-bytes", options.receive_bytes, "Of a connection's receive buffer")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(Whole(4096, 1U << 24U))
+      ->capture_default_str()
+      ->type_name("BYTES");
+  const auto add_time = [&](const char* name, uint64_t& value, const char* words) {
+    command->add_option(name, value, words)->transform(Whole(0, kMostMs))->capture_default_str()->type_name("MS");
+  };
+  add_time("--linger", options.linger_ms, "How long the other side may be silent once one has ended");
+  command->add_option("--connect-timeout", options.connect_timeout_ms, "Give up connecting after so long")
+      ->transform(Whole(1, kMostMs))
+      ->capture_default_str()
+      ->type_name("MS");
+  add_time("--drain", options.drain_ms, "How long connections may go on after SIGTERM");
+  command->add_option("--stats", options.stats, "Serve counters over HTTP, at /metrics, at an address or UNIX socket")
+      ->type_name("ADDRESS:PORT|PATH");
+  command->add_option("--verbs", options.verbs, "The verbs library: auto, system, soft, or a path (default: auto)")
+      ->type_name("LIB");
+  command->footer(
+      "Every connection to a place of --listen is one to the place of --connect that stands at its number; bytes pass\n"
+      "as they are. One side of each pair is rdma. SIGTERM takes no more connections and ends with the last one; a\n"
+      "second one ends at once.\n\n"
+      "Examples:\n"
+      "  ringbolt bridge --listen tcp:127.0.0.1:6379 --connect rdma:10.77.0.2:6379\n"
+      "  ringbolt bridge --listen rdma:10.77.0.2:6379 --connect unix:/run/redis/redis.sock\n");
+  command->callback(chosen);
+}
+
+}  // namespace ringbolt::tools::bridge

@@ -1,0 +1,194 @@
+#include "bridge/pair.h"
+
+#include <cerrno>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+namespace ringbolt::tools::bridge {
+namespace {
+
+constexpr int kMostAccepts = 64;            // of one turn, so that connections have theirs
+constexpr uint64_t kPauseNs = 100'000'000;  // where no descriptor is left: one may come back
+
+bool is_exhausted(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+}  // namespace
+
+Pair::Pair(const Place& listen, const Place& connect) : listen_(listen), connect_(connect) {
+  target_.place = connect;
+  if (listen.kind != Place::Kind::rdma) {
+    socket_.emplace("--listen", listen);
+    listen_ = socket_->place();
+    stream_target_ = stream::addresses_of(connect.host, connect.port);
+  } else if (connect.kind == Place::Kind::tcp) {
+    target_.addresses = stream::addresses_of(connect.host, connect.port);
+  }
+}
+
+Pair::~Pair() {
+  watch_.reset();
+  connections_.clear();
+}
+
+void Pair::start(Surroundings& around, Limits& limits) {
+  around_ = &around;
+  limits_ = &limits;
+  allowed_.emplace(limits.allowed);
+  if (!socket_) {
+    stream::ListenerSettings settings;
+    settings.stream = around.stream;
+    settings.allowed = limits.allowed;
+    settings.max_streams = static_cast<uint32_t>(limits.max_connections);
+    listener_ = std::make_unique<stream::Listener>(around.service, listen_.host, listen_.port, settings);
+    listen_.port = listener_->port();
+  }
+  watch_.emplace(around.loop, socket_ ? socket_->fd() : listener_->fd(), *this);
+  watch_->want(true, false);
+}
+
+void Pair::stop_listening() {
+  on_event();  // who has knocked before is let in
+  watch_.reset();
+  pause(0);
+  count_turned_away(past_);
+  socket_.reset();
+  listener_.reset();
+}
+
+void Pair::stop(std::string_view reason) {
+  std::vector<Connection*> all;
+  for (const auto& [connection, owned] : connections_) {
+    all.push_back(connection);
+  }
+  for (Connection* connection : all) {
+    connection->stop(reason);
+  }
+}
+
+bool Pair::bury(uint64_t until_ns) {
+  while (!ended_.empty() && base::now_ns() < until_ns) {
+    ended_.pop_back();
+  }
+  return ended_.empty();
+}
+
+Tally Pair::tally() const {
+  Tally now = past_;
+  now.listen = listen_text();
+  now.connect = connect_text();
+  now.open = connections_.size();
+  for (const auto& [connection, owned] : connections_) {
+    now.add(connection->moved(), connection->statistics());
+  }
+  count_turned_away(now);
+  return now;
+}
+
+/// Those whom the listener has turned away before there was a stream.
+void Pair::count_turned_away(Tally& tally) const {
+  const stream::CloseCounts counts = listener_ ? listener_->tally().rejections.counts() : stream::CloseCounts{};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (counts[i] != 0) {
+      tally.closed[std::string(stream::name_of(static_cast<stream::CloseReason>(i)))] += counts[i];
+    }
+  }
+}
+
+void Pair::on_event() {
+  if (!watch_) {
+    return;
+  }
+  if (paused_until_ns_ != 0) {
+    pause(0);
+    watch_->want(true, false);
+  }
+  for (int i = 0; i < kMostAccepts && (socket_ ? accept_socket() : accept_stream()); ++i) {
+  }
+}
+
+bool Pair::accept_socket() {
+  stream::Address peer;
+  auto accepted = socket_->accept(peer);
+  if (!accepted) {
+    const int error = accepted.error().value;
+    if (is_exhausted(error)) {
+      refuse("no-resources", base::reason_of(error));
+      watch_->want(false, false);
+      pause(base::now_ns() + kPauseNs);
+    }
+    return error == ECONNABORTED || error == EINTR;
+  }
+  ++past_.accepted;
+  if (socket_->place().kind == Place::Kind::tcp && !allowed_->allows(peer)) {
+    refuse("not-allowed", fmt::format("{} is not on the list of --allow", peer.text()));
+  } else if (limits_->open >= limits_->max_connections) {
+    refuse("too-many", fmt::format("--max-connections {} are open", limits_->max_connections));
+  } else {
+    try {
+      admit(stream::Stream::connect(around_->service, stream_target_, connect_text(), around_->stream),
+            std::move(*accepted));
+    } catch (const base::Error& error) {
+      refuse("no-resources", error.what());
+    } catch (const std::bad_alloc&) {
+      refuse("no-resources", "out of memory");
+    }
+  }
+  return true;
+}
+
+bool Pair::accept_stream() {
+  auto accepted = listener_->accept(stream::Deadline::now());
+  if (!accepted) {
+    return false;
+  }
+  ++past_.accepted;
+  if (limits_->open >= limits_->max_connections) {
+    refuse("too-many", fmt::format("--max-connections {} are open", limits_->max_connections));
+    return true;
+  }
+  try {
+    admit(std::move(*accepted), base::UniqueFd());
+  } catch (const base::Error& error) {
+    refuse("no-resources", error.what());
+  } catch (const std::bad_alloc&) {
+    refuse("no-resources", "out of memory");
+  }
+  return true;
+}
+
+void Pair::admit(std::unique_ptr<stream::Stream> stream, base::UniqueFd socket) {
+  auto made = socket.is_open()
+                  ? std::make_unique<Connection>(*around_, *this, std::move(stream), std::move(socket))
+                  : std::make_unique<Connection>(*around_, *this, std::move(stream), target_);
+  Connection* const connection = made.get();
+  connections_.emplace(connection, std::move(made));
+  ++limits_->open;
+  connection->on_event();
+}
+
+void Pair::refuse(const std::string& reason, const std::string& problem) {
+  ++past_.closed[reason];
+  limits_->say(fmt::format("{} -> {}: {}: {}", listen_text(), connect_text(), reason, problem));
+}
+
+void Pair::pause(uint64_t until_ns) {
+  around_->deadlines.move(*this, paused_until_ns_, until_ns);
+  paused_until_ns_ = until_ns;
+}
+
+void Pair::on_ended(Connection& connection, const std::string& reason, const std::string& problem) {
+  past_.add(connection.moved(), connection.statistics());
+  ++past_.closed[reason];
+  --limits_->open;
+  if (!problem.empty()) {
+    limits_->say(fmt::format("{} -> {}: {}", listen_text(), connect_text(), problem));
+  }
+  const auto found = connections_.find(&connection);
+  ended_.push_back(std::move(found->second));
+  connections_.erase(found);
+}
+
+}  // namespace ringbolt::tools::bridge

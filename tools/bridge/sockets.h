@@ -1,0 +1,66 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "bridge/place.h"
+#include "bridge/relay.h"
+#include "stream/address.h"
+
+namespace ringbolt::tools::bridge {
+
+// Sockets of TCP and UNIX, none of which blocks.
+
+/// A connected socket as a relay's end. Move-only. Not thread-safe.
+class SocketOnDescriptor : public SocketEnd {
+ public:
+  explicit SocketOnDescriptor(base::UniqueFd fd) : fd_(std::move(fd)) {}
+  base::Result<size_t> read(std::span<std::byte> into) override;
+  base::Result<size_t> write(const Pieces& pieces) override;
+  void shut_down() override;
+  bool has_gone() override;
+
+  int fd() const { return fd_.get(); }
+  /// What became of connecting: 0, or an errno; nothing while it goes on.
+  std::optional<int> connected() const;
+  /// Closes it; its peer of TCP gets an error instead of an end if `is_abrupt`.
+  void close(bool is_abrupt);
+
+ private:
+  base::UniqueFd fd_;
+};
+
+/// A socket that listens, and the file of one of UNIX, which goes with it. Move-only. Not thread-safe.
+class ListeningSocket {
+ public:
+  /// Of a place of TCP or UNIX. A file of UNIX is for its owner alone (0600) from the first moment on; one that nobody
+  /// listens at any more is replaced, any other is left alone. Throws UsageError that names `option`.
+  ListeningSocket(const std::string& option, const Place& place);
+  ~ListeningSocket();
+  ListeningSocket(ListeningSocket&& other) noexcept = default;
+  ListeningSocket& operator=(ListeningSocket&&) = delete;
+
+  int fd() const { return fd_.get(); }
+  /// Where it listens: with the port that it got.
+  const Place& place() const { return place_; }
+  /// The next connection, and of TCP who it is; EAGAIN: there is none; EMFILE and the like.
+  base::Result<base::UniqueFd> accept(stream::Address& peer);
+
+ private:
+  void listen_tcp(const std::string& option);
+  void listen_unix(const std::string& option);
+
+  base::UniqueFd fd_;
+  Place place_;
+  std::string file_;  // of UNIX; empty: none is ours
+  uint64_t inode_ = 0;
+};
+
+/// Begins to connect. EINPROGRESS is no error: the socket is writable when it is known. EAGAIN: of UNIX, the listener
+/// has too many who wait.
+base::Result<base::UniqueFd> connect_tcp(stream::Address address);
+base::Result<base::UniqueFd> connect_unix(const std::string& path);
+
+}  // namespace ringbolt::tools::bridge

@@ -1,0 +1,100 @@
+#include "bridge/sockets.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "failure.h"
+
+namespace ringbolt::tools::bridge {
+namespace {
+
+class UnixListener : public testing::Test {
+ protected:
+  UnixListener() {
+    std::string name = "/tmp/rb-sockets-XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~UnixListener() override { std::filesystem::remove_all(folder_); }
+
+  Place place() const { return {Place::Kind::unix_socket, {}, 0, folder_ / "s"}; }
+  ListeningSocket listen() const { return ListeningSocket("--listen", place()); }
+  std::string refusal() const {
+    try {
+      listen();
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  std::filesystem::path folder_;
+};
+
+TEST_F(UnixListener, file_is_for_its_owner_alone_and_goes_with_it) {
+  {
+    const ListeningSocket one = listen();
+    struct stat seen {};
+    ASSERT_EQ(::lstat(place().path.c_str(), &seen), 0);
+    EXPECT_EQ(seen.st_mode & 0777U, 0600U);
+    EXPECT_TRUE(connect_unix(place().path));
+  }
+  EXPECT_FALSE(std::filesystem::exists(place().path));
+  EXPECT_EQ(connect_unix(place().path).error().value, ENOENT);
+}
+
+TEST_F(UnixListener, stale_file_is_replaced_and_a_live_one_is_not) {
+  {
+    ListeningSocket one = listen();
+    std::filesystem::rename(place().path, folder_ / "kept");  // as if its program had been killed
+  }
+  std::filesystem::rename(folder_ / "kept", place().path);
+  EXPECT_EQ(connect_unix(place().path).error().value, ECONNREFUSED);
+  const ListeningSocket two = listen();
+  EXPECT_TRUE(connect_unix(place().path));
+  EXPECT_NE(refusal().find("another program listens there"), std::string::npos);
+  EXPECT_TRUE(connect_unix(place().path));
+}
+
+TEST_F(UnixListener, other_files_and_those_of_successors_are_left_alone) {
+  std::ofstream(place().path) << "precious";
+  EXPECT_NE(refusal().find("a file that is no socket is there"), std::string::npos);
+  std::filesystem::remove(place().path);
+  std::filesystem::create_symlink("/nowhere", place().path);
+  EXPECT_NE(refusal().find("a file that is no socket is there"), std::string::npos);
+  std::filesystem::remove(place().path);
+  {
+    const ListeningSocket one = listen();
+    std::filesystem::remove(place().path);
+    std::ofstream(place().path) << "somebody else's";
+  }
+  EXPECT_TRUE(std::filesystem::exists(place().path));
+}
+
+TEST(ConnectedSocket, carries_bytes_and_ends) {
+  ListeningSocket listener("--listen", {Place::Kind::tcp, "127.0.0.1", 0, {}});
+  ASSERT_NE(listener.place().port, 0);
+  SocketOnDescriptor one(std::move(*connect_tcp(stream::addresses_of("127.0.0.1", listener.place().port).front())));
+  stream::Address peer;
+  SocketOnDescriptor other(std::move(*listener.accept(peer)));
+  EXPECT_EQ(listener.accept(peer).error().value, EAGAIN);
+  EXPECT_EQ(one.connected(), 0);
+  const std::string text = "two pieces";
+  const auto bytes = std::as_bytes(std::span(text));
+  EXPECT_EQ(*one.write({bytes.first(3), bytes.subspan(3)}), text.size());
+  std::byte room[64];
+  EXPECT_EQ(*other.read(room), text.size());
+  EXPECT_EQ(other.read(room).error().value, EAGAIN);
+  one.shut_down();
+  EXPECT_EQ(*other.read(room), 0U);
+  EXPECT_FALSE(other.has_gone());
+  other.close(true);
+  EXPECT_EQ(one.read(room).error().value, ECONNRESET);
+}
+
+}  // namespace
+}  // namespace ringbolt::tools::bridge
