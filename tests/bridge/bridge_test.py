@@ -254,6 +254,28 @@ class Limits(BridgeCase):
             self.assertRegex(said, r'closed_total\{.*reason="not-allowed"\} 1')
             strict.end()
 
+    def test_out_of_descriptors_some_are_refused_and_later_ones_served(self):
+        far = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", Target(self, echo).place)
+        near = Bridge(self, "--listen", "tcp:127.0.0.1:0", "--connect", far.listens[0], "--stats", "127.0.0.1:0", "--linger", "100",
+                      enter=("prlimit", "--nofile=100:100"))
+
+        def is_served(client):
+            with contextlib.suppress(ConnectionError):
+                client.sendall(b"x")
+                return read_all(client, 1) == b"x"
+            return False
+
+        with contextlib.ExitStack() as kept:
+            served = 0
+            while is_served(kept.enter_context(connect(near.port))):
+                served += 1
+            self.assertGreater(served, 5)
+        wait_until(lambda: near.counts()["connections"] == 0, "all have ended")
+        self.assertEqual(near.counts()["accepted_total"], served + 1)
+        self.assertEqual(near.counts()["socket-closed"], served)  # the other one's reason is what the device lacked
+        with connect(near.port) as client:
+            self.assertTrue(is_served(client))
+
     def test_usage(self):
         for words, says in (
                 ([], "0 times --listen"),
