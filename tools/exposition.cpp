@@ -88,8 +88,8 @@ size_t place_of(const Metric& metric) {
 }
 
 std::string labels_of(const PortCounts& port) {
-  return fmt::format("cluster=\"{}\",node=\"{}\",device=\"{}\",port=\"1\"", escaped_label(port.cluster), escaped_label(port.node),
-                     escaped_label(port.device));
+  return fmt::format("cluster=\"{}\",node=\"{}\",device=\"{}\",port=\"1\"", escaped_label(port.cluster),
+                     escaped_label(port.node), escaped_label(port.device));
 }
 
 using ValueOf = std::function<std::optional<uint64_t>(const PortCounts&)>;

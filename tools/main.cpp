@@ -22,7 +22,6 @@
 #include "base/variables.h"
 #include "bench/command_line.h"
 #include "bridge/command_line.h"
-#include "nccl/command_line.h"
 #include "check/command_line.h"
 #include "cli/formatter.h"
 #include "cli/help.h"
@@ -33,6 +32,7 @@
 #include "failure.h"
 #include "fault/plan_text.h"
 #include "host_node.h"
+#include "nccl/command_line.h"
 #include "perf/command_line.h"
 #include "plan/command_line.h"
 #include "profile/catalogue.h"
@@ -46,7 +46,8 @@ namespace {
 /// Of a command that somebody typed: our own processes have an environment that was looked at.
 void say_odd_environment(const CLI::App& app, const Request& request) {
   const bool is_own = is_hidden(chosen_command(app)) || !request.host.node.empty() || request.check.is_rank ||
-                      request.bench.is_rank || request.nccl.is_rank || !request.perf.end.empty() || !request.verify.end.empty();
+                      request.bench.is_rank || request.nccl.is_rank || !request.perf.end.empty() ||
+                      !request.verify.end.empty();
   if (is_own) {
     return;
   }

@@ -53,8 +53,8 @@ void check_port(const std::string& option, const std::string& address, const std
   const char* const end = port.data() + port.size();
   const auto [stop, error] = std::from_chars(port.data(), end, number);
   if (error != std::errc{} || stop != end) {
-    throw UsageError(
-        fmt::format("{} {}: give a port from 1 to 65535, or 0 for any that is free, not \"{}\"", option, address, port));
+    throw UsageError(fmt::format("{} {}: give a port from 1 to 65535, or 0 for any that is free, not \"{}\"", option,
+                                 address, port));
   }
 }
 

@@ -59,8 +59,8 @@ class Connection {
   uint64_t write(std::span<const iovec> pieces, uint64_t skipped);
   /// The sending buffer from where the next byte goes to its end; empty while can_write() is false.
   std::span<std::byte> room();
-  /// Sends bytes that were filled in where room() said, though a peer that announces too early may have moved that place
-  /// since. False: they lie elsewhere.
+  /// Sends bytes that were filled in where room() said, though a peer that announces too early may have moved that
+  /// place since. False: they lie elsewhere.
   bool send(std::span<const std::byte> filled);
   /// As write(), from registered memory, which stays untouched until is_sent().
   uint64_t write_registered(std::span<const std::byte> data, uint32_t local_key);

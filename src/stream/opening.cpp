@@ -178,8 +178,8 @@ void Stream::take(const rdma_cm_event& event) {
   }
 }
 
-/// Who sends is connected. The message that says so may be lost; it comes again only after a minute if this side was told
-/// before that the peer's program needs time (an MRA).
+/// Who sends is connected. The message that says so may be lost; it comes again only after a minute if this side was
+/// told before that the peer's program needs time (an MRA).
 void Stream::note_first_data() {
   if (phase_ == Phase::accepting && !has_noted_data_ && connection_->has_heard()) {
     has_noted_data_ = true;

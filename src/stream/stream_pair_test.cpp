@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "stream/stream_test_support.h"
@@ -225,6 +227,60 @@ TEST(StreamPair, one_thread_reads_while_another_writes) {
   server_writes.join();
   client_writes.join();
   server_reads.join();
+}
+
+/// As a bridge sends: what a system call has read lies in the sending buffer already.
+TEST(StreamPair, bytes_that_are_filled_in_where_they_are_sent_from_arrive) {
+  const StreamSettings settings{.receive_bytes = 65536};
+  const World world({.stream = settings});
+  const Pair pair(world);
+  const auto all = patterned(5 * 65536 + 17);
+  std::vector<std::byte> arrived;
+  std::thread reading([&] { arrived = read_all(*pair.server, all.size()); });
+  for (size_t done = 0; done < all.size();) {
+    const auto room = pair.client->room();
+    if (room.empty()) {
+      ASSERT_TRUE(pair.client->await(kWritable, soon()));
+      continue;
+    }
+    const size_t count = std::min({room.size(), all.size() - done, size_t{20000}});
+    std::copy_n(all.begin() + static_cast<std::ptrdiff_t>(done), count, room.begin());
+    ASSERT_EQ(pair.client->send(room.first(count)), 0);
+    done += count;
+  }
+  reading.join();
+  EXPECT_EQ(arrived, all);
+  EXPECT_GE(pair.client->statistics().stalls, 1U);
+}
+
+TEST(StreamPair, memory_of_others_and_an_ended_stream_are_not_sent) {
+  const World world;
+  const Pair pair(world);
+  const auto foreign = patterned(8);
+  EXPECT_EQ(pair.client->send(foreign), EINVAL);
+  const auto wrong = pair.client->room();
+  EXPECT_EQ(pair.client->send(std::span<const std::byte>(wrong.data() + wrong.size() - 1, 8)), EINVAL);
+  EXPECT_EQ(pair.client->send({}), 0);
+  EXPECT_EQ(pair.server->close(soon()), 0);
+  while (pair.client->reason() == CloseReason::none) {
+    static_cast<void>(pair.client->await(kReadable, soon()));
+  }
+  EXPECT_TRUE(pair.client->room().empty());
+  EXPECT_EQ(pair.client->send(wrong.first(1)), EPIPE);
+  EXPECT_TRUE(pair.client->is_drained());
+}
+
+TEST(StreamPair, descriptor_tells_when_all_has_arrived) {
+  const World world;
+  const Pair pair(world);
+  pollfd one{pair.client->fd(), POLLIN, 0};
+  pair.client->want(kDrained);
+  ASSERT_EQ(test::write(*pair.client, patterned(100000)), 100000U);
+  while (!pair.client->is_drained()) {
+    ASSERT_EQ(::poll(&one, 1, static_cast<int>(test::limit_ms())), 1);
+  }
+  EXPECT_EQ(*pair.client->await(kDrained, Deadline::now()) & kDrained, kDrained);
+  EXPECT_EQ(pair.server->peek(Deadline::now())->at(0).size(), 100000U);
 }
 
 }  // namespace

@@ -106,6 +106,32 @@ class BridgeCase(CommandCase):
         return path
 
 
+    def kill_clients(self, count):
+        """So many at once: the bridges then have neither connections, memory nor descriptors of theirs."""
+        near, far = self.back_to_back(Target(self, echo).place, "--linger", "200", far_words=("--linger", "200"))
+        with connect(near.port) as client:  # what stays for good is there
+            client.sendall(b"x")
+            self.assertEqual(read_all(client, 1), b"x")
+        wait_until(lambda: near.counts()["connections"] + far.counts()["connections"] == 0, "the first has ended")
+        before = near.descriptors(), far.descriptors()
+        script = ("import socket,sys\nall=[]\nfor i in range(int(sys.argv[2])):\n"
+                  "  s=socket.create_connection(('127.0.0.1',int(sys.argv[1])),60); s.sendall(b'%d'%i); all.append(s)\n"
+                  "print(sum(len(s.recv(9)) > 0 for s in all), flush=True)\nall[0].recv(1)\n")
+        clients = subprocess.Popen(["python3", "-c", script, str(near.port), str(count)], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(clients.communicate)
+        self.addCleanup(clients.kill)
+        self.assertEqual(clients.stdout.readline(), f"{count}\n")
+        self.assertEqual((near.counts()["connections"], far.counts()["connections"]), (count, count))
+        clients.kill()
+        wait_until(lambda: near.counts()["connections"] + far.counts()["connections"] == 0, "all have ended")
+        for bridge in (near, far):
+            wait_until(lambda one=bridge: one.counts()["memory_bytes"] == 0, "their memory is given back")
+        # Descriptors of peers' lanes go when the service thread has noticed.
+        wait_until(lambda: near.descriptors() <= before[0] + 8 and far.descriptors() <= before[1] + 8, "descriptors are closed")
+        self.assertEqual(near.counts()["accepted_total"], count + 1)
+        self.assertEqual(near.counts()["socket-closed"] + near.counts().get("socket-reset", 0), count + 1)
+
+
 class Target:
     """Listens on a port of TCP, or at a path, and gives each connection to `serve`, in a thread of its own."""
 
@@ -146,6 +172,11 @@ class Target:
                 self.serve(client)
             except Exception as problem:  # pylint: disable=broad-except  (told to the test)
                 self.failures.append(problem)
+
+
+def echo(client):
+    while piece := client.recv(1 << 20):
+        client.sendall(piece)
 
 
 def connect(where):

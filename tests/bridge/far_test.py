@@ -8,7 +8,6 @@ import threading
 import bridges
 import namespaces
 from bridges import Bridge, Target, command, connect, data, read_all, wait_until
-from bridge_test import Ends
 from namespaces import NamespaceCase
 from ports import free_port
 
@@ -146,8 +145,8 @@ class Services(bridges.BridgeCase, NamespaceCase):
         self.check_redis(way)
 
 
-class Crowd(Ends):
-    def test_killed_clients_leave_nothing(self):
+class Crowd(bridges.BridgeCase):
+    def test_five_hundred_killed_clients_leave_nothing(self):
         self.kill_clients(500)
 
 

@@ -23,8 +23,8 @@ namespace bridge {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kRemarkNs = 1'000'000'000;     // of one kind
-constexpr uint64_t kBuryNs = 2'000'000;  // of one round: who waits for an event waits no longer
+constexpr uint64_t kRemarkNs = 1'000'000'000;  // of one kind
+constexpr uint64_t kBuryNs = 2'000'000;        // of one round: who waits for an event waits no longer
 constexpr uint64_t kEndingNs = 3'000'000'000;  // for what is under way when the time to drain is over
 
 /// Everything that listens for more than this machine or the fabric wants the word.
@@ -34,19 +34,22 @@ void check_listen(const Place& place, bool listens_anywhere) {
   }
   const stream::Address address = stream::addresses_of(place.host, place.port).front();
   const auto bytes = address.bytes();
-  const bool is_any = std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; }) ||
-                      (!address.is_ipv6() && std::all_of(bytes.begin() + 12, bytes.end(), [](uint8_t b) { return b == 0; }));
+  const bool is_any =
+      std::ranges::all_of(bytes, [](uint8_t byte) { return byte == 0; }) ||
+      (!address.is_ipv6() && std::all_of(bytes.begin() + 12, bytes.end(), [](uint8_t b) { return b == 0; }));
   if (place.kind == Place::Kind::rdma && is_any) {
-    throw UsageError(fmt::format("--listen {}: that is every device of this machine; name the address of one, or add "
-                                 "--listen-anywhere",
-                                 place.text()));
+    throw UsageError(
+        fmt::format("--listen {}: that is every device of this machine; name the address of one, or add "
+                    "--listen-anywhere",
+                    place.text()));
   }
-  const bool is_loopback = address.is_ipv6() ? std::count(bytes.begin(), bytes.end() - 1, 0) == 15 && bytes[15] == 1
-                                             : bytes[12] == 127;
+  const bool is_loopback =
+      address.is_ipv6() ? std::count(bytes.begin(), bytes.end() - 1, 0) == 15 && bytes[15] == 1 : bytes[12] == 127;
   if (place.kind == Place::Kind::tcp && !is_loopback) {
-    throw UsageError(fmt::format("--listen {}: programs of other machines could come through here to the fabric; "
-                                 "listen at 127.0.0.1 or unix:PATH, or add --listen-anywhere",
-                                 place.text()));
+    throw UsageError(
+        fmt::format("--listen {}: programs of other machines could come through here to the fabric; "
+                    "listen at 127.0.0.1 or unix:PATH, or add --listen-anywhere",
+                    place.text()));
   }
 }
 
@@ -60,8 +63,8 @@ std::vector<std::unique_ptr<Pair>> make_pairs(const BridgeOptions& options) {
     const Place listen = parse_place("--listen", options.listen[i]);
     const Place connect = parse_place("--connect", options.connect[i]);
     if ((listen.kind == Place::Kind::rdma) == (connect.kind == Place::Kind::rdma)) {
-      throw UsageError(fmt::format("{} -> {}: a bridge joins one of rdma with one of tcp or unix", listen.text(),
-                                   connect.text()));
+      throw UsageError(
+          fmt::format("{} -> {}: a bridge joins one of rdma with one of tcp or unix", listen.text(), connect.text()));
     }
     if (connect.kind != Place::Kind::unix_socket && connect.port == 0) {
       throw UsageError(fmt::format("--connect {}: nobody listens at port 0", connect.text()));
@@ -114,8 +117,7 @@ class Bridge : private Listening {
         deadlines_(loop_),
         around_{loop_, deadlines_, nullptr, {}, {}, options.connect_timeout_ms * kNsPerMs},
         calls_(
-            loop_, [this](int signal) { on_signal(signal); }, [this] { answer_page(); },
-            [this] { before_sleep(); }) {
+            loop_, [this](int signal) { on_signal(signal); }, [this] { answer_page(); }, [this] { before_sleep(); }) {
     around_.relay.linger_ns = options.linger_ms * kNsPerMs;
     around_.stream.receive_bytes = options.receive_bytes;
     around_.stream.connect_timeout_ms = static_cast<uint32_t>(options.connect_timeout_ms);

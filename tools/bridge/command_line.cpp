@@ -1,11 +1,38 @@
 #include "bridge/command_line.h"
 
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string>
+#include <string_view>
+
 #include "validators.h"
 
 namespace ringbolt::tools::bridge {
 namespace {
 
 constexpr uint64_t kMostMs = 86'400'000;  // a day
+
+/// Bytes from `least` to `most`, also as 64K, 16M or 4G.
+class Bytes : public CLI::Validator {
+ public:
+  Bytes(uint64_t least, uint64_t most) : Validator(fmt::format("whole {} {}", least, most)) {
+    func_ = [least, most](std::string& text) {
+      constexpr std::string_view kUnits = "KMG";
+      uint64_t value = 0;
+      const char* const end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, value);
+      const size_t unit = stop + 1 == end ? kUnits.find(*stop) : std::string_view::npos;
+      const unsigned shift = unit == std::string_view::npos ? 0 : 10 * static_cast<unsigned>(unit + 1);
+      if (error != std::errc{} || (stop != end && shift == 0) || value > most >> shift || value << shift < least) {
+        return fmt::format("give a whole number from {} to {}, or such as 64K, 16M or 4G, not \"{}\"", least, most,
+                           text);
+      }
+      text = std::to_string(value << shift);
+      return std::string();
+    };
+  }
+};
 
 }  // namespace
 
@@ -23,12 +50,11 @@ void define_bridge(CLI::App& app, BridgeOptions& options, const std::function<vo
       ->capture_default_str()
       ->type_name("N");
   command->add_option("--memory", options.memory_bytes, "For the buffers of all connections")
-      ->transform(CLI::AsSizeValue(false))
+      ->transform(Bytes(1U << 20U, uint64_t{1} << 44U))
       ->capture_default_str()
       ->type_name("BYTES");
   command->add_option("--receive-bytes", options.receive_bytes, "Of a connection's receive buffer")
-      ->transform(CLI::AsSizeValue(false))
-      ->check(Whole(4096, 1U << 24U))
+      ->transform(Bytes(4096, 1U << 24U))
       ->capture_default_str()
       ->type_name("BYTES");
   const auto add_time = [&](const char* name, uint64_t& value, const char* words) {

@@ -16,8 +16,8 @@ namespace ringbolt::tools::bridge {
 /// connection. The text is made by the bridge's thread, which is asked for it. Thread-safe but for its end.
 class PageThread {
  public:
-  /// `where`: ADDRESS:PORT, or the path of a UNIX socket. `ask`: has the bridge's thread call answer(). Throws UsageError,
-  /// base::Error.
+  /// `where`: ADDRESS:PORT, or the path of a UNIX socket. `ask`: has the bridge's thread call answer(). Throws
+  /// UsageError, base::Error.
   PageThread(const std::string& where, std::function<void()> ask);
   ~PageThread();
   PageThread(const PageThread&) = delete;

@@ -160,9 +160,8 @@ bool Pair::accept_stream() {
 }
 
 void Pair::admit(std::unique_ptr<stream::Stream> stream, base::UniqueFd socket) {
-  auto made = socket.is_open()
-                  ? std::make_unique<Connection>(*around_, *this, std::move(stream), std::move(socket))
-                  : std::make_unique<Connection>(*around_, *this, std::move(stream), target_);
+  auto made = socket.is_open() ? std::make_unique<Connection>(*around_, *this, std::move(stream), std::move(socket))
+                               : std::make_unique<Connection>(*around_, *this, std::move(stream), target_);
   Connection* const connection = made.get();
   connections_.emplace(connection, std::move(made));
   ++limits_->open;

@@ -78,8 +78,8 @@ struct Wants {
 
 /// Moves the bytes of one connection both ways, as they are, and ends it: the end of one side is passed on behind its
 /// last byte. A side that takes nothing holds the other one up, and none of it is kept here. The fabric knows no half
-/// close: when the socket's peer shuts its direction down, replies are relayed until none came for the linger time. Pure
-/// but for its ends, which outlive it. Not thread-safe.
+/// close: when the socket's peer shuts its direction down, replies are relayed until none came for the linger time.
+/// Pure but for its ends, which outlive it. Not thread-safe.
 class Relay {
  public:
   /// Bytes of one turn in each direction, so that nobody waits for long.

@@ -63,8 +63,8 @@ std::string Tally::text() const {
   const bool is_forward = !listen.starts_with("rdma:");
   const uint64_t there = is_forward ? moved.to_fabric_bytes : moved.to_socket_bytes;
   const uint64_t back = is_forward ? moved.to_socket_bytes : moved.to_fabric_bytes;
-  std::string text = fmt::format("{} -> {}: {} connections, {} bytes there, {} back", listen, connect, accepted, there,
-                                 back);
+  std::string text =
+      fmt::format("{} -> {}: {} connections, {} bytes there, {} back", listen, connect, accepted, there, back);
   const char* mark = "; ";
   for (const auto& [reason, count] : closed) {
     text += fmt::format("{}{} {}", mark, reason, count);
