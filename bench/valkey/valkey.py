@@ -48,27 +48,28 @@ class Servers:
         for name in ("RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_LIKE", "RINGBOLT_FAULTS"):
             self.environment.pop(name, None)
 
-    def start(self, *words):
-        process = subprocess.Popen(list(map(str, words)), env=self.environment, stdout=subprocess.DEVNULL,
-                                   stderr=subprocess.DEVNULL, cwd=self.runtime)
+    def start(self, program, *words, name=None):
+        process = subprocess.Popen([name or str(program), *map(str, words)], executable=program, env=self.environment,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.runtime)
         self.stack.callback(process.wait)
         self.stack.callback(process.kill)
         os.sched_setaffinity(process.pid, {0})
 
     def await_answer(self, *words):
         """Asks a client until the server answers."""
-        until = time.monotonic() + PATIENCE_S
-        while b"PONG" not in subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, check=False,
-                                            timeout=PATIENCE_S).stdout:
+        until, said = time.monotonic() + PATIENCE_S, b""
+        while b"PONG" not in said:
             if time.monotonic() > until:
                 raise BenchError(f"{' '.join(map(str, words))}: no answer within {PATIENCE_S} s")
-            time.sleep(0.02)
+            with contextlib.suppress(subprocess.TimeoutExpired):  # Valkey's client waits long for who does not listen yet
+                said = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, check=False,
+                                      timeout=1).stdout
 
-    def server(self, program, *more):
+    def server(self, program, *more, name=None):
         """Over TCP and a UNIX socket: its port and path."""
         port, path = free_port(), self.runtime / f"{pathlib.Path(program).name}.sock"
         self.start(program, "--port", port, "--bind", "127.0.0.1", "--unixsocket", path, "--save", "", "--appendonly", "no",
-                   "--protected-mode", "no", *more)
+                   "--protected-mode", "no", *more, name=name)
         self.await_answer(VALKEY / "valkey-cli", "-p", port, "PING")
         return port, path
 
@@ -84,13 +85,15 @@ def ways(servers, bench_stream):
     found["valkey, RDMA"] = ([benchmark, *rdma, "-p", RDMA_PORT], "valkey, TCP")
     found["valkey, TCP, our client"] = ([bench_stream, "tcp", valkey_port], "valkey, TCP, our client")
     found["valkey, RDMA, our client"] = ([bench_stream, "stream", RDMA_PORT], "valkey, TCP, our client")
-    redis, redis_benchmark = shutil.which("redis-server"), shutil.which("redis-benchmark")
+    # Debian's redis-tools has the server under the name of a tool that is the same program; the package redis-server adds
+    # a daemon that runs.
+    redis, redis_benchmark = shutil.which("redis-check-rdb"), shutil.which("redis-benchmark")
     ringbolt = servers.build / "bin/ringbolt"
     has_bridge = b"--listen" in subprocess.run([ringbolt, "bridge", "--help"], capture_output=True, check=False).stdout
     if not has_bridge:
         print("skip: bridges: this ringbolt has no command `bridge`")
     if redis and redis_benchmark:
-        port, path = servers.server(redis)
+        port, path = servers.server(redis, name="redis-server")
         found["redis, TCP"] = ([redis_benchmark, "-p", port], "redis, TCP")
         found["redis, UNIX"] = ([redis_benchmark, "-s", path], "redis, TCP")
         if has_bridge:
@@ -98,7 +101,7 @@ def ways(servers, bench_stream):
             servers.await_answer(cli, *rdma, "-p", BRIDGE_PORT, "PING")
             found["redis, RDMA by a bridge"] = ([benchmark, *rdma, "-p", BRIDGE_PORT], "redis, TCP")
     else:
-        print("skip: redis: no redis-server and redis-benchmark (Debian: redis-server)")
+        print("skip: redis: no redis-check-rdb and redis-benchmark (Debian: redis-tools)")
     if has_bridge:
         forward = free_port()
         servers.start(ringbolt, "bridge", "--listen", f"tcp:127.0.0.1:{forward}", "--connect", f"rdma:127.0.0.1:{RDMA_PORT}")

@@ -8,6 +8,8 @@ from ringbolt.stream_socket import StreamSocket
 
 
 class _Options:
+    """What both kinds take besides what their packages' connections do."""
+
     def __init__(self, *arguments, receive_bytes=0, receive_buffers=2, spin_us=0, service=None, **options):
         self._rdma_service = service
         self._rdma_options = {"receive_bytes": receive_bytes, "receive_buffers": receive_buffers, "spin_us": spin_us}

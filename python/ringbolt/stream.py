@@ -174,7 +174,6 @@ class Service:
         options = _ServiceOptions(struct_size=ctypes.sizeof(_ServiceOptions), verbs=verbs.encode() if verbs else None,
                                   memory_budget_bytes=memory_budget_bytes)
         self._handle = _Handle(_made(library().service_create, options), library().service_destroy)
-        self.pid = os.getpid()
 
     def connect(self, host, port, timeout=None, receive_bytes=0, receive_buffers=0, spin_us=0):
         """A Stream to `host`, an address or a name. None: within 5 s; 0 begins it alone: wait() for CONNECTED. The
@@ -200,9 +199,17 @@ def default_service():
     """The service of this process, made when it is first asked for; a child of fork() has its own. Raises as Service."""
     global _default
     with _lock:
-        if _default is None or _default.pid != os.getpid():
-            _default = Service()
+        _default = _default or Service()
         return _default
+
+
+def _forget():
+    """In a child of fork(): the lock may be held by a thread that is not here, and the service is the parent's."""
+    global _lock, _default
+    _lock, _default = threading.RLock(), None
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def connect(host, port, timeout=None, **options):

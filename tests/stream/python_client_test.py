@@ -131,6 +131,9 @@ class Client(unittest.TestCase):
     def test_a_server_that_ends_and_comes_back(self):
         waiting = self.made()  # without a limit
         waiting.set("key", "value")
+        retry = importlib.import_module(f"{PACKAGE}.retry").Retry(importlib.import_module(f"{PACKAGE}.backoff").NoBackoff(), 3)
+        patient = self.made(retry=retry, retry_on_error=[self.package.ConnectionError])
+        patient.ping()
         self.server.process.send_signal(signal.SIGSTOP)
         join = self.in_threads(1, lambda _: waiting.get("key"))
         self.server.end()
@@ -141,6 +144,7 @@ class Client(unittest.TestCase):
             waiting.get("key")
         self.server = servers.Server(SERVER, SOURCE, BUILD, RUNTIME)
         self.assertIsNone(waiting.get("key"))
+        self.assertIsNone(patient.get("key"))  # of its connection, which is dead, nothing is seen
 
     def test_a_stream_that_another_thread_closes(self):
         stream = self.connected()._sock.stream  # pylint: disable=protected-access

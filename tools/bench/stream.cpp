@@ -86,7 +86,7 @@ double ratio(const StreamSeries& one, const StreamSeries& other, double BlockFig
 
 std::string streams_text(const StreamResult& result) {
   std::string text = fmt::format(
-      "# ringbolt bench stream: medians of {} blocks of {} ms in turns; load average {:.1f} before, {:.1f} after\n\n"
+      "# ringbolt bench stream: medians over {} rounds of blocks of {} ms; load average {:.1f} before, {:.1f} after\n\n"
       "{:34} {:>9} {:>9} {:>8} {:>8}\n",
       result.rounds, result.block_ms, result.load[0], result.load[1], fmt::format("{} bytes to and fro", result.bytes),
       "p50 us", "p99 us", "x UNIX", "x TCP");

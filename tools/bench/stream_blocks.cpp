@@ -136,14 +136,18 @@ BlockFigures with_pipe(const Way& way, int control, bool is_server, const std::s
 /// Calls `turn` for a while, and tells how long one takes.
 BlockFigures time_turns(uint64_t block_ns, const std::function<void()>& turn) {
   std::vector<uint64_t> times_ns;
-  const uint64_t begin_ns = base::now_ns();
-  for (int i = 0; i <= kWarmUpTurns || base::now_ns() - begin_ns < block_ns; ++i) {
-    const uint64_t from_ns = base::now_ns();
+  const uint64_t warm_ns = base::now_ns() + block_ns / 10;
+  for (int i = 0; i < kWarmUpTurns && base::now_ns() < warm_ns; ++i) {
     turn();
-    if (i >= kWarmUpTurns) {
-      times_ns.push_back(base::now_ns() - from_ns);
-    }
   }
+  const uint64_t begin_ns = base::now_ns();
+  uint64_t now_ns = begin_ns;
+  do {
+    const uint64_t from_ns = now_ns;
+    turn();
+    now_ns = base::now_ns();
+    times_ns.push_back(now_ns - from_ns);
+  } while (now_ns - begin_ns < block_ns);
   const Statistics found = statistics_of(std::move(times_ns));
   return {found.p50_us, found.p99_us, 0};
 }
