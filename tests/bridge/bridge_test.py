@@ -12,7 +12,7 @@ import threading
 import bridges
 from bridges import Bridge, BridgeCase, Target, connect, data, echo, read_all, wait_until
 
-bridges.need("redis-server", "redis-cli", "redis-benchmark", "curl")
+bridges.need("redis-check-rdb", "redis-cli", "redis-benchmark", "curl")
 
 
 class Redis(BridgeCase):

@@ -91,13 +91,16 @@ class BridgeCase(CommandCase):
         return near, far
 
     def start_redis(self, *words, enter=(), port=0, name="redis"):
-        """A redis-server at a UNIX socket, and at a port if one is given."""
+        """A redis-server at a UNIX socket, and at a port if one is given. Debian's redis-tools has it under the name of a tool
+        that is the same program, which looks at its own name; the package redis-server would start one on this machine."""
         path = self.folder / f"{name}.sock"
         folder = self.folder / name
         folder.mkdir()
         log = open(folder / "log", "wb")
         self.addCleanup(log.close)
-        server = subprocess.Popen([*enter, "redis-server", "--port", str(port), "--unixsocket", str(path), "--save", "", "--dir",
+        program = folder / "redis-server"
+        program.symlink_to(shutil.which("redis-check-rdb"))
+        server = subprocess.Popen([*enter, str(program), "--port", str(port), "--unixsocket", str(path), "--save", "", "--dir",
                                    str(folder), *map(str, words)], stdout=log, stderr=log, env=self.environment)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)

@@ -11,7 +11,7 @@ from bridges import Bridge, Target, command, connect, data, read_all, wait_until
 from namespaces import NamespaceCase
 from ports import free_port
 
-bridges.need("redis-server", "redis-cli", "redis-benchmark", "iperf3")
+bridges.need("redis-check-rdb", "redis-cli", "redis-benchmark", "iperf3")
 
 
 class Services(bridges.BridgeCase, NamespaceCase):

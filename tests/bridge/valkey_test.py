@@ -10,7 +10,7 @@ import sys
 import bridges
 from bridges import Bridge, data, wait_until
 
-bridges.need("redis-server", "redis-cli", "redis-benchmark")
+bridges.need("redis-check-rdb", "redis-cli", "redis-benchmark")
 SOURCE = pathlib.Path(sys.argv.pop(2))
 VALKEY = SOURCE / "build/valkey"
 SIZES = (1, 65536, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 3 << 20)
