@@ -54,6 +54,8 @@ def make_place(place: pathlib.Path, root: pathlib.Path, build: pathlib.Path) -> 
         write_script(place / name, f'exec {what} "$@" 2>&1\n')
     (place / ".bin").mkdir()
     write_script(place / ".bin/sudo", 'exec "$@"\n')  # in a namespace of ours we are root already
+    if shutil.which("redis-check-rdb"):  # the same program by its other name; the package of that name starts a service
+        (place / ".bin/redis-server").symlink_to(shutil.which("redis-check-rdb"))
 
 
 def lay_cable() -> None:
