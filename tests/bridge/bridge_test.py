@@ -6,7 +6,6 @@ import pathlib
 import signal
 import socket
 import struct
-import subprocess
 import threading
 
 import bridges
