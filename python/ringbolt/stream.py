@@ -19,7 +19,7 @@ from ._library import Library
 
 READABLE, WRITABLE, ENDED, CONNECTED = 1, 2, 4, 8
 
-_SLICE_S = 0.2
+_SLICE_S, _SLICE_MS = 0.2, 200
 _CONNECT_S = 5.0  # as in the library
 
 
@@ -99,21 +99,17 @@ def library():
 
 def _until(timeout, attempt):
     """attempt(milliseconds) -> errno, called in slices between which Python handles signals. Raises what it says."""
-    if timeout is not None and timeout < 0:
+    if timeout is None or timeout > _SLICE_S:
+        code = attempt(_SLICE_MS)  # the usual way, without a look at the clock
+        end = None if timeout is None else time.monotonic() + timeout - _SLICE_S
+        while code == errno.ETIMEDOUT and (end is None or time.monotonic() < end):
+            code = attempt(_SLICE_MS if end is None else max(1, min(_SLICE_MS, math.ceil((end - time.monotonic()) * 1000))))
+    elif timeout < 0:
         raise ValueError(f"a time limit of {timeout} s")
-    if timeout == 0:
-        library().check(attempt(0))
-        return
-    end = None if timeout is None else time.monotonic() + timeout
-    left = _SLICE_S
-    while left > 0:
-        left = _SLICE_S if end is None else min(_SLICE_S, end - time.monotonic())
-        code = attempt(max(1, math.ceil(left * 1000)))
-        if code != errno.ETIMEDOUT:
-            library().check(code)
-            return
-        left = _SLICE_S if end is None else end - time.monotonic()
-    library().check(errno.ETIMEDOUT)
+    else:
+        code = attempt(math.ceil(timeout * 1000))
+    if code != 0:
+        library().check(code)
 
 
 class _Handle:
@@ -250,7 +246,9 @@ class Stream:
     """A byte stream to a peer: RDMA and nothing else. Made by connect() and Listener.accept()."""
 
     def __init__(self, pointer):
-        self._handle = _Handle(pointer, library().destroy)
+        self._library = library()
+        self._handle = _Handle(pointer, self._library.destroy)
+        self._room, self._room_lock = None, threading.Lock()
 
     def __enter__(self):
         return self
@@ -261,16 +259,27 @@ class Stream:
     def read_into(self, buffer, timeout=None):
         """Up to len(buffer) bytes into a writable buffer: how many, at least one; 0: the peer has closed the stream."""
         size = len(buffer)
-        where, n = (ctypes.c_char * size).from_buffer(buffer), ctypes.c_size_t()
+        return self._read((ctypes.c_char * size).from_buffer(buffer), size, timeout)
+
+    def _read(self, where, size, timeout):
+        n = ctypes.c_size_t()
+        out, call = ctypes.byref(n), self._library.read
         with self._handle as stream:
-            _until(timeout, lambda ms: library().read(stream, ctypes.byref(where), size, ms, ctypes.byref(n)))
+            _until(timeout, lambda ms: call(stream, where, size, ms, out))
         return n.value
 
     def read(self, size, timeout=None):
         """Likewise, as bytes; b"": the peer has closed the stream."""
-        room = bytearray(size)
-        n = self.read_into(room, timeout)
-        return bytes(memoryview(room)[:n])
+        # New memory is zeroed, which takes longer than to read a short answer: one room is kept for who reads alone.
+        if not self._room_lock.acquire(blocking=False):
+            room = ctypes.create_string_buffer(size)
+            return ctypes.string_at(room, self._read(room, size, timeout))
+        try:
+            if self._room is None or len(self._room) < size:
+                self._room = ctypes.create_string_buffer(size)
+            return ctypes.string_at(self._room, self._read(self._room, size, timeout))
+        finally:
+            self._room_lock.release()
 
     def peek(self, size, timeout=None):
         """A copy of up to `size` unread bytes, at least one, which stay unread; b"": the peer has closed the stream."""
@@ -281,22 +290,22 @@ class Stream:
 
     def write(self, data, timeout=None):
         """Writes bytes or another buffer: how much has found room in time, at least one byte."""
-        return self._write(*_address_of(data), timeout)
+        return self._write(*_memory_of(data), timeout)
 
     def write_all(self, data, timeout=None):
         """All of it. TimeoutError: the peer did not make room in time, and a part may have been sent."""
-        held, size = _address_of(data)
-        at = ctypes.cast(held, ctypes.c_void_p).value
-        end = None if timeout is None else time.monotonic() + timeout
-        done = 0
+        held, size = _memory_of(data)
+        began = time.monotonic()
+        done = self._write(held, size, timeout) if size else 0
         while done < size:
-            left = timeout if end is None or done == 0 else max(0.001, end - time.monotonic())
-            done += self._write(at + done, size - done, left)
+            left = None if timeout is None else max(0.001, began + timeout - time.monotonic())
+            done += self._write(ctypes.cast(held, ctypes.c_void_p).value + done, size - done, left)
 
     def _write(self, where, size, timeout):
         n = ctypes.c_size_t()
+        out, call = ctypes.byref(n), self._library.write
         with self._handle as stream:
-            _until(timeout, lambda ms: library().write(stream, where, size, ms, ctypes.byref(n)))
+            _until(timeout, lambda ms: call(stream, where, size, ms, out))
         return n.value
 
     def wait(self, events, timeout=None):
@@ -369,11 +378,11 @@ class Stream:
         return room.value.decode(errors="replace")
 
 
-def _address_of(data):
+def _memory_of(data):
     """What ctypes passes as an address, which keeps the memory alive as long as it lives, and how many bytes lie there."""
     if not isinstance(data, bytes):
         data = memoryview(data).cast("B")
         if not data.readonly:
             return (ctypes.c_char * len(data)).from_buffer(data), len(data)
         data = bytes(data)  # ctypes has no way to memory that must not be written but this
-    return ctypes.c_char_p(data), len(data)
+    return data, len(data)
