@@ -26,7 +26,7 @@ def need_hiredis():
     if (FOLDER / "libhiredis.a").exists():
         return
     FOLDER.mkdir(parents=True, exist_ok=True)
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--timeout", "10",
+    pip = [servers.need_clients(SOURCE), "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:", "--timeout", "10",
            "--retries", "1", "-d", FOLDER, "hiredis"]
     done = subprocess.run(pip, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     archives = sorted(FOLDER.glob("hiredis-*.tar.gz"))

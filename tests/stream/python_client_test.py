@@ -296,7 +296,7 @@ def main():
         print(f"{PACKAGE} {importlib.import_module(PACKAGE).__version__}, {SERVER}", flush=True)
         unittest.main(argv=sys.argv[:1], verbosity=2)
     if PACKAGE == "pip":
-        python = servers.need_packages(SOURCE / "build/python-clients", "redis", "hiredis", "valkey", "libvalkey")
+        python = servers.need_clients(SOURCE)
         cases = [(python, package, server) for package in ("redis", "valkey") for server in ("example", "valkey")]
     else:
         cases = [("/usr/bin/python3", "redis", "valkey" if PACKAGE == "valkey" else "example")]

@@ -50,10 +50,10 @@ def need_valkey(source):
         sys.exit(77)
 
 
-def need_packages(folder, *packages):
-    """A Python with packages of PyPI in `folder`, made the first time: its path. Skips the test likewise."""
-    python = pathlib.Path(folder, "bin/python3")
-    ready = pathlib.Path(folder, "ready")
+def need_clients(source):
+    """A Python with the clients that PyPI has, made the first time: its path. Skips the test likewise."""
+    folder, packages = pathlib.Path(source, "build/python-clients"), ("redis", "hiredis", "valkey", "libvalkey")
+    python, ready = folder / "bin/python3", folder / "ready"
     if not ready.exists():
         for words in (["/usr/bin/python3", "-m", "venv", folder],
                       [python, "-m", "pip", "install", "--quiet", "--timeout", "10", "--retries", "1", *packages]):
