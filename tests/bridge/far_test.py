@@ -53,7 +53,8 @@ class Services(bridges.BridgeCase, NamespaceCase):
 
     def check_iperf3(self, way, near=(), far=()):
         port = free_port()
-        server = subprocess.Popen([*far, "iperf3", "-s", "--forceflush", "-p", str(port)], stdout=subprocess.PIPE, env=self.environment)
+        server = subprocess.Popen([*far, "iperf3", "-s", "--forceflush", "-p", str(port)], env=self.environment,
+                                  stdout=subprocess.PIPE)
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
