@@ -46,6 +46,7 @@ class Keeper {
   bool look_after_next(uint64_t& key);
 
   const uint32_t interval_ms_;
+  std::atomic<uint32_t> waiting_{0};  // who opens or closes a stream: the thread lets them in first
   base::Mutex mutex_;
   base::Condition changed_;
   std::map<uint64_t, Stream*> streams_ RINGBOLT_GUARDED_BY(mutex_);

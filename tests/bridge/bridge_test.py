@@ -11,12 +11,13 @@ import threading
 import bridges
 from bridges import Bridge, BridgeCase, Target, connect, data, echo, read_all, wait_until
 
+SHORT = ("--linger", "200")
 bridges.need("redis-check-rdb", "redis-cli", "redis-benchmark", "curl")
 
 
 class Redis(BridgeCase):
     def test_stock_programs_and_values_of_every_size(self):
-        near, far = self.back_to_back(f"unix:{self.start_redis()}", "--linger", "200", far_words=("--linger", "200"))
+        near, far = self.back_to_back(f"unix:{self.start_redis()}", *SHORT, far_words=SHORT)
         cli = ("redis-cli", "-p", near.port, "-e")
         self.assertEqual(self.run_words(*cli, "PING"), b"PONG\n")
         for size in (0, 1, 4096, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20):
@@ -46,7 +47,7 @@ class Bytes(BridgeCase):
             self.assertEqual(client.recv(1), b"")
 
         target = Target(self, serve)
-        near, _ = self.back_to_back(target.place, "--receive-bytes", "64K", "--linger", "200", far_words=("--receive-bytes", "64K"))
+        near, _ = self.back_to_back(target.place, *SHORT, "--receive-bytes", "64K", far_words=("--receive-bytes", "64K"))
         with connect(near.port) as client:
             writing = threading.Thread(target=client.sendall, args=(there,))
             writing.start()
@@ -140,7 +141,8 @@ class Ends(BridgeCase):
         wait_until(lambda: near.counts()["connections"] == 0, "it has ended")
 
     def test_targets_that_are_not_there(self):
-        far = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", f"unix:{self.folder}/none", "--stats", "127.0.0.1:0")
+        far = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", f"unix:{self.folder}/none", "--stats",
+                     "127.0.0.1:0")
         near = Bridge(self, "--listen", "tcp:127.0.0.1:0", "--connect", far.listens[0], "--stats", "127.0.0.1:0")
         with connect(near.port) as client, contextlib.suppress(ConnectionResetError):  # before or after it was connected
             self.assertEqual(read_all(client), b"")
@@ -155,7 +157,7 @@ class Ends(BridgeCase):
         self.assertIn("no listener has this address and port", complaint)
 
     def test_sigterm_drains_and_a_second_one_ends_at_once(self):
-        near, far = self.back_to_back(Target(self, echo).place, "--linger", "200", far_words=("--linger", "200"))
+        near, far = self.back_to_back(Target(self, echo).place, *SHORT, far_words=SHORT)
         with connect(near.port) as client:
             client.sendall(b"x")
             self.assertEqual(read_all(client, 1), b"x")
@@ -226,7 +228,7 @@ class Limits(BridgeCase):
 
     def test_out_of_descriptors_some_are_refused_and_later_ones_served(self):
         far = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", Target(self, echo).place)
-        near = Bridge(self, "--listen", "tcp:127.0.0.1:0", "--connect", far.listens[0], "--stats", "127.0.0.1:0", "--linger", "100",
+        near = Bridge(self, "--listen", "tcp:127.0.0.1:0", "--connect", far.listens[0], "--stats", "127.0.0.1:0", *SHORT,
                       enter=("prlimit", "--nofile=100:100"))
 
         def is_served(client):

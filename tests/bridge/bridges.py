@@ -100,8 +100,8 @@ class BridgeCase(CommandCase):
         self.addCleanup(log.close)
         program = folder / "redis-server"
         program.symlink_to(shutil.which("redis-check-rdb"))
-        server = subprocess.Popen([*enter, str(program), "--port", str(port), "--unixsocket", str(path), "--save", "", "--dir",
-                                   str(folder), *map(str, words)], stdout=log, stderr=log, env=self.environment)
+        server = subprocess.Popen([*enter, str(program), "--port", str(port), "--unixsocket", str(path), "--save", "",
+                                   "--dir", str(folder), *map(str, words)], stdout=log, stderr=log, env=self.environment)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
         wait_until(lambda: path.exists() or server.poll() is not None, "redis-server listens")
@@ -120,7 +120,8 @@ class BridgeCase(CommandCase):
         script = ("import socket,sys\nall=[]\nfor i in range(int(sys.argv[2])):\n"
                   "  s=socket.create_connection(('127.0.0.1',int(sys.argv[1])),60); s.sendall(b'%d'%i); all.append(s)\n"
                   "print(sum(len(s.recv(9)) > 0 for s in all), flush=True)\nall[0].recv(1)\n")
-        clients = subprocess.Popen(["python3", "-c", script, str(near.port), str(count)], stdout=subprocess.PIPE, text=True)
+        clients = subprocess.Popen(["python3", "-c", script, str(near.port), str(count)], stdout=subprocess.PIPE,
+                                   text=True)
         self.addCleanup(clients.communicate)
         self.addCleanup(clients.kill)
         self.assertEqual(clients.stdout.readline(), f"{count}\n")
@@ -130,7 +131,8 @@ class BridgeCase(CommandCase):
         for bridge in (near, far):
             wait_until(lambda one=bridge: one.counts()["memory_bytes"] == 0, "their memory is given back")
         # Descriptors of peers' lanes go when the service thread has noticed.
-        wait_until(lambda: near.descriptors() <= before[0] + 8 and far.descriptors() <= before[1] + 8, "descriptors are closed")
+        wait_until(lambda: near.descriptors() <= before[0] + 8 and far.descriptors() <= before[1] + 8,
+                   "descriptors are closed")
         self.assertEqual(near.counts()["accepted_total"], count + 1)
         self.assertEqual(near.counts()["socket-closed"] + near.counts().get("socket-reset", 0), count + 1)
 

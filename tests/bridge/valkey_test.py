@@ -1,5 +1,5 @@
-"""Stock Valkey, which speaks RDMA by itself, on one side of one bridge: its server behind the one that programs of TCP use, and
-its client before the one that leads to a Redis.
+"""Stock Valkey, which speaks RDMA by itself, on one side of a bridge: its server behind the one that programs of TCP use,
+and its clients before the one that leads to a Redis.
 
     valkey_test.py RINGBOLT SOURCE        exit status 77 if Valkey can't be had here"""
 
@@ -27,12 +27,13 @@ class Valkey(bridges.BridgeCase):
             self.assertEqual(self.run_words(*cli, "GET", "value")[:-1], data(size, "value"))
 
     def test_its_server_for_programs_of_tcp(self):
-        server = subprocess.Popen([VALKEY / "valkey-server", "--port", "0", "--save", "", "--rdma-bind", "127.0.0.1", "--rdma-port",
-                                   "6379", "--protected-mode", "no"], env=self.environment, stdout=subprocess.DEVNULL)
+        words = "--port 0 --rdma-bind 127.0.0.1 --rdma-port 6379 --protected-mode no --save"
+        server = subprocess.Popen([VALKEY / "valkey-server", *words.split(), ""], env=self.environment,
+                                  stdout=subprocess.DEVNULL)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
-        bridge = Bridge(self, "--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:6379", "--linger", "200", "--stats",
-                        "127.0.0.1:0")
+        bridge = Bridge(self, "--listen", "tcp:127.0.0.1:0", "--connect", "rdma:127.0.0.1:6379", "--linger", "200",
+                        "--stats", "127.0.0.1:0")
         cli = ("redis-cli", "-p", bridge.port, "-e")
         wait_until(lambda: subprocess.run([*map(str, cli), "PING"], capture_output=True, check=False).stdout == b"PONG\n",
                    "the server answers")
@@ -42,7 +43,8 @@ class Valkey(bridges.BridgeCase):
         wait_until(lambda: bridge.counts()["connections"] == 0, "all have ended")
 
     def test_its_clients_for_a_server_of_tcp(self):
-        bridge = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", f"unix:{self.start_redis()}", "--stats", "127.0.0.1:0")
+        bridge = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", f"unix:{self.start_redis()}", "--stats",
+                        "127.0.0.1:0")
         there = ("--rdma", "-h", "127.0.0.1", "-p", bridge.port)
         self.check_values(VALKEY / "valkey-cli", *there, "-e")
         said = self.run_words(VALKEY / "valkey-benchmark", *there, "-t", "set,get", "-n", 20000, "-c", 20, "-q").decode()

@@ -52,7 +52,16 @@ Connection::Connection(Surroundings& around, ConnectionOwner& owner, std::unique
   connect_until_ns_ = base::now_ns() + around_.connect_timeout_ns;
 }
 
-Connection::~Connection() { set_deadline(0); }
+Connection::~Connection() {
+  set_deadline(0);
+  if (!has_ended_) {  // cut off: whoever is connected is not to take it for an end
+    stream_watch_.reset();
+    socket_watch_.reset();
+    if (socket_) {
+      socket_->close(true);
+    }
+  }
+}
 
 void Connection::on_event() {
   if (has_ended_ || (!relay_ && !open_socket())) {
@@ -152,7 +161,7 @@ void Connection::apply(const Wants& wants) {
 
 void Connection::end_of_relay() {
   const stream::CloseReason reason = stream_->reason();
-  if (!relay_->reason().empty() && !relay_->has_failed()) {
+  if (!relay_->reason().empty()) {
     const bool is_odd = relay_->reason() == "flush-timeout" || relay_->reason() == "socket-stuck";
     end(std::string(relay_->reason()), is_odd ? "what was left could not be delivered in time" : "");
     return;
@@ -167,7 +176,7 @@ void Connection::end(const std::string& reason, const std::string& problem) {
   stream_watch_.reset();
   socket_watch_.reset();
   if (socket_) {
-    socket_->close(relay_ && relay_->has_failed());
+    socket_->close(relay_ && relay_->is_abrupt());
   }
   owner_.on_ended(*this, reason, problem);
 }

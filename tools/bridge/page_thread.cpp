@@ -14,7 +14,7 @@
 namespace ringbolt::tools::bridge {
 namespace {
 
-constexpr std::chrono::seconds kPagePatience{2};
+constexpr std::chrono::seconds kPagePatience{8};
 
 }  // namespace
 

@@ -36,7 +36,7 @@ bool Relay::turn(uint64_t now_ns) {
     discard();
   }
   look_at_deadline(now_ns);
-  wants_.deadline_ns = deadline_ns_;
+  wants_.deadline_ns = deadline_ns();
   return phase_ != Phase::over;
 }
 
@@ -51,7 +51,8 @@ void Relay::move_to_socket(uint64_t now_ns) {
     if (!pieces) {
       if (pieces.error().value != EAGAIN) {
         phase_ = Phase::over;  // it has failed: what came before has been written
-        has_failed_ = true;
+        reason_ = "";
+        is_abrupt_ = true;
         return;
       }
       break;
@@ -71,27 +72,27 @@ void Relay::move_to_socket(uint64_t now_ns) {
         fail_socket(taken.error().value, now_ns);
         return;
       }
-      ++moved_.socket_stalls;
       wants_.socket_writable = true;
-      // Nobody waits for ever for a reader who is asleep, once there is nobody behind the bytes.
-      if (fabric_.is_ended() && deadline_ns_ == 0) {
-        deadline_ns_ = now_ns + settings_.stuck_ns;
+      if (stalled_since_ns_ == 0) {
+        stalled_since_ns_ = now_ns;
+        ++moved_.socket_stalls;
       }
       return;
     }
     fabric_.consume(*taken);
     moved_.to_socket_bytes += *taken;
     left -= *taken;
+    stalled_since_ns_ = 0;
     note_progress(now_ns);
   }
   wants_.fabric_readable = true;
 }
 
-/// Replies go on: every time limit begins anew.
+/// Replies go on: the time limits of the end begin anew.
 void Relay::note_progress(uint64_t now_ns) {
-  deadline_ns_ = phase_ == Phase::socket_ended ? now_ns + settings_.linger_ns
-                 : phase_ == Phase::flushing   ? now_ns + settings_.flush_ns
-                                               : 0;
+  if (phase_ == Phase::socket_ended || phase_ == Phase::flushing) {
+    deadline_ns_ = now_ns + (phase_ == Phase::flushing ? settings_.flush_ns : settings_.linger_ns);
+  }
 }
 
 void Relay::move_to_fabric(uint64_t now_ns) {
@@ -179,8 +180,22 @@ void Relay::discard() {
   wants_.socket_readable = true;
 }
 
+/// 0: none. Nobody waits for ever for a reader who is asleep, once one side has ended; but as long as it may wake up,
+/// it has time, for what it did not take would be lost.
+uint64_t Relay::deadline_ns() const {
+  if (!wants_.socket_writable) {
+    return deadline_ns_;
+  }
+  return phase_ != Phase::open || fabric_.is_ended() ? stalled_since_ns_ + settings_.stuck_ns : 0;
+}
+
 void Relay::look_at_deadline(uint64_t now_ns) {
-  if (deadline_ns_ == 0 || now_ns < deadline_ns_ || phase_ == Phase::over) {
+  const uint64_t at_ns = deadline_ns();
+  if (at_ns == 0 || now_ns < at_ns || phase_ == Phase::over) {
+    return;
+  }
+  if (wants_.socket_writable) {
+    give_up("socket-stuck");
     return;
   }
   switch (phase_) {
@@ -189,10 +204,7 @@ void Relay::look_at_deadline(uint64_t now_ns) {
       look_at_flush(now_ns);
       break;
     case Phase::flushing:
-      give_up(wants_.fabric_drained ? "flush-timeout" : "socket-stuck");
-      break;
-    case Phase::open:
-      give_up("socket-stuck");
+      give_up("flush-timeout");
       break;
     default:  // the linger time of the socket's last words
       phase_ = Phase::over;
@@ -201,6 +213,7 @@ void Relay::look_at_deadline(uint64_t now_ns) {
 
 void Relay::give_up(std::string_view reason) {
   reason_ = reason;
+  is_abrupt_ = true;
   phase_ = Phase::over;
 }
 

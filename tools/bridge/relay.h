@@ -52,7 +52,7 @@ class SocketEnd {
 struct RelaySettings {
   /// After one side's end the other may go on for so long without a byte.
   uint64_t linger_ns = 5'000'000'000;
-  /// A socket whose stream has ended, and that takes none of the bytes which are left for it.
+  /// After one side's end, a socket that takes none of the bytes which are left for it.
   uint64_t stuck_ns = 60'000'000'000;
   /// For what was written to reach the peer's memory, at the end.
   uint64_t flush_ns = 10'000'000'000;
@@ -62,7 +62,7 @@ struct RelaySettings {
 struct Moved {
   uint64_t to_fabric_bytes = 0;
   uint64_t to_socket_bytes = 0;
-  uint64_t socket_stalls = 0;  ///< times that the socket took no more
+  uint64_t socket_stalls = 0;  ///< times that the socket began to take no more
 };
 
 /// What a relay waits for. A value.
@@ -99,8 +99,8 @@ class Relay {
   std::string_view reason() const { return reason_; }
   /// Of "socket-reset": the errno. 0 otherwise.
   int error() const { return error_; }
-  /// Whether the stream failed: bytes may be missing, and the socket's peer should hear of it otherwise than by an end.
-  bool has_failed() const { return has_failed_; }
+  /// Whether bytes may be missing: the socket's peer should hear of it otherwise than by an end.
+  bool is_abrupt() const { return is_abrupt_; }
 
  private:
   enum class Phase : uint8_t {
@@ -115,6 +115,7 @@ class Relay {
   void move_to_fabric(uint64_t now_ns);
   void look_at_flush(uint64_t now_ns);
   void discard();
+  uint64_t deadline_ns() const;
   void look_at_deadline(uint64_t now_ns);
   void note_progress(uint64_t now_ns);
   void end_fabric(uint64_t now_ns);
@@ -128,13 +129,14 @@ class Relay {
   Wants wants_;
   Moved moved_;
   std::string_view reason_;
-  uint64_t deadline_ns_ = 0;
+  uint64_t deadline_ns_ = 0;       // of the phase
+  uint64_t stalled_since_ns_ = 0;  // the socket takes nothing; 0: it does
   int error_ = 0;
   Phase phase_ = Phase::open;
   bool socket_has_failed_ = false;
   bool socket_has_ended_ = false;  // read() said 0
   bool is_stopping_ = false;
-  bool has_failed_ = false;
+  bool is_abrupt_ = false;
 };
 
 }  // namespace ringbolt::tools::bridge

@@ -155,7 +155,7 @@ TEST_F(RelayCase, socket_end_lingers_for_replies_then_flushes_and_ends) {
   fabric.drained = true;
   EXPECT_FALSE(turn());
   EXPECT_EQ(relay.reason(), "socket-closed");
-  EXPECT_FALSE(relay.has_failed());
+  EXPECT_FALSE(relay.is_abrupt());
 }
 
 TEST_F(RelayCase, socket_that_has_gone_altogether_does_not_linger) {
@@ -191,6 +191,22 @@ TEST_F(RelayCase, sleeping_reader_of_an_ended_stream_is_given_up) {
   now += 60 * kSecond;
   EXPECT_FALSE(turn());
   EXPECT_EQ(relay.reason(), "socket-stuck");
+  EXPECT_TRUE(relay.is_abrupt());
+}
+
+TEST_F(RelayCase, reader_that_pauses_after_a_half_close_gets_all) {
+  socket.at_end = true;
+  fabric.unread = "abcdef";
+  socket.room = 2;
+  EXPECT_TRUE(turn());
+  EXPECT_TRUE(turn());
+  EXPECT_EQ(relay.wants(), (Wants{.socket_writable = true, .deadline_ns = now + 60 * kSecond}));
+  EXPECT_EQ(relay.moved().socket_stalls, 1U);
+  now += 59 * kSecond;
+  socket.room = 100;
+  EXPECT_TRUE(turn());
+  EXPECT_EQ(socket.written, "abcdef");
+  EXPECT_EQ(relay.wants().deadline_ns, now + 5 * kSecond);
 }
 
 TEST_F(RelayCase, socket_that_never_ends_after_its_stream_is_closed_in_time) {
@@ -205,7 +221,7 @@ TEST_F(RelayCase, failed_stream_is_no_end) {
   fabric.error = ECONNRESET;
   EXPECT_FALSE(turn());
   EXPECT_EQ(socket.written, "abc");
-  EXPECT_TRUE(relay.has_failed());
+  EXPECT_TRUE(relay.is_abrupt());
   EXPECT_FALSE(socket.is_shut_down);
 }
 
