@@ -343,6 +343,7 @@ int Stream::fd() {
     }
     readiness_.emplace(std::move(made));
     look();
+    look_around();
     settle();
   }
   return readiness_->fd();

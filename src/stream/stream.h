@@ -4,6 +4,7 @@
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "base/adaptive_mutex.h"
 #include "base/clock.h"
-#include "base/condition.h"
 #include "base/result.h"
 #include "stream/address.h"
 #include "stream/connection.h"
@@ -153,8 +154,8 @@ class Stream {
   const std::string name_;
   std::shared_ptr<ListenerTally> tally_;  // a server's
 
-  mutable base::Mutex mutex_;
-  base::Condition changed_;
+  mutable base::AdaptiveMutex mutex_;
+  std::condition_variable_any changed_;
   verbs::EventChannel channel_ RINGBOLT_GUARDED_BY(mutex_);
   std::optional<verbs::CmIdentifier> id_ RINGBOLT_GUARDED_BY(mutex_);
   std::optional<Connection> connection_ RINGBOLT_GUARDED_BY(mutex_);  // gone before its identifier
