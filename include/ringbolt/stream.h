@@ -213,8 +213,7 @@ typedef struct ringbolt_stream_statistics {
   uint64_t keepalives_skipped; /* the peer had not taken several before */
   uint64_t keepalives_received;
   uint64_t receives_reposted;
-  uint64_t
-      bytes_arrived; /* of bytes_sent: known to be in the peer's memory. Exact once ringbolt_stream_close() is done */
+  uint64_t bytes_arrived; /* of bytes_sent: known to be in the peer's memory. Exact once the stream was closed */
 } ringbolt_stream_statistics;
 
 /* struct_size is to be set. */

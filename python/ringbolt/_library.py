@@ -32,11 +32,11 @@ class Library:
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
 
-    def words(self, code):
+    def text_of(self, code):
         """Of the calling thread's last error."""
         return self.error().decode(errors="replace") or os.strerror(code)
 
     def check(self, code, kind=OSError):
         """Raises `kind` unless `code`, an errno, is 0."""
         if code != 0:
-            raise kind(code, self.words(code))
+            raise kind(code, self.text_of(code))

@@ -42,7 +42,7 @@ class Request:
             pointer, self._pointer = self._pointer, None
             code = library().wait(pointer)
             if code != 0:
-                self._failure = GroupError(code, library().words(code))
+                self._failure = GroupError(code, library().text_of(code))
             self._kept = ()
         if self._failure is not None:
             raise self._failure

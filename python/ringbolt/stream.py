@@ -47,7 +47,7 @@ class _Piece(ctypes.Structure):
 
 _COUNTERS = ("bytes_sent", "bytes_received", "messages_sent", "messages_received", "announcements_sent",
              "announcements_received", "stalls", "stall_ns", "keepalives_sent", "keepalives_skipped", "keepalives_received",
-             "receives_reposted")
+             "receives_reposted", "bytes_arrived")
 
 
 class _Statistics(ctypes.Structure):
