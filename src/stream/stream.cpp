@@ -343,7 +343,6 @@ int Stream::fd() {
     }
     readiness_.emplace(std::move(made));
     look();
-    look_around();
     settle();
   }
   return readiness_->fd();

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/adaptive_mutex.h"
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/result.h"
 #include "stream/address.h"
 #include "stream/connection.h"
@@ -154,8 +153,8 @@ class Stream {
   const std::string name_;
   std::shared_ptr<ListenerTally> tally_;  // a server's
 
-  mutable base::AdaptiveMutex mutex_;
-  std::condition_variable_any changed_;
+  mutable base::Mutex mutex_;
+  base::Condition changed_;
   verbs::EventChannel channel_ RINGBOLT_GUARDED_BY(mutex_);
   std::optional<verbs::CmIdentifier> id_ RINGBOLT_GUARDED_BY(mutex_);
   std::optional<Connection> connection_ RINGBOLT_GUARDED_BY(mutex_);  // gone before its identifier

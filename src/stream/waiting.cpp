@@ -67,9 +67,7 @@ void Stream::sleep_until(uint64_t until_ns) {
   if (readable[1].revents != 0) {
     take_cm_events();
   }
-  if (waiting_ > 1) {
-    changed_.notify_all();
-  }
+  changed_.notify_all();
 }
 
 /// Before a call returns: the descriptor says what there is, and the queue is armed, so that it says what comes.
