@@ -58,7 +58,7 @@ def measure(blocks, arguments, environment):
                 for load in LOADS:
                     for kind in ("tcp", "stream"):
                         clients, size, verb = load
-                        blocks.run("load", kind, server.ports[kind], clients, size, verb, spin_us,
+                        blocks.run(kind, server.ports[kind], clients, size, verb, spin_us,
                                    series=("load", f"{kind}, {way}", *load))
             finally:
                 server.end()

@@ -108,7 +108,7 @@ TEST(StreamDeath, close_says_what_a_killed_peer_has_not_acknowledged) {
   StreamService service("soft");
   ByteStream stream = service.connect("127.0.0.1", server.port(), kSoonMs);
   ASSERT_NE(stream.wait(RINGBOLT_STREAM_WRITABLE, kSoonMs) & RINGBOLT_STREAM_WRITABLE, 0U);
-  server.child().kill(SIGSTOP);
+  server.child().stop();
   write_all(stream, patterned(1000, 0, 0).data(), 1000);
   server.child().kill(SIGKILL);
   close_and_say_how_much(stream, kSoonMs, {EPIPE, ECONNRESET}, 1000);
@@ -120,7 +120,7 @@ TEST(StreamDeath, close_says_what_a_stopped_peer_has_not_acknowledged_by_the_tim
   StreamService service("soft");
   ByteStream stream = service.connect("127.0.0.1", server.port(), kSoonMs);
   ASSERT_NE(stream.wait(RINGBOLT_STREAM_WRITABLE, kSoonMs) & RINGBOLT_STREAM_WRITABLE, 0U);
-  server.child().kill(SIGSTOP);
+  server.child().stop();
   write_all(stream, patterned(1000, 0, 0).data(), 1000);
   close_and_say_how_much(stream, 50, {ETIMEDOUT}, 1000);
 }
@@ -133,7 +133,7 @@ TEST(StreamDeath, stopped_server_costs_time_limits_and_nothing_else) {
   ByteStream stream = service.connect("127.0.0.1", server.port(), kSoonMs);
   uint64_t length = 300'000;
   write_all(stream, reinterpret_cast<const char*>(&length), sizeof length);
-  server.child().kill(SIGSTOP);
+  server.child().stop();
   char room[8];
   EXPECT_FALSE(stream.read(room, sizeof room, 50));
   const auto request = patterned(length, 0, 0);
@@ -169,7 +169,7 @@ TEST(StreamDeath, stopped_client_costs_its_server_no_more_than_keepalives) {
   ASSERT_TRUE(stream);
   ASSERT_NE(stream->wait(RINGBOLT_STREAM_WRITABLE, kSoonMs) & RINGBOLT_STREAM_WRITABLE, 0U);
   EXPECT_EQ(hear(client.control()), 1U);
-  client.kill(SIGSTOP);
+  client.stop();
   char room[8];
   for (int i = 0; i < 20; ++i) {
     EXPECT_FALSE(stream->read(room, sizeof room, 10));
@@ -188,7 +188,7 @@ TEST(StreamDeath, connecting_to_a_stopped_listener_ends_by_its_time_limit) {
   const RuntimeFolder folder;
   Server server(with_buffers(65536), idle);
   StreamService service("soft");
-  server.child().kill(SIGSTOP);
+  server.child().stop();
   const auto begin = steady_clock::now();
   EXPECT_THROW(service.connect("127.0.0.1", server.port(), 200), StreamError);
   EXPECT_LT(ms_since(begin), scaled_ms(3000));

@@ -99,6 +99,13 @@ class Child {
 
   int control() const { return control_; }
   void kill(int signal) const { ::kill(pid_, signal); }
+  /// Returns when none of its threads runs any more.
+  void stop() const {
+    ::kill(pid_, SIGSTOP);
+    int status = 0;
+    ASSERT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
+    ASSERT_TRUE(WIFSTOPPED(status));
+  }
   /// Its exit status, once it ends by itself: that its control socket closes is the sign.
   int join() {
     shutdown(control_, SHUT_WR);
