@@ -91,7 +91,7 @@ typedef struct ringbolt_stream_options {
   uint32_t receive_buffers;    /* 1 to 16; 1. With more the peer goes on while the program reads */
   uint32_t max_send_bytes;     /* longest receive buffer of a peer; 16 MiB. So much memory is taken to send from */
   uint32_t spin_us;            /* how long a call that waits polls before it sleeps; 0 */
-  uint32_t keepalive_ms;       /* of a server, to idle clients; 3000 */
+  uint32_t keepalive_ms;       /* of a server, to idle clients; of a client, writes of nothing. 3000 */
   uint32_t connect_timeout_ms; /* for all of connecting; of a server, from the request to "ready to use"; 5000 */
   uint32_t flags;              /* RINGBOLT_STREAM_NO_KEEPALIVE */
   uint32_t reserved;           /* 0 */

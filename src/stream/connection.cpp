@@ -32,10 +32,13 @@ ProtocolSettings protocol_settings(Role role, const StreamSettings& settings, co
 
 Connection::Connection(const verbs::ConnectionManager& manager, rdma_cm_id* id, Role role,
                        const StreamSettings& settings, MemoryBudget& budget)
-    : endpoint_(manager, id, settings, budget), protocol_(protocol_settings(role, settings, endpoint_)) {}
+    : probe_ns_(role == Role::client ? uint64_t{settings.keepalive_ms} * 1'000'000 : 0),
+      endpoint_(manager, id, settings, budget),
+      protocol_(protocol_settings(role, settings, endpoint_)) {}
 
 void Connection::established(uint64_t now_ns) {
   protocol_.established(now_ns);
+  next_probe_ns_ = probe_ns_ == 0 ? UINT64_MAX : now_ns + probe_ns_;
   pump();
 }
 
@@ -72,6 +75,12 @@ void Connection::tick(uint64_t now_ns) {
   if (now_ns >= protocol_.next_tick_ns()) {
     protocol_.tick(now_ns);
     pump();
+  }
+  if (now_ns >= next_probe_ns_) {
+    next_probe_ns_ = now_ns + probe_ns_;
+    if (is_alive()) {
+      post_fence();
+    }
   }
 }
 
@@ -278,13 +287,18 @@ bool Connection::is_drained() {
   if (has_written_all()) {
     return true;
   }
+  post_fence();
+  return false;
+}
+
+/// One at a time.
+void Connection::post_fence() {
   if (!is_fenced_) {
     is_fenced_ = true;
     if (const int error = endpoint_.post_fence(protocol_.writes_posted())) {
       fail(error);
     }
   }
-  return false;
 }
 
 }  // namespace ringbolt::stream

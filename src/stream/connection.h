@@ -4,6 +4,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <span>
@@ -33,7 +34,8 @@ class Connection {
   void repost();
   /// Takes what has completed, and posts what is due. Whether anything had completed.
   bool progress();
-  /// Sends a keepalive if one is due.
+  /// Sends a keepalive if one is due; of a client, which has none in the protocol, a write of nothing, which the peer's
+  /// device alone answers: who waits for a peer with nothing under way would never hear that it is gone.
   void tick(uint64_t now_ns);
   void end(CloseReason reason) { protocol_.end(reason); }
   /// Why a request failed, which peer_lost and work_failed leave open; IBV_WC_SUCCESS: none has.
@@ -71,7 +73,7 @@ class Connection {
   /// Likewise, as far as the device has said so by itself.
   bool has_written_all() const { return protocol_.writes_done() == protocol_.writes_posted() || !is_alive(); }
 
-  uint64_t next_tick_ns() const { return protocol_.next_tick_ns(); }
+  uint64_t next_tick_ns() const { return std::min(protocol_.next_tick_ns(), next_probe_ns_); }
 
  private:
   void take(const ibv_wc& completion);
@@ -82,9 +84,12 @@ class Connection {
   void fill(std::span<const std::byte> data);
   uint64_t post_filled();
   void fail(int error);
+  void post_fence();
 
+  const uint64_t probe_ns_;  // between a client's writes of nothing; 0: none
   Endpoint endpoint_;
   Protocol protocol_;
+  uint64_t next_probe_ns_ = UINT64_MAX;
   uint64_t last_registered_ = 0;
   bool is_fenced_ = false;
   ibv_wc_status failure_ = IBV_WC_SUCCESS;
