@@ -58,8 +58,14 @@ class Bridge:
 
     def counts(self):
         """{metric: its value, of all pairs together}; of closed_total by reason."""
-        with urllib.request.urlopen(self.page, timeout=LIMIT_S) as page:
-            text = page.read().decode()
+        try:
+            with urllib.request.urlopen(self.page, timeout=LIMIT_S) as page:
+                text = page.read().decode()
+        except OSError as problem:
+            status = self.process.poll()
+            self.process.kill()
+            said = self.process.communicate()[1]
+            raise AssertionError(f"{self.page}: {problem}; exit status of the bridge: {status}; it said: {said}") from problem
         found = {}
         for name, labels, value in re.findall(r"^ringbolt_bridge_(\w+)(\{.*\})? (\d+)$", text, re.MULTILINE):
             reason = re.search(r'reason="(.*?)"', labels)
