@@ -87,14 +87,14 @@ void Deadlines::set_timer() {
   if (all_.empty() || (set_for_ns_ != 0 && set_for_ns_ <= all_.begin()->first)) {
     return;
   }
-  constexpr uint64_t kNsPerMs = 1'000'000;
+  constexpr uint64_t kNsInMs = 1'000'000;
   set_for_ns_ = all_.begin()->first;
   const uint64_t now_ns = base::now_ns();
   const uint64_t wait_ns = set_for_ns_ - std::min(now_ns, set_for_ns_);
   uv_update_time(handle_->timer.loop);
   uv_timer_start(
       &handle_->timer, [](uv_timer_t* timer) { static_cast<Deadlines*>(timer->data)->fire(); },
-      (wait_ns + kNsPerMs - 1) / kNsPerMs, 0);
+      (wait_ns + kNsInMs - 1) / kNsPerMs, 0);
 }
 
 void Deadlines::fire() {
