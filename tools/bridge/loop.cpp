@@ -94,7 +94,7 @@ void Deadlines::set_timer() {
   uv_update_time(handle_->timer.loop);
   uv_timer_start(
       &handle_->timer, [](uv_timer_t* timer) { static_cast<Deadlines*>(timer->data)->fire(); },
-      (wait_ns + kNsInMs - 1) / kNsPerMs, 0);
+      (wait_ns + kNsInMs - 1) / kNsInMs, 0);
 }
 
 void Deadlines::fire() {
