@@ -67,7 +67,8 @@ class Group:
         self.leave()
 
     def leave(self) -> None:
-        """Gives the group back; the other ranks learn of it. May be called twice. Requests of it that are under way fail."""
+        """Gives the group back; the other ranks learn of it. May be called twice. Requests of it that are under way fail.
+        No other thread may be in a call of the group."""
         pointer, self._pointer = self._pointer, None
         for progress in self._readers.values():
             progress.close()
@@ -308,7 +309,8 @@ class Group:
         def fill(call):
             for counts in (sent, received) if operation == Operation.ALL_TO_ALLV else (received,):
                 if len(counts) != self.size or min(counts) < 0:
-                    raise ValueError(f"{operation.name.lower()}: counts {list(counts)}: one, from 0, for each of {self.size} ranks")
+                    raise ValueError(f"{operation.name.lower()}: counts {list(counts)}: one, from 0, for each of "
+                                     f"{self.size} ranks")
             result, given, target = _pair(data, out, options)
             _same(operation, sum(sent), given.count, "counts")
             _same(operation, sum(received), target.count, "counts")

@@ -82,7 +82,10 @@ class Progress:
                 self.loop.remove_reader(self._fd)
 
     def _look(self):
-        os.read(self._fd, 8)
+        try:
+            os.read(self._fd, 8)
+        except BlockingIOError:
+            pass  # the event loop of another thread has taken it; both look
         for request, future in self._waiting.items():
             if request.done() and not future.done():
                 future.set_result(None)

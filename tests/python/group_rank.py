@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import types
 
 import ringbolt
 from ringbolt import GroupError, Type
@@ -101,6 +102,33 @@ def numpy_arrays():
                  "float64", "complex64"):
         found = group.all_reduce(numpy.full((3, 2), 1, kind), numpy.zeros((3, 2), kind))
         assert (found == (1 if kind == "bool" else size)).all(), (kind, found)
+
+    class OnlyDlpack:  # as an array that has no buffer protocol
+        def __init__(self, array):
+            self.array = array
+
+        def __dlpack__(self):
+            return self.array.__dlpack__()
+
+    class Tensor:  # what the package asks of PyTorch's
+        def __init__(self, array, device="cpu"):
+            self.array, self.dtype = array, f"torch.{array.dtype}"
+            self.device = types.SimpleNamespace(type=device)
+
+        def data_ptr(self):
+            return self.array.ctypes.data
+
+        def numel(self):
+            return self.array.size
+
+        def is_contiguous(self):
+            return self.array.flags.c_contiguous
+
+    for kind in (OnlyDlpack, Tensor):
+        assert (group.all_reduce(kind(numpy.ones((3, 5), "float32"))).array == size).all(), kind
+        column = kind(numpy.ones((4, 4))[:, 1] if rank == 0 else numpy.ones(4))
+        refused(ValueError, lambda one=column: group.all_reduce(one), "in a row")
+    refused(TypeError, lambda: group.all_reduce(Tensor(numpy.ones(4), "cuda" if rank == 0 else "cpu")), "on the CPU")
     refused(ValueError, lambda: group.all_reduce(numpy.ones((4, 4))[:, 1] if rank == 0 else numpy.ones(4)), "in a row")
     refused(TypeError, lambda: group.all_reduce(numpy.ones(4, "complex128")), "complex128")
     fixed = numpy.ones(4)
