@@ -1,0 +1,70 @@
+"""ringbolt.mlx on emulated clusters: each case of mlx_rank.py on each node; and beside MLX's own ring of TCP."""
+
+import pathlib
+import socket
+import subprocess
+
+import pytest
+
+from command import CommandCase
+from conftest import WORDS
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def python_with_mlx():
+    """The interpreter of build/python-mlx, made the first time."""
+    made = subprocess.run([HERE.parents[1] / "scripts/setup-python", "mlx"], capture_output=True, text=True, check=False)
+    if made.returncode != 0:
+        pytest.skip((made.stderr.strip().splitlines() or ["scripts/setup-python gives no reason"])[-1], allow_module_level=True)
+    return str(HERE.parents[1] / "build/python-mlx/bin/python3")
+
+
+PYTHON = python_with_mlx()
+
+
+class Mlx(CommandCase):
+    def setUp(self):
+        super().setUp()
+        self.environment |= {"PYTHONPATH": f"{WORDS['source']}/python", "LD_LIBRARY_PATH": WORDS["libraries"]}
+
+    def run_on(self, topology, *cases, lost=0, expect=0):
+        with self.cluster(topology):
+            done = self.call("run", "--no-tag", *(["--keep-going"] if lost else []), "--", PYTHON, "-B", HERE / "mlx_rank.py",
+                             *cases, expect=expect)
+        self.assertEqual(done.stdout.split(), ["ok"] * (int(topology.split(":")[1]) - lost), done.stdout)
+
+    def test_ring(self):
+        self.run_on("ring:4", "integrity", "types", "messages", "groups", "gradients")
+
+    def test_line(self):
+        self.run_on("line:3", "integrity", "messages", "bad_input")
+
+    def test_star(self):
+        self.run_on("star:4", "integrity")
+
+    def test_a_rank_that_dies(self):
+        self.run_on("ring:3", "killed", lost=1, expect=137)
+
+    def test_alone(self):
+        done = subprocess.run([PYTHON, "-B", HERE / "mlx_rank.py", "alone"], env=self.environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.stdout, done.stderr), ("ok\n", ""))
+
+    def launched(self, package, *command):
+        """What the ranks of mlx_program.py print, started by mlx.launch with the variables of MLX's ring of TCP."""
+        with socket.create_server(("127.0.0.1", 0)) as free:  # MLX's ranks listen at this port and the next
+            port = free.getsockname()[1]
+        launch = [pathlib.Path(PYTHON).parent / "mlx.launch", "-n", "2", "--hosts", "127.0.0.1", "--starting-port", port, "--"]
+        words = [*launch, *command, PYTHON, "-B", HERE / "mlx_program.py", package]
+        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=60, check=False,
+                              stdin=subprocess.DEVNULL)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return sorted(done.stdout.splitlines()), done
+
+    def test_the_same_program_with_mlx_and_with_this_package(self):
+        mlx, done = self.launched("mlx.core.distributed")
+        self.assertEqual(len(mlx), 2, done.stderr)
+        with self.cluster("line:2"):
+            ours, _ = self.launched("ringbolt.mlx", "sh", "-c", f'exec {WORDS["ringbolt"]} exec $MLX_RANK -- "$@"', "-")
+        self.assertEqual(ours, mlx)
