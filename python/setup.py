@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
 
 try:
@@ -22,6 +22,7 @@ BUILD = TOP / "build/release"
 MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of ELF
 # Every system with this C library has these (PEP 600); all others travel along.
 OF_THE_SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|gcc_s)\.so\.\d|libstdc\+\+\.so\.6|ld-linux.*)$")
+COMPILED_IN = ("libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev", "libsodium-dev")  # as Debian calls them
 LEFT_OUT = ("include", "share", "lib/pkgconfig")  # for compilers, people and shells: `cmake --install` has them
 
 
@@ -80,30 +81,35 @@ def needed_by(file):
     return dict(re.findall(r"^\s*(\S+) => (/\S+)", run("ldd", file), re.MULTILINE))
 
 
-def licence_of(library):
-    """As Debian has it, whose libraries these are."""
-    name = pathlib.Path(library).name
-    package = run("dpkg-query", "-S", f"*/{name}").split(":")[0]
-    return package, pathlib.Path("/usr/share/doc", package, "copyright")
+def package_of(library):
+    """Debian's, whose libraries these are."""
+    return run("dpkg-query", "-S", f"*/{pathlib.Path(library).name}").split(":")[0]
+
+
+def copy_licence(package, folder):
+    licence = pathlib.Path("/usr/share/doc", package, "copyright")
+    if not licence.exists():
+        raise SystemExit(f"{package} can't travel along: there is no licence at {licence}")
+    shutil.copy2(licence, folder / f"{package}.copyright")
 
 
 def carry(native):
     """Copies the libraries that ours need into native/lib/needed, with their licences, and leads ours there."""
-    needed = native / "lib/needed"
+    needed, licences = native / "lib/needed", native / "licences"
     needed.mkdir()
+    licences.mkdir()
     for file in [path for path in native.rglob("*") if path.is_file() and machine_of(path)]:
         others = {soname: path for soname, path in needed_by(file).items()
                   if not OF_THE_SYSTEM.match(soname) and not (native / "lib/ringbolt" / soname).exists()}
         for soname, path in others.items():
             if not (needed / soname).exists():
                 shutil.copy2(os.path.realpath(path), needed / soname)
-                package, licence = licence_of(os.path.realpath(path))
-                if not licence.exists():
-                    raise SystemExit(f"{path} can't travel along: no licence of package {package} at {licence}")
-                shutil.copy2(licence, needed / f"{package}.copyright")
+                copy_licence(package_of(os.path.realpath(path)), licences)
         if others:
             run("patchelf", "--set-rpath", f"$ORIGIN/{os.path.relpath(needed, file.parent)}", file)
-    shutil.copy2(TOP / "LICENSE", native / "LICENSE")
+    for package in COMPILED_IN:
+        copy_licence(package, licences)
+    shutil.copy2(TOP / "LICENSE", licences / "LICENSE")
 
 
 class WithLibraries(build_py):
@@ -116,11 +122,12 @@ class WithLibraries(build_py):
             carry(native)
 
 
-class AnyPython(bdist_wheel):
-    def finalize_options(self):
-        super().finalize_options()
-        self.root_is_pure = False
+class OfOneMachine(Distribution):
+    def has_ext_modules(self):
+        return True
 
+
+class AnyPython(bdist_wheel):
     def get_tag(self):
         build_all()
         machine = machine_of(BUILD / "bin/ringbolt")
@@ -130,4 +137,4 @@ class AnyPython(bdist_wheel):
         return "py3", "none", f"manylinux_{major}_{minor}_{machine}"
 
 
-setup(cmdclass={"build_py": WithLibraries, "bdist_wheel": AnyPython})
+setup(distclass=OfOneMachine, cmdclass={"build_py": WithLibraries, "bdist_wheel": AnyPython})
