@@ -44,8 +44,9 @@ class Group:
     ranks. `any_order`: sums of floating-point numbers may be added in whatever order is fastest; without it every rank, run and
     cabling gives the same bits. Each call has a twin that begins it, with `_start` behind its name, and gives a Request."""
 
-    def __init__(self, pointer: int, exchange: Any = None):
-        self._pointer, self._exchange = pointer, exchange  # the latter is called again by rejoin()
+    def __init__(self, pointer: int | None, exchange: Any = None):
+        self._pointer: int | None = pointer
+        self._exchange = exchange  # is called again by rejoin()
         self._readers: dict[int, Progress] = {}
 
     # Who is there.

@@ -47,7 +47,7 @@ class Group:
     process that nobody has started with others."""
 
     def __init__(self, over: groups.Group | None = None):
-        self.over = over
+        self.over: Any = over
 
     def rank(self) -> int:
         """Of this process."""
@@ -178,7 +178,7 @@ def average_gradients(gradients: Any, group: Group | None = None, all_reduce_siz
     group = _group(group)
     if group.size() == 1:
         return gradients
-    flat = tree_flatten(gradients)
+    flat: Any = tree_flatten(gradients)
     by_type: dict = {}
     for i, (_, array) in enumerate(flat):
         batches = by_type.setdefault(array.dtype, [[]])
@@ -302,7 +302,7 @@ def _differentiable(x, group: Group, operation: Operation, forward: Callable, ba
         return _array(x)
     with _telling(group, operation, 0):
         x = _array(x)
-    function = mx.custom_function(forward)
+    function: Any = mx.custom_function(forward)
     function.vjp(backward)
     function.jvp(lambda _x, tangent: along(tangent))
     return function(x)
@@ -317,9 +317,7 @@ def _underivable(name: str) -> Callable:
 
 def _with_exchange(factory: Callable, options: dict) -> dict:
     """The options with the exchange that the factory makes, and with the rank and size that it asks for."""
-    rank, size = options.get("rank"), options.get("size")
-    if rank is None:
-        rank, size = _who()
+    rank, size = (options["rank"], options["size"]) if "rank" in options else _who()
     gather = factory(rank, size)
 
     def exchange(mine: bytes) -> list[bytes]:

@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import sys
+import tempfile
 import time
 
 import mlx.core as mx
@@ -239,6 +240,13 @@ def alone():
     def factory(rank_, size_):
         assert (rank_, size_) == (0, 1)
         return lambda data, n: data[:n]
+    two = distributed._with_exchange(lambda *_: lambda data, n: data + bytes(n), {"rank": 0, "size": 2})
+    assert two["exchange"](b"abc") == [b"abc", bytes(3)]
+    with tempfile.NamedTemporaryFile("w") as devices:  # JACCL's variables
+        devices.write('[[null, "a"], [["b"], null]]')
+        devices.flush()
+        os.environ |= {"MLX_RANK": "1", "MLX_IBV_DEVICES": devices.name}
+        assert distributed._who() == (1, 2)
     with distributed.init(all_gather_factory=factory, rank=0, size=1, environment={}).over as one:
         assert one.size == 1
 

@@ -1,5 +1,6 @@
 """ringbolt.mlx on emulated clusters: each case of mlx_rank.py on each node; and beside MLX's own ring of TCP."""
 
+import json
 import pathlib
 import socket
 import subprocess
@@ -51,20 +52,28 @@ class Mlx(CommandCase):
                               timeout=60, check=False)
         self.assertEqual((done.stdout, done.stderr), ("ok\n", ""))
 
-    def launched(self, package, *command):
-        """What the ranks of mlx_program.py print, started by mlx.launch with the variables of MLX's ring of TCP."""
+    def launched(self, package, *command, hosts=("-n", "2", "--hosts", "127.0.0.1")):
+        """What the two ranks of mlx_program.py print, started by mlx.launch, by default for MLX's ring of TCP."""
         with socket.create_server(("127.0.0.1", 0)) as free:  # MLX's ranks listen at this port and the next
             port = free.getsockname()[1]
-        launch = [pathlib.Path(PYTHON).parent / "mlx.launch", "-n", "2", "--hosts", "127.0.0.1", "--starting-port", port, "--"]
+        launch = [pathlib.Path(PYTHON).parent / "mlx.launch", *hosts, "--starting-port", port, "--"]
         words = [*launch, *command, PYTHON, "-B", HERE / "mlx_program.py", package]
         done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=60, check=False,
                               stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0, done.stderr)
-        return sorted(done.stdout.splitlines()), done
+        self.assertEqual(len(done.stdout.splitlines()), 2, done.stderr)
+        return sorted(done.stdout.splitlines())
 
     def test_the_same_program_with_mlx_and_with_this_package(self):
-        mlx, done = self.launched("mlx.core.distributed")
-        self.assertEqual(len(mlx), 2, done.stderr)
+        mlx = self.launched("mlx.core.distributed")
+        on_its_node = ["ringbolt.mlx", "sh", "-c", f'exec {WORDS["ringbolt"]} exec $MLX_RANK -- "$@"', "-"]
         with self.cluster("line:2"):
-            ours, _ = self.launched("ringbolt.mlx", "sh", "-c", f'exec {WORDS["ringbolt"]} exec $MLX_RANK -- "$@"', "-")
-        self.assertEqual(ours, mlx)
+            self.assertEqual(self.launched(*on_its_node), mlx)
+            # And as it starts ranks of JACCL, by a hostfile of ours.
+            hosts = json.loads(self.call("hostfile").stdout)
+            for host in hosts["hosts"]:
+                host.update(ssh="127.0.0.1", ips=["127.0.0.1"])
+            path = self.root / "hosts.json"
+            path.write_text(json.dumps(hosts))
+            self.assertEqual(self.launched(*on_its_node, hosts=("--backend", "jaccl", "--hostfile", path)), mlx)
+            path.unlink()
