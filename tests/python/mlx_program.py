@@ -1,6 +1,9 @@
-"""A program for mlx.launch, with the package that its argument names: prints all that came out, alike with each of them."""
+"""A program for mlx.launch: all that came out, alike with each package, as a file for each rank: mlx.launch mixes lines.
+
+    mlx_program.py PACKAGE FOLDER"""
 
 import importlib
+import pathlib
 import sys
 
 import mlx.core as mx
@@ -29,4 +32,5 @@ found.append(mx.grad(lambda x: (distributed.all_gather(x * x) * mx.arange(6.0)).
 found += mx.jvp(lambda x: distributed.all_sum(x * x), [mx.ones((3,))], [weights])[1]
 found += mx.jvp(distributed.all_gather, [mx.ones((3,))], [weights])[1]
 mx.eval(found)
-print(rank, size, [(str(one.dtype), one.shape, one.tolist()) for one in found], flush=True)
+lines = [f"{size}: {one.dtype} {one.shape} {one.tolist()}" for one in found]
+pathlib.Path(sys.argv[2], str(rank)).write_text("\n".join(lines))

@@ -53,18 +53,23 @@ class Mlx(CommandCase):
         self.assertEqual((done.stdout, done.stderr), ("ok\n", ""))
 
     def launched(self, package, *command, hosts=("-n", "2", "--hosts", "127.0.0.1")):
-        """What the two ranks of mlx_program.py print, started by mlx.launch, by default for MLX's ring of TCP."""
+        """What came out of the two ranks of mlx_program.py, started by mlx.launch, by default for MLX's ring of TCP."""
         with socket.create_server(("127.0.0.1", 0)) as free:  # MLX's ranks listen at this port and the next
             port = free.getsockname()[1]
         launch = [pathlib.Path(PYTHON).parent / "mlx.launch", *hosts, "--starting-port", port, "--"]
-        words = [*launch, *command, PYTHON, "-B", HERE / "mlx_program.py", package]
-        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=60, check=False,
+        words = [*launch, *command, PYTHON, "-B", HERE / "mlx_program.py", package, self.results]
+        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=120, check=False,
                               stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(done.stdout.splitlines()), 2, done.stderr)
-        return sorted(done.stdout.splitlines())
+        found = {path.name: path.read_text() for path in self.results.iterdir()}
+        self.assertEqual(sorted(found), ["0", "1"], f"{done.stdout}{done.stderr}")
+        for path in self.results.iterdir():
+            path.unlink()
+        return found
 
     def test_the_same_program_with_mlx_and_with_this_package(self):
+        self.results = self.root / "results"
+        self.results.mkdir()
         mlx = self.launched("mlx.core.distributed")
         on_its_node = ["ringbolt.mlx", "sh", "-c", f'exec {WORDS["ringbolt"]} exec $MLX_RANK -- "$@"', "-"]
         with self.cluster("line:2"):
@@ -76,4 +81,3 @@ class Mlx(CommandCase):
             path = self.root / "hosts.json"
             path.write_text(json.dumps(hosts))
             self.assertEqual(self.launched(*on_its_node, hosts=("--backend", "jaccl", "--hostfile", path)), mlx)
-            path.unlink()
