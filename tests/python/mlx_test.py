@@ -1,6 +1,8 @@
 """ringbolt.mlx on emulated clusters: each case of mlx_rank.py on each node; and beside MLX's own ring of TCP."""
 
+import contextlib
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -19,6 +21,15 @@ def python_with_mlx():
     if made.returncode != 0:
         pytest.skip((made.stderr.strip().splitlines() or ["scripts/setup-python gives no reason"])[-1], allow_module_level=True)
     return str(HERE.parents[1] / "build/python-mlx/bin/python3")
+
+
+def free_ports():
+    """Two, one behind the other, at which MLX's ranks can listen: below those that Linux gives out and that groups make up."""
+    for port in range(10000 + 2 * os.getpid() % 9000, 20000, 2):
+        with contextlib.suppress(OSError):
+            with socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
+                return port
+    raise AssertionError("no two ports are free")
 
 
 PYTHON = python_with_mlx()
@@ -54,9 +65,7 @@ class Mlx(CommandCase):
 
     def launched(self, package, *command, hosts=("-n", "2", "--hosts", "127.0.0.1")):
         """What came out of the two ranks of mlx_program.py, started by mlx.launch, by default for MLX's ring of TCP."""
-        with socket.create_server(("127.0.0.1", 0)) as free:  # MLX's ranks listen at this port and the next
-            port = free.getsockname()[1]
-        launch = [pathlib.Path(PYTHON).parent / "mlx.launch", *hosts, "--starting-port", port, "--"]
+        launch = [pathlib.Path(PYTHON).parent / "mlx.launch", *hosts, "--starting-port", free_ports(), "--"]
         words = [*launch, *command, PYTHON, "-B", HERE / "mlx_program.py", package, self.results]
         done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=120, check=False,
                               stdin=subprocess.DEVNULL)
