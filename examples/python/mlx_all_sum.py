@@ -23,6 +23,6 @@ for _ in range(20):
     gradients = distributed.average_gradients(gradients)
     for name, gradient in gradients["layer"].items():
         weights["layer"][name] -= 0.5 * gradient
-everyone = distributed.all_gather(distributed.all_sum(value) / group.size())
+everyone = distributed.all_gather(distributed.all_sum(value).reshape(1) / group.size())
 print(f"rank {group.rank()} of {group.size()}: the loss of all is {everyone[0].item():.4f}, the same on all: "
       f"{bool(mx.all(everyone == everyone[0]))}")

@@ -336,7 +336,8 @@ def _who() -> tuple[int, int]:
     if rank is not None and path is not None:
         with open(path, encoding="utf-8") as file:
             return int(rank), len(json.load(file))
-    for of_rank, of_size in (("RINGBOLT_RANK", "RINGBOLT_WORLD_SIZE"), ("RANK", "WORLD_SIZE"), ("RINGBOLT_NODE", "RINGBOLT_NODES")):
+    for of_rank, of_size in (("RINGBOLT_RANK", "RINGBOLT_WORLD_SIZE"), ("RANK", "WORLD_SIZE"),
+                             ("RINGBOLT_NODE", "RINGBOLT_NODES")):
         if of_rank in os.environ and of_size in os.environ:
             return int(os.environ[of_rank]), int(os.environ[of_size])
     raise RuntimeError("all_gather_factory needs rank and size: set MLX_RANK and MLX_IBV_DEVICES, or give init() rank= and size=")

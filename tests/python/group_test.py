@@ -56,6 +56,6 @@ class Package(CommandCase):
         environment = dict(self.environment, LD_LIBRARY_PATH=str(self.root))
         script = ("import sys, types; sys.path.insert(0, sys.argv[1]); import ringbolt._library as l, pathlib; "
                   "l.__file__ = '/nowhere/python/ringbolt/_library.py'; import ringbolt; ringbolt.join()")
-        done = subprocess.run([sys.executable, "-B", "-c", script, f"{WORDS['source']}/python"], env=environment, capture_output=True,
-                              text=True, timeout=60, check=False)
+        done = subprocess.run([sys.executable, "-B", "-c", script, f"{WORDS['source']}/python"], env=environment,
+                              capture_output=True, text=True, timeout=60, check=False)
         self.assertIn("Install Ringbolt, or put the folder of libringbolt.so.0 on LD_LIBRARY_PATH", done.stderr)

@@ -129,7 +129,8 @@ def messages():
         need(distributed.recv((2,), mx.int32, left), mx.array([i, left]))
     far = (rank + size // 2) % size  # no cable needs to lead there
     distributed.send(mx.full((2, 2), rank, mx.bfloat16), far)
-    need(distributed.recv([2, 2], mx.bfloat16, (rank - size // 2) % size), mx.full((2, 2), (rank - size // 2) % size, mx.bfloat16))
+    far = (rank - size // 2) % size
+    need(distributed.recv([2, 2], mx.bfloat16, far), mx.full((2, 2), far, mx.bfloat16))
 
 
 def groups():
@@ -146,7 +147,8 @@ def groups():
 
 def gradients():
     """Derivatives, means over trees of arrays, and MLX's own layers by install()."""
-    tree = {"a": mx.full((3, 2), float(rank)), "b": [mx.arange(5.0) * rank, mx.ones((2,), mx.bfloat16) * rank], "c": mx.array(1.0)}
+    tree = {"a": mx.full((3, 2), float(rank)), "b": [mx.arange(5.0) * rank, mx.ones((2,), mx.bfloat16) * rank],
+            "c": mx.array(1.0)}
     mean = sum(range(size)) / size
     for limit in (0, 16, 32 << 20):
         found = distributed.average_gradients(tree, group, limit)
@@ -191,9 +193,9 @@ def bad_input():
     refused(GroupError, lambda bad: distributed.all_sum(mx.ones((5,), mx.float16 if bad else mx.float32)))
     refused(GroupError, lambda bad: distributed.all_gather(mx.ones((5,))) if bad else distributed.all_sum(mx.ones((5,))))
     refused(Exception, lambda bad: distributed.all_sum("seven" if bad else mx.ones((5,))))
-    refused(RuntimeError, lambda bad: mx.compile(distributed.all_sum)(mx.ones((5,))) if bad else distributed.all_sum(mx.ones((5,))),
-            "mx.compile", "outside")
-    refused(ValueError, lambda bad: distributed.sum_scatter(mx.ones((size + 1 if bad else size, 2))), f"{size + 1}, 2", "equal parts")
+    compiled = mx.compile(distributed.all_sum)
+    refused(RuntimeError, lambda bad: (compiled if bad else distributed.all_sum)(mx.ones((5,))), "mx.compile", "outside")
+    refused(ValueError, lambda bad: distributed.sum_scatter(mx.ones((size + bad, 2))), f"{size + 1}, 2", "equal parts")
     refused(GroupError, lambda bad: distributed.all_max(mx.ones((3,), mx.complex64)), "complex64")
     for call, words in ((lambda: distributed.send(mx.ones((1,)), size), f"0 to {size - 1}"),
                         (lambda: distributed.recv((1,), mx.float32, -1), "rank -1"),
@@ -230,7 +232,8 @@ def alone():
         need(call(x), x)
     assert group.split(3).size() == 1 and distributed.average_gradients({"a": x})["a"] is x
     for kind, call in ((RuntimeError, lambda: distributed.init(strict=True)), (ValueError, lambda: distributed.send(x, 0)),
-                       (ValueError, lambda: distributed.recv_like(x, 0)), (ValueError, lambda: distributed.is_available("nonsense"))):
+                       (ValueError, lambda: distributed.recv_like(x, 0)),
+                       (ValueError, lambda: distributed.is_available("nonsense"))):
         try:
             call()
             raise AssertionError("it was taken")

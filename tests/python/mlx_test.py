@@ -67,8 +67,8 @@ class Mlx(CommandCase):
         """What came out of the two ranks of mlx_program.py, started by mlx.launch, by default for MLX's ring of TCP."""
         launch = [pathlib.Path(PYTHON).parent / "mlx.launch", *hosts, "--starting-port", free_ports(), "--"]
         words = [*launch, *command, PYTHON, "-B", HERE / "mlx_program.py", package, self.results]
-        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=120, check=False,
-                              stdin=subprocess.DEVNULL)
+        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=120,
+                              check=False, stdin=subprocess.DEVNULL)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = {path.name: path.read_text() for path in self.results.iterdir()}
         self.assertEqual(sorted(found), ["0", "1"], f"{done.stdout}{done.stderr}")

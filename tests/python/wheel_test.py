@@ -16,9 +16,9 @@ SOURCE = pathlib.Path(WORDS["source"])
 
 
 class Wheel(CommandCase):
-    def sh(self, *words, expect=0, **options):
-        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=120, check=False,
-                              stdin=subprocess.DEVNULL, cwd=self.elsewhere, **options)
+    def sh(self, *words, expect=0):
+        done = subprocess.run(list(map(str, words)), env=self.environment, capture_output=True, text=True, timeout=120,
+                              check=False, stdin=subprocess.DEVNULL, cwd=self.elsewhere)
         self.assertEqual(done.returncode, expect, f"{words}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
@@ -76,7 +76,8 @@ class Wheel(CommandCase):
             self.assertIn("rdma_en2", self.sh("python3", "-m", "ringbolt", "exec", "0", "--", "ibv_devices"))
         finally:
             self.sh("ringbolt", "down")
-        version = self.sh("python3", "-c", "import ringbolt, ringbolt.stream; print(ringbolt.version(), ringbolt.Group.__module__)")
+        script = "import ringbolt, ringbolt.stream; print(ringbolt.version(), ringbolt.Group.__module__)"
+        version = self.sh("python3", "-c", script)
         self.assertRegex(version, r"^\d+\.\d+\.\d+ ringbolt$")
         self.assertIn("rank 0 of 1", self.sh("env", "RANK=0", "WORLD_SIZE=1", "python3", "all_reduce.py"))
 
@@ -85,11 +86,13 @@ class Wheel(CommandCase):
         other, number = ("aarch64", 183) if "x86_64" in wheel.name else ("x86_64", 62)
         foreign = self.root / re.sub(r"x86_64|aarch64", other, wheel.name)
         shutil.copy2(wheel, foreign)
-        self.assertIn("not a supported wheel on this platform", self.pip("--python", place / "bin/python3", "install", "--no-index", foreign, expect=1))
+        said = self.pip("--python", place / "bin/python3", "install", "--no-index", foreign, expect=1)
+        self.assertIn("not a supported wheel on this platform", said)
         library = native / "lib/ringbolt/libringbolt.so.0"
         bytes_ = bytearray(library.read_bytes())
         bytes_[18:20] = number.to_bytes(2, "little")
         library.write_bytes(bytes_)
-        self.assertIn(f"it is for {other}, and this is", self.sh("python3", "-c", "import ringbolt; ringbolt.version()", expect=1))
+        said = self.sh("python3", "-c", "import ringbolt; ringbolt.version()", expect=1)
+        self.assertIn(f"it is for {other}, and this is", said)
         (native / "bin/ringbolt").unlink()
         self.assertIn("build/release/bin/ringbolt", self.sh("ringbolt", "--version", expect=1))
