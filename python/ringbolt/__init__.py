@@ -8,4 +8,7 @@ from .joining import join
 from .memory import Memory, Type
 from .request import Request
 
+for _one in (Group, GroupError, JoinError, Memory, Reduction, Request, Type):
+    _one.__module__ = "ringbolt"  # by which a program knows them, in its tracebacks, too
+
 __all__ = ["Group", "GroupError", "JoinError", "Memory", "Reduction", "Request", "Type", "join", "version"]

@@ -44,8 +44,9 @@ class Group:
     ranks. `any_order`: sums of floating-point numbers may be added in whatever order is fastest; without it every rank, run and
     cabling gives the same bits. Each call has a twin that begins it, with `_start` behind its name, and gives a Request."""
 
-    def __init__(self, pointer: int, exchange: Any = None):
-        self._pointer, self._exchange = pointer, exchange  # the latter is called again by rejoin()
+    def __init__(self, pointer: int | None, exchange: Any = None):
+        self._pointer: int | None = pointer
+        self._exchange = exchange  # is called again by rejoin()
         self._readers: dict[int, Progress] = {}
 
     # Who is there.
@@ -271,13 +272,17 @@ class Group:
             call.flags = _ANY_ORDER if options.get("any_order") else 0
             kept, result = fill(call)
         except Exception:
-            # The library refuses a type that there is none of, and tells the others, who would wait for this rank.
-            call = Call(struct_size=ctypes.sizeof(Call), operation=operation, type=_NONE, rank=call.rank)
-            if library().start(group, call, ctypes.byref(pointer)) == 0:
-                library().wait(pointer)
+            self._refuse(operation, call.rank)
             raise
         check(library().start(group, call, ctypes.byref(pointer)))
         return Request(self, pointer.value, (call, *kept), result)
+
+    def _refuse(self, operation: Operation, rank: int = 0) -> None:
+        """Instead of a call that can't be begun here: tells the others, who would wait for this rank."""
+        pointer = ctypes.c_void_p()  # the library refuses a type that there is none of
+        call = Call(struct_size=ctypes.sizeof(Call), operation=operation, type=_NONE, rank=rank)
+        if library().start(self._alive(), call, ctypes.byref(pointer)) == 0:
+            library().wait(pointer)
 
     def _reduced(self, operation, data, out, reduction, count_of, root, options) -> Request:
         def fill(call):

@@ -36,12 +36,12 @@ def join(*, rank: int | None = None, size: int | None = None, meeting: tuple[str
         if environment is not None:
             lines = [f"{name}={value}".encode() for name, value in environment.items()]
             setting("environment", (ctypes.c_char_p * (len(lines) + 1))(*lines, None))
-        if (rank is None) != (size is None):
-            raise ValueError("rank and size are given together, or neither")
-        if rank is not None:
+        if rank is not None and size is not None:
             if not 0 <= rank < size < 2**32:
                 raise ValueError(f"rank {rank} of {size}")
             setting("rank", rank, size)
+        elif rank is not None or size is not None:
+            raise ValueError("rank and size are given together, or neither")
         if meeting is not None:
             setting("meeting", meeting[0].encode(), meeting[1])
         for name, text in (("bind_address", bind_address), ("group", group), ("secret", secret), ("verbs", verbs)):

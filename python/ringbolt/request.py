@@ -14,8 +14,9 @@ _SLICE_S = 0.2  # between looks at Python's signals
 class Request:
     """A call under way. Its arrays stay as they are until it is done. One thread at a time. In asyncio: `await request`."""
 
-    def __init__(self, group: Any, pointer: int, kept: tuple, result: Any):
-        self._group, self._pointer, self._kept, self._result = group, pointer, kept, result
+    def __init__(self, group: Any, pointer: int | None, kept: tuple, result: Any):
+        self._group, self._kept, self._result = group, kept, result
+        self._pointer: int | None = pointer
         self._failure: GroupError | None = None
 
     def done(self) -> bool:
@@ -63,7 +64,8 @@ class Progress:
     """Tells coroutines of one event loop which requests have ended, by the group's descriptor."""
 
     def __init__(self, fd: int, loop: asyncio.AbstractEventLoop):
-        self._fd, self.loop, self._waiting = fd, loop, {}
+        self._fd, self.loop = fd, loop
+        self._waiting: dict[Request, asyncio.Future] = {}
 
     async def ended(self, request: Request) -> None:
         future = self.loop.create_future()

@@ -22,6 +22,7 @@ std::string file_of(const std::string& path, bool is_secret) {
   const std::map<std::string, std::string> files = {
       {"/devices", R"([[null, "a"], ["b", null]])"},
       {"/ring", R"([["10.0.0.1:5000"], ["10.0.0.2:5001"], ["10.0.0.3:5002"]])"},
+      {"/of_one", "\n"},
       {"/bad", "[[null, 1], [1, null]]"},
       {"/secret", "from a file"},
   };
@@ -101,6 +102,11 @@ TEST(Environment, a_hostfile_of_more_ranks_is_passed_over) {
   task["SLURM_JOB_ID"] = "17";
   task["SLURM_JOB_NODELIST"] = "n[0-3]";
   EXPECT_THAT(place_of(task), HasSubstr("1/2 n0 "));
+}
+
+TEST(Environment, mlx_launch_names_an_empty_hostfile_to_a_single_rank) {
+  EXPECT_EQ(place_of({{"MLX_RANK", "0"}, {"MLX_HOSTFILE", "/of_one"}}), "0/1 127.0.0.1 0");
+  EXPECT_THAT(refusal_of({{"MLX_RANK", "1"}, {"MLX_HOSTFILE", "/of_one"}}), HasSubstr("rank 1 of 1"));
 }
 
 TEST(Environment, torchrun_itself_listens_at_its_port) {

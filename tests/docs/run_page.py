@@ -50,6 +50,8 @@ def make_place(place: pathlib.Path, root: pathlib.Path, build: pathlib.Path) -> 
             (place / entry.name).symlink_to(entry)
     (place / "build").mkdir()
     (place / "build/release").symlink_to(build)
+    for environment in (root / "build").glob("python-*/"):
+        (place / "build" / environment.name).symlink_to(environment)
     for name, what in STAND_INS.items():
         write_script(place / name, f'exec {what} "$@" 2>&1\n')
     (place / ".bin").mkdir()
@@ -196,6 +198,17 @@ def in_namespaces(root: pathlib.Path, build: pathlib.Path, page: pathlib.Path) -
     return 1 if failures else 0
 
 
+def refusal_of_packages(root: pathlib.Path, page: pathlib.Path) -> str:
+    """Has made what scripts/setup-python of the page makes, while a network is there. Why not, if it can't be."""
+    for command in documents.commands(page):
+        words = command.without_remark.split()
+        if words[0] == "scripts/setup-python":
+            made = subprocess.run([root / words[0], *words[1:]], stderr=subprocess.PIPE, text=True, check=False)
+            if made.returncode != 0:
+                return (made.stderr.strip().splitlines() or [f"{command.text} gives no reason"])[-1]
+    return ""
+
+
 def main() -> int:
     if sys.argv[1] == "--in-namespaces":
         return in_namespaces(*(pathlib.Path(word).resolve() for word in sys.argv[2:5]))
@@ -203,6 +216,9 @@ def main() -> int:
         print(f"skip: no namespaces here: {refusal}")
         return 77
     root, build, page = sys.argv[1:4]
+    if refusal := refusal_of_packages(pathlib.Path(root), pathlib.Path(root, page)):
+        print(f"skip: {refusal}")
+        return 77
     os.execvp("unshare", ["unshare", "--net", "--mount", *documents.map_root(), sys.executable, "-B", __file__,
                           "--in-namespaces", root, build, str(pathlib.Path(root, page))])
     return 1

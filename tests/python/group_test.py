@@ -5,19 +5,17 @@ import pathlib
 import subprocess
 import sys
 
-import command
 from command import CommandCase
+from conftest import WORDS
 
-libraries = sys.argv.pop()
-sources = pathlib.Path(sys.argv.pop())
 RANK = str(pathlib.Path(__file__).resolve().with_name("group_rank.py"))
 
 
 class Package(CommandCase):
     def setUp(self):
         super().setUp()
-        self.environment["PYTHONPATH"] = str(sources / "python")
-        self.environment["LD_LIBRARY_PATH"] = libraries
+        self.environment["PYTHONPATH"] = f"{WORDS['source']}/python"
+        self.environment["LD_LIBRARY_PATH"] = WORDS["libraries"]
 
     def run_on(self, topology, cases, lost=0, expect=0):
         self.call("up", "--emulate", topology)
@@ -58,10 +56,6 @@ class Package(CommandCase):
         environment = dict(self.environment, LD_LIBRARY_PATH=str(self.root))
         script = ("import sys, types; sys.path.insert(0, sys.argv[1]); import ringbolt._library as l, pathlib; "
                   "l.__file__ = '/nowhere/python/ringbolt/_library.py'; import ringbolt; ringbolt.join()")
-        done = subprocess.run([sys.executable, "-B", "-c", script, str(sources / "python")], env=environment, capture_output=True,
-                              text=True, timeout=60, check=False)
+        done = subprocess.run([sys.executable, "-B", "-c", script, f"{WORDS['source']}/python"], env=environment,
+                              capture_output=True, text=True, timeout=60, check=False)
         self.assertIn("Install Ringbolt, or put the folder of libringbolt.so.0 on LD_LIBRARY_PATH", done.stderr)
-
-
-if __name__ == "__main__":
-    command.main()

@@ -52,14 +52,9 @@ def need_valkey(source):
 
 def need_clients(source):
     """A Python with the clients that PyPI has, made the first time: its path. Skips the test likewise."""
-    folder, packages = pathlib.Path(source, "build/python-clients"), ("redis", "hiredis", "valkey", "libvalkey")
-    python, ready = folder / "bin/python3", folder / "ready"
-    if not ready.exists():
-        for words in (["/usr/bin/python3", "-m", "venv", folder],
-                      [python, "-m", "pip", "install", "--quiet", "--timeout", "10", "--retries", "1", *packages]):
-            done = subprocess.run(list(map(str, words)), text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-            if done.returncode != 0:
-                print(f"skip: no {' '.join(packages)} of PyPI: {(done.stdout.strip().splitlines() or ['no word of why'])[-1]}")
-                sys.exit(77)
-        ready.touch()
-    return str(python)
+    setup = subprocess.run([pathlib.Path(source, "scripts/setup-python"), "clients"], stderr=subprocess.STDOUT,
+                           stdout=subprocess.PIPE, text=True, check=False)
+    if setup.returncode != 0:
+        print(f"skip: {(setup.stdout.strip().splitlines() or ['no word of why'])[-1]}")
+        sys.exit(77)
+    return str(pathlib.Path(source, "build/python-clients/bin/python3"))
