@@ -53,6 +53,7 @@ struct RunOptions {
   std::vector<std::string> nodes;  ///< empty: all
   bool is_tagged = false;          ///< prefix output even when there is one node
   bool is_untagged = false;        ///< never prefix
+  bool is_explained = false;       ///< RINGBOLT_EXPLAIN
   bool keeps_going = false;        ///< a failure does not end the other nodes
   std::optional<double> timeout_s;
   bool is_remote = false;       ///< hidden: on a host, for the machine that commands

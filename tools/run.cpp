@@ -37,17 +37,24 @@ std::vector<uint32_t> chosen_nodes(const LiveCluster& live, const RunOptions& op
   return nodes;
 }
 
-Launch launch_of(const LiveCluster& live, uint32_t node, const std::vector<std::string>& command) {
+Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& options) {
   if (live.is_remote()) {
-    std::vector<std::string> words{"run", "--node", std::to_string(node), "--no-tag", "--remote", "--"};
-    words.insert(words.end(), command.begin(), command.end());
+    std::vector<std::string> words{"run", "--node", std::to_string(node), "--no-tag", "--remote"};
+    if (options.is_explained) {
+      words.emplace_back("--explain");
+    }
+    words.emplace_back("--");
+    words.insert(words.end(), options.command.begin(), options.command.end());
     Launch launch = node_launch(live.model, node, std::move(words));
     launch.is_remote = true;
     return launch;
   }
-  const NodeEnvironment environment = node_environment(live, node);
+  NodeEnvironment environment = node_environment(live, node);
+  if (options.is_explained) {
+    environment.set.push_back({"RINGBOLT_EXPLAIN", "on"});
+  }
   Launch launch;
-  launch.command = command;
+  launch.command = options.command;
   launch.environment = merged_environment(environment);
   launch.netns = environment.netns;
   return launch;
@@ -109,7 +116,7 @@ int run(const RunOptions& options) {
     Member member;
     member.label = live.model.nodes[node].name;
     member.prefix = is_tagged ? fmt::format("{:<{}} | ", member.label, width) : "";
-    member.launch = launch_of(live, node, options.command);
+    member.launch = launch_of(live, node, options);
     members.push_back(std::move(member));
   }
   SuperviseOptions supervised{"ringbolt run", options.timeout_s, options.keeps_going, options.is_remote};

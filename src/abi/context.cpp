@@ -9,6 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "abi/objects.h"
 #include "abi/process_registry.h"
 #include "base/c_border.h"
@@ -87,9 +89,20 @@ static void fill_gid_entry(const device::Port& port, const ibv_gid& gid, uint32_
   std::memcpy(entry, &all, std::min(size, sizeof all));
 }
 
+/// EINVAL: there is no such port, or the port's table has no such index.
+int refuse_place(const char* call, uint32_t port_num, int64_t index, uint32_t length) {
+  return base::refused(EINVAL, call, [&] {
+    return port_num != 1
+               ? base::Explanation{fmt::format("there is no port {}: each device has port 1", port_num),
+                                   "ports are counted from 1"}
+               : base::Explanation{fmt::format("no index {} with these flags: the table has {}", index, length),
+                                   "count from 0 to gid_tbl_len or pkey_tbl_len of ibv_query_port"};
+  });
+}
+
 int query_port(ibv_context* context, uint8_t port_num, ibv_port_attr* attributes, size_t size) {
   if (port_num != 1) {
-    return EINVAL;
+    return refuse_place("ibv_query_port", port_num, 0, 1);
   }
   const device::Port& port = Context::of(context).impl->port();
   const bool is_up = port.is_up();
@@ -120,7 +133,9 @@ uint32_t gid_table_length(ibv_context* context) {
 int query_device_ex(ibv_context* context, const ibv_query_device_ex_input* input, ibv_device_attr_ex* attributes,
                     size_t size) {
   if (input != nullptr && input->comp_mask != 0) {
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_query_device_ex", [&] {
+      return base::Explanation{fmt::format("comp_mask of the input is {:#x}", input->comp_mask), "leave it 0"};
+    });
   }
   ibv_device_attr_ex all{};
   if (const int error = ibv_query_device(context, &all.orig_attr)) {
@@ -240,7 +255,7 @@ int ibv_query_port(ibv_context* context, uint8_t port_num, _compat_ibv_port_attr
 int ibv_query_port_speed(ibv_context* context, uint32_t port_num, uint64_t* speed) try {
   constexpr uint64_t kUnitsPerGbps = 10;
   if (port_num != 1 || speed == nullptr) {
-    return EINVAL;
+    return ringbolt::abi::refuse_place("ibv_query_port_speed", port_num, 0, 1);
   }
   *speed = Context::of(context).impl->port().speed_gbps * kUnitsPerGbps;
   return 0;
@@ -250,7 +265,7 @@ int ibv_query_port_speed(ibv_context* context, uint32_t port_num, uint64_t* spee
 
 int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gid) try {
   if (port_num != 1 || index < 0 || static_cast<uint32_t>(index) >= ringbolt::abi::gid_table_length(context)) {
-    errno = EINVAL;
+    errno = ringbolt::abi::refuse_place("ibv_query_gid", port_num, index, ringbolt::abi::gid_table_length(context));
     return -1;
   }
   const auto addresses = Context::of(context).impl->port().addresses();
@@ -264,12 +279,15 @@ int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gi
 int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
                       size_t entry_size) try {
   if (port_num != 1 || index >= ringbolt::abi::gid_table_length(context) || flags != 0) {
-    return EINVAL;
+    return ringbolt::abi::refuse_place("ibv_query_gid_ex", port_num, index, ringbolt::abi::gid_table_length(context));
   }
   const device::Port& port = Context::of(context).impl->port();
   const auto addresses = port.addresses();
   if (index >= addresses->shown.size() || device::is_zero(addresses->shown[index])) {
-    return ENODATA;
+    return ringbolt::base::refused(ENODATA, "ibv_query_gid_ex", [&] {
+      return ringbolt::base::Explanation{fmt::format("slot {} of {}'s GID table is empty", index, port.name),
+                                         "go on with the next index, or take ibv_query_gid_table"};
+    });
   }
   ringbolt::abi::fill_gid_entry(port, addresses->shown[index], index, entry, entry_size);
   return 0;
@@ -304,7 +322,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
 
 int ibv_query_pkey(ibv_context*, uint8_t port_num, int index, __be16* pkey) {
   if (port_num != 1 || index != 0) {
-    errno = EINVAL;
+    errno = ringbolt::abi::refuse_place("ibv_query_pkey", port_num, index, 1);
     return -1;
   }
   *pkey = htobe16(ringbolt::abi::kDefaultPkey);
@@ -315,7 +333,10 @@ int ibv_get_pkey_index(ibv_context*, uint8_t port_num, __be16 pkey) {
   if (port_num == 1 && pkey == htobe16(ringbolt::abi::kDefaultPkey)) {
     return 0;
   }
-  errno = EINVAL;
+  errno = ringbolt::base::refused(EINVAL, "ibv_get_pkey_index", [&] {
+    return ringbolt::base::Explanation{fmt::format("no P_Key {:#x} at port {}", be16toh(pkey), port_num),
+                                       "the default P_Key, 0xffff, is the one that there is, at port 1"};
+  });
   return -1;
 }
 

@@ -78,7 +78,8 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
 
 int ibv_destroy_comp_channel(ibv_comp_channel* c) try {
   if (c->refcnt != 0) {
-    return EBUSY;
+    return ringbolt::abi::in_use("ibv_destroy_comp_channel", "the channel", static_cast<uint32_t>(c->refcnt),
+                                 "the completion queues that were made with it");
   }
   Context::of(c->context).objects.fetch_sub(1);
   delete &Channel::of(c);

@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "abi/ex_layer.h"
 #include "abi/verbs_context.h"
+#include "base/explain.h"
 #include "base/unique_fd.h"
 #include "device/address_handle.h"
 #include "device/completion_channel.h"
@@ -114,6 +116,15 @@ template <class T>
 T* refuse(int error) {
   errno = error;
   return nullptr;
+}
+
+/// EBUSY: `what` still has users, which are to go first.
+inline int in_use(const char* call, const char* what, uint32_t n, const char* users) {
+  return base::refused(EBUSY, call, [&] {
+    return base::Explanation{
+        std::string(what) + " is in use, by " + std::to_string(n) + (n == 1 ? " object" : " objects"),
+        std::string("destroy first ") + users};
+  });
 }
 
 inline const device::Port& port_of(ibv_context* c) { return Context::of(c).impl->port(); }

@@ -4,9 +4,12 @@
 #include <cstring>
 #include <new>
 
+#include <fmt/format.h>
+
 #include "abi/objects.h"
 #include "base/c_border.h"
 #include "device/call_faults.h"
+#include "device/explanations.h"
 #include "device/object_rules.h"
 
 #undef ibv_reg_mr
@@ -84,7 +87,9 @@ int dealloc_mw(ibv_mw* mw) {
 
 int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* wanted) {
   if (mw->type != IBV_MW_TYPE_1) {
-    return EINVAL;  // type 2 is bound by a work request (IBV_WR_BIND_MW)
+    return base::refused(EINVAL, "ibv_bind_mw", [] {
+      return base::Explanation{"the memory window is of type 2", "bind it with a send request, IBV_WR_BIND_MW"};
+    });
   }
   ibv_send_wr wr{};
   ibv_send_wr* bad = nullptr;
@@ -142,8 +147,9 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) try {
 
 int ibv_dealloc_pd(ibv_pd* c) try {
   Pd& pd = Pd::of(c);
-  if (pd.impl.users.load() != 0) {
-    return EBUSY;
+  if (const uint32_t users = pd.impl.users.load(); users != 0) {
+    return in_use("ibv_dealloc_pd", "the protection domain", users,
+                  "its queue pairs, regions, windows and address handles");
   }
   Context::of(c->context).objects.fetch_sub(1);
   delete &pd;
@@ -174,7 +180,11 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
   const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
   const bool changes_pd = (flags & IBV_REREG_MR_CHANGE_PD) != 0;
   if (flags == 0 || (flags & ~kReregFlags) != 0 || (changes_pd && pd == nullptr) || (moves && length == 0)) {
-    errno = EINVAL;
+    errno = ringbolt::base::refused(EINVAL, "ibv_rereg_mr", [&] {
+      return ringbolt::base::Explanation{
+          fmt::format("flags {:#x}, {} bytes, {}", flags, length, pd == nullptr ? "no PD" : "a PD"),
+          "name what changes with IBV_REREG_MR_CHANGE_*, and give it"};
+    });
     return IBV_REREG_MR_ERR_INPUT;
   }
   const int error = Mr::of(c).impl->change(flags, changes_pd ? &Pd::of(pd).impl : nullptr,
@@ -199,10 +209,13 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
 
 int ibv_dereg_mr(ibv_mr* c) try {
   if (c == nullptr) {
-    return EINVAL;  // what JACCL does after a registration that failed
+    // What JACCL does after a registration that failed.
+    return ringbolt::base::refused(EINVAL, "ibv_dereg_mr", [] {
+      return ringbolt::base::Explanation{"the region is null", "look at what ibv_reg_mr answers before going on"};
+    });
   }
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->has_windows()) {
-    return EBUSY;
+    return in_use("ibv_dereg_mr", "the region", 1, "the memory windows that are bound to it");
   }
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->is_stuck()) {
     return port_of(c->context).refuse(ringbolt::profile::Rule::err_leak, EBUSY, "to deregister a region");
@@ -254,16 +267,17 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) try {
     return refuse<ibv_ah>(error);
   }
   const auto addresses = port.addresses();
+  const auto why = [&] { return ringbolt::device::why_path_refused(port, addresses->shown, *attributes); };
   if (attributes->port_num != 1 || attributes->is_global == 0 ||
       attributes->grh.sgid_index >= addresses->shown.size()) {
-    return refuse<ibv_ah>(EINVAL);
+    return refuse<ibv_ah>(ringbolt::base::refused(EINVAL, "ibv_create_ah", why));
   }
   const ibv_gid& own = addresses->shown[attributes->grh.sgid_index];
   if (!port.owns(own)) {
-    return refuse<ibv_ah>(EINVAL);
+    return refuse<ibv_ah>(ringbolt::base::refused(EINVAL, "ibv_create_ah", why));
   }
   if (!port.reaches(attributes->grh.dgid)) {
-    return refuse<ibv_ah>(ETIMEDOUT);
+    return refuse<ibv_ah>(ringbolt::base::refused(ETIMEDOUT, "ibv_create_ah", why));
   }
   auto* ah = new (std::nothrow) ringbolt::device::AddressHandle;
   if (ah == nullptr) {
@@ -335,8 +349,8 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attributes) try {
 
 int ibv_destroy_srq(ibv_srq* c) try {
   Srq& srq = Srq::of(c);
-  if (srq.impl->users.load() != 0) {
-    return EBUSY;
+  if (const uint32_t users = srq.impl->users.load(); users != 0) {
+    return in_use("ibv_destroy_srq", "the shared receive queue", users, "its queue pairs");
   }
   Context& context = Context::of(c->context);
   context.impl->events().forget(c);

@@ -24,6 +24,7 @@ constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_COORDINATOR"},
     {"RINGBOLT_CRC", "on off every"},
     {"RINGBOLT_DEVICE_"},
+    {"RINGBOLT_EXPLAIN"},
     {"RINGBOLT_FAULTS"},
     {"RINGBOLT_FROZEN_MS", "", 1000, 3'600'000},
     {"RINGBOLT_GROUP"},

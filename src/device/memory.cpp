@@ -8,9 +8,14 @@
 #include <cerrno>
 #include <new>
 
+#include <fmt/format.h>
+
+#include "device/explanations.h"
+
 namespace ringbolt::device {
 namespace {
 
+constexpr const char* kCall = "ibv_reg_mr";  // and those that register in other words
 constexpr uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                   IBV_ACCESS_HUGETLB;
@@ -18,11 +23,11 @@ constexpr uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 int check_access(uint32_t access) {
   const uint32_t wanted = access & ~static_cast<uint32_t>(kHintAccess);
   if ((wanted & IBV_ACCESS_ON_DEMAND) != 0) {
-    return EOPNOTSUPP;
+    return base::refused(EOPNOTSUPP, kCall, [&] { return why_access_refused(access); });
   }
   const bool writes_remotely = (wanted & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
   if ((wanted & ~kKnownAccess) != 0 || (writes_remotely && (wanted & IBV_ACCESS_LOCAL_WRITE) == 0)) {
-    return EINVAL;
+    return base::refused(EINVAL, kCall, [&] { return why_access_refused(access); });
   }
   return 0;
 }
@@ -39,7 +44,8 @@ int check_mapped(uint64_t address, uint64_t length) {
   while (at < end) {
     const uint64_t step = std::min<uint64_t>(end - at, page * resident.size());
     if (mincore(reinterpret_cast<void*>(at), step, resident.data()) != 0) {
-      return errno == ENOMEM ? EFAULT : errno;
+      return base::refused(errno == ENOMEM ? EFAULT : errno, kCall,
+                           [&] { return why_memory_refused(address, length, false); });
     }
     at += step;
   }
@@ -63,7 +69,7 @@ int check_writable(uint64_t address, uint64_t length) {
   }
   for (const uint64_t at : {address, address + length - 1}) {
     if (madvise(reinterpret_cast<void*>(at / page * page), page, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
-      return EFAULT;
+      return base::refused(EFAULT, kCall, [&] { return why_memory_refused(address, length, true); });
     }
   }
   return 0;
@@ -109,7 +115,8 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
     return base::fail(error);
   }
   if (address + length < address || iova + length < iova) {
-    return base::fail(EINVAL);
+    return base::fail(
+        base::refused(EINVAL, kCall, [&] { return why_memory_refused(std::max(address, iova), length, false); }));
   }
   if (const int error = check_memory(address, length, access)) {
     return base::fail(error);
@@ -164,7 +171,7 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
   }
   if (changes_place) {
     if (address + length < address) {
-      return EINVAL;
+      return base::refused(EINVAL, kCall, [&] { return why_memory_refused(address, length, false); });
     }
     if (const int error = check_memory(address, length, new_access)) {
       return error;
@@ -189,7 +196,10 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
 
 base::Result<std::unique_ptr<MemoryWindow>> MemoryWindow::create(ProtectionDomain& pd, ibv_mw_type type) {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
-    return base::fail(EINVAL);
+    return base::fail(base::refused(EINVAL, "ibv_alloc_mw", [&] {
+      return base::Explanation{fmt::format("there is no memory window of type {}", static_cast<int>(type)),
+                               "take IBV_MW_TYPE_1 or IBV_MW_TYPE_2"};
+    }));
   }
   Process& process = pd.context.process();
   // Until it is bound the key allows nothing: a region without bytes and without access.

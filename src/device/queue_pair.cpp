@@ -7,11 +7,14 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/c_border.h"
 #include "base/clock.h"
 #include "base/lock_guard.h"
 #include "device/call_faults.h"
 #include "device/datagram_transport.h"
+#include "device/explanations.h"
 #include "device/limits.h"
 #include "device/receive_quirks.h"
 #include "device/send_quirks.h"
@@ -25,7 +28,7 @@ int check_caps(const ibv_qp_init_attr& wanted, bool has_srq) {
   const bool receives_fit = has_srq || (cap.max_recv_wr <= kMaxQueueDepth && cap.max_recv_sge <= kMaxSge);
   if (cap.max_send_wr > kMaxQueueDepth || cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInlineBytes ||
       !receives_fit) {
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_create_qp", [&] { return why_caps_refused(cap); });
   }
   return 0;
 }
@@ -57,10 +60,16 @@ bool is_of(ibv_qp_type type, uint8_t opcode) {
 base::Result<std::shared_ptr<QueuePair>> QueuePair::create(ProtectionDomain& pd, CompletionQueues queues,
                                                            ibv_qp_init_attr& wanted, ibv_qp* handle) {
   if (wanted.qp_type != IBV_QPT_RC && wanted.qp_type != IBV_QPT_UC && wanted.qp_type != IBV_QPT_UD) {
-    return base::fail(EOPNOTSUPP);
+    return base::fail(base::refused(EOPNOTSUPP, "ibv_create_qp", [&] {
+      return base::Explanation{
+          fmt::format("qp_type is {}; the device has RC (2), UC (3) and UD (4)", static_cast<int>(wanted.qp_type)),
+          "set qp_type to one of these"};
+    }));
   }
   if (queues.send == nullptr || queues.receive == nullptr) {
-    return base::fail(EINVAL);
+    return base::fail(base::refused(EINVAL, "ibv_create_qp", [] {
+      return base::Explanation{"send_cq or recv_cq is null", "give both; one completion queue may be both"};
+    }));
   }
   if (const int error = check_caps(wanted, queues.shared != nullptr)) {
     return base::fail(error);

@@ -6,16 +6,19 @@
 
 #include <fmt/format.h>
 
+#include "device/explanations.h"
 #include "device/gid_table.h"
 #include "device/limits.h"
 #include "device/netdev.h"
 #include "device/object_rules.h"
+#include "device/qp_transitions.h"
 
 namespace ringbolt::device {
 namespace {
 
 using profile::Rule;
 
+constexpr const char* kCall = "ibv_modify_qp";
 constexpr uint32_t kMaxPsn = 0xffffff;
 constexpr uint32_t kMaxTimeout = 31;
 constexpr uint32_t kMaxRetries = 7;
@@ -30,15 +33,16 @@ int check_path(const QueuePairCore& core, const ibv_ah_attr& path) {
     return port.refuse(Rule::empty_gid_table, port.profile.knobs.empty_table_is_einval ? EINVAL : ENODATA,
                        "a path from a port whose GID table is empty");
   }
+  const auto why = [&] { return why_path_refused(port, gids, path); };
   if (path.port_num != 1) {
-    return EINVAL;
+    return base::refused(EINVAL, kCall, why);
   }
   if (path.is_global == 0 || route.sgid_index >= gids.size() || is_zero(gids[route.sgid_index])) {
     return counts_frames
                ? port.refuse(Rule::gid_index, EINVAL,
                              path.is_global == 0 ? std::string("a path without GIDs")
                                                  : fmt::format("a path from GID index {}", unsigned{route.sgid_index}))
-               : EINVAL;
+               : base::refused(EINVAL, kCall, why);
   }
   if (counts_frames && is_zero(route.dgid)) {
     return port.refuse(Rule::gid_index, EINVAL, "a path to the GID of all zeros");
@@ -46,14 +50,14 @@ int check_path(const QueuePairCore& core, const ibv_ah_attr& path) {
   const ibv_gid& own = gids[route.sgid_index];
   if (!port.reaches(route.dgid) || (counts_frames && !port.owns(route.dgid) && is_ipv4(own) != is_ipv4(route.dgid))) {
     return counts_frames ? port.refuse(Rule::unreachable, ETIMEDOUT, "a path to a GID that is not at this cable's end")
-                         : ETIMEDOUT;
+                         : base::refused(ETIMEDOUT, kCall, why);
   }
-  return port.is_remote(route.dgid) && is_ipv4(route.dgid) != is_ipv4(own) ? EINVAL : 0;
+  return port.is_remote(route.dgid) && is_ipv4(route.dgid) != is_ipv4(own) ? base::refused(EINVAL, kCall, why) : 0;
 }
 
 }  // namespace
 
-int check_step(const QueuePairCore& core, ibv_qp_state from, ibv_qp_state to, bool is_allowed) {
+int check_step(const QueuePairCore& core, ibv_qp_state from, ibv_qp_state to, int mask, bool is_allowed) {
   const Port& port = *core.port;
   if ((port.profile.limits.qp_types & type_bit(core.type)) == 0) {
     return port.refuse(Rule::qp_type, EOPNOTSUPP, "a queue pair of a type that the device lacks");
@@ -63,7 +67,7 @@ int check_step(const QueuePairCore& core, ibv_qp_state from, ibv_qp_state to, bo
                        fmt::format("the attributes given with the step from state {} to {}", static_cast<int>(from),
                                    static_cast<int>(to)));
   }
-  return is_allowed ? 0 : EINVAL;
+  return is_allowed ? 0 : base::refused(EINVAL, kCall, [&] { return why_not(core.type, from, to, mask); });
 }
 
 int check_attributes(const QueuePairCore& core, const ibv_qp_attr& attributes, int mask) {
@@ -79,7 +83,7 @@ int check_attributes(const QueuePairCore& core, const ibv_qp_attr& attributes, i
       (wants(IBV_QP_MIN_RNR_TIMER) && attributes.min_rnr_timer > kMaxTimeout) ||
       (wants(IBV_QP_MAX_QP_RD_ATOMIC) && attributes.max_rd_atomic > read_atomic) ||
       (wants(IBV_QP_MAX_DEST_RD_ATOMIC) && attributes.max_dest_rd_atomic > read_atomic)) {
-    return EINVAL;
+    return base::refused(EINVAL, kCall, [&] { return why_attribute_refused(*core.port, attributes, mask); });
   }
   return wants(IBV_QP_AV) ? check_path(core, attributes.ah_attr) : 0;
 }

@@ -9,7 +9,7 @@
 namespace ringbolt::device {
 
 /// 0, or the errno for a step that is not allowed (`is_allowed`: by the specification).
-int check_step(const QueuePairCore& core, ibv_qp_state from, ibv_qp_state to, bool is_allowed);
+int check_step(const QueuePairCore& core, ibv_qp_state from, ibv_qp_state to, int mask, bool is_allowed);
 
 /// Of those that `mask` names: 0, EINVAL for values out of range, or what the path is refused with: ETIMEDOUT when its
 /// GID is not at the other end of the cable.

@@ -137,10 +137,10 @@ TEST_F(AttributesTest, mac_has_darwins_number_for_what_is_out_of_reach) {
 
 TEST_F(AttributesTest, type_that_the_profile_lacks_takes_no_step) {
   begin("tn3205,type-at=modify", "", IBV_QPT_RC);
-  EXPECT_EQ(check_step(own_->core, IBV_QPS_RESET, IBV_QPS_INIT, true), EOPNOTSUPP);
+  EXPECT_EQ(check_step(own_->core, IBV_QPS_RESET, IBV_QPS_INIT, 0, true), EOPNOTSUPP);
   begin("tn3205", "", IBV_QPT_UC);
-  EXPECT_EQ(check_step(own_->core, IBV_QPS_RESET, IBV_QPS_INIT, true), 0);
-  EXPECT_EQ(check_step(own_->core, IBV_QPS_RESET, IBV_QPS_INIT, false), EINVAL);
+  EXPECT_EQ(check_step(own_->core, IBV_QPS_RESET, IBV_QPS_INIT, 0, true), 0);
+  EXPECT_EQ(check_step(own_->core, IBV_QPS_RESET, IBV_QPS_INIT, 0, false), EINVAL);
 }
 
 TEST_F(AttributesTest, only_what_the_mask_names_is_stored) {

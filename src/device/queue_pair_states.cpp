@@ -5,7 +5,10 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "base/explain.h"
 #include "base/lock_guard.h"
 #include "device/call_faults.h"
 #include "device/lane_transport.h"
@@ -22,9 +25,14 @@ int QueuePair::modify(const ibv_qp_attr& attributes, int mask) {
   const base::LockGuard one_at_a_time(modify_lock_);
   const ibv_qp_state from = core_.state();
   const ibv_qp_state to = (mask & IBV_QP_STATE) != 0 ? attributes.qp_state : from;
-  const bool is_allowed =
-      ((mask & IBV_QP_CUR_STATE) == 0 || attributes.cur_qp_state == from) && may_transition(core_.type, from, to, mask);
-  if (const int error = check_step(core_, from, to, is_allowed)) {
+  if ((mask & IBV_QP_CUR_STATE) != 0 && attributes.cur_qp_state != from) {
+    return base::refused(EINVAL, "ibv_modify_qp", [&] {
+      return base::Explanation{fmt::format("cur_qp_state says {}, and the queue pair is in {}",
+                                           name_of(attributes.cur_qp_state), name_of(from)),
+                               "leave IBV_QP_CUR_STATE out, or ask with ibv_query_qp"};
+    });
+  }
+  if (const int error = check_step(core_, from, to, mask, may_transition(core_.type, from, to, mask))) {
     return error;
   }
   if (const int error = check_attributes(core_, attributes, mask)) {

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "base/c_border.h"
+#include "device/explanations.h"
 #include "device/queue_pair_transport.h"
 #include "device/receive_quirks.h"
 #include "device/vendor_error.h"
@@ -45,7 +46,12 @@ int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   const ReceiveGuard guard(core_.locks);
   if (core_.queues.shared != nullptr || core_.state() == IBV_QPS_RESET) {
     *bad = wr;
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_post_recv", [&] {
+      return core_.queues.shared != nullptr
+                 ? base::Explanation{"the queue pair receives by a shared receive queue", "post with ibv_post_srq_recv"}
+                 : base::Explanation{"the queue pair is in the state RESET; it takes receives from INIT on",
+                                     "step it to INIT with ibv_modify_qp first"};
+    });
   }
   QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
   if (transport != nullptr) {
@@ -54,7 +60,9 @@ int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = quirks_ == nullptr ? ring_.push(*wr) : quirks_->push(*this, *wr)) {
       *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves the pointer alone
-      return error;
+      const uint32_t depth = ring_.depth();
+      const uint32_t pieces = ring_.max_sge();
+      return base::refused(error, "ibv_post_recv", [&] { return why_receive_refused(*wr, depth, pieces); });
     }
   }
   // A message may have waited for this receive, and nobody rings for it again. It is marked as long as it waits.

@@ -1,6 +1,7 @@
 // Hot path: post() and progress().
 
 #include "device/send_queue.h"
+#include "device/explanations.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -163,6 +164,9 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
     error = error == 0 && bad == nullptr ? check_list(wr) : error;
     error = error == 0 ? append_list(wr) : error;
   }
+  if (error != 0) [[unlikely]] {
+    explain_refusal(error, wr);
+  }
   if (error > 0 && bad != nullptr) {  // a negated number comes from a driver that leaves the pointer alone
     *bad = wr;
   }
@@ -170,6 +174,13 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   return error;
 } catch (...) {
   return base::caught_errno();  // to name the request as well would cost the hot path two registers
+}
+
+[[gnu::cold, gnu::noinline]] void SendQueue::explain_refusal(int error, const ibv_send_wr* wr) const {
+  base::refused(error, "ibv_post_send", [&] {
+    return wr == nullptr ? base::Explanation{"the list is empty", "post one request at least"}
+                         : why_send_refused(*wr, core_.type, core_.state(), limits_, core_.sends.unfinished());
+  });
 }
 
 void SendQueue::end_post() {

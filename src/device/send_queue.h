@@ -46,6 +46,8 @@ class SendQueue {
   bool has_awaited() const;
 
   // For the parts of the queue pair.
+  /// RINGBOLT_EXPLAIN: why this request was not taken.
+  void explain_refusal(int error, const ibv_send_wr* wr) const RINGBOLT_REQUIRES(send_half);
   QueuePairCore& core() const { return core_; }
   const Limits& limits() const { return limits_; }
   SendEntry& entry(uint32_t index) RINGBOLT_REQUIRES(send_half) { return entries_[index & mask_]; }

@@ -4,8 +4,11 @@
 #include <cerrno>
 #include <new>
 
+#include <fmt/format.h>
+
 #include "base/c_border.h"
 #include "base/lock_guard.h"
+#include "device/explanations.h"
 #include "device/limits.h"
 
 namespace ringbolt::device {
@@ -13,7 +16,11 @@ namespace ringbolt::device {
 base::Result<std::unique_ptr<SharedReceiveQueue>> SharedReceiveQueue::create(ProtectionDomain& pd,
                                                                              const ibv_srq_attr& attributes) {
   if (attributes.max_wr == 0 || attributes.max_wr > kMaxSrqDepth || attributes.max_sge > kMaxSge) {
-    return base::fail(EINVAL);
+    return base::fail(base::refused(EINVAL, "ibv_create_srq", [&] {
+      return base::Explanation{fmt::format("max_wr is {} and max_sge {}; the device has 1 to {}, and {} at most",
+                                           attributes.max_wr, attributes.max_sge, kMaxSrqDepth, kMaxSge),
+                               "ask ibv_query_device for max_srq_wr and max_srq_sge"};
+    }));
   }
   try {
     return std::unique_ptr<SharedReceiveQueue>(
@@ -31,15 +38,24 @@ ibv_srq_attr SharedReceiveQueue::query() {
 int SharedReceiveQueue::modify(const ibv_srq_attr& attributes, int mask) {
   const base::LockGuard guard(lock_);
   if ((mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT)) != 0) {
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_modify_srq", [&] {
+      return base::Explanation{fmt::format("the mask is {:#x}", mask), "set IBV_SRQ_MAX_WR, IBV_SRQ_LIMIT or both"};
+    });
   }
   const uint32_t depth = (mask & IBV_SRQ_MAX_WR) != 0 ? attributes.max_wr : ring_.depth();
   if (depth == 0 || depth > kMaxSrqDepth || ((mask & IBV_SRQ_LIMIT) != 0 && attributes.srq_limit > depth)) {
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_modify_srq", [&] {
+      return base::Explanation{
+          fmt::format("depth {} of 1 to {}, srq_limit {}", depth, kMaxSrqDepth, attributes.srq_limit),
+          "keep srq_limit within max_wr, and max_wr within what ibv_query_device says"};
+    });
   }
   if (depth != ring_.depth()) {
     if (const int error = ring_.resize(depth)) {
-      return error;
+      return base::refused(error, "ibv_modify_srq", [&, posted = ring_.count()] {
+        return base::Explanation{fmt::format("{} receives are posted, more than the new max_wr {}", posted, depth),
+                                 "shrink it when fewer are posted"};
+      });
     }
   }
   if ((mask & IBV_SRQ_LIMIT) != 0) {
@@ -57,6 +73,9 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
       error = ring_.push(*wr);
       if (error != 0) {
         *bad = wr;
+        base::refused(error, "ibv_post_srq_recv", [&, full = ring_.depth(), pieces = ring_.max_sge()] {
+          return why_receive_refused(*wr, full, pieces);
+        });
         break;
       }
     }

@@ -1,0 +1,223 @@
+#include "base/calling_place.h"
+
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace ringbolt::base {
+namespace {
+
+// libdw of elfutils (elfutils/libdwfl.h), which is loaded when it is needed and installed: no program that explains
+// nothing depends on it. Its types are opaque but for the table of callbacks.
+struct DwflCallbacks {
+  void* find_elf;
+  void* find_debuginfo;
+  void* section_address;
+  char** debuginfo_path;
+};
+
+/// Of this process. Guarded by its caller: libdw is not thread-safe.
+class Lines {
+ public:
+  Lines() {
+    void* const library = ::dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+      return;
+    }
+    const bool has_all =
+        find(library, "dwfl_begin", begin_) && find(library, "dwfl_linux_proc_report", report_) &&
+        find(library, "dwfl_report_end", report_end_) && find(library, "dwfl_addrmodule", module_of_) &&
+        find(library, "dwfl_module_getsrc", line_of_) && find(library, "dwfl_lineinfo", info_of_) &&
+        find(library, "dwfl_module_addrname", name_of_) && find(library, "dwfl_module_addrdie", unit_of_) &&
+        find(library, "dwarf_getscopes", scopes_of_) && find(library, "dwarf_getscopes_die", scopes_around_) &&
+        find(library, "dwarf_diename", die_name_) && find(library, "dwarf_tag", die_tag_) &&
+        find(library, "dwarf_attr_integrate", attribute_of_) && find(library, "dwarf_formudata", number_of_) &&
+        find(library, "dwarf_decl_file", file_of_);
+    callbacks_ = {::dlsym(library, "dwfl_linux_proc_find_elf"), ::dlsym(library, "dwfl_standard_find_debuginfo"),
+                  nullptr, &no_path_};
+    if (!has_all || callbacks_.find_elf == nullptr || callbacks_.find_debuginfo == nullptr) {
+      return;
+    }
+    session_ = begin_(&callbacks_);
+    if (session_ != nullptr && (report_(session_, ::getpid()) != 0 || report_end_(session_, nullptr, nullptr) != 0)) {
+      session_ = nullptr;
+    }
+  }
+
+  /// "client.c:88 in connect_to()"; empty: nothing is known of that address.
+  std::string of(uintptr_t address) {
+    void* const module = session_ == nullptr ? nullptr : module_of_(session_, address);
+    if (module == nullptr) {
+      return "";
+    }
+    Line line = line_at(module, address);
+    if (line.is_of_header()) {
+      line = line_of_inlined(module, address).value_or(line);
+    }
+    const char* const function = name_of_(module, address);
+    return line.file.empty() ? ""
+                             : fmt::format("{}:{}{}", line.file, line.number,
+                                           function == nullptr ? "" : fmt::format(" in {}()", function));
+  }
+
+  /// Whether the address lies in a function of the verbs' own headers, which a program without optimization has.
+  bool is_wrapper(uintptr_t address) {
+    void* const module = session_ == nullptr ? nullptr : module_of_(session_, address);
+    const char* const function = module == nullptr ? nullptr : name_of_(module, address);
+    return function != nullptr && line_at(module, address).is_of_header() && is_of_verbs(function);
+  }
+
+ private:
+  // dwarf.h
+  static constexpr int kInlinedSubroutine = 0x1d;
+  static constexpr unsigned kCallLine = 0x59;
+
+  /// libdw.h; both are part of its interface.
+  struct Die {
+    void* address;
+    void* unit;
+    void* abbreviation;
+    long padding;
+  };
+  struct Attribute {
+    unsigned code;
+    unsigned form;
+    unsigned char* value;
+    void* unit;
+  };
+
+  static bool is_of_verbs(std::string_view function) {
+    function.remove_prefix(std::min(function.find_first_not_of('_'), function.size()));
+    return function.starts_with("ibv_") || function.starts_with("rdma_");
+  }
+
+  struct Line {
+    std::string_view file;  ///< libdw's, without its folder; empty: not known
+    int number = 0;
+
+    bool is_of_header() const { return file == "verbs.h" || file == "rdma_verbs.h"; }
+  };
+
+  Line line_at(void* module, uintptr_t address) {
+    Line line;
+    void* const found = line_of_(module, address);
+    const char* const path =
+        found == nullptr ? nullptr : info_of_(found, nullptr, &line.number, nullptr, nullptr, nullptr);
+    if (path != nullptr) {
+      line.file = path;
+      line.file.remove_prefix(line.file.rfind('/') + 1);
+    }
+    return line;
+  }
+
+  /// Where the outermost of the verbs' functions that were inlined there was called.
+  std::optional<Line> line_of_inlined(void* module, uintptr_t address) {
+    uint64_t bias = 0;
+    Die* const unit = unit_of_ == nullptr ? nullptr : unit_of_(module, address, &bias);
+    Die* defined =
+        nullptr;  // the innermost scope, and those in which it is defined; wanted are those that it is called in
+    Die* scopes = nullptr;
+    const bool is_found = unit != nullptr && scopes_of_(unit, address - bias, &defined) > 0;
+    const int n = is_found ? scopes_around_(&defined[0], &scopes) : 0;
+    std::free(defined);
+    std::optional<Line> line;
+    for (int i = 0; i + 1 < n; ++i) {
+      const char* const name = die_name_(&scopes[i]);
+      Attribute attribute{};
+      uint64_t number = 0;
+      if (die_tag_(&scopes[i]) != kInlinedSubroutine || name == nullptr || !is_of_verbs(name) ||
+          attribute_of_(&scopes[i], kCallLine, &attribute) == nullptr || number_of_(&attribute, &number) != 0) {
+        continue;
+      }
+      int outer = i + 1;  // what it is called in: blocks in between have no file
+      while (outer < n && file_of_(&scopes[outer]) == nullptr) {
+        ++outer;
+      }
+      if (outer < n) {
+        line = Line{};
+        line->number = static_cast<int>(number);
+        line->file = file_of_(&scopes[outer]);
+        line->file.remove_prefix(line->file.rfind('/') + 1);
+      }
+    }
+    std::free(scopes);
+    return line;
+  }
+
+  template <class Function>
+  static bool find(void* library, const char* name, Function*& into) {
+    into = reinterpret_cast<Function*>(::dlsym(library, name));
+    return into != nullptr;
+  }
+
+  void* (*begin_)(const DwflCallbacks*) = nullptr;
+  int (*report_)(void*, pid_t) = nullptr;
+  int (*report_end_)(void*, void*, void*) = nullptr;
+  void* (*module_of_)(void*, uint64_t) = nullptr;
+  void* (*line_of_)(void*, uint64_t) = nullptr;
+  const char* (*info_of_)(void*, uint64_t*, int*, int*, uint64_t*, uint64_t*) = nullptr;
+  const char* (*name_of_)(void*, uint64_t) = nullptr;
+  Die* (*unit_of_)(void*, uint64_t, uint64_t*) = nullptr;
+  int (*scopes_of_)(Die*, uint64_t, Die**) = nullptr;
+  int (*scopes_around_)(Die*, Die**) = nullptr;
+  const char* (*die_name_)(Die*) = nullptr;
+  int (*die_tag_)(Die*) = nullptr;
+  Attribute* (*attribute_of_)(Die*, unsigned, Attribute*) = nullptr;
+  int (*number_of_)(Attribute*, uint64_t*) = nullptr;
+  const char* (*file_of_)(Die*) = nullptr;
+  char* no_path_ = nullptr;
+  DwflCallbacks callbacks_{};
+  void* session_ = nullptr;
+};
+
+bool is_ours(std::string_view object, const void* base) {
+  static const void* const own_base = [] {
+    Dl_info own{};
+    return ::dladdr(reinterpret_cast<const void*>(&calling_place), &own) != 0 ? own.dli_fbase : nullptr;
+  }();
+  const std::string_view name = object.substr(object.rfind('/') + 1);
+  return base == own_base || name.starts_with("libibverbs.so") || name.starts_with("librdmacm.so") ||
+         name.starts_with("libringbolt");
+}
+
+}  // namespace
+
+std::string calling_place() {
+  static std::mutex mutex;
+  static Lines* lines = nullptr;
+  std::array<void*, 48> frames{};
+  const int n = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+  for (int i = 1; i < n; ++i) {
+    Dl_info found{};
+    void* const frame = frames[static_cast<size_t>(i)];
+    if (::dladdr(frame, &found) == 0 || found.dli_fname == nullptr || is_ours(found.dli_fname, found.dli_fbase)) {
+      continue;
+    }
+    const uintptr_t address = reinterpret_cast<uintptr_t>(frame) - 1;  // of the call, not of where it returns to
+    const std::lock_guard<std::mutex> guard(mutex);
+    if (lines == nullptr) {
+      lines = new Lines;  // for as long as the process lives
+    }
+    if (lines->is_wrapper(address)) {
+      continue;
+    }
+    const std::string line = lines->of(address);
+    const std::string_view object = found.dli_fname;
+    return !line.empty() ? line
+                         : fmt::format("{}+{:#x}", object.substr(object.rfind('/') + 1),
+                                       address - reinterpret_cast<uintptr_t>(found.dli_fbase));
+  }
+  return "somewhere";
+}
+
+}  // namespace ringbolt::base
