@@ -16,9 +16,9 @@ import asyncio
 import ctypes
 import enum
 import errno
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ._group_library import Call, GroupError, Operation, check, library, milliseconds
+from ._group_library import Call, Exchange, GroupError, Operation, check, library, milliseconds
 from .memory import Memory, Type
 from .request import Progress, Request
 
@@ -200,6 +200,18 @@ class Group:
     def split(self, color: int, key: int = 0) -> "Group | None":
         """Ranks of the same color become a group, in the order of (key, rank); of a negative color: None. All ranks call it."""
         return self._made(library().split, color, key)
+
+    def subgroup(self, ranks: Sequence[int], exchange: Callable[[bytes], Iterable[bytes]]) -> "Group":
+        """The group of these ranks of this one, in that order. They alone call it, all with the same list; the others pass on
+        what these send each other, as ever. `exchange` gives the bytes of this rank to all of them and returns those of each,
+        in that order; it is called several times, by this thread. Raises what it raises, and GroupError."""
+        made, carrier = ctypes.c_void_p(), Exchange(exchange)
+        code = library().subgroup(self._alive(), (ctypes.c_uint32 * len(ranks))(*ranks), len(ranks), carrier.function, None,
+                                  ctypes.byref(made))
+        if code != 0 and carrier.raised is not None:
+            raise carrier.raised
+        check(code, GroupError)
+        return Group(made.value, self._exchange)
 
     def shrink(self) -> "Group":
         """The group of the ranks that are still there, in the same order. All of them call it. This one is still to be left."""
