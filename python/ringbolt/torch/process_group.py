@@ -29,6 +29,8 @@ class ProcessGroup(Collectives, _c10d.ProcessGroup):
         _c10d.ProcessGroup.__init__(self, connection.rank, connection.size)
         self.connection, self._timeout = connection, timeout
         self._n, self._self = connection.size, connection.rank
+        self._words: dict[str, str] = {}
+        self._backend = _backend_of(self)
 
     def __del__(self):
         connection = getattr(self, "connection", None)
@@ -42,10 +44,6 @@ class ProcessGroup(Collectives, _c10d.ProcessGroup):
 
     _get_backend_name = name = getBackendName
 
-    @property
-    def _device_types(self) -> list[torch.device]:
-        return [torch.device("cpu")]
-
     def _get_backend(self, _device):
         return self
 
@@ -56,6 +54,18 @@ class ProcessGroup(Collectives, _c10d.ProcessGroup):
         return self._n
 
     getRank, getSize = rank, size
+
+    def getGroupName(self) -> str:
+        return self._words.get("name", "")
+
+    def setGroupName(self, name: str) -> None:
+        self._words["name"] = name
+
+    def getGroupDesc(self) -> str:
+        return self._words.get("description", "")
+
+    def setGroupDesc(self, description: str) -> None:
+        self._words["description"] = description
 
     def set_timeout(self, timeout: timedelta) -> None:
         """Of later calls that say nothing of their own."""
@@ -130,3 +140,25 @@ class ProcessGroup(Collectives, _c10d.ProcessGroup):
             if not missing[rank]:
                 mailbox.send(told, rank, _BARRIER_TAG, milliseconds(_GRACE_S)).wait()
         return told
+
+
+if hasattr(_c10d, "Backend"):
+    class _Backend(_c10d.Backend):
+        """torch 2 asks a process group for a backend of each device here and there. Nothing goes through it: calls come to the
+        process group itself, which is the shorter way."""
+
+        def getBackendName(self) -> str:
+            return "ringbolt"
+
+        def shutdown(self) -> None:
+            pass
+
+
+def _backend_of(group: ProcessGroup) -> object | None:
+    if not hasattr(_c10d, "Backend"):
+        return None
+    backend, kind = _Backend(group.rank(), group.size()), _c10d.ProcessGroup.BackendType.CUSTOM
+    for device in ("cpu", "cuda"):
+        group._register_backend(torch.device(device), kind, backend)
+    group._set_default_backend(kind)
+    return backend
