@@ -311,19 +311,23 @@ class Collectives:
     def _parts_to_read(self, staging, parts) -> torch.Tensor:
         """One after the other, as they lie if they lie so."""
         if is_in_a_row(parts):
-            return staging.hold(parts[0])
+            return staging.hold(_whole(parts))
         return staging.hold(torch.cat([staging.given(part).reshape(-1) for part in parts]))
 
     def _parts_to_write(self, staging, parts) -> torch.Tensor:
         if is_in_a_row(parts):
-            staging.hold(parts[-1])
-            return staging.hold(parts[0])
+            return staging.hold(_whole(parts))
         room = staging.room(sum(part.numel() for part in parts), parts[0])
         at = 0
         for part in parts:
             staging.taken(part, room=room[at:at + part.numel()].view(part.shape))
             at += part.numel()
         return room
+
+
+def _whole(parts) -> torch.Tensor:
+    """Of parts in a row, the row."""
+    return parts[0].detach().as_strided((sum(part.numel() for part in parts),), (1,))
 
 
 def _only(tensors, what: str) -> Any:
