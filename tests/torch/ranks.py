@@ -12,7 +12,7 @@ import ringbolt.torch  # noqa: F401  (registers the backend)
 
 RANK, SIZE = int(os.environ["RINGBOLT_NODE"]), int(os.environ["RINGBOLT_NODES"])
 RIGHT, LEFT = (RANK + 1) % SIZE, (RANK - 1) % SIZE
-LIMIT = timedelta(seconds=60)
+LIMIT = timedelta(seconds=20)
 
 
 def begin(store, backend="ringbolt", timeout=LIMIT):

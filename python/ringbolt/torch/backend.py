@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import ipaddress
 import os
@@ -11,7 +12,7 @@ from datetime import timedelta
 
 import torch.distributed as distributed
 
-from .._group_library import JoinError, milliseconds
+from .._group_library import GroupError, milliseconds
 from ..group import Group
 from ..joining import join
 from .connection import Connection
@@ -43,7 +44,7 @@ def _create(options, _unused) -> ProcessGroup:
             group = parent.group.subgroup(ranks, exchange)
         else:
             group = _join(options, exchange, limit_s)
-    except JoinError as problem:
+    except (GroupError, TimeoutError) as problem:
         raise failure(problem.errno, problem.strerror) from problem
     return ProcessGroup(Connection(group, milliseconds(limit_s)), options.timeout)
 
@@ -101,7 +102,8 @@ class _StoreExchange:
                 return self._store.get(key).decode()
             except RuntimeError as problem:  # the store's way to say that it is not there yet; or that the store is gone
                 if left_s <= 0:
-                    raise TimeoutError(f"rank {rank} of {self._size} has not come within {self._limit_s:g} s: {problem}") from None
+                    raise TimeoutError(errno.ETIMEDOUT, f"rank {rank} of {self._size} has not come within {self._limit_s:g} s: "
+                                       f"{problem}") from None
                 if not _is_late(problem):
                     raise
 

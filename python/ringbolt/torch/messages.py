@@ -46,6 +46,10 @@ class _Kept:
         self.tag, self.count, self.kind, self.data, self.request = tag, count, kind, data, request
 
 
+def _name_of(kind: int) -> str:
+    return Type(kind).name.lower()
+
+
 class Receive(Work):
     """`sources`: the ranks that it may come from, one or all. `rank` is the one that it has come from."""
 
@@ -74,16 +78,21 @@ class Receive(Work):
         self._failure = problem
 
     def take(self, source: _Source, count: int, kind: int) -> None:
-        """Its message is next: the data go where they belong. Whoever disagrees about their size fails, the sender too."""
+        """Its message is next: the data go where they belong. Of another size or type they fail, here and at the sender, unless
+        that has sent them all by then."""
         self.rank = source.rank
+        self._compare(count, kind)
         self._requests = [begin(library().recv_start, self._connection.pointer,
                                 (self.target.data_ptr(), self.count, self.kind, source.rank), self._connection.timeout_ms)]
 
+    def _compare(self, count: int, kind: int) -> None:
+        if (count, kind) != (self.count, self.kind):
+            self._failure = failure(errno.EPROTO, f"the message of tag {self.tag} from rank {self.rank} has {count} "
+                                    f"{_name_of(kind)}, and {self.count} {_name_of(self.kind)} are asked for")
+
     def take_kept(self, source: _Source, kept: _Kept) -> None:
         self.rank = source.rank
-        if (kept.count, kept.kind) != (self.count, self.kind):
-            self._failure = failure(errno.EPROTO, f"the message of tag {self.tag} from rank {source.rank} has {kept.count} elements "
-                                    f"of type {kept.kind}, and {self.count} of type {self.kind} are asked for")
+        self._compare(kept.count, kept.kind)
         self._requests = [kept.request]
 
         def copy():
