@@ -170,9 +170,9 @@ def groups():
         tensor = data(4) if RANK == 1 else torch.empty(4)
         dist.broadcast(tensor, 1, group=tail)
         same([tensor], [data(4, of=1)], "from the tail's first")
-        if RANK == 1:
+        if RANK == 1 and SIZE > 2:
             dist.send(data(3), SIZE - 1, group=tail)
-        elif RANK == SIZE - 1:
+        elif RANK == SIZE - 1 and SIZE > 2:
             found = torch.empty(3)
             dist.recv(found, 1, group=tail)
             same([found], [data(3, of=1)], "within the tail")

@@ -14,8 +14,9 @@ import weakref
 
 from .._group_library import Call, Operation, library
 from ..group import Group
-from .errors import failure
+from .errors import failed_now, failure
 from .messages import Mailbox
+from .work import Work
 
 _NONE = 0x7FFFFFFF
 _SLICE_S = 0.2  # a group of one rank tells nobody of deadlines
@@ -30,8 +31,8 @@ class Connection:
         self.group, self.timeout_ms = group, timeout_ms
         self.pointer = group._alive()
         self.rank, self.size = group.rank, group.size
-        self._works: set = set()  # keeps what was begun alive until it has ended, whether anybody has kept it or not
-        self._most = _FEW
+        self.works: set[Work] = set()  # keeps what was begun alive until it has ended, whether anybody has kept it or not
+        self.most = _FEW
         self.mailbox = Mailbox(self)
         self._watcher: Watcher | None = None
         self._making = threading.Lock()
@@ -42,16 +43,21 @@ class Connection:
             raise failure(errno.EBADF, "this process group was destroyed")
         return self.pointer
 
-    def keep(self, work) -> None:
-        works = self._works
-        works.add(work)
-        if len(works) > self._most:  # nobody waits for some of them
-            for one in list(works):
-                one.is_completed()
-            self._most = max(_FEW, 2 * len(works))
+    def begin(self, function, arguments: tuple, result: list) -> Work:
+        """One call, on tensors that lie as they should."""
+        request = ctypes.c_void_p()
+        code = function(self.pointer, *arguments, self.timeout_ms, ctypes.byref(request))
+        if code != 0:
+            self.alive()
+            raise failed_now(code)
+        work = Work(self, [request.value], result, None)
+        return work
 
-    def forget(self, work) -> None:
-        self._works.discard(work)
+    def sweep(self) -> None:
+        """Nobody waits for some works."""
+        for one in list(self.works):
+            one.is_completed()
+        self.most = max(_FEW, 2 * len(self.works))
 
     def watch(self, work) -> None:
         """Sees to it that it finishes as soon as it has ended."""
@@ -84,7 +90,7 @@ class Connection:
             self._watcher.stop()
         self.pointer = None
         self.mailbox.close()
-        for work in list(self._works):
+        for work in list(self.works):
             work.cancel()
             work._end(None)
         self.group.leave()

@@ -19,7 +19,7 @@ from .._group_library import library
 from ..memory import SIZES, Type
 from .errors import DistributedError, failed_now, failure
 from .staging import BYTES, Staging, kind_of
-from .work import Work, begin
+from .work import Work, begin, begin_all
 
 _HEADER = struct.Struct("<qQI4x")  # tag, elements, their type
 _NO_LIMIT_MS = 2**53  # of a header: who wants it gives up by itself, and the next one who wants one goes on waiting for it
@@ -53,6 +53,8 @@ def _name_of(kind: int) -> str:
 class Receive(Work):
     """`sources`: the ranks that it may come from, one or all. `rank` is the one that it has come from."""
 
+    rank: int | None = None
+
     def __init__(self, connection, sources: list[_Source], tensor: torch.Tensor, tag: int, timeout_ms: int):
         staging = Staging()
         super().__init__(connection, [], [tensor], staging)
@@ -62,7 +64,6 @@ class Receive(Work):
         self.sources, self.tag = sources, tag
         self.timeout_s = timeout_ms / 1000
         self.until = time.monotonic() + self.timeout_s
-        self.rank: int | None = None
         self.turn = 0
 
     def source_rank(self) -> int:
@@ -135,20 +136,17 @@ class Mailbox:
         count = tensor.numel() * per_element
         header = ctypes.create_string_buffer(_HEADER.pack(tag, count, kind), _HEADER.size)
         staging.hold(header)
-        group = self._connection.alive()
+        self._connection.alive()
         with self._lock:  # a header and its data are never parted
-            first = begin(library().send_start, group, (ctypes.addressof(header), _HEADER.size, BYTES, peer), timeout_ms)
-            work = Work(self._connection, [first], [tensor], staging)
-            self._connection.keep(work)
-            work._requests.append(begin(library().send_start, group, (data.data_ptr(), count, kind, peer), timeout_ms))
-        return work
+            send = library().send_start
+            return begin_all(self._connection, [(send, (ctypes.addressof(header), _HEADER.size, BYTES, peer)),
+                                                (send, (data.data_ptr(), count, kind, peer))], timeout_ms, [tensor], staging)
 
     def receive(self, tensor: torch.Tensor, peers: list[int], tag: int, timeout_ms: int) -> Receive:
         self._connection.alive()
         with self._lock:
             sources = [self._sources.setdefault(peer, _Source(peer)) for peer in peers]
             receive = Receive(self._connection, sources, tensor, tag, timeout_ms)
-            self._connection.keep(receive)
             for source in sources:
                 for kept in source.kept:
                     if kept.tag == tag:

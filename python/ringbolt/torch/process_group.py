@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import torch
 
-from .._group_library import milliseconds
+from .._group_library import library, milliseconds
 from .collectives import Collectives
 from .connection import Connection
 from .errors import DistributedError, failure
@@ -29,6 +29,7 @@ class ProcessGroup(Collectives, _c10d.ProcessGroup):
         _c10d.ProcessGroup.__init__(self, connection.rank, connection.size)
         self.connection, self._timeout = connection, timeout
         self._n, self._self = connection.size, connection.rank
+        self._all_reduce_start = library().all_reduce_start
         self._words: dict[str, str] = {}
         self._backend = _backend_of(self)
 

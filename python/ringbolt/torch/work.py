@@ -20,18 +20,26 @@ _FOR_EVER = timedelta(0)  # c10d's: as long as the call itself may take
 _futures = threading.Lock()
 
 
-class Work(torch._C._distributed_c10d.Work):
+_Base = torch._C._distributed_c10d.Work
+
+
+class Work(_Base):
     """One call, or several that are one. It ends by itself, at the latest at its limit of time; nobody has to wait for it.
 
     Thread-safe: whoever holds the lock looks after the requests, and finishes when all have ended."""
 
     def __init__(self, connection, requests: list[int], result: list[torch.Tensor], staging: Staging):
-        super().__init__()
+        _Base.__init__(self)
         self._connection, self._requests, self._result, self._staging = connection, requests, result, staging
         self._lock = threading.Lock()
-        self._failure: BaseException | None = None
-        self._is_over = False
-        self._future: torch.futures.Future | None = None
+        works = connection.works
+        works.add(self)  # kept alive until it has ended, whether anybody keeps it or not
+        if len(works) > connection.most:
+            connection.sweep()
+
+    _failure: BaseException | None = None
+    _is_over = False
+    _future: torch.futures.Future | None = None
 
     # What c10d asks for.
 
@@ -105,16 +113,20 @@ class Work(torch._C._distributed_c10d.Work):
 
     def _await(self, until: float | None) -> bool:
         """Waits for a while: whether it has ended."""
+        lib, mailbox = library(), self._connection.mailbox
         try:
-            mailbox = self._connection.mailbox
             for request in self._requests:
+                if until is None and mailbox.n_wanted == 0:
+                    if lib.wait_for(request, _SLICE_MS) == 0:
+                        return False  # here Python handles signals
+                    continue
                 slice_ms = _SLICE_MS if until is None else max(0, min(_SLICE_MS, int((until - time.monotonic()) * 1000)))
                 if mailbox.n_wanted > 0:
                     slice_ms = min(slice_ms, mailbox.slice_ms())
-                if library().wait_for(request, slice_ms) == 0:
+                if lib.wait_for(request, slice_ms) == 0:
                     if mailbox.n_wanted > 0:
                         mailbox.advance()
-                    return False  # here Python handles signals
+                    return False
         except BaseException:  # Ctrl-C: nobody will wait for it any more
             self.cancel()
             raise
@@ -127,8 +139,9 @@ class Work(torch._C._distributed_c10d.Work):
 
     def _finish(self) -> None:
         requests, self._requests = self._requests, []
+        wait = library().wait
         for request in requests:
-            code = library().wait(request)
+            code = wait(request)
             if code != 0 and self._failure is None:
                 self._failure = failed_now(code)
         self._settle()
@@ -141,7 +154,7 @@ class Work(torch._C._distributed_c10d.Work):
                 self._failure = problem
         with _futures:
             self._is_over = True
-        self._connection.forget(self)
+        self._connection.works.discard(self)
         if self._future is not None:
             self._complete()
 
@@ -150,6 +163,19 @@ class Work(torch._C._distributed_c10d.Work):
             self._future.set_exception(self._failure)
         else:
             self._future.set_result(self._result)
+
+
+def begin_all(connection, calls: list[tuple], timeout_ms: int, result: list[torch.Tensor], staging: Staging) -> Work:
+    """Begins them in their order, as one: (function of the library, its arguments between the group and the limit of time)."""
+    requests = []
+    try:
+        for function, arguments in calls:
+            requests.append(begin(function, connection.pointer, arguments, timeout_ms))
+    except DistributedError:
+        if requests:
+            Work(connection, requests, result, staging)  # those that have begun end by themselves
+        raise
+    return Work(connection, requests, result, staging)
 
 
 def begin(function: Any, group: int, arguments: tuple, timeout_ms: int) -> int:
