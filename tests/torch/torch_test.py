@@ -111,7 +111,7 @@ class Package(TorchCase):
 
 
 if __name__ == "__main__":
-    if subprocess.run([PYTHON, "-c", "import torch.distributed"], env=os.environ | {"PYTHONPATH": ""}, capture_output=True,
+    if not os.path.exists(PYTHON) or subprocess.run([PYTHON, "-c", "import torch.distributed"], env=os.environ | {"PYTHONPATH": ""}, capture_output=True,
                       check=False).returncode != 0:
         print(f"skip: {PYTHON} has no torch (apt install python3-torch, or scripts/setup-python torch)")
         sys.exit(77)

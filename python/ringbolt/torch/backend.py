@@ -8,6 +8,7 @@ import ipaddress
 import os
 import socket
 import time
+import zlib
 from datetime import timedelta
 
 import torch.distributed as distributed
@@ -28,9 +29,21 @@ def register() -> None:
     plugins = distributed.Backend._plugins
     if _NAME.upper() in plugins:
         return
+    _say_who_is_who()
     takes_devices = "devices" in inspect.signature(distributed.Backend.register_backend).parameters
     distributed.Backend.register_backend(_NAME, _create, extended_api=True,
                                          **({"devices": ["cpu", "cuda"]} if takes_devices else {}))
+
+
+def _say_who_is_who() -> None:
+    """A program of `ringbolt run` without a launcher of torch's: a rank for each node of the emulated cluster. The store's port is
+    made up, alike on all."""
+    env = os.environ
+    if not {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"} <= env.keys() or "RANK" in env or "MASTER_ADDR" in env:
+        return
+    made_up = zlib.crc32(f"torch {env['RINGBOLT_CLUSTER']} {env.get('RINGBOLT_RUNTIME_DIR')}".encode())
+    env.update(RANK=env["RINGBOLT_NODE"], WORLD_SIZE=env["RINGBOLT_NODES"],
+               MASTER_ADDR=env.get("RINGBOLT_MEETING_HOST", "127.0.0.1"), MASTER_PORT=str(20000 + made_up % 10000))
 
 
 def _create(options, _unused) -> ProcessGroup:
