@@ -175,10 +175,10 @@ Agreed agree(const Makers& makers, uint16_t number, Groups& groups, Wish mine) {
     agreed.numbers.reset();
     wait_apart(number, n_tries);
   }
-  throw JoinError(
-      n_missing > 0 ? fmt::format("{}: {} groups are there at the same time, and that is the most: destroy some",
-                                  makers.what, kFirstShrunkGroup)
-                    : fmt::format("{}: other threads have made groups {} times meanwhile", makers.what, kMostTries));
+  throw JoinError(n_missing > 0
+                      ? fmt::format("{}: {} groups are there at the same time, and that is the most: destroy some",
+                                    makers.what, kFirstShrunkGroup)
+                      : fmt::format("{}: other threads have made groups {} times meanwhile", makers.what, kMostTries));
 }
 
 /// FNV-1a.
