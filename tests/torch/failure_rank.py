@@ -40,18 +40,21 @@ def bad_input():
         return opts
     refused(lambda: group.allreduce([ones, ones] if bad else [ones]).wait(), WRONG, "2 tensors")
     refused(lambda: group.allreduce([torch.ones(4).to_sparse() if bad else ones]).wait(), WRONG, "to_dense")
-    refused(lambda: group.allreduce([torch.quantize_per_tensor(ones, 0.1, 0, torch.qint8) if bad else ones]).wait(), WRONG, "qint8")
-    refused(lambda: group.allreduce([ones], reducing(dist.ReduceOp.BAND if bad else dist.ReduceOp.SUM)).wait(), WRONG, "for integers")
+    odd = torch.quantize_per_tensor(ones, 0.1, 0, torch.qint8)
+    refused(lambda: group.allreduce([odd if bad else ones]).wait(), WRONG, "qint8")
+    bits = dist.ReduceOp.BAND if bad else dist.ReduceOp.SUM
+    refused(lambda: group.allreduce([ones], reducing(bits)).wait(), WRONG, "for integers")
     refused(lambda: dist.all_reduce(torch.ones(5 if bad else 4)), RuntimeError, "called all_reduce of")
     refused(lambda: dist.all_reduce(torch.ones(4, dtype=torch.float64) if bad else ones), RuntimeError, "float64")
     refused(lambda: dist.all_reduce(ones, dist.ReduceOp.MAX if bad else dist.ReduceOp.SUM), RuntimeError, "max")
     refused(lambda: dist.barrier() if bad else dist.all_reduce(ones), RuntimeError, "barrier")
     refused(lambda: group.allgather([[ones] * (SIZE - 1 if bad else SIZE)], [ones]).wait(), WRONG, f"{SIZE - 1} tensors")
     refused(lambda: dist.all_gather_into_tensor(torch.empty(4 * SIZE + bad), ones), WRONG, f"{4 * SIZE + 1} elements")
-    refused(lambda: group._reduce_scatter_base(torch.empty(4), torch.ones(4 * SIZE + bad), c10d.ReduceScatterOptions()).wait(), WRONG,
+    sums = c10d.ReduceScatterOptions()
+    refused(lambda: group._reduce_scatter_base(torch.empty(4), torch.ones(4 * SIZE + bad), sums).wait(), WRONG,
             f"{4 * SIZE + 1} elements")
-    refused(lambda: dist.all_to_all_single(torch.empty(SIZE), torch.ones(SIZE), None, [SIZE + 5] + [0] * (SIZE - 1) if bad else None),
-            WRONG, "splits")
+    splits = [SIZE + 5] + [0] * (SIZE - 1) if bad else None
+    refused(lambda: dist.all_to_all_single(torch.empty(SIZE), torch.ones(SIZE), None, splits), WRONG, "splits")
     refused(lambda: dist.all_to_all_single(torch.empty(SIZE), torch.ones(SIZE + 1 if bad else SIZE)), WRONG, "equal parts")
     three = [torch.ones(2), torch.ones(3), torch.ones(4).to_sparse() if bad else ones]
     refused(lambda: group.allreduce_coalesced(three, c10d.AllreduceCoalescedOptions()).wait(), WRONG, "to_dense")
@@ -180,7 +183,8 @@ def misused():
             assert "destroyed" in str(problem)
     start = time.monotonic()
     try:
-        dist.init_process_group("ringbolt", init_method=f"file://{STORE}.alone{RANK}", rank=0, world_size=2, timeout=timedelta(seconds=1))
+        dist.init_process_group("ringbolt", init_method=f"file://{STORE}.alone{RANK}", rank=0, world_size=2,
+                                timeout=timedelta(seconds=1))
         raise AssertionError("nobody came")
     except RuntimeError as problem:
         assert "rank 1 of 2 has not come" in str(problem) and time.monotonic() - start < 8, problem

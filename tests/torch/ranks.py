@@ -34,7 +34,8 @@ def same(found, expected, words=""):
     found, expected = list(found), list(expected)
     assert len(found) == len(expected), f"{words}: {len(found)} results instead of {len(expected)}"
     for one, other in zip(found, expected):
-        assert one.dtype == other.dtype and one.shape == other.shape, f"{words}: {one.dtype} {one.shape}, {other.dtype} {other.shape}"
+        kinds = [(each.dtype, each.shape) for each in (one, other)]
+        assert kinds[0] == kinds[1], f"{words}: {kinds}"
         assert torch.equal(one, other), f"{words}: {one.flatten()[:8]} instead of {other.flatten()[:8]}"
 
 

@@ -70,7 +70,8 @@ class Grid(TorchCase):
 class Slow(TorchCase):
     def test_messages(self):
         for topology in ("line:2", "ring:5"):
-            self.run_on(topology, "message_rank.py", "tags", "any_source", "around", "by_thread", "futures", "groups", "monitored")
+            self.run_on(topology, "message_rank.py", "tags", "any_source", "around", "by_thread", "futures", "groups",
+                        "monitored")
 
     def test_an_end_for_all(self):
         self.run_on("ring:3", "failure_rank.py", "lives", "aborted")
@@ -84,8 +85,8 @@ class Slow(TorchCase):
         self.call("up", "--emulate", "ring:3", "--name", "c")
         try:
             # Debian's torchrun does not take its own default for -r and -t under Python 3.11.
-            subprocess.run([PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "3", "--max_restarts", "1",
-                            "-r", "1", "-t", "1", "--log_dir", str(self.root / "logs"), HERE / "elastic_worker.py", notes],
+            subprocess.run([PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "3",
+                            "--max_restarts", "1", "-r", "1", "-t", "1", "--log_dir", str(self.root / "logs"), HERE / "elastic_worker.py", notes],
                            env=self.environment | {"RINGBOLT_CLUSTER": "c"}, check=True, timeout=120, capture_output=True)
         finally:
             self.call("down", "--force")
@@ -101,7 +102,8 @@ class Slow(TorchCase):
 
 class Package(TorchCase):
     def refusal(self, script):
-        done = subprocess.run([PYTHON, "-B", "-c", script], env=self.environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([PYTHON, "-B", "-c", script], env=self.environment, capture_output=True, text=True, timeout=60,
+                              check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         return done.stderr.strip().splitlines()[-1]
 
@@ -111,8 +113,8 @@ class Package(TorchCase):
 
 
 if __name__ == "__main__":
-    if not os.path.exists(PYTHON) or subprocess.run([PYTHON, "-c", "import torch.distributed"], env=os.environ | {"PYTHONPATH": ""}, capture_output=True,
-                      check=False).returncode != 0:
+    if not os.path.exists(PYTHON) or subprocess.run([PYTHON, "-c", "import torch.distributed"], capture_output=True,
+                                                    check=False).returncode != 0:
         print(f"skip: {PYTHON} has no torch (apt install python3-torch, or scripts/setup-python torch)")
         sys.exit(77)
     unittest.main()

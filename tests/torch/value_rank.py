@@ -165,7 +165,8 @@ def coalesced():
     given = [data(2 * SIZE), data(3 * SIZE)]
     opts = torch._C._distributed_c10d.ReduceScatterOptions()
     group.reduce_scatter_tensor_coalesced(rooms, given, opts).wait()
-    same(rooms, [reduced("SUM", all_data(n * SIZE, torch.float32))[RANK * n:][:n] for n in (2, 3)], "reduce_scatter_tensor_coalesced")
+    expected = [reduced("SUM", all_data(n * SIZE, torch.float32))[RANK * n:][:n] for n in (2, 3)]
+    same(rooms, expected, "reduce_scatter_tensor_coalesced")
 
 
 def objects():
@@ -187,7 +188,8 @@ def layouts():
     """Tensors that don't lie in a row, or are views that are worked out only when they are read."""
     matrix = data(12, shape=(3, 4)).t()
     dist.all_reduce(matrix)
-    same([matrix.contiguous()], [reduced("SUM", [one.view(3, 4).t().contiguous() for one in all_data(12, torch.float32)])], "transposed")
+    expected = reduced("SUM", [one.view(3, 4).t().contiguous() for one in all_data(12, torch.float32)])
+    same([matrix.contiguous()], [expected], "transposed")
     column = torch.zeros(SIZE, 6)[:, ::2]
     dist.all_gather(list(column), data(6)[::2])
     same(column, [one[::2] for one in all_data(6, torch.float32)], "every second one")

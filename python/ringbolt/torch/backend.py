@@ -36,8 +36,8 @@ def register() -> None:
 
 
 def _say_who_is_who() -> None:
-    """A program of `ringbolt run` without a launcher of torch's: a rank for each node of the emulated cluster. The store's port is
-    made up, alike on all."""
+    """A program of `ringbolt run` without a launcher of torch's: a rank for each node of the emulated cluster. The
+    store's port is made up, alike on all."""
     env = os.environ
     if not {"RINGBOLT_CLUSTER", "RINGBOLT_NODE", "RINGBOLT_NODES"} <= env.keys() or "RANK" in env or "MASTER_ADDR" in env:
         return

@@ -1,5 +1,6 @@
-"""The collectives of c10d, made of the library's. Each has a plan: which calls of the library it is, on which memory. All arguments
-are looked at before the first call begins, so that a rank that has to refuse them tells the others, who would wait for it."""
+"""The collectives of c10d, made of the library's. Each has a plan: which calls of the library it is, on which memory. All
+arguments are looked at before the first call begins, so that a rank that has to refuse them tells the others, who would wait
+for it."""
 
 from __future__ import annotations
 

@@ -210,8 +210,8 @@ class Mailbox:
                 for receive in list(source.wanted):
                     if now >= receive.until:
                         ranks = ", ".join(str(one.rank) for one in receive.sources)
-                        self.give_up(receive, failure(errno.ETIMEDOUT, f"no message of tag {receive.tag} from rank {ranks} within "
-                                                      f"{receive.timeout_s:g} s"))
+                        self.give_up(receive, failure(errno.ETIMEDOUT, f"no message of tag {receive.tag} from rank {ranks} "
+                                                      f"within {receive.timeout_s:g} s"))
 
     def _ask(self, source: _Source) -> bool:
         try:

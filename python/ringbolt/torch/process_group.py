@@ -1,5 +1,5 @@
-"""A process group of torch.distributed over a group of ranks. What c10d calls by the name of a process group's method, from Python and
-from C++ (DDP's reducer), begins here."""
+"""A process group of torch.distributed over a group of ranks. What c10d calls by the name of a process group's
+method, from Python and from C++ (DDP's reducer), begins here."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class ProcessGroup(Collectives, _c10d.ProcessGroup):
             mailbox.receive(flags, [0], _BARRIER_TAG, limit_ms).wait()
         missing = flags.nonzero().flatten().tolist()
         if missing:
-            ranks = ", ".join(map(str, missing))
-            raise failure(errno.ETIMEDOUT, f"monitored_barrier: rank{'s' * (len(missing) > 1)} {ranks} did not come within {limit:g} s")
+            who = f"rank{'s' * (len(missing) > 1)} {', '.join(map(str, missing))}"
+            raise failure(errno.ETIMEDOUT, f"monitored_barrier: {who} did not come within {limit:g} s")
 
     def _gather_all(self, limit_s: float, wait_all_ranks: bool) -> torch.Tensor:
         """Which have not come, as rank 0 tells all others."""
