@@ -169,6 +169,34 @@ def killed():
             assert time.monotonic() - start < 5
 
 
+def stopped():
+    """The last rank stands still: the others are told so. (RINGBOLT_FROZEN_MS is 1000.)"""
+    pids = [None] * SIZE
+    dist.all_gather_object(pids, os.getpid())
+    if RANK == SIZE - 1:
+        os.kill(os.getpid(), signal.SIGSTOP)
+    start = time.monotonic()
+    try:
+        for _ in range(100000):
+            dist.all_reduce(torch.ones(1))
+        raise AssertionError("nobody stood still")
+    except RuntimeError as problem:
+        assert RANK == SIZE - 1 or f"rank {SIZE - 1}" in str(problem), problem
+        assert time.monotonic() - start < 10
+    if RANK == 0:
+        os.kill(pids[-1], signal.SIGCONT)
+
+
+def forked():
+    """A child that ends in good order takes no process group of its parent's along."""
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        sys.exit()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    dist.barrier()
+
+
 def misused():
     """After the end, and a rank that never comes at all."""
     group = dist.group.WORLD

@@ -74,7 +74,9 @@ class Slow(TorchCase):
                         "monitored")
 
     def test_an_end_for_all(self):
-        self.run_on("ring:3", "failure_rank.py", "lives", "aborted")
+        self.environment["RINGBOLT_FROZEN_MS"] = "1000"
+        self.run_on("ring:3", "failure_rank.py", "forked", "lives", "aborted")
+        self.run_on("ring:3", "failure_rank.py", "stopped")
 
     def test_a_thousand_lives(self):
         self.run_on("line:2", "failure_rank.py", "many_lives", timeout=900)
@@ -86,7 +88,8 @@ class Slow(TorchCase):
         try:
             # Debian's torchrun does not take its own default for -r and -t under Python 3.11.
             subprocess.run([PYTHON, "-B", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "3",
-                            "--max_restarts", "1", "-r", "1", "-t", "1", "--log_dir", str(self.root / "logs"), HERE / "elastic_worker.py", notes],
+                            "--max_restarts", "1", "-r", "1", "-t", "1", "--log_dir", str(self.root / "logs"),
+                            HERE / "elastic_worker.py", notes],
                            env=self.environment | {"RINGBOLT_CLUSTER": "c"}, check=True, timeout=120, capture_output=True)
         finally:
             self.call("down", "--force")

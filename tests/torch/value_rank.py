@@ -222,10 +222,10 @@ def functional():
 
 def ddp():
     """The same numbers as gloo's DistributedDataParallel, within roundings, and the same on every rank."""
-    def train(group):
+    def train(group, **options):
         torch.manual_seed(RANK)  # DDP starts from rank 0's weights
         model = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.BatchNorm1d(300), torch.nn.Linear(300, 1))
-        wrapped = torch.nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.01)
+        wrapped = torch.nn.parallel.DistributedDataParallel(model, process_group=group, bucket_cap_mb=0.001, **options)
         optimizer = torch.optim.SGD(wrapped.parameters(), lr=0.01, momentum=0.9)
         for step in range(3):
             optimizer.zero_grad()
@@ -234,6 +234,7 @@ def ddp():
         return torch.nn.utils.parameters_to_vector(model.parameters()).detach()
 
     mine, theirs = train(None), train(gloo)
+    assert torch.equal(mine, train(None, find_unused_parameters=True))  # whose work C++ keeps while others come and go
     assert torch.allclose(mine, theirs, rtol=1e-3, atol=1e-5), (mine - theirs).abs().max()
     everybody = [torch.empty_like(mine) for _ in range(SIZE)]
     dist.all_gather(everybody, mine)

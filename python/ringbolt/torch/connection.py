@@ -4,12 +4,13 @@ nobody waits for."""
 from __future__ import annotations
 
 import atexit
+import collections
 import ctypes
 import errno
 import os
 import select
+import sys
 import threading
-import time
 import weakref
 
 from .._group_library import Call, Operation, library
@@ -20,7 +21,7 @@ from .work import Work
 
 _NONE = 0x7FFFFFFF
 _SLICE_S = 0.2  # a group of one rank tells nobody of deadlines
-_FEW = 16
+_FEW, _MANY = 16, 4096  # works
 _open: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
 
@@ -33,6 +34,8 @@ class Connection:
         self.rank, self.size = group.rank, group.size
         self.works: set[Work] = set()  # keeps what was begun alive until it has ended, whether anybody has kept it or not
         self.most = _FEW
+        self._swept: collections.deque[Work] = collections.deque(maxlen=_MANY)
+        self._process = os.getpid()
         self.mailbox = Mailbox(self)
         self._watcher: Watcher | None = None
         self._making = threading.Lock()
@@ -54,9 +57,14 @@ class Connection:
         return work
 
     def sweep(self) -> None:
-        """Nobody waits for some works."""
-        for one in list(self.works):
-            one.is_completed()
+        """Finishes works that nobody waits for. Those that nobody in Python has may yet be waited for by C++, which in torch 1
+        reaches what is Python's of them only as long as that is there."""
+        works = list(self.works)
+        while works:
+            one = works.pop()
+            if one.is_completed() and sys.getrefcount(one) == 2:  # this variable, and what is being asked
+                one.let_go()
+                self._swept.append(one)
         self.most = max(_FEW, 2 * len(self.works))
 
     def watch(self, work) -> None:
@@ -85,6 +93,9 @@ class Connection:
     def close(self) -> None:
         """Gives the group back. Calls under way fail. May be called twice."""
         if self.pointer is None:
+            return
+        if os.getpid() != self._process:  # a child of fork(): the group is its parent's
+            self.pointer = self.group._pointer = None
             return
         if self._watcher is not None:
             self._watcher.stop()
@@ -144,7 +155,3 @@ def _close_all() -> None:
     """Others learn that this process has gone in good order, and no thread looks at what is no more."""
     for connection in list(_open):
         connection.close()
-
-
-def until(timeout_ms: int) -> float:
-    return time.monotonic() + timeout_ms / 1000

@@ -9,8 +9,8 @@ import torch
 from ..memory import SIZES, Type
 
 _NAMES = {"bool": "BOOL", "int8": "INT8", "int16": "INT16", "int32": "INT32", "int64": "INT64", "uint8": "UINT8",
-          "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "float16": "FLOAT16", "bfloat16": "BFLOAT16", "float32": "FLOAT32",
-          "float64": "FLOAT64", "complex64": "COMPLEX64"}
+          "uint16": "UINT16", "uint32": "UINT32", "uint64": "UINT64", "float16": "FLOAT16", "bfloat16": "BFLOAT16",
+          "float32": "FLOAT32", "float64": "FLOAT64", "complex64": "COMPLEX64"}
 # Plain numbers, since an IntEnum costs more to hand to ctypes.
 TYPES: dict[torch.dtype, int] = {getattr(torch, name): int(Type[kind]) for name, kind in _NAMES.items() if hasattr(torch, name)}
 BYTES = int(Type.UINT8)

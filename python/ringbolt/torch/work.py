@@ -89,6 +89,10 @@ class Work(_Base):
             self._connection.watch(self)
         return self._future
 
+    def let_go(self) -> None:
+        """Of its memory: it is over, and nobody asks for results any more."""
+        self._result, self._staging = [], None
+
     def cancel(self) -> None:
         """Gives it up, on all ranks."""
         for request in self._requests:
