@@ -24,6 +24,7 @@ from .request import Progress, Request
 
 _ANY_ORDER = 1
 _NONE = 0x7FFFFFFF
+_CALL_BYTES, _UINT8 = ctypes.sizeof(Call), int(Type.UINT8)
 
 
 class Reduction(enum.IntEnum):
@@ -272,24 +273,22 @@ class Group:
     def _begin(self, operation: Operation, options: Mapping[str, Any], fill: Callable) -> Request:
         """fill(call) sets what the operation takes, and gives (what is to be kept alive, the result)."""
         group = self._alive()
-        call = Call(struct_size=ctypes.sizeof(Call), operation=operation, type=Type.UINT8, rank=0)
+        call = Call(_CALL_BYTES, operation, _UINT8)
         pointer = ctypes.c_void_p()
         try:
-            unknown = set(options) - {"timeout", "algorithm", "any_order", "type"}
-            if unknown:
-                raise TypeError(f"{operation.name.lower()} has no option {', '.join(sorted(unknown))}")
-            call.timeout_ms = milliseconds(options.get("timeout"))
-            call.algorithm = options["algorithm"].encode() if options.get("algorithm") else None
-            call.flags = _ANY_ORDER if options.get("any_order") else 0
+            if options:
+                _take_options(call, operation, options)
             kept, result = fill(call)
         except Exception:
             # The library refuses a type that there is none of, and tells the others, who would wait for this rank.
-            call = Call(struct_size=ctypes.sizeof(Call), operation=operation, type=_NONE, rank=call.rank)
+            call = Call(struct_size=_CALL_BYTES, operation=operation, type=_NONE, rank=call.rank)
             if library().start(group, call, ctypes.byref(pointer)) == 0:
                 library().wait(pointer)
             raise
-        check(library().start(group, call, ctypes.byref(pointer)))
-        return Request(self, pointer.value, (call, *kept), result)
+        code = library().start(group, call, ctypes.byref(pointer))
+        if code != 0:
+            check(code)
+        return Request(self, pointer.value, (call, kept), result)
 
     def _reduced(self, operation, data, out, reduction, count_of, root, options) -> Request:
         def fill(call):
@@ -350,6 +349,15 @@ class Group:
         return self._begin(operation, options, fill)
 
 
+def _take_options(call: Call, operation: Operation, options: Mapping[str, Any]) -> None:
+    unknown = set(options) - {"timeout", "algorithm", "any_order", "type"}
+    if unknown:
+        raise TypeError(f"{operation.name.lower()} has no option {', '.join(sorted(unknown))}")
+    call.timeout_ms = milliseconds(options.get("timeout"))
+    call.algorithm = options["algorithm"].encode() if options.get("algorithm") else None
+    call.flags = _ANY_ORDER if options.get("any_order") else 0
+
+
 def _set_rank(call: Call, rank: int) -> None:
     if not 0 <= rank < 2**32:
         raise ValueError(f"there is no rank {rank}")
@@ -370,7 +378,12 @@ def _same(operation: Operation, expected: int, found: int, given: Any) -> int:
     return expected
 
 
+_REDUCTIONS = {one.name.lower(): one for one in Reduction}
+
+
 def _reduction(reduction: str | Reduction) -> Reduction:
+    if type(reduction) is str and reduction in _REDUCTIONS:
+        return _REDUCTIONS[reduction]
     name = reduction.name if isinstance(reduction, Reduction) else str(reduction).upper()
     if name not in Reduction.__members__:
         raise ValueError(f"reduction {reduction!r}: sum, prod, max, min or avg")
