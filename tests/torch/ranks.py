@@ -8,9 +8,9 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-import ringbolt.torch  # noqa: F401  (registers the backend)
+import ringbolt.torch  # noqa: F401  (registers the backend; gives nodes of a cluster the variables of torchrun)
 
-RANK, SIZE = int(os.environ["RINGBOLT_NODE"]), int(os.environ["RINGBOLT_NODES"])
+RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 RIGHT, LEFT = (RANK + 1) % SIZE, (RANK - 1) % SIZE
 LIMIT = timedelta(seconds=20)
 
