@@ -52,8 +52,9 @@ class Grid(TorchCase):
         self.run_on(topology, "value_rank.py", "grid", *VALUES, timeout=400)
 
     def test_one_rank(self):
-        done = subprocess.run([PYTHON, "-B", HERE / "value_rank.py", self.root / "store", "grid", *VALUES], text=True, timeout=400,
-                              env=self.environment | {"RANK": "0", "WORLD_SIZE": "1"}, capture_output=True, check=False)
+        environment = self.environment | {"RANK": "0", "WORLD_SIZE": "1"}
+        done = subprocess.run([PYTHON, "-B", HERE / "value_rank.py", self.root / "store", "grid", *VALUES], text=True,
+                              env=environment, timeout=400, capture_output=True, check=False)
         self.assertEqual(done.stdout, "ok\n", done.stderr)
 
     def test_two_ranks(self):
@@ -111,6 +112,30 @@ class Package(TorchCase):
                               check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         return done.stderr.strip().splitlines()[-1]
+
+    def test_torch_finds_it_by_its_name(self):
+        """Where it has entry points for backends: as pip lays them down."""
+        package = self.root / "ringbolt-0.1.0.dist-info"
+        package.mkdir()
+        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: ringbolt\nVersion: 0.1.0\n")
+        lines = pathlib.Path(SOURCES, "python/pyproject.toml").read_text(encoding="utf-8").splitlines()
+        at = lines.index('[project.entry-points."torch.distributed.backends"]')
+        (package / "entry_points.txt").write_text("[torch.distributed.backends]\n" + lines[at + 1].replace('"', "") + "\n")
+        script = """
+import sys
+import torch.distributed as dist
+if not hasattr(dist.Backend, "_ensure_backend_registered"):
+    sys.exit("none")
+dist.init_process_group("ringbolt", init_method=f"file://{sys.argv[1]}", rank=0, world_size=1)
+dist.barrier()
+sys.exit(dist.get_backend())
+"""
+        self.environment["PYTHONPATH"] += f":{self.root}"
+        done = subprocess.run([PYTHON, "-B", "-c", script, self.root / "store"], env=self.environment, capture_output=True,
+                              text=True, timeout=60, check=False)
+        if done.stderr.strip() == "none":
+            self.skipTest("this torch has no entry points for backends")
+        self.assertEqual(done.stderr.strip().splitlines()[-1], "ringbolt", done.stderr)
 
     def test_a_torch_that_will_not_do(self):
         self.assertIn("needs PyTorch", self.refusal("import sys; sys.modules['torch'] = None; import ringbolt.torch"))

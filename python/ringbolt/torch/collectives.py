@@ -237,8 +237,9 @@ class Collectives:
 
     def _scattered(self, staging, output, data, number) -> _Call:
         if number in _BITWISE:
-            gathered, count = staging.room(data.numel(), data), output.numel()
-            staging.after(lambda: _fold(gathered.view(self._n, -1), output, _bitwise(number, data)))
+            function, gathered, count = _bitwise(number, data), staging.room(data.numel(), data), output.numel()
+            out = staging.taken(output)
+            staging.after(lambda: _fold(gathered.view(self._n, -1), out, function))
             sizes = self._counts([count] * self._n)
             return library().all_to_allv_start, (data.data_ptr(), sizes, gathered.data_ptr(), sizes, TYPES[data.dtype])
         at, count, kind, reduction = self._reducible(data, number)
@@ -288,7 +289,8 @@ class Collectives:
         function = _bitwise(number, data)
         gathered = staging.room(self._n * data.numel(), data)
         if out is not None:
-            staging.after(lambda: _fold(gathered.view(self._n, -1), out, function))
+            target = staging.taken(out)
+            staging.after(lambda: _fold(gathered.view(self._n, -1), target, function))
         return library().all_gather_start, (data.data_ptr(), gathered.data_ptr(), data.numel(), TYPES[data.dtype])
 
     def _one_for_each(self, tensors, what: str) -> list[torch.Tensor]:
