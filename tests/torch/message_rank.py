@@ -124,6 +124,15 @@ def futures():
     coming = dist.irecv(torch.empty(5), LEFT, tag=3).get_future()  # a thread meets it with its message
     dist.send(data(5), RIGHT, tag=3)
     same(coming.wait(), [data(5, of=LEFT)], "a receive's future")
+    opened = dist.group.WORLD.connection.timeout_ms
+    dist.group.WORLD.set_timeout(timedelta(seconds=0.3))
+    never = dist.irecv(torch.empty(5), LEFT, tag=99).get_future()  # whose limit passes while the thread sleeps
+    dist.group.WORLD.set_timeout(timedelta(milliseconds=opened))
+    try:
+        never.wait()
+        raise AssertionError("it came")
+    except RuntimeError as problem:
+        assert "no message of tag 99" in str(problem), problem
     works = [dist.all_reduce(torch.full((10,), float(i)), async_op=True) for i in range(50)]
     for i, work in reversed(list(enumerate(works))):
         work.wait()

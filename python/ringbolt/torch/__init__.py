@@ -11,9 +11,10 @@ from ._torch import need_torch
 need_torch()
 
 from .backend import register  # noqa: E402  (it needs torch)
+from .errors import DistributedError  # noqa: E402
 from .process_group import ProcessGroup  # noqa: E402
 from .work import Work  # noqa: E402
 
 register()
 
-__all__ = ["ProcessGroup", "Work", "register"]
+__all__ = ["DistributedError", "ProcessGroup", "Work", "register"]

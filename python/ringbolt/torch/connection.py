@@ -53,8 +53,7 @@ class Connection:
         if code != 0:
             self.alive()
             raise failed_now(code)
-        work = Work(self, [request.value], result, None)
-        return work
+        return Work(self, [request.value], result, None)
 
     def sweep(self) -> None:
         """Finishes works that nobody waits for. Those that nobody in Python has may yet be waited for by C++, which in torch 1
@@ -113,7 +112,7 @@ class Watcher:
 
     def __init__(self, fd: int):
         self._fd, self._works = fd, []
-        self._stopping, self._stop = os.pipe()
+        self._told, self._tell = os.pipe()
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="ringbolt.torch", daemon=True)
         self._thread.start()
@@ -121,21 +120,22 @@ class Watcher:
     def add(self, work) -> None:
         with self._lock:
             self._works.append(work)
+        os.write(self._tell, b"+")  # it may sleep with no limit
 
     def stop(self) -> None:
-        os.write(self._stop, b"x")
+        os.write(self._tell, b".")
         if threading.current_thread() is not self._thread:
             self._thread.join()
-        os.close(self._stop)
+        os.close(self._tell)
 
     def _run(self) -> None:
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
-        poll.register(self._stopping, select.POLLIN)
+        poll.register(self._told, select.POLLIN)
         while True:
             ready = dict(poll.poll(_SLICE_S * 1000 if self._works else None))
-            if self._stopping in ready:
-                os.close(self._stopping)
+            if self._told in ready and b"." in os.read(self._told, 64):
+                os.close(self._told)
                 return
             if self._fd in ready:
                 try:

@@ -145,7 +145,7 @@ class Mailbox:
     def receive(self, tensor: torch.Tensor, peers: list[int], tag: int, timeout_ms: int) -> Receive:
         self._connection.alive()
         with self._lock:
-            sources = [self._sources.setdefault(peer, _Source(peer)) for peer in peers]
+            sources = [self._sources.get(peer) or self._sources.setdefault(peer, _Source(peer)) for peer in peers]
             receive = Receive(self._connection, sources, tensor, tag, timeout_ms)
             for source in sources:
                 for kept in source.kept:
@@ -229,6 +229,10 @@ class Mailbox:
             self._fail(source, failed_now(code))
             return
         tag, count, kind = _HEADER.unpack(source.room.raw)
+        if kind >= len(_SIZES):
+            self._fail(source, failure(errno.EPROTO, f"rank {source.rank} sends elements of type {kind}, which there is not: it has "
+                                       "another version of Ringbolt"))
+            return
         receive = next((one for one in source.wanted if one.tag == tag), None)
         try:
             if receive is not None:
