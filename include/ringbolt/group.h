@@ -148,6 +148,10 @@ class Group {
   /// A collective call. Groups share cables and memory. The new one's schedules are made for the cables that are up
   /// now. Throws Error if it fails.
   Group split(int color, int key);
+  /// The group of these ranks of this one, in that order. They alone call it; the others pass on what these send each
+  /// other, as ever. `exchange` gathers bytes among them, in that order: JoinOptions::exchange says how. It is called
+  /// several times, before this returns. Throws Error if it fails, and what `exchange` throws.
+  Group subgroup(const std::vector<uint32_t>& ranks, const Exchange& exchange);
   /// The group of the ranks that are still there, in the same order, once those that are gone have been agreed upon. A
   /// collective call of the survivors. Throws Error if they can't agree.
   Group shrink();

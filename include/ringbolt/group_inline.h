@@ -343,6 +343,14 @@ inline Group Group::split(int color, int key) {
   return made(code, group);
 }
 
+inline Group Group::subgroup(const std::vector<uint32_t>& ranks, const Exchange& exchange) {
+  ProgramExchange program{exchange, {}};
+  ringbolt_group* group = nullptr;
+  const int code = ringbolt_subgroup(group_.get(), ranks.data(), ranks.size(), &Group::exchange, &program, &group);
+  program.rethrow();
+  return made(code, group);
+}
+
 inline Group Group::shrink() {
   ringbolt_group* group = nullptr;
   const int code = ringbolt_shrink(group_.get(), &group);

@@ -232,6 +232,11 @@ int ringbolt_cancel(ringbolt_request* request);
 
 /* Ranks of one color become a group, in the order of (key, rank). A negative color: *made is NULL. */
 int ringbolt_split(ringbolt_group* group, int color, int key, ringbolt_group** made);
+/* Ranks of a group become a group, in the order of `ranks` [n]; these alone call it, all with the same list, and the
+ * others of `group` need not know of it, but pass on what these send each other. `exchange` gathers bytes among the n,
+ * in that order, and is called several times before this returns, in the same thread, and not later. */
+int ringbolt_subgroup(ringbolt_group* group, const uint32_t* ranks, size_t n, ringbolt_exchange exchange, void* context,
+                      ringbolt_group** made);
 /* After a rank has failed: the group of those that are left, which all of them ask for. The old one is still to be
  * given back. */
 int ringbolt_shrink(ringbolt_group* group, ringbolt_group** made);

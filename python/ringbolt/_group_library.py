@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import errno
 import math
 import threading
-from typing import Any
+from typing import Any, Callable, Iterable
 
 from ._library import Library
 
@@ -37,8 +38,6 @@ class Operation(enum.IntEnum):
     RECV = 12
 
 
-
-
 class Call(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("operation", ctypes.c_int), ("type", ctypes.c_int),
                 ("reduction", ctypes.c_int), ("rank", ctypes.c_uint32), ("source", ctypes.c_void_p), ("out", ctypes.c_void_p),
@@ -49,6 +48,7 @@ class Call(ctypes.Structure):
 
 EXCHANGE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 _HANDLE, _OUT, _MS, _TEXT, _INT = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_int
+_COUNT, _RANK = ctypes.c_size_t, ctypes.c_uint32
 _SIGNATURES = {
     "version": (ctypes.c_uint32, []),
     "error": (_TEXT, []),
@@ -77,6 +77,7 @@ _SIGNATURES = {
     "cancel": (_INT, [_HANDLE]),
     "progress_fd": (_INT, [_HANDLE, _OUT]),
     "split": (_INT, [_HANDLE, _INT, _INT, _OUT]),
+    "subgroup": (_INT, [_HANDLE, ctypes.POINTER(_RANK), _COUNT, EXCHANGE, ctypes.c_void_p, _OUT]),
     "shrink": (_INT, [_HANDLE, _OUT]),
     "rejoin": (_INT, [_HANDLE, _OUT]),
     "report": (ctypes.c_size_t, [_HANDLE, _TEXT, ctypes.c_size_t]),
@@ -84,6 +85,22 @@ _SIGNATURES = {
     "relays": (_INT, [_HANDLE, ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32), ctypes.c_size_t, _OUT]),
     "abort": (_INT, [_HANDLE, _TEXT]),
 }
+# Calls that are begun: what stands between the group and (timeout_ms, request).
+_STARTS = {
+    "all_reduce": [_HANDLE, _HANDLE, _COUNT, _INT, _INT],
+    "reduce_scatter": [_HANDLE, _HANDLE, _COUNT, _INT, _INT],
+    "all_gather": [_HANDLE, _HANDLE, _COUNT, _INT],
+    "all_gatherv": [_HANDLE, _HANDLE, ctypes.POINTER(_COUNT), _INT],
+    "broadcast": [_HANDLE, _COUNT, _INT, _RANK],
+    "reduce": [_HANDLE, _HANDLE, _COUNT, _INT, _INT, _RANK],
+    "gather": [_HANDLE, _HANDLE, _COUNT, _INT, _RANK],
+    "scatter": [_HANDLE, _HANDLE, _COUNT, _INT, _RANK],
+    "all_to_allv": [_HANDLE, ctypes.POINTER(_COUNT), _HANDLE, ctypes.POINTER(_COUNT), _INT],
+    "barrier": [],
+    "send": [_HANDLE, _COUNT, _INT, _RANK],
+    "recv": [_HANDLE, _COUNT, _INT, _RANK],
+}
+_SIGNATURES |= {f"{name}_start": (_INT, [_HANDLE, *arguments, _MS, _OUT]) for name, arguments in _STARTS.items()}
 
 _loading = threading.Lock()
 _library = None
@@ -115,3 +132,22 @@ def version() -> str:
     """Of the library: "major.minor.patch"."""
     number = library().version()
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+class Exchange:
+    """A function of Python's as the library calls it. What it raises must not pass through C: it is kept."""
+
+    def __init__(self, exchange: Callable[[bytes], Iterable[bytes]]):
+        self._exchange, self.raised = exchange, None
+        self.function = EXCHANGE(self._call)
+
+    def _call(self, _context, mine, all_, length):
+        try:
+            for i, given in enumerate(self._exchange(ctypes.string_at(mine, length))):
+                if len(given) != length:
+                    raise ValueError(f"the exchange gave {len(given)} bytes for rank {i}, where {length} were sent")
+                ctypes.memmove(all_ + i * length, bytes(given), length)
+            return 0
+        except BaseException as problem:
+            self.raised = problem
+            return errno.ECANCELED

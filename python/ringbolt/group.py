@@ -16,14 +16,15 @@ import asyncio
 import ctypes
 import enum
 import errno
-from typing import Any, Callable, Mapping, Sequence
+from typing import Any, Callable, Iterable, Mapping, Sequence
 
-from ._group_library import Call, GroupError, Operation, check, library, milliseconds
+from ._group_library import Call, Exchange, GroupError, Operation, check, library, milliseconds
 from .memory import Memory, Type
 from .request import Progress, Request
 
 _ANY_ORDER = 1
 _NONE = 0x7FFFFFFF
+_CALL_BYTES, _UINT8 = ctypes.sizeof(Call), int(Type.UINT8)
 
 
 class Reduction(enum.IntEnum):
@@ -202,6 +203,18 @@ class Group:
         """Ranks of the same color become a group, in the order of (key, rank); of a negative color: None. All ranks call it."""
         return self._made(library().split, color, key)
 
+    def subgroup(self, ranks: Sequence[int], exchange: Callable[[bytes], Iterable[bytes]]) -> "Group":
+        """The group of these ranks of this one, in that order. They alone call it, all with the same list; the others pass on
+        what these send each other, as ever. `exchange` gives the bytes of this rank to all of them and returns those of each,
+        in that order; it is called several times, by this thread. Raises what it raises, and GroupError."""
+        made, carrier = ctypes.c_void_p(), Exchange(exchange)
+        code = library().subgroup(self._alive(), (ctypes.c_uint32 * len(ranks))(*ranks), len(ranks), carrier.function, None,
+                                  ctypes.byref(made))
+        if code != 0 and carrier.raised is not None:
+            raise carrier.raised
+        check(code, GroupError)
+        return Group(made.value, self._exchange)
+
     def shrink(self) -> "Group":
         """The group of the ranks that are still there, in the same order. All of them call it. This one is still to be left."""
         return self._made(library().shrink)
@@ -261,21 +274,19 @@ class Group:
     def _begin(self, operation: Operation, options: Mapping[str, Any], fill: Callable) -> Request:
         """fill(call) sets what the operation takes, and gives (what is to be kept alive, the result)."""
         group = self._alive()
-        call = Call(struct_size=ctypes.sizeof(Call), operation=operation, type=Type.UINT8, rank=0)
+        call = Call(_CALL_BYTES, operation, _UINT8)
         pointer = ctypes.c_void_p()
         try:
-            unknown = set(options) - {"timeout", "algorithm", "any_order", "type"}
-            if unknown:
-                raise TypeError(f"{operation.name.lower()} has no option {', '.join(sorted(unknown))}")
-            call.timeout_ms = milliseconds(options.get("timeout"))
-            call.algorithm = options["algorithm"].encode() if options.get("algorithm") else None
-            call.flags = _ANY_ORDER if options.get("any_order") else 0
+            if options:
+                _take_options(call, operation, options)
             kept, result = fill(call)
         except Exception:
             self._refuse(operation, call.rank)
             raise
-        check(library().start(group, call, ctypes.byref(pointer)))
-        return Request(self, pointer.value, (call, *kept), result)
+        code = library().start(group, call, ctypes.byref(pointer))
+        if code != 0:
+            check(code)
+        return Request(self, pointer.value, (call, kept), result)
 
     def _refuse(self, operation: Operation, rank: int = 0) -> None:
         """Instead of a call that can't be begun here: tells the others, who would wait for this rank."""
@@ -343,6 +354,15 @@ class Group:
         return self._begin(operation, options, fill)
 
 
+def _take_options(call: Call, operation: Operation, options: Mapping[str, Any]) -> None:
+    unknown = set(options) - {"timeout", "algorithm", "any_order", "type"}
+    if unknown:
+        raise TypeError(f"{operation.name.lower()} has no option {', '.join(sorted(unknown))}")
+    call.timeout_ms = milliseconds(options.get("timeout"))
+    call.algorithm = options["algorithm"].encode() if options.get("algorithm") else None
+    call.flags = _ANY_ORDER if options.get("any_order") else 0
+
+
 def _set_rank(call: Call, rank: int) -> None:
     if not 0 <= rank < 2**32:
         raise ValueError(f"there is no rank {rank}")
@@ -363,7 +383,12 @@ def _same(operation: Operation, expected: int, found: int, given: Any) -> int:
     return expected
 
 
+_REDUCTIONS = {one.name.lower(): one for one in Reduction}
+
+
 def _reduction(reduction: str | Reduction) -> Reduction:
+    if type(reduction) is str and reduction in _REDUCTIONS:
+        return _REDUCTIONS[reduction]
     name = reduction.name if isinstance(reduction, Reduction) else str(reduction).upper()
     if name not in Reduction.__members__:
         raise ValueError(f"reduction {reduction!r}: sum, prod, max, min or avg")

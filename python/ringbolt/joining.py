@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-import errno
 from typing import Callable, Iterable, Mapping
 
-from ._group_library import EXCHANGE, JoinError, check, library, milliseconds
+from ._group_library import Exchange, JoinError, check, library, milliseconds
 from .group import Group
 
 _CHECKSUMS = {"off": 0, "on": 1, "every": 2}
@@ -26,7 +25,7 @@ def join(*, rank: int | None = None, size: int | None = None, meeting: tuple[str
     exchange: gives the bytes of this rank to all and returns those of each, in the order of ranks; then no port has to be agreed
     upon. environment: stands for the process's own. Raises JoinError."""
     made, options = ctypes.c_void_p(), ctypes.c_void_p()
-    carrier = _Exchange(exchange) if exchange is not None else None
+    carrier = Exchange(exchange) if exchange is not None else None
     check(library().options_create(ctypes.byref(options)), JoinError)
 
     def setting(name, *arguments):
@@ -65,22 +64,3 @@ def join(*, rank: int | None = None, size: int | None = None, meeting: tuple[str
     finally:
         library().options_destroy(options)
     return Group(made.value, carrier)
-
-
-class _Exchange:
-    """A function of Python's as the library calls it. What it raises must not pass through C: it is kept."""
-
-    def __init__(self, exchange: Callable[[bytes], Iterable[bytes]]):
-        self._exchange, self.raised = exchange, None
-        self.function = EXCHANGE(self._call)
-
-    def _call(self, _context, mine, all_, length):
-        try:
-            for i, given in enumerate(self._exchange(ctypes.string_at(mine, length))):
-                if len(given) != length:
-                    raise ValueError(f"the exchange gave {len(given)} bytes for rank {i}, where {length} were sent")
-                ctypes.memmove(all_ + i * length, bytes(given), length)
-            return 0
-        except BaseException as problem:
-            self.raised = problem
-            return errno.ECANCELED

@@ -86,7 +86,7 @@ class Memory:
             raise TypeError(f"the tensor lies on {tensor.device}: give one on the CPU (.cpu())")
         if not tensor.is_contiguous():
             raise ValueError("the tensor does not lie in a row: give .contiguous()")
-        self.type = _BY_NAME.get(str(tensor.dtype).rsplit(".", 1)[-1])
+        self.type = _of_dtype(tensor.dtype, lambda dtype: str(dtype).rsplit(".", 1)[-1])
         if self.type is None:
             raise TypeError(f"elements of {tensor.dtype} can't be sent")
         self.address, self.count, self._held = tensor.data_ptr(), tensor.numel(), tensor
@@ -105,11 +105,14 @@ class Memory:
         if is_written and buffer.readonly:
             self.release()
             raise ValueError(f"{_kind(data)} can't be written to")
-        name = getattr(getattr(data, "dtype", None), "name", None)
-        self.type = _BY_NAME.get(name) if name is not None else _of_format(buffer)
-        if self.type is None and name is not None:
-            self.release()
-            raise TypeError(f"elements of {name} can't be sent")
+        dtype = getattr(data, "dtype", None)
+        if hasattr(dtype, "name"):
+            self.type = _of_dtype(dtype, lambda dtype: dtype.name)
+            if self.type is None:
+                self.release()
+                raise TypeError(f"elements of {dtype.name} can't be sent")
+        else:
+            self.type = _of_format(buffer)
         self.address = buffer.buf or 0
         self.count = buffer.len // buffer.itemsize if buffer.itemsize > 0 else 0
         if self.type is not None and SIZES[self.type] != buffer.itemsize:
@@ -160,7 +163,27 @@ class Memory:
         self.release()
 
 
+_known = {}  # what a dtype, or a format with the size of an element, has been found to be: asking takes longer
+
+
+def _of_dtype(dtype, name_of):
+    try:
+        return _known[dtype]
+    except KeyError:
+        _known[dtype] = _BY_NAME.get(name_of(dtype))
+        return _known[dtype]
+    except TypeError:  # it can't be a key
+        return _BY_NAME.get(name_of(dtype))
+
+
 def _of_format(buffer):
+    key = (buffer.format, buffer.itemsize)
+    if key not in _known:
+        _known[key] = _ask_format(buffer)
+    return _known[key]
+
+
+def _ask_format(buffer):
     text = (buffer.format or b"B").decode()
     if text[:1] in "<=@" and len(text) > 1:  # of this machine's order, which is little-endian
         text = text[1:]

@@ -8,7 +8,8 @@ from typing import Any
 
 from ._group_library import GroupError, library
 
-_SLICE_S = 0.2  # between looks at Python's signals
+_SLICE_MS = 200  # between looks at Python's signals
+_SLICE_S = _SLICE_MS / 1000
 
 
 class Request:
@@ -26,7 +27,7 @@ class Request:
     def wait(self) -> Any:
         """Waits until it has ended, at the latest at its limit of time. The array with the result. Raises GroupError."""
         try:
-            while self._pointer is not None and library().wait_for(self._pointer, int(_SLICE_S * 1000)) == 0:
+            while self._pointer is not None and library().wait_for(self._pointer, _SLICE_MS) == 0:
                 pass  # here Python handles signals
         except BaseException:  # Ctrl-C: nobody will wait for it any more
             self.cancel()

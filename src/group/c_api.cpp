@@ -120,6 +120,17 @@ RINGBOLT_PUBLIC int ringbolt_split(ringbolt_group* group, int color, int key, ri
   });
 }
 
+RINGBOLT_PUBLIC int ringbolt_subgroup(ringbolt_group* group, const uint32_t* ranks, size_t n,
+                                      ringbolt_exchange exchange, void* context, ringbolt_group** made) {
+  if (made == nullptr || (ranks == nullptr && n > 0)) {
+    return refuse(EINVAL, made == nullptr ? "there is no place for the group" : "the ranks are NULL");
+  }
+  return on(group, [&](auto& g) {
+    *made = new ringbolt_group{g.subgroup({ranks, ranks + n}, {exchange, context})};
+    return ringbolt::Status();
+  });
+}
+
 RINGBOLT_PUBLIC int ringbolt_shrink(ringbolt_group* group, ringbolt_group** made) {
   if (made == nullptr) {
     return refuse(EINVAL, "there is no place for the group");

@@ -83,6 +83,7 @@ class Group {
   Request recv_async(void* data, size_t count, Type type, uint32_t peer, const CallOptions& options);
 
   Group split(int color, int key);
+  Group subgroup(const std::vector<uint32_t>& ranks, const Exchange& exchange);
   Group shrink();
   Group rejoin();
   void abort(const std::string& reason);
@@ -96,6 +97,7 @@ class Group {
   friend class Request;
   struct State;
   explicit Group(std::unique_ptr<State> state);
+  Group made_of(std::vector<uint32_t> ranks, uint16_t number, std::vector<bool> avoided);
   std::unique_ptr<State> state_;
 };
 

@@ -1,12 +1,15 @@
 // Groups of some of the ranks.
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,22 +28,30 @@ struct Wish {
   int32_t color = 0;
   int32_t key = 0;
   uint32_t next_id = 0;
+  uint32_t ranks = 0;  // a hash of them where each rank says which they are
 };
 
-/// `n` of each rank.
+/// Those who make groups together, and how they tell each other bytes, alike many of each.
+struct Makers {
+  const char* what = "";
+  size_t n = 0;
+  std::function<Status(const void* mine, void* all, size_t bytes)> exchange;
+};
+
+/// `n` of each of them.
 template <class T>
-std::vector<T> gather(Group& group, const T* mine, size_t n) {
-  std::vector<T> all(group.size() * n);
-  const Status status = group.all_gather(mine, all.data(), n * sizeof(T), Type::uint8, {});
+std::vector<T> gather(const Makers& makers, const T* mine, size_t n) {
+  std::vector<T> all(makers.n * n);
+  const Status status = makers.exchange(mine, all.data(), n * sizeof(T));
   if (!status.is_ok()) {
-    throw JoinError("split: " + status.text, status.code);
+    throw JoinError(std::string(makers.what) + ": " + status.text, status.code);
   }
   return all;
 }
 
 /// The cables that any rank takes to be down: news of one that is cut or healed right now has not come to all, and with
 /// other cables a rank would make other schedules.
-std::vector<bool> down_anywhere(Group& group, Groups& groups) {
+std::vector<bool> down_anywhere(const Makers& makers, Groups& groups) {
   std::vector<uint8_t> mine;
   {
     mesh::Mesh& mesh = groups.mesh();
@@ -48,7 +59,7 @@ std::vector<bool> down_anywhere(Group& group, Groups& groups) {
     const std::vector<bool> down = mesh.down_cables();
     mine.assign(down.begin(), down.end());
   }
-  const std::vector<uint8_t> all = gather(group, mine.data(), mine.size());
+  const std::vector<uint8_t> all = gather(makers, mine.data(), mine.size());
   std::vector<bool> down(mine.size());
   for (size_t i = 0; i < all.size(); ++i) {
     down[i % down.size()] = down[i % down.size()] || all[i] != 0;
@@ -96,7 +107,7 @@ struct Agreed {
 };
 
 /// The first `n` numbers that all ranks can give, as all ranks find them: fewer if there are not as many just now.
-std::vector<uint16_t> free_everywhere(Group& group, Groups& groups, size_t n) {
+std::vector<uint16_t> free_everywhere(const Makers& makers, Groups& groups, size_t n) {
   std::vector<uint8_t> mine(kFirstShrunkGroup / 8);
   {
     const base::LockGuard guard(groups.lock());
@@ -105,7 +116,7 @@ std::vector<uint16_t> free_everywhere(Group& group, Groups& groups, size_t n) {
       mine[i / 8] = static_cast<uint8_t>(mine[i / 8] | (free[i] ? 1U << (i % 8) : 0U));
     }
   }
-  const std::vector<uint8_t> all = gather(group, mine.data(), mine.size());
+  const std::vector<uint8_t> all = gather(makers, mine.data(), mine.size());
   std::vector<uint16_t> ids;
   for (size_t i = 0; i < 8 * mine.size() && ids.size() < n; ++i) {
     bool is_free = true;
@@ -120,9 +131,9 @@ std::vector<uint16_t> free_everywhere(Group& group, Groups& groups, size_t n) {
 }
 
 /// Numbers that nobody has had are found at once; when these have run out, all ranks tell which they can give again.
-std::vector<uint16_t> numbers_for(Group& group, Groups& groups, uint32_t next_id, size_t n) {
+std::vector<uint16_t> numbers_for(const Makers& makers, Groups& groups, uint32_t next_id, size_t n) {
   if (next_id + n > kFirstShrunkGroup) {
-    return free_everywhere(group, groups, n);
+    return free_everywhere(makers, groups, n);
   }
   std::vector<uint16_t> ids(n);
   std::iota(ids.begin(), ids.end(), static_cast<uint16_t>(next_id));
@@ -131,7 +142,7 @@ std::vector<uint16_t> numbers_for(Group& group, Groups& groups, uint32_t next_id
 
 /// Other threads of any rank may make groups meanwhile, on each rank in another order: whoever has given a number away
 /// says so, and all try again.
-Agreed agree(Group& group, uint16_t number, Groups& groups, Wish mine) {
+Agreed agree(const Makers& makers, uint16_t number, Groups& groups, Wish mine) {
   size_t n_missing = 0;
   for (int n_tries = 0; n_tries < kMostTries; ++n_tries) {
     {
@@ -140,7 +151,7 @@ Agreed agree(Group& group, uint16_t number, Groups& groups, Wish mine) {
     }
     Agreed agreed;
     uint32_t next_id = 0;
-    agreed.wishes = gather(group, &mine, 1);
+    agreed.wishes = gather(makers, &mine, 1);
     for (const Wish& wish : agreed.wishes) {
       next_id = std::max(next_id, wish.next_id);
       if (wish.color >= 0) {
@@ -149,7 +160,7 @@ Agreed agree(Group& group, uint16_t number, Groups& groups, Wish mine) {
     }
     std::sort(agreed.colors.begin(), agreed.colors.end());
     agreed.colors.erase(std::unique(agreed.colors.begin(), agreed.colors.end()), agreed.colors.end());
-    std::vector<uint16_t> ids = numbers_for(group, groups, next_id, agreed.colors.size());
+    std::vector<uint16_t> ids = numbers_for(makers, groups, next_id, agreed.colors.size());
     n_missing = agreed.colors.size() - ids.size();
     if (n_missing > 0) {  // what groups that have just ended have sent may be under way still
       wait_apart(number, n_tries);
@@ -157,17 +168,26 @@ Agreed agree(Group& group, uint16_t number, Groups& groups, Wish mine) {
     }
     agreed.numbers = std::make_unique<Reservation>(groups, std::move(ids));
     const auto is_granted_here = static_cast<uint8_t>(agreed.numbers->is_granted());
-    const std::vector<uint8_t> granted = gather(group, &is_granted_here, 1);
+    const std::vector<uint8_t> granted = gather(makers, &is_granted_here, 1);
     if (std::all_of(granted.begin(), granted.end(), [](uint8_t is_granted) { return is_granted != 0; })) {
       return agreed;
     }
     agreed.numbers.reset();
     wait_apart(number, n_tries);
   }
-  throw JoinError(
-      n_missing > 0 ? fmt::format("split: {} groups are there at the same time, and that is the most: destroy some",
-                                  kFirstShrunkGroup)
-                    : fmt::format("split: other threads have made groups {} times meanwhile", kMostTries));
+  throw JoinError(n_missing > 0
+                      ? fmt::format("{}: {} groups are there at the same time, and that is the most: destroy some",
+                                    makers.what, kFirstShrunkGroup)
+                      : fmt::format("{}: other threads have made groups {} times meanwhile", makers.what, kMostTries));
+}
+
+/// FNV-1a.
+uint32_t hash_of(const std::vector<uint32_t>& ranks) {
+  uint32_t hash = 2166136261U;
+  for (const uint32_t rank : ranks) {
+    hash = (hash ^ rank) * 16777619U;
+  }
+  return hash;
 }
 
 }  // namespace
@@ -176,32 +196,71 @@ Group Group::split(int color, int key) {
   if (!state_->communicator) {
     throw JoinError("split: this group has no ranks", EINVAL);
   }
+  const Makers makers{"split", size(), [this](const void* mine, void* all, size_t bytes) {
+                        return all_gather(mine, all, bytes, Type::uint8, {});
+                      }};
   Groups& groups = *state_->groups;
-  const Agreed agreed = agree(*this, state_->communicator->id(), groups, {color, key, 0});
-  std::vector<bool> avoided = down_anywhere(*this, groups);
+  const Agreed agreed = agree(makers, state_->communicator->id(), groups, {color, key, 0, 0});
+  std::vector<bool> avoided = down_anywhere(makers, groups);
+  if (color < 0) {
+    return made_of({}, 0, {});
+  }
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; rank < agreed.wishes.size(); ++rank) {
+    if (agreed.wishes[rank].color == color) {
+      ranks.push_back(rank);
+    }
+  }
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [&](uint32_t a, uint32_t b) { return agreed.wishes[a].key < agreed.wishes[b].key; });
+  const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -
+                                           agreed.colors.begin());
+  return made_of(std::move(ranks), agreed.numbers->ids()[index], std::move(avoided));
+}
+
+Group Group::subgroup(const std::vector<uint32_t>& ranks, const Exchange& exchange) {
+  if (!state_->communicator || exchange.call == nullptr) {
+    throw JoinError(exchange.call == nullptr ? "subgroup: there is no exchange" : "subgroup: this group has no ranks",
+                    EINVAL);
+  }
+  std::vector<uint32_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  if (ranks.empty() || sorted.back() >= size() || std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end() ||
+      !std::binary_search(sorted.begin(), sorted.end(), rank())) {
+    throw JoinError(fmt::format("subgroup: ranks {} are no different ones of {}, with rank {}, who calls, among them",
+                                fmt::join(ranks, ", "), size(), rank()),
+                    EINVAL);
+  }
+  const Makers makers{"subgroup", ranks.size(), [&](const void* mine, void* all, size_t bytes) -> Status {
+                        const int code = exchange.call(exchange.context, mine, all, bytes);
+                        return code == 0 ? Status() : Status{code, fmt::format("the exchange failed with {}", code)};
+                      }};
+  Groups& groups = *state_->groups;
+  const Agreed agreed = agree(makers, state_->communicator->id(), groups, {0, 0, 0, hash_of(ranks)});
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (agreed.wishes[i].ranks != hash_of(ranks)) {
+      throw JoinError(fmt::format("subgroup: rank {} names other ranks than {}", ranks[i], fmt::join(ranks, ", ")),
+                      EPROTO);
+    }
+  }
+  return made_of(ranks, agreed.numbers->ids().front(), down_anywhere(makers, groups));
+}
+
+/// The group of these ranks of this one; none: of no rank.
+Group Group::made_of(std::vector<uint32_t> ranks, uint16_t number, std::vector<bool> avoided) {
+  Groups& groups = *state_->groups;
   auto made = std::make_unique<State>();
   made->options = state_->options;
   made->groups = state_->groups;
-  if (color >= 0) {
-    std::vector<uint32_t> ranks;
-    for (uint32_t rank = 0; rank < agreed.wishes.size(); ++rank) {
-      if (agreed.wishes[rank].color == color) {
-        ranks.push_back(rank);
-      }
-    }
-    std::stable_sort(ranks.begin(), ranks.end(),
-                     [&](uint32_t a, uint32_t b) { return agreed.wishes[a].key < agreed.wishes[b].key; });
+  if (!ranks.empty()) {
     const auto self = static_cast<uint32_t>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     std::transform(ranks.begin(), ranks.end(), ranks.begin(),
                    [&](uint32_t rank) { return state_->communicator->member(rank); });
-    const auto index = static_cast<uint32_t>(std::lower_bound(agreed.colors.begin(), agreed.colors.end(), color) -
-                                             agreed.colors.begin());
     const base::LockGuard guard(groups.lock());
     if (!groups.are_joined(ranks, avoided)) {
       avoided.clear();  // old news of one cable, and news of another
     }
-    made->communicator =
-        groups.make_communicator(agreed.numbers->ids()[index], std::move(ranks), self, std::move(avoided));
+    made->communicator = groups.make_communicator(number, std::move(ranks), self, std::move(avoided));
   }
   return Group(std::move(made));
 }

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <exception>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +27,51 @@ void splits(Group& group) {
   }
   collectives(group, 100);
   collectives(half, 100);
+}
+
+/// Each rank's bytes to all of them, by messages in the group that they are of.
+Exchange by_messages(Group& group, const std::vector<uint32_t>& ranks) {
+  return [&group, ranks](const void* mine, void* all, size_t bytes) {
+    std::vector<Request> under_way;
+    for (size_t i = 0; i < ranks.size(); ++i) {
+      under_way.push_back(group.send_async(mine, bytes, Type::uint8, ranks[i]));
+      under_way.push_back(group.recv_async(static_cast<char*>(all) + i * bytes, bytes, Type::uint8, ranks[i]));
+    }
+    for (Request& one : under_way) {
+      expect_ok(one.wait());
+    }
+  };
+}
+
+/// Groups that only their own ranks make, the others going on meanwhile.
+void subgroups(Group& group) {
+  const uint32_t me = group.rank();
+  const uint32_t last = group.size() - 1;
+  if (me == 0 || me == last) {
+    const std::vector<uint32_t> ends = last == 0 ? std::vector<uint32_t>{0} : std::vector<uint32_t>{last, 0};
+    for (int round = 0; round < 3; ++round) {
+      Group pair = group.subgroup(ends, by_messages(group, ends));
+      expect(pair.size() == ends.size() && pair.rank() == (me == last ? 0U : 1U), "who is in a group of both ends");
+      collectives(pair, 1000);
+    }
+  }
+  collectives(group, 100);
+  for (const std::vector<uint32_t>& none :
+       {std::vector<uint32_t>{}, {me, me}, {me, last + 1}, {(me + 1) % (last + 2)}}) {
+    try {
+      group.subgroup(none, by_messages(group, none));
+      expect(false, "ranks that make no group");
+    } catch (const Error& error) {
+      expect(error.code() == EINVAL, error.what());
+    }
+  }
+  try {
+    group.subgroup({me}, [](const void*, void*, size_t) { throw std::out_of_range("no exchange"); });
+    expect(false, "an exchange that throws");
+  } catch (const std::out_of_range& thrown) {
+    expect(std::string(thrown.what()) == "no exchange", "what the exchange throws");
+  }
+  collectives(group, 100);
 }
 
 /// Threads that split different groups at the same time, each rank's in another order.

@@ -21,6 +21,7 @@ void collectives(Group& group, size_t count);
 
 // library_groups.cpp: groups of groups.
 void splits(Group& group);
+void subgroups(Group& group);
 void splits_by_threads(Group& group);
 void shrinks_by_threads(Group& group);
 void shrinks_in_a_row(Group& group);

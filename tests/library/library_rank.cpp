@@ -337,6 +337,7 @@ int main() try {
   }
   several_at_once(group);
   splits(group);
+  subgroups(group);
   splits_by_threads(group);
   shrinks_by_threads(group);
   shrinks_in_a_row(group);
