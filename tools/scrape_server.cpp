@@ -141,7 +141,8 @@ void serve_one(int listener, const std::function<Page()>& page) {
   }
   const uint64_t deadline = base::now_ns() + kRequestPatienceNs;
   if (const std::string request = read_request(client.get(), deadline); !request.empty()) {
-    write_all(client.get(), answer(request, page), base::now_ns() + kRequestPatienceNs);
+    const std::string text = answer(request, page);  // which may take longer than a reader is given
+    write_all(client.get(), text, base::now_ns() + kRequestPatienceNs);
   }
 }
 
