@@ -10,10 +10,12 @@ from ._torch import need_torch
 
 need_torch()
 
-from .backend import register  # noqa: E402  (it needs torch)
+from . import rendezvous  # noqa: E402  (it needs torch)
+from .backend import register  # noqa: E402
 from .process_group import ProcessGroup  # noqa: E402
 from .work import Work  # noqa: E402
 
 register()
+rendezvous.register()
 
 __all__ = ["ProcessGroup", "Work", "register"]
