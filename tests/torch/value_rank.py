@@ -13,7 +13,6 @@ from ranks import RANK, SIZE, begin, data, near, run, same
 Op = dist.ReduceOp
 STORE, EXTENT = sys.argv[1:3]
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
-SIZES = [0, 1, 1009] if EXTENT == "quick" else [0, 1, 1009, (1 << 20) + 3]
 DTYPES = [torch.float32, torch.int64] if EXTENT == "quick" else [
     torch.bool, torch.int16, torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.complex64, *INTEGERS]
 REDUCTIONS = {"SUM": Op.SUM, "PRODUCT": Op.PRODUCT, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BAND, "BOR": Op.BOR, "BXOR": Op.BXOR}
@@ -21,7 +20,10 @@ gloo = None
 
 
 def every():
-    return itertools.product(DTYPES, SIZES)
+    yield from itertools.product(DTYPES, [0, 1, 1009])
+    if EXTENT == "grid":
+        for dtype in (torch.bfloat16, torch.float32, torch.int64):
+            yield dtype, (1 << 20) // torch.empty(0, dtype=dtype).element_size() + 3
 
 
 def all_data(count, dtype):
