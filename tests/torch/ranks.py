@@ -1,4 +1,4 @@
-"""What the programs of these tests share: the group, data that tell rank and place, and what must be refused."""
+"""What the cases of torch_rank.py share: the group, data that tell rank and place, and what must be refused."""
 
 import os
 import sys
@@ -10,6 +10,7 @@ import torch.distributed as dist
 
 import ringbolt.torch  # noqa: F401  (registers the backend; gives nodes of a cluster the variables of torchrun)
 
+STORE, EXTENT = sys.argv[1:3]
 RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 RIGHT, LEFT = (RANK + 1) % SIZE, (RANK - 1) % SIZE
 LIMIT = timedelta(seconds=20)
@@ -65,10 +66,3 @@ def refused(call, kinds, words, within_s=10.0, where=0):
     one = torch.ones(1)
     dist.all_reduce(one)
     assert one.item() == SIZE
-
-
-def run(cases, names):
-    for name in names:
-        cases[name]()
-    print("ok", flush=True)
-    sys.stdout.flush()

@@ -18,71 +18,75 @@ command.RINGBOLT, SOURCES, LIBRARIES, PYTHON = sys.argv[1:5]
 del sys.argv[1:5]
 
 VALUES = ("reductions", "scattered_reductions", "moved", "uneven", "coalesced", "objects", "layouts", "functional", "ddp")
+MESSAGES = ("tags", "any_source", "around", "by_thread", "futures", "groups", "monitored")
 
 
 class TorchCase(CommandCase):
     def setUp(self):
         super().setUp()
+        self.n_jobs = 0
         self.environment |= {"PYTHONPATH": f"{SOURCES}/python:{HERE}", "LD_LIBRARY_PATH": LIBRARIES, "OMP_NUM_THREADS": "1",
-                             "PYTHONWARNINGS": "ignore", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+                             "PYTHONWARNINGS": "ignore", "GLOG_minloglevel": "2"}
 
-    def run_on(self, topology, program, *arguments, lost=0, expect=0, timeout=120):
+    def words(self, extent, cases):
+        self.n_jobs += 1
+        return [PYTHON, "-B", str(HERE / "torch_rank.py"), str(self.root / f"store{self.n_jobs}"), extent, *cases]
+
+    def run_on(self, topology, *cases, extent="quick", lost=0, expect=0, timeout=120):
         self.call("up", "--emulate", topology, "--name", "c")
         try:
-            done = self.call("run", "--no-tag", *(["--keep-going"] if lost else []), "--", PYTHON, "-B", HERE / program,
-                             self.root / "store", *arguments, expect=expect, timeout=timeout)
+            done = self.call("run", "--no-tag", *(["--keep-going"] if lost else []), "--", *self.words(extent, cases),
+                             expect=expect, timeout=timeout)
             self.assertEqual(done.stdout.split(), ["ok"] * (int(topology.rsplit(":", 1)[1]) - lost), done.stdout + done.stderr)
         finally:
             self.call("down", "--force")
 
 
 class Quick(TorchCase):
-    def test_values(self):
-        self.run_on("ring:3", "value_rank.py", "quick", *VALUES)
-
-    def test_messages_and_failures(self):
-        self.run_on("line:3", "failure_rank.py", "messages", "bad_input", "late", "interrupted", "misused", "killed", lost=1,
-                    expect=137)
+    def test_three_ranks(self):
+        self.run_on("line:3", *VALUES, "tags", "around", "futures", "groups", "monitored", "bad_input", "late", "interrupted",
+                    "killed", lost=1, expect=137)
 
 
 class Grid(TorchCase):
     """All types, and sizes up to 1 MiB and a bit."""
 
-    def values(self, topology):
-        self.run_on(topology, "value_rank.py", "grid", *VALUES, timeout=400)
-
     def test_one_rank(self):
         environment = self.environment | {"RANK": "0", "WORLD_SIZE": "1"}
-        done = subprocess.run([PYTHON, "-B", HERE / "value_rank.py", self.root / "store", "grid", *VALUES], text=True,
-                              env=environment, timeout=400, capture_output=True, check=False)
+        done = subprocess.run(self.words("grid", VALUES), env=environment, text=True, timeout=400, capture_output=True,
+                              check=False)
         self.assertEqual(done.stdout, "ok\n", done.stderr)
 
     def test_two_ranks(self):
-        self.values("line:2")
+        self.run_on("line:2", *VALUES, extent="grid", timeout=400)
 
-    def test_three_ranks_in_a_line(self):
-        self.values("line:3")
+    def test_three_ranks_in_a_ring(self):
+        self.run_on("ring:3", *VALUES, extent="grid", timeout=400)
 
     def test_four_ranks_in_a_mesh(self):
-        self.values("mesh:4")
+        self.run_on("mesh:4", *VALUES, extent="grid", timeout=400)
+
+    def test_five_ranks_in_a_line(self):
+        self.run_on("line:5", *VALUES, extent="grid", timeout=400)
 
     def test_five_ranks_in_a_ring(self):
-        self.values("ring:5")
+        self.run_on("ring:5", *VALUES, extent="grid", timeout=400)
 
 
 class Slow(TorchCase):
     def test_messages(self):
         for topology in ("line:2", "ring:5"):
-            self.run_on(topology, "message_rank.py", "tags", "any_source", "around", "by_thread", "futures", "groups",
-                        "monitored")
+            self.run_on(topology, *MESSAGES)
 
     def test_an_end_for_all(self):
+        self.run_on("ring:3", "forked", "misused", "lives", "aborted")
+
+    def test_a_rank_that_stands_still(self):
         self.environment["RINGBOLT_FROZEN_MS"] = "1000"
-        self.run_on("ring:3", "failure_rank.py", "forked", "lives", "aborted")
-        self.run_on("ring:3", "failure_rank.py", "stopped")
+        self.run_on("ring:3", "stopped")
 
     def test_a_thousand_lives(self):
-        self.run_on("line:2", "failure_rank.py", "many_lives", timeout=900)
+        self.run_on("line:2", "many_lives", timeout=900)
 
     def test_torchrun_starts_a_job_again(self):
         notes = self.root / "notes"

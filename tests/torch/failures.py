@@ -1,6 +1,4 @@
-"""One rank of the tests of what goes wrong.
-
-    failure_rank.py STORE CASE..."""
+"""Cases of torch_rank.py: what goes wrong."""
 
 import gc
 import os
@@ -14,18 +12,9 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-import message_rank
-from message_rank import held
-from ranks import LEFT, RANK, RIGHT, SIZE, begin, data, refused, run, same
+from ranks import LEFT, RANK, RIGHT, SIZE, STORE, begin, data, refused, same
 
 WRONG = (TypeError, ValueError)
-STORE = sys.argv[1]
-
-
-def messages():
-    """Those of message_rank.py, in short."""
-    for case in (message_rank.tags, message_rank.around, message_rank.futures, message_rank.groups, message_rank.monitored):
-        case()
 
 
 def bad_input():
@@ -219,6 +208,13 @@ def misused():
     begin(f"{STORE}.next")
 
 
+def held():
+    """What this process has of the system: descriptors, threads, kilobytes."""
+    with open("/proc/self/status", encoding="ascii") as status:
+        words = dict(line.split(":", 1) for line in status)
+    return len(os.listdir("/proc/self/fd")), int(words["Threads"]), int(words["VmRSS"].split()[0])
+
+
 def lives(n_lives=20):
     """So many process groups one after the other, with futures and messages: nothing is left of them."""
     warnings.simplefilter("ignore")
@@ -249,13 +245,3 @@ def lives(n_lives=20):
 
 def many_lives():
     lives(1000)
-
-
-def main():
-    begin(STORE)
-    run(globals(), sys.argv[2:])
-    if dist.is_initialized():
-        dist.destroy_process_group()
-
-
-main()

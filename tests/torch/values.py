@@ -1,22 +1,23 @@
-"""One rank of the tests of values: every collective of c10d, against what gloo or plain arithmetic gives.
+"""Cases of torch_rank.py: every collective of c10d, against what gloo or plain arithmetic gives."""
 
-    value_rank.py STORE quick|grid CASE..."""
-
+import functools
 import itertools
-import sys
 
 import torch
 import torch.distributed as dist
 
-from ranks import RANK, SIZE, begin, data, near, run, same
+from ranks import EXTENT, RANK, SIZE, data, near, same
 
 Op = dist.ReduceOp
-STORE, EXTENT = sys.argv[1:3]
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
 DTYPES = [torch.float32, torch.int64] if EXTENT == "quick" else [
     torch.bool, torch.int16, torch.bfloat16, torch.float16, torch.float32, torch.float64, torch.complex64, *INTEGERS]
 REDUCTIONS = {"SUM": Op.SUM, "PRODUCT": Op.PRODUCT, "MIN": Op.MIN, "MAX": Op.MAX, "BAND": Op.BAND, "BOR": Op.BOR, "BXOR": Op.BXOR}
-gloo = None
+
+
+@functools.lru_cache(None)
+def gloo():
+    return dist.new_group(backend="gloo")
 
 
 def every():
@@ -60,7 +61,7 @@ def reductions():
             same([tensor], [expected], f"all_reduce {words}")
             if dtype in INTEGERS + [torch.float32, torch.float64] and count > 0:
                 theirs = data(count, dtype)
-                dist.all_reduce(theirs, op, group=gloo)
+                dist.all_reduce(theirs, op, group=gloo())
                 near([tensor], [theirs], f"gloo's all_reduce {words}")
             root = (count + 1) % SIZE
             tensor = data(count, dtype)
@@ -109,7 +110,7 @@ def moved():
         same(out, everybody, f"all_gather {words}")
         if dtype in INTEGERS + [torch.float32] and count > 0:
             theirs = [torch.empty_like(mine) for _ in range(SIZE)]
-            dist.all_gather(theirs, mine, group=gloo)
+            dist.all_gather(theirs, mine, group=gloo())
             same(out, theirs, f"gloo's all_gather {words}")
         room = torch.empty(SIZE, count, dtype=dtype)
         dist.all_gather(list(room), mine)  # rows of one tensor: nothing is copied
@@ -236,21 +237,9 @@ def ddp():
         return torch.cat([one.detach().flatten() for name, one in model.named_parameters() if "idle" not in name])
 
     dist._DEFAULT_FIRST_BUCKET_BYTES = 64  # many buckets
-    mine, theirs = train(None), train(gloo)
+    mine, theirs = train(None), train(gloo())
     assert torch.equal(mine, train(None, find_unused_parameters=True))  # whose work C++ keeps while others come and go
     assert torch.allclose(mine, theirs, rtol=1e-3, atol=1e-5), (mine - theirs).abs().max()
     everybody = [torch.empty_like(mine) for _ in range(SIZE)]
     dist.all_gather(everybody, mine)
     assert all(torch.equal(one, mine) for one in everybody)
-
-
-def main():
-    global gloo
-    torch.set_num_threads(1)
-    begin(STORE)
-    gloo = dist.new_group(backend="gloo")
-    run(globals(), sys.argv[3:])
-    dist.destroy_process_group()
-
-
-main()

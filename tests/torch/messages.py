@@ -1,10 +1,6 @@
-"""One rank of the tests of messages, of calls that nobody waits for at once, and of groups of some ranks.
-
-    message_rank.py STORE CASE..."""
+"""Cases of torch_rank.py: messages, calls that nobody waits for at once, and groups of some ranks."""
 
 import gc
-import os
-import sys
 import threading
 import time
 import weakref
@@ -13,7 +9,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from ranks import LEFT, RANK, RIGHT, SIZE, begin, data, run, same
+from ranks import LEFT, RANK, RIGHT, SIZE, data, same
 
 BIG = 3 << 20  # beyond what a sender gives away before anybody asks
 
@@ -216,20 +212,3 @@ def monitored():
         assert time.monotonic() - start < 10
     if RANK == 0:
         dist.send(torch.zeros(1), SIZE - 1, tag=5)
-
-
-def held():
-    """What this process has of the system: descriptors, threads, kilobytes."""
-    with open("/proc/self/status", encoding="ascii") as status:
-        words = dict(line.split(":", 1) for line in status)
-    return len(os.listdir("/proc/self/fd")), int(words["Threads"]), int(words["VmRSS"].split()[0])
-
-
-def main():
-    begin(sys.argv[1])
-    run(globals(), sys.argv[2:])
-    dist.destroy_process_group()
-
-
-if __name__ == "__main__":
-    main()
