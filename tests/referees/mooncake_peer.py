@@ -60,7 +60,7 @@ def main() -> None:
     turn(BATCH * piece, 3, lambda: engine.batch_transfer_sync_write(other_name, ours, theirs, [piece] * BATCH),
          lambda: engine.batch_transfer_sync_read(other_name, ours, theirs, [piece] * BATCH))
     if peer.is_client:
-        print(f"{2 * ROUNDS * len(SIZES)} transfers of 1 B to 8 MiB and batches of {BATCH}, every byte checked", flush=True)
+        print(f"{2 * ROUNDS * len(SIZES)} transfers of 1 B to 3 MiB and batches of {BATCH}, every byte checked", flush=True)
     peer.swap("end")
     must("unregister_memory", engine.unregister_memory(own))
 

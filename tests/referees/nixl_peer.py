@@ -75,7 +75,7 @@ def main() -> None:
             check(f"read {size}", joined(size), pattern(size, seed + 1))
             peer.tell("next")
     if peer.is_client:
-        print(f"{2 * ROUNDS * len(SIZES)} transfers of 1 B to 8 MiB, every byte checked", flush=True)
+        print(f"{2 * ROUNDS * len(SIZES)} transfers of 1 B to 3 MiB, every byte checked", flush=True)
     peer.swap("end")
     agent.deregister_memory(region)
 

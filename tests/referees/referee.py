@@ -17,7 +17,7 @@ from harness.processes import run  # noqa: E402
 from harness.report import SKIP_EXIT_CODE, Report, Skip  # noqa: E402
 from harness.world import Place, World, add_arguments, check_parts  # noqa: E402
 
-__all__ = ["PairResult", "Place", "Report", "Skip", "World", "main", "parse", "peer", "prepared", "run", "run_peers"]
+__all__ = ["SKIP_EXIT_CODE", "add_arguments", "check_parts", "PairResult", "Place", "Report", "Skip", "World", "main", "parse", "peer", "prepared", "run", "run_peers"]
 
 
 def prepared(script: str, name: str) -> pathlib.Path:
