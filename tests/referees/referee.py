@@ -20,15 +20,14 @@ from harness.world import Place, World, add_arguments, check_parts  # noqa: E402
 __all__ = ["SKIP_EXIT_CODE", "add_arguments", "check_parts", "PairResult", "Place", "Report", "Skip", "World", "main", "parse", "peer", "prepared", "run", "run_peers"]
 
 
-def prepared(script: str, name: str) -> pathlib.Path:
-    """The folder that `script` of scripts/ makes for the referee; ends the driver as skipped where it can't be made."""
-    command = [str(_ROOT / "scripts" / script), *([f"referee-{name}"] if script == "setup-python" else [])]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def prepared(script: str, *arguments: str) -> pathlib.Path:
+    """The folder of build/ that a script of scripts/ fills for the referee; ends the driver as skipped where it can't."""
+    done = subprocess.run([str(_ROOT / "scripts" / script), *arguments], capture_output=True, text=True, check=False)
     print(done.stderr, end="", flush=True)
     if done.returncode != 0:
         print(f"skip: {done.stderr.strip().splitlines()[-1]}")
         raise SystemExit(SKIP_EXIT_CODE)
-    return _ROOT / "build" / f"python-referee-{name}"
+    return _ROOT / "build" / "-".join([script.removeprefix("setup-"), *arguments])
 
 
 def peer(name: str) -> str:

@@ -22,7 +22,7 @@ def transfers(world: World, python: str) -> str:
 
 
 def body(world: World, report: Report, _: argparse.Namespace) -> None:
-    python = str(prepared("setup-python", "mooncake") / "bin" / "python3")
+    python = str(prepared("setup-python", "referee-mooncake") / "bin" / "python3")
     report.case("two engines", functools.partial(transfers, world, python))
 
 

@@ -68,7 +68,7 @@ def ranks(world: World, folder: pathlib.Path, way: Way) -> str:
 
 def body(world: World, report: Report, _: argparse.Namespace) -> None:
     for name, title in (("openmpi", "Open MPI"), ("mpich", "MPICH")):
-        folder = prepared("setup-python", name)
+        folder = prepared("setup-python", f"referee-{name}")
         for way in ways(name):
             report.case(f"{title} {way.title}", functools.partial(ranks, world, folder, way))
 

@@ -23,7 +23,7 @@ def transfers(world: World, python: str, tls: str, evidence: str) -> str:
 
 
 def body(world: World, report: Report, _: argparse.Namespace) -> None:
-    python = str(prepared("setup-python", "nixl") / "bin" / "python3")
+    python = str(prepared("setup-python", "referee-nixl") / "bin" / "python3")
     for tls, evidence in (("rc_v", "rma(rc_verbs/DEVICE:1"), ("ud_v", "ud_verbs/DEVICE:1")):
         report.case(f"two agents {tls}", functools.partial(transfers, world, python, tls, evidence))
 

@@ -19,7 +19,7 @@ def main() -> int:
     add_arguments(parser)
     arguments = parser.parse_args()
     check_parts(arguments)
-    folder = prepared("setup-python", "ucx")
+    folder = prepared("setup-python", "referee-ucx")
     packages = next((folder / "lib").glob("python*")) / "site-packages"
     programs = packages / "libucx" / "bin"
     if not programs.is_dir():
