@@ -30,10 +30,21 @@ def move(agent, how: str, ours, theirs, peer: str, note: bytes) -> None:
 def main() -> None:
     peer = meet()
     name = "client" if peer.is_client else "server"
-    agent = nixl_agent(name, nixl_agent_config(backends=["UCX"]))
+    # Without its progress thread, which spins and holds UCX's lock: where cores are few, the main thread would hardly get it.
+    agent = nixl_agent(name, nixl_agent_config(enable_prog_thread=False, backends=["UCX"]))
+    notes: list[bytes] = []
+
+    def progress() -> None:
+        notes.extend(agent.get_new_notifs().get("client", []))
+
+    def has_come(note: bytes) -> bool:
+        progress()
+        return note in notes
+
     memory = np.zeros(2 * LARGEST, dtype=np.uint8)
     region = agent.register_memory([(memory.ctypes.data, memory.nbytes, 0, "")], "DRAM")
     other = agent.add_remote_agent(base64.b64decode(peer.swap(base64.b64encode(agent.get_agent_metadata()).decode())))
+    peer.meanwhile = progress
     base = peer.swap(memory.ctypes.data)
 
     def pieces(start: int, length: int) -> list[tuple[int, int, int]]:
@@ -52,7 +63,7 @@ def main() -> None:
             seed = 7 * number + size
             note = f"{number} {size}".encode()
             if not peer.is_client:
-                until(f"the note of {size} bytes", lambda: note in agent.get_new_notifs().get("client", []))
+                until(f"the note of {size} bytes", lambda: has_come(note))
                 check(f"written {size}", joined(size), pattern(size, seed))
                 memory[:] = 0
                 for (start, length, _), part in zip(pieces(0, size), np.split(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import select
 import socket
 import time
 
@@ -22,21 +23,30 @@ class Peer:
 
     def __init__(self, connection: socket.socket, is_client: bool) -> None:
         self.is_client = is_client
-        # Two files, for one that reads and writes forgets at a write what it has read ahead.
-        self._incoming, self._outgoing = connection.makefile("r"), connection.makefile("w")
+        self.meanwhile = lambda: None  # called again and again while we wait: what moves data in here, if nothing else does
+        self._connection = connection
+        self._incoming = b""
 
     def tell(self, what: object) -> None:
-        print(json.dumps(what), file=self._outgoing, flush=True)
+        self._connection.sendall(json.dumps(what).encode() + b"\n")
 
     def hear(self) -> object:
-        line = self._incoming.readline()
-        if not line:
-            raise SystemExit("the peer closed its connection before its end")
+        until("a word of the peer", self._has_line)
+        line, _, self._incoming = self._incoming.partition(b"\n")
         return json.loads(line)
 
     def swap(self, what: object) -> object:
         self.tell(what)
         return self.hear()
+
+    def _has_line(self) -> bool:
+        self.meanwhile()
+        if b"\n" not in self._incoming and select.select([self._connection], [], [], 0)[0]:
+            part = self._connection.recv(1 << 16)
+            if not part:
+                raise SystemExit("the peer closed its connection before its end")
+            self._incoming += part
+        return b"\n" in self._incoming
 
 
 def meet() -> Peer:
@@ -74,4 +84,4 @@ def until(what: str, is_done) -> None:
     while not is_done():
         if time.monotonic() > deadline:
             raise SystemExit(f"{what} did not end within {LIMIT_S:.0f} s")
-        time.sleep(0.0005)  # two processes with a progress thread each need the cores
+        time.sleep(0.0005)  # the other process needs the cores, too
