@@ -122,8 +122,10 @@ void make_port(const std::string& port, const SysrootDevice& device) {
   make_folders(port, "gid_attrs/types");
   make_folders(port, "gid_attrs/ndevs");
   make_folders(port, "gids");
+  make_folders(port, "pkeys");
   write_state(port, true);
   cluster::write_new_file(port + "/link_layer", "Ethernet\n");
+  cluster::write_new_file(port + "/pkeys/0", "0xffff\n");  // the default partition, the only one of the device
   cluster::write_new_file(port + "/lid", fmt::format("{:#x}\n", profile::shown_lid(device.like.look, device.guid)));
   cluster::write_new_file(port + "/rate", rate_text(device.speed_gbps) + "\n");
   const std::vector<cluster::IpAddress> gids = gid_table(device);

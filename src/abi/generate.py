@@ -13,6 +13,7 @@ import re
 import sys
 from typing import NamedTuple
 
+COLUMNS = 6
 KINDS = ("real", "refuse", "private", "legacy")
 RETURNS = {
     "errno": ("int", "return {errno};"),
@@ -32,6 +33,11 @@ class Symbol(NamedTuple):
     kind: str
     errno: str
     returns: str
+    further: tuple[str, ...] = ()  # nodes that have the name besides, where it is not the default version
+
+    def generated_name(self, node: str) -> str:
+        """Of a generated function that is not the default version."""
+        return f"ringbolt_{'legacy' if self.kind == 'legacy' else 'again'}_{node.replace('.', '_')}_{self.name}"
 
 
 def parse(text: str) -> list[Symbol]:
@@ -44,9 +50,11 @@ def parse(text: str) -> list[Symbol]:
         if not fields:
             continue
         where = f"symbols.txt:{number}"
-        if len(fields) != len(Symbol._fields):
-            raise ValueError(f"{where}: {len(fields)} columns, {len(Symbol._fields)} wanted")
-        symbol = Symbol(*fields)
+        if len(fields) != COLUMNS:
+            raise ValueError(f"{where}: {len(fields)} columns, {COLUMNS} wanted")
+        node, *numbers = fields[2].split(",")
+        further = tuple(re.sub(r"\d+$", number, node) for number in numbers)
+        symbol = Symbol(*fields[:2], node, *fields[3:], further)
         if symbol.kind not in KINDS:
             raise ValueError(f"{where}: kind '{symbol.kind}' is none of {', '.join(KINDS)}")
         if symbol.kind == "real":
@@ -69,8 +77,10 @@ def parse(text: str) -> list[Symbol]:
 
 
 def node_order(node: str) -> tuple:
-    """Numbered nodes by number, the private one last: it inherits from all others."""
-    return "PRIVATE" in node, [int(number) for number in re.findall(r"\d+", node)]
+    """Numbered nodes by number. The private ones last, for they inherit from all others, and downwards: what names has that
+    no node lists must not be the last one, which hides them."""
+    numbers = [int(number) for number in re.findall(r"\d+", node)]
+    return "PRIVATE" in node, [-number for number in numbers] if "PRIVATE" in node else numbers
 
 
 def version_map(symbols: list[Symbol]) -> str:
@@ -81,7 +91,7 @@ def version_map(symbols: list[Symbol]) -> str:
     """
     out = ["/* Generated from symbols.txt by generate.py. */"]
     previous = ""
-    nodes = sorted({symbol.node for symbol in symbols}, key=node_order)
+    nodes = sorted({node for symbol in symbols for node in (symbol.node, *symbol.further)}, key=node_order)
     for node in nodes:
         out.append(f"{node} {{")
         # A legacy name enters its node by a .symver line in the source; to list it here as well would make it default.
@@ -108,10 +118,11 @@ def source(symbols: list[Symbol]) -> str:
     for symbol in symbols:
         if symbol.kind in ("refuse", "private"):
             out.append(refusing_function(symbol, symbol.name))
-        elif symbol.kind == "legacy":
-            name = f"ringbolt_legacy_{symbol.node.replace('.', '_')}_{symbol.name}"
-            out.append(refusing_function(symbol, name, "[[gnu::used]] "))
-            out.append(f'asm(".symver {name}, {symbol.name}@{symbol.node}");')
+        if symbol.kind != "real":  # a real function's source says so itself: only there can it be named again
+            for node in (symbol.node,) if symbol.kind == "legacy" else symbol.further:
+                name = symbol.generated_name(node)
+                out.append(refusing_function(symbol, name, "[[gnu::used]] "))
+                out.append(f'asm(".symver {name}, {symbol.name}@{node}");')
     out.append('}  // extern "C"')
     return "\n".join(out) + "\n"
 

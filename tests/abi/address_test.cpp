@@ -133,16 +133,18 @@ TEST_F(Addresses, have_the_ethernet_address_of_their_gid) {
 
 TEST_F(Addresses, gid_types_are_those_of_sysfs) {
   // Not in the public header, but ibv_devinfo and pyverbs call it.
-  auto* query = reinterpret_cast<int (*)(ibv_context*, uint8_t, unsigned, int*)>(
-      dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", "IBVERBS_PRIVATE_34"));
-  ASSERT_NE(query, nullptr);
-  int type = -1;
-  EXPECT_EQ(query(context_, 1, 0, &type), 0);
-  EXPECT_EQ(type, 1);
-  EXPECT_EQ(query(context_, 1, 5, &type), 0);
-  EXPECT_EQ(type, 0);
-  EXPECT_EQ(query(context_, 1, 99, &type), -1);
-  EXPECT_EQ(errno, EINVAL);
+  for (const char* node : {"IBVERBS_PRIVATE_34", "IBVERBS_PRIVATE_57", "IBVERBS_PRIVATE_59", "IBVERBS_PRIVATE_65"}) {
+    auto* query = reinterpret_cast<int (*)(ibv_context*, uint8_t, unsigned, int*)>(
+        dlvsym(RTLD_DEFAULT, "ibv_query_gid_type", node));
+    ASSERT_NE(query, nullptr) << node;
+    int type = -1;
+    EXPECT_EQ(query(context_, 1, 0, &type), 0) << node;
+    EXPECT_EQ(type, 1) << node;
+    EXPECT_EQ(query(context_, 1, 5, &type), 0) << node;
+    EXPECT_EQ(type, 0) << node;
+    EXPECT_EQ(query(context_, 1, 99, &type), -1) << node;
+    EXPECT_EQ(errno, EINVAL) << node;
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@ Also: the SONAME, `nodelete`, the further names that lead to each library, and t
 
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -41,7 +42,10 @@ def wanted(symbols: pathlib.Path) -> dict[str, set[str]]:
         fields = line.split("#", 1)[0].split()
         if fields:
             library, name, node, kind = fields[:4]
-            libraries.setdefault(library, set()).add(f"{name}{'@' if kind == 'legacy' else '@@'}{node}")
+            node, *numbers = node.split(",")
+            names = libraries.setdefault(library, set())
+            names.add(f"{name}{'@' if kind == 'legacy' else '@@'}{node}")
+            names.update(f"{name}@{re.sub(r'[0-9]+$', number, node)}" for number in numbers)
     return libraries
 
 

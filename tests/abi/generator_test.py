@@ -49,6 +49,14 @@ class Table(unittest.TestCase):
         self.assertEqual(generate.version_map(symbols).count(" a;"), 1)
         self.assertIn('.symver ringbolt_legacy_V_1_0_a, a@V_1.0"', generate.source(symbols))
 
+    def test_further_nodes_have_the_name_too_and_are_not_its_default(self):
+        symbols = generate.parse("l a V_PRIVATE_34,57 private ENOSYS errno\nl b V_PRIVATE_34,57 real - -\n")
+        text = generate.version_map(symbols)
+        self.assertEqual((text.count(" a;"), text.count(" b;")), (1, 1))
+        self.assertIn("V_PRIVATE_57 {\n};\nV_PRIVATE_34 {", text)  # the hiding pattern would hide them in their node
+        self.assertIn('.symver ringbolt_again_V_PRIVATE_57_a, a@V_PRIVATE_57"', generate.source(symbols))
+        self.assertNotIn("b@", generate.source(symbols))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -47,6 +47,7 @@ class Paths(CommandCase):
         port = f"{FOLDER}/ports/1"
         self.assertEqual(self.cat(0, f"{port}/gid_attrs/types/1"), "RoCE v2\n")
         self.assertEqual(self.cat(0, f"{port}/gid_attrs/ndevs/0"), "lo\n")
+        self.assertEqual(self.cat(0, f"{port}/pkeys/0"), "0xffff\n")
         self.assertEqual(self.cat(2, f"{port}/gids/1"), "0000:0000:0000:0000:0000:ffff:7f4d:0202\n")
         self.assertEqual(self.cat(0, f"{port}/state"), "4: ACTIVE\n")
         self.assertEqual(self.cat(0, f"{port}/link_layer"), "Ethernet\n")
