@@ -320,16 +320,18 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
   return -ringbolt::base::caught_errno();
 }
 
-int ibv_query_pkey(ibv_context*, uint8_t port_num, int index, __be16* pkey) {
+int ibv_query_pkey(ibv_context*, uint8_t port_num, int index, __be16* pkey) try {
   if (port_num != 1 || index != 0) {
     errno = ringbolt::abi::refuse_place("ibv_query_pkey", port_num, index, 1);
     return -1;
   }
   *pkey = htobe16(ringbolt::abi::kDefaultPkey);
   return 0;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
-int ibv_get_pkey_index(ibv_context*, uint8_t port_num, __be16 pkey) {
+int ibv_get_pkey_index(ibv_context*, uint8_t port_num, __be16 pkey) try {
   if (port_num == 1 && pkey == htobe16(ringbolt::abi::kDefaultPkey)) {
     return 0;
   }
@@ -338,6 +340,8 @@ int ibv_get_pkey_index(ibv_context*, uint8_t port_num, __be16 pkey) {
                                        "the default P_Key, 0xffff, is the one that there is, at port 1"};
   });
   return -1;
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 }  // extern "C"

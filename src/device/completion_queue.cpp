@@ -7,16 +7,14 @@
 #include <new>
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "base/asymmetric_fence.h"
 #include "base/c_border.h"
 #include "base/clock.h"
 #include "base/cpu_pause.h"
-#include "base/explain.h"
 #include "base/lock_guard.h"
 #include "device/completion_channel.h"
 #include "device/context.h"
+#include "device/explanations.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -45,10 +43,7 @@ constexpr uint32_t kLeastPollsBeforeYield = 8;
 base::Result<std::shared_ptr<CompletionQueue>> CompletionQueue::create(Context& context, uint32_t cqe,
                                                                        CompletionChannel* channel) {
   if (cqe == 0 || cqe > kMaxCqe) {
-    return base::fail(base::refused(EINVAL, "ibv_create_cq", [&] {
-      return base::Explanation{fmt::format("cqe is {}; the device takes 1 to {}", cqe, kMaxCqe),
-                               "give as many entries as may complete before you poll"};
-    }));
+    return base::fail(base::refused(EINVAL, "ibv_create_cq", [&] { return why_entries_refused(cqe, 0); }));
   }
   link::WakeTable& wakes = context.process().wakes();
   bool is_user = false;
@@ -387,11 +382,7 @@ int CompletionQueue::resize(uint32_t cqe) {
     held += qp.type() == IBV_QPT_UD ? qp.unfinished_sends() : 0;
   });
   if (cqe == 0 || cqe > kMaxCqe || cqe < held) {
-    return base::refused(EINVAL, "ibv_resize_cq", [&] {
-      return base::Explanation{
-          fmt::format("cqe is {}; the queue holds {}, and the device takes 1 to {}", cqe, held, kMaxCqe),
-          "poll first, or give room for what is there"};
-    });
+    return base::refused(EINVAL, "ibv_resize_cq", [&] { return why_entries_refused(cqe, held); });
   }
   std::vector<ibv_wc> ring(cqe);
   for (uint32_t i = 0; i < count_; ++i) {

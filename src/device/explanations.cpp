@@ -156,6 +156,14 @@ base::Explanation why_caps_refused(const ibv_qp_cap& wanted) {
   return {"the queue pair's sizes are more than the device has", "ask ibv_query_device first"};
 }
 
+base::Explanation why_entries_refused(uint32_t wanted, uint32_t held) {
+  return wanted < held && wanted != 0
+             ? base::Explanation{fmt::format("cqe is {}; the queue holds {}", wanted, held),
+                                 "poll first, or give room for these"}
+             : base::Explanation{fmt::format("cqe is {}; the device takes 1 to {}", wanted, kMaxCqe),
+                                 "give as many entries as may complete before you poll"};
+}
+
 base::Explanation why_send_refused(const ibv_send_wr& wr, ibv_qp_type type, ibv_qp_state state,
                                    const SendQueue::Limits& limits, uint32_t unfinished) {
   if (state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_SQE && state != IBV_QPS_ERR) {

@@ -20,6 +20,8 @@ base::Explanation why_attribute_refused(const Port& port, const ibv_qp_attr& att
 base::Explanation why_path_refused(const Port& port, const std::vector<ibv_gid>& gids, const ibv_ah_attr& path);
 /// Of ibv_create_qp.
 base::Explanation why_caps_refused(const ibv_qp_cap& wanted);
+/// Of ibv_create_cq and ibv_resize_cq. `held`: completions that are there.
+base::Explanation why_entries_refused(uint32_t wanted, uint32_t held);
 /// Of ibv_post_send. `unfinished`: how many requests the queue holds.
 base::Explanation why_send_refused(const ibv_send_wr& wr, ibv_qp_type type, ibv_qp_state state,
                                    const SendQueue::Limits& limits, uint32_t unfinished);
