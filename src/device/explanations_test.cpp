@@ -18,6 +18,7 @@ Port port_with_peer() {
   port.name = "rdma_en2";
   port.known_gids = memory_gids(1, 0x0a000001);
   port.peer_gids = memory_gids(2, 0x0a000002);
+  port.fabric = std::make_shared<Fabric>();
   return port;
 }
 
@@ -33,7 +34,7 @@ ibv_ah_attr path_to(const ibv_gid& gid, uint8_t index) {
 TEST(Explanations, a_path_says_which_index_would_do) {
   const Port port = port_with_peer();
   const auto why = why_path_refused(port, port.known_gids, path_to(port.peer_gids[1], 7));
-  EXPECT_EQ(why.why, "GID index 7 is beyond the table: rdma_en2 has 2 GIDs, and ::ffff:10.0.0.1 is at index 1");
+  EXPECT_EQ(why.why, "GID index 7 is beyond the table: rdma_en2 has 3 GIDs, and ::ffff:10.0.0.1 is at index 1");
   EXPECT_EQ(why.fix, "set grh.sgid_index to 1, or look it up with ibv_query_gid");
 }
 

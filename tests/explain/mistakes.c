@@ -89,7 +89,7 @@ int main(void) {
   REFUSED("inline-too-long", ibv_post_send(qp, &send, &bad_send));
   send.send_flags = IBV_SEND_INLINE, send.opcode = IBV_WR_RDMA_READ;
   REFUSED("inline-read", ibv_post_send(qp, &send, &bad_send));
-  send.send_flags = 0, send.opcode = IBV_WR_SEND;
+  send.send_flags = IBV_SEND_SIGNALED, send.opcode = IBV_WR_SEND;  /* which keep their places until they are polled */
   for (n = 0; n < 4; n++) if (ibv_post_send(qp, &send, &bad_send)) return 2;
   REFUSED("send-queue-full", ibv_post_send(qp, &send, &bad_send));
   struct ibv_qp* ud = make_qp(IBV_QPT_UD);
