@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """examples/llm, scaled down: each of its three commands judges itself, and this looks at what it says.
 
-    llm_test.py RINGBOLT ROOT PYTHON"""
+    llm_test.py RINGBOLT [CASES...] ROOT PYTHON
+
+Exit status 77: that Python has no torch."""
 
 import json
 import pathlib
@@ -48,4 +50,7 @@ class OnARing(CommandCase):
 
 
 if __name__ == "__main__":
+    if subprocess.run([python, "-c", "import torch.distributed"], capture_output=True, check=False).returncode != 0:
+        print(f"skip: {python} has no torch (apt install python3-torch)")
+        sys.exit(77)
     command.main()
