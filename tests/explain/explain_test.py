@@ -49,8 +49,8 @@ PARAGRAPH = re.compile(r"ringbolt: (\w+): (E\w+) \(([^)]+)\), at (.*)\n  why: (.
 
 class Explanations(CommandCase):
     def run_mistakes(self, wanted, program=0):
-        return subprocess.run([command.EXTRA[program]], env=command.sanitizer_first(self.environment) | {"RINGBOLT_EXPLAIN": str(wanted)} | self.device(),
-                              capture_output=True, text=True, timeout=60, check=True)
+        environment = command.sanitizer_first(self.environment) | {"RINGBOLT_EXPLAIN": str(wanted)} | self.device()
+        return subprocess.run([command.EXTRA[program]], env=environment, capture_output=True, text=True, timeout=60, check=True)
 
     def device(self):
         library = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt"
