@@ -47,6 +47,12 @@ def is_alive(pid):
     return state not in "ZX"
 
 
+def processor_time(pid):
+    """Seconds that the process has computed."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class CommandCase(unittest.TestCase):
     """Every test has an empty runtime folder, which must be empty of clusters and processes of ours afterwards."""
 

@@ -250,7 +250,8 @@ class OverTcp(TwoEndsCase):
         client = self.start("verify", *words, "127.0.0.1", "-p", port, "-D", "60", *QUICK, "--stall", stall_s)
         self.addCleanup(client.communicate)
         self.addCleanup(client.kill)
-        time.sleep(0.7 * command.TIME_SCALE)  # no condition: it has to be somewhere in the middle
+        # Somewhere in the middle: a client that has computed for so long is past its beginning, however slow the machine.
+        command.wait_until(lambda: command.processor_time(client.pid) > 0.4 * command.TIME_SCALE, "the client is at work")
         server.send_signal(end)
         begin = time.monotonic()
         said, _ = client.communicate(timeout=command.PATIENCE_S)

@@ -315,15 +315,17 @@ TEST(Death, program_that_does_not_poll_for_long_finds_its_peer_alive) {
 TEST(Death, peer_that_connects_late_is_waited_for) {
   PeerProcess peer;
   const Device device = open_device();
-  Endpoint near(device, impatient());
+  QpOptions options = impatient();
+  options.timeout = 16;  // with its retries 1.1 s, of which a peer that runs gets four times as much
+  Endpoint near(device, options);
   Region memory(near.pd(), 64);
   Far far(peer);
-  far.open(impatient(), 64);
+  far.open(options, 64);
   near.connect(far.address());
   const auto start = steady_clock::now();
   ASSERT_EQ(SendWr(1, IBV_WR_SEND, {memory.sge(0, 64)}).post(near.qp()), 0);
   // Longer than the shortest time after which a dead peer is given up.
-  while (steady_clock::now() - start < std::chrono::milliseconds(800)) {
+  while (steady_clock::now() - start < std::chrono::milliseconds(1300)) {
     ASSERT_TRUE(is_empty(near.send_cq()));
   }
   far.connect(near.address());
