@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "captured.h"
+#include "carriers.h"
 #include "cluster/address_plan.h"
 #include "cluster/read_file.h"
 #include "failure.h"
@@ -250,6 +251,8 @@ void make_namespaces(const cluster::Cluster& model) {
     run_in(model, node, "tc", rates[node]);
     keep_order(model, node, order[node]);
   }
+  waiting.show("waiting for the cables to be up");
+  wait_for_carriers(model);
 }
 
 void remove_namespaces(const std::string& cluster) {
