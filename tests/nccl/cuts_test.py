@@ -80,7 +80,7 @@ class Cuts(CommandCase):
             def look():
                 seen.append([self.end_of(cluster, one) for one in ends])
 
-            cluster.stream_through({1: [look, heal], 3: [look], 4: [look]}, 4)
+            cluster.stream_through({1: [look, heal], 3: [look], 5: [look]}, 5)  # a look may take long itself
             cut_sent, other_sent = ([late - early for early, late in zip(of, of[1:])]
                                     for of in zip(*seen))
             print(f"bytes sent before the heal, in the two seconds after it, and then: by the cable that was cut {cut_sent}, "
