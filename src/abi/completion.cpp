@@ -106,7 +106,7 @@ int ibv_destroy_cq(ibv_cq* c) try {
   ringbolt::device::Process& process = context.impl->process();
   if (!process.is_abandoned()) {
     if (cq.impl->is_attached()) {
-      return ringbolt::abi::in_use("ibv_destroy_cq", "the completion queue", 1, "the queue pairs that complete to it");
+      return ringbolt::abi::in_use("ibv_destroy_cq", "the completion queue", 0, "the queue pairs that complete to it");
     }
     process.remove(*cq.impl);
     cq.impl->retire();

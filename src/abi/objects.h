@@ -118,12 +118,11 @@ T* refuse(int error) {
   return nullptr;
 }
 
-/// EBUSY: `what` still has users, which are to go first.
+/// EBUSY: `what` still has users, which are to go first. `n`: how many; 0: that is not known.
 inline int in_use(const char* call, const char* what, uint32_t n, const char* users) {
   return base::refused(EBUSY, call, [&] {
-    return base::Explanation{
-        std::string(what) + " is in use, by " + std::to_string(n) + (n == 1 ? " object" : " objects"),
-        std::string("destroy first ") + users};
+    const std::string by = n == 0 ? "" : ", by " + std::to_string(n) + (n == 1 ? " object" : " objects");
+    return base::Explanation{what + (" is in use" + by), std::string("destroy first ") + users};
   });
 }
 

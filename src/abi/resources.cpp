@@ -215,7 +215,7 @@ int ibv_dereg_mr(ibv_mr* c) try {
     });
   }
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->has_windows()) {
-    return in_use("ibv_dereg_mr", "the region", 1, "the memory windows that are bound to it");
+    return in_use("ibv_dereg_mr", "the region", 0, "the memory windows that are bound to it");
   }
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->is_stuck()) {
     return port_of(c->context).refuse(ringbolt::profile::Rule::err_leak, EBUSY, "to deregister a region");

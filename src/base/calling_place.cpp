@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -54,8 +55,24 @@ class Lines {
     }
   }
 
-  /// "client.c:88 in connect_to()"; empty: nothing is known of that address.
-  std::string of(uintptr_t address) {
+  /// "client.c:88 in connect_to()"; empty: nothing is known of that address. Found once: programs try the same again.
+  const std::string& of(uintptr_t address) {
+    const auto [known, is_new] = known_.try_emplace(address);
+    if (is_new) {
+      known->second = find_out(address);
+    }
+    return known->second;
+  }
+
+  /// Whether the address lies in a function of the verbs' own headers, which a program without optimization has.
+  bool is_wrapper(uintptr_t address) {
+    void* const module = session_ == nullptr ? nullptr : module_of_(session_, address);
+    const char* const function = module == nullptr ? nullptr : name_of_(module, address);
+    return function != nullptr && line_at(module, address).is_of_header() && is_of_verbs(function);
+  }
+
+ private:
+  std::string find_out(uintptr_t address) {
     void* const module = session_ == nullptr ? nullptr : module_of_(session_, address);
     if (module == nullptr) {
       return "";
@@ -70,14 +87,6 @@ class Lines {
                                            function == nullptr ? "" : fmt::format(" in {}()", function));
   }
 
-  /// Whether the address lies in a function of the verbs' own headers, which a program without optimization has.
-  bool is_wrapper(uintptr_t address) {
-    void* const module = session_ == nullptr ? nullptr : module_of_(session_, address);
-    const char* const function = module == nullptr ? nullptr : name_of_(module, address);
-    return function != nullptr && line_at(module, address).is_of_header() && is_of_verbs(function);
-  }
-
- private:
   // dwarf.h
   static constexpr int kInlinedSubroutine = 0x1d;
   static constexpr unsigned kCallLine = 0x59;
@@ -175,6 +184,7 @@ class Lines {
   Attribute* (*attribute_of_)(Die*, unsigned, Attribute*) = nullptr;
   int (*number_of_)(Attribute*, uint64_t*) = nullptr;
   const char* (*file_of_)(Die*) = nullptr;
+  std::unordered_map<uintptr_t, std::string> known_;  ///< no more than the program has places that call
   char* no_path_ = nullptr;
   DwflCallbacks callbacks_{};
   void* session_ = nullptr;
@@ -211,7 +221,7 @@ std::string calling_place() {
     if (lines->is_wrapper(address)) {
       continue;
     }
-    const std::string line = lines->of(address);
+    const std::string& line = lines->of(address);
     const std::string_view object = found.dli_fname;
     return !line.empty() ? line
                          : fmt::format("{}+{:#x}", object.substr(object.rfind('/') + 1),

@@ -53,6 +53,12 @@ size_t index_of_ipv4(const std::vector<ibv_gid>& gids) {
   return index;
 }
 
+/// The specification has nothing against the request: what refused it was put there on purpose.
+base::Explanation asked_for() {
+  return {"the device takes such requests; a fault, or the profile that it plays, refuses this one",
+          "look at `ringbolt fault list`, RINGBOLT_FAULTS and RINGBOLT_LIKE"};
+}
+
 struct Range {
   int bit;
   const char* member;
@@ -194,16 +200,22 @@ base::Explanation why_send_refused(const ibv_send_wr& wr, ibv_qp_type type, ibv_
   if (type == IBV_QPT_UD && wr.wr.ud.ah == nullptr) {
     return {"wr.ud.ah is null: a datagram to nobody", "make an address handle with ibv_create_ah"};
   }
-  return {fmt::format("{} without its object", opcode_text(wr.opcode)), "set bind_mw.mw"};
+  if (wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.mw == nullptr) {
+    return {"bind_mw.mw is null: nothing to bind", "make a memory window with ibv_alloc_mw"};
+  }
+  return asked_for();
 }
 
-base::Explanation why_receive_refused(const ibv_recv_wr& wr, uint32_t depth, uint32_t max_sge) {
+base::Explanation why_receive_refused(const ibv_recv_wr& wr, uint32_t posted, uint32_t depth, uint32_t max_sge) {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge) {
     return {fmt::format("num_sge is {}; the queue was made for {}", wr.num_sge, max_sge),
             "ask for more with cap.max_recv_sge, or receive into one buffer"};
   }
-  return {fmt::format("the receive queue is full: it holds {}", depth),
-          "post as many as were completed, or ask for more with cap.max_recv_wr"};
+  if (posted >= depth) {
+    return {fmt::format("the receive queue is full: it holds {}", depth),
+            "post as many as were completed, or ask for more with cap.max_recv_wr"};
+  }
+  return asked_for();
 }
 
 base::Explanation why_access_refused(uint32_t access) {

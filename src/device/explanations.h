@@ -25,8 +25,8 @@ base::Explanation why_entries_refused(uint32_t wanted, uint32_t held);
 /// Of ibv_post_send. `unfinished`: how many requests the queue holds.
 base::Explanation why_send_refused(const ibv_send_wr& wr, ibv_qp_type type, ibv_qp_state state,
                                    const SendQueue::Limits& limits, uint32_t unfinished);
-/// Of ibv_post_recv and ibv_post_srq_recv.
-base::Explanation why_receive_refused(const ibv_recv_wr& wr, uint32_t depth, uint32_t max_sge);
+/// Of ibv_post_recv and ibv_post_srq_recv. `posted`: how many the queue of `depth` holds.
+base::Explanation why_receive_refused(const ibv_recv_wr& wr, uint32_t posted, uint32_t depth, uint32_t max_sge);
 /// Of ibv_reg_mr: flags.
 base::Explanation why_access_refused(uint32_t access);
 /// Likewise: memory that is not there, or not writable.

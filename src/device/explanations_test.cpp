@@ -54,6 +54,16 @@ TEST(Explanations, a_step_names_what_it_lacks_and_what_is_too_much) {
   EXPECT_THAT(why_not(IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_UNKNOWN, IBV_QP_STATE).why, HasSubstr("to a state that"));
 }
 
+TEST(Explanations, what_was_refused_on_purpose_is_called_nothing_else) {
+  ibv_send_wr send{};
+  send.opcode = IBV_WR_SEND;
+  const SendQueue::Limits limits{4, 1, 0, false};
+  EXPECT_THAT(why_send_refused(send, IBV_QPT_RC, IBV_QPS_RTS, limits, 0).why, HasSubstr("a fault, or the profile"));
+  EXPECT_THAT(why_send_refused(send, IBV_QPT_RC, IBV_QPS_RTS, limits, 4).why, HasSubstr("full: 4 of 4"));
+  EXPECT_THAT(why_receive_refused({}, 1, 2, 1).why, HasSubstr("a fault, or the profile"));
+  EXPECT_THAT(why_receive_refused({}, 2, 2, 1).why, HasSubstr("full: it holds 2"));
+}
+
 TEST(Explanations, memory_says_what_is_wrong_with_it) {
   EXPECT_THAT(why_memory_refused(UINT64_MAX - 10, 100, true).why, HasSubstr("beyond the end of addresses"));
   EXPECT_THAT(why_access_refused(1U << 12U).why, HasSubstr("access 0x1000 has flags that mean nothing"));

@@ -60,9 +60,10 @@ int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = quirks_ == nullptr ? ring_.push(*wr) : quirks_->push(*this, *wr)) {
       *bad = error < 0 ? *bad : wr;  // a negated number comes from a driver that leaves the pointer alone
+      const uint32_t posted = ring_.count();
       const uint32_t depth = ring_.depth();
       const uint32_t pieces = ring_.max_sge();
-      return base::refused(error, "ibv_post_recv", [&] { return why_receive_refused(*wr, depth, pieces); });
+      return base::refused(error, "ibv_post_recv", [&] { return why_receive_refused(*wr, posted, depth, pieces); });
     }
   }
   // A message may have waited for this receive, and nobody rings for it again. It is marked as long as it waits.

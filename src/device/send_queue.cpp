@@ -1,13 +1,13 @@
 // Hot path: post() and progress().
 
 #include "device/send_queue.h"
-#include "device/explanations.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/c_border.h"
+#include "device/explanations.h"
 #include "device/queue_pair_transport.h"
 #include "device/send_quirks.h"
 #include "device/vendor_error.h"

@@ -73,9 +73,10 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
       error = ring_.push(*wr);
       if (error != 0) {
         *bad = wr;
-        base::refused(error, "ibv_post_srq_recv", [&, full = ring_.depth(), pieces = ring_.max_sge()] {
-          return why_receive_refused(*wr, full, pieces);
-        });
+        base::refused(error, "ibv_post_srq_recv",
+                      [&, posted = ring_.count(), full = ring_.depth(), pieces = ring_.max_sge()] {
+                        return why_receive_refused(*wr, posted, full, pieces);
+                      });
         break;
       }
     }

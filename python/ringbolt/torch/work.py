@@ -189,6 +189,3 @@ def begin(function: Any, group: int, arguments: tuple, timeout_ms: int) -> int:
     if code != 0:
         raise failed_now(code)
     return request.value
-
-
-
