@@ -20,7 +20,8 @@ void pipeline(Rank& rank) {
 /// Small ones overtake each other first, if any do.
 void order(Rank& rank) {
   std::vector<Link> links = open_links(rank, peers_of(rank), 1);
-  run_streams(rank, links, {.sizes = {8, 16, 40}, .count = 100'000, .depth = 8}, 60);
+  run_streams(rank, links, {.sizes = {8, 16, 40}, .count = static_cast<uint64_t>(rank.options().messages), .depth = 8},
+              60);
   rank.barrier();
   close_links(rank, links);
 }
@@ -114,7 +115,10 @@ std::vector<Case> data_cases() {
            .asserts = "8 deep each way, all sizes, larger receives: bytes, sizes, order, canary",
            .run = pipeline,
            .limit_s = 60},
-          {.name = "order", .asserts = "100000 small messages each way arrive in order", .run = order, .limit_s = 60},
+          {.name = "order",
+           .asserts = "100000 (or --messages) small messages each way arrive in order",
+           .run = order,
+           .limit_s = 60},
           {.name = "channels", .asserts = "64 channels between two ranks carry their own messages", .run = channels},
           {.name = "slow_receiver",
            .asserts = "32 receives outstanding; sends are refused without error and arrive later",

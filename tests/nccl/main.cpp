@@ -2,8 +2,8 @@
 // each. Knows nothing of the plugin but the interface.
 //
 //   nccl_harness PLUGIN.so [--api vN] [--ranks N] [--nodes N --cluster NAME] [--netns-prefix PREFIX] [--case NAME]...
-//                [--list] [--channels N] [--cycles N] [--seconds S] [--bytes N] [--pair A,B] [--slow] [--scratch] [--verbose]
-//                [--json]
+//                [--list] [--channels N] [--cycles N] [--messages N] [--seconds S] [--bytes N] [--pair A,B] [--slow]
+//                [--scratch] [--verbose] [--json]
 //
 // --pair: between whom `stream`, `perf` and `bandwidth` go; the other ranks are there to relay.
 // A line for each case; 0: all passed, 1: one failed, 2: wrong usage. --scratch: RINGBOLT_RUNTIME_DIR is a folder that
@@ -29,9 +29,9 @@ struct WrongUsage : std::runtime_error {
 
 std::vector<Case> all_cases() {
   std::vector<Case> all;
-  for (const auto& group : {properties_cases(), connect_cases(), data_cases(), poller_cases(), memory_cases(),
-                            death_cases(), close_cases(), cycle_cases(), abuse_cases(), stream_cases(), cut_cases(),
-                            relay_cases()}) {
+  for (const auto& group :
+       {properties_cases(), connect_cases(), data_cases(), poller_cases(), memory_cases(), death_cases(), close_cases(),
+        cycle_cases(), abuse_cases(), stream_cases(), cut_cases(), relay_cases()}) {
     all.insert(all.end(), group.begin(), group.end());
   }
   return all;
@@ -86,6 +86,8 @@ Options parse(const std::vector<std::string>& words) {
       options.channels = number(word, value(), 1, 256);
     } else if (word == "--cycles") {
       options.cycles = number(word, value(), 1, 100'000);
+    } else if (word == "--messages") {
+      options.messages = number(word, value(), 1, 100'000'000);
     } else if (word == "--bytes") {
       options.bytes = number(word, value(), 4 << 20, 1 << 30);  // longer than all windows on its way
     } else if (word == "--seconds") {

@@ -20,6 +20,7 @@ struct Options {
   std::optional<std::pair<int, int>> pair;  ///< these two alone exchange messages, in cases that heed it
   int channels = 4;                         ///< of the cases that connect
   int cycles = 20;
+  int messages = 100'000;  ///< of the case `order`, of each rank to each other
   int bytes = 4 << 20;  ///< of a message of the case `relay_memory`
   bool is_slow = false;  ///< machines that can't keep the bounds on time
   bool is_json = false;

@@ -32,7 +32,8 @@ class Uc(command.CommandCase):
 
     def test_relays_of_a_ring(self):
         with self.macs("ring:4") as cluster:
-            cluster.play("connect", "pipeline", "order")
+            cluster.play("connect", "pipeline")
+            cluster.play("order", options=("--messages", 20000))  # each fills a frame of 48 KiB on each of its two hops
             streamed = cluster.stream()
             self.assertEqual(len(streamed), 12)
 
