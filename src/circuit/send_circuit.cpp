@@ -42,11 +42,19 @@ SendCircuit::SendCircuit(CircuitId id, MemberId peer, std::string peer_name, boo
 
 Send* SendCircuit::post(const void* data, size_t size, int32_t tag, const Registered* registered) {
   Send& send = sends_[next_message_ % kMostSends];
-  if (!send.is_free) {
+  if (!send.is_free.load(std::memory_order_acquire)) {
     progress();
     return nullptr;
   }
-  send = {{}, static_cast<const std::byte*>(data), size, 0, tag, next_message_++, false, false, false, 0};
+  send.data = static_cast<const std::byte*>(data);
+  send.size = size;
+  send.n_copied = 0;
+  send.tag = tag;
+  send.message = next_message_++;
+  send.is_done.store(false, std::memory_order_relaxed);
+  send.is_free.store(false, std::memory_order_relaxed);
+  send.is_direct = false;
+  send.n_open = 0;
   if (least_written_bytes_ != 0 && size >= least_written_bytes_ && registered != nullptr &&
       registered->holds(data, size)) {
     send.is_direct = true;
@@ -67,14 +75,11 @@ Send* SendCircuit::post(const void* data, size_t size, int32_t tag, const Regist
 }
 
 bool SendCircuit::is_done(Send& send) {
-  if (!send.is_done) {
+  if (!take_if_done(send)) {
     progress();
+    return take_if_done(send);
   }
-  if (send.is_done) {
-    send.is_free = true;
-    return true;
-  }
-  return false;
+  return true;
 }
 
 SendCircuit::OnRail* SendCircuit::pick(uint32_t length) {
@@ -137,9 +142,11 @@ void SendCircuit::pump() {
         break;
       }
     }
-    send.is_done = send.n_open == 0;
     ++first_waiting_;
     --n_waiting_;
+    if (send.n_open == 0) {
+      send.is_done.store(true, std::memory_order_release);
+    }
   }
   set_awaited(n_waiting_ > 0 || n_open_ > 0);
 }
@@ -189,7 +196,7 @@ void SendCircuit::hear(OnRail& rail, const Rail::Received& received) {
   if (header && header->kind == FrameKind::clear_to_send && clearances_) {
     hear_clear_to_send(received, *header);
   }
-  (void)rail.rail->post_receive(received.slot);
+  (void)rail.rail->free(received.slot);
   if (rail.repeats) {
     if (header && header->circuit == static_cast<uint32_t>(id()) && header->rail == rail.number) {
       hear_lossy(rail, *header);

@@ -3,6 +3,7 @@
 // Hot path: post(), is_done() and progress() do not allocate, wait, or make system calls of their own.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,15 +22,15 @@ namespace ringbolt::circuit {
 /// Messages that a sender has accepted and not copied yet, at most.
 inline constexpr uint32_t kMostSends = 256;
 
-/// A message to be sent.
+/// A message to be sent. Under the circuit's lock, but for what take_if_done() looks at.
 struct Send : Request {
   const std::byte* data = nullptr;
   size_t size = 0;
   size_t n_copied = 0;
   int32_t tag = 0;
   uint32_t message = 0;
-  bool is_done = false;
-  bool is_free = true;
+  std::atomic<bool> is_done = false;  ///< nothing of it is looked at any more, nor its memory
+  std::atomic<bool> is_free = true;   ///< given back by who posted it
   bool is_direct = false;  ///< what is left of it is to be written, where its receive allows that
   uint32_t n_open = 0;     ///< pieces that need its memory
 };
@@ -59,6 +60,15 @@ class SendCircuit final : public Circuit {
       RINGBOLT_REQUIRES(lock);
   /// Whether it is done; then it is given back.
   bool is_done(Send& send) RINGBOLT_REQUIRES(lock);
+  /// Likewise, without a look at what has happened meanwhile: short messages are done when they are posted. Needs no
+  /// lock: the acquire sees all that was done with it, and the release of `is_free` is acquired before it is used anew.
+  static bool take_if_done(Send& send) {
+    if (!send.is_done.load(std::memory_order_acquire)) {
+      return false;
+    }
+    send.is_free.store(true, std::memory_order_release);
+    return true;
+  }
 
   /// What has been copied is still delivered; but what lies in the program's memory fails the circuit.
   void abandon() override RINGBOLT_REQUIRES(lock) {

@@ -219,7 +219,7 @@ void SendCircuit::close_piece(uint16_t slot) {
   --send.n_open;
   --n_open_;
   if (send.n_open == 0 && send.n_copied == send.size) {
-    send.is_done = true;
+    send.is_done.store(true, std::memory_order_release);
   }
   if (n_open_ == 0 && n_waiting_ == 0) {
     set_awaited(false);

@@ -39,7 +39,8 @@ uint64_t exchange(std::byte* target, bool is_add, uint64_t compare_or_add, uint6
 
 inline std::byte* LaneRequester::reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const {
   const bool may = length != 0 && (connection_.sender->remote_access() & access) == access;
-  return may ? connection_.remote->reach(key, connection_.remote_pd_key, connection_.remote_qpn, access, address, length)
+  return may ? connection_.remote->reach(key, connection_.remote_pd_key, connection_.remote_qpn, access, address,
+                                         length)
              : nullptr;
 }
 
@@ -134,8 +135,8 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    if (std::byte* const target =
-            reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_WRITE)) [[likely]] {
+    if (std::byte* const target = reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_WRITE))
+        [[likely]] {
       is_out_of_reach_ = false;
       pieces.gather(0, target, request.length);
       entry.moved = request.length;
@@ -189,13 +190,18 @@ bool LaneRequester::notify_written(const SendEntry& entry, const SendRequest& re
   if (!connection_.make_room(0, place)) {
     return false;
   }
-  const link::RemoteFields fields{request.remote_address, request.key, request.length, 0, 0};
+  publish_written({request.remote_address, request.key, request.length, 0, 0}, request.is_solicited, entry.is_signaled,
+                  request.immediate);
+  return true;
+}
+
+/// Into the room that was made for it.
+inline void LaneRequester::publish_written(const link::RemoteFields& fields, bool is_solicited, bool is_signaled,
+                                           uint32_t immediate) {
   std::memcpy(connection_.sender->next_slot().body, &fields, sizeof fields);
   const unsigned flags = link::kSlotFirst | link::kSlotLast | link::kSlotImmediate |
-                         (request.is_solicited ? link::kSlotSolicited : 0U) |
-                         (entry.is_signaled ? link::kSlotSignaled : 0U);
-  connection_.publish(link::SlotKind::write_done, flags, 0, request.immediate);
-  return true;
+                         (is_solicited ? link::kSlotSolicited : 0U) | (is_signaled ? link::kSlotSignaled : 0U);
+  connection_.publish(link::SlotKind::write_done, flags, 0, immediate);
 }
 
 bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
@@ -239,22 +245,41 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
   return read_by_peer(entry, request, pieces);
 }
 
-bool LaneRequester::write_at_once(SendEntry& entry, const ibv_send_wr& wr) {
-  const uint32_t length = wr.sg_list[0].length;
+/// The data of a WRITE, if it can be had and its place be reached here and now.
+[[gnu::always_inline]] inline bool LaneRequester::copy_to_peer(const ibv_send_wr& wr) {
   const std::byte* const source = own_piece(wr, 0);
   if (source == nullptr || must_wait_for_peer()) {
     return false;
   }
-  {
-    const Announcement announced(*connection_.sender, wr.wr.rdma.rkey);
-    std::byte* const target = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, length, IBV_ACCESS_REMOTE_WRITE);
-    is_out_of_reach_ = target == nullptr;
-    if (is_out_of_reach_ || connection_.sender->is_closed()) {
-      return false;
-    }
-    base::copy_short(target, source, length);
+  const uint32_t length = wr.sg_list[0].length;
+  const Announcement announced(*connection_.sender, wr.wr.rdma.rkey);
+  std::byte* const target = reach(wr.wr.rdma.rkey, wr.wr.rdma.remote_addr, length, IBV_ACCESS_REMOTE_WRITE);
+  is_out_of_reach_ = target == nullptr;
+  if (is_out_of_reach_ || connection_.sender->is_closed()) {
+    return false;
   }
-  count_write(length, 0);
+  base::copy_short(target, source, length);
+  return true;
+}
+
+bool LaneRequester::write_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  if (!copy_to_peer(wr)) {
+    return false;
+  }
+  count_write(wr.sg_list[0].length, 0);
+  return finish_one_sided(entry);
+}
+
+bool LaneRequester::write_and_tell_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+  const uint32_t length = wr.sg_list[0].length;
+  link::LaneProducer::Place place;
+  // Room first: data that lies there untold would be written again, over what the peer has made of it meanwhile.
+  if (!connection_.make_room(0, place) || !copy_to_peer(wr)) {
+    return false;
+  }
+  publish_written({wr.wr.rdma.remote_addr, wr.wr.rdma.rkey, length, 0, 0}, (wr.send_flags & IBV_SEND_SOLICITED) != 0,
+                  entry.is_signaled, wr.imm_data);
+  count_write(length, kImmediateWords);
   return finish_one_sided(entry);
 }
 
@@ -350,8 +375,7 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    std::byte* const target =
-        reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_ATOMIC);
+    std::byte* const target = reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_ATOMIC);
     if (target == nullptr) [[unlikely]] {
       link::Region region;
       const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_ATOMIC, region);

@@ -48,12 +48,16 @@ class LaneRequester {
   // lane_one_sided.cpp
   bool write(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool write_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
+  bool write_and_tell_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
+  bool copy_to_peer(const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   bool read_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   bool atomic_at_once(SendEntry& entry, const ibv_send_wr& wr) RINGBOLT_REQUIRES(send_half);
   ibv_wc_status write_through_kernel(SendEntry& entry, const SendRequest& request, const Pieces& pieces)
       RINGBOLT_REQUIRES(send_half);
   bool write_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
   bool notify_written(const SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  void publish_written(const link::RemoteFields& fields, bool is_solicited, bool is_signaled, uint32_t immediate)
+      RINGBOLT_REQUIRES(send_half);
   bool read(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
   bool read_by_peer(SendEntry& entry, const SendRequest& request, const Pieces& pieces) RINGBOLT_REQUIRES(send_half);
   bool execute_atomic(SendQueue& queue, SendEntry& entry, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
@@ -75,9 +79,11 @@ class LaneRequester {
   Connection& connection_;
   const std::unique_ptr<CountingCell> peer_counts_;
   uint32_t answers_pending_ RINGBOLT_GUARDED_BY(send_half) = 0;  // operations that the peer executes
-  std::optional<uint32_t> pulled_end_ RINGBOLT_GUARDED_BY(send_half);  // the slot after the last send that it reads here
-  bool is_out_of_reach_ RINGBOLT_GUARDED_BY(send_half) = false;  // the last one-sided operation met memory not mapped here
-  bool is_hurried_ RINGBOLT_GUARDED_BY(send_half) = false;             // it was woken for that
+  std::optional<uint32_t> pulled_end_
+      RINGBOLT_GUARDED_BY(send_half);  // the slot after the last send that it reads here
+  bool is_out_of_reach_ RINGBOLT_GUARDED_BY(send_half) =
+      false;                                                // the last one-sided operation met memory not mapped here
+  bool is_hurried_ RINGBOLT_GUARDED_BY(send_half) = false;  // it was woken for that
 };
 
 inline std::byte* LaneRequester::own_piece(const ibv_send_wr& wr, uint32_t access) const {

@@ -46,9 +46,12 @@ bool LaneRequester::execute_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   if (is_send) {
     return send_at_once(entry, wr);
   }
+  if (wr.opcode == IBV_WR_RDMA_WRITE) {
+    return write_at_once(entry, wr);
+  }
   switch (wr.opcode) {
-    case IBV_WR_RDMA_WRITE:
-      return write_at_once(entry, wr);
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return write_and_tell_at_once(entry, wr);
     case IBV_WR_RDMA_READ:
       return read_at_once(entry, wr);
     case IBV_WR_ATOMIC_CMP_AND_SWP:
@@ -165,8 +168,8 @@ bool LaneRequester::send_at_once(SendEntry& entry, const ibv_send_wr& wr) {
 
 /// The peer has found that it is done sooner if it reads the memory itself. Of several pieces it knows but one.
 bool LaneRequester::is_to_be_pulled(const SendRequest& request, const SendEntry& entry) const {
-  return request.length >= SendWays::kLeastBytes && request.pieces_count == 1 && !request.is_inline && entry.moved == 0 &&
-         (connection_.sender->pulls() >> SendWays::class_of(request.length) & 1U) != 0;
+  return request.length >= SendWays::kLeastBytes && request.pieces_count == 1 && !request.is_inline &&
+         entry.moved == 0 && (connection_.sender->pulls() >> SendWays::class_of(request.length) & 1U) != 0;
 }
 
 bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces,

@@ -1,7 +1,7 @@
 """Messages with tags, as c10d matches them: by source and tag, in the order in which they were sent.
 
 The library's messages between two ranks keep their order and have no tag, so each is two of them: a header that says tag, type
-and size, and the data. A receiver asks for the next header of a source only while somebody wants something of it; data that came
+and size, and the data; short data come with the header. A receiver asks for the next header of a source only while somebody wants something of it; data that came
 with another tag than is wanted are kept."""
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from .staging import BYTES, Staging, kind_of
 from .work import Work, begin, begin_all
 
 _HEADER = struct.Struct("<qQI4x")  # tag, elements, their type
+_SHORT_BYTES = 1000  # data that come with their header
+_HEADER_BYTES = _HEADER.size + _SHORT_BYTES  # always: the library wants to know beforehand how much will come
 _NO_LIMIT_MS = 2**53  # of a header: who wants it gives up by itself, and the next one who wants one goes on waiting for it
 _SLICE_MS = 5
 _SHORT_SLICE_MS = 1  # where something else is waited for, too
@@ -36,14 +38,18 @@ class _Source:
         self.wanted: list[Receive] = []
         self.kept: collections.deque[_Kept] = collections.deque()
         self.header: int | None = None
-        self.room = ctypes.create_string_buffer(_HEADER.size)
+        self.room = ctypes.create_string_buffer(_HEADER_BYTES)
 
 
 class _Kept:
-    """A message that nobody wanted yet; its data may be on their way."""
+    """A message that nobody wanted yet. `request`: its data are on their way."""
 
-    def __init__(self, tag: int, count: int, kind: int, data: torch.Tensor, request: int):
+    def __init__(self, tag: int, count: int, kind: int, data: torch.Tensor, request: int | None):
         self.tag, self.count, self.kind, self.data, self.request = tag, count, kind, data, request
+
+
+def _is_short(count: int, kind: int) -> bool:
+    return count * _SIZES[kind] <= _SHORT_BYTES
 
 
 def _name_of(kind: int) -> str:
@@ -83,6 +89,10 @@ class Receive(Work):
         that has sent them all by then."""
         self.rank = source.rank
         self._compare(count, kind)
+        if _is_short(count, kind):
+            if self._failure is None:
+                ctypes.memmove(self.target.data_ptr(), ctypes.addressof(source.room) + _HEADER.size, count * _SIZES[kind])
+            return
         self._requests = [begin(library().recv_start, self._connection.pointer,
                                 (self.target.data_ptr(), self.count, self.kind, source.rank), self._connection.timeout_ms)]
 
@@ -94,7 +104,7 @@ class Receive(Work):
     def take_kept(self, source: _Source, kept: _Kept) -> None:
         self.rank = source.rank
         self._compare(kept.count, kept.kind)
-        self._requests = [kept.request]
+        self._requests = [] if kept.request is None else [kept.request]
 
         def copy():
             ctypes.memmove(self.target.data_ptr(), kept.data.data_ptr(), kept.data.numel())
@@ -134,13 +144,19 @@ class Mailbox:
         data = staging.given(tensor)
         kind, per_element = kind_of(tensor)
         count = tensor.numel() * per_element
-        header = ctypes.create_string_buffer(_HEADER.pack(tag, count, kind), _HEADER.size)
+        header = ctypes.create_string_buffer(_HEADER_BYTES)
+        _HEADER.pack_into(header, 0, tag, count, kind)
         staging.hold(header)
+        is_short = _is_short(count, kind)
+        if is_short:
+            ctypes.memmove(ctypes.addressof(header) + _HEADER.size, data.data_ptr(), count * _SIZES[kind])
         self._connection.alive()
         with self._lock:  # a header and its data are never parted
             send = library().send_start
-            return begin_all(self._connection, [(send, (ctypes.addressof(header), _HEADER.size, BYTES, peer)),
-                                                (send, (data.data_ptr(), count, kind, peer))], timeout_ms, [tensor], staging)
+            calls = [(send, (ctypes.addressof(header), _HEADER_BYTES, BYTES, peer))]
+            if not is_short:
+                calls.append((send, (data.data_ptr(), count, kind, peer)))
+            return begin_all(self._connection, calls, timeout_ms, [tensor], staging)
 
     def receive(self, tensor: torch.Tensor, peers: list[int], tag: int, timeout_ms: int) -> Receive:
         self._connection.alive()
@@ -216,7 +232,7 @@ class Mailbox:
     def _ask(self, source: _Source) -> bool:
         try:
             source.header = begin(library().recv_start, self._connection.pointer,
-                                  (ctypes.addressof(source.room), _HEADER.size, BYTES, source.rank), _NO_LIMIT_MS)
+                                  (ctypes.addressof(source.room), _HEADER_BYTES, BYTES, source.rank), _NO_LIMIT_MS)
             return True
         except DistributedError as problem:
             self._fail(source, problem)
@@ -228,7 +244,7 @@ class Mailbox:
         if code != 0:
             self._fail(source, failed_now(code))
             return
-        tag, count, kind = _HEADER.unpack(source.room.raw)
+        tag, count, kind = _HEADER.unpack_from(source.room)
         if kind >= len(_SIZES):
             self._fail(source, failure(errno.EPROTO, f"rank {source.rank} sends elements of type {kind}, which there is not: it has "
                                        "another version of Ringbolt"))
@@ -240,8 +256,12 @@ class Mailbox:
                 self._met(receive)
                 return
             data = torch.empty(count * _SIZES[kind], dtype=torch.uint8)
-            request = begin(library().recv_start, self._connection.pointer, (data.data_ptr(), count, kind, source.rank),
-                            self._connection.timeout_ms)
+            request = None
+            if _is_short(count, kind):
+                ctypes.memmove(data.data_ptr(), ctypes.addressof(source.room) + _HEADER.size, data.numel())
+            else:
+                request = begin(library().recv_start, self._connection.pointer, (data.data_ptr(), count, kind, source.rank),
+                                self._connection.timeout_ms)
             source.kept.append(_Kept(tag, count, kind, data, request))
         except DistributedError as problem:
             self._fail(source, problem)
@@ -261,7 +281,7 @@ class Mailbox:
     def close(self) -> None:
         with self._lock:
             for source in self._sources.values():
-                requests = [kept.request for kept in source.kept] + ([source.header] if source.header is not None else [])
+                requests = [kept.request for kept in source.kept if kept.request is not None] + ([source.header] if source.header is not None else [])
                 self._fail(source, failure(errno.ECANCELED, "this process group was destroyed"))
                 for request in requests:
                     library().cancel(request)

@@ -23,14 +23,20 @@ class Deadline {
   std::chrono::steady_clock::time_point at_;
 };
 
-/// Asks `holds` again and again until it is true or the deadline passes; returns its last answer.
+/// Asks `holds` again and again until it is true or the deadline passes; returns its last answer. What takes long waits
+/// for other processes, which may need this processor.
 template <typename Predicate>
 bool wait_until(Predicate holds, const Deadline& deadline = Deadline{}) {
-  while (!holds()) {
+  constexpr int kBusyTurns = 1000;
+  for (int turn = 0; !holds(); ++turn) {
     if (deadline.has_passed()) {
       return holds();
     }
-    std::this_thread::yield();
+    if (turn < kBusyTurns) {
+      std::this_thread::yield();
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
   }
   return true;
 }
