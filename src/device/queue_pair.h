@@ -65,7 +65,10 @@ class QueuePair {
     const QueuePairTransport* const transport = core_.transport.load(std::memory_order_acquire);
     return core_.sends.unfinished() != 0 || (transport != nullptr && transport->may_send());
   }
-  bool has_awaited_sends() const { return send_.has_awaited(); }
+  /// Over a network answers and repetitions keep RC going, whether anybody waits for them or not.
+  bool has_awaited_sends() const {
+    return send_.has_awaited() || (inboxes_ != nullptr && core_.type != IBV_QPT_UC);
+  }
   void progress_receives(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock);
   /// Whether progress_receives() has left something that nobody will mark it for.
   bool may_receive_more();

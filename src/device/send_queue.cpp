@@ -290,7 +290,7 @@ void SendQueue::advance() {
 
 bool SendQueue::has_awaited() const {
   const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
-  return core_.type != IBV_QPT_UC ||
+  return core_.type == IBV_QPT_UD ||
          static_cast<int32_t>(core_.sends.awaited.load(std::memory_order_relaxed) - done) > 0 ||
          core_.sends.has_queued() || core_.sends.unfinished() > mask_ / 2 || core_.state() != IBV_QPS_RTS;
 }
