@@ -3,12 +3,16 @@
 import contextlib
 import os
 import pathlib
+import re
+import shlex
+import shutil
 import signal
 import socket
 import struct
 import threading
 
 import bridges
+import command
 from bridges import Bridge, BridgeCase, Target, connect, data, echo, read_all, wait_until
 
 SHORT = ("--linger", "200")
@@ -282,6 +286,28 @@ class Limits(BridgeCase):
         self.assertIn("no socket", self.call("bridge", *words, expect=2).stderr)
         self.assertEqual(path.read_text(), "precious")
         self.assertEqual(os.listdir(self.folder), ["s"])
+
+
+class Service(BridgeCase):
+    def test_systemd_takes_the_unit_and_what_it_starts_joins_and_drains(self):
+        unit = (bridges.FOLDER.parent.parent / "examples/bridge/ringbolt-bridge@.service").read_text()
+        made = self.folder / "ringbolt-bridge@test.service"
+        made.write_text(unit.replace("/usr/local/bin/ringbolt", command.RINGBOLT))
+        if shutil.which("systemd-analyze"):
+            self.assertEqual(self.run_words("systemd-analyze", "verify", "--man=no", made), b"")
+        target = Target(self, echo)
+        far = Bridge(self, "--listen", "rdma:127.0.0.1:0", "--connect", target.place)
+        [line] = re.findall(r"^ExecStart=(.*)$", made.read_text(), re.MULTILINE)
+        line = line.replace("$PLACES", f"--listen tcp:127.0.0.1:0 --connect {far.listens[0]}")
+        line = line.replace("${RUNTIME_DIRECTORY}", str(self.folder))
+        program, command_name, *words = shlex.split(line)
+        self.assertEqual((program, command_name), (command.RINGBOLT, "bridge"))
+        near = Bridge(self, *words)
+        with connect(near.port) as client:
+            client.sendall(b"there and back")
+            self.assertEqual(read_all(client, 14), b"there and back")
+            client.shutdown(socket.SHUT_WR)
+        self.assertEqual(near.end()[0], 0)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 """Services that know nothing of RDMA over two bridges back to back, each with bytes that are compared: here, over a network
 that loses one packet in a hundred, and through a node in between; replication, and hundreds of clients that are killed."""
 
+import getpass
 import json
+import pathlib
+import shutil
 import subprocess
+import sys
 import threading
 
 import bridges
@@ -11,7 +15,12 @@ from bridges import Bridge, Target, command, connect, data, read_all, wait_until
 from namespaces import NamespaceCase
 from ports import free_port
 
-bridges.need("redis-check-rdb", "redis-cli", "redis-benchmark", "iperf3")
+bridges.need("redis-check-rdb", "redis-cli", "redis-benchmark", "iperf3", "ssh", "ssh-keygen")
+
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin:/usr/bin")  # which wants to be called by its path
+if SSHD is None:
+    print("skip: sshd is not installed")
+    sys.exit(77)
 
 
 class Services(bridges.BridgeCase, NamespaceCase):
@@ -65,6 +74,30 @@ class Services(bridges.BridgeCase, NamespaceCase):
             said = json.loads(self.run_words(*near, *client, *words))
             self.assertNotIn("error", said)
             print("iperf3", *words, round(said["end"]["sum_received"]["bits_per_second"] / 1e9, 2), "Gb/s")
+
+    def check_ssh(self, way, near=(), far=()):
+        """A session with a program there that gets data and answers with others, and one whose end is its exit status."""
+        keys = self.folder / "ssh"
+        keys.mkdir(mode=0o700)
+        for key in ("host", "user"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / key)], check=True)
+        port = free_port()
+        (keys / "sshd").write_text(f"HostKey {keys}/host\nAuthorizedKeysFile {keys}/user.pub\nStrictModes no\nPidFile none\n"
+                                   f"UsePAM no\nPermitRootLogin yes\nListenAddress 127.0.0.1:{port}\n")
+        pathlib.Path("/run/sshd").mkdir(exist_ok=True)  # sshd insists on it
+        server = subprocess.Popen([*far, SSHD, "-D", "-e", "-f", str(keys / "sshd")], env=self.environment, text=True,
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(server.communicate)
+        self.addCleanup(server.kill)
+        self.assertIn("Server listening", server.stderr.readline())
+        entry = way(f"tcp:127.0.0.1:{port}")
+        session = (*near, "ssh", "-F", "none", "-p", entry, "-i", keys / "user", "-o", "IdentitiesOnly=yes",
+                   "-o", "LogLevel=ERROR", "-o", "UserKnownHostsFile=/dev/null", "-o", "StrictHostKeyChecking=no", f"{getpass.getuser()}@127.0.0.1")
+        there = data(8 << 20, "there")
+        self.assertEqual(self.run_words(*session, "tr a-z A-Z; echo done", stdin=there), there.upper() + b"done\n")
+        ended = subprocess.run([str(word) for word in (*session, "exit 17")], env=self.environment, timeout=bridges.LIMIT_S,
+                               stdin=subprocess.DEVNULL, check=False)
+        self.assertEqual(ended.returncode, 17)
 
     def check_bytes(self, way, size):
         """So much both ways at once, compared; then many short answers. By UNIX sockets, which reach every node."""
@@ -132,6 +165,7 @@ class Services(bridges.BridgeCase, NamespaceCase):
 
         self.check_bytes(way, 24 << 20)
         self.check_iperf3(way, self.enter(0), self.enter(1))
+        self.check_ssh(way, self.enter(0), self.enter(1))
         self.check_redis(way, self.enter(0), self.enter(1))
 
     def test_through_a_node_in_between(self):
@@ -144,6 +178,7 @@ class Services(bridges.BridgeCase, NamespaceCase):
 
         self.check_bytes(way, 24 << 20)
         self.check_iperf3(way)
+        self.check_ssh(way)
         self.check_redis(way)
 
 
