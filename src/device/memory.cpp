@@ -99,6 +99,17 @@ link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, u
   return region;
 }
 
+/// What was under the key goes: for whoever uses it still.
+void note_gone(PeerNotes& notes, uint32_t key, const link::Region& region) noexcept try {
+  PeerNotes::Note note;
+  note.kind = PeerNotes::Kind::region_gone;
+  note.number = key;
+  note.text = fmt::format("its region of {} bytes at {:#x} was deregistered at {}", region.length, region.first,
+                          base::calling_place());
+  notes.write(note);
+} catch (const std::bad_alloc&) {  // then nobody hears of it
+}
+
 /// The region of a binding, if it allows it.
 bool find_bindable(Process& process, uint32_t pd_key, const WindowBinding& binding, link::Region& region) {
   const bool writes = (binding.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
@@ -149,6 +160,9 @@ MemoryRegion::~MemoryRegion() {
   Process& process = pd_->context.process();
   if (process.is_abandoned()) {
     return;  // in a forked child: the table is the parent's
+  }
+  if (PeerNotes* const notes = process.peer_notes()) {
+    note_gone(*notes, key_, region_);
   }
   process.regions().hide(key_);
   process.region_ages().remove(key_);
