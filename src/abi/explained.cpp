@@ -56,7 +56,9 @@ Destroyed& destroyed() {
 
 void keep_destroyed(Qp* qp) {
   qp->impl.reset();
-  qp->state = {};
+  qp->state.requests.reset();
+  qp->state.segments.reset();
+  qp->state.inline_data.reset();
   destroyed().keep(std::unique_ptr<Qp>(qp), base::calling_place());
 }
 

@@ -6,7 +6,7 @@
 #include "base/calling_place.h"
 
 /// What goes wrong, in words, for programs that are started with RINGBOLT_EXPLAIN: `on` writes to standard error, a path
-/// to that file, `json` and `json:PATH` a line of JSON each (docs/formats/explanations.md). Without it none of this costs
+/// to that file, `json` and `json:PATH` a line of JSON each (docs/errors.md). Without it none of this costs
 /// more than a look at a constant, where something fails anyway.
 namespace ringbolt::base {
 

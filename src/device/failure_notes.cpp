@@ -17,13 +17,13 @@
 namespace ringbolt::device {
 namespace {
 
-using Kind = PeerNotes::Kind;
+using NoteKind = PeerNotes::Kind;
 
 constexpr uint64_t kEver = 0;
 
 std::optional<PeerNotes::Note> gone_region(const QueuePairCore& core, uint32_t key, pid_t owner) {
   return core.process.peer_notes()->find([key, owner](const PeerNotes::Note& note) {
-    return note.kind == Kind::region_gone && note.number == key && note.pid == owner;
+    return note.kind == NoteKind::region_gone && note.number == key && note.pid == owner;
   });
 }
 
@@ -93,12 +93,12 @@ base::Explanation why_send_failed(const QueuePairCore& core, const QueuePairNote
 }  // namespace
 
 std::string peer_text(const QueuePairCore& core) {
-  const auto made = peer_note(core, Kind::queue_pair_made, kEver);
+  const auto made = peer_note(core, NoteKind::queue_pair_made, kEver);
   return fmt::format("queue pair {:#x} of {}", core.attributes.dest_qp_num,
                      made ? fmt::format("process {}", made->pid) : text_of(core.attributes.ah_attr.grh.dgid));
 }
 
-void tell_peer(const QueuePairCore& core, Kind kind, std::string text) {
+void tell_peer(const QueuePairCore& core, NoteKind kind, std::string text) {
   PeerNotes::Note note;
   note.kind = kind;
   note.number = core.qpn;
@@ -108,7 +108,7 @@ void tell_peer(const QueuePairCore& core, Kind kind, std::string text) {
   core.process.peer_notes()->write(note);
 }
 
-std::optional<PeerNotes::Note> peer_note(const QueuePairCore& core, Kind kind, uint64_t since_ns) {
+std::optional<PeerNotes::Note> peer_note(const QueuePairCore& core, NoteKind kind, uint64_t since_ns) {
   return core.process.peer_notes()->find([&](const PeerNotes::Note& note) {
     return note.kind == kind && note.number == core.attributes.dest_qp_num && note.peer_number == core.qpn &&
            note.time_ns >= since_ns && core.port->owns(note.peer_gid);
@@ -154,7 +154,7 @@ void note_failed_receive(const QueuePairCore& core, ibv_wc_status status, std::s
                    : "post receives as long as the longest message, or have the peer send less"};
   }
   if (core.type != IBV_QPT_UD) {
-    tell_peer(core, Kind::refused, why.why);
+    tell_peer(core, NoteKind::refused, why.why);
   }
   core.notes->say_why_receive(std::move(why));
 }
@@ -177,7 +177,10 @@ void explain_refused_request(const QueuePairCore& core, ibv_wc_status status, ui
     use.access = access;
     why = why_own_key_refused(core, use);
   }
-  tell_peer(core, Kind::refused, why.why);
+  if (core.type == IBV_QPT_UC) {
+    return explain_dropped(core, peer_text(core), std::move(why));
+  }
+  tell_peer(core, NoteKind::refused, why.why);
   core.notes->say_ended(fmt::format("a request of the peer was refused with {}: {}", text_of(status), why.why));
   base::Incident incident;
   incident.call = "request of the peer";
@@ -188,7 +191,7 @@ void explain_refused_request(const QueuePairCore& core, ibv_wc_status status, ui
 }
 
 void explain_refusal_by_peer(const QueuePairCore& core, ibv_wc_status status) {
-  const auto note = peer_note(core, Kind::refused, kEver);
+  const auto note = peer_note(core, NoteKind::refused, kEver);
   const std::string what = note ? note->text : "a request of its needed what this side does not allow";
   core.notes->say_ended(fmt::format("a request of the peer was refused with {}: {}", text_of(status), what));
   base::Incident incident;
@@ -196,7 +199,18 @@ void explain_refusal_by_peer(const QueuePairCore& core, ibv_wc_status status) {
   incident.object = qp_text(core);
   incident.detail = "from " + peer_text(core);
   incident.status = text_of(status);
-  base::explain(incident, {what, remedy_of(status)});
+  base::explain(incident, {what, status == IBV_WC_REM_ACCESS_ERR
+                                     ? "tell the peer a key, an address and a length of memory that is registered for this"
+                                     : "set qp_access_flags for what the peer does, and give it multiples of 8 for atomics"});
+}
+
+void note_refused_invalidation(const QueuePairCore& core, uint32_t key) {
+  const std::string why = fmt::format("a SEND with invalidate named {:#x}, which is no key of a memory window of type 2 that "
+                                      "is bound on {}",
+                                      key, qp_text(core));
+  tell_peer(core, NoteKind::refused, why);
+  core.notes->say_why_receive({why, "send the rkey that the window was bound with, once"});
+  core.notes->say_ended(why);
 }
 
 base::Explanation why_access_failed(const QueuePairCore& core, const Connection& connection,
@@ -204,10 +218,11 @@ base::Explanation why_access_failed(const QueuePairCore& core, const Connection&
   const uint32_t access = access_of(send.opcode);
   const link::RemoteProcess& remote = *connection.remote;
   base::Explanation why;
+  std::string for_peer;
   if (status == IBV_WC_REM_INV_REQ_ERR) {
     const uint32_t allowed = connection.sender->remote_access();
     why = (allowed & access) != access
-              ? base::Explanation{fmt::format("the peer's queue pair {:#x} has qp_access_flags {}, without {}",
+              ? base::Explanation{fmt::format("queue pair {:#x} has qp_access_flags {}, without {}",
                                               connection.remote_qpn, access_text(allowed), access_text(access & ~allowed)),
                                   "have the peer set them with ibv_modify_qp to INIT"}
               : base::Explanation{fmt::format("an atomic of 8 bytes at {:#x}, which is not a multiple of 8", send.address),
@@ -224,11 +239,13 @@ base::Explanation why_access_failed(const QueuePairCore& core, const Connection&
     link::Region region;
     const auto found = remote.find_region(use.key, region) ? std::optional(region) : std::nullopt;
     link::Region reversed;
-    why = why_key_refused(use, found, found ? std::nullopt : gone_region(core, use.key, use.owner),
-                          own_region(core, use.key).has_value(),
-                          remote.find_region(__builtin_bswap32(use.key), reversed));
+    const auto gone = found ? std::nullopt : gone_region(core, use.key, use.owner);
+    const bool is_reversed = remote.find_region(__builtin_bswap32(use.key), reversed);
+    why = why_key_refused(use, found, gone, own_region(core, use.key).has_value(), is_reversed);
+    use.is_of_peer = false;
+    for_peer = why_key_refused(use, found, gone, false, is_reversed).why;
   }
-  tell_peer(core, Kind::refused, why.why);
+  tell_peer(core, NoteKind::refused, for_peer.empty() ? why.why : for_peer);
   return why;
 }
 
@@ -239,7 +256,7 @@ std::string receives_text(const QueuePairCore& core, uint32_t posted) {
 
 void note_starved(const QueuePairCore& core, QueuePairNotes& notes, uint32_t posted) {
   if (notes.note_starved(base::now_ns())) {
-    tell_peer(core, Kind::starved, receives_text(core, posted));
+    tell_peer(core, NoteKind::starved, receives_text(core, posted));
   }
 }
 
@@ -249,8 +266,8 @@ base::Explanation why_unanswered(const QueuePairCore& core, uint64_t waited_ns, 
       fmt::format("no answer of {} for {} ms (timeout {}, retry_cnt {}){}", peer_text(core), waited_ns / 1'000'000,
                   attributes.timeout, attributes.retry_cnt, what.empty() ? "" : ": " + what),
       remedy_of(IBV_WC_RETRY_EXC_ERR)};
-  const auto made = peer_note(core, Kind::queue_pair_made, kEver);
-  if (const auto gone = peer_note(core, Kind::queue_pair_gone, made ? made->time_ns : kEver)) {
+  const auto made = peer_note(core, NoteKind::queue_pair_made, kEver);
+  if (const auto gone = peer_note(core, NoteKind::queue_pair_gone, made ? made->time_ns : kEver)) {
     why.peer = fmt::format("{}, {}", gone->text, age_text(gone->time_ns));
     why.fix = "keep the peer's queue pair until everything that is sent to it has completed";
   } else if (made && ::kill(made->pid, 0) != 0 && errno == ESRCH) {
@@ -277,10 +294,10 @@ void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_
   }
   auto said = notes.take_why_send();
   base::Explanation why = said ? std::move(*said) : why_send_failed(core, send, status);
-  const auto kind = status == IBV_WC_RNR_RETRY_EXC_ERR ? Kind::starved : Kind::refused;
+  const auto kind = status == IBV_WC_RNR_RETRY_EXC_ERR ? NoteKind::starved : NoteKind::refused;
   const bool is_refused = status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
-  if (const auto note = peer_note(core, kind, kind == Kind::starved ? kEver : send.posted_ns);
-      note && why.peer.empty() && (is_refused || kind == Kind::starved)) {
+  if (const auto note = peer_note(core, kind, kind == NoteKind::starved ? kEver : send.posted_ns);
+      note && why.peer.empty() && (is_refused || kind == NoteKind::starved)) {
     why.peer = fmt::format("{} (process {}, {})", note->text, note->pid, age_text(note->time_ns));
   }
   notes.say_ended(fmt::format("wr_id {}, an {} that was posted at {}, has failed with {}", wr_id, incident.call,
@@ -313,7 +330,7 @@ void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const bas
 
 bool explain_starved_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id) {
   const QueuePairNotes::Send& send = core.notes->send(place);
-  const auto note = peer_note(core, Kind::starved, send.posted_ns);
+  const auto note = peer_note(core, NoteKind::starved, send.posted_ns);
   constexpr uint8_t kForever = 7;
   if (!note || core.attributes.rnr_retry != kForever) {
     return false;

@@ -28,6 +28,8 @@ void explain_refused_request(const QueuePairCore& core, ibv_wc_status status, ui
                              uint64_t length, uint32_t access);
 /// The peer has refused, by itself, what it asked of our memory.
 void explain_refusal_by_peer(const QueuePairCore& core, ibv_wc_status status);
+/// The peer has sent a key to invalidate that it may not.
+void note_refused_invalidation(const QueuePairCore& core, uint32_t key);
 /// Over a lane the requester decides itself, by the peer's table of regions.
 base::Explanation why_access_failed(const QueuePairCore& core, const Connection& connection,
                                     const QueuePairNotes::Send& send, ibv_wc_status status);

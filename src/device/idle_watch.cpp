@@ -11,24 +11,17 @@
 
 #include "base/explain.h"
 #include "device/completion_queue.h"
-#include "device/failure_notes.h"
 #include "device/process.h"
-#include "device/qp_transitions.h"
 
 namespace ringbolt::device {
 namespace {
 
-constexpr auto kPause = std::chrono::milliseconds(250);
+constexpr auto kLookPause = std::chrono::milliseconds(250);
 constexpr uint32_t kLooks = 5;  // in a row: more than a second
 constexpr uint64_t kLeastPolls = 100;  // in a pause, of who does nothing else
 
 bool is_connected(ibv_qp_state state) {
   return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD || state == IBV_QPS_SQE;
-}
-
-std::string text_of(const QueuePair::Standing& standing) {
-  return fmt::format("{}, {} sends unfinished, {} receives posted", name_of(standing.state), standing.unfinished,
-                     standing.receives);
 }
 
 }  // namespace
@@ -49,7 +42,7 @@ void IdleWatch::run() {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's signals are for its own threads
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!stop_.wait_for(lock, kPause, [this] { return is_stopping_; })) {
+  while (!stop_.wait_for(lock, kLookPause, [this] { return is_stopping_; })) {
     lock.unlock();
     base::when_explaining([this] { look(); });
     lock.lock();
@@ -81,11 +74,11 @@ void IdleWatch::look_at(QueuePair& qp) {
     return;
   }
   ++seen.looks;
-  if (!is_connected(now.state) || qp.core().notes == nullptr) {
+  if (!is_connected(now.state) || !qp.is_noted()) {
     return;
   }
   if (!std::exchange(seen.is_noted, true) && qp.type() != IBV_QPT_UD) {
-    tell_peer(qp.core(), PeerNotes::Kind::state, text_of(now));
+    qp.tell_standing(now);
   }
   if (seen.looks >= kLooks - 1 && now.unfinished != 0 && !seen.is_told && qp.type() == IBV_QPT_RC) {
     seen.is_told = qp.explain_starvation();
@@ -105,7 +98,7 @@ void IdleWatch::look_at(CompletionQueue& cq) {
   std::vector<Attached> users;
   bool may_complete = false;
   process_.each_queue_pair([&](QueuePair& qp) {
-    const CompletionQueues& own = qp.core().queues;
+    const CompletionQueues& own = qp.queues();
     const bool sends = own.send.get() == &cq;
     const bool receives = own.receive.get() == &cq;
     if (sends || receives) {
@@ -137,14 +130,11 @@ void IdleWatch::tell(CompletionQueue& cq, const std::vector<Attached>& users, bo
   incident.status = "waits for a completion that can't come";
   incident.posted = is_polling ? cq.pollers().last_site() : cq.sleepers()->last_site();
   incident.is_call = true;
-  base::Explanation why{fmt::format("for more than a second: {}{}", text_of(users.front().standing),
+  base::Explanation why{fmt::format("for more than a second: {}{}", QueuePair::text_of(users.front().standing),
                                     users.front().qp->unsignaled_text()),
                         "post a receive before you wait for one; set IBV_SEND_SIGNALED on a send whose completion you await"};
   for (const Attached& user : users) {
-    if (const auto note = peer_note(user.qp->core(), PeerNotes::Kind::state, 0)) {
-      why.peer = fmt::format("queue pair {:#x} of process {}: {}", note->number, note->pid, note->text);
-      break;
-    }
+    why.peer = why.peer.empty() ? user.qp->peer_standing() : why.peer;
   }
   base::explain(incident, why);
 }

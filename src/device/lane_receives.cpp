@@ -145,6 +145,7 @@ bool LaneResponder::invalidate(ReceiveQueue& queue, CompletionQueue& cq, const l
       [[likely]] {
     return true;
   }
+  core_.when_noting([&](QueuePairNotes&) { note_refused_invalidation(core_, header.immediate); });
   fail(queue, cq, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
   core_.announce(IBV_EVENT_QP_ACCESS_ERR);
   return false;

@@ -131,8 +131,8 @@ void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
 void LaneTransport::explain_overdue(QueuePairNotes& notes, ibv_wc_status status, uint64_t now_ns) {
   if (status == IBV_WC_RNR_RETRY_EXC_ERR) {
     return notes.say_why_send(
-        {fmt::format("{} had no receive for it for {} ms: rnr_retry {} with its RNR timer of {} us", peer_text(core_),
-                     (now_ns - not_ready_since_ns_) / 1'000'000, core_.attributes.rnr_retry,
+        {fmt::format("{} had no receive for it for {} us: rnr_retry {} with its RNR timer of {} us", peer_text(core_),
+                     (now_ns - not_ready_since_ns_) / 1000, core_.attributes.rnr_retry,
                      connection_.sender->rnr_timer_us()),
          remedy_of(status)});
   }

@@ -47,7 +47,7 @@ uint64_t sum_of(const Words& words) {
   return sum;
 }
 
-void* map(int file) {
+void* map_notes(int file) {
   const int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
   void* const memory = ::mmap(nullptr, sizeof(Layout), PROT_READ | PROT_WRITE, flags, file, 0);
   return memory == MAP_FAILED ? nullptr : memory;
@@ -77,10 +77,10 @@ base::UniqueFd open_file(const std::string& path) {
 std::unique_ptr<PeerNotes> PeerNotes::open(const std::string& folder) {
   std::string path = folder + "/explanations";
   base::UniqueFd file = folder.empty() ? base::UniqueFd() : open_file(path);
-  void* memory = map(file.get());
+  void* memory = map_notes(file.get());
   if (memory == nullptr && file.is_open()) {
     file.reset();
-    memory = map(-1);
+    memory = map_notes(-1);
   }
   if (memory == nullptr) {
     throw std::bad_alloc();

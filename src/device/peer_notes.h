@@ -37,7 +37,7 @@ class PeerNotes {
     uint64_t time_ns = 0;
     std::string text{};  ///< kTextBytes at most; what is longer is cut
   };
-  static constexpr size_t kTextBytes = 192;
+  static constexpr size_t kTextBytes = 256;
   static constexpr size_t kNotes = 2048;
 
   /// `folder`: where the file is, or is made. Without it notes are this process' own. Throws std::bad_alloc.

@@ -68,7 +68,7 @@ int Port::refuse(profile::Rule rule, int error, const std::string& what) const {
   const uint64_t bit = uint64_t{1} << static_cast<unsigned>(rule);
   static_assert(static_cast<unsigned>(profile::Rule::count_) <= 64);
   // One that was asked for leaves the telling to the program's own.
-  if (base::is_explaining()) {
+  if (base::is_explaining() && !are_refusals_expected()) {
     explain_rule(*this, rule, error, what);
   } else if (!are_refusals_expected() && (fabric->told_rules.fetch_or(bit) & bit) == 0) {
     std::fputs(profile::violation_text(profile, rule, name, what, error).c_str(), stderr);

@@ -18,6 +18,7 @@
 #include "device/failure_notes.h"
 #include "device/failures.h"
 #include "device/limits.h"
+#include "device/qp_transitions.h"
 #include "device/receive_quirks.h"
 #include "device/send_quirks.h"
 #include "wire/greeting.h"
@@ -364,6 +365,22 @@ QueuePair::Standing QueuePair::standing() {
   const ReceiveGuard guard(core_.locks);
   now.receives = core_.queues.shared != nullptr ? core_.queues.shared->count() : receive_.ring().count();
   return now;
+}
+
+std::string QueuePair::text_of(const Standing& standing) {
+  return fmt::format("{}, {} sends unfinished, {} receives posted", name_of(standing.state), standing.unfinished,
+                     standing.receives);
+}
+
+void QueuePair::tell_standing(const Standing& standing) {
+  const SendGuard guard(core_.locks);
+  core_.when_noting([&](QueuePairNotes&) { tell_peer(core_, PeerNotes::Kind::state, text_of(standing)); });
+}
+
+std::string QueuePair::peer_standing() {
+  const SendGuard guard(core_.locks);
+  const auto note = core_.notes == nullptr ? std::nullopt : peer_note(core_, PeerNotes::Kind::state, 0);
+  return note ? fmt::format("queue pair {:#x} of process {}: {}", note->number, note->pid, note->text) : "";
 }
 
 std::string QueuePair::unsignaled_text() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -96,7 +97,13 @@ class QueuePair {
     friend bool operator==(const Standing&, const Standing&) = default;
   };
   Standing standing();
-  const QueuePairCore& core() const { return core_; }
+  /// "RTS, 0 sends unfinished, 3 receives posted".
+  static std::string text_of(const Standing& standing);
+  bool is_noted() const { return core_.notes != nullptr; }
+  const CompletionQueues& queues() const { return core_.queues; }
+  /// For the peer to find, and what it has said so: "queue pair 0x12 of process 4711: ..."; empty: nothing.
+  void tell_standing(const Standing& standing);
+  std::string peer_standing();
   /// "; the last send, wr_id 5, was posted at ... without IBV_SEND_SIGNALED", if so.
   std::string unsignaled_text();
   /// Of its oldest send, which waits for a receive of the peer's: told if the peer says that it has none.

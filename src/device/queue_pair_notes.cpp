@@ -20,7 +20,8 @@ void QueuePairNotes::note_send(uint32_t place, const ibv_send_wr& wr, const base
   note.is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   last_send_ = place;
   has_sent_ = true;
-  note.pieces = wr.num_sge < 0 ? 0 : std::min(static_cast<uint32_t>(wr.num_sge), most_pieces_);
+  const bool has_pieces = wr.opcode != IBV_WR_BIND_MW && wr.opcode != IBV_WR_LOCAL_INV;  // else they are anything
+  note.pieces = wr.num_sge < 0 || !has_pieces ? 0 : std::min(static_cast<uint32_t>(wr.num_sge), most_pieces_);
   std::copy_n(wr.sg_list, note.pieces, pieces_.begin() + static_cast<ptrdiff_t>(size_t{place} * most_pieces_));
   note.length = 0;
   for (uint32_t i = 0; i < note.pieces; ++i) {

@@ -275,7 +275,9 @@ bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
 }
 
 bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
-  core_.note_overlong(length);
+  if (core_.notes == nullptr) {  // else its completion tells
+    core_.note_overlong(length);
+  }
   return fail(entry, IBV_WC_LOC_LEN_ERR);
 }
 

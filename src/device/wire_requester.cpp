@@ -12,6 +12,7 @@
 #include "device/failures.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
+#include "device/silence_timer.h"
 #include "device/wire_responder.h"
 #include "wire/greeting.h"
 

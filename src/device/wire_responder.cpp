@@ -119,7 +119,13 @@ struct WireResponder::RequestHost {
     }
     queue.complete(cq, message);
   }
-  bool invalidate(uint32_t key) RINGBOLT_NOT_ANALYSED { return invalidate_window(core.process, core.qpn, key); }
+  bool invalidate(uint32_t key) RINGBOLT_NOT_ANALYSED {
+    const bool is_done = invalidate_window(core.process, core.qpn, key);
+    if (!is_done) {
+      core.when_noting([&](QueuePairNotes&) { note_refused_invalidation(core, key); });
+    }
+    return is_done;
+  }
   bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) RINGBOLT_NOT_ANALYSED {
     // The program may have unmapped what it registered: looked at once a message, which costs a system call.
     const std::byte* memory = core.find_local(address, length, key, flags_of(access));

@@ -15,7 +15,7 @@
 namespace ringbolt::rdmacm {
 namespace {
 
-const char* text_of(Id::Phase phase) {
+const char* phase_text(Id::Phase phase) {
   switch (phase) {
     case Id::Phase::idle:
       return "new (0 addresses)";
@@ -80,7 +80,7 @@ std::string text_of(const sockaddr& address) {
 int wrong_phase(const char* call, const Id& id, const char* needs) {
   const auto phase = id.phase;
   return base::refused(EINVAL, call, [&] {
-    return base::Explanation{fmt::format("the identifier is {} (step {}), and has to be {}", text_of(phase),
+    return base::Explanation{fmt::format("the identifier is {} (step {}), and has to be {}", phase_text(phase),
                                          static_cast<int>(phase), needs),
                              "take the event of the step before with rdma_get_cm_event, then call this once"};
   });

@@ -67,7 +67,7 @@ static void drop_pair(void) {
   if (end_b.qp) NEED(!ibv_destroy_qp(end_b.qp));
   if (end_a.mr) NEED(!ibv_dereg_mr(end_a.mr));
   if (end_b.mr) NEED(!ibv_dereg_mr(end_b.mr));
-  NEED(!ibv_destroy_cq(end_a.cq)), NEED(!ibv_destroy_cq(end_b.cq));
+  NEED(!ibv_destroy_cq(end_a.cq) && !ibv_destroy_cq(end_b.cq));
   free(end_a.buffer), free(end_b.buffer);
 }
 
@@ -130,8 +130,8 @@ static void one_sided(const char* name) {
   enum ibv_wc_status status = IBV_WC_REM_ACCESS_ERR;
   if (!is) {
   } else if (!strcmp(name, "rkey-deregistered")) {
-    NEED(!ibv_dereg_mr(end_b.mr)), end_b.mr = NULL;
-    end_b.line = __LINE__ - 1;
+    NEED(!ibv_dereg_mr(end_b.mr));
+    end_b.line = __LINE__ - 1, end_b.mr = NULL;
   } else if (!strcmp(name, "rkey-bounds")) {
     wr.wr.rdma.remote_addr += kBytes - 10;
   } else if (!strcmp(name, "rkey-read-only") || !strcmp(name, "rkey-other-domain")) {
@@ -182,7 +182,8 @@ static void two_sided(const char* name) {
     sge.addr += kBytes - 50;
     status = IBV_WC_LOC_PROT_ERR;
   } else if (!strcmp(name, "send-deregistered")) {
-    NEED(!ibv_dereg_mr(end_a.mr)), end_a.mr = NULL;
+    NEED(!ibv_dereg_mr(end_a.mr));
+    end_a.mr = NULL;
     status = IBV_WC_LOC_PROT_ERR;
   } else if (!strcmp(name, "no-receive")) {
     status = IBV_WC_RNR_RETRY_EXC_ERR;
@@ -191,8 +192,8 @@ static void two_sided(const char* name) {
   }
   if (!is || strcmp(name, "no-receive")) NEED(!POST_RECV(&room));
   if (is && !strcmp(name, "peer-destroyed")) {
-    NEED(!ibv_destroy_qp(end_b.qp)), end_b.qp = NULL;
-    end_b.line = __LINE__ - 1;
+    NEED(!ibv_destroy_qp(end_b.qp));
+    end_b.line = __LINE__ - 1, end_b.qp = NULL;
   }
   NEED(!POST_SEND(&wr));
   expect(name, status);
