@@ -290,10 +290,7 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   const device::Port& port = Context::of(context).impl->port();
   const auto addresses = port.addresses();
   if (index >= addresses->shown.size() || device::is_zero(addresses->shown[index])) {
-    return ringbolt::base::refused(ENODATA, "ibv_query_gid_ex", [&] {
-      return ringbolt::base::Explanation{fmt::format("slot {} of {}'s GID table is empty", index, port.name),
-                                         "go on with the next index, or take ibv_query_gid_table"};
-    });
+    return ENODATA;  // an answer to who looks at all of them
   }
   ringbolt::abi::fill_gid_entry(port, addresses->shown[index], index, entry, entry_size);
   return 0;

@@ -82,10 +82,12 @@ class Lines {
     if (line.is_of_header()) {
       line = line_of_inlined(module, address).value_or(line);
     }
-    const char* const function = name_of_(module, address);
+    const char* const name = name_of_(module, address);
+    std::string_view function = name == nullptr ? "" : name;
+    function = function.substr(0, function.find('.', 1));  // without what a compiler adds: "push.constprop.0"
     return line.file.empty() ? ""
                              : fmt::format("{}:{}{}", line.file, line.number,
-                                           function == nullptr ? "" : fmt::format(" in {}()", function));
+                                           function.empty() ? "" : fmt::format(" in {}()", function));
   }
 
   // dwarf.h

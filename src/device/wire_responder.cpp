@@ -155,10 +155,7 @@ struct WireResponder::RequestHost {
     const base::RemoteAccess by_peer;
     return word == nullptr ? std::nullopt : std::optional(std::atomic_ref<uint64_t>(*word).fetch_add(add));
   }
-  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED {
-    responder.failure_ = why;
-    responder.explain_failure(why);
-  }
+  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED { responder.failure_ = why; }
 
  private:
   bool diverts() const RINGBOLT_NOT_ANALYSED { return queue.quirks() != nullptr && queue.quirks()->diverts(); }
@@ -243,6 +240,13 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   }
   if (taken != 0) {
     count_news_of_engine();
+  }
+  if (failure_) [[unlikely]] {
+    if (core_.notes != nullptr && wire::is_atomic_request(packet.view.headers.bth.opcode) && !refused_) {
+      const auto& atomic = packet.view.headers.atomic;
+      refused_ = {atomic.address, sizeof(uint64_t), atomic.key, IBV_ACCESS_REMOTE_ATOMIC};
+    }
+    explain_failure(*failure_);
   }
   if (rc_ && cq.poller_place() != place) {
     habit_.note_received(now);

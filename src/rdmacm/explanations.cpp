@@ -18,7 +18,7 @@ namespace {
 const char* phase_text(Id::Phase phase) {
   switch (phase) {
     case Id::Phase::idle:
-      return "new (0 addresses)";
+      return "new";
     case Id::Phase::bound:
       return "bound to an address";
     case Id::Phase::address_resolved:
@@ -100,6 +100,7 @@ void explain_event(const Id& id, const rdma_cm_event& event) noexcept {
     incident.object = "the connection to " + text_of(id.c.route.addr.dst_addr);
     incident.status = fmt::format("status {}", event.status);
     incident.posted = id.asked_at;
+    incident.is_call = true;
     const int error = std::abs(event.status);
     base::Explanation why{fmt::format("{} ({})", std::strerror(error), error), "look at the other side's output"};
     if (event.event == RDMA_CM_EVENT_REJECTED) {

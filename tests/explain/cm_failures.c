@@ -67,8 +67,9 @@ static void right(void) {
   NEED(!rdma_accept(peer, &param) && !rdma_ack_cm_event(asked));
   take(RDMA_CM_EVENT_ESTABLISHED), take(RDMA_CM_EVENT_ESTABLISHED);
   NEED(!rdma_disconnect(client));
-  take(RDMA_CM_EVENT_DISCONNECTED), take(RDMA_CM_EVENT_DISCONNECTED);
+  take(RDMA_CM_EVENT_DISCONNECTED);
   NEED(!rdma_disconnect(peer));
+  take(RDMA_CM_EVENT_DISCONNECTED);
   drop(client), drop(peer), drop(server);
 }
 

@@ -57,7 +57,7 @@ CASES = {
         rf"ringbolt: receive of queue pair 0x\w+, wr_id 9: IBV_WC_LOC_PROT_ERR, posted at {B}\n  why: lkey 0x\w+ is no key of this process"],
     "send-key": [asked(SEND, "IBV_WC_LOC_PROT_ERR", r"lkey 0x\w+ is no key of this process")],
     "send-bounds": [asked(SEND, "IBV_WC_LOC_PROT_ERR", r"the region of lkey 0x\w+ is 8192 bytes at 0x\w+; 100 bytes from byte 8142 on")],
-    "send-deregistered": [asked(SEND, "IBV_WC_LOC_PROT_ERR", r"its region of 8192 bytes at 0x\w+ was deregistered at failures\.c:\d+ in two_sided\(\), \d+ [mu]s ago")],
+    "send-deregistered": [asked(SEND, "IBV_WC_LOC_PROT_ERR", r"its region of 8192 bytes at 0x\w+ was deregistered at failures\.c:\d+ in \w+\(\), \d+ [mu]s ago")],
     "no-receive": [asked(SEND, "IBV_WC_RNR_RETRY_EXC_ERR", r"had no receive for it.*\n  peer: no receive was ever posted \(process \d+, ")],
     "peer-destroyed": [asked(SEND, "IBV_WC_RETRY_EXC_ERR", rf"no answer of queue pair 0x\w+ of process \d+ for \d+ ms \(timeout 8, retry_cnt 1\).*\n  peer: it was destroyed at {B}, \d+")],
     "read-into-read-only": [asked(READ, "IBV_WC_LOC_PROT_ERR", r"the region of lkey 0x\w+ allows no access, and lacks IBV_ACCESS_LOCAL_WRITE")],
@@ -75,7 +75,7 @@ CASES = {
     "shared-receive": [
         asked(SEND, INVALID, r"peer: the message has (at least )?100 bytes, and the receive 10 \(process \d+, "),
         rf"ringbolt: receive of queue pair 0x\w+, wr_id 9: IBV_WC_LOC_LEN_ERR, posted at {B}\n"],
-    "destroyed": [rf"ringbolt: ibv_{call}: EINVAL \(Invalid argument\), at failures\.c:\d+ in destroyed\(\)\n  why: queue pair 0x\w+ was destroyed at {B}\n"
+    "destroyed": [rf"ringbolt: ibv_{call}: EINVAL \(Invalid argument\), at failures\.c:\d+ in \w+\(\)\n  why: queue pair 0x\w+ was destroyed at {B}\n"
                   for call in ("modify_qp", "post_send", "query_qp")],
 }
 CM = {
@@ -83,7 +83,7 @@ CM = {
     "port-taken": r"port 7471 is taken at 127\.\d+\.\d+\.\d+:7471 in this port space",
     "foreign-address": r"192\.0\.2\.7:0 is no address of any of the devices",
     "family": r"the address is of family 1; there are AF_INET \(2\) and AF_INET6 \(10\)",
-    "route-first": r"the identifier is new \(0 addresses\) \(step 0\), and has to be resolved to an address",
+    "route-first": r"the identifier is new \(step 0\), and has to be resolved to an address",
     "connect-first": r"has to be resolved to a route",
     "qp-first": r"the identifier has 0 devices",
     "attributes-first": r"has to be resolved to an address, or that of a CONNECT_REQUEST",
@@ -196,7 +196,7 @@ class Failures(CommandCase):
         for name, process in running.items():
             out, said = process.communicate(timeout=60 * command.TIME_SCALE)
             with self.subTest(name):
-                self.assertEqual(len(self.check_form(said, name)), 1, said)
+                self.assertEqual(len(self.check_form(said, name)), 2 if name == "no-receive" else 1, said)
                 self.assertRegex(said, WAITS[name].replace("{line}", out.split()[1]))
 
     def test_json(self):
@@ -206,7 +206,7 @@ class Failures(CommandCase):
         self.assertEqual(len(lines), len(CM))
         for line in lines:
             self.assertLessEqual({"time", "pid", "thread", "program", "call", "why", "fix"}, set(line))
-            self.assertTrue(("errno" in line and "place" in line) or ("status" in line and "posted_at" in line), line)
+            self.assertTrue(("errno" in line or "status" in line) and "place" in line, line)
         self.assertEqual({line["program"] for line in lines}, {os.path.basename(self.cm)})
 
 
