@@ -70,6 +70,7 @@ struct WireResponder::RequestHost {
   WireResponder& responder;
   ReceiveQueue& queue;
   CompletionQueue& cq;
+  const InboundPacket& packet;  ///< the one that is looked at
   QueuePairCore& core = responder.core_;
 
   bool take_receive() RINGBOLT_NOT_ANALYSED {
@@ -155,7 +156,14 @@ struct WireResponder::RequestHost {
     const base::RemoteAccess by_peer;
     return word == nullptr ? std::nullopt : std::optional(std::atomic_ref<uint64_t>(*word).fetch_add(add));
   }
-  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED { responder.failure_ = why; }
+  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED {
+    responder.failure_ = why;
+    if (core.notes != nullptr && !responder.refused_ && wire::is_atomic_request(packet.view.headers.bth.opcode)) {
+      const auto& atomic = packet.view.headers.atomic;
+      responder.refused_ = {atomic.address, sizeof(uint64_t), atomic.key, IBV_ACCESS_REMOTE_ATOMIC};
+    }
+    responder.explain_failure(why);
+  }
 
  private:
   bool diverts() const RINGBOLT_NOT_ANALYSED { return queue.quirks() != nullptr && queue.quirks()->diverts(); }
@@ -206,7 +214,8 @@ struct WireResponder::RequestHost {
 
 void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   const uint64_t now = cq.look_ns() != 0 ? cq.look_ns() : base::now_ns();  // for a habit of microseconds alone
-  RequestHost host{*this, queue, cq};
+  InboundPacket packet;
+  RequestHost host{*this, queue, cq, packet};
   // A program that spins on its memory may leave its queue full: a WRITE arrives all the same.
   const auto has_room = [&](const InboundPacket& first) RINGBOLT_REQUIRES(receive_half, cq.lock) {
     return !wire::takes_receive(first.view.headers.bth.opcode) || (cq.has_room() && !must_wait(queue));
@@ -216,7 +225,6 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
     habit_.note_unanswered();
   }
   is_answer_due_.store(false, std::memory_order_relaxed);
-  InboundPacket packet;
   int taken = 0;
   for (; taken < kMaxRequestsAtOnce && !failure_ && inboxes_.requests.pop_if(packet, has_room); ++taken) {
     if (packet.flow.source != path_.udp.destination || packet.flow.destination != path_.udp.source) {
@@ -240,13 +248,6 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   }
   if (taken != 0) {
     count_news_of_engine();
-  }
-  if (failure_) [[unlikely]] {
-    if (core_.notes != nullptr && wire::is_atomic_request(packet.view.headers.bth.opcode) && !refused_) {
-      const auto& atomic = packet.view.headers.atomic;
-      refused_ = {atomic.address, sizeof(uint64_t), atomic.key, IBV_ACCESS_REMOTE_ATOMIC};
-    }
-    explain_failure(*failure_);
   }
   if (rc_ && cq.poller_place() != place) {
     habit_.note_received(now);

@@ -143,7 +143,7 @@ static void one_sided(const char* name) {
     wr.wr.rdma.remote_addr = 0;
   } else if (!strcmp(name, "rkey-swapped")) {
     wr.wr.rdma.rkey = htonl(wr.wr.rdma.rkey);
-  } else if (!strcmp(name, "rkey-unknown")) {
+  } else if (!strcmp(name, "rkey-unknown") || !strcmp(name, "flushed")) {
     wr.wr.rdma.rkey ^= 0x3f000000;
   }
   if (!strcmp(name, "atomic-address")) {
@@ -156,7 +156,7 @@ static void one_sided(const char* name) {
   } else if (!strcmp(name, "qp-access-flags") && !getenv("RINGBOLT_NETDEVS")) {
     status = IBV_WC_REM_INV_REQ_ERR;
   }
-  NEED(!POST_SEND(&wr));
+  for (int i = strcmp(name, "flushed") ? 1 : 0; i < 2; i++) NEED(!POST_SEND(&wr));
   expect(name, status);
 }
 
@@ -325,7 +325,7 @@ int main(int argc, char** argv) {
   NEED(n > 0 && (context = ibv_open_device(list[0])));
   NEED((pd = ibv_alloc_pd(context)) && (other_pd = ibv_alloc_pd(context)) && !ibv_query_gid(context, 1, 1, &own));
   static const char* const kOneSided[] = {"rkey-deregistered", "rkey-bounds", "rkey-read-only", "rkey-other-domain", "rkey-offset",
-    "rkey-swapped", "rkey-unknown", "atomic-address", "read-bounds", "qp-access-flags"};
+    "rkey-swapped", "rkey-unknown", "flushed", "atomic-address", "read-bounds", "qp-access-flags"};
   static const char* const kTwoSided[] = {"receive-too-short", "receive-key", "send-key", "send-bounds", "send-deregistered",
     "no-receive", "peer-destroyed"};
   static const char* const kLocal[] = {"read-into-read-only", "atomic-length", "window-flags", "window-bounds", "window-key", "invalidate"};
