@@ -18,7 +18,6 @@
 #include "device/failure_notes.h"
 #include "device/failures.h"
 #include "device/limits.h"
-#include "device/qp_transitions.h"
 #include "device/receive_quirks.h"
 #include "device/send_quirks.h"
 #include "wire/greeting.h"
@@ -355,55 +354,6 @@ CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
   is_answer ? cq.mark_sender(core_.send_place) : cq.mark_receiver(core_.receive_place);
   return cq.is_polled_at(now_ns) ? nullptr : &cq;
-}
-
-QueuePair::Standing QueuePair::standing() {
-  Standing now;
-  now.state = core_.state();
-  now.done = core_.sends.done.load(std::memory_order_relaxed);
-  now.unfinished = core_.sends.unfinished();
-  const ReceiveGuard guard(core_.locks);
-  now.receives = core_.queues.shared != nullptr ? core_.queues.shared->count() : receive_.ring().count();
-  return now;
-}
-
-std::string QueuePair::text_of(const Standing& standing) {
-  return fmt::format("{}, {} sends unfinished, {} receives posted", name_of(standing.state), standing.unfinished,
-                     standing.receives);
-}
-
-void QueuePair::tell_standing(const Standing& standing) {
-  const SendGuard guard(core_.locks);
-  core_.when_noting([&](QueuePairNotes&) { tell_peer(core_, PeerNotes::Kind::state, text_of(standing)); });
-}
-
-std::string QueuePair::peer_standing() {
-  const SendGuard guard(core_.locks);
-  const auto note = core_.notes == nullptr ? std::nullopt : peer_note(core_, PeerNotes::Kind::state, 0);
-  return note ? fmt::format("queue pair {:#x} of process {}: {}", note->number, note->pid, note->text) : "";
-}
-
-std::string QueuePair::unsignaled_text() {
-  const SendGuard guard(core_.locks);
-  if (core_.notes == nullptr || !core_.notes->has_sent() || send_.limits().signals_all) {
-    return "";
-  }
-  const QueuePairNotes::Send& last = core_.notes->send(core_.notes->last_send());
-  return last.is_signaled ? ""
-                          : fmt::format("; the last send, wr_id {}, was posted at {} without IBV_SEND_SIGNALED", last.wr_id,
-                                        base::place_of(last.site));
-}
-
-bool QueuePair::explain_starvation() {
-  const SendGuard guard(core_.locks);
-  bool is_told = false;
-  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
-    const uint32_t done = core_.sends.done.load(std::memory_order_relaxed);
-    if (core_.sends.unfinished() != 0) {
-      is_told = explain_starved_send(core_, send_.place(done), send_.entry(done).wr_id);
-    }
-  });
-  return is_told;
 }
 
 void QueuePair::look_at_faults() {
