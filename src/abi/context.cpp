@@ -61,6 +61,12 @@ void fill_calls(WideVerbsContext& wide) {
   put(ops.post_srq_recv, guarded_within<post_srq_receive>());
   put(ops.post_send, guarded_within<post_send>());
   put(ops.post_recv, guarded_within<post_receive>());
+  if (base::is_explaining()) {
+    put(ops.poll_cq, guarded_within<explained_poll_cq>());
+    put(ops.post_srq_recv, guarded_within<explained_post_srq_receive>());
+    put(ops.post_send, guarded_within<explained_post_send>());
+    put(ops.post_recv, guarded_within<explained_post_receive>());
+  }
 }
 
 /// Active speed as the architecture encodes it for four lanes: the smallest that carries the port's nominal rate.
@@ -284,10 +290,7 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   const device::Port& port = Context::of(context).impl->port();
   const auto addresses = port.addresses();
   if (index >= addresses->shown.size() || device::is_zero(addresses->shown[index])) {
-    return ringbolt::base::refused(ENODATA, "ibv_query_gid_ex", [&] {
-      return ringbolt::base::Explanation{fmt::format("slot {} of {}'s GID table is empty", index, port.name),
-                                         "go on with the next index, or take ibv_query_gid_table"};
-    });
+    return ENODATA;  // an answer to who looks at all of them
   }
   ringbolt::abi::fill_gid_entry(port, addresses->shown[index], index, entry, entry_size);
   return 0;

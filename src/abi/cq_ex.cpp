@@ -7,7 +7,10 @@
 
 #include <cerrno>
 
+#include <fmt/format.h>
+
 #include "base/c_border.h"
+#include "base/explain.h"
 
 namespace ringbolt::abi {
 namespace {
@@ -45,7 +48,9 @@ void unlock(CqExState& state) RINGBOLT_RELEASE(state.polling) RINGBOLT_NOT_ANALY
 
 int start_poll(ibv_cq_ex* cq, ibv_poll_cq_attr* attr) RINGBOLT_TRY_ACQUIRE(0, whole(cq).state.polling) {
   if (attr->comp_mask != 0) {
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_start_poll", [&] {
+      return base::Explanation{fmt::format("comp_mask is {:#x}", attr->comp_mask), "leave it 0"};
+    });
   }
   CqExState& state = whole(cq).state;
   lock(state);
@@ -79,12 +84,28 @@ int check_cq_ex(const ibv_cq_init_attr_ex& wanted) {
   constexpr uint32_t kKnownFlags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
   const bool has_flags = (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
   if ((wanted.comp_mask & ~kKnownMask) != 0 || (has_flags && (wanted.flags & ~kKnownFlags) != 0)) {
-    return EINVAL;
+    return base::refused(EINVAL, "ibv_create_cq_ex", [&] {
+      return base::Explanation{fmt::format("comp_mask {:#x}, flags {:#x}: some of their bits mean nothing",
+                                           wanted.comp_mask, has_flags ? wanted.flags : 0),
+                               "clear the structure before filling it in"};
+    });
   }
   const bool wants_parent_domain = (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) != 0;
   const bool wants_overrun = has_flags && (wanted.flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN) != 0;
   const bool wants_more_readers = (wanted.wc_flags & ~uint64_t{IBV_WC_STANDARD_FLAGS}) != 0;
-  return wants_parent_domain || wants_overrun || wants_more_readers ? EOPNOTSUPP : 0;
+  if (!wants_parent_domain && !wants_overrun && !wants_more_readers) {
+    return 0;
+  }
+  return base::refused(EOPNOTSUPP, "ibv_create_cq_ex", [&] {
+    return wants_more_readers
+               ? base::Explanation{fmt::format("wc_flags {:#x}; the device has {:#x}: no time stamps, VLAN or flow tags",
+                                               wanted.wc_flags, uint64_t{IBV_WC_STANDARD_FLAGS}),
+                                   "take IBV_WC_STANDARD_FLAGS, and the clock of the host"}
+               : base::Explanation{fmt::format("{} (comp_mask {:#x}, flags {:#x}), which the device does not have",
+                                               wants_overrun ? "IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN" : "a parent domain",
+                                               wanted.comp_mask, wanted.flags),
+                                   "leave it out"};
+  });
 }
 
 void init_cq_ex(ExtendableCq& cq, const ibv_cq_init_attr_ex& wanted) {

@@ -45,6 +45,28 @@ Subject subject_of(ibv_async_event& event) {
   }
 }
 
+/// RINGBOLT_EXPLAIN: a thread of the program waits there.
+class NotedWait {
+ public:
+  explicit NotedWait(const device::CompletionChannel& channel)
+      : waiters_(base::is_explaining() ? channel.waiters() : nullptr) {
+    if (waiters_ != nullptr) {
+      waiters_->note(base::call_site());
+      waiters_->now.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  ~NotedWait() {
+    if (waiters_ != nullptr) {
+      waiters_->now.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  NotedWait(const NotedWait&) = delete;
+  NotedWait& operator=(const NotedWait&) = delete;
+
+ private:
+  const std::shared_ptr<device::Waiters> waiters_;
+};
+
 }  // namespace
 
 void wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
@@ -94,6 +116,7 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
   const auto count = [](ringbolt::device::CompletionQueue& taken) {
     Cq::of(static_cast<ibv_cq*>(taken.handle)).completions.events.fetch_add(1);
   };
+  const ringbolt::abi::NotedWait noted(Channel::of(channel).impl);
   if (const int error = Channel::of(channel).impl.take(queue, count)) {
     errno = error;
     return -1;

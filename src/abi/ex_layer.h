@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/adaptive_mutex.h"
+#include "base/explain.h"
 
 /// The extended verbs (ibv_cq_ex readers, ibv_wr_* builders) as a thin layer on the classical calls of an object's
 /// context, `ops.poll_cq` and `ops.post_send`. Whoever creates a CQ or QP embeds the structs below at the object's head
@@ -41,6 +42,7 @@ struct QpExState {
   std::unique_ptr<ibv_send_wr[]> requests;
   std::unique_ptr<ibv_sge[]> segments;           // [capacity][max_sge], at least one per request
   std::unique_ptr<unsigned char[]> inline_data;  // [capacity][max_inline]
+  base::Explanation refusal;                     // RINGBOLT_EXPLAIN: the words for `error`
 };
 
 /// Head of every QP object. `marks` lies where the verbs library keeps its own flag for an extended QP.
@@ -73,5 +75,8 @@ int check_qp_ex(const ibv_qp_init_attr_ex& wanted);
 /// called: one that was not asked for makes wr_complete return EOPNOTSUPP. `qp.ex.qp_base.context` must be set.
 /// Returns 0 or ENOMEM, and then `qp` is as before. Not thread-safe.
 int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& granted);
+
+/// RINGBOLT_EXPLAIN: the next list that this thread posts as a whole comes from there; of none: no more.
+void note_batch(const base::CallSite& site);
 
 }  // namespace ringbolt::abi

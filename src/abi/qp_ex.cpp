@@ -8,8 +8,11 @@
 #include <new>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "abi/ex_layer.h"
 #include "base/c_border.h"
+#include "base/explain.h"
 
 namespace ringbolt::abi {
 namespace {
@@ -39,17 +42,35 @@ uint64_t ops_of(ibv_qp_type type) {
 
 QpExState& state_of(ibv_qp_ex* qp) { return reinterpret_cast<ExtendableQp*>(qp)->state; }
 
-void refuse(QpExState& state, int error) {
-  if (state.error == 0) {
-    state.error = error;
+/// `call`, a builder without its "ibv_", is what wr_complete will fail for.
+template <class Words>
+[[gnu::cold, gnu::noinline]] void refuse(QpExState& state, int error, const char* call, Words&& words) {
+  if (state.error != 0) {
+    return;
   }
+  state.error = error;
+  base::when_explaining([&] {
+    state.refusal = words();
+    state.refusal.why = fmt::format("ibv_{}, at {}: {}", call, base::calling_place(), state.refusal.why);
+  });
+}
+
+/// A builder without a request to speak about.
+[[gnu::cold]] void refuse_unbegun(QpExState& state, const char* call) {
+  refuse(state, EINVAL, call, [&] {
+    return base::Explanation{fmt::format("no request is begun: {} since ibv_wr_start", state.count),
+                             "call ibv_wr_send or another ibv_wr_* that begins one before the ibv_wr_set_*"};
+  });
 }
 
 /// The next request with what all operations share, or null when the batch is full.
 ibv_send_wr* begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
   QpExState& state = state_of(qp);
   if (state.count == state.capacity) {
-    refuse(state, ENOMEM);
+    refuse(state, ENOMEM, "wr_*", [&] {
+      return base::Explanation{fmt::format("the batch has {} requests, as many as the send queue", state.count),
+                               "complete a batch of at most cap.max_send_wr requests, and poll before the next"};
+    });
     return nullptr;
   }
   ibv_send_wr& request = state.requests[state.count++];
@@ -61,9 +82,9 @@ ibv_send_wr* begin(ibv_qp_ex* qp, ibv_wr_opcode opcode) {
 }
 
 /// The request that set_*() speaks about: the last one begun. Null, and the batch refused, before the first.
-ibv_send_wr* last(QpExState& state) {
+ibv_send_wr* last(QpExState& state, const char* call) {
   if (state.count == 0 || state.error != 0) {
-    refuse(state, EINVAL);
+    refuse_unbegun(state, call);
     return nullptr;
   }
   return &state.requests[state.count - 1];
@@ -132,7 +153,7 @@ void wr_send_inv(ibv_qp_ex* qp, uint32_t invalidate_rkey) noexcept {
 }
 
 void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) noexcept {
-  if (ibv_send_wr* request = last(state_of(qp))) {
+  if (ibv_send_wr* request = last(state_of(qp), "wr_set_ud_addr")) {
     request->wr.ud.ah = ah;
     request->wr.ud.remote_qpn = remote_qpn;
     request->wr.ud.remote_qkey = remote_qkey;
@@ -141,12 +162,16 @@ void wr_set_ud_addr(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t rem
 
 void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) noexcept {
   QpExState& state = state_of(qp);
-  ibv_send_wr* request = last(state);
+  ibv_send_wr* request = last(state, "wr_set_sge_list");
   if (request == nullptr) {
     return;
   }
   if (num_sge > state.max_sge) {
-    refuse(state, EINVAL);
+    refuse(state, EINVAL, "wr_set_sge_list", [&] {
+      return base::Explanation{fmt::format("num_sge is {}; the queue pair was made with max_send_sge {}", num_sge,
+                                           state.max_sge),
+                               "ask for more with cap.max_send_sge, or gather into one buffer"};
+    });
     return;
   }
   request->sg_list = segments_of_last(state);
@@ -163,7 +188,7 @@ void wr_set_sge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) no
 
 void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* buf_list) noexcept {
   QpExState& state = state_of(qp);
-  ibv_send_wr* request = last(state);
+  ibv_send_wr* request = last(state, "wr_set_inline_data_list");
   if (request == nullptr) {
     return;
   }
@@ -171,7 +196,11 @@ void wr_set_inline_data_list(ibv_qp_ex* qp, size_t num_buf, const ibv_data_buf* 
   size_t used = 0;
   for (size_t i = 0; i < num_buf; ++i) {
     if (buf_list[i].length > state.max_inline - used) {
-      refuse(state, EINVAL);
+      refuse(state, EINVAL, "wr_set_inline_data_list", [&] {
+        return base::Explanation{fmt::format("{} bytes inline; the queue pair was made with max_inline_data {}",
+                                             used + buf_list[i].length, state.max_inline),
+                                 "take ibv_wr_set_sge, or ask for more with cap.max_inline_data"};
+      });
       return;
     }
     if (buf_list[i].length != 0) {
@@ -191,7 +220,12 @@ void wr_set_inline_data(ibv_qp_ex* qp, void* addr, size_t length) noexcept {
 }
 
 // What stands in for the builders that were not asked for or that we do not have. wr_complete tells.
-void refuse_operation(ibv_qp_ex* qp) noexcept { refuse(state_of(qp), EOPNOTSUPP); }
+void refuse_operation(ibv_qp_ex* qp) noexcept {
+  refuse(state_of(qp), EOPNOTSUPP, "wr_*", [] {
+    return base::Explanation{"send_ops_flags of ibv_create_qp_ex did not name this builder",
+                             "add its IBV_QP_EX_WITH_* to send_ops_flags"};
+  });
+}
 void refuse_rdma(ibv_qp_ex* qp, uint32_t /*rkey*/, uint64_t /*remote_addr*/) noexcept { refuse_operation(qp); }
 void refuse_rdma_imm(ibv_qp_ex* qp, uint32_t, uint64_t, __be32) noexcept { refuse_operation(qp); }
 void refuse_cmp_swp(ibv_qp_ex* qp, uint32_t, uint64_t, uint64_t, uint64_t) noexcept { refuse_operation(qp); }
@@ -208,6 +242,10 @@ void wr_start(ibv_qp_ex* qp) noexcept RINGBOLT_ACQUIRE(state_of(qp).building) {
   state.error = 0;
 }
 
+[[gnu::cold, gnu::noinline]] void explain_refused_batch(QpExState& state) {
+  base::refused(state.error, "ibv_wr_complete", [&] { return std::exchange(state.refusal, {}); });
+}
+
 /// Its guard at the C border would have to hold what wr_start has taken: the program has called that before.
 int wr_complete(ibv_qp_ex* qp) RINGBOLT_NOT_ANALYSED {
   QpExState& state = state_of(qp);
@@ -217,9 +255,21 @@ int wr_complete(ibv_qp_ex* qp) RINGBOLT_NOT_ANALYSED {
       state.requests[i].next = &state.requests[i + 1];
     }
     error = qp->qp_base.context->ops.post_send(&qp->qp_base, &state.requests[0], nullptr);
+  } else if (error != 0) [[unlikely]] {
+    explain_refused_batch(state);
   }
   state_of(qp).building.unlock();
   return error;
+}
+
+/// The same for RINGBOLT_EXPLAIN: its requests are posted where the program calls it.
+[[gnu::noinline]] int explained_wr_complete(ibv_qp_ex* qp) try {
+  note_batch(base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0)));
+  const int error = wr_complete(qp);
+  note_batch({});
+  return error;
+} catch (...) {
+  return base::caught_errno();
 }
 
 void wr_abort(ibv_qp_ex* qp) noexcept RINGBOLT_RELEASE(state_of(qp).building) { state_of(qp).building.unlock(); }
@@ -247,17 +297,34 @@ void fill_in_operations(ibv_qp_ex& ex, uint64_t flags) {
 
 int check_qp_ex(const ibv_qp_init_attr_ex& wanted) {
   constexpr uint32_t kServed = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  constexpr const char* kCall = "ibv_create_qp_ex";
   if ((wanted.comp_mask & ~kServed) != 0) {
-    return EOPNOTSUPP;
+    return base::refused(EOPNOTSUPP, kCall, [&] {
+      return base::Explanation{fmt::format("comp_mask {:#x} asks for what the device does not have, beyond {:#x}",
+                                           wanted.comp_mask, kServed),
+                               "ask for IBV_QP_INIT_ATTR_PD and IBV_QP_INIT_ATTR_SEND_OPS_FLAGS alone"};
+    });
   }
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
-    return EINVAL;
+    return base::refused(EINVAL, kCall, [&] {
+      return base::Explanation{fmt::format("comp_mask is {:#x}, and pd is {}", wanted.comp_mask,
+                                           wanted.pd == nullptr ? "null" : "set"),
+                               "set pd, and IBV_QP_INIT_ATTR_PD in comp_mask"};
+    });
   }
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted.create_flags != 0) {
-    return EOPNOTSUPP;
+    return base::refused(EOPNOTSUPP, kCall, [&] {
+      return base::Explanation{fmt::format("create_flags is {:#x}; the device has none", wanted.create_flags), "leave it 0"};
+    });
   }
   const bool has_ops = (wanted.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-  return has_ops && (wanted.send_ops_flags & ~ops_of(wanted.qp_type)) != 0 ? EOPNOTSUPP : 0;
+  const uint64_t beyond = wanted.send_ops_flags & ~ops_of(wanted.qp_type);
+  return has_ops && beyond != 0 ? base::refused(EOPNOTSUPP, kCall, [&] {
+    return base::Explanation{fmt::format("send_ops_flags {:#x}: a queue pair of type {} does not have {:#x} of it",
+                                         wanted.send_ops_flags, static_cast<int>(wanted.qp_type), beyond),
+                             "ask for the operations of its type alone: RC (2) has all, UD (4) has SENDs"};
+  })
+                                : 0;
 }
 
 int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& granted) {
@@ -284,7 +351,8 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   put(qp.ex.wr_set_sge, Guarded(wr_set_sge));
   put(qp.ex.wr_set_sge_list, Guarded(wr_set_sge_list));
   put(qp.ex.wr_start, Guarded(wr_start));
-  put(qp.ex.wr_complete, guarded<wr_complete>);
+  put(qp.ex.wr_complete,
+      base::is_explaining() ? base::guarded_within<explained_wr_complete>() : guarded<wr_complete>);
   put(qp.ex.wr_abort, Guarded(wr_abort));
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;

@@ -102,12 +102,16 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
 }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) try {
-  return Qp::of(qp).impl->modify(*attributes, mask);
+  return Qp::of(qp).impl == nullptr ? ringbolt::abi::refuse_destroyed("ibv_modify_qp", qp)
+                                    : Qp::of(qp).impl->modify(*attributes, mask);
 } catch (...) {
   return ringbolt::base::caught_errno();
 }
 
 int ibv_query_qp(ibv_qp* c, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init) try {
+  if (Qp::of(c).impl == nullptr) {
+    return ringbolt::abi::refuse_destroyed("ibv_query_qp", c);
+  }
   Qp::of(c).impl->query(*attributes, *init);
   init->qp_context = c->qp_context;
   init->send_cq = c->send_cq;
@@ -120,6 +124,9 @@ int ibv_query_qp(ibv_qp* c, ibv_qp_attr* attributes, int, ibv_qp_init_attr* init
 
 int ibv_destroy_qp(ibv_qp* c) try {
   Qp& qp = Qp::of(c);
+  if (qp.impl == nullptr) {
+    return ringbolt::abi::refuse_destroyed("ibv_destroy_qp", c);
+  }
   Context& context = Context::of(c->context);
   qp.impl->destroy();
   if (!context.impl->process().is_abandoned()) {
@@ -127,7 +134,12 @@ int ibv_destroy_qp(ibv_qp* c) try {
     ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, qp.asynchronous);
   }
   context.objects.fetch_sub(1);
-  delete &qp;
+  if (ringbolt::base::is_explaining()) {
+    qp.claim = {};
+    ringbolt::abi::keep_destroyed(&qp);
+  } else {
+    delete &qp;
+  }
   return 0;
 } catch (...) {
   return ringbolt::base::caught_errno();

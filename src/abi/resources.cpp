@@ -111,7 +111,13 @@ int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) { return 
 ibv_srq* create_srq_ex(ibv_context*, ibv_srq_init_attr_ex* wanted) {
   const bool is_basic = (wanted->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) == 0 || wanted->srq_type == IBV_SRQT_BASIC;
   if (!is_basic || (wanted->comp_mask & IBV_SRQ_INIT_ATTR_PD) == 0) {
-    return refuse<ibv_srq>(is_basic ? EINVAL : EOPNOTSUPP);
+    return refuse<ibv_srq>(base::refused(is_basic ? EINVAL : EOPNOTSUPP, "ibv_create_srq_ex", [&] {
+      return is_basic ? base::Explanation{fmt::format("comp_mask {:#x} lacks IBV_SRQ_INIT_ATTR_PD", wanted->comp_mask),
+                                          "set pd, and IBV_SRQ_INIT_ATTR_PD in comp_mask"}
+                      : base::Explanation{fmt::format("srq_type is {}; the device has IBV_SRQT_BASIC (0) alone",
+                                                      static_cast<int>(wanted->srq_type)),
+                                          "take IBV_SRQT_BASIC"};
+    }));
   }
   ibv_srq_init_attr classical{wanted->srq_context, wanted->attr};
   ibv_srq* srq = ibv_create_srq(wanted->pd, &classical);

@@ -1,8 +1,10 @@
 #include "base/explain.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -25,30 +27,32 @@ namespace {
 constexpr uint64_t kPauseNs = 1'000'000'000;
 constexpr size_t kMostKnown = 1024;
 
-enum class Wish : uint8_t { nothing, standard_error, file };
-
 /// Opened once; for the life of the process.
 struct Target {
-  Wish wish = Wish::nothing;
-  int fd = -1;
+  bool is_wanted = false;
+  bool is_json = false;
+  int fd = -1;  ///< -1: standard error
 };
 
 const Target& target() noexcept {
   static const Target chosen = [] {
-    const char* const wanted = std::getenv("RINGBOLT_EXPLAIN");
-    if (wanted == nullptr || *wanted == '\0' || std::strcmp(wanted, "off") == 0) {
-      return Target{};
+    const char* const variable = std::getenv("RINGBOLT_EXPLAIN");
+    std::string_view wanted = variable == nullptr ? "" : variable;
+    Target made;
+    made.is_wanted = !wanted.empty() && wanted != "off";
+    made.is_json = wanted == "json" || wanted.starts_with("json:");
+    if (made.is_json) {
+      wanted.remove_prefix(std::min(wanted.size(), std::string_view("json:").size()));
     }
-    if (std::strchr(wanted, '/') == nullptr) {
-      return Target{Wish::standard_error};
+    if (!made.is_wanted || wanted.find('/') == std::string_view::npos) {
+      return made;
     }
-    const int fd = ::open(wanted, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0) {
-      say(fmt::format("ringbolt: RINGBOLT_EXPLAIN={}: open: {}; explanations come here instead\n", wanted,
+    made.fd = ::open(std::string(wanted).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (made.fd < 0) {
+      say(fmt::format("ringbolt: RINGBOLT_EXPLAIN={}: open: {}; explanations come here instead\n", variable,
                       std::strerror(errno)));
-      return Target{Wish::standard_error};
     }
-    return Target{Wish::file, fd};
+    return made;
   }();
   return chosen;
 }
@@ -60,7 +64,7 @@ struct Said {
 };
 
 /// How many were held back since it was said last; nothing: it is to be held back, too.
-std::optional<uint64_t> may_say(const std::string& text) {
+std::optional<uint64_t> may_say(const std::string& words) {
   static Mutex mutex;
   static std::unordered_map<size_t, Said> known;
   const uint64_t now = now_ns();
@@ -68,7 +72,7 @@ std::optional<uint64_t> may_say(const std::string& text) {
   if (known.size() >= kMostKnown) {
     known.clear();
   }
-  Said& said = known[std::hash<std::string>{}(text)];
+  Said& said = known[std::hash<std::string>{}(words)];
   if (said.last_ns != 0 && now < said.last_ns + kPauseNs) {
     ++said.held_back;
     return std::nullopt;
@@ -77,32 +81,109 @@ std::optional<uint64_t> may_say(const std::string& text) {
   return std::exchange(said.held_back, 0);
 }
 
+/// As JSON has it; other bytes than ASCII are passed on as they are.
+std::string quoted(std::string_view text) {
+  std::string all = "\"";
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') {
+      all += '\\';
+    }
+    all += static_cast<unsigned char>(letter) < 0x20 ? fmt::format("\\u{:04x}", letter) : std::string(1, letter);
+  }
+  return all + '"';
+}
+
+std::string error_text(int error) {
+  const char* const name = ::strerrorname_np(error);
+  return fmt::format("{} ({})", name == nullptr ? fmt::format("errno {}", error) : name, std::strerror(error));
+}
+
+void say_it(const Incident& incident, const Explanation& explanation, const std::string& place, uint64_t held_back) {
+  const Target& to = target();
+  const std::string text = to.is_json ? explanation_json(incident, explanation, place, held_back)
+                                      : explanation_text(incident, explanation, place, held_back);
+  if (to.fd >= 0) {
+    (void)!::write(to.fd, text.data(), text.size());  // one write: processes may share the file
+  } else {
+    say(text);
+  }
+}
+
 }  // namespace
 
-bool is_explaining() noexcept { return target().wish != Wish::nothing; }
+bool is_explaining() noexcept { return target().is_wanted; }
 
-std::string explanation_text(int error, std::string_view call, const Explanation& explanation, std::string_view place) {
-  const char* const name = ::strerrorname_np(error);
-  return fmt::format("ringbolt: {}: {} ({}), at {}\n  why: {}\n  fix: {}\n", call,
-                     name == nullptr ? fmt::format("errno {}", error) : name, std::strerror(error), place,
-                     explanation.why, explanation.fix);
+std::string explanation_text(const Incident& incident, const Explanation& explanation, std::string_view place,
+                             uint64_t held_back) {
+  std::string text = "ringbolt: " + incident.call;
+  if (!incident.object.empty()) {
+    text += fmt::format(" of {}", incident.object);
+  }
+  if (!incident.detail.empty()) {
+    text += fmt::format(", {}", incident.detail);
+  }
+  text += ": " + (incident.status.empty() ? error_text(incident.error) : incident.status);
+  if (!place.empty()) {
+    text += fmt::format(", {} {}", incident.status.empty() || incident.is_call ? "at" : "posted at", place);
+  }
+  if (held_back != 0) {
+    text += fmt::format(" (and {} times more since it was told)", held_back);
+  }
+  text += "\n  why: " + explanation.why;
+  if (!explanation.peer.empty()) {
+    text += "\n  peer: " + explanation.peer;
+  }
+  return text + "\n  fix: " + explanation.fix + "\n";
+}
+
+std::string explanation_json(const Incident& incident, const Explanation& explanation, std::string_view place,
+                             uint64_t held_back) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  std::string line = fmt::format("{{\"time\": {}.{:06}, \"pid\": {}, \"thread\": {}, \"program\": {}, \"call\": {}",
+                                 now.tv_sec, now.tv_nsec / 1000, ::getpid(), ::gettid(),
+                                 quoted(::program_invocation_short_name), quoted(incident.call));
+  if (incident.status.empty()) {
+    line += fmt::format(", \"errno\": {}", incident.error);
+  }
+  const std::pair<const char*, std::string_view> words[] = {
+      {"status", incident.status},
+      {"object", incident.object},
+      {"detail", incident.detail},
+      {incident.status.empty() || incident.is_call ? "place" : "posted_at", place},
+      {"why", explanation.why},
+      {"peer", explanation.peer},
+      {"fix", explanation.fix}};
+  for (const auto& [name, value] : words) {
+    line += value.empty() ? "" : fmt::format(", \"{}\": {}", name, quoted(value));
+  }
+  line += held_back == 0 ? "" : fmt::format(", \"held_back\": {}", held_back);
+  return line + "}\n";
 }
 
 void explain(int error, std::string_view call, const Explanation& explanation) noexcept try {
   const int saved = errno;
-  std::string text = explanation_text(error, call, explanation, calling_place());
-  if (const auto held_back = may_say(text)) {
-    if (*held_back != 0) {
-      text += fmt::format("  and {} times more within the second before\n", *held_back);
-    }
-    if (target().wish == Wish::file) {
-      (void)!::write(target().fd, text.data(), text.size());  // one write: processes may share the file
-    } else {
-      say(text);
-    }
+  Incident incident;
+  incident.call = call;
+  incident.error = error;
+  const std::string place = calling_place();
+  if (const auto held_back = may_say(explanation_text(incident, explanation, place))) {
+    say_it(incident, explanation, place, *held_back);
   }
   errno = saved;
 } catch (...) {  // the program's error stands, with words or without
+}
+
+void explain(const Incident& incident, const Explanation& explanation) noexcept try {
+  const int saved = errno;
+  const std::string place = incident.posted ? place_of(incident.posted) : incident.status.empty() ? calling_place() : "";
+  const auto held_back = may_say(
+      fmt::format("{}\n{}\n{}\n{}\n{}", incident.call, incident.object, incident.error, incident.status, place));
+  if (held_back) {
+    say_it(incident, explanation, place, *held_back);
+  }
+  errno = saved;
+} catch (...) {
 }
 
 }  // namespace ringbolt::base

@@ -7,8 +7,12 @@
 #include <new>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "base/explain.h"
 #include "base/lock_guard.h"
+#include "device/explanations.h"
 
 namespace ringbolt::device {
 namespace {
@@ -23,7 +27,10 @@ int inject_at_rtr(const Port& port) {
     // Registering went well: it is here that the memory for it is missing.
     const fault::Verdict verdict = faults.judge(fault::Object::dma, port, port.live->registered_bytes.load());
     if (verdict.is_refused) {
-      return profile::number_of(port.profile, verdict.error == 0 ? EFAULT : verdict.error);
+      return profile::number_of(
+          port.profile, base::refused(verdict.error == 0 ? EFAULT : verdict.error, "ibv_modify_qp", [&] {
+            return why_fault(fmt::format("fail dma, {} bytes are registered", port.live->registered_bytes.load()));
+          }));
     }
   }
   if (!faults.has(fault::Subject::rtr)) {
@@ -31,7 +38,9 @@ int inject_at_rtr(const Port& port) {
   }
   const fault::Verdict verdict = faults.judge(fault::Subject::rtr, port);
   take_time(verdict.hold_ns);
-  return verdict.is_refused ? profile::number_of(port.profile, verdict.error) : 0;
+  return !verdict.is_refused ? 0 : profile::number_of(port.profile, base::refused(verdict.error, "ibv_modify_qp", [&] {
+    return why_fault(fmt::format("rtr, at {}, error {}", port.name, verdict.error));
+  }));
 }
 
 void inject_at_destruction(const Port& port) {
@@ -60,7 +69,9 @@ int CallStream::judge(const Port& port, std::span<const uint32_t> queue_pairs) n
   }
   constexpr size_t kNoBytes = 2;
   const fault::Verdict verdict = stream_->judge(kNoBytes, base::now_ns());
-  return verdict.is_refused ? profile::number_of(port.profile, verdict.error) : 0;
+  return !verdict.is_refused ? 0 : profile::number_of(port.profile, base::refused(verdict.error, "call", [&] {
+    return why_fault(fmt::format("of calls, at {}, error {}", port.name, verdict.error));
+  }));
 } catch (const std::bad_alloc&) {
   return 0;  // without memory for its account there is no fault
 }

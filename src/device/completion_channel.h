@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "base/calling_place.h"
 #include "base/mutex.h"
 #include "device/event_count.h"
 #include "link/wake_table.h"
@@ -13,6 +15,28 @@
 namespace ringbolt::device {
 
 class CompletionQueue;
+
+/// For RINGBOLT_EXPLAIN: threads that wait at a channel, or poll a queue in vain, and where. Thread-safe.
+struct Waiters {
+  std::atomic<uint32_t> now{0};      ///< in ibv_get_cq_event
+  std::atomic<uint64_t> waits{0};    ///< so far, or empty polls
+  std::atomic<uint64_t> answers{0};  ///< polls that were not empty
+  std::array<std::atomic<uintptr_t>, 3> site{};
+
+  void note(const base::CallSite& from) {
+    for (size_t i = 0; i < site.size(); ++i) {
+      site[i].store(from.returns[i], std::memory_order_relaxed);
+    }
+    waits.fetch_add(1, std::memory_order_relaxed);
+  }
+  base::CallSite last_site() const {
+    base::CallSite last;
+    for (size_t i = 0; i < site.size(); ++i) {
+      last.returns[i] = site[i].load(std::memory_order_relaxed);
+    }
+    return last;
+  }
+};
 
 /// Where armed completion queues announce themselves: a queue with a descriptor that is readable while it holds
 /// something. One announcement per arming, by who completes something here, or by a peer, who writes to the descriptor
@@ -25,6 +49,8 @@ class CompletionChannel {
   CompletionChannel(const CompletionChannel&) = delete;
   CompletionChannel& operator=(const CompletionChannel&) = delete;
 
+  /// Of its own life: a queue may ask after the channel is gone.
+  const std::shared_ptr<Waiters>& waiters() const { return waiters_; }
   int descriptor() const { return count_.descriptor(); }
   /// No other channel of this process has had it, or will have: by it peers tell channels from one another. Not 0.
   uint32_t number() const { return number_; }
@@ -55,6 +81,7 @@ class CompletionChannel {
   /// Takes in the announcements of peers.
   void collect();
 
+  const std::shared_ptr<Waiters> waiters_ = std::make_shared<Waiters>();
   link::WakeTable& table_;
   EventCount count_{"completion channel"};  // of what is in queue_, or will be: every one is a fresh edge for epoll
   const uint32_t number_;

@@ -92,7 +92,8 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
       ring_(cqe),
       capacity_(cqe),
       busy_(entry_),
-      polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)) {}
+      polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)),
+      sleepers_(channel == nullptr ? nullptr : channel->waiters()) {}
 
 CompletionQueue::~CompletionQueue() {
   wakes_.remove_queue(name_);

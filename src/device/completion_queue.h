@@ -11,13 +11,13 @@
 #include "base/result.h"
 #include "device/busy_place.h"
 #include "device/call_stream.h"
+#include "device/completion_channel.h"
 #include "device/half_locks.h"
 #include "device/ready_list.h"
 #include "link/wake_table.h"
 
 namespace ringbolt::device {
 
-class CompletionChannel;
 class Context;
 class QueuePair;
 class Network;
@@ -136,6 +136,10 @@ class CompletionQueue {
     return now_ns < last_poll_ns_.load(std::memory_order_relaxed) + kPollerNs;
   }
   static constexpr uint64_t kPollerNs = 20'000;  ///< somebody polls if he did so this short a time ago
+  // For RINGBOLT_EXPLAIN.
+  Waiters& pollers() { return pollers_; }
+  /// Of its channel; null: it has none.
+  const Waiters* sleepers() const { return sleepers_.get(); }
   /// Drops the completions of a queue pair that is being destroyed or reset.
   void forget(uint32_t qpn);
 
@@ -217,6 +221,8 @@ class CompletionQueue {
   uint32_t receiver_set_ RINGBOLT_GUARDED_BY(lock) = 0;  // its number, not read back from where peers write
   std::unique_ptr<link::MarkSet> sender_marks_ RINGBOLT_GUARDED_BY(lock);
   CallStream polls_ RINGBOLT_GUARDED_BY(lock);
+  Waiters pollers_;
+  const std::shared_ptr<const Waiters> sleepers_;
 };
 
 }  // namespace ringbolt::device

@@ -4,9 +4,15 @@
 
 #include <array>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "device/explanations.h"
+#include "device/failure_notes.h"
+#include "device/failures.h"
 #include "device/lane_drain.h"
 #include "device/limits.h"
 #include "device/receive_queue.h"
@@ -102,7 +108,7 @@ bool DatagramTransport::submit(SendQueue& queue, SendEntry& entry, const SendReq
   if (!core_.translate({request.pieces, request.pieces_count}, request.is_inline, 0, pieces)) {
     return queue.fail(entry, IBV_WC_LOC_PROT_ERR);
   }
-  return request.is_remote ? send_packet(request, pieces, entry) : send_through_lane(request, pieces, entry);
+  return request.is_remote ? send_packet(request, pieces, entry) : send_through_lane(queue, request, pieces, entry);
 }
 
 void DatagramTransport::push_out(SendQueue&) {
@@ -116,9 +122,34 @@ void DatagramTransport::lose(SendEntry& entry) {
   entry.phase = SendPhase::sent;
 }
 
-bool DatagramTransport::send_through_lane(const SendRequest& request, const Pieces& pieces, SendEntry& entry) {
+/// What can't get there is told where it was sent: nobody at the other end knows of it.
+[[gnu::cold, gnu::noinline]] void DatagramTransport::explain_lost(const SendQueue& queue, const SendEntry& entry, const SendRequest& request,
+                                     const Connection* connection) {
+  core_.when_noting([&](const QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
+    base::Incident incident;
+    incident.call = opcode_text(request.opcode);
+    incident.object = fmt::format("queue pair {:#x}", core_.qpn);
+    incident.detail = fmt::format("wr_id {}, to queue pair {:#x}", entry.wr_id, request.remote_qpn);
+    incident.status = "lost";
+    incident.posted = notes.send(queue.place(entry)).site;
+    const bool is_nobody = connection != nullptr && (connection->remote == nullptr || connection->is_refused);
+    base::explain(incident,
+                  is_nobody ? base::Explanation{fmt::format("no process has a UD queue pair of the number {:#x} there",
+                                                            request.remote_qpn),
+                                                "send the peer's qp_num over, and use that as remote_qpn"}
+                  : core_.cable.is_cut_off()
+                      ? base::Explanation{fmt::format("the cable of {} is cut", core_.port->name), "see `ringbolt status`"}
+                      : base::Explanation{fmt::format("queue pair {:#x} has taken nothing for {} ms, and its lane is full",
+                                                      request.remote_qpn, kPatienceNs / 1'000'000),
+                                          "have the peer poll its completion queue"});
+  });
+}
+
+bool DatagramTransport::send_through_lane(SendQueue& queue, const SendRequest& request, const Pieces& pieces,
+                                          SendEntry& entry) {
   Connection* const connection = lanes_.reach(request.remote_qpn, request.remote_gid);
   if (connection == nullptr || connection->remote == nullptr || core_.cable.is_cut_off()) {
+    explain_lost(queue, entry, request, connection);
     lose(entry);
     return true;
   }
@@ -133,6 +164,7 @@ bool DatagramTransport::send_through_lane(const SendRequest& request, const Piec
     if (now - connection->wait_began_ns < patience_ns) {
       return false;
     }
+    explain_lost(queue, entry, request, connection);
     lose(entry);
     return true;
   }
@@ -240,6 +272,23 @@ bool DatagramTransport::receive_slot(ReceiveQueue& queue, CompletionQueue& cq, C
   return true;
 }
 
+/// Its Q_Key is another one, or there is no receive for it.
+template <class Source>
+[[gnu::cold, gnu::noinline]] void DatagramTransport::explain_unwanted(ReceiveQueue& queue, const Source& source, uint32_t qkey) {
+  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+    base::Explanation why{fmt::format("it came with the Q_Key {:#x}, and the queue pair has {:#x}", qkey, core_.attributes.qkey),
+                          "send with the receiver's Q_Key: wr.ud.remote_qkey is what it gave to ibv_modify_qp"};
+    if (qkey == core_.attributes.qkey) {
+      why = {receives_text(core_, queue.ring().count()), "post receives before datagrams are sent, and more of them"};
+    }
+    if constexpr (std::is_same_v<Source, Connection>) {
+      explain_dropped(core_, fmt::format("queue pair {:#x}", source.remote_qpn), std::move(why));
+    } else {
+      explain_dropped(core_, source_text(source.view, source.flow), std::move(why));
+    }
+  });
+}
+
 /// A datagram that nobody waits for is lost.
 void DatagramTransport::take_slot(ReceiveQueue& queue, CompletionQueue& cq, Connection& connection,
                                   const link::SlotHeader& header) {
@@ -259,10 +308,16 @@ void DatagramTransport::take_slot(ReceiveQueue& queue, CompletionQueue& cq, Conn
     if (is_wanted) {
       core_.counts.note(kSharedOutOfBuffer);
     }
+    if (is_wanted || fields.qkey != core_.attributes.qkey) {
+      explain_unwanted(queue, connection, fields.qkey);
+    }
     return;
   }
   const bool is_allowed = queue.translate();
   if (!is_allowed || kGrhBytes + header.length > queue.current().pieces.length()) {
+    core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+      queue.note_failure(is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, kGrhBytes + header.length, false);
+    });
     queue.fail(cq, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
     core_.enter_error(IBV_WC_WR_FLUSH_ERR);
     return;
@@ -278,17 +333,22 @@ void DatagramTransport::receive_packet(ReceiveQueue& queue, CompletionQueue& cq,
   const wire::Headers& headers = packet.view.headers;
   count_received(core_.counts.second(), load_of(packet.view));
   if (headers.deth.qkey != core_.attributes.qkey) {
+    explain_unwanted(queue, packet, headers.deth.qkey);
     return drop(Drop::wrong_qkey);
   }
   if (core_.state() == IBV_QPS_ERR) {
     return drop(Drop::not_ready);
   }
   if (!queue.open()) {
+    explain_unwanted(queue, packet, headers.deth.qkey);
     return drop(Drop::no_receive);
   }
   const auto length = static_cast<uint32_t>(packet.view.payload.size());
   const bool is_allowed = queue.translate();
   if (!is_allowed || kGrhBytes + length > queue.current().pieces.length()) {
+    core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+      queue.note_failure(is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, kGrhBytes + length, false);
+    });
     queue.fail(cq, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
     core_.enter_error(IBV_WC_WR_FLUSH_ERR);
     return;

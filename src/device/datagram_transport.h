@@ -44,7 +44,7 @@ class DatagramTransport final : public QueuePairTransport {
  private:
   bool may_have_arrived() const override { return true; }  // from whom, nobody knows before
   bool may_have_answers() const override { return output_.has_unsent(); }
-  bool send_through_lane(const SendRequest& request, const Pieces& pieces, SendEntry& entry)
+  bool send_through_lane(SendQueue& queue, const SendRequest& request, const Pieces& pieces, SendEntry& entry)
       RINGBOLT_REQUIRES(send_half);
   bool send_packet(const SendRequest& request, const Pieces& pieces, SendEntry& entry) RINGBOLT_REQUIRES(send_half);
   void lose(SendEntry& entry) RINGBOLT_REQUIRES(send_half);
@@ -54,6 +54,10 @@ class DatagramTransport final : public QueuePairTransport {
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   void take_slot(ReceiveQueue& queue, CompletionQueue& cq, Connection& connection, const link::SlotHeader& header)
       RINGBOLT_REQUIRES(receive_half, cq.lock);
+  void explain_lost(const SendQueue& queue, const SendEntry& entry, const SendRequest& request,
+                    const Connection* connection) RINGBOLT_REQUIRES(send_half);
+  template <class Source>
+  void explain_unwanted(ReceiveQueue& queue, const Source& source, uint32_t qkey) RINGBOLT_REQUIRES(receive_half);
   void drop(Drop why) { core_.process.network().drops().count(core_.port->netdev_index, why); }
 
   QueuePairCore& core_;

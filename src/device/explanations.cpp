@@ -17,33 +17,6 @@ namespace {
 
 constexpr uint32_t kMost24Bits = 0xffffff;
 
-std::string opcode_text(ibv_wr_opcode opcode) {
-  switch (opcode) {
-    case IBV_WR_RDMA_WRITE:
-      return "IBV_WR_RDMA_WRITE";
-    case IBV_WR_RDMA_WRITE_WITH_IMM:
-      return "IBV_WR_RDMA_WRITE_WITH_IMM";
-    case IBV_WR_SEND:
-      return "IBV_WR_SEND";
-    case IBV_WR_SEND_WITH_IMM:
-      return "IBV_WR_SEND_WITH_IMM";
-    case IBV_WR_RDMA_READ:
-      return "IBV_WR_RDMA_READ";
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-      return "IBV_WR_ATOMIC_CMP_AND_SWP";
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return "IBV_WR_ATOMIC_FETCH_AND_ADD";
-    case IBV_WR_LOCAL_INV:
-      return "IBV_WR_LOCAL_INV";
-    case IBV_WR_BIND_MW:
-      return "IBV_WR_BIND_MW";
-    case IBV_WR_SEND_WITH_INV:
-      return "IBV_WR_SEND_WITH_INV";
-    default:
-      return fmt::format("opcode {}", static_cast<int>(opcode));
-  }
-}
-
 /// The first slot with an IPv4 address, which is what most programs want; the table's length: there is none.
 size_t index_of_ipv4(const std::vector<ibv_gid>& gids) {
   size_t index = 0;
@@ -72,6 +45,38 @@ struct Range {
 std::string text_of(const ibv_gid& gid) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   return ::inet_ntop(AF_INET6, gid.raw, text.data(), text.size()) == nullptr ? "?" : text.data();
+}
+
+base::Explanation why_fault(const std::string& what) {
+  return {"a fault refuses it, as it was asked to (" + what + ")",
+          "see `ringbolt fault list` and RINGBOLT_FAULTS; `ringbolt fault clear` ends them"};
+}
+
+std::string opcode_text(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+      return "IBV_WR_RDMA_WRITE";
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return "IBV_WR_RDMA_WRITE_WITH_IMM";
+    case IBV_WR_SEND:
+      return "IBV_WR_SEND";
+    case IBV_WR_SEND_WITH_IMM:
+      return "IBV_WR_SEND_WITH_IMM";
+    case IBV_WR_RDMA_READ:
+      return "IBV_WR_RDMA_READ";
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return "IBV_WR_ATOMIC_CMP_AND_SWP";
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return "IBV_WR_ATOMIC_FETCH_AND_ADD";
+    case IBV_WR_LOCAL_INV:
+      return "IBV_WR_LOCAL_INV";
+    case IBV_WR_BIND_MW:
+      return "IBV_WR_BIND_MW";
+    case IBV_WR_SEND_WITH_INV:
+      return "IBV_WR_SEND_WITH_INV";
+    default:
+      return fmt::format("opcode {}", static_cast<int>(opcode));
+  }
 }
 
 base::Explanation why_attribute_refused(const Port& port, const ibv_qp_attr& attributes, int mask) {

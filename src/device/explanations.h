@@ -13,7 +13,11 @@ namespace ringbolt::device {
 
 /// "fe80::1", "::ffff:10.0.0.7".
 std::string text_of(const ibv_gid& gid);
+/// "IBV_WR_RDMA_WRITE".
+std::string opcode_text(ibv_wr_opcode opcode);
 
+/// A fault has decided it. `what`: with numbers.
+base::Explanation why_fault(const std::string& what);
 /// Of ibv_modify_qp: an attribute of `mask` that is out of range.
 base::Explanation why_attribute_refused(const Port& port, const ibv_qp_attr& attributes, int mask);
 /// Likewise: the path to RTR. `gids`: the port's table.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "device/failure_notes.h"
 #include "device/lane_requester.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
@@ -68,6 +69,10 @@ bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_sta
   if (connection_.sender->is_closed()) {
     return false;  // it closed meanwhile: that is no answer, not a refusal
   }
+  core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
+    base::Explanation why = why_access_failed(core_, connection_, notes.send(queue.place(entry)), status);
+    core_.type == IBV_QPT_UC ? explain_dropped(core_, "here", std::move(why)) : notes.say_why_send(std::move(why));
+  });
   if (core_.type == IBV_QPT_UC) {
     return finish(entry);  // the responder of UC drops it and says nothing
   }

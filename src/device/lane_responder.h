@@ -56,7 +56,7 @@ class LaneResponder {
   bool serve_write(const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half);
   bool serve_read() RINGBOLT_REQUIRES(receive_half);
   bool serve_atomic(const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half);
-  bool refuse(link::Refusal refusal) RINGBOLT_REQUIRES(receive_half);
+  bool refuse(link::Refusal refusal, const link::RemoteFields& asked, uint32_t access) RINGBOLT_REQUIRES(receive_half);
 
   QueuePairCore& core_;
   Connection& connection_;

@@ -4,7 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "device/failure_notes.h"
 #include "device/lane_requester.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
@@ -241,6 +244,12 @@ bool LaneRequester::give_up() {
   if (status == IBV_WC_SUCCESS) {
     return false;
   }
+  core_.when_noting([&](QueuePairNotes& notes) {
+    if (status == IBV_WC_RETRY_EXC_ERR) {
+      notes.say_why_send(why_unanswered(core_, base::now_ns() - connection_.progress_since_ns,
+                                        fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
+    }
+  });
   core_.enter_error(status);
   if (connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died) {
     core_.note_peer_died();

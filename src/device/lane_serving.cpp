@@ -6,11 +6,16 @@
 
 #include "base/guarded_copy.h"
 #include "base/remote_access.h"
+#include "device/failure_notes.h"
 #include "device/lane_responder.h"
 
 namespace ringbolt::device {
 
-bool LaneResponder::refuse(link::Refusal refusal) {
+bool LaneResponder::refuse(link::Refusal refusal, const link::RemoteFields& asked, uint32_t access) {
+  core_.when_noting([&](QueuePairNotes&) {
+    explain_refused_request(core_, refusal == link::Refusal::access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR,
+                            asked.key, asked.remote_address, asked.total, access);
+  });
   if (core_.type == IBV_QPT_UC) {
     connection_.receiver.release();  // UC drops what it must not do
     return true;
@@ -27,7 +32,7 @@ bool LaneResponder::serve_write(const link::SlotHeader& header) {
   const std::byte* data = connection_.receiver.payload(header);
   std::byte* target = core_.find_local(fields.remote_address, header.length, fields.key, IBV_ACCESS_REMOTE_WRITE);
   if (data == nullptr || target == nullptr || !base::guarded_copy(target, data, header.length)) {
-    return refuse(link::Refusal::access);
+    return refuse(link::Refusal::access, fields, IBV_ACCESS_REMOTE_WRITE);
   }
   connection_.receiver.release();
   return true;
@@ -38,7 +43,7 @@ bool LaneResponder::serve_read() {
   const std::byte* source = core_.find_local(fields.remote_address, fields.total, fields.key, IBV_ACCESS_REMOTE_READ);
   if (source == nullptr || fields.total > link::kLaneReadBufferBytes ||
       !base::guarded_copy(connection_.receiver.read_buffer(), source, fields.total)) {
-    return refuse(link::Refusal::access);
+    return refuse(link::Refusal::access, fields, IBV_ACCESS_REMOTE_READ);
   }
   connection_.receiver.respond(fields.operation, 0);
   connection_.receiver.release();
@@ -47,15 +52,16 @@ bool LaneResponder::serve_read() {
 
 bool LaneResponder::serve_atomic(const link::SlotHeader& header) {
   const auto fields = connection_.receiver.fields<link::AtomicFields>();
+  const link::RemoteFields asked{fields.remote_address, fields.key, sizeof(uint64_t), 0, 0};
   std::byte* target = core_.find_local(fields.remote_address, sizeof(uint64_t), fields.key, IBV_ACCESS_REMOTE_ATOMIC);
   if (target == nullptr) {
-    return refuse(link::Refusal::access);
+    return refuse(link::Refusal::access, asked, IBV_ACCESS_REMOTE_ATOMIC);
   }
   if (reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) != 0) {
-    return refuse(link::Refusal::invalid_request);
+    return refuse(link::Refusal::invalid_request, asked, IBV_ACCESS_REMOTE_ATOMIC);
   }
   if (!base::is_accessible(target, sizeof(uint64_t), true)) {
-    return refuse(link::Refusal::access);
+    return refuse(link::Refusal::access, asked, IBV_ACCESS_REMOTE_ATOMIC);
   }
   std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(target));
   uint64_t before = fields.compare_or_add;

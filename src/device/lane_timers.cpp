@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "device/failure_notes.h"
+#include "device/failures.h"
 #include "device/lane_transport.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
@@ -118,8 +122,32 @@ void LaneTransport::check_timers(SendQueue& queue, uint64_t now_ns) {
   if (core_.type == IBV_QPT_UC) {
     end_unanswered(queue, now_ns);
   } else if (const ibv_wc_status status = overdue(now_ns); status != IBV_WC_SUCCESS) {
+    core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED { explain_overdue(notes, status, now_ns); });
     core_.enter_error(status);
   }
+}
+
+/// Why its time is over.
+void LaneTransport::explain_overdue(QueuePairNotes& notes, ibv_wc_status status, uint64_t now_ns) {
+  if (status == IBV_WC_RNR_RETRY_EXC_ERR) {
+    return notes.say_why_send(
+        {fmt::format("{} had no receive for it for {} us: rnr_retry {} with its RNR timer of {} us", peer_text(core_),
+                     (now_ns - not_ready_since_ns_) / 1000, core_.attributes.rnr_retry,
+                     connection_.sender->rnr_timer_us()),
+         remedy_of(status)});
+  }
+  const PeerState peer = connection_.peer_state.load();
+  const bool has_process = connection_.remote != nullptr;
+  const std::string what = peer == PeerState::left          ? "its process has exited"
+                           : peer == PeerState::died        ? "its process was killed, or has crashed"
+                           : peer == PeerState::withdrawn   ? "it was reset or destroyed"
+                           : !has_process                   ? "no process has a queue pair of that number"
+                           : core_.cable.is_cut_off()       ? "the cable is cut"
+                           : connection_.remote->peer().is_stopped() ? "its process is stopped"
+                           : !connection_.sender            ? "it is not connected to this one"
+                           : connection_.sender->is_closed() ? "it is in the state ERR, or closed"
+                                                            : "its process does not get on";
+  notes.say_why_send(why_unanswered(core_, now_ns - connection_.progress_since_ns, what));
 }
 
 /// UC knows no answer: what no peer takes is lost, and complete.

@@ -59,6 +59,7 @@ class LaneTransport final : public QueuePairTransport {
   ibv_wc_status overdue(uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   bool is_unready(uint64_t now_ns, ibv_wc_status& status) RINGBOLT_REQUIRES(send_half);
   bool look_for_progress(uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
+  void explain_overdue(QueuePairNotes& notes, ibv_wc_status status, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   void end_unanswered(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   uint64_t patience_factor(bool has_lane) const;
   void take_last_word() RINGBOLT_REQUIRES(send_half);

@@ -15,7 +15,7 @@
 namespace ringbolt::device {
 namespace {
 
-constexpr const char* kCall = "ibv_reg_mr";  // and those that register in other words
+constexpr const char* kRegister = "ibv_reg_mr";  // and those that register in other words
 constexpr uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
                                   IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED |
                                   IBV_ACCESS_HUGETLB;
@@ -23,11 +23,11 @@ constexpr uint32_t kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRI
 int check_access(uint32_t access) {
   const uint32_t wanted = access & ~static_cast<uint32_t>(kHintAccess);
   if ((wanted & IBV_ACCESS_ON_DEMAND) != 0) {
-    return base::refused(EOPNOTSUPP, kCall, [&] { return why_access_refused(access); });
+    return base::refused(EOPNOTSUPP, kRegister, [&] { return why_access_refused(access); });
   }
   const bool writes_remotely = (wanted & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
   if ((wanted & ~kKnownAccess) != 0 || (writes_remotely && (wanted & IBV_ACCESS_LOCAL_WRITE) == 0)) {
-    return base::refused(EINVAL, kCall, [&] { return why_access_refused(access); });
+    return base::refused(EINVAL, kRegister, [&] { return why_access_refused(access); });
   }
   return 0;
 }
@@ -44,7 +44,7 @@ int check_mapped(uint64_t address, uint64_t length) {
   while (at < end) {
     const uint64_t step = std::min<uint64_t>(end - at, page * resident.size());
     if (mincore(reinterpret_cast<void*>(at), step, resident.data()) != 0) {
-      return base::refused(errno == ENOMEM ? EFAULT : errno, kCall,
+      return base::refused(errno == ENOMEM ? EFAULT : errno, kRegister,
                            [&] { return why_memory_refused(address, length, false); });
     }
     at += step;
@@ -69,7 +69,7 @@ int check_writable(uint64_t address, uint64_t length) {
   }
   for (const uint64_t at : {address, address + length - 1}) {
     if (madvise(reinterpret_cast<void*>(at / page * page), page, MADV_POPULATE_WRITE) != 0 && errno == EINVAL) {
-      return base::refused(EFAULT, kCall, [&] { return why_memory_refused(address, length, true); });
+      return base::refused(EFAULT, kRegister, [&] { return why_memory_refused(address, length, true); });
     }
   }
   return 0;
@@ -99,6 +99,17 @@ link::Region describe(ProtectionDomain& pd, uint64_t address, uint64_t length, u
   return region;
 }
 
+/// What was under the key goes: for whoever uses it still.
+void note_gone(PeerNotes& notes, uint32_t key, const link::Region& region) noexcept try {
+  PeerNotes::Note note;
+  note.kind = PeerNotes::Kind::region_gone;
+  note.number = key;
+  note.text = fmt::format("its region of {} bytes at {:#x} was deregistered at {}", region.length, region.first,
+                          base::calling_place());
+  notes.write(note);
+} catch (const std::bad_alloc&) {  // then nobody hears of it
+}
+
 /// The region of a binding, if it allows it.
 bool find_bindable(Process& process, uint32_t pd_key, const WindowBinding& binding, link::Region& region) {
   const bool writes = (binding.access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
@@ -116,7 +127,7 @@ base::Result<std::unique_ptr<MemoryRegion>> MemoryRegion::create(ProtectionDomai
   }
   if (address + length < address || iova + length < iova) {
     return base::fail(
-        base::refused(EINVAL, kCall, [&] { return why_memory_refused(std::max(address, iova), length, false); }));
+        base::refused(EINVAL, kRegister, [&] { return why_memory_refused(std::max(address, iova), length, false); }));
   }
   if (const int error = check_memory(address, length, access)) {
     return base::fail(error);
@@ -150,6 +161,9 @@ MemoryRegion::~MemoryRegion() {
   if (process.is_abandoned()) {
     return;  // in a forked child: the table is the parent's
   }
+  if (PeerNotes* const notes = process.peer_notes()) {
+    note_gone(*notes, key_, region_);
+  }
   process.regions().hide(key_);
   process.region_ages().remove(key_);
   process.wait_for_accesses(key_);
@@ -171,7 +185,7 @@ int MemoryRegion::change(int flags, ProtectionDomain* pd, uint64_t address, uint
   }
   if (changes_place) {
     if (address + length < address) {
-      return base::refused(EINVAL, kCall, [&] { return why_memory_refused(address, length, false); });
+      return base::refused(EINVAL, kRegister, [&] { return why_memory_refused(address, length, false); });
     }
     if (const int error = check_memory(address, length, new_access)) {
       return error;

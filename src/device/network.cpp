@@ -13,11 +13,15 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/explain.h"
 #include "base/lock_guard.h"
 #include "device/completion_queue.h"
+#include "device/failures.h"
 #include "device/inbox.h"
 #include "device/limits.h"
 #include "device/management.h"
@@ -35,6 +39,26 @@ constexpr size_t kDatagramsAtOnce = 32;
 constexpr uint64_t kFirstAbsenceNs = 20'000;
 constexpr uint64_t kLastAbsenceNs = 1'000'000;
 constexpr uint16_t kPkeyMask = 0x7fff;  // full and limited members differ in the top bit only
+
+/// A datagram to nobody. Connected queue pairs hear from their own timers that nobody answers.
+void explain_unknown(const PeerNotes& notes, const wire::PacketView& view, const wire::Flow& flow) {
+  const uint32_t qpn = view.headers.bth.dest_qp;
+  if (!wire::is_ud(view.headers.bth.opcode)) {
+    return;
+  }
+  const auto gone = notes.find([qpn](const PeerNotes::Note& note) {
+    return note.kind == PeerNotes::Kind::queue_pair_gone && note.number == qpn && note.pid == ::getpid();
+  });
+  base::Incident incident;
+  incident.call = "datagram";
+  incident.object = fmt::format("queue pair {:#x}", qpn);
+  incident.detail = "from " + source_text(view, flow);
+  incident.status = "dropped";
+  base::explain(incident,
+                {gone ? fmt::format("there is no such queue pair any more: {}, {}", gone->text, age_text(gone->time_ns))
+                      : fmt::format("process {} has no queue pair of the number {:#x}", ::getpid(), qpn),
+                 "send the peer's qp_num over, and use that as remote_qpn"});
+}
 
 base::UniqueFd checked(int descriptor, const char* call) {
   if (descriptor < 0) {
@@ -254,6 +278,7 @@ CompletionQueue* Network::take(const link::UdpEndpoint::Arrived& arrived, uint64
   }
   QueuePair* const qp = process_.packet_targets().find(qpn);  // it stays: receive() reads
   if (qp == nullptr) {
+    base::when_explaining([&] { explain_unknown(*process_.peer_notes(), *view, arrived.flow); });
     return drop(Drop::unknown_queue_pair);
   }
   CompletionQueue* const unattended = qp->arrive({*view, arrived.flow, arrived.keep()}, now_ns);

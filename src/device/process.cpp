@@ -15,10 +15,13 @@
 #include "base/cpu_pause.h"
 #include "base/debug_log.h"
 #include "base/error.h"
+#include "base/explain.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
+#include "cluster/runtime_dir.h"
 #include "device/completion_queue.h"
 #include "device/context.h"
+#include "device/idle_watch.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -59,18 +62,26 @@ Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), n
     throw base::Error(wakes.error().value, "make the table of completion queues", "ringbolt",
                       "free memory or raise the limit of open files (ulimit -n)");
   }
+  if (base::is_explaining()) {
+    peer_notes_ = PeerNotes::open(cluster::RuntimeDir::from_environment().root());
+  }
   rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, *wakes, link::kSlotCount}, *this);
   fabric_->control.refresh();  // from here on we are told of changes; earlier ones went to others
   management_ = std::make_unique<Management>(fabric_, rendezvous_->slot(), [this](uint32_t slot) {
     static_cast<void>(rendezvous_->peer_at(slot));  // whoever is connected hears of the other's end
   });
   service_ = std::thread([this] { serve(); });
+  if (peer_notes_ != nullptr) {
+    idle_watch_ = std::make_unique<IdleWatch>(*this);
+  }
 }
 
 Process::~Process() {
   if (is_abandoned()) {
     service_.detach();  // the thread did not come along into this child
     static_cast<void>(rendezvous_.release());
+    static_cast<void>(idle_watch_.release());  // likewise
+    static_cast<void>(peer_notes_.release());  // its file is the parent's
     return;
   }
   is_stopping_.store(true);
@@ -408,6 +419,7 @@ void Process::on_readable() { network().serve(base::now_ns()); }
 
 void Process::leave() {
   std::call_once(left_, [this] {
+    idle_watch_.reset();
     const uint64_t deadline_ns = base::now_ns() + kLeastTimeoutNs;
     each_queue_pair([&](QueuePair& qp) {
       qp.settle_told("the program ended", deadline_ns);
@@ -422,6 +434,9 @@ void Process::leave() {
     }
     management_->leave();
     rendezvous_->leave();
+    if (peer_notes_ != nullptr) {
+      peer_notes_->leave();
+    }
   });
 }
 

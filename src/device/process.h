@@ -16,6 +16,7 @@
 #include "device/management.h"
 #include "device/network.h"
 #include "device/next_look.h"
+#include "device/peer_notes.h"
 #include "device/port.h"
 #include "device/queue_pair_table.h"
 #include "device/region_ages.h"
@@ -30,6 +31,7 @@ namespace ringbolt::device {
 
 class CompletionQueue;
 class Context;
+class IdleWatch;
 class QueuePair;
 
 /// What a process has once, however many contexts it opens: its slot, its region table, what it knows of other
@@ -48,6 +50,8 @@ class Process final : private link::RendezvousSink {
   link::OwnArenas& arenas() { return arenas_; }
   link::WakeTable& wakes() { return wakes_; }
   WindowBook& windows() { return windows_; }
+  /// Null unless RINGBOLT_EXPLAIN asks for it.
+  PeerNotes* peer_notes() const { return peer_notes_.get(); }
   /// Queue pair 1: management datagrams for the connection manager.
   Management& management() { return *management_; }
   /// Opens the network at the first call. Throws base::Error.
@@ -212,6 +216,7 @@ class Process final : private link::RendezvousSink {
   std::shared_ptr<link::RemoteProcess> remote_of(const std::shared_ptr<link::Peer>& peer);
 
   std::shared_ptr<Fabric> fabric_;
+  std::unique_ptr<PeerNotes> peer_notes_;
   link::RegionTable regions_;
   link::WakeTable wakes_;
   RegionAges region_ages_;
@@ -253,6 +258,7 @@ class Process final : private link::RendezvousSink {
   std::once_flag left_;
   bool has_bell_ = false;  // service thread only
   std::thread service_;
+  std::unique_ptr<IdleWatch> idle_watch_;
 };
 
 }  // namespace ringbolt::device

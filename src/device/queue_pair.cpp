@@ -15,6 +15,8 @@
 #include "device/call_faults.h"
 #include "device/datagram_transport.h"
 #include "device/explanations.h"
+#include "device/failure_notes.h"
+#include "device/failures.h"
 #include "device/limits.h"
 #include "device/receive_quirks.h"
 #include "device/send_quirks.h"
@@ -132,6 +134,9 @@ QueuePair::QueuePair(ProtectionDomain& pd, CompletionQueues queues, const ibv_qp
     transport_ = std::make_unique<DatagramTransport>(core_, lanes_, inboxes_.get());
     core_.transport.store(transport_.get());
   }
+  if (base::is_explaining()) {
+    core_.notes = std::make_unique<QueuePairNotes>(send_.slots(), caps_.max_send_sge, std::max(1U, caps_.max_recv_wr));
+  }
 }
 
 QueuePair::~QueuePair() = default;
@@ -153,6 +158,9 @@ void QueuePair::destroy() {
     const base::LockGuard one_at_a_time(modify_lock_);
     lanes_.end_accesses();
   }
+  core_.when_noting([&](QueuePairNotes&) {
+    tell_peer(core_, PeerNotes::Kind::queue_pair_gone, fmt::format("it was destroyed at {}", base::calling_place()));
+  });
   core_.process.remove(*this);  // not before: who deregisters memory meanwhile asks the queue pairs that are known
   {
     const base::LockGuard one_at_a_time(modify_lock_);
@@ -178,6 +186,18 @@ void QueuePair::query(ibv_qp_attr& attributes, ibv_qp_init_attr& init) {
   init.cap = caps_;
   init.qp_type = core_.type;
   init.sq_sig_all = send_.limits().signals_all ? 1 : 0;
+}
+
+int QueuePair::post_receive_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) try {
+  if (core_.faults.has(fault::Subject::state)) [[unlikely]] {
+    inject_at_posting(*core_.port);
+  }
+  if (diverts_unexpected_) {
+    take_arrived();
+  }
+  return core_.notes == nullptr ? receive_.post(wr, bad) : receive_.post_noted(wr, bad, site);
+} catch (...) {
+  return base::caught_errno();
 }
 
 int QueuePair::post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
@@ -297,7 +317,13 @@ bool QueuePair::has_unread() {
          core_.queues.send->holds_success_of(core_.qpn);
 }
 
-CompletionQueue* QueuePair::drop(Drop why) {
+CompletionQueue* QueuePair::drop(Drop why, const InboundPacket& packet) {
+  core_.when_noting([&](QueuePairNotes&) {
+    // Others are repeated, or late: whoever waits for an answer is told.
+    if (core_.type == IBV_QPT_UD && wire::is_ud(packet.view.headers.bth.opcode)) {
+      explain_dropped(core_, source_text(packet.view, packet.flow), why_dropped(why, core_.state()));
+    }
+  });
   core_.process.network().drops().count(core_.port->netdev_index, why);
   return nullptr;
 }
@@ -305,25 +331,25 @@ CompletionQueue* QueuePair::drop(Drop why) {
 CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   const ibv_qp_state state = core_.state();
   if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
-    return drop(Drop::not_ready);
+    return drop(Drop::not_ready, packet);
   }
   const uint8_t opcode = packet.view.headers.bth.opcode;
   if (!is_of(core_.type, opcode)) {
-    return drop(Drop::wrong_type);
+    return drop(Drop::wrong_type, packet);
   }
   if (!inboxes_->is_open.load(std::memory_order_acquire)) {
-    return drop(Drop::not_ready);
+    return drop(Drop::not_ready, packet);
   }
   if (opcode == wire::kGreeting) {
     if (const auto greeting = wire::parse_greeting(packet.view.payload)) {
       inboxes_->seal.hear(*greeting);
     }
   } else if (core_.type != IBV_QPT_UD && !inboxes_->seal.admits(packet.view)) {
-    return drop(Drop::unsealed);
+    return drop(Drop::unsealed, packet);
   }
   const bool is_answer = wire::is_response(opcode) || opcode == wire::kGreeting;
   if (!(is_answer ? inboxes_->answers : inboxes_->requests).push(std::move(packet))) {
-    return drop(Drop::inbox_full);
+    return drop(Drop::inbox_full, packet);  // which is untouched then
   }
   CompletionQueue& cq = is_answer ? *core_.queues.send : *core_.queues.receive;
   is_answer ? cq.mark_sender(core_.send_place) : cq.mark_receiver(core_.receive_place);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "base/mutex.h"
 #include "base/result.h"
@@ -46,6 +47,11 @@ class QueuePair {
   int post_send(ibv_send_wr* wr, ibv_send_wr** bad) { return send_.post(wr, bad); }
   /// As ibv_post_recv.
   int post_receive(ibv_recv_wr* wr, ibv_recv_wr** bad);
+  /// The same for RINGBOLT_EXPLAIN, with where it is posted.
+  int post_send_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) {
+    return core_.notes == nullptr ? send_.post(wr, bad) : send_.post_noted(wr, bad, site);
+  }
+  int post_receive_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
   /// ReceiveQueue::receive_in_place.
   int receive_in_place() { return receive_.receive_in_place(); }
 
@@ -85,6 +91,27 @@ class QueuePair {
   /// A completion queue overflowed: nothing can be completed any more.
   void fail_from_queue();
 
+  /// For RINGBOLT_EXPLAIN: how far it is, and what could complete.
+  struct Standing {
+    ibv_qp_state state = IBV_QPS_RESET;
+    uint32_t done = 0;        ///< sends, by numbers that wrap
+    uint32_t unfinished = 0;  ///< sends
+    uint32_t receives = 0;    ///< posted, in its own queue or the shared one
+    friend bool operator==(const Standing&, const Standing&) = default;
+  };
+  Standing standing();
+  /// "RTS, 0 sends unfinished, 3 receives posted".
+  static std::string text_of(const Standing& standing);
+  bool is_noted() const { return core_.notes != nullptr; }
+  const CompletionQueues& queues() const { return core_.queues; }
+  /// For the peer to find, and what it has said so: "queue pair 0x12 of process 4711: ..."; empty: nothing.
+  void tell_standing(const Standing& standing);
+  std::string peer_standing();
+  /// "; the last send, wr_id 5, was posted at ... without IBV_SEND_SIGNALED", if so.
+  std::string unsignaled_text();
+  /// Of its oldest send, which waits for a receive of the peer's: told if the peer says that it has none.
+  bool explain_starvation();
+
   // For the process.
   Lanes& lanes() { return lanes_; }
   /// A packet from the network whose ICRC was right. The completion queue that has to do with it, and that no program
@@ -123,7 +150,7 @@ class QueuePair {
   /// it long ago, polled for or not. Its sender, which ends next, must not find it unfinished.
   void finish_receiving();
   bool try_rest();
-  CompletionQueue* drop(Drop why);
+  CompletionQueue* drop(Drop why, const InboundPacket& packet);
 
   base::Mutex modify_lock_ RINGBOLT_ACQUIRED_BEFORE(CompletionQueue::lock, send_half);  // one modify at a time
   const ibv_qp_cap caps_;

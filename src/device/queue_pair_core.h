@@ -13,6 +13,7 @@
 #include "device/half_locks.h"
 #include "device/memory.h"
 #include "device/pieces.h"
+#include "device/queue_pair_notes.h"
 
 namespace ringbolt::device {
 
@@ -74,6 +75,16 @@ struct QueuePairCore {
   }
   /// Where memory lies that a peer names; null where the key or the queue pair does not allow it `access`.
   std::byte* find_local(uint64_t address, uint64_t length, uint32_t key, uint32_t access) const;
+  /// `use` hears of the notes if there are some, and may throw: then nothing is noted.
+  template <class Use>
+  void when_noting(Use&& use) const noexcept {
+    if (notes != nullptr) [[unlikely]] {
+      try {
+        use(*notes);
+      } catch (...) {  // no memory for words
+      }
+    }
+  }
   /// A SEND of that many bytes can't be: notes it, to be told.
   void note_overlong(uint32_t length);
 
@@ -101,6 +112,8 @@ struct QueuePairCore {
   std::atomic<bool> receive_attention{false};  ///< see ask_for_look()
   uint32_t receive_place = 0;                  ///< its place in its completion queue of receives, and of sends; given
   uint32_t send_place = 0;                     ///< when it is attached, before anybody else knows of it
+  /// Null unless RINGBOLT_EXPLAIN asks for it; set before anybody else knows of the queue pair.
+  std::unique_ptr<QueuePairNotes> notes;
 
  private:
   bool translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;

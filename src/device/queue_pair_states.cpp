@@ -11,6 +11,7 @@
 #include "base/explain.h"
 #include "base/lock_guard.h"
 #include "device/call_faults.h"
+#include "device/failure_notes.h"
 #include "device/lane_transport.h"
 #include "device/limits.h"
 #include "device/qp_transitions.h"
@@ -73,6 +74,11 @@ int QueuePair::step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attri
     receive_.note_rtr();
     core_.cable.connect();
   }
+  core_.when_noting([&](QueuePairNotes&) {
+    if (to == IBV_QPS_RTR && core_.type != IBV_QPT_UD) {
+      tell_peer(core_, PeerNotes::Kind::queue_pair_made, fmt::format("it was connected at {}", base::calling_place()));
+    }
+  });
   core_.set_state(to);
   lanes_.publish_attributes();
   if (to == IBV_QPS_SQD && attributes.en_sqd_async_notify != 0 && (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) != 0) {
@@ -87,6 +93,10 @@ int QueuePair::step(ibv_qp_state from, ibv_qp_state to, const ibv_qp_attr& attri
 }
 
 void QueuePair::reset_whole() {
+  core_.when_noting([&](QueuePairNotes& notes) {
+    tell_peer(core_, PeerNotes::Kind::queue_pair_gone, fmt::format("it was reset at {}", base::calling_place()));
+    notes.clear();
+  });
   settle_told("a queue pair was reset", 0);
   send_rest(base::now_ns() + kLeastTimeoutNs);
   core_.queues.receive->suspend(core_.receive_place, true);

@@ -4,6 +4,7 @@
 
 #include "base/c_border.h"
 #include "device/explanations.h"
+#include "device/failure_notes.h"
 #include "device/queue_pair_transport.h"
 #include "device/receive_quirks.h"
 #include "device/vendor_error.h"
@@ -42,8 +43,7 @@ bool ReceiveQueue::deliver_unexpected(CompletionQueue& cq) {
   return core_.state() != IBV_QPS_ERR;
 }
 
-int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
-  const ReceiveGuard guard(core_.locks);
+[[gnu::always_inline]] inline int ReceiveQueue::post_locked(ibv_recv_wr* wr, ibv_recv_wr** bad) {
   if (core_.queues.shared != nullptr || core_.state() == IBV_QPS_RESET) {
     *bad = wr;
     return base::refused(EINVAL, "ibv_post_recv", [&] {
@@ -75,6 +75,21 @@ int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
     core_.process.request_service(*core_.queues.receive);
   }
   return 0;
+}
+
+int ReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
+  const ReceiveGuard guard(core_.locks);
+  return post_locked(wr, bad);
+} catch (...) {
+  return base::caught_errno();
+}
+
+int ReceiveQueue::post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) try {
+  const ReceiveGuard guard(core_.locks);
+  const uint32_t before = ring_.count();
+  const int error = post_locked(wr, bad);
+  core_.notes->note_receives(ring_.count() - before, site);
+  return error;
 } catch (...) {
   return base::caught_errno();
 }
@@ -114,6 +129,11 @@ void ReceiveQueue::push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_statu
   wc.vendor_err = vendor_error(status);
   wc.qp_num = core_.qpn;
   count_failed_receive(status, core_.counts);
+  core_.when_noting([&](const QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
+    const bool is_shared = core_.queues.shared != nullptr;
+    explain_failed_receive(core_, wr_id, is_shared ? core_.queues.shared->site_of(wr_id) : notes.taken_receive(ring_.count()),
+                           status);
+  });
   cq.commit(status, true);
 }
 
@@ -123,6 +143,11 @@ void ReceiveQueue::fail(CompletionQueue& cq, ibv_wc_status status) {
     current_.received = 0;
     push_failed(cq, current_.wr_id, status);
   }
+}
+
+void ReceiveQueue::note_failure(ibv_wc_status status, uint64_t total, bool is_at_least) {
+  note_failed_receive(core_, status, {current_.wanted.data(), current_.wanted_count}, current_.pieces.length(), total,
+                      is_at_least);
 }
 
 void ReceiveQueue::flush(CompletionQueue& cq) {

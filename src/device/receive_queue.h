@@ -34,6 +34,8 @@ class ReceiveQueue {
 
   /// As ibv_post_recv.
   int post(ibv_recv_wr* wr, ibv_recv_wr** bad);
+  /// The same, with notes of where it was posted; there are notes.
+  int post_noted(ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
   /// Messages that lie in memory which this process sees anyway are not copied from here on: see base/in_place.h.
   /// EOPNOTSUPP where a profile or a shared receive queue has other ideas of receives.
   int receive_in_place();
@@ -71,6 +73,8 @@ class ReceiveQueue {
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   /// The open receive, if there is one, completes with an error.
   void fail(CompletionQueue& cq, ibv_wc_status status) RINGBOLT_REQUIRES(receive_half, cq.lock);
+  /// The open receive is about to fail, for a message of `total` bytes: there are notes. Throws std::bad_alloc.
+  void note_failure(ibv_wc_status status, uint64_t total, bool is_at_least) RINGBOLT_REQUIRES(receive_half);
   /// In the state ERR: whatever is posted is flushed, as far as there is room, and the events that follow are raised.
   void flush(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);
   /// In the state ERR: nothing is left that flush() would still do.
@@ -88,6 +92,7 @@ class ReceiveQueue {
   void reset() RINGBOLT_REQUIRES(receive_half);
 
  private:
+  int post_locked(ibv_recv_wr* wr, ibv_recv_wr** bad) RINGBOLT_REQUIRES(receive_half);
   bool open_shared() RINGBOLT_REQUIRES(receive_half);
   void open_with_quirks() RINGBOLT_REQUIRES(receive_half);
   ibv_wc_status judge_with_quirks(uint32_t total) RINGBOLT_REQUIRES(receive_half);

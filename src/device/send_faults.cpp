@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <new>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "device/explanations.h"
 #include "device/queue_pair_transport.h"
 #include "device/send_queue.h"
 #include "device/send_quirks.h"
@@ -103,6 +106,10 @@ SendQuirks::Turn SendQuirks::try_again(SendQueue& queue, uint32_t index, uint64_
   const bool is_over = quirk.is_lost ? quirk.losses >= attributes.retry_cnt
                                      : attributes.rnr_retry != kForever && quirk.refusals >= attributes.rnr_retry;
   if (is_over) {
+    core_.when_noting([&](QueuePairNotes& notes) {
+      notes.say_why_send(why_fault(quirk.is_lost ? fmt::format("it was lost {} times", quirk.losses + 1)
+                                                 : fmt::format("no receive for it {} times", quirk.refusals + 1)));
+    });
     queue.fail(entry, quirk.is_lost ? IBV_WC_RETRY_EXC_ERR : IBV_WC_RNR_RETRY_EXC_ERR);
     return Turn::over;
   }
@@ -139,6 +146,11 @@ bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status)
     quirk.is_judged = true;
     quirk.is_missing = verdict.is_lost;
     entry.status = static_cast<uint8_t>(verdict.status);
+    core_.when_noting([&](QueuePairNotes& notes) {
+      if (verdict.status != IBV_WC_SUCCESS) {
+        notes.say_why_send(why_fault(fmt::format("completions, status {}", static_cast<int>(verdict.status))));
+      }
+    });
     quirk.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
   }
   status = static_cast<ibv_wc_status>(entry.status);

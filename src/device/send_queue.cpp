@@ -7,7 +7,9 @@
 #include <cstring>
 
 #include "base/c_border.h"
+#include "base/clock.h"
 #include "device/explanations.h"
+#include "device/failure_notes.h"
 #include "device/queue_pair_transport.h"
 #include "device/send_quirks.h"
 #include "device/vendor_error.h"
@@ -154,9 +156,7 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   return 0;
 }
 
-// Flattened: its steps are functions for the sake of quirks, which call them one by one.
-[[gnu::flatten]] int SendQueue::post(ibv_send_wr* wr, ibv_send_wr** bad) try {
-  const SendGuard guard(core_.locks);
+[[gnu::always_inline]] inline int SendQueue::post_locked(ibv_send_wr* wr, ibv_send_wr** bad) {
   int error = takes_requests(core_.state()) ? 0 : EINVAL;
   if (quirks_ != nullptr) [[unlikely]] {
     error = error == 0 ? quirks_->append_list(*this, wr, bad == nullptr) : error;
@@ -172,8 +172,27 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   }
   end_post();
   return error;
+}
+
+// Flattened: its steps are functions for the sake of quirks, which call them one by one.
+[[gnu::flatten]] int SendQueue::post(ibv_send_wr* wr, ibv_send_wr** bad) try {
+  const SendGuard guard(core_.locks);
+  return post_locked(wr, bad);
 } catch (...) {
   return base::caught_errno();  // to name the request as well would cost the hot path two registers
+}
+
+int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) try {
+  const SendGuard guard(core_.locks);
+  const uint64_t now = base::now_ns();
+  uint32_t at = core_.sends.tail.load(std::memory_order_relaxed);
+  uint32_t room = slots() - core_.sends.unfinished();
+  for (const ibv_send_wr* one = wr; one != nullptr && room > 0; one = one->next, --room) {
+    core_.notes->note_send(place(at++), *one, site, now);
+  }
+  return post_locked(wr, bad);
+} catch (...) {
+  return base::caught_errno();
 }
 
 [[gnu::cold, gnu::noinline]] void SendQueue::explain_refusal(int error, const ibv_send_wr* wr) const {
@@ -239,6 +258,14 @@ void SendQueue::run() {
 }
 
 bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
+  core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
+    const uint32_t at = place(entry);
+    if (status == IBV_WC_LOC_PROT_ERR) {
+      const bool is_written = entry.wc_opcode != IBV_WC_SEND && entry.wc_opcode != IBV_WC_RDMA_WRITE;
+      notes.say_why_send(why_pieces_refused(core_, {notes.pieces(at), notes.send(at).pieces},
+                                            is_written ? static_cast<uint32_t>(IBV_ACCESS_LOCAL_WRITE) : 0U));
+    }
+  });
   entry.status = static_cast<uint8_t>(status);
   entry.phase = SendPhase::failed;
   has_failed_send_ = true;
@@ -248,7 +275,9 @@ bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
 }
 
 bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {
-  core_.note_overlong(length);
+  if (core_.notes == nullptr) {  // else its completion tells
+    core_.note_overlong(length);
+  }
   return fail(entry, IBV_WC_LOC_LEN_ERR);
 }
 
@@ -372,6 +401,7 @@ void SendQueue::complete(CompletionQueue& cq) {
 void SendQueue::push_completion(CompletionQueue& cq, const SendEntry& entry, ibv_wc_status status) {
   if (status != IBV_WC_SUCCESS) [[unlikely]] {
     count_failed_send(status, core_.counts);
+    explain_failure(entry, status);
   }
   ibv_wc& wc = cq.next();
   wc.wr_id = entry.wr_id;
@@ -387,6 +417,12 @@ void SendQueue::push_completion(CompletionQueue& cq, const SendEntry& entry, ibv
   wc.slid = 0;
   wc.sl = wc.dlid_path_bits = 0;
   cq.commit(status, false);
+}
+
+[[gnu::cold, gnu::noinline]] void SendQueue::explain_failure(const SendEntry& entry, ibv_wc_status status) {
+  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+    explain_failed_send(core_, place(entry), entry.wr_id, status);
+  });
 }
 
 bool SendQueue::has_untold_completion() {

@@ -38,6 +38,8 @@ class SendQueue {
   /// As ibv_post_send. Where `bad` is null the list is posted whole or not at all; else up to the request that it then
   /// names. ENOMEM also where quirks want bytes to be copied, and there is no memory for the copy.
   int post(ibv_send_wr* wr, ibv_send_wr** bad);
+  /// The same, with notes of each request and of where it was posted; there are notes.
+  int post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site);
   /// Takes in answers, completes what is complete, and gets on with the rest.
   void progress(CompletionQueue& cq) RINGBOLT_REQUIRES(cq.lock);
   /// Gets on with queued sends without completing any, unless somebody else is at it.
@@ -59,6 +61,9 @@ class SendQueue {
   }
   uint32_t slots() const { return mask_ + 1; }
   uint32_t place(uint32_t index) const { return index & mask_; }
+  uint32_t place(const SendEntry& entry) const RINGBOLT_REQUIRES(send_half) {
+    return static_cast<uint32_t>(&entry - entries_.data());
+  }
   SendQuirks* quirks() const RINGBOLT_REQUIRES(send_half) { return quirks_.get(); }
   /// The same if some sends may complete before they are delivered, else null; that is so from the beginning or never.
   SendQuirks* early() const { return early_; }
@@ -99,6 +104,8 @@ class SendQueue {
   void retire(uint32_t index, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
 
  private:
+  int post_locked(ibv_send_wr* wr, ibv_send_wr** bad) RINGBOLT_REQUIRES(send_half);
+  void explain_failure(const SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   int check_list(const ibv_send_wr* wr) const RINGBOLT_REQUIRES(send_half);
   static bool is_plain(const ibv_send_wr& wr);
   void begin(SendEntry& entry, const ibv_send_wr& wr, bool may_begin) RINGBOLT_REQUIRES(send_half);

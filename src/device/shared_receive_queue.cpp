@@ -91,6 +91,28 @@ int SharedReceiveQueue::post(ibv_recv_wr* wr, ibv_recv_wr** bad) try {
   return base::caught_errno();
 }
 
+void SharedReceiveQueue::note_sites(const ibv_recv_wr* wr, const base::CallSite& site) {
+  constexpr size_t kMostSites = 65536;
+  const base::LockGuard guard(lock_);
+  if (sites_.size() >= kMostSites) {
+    sites_.clear();
+  }
+  for (; wr != nullptr; wr = wr->next) {
+    sites_[wr->wr_id] = site;
+  }
+}
+
+base::CallSite SharedReceiveQueue::site_of(uint64_t wr_id) {
+  const base::LockGuard guard(lock_);
+  const auto found = sites_.find(wr_id);
+  return found == sites_.end() ? base::CallSite{} : found->second;
+}
+
+uint32_t SharedReceiveQueue::count() {
+  const base::LockGuard guard(lock_);
+  return ring_.count();
+}
+
 bool SharedReceiveQueue::take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count, bool is_awaited) {
   bool reaches_limit = false;
   {

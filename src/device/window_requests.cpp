@@ -1,6 +1,9 @@
 #include "device/window_requests.h"
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "device/failures.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
 
@@ -18,6 +21,31 @@ WindowBinding binding_of(const SendRequest& request, uint32_t qpn) {
   return binding;
 }
 
+base::Explanation why_not_bound(Process& process, uint32_t pd_key, const WindowBinding& binding) {
+  link::Region region;
+  if (!process.windows().holds(binding.key, pd_key)) {
+    return {fmt::format("{:#x} is no rkey of a memory window of this protection domain", binding.key),
+            "take the window's rkey, and change its low byte alone, with ibv_inc_rkey"};
+  }
+  if (!process.regions().find(binding.region_key, region)) {
+    return {fmt::format("bind_info.mr has the key {:#x}, and no region has", binding.region_key),
+            "bind the window before the region is deregistered"};
+  }
+  if ((region.access & IBV_ACCESS_MW_BIND) == 0) {
+    return {fmt::format("the region of {:#x} allows {}, and lacks IBV_ACCESS_MW_BIND", binding.region_key,
+                        access_text(region.access)),
+            "register it with IBV_ACCESS_MW_BIND"};
+  }
+  if (!region.holds(binding.address, binding.length)) {
+    return {fmt::format("the region of {:#x} is {} bytes at {:#x}; {} at {:#x} are to be bound", binding.region_key,
+                        region.length, region.first, binding.length, binding.address),
+            "bind a part of the region"};
+  }
+  return {fmt::format("the window's access {}, on a region that allows {}", access_text(binding.access),
+                      access_text(region.access)),
+          "register the region with IBV_ACCESS_LOCAL_WRITE, in the protection domain of the queue pair"};
+}
+
 }  // namespace
 
 bool WindowRequests::execute(SendQueue& queue, SendEntry& entry, const SendRequest& request) {
@@ -28,6 +56,13 @@ bool WindowRequests::execute(SendQueue& queue, SendEntry& entry, const SendReque
   if (entry.moved == 0) {
     if (binds ? !may_bind_window(process, core.pd.key, binding)
               : !invalidate_window(process, core.qpn, request.immediate)) {
+      core.when_noting([&](QueuePairNotes& notes) {
+        notes.say_why_send(binds ? why_not_bound(process, core.pd.key, binding)
+                                 : base::Explanation{fmt::format("{:#x} is no key of a memory window of type 2 that is bound "
+                                                                 "on this queue pair",
+                                                                 request.immediate),
+                                                     "invalidate the rkey that the window was bound with, once"});
+      });
       return queue.fail(entry, binds ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR);
     }
     if (const uint32_t closed = binds ? close_window(process, binding.key) : request.immediate; closed != 0) {

@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/clock.h"
+#include "device/failure_notes.h"
+#include "device/failures.h"
 #include "device/limits.h"
 #include "device/send_queue.h"
+#include "device/silence_timer.h"
 #include "device/wire_responder.h"
 #include "wire/greeting.h"
 
@@ -306,6 +311,10 @@ bool WireRequester::build_packets(SendQueue& queue, uint64_t now_ns) {
     const bool is_built = output_.build(place, path_.udp, packet, inboxes_.seal.peer_token(),
                                         [&](std::byte* target) { return base::call_locked(fill_place, target); });
     if (!is_built) {
+      core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
+        const uint32_t at = queue.place(index_of(packet.operation));
+        notes.say_why_send(why_pieces_refused(core_, {notes.pieces(at), notes.send(at).pieces}, 0));
+      });
       core_.enter_error(IBV_WC_LOC_PROT_ERR);  // the program took the memory away while it was being sent
       break;
     }
@@ -396,9 +405,25 @@ ibv_wc_status WireRequester::failure() const {
   return has_failed ? status_of(rc_->failure()->why) : IBV_WC_SUCCESS;
 }
 
+void WireRequester::explain_failure(QueuePairNotes& notes, ibv_wc_status status) {
+  const ibv_qp_attr& attributes = core_.attributes;
+  if (status == IBV_WC_RETRY_EXC_ERR) {
+    const uint64_t waited_ns = transport_timeout_ns(attributes) * (attributes.retry_cnt + 1ULL);
+    notes.say_why_send(why_unanswered(core_, waited_ns, ""));
+  } else if (status == IBV_WC_RNR_RETRY_EXC_ERR) {
+    notes.say_why_send({fmt::format("{} had no receive for it, more often than the {} times that rnr_retry allows",
+                                    peer_text(core_), attributes.rnr_retry),
+                        remedy_of(status)});
+  } else if (status == IBV_WC_LOC_PROT_ERR) {
+    const uint32_t at = core_.sends.done.load(std::memory_order_relaxed) & (static_cast<uint32_t>(indices_.size()) - 1);
+    notes.say_why_send(why_pieces_refused(core_, {notes.pieces(at), notes.send(at).pieces}, IBV_ACCESS_LOCAL_WRITE));
+  }
+}
+
 bool WireRequester::give_up() {
   const ibv_wc_status status = failure();
   if (status != IBV_WC_SUCCESS) {
+    core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED { explain_failure(notes, status); });
     core_.enter_error(status);
   }
   return status != IBV_WC_SUCCESS;

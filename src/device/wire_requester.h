@@ -67,6 +67,7 @@ class WireRequester {
   bool fill(SendQueue& queue, const transport::OutPacket& packet, std::byte* target) RINGBOLT_REQUIRES(send_half);
   bool build_packets(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   void send_packets(SendQueue& queue, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
+  void explain_failure(QueuePairNotes& notes, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   bool send() RINGBOLT_REQUIRES(send_half);
   void greet(const wire::Greeting& greeting) RINGBOLT_REQUIRES(send_half);
   void greet_again(uint64_t now_ns) RINGBOLT_REQUIRES(send_half);

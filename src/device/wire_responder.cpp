@@ -10,6 +10,7 @@
 #include "base/copy.h"
 #include "base/guarded_copy.h"
 #include "base/remote_access.h"
+#include "device/failure_notes.h"
 #include "device/receive_queue.h"
 #include "device/receive_quirks.h"
 #include "link/lane.h"
@@ -69,6 +70,7 @@ struct WireResponder::RequestHost {
   WireResponder& responder;
   ReceiveQueue& queue;
   CompletionQueue& cq;
+  const InboundPacket& packet;  ///< the one that is looked at
   QueuePairCore& core = responder.core_;
 
   bool take_receive() RINGBOLT_NOT_ANALYSED {
@@ -79,6 +81,7 @@ struct WireResponder::RequestHost {
     }
     if (!queue.open()) {
       core.counts.note(kSharedOutOfBuffer);
+      responder.explain_starved(queue);
       return false;
     }
     queue.current().is_refused = !queue.translate();
@@ -89,11 +92,12 @@ struct WireResponder::RequestHost {
       queue.quirks()->append(bytes.data(), static_cast<uint32_t>(bytes.size()));
       return transport::Placed::ok;
     }
-    if (queue.current().is_refused) {
-      return transport::Placed::protection;
-    }
-    if (offset + bytes.size() > queue.current().pieces.length()) {
-      return transport::Placed::too_long;
+    const bool is_refused = queue.current().is_refused;
+    if (is_refused || offset + bytes.size() > queue.current().pieces.length()) [[unlikely]] {
+      core.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+        queue.note_failure(is_refused ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR, offset + bytes.size(), true);
+      });
+      return is_refused ? transport::Placed::protection : transport::Placed::too_long;
     }
     queue.place(offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
     return transport::Placed::ok;
@@ -116,11 +120,18 @@ struct WireResponder::RequestHost {
     }
     queue.complete(cq, message);
   }
-  bool invalidate(uint32_t key) RINGBOLT_NOT_ANALYSED { return invalidate_window(core.process, core.qpn, key); }
+  bool invalidate(uint32_t key) RINGBOLT_NOT_ANALYSED {
+    const bool is_done = invalidate_window(core.process, core.qpn, key);
+    if (!is_done) {
+      core.when_noting([&](QueuePairNotes&) { note_refused_invalidation(core, key); });
+    }
+    return is_done;
+  }
   bool may_access(uint64_t address, uint32_t length, uint32_t key, transport::Access access) RINGBOLT_NOT_ANALYSED {
     // The program may have unmapped what it registered: looked at once a message, which costs a system call.
     const std::byte* memory = core.find_local(address, length, key, flags_of(access));
-    return memory != nullptr && base::is_accessible(memory, length, access != transport::Access::read);
+    const bool may = memory != nullptr && base::is_accessible(memory, length, access != transport::Access::read);
+    return may || note_refused(address, length, key, flags_of(access));
   }
   bool write(uint64_t address, uint32_t key, std::span<const std::byte> bytes) RINGBOLT_NOT_ANALYSED {
     std::byte* target = core.find_local(address, bytes.size(), key, IBV_ACCESS_REMOTE_WRITE);
@@ -128,7 +139,7 @@ struct WireResponder::RequestHost {
       const base::RemoteAccess by_peer;
       base::copy(target, bytes.data(), bytes.size());
     }
-    return target != nullptr;
+    return target != nullptr || note_refused(address, bytes.size(), key, IBV_ACCESS_REMOTE_WRITE);
   }
   std::optional<uint64_t> compare_swap(uint64_t address, uint32_t key, uint64_t compare,
                                        uint64_t swap) RINGBOLT_NOT_ANALYSED {
@@ -145,24 +156,66 @@ struct WireResponder::RequestHost {
     const base::RemoteAccess by_peer;
     return word == nullptr ? std::nullopt : std::optional(std::atomic_ref<uint64_t>(*word).fetch_add(add));
   }
-  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED { responder.failure_ = why; }
+  void fail(transport::ResponderFailure why) RINGBOLT_NOT_ANALYSED {
+    responder.failure_ = why;
+    if (core.notes != nullptr && !responder.refused_ && wire::is_atomic_request(packet.view.headers.bth.opcode)) {
+      const auto& atomic = packet.view.headers.atomic;
+      responder.refused_ = {atomic.address, sizeof(uint64_t), atomic.key, IBV_ACCESS_REMOTE_ATOMIC};
+    }
+    responder.explain_failure(why);
+  }
 
  private:
   bool diverts() const RINGBOLT_NOT_ANALYSED { return queue.quirks() != nullptr && queue.quirks()->diverts(); }
   bool is_bypassing() RINGBOLT_NOT_ANALYSED { return diverts() && queue.quirks()->bypass() == Bypass::waits; }
+  /// False: for the words about it, if fail() follows.
+  bool note_refused(uint64_t address, uint64_t length, uint32_t key, uint32_t access) RINGBOLT_NOT_ANALYSED {
+    if (core.notes != nullptr) {
+      responder.refused_ = {address, length, key, access};
+      if (core.type == IBV_QPT_UC) {
+        responder.explain_failure(transport::ResponderFailure::remote_access);  // which ends nothing there
+      }
+    }
+    return false;
+  }
   /// The region may begin anywhere, so an aligned address of the peer's may still be an odd one of ours.
   uint64_t* find_word(uint64_t address, uint32_t key) RINGBOLT_NOT_ANALYSED {
     std::byte* target = core.find_local(address, sizeof(uint64_t), key, IBV_ACCESS_REMOTE_ATOMIC);
     const bool is_aligned = reinterpret_cast<uint64_t>(target) % sizeof(uint64_t) == 0;
     return target != nullptr && is_aligned && base::is_accessible(target, sizeof(uint64_t), true)
                ? reinterpret_cast<uint64_t*>(target)
-               : nullptr;
+               : (note_refused(address, sizeof(uint64_t), key, IBV_ACCESS_REMOTE_ATOMIC), nullptr);
   }
 };
 
+/// Before the peer hears of it.
+[[gnu::cold, gnu::noinline]] void WireResponder::explain_failure(transport::ResponderFailure why) {
+  using transport::ResponderFailure;
+  const bool is_of_memory = why == ResponderFailure::remote_access || why == ResponderFailure::invalid_request;
+  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+    if (is_of_memory && refused_) {
+      const ibv_wc_status status = why == ResponderFailure::remote_access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
+      explain_refused_request(core_, status, refused_->key, refused_->address, refused_->length, refused_->access);
+    }
+  });
+}
+
+/// RC repeats what finds no receive, UC loses it.
+[[gnu::cold, gnu::noinline]] void WireResponder::explain_starved(ReceiveQueue& queue) {
+  core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
+    if (core_.type == IBV_QPT_UC) {
+      explain_dropped(core_, peer_text(core_), {receives_text(core_, queue.ring().count()),
+                                                "post receives before the peer sends: UC does not wait for them"});
+    } else {
+      note_starved(core_, notes, queue.ring().count());
+    }
+  });
+}
+
 void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
   const uint64_t now = cq.look_ns() != 0 ? cq.look_ns() : base::now_ns();  // for a habit of microseconds alone
-  RequestHost host{*this, queue, cq};
+  InboundPacket packet;
+  RequestHost host{*this, queue, cq, packet};
   // A program that spins on its memory may leave its queue full: a WRITE arrives all the same.
   const auto has_room = [&](const InboundPacket& first) RINGBOLT_REQUIRES(receive_half, cq.lock) {
     return !wire::takes_receive(first.view.headers.bth.opcode) || (cq.has_room() && !must_wait(queue));
@@ -172,7 +225,6 @@ void WireResponder::receive(ReceiveQueue& queue, CompletionQueue& cq) {
     habit_.note_unanswered();
   }
   is_answer_due_.store(false, std::memory_order_relaxed);
-  InboundPacket packet;
   int taken = 0;
   for (; taken < kMaxRequestsAtOnce && !failure_ && inboxes_.requests.pop_if(packet, has_room); ++taken) {
     if (packet.flow.source != path_.udp.destination || packet.flow.destination != path_.udp.source) {
@@ -291,6 +343,9 @@ void WireResponder::build_answers(uint64_t now_ns, PacketOutput& output) {
                                        [&](std::byte* target) { return base::call_locked(fill_place, target); });
     if (!is_built) {
       rc_->refuse_read();
+      refused_ = core_.notes == nullptr ? std::nullopt
+                                        : std::optional(Asked{packet.address, packet.length, packet.key, IBV_ACCESS_REMOTE_READ});
+      explain_failure(transport::ResponderFailure::remote_access);
       failure_ = transport::ResponderFailure::remote_access;
     }
   }

@@ -41,6 +41,8 @@ class WireResponder {
  private:
   struct RequestHost;
 
+  void explain_failure(transport::ResponderFailure why) RINGBOLT_REQUIRES(receive_half);
+  void explain_starved(ReceiveQueue& queue) RINGBOLT_REQUIRES(receive_half);
   bool must_wait(ReceiveQueue& queue) const RINGBOLT_REQUIRES(receive_half);
   bool fill(const transport::OutPacket& packet, std::byte* target) const RINGBOLT_REQUIRES(receive_half);
   void count_request(const wire::PacketView& view) RINGBOLT_REQUIRES(receive_half);
@@ -60,6 +62,13 @@ class WireResponder {
   std::optional<transport::RcResponder> rc_ RINGBOLT_GUARDED_BY(receive_half);
   std::optional<transport::UcResponder> uc_ RINGBOLT_GUARDED_BY(receive_half);
   std::optional<transport::ResponderFailure> failure_ RINGBOLT_GUARDED_BY(receive_half);
+  struct Asked {
+    uint64_t address;
+    uint64_t length;
+    uint32_t key;
+    uint32_t access;
+  };
+  std::optional<Asked> refused_ RINGBOLT_GUARDED_BY(receive_half);  // of our memory; only where there are notes
   ibv_wc_status fault_ RINGBOLT_GUARDED_BY(receive_half) = IBV_WC_SUCCESS;  // what ended the open receive
   bool knows_sender_ RINGBOLT_GUARDED_BY(receive_half) = false;  // who sends is one of ours, and nobody else is
   bool has_unsealed_ RINGBOLT_GUARDED_BY(receive_half) = false;  // some answers were built before the seal was agreed

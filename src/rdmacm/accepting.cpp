@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/c_border.h"
 #include "base/clock.h"
 #include "rdmacm/connection_data.h"
 #include "rdmacm/connection_manager.h"
+#include "rdmacm/explanations.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
 #include "wire/cm_private.h"
@@ -25,7 +28,7 @@ constexpr uint8_t kMaxRetry = 7;
 int listen(Id& id, int backlog) RINGBOLT_REQUIRES(manager_lock) {
   ConnectionManager& manager = *id.manager;
   if (id.phase != Phase::bound || id.token == 0) {
-    return EINVAL;
+    return wrong_phase("rdma_listen", id, "bound to an address");
   }
   if (const int error = ringbolt_management_listen(manager.devices().at(0).context, id.token)) {
     return error;
@@ -58,15 +61,19 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
   const auto data = private_data_of(param);
   wire::CmRep reply;
   if (data.size() > reply.private_data.size()) {
-    return EINVAL;
+    return too_much_data("rdma_accept", data.size(), reply.private_data.size());
   }
   if (param != nullptr || id.c.qp == nullptr) {
-    if (const int error = check_limits(id, device, param)) {
+    if (const int error = check_limits("rdma_accept", id, device, param)) {
       return error;
     }
   }
   if (manager.engine().state_of(id.handle) != cm::State::req_received) {
-    return EINVAL;
+    return base::refused(EINVAL, "rdma_accept", [&]() RINGBOLT_NOT_ANALYSED {
+      return base::Explanation{fmt::format("the request of {} was answered already, or has timed out",
+                                           text_of(id.c.route.addr.dst_addr)),
+                               "accept each request once, and within seconds"};
+    });
   }
   std::ranges::copy(data, reply.private_data.begin());
   const bool takes_all = param == nullptr;
@@ -97,8 +104,14 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
 int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
   const auto data = private_data_of(param);
   wire::CmSidrRep reply;
-  if (data.size() > reply.private_data.size() || (id.c.qp == nullptr && param == nullptr)) {
-    return EINVAL;
+  if (data.size() > reply.private_data.size()) {
+    return too_much_data("rdma_accept", data.size(), reply.private_data.size());
+  }
+  if (id.c.qp == nullptr && param == nullptr) {
+    return base::refused(EINVAL, "rdma_accept", [] {
+      return base::Explanation{"conn_param is NULL, and the identifier has 0 queue pairs of its own",
+                               "make one with rdma_create_qp before, or give conn_param with its qp_num"};
+    });
   }
   std::ranges::copy(data, reply.private_data.begin());
   reply.qpn = id.c.qp != nullptr ? id.c.qp->qp_num : param->qp_num;
@@ -108,8 +121,9 @@ int accept_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(man
 
 int accept(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
   if (!id.is_passive || id.handle == 0) {
-    return EINVAL;
+    return wrong_phase("rdma_accept", id, "that of a CONNECT_REQUEST, event->id");
   }
+  note_call(id);
   const int error = id.is_datagram() ? accept_datagrams(id, param) : accept_queue_pair(id, param);
   id.manager->settle();
   return error;
@@ -117,21 +131,21 @@ int accept(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock)
 
 int reject(Id& id, uint16_t reason, std::span<const std::byte> data) RINGBOLT_REQUIRES(manager_lock) {
   if (id.handle == 0) {
-    return EINVAL;
+    return wrong_phase("rdma_reject", id, "that of a CONNECT_REQUEST, event->id");
   }
   ConnectionManager& manager = *id.manager;
   int error = 0;
   if (id.is_datagram()) {
     wire::CmSidrRep refusal;
     if (data.size() > refusal.private_data.size()) {
-      return EINVAL;
+      return too_much_data("rdma_reject", data.size(), refusal.private_data.size());
     }
     refusal.status = wire::kSidrRejected;
     std::ranges::copy(data, refusal.private_data.begin());
     error = manager.engine().answer(manager.now(), id.handle, refusal);
   } else {
     if (data.size() > wire::CmRej::kPrivateBytes) {
-      return EINVAL;
+      return too_much_data("rdma_reject", data.size(), wire::CmRej::kPrivateBytes);
     }
     error = manager.engine().reject(manager.now(), id.handle, reason, data);
   }
@@ -237,14 +251,17 @@ int rdma_notify(rdma_cm_id* c, ibv_event_type event) try {
 int rdma_disconnect(rdma_cm_id* c) try {
   Id& id = Id::of(c);
   if (id.is_datagram() || id.manager->is_dead()) {
-    return result(id.is_datagram() ? EINVAL : ENODEV);
+    return result(!id.is_datagram() ? ENODEV : base::refused(EINVAL, "rdma_disconnect", [] {
+      return base::Explanation{"the identifier is one of datagrams (RDMA_PS_UDP): it has 0 connections",
+                               "leave the call out for datagrams"};
+    }));
   }
   ringbolt::rdmacm::finish_transfers(id);
   bool is_awaited = false;
   {
     const base::LockGuard guard(id.manager->mutex());
     if (id.handle == 0) {
-      return result(EINVAL);
+      return result(ringbolt::rdmacm::wrong_phase("rdma_disconnect", id, "connected"));
     }
     id.manager->catch_up();
     if (id.c.qp != nullptr) {

@@ -5,10 +5,15 @@
 
 #include <cerrno>
 #include <cstring>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "base/c_border.h"
+#include "rdmacm/connection_data.h"
 #include "rdmacm/connection_manager.h"
 #include "rdmacm/events.h"
+#include "rdmacm/explanations.h"
 #include "rdmacm/identifiers.h"
 #include "wire/cm_private.h"
 
@@ -18,6 +23,7 @@ namespace {
 using Phase = Id::Phase;
 
 constexpr uint16_t kFirstOpenPort = 1024;
+constexpr const char* kResolve = "rdma_resolve_addr";
 
 uint32_t scope_of(const sockaddr* address) {
   return address->sa_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6*>(address)->sin6_scope_id : 0;
@@ -28,6 +34,14 @@ size_t length_of(const sockaddr* address) {
 }
 
 bool may_bind_low_ports() { return geteuid() == 0; }
+
+int wrong_family(const char* call, const sockaddr* address) {
+  return base::refused(EAFNOSUPPORT, call, [&] {
+    return base::Explanation{fmt::format("the address is of family {}; there are AF_INET ({}) and AF_INET6 ({})",
+                                         address == nullptr ? 0 : address->sa_family, AF_INET, AF_INET6),
+                             "set sa_family, or take an address of getaddrinfo"};
+  });
+}
 
 /// Makes the bound address known to the host, so that nobody else takes it.
 int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(manager_lock) {
@@ -48,13 +62,17 @@ int publish(Id& id, const wire::Address& address) RINGBOLT_REQUIRES(manager_lock
   return 0;
 }
 
-int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
+int take_port(const char* call, Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
   ConnectionManager& manager = *id.manager;
   const auto space = static_cast<uint16_t>(id.c.ps);
   constexpr int kTries = 64;  // another process may have the number
   const bool is_chosen = id.source_port() != 0;
   if (is_chosen && id.source_port() < kFirstOpenPort && !may_bind_low_ports()) {
-    return EACCES;
+    return base::refused(EACCES, call, [&] {
+      return base::Explanation{fmt::format("port {} is below {}, and the program is not root", id.source_port(),
+                                           kFirstOpenPort),
+                               fmt::format("take a port from {} on", kFirstOpenPort)};
+    });
   }
   int error = EADDRINUSE;
   for (int i = 0; i < (is_chosen ? 1 : kTries) && error != 0; ++i) {
@@ -72,26 +90,36 @@ int take_port(Id& id, const wire::Address& address, bool is_public) RINGBOLT_REQ
     }
   }
   id.is_bound = error == 0;
-  return error;
+  return error != EADDRINUSE || !is_chosen ? error : base::refused(error, call, [&] {
+    return base::Explanation{fmt::format("port {} is taken at {} in this port space ({:#x})", id.source_port(),
+                                         text_of(id.c.route.addr.src_addr), static_cast<unsigned>(id.c.ps)),
+                             "end the program that has it, take another port, or set RDMA_OPTION_ID_REUSEADDR at both"};
+  });
 }
 
 /// Binds to `wanted`; `is_public`: the program asked for it, so others must not have the same.
-int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
+int bind_to(const char* call, Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
   const auto address = address_of(wanted);
   if (!address) {
-    return EAFNOSUPPORT;
+    return wrong_family(call, wanted);
   }
   if (id.phase != Phase::idle || id.is_bound) {
-    return EINVAL;
+    return wrong_phase(call, id, "new");
   }
   if (is_link_local(*address) && scope_of(wanted) == 0) {
-    return EINVAL;
+    return base::refused(EINVAL, call, [&] {
+      return base::Explanation{fmt::format("{} is an address of one link, and sin6_scope_id is 0", text_of(*wanted)),
+                               "set sin6_scope_id to if_nametoindex() of the interface"};
+    });
   }
   std::optional<uint32_t> device;
   if (!is_any(*address)) {
     device = id.manager->devices().bind(*address, scope_of(wanted));
     if (!device) {
-      return ENODEV;
+      return base::refused(ENODEV, call, [&] {
+        return base::Explanation{fmt::format("{} is no address of any of the devices here", text_of(*wanted)),
+                                 "take an address that `ringbolt devices` shows, or bind to INADDR_ANY"};
+      });
     }
   }
   std::memcpy(&id.c.route.addr.src_storage, wanted, length_of(wanted));
@@ -99,7 +127,7 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(ma
   if (own != *address) {
     write_address(own, port_of(wanted), 0, id.c.route.addr.src_storage);
   }
-  if (const int error = take_port(id, own, is_public)) {
+  if (const int error = take_port(call, id, own, is_public)) {
     std::memset(&id.c.route.addr.src_storage, 0, sizeof id.c.route.addr.src_storage);
     return error;
   }
@@ -113,10 +141,10 @@ int bind_to(Id& id, const sockaddr* wanted, bool is_public) RINGBOLT_REQUIRES(ma
   return 0;
 }
 
-int bind_to_any(Id& id, int family, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
+int bind_to_any(const char* call, Id& id, int family, bool is_public) RINGBOLT_REQUIRES(manager_lock) {
   sockaddr_storage any{};
   any.ss_family = static_cast<sa_family_t>(family);
-  return bind_to(id, reinterpret_cast<const sockaddr*>(&any), is_public);
+  return bind_to(call, id, reinterpret_cast<const sockaddr*>(&any), is_public);
 }
 
 /// Finds the way to `target` and queues what came of it. Errors that the kernel's own lookup gives come at once.
@@ -133,7 +161,11 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
   Route route;
   const int error = manager.devices().route(source, address, scope, route);
   if (error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EINVAL) {
-    return -error;
+    return base::refused(-error, kResolve, [&] {
+      return base::Explanation{fmt::format("the kernel has no route to {}{}", text_of(*target),
+                                           source ? " from " + text_of(id.c.route.addr.src_addr) : std::string()),
+                               "see `ip route get ADDRESS`; a link-local one needs its interface as sin6_scope_id"};
+    });
   }
   std::memcpy(&id.c.route.addr.dst_storage, target, length_of(target));
   if (error != 0) {
@@ -158,24 +190,29 @@ int resolve(Id& id, const wire::Address& wanted, const sockaddr* target) RINGBOL
 int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RINGBOLT_REQUIRES(manager_lock) {
   const auto address = address_of(target);
   if (!address) {
-    return EAFNOSUPPORT;
+    return wrong_family(kResolve, target);
   }
   if (id.phase != Phase::idle && id.phase != Phase::bound) {
-    return EINVAL;
+    return wrong_phase(kResolve, id, "new, or bound to an address");
   }
+  note_call(id);
   if (const int error = id.manager->start()) {
     return error;
   }
   if (id.phase == Phase::idle) {
     const bool has_source = source != nullptr && source->sa_family != AF_UNSPEC;
     const int error =
-        has_source ? bind_to(id, source, port_of(source) != 0) : bind_to_any(id, target->sa_family, false);
+        has_source ? bind_to(kResolve, id, source, port_of(source) != 0) : bind_to_any(kResolve, id, target->sa_family, false);
     if (error != 0) {
       return error;
     }
   }
   if (id.c.route.addr.src_addr.sa_family != target->sa_family) {
-    return EINVAL;
+    return base::refused(EINVAL, kResolve, [&] {
+      return base::Explanation{fmt::format("it is bound to {}, and {} is of another family", text_of(id.c.route.addr.src_addr),
+                                           text_of(*target)),
+                               "bind to an address of the family that is to be resolved"};
+    });
   }
   return resolve(id, *address, target);
 }
@@ -187,7 +224,7 @@ int prepare_to_listen(Id& id) {
     return error;
   }
   if (id.phase == Phase::idle) {
-    return bind_to_any(id, AF_INET, true);
+    return bind_to_any("rdma_listen", id, AF_INET, true);
   }
   const auto address = address_of(&id.c.route.addr.src_addr);
   return id.phase == Phase::bound && id.token == 0 && address ? publish(id, *address) : 0;
@@ -211,7 +248,7 @@ int rdma_bind_addr(rdma_cm_id* c, sockaddr* address) try {
   if (const int error = id.manager->start()) {
     return result(error);
   }
-  return result(ringbolt::rdmacm::bind_to(id, address, true));
+  return result(ringbolt::rdmacm::bind_to("rdma_bind_addr", id, address, true));
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -240,7 +277,7 @@ int rdma_resolve_route(rdma_cm_id* c, int) try {
     }
     const base::LockGuard guard(id.manager->mutex());
     if (id.phase != Id::Phase::address_resolved) {
-      return result(EINVAL);
+      return result(ringbolt::rdmacm::wrong_phase("rdma_resolve_route", id, "resolved to an address"));
     }
     id.channel().push(ringbolt::rdmacm::make_local_event(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0));
     fill_path(id);

@@ -8,10 +8,13 @@
 #include <random>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/c_border.h"
 #include "cm/timing.h"
 #include "rdmacm/connection_data.h"
 #include "rdmacm/connection_manager.h"
+#include "rdmacm/explanations.h"
 #include "rdmacm/identifiers.h"
 #include "wire/cm_private.h"
 
@@ -35,7 +38,7 @@ int fill_private_data(const Id& id, const rdma_conn_param* param, std::array<std
   wire::emit(header, std::span(out).template first<wire::kCmIpHeaderBytes>());
   const auto given = private_data_of(param);
   if (id.connect_data.size() + given.size() > kBytes - wire::kCmIpHeaderBytes) {
-    return EINVAL;
+    return too_much_data("rdma_connect", id.connect_data.size() + given.size(), kBytes - wire::kCmIpHeaderBytes);
   }
   auto at = std::copy(id.connect_data.begin(), id.connect_data.end(), out.begin() + wire::kCmIpHeaderBytes);
   std::copy(given.begin(), given.end(), at);
@@ -71,7 +74,7 @@ int connect_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(m
   ConnectionManager& manager = *id.manager;
   const Device& device = manager.devices().at(id.route->device);
   wire::CmReq request;
-  if (const int error = check_limits(id, device, param)) {
+  if (const int error = check_limits("rdma_connect", id, device, param)) {
     return error;
   }
   if (const int error = fill_private_data(id, param, request.private_data)) {
@@ -111,8 +114,9 @@ int connect_datagrams(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
 
 int connect(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(manager_lock) {
   if (id.phase != Phase::route_resolved || !id.route) {
-    return EINVAL;
+    return wrong_phase("rdma_connect", id, "resolved to a route");
   }
+  note_call(id);
   const int error = id.is_datagram() ? connect_datagrams(id, param) : connect_queue_pair(id, param);
   if (error == 0) {
     try {
@@ -136,18 +140,32 @@ std::span<const std::byte> private_data_of(const rdma_conn_param* param) {
   return {static_cast<const std::byte*>(param->private_data), param->private_data_len};
 }
 
+void note_call(Id& id) {
+  if (base::is_explaining()) {
+    id.asked_at = base::call_site();
+  }
+}
+
 uint8_t at_most(int wanted, uint8_t limit) { return static_cast<uint8_t>(std::min<int>(wanted, limit)); }
 
-int check_limits(const Id& id, const Device& device, const rdma_conn_param* param) {
+int check_limits(const char* call, const Id& id, const Device& device, const rdma_conn_param* param) {
   if (param == nullptr) {
-    return id.c.ps == RDMA_PS_TCP && id.c.qp == nullptr ? EINVAL : 0;
+    return id.c.ps != RDMA_PS_TCP || id.c.qp != nullptr ? 0 : base::refused(EINVAL, call, [] {
+      return base::Explanation{"conn_param is NULL, and the identifier has 0 queue pairs of its own",
+                               "make one with rdma_create_qp before, or give conn_param with its qp_num"};
+    });
   }
   const auto exceeds = [](uint8_t wanted, int as_much_as_possible, uint8_t limit) {
     return wanted != as_much_as_possible && wanted > limit;
   };
   const bool is_too_much = exceeds(param->responder_resources, RDMA_MAX_RESP_RES, device.max_responder_resources) ||
                            exceeds(param->initiator_depth, RDMA_MAX_INIT_DEPTH, device.max_initiator_depth);
-  return id.c.ps == RDMA_PS_TCP && is_too_much ? EINVAL : 0;
+  return id.c.ps != RDMA_PS_TCP || !is_too_much ? 0 : base::refused(EINVAL, call, [&] {
+    return base::Explanation{fmt::format("responder_resources {} and initiator_depth {}; the device has {} and {}",
+                                         param->responder_resources, param->initiator_depth,
+                                         device.max_responder_resources, device.max_initiator_depth),
+                             "take what ibv_query_device says: max_qp_rd_atom and max_qp_init_rd_atom"};
+  });
 }
 
 uint32_t random_psn() {
@@ -188,7 +206,11 @@ int rdma_establish(rdma_cm_id* c) try {
   const base::LockGuard guard(id.manager->mutex());
   // With a queue pair on the identifier taking the event has done it already.
   if (c->qp != nullptr || id.handle == 0) {
-    return result(EINVAL);
+    return result(base::refused(EINVAL, "rdma_establish", [&]() RINGBOLT_NOT_ANALYSED {
+      return base::Explanation{fmt::format("the identifier has {} queue pairs of its own and {} connections",
+                                           c->qp != nullptr ? 1 : 0, id.handle == 0 ? 0 : 1),
+                               "call it after CONNECT_RESPONSE alone, and not where rdma_create_qp made the queue pair"};
+    }));
   }
   const int error = id.manager->engine().ready(id.manager->now(), id.handle);
   id.manager->settle();

@@ -15,7 +15,9 @@ std::span<const std::byte> private_data_of(const rdma_conn_param* param);
 /// `wanted`, but no more than the device can; RDMA_MAX_RESP_RES and its like are simply large.
 uint8_t at_most(int wanted, uint8_t limit);
 /// EINVAL for more outstanding READs than the device can (port space TCP only), or for nothing to connect.
-int check_limits(const Id& id, const Device& device, const rdma_conn_param* param);
+int check_limits(const char* call, const Id& id, const Device& device, const rdma_conn_param* param);
+/// RINGBOLT_EXPLAIN: the events that follow are of this call.
+void note_call(Id& id) RINGBOLT_REQUIRES(manager_lock);
 uint32_t random_psn();
 
 }  // namespace ringbolt::rdmacm

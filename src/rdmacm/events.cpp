@@ -9,6 +9,7 @@
 
 #include "rdmacm/connection_data.h"
 #include "rdmacm/connection_manager.h"
+#include "rdmacm/explanations.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
 #include "wire/cm_private.h"
@@ -95,6 +96,7 @@ void complete_connection(ConnectionManager& manager, Id& id, QueuedEvent& event)
   event.c.event = error == 0 ? RDMA_CM_EVENT_ESTABLISHED : RDMA_CM_EVENT_CONNECT_ERROR;
   event.c.status = -error;
   if (error != 0) {
+    explain_event(id, event.c);
     // Also when the peer took its REP back before the program looked. One event says it; rdma-core swallows the rest.
     id.has_failed = id.has_seen_end = true;
     flush_queue_pair(id);
@@ -203,6 +205,9 @@ std::unique_ptr<QueuedEvent> make_request(ConnectionManager& manager, Id& listen
 
 void on_fetch(ConnectionManager& manager, QueuedEvent& event) {
   Id& id = Id::of(event.c.id);
+  if (event.c.status != 0) {
+    explain_event(id, event.c);
+  }
   switch (event.c.event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       show_device(id);

@@ -2,6 +2,7 @@
 
 #include "rdmacm/identifiers.h"
 #include "base/c_border.h"
+#include "base/explain.h"
 
 #include <netinet/in.h>
 
@@ -11,6 +12,8 @@
 #include <cstring>
 #include <new>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "base/mutex.h"
 #include "cm/timing.h"
@@ -181,7 +184,10 @@ extern "C" {
 int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps) try {
   const bool is_known = ps == RDMA_PS_TCP || ps == RDMA_PS_UDP || ps == RDMA_PS_IB || ps == RDMA_PS_IPOIB;
   if (!is_known) {
-    return result(EINVAL);
+    return result(base::refused(EINVAL, "rdma_create_id", [&] {
+      return base::Explanation{fmt::format("there is no port space {:#x}", static_cast<unsigned>(ps)),
+                               "take RDMA_PS_TCP for connections, RDMA_PS_UDP for datagrams"};
+    }));
   }
   ConnectionManager& manager = channel == nullptr ? ConnectionManager::get() : *Channel::of(channel).manager;
   if (manager.is_dead()) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/calling_place.h"
 #include "base/thread_safety.h"
 #include "base/unique_fd.h"
 #include "cm/types.h"
@@ -140,6 +141,8 @@ struct Id {
   bool has_failed RINGBOLT_GUARDED_BY(manager_lock) = false;    ///< the program took its CONNECT_ERROR
   wire::CmSidrReq question RINGBOLT_GUARDED_BY(manager_lock);
   wire::CmSidrRep answer RINGBOLT_GUARDED_BY(manager_lock);
+
+  base::CallSite asked_at RINGBOLT_GUARDED_BY(manager_lock);  ///< RINGBOLT_EXPLAIN: of what the events are about
 
   // What rdma_create_ep keeps, before anybody else knows the identifier.
   std::optional<ibv_qp_init_attr> qp_attributes;

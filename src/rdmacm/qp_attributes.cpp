@@ -9,6 +9,7 @@
 
 #include "cm/timing.h"
 #include "rdmacm/connection_manager.h"
+#include "rdmacm/explanations.h"
 #include "rdmacm/identifiers.h"
 
 namespace ringbolt::rdmacm {
@@ -154,11 +155,11 @@ int rdma_init_qp_attr(rdma_cm_id* c, ibv_qp_attr* attributes, int* mask) try {
   }
   const base::LockGuard guard(id.manager->mutex());
   if (!id.route) {
-    return result(EINVAL);
+    return result(wrong_phase("rdma_init_qp_attr", id, "resolved to an address, or that of a CONNECT_REQUEST"));
   }
   const auto step = qp_step(id, attributes->qp_state);
   if (!step) {
-    return result(EINVAL);
+    return result(wrong_phase("rdma_init_qp_attr", id, "connecting with the peer's answer there, for RTR and RTS"));
   }
   *attributes = step->attributes;
   *mask = step->mask;

@@ -7,7 +7,10 @@
 #include <cstring>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/c_border.h"
+#include "base/explain.h"
 #include "rdmacm/connection_manager.h"
 #include "rdmacm/identifiers.h"
 #include "rdmacm/qp_attributes.h"
@@ -43,12 +46,26 @@ void drop_cqs(rdma_cm_id& id) {
 
 int check(const rdma_cm_id& id, const ibv_qp_init_attr_ex& wanted) {
   if (id.qp != nullptr || id.verbs == nullptr || wanted.pd == nullptr || wanted.pd->context != id.verbs) {
-    return EINVAL;
+    return base::refused(EINVAL, "rdma_create_qp", [&] {
+      return id.qp != nullptr ? base::Explanation{fmt::format("the identifier has queue pair {:#x} already", id.qp->qp_num),
+                                                  "destroy that first with rdma_destroy_qp"}
+             : id.verbs == nullptr
+                 ? base::Explanation{"the identifier has 0 devices: it is neither bound to an address nor resolved to one",
+                                     "call it after ADDR_RESOLVED, or on the id of a CONNECT_REQUEST"}
+                 : base::Explanation{"pd is of another device than the identifier's (id->verbs), or 0",
+                                     "allocate it with ibv_alloc_pd(id->verbs), or give NULL"};
+    });
   }
   const auto differs = [](const ibv_cq* own, const ibv_cq* given) {
     return own != nullptr && given != nullptr && own != given;
   };
-  return differs(id.recv_cq, wanted.recv_cq) || differs(id.send_cq, wanted.send_cq) ? EINVAL : 0;
+  if (!differs(id.recv_cq, wanted.recv_cq) && !differs(id.send_cq, wanted.send_cq)) {
+    return 0;
+  }
+  return base::refused(EINVAL, "rdma_create_qp", [] {
+    return base::Explanation{"send_cq or recv_cq is another one of the 2 than the identifier has already",
+                             "give NULL, and take id->send_cq and id->recv_cq"};
+  });
 }
 
 int fill_cqs(rdma_cm_id& id, ibv_qp_init_attr_ex& wanted) {

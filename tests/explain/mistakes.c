@@ -123,6 +123,38 @@ int main(void) {
   REFUSED("gid-beyond-table", ibv_query_gid(context, 1, 99, &gid));
   struct ibv_port_attr port;
   REFUSED("port-zero", ibv_query_port(context, 0, &port));
+
+  /* Extended verbs: what a builder refuses is told when its batch is completed. */
+  struct ibv_cq_init_attr_ex cq_ex = {.cqe = 16, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP};
+  REFUSED("time-stamps", !ibv_create_cq_ex(context, &cq_ex));
+  cq_ex = (struct ibv_cq_init_attr_ex){.cqe = 16, .comp_mask = 1u << 30};
+  REFUSED("cq-mask", !ibv_create_cq_ex(context, &cq_ex));
+  struct ibv_qp_init_attr_ex ex = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UD, .cap = {4, 4, 1, 1, 64}, .pd = pd,
+    .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, .send_ops_flags = IBV_QP_EX_WITH_RDMA_READ};
+  REFUSED("ops-of-ud", !ibv_create_qp_ex(context, &ex));
+  ex.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+  REFUSED("no-domain", !ibv_create_qp_ex(context, &ex));
+  ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS, ex.create_flags = 1;
+  REFUSED("create-flags", !ibv_create_qp_ex(context, &ex));
+  ex.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS, ex.qp_type = IBV_QPT_RC;
+  ex.send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE;
+  struct ibv_qp* extended = ibv_create_qp_ex(context, &ex);
+  if (!extended) return 2;
+  struct ibv_qp_ex* x = ibv_qp_to_qp_ex(extended);
+  ibv_wr_start(x), ibv_wr_set_sge(x, mr->lkey, (uintptr_t)buffer, 8);
+  REFUSED("nothing-begun", ibv_wr_complete(x));
+  ibv_wr_start(x), ibv_wr_rdma_read(x, 1, 2);
+  REFUSED("not-asked-for", ibv_wr_complete(x));
+  struct ibv_sge pieces[2] = {sge, sge};
+  ibv_wr_start(x), ibv_wr_send(x), ibv_wr_set_sge_list(x, 2, pieces);
+  REFUSED("builder-pieces", ibv_wr_complete(x));
+  ibv_wr_start(x), ibv_wr_send(x), ibv_wr_set_inline_data(x, buffer, 100);
+  REFUSED("builder-inline", ibv_wr_complete(x));
+  ibv_wr_start(x);
+  for (n = 0; n < 5; n++) ibv_wr_send(x);
+  REFUSED("builder-full", ibv_wr_complete(x));
+  struct ibv_srq_init_attr_ex srq_ex = {.attr = {.max_wr = 4, .max_sge = 1}, .pd = pd, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .srq_type = IBV_SRQT_XRC};
+  REFUSED("xrc-srq", !ibv_create_srq_ex(context, &srq_ex));
   REFUSED("pd-in-use", ibv_dealloc_pd(pd));
   REFUSED("cq-in-use", ibv_destroy_cq(cq));
   return 0;

@@ -1,0 +1,118 @@
+// Posting for RINGBOLT_EXPLAIN: the tables of contexts lead here instead, so that who explains nothing pays nothing.
+
+#include <cerrno>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "abi/objects.h"
+#include "base/c_border.h"
+#include "base/lock_guard.h"
+#include "base/mutex.h"
+
+namespace ringbolt::abi {
+namespace {
+
+/// Of the program's call of the function that is asked; [[gnu::noinline]] ones have a frame of their own.
+#define RINGBOLT_OWN_CALL_SITE() base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0))
+
+thread_local base::CallSite site_of_batch;
+
+/// The queue pairs that were destroyed last are kept, so that who goes on to use one can be told.
+class Destroyed {
+ public:
+  void keep(std::unique_ptr<Qp> qp, std::string place) {
+    constexpr size_t kMost = 256;
+    const base::LockGuard guard(mutex_);
+    if (kept_.size() == kMost) {
+      kept_.pop_front();
+    }
+    kept_.push_back({std::move(qp), std::move(place)});
+  }
+  std::string place_of(const ibv_qp* qp) {
+    const base::LockGuard guard(mutex_);
+    for (const auto& [one, place] : kept_) {
+      if (one->classical() == qp) {
+        return place;
+      }
+    }
+    return "somewhere";
+  }
+
+ private:
+  base::Mutex mutex_;
+  std::deque<std::pair<std::unique_ptr<Qp>, std::string>> kept_ RINGBOLT_GUARDED_BY(mutex_);
+};
+
+Destroyed& destroyed() {
+  static auto* const kept = new Destroyed;  // for as long as the process lives: libraries may end in any order
+  return *kept;
+}
+
+}  // namespace
+
+void keep_destroyed(Qp* qp) {
+  qp->impl.reset();
+  qp->state.requests.reset();
+  qp->state.segments.reset();
+  qp->state.inline_data.reset();
+  destroyed().keep(std::unique_ptr<Qp>(qp), base::calling_place());
+}
+
+int refuse_destroyed(const char* call, const ibv_qp* qp) {
+  return base::refused(EINVAL, call, [&] {
+    return base::Explanation{fmt::format("queue pair {:#x} was destroyed at {}", qp->qp_num, destroyed().place_of(qp)),
+                             "set pointers to what is destroyed to NULL, or destroy it later"};
+  });
+}
+
+void note_batch(const base::CallSite& site) { site_of_batch = site; }
+
+[[gnu::noinline]] int explained_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) try {
+  const int got = poll_cq(cq, count, wc);
+  device::Waiters& pollers = Cq::of(cq).impl->pollers();
+  if (got == 0) {
+    pollers.note(RINGBOLT_OWN_CALL_SITE());
+  } else {
+    pollers.answers.fetch_add(1, std::memory_order_relaxed);
+  }
+  return got;
+} catch (...) {
+  return base::caught_errno();
+}
+
+[[gnu::noinline]] int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) try {
+  const base::CallSite own = RINGBOLT_OWN_CALL_SITE();
+  if (Qp::of(qp).impl == nullptr) {
+    if (bad != nullptr) {
+      *bad = wr;
+    }
+    return refuse_destroyed("ibv_post_send", qp);
+  }
+  const bool is_batch = bad == nullptr && site_of_batch;  // of wr_complete(), which the program has called
+  return Qp::of(qp).impl->post_send_noted(wr, bad, is_batch ? site_of_batch : own);
+} catch (...) {
+  return base::caught_errno();
+}
+
+[[gnu::noinline]] int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) try {
+  if (Qp::of(qp).impl == nullptr) {
+    *bad = wr;
+    return refuse_destroyed("ibv_post_recv", qp);
+  }
+  return Qp::of(qp).impl->post_receive_noted(wr, bad, RINGBOLT_OWN_CALL_SITE());
+} catch (...) {
+  return base::caught_errno();
+}
+
+[[gnu::noinline]] int explained_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) try {
+  Srq::of(srq).impl->note_sites(wr, RINGBOLT_OWN_CALL_SITE());
+  return post_srq_receive(srq, wr, bad);
+} catch (...) {
+  return base::caught_errno();
+}
+
+}  // namespace ringbolt::abi

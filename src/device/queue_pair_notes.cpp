@@ -1,0 +1,96 @@
+#include "device/queue_pair_notes.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/clock.h"
+#include "device/failures.h"
+#include "device/work_request.h"
+
+namespace ringbolt::device {
+
+void QueuePairNotes::note_send(uint32_t place, const ibv_send_wr& wr, const base::CallSite& site, uint64_t now_ns) {
+  const bool is_atomic = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  Send& note = sends_[place];
+  note.site = site;
+  note.posted_ns = now_ns;
+  note.opcode = wr.opcode;
+  note.wr_id = wr.wr_id;
+  note.is_signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  last_send_ = place;
+  has_sent_ = true;
+  const bool has_pieces = wr.opcode != IBV_WR_BIND_MW && wr.opcode != IBV_WR_LOCAL_INV;  // else they are anything
+  note.pieces = wr.num_sge < 0 || !has_pieces ? 0 : std::min(static_cast<uint32_t>(wr.num_sge), most_pieces_);
+  std::copy_n(wr.sg_list, note.pieces, pieces_.begin() + static_cast<ptrdiff_t>(size_t{place} * most_pieces_));
+  note.length = 0;
+  for (uint32_t i = 0; i < note.pieces; ++i) {
+    note.length += wr.sg_list[i].length;
+  }
+  note.key = is_atomic ? wr.wr.atomic.rkey : wr.wr.rdma.rkey;
+  note.address = is_atomic ? wr.wr.atomic.remote_addr : wr.wr.rdma.remote_addr;
+}
+
+void QueuePairNotes::note_receives(uint32_t posted, const base::CallSite& site) {
+  for (uint32_t i = 0; i < posted; ++i) {
+    receives_[receives_posted_++ % receives_.size()] = site;
+  }
+  last_receive_ns_ = posted == 0 ? last_receive_ns_ : base::now_ns();
+}
+
+base::CallSite QueuePairNotes::taken_receive(uint32_t behind) const {
+  return receives_posted_ <= behind ? base::CallSite{} : receives_[(receives_posted_ - behind - 1) % receives_.size()];
+}
+
+bool QueuePairNotes::note_starved(uint64_t now_ns) {
+  constexpr uint64_t kPauseNs = 500'000'000;
+  if (starved_at_ == receives_posted_ && now_ns < starved_ns_ + kPauseNs) {
+    return false;
+  }
+  starved_at_ = receives_posted_;
+  starved_ns_ = now_ns;
+  return true;
+}
+
+std::string QueuePairNotes::receives_text(uint32_t posted) const {
+  if (receives_posted_ == 0) {
+    return "no receive was ever posted";
+  }
+  return fmt::format("{} receives are posted; {} were, the last {} at {}", posted, receives_posted_,
+                     age_text(last_receive_ns_), base::place_of(taken_receive(0)));
+}
+
+void QueuePairNotes::say(std::optional<base::Explanation>& into, base::Explanation why) {
+  const base::LockGuard guard(mutex_);
+  if (!into) {
+    into = std::move(why);
+  }
+}
+
+std::optional<base::Explanation> QueuePairNotes::take(std::optional<base::Explanation>& from) {
+  const base::LockGuard guard(mutex_);
+  return std::exchange(from, std::nullopt);
+}
+
+void QueuePairNotes::say_ended(std::string by) {
+  const base::LockGuard guard(mutex_);
+  if (!is_ended_) {
+    is_ended_ = true;
+    ended_by_ = std::move(by);
+  }
+}
+
+std::string QueuePairNotes::take_ended() {
+  const base::LockGuard guard(mutex_);
+  return std::exchange(ended_by_, std::string());
+}
+
+void QueuePairNotes::clear() {
+  const base::LockGuard guard(mutex_);
+  send_why_.reset();
+  receive_why_.reset();
+  ended_by_.clear();
+  is_ended_ = false;
+}
+
+}  // namespace ringbolt::device

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/explain.h"
+#include "base/lock_guard.h"
+#include "base/mutex.h"
+#include "device/half_locks.h"
+#include "device/receive_ring.h"
+
+namespace ringbolt::device {
+
+/// What RINGBOLT_EXPLAIN needs to know of a queue pair beside what the device does: where each request was posted, and
+/// what failed it. Only while explaining; there is none otherwise.
+class QueuePairNotes {
+ public:
+  struct Send {
+    base::CallSite site;
+    uint64_t posted_ns = 0;
+    ibv_wr_opcode opcode = IBV_WR_SEND;
+    uint32_t key = 0;  ///< remote
+    uint64_t address = 0;
+    uint32_t length = 0;
+    uint64_t wr_id = 0;
+    bool is_signaled = false;
+    uint32_t pieces = 0;
+  };
+
+  /// Throws std::bad_alloc.
+  QueuePairNotes(size_t send_slots, uint32_t send_pieces, uint32_t receive_depth)
+      : sends_(send_slots),
+        most_pieces_(send_pieces),
+        pieces_(send_slots * send_pieces),
+        receives_(size_t{receive_depth} + 1) {}
+
+  void note_send(uint32_t place, const ibv_send_wr& wr, const base::CallSite& site, uint64_t now_ns)
+      RINGBOLT_REQUIRES(send_half);
+  /// The newest; its place.
+  uint32_t last_send() const RINGBOLT_REQUIRES(send_half) { return last_send_; }
+  bool has_sent() const RINGBOLT_REQUIRES(send_half) { return has_sent_; }
+  const Send& send(uint32_t place) const RINGBOLT_REQUIRES(send_half) { return sends_[place]; }
+  const ibv_sge* pieces(uint32_t place) const RINGBOLT_REQUIRES(send_half) {
+    return pieces_.data() + size_t{place} * most_pieces_;
+  }
+
+  void note_receives(uint32_t posted, const base::CallSite& site) RINGBOLT_REQUIRES(receive_half);
+  /// Of the receive that was taken last, behind which so many are posted.
+  base::CallSite taken_receive(uint32_t behind) const RINGBOLT_REQUIRES(receive_half);
+  /// "no receive was ever posted"; "no receive is posted; 32 were, the last 3.0 s ago at server.c:90".
+  std::string receives_text(uint32_t posted) const RINGBOLT_REQUIRES(receive_half);
+  /// A message finds no receive: whether that is news since the last time.
+  bool note_starved(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
+
+  // What is about to fail a send, a receive, or all. The first word stands. Thread-safe.
+  void say_why_send(base::Explanation why) { say(send_why_, std::move(why)); }
+  void say_why_receive(base::Explanation why) { say(receive_why_, std::move(why)); }
+  void say_ended(std::string by);
+  std::optional<base::Explanation> take_why_send() { return take(send_why_); }
+  std::optional<base::Explanation> take_why_receive() { return take(receive_why_); }
+  /// What ended the queue pair, once; empty: nothing that was an error, or it was asked for.
+  std::string take_ended();
+  /// The step to RESET.
+  void clear();
+
+ private:
+  void say(std::optional<base::Explanation>& into, base::Explanation why) RINGBOLT_EXCLUDES(mutex_);
+  std::optional<base::Explanation> take(std::optional<base::Explanation>& from) RINGBOLT_EXCLUDES(mutex_);
+
+  std::vector<Send> sends_ RINGBOLT_GUARDED_BY(send_half);
+  uint32_t last_send_ RINGBOLT_GUARDED_BY(send_half) = 0;
+  bool has_sent_ RINGBOLT_GUARDED_BY(send_half) = false;
+  const uint32_t most_pieces_;
+  std::vector<ibv_sge> pieces_ RINGBOLT_GUARDED_BY(send_half);
+  std::vector<base::CallSite> receives_ RINGBOLT_GUARDED_BY(receive_half);  // by their numbers
+  uint64_t receives_posted_ RINGBOLT_GUARDED_BY(receive_half) = 0;
+  uint64_t last_receive_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;
+  uint64_t starved_at_ RINGBOLT_GUARDED_BY(receive_half) = UINT64_MAX;  // how many were posted then
+  uint64_t starved_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;
+  base::Mutex mutex_;  // a leaf
+  std::optional<base::Explanation> send_why_ RINGBOLT_GUARDED_BY(mutex_);
+  std::optional<base::Explanation> receive_why_ RINGBOLT_GUARDED_BY(mutex_);
+  std::string ended_by_ RINGBOLT_GUARDED_BY(mutex_);
+  bool is_ended_ RINGBOLT_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace ringbolt::device
