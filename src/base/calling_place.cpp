@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -193,27 +194,81 @@ class Lines {
 bool is_ours(std::string_view object, const void* base) {
   static const void* const own_base = [] {
     Dl_info own{};
-    return ::dladdr(reinterpret_cast<const void*>(&calling_place), &own) != 0 ? own.dli_fbase : nullptr;
+    return ::dladdr(reinterpret_cast<const void*>(&call_site), &own) != 0 ? own.dli_fbase : nullptr;
   }();
   const std::string_view name = object.substr(object.rfind('/') + 1);
   return base == own_base || name.starts_with("libibverbs.so") || name.starts_with("librdmacm.so") ||
          name.starts_with("libringbolt");
 }
 
+/// The end of the calling thread's stack: frames above this one may be read up to there.
+uintptr_t stack_end() {
+  thread_local const uintptr_t end = [] {
+    pthread_attr_t attributes;
+    void* lowest = nullptr;
+    size_t size = 0;
+    if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) {
+      return uintptr_t{0};
+    }
+    const bool is_known = ::pthread_attr_getstack(&attributes, &lowest, &size) == 0;
+    ::pthread_attr_destroy(&attributes);
+    return is_known ? reinterpret_cast<uintptr_t>(lowest) + size : 0;
+  }();
+  return end;
+}
+
 }  // namespace
 
-std::string calling_place() {
+CallSite call_site() {
+  std::array<void*, 48> frames{};
+  CallSite site;
+  size_t found = 0;
+  const int n = ::backtrace(frames.data(), static_cast<int>(frames.size()));
+  for (int i = 1; i < n && found < site.returns.size(); ++i) {
+    Dl_info info{};
+    void* const frame = frames[static_cast<size_t>(i)];
+    const bool is_known = ::dladdr(frame, &info) != 0 && info.dli_fname != nullptr;
+    if (found != 0 || (is_known && !is_ours(info.dli_fname, info.dli_fbase))) {
+      site.returns[found++] = reinterpret_cast<uintptr_t>(frame);
+    }
+  }
+  return site;
+}
+
+CallSite call_site_of(const void* frame, const void* return_address) {
+  CallSite site;
+  site.returns[0] = reinterpret_cast<uintptr_t>(return_address);
+  const uintptr_t end = stack_end();
+  auto below = reinterpret_cast<uintptr_t>(frame);
+  auto at = *static_cast<const uintptr_t*>(frame);  // what the caller had in its frame pointer
+  for (size_t i = 1; i < site.returns.size(); ++i) {
+    // Both kinds of machine that we run on keep the caller's frame pointer there, and the return address behind it.
+    if (at <= below || at % sizeof(uintptr_t) != 0 || end < 2 * sizeof(uintptr_t) || at > end - 2 * sizeof(uintptr_t)) {
+      break;
+    }
+    site.returns[i] = reinterpret_cast<const uintptr_t*>(at)[1];
+    below = at;
+    at = *reinterpret_cast<const uintptr_t*>(at);
+  }
+  return site;
+}
+
+std::string place_of(const CallSite& site) {
   static std::mutex mutex;
   static Lines* lines = nullptr;
-  std::array<void*, 48> frames{};
-  const int n = ::backtrace(frames.data(), static_cast<int>(frames.size()));
-  for (int i = 1; i < n; ++i) {
+  std::string of_ours = "somewhere";
+  for (const uintptr_t next : site.returns) {
     Dl_info found{};
-    void* const frame = frames[static_cast<size_t>(i)];
-    if (::dladdr(frame, &found) == 0 || found.dli_fname == nullptr || is_ours(found.dli_fname, found.dli_fbase)) {
+    const uintptr_t address = next - 1;  // of the call, not of where it returns to
+    if (next == 0 || ::dladdr(reinterpret_cast<const void*>(address), &found) == 0 || found.dli_fname == nullptr) {
+      break;
+    }
+    const std::string_view object = found.dli_fname;
+    const std::string_view name = object.substr(object.rfind('/') + 1);
+    if (is_ours(object, found.dli_fbase)) {
+      of_ours = name;  // which has posted for the program, as rsockets do
       continue;
     }
-    const uintptr_t address = reinterpret_cast<uintptr_t>(frame) - 1;  // of the call, not of where it returns to
     const std::lock_guard<std::mutex> guard(mutex);
     if (lines == nullptr) {
       lines = new Lines;  // for as long as the process lives
@@ -222,12 +277,9 @@ std::string calling_place() {
       continue;
     }
     const std::string& line = lines->of(address);
-    const std::string_view object = found.dli_fname;
-    return !line.empty() ? line
-                         : fmt::format("{}+{:#x}", object.substr(object.rfind('/') + 1),
-                                       address - reinterpret_cast<uintptr_t>(found.dli_fbase));
+    return !line.empty() ? line : fmt::format("{}+{:#x}", name, address - reinterpret_cast<uintptr_t>(found.dli_fbase));
   }
-  return "somewhere";
+  return of_ours;
 }
 
 }  // namespace ringbolt::base

@@ -1,11 +1,32 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <string>
 
 namespace ringbolt::base {
 
-/// Where the program called our libraries in this thread: "client.c:88 in connect_to()", by libdw and the program's
-/// debugging information; "client+0x1a2b" without either. Takes milliseconds the first time. Thread-safe.
-std::string calling_place();
+/// Where a call came from, before anybody knows its line: return addresses from the inside out, 0 where there is none.
+/// More than one, since without optimization the verbs' inline functions are functions of the program.
+struct CallSite {
+  std::array<uintptr_t, 3> returns{};
+
+  explicit operator bool() const { return returns[0] != 0; }
+};
+
+/// Of the call of our libraries in this thread, by unwinding: microseconds. Thread-safe.
+CallSite call_site();
+
+/// The same for a few nanoseconds, from the function that the program calls: its `__builtin_frame_address(0)` and
+/// `__builtin_return_address(0)`. The callers of inline functions are found where these have frame pointers, which is so
+/// where they are functions at all (without optimization). Thread-safe.
+CallSite call_site_of(const void* frame, const void* return_address);
+
+/// "client.c:88 in connect_to()", by libdw and the program's debugging information; "client+0x1a2b" without either.
+/// Takes milliseconds the first time. Thread-safe.
+std::string place_of(const CallSite& site);
+
+/// The same of the call that goes on in this thread.
+inline std::string calling_place() { return place_of(call_site()); }
 
 }  // namespace ringbolt::base
