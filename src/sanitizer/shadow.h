@@ -113,7 +113,9 @@ class Shadow {
   Owner request_of(QueuePair& qp, const ibv_send_wr& wr, const base::CallSite& site);
   uint32_t open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite& site);
   uint32_t open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_recv_wr& wr, const base::CallSite& site);
-  void inspect_source(Request& request);
+  /// Looks at what is sent, and has the device send a copy of it, where that can be.
+  void inspect_source(Request& request, ibv_sge* pieces, bool may_be_copied);
+  void find_poison_in(const Request& request);
   void resolve(Request& request, const ibv_sge* pieces, int count) RINGBOLT_REQUIRES(mutex_);
   /// Adds what is wrong with where its memory lies to `found`.
   void find_overlaps(Request& request, ibv_sge* pieces, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
@@ -121,6 +123,8 @@ class Shadow {
       RINGBOLT_REQUIRES(mutex_);
   void find_races(Request& request, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
   void enter_race_table(Request& request, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+  /// Puts memory of ours in place of the request's; false: there is none.
+  bool take_kept(Request& request, ibv_sge* pieces) RINGBOLT_REQUIRES(mutex_);
   /// Has the device receive into memory of ours.
   void keep(Request& request, ibv_sge* pieces) RINGBOLT_REQUIRES(mutex_);
   uint32_t insert(Owner request) RINGBOLT_REQUIRES(mutex_);

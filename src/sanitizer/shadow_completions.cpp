@@ -39,6 +39,31 @@ Finding unmapped(const Request& request, const Piece& piece, const base::CallSit
       "unmap or free memory only when the completions of all requests that use it were polled"};
 }
 
+/// What is not any more as it was posted; empty: nothing.
+std::string change_of(const Request& request) {
+  for (const Piece& one : request.pieces) {
+    const std::span<const std::byte> memory = bytes_of(one);
+    if (std::memcmp(memory.data(), one.kept.memory, one.length) != 0) {
+      const auto at = static_cast<size_t>(std::ranges::mismatch(memory, std::span(one.kept.memory, one.length)).in1 -
+                                          memory.begin());
+      return fmt::format("byte {} of {} at {:#x} was {:#04x} when it was posted, and is {:#04x}", at, one.length,
+                         one.address, static_cast<unsigned>(one.kept.memory[at]), static_cast<unsigned>(memory[at]));
+    }
+  }
+  return "";
+}
+
+std::string change_of_sum(const Request& request) {
+  uint32_t sum = 0;
+  for (const Piece& one : request.pieces) {
+    sum = base::crc32c(sum, bytes_of(one));
+  }
+  return sum == request.sum
+             ? ""
+             : fmt::format("the CRC-32C of its memory at {:#x} was {:#010x} when it was posted, and is {:#010x}",
+                           request.pieces[0].address, request.sum, sum);
+}
+
 }  // namespace
 
 int Shadow::poll_cq(ibv_cq* cq, int count, ibv_wc* wc, const base::CallSite& site) {
@@ -136,26 +161,21 @@ void Shadow::finish(Request& request, const ibv_wc& wc, const base::CallSite& si
 }
 
 void Shadow::finish_send(Request& request, const base::CallSite& site) {
-  if (!request.is_summed || request.is_given_up) {
+  if (request.is_given_up || (!request.is_summed && request.kept == nullptr)) {
     return;
   }
   if (const Piece* gone = find_gone(request, false)) {
     reports_.report(unmapped(request, *gone, site));
     return;
   }
-  uint32_t sum = 0;
-  for (const Piece& one : request.pieces) {
-    sum = base::crc32c(sum, bytes_of(one));
-  }
-  if (sum != request.sum) {
-    reports_.report(
-        {Kind::buffers,
-         "send-buffer-changed",
-         "a send buffer was changed before its completion",
-         fmt::format("{}: the CRC-32C of its memory at {:#x} was {:#010x} when it was posted, and is {:#010x}",
-                     text_of(request), request.pieces[0].address, request.sum, sum),
-         {{"posted", request.posted}, {"completion polled", site}},
-         "change or free the buffer when its completion was polled, use another one, or send it inline"});
+  const std::string change = request.kept != nullptr ? change_of(request) : change_of_sum(request);
+  if (!change.empty()) {
+    reports_.report({Kind::buffers,
+                     "send-buffer-changed",
+                     "a send buffer was changed before its completion",
+                     fmt::format("{}: {}", text_of(request), change),
+                     {{"posted", request.posted}, {"completion polled", site}},
+                     "change or free the buffer when its completion was polled, use another one, or send it inline"});
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/crc.h"
 #include "base/guarded_copy.h"
+#include "base/in_place.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
 #include "sanitizer/poison.h"
@@ -188,7 +189,8 @@ uint32_t Shadow::open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite&
     resolve(*request, wr.sg_list, wr.num_sge);
     find_overlaps(*request, wr.sg_list, found);
   }
-  inspect_source(*request);
+  // Senders that leave their bytes in place for longer than the completion are our own, and mean it.
+  inspect_source(*request, wr.sg_list, (wr.send_flags & base::kStaysInPlace) == 0);
   uint32_t number = 0;
   {
     const base::LockGuard guard(mutex_);
@@ -264,13 +266,22 @@ void Shadow::resolve(Request& request, const ibv_sge* pieces, int count) {
   }
 }
 
-void Shadow::inspect_source(Request& request) {
+void Shadow::inspect_source(Request& request, ibv_sge* pieces, bool may_be_copied) {
   if (request.use != Use::send || request.pieces.empty() || request.is_given_up) {
     return;
+  }
+  if (wish_.has(Kind::buffers) && may_be_copied) {
+    const base::LockGuard guard(mutex_);
+    take_kept(request, pieces);
   }
   const auto gone = std::ranges::find_if(request.pieces, [](const Piece& one) { return !is_there(one, false); });
   if (gone != request.pieces.end()) {
     request.is_given_up = true;
+    for (const Piece& one : request.pieces) {
+      if (one.kept.memory != nullptr) {
+        std::memset(one.kept.memory, 0, one.length);  // so that the device does not look for it
+      }
+    }
     if (wish_.has(Kind::buffers)) {
       reports_.report({Kind::buffers,
                        "posted-memory-unmapped",
@@ -282,6 +293,18 @@ void Shadow::inspect_source(Request& request) {
     }
     return;
   }
+  for (const Piece& one : request.pieces) {
+    if (one.kept.memory != nullptr) {
+      std::memcpy(one.kept.memory, memory_of(one).data(), one.length);
+    } else if (wish_.has(Kind::buffers)) {
+      request.sum = base::crc32c(request.sum, memory_of(one));
+      request.is_summed = true;
+    }
+  }
+  find_poison_in(request);
+}
+
+void Shadow::find_poison_in(const Request& request) {
   uint32_t first = 0;
   uint32_t issued = 0;
   {
@@ -290,9 +313,6 @@ void Shadow::inspect_source(Request& request) {
     issued = poisoned_.empty() ? 0 : issued_;
   }
   for (const Piece& one : request.pieces) {
-    if (wish_.has(Kind::buffers)) {
-      request.sum = base::crc32c(request.sum, memory_of(one));
-    }
     const auto poison = issued == 0 ? std::nullopt : find_poison(memory_of(one), first, issued);
     if (!poison) {
       continue;
@@ -313,7 +333,6 @@ void Shadow::inspect_source(Request& request) {
                        "poll the completion of the receive or READ first, and read the buffer then"});
     }
   }
-  request.is_summed = wish_.has(Kind::buffers);
 }
 
 void Shadow::find_overlaps(Request& request, ibv_sge* pieces, std::vector<Finding>& found) {

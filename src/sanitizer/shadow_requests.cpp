@@ -24,11 +24,9 @@ bool is_writable(const Piece& piece) {
 
 }  // namespace
 
-void Shadow::keep(Request& request, ibv_sge* pieces) {
-  const bool may_keep = wish_.has(Kind::early) && !request.has_unknown_memory && !request.pieces.empty() &&
-                        (request.qp == nullptr || request.qp->keeps);
-  if (!may_keep || std::ranges::any_of(request.pieces, [](const Piece& one) { return !is_writable(one); })) {
-    return;
+bool Shadow::take_kept(Request& request, ibv_sge* pieces) {
+  if (request.has_unknown_memory || request.pieces.empty() || (request.qp != nullptr && !request.qp->keeps)) {
+    return false;
   }
   auto& kept = kept_[request.pd];
   if (kept == nullptr) {
@@ -42,17 +40,27 @@ void Shadow::keep(Request& request, ibv_sge* pieces) {
           kept->give_back(std::exchange(taken.kept, {}));
         }
       }
-      return;
+      return false;
     }
   }
   request.kept = kept.get();
+  for (const Piece& one : request.pieces) {
+    pieces[one.segment] = {reinterpret_cast<uintptr_t>(one.kept.memory), one.length, one.kept.lkey};
+  }
+  return true;
+}
+
+void Shadow::keep(Request& request, ibv_sge* pieces) {
+  const bool is_there = std::ranges::all_of(request.pieces, [](const Piece& one) { return is_writable(one); });
+  if (!wish_.has(Kind::early) || !is_there || !take_kept(request, pieces)) {
+    return;
+  }
   // A peer may write there at any time what is not ours to take back.
   request.is_poisoned = !request.is_given_up && std::ranges::none_of(request.pieces, [&](const Piece& one) {
     return exposed_.overlap(one.address, one.length, [](uint32_t) { return true; }).has_value();
   });
   for (const Piece& one : request.pieces) {
     std::memcpy(one.kept.memory, own_memory_of(one).data(), one.length);
-    pieces[one.segment] = {reinterpret_cast<uintptr_t>(one.kept.memory), one.length, one.kept.lkey};
   }
   if (request.is_poisoned) {
     for (const Piece& one : request.pieces) {

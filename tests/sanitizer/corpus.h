@@ -50,9 +50,12 @@ static double now(void) {
   return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
+/* At a multiple of 16 KiB, which a Mac's regions begin at. */
 static unsigned char* pages(void) {
-  unsigned char* memory = mmap(NULL, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  MUST(memory != MAP_FAILED);
+  const uintptr_t step = 16384;
+  void* found = mmap(NULL, 2 * step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  MUST(found != MAP_FAILED);
+  unsigned char* memory = (unsigned char*)(((uintptr_t)found + step - 1) / step * step);
   for (int i = 0; i < kBytes; i++) memory[i] = (unsigned char)(i * 7 + i / 256);
   return memory;
 }
@@ -99,7 +102,7 @@ static void set_up(int pairs) {
   MUST((send_cq = ibv_create_cq(context, 4 * kMost, NULL, NULL, 0)));
   struct ibv_cq_init_attr_ex wanted = {.cqe = (uint32_t)receive_entries, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN};
   wanted.channel = pairs == 0 ? NULL : channel; /* without, there is nothing that a Mac does not have */
-  MUST((receive_cq_ex = ibv_create_cq_ex(context, &wanted)));
+  AT("completion queue made"), MUST((receive_cq_ex = ibv_create_cq_ex(context, &wanted)));
   receive_cq = ibv_cq_ex_to_cq(receive_cq_ex);
   struct ibv_srq_init_attr shared = {.attr = {.max_wr = kMost, .max_sge = 4}};
   MUST(!wants_srq || (srq = ibv_create_srq(pd, &shared)));

@@ -43,7 +43,8 @@ static int is_asleep(void) { /* the first thread, in a system call */
   const int fd = open(path, O_RDONLY);
   MUST(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
   close(fd);
-  return atoi(text) == SYS_read && strtoul(strchr(text, ' '), NULL, 16) == (unsigned long)channel->fd;
+  const char* first = strchr(text, ' '); /* none: it runs */
+  return first && atoi(text) == SYS_read && strtoul(first, NULL, 16) == (unsigned long)channel->fd;
 }
 
 static volatile int is_through; /* whoever needs no event any more */
