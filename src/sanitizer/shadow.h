@@ -137,6 +137,9 @@ class Shadow {
 
   // Queues (shadow_queues.cpp).
   void after_send(QueuePair& qp, const base::CallSite& site);
+  void send_refused(QueuePair& qp, int error, const base::CallSite& site);
+  void check_room(const QueuePair& qp, const base::CallSite& site, std::vector<Finding>& found)
+      RINGBOLT_REQUIRES(mutex_);
   void after_receive(QueuePair* qp, SharedQueue* srq, const base::CallSite& site);
   void check_entries(const CompletionQueue& cq, uint32_t shared, uint32_t qpn, const base::CallSite& site,
                      std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);

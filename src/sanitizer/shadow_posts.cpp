@@ -89,10 +89,13 @@ int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base:
       if (bad != nullptr) {
         *bad = batch.originals[first];
       }
-      const base::LockGuard guard(mutex_);
-      for (size_t i = batch.numbers.size(); i > first; --i) {
-        drop(batch.numbers[i - 1]);
+      {
+        const base::LockGuard guard(mutex_);
+        for (size_t i = batch.numbers.size(); i > first; --i) {
+          drop(batch.numbers[i - 1]);
+        }
       }
+      send_refused(*qp, error, site);
       return error;
     }
   }

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <iterator>
 
 #include "base/lock_guard.h"
 #include "sanitizer/shadow.h"
@@ -24,28 +27,49 @@ void Shadow::after_send(QueuePair& qp, const base::CallSite& site) {
   {
     const base::LockGuard guard(mutex_);
     check_failure(qp, "sends", site, found);
-    const uint32_t depth = qp.caps.max_send_wr;
-    if (qp.sends.size() >= depth && qp.signaled == 0) {
-      found.push_back(
-          {Kind::queues,
-           "send-queue-never-drains",
-           "a send queue is full of requests without a completion",
-           fmt::format("queue pair {:#x}: all {} requests of max_send_wr {} are posted without IBV_SEND_SIGNALED",
-                       qp.qpn, qp.sends.size(), depth),
-           {{"posted", site}},
-           "signal one request in every half queue, and poll its completion: it makes room for those before it"});
-    } else if (qp.sends.size() > depth) {
-      found.push_back(
-          {Kind::queues,
-           "send-queue-overrun",
-           "more sends are under way than the send queue has room for",
-           fmt::format("queue pair {:#x}: {} requests without a polled completion behind them, max_send_wr is {}",
-                       qp.qpn, qp.sends.size(), depth),
-           {{"posted", site}},
-           "poll completions before posting more: only these make room, on cards that keep places until then"});
+    if (qp.sends.size() > qp.caps.max_send_wr) {
+      check_room(qp, site, found);
     }
     if (qp.send_cq != nullptr) {
       check_entries(*qp.send_cq, 0, qp.qpn, site, found);
+    }
+  }
+  report_all(found);
+}
+
+void Shadow::check_room(const QueuePair& qp, const base::CallSite& site, std::vector<Finding>& found) {
+  const uint32_t depth = qp.caps.max_send_wr;
+  const auto end = qp.sends.begin() + std::min<std::ptrdiff_t>(depth, std::ssize(qp.sends));
+  const bool can_drain = std::any_of(qp.sends.begin(), end, [&](uint32_t number) RINGBOLT_REQUIRES(mutex_) {
+    return requests_.at(number)->is_signaled;
+  });
+  if (!can_drain) {
+    found.push_back(
+        {Kind::queues,
+         "send-queue-never-drains",
+         "more is posted to a send queue that is full of requests without a completion",
+         fmt::format("queue pair {:#x}: {} requests before this one, max_send_wr is {}, and none has IBV_SEND_SIGNALED",
+                     qp.qpn, depth, depth),
+         {{"posted", site}},
+         "signal one request in every half queue, and poll its completion: it makes room for those before it"});
+  } else if (qp.sends.size() > depth) {
+    found.push_back(
+        {Kind::queues,
+         "send-queue-overrun",
+         "more sends are under way than the send queue has room for",
+         fmt::format("queue pair {:#x}: {} requests without a polled completion behind them, max_send_wr is {}", qp.qpn,
+                     qp.sends.size(), depth),
+         {{"posted", site}},
+         "poll completions before posting more: only these make room, on cards that keep places until then"});
+  }
+}
+
+void Shadow::send_refused(QueuePair& qp, int error, const base::CallSite& site) {
+  std::vector<Finding> found;
+  if (error == ENOMEM && wish_.has(Kind::queues)) {
+    const base::LockGuard guard(mutex_);
+    if (qp.sends.size() == qp.caps.max_send_wr && qp.signaled == 0) {
+      check_room(qp, site, found);
     }
   }
   report_all(found);

@@ -157,7 +157,8 @@ static void receive_into(struct ibv_qp* qp, struct ibv_sge sge) {
 }
 #define NOTHING ((struct ibv_sge){0, 0, 0})
 
-enum { kShared = 1, kUd = 2, kUc = 4, kTwoPairs = 8, kShallow = 16, kFewEntries = 32, kGuesses = 64, kUnconnected = 128, kTwoProcesses = 256 };
+enum { kShared = 1, kUd = 2, kUc = 4, kTwoPairs = 8, kShallow = 16, kFewEntries = 32, kGuesses = 64 };
+enum { kUnconnected = 128, kTwoProcesses = 256 };
 struct mistake {
   const char* name;
   void (*run)(void);
