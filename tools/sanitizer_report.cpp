@@ -1,5 +1,6 @@
 #include "sanitizer_report.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>

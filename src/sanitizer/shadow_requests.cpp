@@ -56,8 +56,9 @@ void Shadow::keep(Request& request, ibv_sge* pieces) {
     return;
   }
   // A peer may write there at any time what is not ours to take back.
+  const Spans* const exposed = &exposed_;
   request.is_poisoned = !request.is_given_up && std::ranges::none_of(request.pieces, [&](const Piece& one) {
-    return exposed_.overlap(one.address, one.length, [](uint32_t) { return true; }).has_value();
+    return exposed->overlap(one.address, one.length, [](uint32_t) { return true; }).has_value();
   });
   for (const Piece& one : request.pieces) {
     std::memcpy(one.kept.memory, own_memory_of(one).data(), one.length);
