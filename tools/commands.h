@@ -50,11 +50,13 @@ int devices(const ListOptions& options);
 
 struct RunOptions {
   std::string cluster;
-  std::vector<std::string> nodes;  ///< empty: all
-  bool is_tagged = false;          ///< prefix output even when there is one node
-  bool is_untagged = false;        ///< never prefix
-  bool is_explained = false;       ///< RINGBOLT_EXPLAIN
-  bool keeps_going = false;        ///< a failure does not end the other nodes
+  std::vector<std::string> nodes;    ///< empty: all
+  bool is_tagged = false;            ///< prefix output even when there is one node
+  bool is_untagged = false;          ///< never prefix
+  bool is_explained = false;         ///< RINGBOLT_EXPLAIN
+  std::string sanitized;             ///< RINGBOLT_SANITIZE; empty: as the environment says
+  std::vector<std::string> reports;  ///< "sarif:FILE", of what the sanitizer finds
+  bool keeps_going = false;          ///< a failure does not end the other nodes
   std::optional<double> timeout_s;
   bool is_remote = false;       ///< hidden: on a host, for the machine that commands
   bool shows_progress = false;  ///< of ranks of ours

@@ -22,6 +22,12 @@ void define_run(CLI::App& app, Request& request) {
   command->add_flag("--no-tag", request.run.is_untagged, "Never prefix output")->excludes(tag);
   command->add_flag("--keep-going", request.run.keeps_going, "Let the others run when a node fails");
   command->add_flag("--explain", request.run.is_explained, "Say why calls are refused and requests fail, and where they were made");
+  command->add_flag("--sanitize{on}", request.run.sanitized, "Find mistakes that a card forgives: all, or some kinds")
+      ->type_name("KIND,...");
+  command
+      ->add_option("--report", request.run.reports,
+                   "Also write what --sanitize finds: sarif:FILE, junit:FILE or json:FILE")
+      ->type_name("KIND:FILE");
   command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")
       ->check(Real(0.001, 1e7))
       ->type_name("S");
@@ -33,7 +39,8 @@ void define_run(CLI::App& app, Request& request) {
       "Examples:\n"
       "  ringbolt run -- ibv_devinfo\n"
       "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
-      "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n");
+      "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
+      "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n");
   command->add_flag("--remote", request.run.is_remote)->group("");
   command->callback([&request] {
     request.takes_command = true;

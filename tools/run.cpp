@@ -13,6 +13,7 @@
 #include "node_environment.h"
 #include "port_use.h"
 #include "run_record.h"
+#include "sanitizer_report.h"
 #include "ssh.h"
 #include "standing.h"
 #include "supervisor.h"
@@ -37,11 +38,15 @@ std::vector<uint32_t> chosen_nodes(const LiveCluster& live, const RunOptions& op
   return nodes;
 }
 
-Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& options) {
+/// `findings`: the file for those of the sanitizer; empty: none is wanted.
+Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& options, const std::string& findings) {
   if (live.is_remote()) {
     std::vector<std::string> words{"run", "--node", std::to_string(node), "--no-tag", "--remote"};
     if (options.is_explained) {
       words.emplace_back("--explain");
+    }
+    if (!options.sanitized.empty()) {
+      words.push_back("--sanitize=" + options.sanitized);
     }
     words.emplace_back("--");
     words.insert(words.end(), options.command.begin(), options.command.end());
@@ -52,6 +57,12 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
   NodeEnvironment environment = node_environment(live, node);
   if (options.is_explained) {
     environment.set.push_back({"RINGBOLT_EXPLAIN", "on"});
+  }
+  if (!options.sanitized.empty()) {
+    environment.set.push_back({"RINGBOLT_SANITIZE", options.sanitized});
+  }
+  if (!findings.empty()) {
+    environment.set.push_back({"RINGBOLT_SANITIZE_JSON", findings});
   }
   Launch launch;
   launch.command = options.command;
@@ -111,12 +122,16 @@ int run(const RunOptions& options) {
   for (const uint32_t node : nodes) {
     width = std::max(width, live.model.nodes[node].name.size());
   }
+  if (live.is_remote() && !options.reports.empty()) {
+    throw UsageError("--report takes nodes of this machine: on others set RINGBOLT_SANITIZE_JSON and fetch that file");
+  }
+  SanitizerReport report(options.reports);
   std::vector<Member> members;
   for (const uint32_t node : nodes) {
     Member member;
     member.label = live.model.nodes[node].name;
     member.prefix = is_tagged ? fmt::format("{:<{}} | ", member.label, width) : "";
-    member.launch = launch_of(live, node, options);
+    member.launch = launch_of(live, node, options, report.lines_path());
     members.push_back(std::move(member));
   }
   SuperviseOptions supervised{"ringbolt run", options.timeout_s, options.keeps_going, options.is_remote};
@@ -127,7 +142,9 @@ int run(const RunOptions& options) {
     std::ranges::transform(members, std::back_inserter(labels), &Member::label);
     supervised.watch = witness.emplace(live, options.command, std::move(labels)).watch();
   }
-  return supervise(std::move(members), supervised);
+  const int status = supervise(std::move(members), supervised);
+  report.write();
+  return status;
 }
 
 }  // namespace ringbolt::tools

@@ -42,6 +42,7 @@ Cq* make_cq(ibv_context* context, uint32_t cqe, void* cq_context, ibv_comp_chann
     __atomic_fetch_add(&channel->refcnt, 1, __ATOMIC_RELAXED);
   }
   Context::of(context).objects.fetch_add(1);
+  tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) { known.queue_made(*c, site); });
   return cq;
 }
 
@@ -94,6 +95,8 @@ int ibv_resize_cq(ibv_cq* cq, int cqe) try {
   }
   if (error == 0) {
     cq->cqe = cqe;
+    ringbolt::abi::tell_sanitizer(
+        [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.queue_resized(*cq); });
   }
   return error;
 } catch (...) {
@@ -104,9 +107,11 @@ int ibv_destroy_cq(ibv_cq* c) try {
   Cq& cq = Cq::of(c);
   Context& context = Context::of(c->context);
   ringbolt::device::Process& process = context.impl->process();
+  bool is_acknowledged = true;
   if (!process.is_abandoned()) {
     if (cq.impl->is_attached()) {
-      return ringbolt::abi::in_use("ibv_destroy_cq", "the completion queue", 0, "the queue pairs that complete to it");
+      return ringbolt::abi::in_use("ibv_destroy_cq", c, "the completion queue", 0,
+                                   "the queue pairs that complete to it");
     }
     process.remove(*cq.impl);
     cq.impl->retire();
@@ -114,14 +119,20 @@ int ibv_destroy_cq(ibv_cq* c) try {
     if (c->channel != nullptr) {
       ringbolt::abi::Channel::of(c->channel).impl.forget(cq.impl.get());
     }
-    ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->comp_events_completed, cq.completions);
-    ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->async_events_completed, cq.asynchronous);
+    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->comp_events_completed,
+                                                              cq.completions, "ibv_destroy_cq") &&
+                      ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->async_events_completed,
+                                                              cq.asynchronous, "ibv_destroy_cq");
   }
   if (c->channel != nullptr) {
     __atomic_fetch_sub(&c->channel->refcnt, 1, __ATOMIC_RELAXED);
   }
   context.objects.fetch_sub(1);
-  delete &cq;
+  ringbolt::abi::tell_sanitizer(
+      [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.queue_gone(*c); });
+  if (is_acknowledged) {
+    delete &cq;
+  }
   return 0;
 } catch (...) {
   return ringbolt::base::caught_errno();

@@ -67,6 +67,9 @@ void fill_calls(WideVerbsContext& wide) {
     put(ops.post_send, guarded_within<explained_post_send>());
     put(ops.post_recv, guarded_within<explained_post_receive>());
   }
+  if (shadow() != nullptr) [[unlikely]] {
+    sanitize_calls(ops);
+  }
 }
 
 /// Active speed as the architecture encodes it for four lanes: the smallest that carries the port's nominal rate.
@@ -274,6 +277,7 @@ int ibv_query_gid(ibv_context* context, uint8_t port_num, int index, ibv_gid* gi
     errno = ringbolt::abi::refuse_place("ibv_query_gid", port_num, index, ringbolt::abi::gid_table_length(context));
     return -1;
   }
+  ringbolt::abi::note_lookup(context);
   const auto addresses = Context::of(context).impl->port().addresses();
   const auto& gids = addresses->shown;
   *gid = static_cast<size_t>(index) < gids.size() ? gids[static_cast<size_t>(index)] : ibv_gid{};
@@ -287,6 +291,7 @@ int _ibv_query_gid_ex(ibv_context* context, uint32_t port_num, uint32_t index, i
   if (port_num != 1 || index >= ringbolt::abi::gid_table_length(context) || flags != 0) {
     return ringbolt::abi::refuse_place("ibv_query_gid_ex", port_num, index, ringbolt::abi::gid_table_length(context));
   }
+  ringbolt::abi::note_lookup(context);
   const device::Port& port = Context::of(context).impl->port();
   const auto addresses = port.addresses();
   if (index >= addresses->shown.size() || device::is_zero(addresses->shown[index])) {
@@ -303,6 +308,7 @@ ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries, size_
   if (flags != 0) {
     return -EINVAL;
   }
+  ringbolt::abi::note_lookup(context);
   const device::Port& port = Context::of(context).impl->port();
   const auto addresses = port.addresses();
   auto* at = reinterpret_cast<std::byte*>(entries);

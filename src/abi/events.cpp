@@ -1,6 +1,10 @@
 // Completion channels and asynchronous events.
 
+#include <fcntl.h>
+#include <poll.h>
+
 #include <cerrno>
+#include <ctime>
 
 #include "abi/objects.h"
 #include "base/c_border.h"
@@ -69,13 +73,27 @@ class NotedWait {
 
 }  // namespace
 
-void wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
-                              const Taken& taken) {
+bool wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
+                              const Taken& taken, const char* call) {
+  timespec give_up{};
+  clock_gettime(CLOCK_REALTIME, &give_up);
+  give_up.tv_sec += 1;
   pthread_mutex_lock(&mutex);
-  while (completed != taken.events.load()) {
-    pthread_cond_wait(&condition, &mutex);
+  bool may_wait = true;
+  while (may_wait && completed != taken.events.load()) {
+    if (shadow() == nullptr) {
+      pthread_cond_wait(&condition, &mutex);
+    } else {
+      may_wait = pthread_cond_timedwait(&condition, &mutex, &give_up) != ETIMEDOUT;
+    }
   }
+  const uint32_t missing = taken.events.load() - completed;
   pthread_mutex_unlock(&mutex);
+  if (missing != 0) {
+    tell_sanitizer(
+        [&](sanitizer::Shadow& known, const base::CallSite& site) { known.unacknowledged(call, missing, site); });
+  }
+  return missing == 0;
 }
 
 }  // namespace ringbolt::abi
@@ -93,6 +111,7 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
   auto channel = std::make_unique<Channel>(Context::of(context).impl->process());
   channel->c = {context, channel->impl.descriptor(), 0};
   Context::of(context).objects.fetch_add(1);
+  ringbolt::abi::note_made(ringbolt::sanitizer::ObjectKind::channel, &channel->c);
   return &channel.release()->c;
 } catch (...) {
   return ringbolt::base::caught_null();
@@ -100,10 +119,11 @@ ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) try {
 
 int ibv_destroy_comp_channel(ibv_comp_channel* c) try {
   if (c->refcnt != 0) {
-    return ringbolt::abi::in_use("ibv_destroy_comp_channel", "the channel", static_cast<uint32_t>(c->refcnt),
+    return ringbolt::abi::in_use("ibv_destroy_comp_channel", c, "the channel", static_cast<uint32_t>(c->refcnt),
                                  "the completion queues that were made with it");
   }
   Context::of(c->context).objects.fetch_sub(1);
+  ringbolt::abi::note_gone(c);
   delete &Channel::of(c);
   return 0;
 } catch (...) {
@@ -111,6 +131,11 @@ int ibv_destroy_comp_channel(ibv_comp_channel* c) try {
 }
 
 int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) try {
+  ringbolt::abi::tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
+    pollfd events{channel->fd, POLLIN, 0};
+    const bool returns_at_once = (::fcntl(channel->fd, F_GETFL) & O_NONBLOCK) != 0 || ::poll(&events, 1, 0) != 0;
+    known.sleeping(*channel, returns_at_once, site);
+  });
   ringbolt::device::CompletionQueue* queue = nullptr;
   // Counted while it is taken: who destroys the queue meanwhile waits for the acknowledgement.
   const auto count = [](ringbolt::device::CompletionQueue& taken) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "abi/ex_layer.h"
+#include "abi/sanitized.h"
 #include "abi/verbs_context.h"
 #include "base/explain.h"
 #include "base/unique_fd.h"
@@ -118,8 +119,9 @@ T* refuse(int error) {
   return nullptr;
 }
 
-/// EBUSY: `what` still has users, which are to go first. `n`: how many; 0: that is not known.
-inline int in_use(const char* call, const char* what, uint32_t n, const char* users) {
+/// EBUSY: `what`, the object, still has users, which are to go first. `n`: how many; 0: that is not known.
+inline int in_use(const char* call, const void* object, const char* what, uint32_t n, const char* users) {
+  tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) { known.busy(object, site); });
   return base::refused(EBUSY, call, [&] {
     const std::string by = n == 0 ? "" : ", by " + std::to_string(n) + (n == 1 ? " object" : " objects");
     return base::Explanation{what + (" is in use" + by), std::string("destroy first ") + users};
@@ -128,10 +130,11 @@ inline int in_use(const char* call, const char* what, uint32_t n, const char* us
 
 inline const device::Port& port_of(ibv_context* c) { return Context::of(c).impl->port(); }
 
-/// Blocks until the program has acknowledged all that it took, as the verbs promise for a destroy. `completed` is the
-/// count in the C structure, under its mutex.
-void wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
-                              const Taken& taken);
+/// Blocks until the program has acknowledged all that it took, as the verbs promise for a destroy, which is `call`.
+/// `completed` is the count in the C structure, under its mutex. False where the sanitizer ends the wait, which would
+/// go on for good: then the object's memory must stay.
+bool wait_for_acknowledgement(pthread_mutex_t& mutex, pthread_cond_t& condition, const uint32_t& completed,
+                              const Taken& taken, const char* call);
 
 // The calls that programs reach through a context's table; each group is in the file of its name.
 int poll_cq(ibv_cq* cq, int count, ibv_wc* wc);

@@ -12,6 +12,7 @@ namespace ringbolt::abi {
 namespace {
 
 Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
+  const ibv_qp_init_attr asked = wanted;
   if (const int error = device::check_qp(port_of(pd->context), wanted)) {
     return refuse<Qp>(error);
   }
@@ -47,6 +48,10 @@ Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   pthread_mutex_init(&c->mutex, nullptr);
   pthread_cond_init(&c->cond, nullptr);
   Context::of(pd->context).objects.fetch_add(1);
+  tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) {
+    const device::Port& port = port_of(pd->context);
+    known.queue_pair_made(*c, asked, wanted.cap, {!port.profile.takes_away(), port.is_on_network()}, site);
+  });
   return qp;
 }
 
@@ -102,8 +107,16 @@ ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) {
 }
 
 int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attributes, int mask) try {
-  return Qp::of(qp).impl == nullptr ? ringbolt::abi::refuse_destroyed("ibv_modify_qp", qp)
-                                    : Qp::of(qp).impl->modify(*attributes, mask);
+  if (Qp::of(qp).impl == nullptr) {
+    return ringbolt::abi::refuse_destroyed("ibv_modify_qp", qp);
+  }
+  const int error = Qp::of(qp).impl->modify(*attributes, mask);
+  if (error == 0) {
+    ringbolt::abi::tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
+      known.queue_pair_changed(*qp, *attributes, mask, site);
+    });
+  }
+  return error;
 } catch (...) {
   return ringbolt::base::caught_errno();
 }
@@ -129,15 +142,19 @@ int ibv_destroy_qp(ibv_qp* c) try {
   }
   Context& context = Context::of(c->context);
   qp.impl->destroy();
+  ringbolt::abi::tell_sanitizer(
+      [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.queue_pair_gone(*c); });
+  bool is_acknowledged = true;
   if (!context.impl->process().is_abandoned()) {
     context.impl->events().forget(c);
-    ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, qp.asynchronous);
+    is_acknowledged = ringbolt::abi::wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, qp.asynchronous,
+                                                              "ibv_destroy_qp");
   }
   context.objects.fetch_sub(1);
   if (ringbolt::base::is_explaining()) {
     qp.claim = {};
     ringbolt::abi::keep_destroyed(&qp);
-  } else {
+  } else if (is_acknowledged) {
     delete &qp;
   }
   return 0;
@@ -154,7 +171,8 @@ void ringbolt_expect_refusals(int is_asked_for) try {
 
 /// See base/in_place.h: 0, or EOPNOTSUPP where this queue pair copies all that it receives. From INIT on, for good.
 int ringbolt_receive_in_place(ibv_qp* qp) try {
-  return ringbolt::abi::Qp::of(qp).impl->receive_in_place();
+  // The sanitizer looks at what is received where the receive was posted.
+  return ringbolt::abi::shadow() != nullptr ? EOPNOTSUPP : ringbolt::abi::Qp::of(qp).impl->receive_in_place();
 } catch (...) {
   return ringbolt::base::caught_errno();
 }

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -50,6 +51,8 @@ ibv_mr* register_memory(ibv_pd* pd, void* address, size_t length, uint64_t iova,
   const uint32_t remote_key = port.profile.knobs.zero_rkey ? 0 : mr->impl->key();
   mr->c = {pd->context, pd, address, length, mr->impl->key(), mr->impl->key(), remote_key};
   Context::of(pd->context).objects.fetch_add(1);
+  tell_sanitizer(
+      [&](sanitizer::Shadow& known, const base::CallSite& site) { known.region_made(mr->c, iova, access, site); });
   return &mr->c;
 }
 
@@ -76,11 +79,13 @@ ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type) {
   mw->impl = std::move(*window);
   mw->c = {pd->context, pd, mw->impl->key(), mw->impl->key(), type};
   Context::of(pd->context).objects.fetch_add(1);
+  note_made(sanitizer::ObjectKind::mw, &mw->c);
   return &mw->c;
 }
 
 int dealloc_mw(ibv_mw* mw) {
   Context::of(mw->context).objects.fetch_sub(1);
+  note_gone(mw);
   delete &Mw::of(mw);
   return 0;
 }
@@ -99,7 +104,7 @@ int bind_mw(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* wanted) {
   wr.bind_mw.mw = mw;
   wr.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
   wr.bind_mw.bind_info = wanted->bind_info;
-  const int error = post_send(qp, &wr, &bad);
+  const int error = qp->context->ops.post_send(qp, &wr, &bad);
   if (error == 0) {
     mw->rkey = wr.bind_mw.rkey;
   }
@@ -146,6 +151,9 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) try {
   pd->claim = std::move(*claim);
   pd->c = {context, pd->impl.key};
   Context::of(context).objects.fetch_add(1);
+  if (shadow() != nullptr && !is_of_connection_manager(__builtin_return_address(0))) {
+    note_made(ringbolt::sanitizer::ObjectKind::pd, &pd->c);
+  }
   return &pd->c;
 } catch (...) {
   return ringbolt::base::caught_null();
@@ -153,11 +161,13 @@ ibv_pd* ibv_alloc_pd(ibv_context* context) try {
 
 int ibv_dealloc_pd(ibv_pd* c) try {
   Pd& pd = Pd::of(c);
+  tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.domain_goes(c); });
   if (const uint32_t users = pd.impl.users.load(); users != 0) {
-    return in_use("ibv_dealloc_pd", "the protection domain", users,
+    return in_use("ibv_dealloc_pd", c, "the protection domain", users,
                   "its queue pairs, regions, windows and address handles");
   }
   Context::of(c->context).objects.fetch_sub(1);
+  note_gone(c);
   delete &pd;
   return 0;
 } catch (...) {
@@ -193,6 +203,11 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
     });
     return IBV_REREG_MR_ERR_INPUT;
   }
+  if (moves || changes_pd) {
+    tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
+      known.region_goes(*c, "ibv_rereg_mr", site);
+    });
+  }
   const int error = Mr::of(c).impl->change(flags, changes_pd ? &Pd::of(pd).impl : nullptr,
                                            reinterpret_cast<uint64_t>(address), length, static_cast<uint32_t>(access));
   if (error != 0) {
@@ -207,6 +222,10 @@ int ibv_rereg_mr(ibv_mr* c, int flags, ibv_pd* pd, void* address, size_t length,
     c->pd = pd;
     c->context = pd->context;
   }
+  tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) {
+    const bool has_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0;
+    known.region_changed(*c, has_access ? std::optional(static_cast<uint32_t>(access)) : std::nullopt);
+  });
   return 0;
 } catch (...) {
   errno = ringbolt::base::caught_errno();
@@ -221,12 +240,16 @@ int ibv_dereg_mr(ibv_mr* c) try {
     });
   }
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->has_windows()) {
-    return in_use("ibv_dereg_mr", "the region", 0, "the memory windows that are bound to it");
+    return in_use("ibv_dereg_mr", c, "the region", 0, "the memory windows that are bound to it");
   }
   if (!Pd::of(c->pd).impl.context.process().is_abandoned() && Mr::of(c).impl->is_stuck()) {
     return port_of(c->context).refuse(ringbolt::profile::Rule::err_leak, EBUSY, "to deregister a region");
   }
   Context::of(c->context).objects.fetch_sub(1);
+  tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
+    known.region_goes(*c, "ibv_dereg_mr", site);
+    known.gone(c);
+  });
   delete &Mr::of(c);
   return 0;
 } catch (...) {
@@ -300,6 +323,9 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) try {
   ah->target_gid_index = static_cast<uint8_t>(ringbolt::device::Port::index_of(table, attributes->grh.dgid));
   Pd::of(pd).impl.users.fetch_add(1);
   Context::of(pd->context).objects.fetch_add(1);
+  tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
+    known.address_handle_made(ah->c, *attributes, site);
+  });
   return &ah->c;
 } catch (...) {
   return ringbolt::base::caught_null();
@@ -308,6 +334,7 @@ ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attributes) try {
 int ibv_destroy_ah(ibv_ah* c) try {
   Pd::of(c->pd).impl.users.fetch_sub(1);
   Context::of(c->context).objects.fetch_sub(1);
+  note_gone(c);
   delete reinterpret_cast<ringbolt::device::AddressHandle*>(c);
   return 0;
 } catch (...) {
@@ -335,6 +362,9 @@ ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* wanted) try {
   pthread_cond_init(&srq->c.cond, nullptr);
   wanted->attr = srq->impl->query();
   Context::of(pd->context).objects.fetch_add(1);
+  tell_sanitizer([&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite& site) {
+    known.shared_queue_made(srq->c, site);
+  });
   return &srq->c;
 } catch (...) {
   return ringbolt::base::caught_null();
@@ -356,13 +386,18 @@ int ibv_query_srq(ibv_srq* srq, ibv_srq_attr* attributes) try {
 int ibv_destroy_srq(ibv_srq* c) try {
   Srq& srq = Srq::of(c);
   if (const uint32_t users = srq.impl->users.load(); users != 0) {
-    return in_use("ibv_destroy_srq", "the shared receive queue", users, "its queue pairs");
+    return in_use("ibv_destroy_srq", c, "the shared receive queue", users, "its queue pairs");
   }
   Context& context = Context::of(c->context);
   context.impl->events().forget(c);
-  wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, srq.asynchronous);
+  const bool is_acknowledged =
+      wait_for_acknowledgement(c->mutex, c->cond, c->events_completed, srq.asynchronous, "ibv_destroy_srq");
   context.objects.fetch_sub(1);
-  delete &srq;
+  tell_sanitizer(
+      [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.shared_queue_gone(*c); });
+  if (is_acknowledged) {
+    delete &srq;
+  }
   return 0;
 } catch (...) {
   return ringbolt::base::caught_errno();

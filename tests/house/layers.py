@@ -22,7 +22,8 @@ ALLOWED = {
     "src/cluster": {"base"},
     "src/link": {"base", "wire", "fault"},
     "src/device": {"base", "wire", "transport", "fault", "profile", "cluster", "link"},
-    "src/abi": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "device"},
+    "src/sanitizer": {"base", "profile"},
+    "src/abi": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "device", "sanitizer"},
     # Above the waist: graphs, bounds and plans are pure; they know neither files nor verbs.
     "src/fabric": {"base"},
     "src/collective": {"base", "fabric"},
@@ -57,7 +58,7 @@ ALLOWED = {
 }
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
-LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "abi", "rsocket", "rdmacm",
+LAYERS = {"base", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "sanitizer", "abi", "rsocket", "rdmacm",
           "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "mesh", "group", "membership", "circuit", "nccl",
           "stream"}
 # Layers that know nothing of verbs: they move bytes and keep files.

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace ringbolt::sanitizer {
+
+/// Registered memory of a protection domain in which data wait until the program may see them. Not thread-safe.
+class KeptMemory {
+ public:
+  /// What registers and deregisters: the border's, without a place among the program's objects. `add` returns null
+  /// where that can't be.
+  struct Calls {
+    void* (*add)(ibv_pd*, void* memory, size_t length_bytes, uint32_t* lkey);
+    void (*remove)(void* region);
+  };
+  /// A piece of it; null: there is none.
+  struct Piece {
+    std::byte* memory = nullptr;
+    uint32_t lkey = 0;
+    uint32_t length = 0;  ///< as asked for
+  };
+
+  KeptMemory(ibv_pd* pd, const Calls& calls) : pd_(pd), calls_(calls) {}
+  KeptMemory(const KeptMemory&) = delete;
+  KeptMemory& operator=(const KeptMemory&) = delete;
+  /// Pieces must have been given back.
+  ~KeptMemory();
+
+  Piece take(uint32_t length);
+  void give_back(const Piece& piece);
+
+ private:
+  struct Chunk {
+    void* memory;
+    size_t length;
+    void* region;
+  };
+  static constexpr size_t kClasses = 32;  // by the power of two that holds a piece
+
+  ibv_pd* const pd_;
+  const Calls calls_;
+  std::vector<Chunk> chunks_;
+  std::array<std::vector<Piece>, kClasses> free_;
+  size_t total_bytes_ = 0;
+};
+
+}  // namespace ringbolt::sanitizer

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+/// What a posted receive buffer holds until its completion: 0xa5a5a5a5 and the number of the request, again and again,
+/// at every address that is a multiple of eight. Who reads too early reads that; where it turns up in what is sent, it
+/// says from which buffer it was copied. All pure. Thread-safe.
+namespace ringbolt::sanitizer {
+
+void fill_with_poison(std::span<std::byte> memory, uint32_t number);
+
+/// The first byte that is not the poison of that number, or nothing.
+std::optional<size_t> first_unpoisoned(std::span<const std::byte> memory, uint32_t number);
+
+/// Copies `kept` back to where the poison still stands; where it doesn't, somebody else has written. In blocks of 64
+/// bytes. `kept` is as long as `memory`.
+void restore(std::span<std::byte> memory, const std::byte* kept, uint32_t number);
+
+/// Poison that is found somewhere, whole, at any alignment: of the `count` numbers from `first` on, which may wrap.
+struct FoundPoison {
+  size_t offset;
+  uint32_t number;
+};
+std::optional<FoundPoison> find_poison(std::span<const std::byte> memory, uint32_t first, uint32_t count);
+
+}  // namespace ringbolt::sanitizer

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+
+namespace ringbolt::sanitizer {
+
+/// What a request does to the memory of a peer.
+enum class Access : uint8_t { read, write, atomic };
+
+/// Two such accesses may be under way at once.
+constexpr bool are_compatible(Access one, Access other) { return one != Access::write && other != Access::write; }
+
+/// The requests under way of all processes that are sanitized and share a runtime folder, in memory that they share: a
+/// file there. Not thread-safe; between processes, a lock of the file's, which ends with the process that holds it.
+class RaceTable {
+ public:
+  struct Entry {
+    uint64_t peer;  ///< whose memory: a process, as far as it can be told apart; never 0
+    uint64_t first;
+    uint64_t length;
+    uint32_t rkey;
+    uint32_t qpn;
+    int32_t pid;
+    Access access;
+  };
+  static constexpr uint32_t kPlaces = 4096;
+
+  /// Where the file can't be had the table is empty for good: then no races between processes are found.
+  explicit RaceTable(const std::string& path);
+  RaceTable(const RaceTable&) = delete;
+  RaceTable& operator=(const RaceTable&) = delete;
+  ~RaceTable();
+
+  /// Its place, or nothing where there is no room. `other`: a request of another process that races with it, if any,
+  /// which its process is told as well.
+  std::optional<uint32_t> enter(const Entry& entry, std::optional<Entry>& other);
+  /// The request is complete. A request of another process that came meanwhile and raced with it.
+  std::optional<Entry> leave(uint32_t place);
+
+ private:
+  struct Page;
+  Page* page_ = nullptr;
+  base::UniqueFd file_;
+};
+
+}  // namespace ringbolt::sanitizer

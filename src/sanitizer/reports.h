@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/calling_place.h"
+#include "base/mutex.h"
+#include "sanitizer/suppressions.h"
+#include "sanitizer/wish.h"
+
+namespace ringbolt::sanitizer {
+
+/// A place of the program that a finding names, and what was done there: "posted", "polled".
+struct Mention {
+  std::string_view done;
+  base::CallSite site{};
+};
+
+/// A mistake of the program.
+struct Finding {
+  Kind kind;
+  std::string_view rule;  ///< short and stable: "send-buffer-changed"
+  std::string what;       ///< one line
+  std::string numbers;    ///< which request or object, and the numbers; one line
+  std::vector<Mention> places;
+  std::string fix;
+};
+
+/// "client.c:88 in connect_to()" in its parts. `line` 0: the place is not known as a line.
+struct Place {
+  std::string file;
+  unsigned line = 0;
+  std::string function;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+Place split_place(std::string_view place);
+
+/// The paragraph, in the manner of AddressSanitizer. `places`: the words for those of the finding.
+std::string finding_text(const Finding& finding, const std::vector<std::string>& places, int pid);
+/// The same as a line of JSON (docs/sanitizer.md).
+std::string finding_json(const Finding& finding, const std::vector<std::string>& places, int pid);
+
+/// Where findings go: standard error, or the file RINGBOLT_SANITIZE_LOG, and lines of JSON to RINGBOLT_SANITIZE_JSON.
+/// Each is told once for its places in the program. Thread-safe.
+class Reports {
+ public:
+  /// Reads the environment, opens the files, and says what is wrong with them.
+  Reports();
+  Reports(const Reports&) = delete;
+  Reports& operator=(const Reports&) = delete;
+
+  void report(const Finding& finding) noexcept;
+  /// How many different ones were told.
+  size_t count() const;
+  /// "SUMMARY: ..." in the log; nothing where there was nothing to tell.
+  void summarize() noexcept;
+  /// In a child after fork: what the parent found is the parent's.
+  void forget();
+
+ private:
+  void say(const std::string& text) const;
+
+  mutable base::Mutex mutex_;
+  std::unordered_set<std::string> told_ RINGBOLT_GUARDED_BY(mutex_);
+  std::array<size_t, kKindNames.size()> counts_ RINGBOLT_GUARDED_BY(mutex_){};
+  size_t repeats_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  Suppressions suppressions_;
+  int log_ = -1;   // standard error; for the life of the process, as the other
+  int json_ = -1;  // none
+};
+
+}  // namespace ringbolt::sanitizer

@@ -1,0 +1,185 @@
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/calling_place.h"
+#include "base/mutex.h"
+#include "sanitizer/kept_memory.h"
+#include "sanitizer/model.h"
+#include "sanitizer/portable.h"
+#include "sanitizer/reports.h"
+#include "sanitizer/spans.h"
+#include "sanitizer/wish.h"
+
+namespace ringbolt::sanitizer {
+
+/// Second account of what the program has posted, registered and made, in which its mistakes are seen. One a process,
+/// between the program and the device: the border calls it in place of the device's own calls where somebody wants to
+/// hear of mistakes, and never else. Thread-safe.
+///
+/// Requests go to the device under numbers of ours in `wr_id`, so that each completion is found again whatever the
+/// program calls its requests; what it polls has its own numbers. Data that are received wait in memory of ours until
+/// their completion is polled.
+///
+/// No pointer to an object of the program is followed but within calls that name it.
+class Shadow {
+ public:
+  /// The device's.
+  struct Calls {
+    int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr**);
+    int (*post_receive)(ibv_qp*, ibv_recv_wr*, ibv_recv_wr**);
+    int (*post_srq_receive)(ibv_srq*, ibv_recv_wr*, ibv_recv_wr**);
+    int (*poll_cq)(ibv_cq*, int, ibv_wc*);
+    KeptMemory::Calls memory;
+    std::string race_table;  ///< path of the file
+  };
+
+  Shadow(const Wish& wish, const Calls& calls);
+  Shadow(const Shadow&) = delete;
+  Shadow& operator=(const Shadow&) = delete;
+
+  // The calls of a context's table, as the verbs have them. `site`: of the program's call.
+  int post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site);
+  int post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
+  int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site);
+  int poll_cq(ibv_cq* cq, int count, ibv_wc* wc, const base::CallSite& site);
+  /// The queue is about to be armed.
+  void arming(ibv_cq* cq, const base::CallSite& site);
+
+  // What comes and goes. `gone` is told before the device gives the memory back.
+  void made(ObjectKind kind, const void* object, const base::CallSite& site);
+  void gone(const void* object);
+  void busy(const void* object, const base::CallSite& site);
+  void domain_goes(ibv_pd* pd);
+  void region_made(const ibv_mr& mr, uint64_t iova, uint32_t access, const base::CallSite& site);
+  /// `call`: ibv_dereg_mr or ibv_rereg_mr.
+  void region_goes(const ibv_mr& mr, std::string_view call, const base::CallSite& site);
+  /// `access`: the new one, if it is another.
+  void region_changed(const ibv_mr& mr, std::optional<uint32_t> access);
+  void queue_made(const ibv_cq& cq, const base::CallSite& site);
+  void queue_resized(const ibv_cq& cq);
+  void queue_gone(const ibv_cq& cq);
+  void shared_queue_made(ibv_srq& srq, const base::CallSite& site);
+  void shared_queue_gone(const ibv_srq& srq);
+  /// What the device says of a queue pair: see QueuePair.
+  struct Nature {
+    bool keeps;
+    bool is_on_network;
+  };
+  /// `wanted`: as the program asked for it; `granted`: what it got.
+  void queue_pair_made(ibv_qp& qp, const ibv_qp_init_attr& wanted, const ibv_qp_cap& granted, Nature nature,
+                       const base::CallSite& site);
+  void queue_pair_changed(const ibv_qp& qp, const ibv_qp_attr& attributes, int mask, const base::CallSite& site);
+  void queue_pair_gone(const ibv_qp& qp);
+  /// The program has asked for addresses of the port, and may know what it says of them.
+  void looked_up(const ibv_context* context);
+  void address_handle_made(const ibv_ah& ah, const ibv_ah_attr& attributes, const base::CallSite& site);
+
+  /// The program is about to sleep until an event of the channel comes. `has_event`: there is one.
+  void sleeping(const ibv_comp_channel& channel, bool has_event, const base::CallSite& site);
+  /// A destroy has waited for the acknowledgement of so many events, in vain.
+  void unacknowledged(std::string_view call, uint32_t events, const base::CallSite& site);
+
+  const Wish& wish() const { return wish_; }
+  /// What was never destroyed. Once, at the end of the process.
+  void report_leaks();
+  Reports& reports() { return reports_; }
+
+  // Around fork: the child begins with nothing.
+  void before_fork() RINGBOLT_ACQUIRE(mutex_) { mutex_.lock(); }
+  void in_parent() RINGBOLT_RELEASE(mutex_) { mutex_.unlock(); }
+  void in_child() RINGBOLT_RELEASE(mutex_);
+
+ private:
+  using Owner = std::unique_ptr<Request>;
+
+  template <class Wr>
+  struct Batch;
+
+  // Posts (shadow_posts.cpp).
+  template <class Wr>
+  Batch<Wr> copy_of(Wr* wr);
+  Owner request_of(QueuePair& qp, const ibv_send_wr& wr, const base::CallSite& site);
+  uint32_t open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite& site);
+  uint32_t open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_recv_wr& wr, const base::CallSite& site);
+  /// Looks at what is sent, and has the device send a copy of it, where that can be.
+  void inspect_source(Request& request, ibv_sge* pieces, bool may_be_copied);
+  void find_poison_in(const Request& request);
+  void resolve(Request& request, const ibv_sge* pieces, int count) RINGBOLT_REQUIRES(mutex_);
+  /// Adds what is wrong with where its memory lies to `found`.
+  void find_overlaps(Request& request, ibv_sge* pieces, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+  void find_overlap_of_send(Request& request, const Piece& piece, ibv_sge& segment, std::vector<Finding>& found)
+      RINGBOLT_REQUIRES(mutex_);
+  void find_races(Request& request, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+  void enter_race_table(Request& request, std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+  /// Puts memory of ours in place of the request's; false: there is none.
+  bool take_kept(Request& request, ibv_sge* pieces) RINGBOLT_REQUIRES(mutex_);
+  /// Has the device receive into memory of ours.
+  void keep(Request& request, ibv_sge* pieces) RINGBOLT_REQUIRES(mutex_);
+  uint32_t insert(Owner request) RINGBOLT_REQUIRES(mutex_);
+  Owner take_out(uint32_t number) RINGBOLT_REQUIRES(mutex_);
+  /// It was never posted, or its queue is gone: nothing is checked, and the memory is as it was.
+  void drop(uint32_t number) RINGBOLT_REQUIRES(mutex_);
+  void drop_all(const QueuePair& qp) RINGBOLT_REQUIRES(mutex_);
+  static void unpoison(Request& request);
+  void report_all(const std::vector<Finding>& found);
+
+  // Queues (shadow_queues.cpp).
+  void after_send(QueuePair& qp, const base::CallSite& site);
+  void send_refused(QueuePair& qp, int error, const base::CallSite& site);
+  void check_room(const QueuePair& qp, const base::CallSite& site, std::vector<Finding>& found)
+      RINGBOLT_REQUIRES(mutex_);
+  void after_receive(QueuePair* qp, SharedQueue* srq, const base::CallSite& site);
+  void check_entries(const CompletionQueue& cq, uint32_t shared, uint32_t qpn, const base::CallSite& site,
+                     std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+  void check_failure(const QueuePair& qp, std::string_view call, const base::CallSite& site,
+                     std::vector<Finding>& found) RINGBOLT_REQUIRES(mutex_);
+
+  // Completions (shadow_completions.cpp).
+  void settle(ibv_wc& wc, const base::CallSite& site);
+  void note_outcome(const Request& request, const ibv_wc& wc, const base::CallSite& site) RINGBOLT_REQUIRES(mutex_);
+  void finish(Request& request, const ibv_wc& wc, const base::CallSite& site);
+  void finish_send(Request& request, const base::CallSite& site);
+  void place(Request& request, uint64_t length_bytes, const base::CallSite& site);
+
+  void check_gid_index(const ibv_context* context, const ibv_ah_attr& path, const base::CallSite& site);
+  QueuePair* find(const ibv_qp* qp);
+  SharedQueue* find(const ibv_srq* srq);
+
+  const Wish wish_;
+  const Calls calls_;
+  Reports reports_;
+  Portability portability_;
+
+  base::Mutex mutex_;
+  uint32_t first_number_ RINGBOLT_GUARDED_BY(mutex_);  // another one each time
+  uint32_t issued_ RINGBOLT_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<uint32_t, Owner> requests_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unordered_map<uint32_t, uint64_t> old_ids_ RINGBOLT_GUARDED_BY(mutex_);         // of requests that were dropped
+  std::unordered_map<uint32_t, base::CallSite> poisoned_ RINGBOLT_GUARDED_BY(mutex_);  // where those were posted
+  Spans sent_from_ RINGBOLT_GUARDED_BY(mutex_);   // what requests under way read here
+  Spans written_to_ RINGBOLT_GUARDED_BY(mutex_);  // and write
+  std::map<std::pair<uint64_t, uint32_t>, Spans> remote_ RINGBOLT_GUARDED_BY(mutex_);  // at peers, by key
+  Spans exposed_ RINGBOLT_GUARDED_BY(mutex_);  // regions that peers may write to, by lkey
+  std::unordered_map<uint32_t, Region> regions_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unordered_map<const ibv_pd*, std::unique_ptr<KeptMemory>> kept_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unordered_map<const ibv_qp*, std::unique_ptr<QueuePair>> queue_pairs_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unordered_map<const ibv_cq*, std::unique_ptr<CompletionQueue>> queues_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unordered_map<const ibv_srq*, std::unique_ptr<SharedQueue>> shared_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unique_ptr<RaceTable> race_table_ RINGBOLT_GUARDED_BY(mutex_);  // from the first access to a peer on
+  std::unordered_set<const ibv_context*> looked_up_ RINGBOLT_GUARDED_BY(mutex_);
+  std::unordered_map<const void*, Owned> owned_ RINGBOLT_GUARDED_BY(mutex_);
+};
+
+}  // namespace ringbolt::sanitizer

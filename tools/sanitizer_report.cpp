@@ -1,0 +1,167 @@
+#include "sanitizer_report.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "failure.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<Json> findings_of(const std::string& lines) {
+  std::vector<Json> all;
+  std::istringstream stream(lines);
+  for (std::string line; std::getline(stream, line);) {
+    Json one = Json::parse(line, nullptr, false);
+    const bool is_whole = one.is_object() && one.contains("kind") && one.contains("rule") && one.contains("what") &&
+                          one.contains("numbers") && one.contains("fix") && one.contains("places");
+    if (is_whole) {
+      all.push_back(std::move(one));
+    }
+  }
+  return all;
+}
+
+std::string place_text(const Json& place) {
+  const int line = place["line"];
+  return fmt::format("{} at {}{}", place["done"].get<std::string>(), place["file"].get<std::string>(),
+                     line == 0 ? "" : fmt::format(":{}", line));
+}
+
+std::string words_of(const Json& finding) {
+  std::string text = fmt::format("{}. {}.", finding["what"].get<std::string>(), finding["numbers"].get<std::string>());
+  for (const Json& place : finding["places"]) {
+    text += fmt::format(" {}.", place_text(place));
+  }
+  return text + fmt::format(" Fix: {}.", finding["fix"].get<std::string>());
+}
+
+Json location_of(const Json& place) {
+  Json location{{"physicalLocation", {{"artifactLocation", {{"uri", place["file"]}}}}},
+                {"message", {{"text", place["done"]}}}};
+  if (place["line"] != 0) {
+    location["physicalLocation"]["region"]["startLine"] = place["line"];
+  }
+  return location;
+}
+
+std::string escaped(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      case '&':
+        safe += "&amp;";
+        break;
+      case '"':
+        safe += "&quot;";
+        break;
+      default:
+        safe += static_cast<unsigned char>(c) < ' ' ? '?' : c;  // which XML has no way to say
+    }
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string sarif_text(const std::string& lines) {
+  Json rules = Json::array();
+  Json results = Json::array();
+  for (const Json& one : findings_of(lines)) {
+    const Json rule{
+        {"id", one["rule"]}, {"shortDescription", {{"text", one["what"]}}}, {"properties", {{"tags", {one["kind"]}}}}};
+    if (std::ranges::none_of(rules, [&](const Json& known) { return known["id"] == one["rule"]; })) {
+      rules.push_back(rule);
+    }
+    Json result{{"ruleId", one["rule"]}, {"level", "error"}, {"message", {{"text", words_of(one)}}}};
+    result["locations"] = result["relatedLocations"] = Json::array();
+    for (const Json& place : one["places"]) {
+      result[result["locations"].empty() ? "locations" : "relatedLocations"].push_back(location_of(place));
+    }
+    results.push_back(std::move(result));
+  }
+  const Json driver{{"name", "ringbolt-sanitizer"}, {"rules", std::move(rules)}};
+  const Json root{{"$schema", "https://json.schemastore.org/sarif-2.1.0.json"},
+                  {"version", "2.1.0"},
+                  {"runs", {{{"tool", {{"driver", driver}}}, {"results", std::move(results)}}}}};
+  return root.dump(2) + "\n";
+}
+
+std::string junit_text(const std::string& lines) {
+  const std::vector<Json> all = findings_of(lines);
+  std::string text = fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"ringbolt-sanitizer\" tests=\"{}\" "
+      "failures=\"{}\">\n",
+      std::max<size_t>(all.size(), 1), all.size());
+  for (const Json& one : all) {
+    const std::string where = one["places"].empty() ? "" : place_text(one["places"][0]);
+    text += fmt::format(
+        "  <testcase classname=\"{}\" name=\"{}\">\n    <failure message=\"{}\">{}</failure>\n  </testcase>\n",
+        escaped(one["kind"]), escaped(fmt::format("{}, {}", one["rule"].get<std::string>(), where)),
+        escaped(one["what"]), escaped(words_of(one)));
+  }
+  if (all.empty()) {
+    text += "  <testcase classname=\"all\" name=\"no findings\"/>\n";
+  }
+  return text + "</testsuite>\n";
+}
+
+std::string json_text(const std::string& lines) { return Json(findings_of(lines)).dump(2) + "\n"; }
+
+SanitizerReport::SanitizerReport(const std::vector<std::string>& wanted) {
+  for (const std::string& one : wanted) {
+    const size_t colon = std::min(one.find(':'), one.size());
+    const std::string kind = one.substr(0, colon);
+    if ((kind != "sarif" && kind != "junit" && kind != "json") || colon + 1 >= one.size()) {
+      throw UsageError(fmt::format("--report {}: give sarif:FILE, junit:FILE or json:FILE", one));
+    }
+    targets_.push_back({kind, std::make_unique<PageFile>(one.substr(colon + 1), "--report " + kind)});
+  }
+  if (targets_.empty()) {
+    return;
+  }
+  const char* const folder = std::getenv("TMPDIR");
+  lines_path_ = fmt::format("{}/ringbolt-findings-XXXXXX", folder == nullptr || *folder != '/' ? "/tmp" : folder);
+  const int fd = ::mkostemp(lines_path_.data(), O_CLOEXEC);
+  if (fd < 0) {
+    throw base::Error(errno, "make a file for findings", lines_path_);
+  }
+  ::close(fd);
+}
+
+SanitizerReport::~SanitizerReport() {
+  if (!lines_path_.empty()) {
+    ::unlink(lines_path_.c_str());
+  }
+}
+
+void SanitizerReport::write() {
+  std::ifstream file(lines_path_);
+  const std::string lines{std::istreambuf_iterator<char>(file), {}};
+  for (const Target& one : targets_) {
+    one.file->write(one.kind == "sarif"   ? sarif_text(lines)
+                    : one.kind == "junit" ? junit_text(lines)
+                                          : json_text(lines));
+  }
+}
+
+}  // namespace ringbolt::tools

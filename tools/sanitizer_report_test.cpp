@@ -1,0 +1,51 @@
+#include "sanitizer_report.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "failure.h"
+
+namespace ringbolt::tools {
+namespace {
+
+const std::string kLines =
+    R"({"pid":7,"kind":"buffers","rule":"send-buffer-changed","what":"a <b>","numbers":"n & m","fix":"wait","places":[)"
+    R"({"done":"posted","file":"a.c","line":12,"function":"f"},{"done":"polled","file":"b+0x1","line":0,"function":""}]})"
+    "\n{\"pid\":8,\"kind\":\"bu";
+
+TEST(SanitizerReport, sarif_has_a_rule_and_a_place) {
+  const auto root = nlohmann::json::parse(sarif_text(kLines));
+  EXPECT_EQ(root["version"], "2.1.0");
+  const auto& run = root["runs"][0];
+  EXPECT_EQ(run["tool"]["driver"]["rules"][0]["id"], "send-buffer-changed");
+  ASSERT_EQ(run["results"].size(), 1U);
+  const auto& result = run["results"][0];
+  EXPECT_EQ(result["locations"][0]["physicalLocation"]["region"]["startLine"], 12);
+  EXPECT_EQ(result["relatedLocations"][0]["physicalLocation"]["artifactLocation"]["uri"], "b+0x1");
+  EXPECT_FALSE(result["relatedLocations"][0]["physicalLocation"].contains("region"));
+  EXPECT_EQ(result["message"]["text"], "a <b>. n & m. posted at a.c:12. polled at b+0x1. Fix: wait.");
+  EXPECT_EQ(nlohmann::json::parse(sarif_text(""))["runs"][0]["results"].size(), 0U);
+}
+
+TEST(SanitizerReport, junit_escapes_and_says_that_nothing_was_found) {
+  const std::string text = junit_text(kLines);
+  EXPECT_NE(text.find(R"(tests="1" failures="1")"), std::string::npos);
+  EXPECT_NE(text.find(R"(<failure message="a &lt;b&gt;">a &lt;b&gt;. n &amp; m.)"), std::string::npos);
+  EXPECT_NE(junit_text("").find(R"(tests="1" failures="0")"), std::string::npos);
+}
+
+TEST(SanitizerReport, json_is_an_array) {
+  EXPECT_EQ(nlohmann::json::parse(json_text(kLines)).size(), 1U);
+  EXPECT_EQ(json_text(""), "[]\n");
+}
+
+TEST(SanitizerReport, refuses_other_kinds) {
+  EXPECT_THROW(SanitizerReport({"html:x"}), UsageError);
+  EXPECT_THROW(SanitizerReport({"sarif"}), UsageError);
+  EXPECT_THROW(SanitizerReport({"sarif:"}), UsageError);
+  EXPECT_TRUE(SanitizerReport({}).lines_path().empty());
+}
+
+}  // namespace
+}  // namespace ringbolt::tools
