@@ -17,7 +17,7 @@ namespace ringbolt::device {
 namespace {
 
 constexpr auto kLookPause = std::chrono::milliseconds(250);
-constexpr uint32_t kLooks = 5;  // in a row: more than a second
+constexpr uint32_t kLooks = 5;         // in a row: more than a second
 constexpr uint64_t kLeastPolls = 100;  // in a pause, of who does nothing else
 
 bool is_connected(ibv_qp_state state) {
@@ -130,9 +130,10 @@ void IdleWatch::tell(CompletionQueue& cq, const std::vector<Attached>& users, bo
   incident.status = "waits for a completion that can't come";
   incident.posted = is_polling ? cq.pollers().last_site() : cq.sleepers()->last_site();
   incident.is_call = true;
-  base::Explanation why{fmt::format("for more than a second: {}{}", QueuePair::text_of(users.front().standing),
-                                    users.front().qp->unsignaled_text()),
-                        "post a receive before you wait for one; set IBV_SEND_SIGNALED on a send whose completion you await"};
+  base::Explanation why{
+      fmt::format("for more than a second: {}{}", QueuePair::text_of(users.front().standing),
+                  users.front().qp->unsignaled_text()),
+      "post a receive before you wait for one; set IBV_SEND_SIGNALED on a send whose completion you await"};
   for (const Attached& user : users) {
     why.peer = why.peer.empty() ? user.qp->peer_standing() : why.peer;
   }

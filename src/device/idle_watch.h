@@ -14,8 +14,9 @@ namespace ringbolt::device {
 
 class Process;
 
-/// For RINGBOLT_EXPLAIN: looks four times a second whether the program waits for a completion that can't come, on a thread
-/// of its own. What it says, it says once, until something completes again. Not in a forked child: see release().
+/// For RINGBOLT_EXPLAIN: looks four times a second whether the program waits for a completion that can't come, on a
+/// thread of its own. What it says, it says once, until something completes again. Not in a forked child: see
+/// release().
 class IdleWatch {
  public:
   /// `process` must outlive it, and have its notes. Throws std::system_error.

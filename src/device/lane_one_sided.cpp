@@ -40,7 +40,8 @@ uint64_t exchange(std::byte* target, bool is_add, uint64_t compare_or_add, uint6
 
 inline std::byte* LaneRequester::reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const {
   const bool may = length != 0 && (connection_.sender->remote_access() & access) == access;
-  return may ? connection_.remote->reach(key, connection_.remote_pd_key, connection_.remote_qpn, access, address, length)
+  return may ? connection_.remote->reach(key, connection_.remote_pd_key, connection_.remote_qpn, access, address,
+                                         length)
              : nullptr;
 }
 
@@ -139,8 +140,8 @@ bool LaneRequester::write(SendQueue& queue, SendEntry& entry, const SendRequest&
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    if (std::byte* const target =
-            reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_WRITE)) [[likely]] {
+    if (std::byte* const target = reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_WRITE))
+        [[likely]] {
       is_out_of_reach_ = false;
       pieces.gather(0, target, request.length);
       entry.moved = request.length;
@@ -355,8 +356,7 @@ bool LaneRequester::execute_atomic(SendQueue& queue, SendEntry& entry, const Sen
     if (connection_.sender->is_closed()) {
       return false;  // closed since we looked: nobody waits for the end of a copy that begins now
     }
-    std::byte* const target =
-        reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_ATOMIC);
+    std::byte* const target = reach(request.key, request.remote_address, request.length, IBV_ACCESS_REMOTE_ATOMIC);
     if (target == nullptr) [[unlikely]] {
       link::Region region;
       const ibv_wc_status status = check_remote(request, IBV_ACCESS_REMOTE_ATOMIC, region);

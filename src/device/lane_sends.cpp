@@ -168,8 +168,8 @@ bool LaneRequester::send_at_once(SendEntry& entry, const ibv_send_wr& wr) {
 
 /// The peer has found that it is done sooner if it reads the memory itself. Of several pieces it knows but one.
 bool LaneRequester::is_to_be_pulled(const SendRequest& request, const SendEntry& entry) const {
-  return request.length >= SendWays::kLeastBytes && request.pieces_count == 1 && !request.is_inline && entry.moved == 0 &&
-         (connection_.sender->pulls() >> SendWays::class_of(request.length) & 1U) != 0;
+  return request.length >= SendWays::kLeastBytes && request.pieces_count == 1 && !request.is_inline &&
+         entry.moved == 0 && (connection_.sender->pulls() >> SendWays::class_of(request.length) & 1U) != 0;
 }
 
 bool LaneRequester::send_chunks(const SendRequest& request, unsigned last_flags, const Pieces& pieces,
@@ -243,8 +243,9 @@ bool LaneRequester::give_up() {
   }
   core_.when_noting([&](QueuePairNotes& notes) {
     if (status == IBV_WC_RETRY_EXC_ERR) {
-      notes.say_why_send(why_unanswered(core_, base::now_ns() - connection_.progress_since_ns,
-                                        fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
+      notes.say_why_send(
+          why_unanswered(core_, base::now_ns() - connection_.progress_since_ns,
+                         fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
     }
   });
   core_.enter_error(status);

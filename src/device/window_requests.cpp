@@ -57,11 +57,12 @@ bool WindowRequests::execute(SendQueue& queue, SendEntry& entry, const SendReque
     if (binds ? !may_bind_window(process, core.pd.key, binding)
               : !invalidate_window(process, core.qpn, request.immediate)) {
       core.when_noting([&](QueuePairNotes& notes) {
-        notes.say_why_send(binds ? why_not_bound(process, core.pd.key, binding)
-                                 : base::Explanation{fmt::format("{:#x} is no key of a memory window of type 2 that is bound "
-                                                                 "on this queue pair",
-                                                                 request.immediate),
-                                                     "invalidate the rkey that the window was bound with, once"});
+        notes.say_why_send(
+            binds ? why_not_bound(process, core.pd.key, binding)
+                  : base::Explanation{fmt::format("{:#x} is no key of a memory window of type 2 that is bound "
+                                                  "on this queue pair",
+                                                  request.immediate),
+                                      "invalidate the rkey that the window was bound with, once"});
       });
       return queue.fail(entry, binds ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR);
     }
