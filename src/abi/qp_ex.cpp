@@ -263,13 +263,11 @@ int wr_complete(ibv_qp_ex* qp) RINGBOLT_NOT_ANALYSED {
 }
 
 /// The same for RINGBOLT_EXPLAIN: its requests are posted where the program calls it.
-[[gnu::noinline]] int explained_wr_complete(ibv_qp_ex* qp) try {
+[[gnu::always_inline]] inline int explained_wr_complete(ibv_qp_ex* qp) {
   note_batch(base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0)));
   const int error = wr_complete(qp);
   note_batch({});
   return error;
-} catch (...) {
-  return base::caught_errno();
 }
 
 void wr_abort(ibv_qp_ex* qp) noexcept RINGBOLT_RELEASE(state_of(qp).building) { state_of(qp).building.unlock(); }
@@ -356,7 +354,7 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   put(qp.ex.wr_set_sge, Guarded(wr_set_sge));
   put(qp.ex.wr_set_sge_list, Guarded(wr_set_sge_list));
   put(qp.ex.wr_start, Guarded(wr_start));
-  put(qp.ex.wr_complete, base::is_explaining() ? base::guarded_within<explained_wr_complete>() : guarded<wr_complete>);
+  put(qp.ex.wr_complete, base::is_explaining() ? guarded<explained_wr_complete> : guarded<wr_complete>);
   put(qp.ex.wr_abort, Guarded(wr_abort));
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;

@@ -13,6 +13,7 @@
 #include "device/explanations.h"
 #include "device/failures.h"
 #include "device/limits.h"
+#include "device/packet_sizes.h"
 
 namespace ringbolt::device {
 namespace {

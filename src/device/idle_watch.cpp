@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/explain.h"
+#include "base/lock_guard.h"
 #include "device/completion_queue.h"
 #include "device/process.h"
 
@@ -30,7 +31,7 @@ IdleWatch::IdleWatch(Process& process) : process_(process), thread_([this] { run
 
 IdleWatch::~IdleWatch() {
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const base::LockGuard guard(mutex_);
     is_stopping_ = true;
   }
   stop_.notify_all();
@@ -41,11 +42,11 @@ void IdleWatch::run() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's signals are for its own threads
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stop_.wait_for(lock, kLookPause, [this] { return is_stopping_; })) {
-    lock.unlock();
+  const base::LockGuard guard(mutex_);
+  const auto is_over = [this]() RINGBOLT_REQUIRES(mutex_) { return is_stopping_; };
+  while (!stop_.wait_for(mutex_, kLookPause, is_over)) {
+    const base::Unlocked unlocked(mutex_);
     base::when_explaining([this] { look(); });
-    lock.lock();
   }
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/condition.h"
+#include "base/mutex.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -55,9 +55,9 @@ class IdleWatch {
   Process& process_;
   std::map<uint32_t, SeenPair> pairs_;  // by number
   std::unordered_map<const CompletionQueue*, SeenQueue> queues_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool is_stopping_ = false;
+  base::Mutex mutex_;
+  base::Condition stop_;
+  bool is_stopping_ RINGBOLT_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 
