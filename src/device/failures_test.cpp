@@ -87,7 +87,7 @@ TEST(Failures, know_every_status_by_its_name) {
   EXPECT_EQ(text_of(IBV_WC_SUCCESS), "IBV_WC_SUCCESS");
   EXPECT_EQ(text_of(IBV_WC_RNR_RETRY_EXC_ERR), "IBV_WC_RNR_RETRY_EXC_ERR");
   EXPECT_EQ(text_of(IBV_WC_GENERAL_ERR), "IBV_WC_GENERAL_ERR");
-  EXPECT_EQ(text_of(static_cast<ibv_wc_status>(99)), "status 99");
+  EXPECT_EQ(text_of(static_cast<ibv_wc_status>(31)), "status 31");
 }
 
 }  // namespace
