@@ -21,7 +21,8 @@ void define_run(CLI::App& app, Request& request) {
       command->add_flag("--tag", request.run.is_tagged, "Prefix output with the node even if there is one");
   command->add_flag("--no-tag", request.run.is_untagged, "Never prefix output")->excludes(tag);
   command->add_flag("--keep-going", request.run.keeps_going, "Let the others run when a node fails");
-  command->add_flag("--explain", request.run.is_explained, "Say why calls are refused and requests fail, and where they were made");
+  command->add_flag("--explain", request.run.is_explained,
+                    "Say why calls are refused and requests fail, and where they were made");
   command->add_flag("--sanitize{on}", request.run.sanitized, "Find mistakes that a card forgives: all, or some kinds")
       ->type_name("KIND,...");
   command

@@ -62,10 +62,7 @@ void fill_calls(WideVerbsContext& wide) {
   put(ops.post_send, guarded_within<post_send>());
   put(ops.post_recv, guarded_within<post_receive>());
   if (base::is_explaining()) {
-    put(ops.poll_cq, guarded_within<explained_poll_cq>());
-    put(ops.post_srq_recv, guarded_within<explained_post_srq_receive>());
-    put(ops.post_send, guarded_within<explained_post_send>());
-    put(ops.post_recv, guarded_within<explained_post_receive>());
+    explain_calls(ops);
   }
   if (shadow() != nullptr) [[unlikely]] {
     sanitize_calls(ops);

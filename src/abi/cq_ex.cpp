@@ -98,8 +98,9 @@ int check_cq_ex(const ibv_cq_init_attr_ex& wanted) {
   }
   return base::refused(EOPNOTSUPP, "ibv_create_cq_ex", [&] {
     return wants_more_readers
-               ? base::Explanation{fmt::format("wc_flags {:#x}; the device has {:#x}: no time stamps, VLAN or flow tags",
-                                               wanted.wc_flags, uint64_t{IBV_WC_STANDARD_FLAGS}),
+               ? base::Explanation{fmt::format(
+                                       "wc_flags {:#x}; the device has {:#x}: no time stamps, VLAN or flow tags",
+                                       wanted.wc_flags, uint64_t{IBV_WC_STANDARD_FLAGS}),
                                    "take IBV_WC_STANDARD_FLAGS, and the clock of the host"}
                : base::Explanation{fmt::format("{} (comp_mask {:#x}, flags {:#x}), which the device does not have",
                                                wants_overrun ? "IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN" : "a parent domain",

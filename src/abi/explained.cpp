@@ -16,7 +16,7 @@
 namespace ringbolt::abi {
 namespace {
 
-/// Of the program's call of the function that is asked; [[gnu::noinline]] ones have a frame of their own.
+/// Of the program's call of the guard that this is inlined into.
 #define RINGBOLT_OWN_CALL_SITE() base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0))
 
 thread_local base::CallSite site_of_batch;
@@ -71,7 +71,10 @@ int refuse_destroyed(const char* call, const ibv_qp* qp) {
 
 void note_batch(const base::CallSite& site) { site_of_batch = site; }
 
-[[gnu::noinline]] int explained_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) try {
+namespace {
+
+// Each within its guard, whose caller is the program's call.
+[[gnu::always_inline]] inline int explained_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
   const int got = poll_cq(cq, count, wc);
   device::Waiters& pollers = Cq::of(cq).impl->pollers();
   if (got == 0) {
@@ -80,11 +83,9 @@ void note_batch(const base::CallSite& site) { site_of_batch = site; }
     pollers.answers.fetch_add(1, std::memory_order_relaxed);
   }
   return got;
-} catch (...) {
-  return base::caught_errno();
 }
 
-[[gnu::noinline]] int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) try {
+[[gnu::always_inline]] inline int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
   const base::CallSite own = RINGBOLT_OWN_CALL_SITE();
   if (Qp::of(qp).impl == nullptr) {
     if (bad != nullptr) {
@@ -94,25 +95,28 @@ void note_batch(const base::CallSite& site) { site_of_batch = site; }
   }
   const bool is_batch = bad == nullptr && site_of_batch;  // of wr_complete(), which the program has called
   return Qp::of(qp).impl->post_send_noted(wr, bad, is_batch ? site_of_batch : own);
-} catch (...) {
-  return base::caught_errno();
 }
 
-[[gnu::noinline]] int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) try {
+[[gnu::always_inline]] inline int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   if (Qp::of(qp).impl == nullptr) {
     *bad = wr;
     return refuse_destroyed("ibv_post_recv", qp);
   }
   return Qp::of(qp).impl->post_receive_noted(wr, bad, RINGBOLT_OWN_CALL_SITE());
-} catch (...) {
-  return base::caught_errno();
 }
 
-[[gnu::noinline]] int explained_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) try {
+[[gnu::always_inline]] inline int explained_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   Srq::of(srq).impl->note_sites(wr, RINGBOLT_OWN_CALL_SITE());
   return post_srq_receive(srq, wr, bad);
-} catch (...) {
-  return base::caught_errno();
+}
+
+}  // namespace
+
+void explain_calls(ibv_context_ops& ops) {
+  base::put(ops.poll_cq, base::guarded<explained_poll_cq>);
+  base::put(ops.post_srq_recv, base::guarded<explained_post_srq_receive>);
+  base::put(ops.post_send, base::guarded<explained_post_send>);
+  base::put(ops.post_recv, base::guarded<explained_post_receive>);
 }
 
 }  // namespace ringbolt::abi

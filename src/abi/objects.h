@@ -147,11 +147,8 @@ ibv_qp* create_qp_ex(ibv_context* context, ibv_qp_init_attr_ex* wanted);
 /// behind it. EINVAL where it is used all the same.
 void keep_destroyed(Qp* qp);
 int refuse_destroyed(const char* call, const ibv_qp* qp);
-// The same while RINGBOLT_EXPLAIN asks for it, with notes of where the program called them (explained.cpp).
-int explained_poll_cq(ibv_cq* cq, int count, ibv_wc* wc);
-int explained_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad);
-int explained_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad);
-int explained_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
+/// Posts and polls lead to functions that note where the program called them (explained.cpp).
+void explain_calls(ibv_context_ops& ops);
 int post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad);
 ibv_srq* create_srq_ex(ibv_context* context, ibv_srq_init_attr_ex* wanted);
 ibv_mw* alloc_mw(ibv_pd* pd, ibv_mw_type type);

@@ -168,9 +168,9 @@ void wr_set_sge_list(ibv_qp_ex* qp, size_t num_sge, const ibv_sge* sg_list) noex
   }
   if (num_sge > state.max_sge) {
     refuse(state, EINVAL, "wr_set_sge_list", [&] {
-      return base::Explanation{fmt::format("num_sge is {}; the queue pair was made with max_send_sge {}", num_sge,
-                                           state.max_sge),
-                               "ask for more with cap.max_send_sge, or gather into one buffer"};
+      return base::Explanation{
+          fmt::format("num_sge is {}; the queue pair was made with max_send_sge {}", num_sge, state.max_sge),
+          "ask for more with cap.max_send_sge, or gather into one buffer"};
     });
     return;
   }
@@ -263,13 +263,11 @@ int wr_complete(ibv_qp_ex* qp) RINGBOLT_NOT_ANALYSED {
 }
 
 /// The same for RINGBOLT_EXPLAIN: its requests are posted where the program calls it.
-[[gnu::noinline]] int explained_wr_complete(ibv_qp_ex* qp) try {
+[[gnu::always_inline]] inline int explained_wr_complete(ibv_qp_ex* qp) {
   note_batch(base::call_site_of(__builtin_frame_address(0), __builtin_return_address(0)));
   const int error = wr_complete(qp);
   note_batch({});
   return error;
-} catch (...) {
-  return base::caught_errno();
 }
 
 void wr_abort(ibv_qp_ex* qp) noexcept RINGBOLT_RELEASE(state_of(qp).building) { state_of(qp).building.unlock(); }
@@ -307,24 +305,29 @@ int check_qp_ex(const ibv_qp_init_attr_ex& wanted) {
   }
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || wanted.pd == nullptr) {
     return base::refused(EINVAL, kCall, [&] {
-      return base::Explanation{fmt::format("comp_mask is {:#x}, and pd is {}", wanted.comp_mask,
-                                           wanted.pd == nullptr ? "null" : "set"),
-                               "set pd, and IBV_QP_INIT_ATTR_PD in comp_mask"};
+      return base::Explanation{
+          fmt::format("comp_mask is {:#x}, and pd is {}", wanted.comp_mask, wanted.pd == nullptr ? "null" : "set"),
+          "set pd, and IBV_QP_INIT_ATTR_PD in comp_mask"};
     });
   }
   if ((wanted.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && wanted.create_flags != 0) {
     return base::refused(EOPNOTSUPP, kCall, [&] {
-      return base::Explanation{fmt::format("create_flags is {:#x}; the device has none", wanted.create_flags), "leave it 0"};
+      return base::Explanation{fmt::format("create_flags is {:#x}; the device has none", wanted.create_flags),
+                               "leave it 0"};
     });
   }
   const bool has_ops = (wanted.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
   const uint64_t beyond = wanted.send_ops_flags & ~ops_of(wanted.qp_type);
-  return has_ops && beyond != 0 ? base::refused(EOPNOTSUPP, kCall, [&] {
-    return base::Explanation{fmt::format("send_ops_flags {:#x}: a queue pair of type {} does not have {:#x} of it",
-                                         wanted.send_ops_flags, static_cast<int>(wanted.qp_type), beyond),
-                             "ask for the operations of its type alone: RC (2) has all, UD (4) has SENDs"};
-  })
-                                : 0;
+  return has_ops && beyond != 0
+             ? base::refused(
+                   EOPNOTSUPP, kCall,
+                   [&] {
+                     return base::Explanation{
+                         fmt::format("send_ops_flags {:#x}: a queue pair of type {} does not have {:#x} of it",
+                                     wanted.send_ops_flags, static_cast<int>(wanted.qp_type), beyond),
+                         "ask for the operations of its type alone: RC (2) has all, UD (4) has SENDs"};
+                   })
+             : 0;
 }
 
 int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& granted) {
@@ -351,8 +354,7 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   put(qp.ex.wr_set_sge, Guarded(wr_set_sge));
   put(qp.ex.wr_set_sge_list, Guarded(wr_set_sge_list));
   put(qp.ex.wr_start, Guarded(wr_start));
-  put(qp.ex.wr_complete,
-      base::is_explaining() ? base::guarded_within<explained_wr_complete>() : guarded<wr_complete>);
+  put(qp.ex.wr_complete, base::is_explaining() ? guarded<explained_wr_complete> : guarded<wr_complete>);
   put(qp.ex.wr_abort, Guarded(wr_abort));
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;

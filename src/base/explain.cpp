@@ -147,12 +147,9 @@ std::string explanation_json(const Incident& incident, const Explanation& explan
     line += fmt::format(", \"errno\": {}", incident.error);
   }
   const std::pair<const char*, std::string_view> words[] = {
-      {"status", incident.status},
-      {"object", incident.object},
-      {"detail", incident.detail},
-      {incident.status.empty() || incident.is_call ? "place" : "posted_at", place},
-      {"why", explanation.why},
-      {"peer", explanation.peer},
+      {"status", incident.status}, {"object", incident.object},
+      {"detail", incident.detail}, {incident.status.empty() || incident.is_call ? "place" : "posted_at", place},
+      {"why", explanation.why},    {"peer", explanation.peer},
       {"fix", explanation.fix}};
   for (const auto& [name, value] : words) {
     line += value.empty() ? "" : fmt::format(", \"{}\": {}", name, quoted(value));
@@ -176,7 +173,9 @@ void explain(int error, std::string_view call, const Explanation& explanation) n
 
 void explain(const Incident& incident, const Explanation& explanation) noexcept try {
   const int saved = errno;
-  const std::string place = incident.posted ? place_of(incident.posted) : incident.status.empty() ? calling_place() : "";
+  const std::string place = incident.posted           ? place_of(incident.posted)
+                            : incident.status.empty() ? calling_place()
+                                                      : "";
   const auto held_back = may_say(
       fmt::format("{}\n{}\n{}\n{}\n{}", incident.call, incident.object, incident.error, incident.status, place));
   if (held_back) {

@@ -5,9 +5,9 @@
 
 #include "base/calling_place.h"
 
-/// What goes wrong, in words, for programs that are started with RINGBOLT_EXPLAIN: `on` writes to standard error, a path
-/// to that file, `json` and `json:PATH` a line of JSON each (docs/errors.md). Without it none of this costs
-/// more than a look at a constant, where something fails anyway.
+/// What goes wrong, in words, for programs that are started with RINGBOLT_EXPLAIN: `on` writes to standard error, a
+/// path to that file, `json` and `json:PATH` a line of JSON each (docs/errors.md). Without it none of this costs more
+/// than a look at a constant, where something fails anyway.
 namespace ringbolt::base {
 
 struct Explanation {

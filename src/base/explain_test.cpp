@@ -15,9 +15,10 @@ Incident refusal_of(const char* call, int error) {
 }
 
 TEST(Explain, says_call_error_place_why_and_fix) {
-  EXPECT_EQ(explanation_text(refusal_of("ibv_modify_qp", EINVAL), {"a is 5", "set it to 1", ""}, "client.c:88 in main()"),
-            "ringbolt: ibv_modify_qp: EINVAL (Invalid argument), at client.c:88 in main()\n  why: a is 5\n  fix: set "
-            "it to 1\n");
+  EXPECT_EQ(
+      explanation_text(refusal_of("ibv_modify_qp", EINVAL), {"a is 5", "set it to 1", ""}, "client.c:88 in main()"),
+      "ringbolt: ibv_modify_qp: EINVAL (Invalid argument), at client.c:88 in main()\n  why: a is 5\n  fix: set "
+      "it to 1\n");
   EXPECT_NE(explanation_text(refusal_of("f", -3), {"w", "x", ""}, "p").find("errno -3"), std::string::npos);
 }
 

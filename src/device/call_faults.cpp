@@ -38,9 +38,11 @@ int inject_at_rtr(const Port& port) {
   }
   const fault::Verdict verdict = faults.judge(fault::Subject::rtr, port);
   take_time(verdict.hold_ns);
-  return !verdict.is_refused ? 0 : profile::number_of(port.profile, base::refused(verdict.error, "ibv_modify_qp", [&] {
-    return why_fault(fmt::format("rtr, at {}, error {}", port.name, verdict.error));
-  }));
+  return !verdict.is_refused
+             ? 0
+             : profile::number_of(port.profile, base::refused(verdict.error, "ibv_modify_qp", [&] {
+                                    return why_fault(fmt::format("rtr, at {}, error {}", port.name, verdict.error));
+                                  }));
 }
 
 void inject_at_destruction(const Port& port) {
@@ -70,8 +72,9 @@ int CallStream::judge(const Port& port, std::span<const uint32_t> queue_pairs) n
   constexpr size_t kNoBytes = 2;
   const fault::Verdict verdict = stream_->judge(kNoBytes, base::now_ns());
   return !verdict.is_refused ? 0 : profile::number_of(port.profile, base::refused(verdict.error, "call", [&] {
-    return why_fault(fmt::format("of calls, at {}, error {}", port.name, verdict.error));
-  }));
+                                                        return why_fault(fmt::format("of calls, at {}, error {}",
+                                                                                     port.name, verdict.error));
+                                                      }));
 } catch (const std::bad_alloc&) {
   return 0;  // without memory for its account there is no fault
 }

@@ -89,7 +89,7 @@ class CompletionChannel {
   base::Mutex mutex_;
   std::vector<CompletionQueue*> queue_ RINGBOLT_GUARDED_BY(mutex_);
   std::vector<std::weak_ptr<CompletionQueue>> users_ RINGBOLT_GUARDED_BY(mutex_);  // by place
-  std::vector<uint32_t> free_places_ RINGBOLT_GUARDED_BY(mutex_);                   // has room for all
+  std::vector<uint32_t> free_places_ RINGBOLT_GUARDED_BY(mutex_);                  // has room for all
 };
 
 }  // namespace ringbolt::device

@@ -196,7 +196,7 @@ class CompletionQueue {
   ibv_wc excess_ RINGBOLT_GUARDED_BY(lock){};  // where a completion goes that finds no room
   uint32_t head_ RINGBOLT_GUARDED_BY(lock) = 0;
   uint32_t count_ RINGBOLT_GUARDED_BY(lock) = 0;
-  std::atomic<uint32_t> held_{0};  ///< the same, for those who look without the lock
+  std::atomic<uint32_t> held_{0};                          ///< the same, for those who look without the lock
   uint64_t committed_ RINGBOLT_GUARDED_BY(lock) = 0;       // completions that went into the ring, ever
   uint64_t last_solicited_ RINGBOLT_GUARDED_BY(lock) = 0;  // which of them was the last solicited or failed one
   uint64_t announced_ RINGBOLT_GUARDED_BY(lock) = 0;       // which of them raised the last event

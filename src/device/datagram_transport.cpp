@@ -123,8 +123,9 @@ void DatagramTransport::lose(SendEntry& entry) {
 }
 
 /// What can't get there is told where it was sent: nobody at the other end knows of it.
-[[gnu::cold, gnu::noinline]] void DatagramTransport::explain_lost(const SendQueue& queue, const SendEntry& entry, const SendRequest& request,
-                                     const Connection* connection) {
+[[gnu::cold, gnu::noinline]] void DatagramTransport::explain_lost(const SendQueue& queue, const SendEntry& entry,
+                                                                  const SendRequest& request,
+                                                                  const Connection* connection) {
   core_.when_noting([&](const QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     base::Incident incident;
     incident.call = opcode_text(request.opcode);
@@ -133,15 +134,16 @@ void DatagramTransport::lose(SendEntry& entry) {
     incident.status = "lost";
     incident.posted = notes.send(queue.place(entry)).site;
     const bool is_nobody = connection != nullptr && (connection->remote == nullptr || connection->is_refused);
-    base::explain(incident,
-                  is_nobody ? base::Explanation{fmt::format("no process has a UD queue pair of the number {:#x} there",
-                                                            request.remote_qpn),
-                                                "send the peer's qp_num over, and use that as remote_qpn"}
-                  : core_.cable.is_cut_off()
-                      ? base::Explanation{fmt::format("the cable of {} is cut", core_.port->name), "see `ringbolt status`"}
-                      : base::Explanation{fmt::format("queue pair {:#x} has taken nothing for {} ms, and its lane is full",
-                                                      request.remote_qpn, kPatienceNs / 1'000'000),
-                                          "have the peer poll its completion queue"});
+    base::explain(
+        incident,
+        is_nobody ? base::Explanation{fmt::format("no process has a UD queue pair of the number {:#x} there",
+                                                  request.remote_qpn),
+                                      "send the peer's qp_num over, and use that as remote_qpn"}
+        : core_.cable.is_cut_off()
+            ? base::Explanation{fmt::format("the cable of {} is cut", core_.port->name), "see `ringbolt status`"}
+            : base::Explanation{fmt::format("queue pair {:#x} has taken nothing for {} ms, and its lane is full",
+                                            request.remote_qpn, kPatienceNs / 1'000'000),
+                                "have the peer poll its completion queue"});
   });
 }
 
@@ -175,8 +177,8 @@ bool DatagramTransport::send_through_lane(SendQueue& queue, const SendRequest& r
   std::memcpy(lane.next_slot().body, &fields, sizeof fields);
   pieces.gather(0, is_inline ? lane.next_slot().body + sizeof fields : place.data, request.length);
   const bool has_immediate = request.opcode == IBV_WR_SEND_WITH_IMM;
-  const unsigned flags =
-      link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) | (has_immediate ? link::kSlotImmediate : 0U);
+  const unsigned flags = link::kSlotLast | (request.is_solicited ? link::kSlotSolicited : 0U) |
+                         (has_immediate ? link::kSlotImmediate : 0U);
   if (is_inline) {
     connection->publish(link::SlotKind::datagram, flags, request.length, request.immediate);
   } else {
@@ -274,10 +276,12 @@ bool DatagramTransport::receive_slot(ReceiveQueue& queue, CompletionQueue& cq, C
 
 /// Its Q_Key is another one, or there is no receive for it.
 template <class Source>
-[[gnu::cold, gnu::noinline]] void DatagramTransport::explain_unwanted(ReceiveQueue& queue, const Source& source, uint32_t qkey) {
+[[gnu::cold, gnu::noinline]] void DatagramTransport::explain_unwanted(ReceiveQueue& queue, const Source& source,
+                                                                      uint32_t qkey) {
   core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
-    base::Explanation why{fmt::format("it came with the Q_Key {:#x}, and the queue pair has {:#x}", qkey, core_.attributes.qkey),
-                          "send with the receiver's Q_Key: wr.ud.remote_qkey is what it gave to ibv_modify_qp"};
+    base::Explanation why{
+        fmt::format("it came with the Q_Key {:#x}, and the queue pair has {:#x}", qkey, core_.attributes.qkey),
+        "send with the receiver's Q_Key: wr.ud.remote_qkey is what it gave to ibv_modify_qp"};
     if (qkey == core_.attributes.qkey) {
       why = {receives_text(core_, queue.ring().count()), "post receives before datagrams are sent, and more of them"};
     }

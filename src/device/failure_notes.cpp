@@ -13,6 +13,7 @@
 #include "device/explanations.h"
 #include "device/failures.h"
 #include "device/limits.h"
+#include "device/packet_sizes.h"
 
 namespace ringbolt::device {
 namespace {
@@ -62,7 +63,8 @@ std::string qp_text(const QueuePairCore& core) { return fmt::format("queue pair 
 
 /// Both ends of the connection, as far as this one knows them.
 base::Explanation why_flushed(const std::string& ended_by) {
-  return {"flushed: " + ended_by, "look at that first; then reset the queue pair, or make a new one, and connect again"};
+  return {"flushed: " + ended_by,
+          "look at that first; then reset the queue pair, or make a new one, and connect again"};
 }
 
 std::string flags_missing(const QueuePairCore& core, uint32_t access) {
@@ -139,8 +141,8 @@ base::Explanation why_pieces_refused(const QueuePairCore& core, std::span<const 
           "register memory before the request that names it is posted"};
 }
 
-void note_failed_receive(const QueuePairCore& core, ibv_wc_status status, std::span<const ibv_sge> pieces, uint64_t room,
-                         uint64_t total, bool is_at_least) {
+void note_failed_receive(const QueuePairCore& core, ibv_wc_status status, std::span<const ibv_sge> pieces,
+                         uint64_t room, uint64_t total, bool is_at_least) {
   base::Explanation why;
   if (status == IBV_WC_LOC_LEN_ERR && total <= room) {
     why = why_fault(fmt::format("or the profile: a message of {} bytes into a receive of {}", total, room));
@@ -199,15 +201,17 @@ void explain_refusal_by_peer(const QueuePairCore& core, ibv_wc_status status) {
   incident.object = qp_text(core);
   incident.detail = "from " + peer_text(core);
   incident.status = text_of(status);
-  base::explain(incident, {what, status == IBV_WC_REM_ACCESS_ERR
-                                     ? "tell the peer a key, an address and a length of memory that is registered for this"
-                                     : "set qp_access_flags for what the peer does, and give it multiples of 8 for atomics"});
+  base::explain(incident,
+                {what, status == IBV_WC_REM_ACCESS_ERR
+                           ? "tell the peer a key, an address and a length of memory that is registered for this"
+                           : "set qp_access_flags for what the peer does, and give it multiples of 8 for atomics"});
 }
 
 void note_refused_invalidation(const QueuePairCore& core, uint32_t key) {
-  const std::string why = fmt::format("a SEND with invalidate named {:#x}, which is no key of a memory window of type 2 that "
-                                      "is bound on {}",
-                                      key, qp_text(core));
+  const std::string why = fmt::format(
+      "a SEND with invalidate named {:#x}, which is no key of a memory window of type 2 that "
+      "is bound on {}",
+      key, qp_text(core));
   tell_peer(core, NoteKind::refused, why);
   core.notes->say_why_receive({why, "send the rkey that the window was bound with, once"});
   core.notes->say_ended(why);
@@ -223,10 +227,12 @@ base::Explanation why_access_failed(const QueuePairCore& core, const Connection&
     const uint32_t allowed = connection.sender->remote_access();
     why = (allowed & access) != access
               ? base::Explanation{fmt::format("queue pair {:#x} has qp_access_flags {}, without {}",
-                                              connection.remote_qpn, access_text(allowed), access_text(access & ~allowed)),
+                                              connection.remote_qpn, access_text(allowed),
+                                              access_text(access & ~allowed)),
                                   "have the peer set them with ibv_modify_qp to INIT"}
-              : base::Explanation{fmt::format("an atomic of 8 bytes at {:#x}, which is not a multiple of 8", send.address),
-                                  "give atomics an address that is a multiple of 8"};
+              : base::Explanation{
+                    fmt::format("an atomic of 8 bytes at {:#x}, which is not a multiple of 8", send.address),
+                    "give atomics an address that is a multiple of 8"};
   } else {
     KeyUse use;
     use.key = send.key;
@@ -250,8 +256,9 @@ base::Explanation why_access_failed(const QueuePairCore& core, const Connection&
 }
 
 std::string receives_text(const QueuePairCore& core, uint32_t posted) {
-  return core.queues.shared != nullptr ? fmt::format("{} receives are in the shared receive queue", core.queues.shared->count())
-                                       : core.notes->receives_text(posted);
+  return core.queues.shared != nullptr
+             ? fmt::format("{} receives are in the shared receive queue", core.queues.shared->count())
+             : core.notes->receives_text(posted);
 }
 
 void note_starved(const QueuePairCore& core, QueuePairNotes& notes, uint32_t posted) {
@@ -295,7 +302,8 @@ void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_
   auto said = notes.take_why_send();
   base::Explanation why = said ? std::move(*said) : why_send_failed(core, send, status);
   const auto kind = status == IBV_WC_RNR_RETRY_EXC_ERR ? NoteKind::starved : NoteKind::refused;
-  const bool is_refused = status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
+  const bool is_refused =
+      status == IBV_WC_REM_ACCESS_ERR || status == IBV_WC_REM_INV_REQ_ERR || status == IBV_WC_REM_OP_ERR;
   if (const auto note = peer_note(core, kind, kind == NoteKind::starved ? kEver : send.posted_ns);
       note && why.peer.empty() && (is_refused || kind == NoteKind::starved)) {
     why.peer = fmt::format("{} (process {}, {})", note->text, note->pid, age_text(note->time_ns));
@@ -305,7 +313,8 @@ void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_
   base::explain(incident, why);
 }
 
-void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const base::CallSite& site, ibv_wc_status status) {
+void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const base::CallSite& site,
+                            ibv_wc_status status) {
   QueuePairNotes& notes = *core.notes;
   base::Incident incident;
   incident.call = "receive";
@@ -320,10 +329,10 @@ void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const bas
     return;
   }
   auto said = notes.take_why_receive();
-  const base::Explanation why =
-      said ? std::move(*said)
-           : base::Explanation{fmt::format("{} could not be read: {}", peer_text(core), "its memory is gone, or closed to us"),
-                               remedy_of(status)};
+  const base::Explanation why = said ? std::move(*said)
+                                     : base::Explanation{fmt::format("{} could not be read: {}", peer_text(core),
+                                                                     "its memory is gone, or closed to us"),
+                                                         remedy_of(status)};
   notes.say_ended(fmt::format("the receive with wr_id {} has failed with {}: {}", wr_id, incident.status, why.why));
   base::explain(incident, why);
 }
@@ -341,10 +350,11 @@ bool explain_starved_send(const QueuePairCore& core, uint32_t place, uint64_t wr
   incident.detail = fmt::format("wr_id {}", wr_id);
   incident.status = "waits for a receive of the peer";
   incident.posted = send.site;
-  base::explain(incident, {fmt::format("it was posted {}, and {} has no receive for it; rnr_retry is 7, which waits for ever",
-                                       age_text(send.posted_ns), peer_text(core)),
-                           "post receives at the peer before it is sent to",
-                           fmt::format("{} (process {})", note->text, note->pid)});
+  base::explain(
+      incident,
+      {fmt::format("it was posted {}, and {} has no receive for it; rnr_retry is 7, which waits for ever",
+                   age_text(send.posted_ns), peer_text(core)),
+       "post receives at the peer before it is sent to", fmt::format("{} (process {})", note->text, note->pid)});
   return true;
 }
 

@@ -11,18 +11,18 @@
 #include "device/peer_notes.h"
 #include "device/queue_pair_core.h"
 
-/// What is known where a work request fails, kept until its completion tells the program, and told then. All of these are
-/// called only where the queue pair has notes (QueuePairCore::when_noting()), and may throw std::bad_alloc.
+/// What is known where a work request fails, kept until its completion tells the program, and told then. All of these
+/// are called only where the queue pair has notes (QueuePairCore::when_noting()), and may throw std::bad_alloc.
 namespace ringbolt::device {
 
 struct Connection;
 
 /// Local memory: the first of the pieces whose key does not allow `access`.
 base::Explanation why_pieces_refused(const QueuePairCore& core, std::span<const ibv_sge> pieces, uint32_t access);
-/// A receive ends: the message has `total` bytes (`at_least`: so far), and it is too short, or its keys are wrong. Tells
-/// the peer, too.
-void note_failed_receive(const QueuePairCore& core, ibv_wc_status status, std::span<const ibv_sge> pieces, uint64_t room,
-                         uint64_t total, bool is_at_least);
+/// A receive ends: the message has `total` bytes (`at_least`: so far), and it is too short, or its keys are wrong.
+/// Tells the peer, too.
+void note_failed_receive(const QueuePairCore& core, ibv_wc_status status, std::span<const ibv_sge> pieces,
+                         uint64_t room, uint64_t total, bool is_at_least);
 /// A request of the peer's is refused here: why, on standard error, and for the peer. `length` in bytes.
 void explain_refused_request(const QueuePairCore& core, ibv_wc_status status, uint32_t key, uint64_t address,
                              uint64_t length, uint32_t access);
@@ -43,7 +43,8 @@ base::Explanation why_unanswered(const QueuePairCore& core, uint64_t waited_ns, 
 void explain_failed_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id, ibv_wc_status status)
     RINGBOLT_REQUIRES(send_half);
 /// `site`: where it was posted, as far as that is known.
-void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const base::CallSite& site, ibv_wc_status status);
+void explain_failed_receive(const QueuePairCore& core, uint64_t wr_id, const base::CallSite& site,
+                            ibv_wc_status status);
 /// A send waits for a receive of the peer's for ever; told, and true, if the peer has said that it has none.
 bool explain_starved_send(const QueuePairCore& core, uint32_t place, uint64_t wr_id) RINGBOLT_REQUIRES(send_half);
 /// A datagram, or a message of UC, is lost here. `from`: "queue pair 0x12 of fe80::1".

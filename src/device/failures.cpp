@@ -17,9 +17,9 @@ struct NamedBit {
 };
 
 constexpr NamedBit kAccessNames[] = {
-    {IBV_ACCESS_LOCAL_WRITE, "IBV_ACCESS_LOCAL_WRITE"},     {IBV_ACCESS_REMOTE_WRITE, "IBV_ACCESS_REMOTE_WRITE"},
-    {IBV_ACCESS_REMOTE_READ, "IBV_ACCESS_REMOTE_READ"},     {IBV_ACCESS_REMOTE_ATOMIC, "IBV_ACCESS_REMOTE_ATOMIC"},
-    {IBV_ACCESS_MW_BIND, "IBV_ACCESS_MW_BIND"},             {IBV_ACCESS_ZERO_BASED, "IBV_ACCESS_ZERO_BASED"},
+    {IBV_ACCESS_LOCAL_WRITE, "IBV_ACCESS_LOCAL_WRITE"}, {IBV_ACCESS_REMOTE_WRITE, "IBV_ACCESS_REMOTE_WRITE"},
+    {IBV_ACCESS_REMOTE_READ, "IBV_ACCESS_REMOTE_READ"}, {IBV_ACCESS_REMOTE_ATOMIC, "IBV_ACCESS_REMOTE_ATOMIC"},
+    {IBV_ACCESS_MW_BIND, "IBV_ACCESS_MW_BIND"},         {IBV_ACCESS_ZERO_BASED, "IBV_ACCESS_ZERO_BASED"},
 };
 
 /// No region has the key now.
@@ -37,9 +37,9 @@ base::Explanation why_unknown(const KeyUse& use, const std::optional<PeerNotes::
             "send the rkey of the peer's region over, and use that"};
   }
   if (is_reversed) {
-    return {fmt::format("{} has its bytes in reverse: {} has a region with {:#x}", key, whose,
-                        __builtin_bswap32(use.key)),
-            "convert with htonl and ntohl at both ends, or at none"};
+    return {
+        fmt::format("{} has its bytes in reverse: {} has a region with {:#x}", key, whose, __builtin_bswap32(use.key)),
+        "convert with htonl and ntohl at both ends, or at none"};
   }
   return {fmt::format("{} is no key of {}, nor of one of the regions that it deregistered last", key, whose),
           use.is_of_peer ? "send the rkey of the region over unchanged, 32 bits of it"
@@ -50,10 +50,12 @@ base::Explanation why_unknown(const KeyUse& use, const std::optional<PeerNotes::
 
 std::string text_of(ibv_wc_status status) {
   static constexpr const char* kNames[] = {
-      "SUCCESS",        "LOC_LEN_ERR",   "LOC_QP_OP_ERR",      "LOC_EEC_OP_ERR",    "LOC_PROT_ERR",     "WR_FLUSH_ERR",
-      "MW_BIND_ERR",    "BAD_RESP_ERR",  "LOC_ACCESS_ERR",     "REM_INV_REQ_ERR",   "REM_ACCESS_ERR",   "REM_OP_ERR",
-      "RETRY_EXC_ERR",  "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR",  "INV_EECN_ERR",
-      "INV_EEC_STATE_ERR", "FATAL_ERR",  "RESP_TIMEOUT_ERR",   "GENERAL_ERR"};
+      "SUCCESS",          "LOC_LEN_ERR",       "LOC_QP_OP_ERR",     "LOC_EEC_OP_ERR",
+      "LOC_PROT_ERR",     "WR_FLUSH_ERR",      "MW_BIND_ERR",       "BAD_RESP_ERR",
+      "LOC_ACCESS_ERR",   "REM_INV_REQ_ERR",   "REM_ACCESS_ERR",    "REM_OP_ERR",
+      "RETRY_EXC_ERR",    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",  "REM_INV_RD_REQ_ERR",
+      "REM_ABORT_ERR",    "INV_EECN_ERR",      "INV_EEC_STATE_ERR", "FATAL_ERR",
+      "RESP_TIMEOUT_ERR", "GENERAL_ERR"};
   const auto index = static_cast<size_t>(status);
   return index < std::size(kNames) ? std::string("IBV_WC_") + kNames[index] : fmt::format("status {}", index);
 }
@@ -85,8 +87,8 @@ base::Explanation why_key_refused(const KeyUse& use, const std::optional<link::R
   const std::string key = fmt::format("{} {:#x}", use.name, use.key);
   const char* const whose = use.is_of_peer ? "the peer's" : "this";
   if (region.pd_key != use.pd_key) {
-    return {fmt::format("{} is of another protection domain ({}) than {} queue pair {:#x} ({})", key, region.pd_key, whose,
-                        use.qpn, use.pd_key),
+    return {fmt::format("{} is of another protection domain ({}) than {} queue pair {:#x} ({})", key, region.pd_key,
+                        whose, use.qpn, use.pd_key),
             "register the memory in the protection domain of the queue pair that is to reach it"};
   }
   if ((region.access & use.access) != use.access) {
@@ -105,16 +107,19 @@ base::Explanation why_key_refused(const KeyUse& use, const std::optional<link::R
                 : "address it from the start that it was registered with: an address, no offset (or 0, if zero-based)"};
   }
   if (region.bound_qpn != link::kAnyQueuePair && region.bound_qpn != use.qpn) {
-    return {fmt::format("{} is a memory window bound to queue pair {:#x}, and {:#x} uses it", key, region.bound_qpn, use.qpn),
+    return {fmt::format("{} is a memory window bound to queue pair {:#x}, and {:#x} uses it", key, region.bound_qpn,
+                        use.qpn),
             "bind a window of type 2 on the queue pair that the peer is connected to"};
   }
-  return {fmt::format("{} allows these {} bytes at {:#x}, and they are not all mapped any more", key, use.length, use.address),
+  return {fmt::format("{} allows these {} bytes at {:#x}, and they are not all mapped any more", key, use.length,
+                      use.address),
           "deregister memory before it is freed or unmapped"};
 }
 
 base::Explanation why_dropped(Drop why, ibv_qp_state state) {
   if (why == Drop::inbox_full) {
-    return {"more datagrams wait for it than it has room for", "poll its completion queue more often, or send less at once"};
+    return {"more datagrams wait for it than it has room for",
+            "poll its completion queue more often, or send less at once"};
   }
   return {fmt::format("the queue pair is in the state {} ({})", name_of(state), reason_of(why)),
           "step it to RTR before datagrams are sent to it"};

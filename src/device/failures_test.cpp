@@ -38,7 +38,8 @@ std::string why(const KeyUse& one, const std::optional<link::Region>& found) {
 TEST(Failures, name_the_bytes_beyond_a_region) {
   KeyUse one = use();
   one.address = 0x2fff;
-  EXPECT_EQ(why(one, region()), "the region of rkey 0x1c07 is 4096 bytes at 0x2000; 64 bytes from byte 4095 on were addressed");
+  EXPECT_EQ(why(one, region()),
+            "the region of rkey 0x1c07 is 4096 bytes at 0x2000; 64 bytes from byte 4095 on were addressed");
   one.address = 0;
   const auto explanation = why_key_refused(one, region(), std::nullopt, false, false);
   EXPECT_THAT(explanation.why, HasSubstr("64 bytes from 0x0 on"));
@@ -48,7 +49,8 @@ TEST(Failures, name_the_bytes_beyond_a_region) {
 TEST(Failures, name_access_domain_and_window) {
   link::Region one = region();
   one.access = IBV_ACCESS_LOCAL_WRITE;
-  EXPECT_EQ(why(use(), one), "the region of rkey 0x1c07 allows IBV_ACCESS_LOCAL_WRITE, and lacks IBV_ACCESS_REMOTE_WRITE");
+  EXPECT_EQ(why(use(), one),
+            "the region of rkey 0x1c07 allows IBV_ACCESS_LOCAL_WRITE, and lacks IBV_ACCESS_REMOTE_WRITE");
   one = region();
   one.pd_key = 2;
   EXPECT_EQ(why(use(), one), "rkey 0x1c07 is of another protection domain (2) than the peer's queue pair 0x11 (1)");
@@ -62,9 +64,12 @@ TEST(Failures, tell_unknown_keys_apart) {
   PeerNotes::Note gone;
   gone.text = "its region was deregistered at server.c:214";
   gone.time_ns = base::now_ns();
-  EXPECT_THAT(why_key_refused(use(), std::nullopt, gone, false, false).why,
-              HasSubstr("rkey 0x1c07 is no key of the peer's process 4711 any more: its region was deregistered at server.c:214, "));
-  EXPECT_THAT(why_key_refused(use(), std::nullopt, std::nullopt, true, false).why, HasSubstr("is a key of this process"));
+  EXPECT_THAT(
+      why_key_refused(use(), std::nullopt, gone, false, false).why,
+      HasSubstr(
+          "rkey 0x1c07 is no key of the peer's process 4711 any more: its region was deregistered at server.c:214, "));
+  EXPECT_THAT(why_key_refused(use(), std::nullopt, std::nullopt, true, false).why,
+              HasSubstr("is a key of this process"));
   EXPECT_THAT(why_key_refused(use(), std::nullopt, std::nullopt, false, true).why,
               HasSubstr("has a region with 0x71c0000"));
   EXPECT_THAT(why(use(), std::nullopt), HasSubstr("is no key of the peer's process 4711, nor of"));

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/explain.h"
+#include "base/lock_guard.h"
 #include "device/completion_queue.h"
 #include "device/process.h"
 
@@ -17,7 +18,7 @@ namespace ringbolt::device {
 namespace {
 
 constexpr auto kLookPause = std::chrono::milliseconds(250);
-constexpr uint32_t kLooks = 5;  // in a row: more than a second
+constexpr uint32_t kLooks = 5;         // in a row: more than a second
 constexpr uint64_t kLeastPolls = 100;  // in a pause, of who does nothing else
 
 bool is_connected(ibv_qp_state state) {
@@ -30,7 +31,7 @@ IdleWatch::IdleWatch(Process& process) : process_(process), thread_([this] { run
 
 IdleWatch::~IdleWatch() {
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const base::LockGuard guard(mutex_);
     is_stopping_ = true;
   }
   stop_.notify_all();
@@ -41,11 +42,11 @@ void IdleWatch::run() {
   sigset_t all;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, nullptr);  // the program's signals are for its own threads
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stop_.wait_for(lock, kLookPause, [this] { return is_stopping_; })) {
-    lock.unlock();
+  const base::LockGuard guard(mutex_);
+  const auto is_over = [this]() RINGBOLT_REQUIRES(mutex_) { return is_stopping_; };
+  while (!stop_.wait_for(mutex_, kLookPause, is_over)) {
+    const base::Unlocked unlocked(mutex_);
     base::when_explaining([this] { look(); });
-    lock.lock();
   }
 }
 
@@ -130,9 +131,10 @@ void IdleWatch::tell(CompletionQueue& cq, const std::vector<Attached>& users, bo
   incident.status = "waits for a completion that can't come";
   incident.posted = is_polling ? cq.pollers().last_site() : cq.sleepers()->last_site();
   incident.is_call = true;
-  base::Explanation why{fmt::format("for more than a second: {}{}", QueuePair::text_of(users.front().standing),
-                                    users.front().qp->unsignaled_text()),
-                        "post a receive before you wait for one; set IBV_SEND_SIGNALED on a send whose completion you await"};
+  base::Explanation why{
+      fmt::format("for more than a second: {}{}", QueuePair::text_of(users.front().standing),
+                  users.front().qp->unsignaled_text()),
+      "post a receive before you wait for one; set IBV_SEND_SIGNALED on a send whose completion you await"};
   for (const Attached& user : users) {
     why.peer = why.peer.empty() ? user.qp->peer_standing() : why.peer;
   }

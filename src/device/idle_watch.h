@@ -1,21 +1,22 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/condition.h"
+#include "base/mutex.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
 
 class Process;
 
-/// For RINGBOLT_EXPLAIN: looks four times a second whether the program waits for a completion that can't come, on a thread
-/// of its own. What it says, it says once, until something completes again. Not in a forked child: see release().
+/// For RINGBOLT_EXPLAIN: looks four times a second whether the program waits for a completion that can't come, on a
+/// thread of its own. What it says, it says once, until something completes again. Not in a forked child: see
+/// release().
 class IdleWatch {
  public:
   /// `process` must outlive it, and have its notes. Throws std::system_error.
@@ -54,9 +55,9 @@ class IdleWatch {
   Process& process_;
   std::map<uint32_t, SeenPair> pairs_;  // by number
   std::unordered_map<const CompletionQueue*, SeenQueue> queues_;
-  std::mutex mutex_;
-  std::condition_variable stop_;
-  bool is_stopping_ = false;
+  base::Mutex mutex_;
+  base::Condition stop_;
+  bool is_stopping_ RINGBOLT_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -86,9 +86,8 @@ bool LaneResponder::open(ReceiveQueue& queue) {
       drop_rest(true);
     } else if (connection_.receiver.note_waits_for_receive() && core_.type == IBV_QPT_RC) {
       // UC just waits: nothing is turned away, and nobody told.
-      core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
-        note_starved(core_, notes, queue.ring().count());
-      });
+      core_.when_noting([&](QueuePairNotes& notes)
+                            RINGBOLT_NOT_ANALYSED { note_starved(core_, notes, queue.ring().count()); });
       core_.counts.note(kSharedOutOfBuffer);
       core_.counts.note(kSharedSentRnr);  // the note is what an RNR NAK is on a wire
     }
@@ -270,10 +269,10 @@ bool LaneResponder::take_private(ReceiveQueue& queue, CompletionQueue& cq, const
                          connection_.peer_state.load(std::memory_order_relaxed) != PeerState::present;
     if (!is_over) {
       if (outcome == link::CopyOutcome::unreachable) {
-        base::say(
-            fmt::format("ringbolt: {}: queue pair {:#x} fails: the kernel no longer lets us read the memory of process {}, "
-                        "which has changed its user or made itself undumpable (prctl); let it connect after that\n",
-                        core_.port->name, core_.qpn, connection_.remote->peer().pid()));
+        base::say(fmt::format(
+            "ringbolt: {}: queue pair {:#x} fails: the kernel no longer lets us read the memory of process {}, "
+            "which has changed its user or made itself undumpable (prctl); let it connect after that\n",
+            core_.port->name, core_.qpn, connection_.remote->peer().pid()));
       }
       return fail(queue, cq, IBV_WC_LOC_QP_OP_ERR, link::Refusal::memory);
     }

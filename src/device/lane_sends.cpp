@@ -246,8 +246,9 @@ bool LaneRequester::give_up() {
   }
   core_.when_noting([&](QueuePairNotes& notes) {
     if (status == IBV_WC_RETRY_EXC_ERR) {
-      notes.say_why_send(why_unanswered(core_, base::now_ns() - connection_.progress_since_ns,
-                                        fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
+      notes.say_why_send(
+          why_unanswered(core_, base::now_ns() - connection_.progress_since_ns,
+                         fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
     }
   });
   core_.enter_error(status);

@@ -138,15 +138,15 @@ void LaneTransport::explain_overdue(QueuePairNotes& notes, ibv_wc_status status,
   }
   const PeerState peer = connection_.peer_state.load();
   const bool has_process = connection_.remote != nullptr;
-  const std::string what = peer == PeerState::left          ? "its process has exited"
-                           : peer == PeerState::died        ? "its process was killed, or has crashed"
-                           : peer == PeerState::withdrawn   ? "it was reset or destroyed"
-                           : !has_process                   ? "no process has a queue pair of that number"
-                           : core_.cable.is_cut_off()       ? "the cable is cut"
+  const std::string what = peer == PeerState::left                   ? "its process has exited"
+                           : peer == PeerState::died                 ? "its process was killed, or has crashed"
+                           : peer == PeerState::withdrawn            ? "it was reset or destroyed"
+                           : !has_process                            ? "no process has a queue pair of that number"
+                           : core_.cable.is_cut_off()                ? "the cable is cut"
                            : connection_.remote->peer().is_stopped() ? "its process is stopped"
-                           : !connection_.sender            ? "it is not connected to this one"
-                           : connection_.sender->is_closed() ? "it is in the state ERR, or closed"
-                                                            : "its process does not get on";
+                           : !connection_.sender                     ? "it is not connected to this one"
+                           : connection_.sender->is_closed()         ? "it is in the state ERR, or closed"
+                                                                     : "its process does not get on";
   notes.say_why_send(why_unanswered(core_, now_ns - connection_.progress_since_ns, what));
 }
 

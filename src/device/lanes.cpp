@@ -256,11 +256,12 @@ void Lanes::fail(Connection& connection, ibv_wc_status status) {
   }
   core_.when_noting([&](QueuePairNotes& notes) {
     const bool is_here = status == IBV_WC_LOC_QP_OP_ERR;
-    notes.say_why_send({fmt::format("the shared memory between {} and this process can't be mapped {}: no descriptor or no "
-                                    "address space is left for it",
-                                    peer_text(core_), is_here ? "here" : "there"),
-                        fmt::format("raise {} limits of open files (ulimit -n) and address space (ulimit -v)",
-                                    is_here ? "this process'" : "the peer's")});
+    notes.say_why_send(
+        {fmt::format("the shared memory between {} and this process can't be mapped {}: no descriptor or no "
+                     "address space is left for it",
+                     peer_text(core_), is_here ? "here" : "there"),
+         fmt::format("raise {} limits of open files (ulimit -n) and address space (ulimit -v)",
+                     is_here ? "this process'" : "the peer's")});
   });
   const ReceiveGuard guard(core_.locks);
   core_.enter_error(status);

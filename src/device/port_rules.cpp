@@ -55,10 +55,12 @@ void explain_rule(const Port& port, profile::Rule rule, int error, const std::st
     incident.object = port.name;
     incident.detail = "like " + port.profile.name;
     incident.error = error;
-    incident.status = error == 0 ? "taken, and will go wrong" : "refused with " + profile::name_of_error(port.profile, error);
+    incident.status =
+        error == 0 ? "taken, and will go wrong" : "refused with " + profile::name_of_error(port.profile, error);
     incident.posted = base::call_site();
     incident.is_call = true;
-    base::explain(incident, {fmt::format("{}; {}", what, text.why), fmt::format("{} (docs/profiles.md, {})", text.fix, text.name)});
+    base::explain(incident, {fmt::format("{}; {}", what, text.why),
+                             fmt::format("{} (docs/profiles.md, {})", text.fix, text.name)});
   });
 }
 
@@ -84,9 +86,8 @@ base::Result<Claim> Port::claim(profile::Counted kind) const {
     if (verdict.is_refused) {
       const int error = verdict.error == 0 ? counted.error : verdict.error;
       return base::fail(profile::number_of(
-          profile, base::refused(error, fmt::format("making one more {}", kind_name(kind)), [&] {
-            return why_fault(fmt::format("{} are there", count.load()));
-          })));
+          profile, base::refused(error, fmt::format("making one more {}", kind_name(kind)),
+                                 [&] { return why_fault(fmt::format("{} are there", count.load())); })));
     }
   }
   std::shared_ptr<std::atomic<uint32_t>> counter(live, &count);
@@ -98,8 +99,9 @@ base::Result<Claim> Port::claim(profile::Counted kind) const {
     return base::fail(has_room.error().value);
   }
   if (!*has_room) {
-    return base::fail(refuse(counted.rule, counted.error,
-                             fmt::format("one more {} than the {} that the device has", kind_name(kind), counted.limit)));
+    return base::fail(
+        refuse(counted.rule, counted.error,
+               fmt::format("one more {} than the {} that the device has", kind_name(kind), counted.limit)));
   }
   return Claim(std::move(counter), ledger, kind);
 }

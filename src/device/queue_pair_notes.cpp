@@ -1,6 +1,7 @@
 #include "device/queue_pair_notes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -60,16 +61,24 @@ std::string QueuePairNotes::receives_text(uint32_t posted) const {
                      age_text(last_receive_ns_), base::place_of(taken_receive(0)));
 }
 
-void QueuePairNotes::say(std::optional<base::Explanation>& into, base::Explanation why) {
+void QueuePairNotes::say_why_send(base::Explanation why) {
   const base::LockGuard guard(mutex_);
-  if (!into) {
-    into = std::move(why);
-  }
+  send_why_ = send_why_ ? send_why_ : std::optional(std::move(why));
 }
 
-std::optional<base::Explanation> QueuePairNotes::take(std::optional<base::Explanation>& from) {
+void QueuePairNotes::say_why_receive(base::Explanation why) {
   const base::LockGuard guard(mutex_);
-  return std::exchange(from, std::nullopt);
+  receive_why_ = receive_why_ ? receive_why_ : std::optional(std::move(why));
+}
+
+std::optional<base::Explanation> QueuePairNotes::take_why_send() {
+  const base::LockGuard guard(mutex_);
+  return std::exchange(send_why_, std::nullopt);
+}
+
+std::optional<base::Explanation> QueuePairNotes::take_why_receive() {
+  const base::LockGuard guard(mutex_);
+  return std::exchange(receive_why_, std::nullopt);
 }
 
 void QueuePairNotes::say_ended(std::string by) {

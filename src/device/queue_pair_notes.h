@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "base/explain.h"
@@ -58,20 +57,17 @@ class QueuePairNotes {
   bool note_starved(uint64_t now_ns) RINGBOLT_REQUIRES(receive_half);
 
   // What is about to fail a send, a receive, or all. The first word stands. Thread-safe.
-  void say_why_send(base::Explanation why) { say(send_why_, std::move(why)); }
-  void say_why_receive(base::Explanation why) { say(receive_why_, std::move(why)); }
+  void say_why_send(base::Explanation why);
+  void say_why_receive(base::Explanation why);
   void say_ended(std::string by);
-  std::optional<base::Explanation> take_why_send() { return take(send_why_); }
-  std::optional<base::Explanation> take_why_receive() { return take(receive_why_); }
+  std::optional<base::Explanation> take_why_send();
+  std::optional<base::Explanation> take_why_receive();
   /// What ended the queue pair, once; empty: nothing that was an error, or it was asked for.
   std::string take_ended();
   /// The step to RESET.
   void clear();
 
  private:
-  void say(std::optional<base::Explanation>& into, base::Explanation why) RINGBOLT_EXCLUDES(mutex_);
-  std::optional<base::Explanation> take(std::optional<base::Explanation>& from) RINGBOLT_EXCLUDES(mutex_);
-
   std::vector<Send> sends_ RINGBOLT_GUARDED_BY(send_half);
   uint32_t last_send_ RINGBOLT_GUARDED_BY(send_half) = 0;
   bool has_sent_ RINGBOLT_GUARDED_BY(send_half) = false;

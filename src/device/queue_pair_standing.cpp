@@ -41,8 +41,8 @@ std::string QueuePair::unsignaled_text() {
   }
   const QueuePairNotes::Send& last = core_.notes->send(core_.notes->last_send());
   return last.is_signaled ? ""
-                          : fmt::format("; the last send, wr_id {}, was posted at {} without IBV_SEND_SIGNALED", last.wr_id,
-                                        base::place_of(last.site));
+                          : fmt::format("; the last send, wr_id {}, was posted at {} without IBV_SEND_SIGNALED",
+                                        last.wr_id, base::place_of(last.site));
 }
 
 bool QueuePair::explain_starvation() {

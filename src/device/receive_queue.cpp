@@ -131,8 +131,8 @@ void ReceiveQueue::push_failed(CompletionQueue& cq, uint64_t wr_id, ibv_wc_statu
   count_failed_receive(status, core_.counts);
   core_.when_noting([&](const QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     const bool is_shared = core_.queues.shared != nullptr;
-    explain_failed_receive(core_, wr_id, is_shared ? core_.queues.shared->site_of(wr_id) : notes.taken_receive(ring_.count()),
-                           status);
+    explain_failed_receive(
+        core_, wr_id, is_shared ? core_.queues.shared->site_of(wr_id) : notes.taken_receive(ring_.count()), status);
   });
   cq.commit(status, true);
 }

@@ -420,9 +420,8 @@ void SendQueue::push_completion(CompletionQueue& cq, const SendEntry& entry, ibv
 }
 
 [[gnu::cold, gnu::noinline]] void SendQueue::explain_failure(const SendEntry& entry, ibv_wc_status status) {
-  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
-    explain_failed_send(core_, place(entry), entry.wr_id, status);
-  });
+  core_.when_noting([&](QueuePairNotes&)
+                        RINGBOLT_NOT_ANALYSED { explain_failed_send(core_, place(entry), entry.wr_id, status); });
 }
 
 bool SendQueue::has_untold_completion() {

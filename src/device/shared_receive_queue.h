@@ -41,8 +41,7 @@ class SharedReceiveQueue {
   bool take(uint64_t& wr_id, ibv_sge* pieces, uint32_t& count, bool is_awaited);
 
  private:
-  SharedReceiveQueue(ProtectionDomain& pd, uint32_t depth, uint32_t max_sge)
-      : pd_(pd), ring_(depth, max_sge) {
+  SharedReceiveQueue(ProtectionDomain& pd, uint32_t depth, uint32_t max_sge) : pd_(pd), ring_(depth, max_sge) {
     pd_.users.fetch_add(1, std::memory_order_relaxed);
   }
 

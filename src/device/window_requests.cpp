@@ -24,8 +24,10 @@ WindowBinding binding_of(const SendRequest& request, uint32_t qpn) {
 base::Explanation why_not_bound(Process& process, uint32_t pd_key, const WindowBinding& binding) {
   link::Region region;
   if (!process.windows().holds(binding.key, pd_key)) {
-    return {fmt::format("{:#x} is no rkey of a memory window of this protection domain", binding.key),
-            "take the window's rkey, and change its low byte alone, with ibv_inc_rkey"};
+    return {binding.key == 0
+                ? "bind_mw.rkey is none of the window's: it may differ from mw->rkey in its low 8 bits alone"
+                : fmt::format("{:#x} is no rkey of a memory window of this protection domain", binding.key),
+            "take the window's rkey, and change its low byte with ibv_inc_rkey"};
   }
   if (!process.regions().find(binding.region_key, region)) {
     return {fmt::format("bind_info.mr has the key {:#x}, and no region has", binding.region_key),
@@ -57,11 +59,12 @@ bool WindowRequests::execute(SendQueue& queue, SendEntry& entry, const SendReque
     if (binds ? !may_bind_window(process, core.pd.key, binding)
               : !invalidate_window(process, core.qpn, request.immediate)) {
       core.when_noting([&](QueuePairNotes& notes) {
-        notes.say_why_send(binds ? why_not_bound(process, core.pd.key, binding)
-                                 : base::Explanation{fmt::format("{:#x} is no key of a memory window of type 2 that is bound "
-                                                                 "on this queue pair",
-                                                                 request.immediate),
-                                                     "invalidate the rkey that the window was bound with, once"});
+        notes.say_why_send(
+            binds ? why_not_bound(process, core.pd.key, binding)
+                  : base::Explanation{fmt::format("{:#x} is no key of a memory window of type 2 that is bound "
+                                                  "on this queue pair",
+                                                  request.immediate),
+                                      "invalidate the rkey that the window was bound with, once"});
       });
       return queue.fail(entry, binds ? IBV_WC_MW_BIND_ERR : IBV_WC_LOC_QP_OP_ERR);
     }

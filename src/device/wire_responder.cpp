@@ -194,7 +194,8 @@ struct WireResponder::RequestHost {
   const bool is_of_memory = why == ResponderFailure::remote_access || why == ResponderFailure::invalid_request;
   core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
     if (is_of_memory && refused_) {
-      const ibv_wc_status status = why == ResponderFailure::remote_access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
+      const ibv_wc_status status =
+          why == ResponderFailure::remote_access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR;
       explain_refused_request(core_, status, refused_->key, refused_->address, refused_->length, refused_->access);
     }
   });
@@ -204,8 +205,9 @@ struct WireResponder::RequestHost {
 [[gnu::cold, gnu::noinline]] void WireResponder::explain_starved(ReceiveQueue& queue) {
   core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     if (core_.type == IBV_QPT_UC) {
-      explain_dropped(core_, peer_text(core_), {receives_text(core_, queue.ring().count()),
-                                                "post receives before the peer sends: UC does not wait for them"});
+      explain_dropped(core_, peer_text(core_),
+                      {receives_text(core_, queue.ring().count()),
+                       "post receives before the peer sends: UC does not wait for them"});
     } else {
       note_starved(core_, notes, queue.ring().count());
     }
@@ -343,16 +345,17 @@ void WireResponder::build_answers(uint64_t now_ns, PacketOutput& output) {
                                        [&](std::byte* target) { return base::call_locked(fill_place, target); });
     if (!is_built) {
       rc_->refuse_read();
-      refused_ = core_.notes == nullptr ? std::nullopt
-                                        : std::optional(Asked{packet.address, packet.length, packet.key, IBV_ACCESS_REMOTE_READ});
+      refused_ = core_.notes == nullptr
+                     ? std::nullopt
+                     : std::optional(Asked{packet.address, packet.length, packet.key, IBV_ACCESS_REMOTE_READ});
       explain_failure(transport::ResponderFailure::remote_access);
       failure_ = transport::ResponderFailure::remote_access;
     }
   }
 }
 
-/// What is withheld costs nothing if the program answers, and the time until it polls again, or until the service thread
-/// looks after what a poller has taken from the socket, if it does not.
+/// What is withheld costs nothing if the program answers, and the time until it polls again, or until the service
+/// thread looks after what a poller has taken from the socket, if it does not.
 bool WireResponder::may_withhold() const {
   return habit_.is_prompt() && !path_.is_at_stream && !failure_ && !output_.is_holding() && rc_->has_acknowledgement();
 }

@@ -68,7 +68,7 @@ class WireResponder {
     uint32_t key;
     uint32_t access;
   };
-  std::optional<Asked> refused_ RINGBOLT_GUARDED_BY(receive_half);  // of our memory; only where there are notes
+  std::optional<Asked> refused_ RINGBOLT_GUARDED_BY(receive_half);          // of our memory; only where there are notes
   ibv_wc_status fault_ RINGBOLT_GUARDED_BY(receive_half) = IBV_WC_SUCCESS;  // what ended the open receive
   bool knows_sender_ RINGBOLT_GUARDED_BY(receive_half) = false;  // who sends is one of ours, and nobody else is
   bool has_unsealed_ RINGBOLT_GUARDED_BY(receive_half) = false;  // some answers were built before the seal was agreed
@@ -77,7 +77,8 @@ class WireResponder {
   AnswerHabit habit_ RINGBOLT_GUARDED_BY(receive_half);
   // Written under the lock.
   std::atomic<bool> is_answer_due_{false};
-  std::atomic<bool> is_withholding_{false};  // an acknowledgement; the next to poll sends it, if the program does not send
+  std::atomic<bool> is_withholding_{
+      false};  // an acknowledgement; the next to poll sends it, if the program does not send
 };
 
 }  // namespace ringbolt::device

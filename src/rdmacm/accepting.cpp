@@ -70,9 +70,9 @@ int accept_queue_pair(Id& id, const rdma_conn_param* param) RINGBOLT_REQUIRES(ma
   }
   if (manager.engine().state_of(id.handle) != cm::State::req_received) {
     return base::refused(EINVAL, "rdma_accept", [&]() RINGBOLT_NOT_ANALYSED {
-      return base::Explanation{fmt::format("the request of {} was answered already, or has timed out",
-                                           text_of(id.c.route.addr.dst_addr)),
-                               "accept each request once, and within seconds"};
+      return base::Explanation{
+          fmt::format("the request of {} was answered already, or has timed out", text_of(id.c.route.addr.dst_addr)),
+          "accept each request once, and within seconds"};
     });
   }
   std::ranges::copy(data, reply.private_data.begin());

@@ -69,9 +69,9 @@ int take_port(const char* call, Id& id, const wire::Address& address, bool is_pu
   const bool is_chosen = id.source_port() != 0;
   if (is_chosen && id.source_port() < kFirstOpenPort && !may_bind_low_ports()) {
     return base::refused(EACCES, call, [&] {
-      return base::Explanation{fmt::format("port {} is below {}, and the program is not root", id.source_port(),
-                                           kFirstOpenPort),
-                               fmt::format("take a port from {} on", kFirstOpenPort)};
+      return base::Explanation{
+          fmt::format("port {} is below {}, and the program is not root", id.source_port(), kFirstOpenPort),
+          fmt::format("take a port from {} on", kFirstOpenPort)};
     });
   }
   int error = EADDRINUSE;
@@ -201,16 +201,16 @@ int resolve_address(Id& id, const sockaddr* source, const sockaddr* target) RING
   }
   if (id.phase == Phase::idle) {
     const bool has_source = source != nullptr && source->sa_family != AF_UNSPEC;
-    const int error =
-        has_source ? bind_to(kResolve, id, source, port_of(source) != 0) : bind_to_any(kResolve, id, target->sa_family, false);
+    const int error = has_source ? bind_to(kResolve, id, source, port_of(source) != 0)
+                                 : bind_to_any(kResolve, id, target->sa_family, false);
     if (error != 0) {
       return error;
     }
   }
   if (id.c.route.addr.src_addr.sa_family != target->sa_family) {
     return base::refused(EINVAL, kResolve, [&] {
-      return base::Explanation{fmt::format("it is bound to {}, and {} is of another family", text_of(id.c.route.addr.src_addr),
-                                           text_of(*target)),
+      return base::Explanation{fmt::format("it is bound to {}, and {} is of another family",
+                                           text_of(id.c.route.addr.src_addr), text_of(*target)),
                                "bind to an address of the family that is to be resolved"};
     });
   }

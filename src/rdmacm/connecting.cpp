@@ -207,9 +207,10 @@ int rdma_establish(rdma_cm_id* c) try {
   // With a queue pair on the identifier taking the event has done it already.
   if (c->qp != nullptr || id.handle == 0) {
     return result(base::refused(EINVAL, "rdma_establish", [&]() RINGBOLT_NOT_ANALYSED {
-      return base::Explanation{fmt::format("the identifier has {} queue pairs of its own and {} connections",
-                                           c->qp != nullptr ? 1 : 0, id.handle == 0 ? 0 : 1),
-                               "call it after CONNECT_RESPONSE alone, and not where rdma_create_qp made the queue pair"};
+      return base::Explanation{
+          fmt::format("the identifier has {} queue pairs of its own and {} connections", c->qp != nullptr ? 1 : 0,
+                      id.handle == 0 ? 0 : 1),
+          "call it after CONNECT_RESPONSE alone, and not where rdma_create_qp made the queue pair"};
     }));
   }
   const int error = id.manager->engine().ready(id.manager->now(), id.handle);

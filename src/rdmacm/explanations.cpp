@@ -39,11 +39,13 @@ base::Explanation why_rejected(const Id& id, int reason) {
   const std::string peer = text_of(id.c.route.addr.dst_addr);
   switch (reason) {
     case wire::kRejInvalidServiceId:
-      return {fmt::format("nobody listens at {} (reason 8, invalid service ID)", peer),
-              "start the server before, see that its rdma_listen has succeeded, and that both use one port and port space"};
+      return {
+          fmt::format("nobody listens at {} (reason 8, invalid service ID)", peer),
+          "start the server before, see that its rdma_listen has succeeded, and that both use one port and port space"};
     case wire::kRejConsumer:
-      return {fmt::format("the program at {} has called rdma_reject, or could not set its queue pair up (reason 28)", peer),
-              "look at the private data of this event and at the server's output"};
+      return {
+          fmt::format("the program at {} has called rdma_reject, or could not set its queue pair up (reason 28)", peer),
+          "look at the private data of this event and at the server's output"};
     case wire::kRejNoQp:
     case wire::kRejNoResources:
       return {fmt::format("{} has no room for one more connection (reason {})", peer, reason),
@@ -106,11 +108,13 @@ void explain_event(const Id& id, const rdma_cm_event& event) noexcept {
     if (event.event == RDMA_CM_EVENT_REJECTED) {
       why = why_rejected(id, event.status);
     } else if (event.event == RDMA_CM_EVENT_UNREACHABLE && id.is_datagram() && event.status > 0) {
-      why = {fmt::format("nobody there takes datagrams at that port, or it was rejected (SIDR status {})", event.status),
-             "start the server before, with RDMA_PS_UDP and the same port"};
+      why = {
+          fmt::format("nobody there takes datagrams at that port, or it was rejected (SIDR status {})", event.status),
+          "start the server before, with RDMA_PS_UDP and the same port"};
     } else if (event.event == RDMA_CM_EVENT_UNREACHABLE) {
       why = {fmt::format("no answer of {} ({})", text_of(id.c.route.addr.dst_addr), std::strerror(error)),
-             "see that the other machine has a device on that network, that its program gets on, and that UDP 4791 passes"};
+             "see that the other machine has a device on that network, that its program gets on, and that UDP 4791 "
+             "passes"};
     } else if (event.event == RDMA_CM_EVENT_ADDR_ERROR) {
       why = {fmt::format("no device leads to {} ({})", text_of(id.c.route.addr.dst_addr), std::strerror(error)),
              "take an address of a network that `ringbolt devices` shows"};
