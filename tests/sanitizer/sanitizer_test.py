@@ -180,7 +180,7 @@ class Run(CommandCase):
         files = {kind: self.root / f"findings.{kind}" for kind in ("sarif", "junit", "json")}
         reports = [word for kind, file in files.items() for word in ("--report", f"{kind}:{file}")]
         with self.cluster("line:2"):
-            done = self.call("run", "--sanitize=objects", *reports, "--", command.EXTRA[1], "queue-left", expect=66)
+            done = self.call("run", "--sanitize=objects", *reports, "--", pathlib.Path(command.EXTRA[1]).resolve(), "queue-left", expect=66)
             self.assertEqual(len(re.findall(r"n\d \| ==\d+==RINGBOLT: objects: completion queue was never", done.stderr)), 2)
             (run,) = json.loads(files["sarif"].read_text())["runs"]
             self.assertEqual([one["ruleId"] for one in run["results"]], ["object-left"] * 2)
@@ -188,7 +188,7 @@ class Run(CommandCase):
             self.assertEqual(place["artifactLocation"]["uri"], "queue_mistakes.c")
             self.assertEqual(len(json.loads(files["json"].read_text())), 2)
             self.assertIn('tests="2" failures="2"', files["junit"].read_text())
-            done = self.call("run", "--sanitize", *reports, "--", command.EXTRA[1], "queue-left-fixed")
+            done = self.call("run", "--sanitize", *reports, "--", pathlib.Path(command.EXTRA[1]).resolve(), "queue-left-fixed")
             self.assertIn('failures="0"', files["junit"].read_text())
             self.assertEqual(json.loads(files["json"].read_text()), [])
             self.refused("run", "--report", "html:x", "--", "true", says=["--report html:x: give sarif:FILE"])
