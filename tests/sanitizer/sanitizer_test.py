@@ -5,6 +5,7 @@
 
 SANITIZER_TIMES: each so many times."""
 
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -60,7 +61,7 @@ MISTAKES = {
 PARAGRAPH = re.compile(r"==(\d+)==RINGBOLT: (\w+): (.+) \(([\w-]+)\)\n  what: (.+)\n((?:  [\w -]+ at: .+\n)+)  fix: (.+)\n")
 SUMMARY = re.compile(r"SUMMARY: ringbolt-sanitizer: (\d+) findings? in process (\d+): (.+)\n")
 OF_DATA = ("buffers", "early")
-TIMES = int(os.environ.get("SANITIZER_TIMES", "1"))
+TIMES = int(os.environ.get("SANITIZER_TIMES", "2"))
 
 
 class Corpus(CommandCase):
@@ -79,11 +80,20 @@ class Corpus(CommandCase):
         kind = MISTAKES[name][0]
         return {"RINGBOLT_SANITIZE": kind if kind == "portable" else "on"}
 
-    def check(self, name, program):
+    def runs(self, names):
+        """Each name with how it ended and its findings as lines of JSON, TIMES times, without optimization and with it."""
+        def run(job):
+            name, time = job
+            log = self.root / f"{name}.{time}"
+            of = self.kind_of(name.removesuffix("-fixed"))
+            done = self.run_case(name, time % 2, RINGBOLT_SANITIZE_JSON=str(log), **of)
+            return name, done, log.read_text().splitlines() if log.exists() else []
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            yield from pool.map(run, [(name, time) for time in range(TIMES) for name in names])
+
+    def check(self, name, done, lines):
         kind, rule, numbers = MISTAKES[name]
-        log = self.root / "log.jsonl"
-        log.unlink(missing_ok=True)
-        done = self.run_case(name, program, RINGBOLT_SANITIZE_JSON=str(log), **self.kind_of(name))
         said = done.stdout + done.stderr
         self.assertEqual(done.returncode, 66, said)
         marked = {}
@@ -96,7 +106,7 @@ class Corpus(CommandCase):
         self.assertRegex(found[0][4], numbers)
         self.assertEqual(SUMMARY.search(done.stderr)[3], f"{kind} 1", said)
         self.assertEqual(SUMMARY.sub("", PARAGRAPH.sub("", done.stderr)), "", "and nothing else")
-        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        lines = [json.loads(line) for line in lines]
         self.assertEqual([(line["kind"], line["rule"], line["numbers"]) for line in lines],
                          [(kind, rule, one[4]) for one in found])
         source = "data_mistakes.c" if kind in OF_DATA else "queue_mistakes.c"
@@ -108,18 +118,14 @@ class Corpus(CommandCase):
                 self.assertIn(place["line"], marked[place["done"]], said)
 
     def test_each_mistake_is_found_at_its_lines(self):
-        for name in MISTAKES:
-            for program in range(2):
-                for _ in range(TIMES):
-                    with self.subTest(name, program=program):
-                        self.check(name, program)
+        for name, done, lines in self.runs(MISTAKES):
+            with self.subTest(name):
+                self.check(name, done, lines)
 
     def test_each_corrected_twin_is_silent(self):
-        for name in MISTAKES:
-            for _ in range(TIMES):
-                with self.subTest(name):
-                    done = self.run_case(name + "-fixed", **self.kind_of(name))
-                    self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        for name, done, lines in self.runs([f"{name}-fixed" for name in MISTAKES]):
+            with self.subTest(name):
+                self.assertEqual((done.returncode, done.stderr, lines), (0, "", []), done.stdout)
 
     def test_the_corpus_is_the_list(self):
         listed = [name for program in command.EXTRA[:2] for name in subprocess.run(
