@@ -4,6 +4,7 @@
 // the program has not asked for, and it may stop polling, arm the queue and sleep.
 
 #include "abi/ex_layer.h"
+#include "abi/sanitized.h"
 
 #include <cerrno>
 
@@ -117,6 +118,10 @@ void init_cq_ex(ExtendableCq& cq, const ibv_cq_init_attr_ex& wanted) {
       (wanted.comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0 && (wanted.flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED) != 0;
   put(cq.ex.start_poll, guarded<start_poll>);
   put(cq.ex.next_poll, guarded<next_poll>);
+  if (shadow() != nullptr) [[unlikely]] {
+    put(cq.ex.start_poll, guarded<from_program<start_poll, int, ibv_cq_ex*, ibv_poll_cq_attr*>>);
+    put(cq.ex.next_poll, guarded<from_program<next_poll, int, ibv_cq_ex*>>);
+  }
   put(cq.ex.end_poll, Guarded(end_poll));
   put(cq.ex.read_opcode, Guarded(read_opcode));
   put(cq.ex.read_vendor_err, Guarded(read_vendor_err));

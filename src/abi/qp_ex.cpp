@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "abi/ex_layer.h"
+#include "abi/sanitized.h"
 #include "base/c_border.h"
 #include "base/explain.h"
 
@@ -355,6 +356,9 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   put(qp.ex.wr_set_sge_list, Guarded(wr_set_sge_list));
   put(qp.ex.wr_start, Guarded(wr_start));
   put(qp.ex.wr_complete, base::is_explaining() ? guarded<explained_wr_complete> : guarded<wr_complete>);
+  if (shadow() != nullptr) [[unlikely]] {
+    put(qp.ex.wr_complete, guarded<from_program<wr_complete, int, ibv_qp_ex*>>);
+  }
   put(qp.ex.wr_abort, Guarded(wr_abort));
   qp.ex.comp_mask = 0;
   qp.marks |= ExtendableQp::kIsExtended;

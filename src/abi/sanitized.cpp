@@ -26,12 +26,17 @@ extern const char etext __attribute__((visibility("hidden")));         // NOLINT
 namespace ringbolt::abi {
 namespace {
 
+thread_local base::CallSite called_from{};  // of the extended verbs' call that goes on
+
 constexpr int kMistakesFound = 66;  // exit status, as with AddressSanitizer a number of its own
 
 /// Of the program's call. The builders of extended queue pairs are ours, and call us in its name.
 base::CallSite site_of(const void* frame, const void* returns_to) {
   const auto* const at = static_cast<const char*>(returns_to);
-  return at >= &__ehdr_start && at < &etext ? base::call_site() : base::call_site_of(frame, returns_to);
+  if (at < &__ehdr_start || at >= &etext) {
+    return base::call_site_of(frame, returns_to);
+  }
+  return called_from ? called_from : base::call_site();
 }
 
 // In the frame of the function that the program calls.
@@ -116,6 +121,10 @@ __attribute__((constructor)) void begin_sanitizing() try { static_cast<void>(sha
 }
 
 }  // namespace
+
+SiteScope::SiteScope(const void* frame, const void* returns_to) { called_from = base::call_site_of(frame, returns_to); }
+
+SiteScope::~SiteScope() { called_from = {}; }
 
 sanitizer::Shadow* shadow() {
   static sanitizer::Shadow* const made = make_shadow();

@@ -9,7 +9,7 @@ namespace ringbolt::sanitizer {
 namespace {
 
 constexpr size_t kLeastPiece = 64;
-constexpr size_t kLeastChunk = size_t{1} << 20U;
+constexpr size_t kLeastChunk = size_t{2} << 20U;
 constexpr size_t kMostPiece = size_t{16} << 20U;
 constexpr size_t kMostBytes = size_t{1} << 30U;  // of one domain; beyond, receives go without
 

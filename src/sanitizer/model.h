@@ -18,7 +18,7 @@ namespace ringbolt::sanitizer {
 
 struct SharedQueue {
   ibv_srq* c = nullptr;
-  base::Mutex order;  ///< from the note of a post to the device's having it
+  base::Mutex order RINGBOLT_HELD_AS(order_of_posts);  ///< from the note of a post to the device's having it
   uint32_t posted = 0;
 };
 
@@ -44,8 +44,8 @@ struct QueuePair {
   SharedQueue* srq = nullptr;
   ibv_qp_state told = IBV_QPS_RESET;  ///< by the program
   uint64_t peer = 0;                  ///< whose process it leads to, as far as it can be told apart
-  base::Mutex send_order;             ///< as SharedQueue::order
-  base::Mutex receive_order;
+  base::Mutex send_order RINGBOLT_HELD_AS(order_of_posts);  ///< as SharedQueue::order
+  base::Mutex receive_order RINGBOLT_HELD_AS(order_of_posts);
   std::deque<uint32_t> sends;  ///< that the program can't know to be done, in their order
   uint32_t signaled = 0;       ///< of those
   uint32_t receives = 0;       ///< posted

@@ -43,9 +43,9 @@ struct Pattern {
 };
 
 /// Pairs of bytes, many at a time.
-using Pairs __attribute__((vector_size(32))) = uint16_t;
-using Hits __attribute__((vector_size(32))) = int16_t;
-constexpr size_t kStride = 8 * sizeof(Pairs);
+using Pairs __attribute__((vector_size(16))) = uint16_t;
+using Hits __attribute__((vector_size(16))) = int16_t;
+constexpr size_t kStride = 16 * sizeof(Pairs);
 
 /// Whether some pair of bytes at an even place is the mark's, as one of any four bytes of the mark in a row is.
 bool may_hold_mark(const std::byte* stride) {

@@ -1,6 +1,7 @@
 #include "sanitizer/race_table.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -10,41 +11,56 @@
 #include <array>
 #include <cerrno>
 
+#include "base/unique_fd.h"
+
 namespace ringbolt::sanitizer {
 
-/// Zeros mean nothing: the file is as long as this from the beginning, whoever makes it.
+/// Where the mutex is made zeros mean nothing: the file is as long as this from the beginning, whoever makes it.
 struct RaceTable::Page {
   struct Place {
     Entry entry;
     Entry met;  ///< who raced with it; peer 0: nobody
   };
+  uint32_t made;  ///< the mutex is: kMade
+  pthread_mutex_t mutex;
   uint32_t used;  ///< places behind it are free
   std::array<Place, kPlaces> places;
 };
 
 namespace {
 
-/// For as long as the file is looked at. Where it can't be had (no memory in the kernel) nothing is looked at.
+constexpr uint32_t kMade = 0x72616365;
+
+/// For as long as the table is looked at. A process that dies with it has left at most an entry half written, which is
+/// then told of or not.
 class Turn {
  public:
-  explicit Turn(int fd) : fd_(fd) {
-    do {
-      is_mine_ = ::flock(fd_, LOCK_EX) == 0;
-    } while (!is_mine_ && errno == EINTR);
+  explicit Turn(pthread_mutex_t& mutex) : mutex_(mutex) {
+    const int error = ::pthread_mutex_lock(&mutex_);
+    is_mine_ = error == 0 || (error == EOWNERDEAD && ::pthread_mutex_consistent(&mutex_) == 0);
   }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
     if (is_mine_) {
-      ::flock(fd_, LOCK_UN);
+      ::pthread_mutex_unlock(&mutex_);
     }
   }
   explicit operator bool() const { return is_mine_; }
 
  private:
-  int fd_;
+  pthread_mutex_t& mutex_;
   bool is_mine_ = false;
 };
+
+bool make_shared(pthread_mutex_t& mutex) {
+  pthread_mutexattr_t wanted;
+  const bool is_made =
+      ::pthread_mutexattr_init(&wanted) == 0 && ::pthread_mutexattr_setpshared(&wanted, PTHREAD_PROCESS_SHARED) == 0 &&
+      ::pthread_mutexattr_setrobust(&wanted, PTHREAD_MUTEX_ROBUST) == 0 && ::pthread_mutex_init(&mutex, &wanted) == 0;
+  ::pthread_mutexattr_destroy(&wanted);
+  return is_made;
+}
 
 bool overlap(const RaceTable::Entry& one, const RaceTable::Entry& other) {
   return one.peer == other.peer && one.rkey == other.rkey &&
@@ -55,13 +71,28 @@ bool is_alive(int32_t pid) { return ::kill(pid, 0) == 0 || errno == EPERM; }
 
 }  // namespace
 
-RaceTable::RaceTable(const std::string& path)
-    : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-  if (!file_.is_open() || ::ftruncate(file_.get(), sizeof(Page)) != 0) {
+RaceTable::RaceTable(const std::string& path) {
+  const base::UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // One of those who come at once makes the mutex. The lock is given back by name: a mapping would keep it.
+  if (!file.is_open() || ::flock(file.get(), LOCK_EX) != 0 || ::ftruncate(file.get(), sizeof(Page)) != 0) {
     return;
   }
-  void* const memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  page_ = memory == MAP_FAILED ? nullptr : static_cast<Page*>(memory);
+  const struct Unlock {
+    int fd;
+    ~Unlock() { ::flock(fd, LOCK_UN); }
+  } unlock{file.get()};
+  void* const memory = ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (memory == MAP_FAILED) {
+    return;
+  }
+  page_ = static_cast<Page*>(memory);
+  if (page_->made != kMade && make_shared(page_->mutex)) {
+    page_->made = kMade;
+  }
+  if (page_->made != kMade) {
+    ::munmap(page_, sizeof(Page));
+    page_ = nullptr;
+  }
 }
 
 RaceTable::~RaceTable() {
@@ -74,7 +105,7 @@ std::optional<uint32_t> RaceTable::enter(const Entry& entry, std::optional<Entry
   if (page_ == nullptr || entry.length == 0) {
     return std::nullopt;
   }
-  const Turn turn(file_.get());
+  const Turn turn(page_->mutex);
   if (!turn) {
     return std::nullopt;
   }
@@ -105,8 +136,11 @@ std::optional<uint32_t> RaceTable::enter(const Entry& entry, std::optional<Entry
 }
 
 std::optional<RaceTable::Entry> RaceTable::leave(uint32_t place) {
-  const Turn turn(file_.get());
-  if (page_ == nullptr || place >= kPlaces || !turn) {
+  if (page_ == nullptr || place >= kPlaces) {
+    return std::nullopt;
+  }
+  const Turn turn(page_->mutex);
+  if (!turn) {
     return std::nullopt;
   }
   Page::Place& one = page_->places[place];

@@ -5,8 +5,6 @@
 #include <optional>
 #include <string>
 
-#include "base/unique_fd.h"
-
 namespace ringbolt::sanitizer {
 
 /// What a request does to the memory of a peer.
@@ -16,7 +14,7 @@ enum class Access : uint8_t { read, write, atomic };
 constexpr bool are_compatible(Access one, Access other) { return one != Access::write && other != Access::write; }
 
 /// The requests under way of all processes that are sanitized and share a runtime folder, in memory that they share: a
-/// file there. Not thread-safe; between processes, a lock of the file's, which ends with the process that holds it.
+/// file there, with a mutex that outlives who dies with it. Not thread-safe within a process.
 class RaceTable {
  public:
   struct Entry {
@@ -45,7 +43,6 @@ class RaceTable {
  private:
   struct Page;
   Page* page_ = nullptr;
-  base::UniqueFd file_;
 };
 
 }  // namespace ringbolt::sanitizer

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/crc.h"
-#include "base/guarded_copy.h"
 #include "base/lock_guard.h"
+#include "sanitizer/mapped.h"
 #include "sanitizer/poison.h"
 #include "sanitizer/shadow.h"
 #include "sanitizer/ticket.h"
@@ -22,10 +22,9 @@ std::span<std::byte> bytes_of(const Piece& piece) {
 }
 
 /// Where memory is not mapped any more.
-const Piece* find_gone(const Request& request, bool for_writing) {
-  const auto gone = std::ranges::find_if(request.pieces, [for_writing](const Piece& one) {
-    return !base::is_accessible(reinterpret_cast<const void*>(one.address), one.length, for_writing);
-  });
+const Piece* find_gone(const Request& request) {
+  const auto gone =
+      std::ranges::find_if(request.pieces, [](const Piece& one) { return !is_mapped(one.address, one.length); });
   return gone == request.pieces.end() ? nullptr : &*gone;
 }
 
@@ -164,7 +163,7 @@ void Shadow::finish_send(Request& request, const base::CallSite& site) {
   if (request.is_given_up || (!request.is_summed && request.kept == nullptr)) {
     return;
   }
-  if (const Piece* gone = find_gone(request, false)) {
+  if (const Piece* gone = find_gone(request)) {
     reports_.report(unmapped(request, *gone, site));
     return;
   }
@@ -180,7 +179,7 @@ void Shadow::finish_send(Request& request, const base::CallSite& site) {
 }
 
 void Shadow::place(Request& request, uint64_t length_bytes, const base::CallSite& site) {
-  if (const Piece* gone = find_gone(request, true)) {
+  if (const Piece* gone = find_gone(request)) {
     if (wish_.has(Kind::buffers) && !request.is_given_up) {
       reports_.report(unmapped(request, *gone, site));
     }

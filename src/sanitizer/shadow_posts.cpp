@@ -7,10 +7,10 @@
 #include <fmt/format.h>
 
 #include "base/crc.h"
-#include "base/guarded_copy.h"
 #include "base/in_place.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
+#include "sanitizer/mapped.h"
 #include "sanitizer/poison.h"
 #include "sanitizer/shadow.h"
 #include "sanitizer/ticket.h"
@@ -29,10 +29,6 @@ bool is_answered(ibv_wr_opcode opcode) {
 
 std::span<std::byte> memory_of(const Piece& piece) {
   return {reinterpret_cast<std::byte*>(piece.address), piece.length};
-}
-
-bool is_there(const Piece& piece, bool for_writing) {
-  return base::is_accessible(reinterpret_cast<const void*>(piece.address), piece.length, for_writing);
 }
 
 }  // namespace
@@ -277,7 +273,8 @@ void Shadow::inspect_source(Request& request, ibv_sge* pieces, bool may_be_copie
     const base::LockGuard guard(mutex_);
     take_kept(request, pieces);
   }
-  const auto gone = std::ranges::find_if(request.pieces, [](const Piece& one) { return !is_there(one, false); });
+  const auto gone =
+      std::ranges::find_if(request.pieces, [](const Piece& one) { return !is_mapped(one.address, one.length); });
   if (gone != request.pieces.end()) {
     request.is_given_up = true;
     for (const Piece& one : request.pieces) {

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/guarded_copy.h"
 #include "base/lock_guard.h"
+#include "sanitizer/mapped.h"
 #include "sanitizer/poison.h"
 #include "sanitizer/shadow.h"
 
@@ -13,13 +13,10 @@ namespace ringbolt::sanitizer {
 namespace {
 
 constexpr size_t kMostKnownPoison = size_t{1} << 16U;
+constexpr size_t kRoutingHeaderBytes = 40;
 
 std::span<std::byte> own_memory_of(const Piece& piece) {
   return {reinterpret_cast<std::byte*>(piece.address), piece.length};
-}
-
-bool is_writable(const Piece& piece) {
-  return base::is_accessible(reinterpret_cast<const void*>(piece.address), piece.length, true);
 }
 
 }  // namespace
@@ -51,17 +48,20 @@ bool Shadow::take_kept(Request& request, ibv_sge* pieces) {
 }
 
 void Shadow::keep(Request& request, ibv_sge* pieces) {
-  const bool is_there = std::ranges::all_of(request.pieces, [](const Piece& one) { return is_writable(one); });
-  if (!wish_.has(Kind::early) || !is_there || !take_kept(request, pieces)) {
+  const bool is_there =
+      std::ranges::all_of(request.pieces, [](const Piece& one) { return is_mapped(one.address, one.length); });
+  if (!wish_.has(Kind::early) || !is_there || request.is_given_up || !take_kept(request, pieces)) {
     return;
   }
   // A peer may write there at any time what is not ours to take back.
   const Spans* const exposed = &exposed_;
-  request.is_poisoned = !request.is_given_up && std::ranges::none_of(request.pieces, [&](const Piece& one) {
+  request.is_poisoned = std::ranges::none_of(request.pieces, [&](const Piece& one) {
     return exposed->overlap(one.address, one.length, [](uint32_t) { return true; }).has_value();
   });
   for (const Piece& one : request.pieces) {
-    std::memcpy(one.kept.memory, own_memory_of(one).data(), one.length);
+    // Without poison nothing is put back but what the device leaves out of a datagram: the place of a routing header.
+    const size_t length = request.is_poisoned ? one.length : std::min<size_t>(one.length, kRoutingHeaderBytes);
+    std::memcpy(one.kept.memory, own_memory_of(one).data(), length);
   }
   if (request.is_poisoned) {
     for (const Piece& one : request.pieces) {
@@ -126,7 +126,7 @@ Shadow::Owner Shadow::take_out(uint32_t number) {
 void Shadow::unpoison(Request& request) {
   if (std::exchange(request.is_poisoned, false)) {
     for (const Piece& one : request.pieces) {
-      if (is_writable(one)) {
+      if (is_mapped(one.address, one.length)) {
         restore(own_memory_of(one), one.kept.memory, request.number);
       }
     }
