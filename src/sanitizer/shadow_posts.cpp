@@ -269,12 +269,13 @@ void Shadow::inspect_source(Request& request, ibv_sge* pieces, bool may_be_copie
   if (request.use != Use::send || request.pieces.empty() || request.is_given_up) {
     return;
   }
+  // Looked at first: memory of ours may take its place.
+  const auto gone =
+      std::ranges::find_if(request.pieces, [](const Piece& one) { return !is_mapped(one.address, one.length); });
   if (wish_.has(Kind::buffers) && may_be_copied) {
     const base::LockGuard guard(mutex_);
     take_kept(request, pieces);
   }
-  const auto gone =
-      std::ranges::find_if(request.pieces, [](const Piece& one) { return !is_mapped(one.address, one.length); });
   if (gone != request.pieces.end()) {
     request.is_given_up = true;
     for (const Piece& one : request.pieces) {

@@ -50,12 +50,13 @@ static double now(void) {
   return (double)at.tv_sec + 1e-9 * (double)at.tv_nsec;
 }
 
-/* At a multiple of 16 KiB, which a Mac's regions begin at. */
+/* At a multiple of 16 KiB, which a Mac's regions begin at, and not at the end of what is mapped there: where it is unmapped
+ * nothing but a page fits. */
 static unsigned char* pages(void) {
   const uintptr_t step = 16384;
-  void* found = mmap(NULL, 2 * step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* found = mmap(NULL, 3 * step, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   MUST(found != MAP_FAILED);
-  unsigned char* memory = (unsigned char*)(((uintptr_t)found + step - 1) / step * step);
+  unsigned char* memory = (unsigned char*)(((uintptr_t)found + step) / step * step);
   for (int i = 0; i < kBytes; i++) memory[i] = (unsigned char)(i * 7 + i / 256);
   return memory;
 }
