@@ -10,10 +10,13 @@ namespace ringbolt::device {
 
 QueuePair::Standing QueuePair::standing() {
   Standing now;
+  const ReceiveGuard guard(core_.locks);
   now.state = core_.state();
   now.done = core_.sends.done.load(std::memory_order_relaxed);
   now.unfinished = core_.sends.unfinished();
-  const ReceiveGuard guard(core_.locks);
+  if (now.state == IBV_QPS_RESET) {
+    return now;  // perhaps it is destroyed, and its shared receive queue, too
+  }
   now.receives = core_.queues.shared != nullptr ? core_.queues.shared->count() : receive_.ring().count();
   return now;
 }
