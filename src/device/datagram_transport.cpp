@@ -319,9 +319,7 @@ void DatagramTransport::take_slot(ReceiveQueue& queue, CompletionQueue& cq, Conn
   }
   const bool is_allowed = queue.translate();
   if (!is_allowed || kGrhBytes + header.length > queue.current().pieces.length()) {
-    core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
-      queue.note_failure(is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, kGrhBytes + header.length, false);
-    });
+    queue.note_failure(is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, kGrhBytes + header.length, false);
     queue.fail(cq, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
     core_.enter_error(IBV_WC_WR_FLUSH_ERR);
     return;
@@ -350,9 +348,7 @@ void DatagramTransport::receive_packet(ReceiveQueue& queue, CompletionQueue& cq,
   const auto length = static_cast<uint32_t>(packet.view.payload.size());
   const bool is_allowed = queue.translate();
   if (!is_allowed || kGrhBytes + length > queue.current().pieces.length()) {
-    core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
-      queue.note_failure(is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, kGrhBytes + length, false);
-    });
+    queue.note_failure(is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR, kGrhBytes + length, false);
     queue.fail(cq, is_allowed ? IBV_WC_LOC_LEN_ERR : IBV_WC_LOC_PROT_ERR);
     core_.enter_error(IBV_WC_WR_FLUSH_ERR);
     return;

@@ -65,14 +65,19 @@ ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t a
   return IBV_WC_SUCCESS;
 }
 
-bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) {
-  if (connection_.sender->is_closed()) {
-    return false;  // it closed meanwhile: that is no answer, not a refusal
-  }
+[[gnu::cold, gnu::noinline]] void LaneRequester::explain_refusal(const SendQueue& queue, const SendEntry& entry,
+                                                                 ibv_wc_status status) {
   core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     base::Explanation why = why_access_failed(core_, connection_, notes.send(queue.place(entry)), status);
     core_.type == IBV_QPT_UC ? explain_dropped(core_, "here", std::move(why)) : notes.say_why_send(std::move(why));
   });
+}
+
+bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) {
+  if (connection_.sender->is_closed()) {
+    return false;  // it closed meanwhile: that is no answer, not a refusal
+  }
+  explain_refusal(queue, entry, status);
   if (core_.type == IBV_QPT_UC) {
     return finish(entry);  // the responder of UC drops it and says nothing
   }

@@ -28,11 +28,7 @@ namespace ringbolt::device {
   });
   if (core_.type == IBV_QPT_RC && connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died &&
       !connection_.receiver.has_slot() && core_.state() != IBV_QPS_ERR) {
-    core_.when_noting([&](QueuePairNotes& notes) {
-      std::string what = fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid());
-      notes.say_why_send(why_unanswered(core_, base::now_ns() - connection_.progress_since_ns, what));
-      notes.say_ended("the peer's " + what);
-    });
+    explain_death();
     core_.enter_error(IBV_WC_RETRY_EXC_ERR);
     core_.note_peer_died();
   }
@@ -69,9 +65,7 @@ bool LaneResponder::take_refusal(const link::SlotHeader& header) {
   const bool is_invalid = (header.flags & link::kSlotInvalidRequest) != 0;
   connection_.receiver.release();
   core_.counts.note(is_invalid ? kSharedReceiveError : kSharedReceiveAccess);
-  core_.when_noting([&](QueuePairNotes&) {
-    explain_refusal_by_peer(core_, is_invalid ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR);
-  });
+  explain_refusal(is_invalid);
   core_.enter_error(IBV_WC_WR_FLUSH_ERR);
   core_.announce(is_invalid ? IBV_EVENT_QP_REQ_ERR : IBV_EVENT_QP_ACCESS_ERR);
   return false;
@@ -86,8 +80,7 @@ bool LaneResponder::open(ReceiveQueue& queue) {
       drop_rest(true);
     } else if (connection_.receiver.note_waits_for_receive() && core_.type == IBV_QPT_RC) {
       // UC just waits: nothing is turned away, and nobody told.
-      core_.when_noting([&](QueuePairNotes& notes)
-                            RINGBOLT_NOT_ANALYSED { note_starved(core_, notes, queue.ring().count()); });
+      explain_starved(queue);
       core_.counts.note(kSharedOutOfBuffer);
       core_.counts.note(kSharedSentRnr);  // the note is what an RNR NAK is on a wire
     }
@@ -129,7 +122,7 @@ bool LaneResponder::begin(ReceiveQueue& queue, CompletionQueue& cq, uint32_t tot
   if (status == IBV_WC_SUCCESS) [[likely]] {
     return true;
   }
-  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED { queue.note_failure(status, total, false); });
+  queue.note_failure(status, total, false);
   return fail(queue, cq, status,
               status == IBV_WC_LOC_LEN_ERR ? link::Refusal::invalid_request : link::Refusal::operation);
 }
@@ -144,7 +137,7 @@ bool LaneResponder::invalidate(ReceiveQueue& queue, CompletionQueue& cq, const l
       [[likely]] {
     return true;
   }
-  core_.when_noting([&](QueuePairNotes&) { note_refused_invalidation(core_, header.immediate); });
+  explain_invalidation(header.immediate);
   fail(queue, cq, IBV_WC_LOC_ACCESS_ERR, link::Refusal::access);
   core_.announce(IBV_EVENT_QP_ACCESS_ERR);
   return false;

@@ -70,6 +70,9 @@ class LaneRequester {
   std::byte* reach(uint32_t key, uint64_t address, uint32_t length, uint32_t access) const;
   ibv_wc_status check_remote(const SendRequest& request, uint32_t access, link::Region& region) const;
   bool refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
+  void explain_failure(ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
+  void explain_refusal(const SendQueue& queue, const SendEntry& entry, ibv_wc_status status)
+      RINGBOLT_REQUIRES(send_half);
   bool finish_one_sided(SendEntry& entry) RINGBOLT_REQUIRES(send_half);
   bool must_wait_for_peer() RINGBOLT_REQUIRES(send_half);
   void count_write(uint32_t length, uint32_t extra_words) RINGBOLT_REQUIRES(send_half);

@@ -56,7 +56,14 @@ class LaneResponder {
   bool serve_write(const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half);
   bool serve_read() RINGBOLT_REQUIRES(receive_half);
   bool serve_atomic(const link::SlotHeader& header) RINGBOLT_REQUIRES(receive_half);
-  bool refuse(link::Refusal refusal, const link::RemoteFields& asked, uint32_t access) RINGBOLT_REQUIRES(receive_half);
+  bool refuse(link::Refusal refusal, link::RemoteFields asked, uint32_t access) RINGBOLT_REQUIRES(receive_half);
+  // RINGBOLT_EXPLAIN
+  void explain_refused(link::Refusal refusal, link::RemoteFields asked, uint32_t access)
+      RINGBOLT_REQUIRES(receive_half);
+  void explain_death() RINGBOLT_REQUIRES(receive_half);
+  void explain_starved(ReceiveQueue& queue) RINGBOLT_REQUIRES(receive_half);
+  void explain_refusal(bool is_invalid) RINGBOLT_REQUIRES(receive_half);
+  void explain_invalidation(uint32_t key) RINGBOLT_REQUIRES(receive_half);
 
   QueuePairCore& core_;
   Connection& connection_;

@@ -239,11 +239,7 @@ ibv_wc_status LaneRequester::refusal() const {
   return peer == PeerState::died ? IBV_WC_RETRY_EXC_ERR : IBV_WC_SUCCESS;
 }
 
-bool LaneRequester::give_up() {
-  const ibv_wc_status status = refusal();
-  if (status == IBV_WC_SUCCESS) {
-    return false;
-  }
+[[gnu::cold, gnu::noinline]] void LaneRequester::explain_failure(ibv_wc_status status) {
   core_.when_noting([&](QueuePairNotes& notes) {
     if (status == IBV_WC_RETRY_EXC_ERR) {
       notes.say_why_send(
@@ -251,6 +247,14 @@ bool LaneRequester::give_up() {
                          fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
     }
   });
+}
+
+bool LaneRequester::give_up() {
+  const ibv_wc_status status = refusal();
+  if (status == IBV_WC_SUCCESS) {
+    return false;
+  }
+  explain_failure(status);
   core_.enter_error(status);
   if (connection_.peer_state.load(std::memory_order_relaxed) == PeerState::died) {
     core_.note_peer_died();

@@ -4,18 +4,50 @@
 
 #include <atomic>
 
+#include <fmt/format.h>
+
+#include "base/clock.h"
 #include "base/guarded_copy.h"
 #include "base/remote_access.h"
 #include "device/failure_notes.h"
 #include "device/lane_responder.h"
+#include "device/receive_queue.h"
 
 namespace ringbolt::device {
 
-bool LaneResponder::refuse(link::Refusal refusal, const link::RemoteFields& asked, uint32_t access) {
+[[gnu::cold, gnu::noinline]] void LaneResponder::explain_refused(link::Refusal refusal, link::RemoteFields asked,
+                                                                 uint32_t access) {
   core_.when_noting([&](QueuePairNotes&) {
     explain_refused_request(core_, refusal == link::Refusal::access ? IBV_WC_REM_ACCESS_ERR : IBV_WC_REM_INV_REQ_ERR,
                             asked.key, asked.remote_address, asked.total, access);
   });
+}
+
+[[gnu::cold, gnu::noinline]] void LaneResponder::explain_death() {
+  core_.when_noting([&](QueuePairNotes& notes) {
+    const std::string what = fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid());
+    notes.say_why_send(why_unanswered(core_, base::now_ns() - connection_.progress_since_ns, what));
+    notes.say_ended("the peer's " + what);
+  });
+}
+
+[[gnu::cold, gnu::noinline]] void LaneResponder::explain_starved(ReceiveQueue& queue) {
+  core_.when_noting([&](QueuePairNotes& notes)
+                        RINGBOLT_NOT_ANALYSED { note_starved(core_, notes, queue.ring().count()); });
+}
+
+[[gnu::cold, gnu::noinline]] void LaneResponder::explain_refusal(bool is_invalid) {
+  core_.when_noting([&](QueuePairNotes&) {
+    explain_refusal_by_peer(core_, is_invalid ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_REM_ACCESS_ERR);
+  });
+}
+
+[[gnu::cold, gnu::noinline]] void LaneResponder::explain_invalidation(uint32_t key) {
+  core_.when_noting([&](QueuePairNotes&) { note_refused_invalidation(core_, key); });
+}
+
+bool LaneResponder::refuse(link::Refusal refusal, link::RemoteFields asked, uint32_t access) {
+  explain_refused(refusal, asked, access);
   if (core_.type == IBV_QPT_UC) {
     connection_.receiver.release();  // UC drops what it must not do
     return true;

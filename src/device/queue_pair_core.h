@@ -79,10 +79,7 @@ struct QueuePairCore {
   template <class Use>
   void when_noting(Use&& use) const noexcept {
     if (notes != nullptr) [[unlikely]] {
-      try {
-        use(*notes);
-      } catch (...) {  // no memory for words
-      }
+      with_notes(use);
     }
   }
   /// A SEND of that many bytes can't be: notes it, to be told.
@@ -116,6 +113,14 @@ struct QueuePairCore {
   std::unique_ptr<QueuePairNotes> notes;
 
  private:
+  // Out of line, as what calls when_noting() should be on a hot path: its words take registers.
+  template <class Use>
+  [[gnu::cold, gnu::noinline]] void with_notes(Use& use) const noexcept {
+    try {
+      use(*notes);
+    } catch (...) {  // no memory for words
+    }
+  }
   bool translate_each(std::span<const ibv_sge> from, bool is_inline, uint32_t access, Pieces& pieces) const;
 
   std::atomic<ibv_qp_state> state_{IBV_QPS_RESET};

@@ -145,9 +145,11 @@ void ReceiveQueue::fail(CompletionQueue& cq, ibv_wc_status status) {
   }
 }
 
-void ReceiveQueue::note_failure(ibv_wc_status status, uint64_t total, bool is_at_least) {
-  note_failed_receive(core_, status, {current_.wanted.data(), current_.wanted_count}, current_.pieces.length(), total,
-                      is_at_least);
+[[gnu::cold, gnu::noinline]] void ReceiveQueue::note_failure(ibv_wc_status status, uint64_t total, bool is_at_least) {
+  core_.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
+    note_failed_receive(core_, status, {current_.wanted.data(), current_.wanted_count}, current_.pieces.length(), total,
+                        is_at_least);
+  });
 }
 
 void ReceiveQueue::flush(CompletionQueue& cq) {

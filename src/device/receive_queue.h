@@ -73,7 +73,7 @@ class ReceiveQueue {
       RINGBOLT_REQUIRES(receive_half, cq.lock);
   /// The open receive, if there is one, completes with an error.
   void fail(CompletionQueue& cq, ibv_wc_status status) RINGBOLT_REQUIRES(receive_half, cq.lock);
-  /// The open receive is about to fail, for a message of `total` bytes: there are notes. Throws std::bad_alloc.
+  /// The open receive is about to fail, for a message of `total` bytes: for RINGBOLT_EXPLAIN.
   void note_failure(ibv_wc_status status, uint64_t total, bool is_at_least) RINGBOLT_REQUIRES(receive_half);
   /// In the state ERR: whatever is posted is flushed, as far as there is room, and the events that follow are raised.
   void flush(CompletionQueue& cq) RINGBOLT_REQUIRES(receive_half, cq.lock);

@@ -258,6 +258,16 @@ void SendQueue::run() {
 }
 
 bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
+  note_failure(entry, status);
+  entry.status = static_cast<uint8_t>(status);
+  entry.phase = SendPhase::failed;
+  has_failed_send_ = true;
+  const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
+  core_.sends.awaited.store(tail + 1, std::memory_order_relaxed);  // signaled or not
+  return true;
+}
+
+[[gnu::cold, gnu::noinline]] void SendQueue::note_failure(const SendEntry& entry, ibv_wc_status status) const {
   core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     const uint32_t at = place(entry);
     if (status == IBV_WC_LOC_PROT_ERR) {
@@ -266,12 +276,6 @@ bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
                                             is_written ? static_cast<uint32_t>(IBV_ACCESS_LOCAL_WRITE) : 0U));
     }
   });
-  entry.status = static_cast<uint8_t>(status);
-  entry.phase = SendPhase::failed;
-  has_failed_send_ = true;
-  const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
-  core_.sends.awaited.store(tail + 1, std::memory_order_relaxed);  // signaled or not
-  return true;
 }
 
 bool SendQueue::fail_overlong(SendEntry& entry, uint32_t length) {

@@ -105,6 +105,7 @@ class SendQueue {
 
  private:
   int post_locked(ibv_send_wr* wr, ibv_send_wr** bad) RINGBOLT_REQUIRES(send_half);
+  void note_failure(const SendEntry& entry, ibv_wc_status status) const RINGBOLT_REQUIRES(send_half);
   void explain_failure(const SendEntry& entry, ibv_wc_status status) RINGBOLT_REQUIRES(send_half);
   int check_list(const ibv_send_wr* wr) const RINGBOLT_REQUIRES(send_half);
   static bool is_plain(const ibv_send_wr& wr);

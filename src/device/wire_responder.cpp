@@ -94,9 +94,7 @@ struct WireResponder::RequestHost {
     }
     const bool is_refused = queue.current().is_refused;
     if (is_refused || offset + bytes.size() > queue.current().pieces.length()) [[unlikely]] {
-      core.when_noting([&](QueuePairNotes&) RINGBOLT_NOT_ANALYSED {
-        queue.note_failure(is_refused ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR, offset + bytes.size(), true);
-      });
+      queue.note_failure(is_refused ? IBV_WC_LOC_PROT_ERR : IBV_WC_LOC_LEN_ERR, offset + bytes.size(), true);
       return is_refused ? transport::Placed::protection : transport::Placed::too_long;
     }
     queue.place(offset, bytes.data(), static_cast<uint32_t>(bytes.size()));
