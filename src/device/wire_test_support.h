@@ -23,10 +23,11 @@ struct WirePair {
   Variable netdevs{"RINGBOLT_NETDEVS", "lo"};
   Variable loopback{"RINGBOLT_LOOPBACK", "network"};
   DeviceUnderTest device;
-  End a;
-  End b;
+  // Gone after the queue pairs, for which packets may still be under way.
   Memory from{device.pd(), 128 << 10, Memory::kAll};
   Memory to{device.pd(), 128 << 10, Memory::kAll};
+  End a;
+  End b;
 
   int write(uint64_t id, size_t length, uint64_t address, uint32_t key, ibv_wr_opcode opcode = IBV_WR_RDMA_WRITE) {
     ibv_sge piece = from.piece(0, length);
