@@ -73,7 +73,7 @@ ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t a
   });
 }
 
-bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) {
+[[gnu::cold, gnu::noinline]] bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) {
   if (connection_.sender->is_closed()) {
     return false;  // it closed meanwhile: that is no answer, not a refusal
   }

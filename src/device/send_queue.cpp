@@ -257,7 +257,7 @@ void SendQueue::run() {
   }
 }
 
-bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
+[[gnu::cold, gnu::noinline]] bool SendQueue::fail(SendEntry& entry, ibv_wc_status status) {
   note_failure(entry, status);
   entry.status = static_cast<uint8_t>(status);
   entry.phase = SendPhase::failed;
