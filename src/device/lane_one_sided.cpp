@@ -73,7 +73,8 @@ ibv_wc_status LaneRequester::check_remote(const SendRequest& request, uint32_t a
   });
 }
 
-[[gnu::cold, gnu::noinline]] bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry, ibv_wc_status status) {
+[[gnu::cold, gnu::noinline]] bool LaneRequester::refuse_access(SendQueue& queue, SendEntry& entry,
+                                                               ibv_wc_status status) {
   if (connection_.sender->is_closed()) {
     return false;  // it closed meanwhile: that is no answer, not a refusal
   }
@@ -272,7 +273,9 @@ bool LaneRequester::read(SendQueue& queue, SendEntry& entry, const SendRequest& 
   return true;
 }
 
-bool LaneRequester::write_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+// Flattened, these four: whether the compiler puts the look-up of keys in line changed with what else the file holds.
+
+[[gnu::flatten]] bool LaneRequester::write_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   if (!copy_to_peer(wr)) {
     return false;
   }
@@ -280,7 +283,7 @@ bool LaneRequester::write_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   return finish_one_sided(entry);
 }
 
-bool LaneRequester::write_and_tell_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+[[gnu::flatten]] bool LaneRequester::write_and_tell_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   const uint32_t length = wr.sg_list[0].length;
   link::LaneProducer::Place place;
   // Room first: data that lies there untold would be written again, over what the peer has made of it meanwhile.
@@ -293,7 +296,7 @@ bool LaneRequester::write_and_tell_at_once(SendEntry& entry, const ibv_send_wr& 
   return finish_one_sided(entry);
 }
 
-bool LaneRequester::read_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+[[gnu::flatten]] bool LaneRequester::read_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   const uint32_t length = wr.sg_list[0].length;
   std::byte* const target = own_piece(wr, IBV_ACCESS_LOCAL_WRITE);
   if (target == nullptr || must_wait_for_peer()) {
@@ -312,7 +315,7 @@ bool LaneRequester::read_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   return finish_one_sided(entry);
 }
 
-bool LaneRequester::atomic_at_once(SendEntry& entry, const ibv_send_wr& wr) {
+[[gnu::flatten]] bool LaneRequester::atomic_at_once(SendEntry& entry, const ibv_send_wr& wr) {
   const auto& operands = wr.wr.atomic;
   std::byte* const result = own_piece(wr, IBV_ACCESS_LOCAL_WRITE);
   const bool is_whole = wr.sg_list[0].length == sizeof(uint64_t) && operands.remote_addr % sizeof(uint64_t) == 0;
