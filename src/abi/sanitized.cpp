@@ -43,10 +43,21 @@ base::CallSite site_of(const void* frame, const void* returns_to) {
 #define RINGBOLT_SITE site_of(__builtin_frame_address(0), __builtin_return_address(0))
 #define RINGBOLT_WITHIN [[gnu::always_inline]] inline
 
+// Where RINGBOLT_EXPLAIN keeps queue pairs that were destroyed, these have no device's part any more.
 RINGBOLT_WITHIN int sanitized_post_send(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad) {
+  if (Qp::of(qp).impl == nullptr) {
+    if (bad != nullptr) {
+      *bad = wr;
+    }
+    return refuse_destroyed("ibv_post_send", qp);
+  }
   return shadow()->post_send(qp, wr, bad, RINGBOLT_SITE);
 }
 RINGBOLT_WITHIN int sanitized_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+  if (Qp::of(qp).impl == nullptr) {
+    *bad = wr;
+    return refuse_destroyed("ibv_post_recv", qp);
+  }
   return shadow()->post_receive(qp, wr, bad, RINGBOLT_SITE);
 }
 RINGBOLT_WITHIN int sanitized_post_srq_receive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {

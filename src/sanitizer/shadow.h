@@ -112,6 +112,9 @@ class Shadow {
   Batch<Wr> copy_of(Wr* wr);
   Owner request_of(QueuePair& qp, const ibv_send_wr& wr, const base::CallSite& site);
   uint32_t open_send(QueuePair& qp, ibv_send_wr& wr, const base::CallSite& site);
+  template <class Object, class Post>
+  int post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq, ibv_recv_wr* wr, ibv_recv_wr** bad,
+                    const base::CallSite& site);
   uint32_t open_receive(QueuePair* qp, SharedQueue* srq, ibv_pd* pd, ibv_recv_wr& wr, const base::CallSite& site);
   /// Looks at what is sent, and has the device send a copy of it, where that can be.
   void inspect_source(Request& request, ibv_sge* pieces, bool may_be_copied);

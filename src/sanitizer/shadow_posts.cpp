@@ -99,19 +99,21 @@ int Shadow::post_send(ibv_qp* c, ibv_send_wr* wr, ibv_send_wr** bad, const base:
   return 0;
 }
 
-int Shadow::post_receive(ibv_qp* c, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) {
-  QueuePair* const qp = find(c);
-  if (qp == nullptr || wr == nullptr) {
-    return calls_.post_receive(c, wr, bad);
+/// On a queue pair, or a shared queue: the other one is null.
+template <class Object, class Post>
+int Shadow::post_receives(Object* c, Post post, QueuePair* qp, SharedQueue* srq, ibv_recv_wr* wr, ibv_recv_wr** bad,
+                          const base::CallSite& site) {
+  if ((qp == nullptr && srq == nullptr) || wr == nullptr) {
+    return post(c, wr, bad);
   }
   {
-    const base::LockGuard order(qp->receive_order);
+    const base::LockGuard order(qp != nullptr ? qp->receive_order : srq->order);
     Batch<ibv_recv_wr> batch = copy_of(wr);
     for (ibv_recv_wr& one : batch.copies) {
-      batch.numbers.push_back(open_receive(qp, nullptr, c->pd, one, site));
+      batch.numbers.push_back(open_receive(qp, srq, c->pd, one, site));
     }
     ibv_recv_wr* refused = batch.copies.data();
-    if (const int error = calls_.post_receive(c, batch.copies.data(), &refused)) {
+    if (const int error = post(c, batch.copies.data(), &refused)) {
       const auto first = static_cast<size_t>(refused - batch.copies.data());
       *bad = batch.originals[first];
       const base::LockGuard guard(mutex_);
@@ -121,34 +123,16 @@ int Shadow::post_receive(ibv_qp* c, ibv_recv_wr* wr, ibv_recv_wr** bad, const ba
       return error;
     }
   }
-  after_receive(qp, nullptr, site);
+  after_receive(qp, srq, site);
   return 0;
 }
 
+int Shadow::post_receive(ibv_qp* c, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) {
+  return post_receives(c, calls_.post_receive, find(c), nullptr, wr, bad, site);
+}
+
 int Shadow::post_srq_receive(ibv_srq* c, ibv_recv_wr* wr, ibv_recv_wr** bad, const base::CallSite& site) {
-  SharedQueue* const srq = find(c);
-  if (srq == nullptr || wr == nullptr) {
-    return calls_.post_srq_receive(c, wr, bad);
-  }
-  {
-    const base::LockGuard order(srq->order);
-    Batch<ibv_recv_wr> batch = copy_of(wr);
-    for (ibv_recv_wr& one : batch.copies) {
-      batch.numbers.push_back(open_receive(nullptr, srq, c->pd, one, site));
-    }
-    ibv_recv_wr* refused = batch.copies.data();
-    if (const int error = calls_.post_srq_receive(c, batch.copies.data(), &refused)) {
-      const auto first = static_cast<size_t>(refused - batch.copies.data());
-      *bad = batch.originals[first];
-      const base::LockGuard guard(mutex_);
-      for (size_t i = batch.numbers.size(); i > first; --i) {
-        drop(batch.numbers[i - 1]);
-      }
-      return error;
-    }
-  }
-  after_receive(nullptr, srq, site);
-  return 0;
+  return post_receives(c, calls_.post_srq_receive, nullptr, find(c), wr, bad, site);
 }
 
 Shadow::Owner Shadow::request_of(QueuePair& qp, const ibv_send_wr& wr, const base::CallSite& site) {
