@@ -20,6 +20,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64
   target_compile_options(ringbolt_flags INTERFACE -mmemset-strategy=vector_loop:256:noalign,libcall:-1:noalign)
 endif()
 target_include_directories(ringbolt_flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+if(RINGBOLT_PORTABLE)
+  # Its one file is asked for before libstdc++ is looked at, which comes last.
+  add_library(ringbolt_older_glibc STATIC ${PROJECT_SOURCE_DIR}/cmake/older_glibc.c)
+  target_link_libraries(ringbolt_flags INTERFACE ringbolt_older_glibc)
+  target_link_options(ringbolt_flags INTERFACE LINKER:--undefined=arc4random)
+  # The same bytes wherever the clone lies.
+  add_compile_options(-ffile-prefix-map=${PROJECT_SOURCE_DIR}=. -ffile-prefix-map=${RINGBOLT_SYSROOT}=)
+endif()
+# libgcc_s.so.1 is on every system; what travels inside instead wants a C library of 2.35.
+set(RINGBOLT_OWN_RUN_TIME -static-libstdc++)
+if(NOT RINGBOLT_PORTABLE)
+  list(APPEND RINGBOLT_OWN_RUN_TIME -static-libgcc)
+endif()
 if(RINGBOLT_SANITIZE)
   target_compile_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(ringbolt_flags INTERFACE -fsanitize=${RINGBOLT_SANITIZE})

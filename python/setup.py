@@ -19,11 +19,13 @@ except ImportError:
 
 TOP = pathlib.Path(__file__).resolve().parents[1]
 BUILD = TOP / "build/release"
+# scripts/package: an installed tree that needs nothing else, the licences of what is inside, the C library that it is for.
+TREE, LICENCES, GLIBC = (os.environ.get(f"RINGBOLT_WHEEL_{name}") for name in ("TREE", "LICENCES", "GLIBC"))
 MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of ELF
 # Every system with this C library has these (PEP 600); all others travel along.
 OF_THE_SYSTEM = re.compile(r"(lib(c|m|dl|rt|pthread|gcc_s)\.so\.\d|libstdc\+\+\.so\.6|ld-linux.*)$")
 COMPILED_IN = ("libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libexpected-dev", "libsodium-dev")  # as Debian calls them
-LEFT_OUT = ("include", "share", "lib/pkgconfig")  # for compilers, people and shells: `cmake --install` has them
+LEFT_OUT = ("include", "share", "lib/pkgconfig", "lib/cmake")  # for compilers, people and shells: `cmake --install` has them
 
 
 def run(*words):
@@ -54,11 +56,14 @@ def stage(native):
     manifest = BUILD / "install_manifest.txt"
     kept = manifest.read_bytes() if manifest.exists() else None
     shutil.rmtree(native, ignore_errors=True)
-    run("cmake", "--install", BUILD, "--prefix", native)
-    if kept is None:
-        manifest.unlink()
+    if TREE:
+        shutil.copytree(TREE, native, symlinks=True)
     else:
-        manifest.write_bytes(kept)  # of an installation that can still be removed by it
+        run("cmake", "--install", BUILD, "--prefix", native)
+        if kept is None:
+            manifest.unlink()
+        else:
+            manifest.write_bytes(kept)  # of an installation that can still be removed by it
     for name in LEFT_OUT:
         shutil.rmtree(native / name)
     dropins = native / "lib/ringbolt"
@@ -116,10 +121,14 @@ class WithLibraries(build_py):
     def run(self):
         super().run()
         if not self.editable_mode:  # that one finds them in the clone
-            build_all()
             native = pathlib.Path(self.build_lib).resolve() / "ringbolt/native"
-            stage(native)
-            carry(native)
+            if TREE:
+                stage(native)
+                shutil.copytree(LICENCES, native / "licences")
+            else:
+                build_all()
+                stage(native)
+                carry(native)
 
 
 class OfOneMachine(Distribution):
@@ -129,11 +138,13 @@ class OfOneMachine(Distribution):
 
 class AnyPython(bdist_wheel):
     def get_tag(self):
-        build_all()
-        machine = machine_of(BUILD / "bin/ringbolt")
+        if not TREE:
+            build_all()
+        program = pathlib.Path(TREE or BUILD) / "bin/ringbolt"
+        machine = machine_of(program)
         if machine is None:
-            raise SystemExit(f"{BUILD}/bin/ringbolt is no program for {' or '.join(MACHINES.values())}")
-        major, minor = platform.libc_ver()[1].split(".")[:2]
+            raise SystemExit(f"{program} is no program for {' or '.join(MACHINES.values())}")
+        major, minor = (GLIBC or platform.libc_ver()[1]).split(".")[:2]
         return "py3", "none", f"manylinux_{major}_{minor}_{machine}"
 
 

@@ -189,7 +189,7 @@ std::string ChildProcess::end_text() const {
   }
   // What a shell, or our own command on a host, says of a program of its own.
   const int passed_on = exit_code_ - 128;
-  return passed_on > 0 && ::sigabbrev_np(passed_on) != nullptr
+  return passed_on > 0 && passed_on < __SIGRTMIN
              ? fmt::format("exited with {}, as after signal {} ({})", exit_code_, passed_on, ::strsignal(passed_on))
              : fmt::format("exited with {}", exit_code_);
 }

@@ -1,5 +1,4 @@
 #include <poll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/unique_fd.h"
+#include "base/process_descriptor.h"
 #include "child_process.h"
 #include "cluster_state.h"
 #include "commands.h"
@@ -36,7 +35,7 @@ int exit_code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 
 /// The parent's part while the program runs as `child`, which leads a group: returns its exit code. When our output
 /// has no reader any more, the ssh that brought us here is gone, and the group follows it.
 int watch(pid_t child) {
-  const base::UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
+  const base::UniqueFd ended = base::open_process(child);
   if (!ended.is_open()) {
     throw base::Error(errno, "pidfd_open", "the program");
   }

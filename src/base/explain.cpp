@@ -17,6 +17,7 @@
 
 #include "base/calling_place.h"
 #include "base/clock.h"
+#include "base/errno_name.h"
 #include "base/lock_guard.h"
 #include "base/mutex.h"
 #include "base/say.h"
@@ -94,7 +95,7 @@ std::string quoted(std::string_view text) {
 }
 
 std::string error_text(int error) {
-  const char* const name = ::strerrorname_np(error);
+  const char* const name = errno_name(error);
   return fmt::format("{} ({})", name == nullptr ? fmt::format("errno {}", error) : name, std::strerror(error));
 }
 

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "base/process_descriptor.h"
 #include "link/peer_process.h"
 
 namespace ringbolt::link {
@@ -182,9 +183,8 @@ void PeerLines::make_ready(Line& line) {
 /// Finds the peer of a line that called us and said Hello.
 void PeerLines::welcome(const std::shared_ptr<Line>& line) {
   const uint32_t slot = line->introduction.hello.slot;
-  base::UniqueFd process = line->pid > 0 ? open_process(line->pid) : base::UniqueFd();
-  const auto candidate =
-      std::make_shared<ConnectedPeer>(line->id, slot, line->pid, std::move(process), line->socket);
+  base::UniqueFd process = line->pid > 0 ? base::open_process(line->pid) : base::UniqueFd();
+  const auto candidate = std::make_shared<ConnectedPeer>(line->id, slot, line->pid, std::move(process), line->socket);
   switch (table_.seat(*line, candidate)) {
     case PeerTable::Seat::parked:
       line->socket->unwatch();

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -30,11 +29,6 @@ std::string read_small_file(const std::string& path) {
 std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
 }  // namespace
-
-base::UniqueFd open_process(pid_t pid) {
-  // Debian 12's glibc has pidfd_open(), older ones only the number.
-  return base::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
 
 bool is_process_stopped(pid_t pid) {
   const std::string stat = read_small_file(fmt::format("/proc/{}/stat", pid));

@@ -9,10 +9,6 @@
 /// What the kernel tells about the process of a peer, and what we allow it. All thread-safe.
 namespace ringbolt::link {
 
-/// A pidfd, readable once the process ended; not open where the kernel has none to give (errno: ESRCH when the
-/// process is gone already).
-base::UniqueFd open_process(pid_t pid);
-
 /// State T or t in /proc/<pid>/stat. False when it cannot be read.
 bool is_process_stopped(pid_t pid);
 

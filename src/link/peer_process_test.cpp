@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 
+#include "base/process_descriptor.h"
 #include "link/rendezvous_test_support.h"
 
 namespace ringbolt::link {
@@ -43,14 +44,14 @@ TEST(PeerProcess, its_end_is_readable_and_a_dead_one_has_none) {
     return 0;
   });
   const pid_t pid = child.pid();
-  const base::UniqueFd process = open_process(pid);
+  const base::UniqueFd process = base::open_process(pid);
   ASSERT_TRUE(process.is_open());
   pollfd wanted{process.get(), POLLIN, 0};
   EXPECT_EQ(poll(&wanted, 1, 0), 0);
   child.kill(SIGKILL);
   EXPECT_EQ(poll(&wanted, 1, 20'000), 1);
   child.wait();
-  EXPECT_FALSE(open_process(pid).is_open());
+  EXPECT_FALSE(base::open_process(pid).is_open());
   EXPECT_EQ(errno, ESRCH);
 }
 

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/mutex.h"
+#include "base/process_descriptor.h"
 #include "link/peer.h"
 #include "link/peer_events.h"
 #include "link/peer_lines.h"
@@ -129,7 +130,7 @@ std::shared_ptr<Peer> SlotRendezvous::peer_at(uint32_t slot) {
     return nullptr;
   }
   const Credentials other = peer_credentials(fd.get());
-  base::UniqueFd process = other.pid > 0 ? open_process(other.pid) : base::UniqueFd();
+  base::UniqueFd process = other.pid > 0 ? base::open_process(other.pid) : base::UniqueFd();
   const bool is_dead = other.pid > 0 && !process.is_open() && errno == ESRCH;
   // A dead listener still takes connections while a forked child holds a copy of its socket.
   if (other.uid != geteuid() || is_dead) {
@@ -139,7 +140,8 @@ std::shared_ptr<Peer> SlotRendezvous::peer_at(uint32_t slot) {
   line->peer = std::make_shared<ConnectedPeer>(line->id, slot, other.pid, std::move(process), line->socket);
   const std::shared_ptr<ConnectedPeer> mine = line->peer;
   greeting_.allow_access_for(other.pid);
-  const std::shared_ptr<ConnectedPeer> peer = table_.insert_caller(line, greeting_.hello.bytes(), greeting_.descriptors);
+  const std::shared_ptr<ConnectedPeer> peer =
+      table_.insert_caller(line, greeting_.hello.bytes(), greeting_.descriptors);
   if (peer == mine && !watch_peer(*peer, *line)) {
     table_.remove(*line);
     table_.remove(*peer);

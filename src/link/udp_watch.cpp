@@ -1,7 +1,6 @@
 #include "link/udp_watch.h"
 
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -9,13 +8,10 @@
 #include <cerrno>
 
 #include "base/error.h"
+#include "base/process_descriptor.h"
 
 namespace ringbolt::link {
 namespace {
-
-base::UniqueFd open_process(pid_t pid) {
-  return base::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));  // closed on exec by itself
-}
 
 bool add(int epoll, int fd) {
   epoll_event event{};
@@ -44,7 +40,7 @@ void UdpWatch::watch(const std::vector<pid_t>& processes) {
       processes_.insert(before.extract(old));
       continue;
     }
-    base::UniqueFd process = open_process(pid);
+    base::UniqueFd process = base::open_process(pid);
     if (process.is_open() && add(epoll_.get(), process.get())) {
       processes_.emplace(pid, std::move(process));
     }

@@ -16,14 +16,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-extern "C" {
-#include <sys/pidfd.h>  // does not say by itself that it is C: glibc 2.36
-}
-
 #include "agent/attendance.h"
 #include "agent/roster.h"
 #include "base/clock.h"
+#include "base/errno_name.h"
 #include "base/error.h"
+#include "base/process_descriptor.h"
 #include "bootstrap/environment.h"
 #include "cluster/limits.h"
 #include "cluster/read_file.h"
@@ -90,7 +88,7 @@ bool is_of_programs(const std::string& variable) {
     ::execve(command[0], command, environment);
     call = "execve";
   }
-  const char* why = ::strerrordesc_np(errno);
+  const char* why = base::errno_name(errno);
   for (const char* text : {call, ": ", why == nullptr ? "?" : why, "\n"}) {
     (void)!::write(2, text, std::strlen(text));
   }
@@ -136,7 +134,7 @@ Starting start(const LiveCluster& live, uint32_t node) {
   if (length != sizeof starting.pid) {
     throw base::Error(length < 0 ? errno : EAGAIN, "fork", "agent", "raise the limit of processes: ulimit -u");
   }
-  starting.process = base::UniqueFd(static_cast<int>(::pidfd_open(starting.pid, 0)));
+  starting.process = base::open_process(starting.pid);
   return starting;
 }
 
@@ -187,15 +185,15 @@ const Starting* start_all(const LiveCluster& live, const Roster& roster, std::ve
 /// Politely, then with SIGKILL.
 void end_all(const std::vector<base::UniqueFd>& processes) {
   for (const base::UniqueFd& process : processes) {
-    (void)::pidfd_send_signal(process.get(), SIGTERM, nullptr, 0);
-    (void)::pidfd_send_signal(process.get(), SIGCONT, nullptr, 0);  // or one that is stopped takes no notice
+    (void)base::signal_process(process.get(), SIGTERM);
+    (void)base::signal_process(process.get(), SIGCONT);  // or one that is stopped takes no notice
   }
   const uint64_t deadline_ns = base::now_ns() + kPoliteMs * kMillisecond;
   for (const base::UniqueFd& process : processes) {
     const uint64_t now_ns = base::now_ns();
     pollfd ended{process.get(), POLLIN, 0};
     if (::poll(&ended, 1, now_ns < deadline_ns ? static_cast<int>((deadline_ns - now_ns) / kMillisecond) : 0) <= 0) {
-      (void)::pidfd_send_signal(process.get(), SIGKILL, nullptr, 0);
+      (void)base::signal_process(process.get(), SIGKILL);
       (void)::poll(&ended, 1, kPoliteMs);
     }
   }
@@ -303,7 +301,7 @@ size_t stop_agents(const cluster::RuntimeDir& dir, const std::string& name) {
   std::vector<base::UniqueFd> ending;
   for (uint32_t node = 0; node < cluster::kMaxNodes; ++node) {
     if (const std::optional<pid_t> pid = roster.find(node)) {
-      base::UniqueFd process(static_cast<int>(::pidfd_open(*pid, 0)));
+      base::UniqueFd process = base::open_process(*pid);
       if (process.is_open() && roster.find(node) == pid) {  // still the same one
         ending.push_back(std::move(process));
       }

@@ -1,0 +1,37 @@
+# For packages (scripts/package): this system's compiler, and headers and libraries of an older Debian in RINGBOLT_SYSROOT, so
+# that what comes of it runs on each system whose C library is that one's or newer. RINGBOLT_PORTABLE_MACHINE: x86_64, aarch64.
+set(RINGBOLT_PORTABLE ON CACHE BOOL "Binaries for older systems: libstdc++ and small libraries inside" FORCE)
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES RINGBOLT_SYSROOT RINGBOLT_PORTABLE_MACHINE)
+if(NOT EXISTS "${RINGBOLT_SYSROOT}/packages")
+  message(FATAL_ERROR "no libraries in '${RINGBOLT_SYSROOT}': run scripts/package, which makes the folder")
+endif()
+set(sysroot ${RINGBOLT_SYSROOT})
+set(triplet ${RINGBOLT_PORTABLE_MACHINE}-linux-gnu)
+set(CMAKE_SYSTEM_PROCESSOR ${RINGBOLT_PORTABLE_MACHINE})
+include(${CMAKE_CURRENT_LIST_DIR}/sysroot.cmake)
+
+# The compiler's own headers and those of libstdc++, but none of this system's C library, which a cross compiler has built in.
+execute_process(COMMAND ${CMAKE_CXX_COMPILER} -E -v -x c++ /dev/null OUTPUT_QUIET ERROR_VARIABLE searched)
+string(REGEX MATCHALL "\n /[^\n ]*" folders "${searched}")
+set(headers "")
+foreach(folder IN LISTS folders)
+  string(STRIP "${folder}" folder)
+  if(folder MATCHES "/c\\+\\+/" OR folder MATCHES "/lib/gcc[^/]*/[^/]*/[^/]*/include$")
+    get_filename_component(folder ${folder} REALPATH)
+    if(folder MATCHES "/c\\+\\+/")
+      string(APPEND cxx_headers " -isystem ${folder}")
+    else()
+      string(APPEND c_headers " -isystem ${folder}")
+    endif()
+  endif()
+endforeach()
+string(APPEND c_headers " -isystem ${sysroot}/usr/include/${triplet} -isystem ${sysroot}/usr/include")
+set(CMAKE_C_FLAGS_INIT "-nostdinc ${c_headers}")
+set(CMAKE_CXX_FLAGS_INIT "-nostdinc ${cxx_headers} ${c_headers}")
+# Start files and libraries likewise.
+set(link "-B${sysroot}/usr/lib/${triplet} -L${sysroot}/usr/lib/${triplet} -static-libstdc++")
+set(CMAKE_EXE_LINKER_FLAGS_INIT "${link}")
+set(CMAKE_SHARED_LINKER_FLAGS_INIT "${link} -Wl,--exclude-libs,ALL")
+# Until 2.34 these were libraries apart.
+set(CMAKE_C_STANDARD_LIBRARIES_INIT "-lpthread -ldl -lrt")
+set(CMAKE_CXX_STANDARD_LIBRARIES_INIT "-lpthread -ldl -lrt")

@@ -1,0 +1,9 @@
+#pragma once
+
+namespace ringbolt::base {
+
+/// "EINVAL"; null for a number that Linux gives no name. Async-signal-safe: for children between fork and exec, too.
+/// strerrorname_np() is the same, from glibc 2.32 on.
+const char* errno_name(int error);
+
+}  // namespace ringbolt::base

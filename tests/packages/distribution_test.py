@@ -1,0 +1,134 @@
+"""Packages on bare releases of Debian: installed by each means, used by that release's own programs.
+
+    distribution_test.py SOURCE BUILD_FOLDER SUITE ARCH [programs]
+
+Makes the packages if they are not there (scripts/package), and the release's root, once. Without `programs`: dpkg, tar and pip
+on a bare system. With: that release's programs for RDMA, unmodified, on our libraries. Exit status 77: skipped, with the reason.
+"""
+
+import pathlib
+import shutil
+import sys
+import tempfile
+import unittest
+
+import chroot
+
+SOURCE, BUILD, SUITE, ARCH = (pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:5])
+PROGRAMS = "programs" in sys.argv[5:]
+MACHINE = {"amd64": "x86_64", "arm64": "aarch64"}[ARCH]
+MOST_INSTALLED_MB, MOST_INSTALL_S = 25, 10
+EMULATED = ARCH != chroot.own_arch()
+# What installs and compiles; the rest of a bare system is what debootstrap gives.
+BARE = ("python3", "python3-pip", "gcc", "libc6-dev", "pkg-config", "iproute2")
+OTHERS = ("ibverbs-utils", "rdmacm-utils", "perftest", "ucx-utils", "libfabric-bin", "python3-pyverbs", "openmpi-bin", "procps", "libopenmpi-dev")
+
+COMPILED = """
+gcc /given/all_reduce.c $(PKG_CONFIG_PATH={prefix}/lib/pkgconfig pkg-config --cflags --libs ringbolt) -o /tmp/all_reduce
+ringbolt up --emulate ring:3
+ringbolt run --no-tag -- /tmp/all_reduce
+ringbolt down
+"""
+
+
+def setUpModule():
+    global EMULATION
+    try:
+        EMULATION = chroot.Emulation(ARCH)
+        unittest.addModuleCleanup(EMULATION.end)
+        chroot.base(BUILD / "roots/programs" if PROGRAMS else BUILD / "roots/bare", SUITE, ARCH, BARE + OTHERS * PROGRAMS)
+    except chroot.CannotBeHad as reason:
+        print(f"skipped: {reason}")
+        sys.exit(77)
+
+
+class Distribution(unittest.TestCase):
+    def setUp(self):
+        self.root = BUILD / ("roots/programs" if PROGRAMS else "roots/bare") / f"{SUITE}-{ARCH}"
+        folder = tempfile.TemporaryDirectory(prefix="rbt-", dir="/tmp")
+        self.addCleanup(folder.cleanup)
+        self.given = pathlib.Path(folder.name) / "given"
+        self.work = pathlib.Path(folder.name) / "work"
+        self.given.mkdir()
+        for file in ("examples/collectives/all_reduce.c", "examples/python/all_reduce.py"):
+            shutil.copy2(SOURCE / file, self.given)
+        for file in (BUILD / "packages").iterdir():
+            if f"_{ARCH}." in file.name or f"{MACHINE}." in file.name:
+                if "dbgsym" not in file.name and "-debug" not in file.name:
+                    shutil.copy2(file, self.given)
+
+    def inside(self, script, timeout_s=300):
+        status, output = chroot.run(self.root, self.given, self.work, script, EMULATED, timeout_s)
+        self.assertEqual(status, 0, f"{script}\n{output[-4000:]}")
+        return output
+
+    def install_deb(self):
+        return "dpkg -i --force-depends /given/*.deb > /dev/null\n" if EMULATED else "dpkg -i /given/*.deb > /dev/null\n"
+
+
+@unittest.skipIf(PROGRAMS, "of a bare system")
+class Bare(Distribution):
+    def timed(self, install):
+        """The same as installing, and says how long it took; an emulator's time is nobody's."""
+        output = self.inside(f"a=$(date +%s%N)\n{install}\nb=$(date +%s%N)\necho took $(((b - a) / 1000000)) ms")
+        took_ms = int(output.split("took ")[1].split()[0])
+        if not EMULATED:
+            self.assertLess(took_ms, MOST_INSTALL_S * 1000)
+        return took_ms
+
+    def test_deb(self):
+        self.timed(self.install_deb())
+        output = self.inside(self.install_deb() + COMPILED.format(prefix="/usr") +
+                             "du -sk /usr/lib/ringbolt /usr/lib/libringbolt* /usr/lib/libnccl* /usr/bin/ringbolt | awk '{s += $1} END {print s, \"KB\"}'\n"
+                             "dpkg -r libringbolt-dev ringbolt libringbolt0 > /dev/null; ! test -e /usr/lib/ringbolt")
+        self.assertEqual(output.count("rank "), 3, output)
+        self.assertLess(int(output.split(" KB")[0].split()[-1]), MOST_INSTALLED_MB * 1024)
+
+    def test_tar(self):
+        unpack = "mkdir /opt/there; tar -xf /given/ringbolt-*.tar.gz -C /opt/there --strip-components 1\nexport PATH=/opt/there/bin:$PATH\n"
+        self.timed(unpack)
+        output = self.inside(unpack + COMPILED.format(prefix="/opt/there"))
+        self.assertEqual(output.count("rank "), 3, output)
+
+    def test_wheel(self):
+        install = ("python3 -m pip install --no-index --root-user-action=ignore --break-system-packages /given/*.whl > /dev/null 2>&1"
+                   " || python3 -m pip install --no-index /given/*.whl > /dev/null\n")
+        output = self.inside(install + "ringbolt up --emulate ring:4\nringbolt run --no-tag -- python3 /given/all_reduce.py\nringbolt down")
+        self.assertEqual(output.count("every element is 10"), 4, output)
+
+
+@unittest.skipUnless(PROGRAMS, "of a system with programs for RDMA")
+class Programs(Distribution):
+    """That release's own programs, unmodified, as tests/interop runs those of this system."""
+
+    def used(self, driver, *words, timeout_s=600):
+        shutil.copytree(SOURCE / "tests/interop", self.given / "interop")
+        output = self.inside(f"{self.install_deb()}python3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
+                             f"--ringbolt /usr/bin/ringbolt --place default {' '.join(words)}", timeout_s)
+        self.assertRegex(output, r"[1-9]\d* (ok|passed)")
+        return output
+
+    def test_devices(self):
+        self.used("devices")
+
+    def test_pingpong(self):
+        self.used("pingpong", "--part 1/6")
+
+    def test_perftest(self):
+        self.used("perftest", "--grid quick", "--part 1/16")
+
+    def test_rdma_cm(self):
+        self.used("rdmacm")
+
+    def test_ucx(self):
+        self.used("ucx", "--layer uct", "--part 1/2")
+
+    def test_libfabric(self):
+        self.used("fabric")
+
+    def test_mpi(self):
+        self.used("mpi")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
