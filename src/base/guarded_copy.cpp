@@ -1,5 +1,6 @@
 #include "base/guarded_copy.h"
 
+#include <linux/mman.h>  // MADV_POPULATE_WRITE: the C library has it from glibc 2.35 on
 #include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
