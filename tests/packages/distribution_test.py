@@ -21,7 +21,7 @@ MOST_INSTALLED_MB, MOST_INSTALL_S = 25, 10
 EMULATED = ARCH != chroot.own_arch()
 # What installs and compiles; the rest of a bare system is what debootstrap gives.
 BARE = ("python3", "python3-pip", "gcc", "libc6-dev", "pkg-config", "iproute2")
-OTHERS = ("ibverbs-utils", "rdmacm-utils", "perftest", "ucx-utils", "libfabric-bin", "python3-pyverbs", "openmpi-bin", "procps", "libopenmpi-dev")
+OTHERS = ("ibverbs-utils", "rdmacm-utils", "perftest", "ucx-utils", "libfabric-bin", "python3-pyverbs", "openmpi-bin", "procps", "libopenmpi-dev", "libucx-dev")
 
 COMPILED = """
 gcc /given/all_reduce.c $(PKG_CONFIG_PATH={prefix}/lib/pkgconfig pkg-config --cflags --libs ringbolt) -o /tmp/all_reduce
@@ -101,9 +101,9 @@ class Bare(Distribution):
 class Programs(Distribution):
     """That release's own programs, unmodified, as tests/interop runs those of this system."""
 
-    def used(self, driver, *words, timeout_s=600):
+    def used(self, driver, *words, before="", timeout_s=600):
         shutil.copytree(SOURCE / "tests/interop", self.given / "interop")
-        output = self.inside(f"{self.install_deb()}python3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
+        output = self.inside(f"{self.install_deb()}{before}\npython3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
                              f"--ringbolt /usr/bin/ringbolt --place default {' '.join(words)}", timeout_s)
         self.assertRegex(output, r"[1-9]\d* (ok|passed)")
         return output
@@ -121,13 +121,14 @@ class Programs(Distribution):
         self.used("rdmacm")
 
     def test_ucx(self):
-        self.used("ucx", "--layer uct", "--part 1/2")
+        self.used("ucx", "--layer uct")
 
     def test_libfabric(self):
         self.used("fabric")
 
     def test_mpi(self):
-        self.used("mpi")
+        compiled = "mpicc /given/interop/mpi_pingpong.c -o /tmp/mpi_pingpong"
+        self.used("mpi", "--program /tmp/mpi_pingpong", before=compiled)
 
 
 if __name__ == "__main__":
