@@ -7,6 +7,7 @@ on a bare system. With: that release's programs for RDMA, unmodified, on our lib
 """
 
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -40,6 +41,16 @@ def setUpModule():
     except chroot.CannotBeHad as reason:
         print(f"skipped: {reason}")
         sys.exit(77)
+
+
+# Cases of tests/interop that fail for a release's own reasons.
+KNOWN = {
+    ("bullseye", "rdmacm"): {
+        "rping -q",  # posts a receive before its queue pair is INIT; rdma-core mended it later
+        "fi_pingpong msg", "fi_pingpong rdm",  # libfabric 1.11: not looked into
+    },
+    ("bullseye", "fabric"): {f"fi_pingpong dgram {size}" for size in (1, 64, 1024, 4096)},  # likewise
+}
 
 
 class Distribution(unittest.TestCase):
@@ -103,10 +114,12 @@ class Programs(Distribution):
 
     def used(self, driver, *words, before="", timeout_s=600):
         shutil.copytree(SOURCE / "tests/interop", self.given / "interop")
-        output = self.inside(f"{self.install_deb()}{before}\npython3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
-                             f"--ringbolt /usr/bin/ringbolt --place default {' '.join(words)}", timeout_s)
-        self.assertRegex(output, r"[1-9]\d* (ok|passed)")
-        return output
+        script = (f"{self.install_deb()}{before}\npython3 -B /given/interop/{driver}.py --lib /usr/lib/ringbolt "
+                  f"--ringbolt /usr/bin/ringbolt --place default {' '.join(words)}")
+        _, output = chroot.run(self.root, self.given, self.work, script, EMULATED, timeout_s)
+        self.assertRegex(output, r"== .*: [1-9]\d* ok", script)
+        failed = set(re.findall(r"^   failed: (.*)$", output, re.MULTILINE))
+        self.assertEqual(failed, KNOWN.get((SUITE, driver), set()), output[-6000:])
 
     def test_devices(self):
         self.used("devices")
