@@ -49,17 +49,17 @@ int ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int inde
   return ringbolt::base::caught_minus_one();
 }
 
-// The same at the nodes of later numbers, as symbols.txt has them. They have addresses of their own, for the linker
+// The same at the nodes of other numbers, as symbols.txt has them. They have addresses of their own, for the linker
 // drops a default version that lies where another version lies.
 
-extern bool ringbolt_later_verbs_allow_disassociate_destroy;
-bool ringbolt_later_verbs_allow_disassociate_destroy = false;
+extern bool ringbolt_elsewhere_verbs_allow_disassociate_destroy;
+bool ringbolt_elsewhere_verbs_allow_disassociate_destroy = false;
 
-unsigned int ringbolt_later___ioctl_final_num_attrs(unsigned int num_attrs, const void* link) {
+unsigned int ringbolt_elsewhere___ioctl_final_num_attrs(unsigned int num_attrs, const void* link) {
   return __ioctl_final_num_attrs(num_attrs, link);
 }
 
-int ringbolt_later_ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int index, int* type) try {
+int ringbolt_elsewhere_ibv_query_gid_type(ibv_context* context, uint8_t port_num, unsigned int index, int* type) try {
   return ibv_query_gid_type(context, port_num, index, type);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
@@ -67,15 +67,18 @@ int ringbolt_later_ibv_query_gid_type(ibv_context* context, uint8_t port_num, un
 
 }  // extern "C"
 
-#define RINGBOLT_AT_NODE(name, number)                                                                                \
-  asm(".globl ringbolt_again_" #number "_" #name "\n.set ringbolt_again_" #number "_" #name ", ringbolt_later_" #name \
-      "\n.symver ringbolt_again_" #number "_" #name ", " #name "@IBVERBS_PRIVATE_" #number)
-#define RINGBOLT_AT_LATER_NODES(name) \
+#define RINGBOLT_AT_NODE(name, number)                                                       \
+  asm(".globl ringbolt_again_" #number "_" #name "\n.set ringbolt_again_" #number "_" #name  \
+      ", ringbolt_elsewhere_" #name "\n.symver ringbolt_again_" #number "_" #name ", " #name \
+      "@IBVERBS_PRIVATE_" #number)
+#define RINGBOLT_AT_OTHER_NODES(name) \
   RINGBOLT_AT_NODE(name, 57);         \
+  RINGBOLT_AT_NODE(name, 25);         \
+  RINGBOLT_AT_NODE(name, 33);         \
   RINGBOLT_AT_NODE(name, 59);         \
   RINGBOLT_AT_NODE(name, 65)
-RINGBOLT_AT_LATER_NODES(ibv_query_gid_type);
-RINGBOLT_AT_LATER_NODES(__ioctl_final_num_attrs);
-RINGBOLT_AT_LATER_NODES(verbs_allow_disassociate_destroy);
+RINGBOLT_AT_OTHER_NODES(ibv_query_gid_type);
+RINGBOLT_AT_OTHER_NODES(__ioctl_final_num_attrs);
+RINGBOLT_AT_OTHER_NODES(verbs_allow_disassociate_destroy);
 #undef RINGBOLT_AT_NODE
-#undef RINGBOLT_AT_LATER_NODES
+#undef RINGBOLT_AT_OTHER_NODES
