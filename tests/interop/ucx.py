@@ -85,7 +85,8 @@ def show_transports(world: World) -> str:
 def final_figures(result: PairResult) -> list[float]:
     """The numbers of the last result line that the client prints with -f; an average since a second ago, when it printed
     one too, is infinite if nothing has ended since."""
-    lines = [line for line in result.client.output.splitlines() if re.fullmatch(r"(\s+([\d.]+|inf))+", line)]
+    found = [re.fullmatch(r"(?:Final:)?((?:\s+(?:[\d.]+|inf))+)", line) for line in result.client.output.splitlines()]  # UCX 1.10 says "Final:"
+    lines = [line.group(1) for line in found if line]
     return [float(word) for word in lines[-1].split()] if lines else []
 
 

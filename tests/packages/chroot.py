@@ -90,6 +90,7 @@ mount -t tmpfs -o size=2g tmpfs {work}
 mkdir {work}/upper {work}/work {work}/root
 mount -t overlay overlay -o lowerdir={base},upperdir={work}/upper,workdir={work}/work {work}/root
 mount -t proc proc {work}/root/proc
+mount -t sysfs -o ro sysfs {work}/root/sys
 mount --rbind /dev {work}/root/dev
 mount -t tmpfs tmpfs {work}/root/dev/shm
 mkdir -p {work}/root/given
