@@ -24,12 +24,14 @@ struct UpOptions {
   std::string over = "auto";  ///< of hosts: what carries the cables, "network", "streams", or what is there
   bool is_applied = false;    ///< of hosts: makes Thunderbolt streams where there are none
   bool has_overlay = false;   ///< starts an agent per node, and gives programs ringbolt0
+  bool is_quiet = false;      ///< says nothing of what it made
 };
 int up(const UpOptions& options);
 
 struct DownOptions {
   std::string cluster;
   bool is_forced = false;  ///< also while programs run
+  bool is_quiet = false;   ///< says nothing of what it removed
 };
 int down(const DownOptions& options);
 
@@ -60,9 +62,13 @@ struct RunOptions {
   std::optional<double> timeout_s;
   bool is_remote = false;       ///< hidden: on a host, for the machine that commands
   bool shows_progress = false;  ///< of ranks of ours
+  UpOptions emulated;           ///< with a spec: on a cluster of its own, made before and removed after, whatever comes
+  std::vector<std::string> faults;  ///< of that cluster, from the beginning
   std::vector<std::string> command;
 };
 int run(const RunOptions& options);
+/// run() on a cluster of its own.
+int run_emulated(const RunOptions& options);
 
 struct ExecOptions {
   std::string cluster;

@@ -92,8 +92,10 @@ int down(const DownOptions& options) {
   agent::stop_agents(dir, name);
   remove_whole_cluster(dir, name, options.is_forced);
   remove_leftovers(dir);
-  fmt::print("cluster {} is down{}\n", name,
-             programs.empty() ? "" : fmt::format("; still running, without cables: {}", list_programs(programs)));
+  if (!options.is_quiet || !programs.empty()) {
+    fmt::print("cluster {} is down{}\n", name,
+               programs.empty() ? "" : fmt::format("; still running, without cables: {}", list_programs(programs)));
+  }
   return kOk;
 }
 

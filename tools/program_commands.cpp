@@ -14,6 +14,18 @@ namespace {
 void define_run(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("run", "Run a program on every node, or on some");
   add_cluster(command, request.run.cluster);
+  command
+      ->add_option("--emulate", request.run.emulated.spec,
+                   "On a cluster of its own, a topology or a file, that is made before and removed after")
+      ->type_name("SPEC|FILE")
+      ->excludes(command->get_option("--cluster"));
+  command->add_flag("--netns", request.run.emulated.is_netns,
+                    "Of --emulate: each node a network namespace (needs root)");
+  command->add_flag("--overlay", request.run.emulated.has_overlay, "Of --emulate: with the device ringbolt0");
+  command->add_option("--like", request.run.emulated.like, "Of --emulate: whose limits the devices take on")
+      ->type_name("PROFILE");
+  command->add_option("--fault", request.run.faults, "Of --emulate: a fault that is there from the beginning")
+      ->type_name("'KIND ...'");
   command->add_option("--nodes,--node", request.run.nodes, "Nodes, by number or name (default: all)")
       ->delimiter(',')
       ->type_name("K[,K...]");
@@ -39,6 +51,7 @@ void define_run(CLI::App& app, Request& request) {
       "Exit code: that of the first program that failed, 124 at the time limit, 128 + signal.\n\n"
       "Examples:\n"
       "  ringbolt run -- ibv_devinfo\n"
+      "  ringbolt run --emulate ring:3 --fault 'completion-error 1%' --timeout 60 -- ./my_rank\n"
       "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
       "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
       "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n");

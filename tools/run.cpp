@@ -115,6 +115,15 @@ class Witness {
 }  // namespace
 
 int run(const RunOptions& options) {
+  if (!options.emulated.spec.empty()) {
+    return run_emulated(options);
+  }
+  if (options.emulated.is_netns || !options.emulated.like.empty() || options.emulated.has_overlay ||
+      !options.faults.empty()) {
+    throw UsageError(
+        "--netns, --like, --overlay and --fault are of the cluster that --emulate makes: give that, too; of one that "
+        "is up, `ringbolt up` and `ringbolt fault add` take them");
+  }
   const LiveCluster live = open_cluster(options.cluster);
   const std::vector<uint32_t> nodes = chosen_nodes(live, options);
   const bool is_tagged = !options.is_untagged && (options.is_tagged || nodes.size() > 1);

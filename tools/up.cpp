@@ -307,6 +307,9 @@ int up(const UpOptions& options) {
     lock.reset();  // agents may take a minute to meet
     start_overlay(dir, model.name, made, signals);
   }
+  if (options.is_quiet) {
+    return kOk;
+  }
   fmt::print("cluster {} is up: {} node{}{}, {} cable{} (state in {})\n", model.name, model.nodes.size(),
              model.nodes.size() == 1 ? "" : "s", place_text(model.kind), model.cables.size(),
              model.cables.size() == 1 ? "" : "s", dir.cluster(model.name));

@@ -1,6 +1,7 @@
 """`run`: whole lines, true exit codes, and nobody left alive, however it ends."""
 
 import os
+import pathlib
 import re
 import signal
 
@@ -134,6 +135,56 @@ class Run(CommandCase):
 
     def test_nothing_is_started_if_one_can_not_be(self):
         self.refused("run", "--", str(self.root), says=["can't start", str(self.root)])
+
+
+class Emulated(CommandCase):
+    """`run --emulate`: a cluster for one run, which is gone however that ends."""
+
+    def nothing_is_up(self):
+        self.assertIn("no cluster is up", self.call("status", expect=None).stdout)
+
+    def started(self):
+        running = self.start("run", "--emulate", "ring:3", "--", "sh", "-c", "echo up; exec sleep 1000")
+        self.addCleanup(running.communicate)
+        self.addCleanup(running.kill)
+        for _ in range(3):
+            running.stdout.readline()
+        return running
+
+    def test_runs_with_profile_and_faults_and_is_gone(self):
+        done = self.call("run", "--emulate", "ring:3", "--like", "tn3205", "--fault", "completion-error 1% status 12", "--fault",
+                         "rnr 1%", "--node", "1", "--", "sh", "-c", "ibv_devices; ringbolt fault list", env={"PATH": self.with_command()})
+        self.assertIn("rdma_en2", done.stdout)
+        self.assertIn("completion-error", done.stdout)
+        self.assertIn("rnr", done.stdout)
+        self.nothing_is_up()
+        self.call("run", "--emulate", "line:2", "--", "false", expect=1)
+        self.call("run", "--emulate", "line:2", "--timeout", "0.5", "--", "sleep", "1000", expect=124)
+        self.nothing_is_up()
+
+    def with_command(self):
+        return f"{pathlib.Path(command.RINGBOLT).parent}:{os.environ['PATH']}"
+
+    def test_is_gone_when_interrupted(self):
+        running = self.started()
+        running.send_signal(signal.SIGTERM)
+        running.wait(timeout=command.PATIENCE_S)
+        self.nothing_is_up()
+
+    def test_what_a_killed_one_leaves_the_next_one_removes(self):
+        running = self.started()
+        running.kill()
+        running.wait()
+        self.assertIn(f"run-{running.pid}", self.call("status", expect=None).stdout)
+        self.call("run", "--emulate", "line:2", "--", "true")
+        self.nothing_is_up()
+
+    def test_refusals_leave_nothing(self):
+        self.call("run", "--emulate", "line:2", "--", "true")  # makes the folder of clusters, which stays
+        self.refused("run", "--emulate", "circle:3", "--", "true", says=["is no topology"])
+        self.refused("run", "--emulate", "ring:3", "--fault", "nonsense", "--", "true", says=["is no fault"])
+        self.refused("run", "--fault", "rnr 1%", "--", "true", says=["--emulate"])
+        self.refused("run", "--emulate", "ring:3", "--node", "7", "--", "true", says=["7"])
 
 
 if __name__ == "__main__":

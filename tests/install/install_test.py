@@ -40,6 +40,27 @@ class Install(CommandCase):
         self.assertLess(sum(path.lstat().st_size for path in files), MOST_BYTES)
         self.all_is_documented({str(path.relative_to(tree)) for path in files})
         self.program_is_built_and_run(tree)
+        self.cmake_finds_it(tree)
+        self.ci_installs_it(tree)
+
+    def cmake_finds_it(self, tree):
+        """find_package() wherever the tree lies, and tests on clusters: one passes, one fails for its fault."""
+        project = self.root / "project"
+        project.mkdir()
+        (project / "rank.c").write_text((self.source / "examples/collectives/all_reduce.c").read_text())
+        (project / "CMakeLists.txt").write_text(
+            "cmake_minimum_required(VERSION 3.18)\nproject(p C)\nenable_testing()\nfind_package(Ringbolt 0.1 REQUIRED)\n"
+            "add_executable(rank rank.c)\ntarget_link_libraries(rank Ringbolt::ringbolt)\n"
+            "ringbolt_add_test(NAME ring TOPOLOGY ring:3 COMMAND rank)\n"
+            "ringbolt_add_test(NAME three NODES 3 ON 0 1 COMMAND sh -c \"test $RINGBOLT_NODES = 3\")\n"
+            "ringbolt_add_test(NAME faulty FAULTS \"completion-error 100% status 12\" \"rnr 1%\" OPTIONS --keep-going TIMEOUT 20 COMMAND rank)\n")
+        self.sh("cmake", "-S", project, "-B", project / "b", f"-DCMAKE_PREFIX_PATH={tree}")
+        self.sh("cmake", "--build", project / "b")
+        self.sh("ctest", "--test-dir", project / "b", "-E", "faulty", "--output-on-failure")
+        done = subprocess.run(("ctest", "--test-dir", project / "b", "-R", "faulty", "-V"), env=self.environment, capture_output=True,
+                              text=True, timeout=120, check=False)
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn("ringbolt run", done.stdout)
 
     def all_is_documented(self, installed):
         table = (self.source / "docs/install.md").read_text().split("| installed |")[1].split("\n\n")[0]
@@ -74,6 +95,33 @@ class Install(CommandCase):
                 meeting = self.root / (program.name + ".meeting")
                 meeting.mkdir()
                 self.assertEqual(self.call("run", "--no-tag", "--", program, meeting).stdout.split(), ["ok"] * 3)
+
+    def ci_job(self, package, *more, expect=0):
+        """The action's step, as a runner runs it; returns (what it said, {what later steps have})."""
+        files = {name: self.root / name.lower() for name in ("GITHUB_PATH", "GITHUB_ENV")}
+        for file in files.values():
+            file.write_text("")
+        environment = self.environment | {name: str(file) for name, file in files.items()}
+        environment |= {"GITHUB_ACTION_PATH": str(self.source), "RUNNER_TEMP": str(self.root / "runner"), "PACKAGE": str(package)}
+        environment["SHA256"] = more[0] if more else ""
+        step = re.search(r"run: '(.*)'", (self.source / "action.yml").read_text()).group(1)
+        done = subprocess.run(("bash", "-e", "-c", step), env=environment, capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        later = dict(line.split("=", 1) for line in files["GITHUB_ENV"].read_text().splitlines())
+        return done.stdout + done.stderr, later | {"PATH": files["GITHUB_PATH"].read_text().strip()}
+
+    def ci_installs_it(self, tree):
+        package = self.root / "ringbolt-1-linux-x.tar.gz"
+        self.sh("tar", "-czf", package, "-C", tree.parent, tree.name)
+        said, later = self.ci_job(package)
+        self.assertIn("ci-install: ", said)
+        self.assertEqual(self.sh(pathlib.Path(later["PATH"]) / "ringbolt", "run", "--emulate", "line:2", "--no-tag", "--", "echo", "in CI"),
+                         "in CI\n" * 2)
+        self.assertTrue((pathlib.Path(later["RINGBOLT_PREFIX"]) / "lib/pkgconfig/ringbolt.pc").exists())
+        self.assertIn("and should be 00", self.ci_job(package, "00", expect=1)[0])
+        self.assertIn("there is no", self.ci_job(self.root / "elsewhere.tar.gz", expect=1)[0])
+        package.write_text("nothing")
+        self.assertIn("no package of Ringbolt", self.ci_job(package, expect=1)[0])
 
     def test_who_names_no_build_type_gets_a_release_whose_warnings_are_no_errors(self):
         plain = self.root / "b"

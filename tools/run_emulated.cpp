@@ -1,0 +1,98 @@
+#include <unistd.h>
+
+#include <charconv>
+#include <csignal>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "agent/held_signals.h"
+#include "base/say.h"
+#include "cluster/names.h"
+#include "cluster_state.h"
+#include "commands.h"
+#include "failure.h"
+#include "fault_file.h"
+#include "hosts.h"
+
+namespace ringbolt::tools {
+namespace {
+
+constexpr std::string_view kPrefix = "run-";  // then the number of the process that makes and removes the cluster
+
+std::optional<pid_t> maker_of(const std::string& name) {
+  pid_t pid = 0;
+  if (!name.starts_with(kPrefix)) {
+    return std::nullopt;
+  }
+  const char* const end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, pid);
+  return error == std::errc{} && rest == end ? std::optional(pid) : std::nullopt;
+}
+
+/// Those of commands that were killed by SIGKILL. One that can't be removed is left to `ringbolt down`, which says why.
+void remove_orphans(const cluster::RuntimeDir& dir) {
+  for (const std::string& name : cluster_names(dir)) {
+    const std::optional<pid_t> pid = maker_of(name);
+    if (pid && ::kill(*pid, 0) != 0 && errno == ESRCH) {
+      try {
+        (void)down({name, true, true});
+      } catch (const std::exception&) {
+      }
+    }
+  }
+}
+
+void add_faults(const std::string& name, const std::vector<std::string>& faults) {
+  LiveCluster live = open_cluster(name);
+  fault::Plan plan;
+  for (const std::string& text : faults) {
+    const fault::Plan more = read_faults(live, text);
+    plan.rules.insert(plan.rules.end(), more.rules.begin(), more.rules.end());
+  }
+  if (plan.rules.size() > fault::Plan::kMaxRules) {
+    throw UsageError(fmt::format("{} faults are more than a cluster's {}", plan.rules.size(), fault::Plan::kMaxRules));
+  }
+  const base::UniqueFd lock = lock_clusters(live.dir);
+  (void)store_faults(live, plan);
+}
+
+}  // namespace
+
+int run_emulated(const RunOptions& options) {
+  const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
+  remove_orphans(dir);
+  RunOptions inside = options;
+  inside.cluster = fmt::format("{}{}", kPrefix, ::getpid());
+  inside.emulated = {};
+  inside.faults.clear();
+  UpOptions made = options.emulated;
+  made.name = inside.cluster;
+  made.is_quiet = true;
+  // From the cluster's beginning to its end: who interrupts gets the program ended, the cluster removed, and then us.
+  const agent::HeldSignals signals;
+  if (const int status = up(made); status != kOk) {
+    return status;
+  }
+  // Its end, whatever comes: what went wrong before says more than what goes wrong here.
+  const auto remove = [&inside] {
+    try {
+      (void)down({inside.cluster, true, true});
+    } catch (const std::exception& error) {
+      base::say(fmt::format("ringbolt run: {}; remove the cluster: ringbolt down --force --cluster {}\n", error.what(),
+                            inside.cluster));
+    }
+  };
+  try {
+    add_faults(inside.cluster, options.faults);
+    const int status = signals.has_come() ? kFoundProblem : run(inside);
+    remove();
+    return status;
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+}  // namespace ringbolt::tools
