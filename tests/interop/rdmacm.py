@@ -146,7 +146,9 @@ def run_ucx(world: World, program: pathlib.Path, kind: str, size: int, clients: 
     """UCX's own example, unmodified: its endpoints are wired up by rdma_cm alone, its data goes over rc_verbs alone.
     With a second client the example's "am" hangs over any transport."""
     port = str(free_port())
-    variables = ["UCX_SOCKADDR_TLS_PRIORITY=rdmacm", "UCX_TLS=rc_v", f"UCX_NET_DEVICES={world.server.device}:1"]
+    # A client that flushes when the server's queue pair has gone waits for all its retries: with UCX's own second, 9 s.
+    variables = ["UCX_SOCKADDR_TLS_PRIORITY=rdmacm", "UCX_TLS=rc_v", f"UCX_NET_DEVICES={world.server.device}:1",
+                 "UCX_RC_TIMEOUT=200ms"]
     options = [str(program), "-p", port, "-c", kind, "-s", str(size), "-i", str(messages),
                *(["-6"] if world.server.is_ipv6 else [])]
     server = Child(world.server.command("env", *variables, *options, "-l", world.server.address), world.server.env)
