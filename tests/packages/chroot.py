@@ -96,16 +96,22 @@ mount -t tmpfs tmpfs {work}/root/dev/shm
 mkdir -p {work}/root/given
 mount --bind {given} {work}/root/given
 ip link set lo up 2> /dev/null || :
-exec chroot {work}/root /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \\
+if [ -n "{user}" ]; then
+  mount -t tmpfs -o mode=1777 tmpfs {work}/root/tmp
+  mount -o remount,ro {work}/root
+fi
+exec chroot {how} {work}/root /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \\
   RINGBOLT_TEST_EMULATED={emulated} /bin/sh -e -c "$1"
 """
 
 
-def run(root, given, work, script, emulated, timeout_s):
+def run(root, given, work, script, emulated, timeout_s, user=""):
     """Runs a shell script in a copy of the root that is thrown away, without a network but its own loopback; the folder `given`
-    is /given there. Returns (exit status, output); 124: it took longer than `timeout_s`, and was ended with all it had started."""
+    is /given there. Returns (exit status, output); 124: it took longer than `timeout_s`, and was ended with all it had started. `user`: a
+    number that is nobody's there: it runs as that, without rights, and finds the root read-only, but for /tmp."""
     work.mkdir(parents=True, exist_ok=True)
-    enter = ENTER.format(work=work, base=root, given=given, emulated=int(emulated))
+    enter = ENTER.format(work=work, base=root, given=given, emulated=int(emulated), user=user,
+                         how=f"--userspec={user}:{user} --groups=" if user else "")
     words = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "--net", "--propagation", "private",
              "/bin/sh", "-c", enter, "enter", script)
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, text=True)

@@ -101,6 +101,23 @@ class Bare(Distribution):
         output = self.inside(unpack + COMPILED.format(prefix="/opt/there"))
         self.assertEqual(output.count("rank "), 3, output)
 
+    def test_container(self):
+        """What docker/Dockerfile makes: the same unpacked package and variables, a user without rights, a read-only root."""
+        page = (SOURCE / "docker/Dockerfile").read_text()
+        variables = re.search(r"^ENV (.*)$", page, re.MULTILINE).group(1)
+        user = re.search(r"--uid (\d+)", page).group(1)
+        unpacked = self.given / "unpacked"
+        unpacked.mkdir()
+        (package,) = self.given.glob("ringbolt-*.tar.gz")
+        shutil.unpack_archive(package, unpacked)
+        next(unpacked.glob("ringbolt-*")).rename(unpacked / "ringbolt")
+        script = f"export {variables.replace('/opt/', '/given/unpacked/')}\nid -u\nif touch /there 2> /dev/null; then exit 9; fi\n" \
+                 "ringbolt run --emulate ring:3 --no-tag -- sh -c 'echo node $RINGBOLT_NODE; ringbolt devices > /dev/null'"
+        status, output = chroot.run(self.root, self.given, self.work, script, EMULATED, 120, user)
+        self.assertEqual(status, 0, output)
+        self.assertEqual(sorted(output.split("\n")[1:4]), ["node 0", "node 1", "node 2"], output)
+        self.assertEqual(output.split()[0], user)
+
     def test_wheel(self):
         install = ("python3 -m pip install --no-index --root-user-action=ignore --break-system-packages /given/*.whl > /dev/null 2>&1"
                    " || python3 -m pip install --no-index /given/*.whl > /dev/null\n")
