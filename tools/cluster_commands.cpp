@@ -213,6 +213,16 @@ void add_cluster(CLI::App* command, std::string& cluster) {
 
 void add_json(CLI::App* command, bool& is_json) { command->add_flag("--json", is_json, "Print JSON"); }
 
+void add_thresholds(CLI::App* command, std::vector<std::string>& texts) {
+  command
+      ->add_option("--fail-if", texts,
+                   "Exit with 1 if a number of --json, or one that is missing there, is beyond: 'p99_us>20', "
+                   "'goodput_gbps<0.9*line_rate_gbps'")
+      ->take_all()
+      ->type_name("KEY<BOUND")
+      ->allow_extra_args(false);
+}
+
 void define_cluster_commands(CLI::App& app, Request& request) {
   define_state_commands(app, request);
   define_hostfile(app, request);

@@ -58,5 +58,7 @@ void define_program_commands(CLI::App& app, Request& request);
 // What several of them have.
 void add_cluster(CLI::App* command, std::string& cluster);
 void add_json(CLI::App* command, bool& is_json);
+/// --fail-if of commands that measure: thresholds.h.
+void add_thresholds(CLI::App* command, std::vector<std::string>& texts);
 
 }  // namespace ringbolt::tools

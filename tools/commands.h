@@ -133,9 +133,10 @@ struct MatrixOptions {
   double timeout_s = 20;  ///< for one cable; then it has failed
   double phase_s = 0.5;   ///< for one figure; then what was measured so far counts
   uint32_t size_bytes = 1U << 20U;
-  uint32_t messages = 64;      ///< at most
-  uint32_t rounds = 2000;      ///< at most
-  bool is_neighbours = false;  ///< leaves out pairs that no cable joins
+  uint32_t messages = 64;            ///< at most
+  uint32_t rounds = 2000;            ///< at most
+  std::vector<std::string> fail_if;  ///< thresholds.h
+  bool is_neighbours = false;        ///< leaves out pairs that no cable joins
 };
 int matrix(const MatrixOptions& options);
 
@@ -199,8 +200,9 @@ struct PerfOptions : PairOptions {
   std::string operation;  ///< "send", "write", "read", "atomic"
   std::string connection = "RC";
   std::string atomic_type = "fetch_add";
-  std::string check;      ///< empty: "full" for bandwidth, "sample" for latency
-  std::string html_path;  ///< empty: none; "-": stdout
+  std::string check;                 ///< empty: "full" for bandwidth, "sample" for latency
+  std::string html_path;             ///< empty: none; "-": stdout
+  std::vector<std::string> fail_if;  ///< thresholds.h
   std::optional<int> inline_bytes;
   uint32_t queue_pairs = 1;
   uint32_t signal_every = 0;
@@ -303,7 +305,8 @@ struct BenchOptions {
   bool is_in_order = false;
   bool has_least = false;  ///< `least` was given, not the default; so `cycles`
   bool has_cycles = false;
-  uint32_t block_ms = 300;  ///< of `bench stream`
+  uint32_t block_ms = 300;           ///< of `bench stream`
+  std::vector<std::string> fail_if;  ///< thresholds.h
   bool is_json = false;
   bool is_rank = false;             ///< hidden: one rank of the group, whatever the environment says
   bool tells_progress = false;      ///< hidden: rank 0 tells who started it how far it is

@@ -29,6 +29,7 @@
 #include "relayed/measure.h"
 #include "stop.h"
 #include "table.h"
+#include "thresholds.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -99,7 +100,7 @@ std::vector<Direction> measure_all(const LiveCluster& live, const MatrixOptions&
   return directions;
 }
 
-void print_json(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
+std::string json_text(const LiveCluster& live, const MatrixOptions& options, const std::vector<Direction>& directions) {
   Json root{{"cluster", live.model.name}, {"kind", cluster::kind_text(live.model.kind)},
             {"machine", machine_text()},  {"operation", operation_text(directions)},
             {"latency_bytes", 8},         {"bandwidth_bytes", options.size_bytes},
@@ -134,7 +135,7 @@ void print_json(const LiveCluster& live, const MatrixOptions& options, const std
     }
     root["directions"].push_back(std::move(json));
   }
-  fmt::print("{}\n", root.dump(2, ' ', false, Json::error_handler_t::replace));
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 void print_table(const LiveCluster& live, const std::vector<Direction>& directions) {
@@ -234,6 +235,7 @@ int matrix(const MatrixOptions& options) {
   if (prints_page && options.is_json) {
     throw UsageError("--json and --html - both want stdout: give --html a path");
   }
+  check_thresholds(options.fail_if);
   const LiveCluster live = open_cluster(options.cluster);
   if (!live.is_remote()) {
     library_folder();  // refuses before anything is opened
@@ -244,7 +246,7 @@ int matrix(const MatrixOptions& options) {
   page.write(
       html_report({live.model.name, conditions_text(options, directions), machine_text()}, live.model, directions));
   if (options.is_json) {
-    print_json(live, options, directions);
+    fmt::print("{}", json_text(live, options, directions));
   } else if (!prints_page) {
     print_maps(live, options, directions);
   }
@@ -252,7 +254,10 @@ int matrix(const MatrixOptions& options) {
   if (is_stopped()) {
     base::say("ringbolt matrix: interrupted: this is what was measured until then\n");
   }
-  return answer_unless_stopped(report_problems(live, directions));
+  const int status = report_problems(live, directions);
+  return answer_unless_stopped(
+      options.fail_if.empty() ? status
+                              : status_within(status, "matrix", json_text(live, options, directions), options.fail_if));
 }
 
 }  // namespace ringbolt::tools

@@ -117,6 +117,7 @@ void define_matrix(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("matrix", "Measure latency and bandwidth between all nodes");
   add_cluster(command, request.matrix.cluster);
   add_json(command, request.matrix.is_json);
+  add_thresholds(command, request.matrix.fail_if);
   command->add_option("--html", request.matrix.html_path, "Also write a page that needs nothing else")
       ->type_name("FILE");
   command->add_flag("--neighbours", request.matrix.is_neighbours,

@@ -122,6 +122,21 @@ class Matrix(CommandCase):
             self.assertRegex(done.stderr, rf"cable 1, n1:rdma_en2 to n2:rdma_en3: (a latency of \d+ us|[\d.]+ Gb/s), and {like}")
             self.assertNotRegex(done.stderr, "cable [023]")
 
+    def test_limits_for_ci(self):
+        """--fail-if of the commands that measure: what is beyond is named with its place, and is exit code 1."""
+        with self.cluster("line:2"):
+            done = self.call("matrix", "--fail-if", "latency_us>0.0001", "--fail-if", "hops>1", expect=1)
+            self.assertRegex(done.stderr, r"ringbolt matrix: directions\[0\].latency_us is [0-9.e-]+: --fail-if latency_us>0.0001")
+            self.assertNotIn("hops", done.stderr)
+            self.call("matrix", "--fail-if", "latency_us>1e9", "--json")
+            self.refused("matrix", "--fail-if", "latency_us", says=["is no threshold", "KEY>NUMBER"])
+            self.refused("matrix", "--fail-if", "speed>1", says=['nothing here is called "speed"', "bandwidth_gbps"])
+            done = self.call("perf", "send", "--nodes", "0,1", "-n", "100", "--fail-if", "goodput_gbps<1000*line_rate_gbps", expect=1)
+            self.assertIn("goodput_gbps is ", done.stderr)
+            self.call("perf", "send", "--nodes", "0,1", "-n", "100", "--fail-if", "goodput_gbps<0")
+            done = self.call("bench", "all_reduce", "-e", "64", "--fail-if", "p99_us>0.001", expect=1)
+            self.assertIn("out_of_place.p99_us is ", done.stderr)
+
     def test_cut_and_healed(self):
         with self.cluster("line:3"):
             self.call("cut", "0-1")

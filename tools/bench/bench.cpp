@@ -17,6 +17,7 @@
 #include "progress_line.h"
 #include "ranks/meeting.h"
 #include "ranks/start.h"
+#include "thresholds.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -153,12 +154,15 @@ int run_rank(const BenchOptions& options, const Parameters& asked) {
     base::say(fmt::format("{}\n", result.failure));
   }
   last_words.retire();
-  return bench::is_right(result) ? kOk : kFoundProblem;
+  const int status = bench::is_right(result) ? kOk : kFoundProblem;
+  return options.fail_if.empty() || !file ? status
+                                          : status_within(status, "bench", bench::result_json(result), options.fail_if);
 }
 
 }  // namespace
 
 int bench_run(const BenchOptions& options) {
+  check_thresholds(options.fail_if);
   if (options.collective == "stream") {
     return bench::bench_streams(options);
   }

@@ -85,6 +85,7 @@ void define_bench(CLI::App& app, BenchOptions& options, const std::function<void
       ->capture_default_str()
       ->type_name("MS");
   command->add_flag("--json", options.is_json, "Print JSON");
+  add_thresholds(command, options.fail_if);
   command->add_flag("--as-rank", options.is_rank)->group("");
   command->add_flag("--tell-progress", options.tells_progress)->group("");
   command->add_option("--of", options.n_ranks)->group("")->transform(Whole(1, UINT32_MAX));

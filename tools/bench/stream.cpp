@@ -15,6 +15,7 @@
 #include "failure.h"
 #include "page_file.h"
 #include "progress_line.h"
+#include "thresholds.h"
 #include "version.h"
 
 namespace ringbolt::tools::bench {
@@ -165,7 +166,8 @@ int bench_streams(const BenchOptions& options) {
   const bool is_json = options.is_json || options.json_path == "-";
   fmt::print("{}", is_json ? streams_json(result) : streams_text(result));
   file.write(streams_json(result));
-  return kOk;
+  std::fflush(stdout);
+  return options.fail_if.empty() ? kOk : status_within(kOk, "bench", streams_json(result), options.fail_if);
 }
 
 }  // namespace ringbolt::tools::bench

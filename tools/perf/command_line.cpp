@@ -52,6 +52,7 @@ void add_output(CLI::App* command, PerfOptions& options) {
   command->add_flag("--report_gbits", options.is_in_gbits, "Table in Gb/s instead of MiB/s");
   command->add_flag("--histogram", options.has_histogram, "Show how latencies are spread");
   command->add_flag("--json", options.is_json, "Print JSON");
+  add_thresholds(command, options.fail_if);
   command->add_option("--html", options.html_path, "Also write a page with plots that needs nothing else")
       ->type_name("FILE");
   pair::add_line_rate(command, options);

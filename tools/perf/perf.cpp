@@ -22,6 +22,7 @@
 #include "probe/verbs_library.h"
 #include "progress_line.h"
 #include "stop.h"
+#include "thresholds.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -88,7 +89,8 @@ int print(const PerfOptions& options, const Result& result) {
   for (const std::string& problem : problems) {
     base::say(fmt::format("ringbolt perf: {}\n", problem));
   }
-  return problems.empty() ? kOk : kFoundProblem;
+  const int status = problems.empty() ? kOk : kFoundProblem;
+  return options.fail_if.empty() ? status : status_within(status, "perf", result_json(result, true), options.fail_if);
 }
 
 }  // namespace
@@ -102,6 +104,7 @@ int perf_run(const PerfOptions& options) {
   if (options.html_path == "-" && options.is_json) {
     throw UsageError("--json and --html - both want stdout: give --html a path");
   }
+  check_thresholds(options.fail_if);
   (void)perf::request_of(options);  // what is wrong with the words comes before what is wrong with the path
   PageFile page(options.html_path);
   try {
