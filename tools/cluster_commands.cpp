@@ -216,8 +216,7 @@ void add_json(CLI::App* command, bool& is_json) { command->add_flag("--json", is
 void add_thresholds(CLI::App* command, std::vector<std::string>& texts) {
   command
       ->add_option("--fail-if", texts,
-                   "Exit with 1 if a number of --json, or one that is missing there, is beyond: 'p99_us>20', "
-                   "'goodput_gbps<0.9*line_rate_gbps'")
+                   "Exit with 1 if a number of --json, or one that is missing there, is beyond, as 'p99_us>20'")
       ->take_all()
       ->type_name("KEY<BOUND")
       ->allow_extra_args(false);
