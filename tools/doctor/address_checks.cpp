@@ -56,10 +56,9 @@ void differing_mtus(Probe& probe) {
       const bool is_a_odd = facts.plan && facts.plan->mtu != 0 ? a.mtu != facts.plan->mtu : a.mtu < b.mtu;
       const End& odd = is_a_odd ? link.a : link.b;
       const End& other = is_a_odd ? link.b : link.a;
-      Finding& found =
-          probe.found(facts.host(odd), facts.netdev(odd).name,
-                      fmt::format("its MTU is {}, that of {} at the other end {}", facts.netdev(odd).mtu,
-                                  end_text(facts, other), facts.netdev(other).mtu));
+      Finding& found = probe.found(facts.host(odd), facts.netdev(odd).name,
+                                   fmt::format("its MTU is {}, that of {} at the other end {}", facts.netdev(odd).mtu,
+                                               end_text(facts, other), facts.netdev(other).mtu));
       mtu_seen(found, facts.host(odd), facts.netdev(odd));
       mtu_seen(found, facts.host(other), facts.netdev(other))
           .step(facts.host(odd), mtu_command(facts.host(odd), facts.netdev(odd).name, facts.netdev(other).mtu),
@@ -78,8 +77,8 @@ void small_mtus(Probe& probe) {
     }
     probe.looked();
     if (netdev.mtu < kLeast) {
-      Finding& found = probe.found(host, netdev.name,
-                                   fmt::format("its MTU is {}: packets of RDMA hold 1024 bytes and not 4096", netdev.mtu));
+      Finding& found = probe.found(
+          host, netdev.name, fmt::format("its MTU is {}: packets of RDMA hold 1024 bytes and not 4096", netdev.mtu));
       mtu_seen(found, host, netdev)
           .step(host, mtu_command(host, netdev.name, kGood), mtu_command(host, netdev.name, netdev.mtu))
           .advise("at both ends of the cable");
@@ -101,7 +100,9 @@ void default_routes(Probe& probe) {
         }
         Finding& found = probe.found(host, netdev.name, "the way to the rest of the world leads over this cable")
                              .seen(host, "ip route", route);
-        const auto is_plain = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || contains(" .:/-_", {&c, 1}); };
+        const auto is_plain = [](char c) {
+          return std::isalnum(static_cast<unsigned char>(c)) || contains(" .:/-_", {&c, 1});
+        };
         if (!route.empty() && std::ranges::all_of(route, is_plain)) {
           found.step(host, fmt::format("ip route del {}", route), fmt::format("ip route add {}", route));
         }
@@ -120,7 +121,8 @@ void missing_addresses(Probe& probe) {
         continue;
       }
       probe.looked();
-      const bool has_one = std::ranges::any_of(netdev.addresses, [](const Address& one) { return !one.ip.is_link_local(); });
+      const bool has_one =
+          std::ranges::any_of(netdev.addresses, [](const Address& one) { return !one.ip.is_link_local(); });
       const bool is_wanted = link.origin == Link::Origin::planned || facts.netdev(other).ipv4() != nullptr;
       if (has_one || !netdev.master.empty() || !is_wanted) {
         continue;
@@ -190,7 +192,8 @@ void differing_subnets(Probe& probe) {
     }
     probe.looked();
     const auto shares = [](const Address* one, const Netdev& netdev) {
-      return std::ranges::any_of(netdev.addresses, [&](const Address& other) { return one->ip.shares_subnet(other.ip); });
+      return std::ranges::any_of(netdev.addresses,
+                                 [&](const Address& other) { return one->ip.shares_subnet(other.ip); });
     };
     if (!shares(a, facts.netdev(link.b)) && !shares(b, facts.netdev(link.a))) {
       probe
@@ -228,12 +231,15 @@ void shared_subnets(Probe& probe) {
           !other.address->ip.is_link_local() && one.address->ip.shares_subnet(other.address->ip) &&
           one.address->ip.bytes != other.address->ip.bytes) {
         probe
-            .found(*one.host, one.netdev->name,
-                   fmt::format("it and {} are in one subnet, {}", other.netdev->name, one.address->ip.text_with_prefix()))
+            .found(
+                *one.host, one.netdev->name,
+                fmt::format("it and {} are in one subnet, {}", other.netdev->name, one.address->ip.text_with_prefix()))
             .seen(*one.host, address_source(*one.host), one.address->line)
             .seen(*other.host, address_source(*other.host), other.address->line)
-            .advise("give each cable a subnet of its own; `ringbolt plan` has one for each. Each also answers ARP for the other "
-                    "unless net.ipv4.conf.all.arp_ignore is 1");
+            .advise(
+                "give each cable a subnet of its own; `ringbolt plan` has one for each. Each also answers ARP for the "
+                "other "
+                "unless net.ipv4.conf.all.arp_ignore is 1");
       }
     }
   }
@@ -245,7 +251,9 @@ void automatic_addresses(Probe& probe) {
   for (const Place& one : ipv4_places(probe.facts, true)) {
     probe.looked();
     if (is_automatic(one.address->ip)) {
-      probe.found(*one.host, one.netdev->name, fmt::format("its address {} was made up by itself", one.address->ip.text()))
+      probe
+          .found(*one.host, one.netdev->name,
+                 fmt::format("its address {} was made up by itself", one.address->ip.text()))
           .seen(*one.host, address_source(*one.host), one.address->line)
           .advise("give each cable a subnet of its own; `ringbolt plan` has one for each");
     }
@@ -257,8 +265,9 @@ void duplicate_addresses(Probe& probe) {
     for (const Address& one : netdev.addresses) {
       probe.looked();
       if (one.is_duplicate) {
-        Finding& found = probe.found(host, netdev.name, fmt::format("{} is somebody else's, too: it is not used", one.ip.text()))
-                             .seen(host, address_source(host), one.line);
+        Finding& found =
+            probe.found(host, netdev.name, fmt::format("{} is somebody else's, too: it is not used", one.ip.text()))
+                .seen(host, address_source(host), one.line);
         if (!host.is_mac) {
           found.step(host, fmt::format("ip address del {} dev {}", one.ip.text_with_prefix(), netdev.name),
                      fmt::format("ip address add {} dev {}", one.ip.text_with_prefix(), netdev.name));
@@ -277,7 +286,8 @@ constexpr Check kLinkChecks[] = {
     {"mtu-small", Severity::warning, Platform::all, "a fast cable has a small MTU",
      "the path MTU of RDMA is 1024, and every byte costs four times the packets", "interfaces|ifconfig -a", small_mtus},
     {"default-route-on-cable", Severity::warning, Platform::linux, "the default route leads over a cable",
-     "everything goes over it that should not, and installing or ssh stops when it is pulled", "ip route", default_routes},
+     "everything goes over it that should not, and installing or ssh stops when it is pulled", "ip route",
+     default_routes},
 };
 
 constexpr Check kAddressChecks[] = {

@@ -132,8 +132,8 @@ void slow_cables(Probe& probe) {
     if (one.speed_mbps < best[one.driver]) {
       probe
           .found(host, one.name,
-                 fmt::format("it runs at {} Gb/s, another port of its kind at {}", static_cast<double>(one.speed_mbps) / 1000,
-                             static_cast<double>(best[one.driver]) / 1000))
+                 fmt::format("it runs at {} Gb/s, another port of its kind at {}",
+                             static_cast<double>(one.speed_mbps) / 1000, static_cast<double>(best[one.driver]) / 1000))
           .file(host, fmt::format("/sys/class/net/{}/speed", one.name))
           .advise("take a cable that is made for that speed (and short), the same at both ends");
     }
@@ -216,7 +216,9 @@ void link_flaps(Probe& probe) {
     }
     probe.looked();
     if (host.number(path) > kMany) {
-      probe.found(host, netdev.name, fmt::format("the cable came and went {} times since the boot", host.number(path) / 2))
+      probe
+          .found(host, netdev.name,
+                 fmt::format("the cable came and went {} times since the boot", host.number(path) / 2))
           .file(host, path)
           .advise("push both plugs in; a cable that hangs from its plug does this");
     }
@@ -240,7 +242,9 @@ void lost_packets(Probe& probe) {
       }
       probe.looked();
       if (host.number(path) > kMany) {
-        probe.found(host, device.name, fmt::format("the device had to send again or give up: {} {}", file, host.number(path)))
+        probe
+            .found(host, device.name,
+                   fmt::format("the device had to send again or give up: {} {}", file, host.number(path)))
             .file(host, path)
             .advise("look for a bad cable, and for pause frames that are off (pause-off)");
         return;
@@ -253,7 +257,8 @@ constexpr Check kChecks[] = {
     {"port-off", Severity::error, Platform::all, "an interface that should carry a cable is switched off",
      "the port at the other end sees no cable either", "interfaces|ifconfig -a", ports_off},
     {"cable-unplugged", Severity::error, Platform::all, "a port with an address, or of the plan, has no carrier",
-     "what is addressed to it waits until it times out, or goes another way", "interfaces|ifconfig -a", unplugged_cables},
+     "what is addressed to it waits until it times out, or goes another way", "interfaces|ifconfig -a",
+     unplugged_cables},
     {"cable-crossed", Severity::error, Platform::all, "a cable leads to another port than the plan or its subnet says",
      "connecting fails with ETIMEDOUT, or traffic leaves by the wrong cable", "ping ff02::1", crossed_cables},
     {"cable-to-stranger", Severity::warning, Platform::all, "a machine that is not among these is at the other end",

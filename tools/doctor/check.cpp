@@ -16,7 +16,8 @@ bool is_of(Platform platform, const Host& host) {
   return platform == Platform::all || (platform == Platform::mac) == host.is_mac;
 }
 
-/// Of "a|b, c": what is missing on a host. Nothing was asked where the part of look.sh was left out: that is no failure.
+/// Of "a|b, c": what is missing on a host. Nothing was asked where the part of look.sh was left out: that is no
+/// failure.
 void find_unread(const Check& check, const Host& host, std::vector<std::string>& unread) {
   for (std::string_view rest = check.reads; !rest.empty();) {
     const size_t end = std::min(rest.find(", "), rest.size());
@@ -59,10 +60,10 @@ Verdict verdict_of(const Check& check, const Facts& facts, std::vector<Finding>&
     findings.push_back(std::move(one));
   }
   verdict.unread = std::move(probe.unread_ones());
-  verdict.state = !probe.findings().empty()  ? Verdict::State::found
-                  : !verdict.unread.empty()  ? Verdict::State::unread
-                  : probe.has_looked()       ? Verdict::State::healthy
-                                             : Verdict::State::absent;
+  verdict.state = !probe.findings().empty() ? Verdict::State::found
+                  : !verdict.unread.empty() ? Verdict::State::unread
+                  : probe.has_looked()      ? Verdict::State::healthy
+                                            : Verdict::State::absent;
   return verdict;
 }
 
@@ -91,7 +92,8 @@ const char* platform_text(Platform platform) {
 Finding& Finding::seen(const Host& at, std::string_view source, std::string_view text) {
   // A terminal gets no control characters of a machine that is looked at.
   std::string line(trimmed(text.substr(0, kMostEvidenceBytes)));
-  std::ranges::replace_if(line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, ' ');
+  std::ranges::replace_if(
+      line, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; }, ' ');
   evidence.push_back({at.name, std::string(source), std::move(line)});
   return *this;
 }
@@ -135,7 +137,8 @@ void Probe::each_cabled(const std::function<void(const Host&, const Netdev&)>& l
 }
 
 void Probe::each_device(const std::function<void(const Host&, const Device&)>& look) {
-  each_host([&](const Host& host) { std::ranges::for_each(host.devices, [&](const Device& one) { look(host, one); }); });
+  each_host(
+      [&](const Host& host) { std::ranges::for_each(host.devices, [&](const Device& one) { look(host, one); }); });
 }
 
 void Probe::each_link(const std::function<void(const Link&)>& look) {

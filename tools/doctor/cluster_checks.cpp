@@ -49,8 +49,7 @@ void injected_faults(Probe& probe) {
     found.step(whole(), "ringbolt fault clear" + cluster, "", By::user);
     for (const std::string_view line : lines) {
       found.evidence.push_back({kNoHost, "ringbolt fault list", std::string(line)});
-      found.undo.push_back(
-          {found.host, fmt::format("ringbolt fault add{} {}", cluster, line), By::user});
+      found.undo.push_back({found.host, fmt::format("ringbolt fault add{} {}", cluster, line), By::user});
     }
   }
   probe.each_host([&](const Host& host) {
@@ -95,8 +94,9 @@ void split_cluster(Probe& probe) {
   const auto other = std::ranges::find_if(group, [&](size_t one) { return one != group.front(); });
   if (other != group.end()) {
     const cluster::Node& node = facts.plan->nodes[static_cast<size_t>(other - group.begin())];
-    Finding& found = probe.found(whole(), node.name,
-                                 fmt::format("no way over cables leads from {} to {}", facts.plan->nodes[0].name, node.name));
+    Finding& found =
+        probe.found(whole(), node.name,
+                    fmt::format("no way over cables leads from {} to {}", facts.plan->nodes[0].name, node.name));
     found.evidence.push_back({kNoHost, facts.plan_source, fmt::format("{} cables", facts.plan->cables.size())});
     found.advise("add a cable, or take the machine out of the file; `ringbolt plan FILE` draws it");
   }

@@ -109,7 +109,8 @@ std::string text_of(const Recording& recording) {
 }
 
 Verdict::State state_of(const Diagnosis& diagnosis, const std::string& check) {
-  return std::ranges::find(diagnosis.verdicts, check, [](const Verdict& one) { return std::string(one.check->id); })->state;
+  return std::ranges::find(diagnosis.verdicts, check, [](const Verdict& one) { return std::string(one.check->id); })
+      ->state;
 }
 
 TEST(Diagnosis, finds_nothing_where_all_is_well) {
@@ -169,8 +170,9 @@ TEST(Diagnosis, what_could_not_be_read_is_never_healthy) {
 TEST(Diagnosis, errors_come_before_warnings_and_causes_before_what_follows) {
   Recording recording = healthy_one("ring");
   Reading* now = nullptr;
-  for (const char* line : {"@ n1 interfaces", "~/en2/mtu:9000 => /en2/mtu:1500", "~conf/en2/rp_filter:2 => conf/en2/rp_filter:1",
-                           "@ n2 ip -o address", "~10.77.2.1/24 => 10.77.9.1/24", "@ - faults", "+loss 1%"}) {
+  for (const char* line :
+       {"@ n1 interfaces", "~/en2/mtu:9000 => /en2/mtu:1500", "~conf/en2/rp_filter:2 => conf/en2/rp_filter:1",
+        "@ n2 ip -o address", "~10.77.2.1/24 => 10.77.9.1/24", "@ - faults", "+loss 1%"}) {
     edit(recording, now, line);
   }
   const Diagnosis diagnosis = diagnosis_of(recording);
@@ -188,8 +190,8 @@ TEST(Redaction, leaves_nothing_that_names_anybody_and_every_finding) {
     SCOPED_TRACE(one.check);
     const Recording clean = redacted(one.sick);
     const std::string text = emit_recording(clean);
-    for (const char* secret : {"4c:bb:47", "4cbb:47", "4ebb:47", "spark1", "strix2", "02:3f:9c", "d5010000-0090", "ada/", "mac1",
-                               "36:d2:11", "0x05AC5D4E8F0"}) {
+    for (const char* secret : {"4c:bb:47", "4cbb:47", "4ebb:47", "spark1", "strix2", "02:3f:9c", "d5010000-0090",
+                               "ada/", "mac1", "36:d2:11", "0x05AC5D4E8F0"}) {
       if (std::string(secret) != "0x05AC5D4E8F0") {
         EXPECT_EQ(text.find(secret), std::string::npos) << secret;
       }
@@ -206,18 +208,22 @@ TEST(Redaction, leaves_nothing_that_names_anybody_and_every_finding) {
 
 TEST(Redaction, replaces_secrets_public_addresses_and_hardware_the_same_way_everywhere) {
   Recording recording;
-  recording.put({"box.example.org", "environment",
-                 "NCCL_X=1\nRINGBOLT_SECRET=hunter2\nHF_TOKEN=abc\nMC_URL=https://bob:pw@box.example.org/x\nA=8.8.8.8:53\n"});
+  recording.put(
+      {"box.example.org", "environment",
+       "NCCL_X=1\nRINGBOLT_SECRET=hunter2\nHF_TOKEN=abc\nMC_URL=https://bob:pw@box.example.org/x\nA=8.8.8.8:53\n"});
   recording.put({"box.example.org", "ip -o address",
                  "2: en2    inet 8.8.8.8/24 scope global en2\n2: en2    inet6 fe80::4ebb:47ff:fe01:1/64 scope link\n"
                  "2: en2    inet6 2a00:1450:4001:81b::200e/64\n3: en3    inet 10.1.2.3/24\n"});
-  recording.put({"box.example.org", "interfaces", "/sys/class/net/en2/address:4c:bb:47:01:00:01\n/sys/class/net/en2/mtu:9000\n"});
-  recording.put({"box.example.org", "devices",
-                 "/x/gids/1:fe80:0000:0000:0000:4ebb:47ff:fe01:0001\n/x/gids/3:0000:0000:0000:0000:0000:ffff:0808:0808\n"
-                 "/x/node_guid:4cbb:4701:0000:0001\n"});
+  recording.put(
+      {"box.example.org", "interfaces", "/sys/class/net/en2/address:4c:bb:47:01:00:01\n/sys/class/net/en2/mtu:9000\n"});
+  recording.put(
+      {"box.example.org", "devices",
+       "/x/gids/1:fe80:0000:0000:0000:4ebb:47ff:fe01:0001\n/x/gids/3:0000:0000:0000:0000:0000:ffff:0808:0808\n"
+       "/x/node_guid:4cbb:4701:0000:0001\n"});
   recording.put({"box.example.org", "ssh", "", "ssh: carol@box.example.org: refused at /home/carol/.ssh/config"});
   const std::string text = emit_recording(redacted(recording));
-  for (const char* secret : {"hunter2", "abc", "bob", "pw@", "example", "8.8.8.8", "0808", "4c:bb", "4ebb", "4cbb", "2a00", "carol"}) {
+  for (const char* secret :
+       {"hunter2", "abc", "bob", "pw@", "example", "8.8.8.8", "0808", "4c:bb", "4ebb", "4cbb", "2a00", "carol"}) {
     EXPECT_EQ(text.find(secret), std::string::npos) << secret << "\n" << text;
   }
   EXPECT_NE(text.find("10.1.2.3/24"), std::string::npos);

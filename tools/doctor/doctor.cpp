@@ -72,9 +72,9 @@ bool mend(const doctor::Scope& scope, const Finding& finding, bool is_yes) {
     fmt::print("  do: {}\n", finding.advice);
   }
   if (!can_do) {
-    fmt::print("  nothing was done: {}\n", finding.mend.empty()
-                                               ? "no command mends this"
-                                               : "it is for the shell, or the script, that your programs are started from");
+    fmt::print("  nothing was done: {}\n",
+               finding.mend.empty() ? "no command mends this"
+                                    : "it is for the shell, or the script, that your programs are started from");
     return false;
   }
   if (!is_agreed(is_yes)) {

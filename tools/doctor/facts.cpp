@@ -50,18 +50,18 @@ std::string_view Host::file(std::string_view path) const {
 
 uint64_t Host::number(std::string_view path) const { return number_of(file(path)); }
 
-const std::string* Host::variable(std::string_view name) const {
-  const auto found = environment.find(name);
+const std::string* Host::variable(std::string_view wanted) const {
+  const auto found = environment.find(wanted);
   return found == environment.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-const Netdev* Host::netdev(std::string_view name) const {
-  const auto found = std::ranges::find(netdevs, name, &Netdev::name);
+const Netdev* Host::netdev(std::string_view wanted) const {
+  const auto found = std::ranges::find(netdevs, wanted, &Netdev::name);
   return found == netdevs.end() ? nullptr : &*found;
 }
 
-const Device* Host::device(std::string_view name) const {
-  const auto found = std::ranges::find(devices, name, &Device::name);
+const Device* Host::device(std::string_view wanted) const {
+  const auto found = std::ranges::find(devices, wanted, &Device::name);
   return found == devices.end() ? nullptr : &*found;
 }
 
@@ -143,9 +143,11 @@ std::string_view trimmed(std::string_view text) {
 }
 
 bool contains(std::string_view text, std::string_view part) {
-  return std::ranges::search(text, part, [](char a, char b) {
-           return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
-         }).begin() != text.end() ||
+  return std::search(text.begin(), text.end(), part.begin(), part.end(),
+                     [](char a, char b) {
+                       return std::tolower(static_cast<unsigned char>(a)) ==
+                              std::tolower(static_cast<unsigned char>(b));
+                     }) != text.end() ||
          part.empty();
 }
 

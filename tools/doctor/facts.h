@@ -12,8 +12,8 @@
 #include "cluster/model.h"
 #include "doctor/recording.h"
 
-/// What a recording says, taken apart. All of it is pure, takes any bytes, and throws nothing: what can't be understood is
-/// left out.
+/// What a recording says, taken apart. All of it is pure, takes any bytes, and throws nothing: what can't be understood
+/// is left out.
 namespace ringbolt::tools::doctor {
 
 /// A line that was read, and from where.
@@ -26,8 +26,8 @@ struct Evidence {
 
 struct Address {
   cluster::IpAddress ip;
-  std::string line;             ///< as it was read
-  bool is_duplicate = false;    ///< the kernel found it elsewhere
+  std::string line;           ///< as it was read
+  bool is_duplicate = false;  ///< the kernel found it elsewhere
 };
 
 struct Netdev {
@@ -38,9 +38,9 @@ struct Netdev {
   std::string master = {};  ///< bridge or bond that owns it
   std::optional<bool> is_up = {};
   std::optional<bool> has_carrier = {};
-  uint64_t mtu = 0;         ///< bytes; 0: not known
-  uint64_t speed_mbps = 0;  ///< 0: not known
-  uint64_t shaped_mbps = 0; ///< what a queueing discipline holds it to; 0: nothing does
+  uint64_t mtu = 0;          ///< bytes; 0: not known
+  uint64_t speed_mbps = 0;   ///< 0: not known
+  uint64_t shaped_mbps = 0;  ///< what a queueing discipline holds it to; 0: nothing does
   std::string shaped_line = {};
   std::vector<Address> addresses = {};
   bool has_default_route = false;
@@ -53,7 +53,7 @@ struct Netdev {
 struct Gid {
   uint32_t index = 0;
   std::string text;
-  std::string type = {};    ///< "RoCE v2", "IB/RoCE v1"
+  std::string type = {};  ///< "RoCE v2", "IB/RoCE v1"
   std::string netdev = {};
   std::optional<cluster::IpAddress> ip = {};  ///< of an IPv4-mapped one too
 
@@ -64,7 +64,7 @@ struct Gid {
 struct Device {
   std::string name;
   std::string netdev = {};
-  std::string pci = {};  ///< empty: a software device
+  std::string pci = {};     ///< empty: a software device
   std::string folder = {};  ///< of its port in sysfs
   std::string state = {}, phys_state = {}, link_layer = {}, firmware = {}, type = {};
   std::vector<Gid> gids = {};
@@ -107,8 +107,8 @@ struct Link {
   enum class Origin { planned, seen, subnet };
   End a, b;
   Origin origin = Origin::subnet;
-  uint64_t speed_gbps = 0;   ///< that the plan says; 0: it says none
-  bool is_shaped = false;    ///< the plan wants a rate
+  uint64_t speed_gbps = 0;  ///< that the plan says; 0: it says none
+  bool is_shaped = false;   ///< the plan wants a rate
 };
 
 /// Somebody who answered on an interface.
@@ -125,7 +125,7 @@ struct Facts {
   std::vector<Link> links = {};
   std::vector<Sighting> sightings = {};
   std::optional<cluster::Cluster> plan = {};
-  bool is_emulated = false;  ///< the nodes share a machine's memory: there are no interfaces between them
+  bool is_emulated = false;      ///< the nodes share a machine's memory: there are no interfaces between them
   std::string plan_source = {};  ///< of the reading that the plan is from
 
   const Host& host(const End& end) const { return hosts[end.host]; }

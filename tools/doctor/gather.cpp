@@ -145,11 +145,11 @@ void add_captured(Recording& recording, const Target& target, const Captured& ca
     }
   }
   if (!is_whole) {
-    const std::string why = captured.is_late ? fmt::format("no answer within {} s", timeout_s)
-                            : target.is_remote && captured.exit_code == kSshFailed
-                                ? one_line(captured.error_output)
-                                : fmt::format("the shell there ended early ({}): {}", captured.exit_code,
-                                              one_line(captured.error_output));
+    const std::string why =
+        captured.is_late ? fmt::format("no answer within {} s", timeout_s)
+        : target.is_remote && captured.exit_code == kSshFailed
+            ? one_line(captured.error_output)
+            : fmt::format("the shell there ended early ({}): {}", captured.exit_code, one_line(captured.error_output));
     recording.put({target.host, read.readings.empty() ? "ssh" : "end", "", why.empty() ? "no answer" : why});
   }
 }
@@ -178,7 +178,8 @@ void carry_out(const Scope& scope, const Step& step) {
     throw UsageError(fmt::format("{} is none of the machines that were looked at", step.host));
   }
   const Target target = step.host == kNoHost ? this_machine() : *found;
-  const Captured said = run_captured(step.by == By::root ? target.root_shell : target.shell, step.command + "\n", kMendPatienceS);
+  const Captured said =
+      run_captured(step.by == By::root ? target.root_shell : target.shell, step.command + "\n", kMendPatienceS);
   if (said.is_late || said.exit_code != 0) {
     throw UsageError(fmt::format("{}: `{}` {}: {}", step.host, step.command,
                                  said.is_late ? "did not end in time" : fmt::format("ended with {}", said.exit_code),

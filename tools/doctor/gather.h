@@ -17,13 +17,13 @@ struct Scope {
   double timeout_s = 60;  ///< for each machine; what was read until then counts
 };
 
-/// Looks at this machine, at machines by ssh, or at the nodes of a cluster, all at once. Reads only. A machine that does
-/// not answer is in the recording with its reason. Blocks for `timeout_s` at most. Throws UsageError for a scope that
-/// makes no sense.
+/// Looks at this machine, at machines by ssh, or at the nodes of a cluster, all at once. Reads only. A machine that
+/// does not answer is in the recording with its reason. Blocks for `timeout_s` at most. Throws UsageError for a scope
+/// that makes no sense.
 Recording gather(const Scope& scope);
 
-/// Runs a step where gather() has read its host with this scope. Blocks for a minute at most. Throws UsageError with what
-/// the command said if it fails.
+/// Runs a step where gather() has read its host with this scope. Blocks for a minute at most. Throws UsageError with
+/// what the command said if it fails.
 void carry_out(const Scope& scope, const Step& step);
 
 /// The plan that a file or a cluster is, without looking at any machine: for recordings that have none.

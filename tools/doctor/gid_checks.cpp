@@ -12,8 +12,9 @@ namespace {
 std::string gid_path(const Device& device, uint32_t index) { return fmt::format("{}/gids/{}", device.folder, index); }
 
 Finding& gid_seen(Finding& found, const Host& host, const Device& device, const Gid& gid) {
-  return host.is_mac ? found.seen(host, "ibv_devinfo -v", fmt::format("{}: GID[{}]: {}", device.name, gid.index, gid.text))
-                     : found.seen(host, gid_path(device, gid.index), fmt::format("{} {}", gid.text, gid.type));
+  return host.is_mac
+             ? found.seen(host, "ibv_devinfo -v", fmt::format("{}: GID[{}]: {}", device.name, gid.index, gid.text))
+             : found.seen(host, gid_path(device, gid.index), fmt::format("{} {}", gid.text, gid.type));
 }
 
 bool is_roce(const Device& device) { return !contains(device.link_layer, "InfiniBand"); }
@@ -66,8 +67,8 @@ void stale_gids(Probe& probe) {
       return;
     }
     probe.looked();
-    const bool is_there = std::ranges::any_of(netdev->addresses,
-                                              [&](const Address& one) { return one.ip.bytes == gid->ip->bytes; });
+    const bool is_there =
+        std::ranges::any_of(netdev->addresses, [&](const Address& one) { return one.ip.bytes == gid->ip->bytes; });
     if (!is_there) {
       gid_seen(probe.found(host, device.name,
                            fmt::format("its GID is {}, and {} has {}", gid->ip->text(), netdev->name,
@@ -95,8 +96,8 @@ void differing_indices(Probe& probe) {
     }
     probe.looked();
     if (gid->index != usual->first) {
-      Finding& found = probe.found(host, device.name,
-                                   fmt::format("its IPv4 GID is at index {}, elsewhere at {}", gid->index, usual->first));
+      Finding& found = probe.found(
+          host, device.name, fmt::format("its IPv4 GID is at index {}, elsewhere at {}", gid->index, usual->first));
       for (const Gid& before : device.gids) {
         if (before.index <= gid->index) {
           gid_seen(found, host, device, before);
@@ -130,8 +131,10 @@ void wrong_pins(Probe& probe) {
           continue;
         }
         const std::string is = gid == device.gids.end() ? "empty" : gid->is_v2() ? "link-local" : "of RoCE v1";
-        Finding& found = probe.found(host, name, fmt::format("it is {}, and that entry of {} is {}; IPv4 and RoCE v2 is {}",
-                                                             *value, device.name, is, device.ipv4_gid()->index))
+        Finding& found = probe
+                             .found(host, name,
+                                    fmt::format("it is {}, and that entry of {} is {}; IPv4 and RoCE v2 is {}", *value,
+                                                device.name, is, device.ipv4_gid()->index))
                              .seen(host, "environment", fmt::format("{}={}", name, *value));
         if (gid != device.gids.end()) {
           gid_seen(found, host, device, *gid);
@@ -154,7 +157,8 @@ void version_1_default(Probe& probe) {
         const std::string name = one->first.substr(folder.size(), one->first.find('/', folder.size()) - folder.size());
         probe.found(host, name, "rdma_cm connects by RoCE v1")
             .file(host, one->first)
-            .step(host, fmt::format("echo 'RoCE v2' > '{}'", one->first), fmt::format("echo 'IB/RoCE v1' > '{}'", one->first));
+            .step(host, fmt::format("echo 'RoCE v2' > '{}'", one->first),
+                  fmt::format("echo 'IB/RoCE v1' > '{}'", one->first));
       }
     }
   });
@@ -167,10 +171,12 @@ constexpr Check kChecks[] = {
      "peers look for one, and take a link-local one or none", "devices|ibv_devinfo -v", missing_gids},
     {"gid-stale", Severity::error, Platform::all, "a GID is an address that the interface does not have any more",
      "the peer answers to nobody", "devices|ibv_devinfo -v", stale_gids},
-    {"gid-pinned-wrong", Severity::error, Platform::all, "a variable pins a GID index that is empty, link-local or RoCE v1",
+    {"gid-pinned-wrong", Severity::error, Platform::all,
+     "a variable pins a GID index that is empty, link-local or RoCE v1",
      "connecting fails on this machine alone, or hangs", "devices|ibv_devinfo -v", wrong_pins},
     {"gid-index-differs", Severity::warning, Platform::all, "the IPv4 GID is not at the same index everywhere",
-     "an index that is pinned for all fails on some, and moves after a reboot", "devices|ibv_devinfo -v", differing_indices},
+     "an index that is pinned for all fails on some, and moves after a reboot", "devices|ibv_devinfo -v",
+     differing_indices},
     {"rdma-cm-version-1", Severity::warning, Platform::linux, "rdma_cm connects by RoCE v1",
      "v1 passes no router, and peers that speak v2 don't answer", "devices", version_1_default},
 };

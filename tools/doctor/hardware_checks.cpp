@@ -56,7 +56,8 @@ void no_subnet_manager(Probe& probe) {
       probe.found(host, device.name, "an InfiniBand port waits for a subnet manager")
           .file(host, device.folder + "/state")
           .step(host, "systemctl start opensm", "systemctl stop opensm")
-          .advise("on one of the machines: apt install opensm; or make the port Ethernet: mlxconfig set LINK_TYPE_P1=2");
+          .advise(
+              "on one of the machines: apt install opensm; or make the port Ethernet: mlxconfig set LINK_TYPE_P1=2");
     }
   });
 }
@@ -74,10 +75,12 @@ void compare_pcie(Probe& probe, const char* file, const char* what) {
     if (host.number(now) < host.number(most)) {
       probe
           .found(host, netdev.name,
-                 fmt::format("its PCIe {} is {}, and could be {}", what, trimmed(host.file(now)), trimmed(host.file(most))))
+                 fmt::format("its PCIe {} is {}, and could be {}", what, trimmed(host.file(now)),
+                             trimmed(host.file(most))))
           .file(host, now)
           .file(host, most)
-          .advise("seat the card anew or take another slot; on a Spark update the firmware and switch it off at the plug");
+          .advise(
+              "seat the card anew or take another slot; on a Spark update the firmware and switch it off at the plug");
     }
   });
 }
@@ -180,7 +183,8 @@ constexpr Check kChecks[] = {
     {"rdma-port-down", Severity::error, Platform::all, "an RDMA port is not active though its interface is",
      "queue pairs can't be connected", "devices|ibv_devinfo -v", ports_down},
     {"subnet-manager-missing", Severity::error, Platform::linux, "an InfiniBand port stays in INIT",
-     "without a subnet manager it has no address, and Ethernet's settings do nothing to it", "devices", no_subnet_manager},
+     "without a subnet manager it has no address, and Ethernet's settings do nothing to it", "devices",
+     no_subnet_manager},
     {"pcie-narrow", Severity::warning, Platform::linux, "a card uses fewer PCIe lanes than it has",
      "at x2 it moves 13 Gb/s of its 200, with clean counters", "interfaces", narrow_pcie},
     {"pcie-slow", Severity::warning, Platform::linux, "a card's PCIe link runs below its generation",
@@ -191,8 +195,8 @@ constexpr Check kChecks[] = {
      "one function stops at about half of what the cable carries", "ip -o address", idle_twins},
     {"pause-off", Severity::note, Platform::linux, "a port neither sends nor heeds pause frames",
      "a burst then loses packets, and RoCE sends much again", "", missing_pause},
-    {"pcie-sleeps", Severity::note, Platform::linux, "PCIe links save power", "small messages wait for links to wake up",
-     "system", saving_power},
+    {"pcie-sleeps", Severity::note, Platform::linux, "PCIe links save power",
+     "small messages wait for links to wake up", "system", saving_power},
 };
 
 }  // namespace

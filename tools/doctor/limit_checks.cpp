@@ -166,7 +166,8 @@ void falling_asleep(Probe& probe) {
       probe.looked();
       for (const std::string_view line : lines_of(one->second)) {
         const std::string_view action = trimmed(line);
-        if (!is_masked && action.starts_with("IdleAction=") && action != "IdleAction=ignore" && action != "IdleAction=lock") {
+        if (!is_masked && action.starts_with("IdleAction=") && action != "IdleAction=ignore" &&
+            action != "IdleAction=lock") {
           probe.found(host, "sleep", "the machine goes to sleep when nobody types")
               .seen(host, one->first, action)
               .step(host, "systemctl mask sleep.target suspend.target", "systemctl unmask sleep.target suspend.target");

@@ -92,7 +92,8 @@ void no_active_port(Probe& probe) {
     probe.looked();
     if (std::ranges::none_of(host.devices, [](const Device& one) { return one.is_active(); })) {
       probe.found(host, host.devices.front().name, "none of its RDMA ports is active")
-          .seen(host, "ibv_devinfo -v", fmt::format("{}: state: {}", host.devices.front().name, host.devices.front().state))
+          .seen(host, "ibv_devinfo -v",
+                fmt::format("{}: state: {}", host.devices.front().name, host.devices.front().state))
           .advise("look at the cable, and whether the Mac at its other end is on and has RDMA enabled");
     }
   });
@@ -130,8 +131,9 @@ void other_gid_index(Probe& probe) {
     probe.looked();
     if (gid->index != 1) {
       const Netdev* netdev = host.netdev(device.netdev);
-      Finding& found = probe.found(host, device.name, fmt::format("its IPv4 GID is at index {}, JACCL takes 1", gid->index))
-                           .seen(host, "ibv_devinfo -v", fmt::format("{}: GID[{}]: {}", device.name, gid->index, gid->text));
+      Finding& found =
+          probe.found(host, device.name, fmt::format("its IPv4 GID is at index {}, JACCL takes 1", gid->index))
+              .seen(host, "ibv_devinfo -v", fmt::format("{}: GID[{}]: {}", device.name, gid->index, gid->text));
       if (const Address* address = netdev == nullptr ? nullptr : netdev->ipv4()) {
         const std::string mend = fmt::format("ifconfig {0} inet {1} delete && ifconfig {0} inet {2}", netdev->name,
                                              address->ip.text(), address->ip.text_with_prefix());

@@ -25,7 +25,8 @@ Act act_of(std::string_view line) {
   if (has_word(line, "ACCEPT") || has_word(line, "accept")) {
     return Act::accept;
   }
-  const bool is_drop = has_word(line, "DROP") || has_word(line, "REJECT") || has_word(line, "drop") || has_word(line, "reject");
+  const bool is_drop =
+      has_word(line, "DROP") || has_word(line, "REJECT") || has_word(line, "drop") || has_word(line, "reject");
   return is_drop ? Act::drop : Act::none;
 }
 
@@ -35,11 +36,11 @@ bool is_about(std::string_view line, const std::string& netdev) { return has_wor
 /// Rules of incoming packets, the same of iptables and nft.
 struct Rules {
   std::string source;
-  std::string_view policy_line;  ///< of a chain of input that drops what nothing accepts; "": there is none
-  std::vector<std::string_view> lines;
+  std::string_view policy_line = {};  ///< of a chain of input that drops what nothing accepts; "": there is none
+  std::vector<std::string_view> lines = {};
   bool is_iptables = false;
-  std::string table;  ///< of nft: "inet filter", and its chain
-  std::string chain;
+  std::string table = {};  ///< of nft: "inet filter", and its chain
+  std::string chain = {};
 };
 
 Rules iptables_rules(const Host& host) {
@@ -96,7 +97,8 @@ std::string_view blocking_line(const Rules& rules, const std::string& netdev) {
                            contains(line, "saddr") || contains(line, "-s ");
     const bool names_any = contains(line, "-i ") || contains(line, "iif");
     const bool is_here = is_about(line, netdev) || !names_any;
-    if (act == Act::drop && is_here && (is_about_roce(line) || (!is_narrow && (is_about(line, netdev) || names_any == false)))) {
+    if (act == Act::drop && is_here &&
+        (is_about_roce(line) || (!is_narrow && (is_about(line, netdev) || names_any == false)))) {
       return line;
     }
     if (act == Act::accept && is_here && (!is_narrow || is_about_roce(line))) {
@@ -112,10 +114,11 @@ void add_mend(Finding& found, const Host& host, const Rules& rules, const std::s
                fmt::format("iptables -D INPUT -i {} -j ACCEPT", netdev));
   } else {
     const std::string at = fmt::format("{} {}", rules.table, rules.chain);
-    found.step(host, fmt::format("nft insert rule {} iifname {} accept", at, netdev),
-               fmt::format("nft delete rule {0} handle $(nft -a list chain {0} | sed -n 's/.*iifname \"{1}\" accept # handle "
-                           "//p' | head -n 1)",
-                           at, netdev));
+    found.step(
+        host, fmt::format("nft insert rule {} iifname {} accept", at, netdev),
+        fmt::format("nft delete rule {0} handle $(nft -a list chain {0} | sed -n 's/.*iifname \"{1}\" accept # handle "
+                    "//p' | head -n 1)",
+                    at, netdev));
   }
 }
 
@@ -130,7 +133,9 @@ void blocked_input(Probe& probe) {
       if (const std::string_view line = blocking_line(rules, netdev.name); !line.empty()) {
         Finding& found = probe.found(host, netdev.name, "the firewall keeps out what comes in over this cable")
                              .seen(host, rules.source, line);
-        const auto plain = [](const std::string& word) { return word.find_first_of("'\"$`;|&<>") == std::string::npos; };
+        const auto plain = [](const std::string& word) {
+          return word.find_first_of("'\"$`;|&<>") == std::string::npos;
+        };
         if (plain(rules.table) && plain(rules.chain)) {
           add_mend(found, host, rules, netdev.name);
         }
@@ -151,7 +156,8 @@ bool has_transit(const Facts& facts, const Host& through) {
         continue;
       }
       for (const Netdev& netdev : through.netdevs) {
-        if (netdev.is_cabled && std::ranges::any_of(netdev.addresses, [&](const Address& own) { return own.ip.bytes == ip->bytes; })) {
+        if (netdev.is_cabled &&
+            std::ranges::any_of(netdev.addresses, [&](const Address& own) { return own.ip.bytes == ip->bytes; })) {
           return true;
         }
       }
@@ -240,7 +246,8 @@ void stolen_routes(Probe& probe) {
         probe.found(host, netdev.name, fmt::format("what is for {} leaves by {}", words[0], dev[1]))
             .seen(host, "ip route", line)
             .seen(host, "ip -o address", own->line)
-            .advise(fmt::format("take that route away, or the VPN that made it: ip route del {} dev {}", words[0], dev[1]));
+            .advise(
+                fmt::format("take that route away, or the VPN that made it: ip route del {} dev {}", words[0], dev[1]));
       }
     }
   });

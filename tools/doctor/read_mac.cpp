@@ -1,5 +1,5 @@
-// What a Mac's own tools say: ifconfig for interfaces, ibv_devinfo for devices. From their documentation and what people
-// have published; no Mac was looked at.
+// What a Mac's own tools say: ifconfig for interfaces, ibv_devinfo for devices. From their documentation and what
+// people have published; no Mac was looked at.
 #include <algorithm>
 #include <bit>
 
@@ -93,11 +93,12 @@ void add_devices_of_mac(Host& host) {
     } else if (words[0].starts_with("GID[")) {
       const size_t open = line.find('[');
       const size_t colon = line.find("]:");
-      const std::string text(colon == std::string_view::npos ? "" : words_of(line.substr(colon + 2)).empty()
-                                                                        ? ""
+      const std::string text(colon == std::string_view::npos            ? ""
+                             : words_of(line.substr(colon + 2)).empty() ? ""
                                                                         : words_of(line.substr(colon + 2)).front());
       const size_t comma = text.find(',');
-      Gid gid{static_cast<uint32_t>(std::min<uint64_t>(number_of(line.substr(open + 1)), 65535)), text.substr(0, comma)};
+      Gid gid{static_cast<uint32_t>(std::min<uint64_t>(number_of(line.substr(open + 1)), 65535)),
+              text.substr(0, comma)};
       gid.ip = cluster::IpAddress::parse(gid.text);
       gid.type = "RoCE v2";  // of a Thunderbolt port there are no versions
       gid.netdev = now->netdev;

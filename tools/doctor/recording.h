@@ -30,15 +30,16 @@ struct Recording {
   friend bool operator==(const Recording&, const Recording&) = default;
 };
 
-/// Reads what emit_recording() and look.sh write: `== HOST SOURCE` begins a section of lines, `!! HOST SOURCE: WHY` says
-/// that there is none. The host "." is `host`. Any bytes are safe: what stands before the first header is passed over.
+/// Reads what emit_recording() and look.sh write: `== HOST SOURCE` begins a section of lines, `!! HOST SOURCE: WHY`
+/// says that there is none. The host "." is `host`. Any bytes are safe: what stands before the first header is passed
+/// over.
 Recording parse_recording(std::string_view text, const std::string& host);
 
 /// The text that parse_recording() reads.
 std::string emit_recording(const Recording& recording);
 
-/// What people paste: the outputs of system_profiler, ifconfig, ibv_devinfo, networksetup, sw_vers, pmset, rdma_ctl in any
-/// order, told apart by how they begin. Any bytes are safe.
+/// What people paste: the outputs of system_profiler, ifconfig, ibv_devinfo, networksetup, sw_vers, pmset, rdma_ctl in
+/// any order, told apart by how they begin. Any bytes are safe.
 Recording parse_pasted(std::string_view text, const std::string& host);
 
 /// A file, a folder or "-" for standard input. A folder holds a file or folder for each machine, HOST.anything or

@@ -28,13 +28,16 @@ TEST(Recording, of_one_source_has_what_came_last) {
 
 TEST(Recording, tells_pasted_outputs_apart) {
   const Recording recording = parse_pasted(
-      "chatter\nhca_id:\trdma_en2\n\tstate: PORT_ACTIVE (4)\nhca_id:\trdma_en3\nen2: flags=8863<UP> mtu 1500\n\tether 1:2\n"
+      "chatter\nhca_id:\trdma_en2\n\tstate: PORT_ACTIVE (4)\nhca_id:\trdma_en3\nen2: flags=8863<UP> mtu 1500\n\tether "
+      "1:2\n"
       "en3: flags=8863<UP> mtu 1500\nHardware Port: Ethernet\nDevice: en0\nProductName:\tmacOS\nProductVersion:\t26.3\n"
       "Thunderbolt/USB4:\n  Speed: Up to 80 Gb/s\nenabled\n",
       "mac");
-  EXPECT_EQ(recording.find("mac", "ibv_devinfo -v")->text, "hca_id:\trdma_en2\n\tstate: PORT_ACTIVE (4)\nhca_id:\trdma_en3\n");
+  EXPECT_EQ(recording.find("mac", "ibv_devinfo -v")->text,
+            "hca_id:\trdma_en2\n\tstate: PORT_ACTIVE (4)\nhca_id:\trdma_en3\n");
   EXPECT_NE(recording.find("mac", "ifconfig -a")->text.find("en3: flags"), std::string::npos);
-  EXPECT_EQ(recording.find("mac", "networksetup -listallhardwareports")->text, "Hardware Port: Ethernet\nDevice: en0\n");
+  EXPECT_EQ(recording.find("mac", "networksetup -listallhardwareports")->text,
+            "Hardware Port: Ethernet\nDevice: en0\n");
   EXPECT_EQ(recording.find("mac", "sw_vers")->text, "ProductName:\tmacOS\nProductVersion:\t26.3\n");
   EXPECT_EQ(recording.find("mac", "rdma_ctl status")->text, "enabled\n");
   EXPECT_EQ(recording.find("mac", "uname")->text, "Darwin\n");

@@ -20,15 +20,17 @@ namespace {
 using Mac = std::array<uint8_t, 6>;
 
 /// Before the colon of a line whose value is a name or number of one machine.
-constexpr std::string_view kNameKeys[] = {"Serial Number", "Serial Number (system)", "Hardware UUID", "board_id", "Device Name",
-                                          "/device_name"};
+constexpr std::string_view kNameKeys[] = {
+    "Serial Number", "Serial Number (system)", "Hardware UUID", "board_id", "Device Name", "/device_name"};
 /// ":32323"
 constexpr size_t kMostTail = 7;
 
 bool is_hex(char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; }
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; }
 
-uint8_t hex_byte(std::string_view two) { return static_cast<uint8_t>(std::strtoul(std::string(two).c_str(), nullptr, 16)); }
+uint8_t hex_byte(std::string_view two) {
+  return static_cast<uint8_t>(std::strtoul(std::string(two).c_str(), nullptr, 16));
+}
 
 /// "10:70:fd:00:00:01"
 std::optional<Mac> mac_of(std::string_view text) {
@@ -111,7 +113,8 @@ class Redactor {
   size_t replace_at(std::string_view whole, size_t i, std::string& out) {
     if (i == 0 || !is_word(whole[i - 1])) {
       size_t end = i;
-      while (end < whole.size() && (is_hex(whole[end]) || whole[end] == ':' || whole[end] == '.' || whole[end] == '-')) {
+      while (end < whole.size() &&
+             (is_hex(whole[end]) || whole[end] == ':' || whole[end] == '.' || whole[end] == '-')) {
         ++end;
       }
       // What follows may look like a part of it: "fe80::1: icmp_seq", "10.0.0.1:32323".
@@ -200,7 +203,9 @@ class Redactor {
 
   static std::string mac_text(const Mac& mac) { return fmt::format("{:02x}", fmt::join(mac, ":")); }
 
-  uint64_t other_guid(std::string_view text) { return uint64_t{0x0200'0000'0000'0000} + number_in(ids_, std::string(text)); }
+  uint64_t other_guid(std::string_view text) {
+    return uint64_t{0x0200'0000'0000'0000} + number_in(ids_, std::string(text));
+  }
 
   static std::string guid_text(uint64_t guid) {
     return fmt::format("{:04x}:{:04x}:{:04x}:{:04x}", guid >> 48U, (guid >> 32U) & 0xffffU, (guid >> 16U) & 0xffffU,
@@ -230,13 +235,14 @@ class Redactor {
     const bool is_small = std::all_of(bytes + 8, bytes + 14, [](uint8_t one) { return one == 0; });
     if (!is_ours && !std::all_of(bytes, bytes + 8, [](uint8_t one) { return one == 0; })) {
       const uint64_t number = number_in(prefixes_, std::string(reinterpret_cast<char*>(bytes), 8));
-      const uint8_t documentation[8] = {0x20, 0x01, 0x0d, 0xb8, 0, 0, static_cast<uint8_t>(number >> 8U),
-                                        static_cast<uint8_t>(number)};
+      const uint8_t documentation[8] = {
+          0x20, 0x01, 0x0d, 0xb8, 0, 0, static_cast<uint8_t>(number >> 8U), static_cast<uint8_t>(number)};
       std::memcpy(bytes, documentation, sizeof documentation);
     }
     if (!is_small) {
       if (bytes[11] == 0xff && bytes[12] == 0xfe) {
-        const Mac mac = other_mac({static_cast<uint8_t>(bytes[8] ^ 2U), bytes[9], bytes[10], bytes[13], bytes[14], bytes[15]});
+        const Mac mac =
+            other_mac({static_cast<uint8_t>(bytes[8] ^ 2U), bytes[9], bytes[10], bytes[13], bytes[14], bytes[15]});
         const uint8_t made[8] = {static_cast<uint8_t>(mac[0] ^ 2U), mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
         std::memcpy(bytes + 8, made, sizeof made);
       } else {
@@ -291,8 +297,8 @@ Recording redacted(const Recording& recording) {
   Redactor redactor(recording);
   Recording out;
   for (const Reading& one : recording.readings) {
-    out.readings.push_back({redactor.host(one.host), redactor.text(one.source), redactor.text(one.text),
-                            redactor.text(one.problem)});
+    out.readings.push_back(
+        {redactor.host(one.host), redactor.text(one.source), redactor.text(one.text), redactor.text(one.problem)});
   }
   return out;
 }

@@ -54,16 +54,18 @@ size_t count_of(const Diagnosis& diagnosis, Verdict::State state) {
   return static_cast<size_t>(std::ranges::count(diagnosis.verdicts, state, &Verdict::state));
 }
 
-std::string plural(size_t count, const char* word) { return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s"); }
+std::string plural(size_t count, const char* word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
 
 /// "3 machines: 1 error, 2 warnings, 0 notes; of 92 checks 60 healthy, 30 with nothing to judge, 2 could not be made"
 std::string summary(const Facts& facts, const Diagnosis& diagnosis) {
-  return fmt::format("{}: {}, {}, {}; of {} checks {} healthy, {} with nothing to judge, {} could not be made",
-                     plural(facts.recording.hosts().size(), "machine"), plural(count_of(diagnosis, Severity::error), "error"),
-                     plural(count_of(diagnosis, Severity::warning), "warning"),
-                     plural(count_of(diagnosis, Severity::note), "note"), diagnosis.verdicts.size(),
-                     count_of(diagnosis, Verdict::State::healthy), count_of(diagnosis, Verdict::State::absent),
-                     count_of(diagnosis, Verdict::State::unread));
+  return fmt::format(
+      "{}: {}, {}, {}; of {} checks {} healthy, {} with nothing to judge, {} could not be made",
+      plural(facts.recording.hosts().size(), "machine"), plural(count_of(diagnosis, Severity::error), "error"),
+      plural(count_of(diagnosis, Severity::warning), "warning"), plural(count_of(diagnosis, Severity::note), "note"),
+      diagnosis.verdicts.size(), count_of(diagnosis, Verdict::State::healthy),
+      count_of(diagnosis, Verdict::State::absent), count_of(diagnosis, Verdict::State::unread));
 }
 
 /// What could not be read, with the checks that wanted it.
@@ -91,12 +93,14 @@ constexpr const char* kStyle =
     ":root{color-scheme:light dark;--ink:#222;--paper:#fff;--line:#ddd;--soft:#666;--error:#b00020;--warning:#8a5a00;"
     "--note:#35609a;--code:#f4f4f4}@media(prefers-color-scheme:dark){:root{--ink:#ddd;--paper:#181a1b;--line:#3a3d3f;"
     "--soft:#999;--error:#ff6b6b;--warning:#e0b050;--note:#7fb2f0;--code:#25282a}}"
-    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 1em;color:var(--ink);background:var(--paper)}"
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 "
+    "1em;color:var(--ink);background:var(--paper)}"
     "section{border-left:4px solid var(--line);padding:.1em 1em;margin:1.2em 0}h2{font-size:1em;margin:.4em 0}"
     ".error{border-color:var(--error)}.error h2 b{color:var(--error)}.warning{border-color:var(--warning)}"
     ".warning h2 b{color:var(--warning)}.note{border-color:var(--note)}.note h2 b{color:var(--note)}"
     "code{background:var(--code);padding:.1em .3em;overflow-wrap:anywhere}p{margin:.2em 0}.soft{color:var(--soft)}"
-    "td,th{text-align:left;padding:.1em .8em .1em 0;border-bottom:1px solid var(--line)}table{border-collapse:collapse}";
+    "td,th{text-align:left;padding:.1em .8em .1em 0;border-bottom:1px solid "
+    "var(--line)}table{border-collapse:collapse}";
 
 std::string paragraph(const char* label, const std::string& text, bool is_code) {
   const std::string shown = html_escaped(text);
@@ -193,7 +197,8 @@ std::string report_json(const Facts& facts, const Diagnosis& diagnosis) {
 std::string report_html(const Facts& facts, const Diagnosis& diagnosis) {
   std::string html = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
-      "content=\"width=device-width\"><title>Ringbolt doctor</title><style>{}</style></head><body>\n<h1>Ringbolt doctor</h1>\n"
+      "content=\"width=device-width\"><title>Ringbolt doctor</title><style>{}</style></head><body>\n<h1>Ringbolt "
+      "doctor</h1>\n"
       "<p>{}</p>\n",
       kStyle, html_escaped(summary(facts, diagnosis)));
   for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
@@ -201,9 +206,10 @@ std::string report_html(const Facts& facts, const Diagnosis& diagnosis) {
   }
   html += "<h2>All checks</h2>\n<table><tr><th>check</th><th>state</th><th>what would be wrong</th></tr>\n";
   for (const Verdict& one : diagnosis.verdicts) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}{}</td></tr>\n", one.check->id, state_text(one.state),
-                        html_escaped(std::string(one.check->what)),
-                        one.unread.empty() ? "" : html_escaped(fmt::format(" (could not read {})", fmt::join(one.unread, "; "))));
+    html += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td>{}{}</td></tr>\n", one.check->id, state_text(one.state),
+        html_escaped(std::string(one.check->what)),
+        one.unread.empty() ? "" : html_escaped(fmt::format(" (could not read {})", fmt::join(one.unread, "; "))));
   }
   return html + "</table>\n</body></html>\n";
 }
@@ -211,7 +217,8 @@ std::string report_html(const Facts& facts, const Diagnosis& diagnosis) {
 void print_checks(bool is_json) {
   Table table("checks", {{"ID"}, {"SEVERITY"}, {"PLATFORM"}, {"WHAT"}}, is_json);
   for (const Check* one : all_checks()) {
-    table.add({std::string(one->id), severity_text(one->severity), platform_text(one->platform), std::string(one->what)});
+    table.add(
+        {std::string(one->id), severity_text(one->severity), platform_text(one->platform), std::string(one->what)});
   }
   table.print();
 }

@@ -103,7 +103,9 @@ void foreign_providers(Probe& probe) {
       }
       probe.looked();
       if (number_of(line.substr(mark + 6)) != version) {
-        probe.found(host, std::string(trimmed(line)), fmt::format("the provider is for another verbs library than {}", version))
+        probe
+            .found(host, std::string(trimmed(line)),
+                   fmt::format("the provider is for another verbs library than {}", version))
             .seen(host, "providers", line)
             .seen(host, "verbs library", library)
             .advise("install both of one version: apt install --reinstall libibverbs1 ibverbs-providers");
@@ -114,8 +116,8 @@ void foreign_providers(Probe& probe) {
 }
 
 /// A text that all machines should share.
-void compare(Probe& probe, const char* source, const std::function<std::string_view(const Host&)>& part, const char* object,
-             const char* advice) {
+void compare(Probe& probe, const char* source, const std::function<std::string_view(const Host&)>& part,
+             const char* object, const char* advice) {
   const Host* first = nullptr;
   probe.each_host([&](const Host& host) {
     const std::string_view own = trimmed(part(host));
@@ -138,18 +140,21 @@ void compare(Probe& probe, const char* source, const std::function<std::string_v
 }
 
 void differing_packages(Probe& probe) {
-  compare(probe, "packages", [](const Host& host) { return line_with(host.text("packages"), "libibverbs1"); }, "libibverbs1",
-          "install the same release of the system, or of rdma-core, on all machines");
+  compare(
+      probe, "packages", [](const Host& host) { return line_with(host.text("packages"), "libibverbs1"); },
+      "libibverbs1", "install the same release of the system, or of rdma-core, on all machines");
 }
 
 void differing_kernels(Probe& probe) {
-  compare(probe, "uname -srm", [](const Host& host) { return host.text("uname -srm"); }, "kernel",
-          "boot the same kernel on all machines");
+  compare(
+      probe, "uname -srm", [](const Host& host) { return host.text("uname -srm"); }, "kernel",
+      "boot the same kernel on all machines");
 }
 
 void differing_ringbolts(Probe& probe) {
-  compare(probe, "ringbolt --version", [](const Host& host) { return host.text("ringbolt --version"); }, "ringbolt",
-          "install the same version on all machines: they refuse each other");
+  compare(
+      probe, "ringbolt --version", [](const Host& host) { return host.text("ringbolt --version"); }, "ringbolt",
+      "install the same version on all machines: they refuse each other");
 }
 
 /// Lines of nccl.conf that are no remarks.

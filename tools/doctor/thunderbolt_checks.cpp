@@ -39,12 +39,12 @@ void missing_network(Probe& probe) {
       return;
     }
     probe.looked();
-    const bool is_carried = has_module(host, "thunderbolt_net") || has_module(host, "thunderbolt_stream") ||
-                            std::ranges::any_of(host.netdevs, [](const Netdev& one) {
-                              return one.driver.starts_with("thunderbolt");
-                            });
+    const bool is_carried =
+        has_module(host, "thunderbolt_net") || has_module(host, "thunderbolt_stream") ||
+        std::ranges::any_of(host.netdevs, [](const Netdev& one) { return one.driver.starts_with("thunderbolt"); });
     if (!is_carried) {
-      Finding& found = probe.found(host, "thunderbolt", "a machine is cabled to it, and no driver carries anything there");
+      Finding& found =
+          probe.found(host, "thunderbolt", "a machine is cabled to it, and no driver carries anything there");
       each_peer(host, [&](const std::string& folder) { found.file(host, folder + "/device_name"); });
       found.step(host, "modprobe thunderbolt-net", "modprobe -r thunderbolt-net");
     }
@@ -137,7 +137,9 @@ void ring_in_use(Probe& probe) {
     }
     probe.looked();
     if (has_module(host, "thunderbolt_net") && has_module(host, "thunderbolt_ibverbs")) {
-      probe.found(host, "thunderbolt_net", "it and the native verbs driver both want the controller's one flow-controlled ring")
+      probe
+          .found(host, "thunderbolt_net",
+                 "it and the native verbs driver both want the controller's one flow-controlled ring")
           .seen(host, "modules", "thunderbolt_net")
           .seen(host, "modules", "thunderbolt_ibverbs")
           .step(host, "modprobe -r thunderbolt-net", "modprobe thunderbolt-net");
@@ -146,10 +148,11 @@ void ring_in_use(Probe& probe) {
 }
 
 constexpr Check kChecks[] = {
-    {"thunderbolt-carries-nothing", Severity::error, Platform::linux, "a machine is cabled, and no driver uses the cable",
-     "there is no interface, no device and no stream", "modules, thunderbolt", missing_network},
-    {"thunderbolt-one-lane", Severity::warning, Platform::linux, "a cable uses one of its two lanes",
-     "it carries half", "thunderbolt", narrow_lanes},
+    {"thunderbolt-carries-nothing", Severity::error, Platform::linux,
+     "a machine is cabled, and no driver uses the cable", "there is no interface, no device and no stream",
+     "modules, thunderbolt", missing_network},
+    {"thunderbolt-one-lane", Severity::warning, Platform::linux, "a cable uses one of its two lanes", "it carries half",
+     "thunderbolt", narrow_lanes},
     {"thunderbolt-slow-lane", Severity::warning, Platform::linux, "a lane runs below USB4's 20 Gb/s",
      "the cable carries half or less", "thunderbolt", slow_lanes},
     {"thunderbolt-ring-taken", Severity::warning, Platform::linux, "thunderbolt_net holds what native verbs need",

@@ -51,7 +51,8 @@ void nccl_without_rdma(Probe& probe) {
     }
     probe.looked();
     if (*off != "0") {
-      unset(variable_seen(probe.found(host, "NCCL_IB_DISABLE", "NCCL leaves RDMA devices alone"), host, "NCCL_IB_DISABLE"),
+      unset(variable_seen(probe.found(host, "NCCL_IB_DISABLE", "NCCL leaves RDMA devices alone"), host,
+                          "NCCL_IB_DISABLE"),
             host, "NCCL_IB_DISABLE")
           .seen(host, "devices", names_of(host.devices));
     }
@@ -69,11 +70,11 @@ void unknown_nccl_devices(Probe& probe) {
     const bool is_exact = list->starts_with('=');
     for (const std::string& item : items_of(std::string_view(*list).substr(is_exact ? 1 : 0))) {
       const std::string name = item.substr(0, item.find(':'));
-      const bool is_there = std::ranges::any_of(host.devices, [&](const Device& one) {
-        return is_exact ? one.name == name : one.name.starts_with(name);
-      });
+      const bool is_there = std::ranges::any_of(
+          host.devices, [&](const Device& one) { return is_exact ? one.name == name : one.name.starts_with(name); });
       if (!is_there) {
-        unset(variable_seen(probe.found(host, "NCCL_IB_HCA", fmt::format("there is no device {}", name)), host, "NCCL_IB_HCA"),
+        unset(variable_seen(probe.found(host, "NCCL_IB_HCA", fmt::format("there is no device {}", name)), host,
+                            "NCCL_IB_HCA"),
               host, "NCCL_IB_HCA")
             .seen(host, "devices", names_of(host.devices));
         return;
@@ -91,9 +92,10 @@ void other_prefix_length(Probe& probe) {
     }
     probe.looked();
     if (number_of(*length) != netdev.ipv4()->ip.prefix_bits) {
-      variable_seen(probe.found(host, netdev.name,
-                                fmt::format("its subnet is a /{}, {} says {}", netdev.ipv4()->ip.prefix_bits, name, *length)),
-                    host, name)
+      variable_seen(
+          probe.found(host, netdev.name,
+                      fmt::format("its subnet is a /{}, {} says {}", netdev.ipv4()->ip.prefix_bits, name, *length)),
+          host, name)
           .seen(host, "ip -o address", netdev.ipv4()->line)
           .step(host, fmt::format("export {}={}", name, netdev.ipv4()->ip.prefix_bits),
                 fmt::format("export {}={}", name, shell_quoted(*length)), By::shell);
@@ -133,8 +135,8 @@ void unknown_interfaces(Probe& probe) {
         for (const Netdev& one : host.netdevs) {
           there += (there.empty() ? "" : ", ") + one.name;
         }
-        unset(variable_seen(probe.found(host, variable, fmt::format("there is no interface {}", item)), host, variable), host,
-              variable)
+        unset(variable_seen(probe.found(host, variable, fmt::format("there is no interface {}", item)), host, variable),
+              host, variable)
             .seen(host, "interfaces", there);
       }
     });
@@ -148,8 +150,8 @@ void useless_interfaces(Probe& probe) {
       probe.looked();
       if (std::ranges::any_of(kUseless, [&](std::string_view one) { return item.starts_with(one); })) {
         unset(variable_seen(
-                  probe.found(host, variable, fmt::format("{} leads to no other machine, or through a VPN", item)), host,
-                  variable),
+                  probe.found(host, variable, fmt::format("{} leads to no other machine, or through a VPN", item)),
+                  host, variable),
               host, variable);
       }
     });
@@ -190,7 +192,8 @@ void ucx_without_rdma(Probe& probe) {
       return std::ranges::any_of(kRdma, [&](std::string_view one) { return item.starts_with(one); });
     });
     if (!has_rdma) {
-      unset(variable_seen(probe.found(host, "UCX_TLS", "it leaves no RDMA transport to UCX"), host, "UCX_TLS"), host, "UCX_TLS")
+      unset(variable_seen(probe.found(host, "UCX_TLS", "it leaves no RDMA transport to UCX"), host, "UCX_TLS"), host,
+            "UCX_TLS")
           .seen(host, "devices", names_of(host.devices));
     }
   });
@@ -198,8 +201,8 @@ void ucx_without_rdma(Probe& probe) {
 
 /// What each machine has for itself.
 bool is_per_host(std::string_view name) {
-  for (const char* part : {"IFNAME", "IB_HCA", "HOST", "RANK", "NET_DEVICES", "GID_INDEX", "NODE", "DEVICE", "ADDR", "COORDINATOR",
-                           "if_include", "RDMA_DEV", "RUNTIME_DIR", "LD_"}) {
+  for (const char* part : {"IFNAME", "IB_HCA", "HOST", "RANK", "NET_DEVICES", "GID_INDEX", "NODE", "DEVICE", "ADDR",
+                           "COORDINATOR", "if_include", "RDMA_DEV", "RUNTIME_DIR", "LD_"}) {
     if (contains(name, part)) {
       return true;
     }
@@ -229,7 +232,8 @@ void differing_variables(Probe& probe) {
       const std::string* other = first->variable(name);
       if (count != 0 && (own == nullptr ? other != nullptr : other == nullptr || *own != *other)) {
         const auto text = [](const std::string* value) { return value == nullptr ? "unset" : *value; };
-        variable_seen(probe.found(host, name, fmt::format("{} here, {} on {}", text(own), text(other), first->name)), host, name);
+        variable_seen(probe.found(host, name, fmt::format("{} here, {} on {}", text(own), text(other), first->name)),
+                      host, name);
         variable_seen(probe.findings().back(), *first, name)
             .advise("set it alike on all machines, or nowhere; `ringbolt nccl` says what a job needs");
       }
@@ -249,7 +253,8 @@ void unknown_vllm_host(Probe& probe) {
       return std::ranges::any_of(netdev.addresses, [&](const Address& one) { return one.ip.bytes == ip->bytes; });
     });
     if (!is_there) {
-      unset(variable_seen(probe.found(host, "VLLM_HOST_IP", fmt::format("no interface here has {}", *own)), host, "VLLM_HOST_IP"),
+      unset(variable_seen(probe.found(host, "VLLM_HOST_IP", fmt::format("no interface here has {}", *own)), host,
+                          "VLLM_HOST_IP"),
             host, "VLLM_HOST_IP");
     }
   });
@@ -305,7 +310,8 @@ void fast_synch(Probe& probe) {
     }
     probe.looked();
     if (host.variable(name) != nullptr) {
-      unset(variable_seen(probe.found(host, name, "it is set: people report hangs with it, also on one machine"), host, name),
+      unset(variable_seen(probe.found(host, name, "it is set: people report hangs with it, also on one machine"), host,
+                          name),
             host, name);
     }
   });
@@ -332,12 +338,13 @@ void odd_variables(Probe& probe) {
 }
 
 constexpr Check kChecks[] = {
-    {"nccl-rdma-off", Severity::warning, Platform::linux, "NCCL_IB_DISABLE keeps NCCL from RDMA", "it goes over sockets",
-     "", nccl_without_rdma},
+    {"nccl-rdma-off", Severity::warning, Platform::linux, "NCCL_IB_DISABLE keeps NCCL from RDMA",
+     "it goes over sockets", "", nccl_without_rdma},
     {"nccl-device-unknown", Severity::error, Platform::linux, "NCCL_IB_HCA names a device that is not there",
      "NCCL finds no device, and goes over sockets or ends", "", unknown_nccl_devices},
     {"nccl-prefix-length", Severity::warning, Platform::linux, "NCCL_IB_SUBNET_PREFIX_LEN is not that of the cables",
-     "NCCL takes several cables for one subnet, or one for several, and pairs the wrong ports", "", other_prefix_length},
+     "NCCL takes several cables for one subnet, or one for several, and pairs the wrong ports", "",
+     other_prefix_length},
     {"socket-interface-unknown", Severity::error, Platform::all, "a variable names an interface that is not there",
      "the engine ends at the start, or takes another one", "", unknown_interfaces},
     {"socket-interface-away", Severity::error, Platform::all, "a variable names loopback, a bridge or a VPN",
@@ -352,12 +359,13 @@ constexpr Check kChecks[] = {
      "JACCL, MLX and groups end at the start", "", missing_named_files},
     {"coordinator-unknown", Severity::error, Platform::all, "the coordinator is an address that no machine has",
      "all ranks wait for rank 0 at a place where nobody is", "", unknown_coordinators},
-    {"variables-differ", Severity::warning, Platform::all, "a variable of NCCL, UCX or Ringbolt differs between machines",
+    {"variables-differ", Severity::warning, Platform::all,
+     "a variable of NCCL, UCX or Ringbolt differs between machines",
      "ranks choose different ways and wait for each other", "", differing_variables},
     {"mlx-fast-synch", Severity::note, Platform::all, "MLX_METAL_FAST_SYNCH is set", "people report hangs with it", "",
      fast_synch},
-    {"ringbolt-variable-odd", Severity::warning, Platform::all, "a variable of Ringbolt has a value or name that means nothing",
-     "it has no effect", "", odd_variables},
+    {"ringbolt-variable-odd", Severity::warning, Platform::all,
+     "a variable of Ringbolt has a value or name that means nothing", "it has no effect", "", odd_variables},
 };
 
 }  // namespace
