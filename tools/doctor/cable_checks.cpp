@@ -253,7 +253,7 @@ void lost_packets(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kCableChecks[] = {
     {"port-off", Severity::error, Platform::all, "an interface that should carry a cable is switched off",
      "the port at the other end sees no cable either", "interfaces|ifconfig -a", ports_off},
     {"cable-unplugged", Severity::error, Platform::all, "a port with an address, or of the plan, has no carrier",
@@ -279,6 +279,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> cable_checks() { return kChecks; }
+std::span<const Check> cable_checks() { return kCableChecks; }
 
 }  // namespace ringbolt::tools::doctor

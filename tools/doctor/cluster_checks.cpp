@@ -53,6 +53,9 @@ void injected_faults(Probe& probe) {
     }
   }
   probe.each_host([&](const Host& host) {
+    if (host.recording->find(host.name, "environment") != nullptr) {
+      probe.looked();
+    }
     if (const std::string* faults = host.variable("RINGBOLT_FAULTS")) {
       probe.found(host, "RINGBOLT_FAULTS", "programs started here suffer faults")
           .seen(host, "environment", "RINGBOLT_FAULTS=" + *faults)
@@ -107,7 +110,8 @@ void unknown_devices(Probe& probe) {
   const Facts& facts = probe.facts;
   for (uint32_t node = 0; facts.plan && facts.plan_source != "cluster" && node < facts.plan->nodes.size(); ++node) {
     const Host* host = facts.host_of_node(node);
-    if (host == nullptr || host->recording->find(host->name, host->is_mac ? "ibv_devinfo -v" : "devices") == nullptr) {
+    if (host == nullptr || (host->is_mac && host->devices.empty()) ||
+        host->recording->find(host->name, host->is_mac ? "ibv_devinfo -v" : "devices") == nullptr) {
       continue;
     }
     for (const cluster::Port& port : facts.plan->nodes[node].ports) {
@@ -170,7 +174,7 @@ void odd_hostfiles(Probe& probe) {
   }
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kClusterChecks[] = {
     {"host-unreachable", Severity::error, Platform::all, "a machine can't be read, or only in part",
      "nothing is known of it, and every cable to it is suspect", "", unreachable_hosts},
     {"faults-injected", Severity::error, Platform::all, "faults of `ringbolt fault` or RINGBOLT_FAULTS are in effect",
@@ -189,6 +193,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> cluster_checks() { return kChecks; }
+std::span<const Check> cluster_checks() { return kClusterChecks; }
 
 }  // namespace ringbolt::tools::doctor

@@ -88,13 +88,13 @@ bool mend(const doctor::Scope& scope, const Finding& finding, bool is_yes) {
   return true;
 }
 
-int apply(const DoctorOptions& options, const doctor::Scope& scope, const Diagnosis& diagnosis) {
+int apply_check(const DoctorOptions& options, const doctor::Scope& scope, const Diagnosis& diagnosis) {
   size_t n_found = 0;
   size_t n_mended = 0;
   for (const Finding& one : diagnosis.findings) {
     if (one.check->id == options.apply) {
       ++n_found;
-      n_mended += mend(scope, one, options.is_agreed) ? 1 : 0;
+      n_mended += mend(scope, one, options.is_agreed) ? 1U : 0U;
     }
   }
   if (n_found == 0) {
@@ -143,7 +143,7 @@ int doctor_run(const DoctorOptions& options) {
     page.write(doctor::report_html(*facts, diagnosis));
   }
   if (!options.apply.empty()) {
-    return apply(options, scope, diagnosis);
+    return apply_check(options, scope, diagnosis);
   }
   if (options.html_path != "-" && options.bundle_path != "-") {
     fmt::print("{}", options.is_json ? doctor::report_json(*facts, diagnosis) : doctor::report_text(*facts, diagnosis));

@@ -1,5 +1,7 @@
 #include "doctor/facts.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -105,6 +107,16 @@ std::unique_ptr<const Facts> facts_of(Recording recording) {
   }
   find_links(*facts);
   return facts;
+}
+
+std::optional<cluster::IpAddress> ip_of_gid(std::string_view text) {
+  cluster::IpAddress ip;
+  if (::inet_pton(AF_INET6, std::string(text).c_str(), ip.bytes.data()) != 1 ||
+      ip.bytes == cluster::IpAddress().bytes) {
+    return std::nullopt;
+  }
+  ip.prefix_bits = ip.is_ipv4() ? 32 : 128;
+  return ip;
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {

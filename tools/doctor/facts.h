@@ -143,6 +143,8 @@ void read_mac(Host& host);
 void find_links(Facts& facts);
 
 // For all who take texts apart.
+/// Of a GID, as sysfs or ibv_devinfo writes it; an IPv4-mapped one is IPv4, "::" is none.
+std::optional<cluster::IpAddress> ip_of_gid(std::string_view text);
 std::vector<std::string_view> lines_of(std::string_view text);
 std::vector<std::string_view> words_of(std::string_view line);
 /// The number that `text` begins with; 0 if there is none. A number too large is the greatest.

@@ -164,7 +164,7 @@ void version_1_default(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kGidChecks[] = {
     {"gid-table-empty", Severity::error, Platform::all, "a port's GID table is empty",
      "the change to RTR fails with ENODATA or EINVAL", "devices|ibv_devinfo -v", empty_tables},
     {"gid-missing", Severity::error, Platform::all, "no GID of a port is an IPv4 address of RoCE v2",
@@ -183,6 +183,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> gid_checks() { return kChecks; }
+std::span<const Check> gid_checks() { return kGidChecks; }
 
 }  // namespace ringbolt::tools::doctor

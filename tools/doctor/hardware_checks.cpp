@@ -177,7 +177,7 @@ void saving_power(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kHardwareChecks[] = {
     {"driver-missing", Severity::error, Platform::linux, "a card is there, its RDMA device is not",
      "programs find no device, and engines fall back to TCP without a word", "pci", missing_drivers},
     {"rdma-port-down", Severity::error, Platform::all, "an RDMA port is not active though its interface is",
@@ -201,6 +201,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> hardware_checks() { return kChecks; }
+std::span<const Check> hardware_checks() { return kHardwareChecks; }
 
 }  // namespace ringbolt::tools::doctor

@@ -177,7 +177,7 @@ void falling_asleep(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kLimitChecks[] = {
     {"container-no-device", Severity::error, Platform::linux, "an RDMA device has no file in /dev/infiniband",
      "the verbs library sees no device, and engines fall back to TCP", "device nodes", no_device_nodes},
     {"device-forbidden", Severity::error, Platform::linux, "the user may not open an RDMA device",
@@ -200,6 +200,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> limit_checks() { return kChecks; }
+std::span<const Check> limit_checks() { return kLimitChecks; }
 
 }  // namespace ringbolt::tools::doctor

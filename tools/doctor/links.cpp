@@ -98,11 +98,11 @@ void add_seen(Facts& facts) {
 
 /// Two interfaces of two machines that are alone in an IPv4 subnet, none of them with a default route.
 void add_by_subnet(Facts& facts) {
-  struct Place {
+  struct Candidate {
     End end;
     const cluster::IpAddress* ip;
   };
-  std::vector<Place> places;
+  std::vector<Candidate> places;
   for (size_t h = 0; h < facts.hosts.size(); ++h) {
     for (size_t i = 0; i < facts.hosts[h].netdevs.size(); ++i) {
       const Netdev& netdev = facts.hosts[h].netdevs[i];
@@ -111,8 +111,10 @@ void add_by_subnet(Facts& facts) {
       }
     }
   }
-  for (const Place& one : places) {
-    const auto is_near = [&](const Place& other) { return other.end != one.end && other.ip->shares_subnet(*one.ip); };
+  for (const Candidate& one : places) {
+    const auto is_near = [&](const Candidate& other) {
+      return other.end != one.end && other.ip->shares_subnet(*one.ip);
+    };
     const auto near = std::ranges::find_if(places, is_near);
     if (near == places.end() || std::ranges::count_if(places, is_near) != 1 || near->end.host == one.end.host ||
         is_in_link(facts, one.end) || is_in_link(facts, near->end)) {

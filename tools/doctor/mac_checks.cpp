@@ -178,7 +178,7 @@ void blocking_firewall(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kMacChecks[] = {
     {"mac-system-old", Severity::error, Platform::mac, "macOS is older than 26.2", "there is no RDMA over Thunderbolt",
      "sw_vers", old_system},
     {"mac-ports-old", Severity::error, Platform::mac, "the ports are of Thunderbolt 4 or older",
@@ -201,6 +201,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> mac_checks() { return kChecks; }
+std::span<const Check> mac_checks() { return kMacChecks; }
 
 }  // namespace ringbolt::tools::doctor

@@ -253,7 +253,7 @@ void stolen_routes(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kNetworkChecks[] = {
     {"firewall-drops", Severity::error, Platform::linux, "a firewall keeps out what comes in over a cable",
      "ranks can't meet, and RoCEv2 in software and soft-RoCE lose every packet", "iptables -S|nft list ruleset",
      blocked_input},
@@ -269,6 +269,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> network_checks() { return kChecks; }
+std::span<const Check> network_checks() { return kNetworkChecks; }
 
 }  // namespace ringbolt::tools::doctor

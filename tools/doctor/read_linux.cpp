@@ -117,7 +117,7 @@ void add_gids(const Host& host, Device& device) {
     Gid gid{static_cast<uint32_t>(number_of(index)), text};
     gid.type = trimmed(host.file(device.folder + "/gid_attrs/types/" + index));
     gid.netdev = trimmed(host.file(device.folder + "/gid_attrs/ndevs/" + index));
-    gid.ip = cluster::IpAddress::parse(text);
+    gid.ip = ip_of_gid(text);
     device.gids.push_back(std::move(gid));
   }
   std::ranges::sort(device.gids, {}, &Gid::index);

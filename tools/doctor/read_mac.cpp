@@ -42,7 +42,7 @@ void add_interfaces(Host& host) {
     if (line.front() != ' ' && line.front() != '\t') {
       const std::string name(words[0].substr(0, words[0].find(':')));
       now = nullptr;
-      if (cluster::is_netdev_name(name)) {
+      if (cluster::is_netdev_name(name) && !name.starts_with("lo")) {
         now = &host.netdevs.emplace_back(Netdev{name});
         now->is_up = contains(line, "<UP") || contains(line, ",UP,");
         if (const auto mtu = std::ranges::find(words, "mtu"); mtu != words.end() && mtu + 1 != words.end()) {
@@ -99,10 +99,10 @@ void add_devices_of_mac(Host& host) {
       const size_t comma = text.find(',');
       Gid gid{static_cast<uint32_t>(std::min<uint64_t>(number_of(line.substr(open + 1)), 65535)),
               text.substr(0, comma)};
-      gid.ip = cluster::IpAddress::parse(gid.text);
+      gid.ip = ip_of_gid(gid.text);
       gid.type = "RoCE v2";  // of a Thunderbolt port there are no versions
       gid.netdev = now->netdev;
-      if (gid.ip && gid.text.find_first_not_of("0:") != std::string::npos) {
+      if (gid.ip) {
         now->gids.push_back(std::move(gid));
       }
     }

@@ -198,7 +198,7 @@ void missing_plugins(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kSoftwareChecks[] = {
     {"library-missing", Severity::error, Platform::linux, "there is a card, and no verbs library",
      "programs don't start, or go over TCP without a word", "", missing_libraries},
     {"library-mixed", Severity::error, Platform::linux, "programs load verbs libraries of different installations",
@@ -221,6 +221,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> software_checks() { return kChecks; }
+std::span<const Check> software_checks() { return kSoftwareChecks; }
 
 }  // namespace ringbolt::tools::doctor

@@ -147,7 +147,7 @@ void ring_in_use(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kThunderboltChecks[] = {
     {"thunderbolt-carries-nothing", Severity::error, Platform::linux,
      "a machine is cabled, and no driver uses the cable", "there is no interface, no device and no stream",
      "modules, thunderbolt", missing_network},
@@ -165,6 +165,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> thunderbolt_checks() { return kChecks; }
+std::span<const Check> thunderbolt_checks() { return kThunderboltChecks; }
 
 }  // namespace ringbolt::tools::doctor

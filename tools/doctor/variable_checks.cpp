@@ -337,7 +337,7 @@ void odd_variables(Probe& probe) {
   });
 }
 
-constexpr Check kChecks[] = {
+constexpr Check kVariableChecks[] = {
     {"nccl-rdma-off", Severity::warning, Platform::linux, "NCCL_IB_DISABLE keeps NCCL from RDMA",
      "it goes over sockets", "", nccl_without_rdma},
     {"nccl-device-unknown", Severity::error, Platform::linux, "NCCL_IB_HCA names a device that is not there",
@@ -370,6 +370,6 @@ constexpr Check kChecks[] = {
 
 }  // namespace
 
-std::span<const Check> variable_checks() { return kChecks; }
+std::span<const Check> variable_checks() { return kVariableChecks; }
 
 }  // namespace ringbolt::tools::doctor
