@@ -22,10 +22,15 @@ class Doctor(CommandCase):
     def ids(self, *words, **options):
         return [one["id"] for one in self.look(*words, **options)["findings"]]
 
+    def tell(self, text, *words):
+        return subprocess.run([command.RINGBOLT, "doctor", *map(str, words)], input=text, env=self.environment, text=True,
+                              capture_output=True, timeout=command.PATIENCE_S, check=False)
+
     def sick(self):
         """Two Sparks of which one has another MTU."""
         path = self.root / "sick.txt"
-        path.write_text((self.recordings / "spark.txt").read_text().replace("enp1s0f0np0/mtu:9000", "enp1s0f0np0/mtu:1500", 1))
+        text = (self.recordings / "spark.txt").read_text()
+        path.write_text(text.replace("enp1s0f0np0/mtu:9000", "enp1s0f0np0/mtu:1500", 1))
         return path
 
     def ssh(self, script):
@@ -37,7 +42,8 @@ class Doctor(CommandCase):
 
     def test_the_page_has_all_checks(self):
         listed = json.loads(self.call("doctor", "--list", "--json").stdout)["checks"]
-        page = re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \| (\w+) \| (.+) \|$", (self.source / "docs/doctor.md").read_text(), re.MULTILINE)
+        text = (self.source / "docs/doctor.md").read_text()
+        page = re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \| (\w+) \| (.+) \|$", text, re.MULTILINE)
         self.assertEqual(page, [(one["id"], one["severity"], one["platform"], one["what"]) for one in listed])
         self.assertGreaterEqual(len(listed), 60)
         self.assertEqual(len(self.call("doctor", "--list").stdout.splitlines()), len(listed) + 1)
@@ -60,8 +66,7 @@ class Doctor(CommandCase):
     def test_outputs_of_a_mac_are_read_as_they_are_pasted(self):
         text = ("ProductName:\tmacOS\nProductVersion:\t26.1\nBuildVersion:\t25B1\n"
                 "hca_id:\trdma_en2\n\tstate:\t\tPORT_DOWN (1)\n\tGID[  0]:\tfe80::1\n")
-        done = subprocess.run([command.RINGBOLT, "doctor", "--json", "--from", "-"], input=text, env=self.environment, text=True,
-                              capture_output=True, timeout=command.PATIENCE_S, check=False)
+        done = self.tell(text, "--json", "--from", "-")
         self.assertEqual([one["id"] for one in json.loads(done.stdout)["findings"]], ["mac-system-old", "mac-no-active-port"])
         folder = self.root / "macs"
         (folder / "mac2").mkdir(parents=True)
@@ -92,11 +97,11 @@ class Doctor(CommandCase):
         with self.cluster("line:2"):
             self.call("cut", "0-1")
             for answer, code in (("", 1), ("n\n", 1), ("y\n", 0)):
-                done = subprocess.run([command.RINGBOLT, "doctor", "-c", "line2", "--apply", "cable-cut"], input=answer, text=True,
-                                      env=self.environment, capture_output=True, timeout=command.PATIENCE_S, check=False)
+                done = self.tell(answer, "-c", "line2", "--apply", "cable-cut")
                 self.assertEqual(done.returncode, code, done.stderr)
                 self.assertLess(done.stdout.index("mend: ringbolt heal"), done.stdout.index("Do this? [y/N]"))
-                self.assertEqual(self.ids("-c", "line2", expect=None), ["cable-cut", "rdma-port-down", "rdma-port-down"] if code else [])
+                left = ["cable-cut", "rdma-port-down", "rdma-port-down"] if code else []
+                self.assertEqual(self.ids("-c", "line2", expect=None), left)
             self.assertIn("nothing of that kind", self.call("doctor", "-c", "line2", "--apply", "cable-cut").stdout)
 
     def test_machines_that_hang_or_say_half_are_told(self):
@@ -113,8 +118,8 @@ class Doctor(CommandCase):
         script = self.call("doctor", "--script").stdout
         self.assertEqual(script, (self.source / "tools/doctor/look.sh").read_text())
         for shell in ("dash", "bash"):
-            done = subprocess.run([shell], input=script, text=True, capture_output=True, timeout=command.PATIENCE_S, check=False,
-                                  env=self.environment | {"HOME": str(self.root)})
+            done = subprocess.run([shell], input=script, text=True, capture_output=True, timeout=command.PATIENCE_S,
+                                  check=False, env=self.environment | {"HOME": str(self.root)})
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertTrue(done.stdout.startswith("ringbolt-recording 1\n") and done.stdout.endswith("== . end\n"))
             path = self.root / "here.txt"
@@ -138,7 +143,8 @@ class Doctor(CommandCase):
         nothing.write_text("hello\n")
         for words, says in ((["--from", "/no/such"], "/no/such"), (["--from", nothing], "holds neither a recording"),
                             (["--hosts", "a,,b"], "is no host"), (["--hosts", nothing], "nothing.txt"),
-                            (["--hosts", "a", "-c", "b"], "--hosts"), (["-c", "none"], "none"), (["--apply", "mtu-difers"], "did you mean mtu-differs"),
+                            (["--hosts", "a", "-c", "b"], "--hosts"), (["-c", "none"], "none"),
+                            (["--apply", "mtu-difers"], "did you mean mtu-differs"),
                             (["--html", "/no/such/page"], "/no/such/page"), (["--timeout", "0"], "1 to 600")):
             with self.subTest(words):
                 self.refused("doctor", *words, says=[says])

@@ -15,7 +15,8 @@ namespaces.need("ping")
 
 
 def plan(*cables):
-    nodes = [{"name": host, "ports": [{"name": f"rdma_{port}", "netdev": port} for port in ("en2", "en3")]} for host in ("left", "right")]
+    ports = [{"name": f"rdma_{port}", "netdev": port} for port in ("en2", "en3")]
+    nodes = [{"name": host, "ports": ports} for host in ("left", "right")]
     return json.dumps({"ringbolt": 1, "kind": "hosts", "nodes": nodes, "cables": [{"between": list(ends)} for ends in cables]})
 
 
@@ -64,7 +65,8 @@ class Doctor(HostCase):
             ("ip link set en2 down", 1, "ip link set en2 up", "port-off", False),
             ("tc qdisc add dev en2 root tbf rate 500Mbit burst 100k latency 10ms", 0, "tc qdisc del dev en2 root",
              "cable-shaped", True),
-            ("sysctl -qw net/ipv4/conf/en2/rp_filter=1", 0, "sysctl -qw net/ipv4/conf/en2/rp_filter=0", "rp-filter-strict", True),
+            ("sysctl -qw net/ipv4/conf/en2/rp_filter=1", 0, "sysctl -qw net/ipv4/conf/en2/rp_filter=0",
+             "rp-filter-strict", True),
             ("ip route add 10.99.0.0/24 via 10.77.0.2", 0, "ip route del 10.99.0.0/24", "forwarding-off", True),
             ("ip route add 10.77.0.0/25 dev lo", 0, "ip route del 10.77.0.0/25 dev lo", "route-stolen", False),
             ("ip address del 10.77.0.2/24 dev en3; ip address add 10.77.9.2/24 dev en3", 1,
@@ -92,22 +94,27 @@ class Doctor(HostCase):
                 command.wait_until(lambda: not self.look(expect=None)["findings"], f"{check} is gone")
 
     def test_illnesses_of_plans_and_variables_are_named_first(self):
-        for text, check in ((CROSSED, "cable-crossed"),
-                            (json.dumps([{"ssh": "left", "ips": ["10.77.0.1"], "rdma": [None, "rdma_en9"]},
-                                         {"ssh": "right", "ips": ["10.77.0.2"], "rdma": ["rdma_en3", None]}]), "hostfile-device-unknown"),
-                            (json.dumps([{"ssh": "left", "ips": ["10.77.7.7"]}, {"ssh": "right", "ips": ["10.77.0.2"]}]),
-                             "hostfile-address-unknown")):
+        devices = [{"ssh": "left", "ips": ["10.77.0.1"], "rdma": [None, "rdma_en9"]},
+                   {"ssh": "right", "ips": ["10.77.0.2"], "rdma": ["rdma_en3", None]}]
+        addresses = [{"ssh": "left", "ips": ["10.77.7.7"]}, {"ssh": "right", "ips": ["10.77.0.2"]}]
+        for text, check in ((CROSSED, "cable-crossed"), (json.dumps(devices), "hostfile-device-unknown"),
+                            (json.dumps(addresses), "hostfile-address-unknown")):
             with self.subTest(check):
                 self.assertEqual(self.first("--hosts", self.written(text))[0]["id"], check)
         folder = self.root / "second"
         folder.mkdir()
         (folder / "libibverbs.so.1").symlink_to("/lib/x86_64-linux-gnu/libibverbs.so.1")
         sane = self.environment["RINGBOLT_SSH"]
-        for variable, check in (("RINGBOLT_FAULTS=loss", "faults-injected"), ("GLOO_SOCKET_IFNAME=eth77", "socket-interface-unknown"),
-                                ("NCCL_SOCKET_IFNAME=lo", "socket-interface-away"), ("VLLM_HOST_IP=10.9.9.9", "vllm-host-unknown"),
-                                ("MLX_IBV_DEVICES=/no/such/file", "named-file-missing"), ("UCX_NET_DEVICES=mlx5_7:1", "ucx-device-unknown"),
-                                ("RINGBOLT_COORDINATOR=10.9.9.9:1", "coordinator-unknown"), ("RINGBOLT_LOG=loud", "ringbolt-variable-odd"),
-                                ("NCCL_IB_SUBNET_PREFIX_LEN=30", "nccl-prefix-length"), ("NCCL_NET_PLUGIN=nowhere", "nccl-plugin-missing"),
+        for variable, check in (("RINGBOLT_FAULTS=loss", "faults-injected"),
+                                ("GLOO_SOCKET_IFNAME=eth77", "socket-interface-unknown"),
+                                ("NCCL_SOCKET_IFNAME=lo", "socket-interface-away"),
+                                ("VLLM_HOST_IP=10.9.9.9", "vllm-host-unknown"),
+                                ("MLX_IBV_DEVICES=/no/such/file", "named-file-missing"),
+                                ("UCX_NET_DEVICES=mlx5_7:1", "ucx-device-unknown"),
+                                ("RINGBOLT_COORDINATOR=10.9.9.9:1", "coordinator-unknown"),
+                                ("RINGBOLT_LOG=loud", "ringbolt-variable-odd"),
+                                ("NCCL_IB_SUBNET_PREFIX_LEN=30", "nccl-prefix-length"),
+                                ("NCCL_NET_PLUGIN=nowhere", "nccl-plugin-missing"),
                                 (f"LD_LIBRARY_PATH={folder}", "library-mixed")):
             with self.subTest(variable):
                 self.environment["RINGBOLT_SSH"] = f"{sane} -o SetEnv={variable}"

@@ -85,7 +85,8 @@ look_at_devices() {
   files devices $list /sys/kernel/config/rdma_cm/*/ports/*/default_roce_mode
   printf '== . device nodes\n'
   for one in /dev/infiniband/uverbs* /dev/infiniband/rdma_cm; do
-    [ ! -e "$one" ] || { [ -r "$one" ] && [ -w "$one" ] && echo "$one may be opened"; } || echo "$one may not be opened"
+    [ -e "$one" ] || continue
+    { [ -r "$one" ] && [ -w "$one" ] && echo "$one may be opened"; } || echo "$one may not be opened"
   done
 }
 
@@ -93,12 +94,16 @@ look_at_buses() {
   printf '== . pci\n'
   for one in /sys/bus/pci/devices/*; do
     case $(cat "$one/vendor" 2> /dev/null) in
-      0x15b3) echo "${one##*/} $(cat "$one/class" "$one/vendor" "$one/device" 2> /dev/null | tr '\n' ' ')$(cd "$one" && echo infiniband/*)" ;;
+      0x15b3)
+        words=$(cat "$one/class" "$one/vendor" "$one/device" 2> /dev/null | tr '\n' ' ')
+        echo "${one##*/} $words$(cd "$one" && echo infiniband/*)"
+        ;;
     esac
   done
   list=
   for one in /sys/bus/thunderbolt/devices/*; do
-    for file in unique_id device_name vendor_name authorized security iommu_dma_protection rx_speed tx_speed rx_lanes tx_lanes key uevent; do
+    for file in unique_id device_name vendor_name authorized security iommu_dma_protection rx_speed tx_speed rx_lanes \
+      tx_lanes key uevent; do
       list="$list $one/$file"
     done
   done
@@ -128,10 +133,12 @@ look_at_software() {
   printf '== . libraries\n'
   found=$(
     for folder in $(echo "$LD_LIBRARY_PATH" | tr : ' '); do
-      for one in libibverbs.so.1 librdmacm.so.1 libmlx5.so.1 libnccl.so.2; do [ ! -e "$folder/$one" ] || echo "$folder/$one"; done
+      for one in libibverbs.so.1 librdmacm.so.1 libmlx5.so.1 libnccl.so.2; do
+        [ ! -e "$folder/$one" ] || echo "$folder/$one"
+      done
       for one in "$folder"/libnccl-net*.so; do [ ! -e "$one" ] || echo "$one"; done
     done
-    within ldconfig -p 2> /dev/null | sed -n 's/^.*\(libibverbs\|librdmacm\|libmlx5\|libnccl\|libnccl-net[a-z_-]*\)\.so[.0-9]* .* => //p'
+    within ldconfig -p 2> /dev/null | sed -n 's/^.*\(libibverbs\|librdmacm\|libmlx5\|libnccl[a-z_-]*\)\.so[.0-9]* .* => //p'
   )
   echo "$found"
   verbs=$(echo "$found" | grep -m1 'libibverbs\.so\.1')
@@ -144,7 +151,8 @@ look_at_software() {
 }
 
 look_at_environment() {
-  section environment "$(env | grep -E '^(NCCL|UCX|GLOO|TP|VLLM|OMPI|MC|GGML|MLX|JACCL|RINGBOLT|RAY|FI)_|^LD_(LIBRARY_PATH|PRELOAD)=')"
+  names='^(NCCL|UCX|GLOO|TP|VLLM|OMPI|MC|GGML|MLX|JACCL|RINGBOLT|RAY|FI)_|^LD_(LIBRARY_PATH|PRELOAD)='
+  section environment "$(env | grep -E "$names")"
   printf '== . named files\n'
   for one in "$MLX_IBV_DEVICES" "$JACCL_IBV_DEVICES" "$MLX_HOSTFILE"; do
     [ -z "$one" ] || { [ -r "$one" ] && echo "$one may be read"; } || echo "$one may not be read"
@@ -185,6 +193,10 @@ echo 'ringbolt-recording 1'
 section 'uname' "$(uname -s)"
 case $(uname -s) in
   Darwin) look_at_mac; look_at_environment ;;
-  *) for part in interfaces devices buses system firewall software environment neighbours; do ! wants "$part" || "look_at_$part"; done ;;
+  *)
+    for part in interfaces devices buses system firewall software environment neighbours; do
+      ! wants "$part" || "look_at_$part"
+    done
+    ;;
 esac
 echo '== . end'
