@@ -81,7 +81,7 @@ class Doctor(CommandCase):
             states = {one["id"]: one["state"] for one in self.look("-c", "ring3")["checks"]}
             for check in ("faults-injected", "cable-cut", "rdma-port-down", "gid-missing", "gid-index-differs"):
                 self.assertEqual(states[check], "healthy", check)
-            self.call("fault", "add", "loss", "1%")
+            self.call("fault", "add", "completion-error", "1%", "status", "12")
             self.call("cut", "0-1")
             self.assertEqual(self.ids("-c", "ring3", expect=1)[:2], ["faults-injected", "cable-cut"])
             self.call("doctor", "-c", "ring3", "--apply", "faults-injected", "--yes")

@@ -202,7 +202,7 @@ void ucx_without_rdma(Probe& probe) {
 /// What each machine has for itself.
 bool is_per_host(std::string_view name) {
   for (const char* part : {"IFNAME", "IB_HCA", "HOST", "RANK", "NET_DEVICES", "GID_INDEX", "NODE", "DEVICE", "ADDR",
-                           "COORDINATOR", "if_include", "RDMA_DEV", "RUNTIME_DIR", "LD_"}) {
+                           "COORDINATOR", "if_include", "RDMA_DEV", "RUNTIME_DIR", "SYSROOT", "LD_"}) {
     if (contains(name, part)) {
       return true;
     }
