@@ -126,6 +126,8 @@ class Doctor(CommandCase):
             path.write_text(done.stdout)
             self.look("--from", path, expect=None)
         self.assertEqual(sorted(path.name for path in self.root.iterdir()), ["here.txt"])
+        self.environment["RINGBOLT_SECRET"] = "hunter2"
+        self.assertNotIn("hunter2", self.tell("", "--json", "--bundle", "-").stdout)
         self.look(expect=None)  # this machine, whatever ails it
 
     def test_pages_and_bundles(self):

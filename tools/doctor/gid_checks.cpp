@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "doctor/check.h"
+#include "node_environment.h"
 
 namespace ringbolt::tools::doctor {
 namespace {
@@ -157,8 +158,8 @@ void version_1_default(Probe& probe) {
         const std::string name = one->first.substr(folder.size(), one->first.find('/', folder.size()) - folder.size());
         probe.found(host, name, "rdma_cm connects by RoCE v1")
             .file(host, one->first)
-            .step(host, fmt::format("echo 'RoCE v2' > '{}'", one->first),
-                  fmt::format("echo 'IB/RoCE v1' > '{}'", one->first));
+            .step(host, "echo 'RoCE v2' > " + shell_quoted(one->first),
+                  "echo 'IB/RoCE v1' > " + shell_quoted(one->first));
       }
     }
   });

@@ -152,7 +152,8 @@ look_at_software() {
 
 look_at_environment() {
   names='^(NCCL|UCX|GLOO|TP|VLLM|OMPI|MC|GGML|MLX|JACCL|RINGBOLT|RAY|FI)_|^LD_(LIBRARY_PATH|PRELOAD)='
-  section environment "$(env | grep -E "$names")"
+  secrets='s/^([A-Z_]*(SECRET|TOKEN|KEY|PASS)[A-Z_]*)=.*/\1=(hidden)/'
+  section environment "$(env | grep -E "$names" | sed -E "$secrets")"
   printf '== . named files\n'
   for one in "$MLX_IBV_DEVICES" "$JACCL_IBV_DEVICES" "$MLX_HOSTFILE"; do
     [ -z "$one" ] || { [ -r "$one" ] && echo "$one may be read"; } || echo "$one may not be read"

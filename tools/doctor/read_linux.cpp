@@ -44,7 +44,9 @@ Netdev netdev_of(const Host& host, const std::string& name) {
   if (const std::string_view carrier = host.file(folder + "/carrier"); !carrier.empty()) {
     found.has_carrier = trimmed(carrier) == "1";
   }
-  found.master = link("/master");
+  if (const std::string master = link("/master"); cluster::is_netdev_name(master)) {
+    found.master = master;
+  }
   found.driver = link("/device/driver");
   found.pci = pci_at(host, folder + "/device");
   return found;
