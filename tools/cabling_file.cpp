@@ -117,13 +117,6 @@ cluster::Cluster cluster_of(const std::string& path, const Ranks& ranks) {
   return model;
 }
 
-/// Whether the text is meant for MLX or JACCL: a cluster file is an object that has no hosts. What is no JSON is
-/// refused as a cluster file.
-bool is_mlx(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, false);
-  return json.is_array() || (json.is_object() && json.contains("hosts") && !json.contains("ringbolt"));
-}
-
 }  // namespace
 
 const char* format_text(MlxFormat format) {
@@ -171,9 +164,26 @@ MlxFormat format_of(const std::string& text) {
   return begin == "[[\"" && has_port ? MlxFormat::ring : MlxFormat::devices;
 }
 
+/// A cluster file is an object that has no hosts. What is no JSON is refused as a cluster file.
+bool is_mlx_file(const std::string& text) {
+  const auto json = nlohmann::json::parse(text, nullptr, false);
+  return json.is_array() || (json.is_object() && json.contains("hosts") && !json.contains("ringbolt"));
+}
+
+cluster::Cluster parse_cabling(const std::string& path, const std::string& text) {
+  if (is_mlx_file(text)) {
+    return cluster_of(path, ranks_of(path, text));
+  }
+  auto model = cluster::parse_cluster(text);
+  if (!model) {
+    throw UsageError(fmt::format("{}: {}", path, model.error().text()));
+  }
+  return std::move(*model);
+}
+
 cluster::Cluster load_cabling(const std::string& path) {
   const std::string text = cluster::read_file(path, cluster::kMaxClusterFileBytes);
-  return is_mlx(text) ? cluster_of(path, ranks_of(path, text)) : cluster::load_cluster(path);
+  return is_mlx_file(text) ? parse_cabling(path, text) : cluster::load_cluster(path);
 }
 
 }  // namespace ringbolt::tools

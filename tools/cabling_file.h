@@ -15,6 +15,12 @@ MlxFormat parse_format(const std::string& text);
 /// Of a text that is one of them. A device file has no text on its diagonal, and no address has none. Thread-safe.
 MlxFormat format_of(const std::string& text);
 
+/// Whether the text is meant for MLX or JACCL, and not a cluster file. Thread-safe.
+bool is_mlx_file(const std::string& text);
+
+/// load_cabling() of a text; `path` is what errors call it. Thread-safe.
+cluster::Cluster parse_cabling(const std::string& path, const std::string& text);
+
 /// The cluster of a file: a cluster file, or what MLX's launcher and JACCL take, whose pairs of devices are cables and
 /// whose ranks are nodes, called as ssh calls them where that is fit to be a name. Throws base::Error or UsageError
 /// that names the file and the place.

@@ -37,6 +37,7 @@ struct Request {
   BenchOptions bench;
   NcclOptions nccl;
   BridgeOptions bridge;
+  DoctorOptions doctor;
   ProbeOptions probe;
   AgentOptions agent;
   RelayProbeOptions relay_probe;

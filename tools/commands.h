@@ -315,6 +315,22 @@ struct BenchOptions {
 };
 int bench_run(const BenchOptions& options);
 
+/// docs/doctor.md says what each is.
+struct DoctorOptions {
+  std::string hosts;        ///< as of `up`; empty: this machine
+  std::string cluster;      ///< that is up, instead
+  std::string from;         ///< what was read before, instead; "-": standard input
+  std::string bundle_path;  ///< empty: none; "-": stdout
+  std::string html_path;    ///< likewise
+  std::string apply;        ///< the check whose findings are to be mended; empty: none
+  bool is_agreed = false;   ///< of apply
+  bool lists = false;
+  bool prints_script = false;
+  bool is_json = false;
+  double timeout_s = 60;  ///< for one machine
+};
+int doctor_run(const DoctorOptions& options);
+
 /// docs/valkey.md says what each is.
 struct BridgeOptions {
   std::vector<std::string> listen;

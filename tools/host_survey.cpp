@@ -24,36 +24,6 @@ struct FoundHost {
   HostLook look;
 };
 
-bool is_file(const std::string& text) {
-  const std::string_view ending = ".json";
-  return text.find("://") == std::string::npos &&
-         (text.find('/') != std::string::npos ||
-          (text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0));
-}
-
-std::vector<std::string> split_hosts(const std::string& text) {
-  std::vector<std::string> hosts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string host = text.substr(begin, end - begin);
-    if (!cluster::is_host(host)) {
-      throw UsageError(
-          fmt::format("--hosts \"{}\": \"{}\" is no host; give a cluster file (a path, or a name that ends in "
-                      ".json) or hosts as ssh knows them: a,b,c",
-                      text, host));
-    }
-    if (std::find(hosts.begin(), hosts.end(), host) != hosts.end()) {
-      throw UsageError(fmt::format("--hosts: {} is given twice", host));
-    }
-    hosts.push_back(host);
-    begin = end + 1;
-  }
-  if (hosts.size() > cluster::kMaxNodes) {
-    throw UsageError(fmt::format("--hosts: {} hosts are more than a cluster's {}", hosts.size(), cluster::kMaxNodes));
-  }
-  return hosts;
-}
-
 std::vector<FoundHost> look_at(const std::vector<std::string>& hosts, const std::string& prefix) {
   std::vector<Launch> asked;
   for (const std::string& host : hosts) {
@@ -149,9 +119,39 @@ cluster::Cluster network_cables(const std::vector<FoundHost>& found) {
 
 }  // namespace
 
+bool names_a_file(const std::string& text) {
+  const std::string_view ending = ".json";
+  return text.find("://") == std::string::npos &&
+         (text.find('/') != std::string::npos ||
+          (text.size() > ending.size() && text.compare(text.size() - ending.size(), ending.size(), ending) == 0));
+}
+
+std::vector<std::string> split_hosts(const std::string& text) {
+  std::vector<std::string> hosts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string host = text.substr(begin, end - begin);
+    if (!cluster::is_host(host)) {
+      throw UsageError(
+          fmt::format("--hosts \"{}\": \"{}\" is no host; give a cluster file (a path, or a name that ends in "
+                      ".json) or hosts as ssh knows them: a,b,c",
+                      text, host));
+    }
+    if (std::find(hosts.begin(), hosts.end(), host) != hosts.end()) {
+      throw UsageError(fmt::format("--hosts: {} is given twice", host));
+    }
+    hosts.push_back(host);
+    begin = end + 1;
+  }
+  if (hosts.size() > cluster::kMaxNodes) {
+    throw UsageError(fmt::format("--hosts: {} hosts are more than a cluster's {}", hosts.size(), cluster::kMaxNodes));
+  }
+  return hosts;
+}
+
 HostSurvey survey_hosts(const UpOptions& options) {
   HostSurvey survey;
-  const bool has_file = is_file(options.hosts);
+  const bool has_file = names_a_file(options.hosts);
   if (has_file) {
     refuse_choices(options);
     survey.model = cluster::load_cluster(options.hosts);

@@ -40,7 +40,7 @@ struct Judged {
 };
 
 /// `format`: which it is said to be.
-base::Parsed<Judged> judged(const std::string& text, MlxFormat format) {
+base::Parsed<Judged> parsed(const std::string& text, MlxFormat format) {
   Judged file{.format = format};
   if (format == MlxFormat::ring) {
     const auto ring = bootstrap::parse_mlx_ringfile(text);
@@ -164,6 +164,24 @@ void warn_of_order(Judged& file) {
                                       fmt::join(apart, ", nor "), remedy));
 }
 
+/// `backend`: instead of what the file says, unless it is empty.
+base::Parsed<Judged> judged(const std::string& text, MlxFormat format, const std::string& backend) {
+  auto file = parsed(text, format);
+  if (file && !backend.empty()) {
+    file->backend = backend;
+  }
+  if (file && file->devices) {
+    for (std::string& line : bootstrap::warnings(*file->devices)) {
+      file->warnings.push_back(std::move(line));
+    }
+    if (file->backend != "ring") {  // that one is of TCP, and asks for no cables
+      warn_of_rails(*file->devices, file->warnings);
+      warn_of_order(*file);
+    }
+  }
+  return file;
+}
+
 void print_table(const Judged& file) {
   fmt::print("{}: {} ranks{}{}\n", format_text(file.format), file.ranks.size(),
              file.backend.empty() ? "" : ", backend " + file.backend,
@@ -221,26 +239,20 @@ void print_json(const Judged& file) {
 
 }  // namespace
 
+std::vector<std::string> hostfile_warnings(const std::string& text) {
+  const auto file = judged(text, format_of(text), "");
+  return file ? file->warnings : std::vector<std::string>{file.error().text()};
+}
+
 int check_hostfile(const HostfileOptions& options) {
   const std::string& path = options.checked_path;
   const std::string text = bootstrap::read_file(path, false);
-  auto file = judged(text, options.format.empty() ? format_of(text) : parse_format(options.format));
+  const MlxFormat format = options.format.empty() ? format_of(text) : parse_format(options.format);
+  const auto file = judged(text, format, options.backend);
   if (!file) {
     base::say(fmt::format("ringbolt hostfile: {}: {}{}\n", path, file.error().text(),
                           options.format.empty() ? "" : fmt::format(" (read as --format {})", options.format)));
     return kFoundProblem;
-  }
-  if (!options.backend.empty()) {
-    file->backend = options.backend;
-  }
-  if (file->devices) {
-    for (std::string& line : bootstrap::warnings(*file->devices)) {
-      file->warnings.push_back(std::move(line));
-    }
-    if (file->backend != "ring") {  // that one is of TCP, and asks for no cables
-      warn_of_rails(*file->devices, file->warnings);
-      warn_of_order(*file);
-    }
   }
   if (options.is_json) {
     print_json(*file);

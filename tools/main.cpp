@@ -29,6 +29,7 @@
 #include "cli/words.h"
 #include "command_line.h"
 #include "commands.h"
+#include "doctor/command_line.h"
 #include "failure.h"
 #include "fault/plan_text.h"
 #include "host_node.h"
@@ -149,6 +150,8 @@ int main_inside(int argc, char** argv) {
       [&request] { request.action = [&request] { return nccl_test(request.nccl); }; });
   bridge::define_bridge(app, request.bridge,
                         [&request] { request.action = [&request] { return bridge_run(request.bridge); }; });
+  doctor::define_doctor(app, request.doctor,
+                        [&request] { request.action = [&request] { return doctor_run(request.doctor); }; });
   define_help(app, request);
   group_commands(app);
   request.check.words = request.bench.words = request.nccl.words = words;

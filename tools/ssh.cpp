@@ -59,8 +59,12 @@ Launch ssh_launch(const std::string& host, const std::string& prefix, const std:
   return line_launch(host, std::move(line), terminal);
 }
 
-Launch root_shell_launch(const std::string& host) {
+Launch shell_launch(const std::string& host) {
   // The login shell may be of any kind; sh is not.
+  return line_launch(host, "exec sh -s", Terminal::none);
+}
+
+Launch root_shell_launch(const std::string& host) {
   return line_launch(host, "sh -c 'if [ \"$(id -u)\" = 0 ]; then exec sh -e; fi; exec sudo -n sh -e'", Terminal::none);
 }
 

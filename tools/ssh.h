@@ -17,8 +17,11 @@ enum class Terminal { none, wanted };
 Launch ssh_launch(const std::string& host, const std::string& prefix, const std::vector<std::string>& words,
                   Terminal terminal = Terminal::none);
 
-/// A shell of root's on `host`, by sudo if ssh logs in as somebody else, that carries out its input and stops at the first
-/// command that fails. Asks no questions. Throws UsageError if there is no ssh.
+/// A shell on `host` that carries out its input. Asks no questions. Throws UsageError if there is no ssh.
+Launch shell_launch(const std::string& host);
+
+/// A shell of root's on `host`, by sudo if ssh logs in as somebody else, that carries out its input and stops at the
+/// first command that fails. Asks no questions. Throws UsageError if there is no ssh.
 Launch root_shell_launch(const std::string& host);
 
 /// ssh_launch() on the machine of node `node`, where the command then finds the node's state.

@@ -22,6 +22,7 @@ LINES = {
     "reboot": ("reboot 0", 0, True),
     "agent": ("agent --start", 2, False),  # the cluster has no overlay
     "hostfile": ("hostfile", 0, True),
+    "doctor": ("doctor --cluster line2", 0, True),
     "cut": ("cut 0-1", 0, True),
     "heal": ("heal 0-1", 0, True),
     "fault add": ("fault add completion-error 1% status 12", 0, True),

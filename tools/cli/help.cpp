@@ -115,7 +115,7 @@ void group_commands(CLI::App& app) {
     const char* name;
     std::vector<const char*> commands;
   } groups[] = {
-      {"Plan and make clusters", {"plan", "up", "down", "status", "devices", "hostfile", "agent"}},
+      {"Plan and make clusters", {"plan", "up", "down", "status", "devices", "hostfile", "doctor", "agent"}},
       {"Run programs on nodes", {"run", "exec", "env", "bridge"}},
       {"Measure and prove", {"matrix", "perf", "bench", "check", "verify", "nccl"}},
       {"Watch", {"map", "metrics", "decode"}},

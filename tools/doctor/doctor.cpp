@@ -1,0 +1,154 @@
+// `ringbolt doctor`: reads machines, judges what was read, and mends one thing where it is told to.
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+#include "commands.h"
+#include "doctor/check.h"
+#include "doctor/gather.h"
+#include "doctor/look_script.h"
+#include "doctor/redact.h"
+#include "doctor/report.h"
+#include "failure.h"
+#include "page_file.h"
+
+namespace ringbolt::tools {
+namespace {
+
+using doctor::By;
+using doctor::Diagnosis;
+using doctor::Facts;
+using doctor::Finding;
+using doctor::Step;
+
+void refuse_unknown_check(const std::string& id) {
+  std::vector<std::string> ids;
+  for (const doctor::Check* one : doctor::all_checks()) {
+    if (one->id == id) {
+      return;
+    }
+    ids.emplace_back(one->id);
+  }
+  const std::string near = base::nearest(id, ids);
+  throw UsageError(fmt::format("--apply: there is no check {}{}; `ringbolt doctor --list` has all", id,
+                               near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+}
+
+/// Errors and warnings; notes are no problem.
+bool is_problem(const Diagnosis& diagnosis) {
+  for (const Finding& one : diagnosis.findings) {
+    if (one.check->severity != doctor::Severity::note) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool is_agreed(bool is_yes) {
+  if (is_yes) {
+    return true;
+  }
+  fmt::print("Do this? [y/N] ");
+  std::fflush(stdout);
+  char answer[16] = {};
+  return std::fgets(answer, sizeof answer, stdin) != nullptr && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+/// One finding: the commands are shown first. Returns whether it was mended.
+bool mend(const doctor::Scope& scope, const Finding& finding, bool is_yes) {
+  fmt::print("{}: {}{}{}\n", finding.check->id, finding.object, finding.message.empty() ? "" : ": ", finding.message);
+  bool can_do = !finding.mend.empty();
+  for (const Step& step : finding.mend) {
+    fmt::print("  mend: {}\n", doctor::step_text(step));
+    can_do = can_do && step.by != By::shell;
+  }
+  for (const Step& step : finding.undo) {
+    fmt::print("  undo: {}\n", doctor::step_text(step));
+  }
+  if (!finding.advice.empty()) {
+    fmt::print("  do: {}\n", finding.advice);
+  }
+  if (!can_do) {
+    fmt::print("  nothing was done: {}\n",
+               finding.mend.empty() ? "no command mends this"
+                                    : "it is for the shell, or the script, that your programs are started from");
+    return false;
+  }
+  if (!is_agreed(is_yes)) {
+    fmt::print("  nothing was done\n");
+    return false;
+  }
+  for (const Step& step : finding.mend) {
+    doctor::carry_out(scope, step);
+  }
+  fmt::print("  done\n");
+  return true;
+}
+
+int apply_check(const DoctorOptions& options, const doctor::Scope& scope, const Diagnosis& diagnosis) {
+  size_t n_found = 0;
+  size_t n_mended = 0;
+  for (const Finding& one : diagnosis.findings) {
+    if (one.check->id == options.apply) {
+      ++n_found;
+      n_mended += mend(scope, one, options.is_agreed) ? 1U : 0U;
+    }
+  }
+  if (n_found == 0) {
+    fmt::print("{}: nothing of that kind was found\n", options.apply);
+  }
+  return n_mended == n_found ? kOk : kFoundProblem;
+}
+
+doctor::Recording recording_of(const DoctorOptions& options, const doctor::Scope& scope) {
+  if (options.from.empty()) {
+    return doctor::gather(scope);
+  }
+  doctor::Recording recording = doctor::load_recording(options.from);
+  if (!scope.hosts.empty()) {
+    for (doctor::Reading& one : doctor::plan_in(scope).readings) {
+      recording.put(std::move(one));
+    }
+  }
+  return recording;
+}
+
+}  // namespace
+
+int doctor_run(const DoctorOptions& options) {
+  if (options.lists) {
+    doctor::print_checks(options.is_json);
+    return kOk;
+  }
+  if (options.prints_script) {
+    fmt::print("{}", doctor::kLookScript);
+    return kOk;
+  }
+  if (!options.apply.empty()) {
+    refuse_unknown_check(options.apply);
+  }
+  PageFile page(options.html_path);
+  PageFile bundle(options.bundle_path, "--bundle");
+  const doctor::Scope scope{options.hosts, options.cluster, options.timeout_s};
+  doctor::Recording recording = recording_of(options, scope);
+  if (!options.bundle_path.empty()) {
+    bundle.write(doctor::emit_recording(doctor::redacted(recording)));
+  }
+  const std::unique_ptr<const Facts> facts = doctor::facts_of(std::move(recording));
+  const Diagnosis diagnosis = doctor::diagnose(*facts);
+  if (!options.html_path.empty()) {
+    page.write(doctor::report_html(*facts, diagnosis));
+  }
+  if (!options.apply.empty()) {
+    return apply_check(options, scope, diagnosis);
+  }
+  if (options.html_path != "-" && options.bundle_path != "-") {
+    fmt::print("{}", options.is_json ? doctor::report_json(*facts, diagnosis) : doctor::report_text(*facts, diagnosis));
+  }
+  return is_problem(diagnosis) ? kFoundProblem : kOk;
+}
+
+}  // namespace ringbolt::tools

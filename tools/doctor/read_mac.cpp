@@ -1,0 +1,119 @@
+// What a Mac's own tools say: ifconfig for interfaces, ibv_devinfo for devices. From their documentation and what
+// people have published; no Mac was looked at.
+#include <algorithm>
+#include <bit>
+
+#include "cluster/names.h"
+#include "doctor/facts.h"
+
+namespace ringbolt::tools::doctor {
+namespace {
+
+/// "netmask 0xffffff00"
+uint8_t prefix_of_mask(std::string_view mask) {
+  return static_cast<uint8_t>(std::popcount(number_of(mask) & 0xffffffffU));
+}
+
+void add_address(Netdev& netdev, std::string_view line, const std::vector<std::string_view>& words) {
+  const std::string_view text = words[1].substr(0, words[1].find('%'));
+  auto ip = cluster::IpAddress::parse(text);
+  if (!ip) {
+    return;
+  }
+  for (size_t i = 2; i + 1 < words.size(); ++i) {
+    if (words[i] == "netmask") {
+      ip->prefix_bits = prefix_of_mask(words[i + 1]);
+    } else if (words[i] == "prefixlen") {
+      ip->prefix_bits = static_cast<uint8_t>(std::min<uint64_t>(number_of(words[i + 1]), 128));
+    }
+  }
+  netdev.addresses.push_back({*ip, std::string(trimmed(line)), contains(line, "duplicated")});
+}
+
+/// "en2: flags=8863<UP,...> mtu 1500", and indented lines of that interface.
+void add_interfaces(Host& host) {
+  Netdev* now = nullptr;
+  std::vector<std::pair<std::string, std::string>> members;  // interface, its bridge
+  for (const std::string_view line : lines_of(host.text("ifconfig -a"))) {
+    const auto words = words_of(line);
+    if (words.empty()) {
+      continue;
+    }
+    if (line.front() != ' ' && line.front() != '\t') {
+      const std::string name(words[0].substr(0, words[0].find(':')));
+      now = nullptr;
+      if (cluster::is_netdev_name(name) && !name.starts_with("lo")) {
+        now = &host.netdevs.emplace_back(Netdev{name});
+        now->is_up = contains(line, "<UP") || contains(line, ",UP,");
+        if (const auto mtu = std::ranges::find(words, "mtu"); mtu != words.end() && mtu + 1 != words.end()) {
+          now->mtu = number_of(mtu[1]);
+        }
+      }
+    } else if (now != nullptr && words.size() >= 2) {
+      if (words[0] == "ether") {
+        now->mac = words[1];
+      } else if (words[0].starts_with("inet")) {
+        add_address(*now, line, words);
+      } else if (words[0] == "status:") {
+        now->has_carrier = words[1] == "active";
+      } else if (words[0] == "member:") {
+        members.emplace_back(words[1], now->name);
+      }
+    }
+  }
+  for (const auto& [member, bridge] : members) {
+    for (Netdev& one : host.netdevs) {
+      one.master = one.name == member ? bridge : one.master;
+    }
+  }
+}
+
+/// "hca_id: rdma_en2", and below it "state: PORT_ACTIVE (4)", "GID[  1]: ::ffff:10.0.0.1".
+void add_devices_of_mac(Host& host) {
+  Device* now = nullptr;
+  for (const std::string_view line : lines_of(host.text("ibv_devinfo -v"))) {
+    const auto words = words_of(line);
+    if (words.size() < 2) {
+      continue;
+    }
+    if (words[0] == "hca_id:") {
+      now = nullptr;
+      if (cluster::is_device_name(words[1])) {
+        now = &host.devices.emplace_back(Device{std::string(words[1])});
+        now->netdev = now->name.starts_with("rdma_") ? now->name.substr(5) : "";
+      }
+    } else if (now == nullptr) {
+      continue;
+    } else if (words[0] == "state:") {
+      now->state = std::string(words[1]);
+    } else if (words[0] == "link_layer:") {
+      now->link_layer = std::string(words[1]);
+    } else if (words[0] == "fw_ver:") {
+      now->firmware = std::string(words[1]);
+    } else if (words[0].starts_with("GID[")) {
+      const size_t open = line.find('[');
+      const size_t colon = line.find("]:");
+      const std::string text(colon == std::string_view::npos            ? ""
+                             : words_of(line.substr(colon + 2)).empty() ? ""
+                                                                        : words_of(line.substr(colon + 2)).front());
+      const size_t comma = text.find(',');
+      Gid gid{static_cast<uint32_t>(std::min<uint64_t>(number_of(line.substr(open + 1)), 65535)),
+              text.substr(0, comma)};
+      gid.ip = ip_of_gid(gid.text);
+      gid.type = "RoCE v2";  // of a Thunderbolt port there are no versions
+      gid.netdev = now->netdev;
+      if (gid.ip) {
+        now->gids.push_back(std::move(gid));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void read_mac(Host& host) {
+  add_interfaces(host);
+  add_devices_of_mac(host);
+}
+
+}  // namespace ringbolt::tools::doctor

@@ -1,0 +1,226 @@
+#include "doctor/report.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "doctor/gather.h"
+#include "html_report.h"
+#include "node_environment.h"
+#include "table.h"
+
+namespace ringbolt::tools::doctor {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const char* state_text(Verdict::State state) {
+  switch (state) {
+    case Verdict::State::healthy:
+      return "healthy";
+    case Verdict::State::found:
+      return "found";
+    case Verdict::State::unread:
+      return "unread";
+    case Verdict::State::absent:
+      break;
+  }
+  return "absent";
+}
+
+const char* by_text(By by) { return by == By::root ? "root" : by == By::user ? "user" : "shell"; }
+
+/// This machine and the whole need no name.
+std::string place_text(const std::string& host) { return host == kNoHost || host == kThisMachine ? "" : host; }
+
+std::string title_of(const Finding& one) {
+  const std::string place = place_text(one.host);
+  return fmt::format("{}{}{}: {}", place, place.empty() ? "" : " ", one.object, one.message);
+}
+
+std::string evidence_text(const Evidence& one) {
+  const std::string place = place_text(one.host);
+  return fmt::format("{}{}{}: {}", place, place.empty() ? "" : " ", one.source, one.text);
+}
+
+size_t count_of(const Diagnosis& diagnosis, Severity severity) {
+  return static_cast<size_t>(
+      std::ranges::count_if(diagnosis.findings, [&](const Finding& one) { return one.check->severity == severity; }));
+}
+
+size_t count_of(const Diagnosis& diagnosis, Verdict::State state) {
+  return static_cast<size_t>(std::ranges::count(diagnosis.verdicts, state, &Verdict::state));
+}
+
+std::string plural(size_t count, const char* word) {
+  return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
+}
+
+/// "3 machines: 1 error, 2 warnings, 0 notes; of 92 checks 60 healthy, 30 with nothing to judge, 2 could not be made"
+std::string summary(const Facts& facts, const Diagnosis& diagnosis) {
+  return fmt::format(
+      "{}: {}, {}, {}; of {} checks {} healthy, {} with nothing to judge, {} could not be made",
+      plural(facts.recording.hosts().size(), "machine"), plural(count_of(diagnosis, Severity::error), "error"),
+      plural(count_of(diagnosis, Severity::warning), "warning"), plural(count_of(diagnosis, Severity::note), "note"),
+      diagnosis.verdicts.size(), count_of(diagnosis, Verdict::State::healthy),
+      count_of(diagnosis, Verdict::State::absent), count_of(diagnosis, Verdict::State::unread));
+}
+
+/// What could not be read, with the checks that wanted it.
+std::map<std::string, std::string> unread_of(const Diagnosis& diagnosis) {
+  std::map<std::string, std::string> found;
+  for (const Verdict& verdict : diagnosis.verdicts) {
+    for (const std::string& what : verdict.unread) {
+      std::string& ids = found[what];
+      ids += ids.empty() ? "" : ", ";
+      ids += verdict.check->id;
+    }
+  }
+  return found;
+}
+
+Json steps_json(const std::vector<Step>& steps) {
+  Json json = Json::array();
+  for (const Step& one : steps) {
+    json.push_back({{"host", one.host}, {"command", one.command}, {"by", by_text(one.by)}});
+  }
+  return json;
+}
+
+constexpr const char* kStyle =
+    ":root{color-scheme:light dark;--ink:#222;--paper:#fff;--line:#ddd;--soft:#666;--error:#b00020;--warning:#8a5a00;"
+    "--note:#35609a;--code:#f4f4f4}@media(prefers-color-scheme:dark){:root{--ink:#ddd;--paper:#181a1b;--line:#3a3d3f;"
+    "--soft:#999;--error:#ff6b6b;--warning:#e0b050;--note:#7fb2f0;--code:#25282a}}"
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:60em;padding:0 "
+    "1em;color:var(--ink);background:var(--paper)}"
+    "section{border-left:4px solid var(--line);padding:.1em 1em;margin:1.2em 0}h2{font-size:1em;margin:.4em 0}"
+    ".error{border-color:var(--error)}.error h2 b{color:var(--error)}.warning{border-color:var(--warning)}"
+    ".warning h2 b{color:var(--warning)}.note{border-color:var(--note)}.note h2 b{color:var(--note)}"
+    "code{background:var(--code);padding:.1em .3em;overflow-wrap:anywhere}p{margin:.2em 0}.soft{color:var(--soft)}"
+    "td,th{text-align:left;padding:.1em .8em .1em 0;border-bottom:1px solid "
+    "var(--line)}table{border-collapse:collapse}";
+
+std::string paragraph(const char* label, const std::string& text, bool is_code) {
+  const std::string shown = html_escaped(text);
+  return fmt::format("<p><span class=\"soft\">{}</span> {}</p>\n", label,
+                     is_code ? fmt::format("<code>{}</code>", shown) : shown);
+}
+
+std::string section_of(const Diagnosis& diagnosis, size_t index) {
+  const Finding& one = diagnosis.findings[index];
+  const char* severity = severity_text(one.check->severity);
+  std::string html = fmt::format("<section class=\"{}\" id=\"f{}\"><h2>{}. <b>{}</b> {} {}</h2>\n", severity, index + 1,
+                                 index + 1, severity, one.check->id, html_escaped(title_of(one)));
+  for (const Evidence& line : one.evidence) {
+    html += paragraph("evidence", evidence_text(line), true);
+  }
+  html += paragraph("why", std::string(one.check->why), false);
+  for (const Step& step : one.mend) {
+    html += paragraph("mend", step_text(step), true);
+  }
+  if (!one.advice.empty()) {
+    html += paragraph("do", one.advice, false);
+  }
+  for (const Step& step : one.undo) {
+    html += paragraph("undo", step_text(step), true);
+  }
+  if (one.follows_from) {
+    html += fmt::format("<p class=\"soft\">probably because of <a href=\"#f{0}\">{0}</a></p>\n", *one.follows_from + 1);
+  }
+  return html + "</section>\n";
+}
+
+}  // namespace
+
+std::string step_text(const Step& step) {
+  const std::string place = place_text(step.host);
+  const bool is_simple = step.command.find_first_of("|>;&") == std::string::npos;
+  const std::string command = step.by != By::root ? step.command
+                              : is_simple         ? "sudo " + step.command
+                                                  : fmt::format("sudo sh -c {}", shell_quoted(step.command));
+  return place.empty() ? command : fmt::format("on {}: {}", place, command);
+}
+
+std::string report_text(const Facts& facts, const Diagnosis& diagnosis) {
+  std::string text;
+  for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
+    const Finding& one = diagnosis.findings[i];
+    std::string severity = severity_text(one.check->severity);
+    std::ranges::transform(severity, severity.begin(), [](char c) { return static_cast<char>(c - 'a' + 'A'); });
+    text += fmt::format("{}. [{}] {} {}\n", i + 1, severity, one.check->id, title_of(one));
+    for (const Evidence& line : one.evidence) {
+      text += fmt::format("   evidence: {}\n", evidence_text(line));
+    }
+    text += fmt::format("   why: {}\n", one.check->why);
+    for (const Step& step : one.mend) {
+      text += fmt::format("   mend: {}\n", step_text(step));
+    }
+    text += one.advice.empty() ? "" : fmt::format("   do: {}\n", one.advice);
+    for (const Step& step : one.undo) {
+      text += fmt::format("   undo: {}\n", step_text(step));
+    }
+    text += one.follows_from ? fmt::format("   probably because of {}\n", *one.follows_from + 1) : "";
+  }
+  for (const auto& [what, ids] : unread_of(diagnosis)) {
+    text += fmt::format("could not read {} (for {})\n", what, ids);
+  }
+  return text + summary(facts, diagnosis) + "\n";
+}
+
+std::string report_json(const Facts& facts, const Diagnosis& diagnosis) {
+  Json root{{"hosts", facts.recording.hosts()}, {"findings", Json::array()}, {"checks", Json::array()}};
+  for (const Finding& one : diagnosis.findings) {
+    Json evidence = Json::array();
+    for (const Evidence& line : one.evidence) {
+      evidence.push_back({{"host", line.host}, {"source", line.source}, {"text", line.text}});
+    }
+    root["findings"].push_back({{"id", one.check->id},
+                                {"severity", severity_text(one.check->severity)},
+                                {"host", one.host},
+                                {"object", one.object},
+                                {"message", one.message},
+                                {"why", one.check->why},
+                                {"evidence", std::move(evidence)},
+                                {"mend", steps_json(one.mend)},
+                                {"undo", steps_json(one.undo)},
+                                {"advice", one.advice},
+                                {"follows_from", one.follows_from ? Json(*one.follows_from) : Json(nullptr)}});
+  }
+  for (const Verdict& one : diagnosis.verdicts) {
+    root["checks"].push_back({{"id", one.check->id}, {"state", state_text(one.state)}, {"unread", one.unread}});
+  }
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string report_html(const Facts& facts, const Diagnosis& diagnosis) {
+  std::string html = fmt::format(
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>Ringbolt doctor</title><style>{}</style></head><body>\n<h1>Ringbolt "
+      "doctor</h1>\n"
+      "<p>{}</p>\n",
+      kStyle, html_escaped(summary(facts, diagnosis)));
+  for (size_t i = 0; i < diagnosis.findings.size(); ++i) {
+    html += section_of(diagnosis, i);
+  }
+  html += "<h2>All checks</h2>\n<table><tr><th>check</th><th>state</th><th>what would be wrong</th></tr>\n";
+  for (const Verdict& one : diagnosis.verdicts) {
+    html += fmt::format(
+        "<tr><td>{}</td><td>{}</td><td>{}{}</td></tr>\n", one.check->id, state_text(one.state),
+        html_escaped(std::string(one.check->what)),
+        one.unread.empty() ? "" : html_escaped(fmt::format(" (could not read {})", fmt::join(one.unread, "; "))));
+  }
+  return html + "</table>\n</body></html>\n";
+}
+
+void print_checks(bool is_json) {
+  Table table("checks", {{"ID"}, {"SEVERITY"}, {"PLATFORM"}, {"WHAT"}}, is_json);
+  for (const Check* one : all_checks()) {
+    table.add(
+        {std::string(one->id), severity_text(one->severity), platform_text(one->platform), std::string(one->what)});
+  }
+  table.print();
+}
+
+}  // namespace ringbolt::tools::doctor
