@@ -31,7 +31,7 @@ inline void record_sends(trace::Recorder& to, ibv_qp* c, const ibv_send_wr* wr, 
                 IBV_SEND_INLINE == trace::kInline << 1U && IBV_SEND_FENCE == 1);
   trace::QueuePairEntry* const known = Qp::of(c).traced;
   for (; wr != end; wr = wr->next) {
-    const uint32_t bit = 1U << (wr->opcode & 31U);
+    const uint32_t bit = 1U << (static_cast<uint32_t>(wr->opcode) & 31U);
     const bool takes = (bit & kTaking) != 0;
     trace::Record what;
     what.ticks = at;
