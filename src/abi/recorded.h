@@ -11,59 +11,16 @@
 namespace ringbolt::abi {
 
 /// Where the program is, in the frame of the function that it calls.
-#define RINGBOLT_RECORDED_PLACE(to) (to)->place_of_call(__builtin_return_address(0), __builtin_frame_address(0))
-
-inline uint64_t length_of(const ibv_sge* pieces, int count) {
-  uint64_t bytes = 0;
-  for (int i = 0; i < count; ++i) {
-    bytes += pieces[i].length;
-  }
-  return bytes;
-}
-
-/// Those from `wr` to before `end`, which were taken.
-inline void record_sends(trace::Recorder& to, ibv_qp* c, const ibv_send_wr* wr, const ibv_send_wr* end, uint64_t at,
-                         uint64_t place) {
-  constexpr uint32_t kTaking = 1U << IBV_WR_SEND | 1U << IBV_WR_SEND_WITH_IMM | 1U << IBV_WR_SEND_WITH_INV |
-                               1U << IBV_WR_RDMA_WRITE_WITH_IMM;
-  constexpr uint32_t kWithoutPieces = 1U << IBV_WR_BIND_MW | 1U << IBV_WR_LOCAL_INV;
-  static_assert(IBV_SEND_SIGNALED == trace::kSignaled << 1U && IBV_SEND_SOLICITED == trace::kSolicited << 1U &&
-                IBV_SEND_INLINE == trace::kInline << 1U && IBV_SEND_FENCE == 1);
-  trace::QueuePairEntry* const known = Qp::of(c).traced;
-  for (; wr != end; wr = wr->next) {
-    const uint32_t bit = 1U << (static_cast<uint32_t>(wr->opcode) & 31U);
-    const bool takes = (bit & kTaking) != 0;
-    trace::Record what;
-    what.ticks = at;
-    what.wr_id = wr->wr_id;
-    what.place = place;
-    what.object = c->qp_num;
-    what.bytes = (bit & kWithoutPieces) != 0 ? 0 : static_cast<uint32_t>(length_of(wr->sg_list, wr->num_sge));
-    what.kind = trace::Kind::post_send;
-    what.code = static_cast<uint8_t>(wr->opcode);
-    what.flags = static_cast<uint8_t>((wr->send_flags >> 1U & 7U) | (wr->send_flags & 1U) * trace::kFenced |
-                                      (takes ? trace::kTakesReceive : 0U));
-    what.number = takes && known != nullptr ? known->messages.fetch_add(1, std::memory_order_relaxed) + 1 : 0;
-    to.record(what);
-  }
-}
-
-/// `kind`: to a queue pair, or a shared queue; `object`: its number, or id.
-inline void record_receives(trace::Recorder& to, trace::Kind kind, uint32_t object, const ibv_recv_wr* wr,
-                            const ibv_recv_wr* end, uint64_t at, uint64_t place) {
-  for (; wr != end; wr = wr->next) {
-    trace::Record what;
-    what.ticks = at;
-    what.wr_id = wr->wr_id;
-    what.place = place;
-    what.object = object;
-    what.bytes = static_cast<uint32_t>(length_of(wr->sg_list, wr->num_sge));
-    what.kind = kind;
-    to.record(what);
-  }
-}
+#define RINGBOLT_RECORDED_PLACE(to, call) \
+  (to)->place_of_call(trace::Cursor::call, __builtin_return_address(0), __builtin_frame_address(0))
 
 // recorded.cpp
+/// Those from `wr` to before `end`, which were taken.
+void record_sends(trace::Recorder& to, ibv_qp* c, const ibv_send_wr* wr, const ibv_send_wr* end, uint64_t at,
+                  uint64_t place);
+/// `kind`: to a queue pair, or a shared queue; `object`: its number, or id.
+void record_receives(trace::Recorder& to, trace::Kind kind, uint32_t object, const ibv_recv_wr* wr,
+                     const ibv_recv_wr* end, uint64_t at, uint64_t place);
 void record_polled(trace::Recorder& to, const ibv_wc* wc, int count, uint64_t place);
 /// `which`: as Kind::refused numbers them.
 void record_refused(trace::Recorder& to, uint8_t which, uint32_t object, uint64_t wr_id, int error, uint64_t place);
@@ -78,7 +35,7 @@ template <auto kPost>
   if (to == nullptr) {  // a forked child's
     return kPost(qp, wr, bad);
   }
-  const uint64_t place = bad == nullptr ? batch_place() : RINGBOLT_RECORDED_PLACE(to);
+  const uint64_t place = bad == nullptr ? batch_place() : RINGBOLT_RECORDED_PLACE(to, kSend);
   const uint64_t at = to->time();
   const int error = kPost(qp, wr, bad);
   if (error == 0) [[likely]] {
@@ -97,7 +54,7 @@ template <auto kPost>
   if (to == nullptr) {
     return kPost(qp, wr, bad);
   }
-  const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
+  const uint64_t place = RINGBOLT_RECORDED_PLACE(to, kReceive);
   const uint64_t at = to->time();
   const int error = kPost(qp, wr, bad);
   record_receives(*to, trace::Kind::post_receive, qp->qp_num, wr, error == 0 ? nullptr : *bad, at, place);
@@ -113,7 +70,7 @@ template <auto kPost>
   if (to == nullptr) {
     return kPost(srq, wr, bad);
   }
-  const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
+  const uint64_t place = RINGBOLT_RECORDED_PLACE(to, kReceive);
   const uint64_t at = to->time();
   const int error = kPost(srq, wr, bad);
   record_receives(*to, trace::Kind::post_shared, trace::id_of(srq), wr, error == 0 ? nullptr : *bad, at, place);
@@ -127,7 +84,7 @@ template <auto kPoll>
 [[gnu::always_inline]] inline int recorded_poll(ibv_cq* cq, int count, ibv_wc* wc) {
   const int got = kPoll(cq, count, wc);
   if (trace::Recorder* const to = trace::recorder(); got > 0 && to != nullptr) {
-    record_polled(*to, wc, got, RINGBOLT_RECORDED_PLACE(to));
+    record_polled(*to, wc, got, RINGBOLT_RECORDED_PLACE(to, kPoll));
   }
   return got;
 }

@@ -79,11 +79,10 @@ void record_news(uint32_t qpn, const transport::ResponderCounters& now, const tr
 void record_fault(uint32_t qpn, const fault::Verdict& verdict) {
   const auto bit = [](bool is_so, trace::Struck what) { return is_so ? static_cast<unsigned>(what) : 0U; };
   trace::Record what = record_of(trace::Kind::fault, qpn);
-  what.flags = static_cast<uint8_t>(bit(verdict.is_lost, trace::kLost) | bit(verdict.hold_ns != 0, trace::kHeld) |
-                                    bit(verdict.is_harmed(), trace::kChanged) |
-                                    bit(verdict.is_refused, trace::kRefused) |
-                                    bit(verdict.is_not_ready, trace::kNotReady) |
-                                    bit(verdict.status != 0, trace::kStatus));
+  what.flags =
+      static_cast<uint8_t>(bit(verdict.is_lost, trace::kLost) | bit(verdict.hold_ns != 0, trace::kHeld) |
+                           bit(verdict.is_harmed(), trace::kChanged) | bit(verdict.is_refused, trace::kRefused) |
+                           bit(verdict.is_not_ready, trace::kNotReady) | bit(verdict.status != 0, trace::kStatus));
   if (what.flags != 0) {
     trace::note(what);
   }

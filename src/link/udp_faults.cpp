@@ -28,9 +28,9 @@ void record_fault(std::span<const std::byte> packet, const fault::Verdict& verdi
   what.code = leaves ? trace::kFaultOfPeers : trace::kFaultOfOwn;
   what.number = wire::get_be24(packet, 9);
   what.bytes = static_cast<uint32_t>(packet.size());
-  what.flags = static_cast<uint8_t>((verdict.is_lost ? trace::kLost : 0) | (verdict.hold_ns != 0 ? trace::kHeld : 0) |
-                                    (verdict.is_harmed() ? trace::kChanged : 0) |
-                                    (verdict.copies != 0 ? trace::kCopied : 0));
+  what.flags =
+      static_cast<uint8_t>((verdict.is_lost ? trace::kLost : 0) | (verdict.hold_ns != 0 ? trace::kHeld : 0) |
+                           (verdict.is_harmed() ? trace::kChanged : 0) | (verdict.copies != 0 ? trace::kCopied : 0));
   trace::note(what);
 }
 

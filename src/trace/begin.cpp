@@ -100,8 +100,8 @@ Wish parse_wish(std::string_view text, bool is_on_by_default) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
   const unsigned shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : 0;
-  const bool is_size = error == std::errc{} && shift != 0 && number <= kMostBytes >> shift &&
-                       number << shift >= kLeastBytes;
+  const bool is_size =
+      error == std::errc{} && shift != 0 && number <= kMostBytes >> shift && number << shift >= kLeastBytes;
   if (is_size) {
     wish.bytes = number << shift;
   } else {

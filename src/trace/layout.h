@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What lies in a recorder's file (docs/formats/trace.md): a page that says whose it is, tables, and a ring of chunks of
-/// a page each. A thread owns the chunk that it fills. Whatever is cut off or overwritten has a wrong seal, so that a
-/// reader passes over it.
+/// What lies in a recorder's file (docs/formats/trace.md): a page that says whose it is, tables, and a ring of chunks
+/// of a page each. A thread owns the chunk that it fills. Whatever is cut off or overwritten has a wrong seal, so that
+/// a reader passes over it.
 namespace ringbolt::trace {
 
 inline constexpr uint64_t kMagic = 0x3145434152544252;  ///< "RBTRACE1"
@@ -19,38 +19,37 @@ inline constexpr size_t kWords = 128;
 
 enum class Kind : uint8_t {
   none,
-  post_send,            ///< `code`: ibv_wr_opcode; `number`: which one that takes a receive at the peer, from 1
-  post_receive,         ///< to a queue pair
-  post_shared,          ///< to a shared receive queue: `object` is the queue's id
-  refused,              ///< a post: `number` is the error; `code` 0: of a send, 1: a receive, 2: to a shared queue
-  completion_made,      ///< and nobody polls just now: it waits in the completion queue
-  completion_polled,    ///< `code`: ibv_wc_opcode; `status`; `number`: which receive, from 1
-  armed,                ///< a completion queue: `object` is its id, `flags` 1: for solicited ones
-  event_raised,         ///< likewise
-  event_taken,          ///< likewise, by ibv_get_cq_event
-  event_acknowledged,   ///< likewise, `number` of them
-  state,                ///< of a queue pair: `code` is the new one
-  packet_sent,          ///< `code`: BTH opcode, `number`: PSN
-  packet_came,          ///< likewise
-  packet_dropped,       ///< likewise; `status`: why, as device::Drop numbers it
-  starved,              ///< a message finds no receive here, and the peer is told
-  not_ready,            ///< the peer has said so: RNR
-  resent,               ///< `number` packets
-  timed_out,            ///< the peer has not answered in time; `number` times
-  sequence_error,       ///< the peer has missed a packet
-  duplicate,            ///< packets came that had come before; `number`
-  fault,                ///< struck: `code` says whom, `flags` what (Struck)
-  async_event,          ///< `code`: ibv_event_type
-  words,                ///< an explanation or a finding was told: `number` is its place among the words
+  post_send,           ///< `code`: ibv_wr_opcode; `number`: which one that takes a receive at the peer, from 1
+  post_receive,        ///< to a queue pair
+  post_shared,         ///< to a shared receive queue: `object` is the queue's id
+  refused,             ///< a post: `number` is the error; `code` 0: of a send, 1: a receive, 2: to a shared queue
+  completion_made,     ///< and nobody polls just now: it waits in the completion queue
+  completion_polled,   ///< `code`: ibv_wc_opcode; `status`; `number`: which receive, from 1
+  armed,               ///< a completion queue: `object` is its id, `flags` 1: for solicited ones
+  event_raised,        ///< likewise
+  event_taken,         ///< likewise, by ibv_get_cq_event
+  event_acknowledged,  ///< likewise, `number` of them
+  state,               ///< of a queue pair: `code` is the new one
+  packet_sent,         ///< `code`: BTH opcode, `number`: PSN
+  packet_came,         ///< likewise
+  packet_dropped,      ///< likewise; `status`: why, as device::Drop numbers it
+  starved,             ///< a message finds no receive here, and the peer is told
+  not_ready,           ///< the peer has said so: RNR
+  resent,              ///< `number` packets
+  timed_out,           ///< the peer has not answered in time; `number` times
+  sequence_error,      ///< the peer has missed a packet
+  duplicate,           ///< packets came that had come before; `number`
+  fault,               ///< struck: `code` says whom, `flags` what (Struck)
+  async_event,         ///< `code`: ibv_event_type
+  words,               ///< an explanation or a finding was told: `number` is its place among the words
 };
 inline constexpr uint8_t kKinds = static_cast<uint8_t>(Kind::words) + 1;
 
-// Of a post.
-inline constexpr uint8_t kSignaled = 1;
-inline constexpr uint8_t kSolicited = 2;
-inline constexpr uint8_t kInline = 4;
-inline constexpr uint8_t kFenced = 8;
-inline constexpr uint8_t kTakesReceive = 16;  ///< at the peer
+// Of a post: as ibv_send_flags numbers them.
+inline constexpr uint8_t kFenced = 1;
+inline constexpr uint8_t kSignaled = 2;
+inline constexpr uint8_t kSolicited = 4;
+inline constexpr uint8_t kInline = 8;
 
 /// What a fault has done, as bits of `flags`.
 enum Struck : uint8_t { kLost = 1, kHeld = 2, kChanged = 4, kRefused = 8, kNotReady = 16, kStatus = 32, kCopied = 64 };
@@ -60,7 +59,8 @@ inline constexpr uint8_t kFaultOfMessage = 0;  ///< or a completion: `object` is
 inline constexpr uint8_t kFaultOfPeers = 1;    ///< a packet to the peer: `object` is its queue pair; `number`: PSN
 inline constexpr uint8_t kFaultOfOwn = 2;      ///< a packet to us; likewise
 
-/// Something that happened. Its seal comes last, and fits the others and the number of its chunk alone.
+/// Something that happened. Its seal is written last, and fits its time and the number of its chunk alone: one that is
+/// not whole, or was there before, has none.
 struct Record {
   uint64_t ticks = 0;  ///< the counter's, or nanoseconds: see FileHead
   uint64_t wr_id = 0;
@@ -78,11 +78,7 @@ static_assert(sizeof(Record) == 48);
 
 /// Which chunk it is, in a number that no seal has by chance.
 constexpr uint64_t salt_of(uint64_t chunk) { return (chunk + 1) * 0x9e3779b97f4a7c15U; }
-constexpr uint64_t seal_of(const Record& record, uint64_t salt) {
-  const uint64_t what = uint64_t{static_cast<uint8_t>(record.kind)} | uint64_t{record.code} << 8U |
-                        uint64_t{record.status} << 16U | uint64_t{record.flags} << 24U | uint64_t{record.number} << 32U;
-  return salt ^ record.ticks ^ record.wr_id ^ record.place ^ (uint64_t{record.bytes} << 32U | record.object) ^ what;
-}
+constexpr uint64_t seal_of(uint64_t ticks, uint64_t salt) { return salt ^ ticks; }
 
 /// One moment by both clocks.
 struct Moment {
@@ -110,17 +106,17 @@ static_assert(sizeof(Chunk) == kPageBytes);
 
 /// A queue pair of the process. What is destroyed stays until another one needs the place.
 struct alignas(64) QueuePairEntry {
-  std::atomic<uint32_t> qpn;  ///< 0: a free place
+  std::atomic<uint32_t> qpn;       ///< 0: a free place
   std::atomic<uint32_t> messages;  ///< posted since it was reset that take a receive at the peer
   std::atomic<uint32_t> arrivals;  ///< polled of those of the peer
   uint8_t type;                    ///< ibv_qp_type
   uint8_t state;                   ///< ibv_qp_state
   uint8_t signals_all;
   uint8_t is_gone;
-  uint32_t send_queue;     ///< ids of its completion queues
+  uint32_t send_queue;  ///< ids of its completion queues
   uint32_t receive_queue;
-  uint32_t shared_queue;   ///< of its shared receive queue; 0: it has none
-  uint32_t peer_qpn;       ///< 0: not connected yet
+  uint32_t shared_queue;  ///< of its shared receive queue; 0: it has none
+  uint32_t peer_qpn;      ///< 0: not connected yet
   std::array<uint8_t, 16> gid;
   std::array<uint8_t, 16> peer_gid;
 };

@@ -89,7 +89,10 @@ Recorder::Recorder(std::string path, void* memory, uint64_t bytes)
       patience_(n_chunks_ / 2),
       has_counter_(trace::has_counter()) {}
 
-Recorder::~Recorder() { ::munmap(memory_, bytes_); }
+Recorder::~Recorder() {
+  cursor = {};
+  ::munmap(memory_, bytes_);
+}
 
 Moment Recorder::moment() const noexcept {
   if (!has_counter_) {
@@ -111,7 +114,7 @@ Moment Recorder::moment() const noexcept {
   return best;
 }
 
-void Recorder::take_chunk() noexcept {
+void Recorder::make_room() noexcept {
   const uint64_t number = head_->claimed.fetch_add(1, std::memory_order_relaxed);
   Chunk& chunk = chunks_[number % n_chunks_];
   std::atomic_ref(chunk.head.seal).store(0, std::memory_order_relaxed);
@@ -122,7 +125,28 @@ void Recorder::take_chunk() noexcept {
   chunk.head.begun = head.begun;
   chunk.head.thread = head.thread;
   std::atomic_ref(chunk.head.seal).store(head.seal, std::memory_order_release);
-  cursor = {this, chunk.records.data(), chunk.records.data() + kRecordsPerChunk, number, salt_of(number)};
+  cursor.next = chunk.records.data();
+  cursor.end = chunk.records.data() + kRecordsPerChunk;
+  cursor.last = number + patience_;
+  cursor.salt = salt_of(number);
+}
+
+void Recorder::record(const Record& what) noexcept {
+  Cursor& at = cursor;
+  if (!has_room(at)) [[unlikely]] {
+    make_room();
+  }
+  Record& to = begin(at);
+  to.wr_id = what.wr_id;
+  to.place = what.place;
+  to.object = what.object;
+  to.bytes = what.bytes;
+  to.kind = what.kind;
+  to.code = what.code;
+  to.status = what.status;
+  to.flags = what.flags;
+  to.number = what.number;
+  finish(at, to, what.ticks);
 }
 
 QueuePairEntry* Recorder::find_further(uint32_t qpn) noexcept {
@@ -165,7 +189,11 @@ QueuePairEntry* Recorder::add_queue_pair(const QueuePairEntry& made) noexcept {
   return target;
 }
 
-uint64_t Recorder::place_of_new_call(uint64_t returns_to, const void* frame) noexcept try {
+uint64_t Recorder::place_of_new_call(Cursor::Call call, uint64_t returns_to, const void* frame) noexcept try {
+  const PlaceEntry& first = tables_->places[place_of_address(returns_to)];
+  if (first.address.load(std::memory_order_relaxed) == returns_to && first.is_wrapper == 0) {
+    return cursor.places[call] = returns_to;
+  }
   const base::CallSite site = base::call_site_of(frame, reinterpret_cast<const void*>(returns_to));
   const PlaceEntry* const known = add_place(returns_to, site.returns[1] != 0);
   if (known == nullptr || known->is_wrapper == 0 || site.returns[1] == 0) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -16,13 +17,15 @@ namespace ringbolt::trace {
 
 class Recorder;
 
-/// The chunk that a thread fills. Whose it is, is looked at each time: tests have several recorders.
+/// The chunk that a thread fills, of the process' recorder; threads of tests have one recorder in their lives.
 struct Cursor {
-  const Recorder* owner = nullptr;
   Record* next = nullptr;
   Record* end = nullptr;
-  uint64_t chunk = 0;
+  uint64_t last = 0;  ///< once so many chunks were begun, it is about to be another thread's
   uint64_t salt = 0;
+  /// Places from which this thread called last: those that need no look into the table.
+  enum Call { kSend, kReceive, kPoll, kCalls };
+  std::array<uint64_t, kCalls> places{};
 };
 // Of the initial block of thread-local storage: the address is one addition, and not a call.
 extern thread_local constinit Cursor cursor __attribute__((tls_model("initial-exec")));
@@ -46,27 +49,21 @@ class Recorder {
 
   /// Now, for records.
   uint64_t time() const { return has_counter_ ? read_counter() : base::now_ns(); }
-  /// Adds a record; its seal is set here.
-  [[gnu::always_inline]] void record(const Record& what) noexcept {
-    Cursor& at = cursor;
-    // A thread that was away while others filled half the ring leaves its chunk: it is about to be another one's.
-    if (at.owner != this || at.next == at.end || head_->claimed.load(std::memory_order_relaxed) - at.chunk > patience_)
-        [[unlikely]] {
-      take_chunk();
-    }
-    Record& to = *at.next++;
-    to.ticks = what.ticks;
-    to.wr_id = what.wr_id;
-    to.place = what.place;
-    to.object = what.object;
-    to.bytes = what.bytes;
-    to.kind = what.kind;
-    to.code = what.code;
-    to.status = what.status;
-    to.flags = what.flags;
-    to.number = what.number;
-    std::atomic_ref(to.seal).store(seal_of(what, at.salt), std::memory_order_release);
+  /// Whether this thread has room for a record, which begin() gives; else make_room(). A thread that was
+  /// away while others filled half the ring leaves its chunk.
+  bool has_room(const Cursor& at) const noexcept {
+    return at.next != at.end && head_->claimed.load(std::memory_order_relaxed) <= at.last;
   }
+  /// For one record.
+  [[gnu::cold, gnu::noinline]] void make_room() noexcept;
+  /// The next record: all fields are to be written but its time and its seal, then finish().
+  static Record& begin(Cursor& at) noexcept { return *at.next++; }
+  static void finish(const Cursor& at, Record& record, uint64_t ticks) noexcept {
+    record.ticks = ticks;
+    std::atomic_ref(record.seal).store(seal_of(ticks, at.salt), std::memory_order_release);
+  }
+  /// Adds a record; its seal is set here.
+  void record(const Record& what) noexcept;
   /// The same, now.
   void note(Record what) noexcept {
     what.ticks = time();
@@ -87,12 +84,9 @@ class Recorder {
     }
   }
   /// The place of a call that returns to `address`, from the frame of the function that was called; noted.
-  uint64_t place_of_call(const void* address, const void* frame) noexcept {
+  [[gnu::always_inline]] uint64_t place_of_call(Cursor::Call call, const void* address, const void* frame) noexcept {
     const auto returns_to = reinterpret_cast<uint64_t>(address);
-    const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
-    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0
-               ? returns_to
-               : place_of_new_call(returns_to, frame);
+    return cursor.places[call] == returns_to ? returns_to : place_of_new_call(call, returns_to, frame);
   }
   /// An explanation, or a finding, was told; what does not fit is cut.
   void note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept;
@@ -110,9 +104,9 @@ class Recorder {
 
   static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
   static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
-  [[gnu::cold, gnu::noinline]] void take_chunk() noexcept;
   [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool may_be_wrapper = false) noexcept;
-  [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(uint64_t returns_to, const void* frame) noexcept;
+  [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(Cursor::Call call, uint64_t returns_to,
+                                                          const void* frame) noexcept;
   QueuePairEntry* find_further(uint32_t qpn) noexcept;
   Moment moment() const noexcept;
 

@@ -36,8 +36,8 @@ What copy_at(std::span<const std::byte> bytes, size_t at) {
 void read_queue_pairs(std::span<const std::byte> bytes, TraceFile& file) {
   for (size_t i = 0; i < kQueuePairs; ++i) {
     QueuePairEntry entry;
-    std::memcpy(static_cast<void*>(&entry), bytes.data() + kPageBytes + offsetof(Tables, queue_pairs) + i * sizeof entry,
-                sizeof entry);
+    std::memcpy(static_cast<void*>(&entry),
+                bytes.data() + kPageBytes + offsetof(Tables, queue_pairs) + i * sizeof entry, sizeof entry);
     if (const uint32_t qpn = entry.qpn.load(std::memory_order_relaxed); qpn != 0 && entry.type < kMostTypes) {
       file.queue_pairs.push_back({qpn, entry.peer_qpn, entry.type, entry.state, entry.is_gone != 0,
                                   entry.signals_all != 0, entry.send_queue, entry.receive_queue, entry.shared_queue,
@@ -58,10 +58,10 @@ void read_tables(std::span<const std::byte> bytes, TraceFile& file) {
     }
   }
   for (size_t i = 0; i < kWords; ++i) {
-    const auto entry =
-        copy_at<WordsEntry>(bytes, kPageBytes + offsetof(Tables, words) + i * sizeof(WordsEntry));
+    const auto entry = copy_at<WordsEntry>(bytes, kPageBytes + offsetof(Tables, words) + i * sizeof(WordsEntry));
     if (entry.seal == seal_of_text(entry.number, entry.ticks, entry.text.data(), entry.text.size())) {
-      file.words.push_back({static_cast<uint32_t>(entry.number), entry.ticks, entry.qpn, entry.is_finding != 0, text_of(entry.text)});
+      file.words.push_back(
+          {static_cast<uint32_t>(entry.number), entry.ticks, entry.qpn, entry.is_finding != 0, text_of(entry.text)});
     }
   }
   std::ranges::stable_sort(file.words, {}, &Words::ticks);
@@ -78,7 +78,7 @@ bool read_chunk(const std::byte* chunk, std::vector<Event>& events, Moment* begu
   const uint64_t salt = salt_of(copy.head.number);
   for (const Record& one : copy.records) {
     const auto kind = static_cast<uint8_t>(one.kind);
-    if (one.seal == seal_of(one, salt) && kind != 0 && kind < kKinds) {
+    if (one.seal == seal_of(one.ticks, salt) && kind != 0 && kind < kKinds) {
       events.push_back({one, copy.head.thread});
     }
   }

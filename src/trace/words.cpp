@@ -12,28 +12,48 @@ namespace ringbolt::trace {
 namespace {
 
 // As infiniband/verbs.h numbers them (words_test.cpp looks).
-constexpr auto kSendOpcodes = std::to_array<const char*>(
-    {"RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "RDMA_READ", "ATOMIC_CMP_AND_SWP",
-     "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV"});
-constexpr auto kSendCompletions = std::to_array<const char*>(
-    {"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV"});
-constexpr auto kStatuses = std::to_array<const char*>(
-    {"SUCCESS",          "LOC_LEN_ERR",     "LOC_QP_OP_ERR",     "LOC_EEC_OP_ERR",  "LOC_PROT_ERR",      "WR_FLUSH_ERR",
-     "MW_BIND_ERR",      "BAD_RESP_ERR",    "LOC_ACCESS_ERR",    "REM_INV_REQ_ERR", "REM_ACCESS_ERR",    "REM_OP_ERR",
-     "RETRY_EXC_ERR",    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR", "REM_INV_RD_REQ_ERR", "REM_ABORT_ERR", "INV_EECN_ERR",
-     "INV_EEC_STATE_ERR", "FATAL_ERR",      "RESP_TIMEOUT_ERR",  "GENERAL_ERR"});
+constexpr auto kSendOpcodes =
+    std::to_array<const char*>({"RDMA_WRITE", "RDMA_WRITE_WITH_IMM", "SEND", "SEND_WITH_IMM", "RDMA_READ",
+                                "ATOMIC_CMP_AND_SWP", "ATOMIC_FETCH_AND_ADD", "LOCAL_INV", "BIND_MW", "SEND_WITH_INV"});
+constexpr auto kSendCompletions =
+    std::to_array<const char*>({"SEND", "RDMA_WRITE", "RDMA_READ", "COMP_SWAP", "FETCH_ADD", "BIND_MW", "LOCAL_INV"});
+constexpr auto kStatuses =
+    std::to_array<const char*>({"SUCCESS",          "LOC_LEN_ERR",       "LOC_QP_OP_ERR",     "LOC_EEC_OP_ERR",
+                                "LOC_PROT_ERR",     "WR_FLUSH_ERR",      "MW_BIND_ERR",       "BAD_RESP_ERR",
+                                "LOC_ACCESS_ERR",   "REM_INV_REQ_ERR",   "REM_ACCESS_ERR",    "REM_OP_ERR",
+                                "RETRY_EXC_ERR",    "RNR_RETRY_EXC_ERR", "LOC_RDD_VIOL_ERR",  "REM_INV_RD_REQ_ERR",
+                                "REM_ABORT_ERR",    "INV_EECN_ERR",      "INV_EEC_STATE_ERR", "FATAL_ERR",
+                                "RESP_TIMEOUT_ERR", "GENERAL_ERR"});
 constexpr auto kStates = std::to_array<const char*>({"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR", "UNKNOWN"});
 constexpr auto kAsyncEvents = std::to_array<const char*>(
-    {"CQ_ERR",       "QP_FATAL",    "QP_REQ_ERR",  "QP_ACCESS_ERR", "COMM_EST",    "SQ_DRAINED",        "PATH_MIG",
-     "PATH_MIG_ERR", "DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR",     "LID_CHANGE",  "PKEY_CHANGE",       "SM_CHANGE",
-     "SRQ_ERR",      "SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE"});
+    {"CQ_ERR", "QP_FATAL", "QP_REQ_ERR", "QP_ACCESS_ERR", "COMM_EST", "SQ_DRAINED", "PATH_MIG", "PATH_MIG_ERR",
+     "DEVICE_FATAL", "PORT_ACTIVE", "PORT_ERR", "LID_CHANGE", "PKEY_CHANGE", "SM_CHANGE", "SRQ_ERR",
+     "SRQ_LIMIT_REACHED", "QP_LAST_WQE_REACHED", "CLIENT_REREGISTER", "GID_CHANGE"});
 // InfiniBand Architecture Specification 1.4, table 35: the lower five bits of an opcode, and the upper three.
-constexpr auto kPackets = std::to_array<const char*>(
-    {"SEND first", "SEND middle", "SEND last", "SEND last, immediate", "SEND only", "SEND only, immediate",
-     "WRITE first", "WRITE middle", "WRITE last", "WRITE last, immediate", "WRITE only", "WRITE only, immediate",
-     "READ request", "READ response first", "READ response middle", "READ response last", "READ response only",
-     "ACK", "ATOMIC ACK", "COMPARE & SWAP", "FETCH & ADD", "opcode 0x15", "SEND last, invalidate",
-     "SEND only, invalidate"});
+constexpr auto kPackets = std::to_array<const char*>({"SEND first",
+                                                      "SEND middle",
+                                                      "SEND last",
+                                                      "SEND last, immediate",
+                                                      "SEND only",
+                                                      "SEND only, immediate",
+                                                      "WRITE first",
+                                                      "WRITE middle",
+                                                      "WRITE last",
+                                                      "WRITE last, immediate",
+                                                      "WRITE only",
+                                                      "WRITE only, immediate",
+                                                      "READ request",
+                                                      "READ response first",
+                                                      "READ response middle",
+                                                      "READ response last",
+                                                      "READ response only",
+                                                      "ACK",
+                                                      "ATOMIC ACK",
+                                                      "COMPARE & SWAP",
+                                                      "FETCH & ADD",
+                                                      "opcode 0x15",
+                                                      "SEND last, invalidate",
+                                                      "SEND only, invalidate"});
 constexpr auto kServices = std::to_array<const char*>({"RC", "UC", "RD", "UD", "CNP", "XRC"});
 constexpr uint8_t kReceiveBit = 0x80;  // IBV_WC_RECV
 
@@ -52,8 +72,9 @@ std::string struck_text(uint8_t struck) {
 }
 
 std::string flags_text(uint8_t flags) {
-  return fmt::format("{}{}{}{}", (flags & kSignaled) != 0 ? ", signaled" : "", (flags & kSolicited) != 0 ? ", solicited" : "",
-                     (flags & kInline) != 0 ? ", inline" : "", (flags & kFenced) != 0 ? ", fenced" : "");
+  return fmt::format("{}{}{}{}", (flags & kSignaled) != 0 ? ", signaled" : "",
+                     (flags & kSolicited) != 0 ? ", solicited" : "", (flags & kInline) != 0 ? ", inline" : "",
+                     (flags & kFenced) != 0 ? ", fenced" : "");
 }
 
 }  // namespace
@@ -139,12 +160,12 @@ std::string event_details(const Record& record) {
     case Kind::refused:
       return fmt::format("wr_id {:#x}: {}", record.wr_id, std::strerror(static_cast<int>(record.number)));
     case Kind::completion_made:
-      return record.status != 0                ? status_name(record.status)
+      return record.status != 0                 ? status_name(record.status)
              : (record.code & kReceiveBit) != 0 ? fmt::format("{} bytes, not polled yet", record.bytes)
                                                 : "not polled yet";
     case Kind::completion_polled:
       return fmt::format("wr_id {:#x}{}", record.wr_id,
-                         record.status != 0                ? ", " + status_name(record.status)
+                         record.status != 0                 ? ", " + status_name(record.status)
                          : (record.code & kReceiveBit) != 0 ? fmt::format(", {} bytes", record.bytes)
                                                             : "");
     case Kind::armed:

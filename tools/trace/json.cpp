@@ -19,22 +19,20 @@ std::string dumped(const json& all, int indent) {
 
 const char* stem_of(Kind kind) {
   constexpr std::array<const char*, trace::kKinds> kStems = {
-      "none",         "post_send",   "post_receive", "post_shared",     "refused",        "completion_made",
-      "completion_polled", "armed",  "event_raised", "event_taken",     "event_acknowledged", "state",
-      "packet_sent",  "packet_came", "packet_dropped", "starved",       "not_ready",      "resent",
-      "timed_out",    "sequence_error", "duplicate", "fault",           "async_event",    "words"};
+      "none",         "post_send",       "post_receive",       "post_shared",
+      "refused",      "completion_made", "completion_polled",  "armed",
+      "event_raised", "event_taken",     "event_acknowledged", "state",
+      "packet_sent",  "packet_came",     "packet_dropped",     "starved",
+      "not_ready",    "resent",          "timed_out",          "sequence_error",
+      "duplicate",    "fault",           "async_event",        "words"};
   return kStems[static_cast<size_t>(kind)];
 }
 
 json event_json(const Timeline& timeline, const Side& side, const Moment& moment) {
   const Recording& recording = timeline.recordings[side.recording];
   const trace::Record& record = moment.record;
-  json one{{"us", since_us(timeline, moment.ns)},
-           {"pid", recording.file.pid},
-           {"thread", moment.thread},
-           {"queue_pair", side.pair.qpn},
-           {"kind", stem_of(record.kind)},
-           {"what", trace::event_name(record)}};
+  json one{{"us", since_us(timeline, moment.ns)}, {"pid", recording.file.pid},    {"thread", moment.thread},
+           {"queue_pair", side.pair.qpn},         {"kind", stem_of(record.kind)}, {"what", trace::event_name(record)}};
   const bool has_request = record.kind == Kind::post_send || record.kind == Kind::post_receive ||
                            record.kind == Kind::post_shared || record.kind == Kind::completion_polled;
   if (has_request) {
@@ -44,8 +42,7 @@ json event_json(const Timeline& timeline, const Side& side, const Moment& moment
   if (record.kind == Kind::completion_polled) {
     one["status"] = trace::status_name(record.status);
   }
-  const std::string details =
-      record.kind == Kind::words ? told_text(recording, record) : trace::event_details(record);
+  const std::string details = record.kind == Kind::words ? told_text(recording, record) : trace::event_details(record);
   if (!details.empty()) {
     one["details"] = details;
   }
@@ -180,8 +177,8 @@ class Chrome {
       return;  // the first three are spans
     }
     const Recording& recording = timeline_.recordings[timeline_.sides[index].recording];
-    const std::string details = moment.record.kind == Kind::words ? told_text(recording, moment.record)
-                                                                  : trace::event_details(moment.record);
+    const std::string details =
+        moment.record.kind == Kind::words ? told_text(recording, moment.record) : trace::event_details(moment.record);
     events_.push_back({{"ph", "i"},
                        {"s", "t"},
                        {"pid", pid(index)},
@@ -201,10 +198,21 @@ class Chrome {
     }
     const uint64_t sent = timeline_.sides[arrow.from].events[arrow.sent].ns;
     const uint64_t received = timeline_.sides[arrow.to].events[arrow.received].ns;
-    events_.push_back({{"ph", "s"}, {"id", id}, {"pid", pid(arrow.from)}, {"tid", start->second}, {"ts", us(sent)},
-                       {"cat", "message"}, {"name", "message"}});
-    events_.push_back({{"ph", "f"}, {"bp", "e"}, {"id", id}, {"pid", pid(arrow.to)}, {"tid", end->second},
-                       {"ts", us(received)}, {"cat", "message"}, {"name", "message"}});
+    events_.push_back({{"ph", "s"},
+                       {"id", id},
+                       {"pid", pid(arrow.from)},
+                       {"tid", start->second},
+                       {"ts", us(sent)},
+                       {"cat", "message"},
+                       {"name", "message"}});
+    events_.push_back({{"ph", "f"},
+                       {"bp", "e"},
+                       {"id", id},
+                       {"pid", pid(arrow.to)},
+                       {"tid", end->second},
+                       {"ts", us(received)},
+                       {"cat", "message"},
+                       {"name", "message"}});
   }
 
   const Timeline& timeline_;

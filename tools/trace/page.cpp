@@ -20,7 +20,8 @@ constexpr const char* kPageStyle =
     "--message:#6af;--packet:#fa5}}"
     "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:80em;padding:0 1em;color:var(--ink);"
     "background:var(--paper)}pre{white-space:pre-wrap;border-left:3px solid var(--bad);padding:.3em 1em}"
-    ".chart{overflow-x:auto}svg text{font:12px ui-monospace,monospace;fill:var(--ink)}svg .time,.note{fill:var(--faint);"
+    ".chart{overflow-x:auto}svg text{font:12px ui-monospace,monospace;fill:var(--ink)}svg "
+    ".time,.note{fill:var(--faint);"
     "color:var(--faint)}svg .bad{fill:var(--bad)}svg line.row{stroke:var(--line)}svg line.life{stroke:var(--faint)}"
     "svg .message{stroke:var(--message);fill:none}svg .packet{stroke:var(--packet);fill:none;stroke-dasharray:4 2}"
     "svg marker path{fill:var(--ink)}";
@@ -126,9 +127,9 @@ class Chart {
       return "";
     }
     const bool goes_right = is_left(from.first);
-    return fmt::format(
-        "<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" marker-end=\"url(#tip)\"/>\n", what,
-        goes_right ? kLeftLife : kRightLife, y(begin->second), goes_right ? kRightLife : kLeftLife, y(end->second));
+    return fmt::format("<line class=\"{}\" x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" marker-end=\"url(#tip)\"/>\n", what,
+                       goes_right ? kLeftLife : kRightLife, y(begin->second), goes_right ? kRightLife : kLeftLife,
+                       y(end->second));
   }
 
   /// Each that came, from the last one before that left the other side with its number and opcode.
@@ -185,9 +186,9 @@ std::vector<Told> all_told(const Timeline& timeline) {
 }
 
 std::string told_html(const Timeline& timeline, const Told& told, size_t most) {
-  std::string html = fmt::format("<h2>{} in {}</h2>\n<pre>{}</pre>\n", told.words->is_finding ? "Finding" : "Explanation",
-                                 html_escaped(timeline.recordings[told.recording].label()),
-                                 html_escaped(told.words->text));
+  std::string html =
+      fmt::format("<h2>{} in {}</h2>\n<pre>{}</pre>\n", told.words->is_finding ? "Finding" : "Explanation",
+                  html_escaped(timeline.recordings[told.recording].label()), html_escaped(told.words->text));
   if (!told.step) {
     return html;
   }
@@ -208,8 +209,9 @@ std::string timeline_page(const Timeline& timeline, size_t most) {
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>ringbolt trace</title>"
       "<meta name=\"viewport\" content=\"width=device-width\"><style>{}</style></head><body>\n<h1>Timeline</h1>\n",
       kPageStyle);
-  html += "<p class=\"note\">Times are microseconds since the first event, by the clock of the host. Blue arrows are "
-          "messages, from post to the receiver's poll; dashed ones packets.</p>\n";
+  html +=
+      "<p class=\"note\">Times are microseconds since the first event, by the clock of the host. Blue arrows are "
+      "messages, from post to the receiver's poll; dashed ones packets.</p>\n";
   for (const Told& one : all_told(timeline)) {
     html += told_html(timeline, one, most);
   }
@@ -218,8 +220,8 @@ std::string timeline_page(const Timeline& timeline, size_t most) {
     if (steps.empty()) {
       continue;
     }
-    html += "<h2>Connection</h2>\n" + paragraph(side_text(timeline, one.left) + ": " +
-                                                 under_way_text(timeline, one.left));
+    html +=
+        "<h2>Connection</h2>\n" + paragraph(side_text(timeline, one.left) + ": " + under_way_text(timeline, one.left));
     if (one.right) {
       html += paragraph(side_text(timeline, *one.right) + ": " + under_way_text(timeline, *one.right));
     }

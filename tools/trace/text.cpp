@@ -21,7 +21,7 @@ Row row_of(const Timeline& timeline, const Step& step) {
   const std::string who = recording.file.node.empty() ? std::to_string(recording.file.pid)
                                                       : fmt::format("{}:{}", recording.file.node, recording.file.pid);
   std::string details = moment.record.kind == trace::Kind::words ? first_line(told_text(recording, moment.record))
-                                                                  : trace::event_details(moment.record);
+                                                                 : trace::event_details(moment.record);
   return {fmt::format("{:.3f}", since_us(timeline, moment.ns)), who, trace::event_name(moment.record),
           std::move(details), place_text(recording, moment.record.place)};
 }
@@ -46,8 +46,9 @@ std::string lines_of(const std::vector<Row>& rows) {
 
 std::string age(const Timeline& timeline, uint64_t ns) {
   const double us = static_cast<double>(timeline.end_ns - std::min(ns, timeline.end_ns)) / 1e3;
-  return us < 1e3 ? fmt::format("{:.1f} us", us) : us < 1e6 ? fmt::format("{:.1f} ms", us / 1e3)
-                                                           : fmt::format("{:.1f} s", us / 1e6);
+  return us < 1e3   ? fmt::format("{:.1f} us", us)
+         : us < 1e6 ? fmt::format("{:.1f} ms", us / 1e3)
+                    : fmt::format("{:.1f} s", us / 1e6);
 }
 
 }  // namespace
@@ -69,12 +70,12 @@ std::string under_way_text(const Timeline& timeline, size_t side) {
     const Moment& post = one.events[sends.front()->posted];
     const std::string place = place_text(recording, post.record.place);
     text += fmt::format(", the oldest {}, wr_id {:#x}, posted{}{}, {} before the end",
-                        trace::send_opcode_name(post.record.code), post.record.wr_id, place.empty() ? "" : " at ", place,
-                        age(timeline, post.ns));
+                        trace::send_opcode_name(post.record.code), post.record.wr_id, place.empty() ? "" : " at ",
+                        place, age(timeline, post.ns));
   }
-  return text + (one.pair.shared_queue != 0 ? "; receives are in a shared queue"
-                                            : fmt::format("; {} receive{} posted", receives.size(),
-                                                          receives.size() == 1 ? "" : "s"));
+  return text + (one.pair.shared_queue != 0
+                     ? "; receives are in a shared queue"
+                     : fmt::format("; {} receive{} posted", receives.size(), receives.size() == 1 ? "" : "s"));
 }
 
 std::string timeline_text(const Timeline& timeline, size_t most) {

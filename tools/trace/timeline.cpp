@@ -162,8 +162,8 @@ void find_arrows(Timeline& timeline, size_t from) {
       continue;
     }
     // A queue pair that was reset counts anew.
-    const auto at = std::ranges::find_if(
-        found->second, [&](size_t place) { return other.events[place].ns >= side.events[i].ns; });
+    const auto at =
+        std::ranges::find_if(found->second, [&](size_t place) { return other.events[place].ns >= side.events[i].ns; });
     if (at != found->second.end()) {
       timeline.arrows.push_back({from, *side.peer, i, *at});
     }
@@ -285,8 +285,7 @@ Timeline make_timeline(std::vector<Recording> recordings, const Selection& selec
 
 std::string place_text(const Recording& recording, uint64_t address) {
   const auto found = recording.file.places.find(address);
-  return found == recording.file.places.end() ? ""
-                                              : base::place_in(found->second.file, found->second.offset - 1);
+  return found == recording.file.places.end() ? "" : base::place_in(found->second.file, found->second.offset - 1);
 }
 
 std::string told_text(const Recording& recording, const trace::Record& record) {
@@ -323,8 +322,7 @@ std::vector<Step> steps_of(const Timeline& timeline, const Conversation& of, siz
   if (of.right) {
     add(*of.right);
   }
-  std::ranges::stable_sort(steps, {},
-                           [&](const Step& one) { return timeline.sides[one.side].events[one.event].ns; });
+  std::ranges::stable_sort(steps, {}, [&](const Step& one) { return timeline.sides[one.side].events[one.event].ns; });
   if (most != 0 && steps.size() > most) {
     steps.erase(steps.begin(), steps.end() - static_cast<ptrdiff_t>(most));
   }

@@ -10,8 +10,8 @@
 namespace ringbolt::tools::trace_command {
 namespace {
 
-using trace::Kind;
 using nlohmann::json;
+using trace::Kind;
 
 constexpr uint8_t kSend = 2;
 constexpr uint8_t kRecv = 0x80;

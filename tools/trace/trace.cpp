@@ -69,12 +69,10 @@ std::vector<Recording> chosen(const TraceOptions& options) {
     }
   }
   std::vector<Recording> all = read_recordings(paths, false);
-  const auto append = [&](std::vector<Recording> more) {
-    std::ranges::move(more, std::back_inserter(all));
-  };
+  const auto append = [&](std::vector<Recording> more) { std::ranges::move(more, std::back_inserter(all)); };
   const cluster::RuntimeDir dir = cluster::RuntimeDir::from_environment();
-  const bool has_cluster = !options.cluster.empty() || std::getenv("RINGBOLT_CLUSTER") != nullptr ||
-                           !cluster_names(dir).empty();
+  const bool has_cluster =
+      !options.cluster.empty() || std::getenv("RINGBOLT_CLUSTER") != nullptr || !cluster_names(dir).empty();
   if (is_outside || (options.words.empty() && !has_cluster)) {
     append(read_recordings(files_in(folder_outside(dir)), true));
   }
@@ -147,9 +145,10 @@ int trace_run(const TraceOptions& options) {
   }
   const tc::Timeline timeline = tc::make_timeline(std::move(recordings), selection);
   if (timeline.sides.empty()) {
-    throw FoundProblem(fmt::format("{} processes were recorded, and no queue pair of them is chosen; ask for other "
-                                   "ones, or for all",
-                                   timeline.recordings.size()));
+    throw FoundProblem(
+        fmt::format("{} processes were recorded, and no queue pair of them is chosen; ask for other "
+                    "ones, or for all",
+                    timeline.recordings.size()));
   }
   chrome.write(options.chrome_path.empty() ? "" : tc::chrome_json(timeline));
   page.write(options.html_path.empty() ? "" : tc::timeline_page(timeline, tc::kStepsOfPage));
