@@ -57,8 +57,11 @@ uint32_t next_of(std::atomic<uint32_t>& count) {
   trace::Recorder::finish(cursor, record, at);
 }
 
-[[gnu::always_inline]] inline void put_polled(trace::Recorder& to, trace::Cursor& cursor, const ibv_wc& wc, uint64_t at,
-                                              uint64_t place) {
+bool is_arrival(const ibv_wc& wc) { return (wc.opcode & IBV_WC_RECV) != 0 && wc.status == IBV_WC_SUCCESS; }
+
+/// `known`: of a message that came; else null.
+[[gnu::always_inline]] inline void put_polled(trace::Cursor& cursor, const ibv_wc& wc, trace::QueuePairEntry* known,
+                                              uint64_t at, uint64_t place) {
   trace::Record& record = trace::Recorder::begin(cursor);
   record.wr_id = wc.wr_id;
   record.place = place;
@@ -68,11 +71,7 @@ uint32_t next_of(std::atomic<uint32_t>& count) {
   record.code = static_cast<uint8_t>(wc.opcode);
   record.status = static_cast<uint8_t>(wc.status);
   record.flags = 0;
-  record.number = 0;
-  if ((wc.opcode & IBV_WC_RECV) != 0 && wc.status == IBV_WC_SUCCESS) {
-    trace::QueuePairEntry* const known = to.find(wc.qp_num);
-    record.number = known == nullptr ? 0 : next_of(known->arrivals);
-  }
+  record.number = known != nullptr ? next_of(known->arrivals) : 0;
   trace::Recorder::finish(cursor, record, at);
 }
 
@@ -104,7 +103,8 @@ void put_one(trace::Recorder& to, Put&& put) {
 [[gnu::noinline]] void record_all_polled(trace::Recorder& to, const ibv_wc* wc, int count, uint64_t place) {
   const uint64_t at = to.time();
   for (int i = 0; i < count; ++i) {
-    put_one(to, [&](trace::Cursor& cursor) { put_polled(to, cursor, wc[i], at, place); });
+    trace::QueuePairEntry* const known = is_arrival(wc[i]) ? to.find(wc[i].qp_num) : nullptr;
+    put_one(to, [&](trace::Cursor& cursor) { put_polled(cursor, wc[i], known, at, place); });
   }
 }
 
@@ -131,10 +131,12 @@ void record_receives(trace::Recorder& to, trace::Kind kind, uint32_t object, con
 
 void record_polled(trace::Recorder& to, const ibv_wc* wc, int count, uint64_t place) {
   trace::Cursor& cursor = trace::cursor;
-  if (count != 1 || !to.has_room(cursor)) [[unlikely]] {
+  const bool is_one = count == 1 && to.has_room(cursor) && to.has_counter();
+  trace::QueuePairEntry* const known = is_one && is_arrival(*wc) ? to.find_first(wc->qp_num) : nullptr;
+  if (!is_one || (known == nullptr && is_arrival(*wc))) [[unlikely]] {
     return record_all_polled(to, wc, count, place);
   }
-  put_polled(to, cursor, *wc, to.time(), place);
+  put_polled(cursor, *wc, known, trace::read_counter(), place);
 }
 
 void record_refused(trace::Recorder& to, uint8_t which, uint32_t object, uint64_t wr_id, int error, uint64_t place) {

@@ -13,7 +13,6 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -22,6 +21,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/explain.h"
+#include "base/lock_guard.h"
+#include "base/mutex.h"
 #include "base/process_start.h"
 #include "base/say.h"
 #include "base/unique_fd.h"
@@ -113,8 +114,8 @@ Wish parse_wish(std::string_view text, bool is_on_by_default) {
 }
 
 void begin(const std::string& home, const std::string& cluster) try {
-  static std::mutex mutex;
-  const std::lock_guard guard(mutex);
+  static base::Mutex mutex;
+  const base::LockGuard guard(mutex);
   if (Recorder* const known = recorder(); known != nullptr) {
     known->note_going_on();
     return;

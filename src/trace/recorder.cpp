@@ -149,8 +149,8 @@ void Recorder::record(const Record& what) noexcept {
   finish(at, to, what.ticks);
 }
 
-QueuePairEntry* Recorder::find_further(uint32_t qpn) noexcept {
-  for (size_t i = 1; i < kProbes; ++i) {
+QueuePairEntry* Recorder::find(uint32_t qpn) noexcept {
+  for (size_t i = 0; i < kProbes; ++i) {
     QueuePairEntry& one = tables_->queue_pairs[(place_of(qpn) + i) % kQueuePairs];
     if (one.qpn.load(std::memory_order_relaxed) == qpn) {
       return &one;

@@ -49,6 +49,8 @@ class Recorder {
 
   /// Now, for records.
   uint64_t time() const { return has_counter_ ? read_counter() : base::now_ns(); }
+  /// Whether time() is no call.
+  bool has_counter() const { return has_counter_; }
   /// Whether this thread has room for a record, which begin() gives; else make_room(). A thread that was
   /// away while others filled half the ring leaves its chunk.
   bool has_room(const Cursor& at) const noexcept {
@@ -72,11 +74,13 @@ class Recorder {
 
   /// The place of a queue pair that was just made; null: there is none left.
   QueuePairEntry* add_queue_pair(const QueuePairEntry& made) noexcept;
-  /// Null: not known here.
-  QueuePairEntry* find(uint32_t qpn) noexcept {
+  /// The place where it mostly is; null: it is elsewhere, or not known here.
+  QueuePairEntry* find_first(uint32_t qpn) noexcept {
     QueuePairEntry& first = tables_->queue_pairs[place_of(qpn)];
-    return first.qpn.load(std::memory_order_relaxed) == qpn ? &first : find_further(qpn);
+    return first.qpn.load(std::memory_order_relaxed) == qpn ? &first : nullptr;
   }
+  /// Null: not known here.
+  QueuePairEntry* find(uint32_t qpn) noexcept;
   /// Has the file say what lies at that address, if it does not yet.
   void note_place(uint64_t address) noexcept {
     if (address != 0 && tables_->places[place_of_address(address)].address.load(std::memory_order_relaxed) != address) {
@@ -107,7 +111,6 @@ class Recorder {
   [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool may_be_wrapper = false) noexcept;
   [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(Cursor::Call call, uint64_t returns_to,
                                                           const void* frame) noexcept;
-  QueuePairEntry* find_further(uint32_t qpn) noexcept;
   Moment moment() const noexcept;
 
   const std::string path_;

@@ -2,7 +2,7 @@
 """Timelines of unmodified programs: what they post and poll is all there and adds up, at both ends; so it is of one that is
 killed. Then what --explain, --sanitize and pages make of it.
 
-    trace_test.py RINGBOLT EXPLAIN_FAILURES QUEUE_MISTAKES"""
+    trace_test.py RINGBOLT EXPLAIN_FAILURES QUEUE_MISTAKES OVER_NETWORK"""
 
 import collections
 import html.parser
@@ -84,7 +84,8 @@ class Programs(CommandCase):
                 self.assertEqual(count(one, "completion_polled", "IBV_WC_SEND"), n)
                 self.assertEqual(count(one, "completion_polled", "IBV_WC_RECV"), n)
                 self.assertEqual(one["sends_under_way"], 0)
-                self.assertEqual(one["receives_posted"], count(one, "post_receive") - n)
+                self.assertGreaterEqual(count(one, "post_receive"), n)
+                self.assertEqual(one["receives_posted"], 0, "it was destroyed")
                 self.assertEqual(total(one, "post_send"), n * size)
                 self.assertEqual(total(one, "completion_polled", "IBV_WC_RECV"), n * size)
                 self.assertEqual([event["what"] for event in one["events"] if event["kind"] == "state"][:3],
@@ -107,7 +108,7 @@ class Programs(CommandCase):
             self.assertTrue(all(0 < b - a < 1e6 for a, b in zip(sent, came, strict=True)))
 
     @needs("ibv_rc_pingpong")
-    def test_events_and_packets_are_there(self):
+    def test_events_are_there(self):
         with self.cluster("line:2"):
             words = "ibv_rc_pingpong -g 1 -n 50 -e"
             self.pair(words, words)
@@ -116,22 +117,29 @@ class Programs(CommandCase):
                 self.assertGreater(taken, 0)
                 self.assertGreaterEqual(count(one, "armed"), taken)
                 self.assertGreaterEqual(count(one, "event_raised"), taken)
-        environment = {"RINGBOLT_NETDEVS": "lo", "RINGBOLT_LOOPBACK": "network", "RINGBOLT_RECORD": "on"}
-        port = str(free_port())
-        words = ["exec", "local", "--", "ibv_rc_pingpong", "-g", "1", "-n", "50", "-s", "4096", "-m", "1024", "-p", port]
-        first = subprocess.Popen(
-            [command.RINGBOLT, *words], env=command.sanitizer_first(self.environment) | environment,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(first.wait)
-        self.addCleanup(first.kill)
-        wait_until(lambda: is_listening(int(port)) or first.poll() is not None, "the server listens")
-        self.call(*words, "127.0.0.1", env=environment)
-        self.assertEqual(first.wait(command.PATIENCE_S), 0)
+
+    @needs("ibv_rc_pingpong")
+    def test_packets_are_there(self):
+        words = "ibv_rc_pingpong -g 1 -n 50 -s 4096 -m 1024 -p 18515"
+        both = f"""{words} & server=$!
+            tries=0
+            until ss -ltn | grep -q :18515; do
+              tries=$((tries + 1))
+              [ $tries -lt 1000 ] || exit 1
+              sleep 0.01
+            done
+            {words} 127.0.0.1 && wait $server"""
+        library = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt"
+        done = subprocess.run([command.EXTRA[2], "sh", "-c", both], capture_output=True, text=True, check=False, timeout=60 * command.TIME_SCALE,
+                              env=command.sanitizer_first(self.environment) | {"LD_LIBRARY_PATH": str(library), "RINGBOLT_RECORD": "on"})
+        if done.returncode == 77:
+            self.skipTest(done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         pairs = self.pairs("local")
         self.assertEqual(len(pairs), 2)
         for one, other in (pairs, pairs[::-1]):
             self.assertGreaterEqual(count(one, "packet_sent", "SEND"), 200)  # 4 packets a message
-            self.assertEqual(count(one, "packet_sent", "SEND") >= count(other, "packet_came", "SEND"), True)
+            self.assertLessEqual(count(other, "packet_came", "SEND"), count(one, "packet_sent", "SEND"))
             self.assertGreater(count(one, "packet_came", "ACK"), 0)
 
     @needs("ib_write_bw")
@@ -241,14 +249,14 @@ class Told(CommandCase):
             self.assertGreater(check_page(self, page.read_text()).tags["h2"], 1)
             self.call("exec", "0", "--", command.EXTRA[0], "rkey-unknown", expect=None, env={"RINGBOLT_EXPLAIN": f"json:{log}"})
             lines = [json.loads(line) for line in log.read_text().splitlines()]
-            (write,) = [one for one in lines if one["call"] == "IBV_WR_RDMA_WRITE"]
+            write = next(one for one in lines if one["call"] == "IBV_WR_RDMA_WRITE")
             self.assertTrue(any(event.startswith("post IBV_WR_RDMA_WRITE: wr_id 0x7") for event in write["events"]), write)
 
     def test_a_finding_names_the_last_events(self):
         page, log = self.root / "page.html", self.root / "found"
         with self.cluster("line:2"):
             done = self.call("run", "--sanitize", "--html", page, "--report", f"json:{log}", "--no-tag", "--node", "0", "--",
-                             command.EXTRA[1], "posted-after-failure", expect=66)
+                             command.EXTRA[1], "sends-after-failure", expect=66)
             (found,) = json.loads(log.read_text())
             self.assertTrue(any("post" in event for event in found["events"]), done.stderr)
             text = page.read_text()

@@ -92,19 +92,21 @@ std::string timeline_text(const Timeline& timeline, size_t most) {
                 ? fmt::format("queue pair {:#x} of a process that was not recorded\n",
                               timeline.sides[one.left].pair.peer_qpn)
                 : "";
+    const std::vector<size_t> ends = one.right ? std::vector{one.left, *one.right} : std::vector{one.left};
+    for (const size_t side : ends) {
+      const Recording& recording = timeline.recordings[timeline.sides[side].recording];
+      if (recording.file.overwritten != 0) {
+        text += fmt::format("  (older events of {} were overwritten; --record=SIZE keeps more)\n", recording.label());
+      }
+    }
     const size_t all = steps_of(timeline, one, 0).size();
     text += all > steps.size() ? fmt::format("  ({} events before; --last 0 shows all)\n", all - steps.size()) : "";
     std::vector<Row> rows{{"us", "process", "what", "", "where"}};
     std::ranges::transform(steps, std::back_inserter(rows), [&](const Step& step) { return row_of(timeline, step); });
     text += lines_of(rows);
-    for (const size_t side : {one.left, one.right.value_or(one.left)}) {
-      if (side == one.left || one.right) {
-        text += fmt::format("  {}: {}\n", timeline.recordings[timeline.sides[side].recording].label(),
-                            under_way_text(timeline, side));
-      }
-      if (!one.right) {
-        break;
-      }
+    for (const size_t side : ends) {
+      text += fmt::format("  {}: {}\n", timeline.recordings[timeline.sides[side].recording].label(),
+                          under_way_text(timeline, side));
     }
   }
   return text;
