@@ -2,8 +2,8 @@
 
 namespace ringbolt::abi {
 
-// Each of the three that follow does the common case, one request or few completions for which there is room, in a few
-// dozen instructions without a call, and leaves all else to its twin.
+// record_sends() and record_polled() do the common case, one request or completion, without a call, and leave all else
+// to their twins.
 namespace {
 
 constexpr uint32_t bit_of(ibv_wr_opcode opcode) { return 1U << static_cast<uint32_t>(opcode); }
@@ -28,83 +28,53 @@ uint32_t next_of(std::atomic<uint32_t>& count) {
   return next;
 }
 
-[[gnu::always_inline]] inline void put_send(trace::Cursor& cursor, const ibv_qp* c, trace::QueuePairEntry* known,
-                                            const ibv_send_wr& wr, uint32_t bytes, uint64_t at, uint64_t place) {
-  trace::Record& record = trace::Recorder::begin(cursor);
+[[gnu::always_inline]] inline void put_send(trace::Recorder& to, const ibv_qp* c, const ibv_send_wr& wr, uint32_t bytes,
+                                            uint64_t at, uint64_t place) {
+  const trace::Recorder::Slot slot = to.begin();
   const bool takes = (kTaking >> (static_cast<uint32_t>(wr.opcode) & 31U) & 1U) != 0;
-  record.wr_id = wr.wr_id;
-  record.place = place;
-  record.object = c->qp_num;
-  record.bytes = bytes;
-  record.kind = trace::Kind::post_send;
-  record.code = static_cast<uint8_t>(wr.opcode);
-  record.status = 0;
-  record.flags = static_cast<uint8_t>(wr.send_flags);
-  record.number = takes && known != nullptr ? next_of(known->messages) : 0;
-  trace::Recorder::finish(cursor, record, at);
-}
-
-[[gnu::always_inline]] inline void put_receive(trace::Cursor& cursor, trace::Kind kind, uint32_t object,
-                                               const ibv_recv_wr& wr, uint32_t bytes, uint64_t at, uint64_t place) {
-  trace::Record& record = trace::Recorder::begin(cursor);
-  record.wr_id = wr.wr_id;
-  record.place = place;
-  record.object = object;
-  record.bytes = bytes;
-  record.kind = kind;
-  record.code = record.status = record.flags = 0;
-  record.number = 0;
-  trace::Recorder::finish(cursor, record, at);
-}
-
-bool is_arrival(const ibv_wc& wc) { return (wc.opcode & IBV_WC_RECV) != 0 && wc.status == IBV_WC_SUCCESS; }
-
-/// `known`: of a message that came; else null.
-[[gnu::always_inline]] inline void put_polled(trace::Cursor& cursor, const ibv_wc& wc, trace::QueuePairEntry* known,
-                                              uint64_t at, uint64_t place) {
-  trace::Record& record = trace::Recorder::begin(cursor);
-  record.wr_id = wc.wr_id;
-  record.place = place;
-  record.object = wc.qp_num;
-  record.bytes = wc.byte_len;
-  record.kind = trace::Kind::completion_polled;
-  record.code = static_cast<uint8_t>(wc.opcode);
-  record.status = static_cast<uint8_t>(wc.status);
-  record.flags = 0;
-  record.number = known != nullptr ? next_of(known->arrivals) : 0;
-  trace::Recorder::finish(cursor, record, at);
-}
-
-template <class Put>
-void put_one(trace::Recorder& to, Put&& put) {
-  if (!to.has_room(trace::cursor)) {
-    to.make_room();
-  }
-  put(trace::cursor);
+  trace::QueuePairEntry* const known = takes ? Qp::of(const_cast<ibv_qp*>(c)).traced : nullptr;
+  slot.record.wr_id = wr.wr_id;
+  slot.record.place = place;
+  slot.record.object = c->qp_num;
+  slot.record.bytes = bytes;
+  slot.record.kind = trace::Kind::post_send;
+  slot.record.code = static_cast<uint8_t>(wr.opcode);
+  slot.record.status = 0;
+  slot.record.flags = static_cast<uint8_t>(wr.send_flags);
+  slot.record.number = known != nullptr ? next_of(known->messages) : 0;
+  trace::Recorder::finish(slot, at);
 }
 
 [[gnu::noinline]] void record_all_sends(trace::Recorder& to, ibv_qp* c, const ibv_send_wr* wr, const ibv_send_wr* end,
                                         uint64_t at, uint64_t place) {
   for (; wr != end; wr = wr->next) {
     const uint32_t bit = 1U << (static_cast<uint32_t>(wr->opcode) & 31U);
-    const uint32_t bytes = (bit & kWithoutPieces) != 0 ? 0 : length_of(wr->sg_list, wr->num_sge);
-    put_one(to, [&](trace::Cursor& cursor) { put_send(cursor, c, Qp::of(c).traced, *wr, bytes, at, place); });
+    put_send(to, c, *wr, (bit & kWithoutPieces) != 0 ? 0 : length_of(wr->sg_list, wr->num_sge), at, place);
   }
 }
 
-[[gnu::noinline]] void record_all_receives(trace::Recorder& to, trace::Kind kind, uint32_t object,
-                                           const ibv_recv_wr* wr, const ibv_recv_wr* end, uint64_t at, uint64_t place) {
-  for (; wr != end; wr = wr->next) {
-    const uint32_t bytes = length_of(wr->sg_list, wr->num_sge);
-    put_one(to, [&](trace::Cursor& cursor) { put_receive(cursor, kind, object, *wr, bytes, at, place); });
-  }
+bool is_arrival(const ibv_wc& wc) { return (wc.opcode & IBV_WC_RECV) != 0 && wc.status == IBV_WC_SUCCESS; }
+
+/// `known`: of a message that came; else null.
+[[gnu::always_inline]] inline void put_polled(trace::Recorder& to, const ibv_wc& wc, trace::QueuePairEntry* known,
+                                              uint64_t at, uint64_t place) {
+  const trace::Recorder::Slot slot = to.begin();
+  slot.record.wr_id = wc.wr_id;
+  slot.record.place = place;
+  slot.record.object = wc.qp_num;
+  slot.record.bytes = wc.byte_len;
+  slot.record.kind = trace::Kind::completion_polled;
+  slot.record.code = static_cast<uint8_t>(wc.opcode);
+  slot.record.status = static_cast<uint8_t>(wc.status);
+  slot.record.flags = 0;
+  slot.record.number = known != nullptr ? next_of(known->arrivals) : 0;
+  trace::Recorder::finish(slot, at);
 }
 
 [[gnu::noinline]] void record_all_polled(trace::Recorder& to, const ibv_wc* wc, int count, uint64_t place) {
   const uint64_t at = to.time();
   for (int i = 0; i < count; ++i) {
-    trace::QueuePairEntry* const known = is_arrival(wc[i]) ? to.find(wc[i].qp_num) : nullptr;
-    put_one(to, [&](trace::Cursor& cursor) { put_polled(cursor, wc[i], known, at, place); });
+    put_polled(to, wc[i], is_arrival(wc[i]) ? to.find(wc[i].qp_num) : nullptr, at, place);
   }
 }
 
@@ -112,31 +82,34 @@ void put_one(trace::Recorder& to, Put&& put) {
 
 void record_sends(trace::Recorder& to, ibv_qp* c, const ibv_send_wr* wr, const ibv_send_wr* end, uint64_t at,
                   uint64_t place) {
-  trace::Cursor& cursor = trace::cursor;
-  if (wr == end || wr->next != end || wr->num_sge != 1 || wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
-      !to.has_room(cursor)) [[unlikely]] {
+  if (wr == end || wr->next != end || wr->num_sge != 1 || wr->opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) [[unlikely]] {
     return record_all_sends(to, c, wr, end, at, place);
   }
-  put_send(cursor, c, Qp::of(c).traced, *wr, wr->sg_list->length, at, place);
+  put_send(to, c, *wr, wr->sg_list->length, at, place);
 }
 
 void record_receives(trace::Recorder& to, trace::Kind kind, uint32_t object, const ibv_recv_wr* wr,
                      const ibv_recv_wr* end, uint64_t at, uint64_t place) {
-  trace::Cursor& cursor = trace::cursor;
-  if (wr == end || wr->next != end || wr->num_sge != 1 || !to.has_room(cursor)) [[unlikely]] {
-    return record_all_receives(to, kind, object, wr, end, at, place);
+  for (; wr != end; wr = wr->next) {
+    const trace::Recorder::Slot slot = to.begin();
+    slot.record.wr_id = wr->wr_id;
+    slot.record.place = place;
+    slot.record.object = object;
+    slot.record.bytes = length_of(wr->sg_list, wr->num_sge);
+    slot.record.kind = kind;
+    slot.record.code = slot.record.status = slot.record.flags = 0;
+    slot.record.number = 0;
+    trace::Recorder::finish(slot, at);
   }
-  put_receive(cursor, kind, object, *wr, wr->sg_list->length, at, place);
 }
 
 void record_polled(trace::Recorder& to, const ibv_wc* wc, int count, uint64_t place) {
-  trace::Cursor& cursor = trace::cursor;
-  const bool is_one = count == 1 && to.has_room(cursor) && to.has_counter();
+  const bool is_one = count == 1 && to.has_counter();
   trace::QueuePairEntry* const known = is_one && is_arrival(*wc) ? to.find_first(wc->qp_num) : nullptr;
   if (!is_one || (known == nullptr && is_arrival(*wc))) [[unlikely]] {
     return record_all_polled(to, wc, count, place);
   }
-  put_polled(cursor, *wc, known, trace::read_counter(), place);
+  put_polled(to, *wc, known, trace::read_counter(), place);
 }
 
 void record_refused(trace::Recorder& to, uint8_t which, uint32_t object, uint64_t wr_id, int error, uint64_t place) {

@@ -11,8 +11,7 @@
 namespace ringbolt::abi {
 
 /// Where the program is, in the frame of the function that it calls.
-#define RINGBOLT_RECORDED_PLACE(to, call) \
-  (to)->place_of_call(trace::Cursor::call, __builtin_return_address(0), __builtin_frame_address(0))
+#define RINGBOLT_RECORDED_PLACE(to) (to)->place_of_call(__builtin_return_address(0), __builtin_frame_address(0))
 
 // recorded.cpp
 /// Those from `wr` to before `end`, which were taken.
@@ -35,7 +34,7 @@ template <auto kPost>
   if (to == nullptr) {  // a forked child's
     return kPost(qp, wr, bad);
   }
-  const uint64_t place = bad == nullptr ? batch_place() : RINGBOLT_RECORDED_PLACE(to, kSend);
+  const uint64_t place = bad == nullptr ? batch_place() : RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
   const int error = kPost(qp, wr, bad);
   if (error == 0) [[likely]] {
@@ -54,7 +53,7 @@ template <auto kPost>
   if (to == nullptr) {
     return kPost(qp, wr, bad);
   }
-  const uint64_t place = RINGBOLT_RECORDED_PLACE(to, kReceive);
+  const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
   const int error = kPost(qp, wr, bad);
   record_receives(*to, trace::Kind::post_receive, qp->qp_num, wr, error == 0 ? nullptr : *bad, at, place);
@@ -70,7 +69,7 @@ template <auto kPost>
   if (to == nullptr) {
     return kPost(srq, wr, bad);
   }
-  const uint64_t place = RINGBOLT_RECORDED_PLACE(to, kReceive);
+  const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
   const int error = kPost(srq, wr, bad);
   record_receives(*to, trace::Kind::post_shared, trace::id_of(srq), wr, error == 0 ? nullptr : *bad, at, place);
@@ -84,7 +83,7 @@ template <auto kPoll>
 [[gnu::always_inline]] inline int recorded_poll(ibv_cq* cq, int count, ibv_wc* wc) {
   const int got = kPoll(cq, count, wc);
   if (trace::Recorder* const to = trace::recorder(); got > 0 && to != nullptr) {
-    record_polled(*to, wc, got, RINGBOLT_RECORDED_PLACE(to, kPoll));
+    record_polled(*to, wc, got, RINGBOLT_RECORDED_PLACE(to));
   }
   return got;
 }

@@ -50,6 +50,9 @@ void Context::push_port_event(ibv_event_type type) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.port_num = 1;
+  if (trace::recorder() != nullptr) [[unlikely]] {
+    record_async_event(type, nullptr);
+  }
   events_.push(event);
 }
 

@@ -82,7 +82,6 @@ bool is_of_dead(const std::string& path) {
 /// In a forked child: the file is the parent's.
 void abandon() noexcept {
   active.store(nullptr, std::memory_order_relaxed);  // its memory stays mapped: what is under way may look there
-  cursor = {};
 }
 
 }  // namespace
@@ -107,7 +106,7 @@ Wish parse_wish(std::string_view text, bool is_on_by_default) {
     wish.bytes = number << shift;
   } else {
     wish.problem = fmt::format("give on, off, the path of a folder (it begins with /), or a size from {}K to {}G",
-                               (kLeastBytes >> 10U) + 1, kMostBytes >> 30U);
+                               kLeastBytes >> 10U, kMostBytes >> 30U);
     wish.is_on = false;
   }
   return wish;

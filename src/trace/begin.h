@@ -10,7 +10,7 @@ namespace ringbolt::trace {
 /// What RINGBOLT_RECORD asks for.
 struct Wish {
   bool is_on = false;
-  uint64_t bytes = uint64_t{4} << 20U;  ///< of a process' file
+  uint64_t bytes = uint64_t{4} << 20U;  ///< of a process' ring
   std::string folder{};                 ///< empty: the runtime folder's; else who asks for it removes the files
   std::string problem{};                ///< what is wrong with the text; empty: nothing
 };

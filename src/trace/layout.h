@@ -5,14 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-/// What lies in a recorder's file (docs/formats/trace.md): a page that says whose it is, tables, and a ring of chunks
-/// of a page each. A thread owns the chunk that it fills. Whatever is cut off or overwritten has a wrong seal, so that
-/// a reader passes over it.
+/// What lies in a recorder's file (docs/formats/trace.md): a page that says whose it is, tables, and a ring of records.
+/// Whatever is cut off or overwritten has a wrong seal, so that a reader passes over it.
 namespace ringbolt::trace {
 
 inline constexpr uint64_t kMagic = 0x3145434152544252;  ///< "RBTRACE1"
 inline constexpr size_t kPageBytes = 4096;
-inline constexpr size_t kRecordsPerChunk = 84;
 inline constexpr size_t kQueuePairs = 512;
 inline constexpr size_t kPlaces = 256;
 inline constexpr size_t kWords = 128;
@@ -59,8 +57,8 @@ inline constexpr uint8_t kFaultOfMessage = 0;  ///< or a completion: `object` is
 inline constexpr uint8_t kFaultOfPeers = 1;    ///< a packet to the peer: `object` is its queue pair; `number`: PSN
 inline constexpr uint8_t kFaultOfOwn = 2;      ///< a packet to us; likewise
 
-/// Something that happened. Its seal is written last, and fits its time and the number of its chunk alone: one that is
-/// not whole, or was there before, has none.
+/// Something that happened. Its seal is written last, and fits its time and its number among all records alone: one
+/// that is not whole, or was there before, has none.
 struct Record {
   uint64_t ticks = 0;  ///< the counter's, or nanoseconds: see FileHead
   uint64_t wr_id = 0;
@@ -72,12 +70,14 @@ struct Record {
   uint8_t status = 0;  ///< ibv_wc_status
   uint8_t flags = 0;
   uint32_t number = 0;
+  uint64_t thread = 0;  ///< another one for each thread that lives; else nothing is said of it
+  uint64_t unused = 0;
   uint64_t seal = 0;
 };
-static_assert(sizeof(Record) == 48);
+static_assert(sizeof(Record) == 64);
 
-/// Which chunk it is, in a number that no seal has by chance.
-constexpr uint64_t salt_of(uint64_t chunk) { return (chunk + 1) * 0x9e3779b97f4a7c15U; }
+/// Which record it is, in a number that no seal has by chance.
+constexpr uint64_t salt_of(uint64_t index) { return (index + 1) * 0x9e3779b97f4a7c15U; }
 constexpr uint64_t seal_of(uint64_t ticks, uint64_t salt) { return salt ^ ticks; }
 
 /// One moment by both clocks.
@@ -85,24 +85,6 @@ struct Moment {
   uint64_t ticks = 0;
   uint64_t ns = 0;  ///< CLOCK_MONOTONIC
 };
-
-struct ChunkHead {
-  uint64_t number;  ///< of the chunk among all that were ever begun
-  Moment begun;
-  uint64_t thread;
-  uint64_t seal;
-  std::array<uint64_t, 3> unused;
-};
-static_assert(sizeof(ChunkHead) == 64);
-constexpr uint64_t seal_of(const ChunkHead& head) {
-  return salt_of(head.number) ^ head.begun.ticks ^ head.begun.ns ^ head.thread << 32U;
-}
-
-struct Chunk {
-  ChunkHead head;
-  std::array<Record, kRecordsPerChunk> records;
-};
-static_assert(sizeof(Chunk) == kPageBytes);
 
 /// A queue pair of the process. What is destroyed stays until another one needs the place.
 struct alignas(64) QueuePairEntry {
@@ -145,18 +127,19 @@ static_assert(sizeof(WordsEntry) == 1024);
 struct FileHead {
   uint64_t magic;
   uint64_t file_bytes;
-  uint64_t chunks;
+  uint64_t ring_records;  ///< a power of two
   uint32_t pid;
   uint32_t has_counter;  ///< 0: ticks are nanoseconds
   uint64_t process_start;
   uint64_t boot;  ///< another one each time the machine starts
   Moment opened;
+  Moment begun;  ///< a little later: how fast the counter runs, for who can't ask it
   Moment ended;  ///< 0: the process still runs, or was killed
   std::array<char, 64> program;
   std::array<char, 64> cluster;
   std::array<char, 16> node;
-  alignas(64) std::atomic<uint64_t> claimed;  ///< chunks begun
-  std::atomic<uint64_t> words;                ///< written
+  alignas(64) std::atomic<uint64_t> records;  ///< begun, ever
+  alignas(64) std::atomic<uint64_t> words;    ///< likewise
 };
 
 struct Tables {
@@ -165,10 +148,10 @@ struct Tables {
   std::array<WordsEntry, kWords> words;
 };
 inline constexpr size_t kTablesBytes = sizeof(Tables);
-static_assert(offsetof(FileHead, claimed) == 256);
+static_assert(offsetof(FileHead, records) == 256);
 static_assert(sizeof(FileHead) <= kPageBytes && kTablesBytes % kPageBytes == 0);
 inline constexpr size_t kHeadBytes = kPageBytes + kTablesBytes;
-inline constexpr uint64_t kLeastBytes = kHeadBytes + 16 * kPageBytes;
+inline constexpr uint64_t kLeastBytes = 16 * kPageBytes;  ///< of the ring
 
 constexpr uint64_t seal_of_text(uint64_t number, uint64_t ticks, const char* text, size_t length) {
   uint64_t sum = salt_of(number) ^ ticks;  // FNV-1a

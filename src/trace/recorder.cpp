@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <functional>
@@ -21,7 +22,6 @@
 
 namespace ringbolt::trace {
 
-thread_local constinit Cursor cursor;
 constinit std::atomic<Recorder*> active{nullptr};
 
 namespace {
@@ -61,16 +61,18 @@ void* map_file(const std::string& path, uint64_t bytes) {
 }  // namespace
 
 std::unique_ptr<Recorder> Recorder::open(const Options& options) {
-  const uint64_t bytes = std::max(options.bytes, kLeastBytes) / kPageBytes * kPageBytes;
+  const uint64_t bytes = kHeadBytes + std::bit_floor(std::max(options.bytes, kLeastBytes));
   std::unique_ptr<Recorder> made(new Recorder(options.path, map_file(options.path, bytes), bytes));
   FileHead& head = *made->head_;
+  const Moment opened = made->moment();
   head.file_bytes = bytes;
-  head.chunks = made->n_chunks_;
+  head.ring_records = made->mask_ + 1;
   head.pid = static_cast<uint32_t>(::getpid());
   head.process_start = base::process_start(::getpid());
   head.boot = boot_number();
   head.has_counter = made->has_counter_ ? 1 : 0;
-  head.opened = made->moment();
+  head.opened = opened;
+  head.begun = made->moment();
   put_text(head.program, ::program_invocation_short_name);
   put_text(head.cluster, options.cluster);
   put_text(head.node, options.node);
@@ -84,15 +86,11 @@ Recorder::Recorder(std::string path, void* memory, uint64_t bytes)
       bytes_(bytes),
       head_(static_cast<FileHead*>(memory)),
       tables_(reinterpret_cast<Tables*>(static_cast<std::byte*>(memory) + kPageBytes)),
-      chunks_(reinterpret_cast<Chunk*>(static_cast<std::byte*>(memory) + kHeadBytes)),
-      n_chunks_((bytes - kHeadBytes) / kPageBytes),
-      patience_(n_chunks_ / 2),
+      ring_(reinterpret_cast<Record*>(static_cast<std::byte*>(memory) + kHeadBytes)),
+      mask_((bytes - kHeadBytes) / sizeof(Record) - 1),
       has_counter_(trace::has_counter()) {}
 
-Recorder::~Recorder() {
-  cursor = {};
-  ::munmap(memory_, bytes_);
-}
+Recorder::~Recorder() { ::munmap(memory_, bytes_); }
 
 Moment Recorder::moment() const noexcept {
   if (!has_counter_) {
@@ -114,39 +112,18 @@ Moment Recorder::moment() const noexcept {
   return best;
 }
 
-void Recorder::make_room() noexcept {
-  const uint64_t number = head_->claimed.fetch_add(1, std::memory_order_relaxed);
-  Chunk& chunk = chunks_[number % n_chunks_];
-  std::atomic_ref(chunk.head.seal).store(0, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
-  ChunkHead head{number, moment(), static_cast<uint64_t>(::gettid()), 0, {}};
-  head.seal = seal_of(head);
-  chunk.head.number = head.number;
-  chunk.head.begun = head.begun;
-  chunk.head.thread = head.thread;
-  std::atomic_ref(chunk.head.seal).store(head.seal, std::memory_order_release);
-  cursor.next = chunk.records.data();
-  cursor.end = chunk.records.data() + kRecordsPerChunk;
-  cursor.last = number + patience_;
-  cursor.salt = salt_of(number);
-}
-
 void Recorder::record(const Record& what) noexcept {
-  Cursor& at = cursor;
-  if (!has_room(at)) [[unlikely]] {
-    make_room();
-  }
-  Record& to = begin(at);
-  to.wr_id = what.wr_id;
-  to.place = what.place;
-  to.object = what.object;
-  to.bytes = what.bytes;
-  to.kind = what.kind;
-  to.code = what.code;
-  to.status = what.status;
-  to.flags = what.flags;
-  to.number = what.number;
-  finish(at, to, what.ticks);
+  const Slot slot = begin();
+  slot.record.wr_id = what.wr_id;
+  slot.record.place = what.place;
+  slot.record.object = what.object;
+  slot.record.bytes = what.bytes;
+  slot.record.kind = what.kind;
+  slot.record.code = what.code;
+  slot.record.status = what.status;
+  slot.record.flags = what.flags;
+  slot.record.number = what.number;
+  finish(slot, what.ticks);
 }
 
 QueuePairEntry* Recorder::find(uint32_t qpn) noexcept {
@@ -189,11 +166,7 @@ QueuePairEntry* Recorder::add_queue_pair(const QueuePairEntry& made) noexcept {
   return target;
 }
 
-uint64_t Recorder::place_of_new_call(Cursor::Call call, uint64_t returns_to, const void* frame) noexcept try {
-  const PlaceEntry& first = tables_->places[place_of_address(returns_to)];
-  if (first.address.load(std::memory_order_relaxed) == returns_to && first.is_wrapper == 0) {
-    return cursor.places[call] = returns_to;
-  }
+uint64_t Recorder::place_of_new_call(uint64_t returns_to, const void* frame) noexcept try {
   const base::CallSite site = base::call_site_of(frame, reinterpret_cast<const void*>(returns_to));
   const PlaceEntry* const known = add_place(returns_to, site.returns[1] != 0);
   if (known == nullptr || known->is_wrapper == 0 || site.returns[1] == 0) {
@@ -256,26 +229,28 @@ void Recorder::note_words(uint32_t qpn, bool is_finding, std::string_view text) 
 }
 
 std::vector<std::string> Recorder::recent(uint32_t qpn, size_t most) const {
-  constexpr uint64_t kMostChunks = 64;  // the newest: a program that waits for this has done little since
-  const uint64_t end = head_->claimed.load(std::memory_order_acquire);
-  std::vector<Event> all;
-  for (uint64_t i = 0; i < std::min({end, n_chunks_, kMostChunks}); ++i) {
-    read_chunk(reinterpret_cast<const std::byte*>(&chunks_[(end - 1 - i) % n_chunks_]), all);
+  constexpr uint64_t kMost = 8192;  // the newest: a program that waits for this has done little since
+  const uint64_t end = head_->records.load(std::memory_order_acquire);
+  std::vector<Record> all;
+  for (uint64_t i = end - std::min({end, mask_ + 1, kMost}); i < end; ++i) {
+    read_record(reinterpret_cast<const std::byte*>(&ring_[i & mask_]), i, all);
   }
   const QueuePairEntry* entry = const_cast<Recorder*>(this)->find(qpn);
-  std::erase_if(all, [&](const Event& one) { return !concerns(one.record, qpn, entry); });
-  std::ranges::sort(all, {}, [](const Event& one) { return one.record.ticks; });
+  std::erase_if(all, [&](const Record& one) { return !concerns(one, qpn, entry); });
+  std::ranges::stable_sort(all, {}, &Record::ticks);
   all.erase(all.begin(), all.end() - static_cast<ptrdiff_t>(std::min(most, all.size())));
   std::vector<std::string> words;
-  std::ranges::transform(all, std::back_inserter(words), [](const Event& one) { return words_of(one.record); });
+  std::ranges::transform(all, std::back_inserter(words), words_of);
   return words;
 }
 
 void Recorder::note_end() noexcept {
   head_->ended = moment();
-  const uint64_t used = head_->claimed.load(std::memory_order_relaxed);
-  if (used + 8 < n_chunks_) {  // other threads may still record: what they touch is there again, empty
-    ::madvise(chunks_ + used + 8, (n_chunks_ - used - 8) * kPageBytes, MADV_REMOVE);
+  // What other threads still record there comes to lie in new pages.
+  const uint64_t used = head_->records.load(std::memory_order_relaxed) * sizeof(Record) / kPageBytes + 8;
+  const uint64_t pages = (mask_ + 1) * sizeof(Record) / kPageBytes;
+  if (used < pages) {
+    ::madvise(reinterpret_cast<std::byte*>(ring_) + used * kPageBytes, (pages - used) * kPageBytes, MADV_REMOVE);
   }
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -11,24 +10,9 @@
 #include "trace/counter.h"
 #include "trace/layout.h"
 
-/// Hot path, where something is recorded: no allocation, lock or system call, but for a thread's first record, one in
-/// 84, and one from a place in the program that was not seen before.
+/// Hot path, where something is recorded: no allocation, lock or system call, but for a call from a place in the
+/// program that was not seen before. Threads share one atomic count, whose number each record takes.
 namespace ringbolt::trace {
-
-class Recorder;
-
-/// The chunk that a thread fills, of the process' recorder; threads of tests have one recorder in their lives.
-struct Cursor {
-  Record* next = nullptr;
-  Record* end = nullptr;
-  uint64_t last = 0;  ///< once so many chunks were begun, it is about to be another thread's
-  uint64_t salt = 0;
-  /// Places from which this thread called last: those that need no look into the table.
-  enum Call { kSend, kReceive, kPoll, kCalls };
-  std::array<uint64_t, kCalls> places{};
-};
-// Of the initial block of thread-local storage: the address is one addition, and not a call.
-extern thread_local constinit Cursor cursor __attribute__((tls_model("initial-exec")));
 
 /// A timeline of what this process does with its queue pairs, in a mapped file: a ring that overwrites its oldest
 /// records, and that outlives the process, however it ends. Thread-safe; threads wait for nobody.
@@ -36,7 +20,7 @@ class Recorder {
  public:
   struct Options {
     std::string path;
-    uint64_t bytes = 0;  ///< of the file, kLeastBytes at least: all of it is taken at once
+    uint64_t bytes = 0;  ///< of the ring, kLeastBytes at least, down to a power of two; all of it is taken at once
     std::string cluster{};
     std::string node{};
   };
@@ -51,18 +35,19 @@ class Recorder {
   uint64_t time() const { return has_counter_ ? read_counter() : base::now_ns(); }
   /// Whether time() is no call.
   bool has_counter() const { return has_counter_; }
-  /// Whether this thread has room for a record, which begin() gives; else make_room(). A thread that was
-  /// away while others filled half the ring leaves its chunk.
-  bool has_room(const Cursor& at) const noexcept {
-    return at.next != at.end && head_->claimed.load(std::memory_order_relaxed) <= at.last;
+  /// The place of a new record: all fields are to be written but its time, thread and seal, then finish().
+  struct Slot {
+    Record& record;
+    uint64_t salt;
+  };
+  Slot begin() noexcept {
+    const uint64_t index = head_->records.fetch_add(1, std::memory_order_relaxed);
+    return {ring_[index & mask_], salt_of(index)};
   }
-  /// For one record.
-  [[gnu::cold, gnu::noinline]] void make_room() noexcept;
-  /// The next record: all fields are to be written but its time and its seal, then finish().
-  static Record& begin(Cursor& at) noexcept { return *at.next++; }
-  static void finish(const Cursor& at, Record& record, uint64_t ticks) noexcept {
-    record.ticks = ticks;
-    std::atomic_ref(record.seal).store(seal_of(ticks, at.salt), std::memory_order_release);
+  static void finish(const Slot& slot, uint64_t ticks) noexcept {
+    slot.record.ticks = ticks;
+    slot.record.thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
+    std::atomic_ref(slot.record.seal).store(seal_of(ticks, slot.salt), std::memory_order_release);
   }
   /// Adds a record; its seal is set here.
   void record(const Record& what) noexcept;
@@ -88,9 +73,12 @@ class Recorder {
     }
   }
   /// The place of a call that returns to `address`, from the frame of the function that was called; noted.
-  [[gnu::always_inline]] uint64_t place_of_call(Cursor::Call call, const void* address, const void* frame) noexcept {
+  [[gnu::always_inline]] uint64_t place_of_call(const void* address, const void* frame) noexcept {
     const auto returns_to = reinterpret_cast<uint64_t>(address);
-    return cursor.places[call] == returns_to ? returns_to : place_of_new_call(call, returns_to, frame);
+    const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
+    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0
+               ? returns_to
+               : place_of_new_call(returns_to, frame);
   }
   /// An explanation, or a finding, was told; what does not fit is cut.
   void note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept;
@@ -109,8 +97,7 @@ class Recorder {
   static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
   static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
   [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool may_be_wrapper = false) noexcept;
-  [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(Cursor::Call call, uint64_t returns_to,
-                                                          const void* frame) noexcept;
+  [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(uint64_t returns_to, const void* frame) noexcept;
   Moment moment() const noexcept;
 
   const std::string path_;
@@ -118,9 +105,8 @@ class Recorder {
   const uint64_t bytes_;
   FileHead* const head_;
   Tables* const tables_;
-  Chunk* const chunks_;
-  const uint64_t n_chunks_;
-  const uint64_t patience_;
+  Record* const ring_;
+  const uint64_t mask_;
   const bool has_counter_;
 };
 

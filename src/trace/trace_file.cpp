@@ -1,6 +1,7 @@
 #include "trace/trace_file.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -69,23 +70,13 @@ void read_tables(std::span<const std::byte> bytes, TraceFile& file) {
 
 }  // namespace
 
-bool read_chunk(const std::byte* chunk, std::vector<Event>& events, Moment* begun) {
-  Chunk copy;
-  std::memcpy(&copy, chunk, sizeof copy);
-  if (copy.head.seal != seal_of(copy.head)) {
-    return false;
+void read_record(const std::byte* at, uint64_t index, std::vector<Record>& events) {
+  Record one;
+  std::memcpy(&one, at, sizeof one);
+  const auto kind = static_cast<uint8_t>(one.kind);
+  if (one.seal == seal_of(one.ticks, salt_of(index)) && kind != 0 && kind < kKinds) {
+    events.push_back(one);
   }
-  const uint64_t salt = salt_of(copy.head.number);
-  for (const Record& one : copy.records) {
-    const auto kind = static_cast<uint8_t>(one.kind);
-    if (one.seal == seal_of(one.ticks, salt) && kind != 0 && kind < kKinds) {
-      events.push_back({one, copy.head.thread});
-    }
-  }
-  if (begun != nullptr) {
-    *begun = copy.head.begun;
-  }
-  return true;
 }
 
 TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path) {
@@ -95,7 +86,7 @@ TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path)
   }
   FileHead head{};
   std::memcpy(static_cast<void*>(&head), bytes.data(), sizeof head);
-  const uint64_t chunks = std::min<uint64_t>(head.chunks, (bytes.size() - kHeadBytes) / kPageBytes);
+  const uint64_t room = std::min<uint64_t>(head.ring_records, (bytes.size() - kHeadBytes) / sizeof(Record));
   TraceFile file;
   file.program = text_of(head.program);
   file.cluster = text_of(head.cluster);
@@ -105,21 +96,20 @@ TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path)
   file.boot = head.boot;
   file.has_counter = head.has_counter != 0;
   file.has_ended = head.ended.ns != 0;
-  file.moments.push_back(head.opened);
+  file.moments = {head.opened, head.begun};
   if (file.has_ended) {
     file.moments.push_back(head.ended);
   }
   read_tables(bytes, file);
-  for (uint64_t i = 0; i < chunks; ++i) {
-    Moment begun;
-    if (read_chunk(bytes.data() + kHeadBytes + i * kPageBytes, file.events, &begun)) {
-      file.moments.push_back(begun);
+  const uint64_t end = head.records.load(std::memory_order_relaxed);
+  const bool is_ring = std::has_single_bit(head.ring_records);
+  for (uint64_t i = is_ring ? end - std::min(end, head.ring_records) : end; i < end; ++i) {
+    if (const uint64_t at = i & (head.ring_records - 1); at < room) {  // else the file was cut off
+      read_record(bytes.data() + kHeadBytes + at * sizeof(Record), i, file.events);
     }
   }
-  const uint64_t claimed = head.claimed.load(std::memory_order_relaxed);
-  file.overwritten = claimed > head.chunks ? claimed - head.chunks : 0;
-  std::ranges::stable_sort(file.events, {}, [](const Event& one) { return one.record.ticks; });
-  std::ranges::sort(file.moments, {}, &Moment::ticks);
+  file.overwritten = end - std::min(end, head.ring_records);
+  std::ranges::stable_sort(file.events, {}, &Record::ticks);
   return file;
 }
 

@@ -12,11 +12,6 @@
 
 namespace ringbolt::trace {
 
-struct Event {
-  Record record;
-  uint64_t thread = 0;
-};
-
 struct QueuePair {
   uint32_t qpn = 0;
   uint32_t peer_qpn = 0;
@@ -55,19 +50,19 @@ struct TraceFile {
   bool has_counter = false;
   bool has_ended = false;         ///< in its own good time; else it runs, or was killed
   std::vector<Moment> moments{};  ///< by both clocks
-  std::vector<Event> events{};
+  std::vector<Record> events{};
   std::vector<QueuePair> queue_pairs{};
   std::map<uint64_t, Place> places{};  ///< by address
   std::vector<Words> words{};
-  uint64_t overwritten = 0;  ///< chunks of events that newer ones have taken the place of
+  uint64_t overwritten = 0;  ///< events that newer ones have taken the place of
 };
 
 /// `bytes` is a recorder's file, of any age and in any condition; `path` names it in errors. What is torn, overwritten
 /// or nonsense is left out. Throws base::Error if it is no such file. Thread-safe.
 TraceFile parse_trace(std::span<const std::byte> bytes, const std::string& path);
 
-/// Adds what is whole in the chunk, a page, to `events`; false: its head is not. It may be written to meanwhile.
-bool read_chunk(const std::byte* chunk, std::vector<Event>& events, Moment* begun = nullptr);
+/// Adds the record that was given number `index` to `events`, if it is whole. It may be written to meanwhile.
+void read_record(const std::byte* at, uint64_t index, std::vector<Record>& events);
 
 /// Of this start of the machine.
 uint64_t boot_number();

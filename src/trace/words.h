@@ -25,6 +25,11 @@ std::string event_details(const Record& record);
 /// Both.
 std::string words_of(const Record& record);
 
+// What an asynchronous event is of, as ibv_event_type numbers them; the others are of queue pairs.
+constexpr bool is_of_queue(uint8_t event) { return event == 0; }
+constexpr bool is_of_shared(uint8_t event) { return event == 14 || event == 15; }
+constexpr bool is_of_port(uint8_t event) { return (event >= 8 && event <= 13) || event >= 17; }
+
 /// Whether the record is of that queue pair: its own, or of a completion queue or shared receive queue that `entry`
 /// (QueuePairEntry or QueuePair; null: not known) has.
 template <class Entry>
@@ -42,6 +47,12 @@ bool concerns(const Record& record, uint32_t qpn, const Entry* entry) {
                               : record.object == qpn;
     case Kind::fault:
       return record.code == kFaultOfPeers ? entry != nullptr && record.object == entry->peer_qpn : record.object == qpn;
+    case Kind::async_event:
+      return is_of_port(record.code) ? true
+             : is_of_queue(record.code)
+                 ? entry != nullptr && (record.object == entry->send_queue || record.object == entry->receive_queue)
+             : is_of_shared(record.code) ? entry != nullptr && record.object == entry->shared_queue
+                                         : record.object == qpn;
     default:
       return record.object == qpn;
   }

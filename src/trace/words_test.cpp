@@ -55,6 +55,32 @@ TEST(TraceWords, details_say_what_is_known) {
   EXPECT_EQ(words_of(record), "FAULT: packet 12: lost, doubled");
 }
 
+TEST(TraceWords, a_queue_pair_is_concerned_by_what_it_uses) {
+  struct {
+    uint32_t send_queue = 5, receive_queue = 6, shared_queue = 7, peer_qpn = 0x8001;
+  } const entry;
+  const auto is_of = [&](Kind kind, uint32_t object, uint8_t code = 0) {
+    Record record;
+    record.kind = kind;
+    record.object = object;
+    record.code = code;
+    return concerns(record, 0x4001, &entry);
+  };
+  EXPECT_TRUE(is_of(Kind::post_send, 0x4001));
+  EXPECT_FALSE(is_of(Kind::post_send, 0x8001));
+  EXPECT_TRUE(is_of(Kind::armed, 6));
+  EXPECT_FALSE(is_of(Kind::armed, 7));
+  EXPECT_TRUE(is_of(Kind::post_shared, 7));
+  EXPECT_TRUE(is_of(Kind::refused, 7, 2));
+  EXPECT_FALSE(is_of(Kind::refused, 7, 1));
+  EXPECT_TRUE(is_of(Kind::fault, 0x8001, kFaultOfPeers));
+  EXPECT_FALSE(is_of(Kind::fault, 0x8001, kFaultOfOwn));
+  EXPECT_TRUE(is_of(Kind::async_event, 0, IBV_EVENT_PORT_ERR));
+  EXPECT_TRUE(is_of(Kind::async_event, 5, IBV_EVENT_CQ_ERR));
+  EXPECT_TRUE(is_of(Kind::async_event, 7, IBV_EVENT_SRQ_LIMIT_REACHED));
+  EXPECT_FALSE(is_of(Kind::async_event, 0, IBV_EVENT_QP_FATAL));
+}
+
 TEST(TraceWords, the_queue_pair_of_a_text_is_found) {
   EXPECT_EQ(queue_pair_in("IBV_WR_SEND on queue pair 0x4001, wr_id 0x7"), 0x4001U);
   EXPECT_EQ(queue_pair_in("the completion queue"), 0U);

@@ -18,6 +18,9 @@ from command import CommandCase, wait_until
 from ports import free_port, is_listening
 
 
+HEAD = 233472  # of a file, before its ring
+
+
 def needs(program):
     return unittest.skipUnless(shutil.which(program), f"skip: {program} is not installed")
 
@@ -165,7 +168,7 @@ class Programs(CommandCase):
             self.assertGreater(count(mine, "completion_polled"), 100)
             self.assertIn("killed", self.trace("--process", server.pid))
             (file,) = [one["file"] for one in done["processes"] if one["pid"] == server.pid]
-            self.assertEqual(pathlib.Path(file).stat().st_size, 4 << 20)
+            self.assertEqual(pathlib.Path(file).stat().st_size, (4 << 20) + HEAD)
             self.assertEqual(len(json.loads(self.trace("--json", file))["queue_pairs"]), 1)
             small = pathlib.Path(file).read_bytes()[:300000]
             torn = self.root / "torn.trace"
@@ -192,7 +195,7 @@ class Programs(CommandCase):
             done = self.call("run", "--record=512K", "--no-tag", "--node", "0", "--", command.EXTRA[0], "right", expect=None)
             self.assertNotIn("RINGBOLT_RECORD", done.stderr)
             files = list(self.root.rglob("*.trace"))
-            self.assertEqual({file.stat().st_size for file in files}, {512 << 10}, done.stderr)
+            self.assertEqual({file.stat().st_size for file in files}, {(512 << 10) + HEAD}, done.stderr)
             done = self.call("run", "--record=5", "--node", "0", "--", command.EXTRA[0], "right", expect=None)
             self.assertIn("RINGBOLT_RECORD=5: give on, off, the path of a folder", done.stderr)
 

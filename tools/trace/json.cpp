@@ -31,7 +31,7 @@ const char* stem_of(Kind kind) {
 json event_json(const Timeline& timeline, const Side& side, const Moment& moment) {
   const Recording& recording = timeline.recordings[side.recording];
   const trace::Record& record = moment.record;
-  json one{{"us", since_us(timeline, moment.ns)}, {"pid", recording.file.pid},    {"thread", moment.thread},
+  json one{{"us", since_us(timeline, moment.ns)}, {"pid", recording.file.pid},    {"thread", record.thread},
            {"queue_pair", side.pair.qpn},         {"kind", stem_of(record.kind)}, {"what", trace::event_name(record)}};
   const bool has_request = record.kind == Kind::post_send || record.kind == Kind::post_receive ||
                            record.kind == Kind::post_shared || record.kind == Kind::completion_polled;
@@ -232,7 +232,7 @@ std::string timeline_json(const Timeline& timeline) {
                          {"cluster", one.file.cluster},
                          {"state", one.fate()},
                          {"file", one.path},
-                         {"chunks_overwritten", one.file.overwritten}});
+                         {"events_overwritten", one.file.overwritten}});
   }
   json pairs = json::array();
   for (const Side& side : timeline.sides) {

@@ -190,9 +190,9 @@ void find_peers(std::vector<Side>& sides) {
 
 Side side_of(const Recording& recording, size_t index, const trace::QueuePair& pair, const HostClocks& clocks) {
   Side side{index, pair};
-  for (const trace::Event& one : recording.file.events) {
-    if (trace::concerns(one.record, pair.qpn, &pair)) {
-      side.events.push_back({clocks.ns(recording.file, one.record.ticks), one.record, one.thread});
+  for (const trace::Record& one : recording.file.events) {
+    if (trace::concerns(one, pair.qpn, &pair)) {
+      side.events.push_back({clocks.ns(recording.file, one.ticks), one});
     }
   }
   return side;

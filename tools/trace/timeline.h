@@ -34,7 +34,6 @@ struct Span {
 struct Moment {
   uint64_t ns = 0;
   trace::Record record{};
-  uint64_t thread = 0;
 };
 
 /// One end of a connection, in order.

@@ -45,7 +45,7 @@ class Played {
     record.status = status;
     record.bytes = 64;
     record.object = kind == Kind::armed || kind == Kind::event_taken ? 9 : one_.file.queue_pairs[0].qpn;
-    one_.file.events.push_back({record, 1});
+    one_.file.events.push_back(record);
     return *this;
   }
   Played& tell(uint64_t us, const char* text) {
