@@ -29,11 +29,13 @@ void define_run(CLI::App& app, Request& request) {
       ->add_option("--report", request.run.reports,
                    "Also write what --sanitize finds: sarif:FILE, junit:FILE or json:FILE")
       ->type_name("KIND:FILE");
-  command->add_flag("--record{on}", request.run.recorded,
-                    "Keep a timeline for `ringbolt trace`, in so much memory a process (4M)")
+  command
+      ->add_flag("--record{on}", request.run.recorded,
+                 "Keep a timeline for `ringbolt trace`, in so much memory a process (4M)")
       ->type_name("SIZE");
-  command->add_option("--html", request.run.html_path,
-                      "Also write a page of what --sanitize and --explain say, with timelines")
+  command
+      ->add_option("--html", request.run.html_path,
+                   "Also write a page of what --sanitize and --explain say, with timelines")
       ->type_name("FILE");
   command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")
       ->check(Real(0.001, 1e7))
@@ -163,7 +165,8 @@ void define_map(CLI::App& app, Request& request) {
 
 void define_trace(CLI::App& app, Request& request) {
   TraceOptions& options = request.trace;
-  CLI::App* command = app.add_subcommand("trace", "Show what programs did with their queue pairs, both ends by one clock");
+  CLI::App* command =
+      app.add_subcommand("trace", "Show what programs did with their queue pairs, both ends by one clock");
   command
       ->add_option("what", options.words,
                    "Nodes, by number or name, \"local\", or files and folders with a / in them (default: all nodes)")
@@ -172,7 +175,9 @@ void define_trace(CLI::App& app, Request& request) {
   add_json(command, options.is_json);
   command->add_option("--queue-pair", options.queue_pair, "Only this one and its peer, by number (0x4001)")
       ->type_name("QPN");
-  command->add_option("--process", options.pid, "Only of this process, and of its peers")->type_name("PID");
+  command->add_option("--process", options.pid, "Only of this process, and of its peers")
+      ->transform(Whole(1, INT32_MAX))
+      ->type_name("PID");
   command->add_option("--since", options.since_s, "Only the last so many seconds")
       ->check(Real(0.000001, 1e7))
       ->type_name("S");
@@ -180,8 +185,9 @@ void define_trace(CLI::App& app, Request& request) {
       ->transform(Whole(0, UINT32_MAX))
       ->capture_default_str()
       ->type_name("N");
-  command->add_option("--chrome,--perfetto", options.chrome_path,
-                      "Write it as Chrome's trace events, which Perfetto reads, too")
+  command
+      ->add_option("--chrome,--perfetto", options.chrome_path,
+                   "Write it as Chrome's trace events, which Perfetto reads, too")
       ->type_name("FILE");
   command->add_option("--html", options.html_path, "Write a page that needs nothing else")->type_name("FILE");
   command->footer(

@@ -134,8 +134,8 @@ int run(const RunOptions& options) {
   if (live.is_remote() && !options.reports.empty()) {
     throw UsageError("--report takes nodes of this machine: on others set RINGBOLT_SANITIZE_JSON and fetch that file");
   }
-  if (!options.html_path.empty() && (live.is_remote() || (options.recorded.empty() && !options.is_explained &&
-                                                          options.sanitized.empty()))) {
+  if (!options.html_path.empty() &&
+      (live.is_remote() || (options.recorded.empty() && !options.is_explained && options.sanitized.empty()))) {
     throw UsageError("--html takes --record, --explain or --sanitize, and nodes of this machine");
   }
   PageFile page(options.html_path);

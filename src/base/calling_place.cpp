@@ -213,7 +213,7 @@ class Lines {
   void* (*add_file_)(void*, const char*, const char*, int) = nullptr;
   const char* (*module_info_)(void*, void***, uint64_t*, uint64_t*, uint64_t*, uint64_t*, const char**,
                               const char**) = nullptr;
-  std::unordered_map<std::string, uint64_t> files_;  ///< where each begins, in libdw's account; 0: it can't be read
+  std::unordered_map<std::string, uint64_t> files_;   ///< where each begins, in libdw's account; 0: it can't be read
   std::unordered_map<uintptr_t, std::string> known_;  ///< no more than the program has places that call
   char* no_path_ = nullptr;
   DwflCallbacks callbacks_{};

@@ -106,8 +106,9 @@ std::string trace_hint(std::string_view object) {
   constexpr std::string_view kBefore = "queue pair ";
   const size_t at = object.find(kBefore);
   return at == std::string_view::npos ? ""
-                                      : fmt::format("  before: ringbolt trace --process {} --queue-pair {}\n", ::getpid(),
-                                                    object.substr(at + kBefore.size()));
+                                      : fmt::format("  before: ringbolt trace {}--process {} --queue-pair {}\n",
+                                                    std::getenv("RINGBOLT_CLUSTER") == nullptr ? "local " : "",
+                                                    ::getpid(), object.substr(at + kBefore.size()));
 }
 
 void say_it(Incident incident, const Explanation& explanation, const std::string& place, uint64_t held_back) {

@@ -19,13 +19,13 @@ struct Explanation {
 
 /// Something that went wrong: a call that was refused, a request that failed, a message that was dropped.
 struct Incident {
-  std::string call{};    ///< "ibv_modify_qp", "IBV_WR_SEND", "datagram"
-  std::string object{};  ///< "queue pair 0x84011"; may be empty
-  std::string detail{};  ///< of this one among many alike: "wr_id 7"; may be empty
-  int error = 0;         ///< an errno, or
-  std::string status{};  ///< "IBV_WC_REM_ACCESS_ERR (remote access error)"
-  CallSite posted{};     ///< of a request: where it was posted. Not known, and no errno: no place is told
-  bool is_call = false;  ///< `posted` is where the program is, in `call`
+  std::string call{};                 ///< "ibv_modify_qp", "IBV_WR_SEND", "datagram"
+  std::string object{};               ///< "queue pair 0x84011"; may be empty
+  std::string detail{};               ///< of this one among many alike: "wr_id 7"; may be empty
+  int error = 0;                      ///< an errno, or
+  std::string status{};               ///< "IBV_WC_REM_ACCESS_ERR (remote access error)"
+  CallSite posted{};                  ///< of a request: where it was posted. Not known, and no errno: no place is told
+  bool is_call = false;               ///< `posted` is where the program is, in `call`
   std::vector<std::string> events{};  ///< what happened to the object before, for JSON
 };
 

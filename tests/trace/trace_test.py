@@ -133,8 +133,9 @@ class Programs(CommandCase):
             done
             {words} 127.0.0.1 && wait $server"""
         library = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt"
-        done = subprocess.run([command.EXTRA[2], "sh", "-c", both], capture_output=True, text=True, check=False, timeout=60 * command.TIME_SCALE,
-                              env=command.sanitizer_first(self.environment) | {"LD_LIBRARY_PATH": str(library), "RINGBOLT_RECORD": "on"})
+        environment = command.sanitizer_first(self.environment) | {"LD_LIBRARY_PATH": str(library), "RINGBOLT_RECORD": "on"}
+        done = subprocess.run([command.EXTRA[2], "sh", "-c", both], capture_output=True, text=True, check=False,
+                              timeout=60 * command.TIME_SCALE, env=environment)
         if done.returncode == 77:
             self.skipTest(done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -243,8 +244,8 @@ class Told(CommandCase):
         page = self.root / "page.html"
         log = self.root / "explained"
         with self.cluster("line:2"):
-            done = self.call("run", "--explain", "--html", page, "--no-tag", "--node", "0", "--", command.EXTRA[0], "rkey-unknown",
-                             expect=None)
+            done = self.call("run", "--explain", "--html", page, "--no-tag", "--node", "0", "--", command.EXTRA[0],
+                             "rkey-unknown", expect=None)
             self.assertRegex(done.stderr, r"ringbolt: IBV_WR_RDMA_WRITE of queue pair 0x\w+")
             shown = self.call("trace", "--last", "0").stdout
             self.assertRegex(shown, r"told +ringbolt: IBV_WR_RDMA_WRITE of queue pair")
@@ -268,7 +269,8 @@ class Told(CommandCase):
 
     def test_off_is_off(self):
         with self.cluster("line:2"):
-            self.call("run", "--explain", "--node", "0", "--", command.EXTRA[0], "right", env={"RINGBOLT_RECORD": "off"}, expect=None)
+            self.call("run", "--explain", "--node", "0", "--", command.EXTRA[0], "right", env={"RINGBOLT_RECORD": "off"},
+                      expect=None)
             self.call("run", "--node", "0", "--", command.EXTRA[0], "right", expect=None)
             self.assertEqual(list(self.root.rglob("*.trace")), [])
             self.refused("run", "--html", self.root / "x", "--", "true", says=["--html takes --record, --explain or --sanitize"])
