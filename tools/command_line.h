@@ -27,6 +27,7 @@ struct Request {
   CableOptions cable;
   FaultOptions fault;
   DecodeOptions decode;
+  TraceOptions trace;
   MetricsOptions metrics;
   MatrixOptions matrix;
   MapOptions map;

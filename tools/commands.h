@@ -58,6 +58,8 @@ struct RunOptions {
   bool is_explained = false;         ///< RINGBOLT_EXPLAIN
   std::string sanitized;             ///< RINGBOLT_SANITIZE; empty: as the environment says
   std::vector<std::string> reports;  ///< "sarif:FILE", of what the sanitizer finds
+  std::string recorded;              ///< RINGBOLT_RECORD; empty: as the environment says
+  std::string html_path;             ///< of what was found and explained, with timelines; empty: none; "-": stdout
   bool keeps_going = false;          ///< a failure does not end the other nodes
   std::optional<double> timeout_s;
   bool is_remote = false;       ///< hidden: on a host, for the machine that commands
@@ -120,6 +122,20 @@ struct MetricsOptions {
   bool is_json = false;
 };
 int metrics(const MetricsOptions& options);
+
+/// docs/trace.md says what each is.
+struct TraceOptions {
+  std::string cluster;
+  std::vector<std::string> words;  ///< nodes, "local", files and folders; none: all of the cluster
+  std::string queue_pair;          ///< a number; empty: all
+  std::optional<uint32_t> pid;
+  std::optional<double> since_s;
+  uint32_t last = 50;       ///< events of a connection; 0: all
+  std::string chrome_path;  ///< empty: none; "-": stdout
+  std::string html_path;    ///< likewise
+  bool is_json = false;
+};
+int trace_run(const TraceOptions& options);
 
 struct DecodeOptions {
   std::string path;  ///< a capture, frames as lines of hexadecimal digits, or the bytes of a stream

@@ -41,6 +41,14 @@ void define_run(CLI::App& app, Request& request) {
       ->add_option("--report", request.run.reports,
                    "Also write what --sanitize finds: sarif:FILE, junit:FILE or json:FILE")
       ->type_name("KIND:FILE");
+  command
+      ->add_flag("--record{on}", request.run.recorded,
+                 "Keep a timeline for `ringbolt trace`, in so much memory a process (4M)")
+      ->type_name("SIZE");
+  command
+      ->add_option("--html", request.run.html_path,
+                   "Also write a page of what --sanitize and --explain say, with timelines")
+      ->type_name("FILE");
   command->add_option("--timeout", request.run.timeout_s, "End everything after so many seconds")
       ->check(Real(0.001, 1e7))
       ->type_name("S");
@@ -169,6 +177,45 @@ void define_map(CLI::App& app, Request& request) {
   command->callback([&request] { request.action = [&request] { return map_run(request.map); }; });
 }
 
+void define_trace(CLI::App& app, Request& request) {
+  TraceOptions& options = request.trace;
+  CLI::App* command =
+      app.add_subcommand("trace", "Show what programs did with their queue pairs, both ends by one clock");
+  command
+      ->add_option("what", options.words,
+                   "Nodes, by number or name, \"local\", or files and folders with a / in them (default: all nodes)")
+      ->type_name("NODE|FILE");
+  add_cluster(command, options.cluster);
+  add_json(command, options.is_json);
+  command->add_option("--queue-pair", options.queue_pair, "Only this one and its peer, by number (0x4001)")
+      ->type_name("QPN");
+  command->add_option("--process", options.pid, "Only of this process, and of its peers")
+      ->transform(Whole(1, INT32_MAX))
+      ->type_name("PID");
+  command->add_option("--since", options.since_s, "Only the last so many seconds")
+      ->check(Real(0.000001, 1e7))
+      ->type_name("S");
+  command->add_option("--last", options.last, "So many events of each connection; 0: all")
+      ->transform(Whole(0, UINT32_MAX))
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--chrome,--perfetto", options.chrome_path,
+                   "Write it as Chrome's trace events, which Perfetto reads, too")
+      ->type_name("FILE");
+  command->add_option("--html", options.html_path, "Write a page that needs nothing else")->type_name("FILE");
+  command->footer(
+      "Programs record themselves that are started with `ringbolt run --record`, --explain or --sanitize, or with\n"
+      "RINGBOLT_RECORD; what is killed or hangs leaves its timeline, too.\n\n"
+      "Examples:\n"
+      "  ringbolt run --record -- ./my_program\n"
+      "  ringbolt trace --last 20\n"
+      "  ringbolt trace 0 --queue-pair 0x4001 --since 0.5\n"
+      "  ringbolt trace --perfetto trace.json\n"
+      "  ringbolt trace local\n");
+  command->callback([&request] { request.action = [&request] { return trace_run(request.trace); }; });
+}
+
 void define_metrics(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("metrics", "Print what every port has counted, as Prometheus reads it");
   command->add_option("-c,--cluster,--name", request.metrics.cluster,
@@ -208,6 +255,7 @@ void define_program_commands(CLI::App& app, Request& request) {
   define_map(app, request);
   define_metrics(app, request);
   define_decode(app, request);
+  define_trace(app, request);
 }
 
 }  // namespace ringbolt::tools

@@ -6,17 +6,20 @@
 #include <fmt/format.h>
 
 #include "agent/agents.h"
+#include "base/clock.h"
 #include "cluster_state.h"
 #include "commands.h"
 #include "failure.h"
 #include "hosts.h"
 #include "node_environment.h"
+#include "page_file.h"
 #include "port_use.h"
 #include "run_record.h"
 #include "sanitizer_report.h"
 #include "ssh.h"
 #include "standing.h"
 #include "supervisor.h"
+#include "trace/recordings.h"
 
 namespace ringbolt::tools {
 namespace {
@@ -48,6 +51,9 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
     if (!options.sanitized.empty()) {
       words.push_back("--sanitize=" + options.sanitized);
     }
+    if (!options.recorded.empty()) {
+      words.push_back("--record=" + options.recorded);
+    }
     words.emplace_back("--");
     words.insert(words.end(), options.command.begin(), options.command.end());
     Launch launch = node_launch(live.model, node, std::move(words));
@@ -60,6 +66,9 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
   }
   if (!options.sanitized.empty()) {
     environment.set.push_back({"RINGBOLT_SANITIZE", options.sanitized});
+  }
+  if (!options.recorded.empty()) {
+    environment.set.push_back({"RINGBOLT_RECORD", options.recorded});
   }
   if (!findings.empty()) {
     environment.set.push_back({"RINGBOLT_SANITIZE_JSON", findings});
@@ -134,6 +143,12 @@ int run(const RunOptions& options) {
   if (live.is_remote() && !options.reports.empty()) {
     throw UsageError("--report takes nodes of this machine: on others set RINGBOLT_SANITIZE_JSON and fetch that file");
   }
+  if (!options.html_path.empty() &&
+      (live.is_remote() || (options.recorded.empty() && !options.is_explained && options.sanitized.empty()))) {
+    throw UsageError("--html takes --record, --explain or --sanitize, and nodes of this machine");
+  }
+  PageFile page(options.html_path);
+  const uint64_t begin_ns = base::now_ns();
   SanitizerReport report(options.reports);
   std::vector<Member> members;
   for (const uint32_t node : nodes) {
@@ -153,6 +168,7 @@ int run(const RunOptions& options) {
   }
   const int status = supervise(std::move(members), supervised);
   report.write();
+  page.write(options.html_path.empty() ? "" : trace_command::run_page(live, begin_ns));
   return status;
 }
 

@@ -34,7 +34,7 @@ SIDES = ("ours", "ucx-sysv", "ucx-posix", "ompi", "mpich")
 class Programs:
     """Counts side by side. `keep`: a folder for callgrind's dumps, else they go. close() removes the traces."""
 
-    def __init__(self, build, counter, keep=None):
+    def __init__(self, build, counter, keep=None, more=None):
         self._bench = os.path.join(build, "bench")
         self._tool = os.path.join(build, "bin", "ringbolt")
         self._library = os.path.join(build, "lib", "ringbolt")
@@ -45,7 +45,7 @@ class Programs:
         self._tmp = tempfile.mkdtemp(prefix="rbcount-")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("RINGBOLT_", "OMPI_", "UCX_"))}
         self._environment = dict(kept, TMPDIR=self._tmp, RINGBOLT_RUNTIME_DIR=os.path.join(self._tmp, "rb"),
-                                 GLIBC_TUNABLES=TUNABLES)
+                                 GLIBC_TUNABLES=TUNABLES, **(more or {}))
 
     def close(self):
         shutil.rmtree(self._tmp, ignore_errors=True)

@@ -13,6 +13,7 @@
 
 #include "abi/objects.h"
 #include "abi/process_registry.h"
+#include "abi/recorded.h"
 #include "base/c_border.h"
 #include "base/error.h"
 #include "device/call_faults.h"
@@ -61,6 +62,7 @@ void fill_calls(WideVerbsContext& wide) {
   put(ops.post_srq_recv, guarded_within<post_srq_receive>());
   put(ops.post_send, guarded_within<post_send>());
   put(ops.post_recv, guarded_within<post_receive>());
+  record_calls<poll_cq, request_notification, post_send, post_receive, post_srq_receive>(ops);
   if (base::is_explaining()) {
     explain_calls(ops);
   }

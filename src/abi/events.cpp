@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "abi/objects.h"
+#include "abi/recorded.h"
 #include "base/c_border.h"
 #include "device/object_rules.h"
 
@@ -148,6 +149,7 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
   }
   *cq = static_cast<ibv_cq*>(queue->handle);
   *cq_context = (*cq)->cq_context;
+  ringbolt::abi::record_queue(ringbolt::trace::Kind::event_taken, *cq);
   return 0;
 } catch (...) {
   return ringbolt::base::caught_minus_one();
@@ -156,6 +158,7 @@ int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) 
 void ibv_ack_cq_events(ibv_cq* cq, unsigned count) try {
   pthread_mutex_lock(&cq->mutex);
   cq->comp_events_completed += count;
+  ringbolt::abi::record_queue(ringbolt::trace::Kind::event_acknowledged, cq, count);
   pthread_cond_signal(&cq->cond);
   pthread_mutex_unlock(&cq->mutex);
 } catch (...) {

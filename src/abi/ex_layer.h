@@ -78,5 +78,7 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
 
 /// RINGBOLT_EXPLAIN: the next list that this thread posts as a whole comes from there; of none: no more.
 void note_batch(const base::CallSite& site);
+/// Its return address; 0: nobody notes them.
+uint64_t batch_place();
 
 }  // namespace ringbolt::abi

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "abi/objects.h"
+#include "abi/recorded.h"
 #include "base/c_border.h"
 #include "base/lock_guard.h"
 #include "base/mutex.h"
@@ -70,6 +71,13 @@ int refuse_destroyed(const char* call, const ibv_qp* qp) {
 }
 
 void note_batch(const base::CallSite& site) { site_of_batch = site; }
+uint64_t batch_place() {
+  const uint64_t place = site_of_batch.returns[0];
+  if (trace::Recorder* const to = trace::recorder(); to != nullptr) {
+    to->note_place(place);
+  }
+  return place;
+}
 
 namespace {
 
@@ -117,6 +125,8 @@ void explain_calls(ibv_context_ops& ops) {
   base::put(ops.post_srq_recv, base::guarded<explained_post_srq_receive>);
   base::put(ops.post_send, base::guarded<explained_post_send>);
   base::put(ops.post_recv, base::guarded<explained_post_receive>);
+  record_calls<explained_poll_cq, request_notification, explained_post_send, explained_post_receive,
+               explained_post_srq_receive>(ops);
 }
 
 }  // namespace ringbolt::abi

@@ -22,6 +22,7 @@
 #include "device/memory.h"
 #include "device/queue_pair.h"
 #include "device/shared_receive_queue.h"
+#include "trace/recorder.h"
 
 /// The objects that programs hold by pointer: each begins with the C structure of the verbs library and owns the device
 /// object behind it.
@@ -108,6 +109,7 @@ struct Qp : ExtendableQp {
   device::Claim claim;
   std::shared_ptr<device::QueuePair> impl;
   Taken asynchronous;
+  trace::QueuePairEntry* traced = nullptr;  ///< of a recorder, which has it as long as the process lives
 
   static Qp& of(ibv_qp* c) { return *static_cast<Qp*>(reinterpret_cast<ExtendableQp*>(c)); }
 };

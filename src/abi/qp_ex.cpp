@@ -355,7 +355,8 @@ int init_qp_ex(ExtendableQp& qp, uint64_t send_ops_flags, const ibv_qp_cap& gran
   put(qp.ex.wr_set_sge, Guarded(wr_set_sge));
   put(qp.ex.wr_set_sge_list, Guarded(wr_set_sge_list));
   put(qp.ex.wr_start, Guarded(wr_start));
-  put(qp.ex.wr_complete, base::is_explaining() ? guarded<explained_wr_complete> : guarded<wr_complete>);
+  put(qp.ex.wr_complete,
+      base::is_explaining() || trace::recorder() != nullptr ? guarded<explained_wr_complete> : guarded<wr_complete>);
   if (shadow() != nullptr) [[unlikely]] {
     put(qp.ex.wr_complete, guarded<from_program<wr_complete, int, ibv_qp_ex*>>);
   }

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "abi/objects.h"
+#include "abi/recorded.h"
 #include "base/c_border.h"
 #include "device/expected_refusals.h"
 #include "device/object_rules.h"
@@ -48,6 +49,7 @@ Qp* make_qp(ibv_pd* pd, ibv_qp_init_attr& wanted) {
   pthread_mutex_init(&c->mutex, nullptr);
   pthread_cond_init(&c->cond, nullptr);
   Context::of(pd->context).objects.fetch_add(1);
+  note_recorded(*c, asked);
   tell_sanitizer([&](sanitizer::Shadow& known, const base::CallSite& site) {
     const device::Port& port = port_of(pd->context);
     known.queue_pair_made(*c, asked, wanted.cap, {!port.profile.takes_away(), port.is_on_network()}, site);
@@ -142,6 +144,7 @@ int ibv_destroy_qp(ibv_qp* c) try {
   }
   Context& context = Context::of(c->context);
   qp.impl->destroy();
+  ringbolt::abi::forget_recorded(qp);
   ringbolt::abi::tell_sanitizer(
       [&](ringbolt::sanitizer::Shadow& known, const ringbolt::base::CallSite&) { known.queue_pair_gone(*c); });
   bool is_acknowledged = true;

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "abi/objects.h"
+#include "abi/recorded.h"
 #include "base/c_border.h"
 #include "base/error.h"
 #include "base/say.h"
@@ -150,6 +151,8 @@ void sanitize_calls(ibv_context_ops& ops) {
   put(ops.post_srq_recv, guarded<sanitized_post_srq_receive>);
   put(ops.post_send, guarded<sanitized_post_send>);
   put(ops.post_recv, guarded<sanitized_post_receive>);
+  record_calls<sanitized_poll_cq, sanitized_notification, sanitized_post_send, sanitized_post_receive,
+               sanitized_post_srq_receive>(ops);
 }
 
 bool is_of_connection_manager(const void* address) {

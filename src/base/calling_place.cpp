@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 
@@ -28,10 +29,10 @@ struct DwflCallbacks {
   char** debuginfo_path;
 };
 
-/// Of this process. Guarded by its caller: libdw is not thread-safe.
+/// Of this process, or of files. Guarded by its caller: libdw is not thread-safe.
 class Lines {
  public:
-  Lines() {
+  explicit Lines(bool is_of_files = false) {
     void* const library = ::dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) {
       return;
@@ -45,12 +46,19 @@ class Lines {
         find(library, "dwarf_diename", die_name_) && find(library, "dwarf_tag", die_tag_) &&
         find(library, "dwarf_attr_integrate", attribute_of_) && find(library, "dwarf_formudata", number_of_) &&
         find(library, "dwarf_decl_file", file_of_);
-    callbacks_ = {::dlsym(library, "dwfl_linux_proc_find_elf"), ::dlsym(library, "dwfl_standard_find_debuginfo"),
-                  nullptr, &no_path_};
+    callbacks_ = {::dlsym(library, is_of_files ? "dwfl_build_id_find_elf" : "dwfl_linux_proc_find_elf"),
+                  ::dlsym(library, "dwfl_standard_find_debuginfo"),
+                  is_of_files ? ::dlsym(library, "dwfl_offline_section_address") : nullptr, &no_path_};
     if (!has_all || callbacks_.find_elf == nullptr || callbacks_.find_debuginfo == nullptr) {
       return;
     }
     session_ = begin_(&callbacks_);
+    if (is_of_files) {
+      const bool has_both =
+          find(library, "dwfl_report_offline", add_file_) && find(library, "dwfl_module_info", module_info_);
+      session_ = has_both ? session_ : nullptr;
+      return;
+    }
     if (session_ != nullptr && (report_(session_, ::getpid()) != 0 || report_end_(session_, nullptr, nullptr) != 0)) {
       session_ = nullptr;
     }
@@ -63,6 +71,21 @@ class Lines {
       known->second = find_out(address);
     }
     return known->second;
+  }
+
+  /// The same of a file; it is looked at once, too.
+  std::string of(const std::string& file, uint64_t offset) {
+    if (session_ == nullptr) {
+      return "";
+    }
+    const auto [known, is_new] = files_.try_emplace(file);
+    if (is_new) {
+      void* const module = add_file_(session_, file.c_str(), file.c_str(), -1);
+      if (module != nullptr && report_end_(session_, nullptr, nullptr) == 0) {
+        module_info_(module, nullptr, &known->second, nullptr, nullptr, nullptr, nullptr, nullptr);
+      }
+    }
+    return known->second == 0 ? "" : of(known->second + offset);
   }
 
   /// Whether the address lies in a function of the verbs' own headers, which a program without optimization has.
@@ -187,6 +210,10 @@ class Lines {
   Attribute* (*attribute_of_)(Die*, unsigned, Attribute*) = nullptr;
   int (*number_of_)(Attribute*, uint64_t*) = nullptr;
   const char* (*file_of_)(Die*) = nullptr;
+  void* (*add_file_)(void*, const char*, const char*, int) = nullptr;
+  const char* (*module_info_)(void*, void***, uint64_t*, uint64_t*, uint64_t*, uint64_t*, const char**,
+                              const char**) = nullptr;
+  std::unordered_map<std::string, uint64_t> files_;   ///< where each begins, in libdw's account; 0: it can't be read
   std::unordered_map<uintptr_t, std::string> known_;  ///< no more than the program has places that call
   char* no_path_ = nullptr;
   DwflCallbacks callbacks_{};
@@ -255,9 +282,27 @@ CallSite call_site_of(const void* frame, const void* return_address) {
   return site;
 }
 
-std::string place_of(const CallSite& site) {
+namespace {
+
+/// Calls `use` with the lines of this process.
+template <class Use>
+auto with_own_lines(Use&& use) {
   static std::mutex mutex;
   static Lines* lines = nullptr;
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (lines == nullptr) {
+    lines = new Lines;  // for as long as the process lives
+  }
+  return use(*lines);
+}
+
+}  // namespace
+
+bool is_verbs_wrapper(uintptr_t returns_to) {
+  return with_own_lines([&](Lines& lines) { return lines.is_wrapper(returns_to - 1); });
+}
+
+std::string place_of(const CallSite& site) {
   std::string of_ours = "somewhere";
   for (const uintptr_t next : site.returns) {
     Dl_info found{};
@@ -271,17 +316,28 @@ std::string place_of(const CallSite& site) {
       of_ours = name;  // which has posted for the program, as rsockets do
       continue;
     }
-    const std::lock_guard<std::mutex> guard(mutex);
-    if (lines == nullptr) {
-      lines = new Lines;  // for as long as the process lives
-    }
-    if (lines->is_wrapper(address)) {
+    if (is_verbs_wrapper(next)) {
       continue;
     }
-    const std::string& line = lines->of(address);
+    const std::string line = with_own_lines([&](Lines& lines) { return lines.of(address); });
     return !line.empty() ? line : fmt::format("{}+{:#x}", name, address - reinterpret_cast<uintptr_t>(found.dli_fbase));
   }
   return of_ours;
+}
+
+std::string place_in(const std::string& file, uint64_t offset) {
+  static std::mutex mutex;
+  static Lines* lines = nullptr;
+  const std::string name = file.substr(file.rfind('/') + 1);
+  if (is_ours(file, nullptr)) {
+    return name;  // which has called for the program
+  }
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (lines == nullptr) {
+    lines = new Lines(true);  // for as long as the process lives
+  }
+  const std::string line = lines->of(file, offset);
+  return line.empty() ? fmt::format("{}+{:#x}", name, offset) : line;
 }
 
 }  // namespace ringbolt::base

@@ -26,7 +26,14 @@ CallSite call_site_of(const void* frame, const void* return_address);
 /// Takes milliseconds the first time. Thread-safe.
 std::string place_of(const CallSite& site);
 
-/// The same of the call that goes on in this thread.
+/// Whether the call that returns there is one of the verbs' inline functions, which without optimization are functions
+/// of the program. Takes milliseconds the first time. Thread-safe.
+bool is_verbs_wrapper(uintptr_t returns_to);
+
+/// As place_of(), of an address in a program's or library's file: `offset` from where the file is loaded. Thread-safe.
+std::string place_in(const std::string& file, uint64_t offset);
+
+/// place_of() the call that goes on in this thread.
 inline std::string calling_place() { return place_of(call_site()); }
 
 }  // namespace ringbolt::base

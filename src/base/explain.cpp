@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -99,10 +100,29 @@ std::string error_text(int error) {
   return fmt::format("{} ({})", name == nullptr ? fmt::format("errno {}", error) : name, std::strerror(error));
 }
 
-void say_it(const Incident& incident, const Explanation& explanation, const std::string& place, uint64_t held_back) {
+constinit std::atomic<ExplanationWitness> known_witness{nullptr};
+
+/// The number that `ringbolt trace` takes; nothing of other objects.
+std::string trace_hint(std::string_view object) {
+  constexpr std::string_view kBefore = "queue pair ";
+  const size_t at = object.find(kBefore);
+  return at == std::string_view::npos ? ""
+                                      : fmt::format("  before: ringbolt trace {}--process {} --queue-pair {}\n",
+                                                    std::getenv("RINGBOLT_CLUSTER") == nullptr ? "local " : "",
+                                                    ::getpid(), object.substr(at + kBefore.size()));
+}
+
+void say_it(Incident incident, const Explanation& explanation, const std::string& place, uint64_t held_back) {
   const Target& to = target();
-  const std::string text = to.is_json ? explanation_json(incident, explanation, place, held_back)
-                                      : explanation_text(incident, explanation, place, held_back);
+  std::string text = explanation_text(incident, explanation, place, held_back);
+  if (const ExplanationWitness witness = known_witness.load(std::memory_order_relaxed)) {
+    incident.events = witness(incident.object, text);
+  }
+  if (to.is_json) {
+    text = explanation_json(incident, explanation, place, held_back);
+  } else if (!incident.events.empty() && explanation.peer.empty()) {
+    text += trace_hint(incident.object);
+  }
   if (to.fd >= 0) {
     (void)!::write(to.fd, text.data(), text.size());  // one write: processes may share the file
   } else {
@@ -113,6 +133,10 @@ void say_it(const Incident& incident, const Explanation& explanation, const std:
 }  // namespace
 
 bool is_explaining() noexcept { return target().is_wanted; }
+
+void set_explanation_witness(ExplanationWitness witness) noexcept {
+  known_witness.store(witness, std::memory_order_relaxed);
+}
 
 std::string explanation_text(const Incident& incident, const Explanation& explanation, std::string_view place,
                              uint64_t held_back) {
@@ -155,6 +179,10 @@ std::string explanation_json(const Incident& incident, const Explanation& explan
   for (const auto& [name, value] : words) {
     line += value.empty() ? "" : fmt::format(", \"{}\": {}", name, quoted(value));
   }
+  for (size_t i = 0; i < incident.events.size(); ++i) {
+    line += (i == 0 ? ", \"events\": [" : ", ") + quoted(incident.events[i]);
+  }
+  line += incident.events.empty() ? "" : "]";
   line += held_back == 0 ? "" : fmt::format(", \"held_back\": {}", held_back);
   return line + "}\n";
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/calling_place.h"
 
@@ -18,13 +19,14 @@ struct Explanation {
 
 /// Something that went wrong: a call that was refused, a request that failed, a message that was dropped.
 struct Incident {
-  std::string call{};    ///< "ibv_modify_qp", "IBV_WR_SEND", "datagram"
-  std::string object{};  ///< "queue pair 0x84011"; may be empty
-  std::string detail{};  ///< of this one among many alike: "wr_id 7"; may be empty
-  int error = 0;         ///< an errno, or
-  std::string status{};  ///< "IBV_WC_REM_ACCESS_ERR (remote access error)"
-  CallSite posted{};     ///< of a request: where it was posted. Not known, and no errno: no place is told
-  bool is_call = false;  ///< `posted` is where the program is, in `call`
+  std::string call{};                 ///< "ibv_modify_qp", "IBV_WR_SEND", "datagram"
+  std::string object{};               ///< "queue pair 0x84011"; may be empty
+  std::string detail{};               ///< of this one among many alike: "wr_id 7"; may be empty
+  int error = 0;                      ///< an errno, or
+  std::string status{};               ///< "IBV_WC_REM_ACCESS_ERR (remote access error)"
+  CallSite posted{};                  ///< of a request: where it was posted. Not known, and no errno: no place is told
+  bool is_call = false;               ///< `posted` is where the program is, in `call`
+  std::vector<std::string> events{};  ///< what happened to the object before, for JSON
 };
 
 /// Whether anybody wants to know. The environment is read once. Thread-safe.
@@ -34,6 +36,12 @@ bool is_explaining() noexcept;
 void explain(int error, std::string_view call, const Explanation& explanation) noexcept;
 /// The same of anything; once a second at most for what differs in `detail` and numbers alone.
 void explain(const Incident& incident, const Explanation& explanation) noexcept;
+
+/// Is told what is explained, and of which object, and answers what happened there last, for the line of JSON; a text
+/// has room for where to look it up (four lines are enough) if there is anything. May throw std::bad_alloc.
+using ExplanationWitness = std::vector<std::string> (*)(std::string_view object, std::string_view text);
+/// One a process. Thread-safe.
+void set_explanation_witness(ExplanationWitness witness) noexcept;
 
 /// The text of it, four lines at most. `place`: as place_of() gives it. `held_back`: how many alike were not told.
 std::string explanation_text(const Incident& incident, const Explanation& explanation, std::string_view place,

@@ -44,6 +44,11 @@ TEST(Explain, is_a_line_of_json) {
             std::string::npos)
       << line;
   EXPECT_EQ(line.find('\n'), line.size() - 1);
+  Incident watched = failed_send();
+  watched.events = {"posted", "a \"b\""};
+  EXPECT_NE(explanation_json(watched, {"a", "c", ""}, "x.c:1", 3)
+                .find(R"("fix": "c", "events": ["posted", "a \"b\""], "held_back": 3})"),
+            std::string::npos);
   EXPECT_NE(explanation_json(refusal_of("f", EBUSY), {"a", "c", ""}, "p").find("\"errno\": 16, \"place\": \"p\""),
             std::string::npos);
 }

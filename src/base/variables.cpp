@@ -43,6 +43,7 @@ constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_NODE"},
     {"RINGBOLT_NODES"},
     {"RINGBOLT_RANK", "", 0, 63},
+    {"RINGBOLT_RECORD"},
     {"RINGBOLT_RUNTIME_DIR"},
     {"RINGBOLT_SANITIZE"},
     {"RINGBOLT_SANITIZE_JSON"},

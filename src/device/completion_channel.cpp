@@ -7,6 +7,7 @@
 
 #include "base/lock_guard.h"
 #include "device/completion_queue.h"
+#include "device/recording.h"
 
 namespace ringbolt::device {
 namespace {
@@ -67,6 +68,7 @@ void CompletionChannel::push(CompletionQueue* queue) noexcept {
 }
 
 void CompletionChannel::push_uncounted(CompletionQueue* queue) noexcept {
+  record_fate(trace::Kind::event_raised, trace::id_of(queue->handle));
   const base::LockGuard guard(mutex_);
   queue_.push_back(queue);
 }
@@ -86,6 +88,7 @@ void CompletionChannel::collect() {
       // Alive: who destroys it removes it here first, and this lock is held.
       const auto user = users_[place].lock();
       if (user != nullptr && user->collect_ring()) {
+        record_fate(trace::Kind::event_raised, trace::id_of(user->handle));
         queue_.push_back(user.get());
       }
     }

@@ -16,6 +16,7 @@
 #include "device/context.h"
 #include "device/explanations.h"
 #include "device/queue_pair.h"
+#include "device/recording.h"
 
 namespace ringbolt::device {
 namespace {
@@ -350,6 +351,9 @@ void CompletionQueue::commit_to_ring(bool is_solicited) {
   if (count_ == capacity_) {
     overflow();
     return;
+  }
+  if (trace::recorder() != nullptr) [[unlikely]] {
+    record_made(next_in_ring());
   }
   ++count_;
   held_.store(count_, std::memory_order_relaxed);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "device/recording.h"
+
 namespace ringbolt::device {
 
 Context::Context(std::shared_ptr<const Port> port, std::shared_ptr<Process> process)
@@ -48,10 +50,16 @@ void Context::push_port_event(ibv_event_type type) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.port_num = 1;
+  if (trace::recorder() != nullptr) [[unlikely]] {
+    record_async_event(type, nullptr);
+  }
   events_.push(event);
 }
 
 void Context::announce(ibv_event_type type, void* element) {
+  if (trace::recorder() != nullptr) [[unlikely]] {
+    record_async_event(type, element);
+  }
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = static_cast<ibv_qp*>(element);

@@ -220,6 +220,7 @@ bool DatagramTransport::send_packet(const SendRequest& request, const Pieces& pi
   path.interface_index = core_.port->netdev_index;
   path.traffic_class = request.traffic_class;
   output_.commit(path, bytes);
+  record_packet(trace::Kind::packet_sent, core_.qpn, headers.bth, request.length);
   core_.counts.first().add(kLaneMessages, 1);
   entry.phase = SendPhase::sent;
   return true;

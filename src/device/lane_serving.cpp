@@ -12,6 +12,7 @@
 #include "device/failure_notes.h"
 #include "device/lane_responder.h"
 #include "device/receive_queue.h"
+#include "device/recording.h"
 
 namespace ringbolt::device {
 
@@ -32,6 +33,7 @@ namespace ringbolt::device {
 }
 
 [[gnu::cold, gnu::noinline]] void LaneResponder::explain_starved(ReceiveQueue& queue) {
+  record_fate(trace::Kind::starved, core_.qpn);
   core_.when_noting([&](QueuePairNotes& notes)
                         RINGBOLT_NOT_ANALYSED { note_starved(core_, notes, queue.ring().count()); });
 }

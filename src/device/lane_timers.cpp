@@ -40,6 +40,7 @@ bool LaneTransport::is_unready(uint64_t now_ns, ibv_wc_status& status) {
   if (not_ready_since_ns_ == 0) {
     not_ready_since_ns_ = now_ns;
     core_.counts.note(kSharedReceivedRnr);
+    record_fate(trace::Kind::not_ready, core_.qpn);
   }
   const uint64_t pause_ns = uint64_t{connection_.sender->rnr_timer_us()} * 1000U;
   const uint8_t retries = core_.attributes.rnr_retry;

@@ -11,6 +11,7 @@
 #include "device/network.h"
 #include "device/packet_sizes.h"
 #include "device/queue_pair_core.h"
+#include "device/recording.h"
 #include "link/udp_message.h"
 #include "transport/operation.h"
 #include "transport/seal.h"
@@ -61,6 +62,7 @@ class PacketOutput {
     }
     if (!core_.cable.is_cut_off() && (core_.type == IBV_QPT_RC || core_.port->is_up())) {
       commit(path, bytes);
+      record_packet(trace::Kind::packet_sent, core_.qpn, packet.headers.bth, packet.length);
     } else {
       drop();
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <new>
 #include <random>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include "device/context.h"
 #include "device/idle_watch.h"
 #include "device/queue_pair.h"
+#include "trace/begin.h"
 
 namespace ringbolt::device {
 namespace {
@@ -65,6 +67,7 @@ Process::Process(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)), n
   if (base::is_explaining()) {
     peer_notes_ = PeerNotes::open(cluster::RuntimeDir::from_environment().root());
   }
+  trace::begin(std::filesystem::path(fabric_->slots_directory).parent_path().string(), fabric_->cluster);
   rendezvous_ = link::Rendezvous::open({fabric_->slots_directory, *table, *wakes, link::kSlotCount}, *this);
   fabric_->control.refresh();  // from here on we are told of changes; earlier ones went to others
   management_ = std::make_unique<Management>(fabric_, rendezvous_->slot(), [this](uint32_t slot) {
@@ -426,6 +429,7 @@ void Process::leave() {
       qp.send_rest(deadline_ns);
     });
     tell_remarks();
+    trace::end();
     is_stopping_.store(true);  // after the rendezvous has left there is nothing to wait for
     each_queue_pair([](QueuePair& qp) { qp.lanes().tell_peers(); });
     if (Network* network = open_network_.load(std::memory_order_acquire)) {

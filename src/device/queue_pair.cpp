@@ -318,6 +318,8 @@ bool QueuePair::has_unread() {
 }
 
 CompletionQueue* QueuePair::drop(Drop why, const InboundPacket& packet) {
+  record_packet(trace::Kind::packet_dropped, core_.qpn, packet.view.headers.bth, packet.view.payload.size(),
+                static_cast<uint8_t>(why));
   core_.when_noting([&](QueuePairNotes&) {
     // Others are repeated, or late: whoever waits for an answer is told.
     if (core_.type == IBV_QPT_UD && wire::is_ud(packet.view.headers.bth.opcode)) {
@@ -330,6 +332,7 @@ CompletionQueue* QueuePair::drop(Drop why, const InboundPacket& packet) {
 
 CompletionQueue* QueuePair::arrive(InboundPacket&& packet, uint64_t now_ns) {
   const ibv_qp_state state = core_.state();
+  record_packet(trace::Kind::packet_came, core_.qpn, packet.view.headers.bth, packet.view.payload.size());
   if (inboxes_ == nullptr || state == IBV_QPS_RESET || state == IBV_QPS_INIT || state == IBV_QPS_ERR) {
     return drop(Drop::not_ready, packet);
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "device/queue_pair_transport.h"
+#include "device/recording.h"
 
 namespace ringbolt::device {
 
@@ -23,6 +24,9 @@ QueuePairCore::QueuePairCore(ProtectionDomain& domain, CompletionQueues completi
 
 void QueuePairCore::set_state(ibv_qp_state state) {
   state_.store(state);
+  if (trace::recorder() != nullptr) [[unlikely]] {
+    record_state(*this, state);
+  }
   __atomic_store_n(&handle->state, state, __ATOMIC_RELAXED);  // programs look there without asking
   if (state == IBV_QPS_ERR) {
     ask_for_look();

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "device/explanations.h"
 #include "device/queue_pair_transport.h"
+#include "device/recording.h"
 #include "device/send_queue.h"
 #include "device/send_quirks.h"
 #include "device/silence_timer.h"
@@ -66,6 +67,7 @@ bool SendQuirks::decide(SendQueue& queue, uint32_t index) noexcept try {
   const fault::Verdict verdict =
       has_faults ? core_.faults.judge(fault::Subject::message, *core_.port, judged_bytes(length)) : fault::Verdict{};
   quirk.number = verdict.number;
+  record_fault(core_.qpn, verdict);
   const bool wants_early = completes_early_ && (is_like_mac || verdict.is_early);
   const bool is_staged = (wants_early || verdict.flip_count != 0) && stage(queue, index);
   if (is_staged && verdict.flip_count != 0) {
@@ -122,6 +124,8 @@ SendQuirks::Turn SendQuirks::try_again(SendQueue& queue, uint32_t index, uint64_
   const uint32_t repetition = quirk.losses + quirk.refusals;
   const fault::Verdict verdict =
       core_.faults.judge_again(*core_.port, quirk.number, repetition, judged_bytes(entry.length));
+  record_fate(trace::Kind::resent, core_.qpn);
+  record_fault(core_.qpn, verdict);
   quirk.is_lost = verdict.is_lost;
   quirk.is_not_ready = verdict.is_not_ready && takes_receive(queue.request(index).opcode);
   return Turn::wait;
@@ -144,6 +148,7 @@ bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status)
   if (!quirk.is_judged) {
     const fault::Verdict verdict = core_.faults.judge(fault::Subject::completion, *core_.port);
     quirk.is_judged = true;
+    record_fault(core_.qpn, verdict);
     quirk.is_missing = verdict.is_lost;
     entry.status = static_cast<uint8_t>(verdict.status);
     core_.when_noting([&](QueuePairNotes& notes) {

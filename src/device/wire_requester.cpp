@@ -387,6 +387,9 @@ void WireRequester::take_answers(SendQueue& queue, uint64_t look_ns) {
     has_news = true;
   }
   if (has_news && rc_) {
+    if (trace::recorder() != nullptr) [[unlikely]] {
+      record_news(core_.qpn, rc_->counters(), told_);
+    }
     count_news(rc_->counters(), told_, core_.counts);
   }
   if (has_news && core_.state() != IBV_QPS_ERR) {

@@ -201,6 +201,7 @@ struct WireResponder::RequestHost {
 
 /// RC repeats what finds no receive, UC loses it.
 [[gnu::cold, gnu::noinline]] void WireResponder::explain_starved(ReceiveQueue& queue) {
+  record_fate(trace::Kind::starved, core_.qpn);
   core_.when_noting([&](QueuePairNotes& notes) RINGBOLT_NOT_ANALYSED {
     if (core_.type == IBV_QPT_UC) {
       explain_dropped(core_, peer_text(core_),
@@ -402,6 +403,9 @@ void WireResponder::send_answers(uint64_t now_ns) {
 
 void WireResponder::count_news_of_engine() {
   if (rc_) {
+    if (trace::recorder() != nullptr) [[unlikely]] {
+      record_news(core_.qpn, rc_->counters(), told_);
+    }
     count_news(rc_->counters(), told_, core_.counts);
   } else {
     count_news(uc_->counters(), uc_told_, core_.counts);

@@ -9,8 +9,32 @@
 
 #include "base/error.h"
 #include "base/lock_guard.h"
+#include "trace/recorder.h"
+#include "wire/bytes.h"
 
 namespace ringbolt::link {
+namespace {
+
+constexpr size_t kBthLength = 12;
+
+/// A fault strikes a packet, from its BTH on, that leaves or comes in.
+void record_fault(std::span<const std::byte> packet, const fault::Verdict& verdict, bool leaves) {
+  if (trace::recorder() == nullptr || verdict.is_clean() || packet.size() < kBthLength) {
+    return;
+  }
+  trace::Record what;
+  what.kind = trace::Kind::fault;
+  what.object = wire::get_be24(packet, 5);  // the queue pair that it is for
+  what.code = leaves ? trace::kFaultOfPeers : trace::kFaultOfOwn;
+  what.number = wire::get_be24(packet, 9);
+  what.bytes = static_cast<uint32_t>(packet.size());
+  what.flags =
+      static_cast<uint8_t>((verdict.is_lost ? trace::kLost : 0) | (verdict.hold_ns != 0 ? trace::kHeld : 0) |
+                           (verdict.is_harmed() ? trace::kChanged : 0) | (verdict.copies != 0 ? trace::kCopied : 0));
+  trace::note(what);
+}
+
+}  // namespace
 
 UdpFaults::UdpFaults() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
   if (!timer_.is_open()) {
@@ -65,6 +89,7 @@ bool UdpFaults::send(const UdpPath& path, std::span<const std::byte> packet, uin
     port->out.shelf.count_passing();
     return true;
   }
+  record_fault(packet, verdict, true);
   if (verdict.is_lost) {
     return false;
   }
@@ -108,6 +133,7 @@ void UdpFaults::arrive(UdpArrival&& arrival, uint64_t now_ns, std::vector<UdpArr
     return;
   }
   const fault::Verdict verdict = port->in.stream.judge(arrival.packet.size(), now_ns);
+  record_fault(arrival.packet, verdict, false);
   if (verdict.is_lost) {
     return;
   }

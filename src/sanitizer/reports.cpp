@@ -16,6 +16,8 @@
 #include "base/json_reader.h"
 #include "base/lock_guard.h"
 #include "base/say.h"
+#include "trace/recorder.h"
+#include "trace/words.h"
 
 namespace ringbolt::sanitizer {
 namespace {
@@ -66,6 +68,19 @@ std::string key_of(const Finding& finding) {
   return key;
 }
 
+/// In the timeline of this process, if there is one; what happened to the finding's queue pair last.
+std::vector<std::string> keep(const Finding& finding, const std::string& text) {
+  constexpr size_t kMost = 8;
+  trace::Recorder* const to = trace::recorder();
+  if (to == nullptr) {
+    return {};
+  }
+  const uint32_t qpn = trace::queue_pair_in(finding.numbers);
+  auto events = qpn == 0 ? std::vector<std::string>() : to->recent(qpn, kMost);
+  to->note_words(qpn, true, text);
+  return events;
+}
+
 }  // namespace
 
 Place split_place(std::string_view place) {
@@ -92,7 +107,8 @@ std::string finding_text(const Finding& finding, const std::vector<std::string>&
   return text + fmt::format("  fix: {}\n", finding.fix);
 }
 
-std::string finding_json(const Finding& finding, const std::vector<std::string>& places, int pid) {
+std::string finding_json(const Finding& finding, const std::vector<std::string>& places, int pid,
+                         const std::vector<std::string>& events) {
   const auto quoted = [](std::string_view text) {
     return base::Json(std::string(text)).dump(-1, ' ', true, base::Json::error_handler_t::replace);
   };
@@ -103,6 +119,9 @@ std::string finding_json(const Finding& finding, const std::vector<std::string>&
     const Place parts = split_place(places[i]);
     line += fmt::format(R"({}{{"done":"{}","file":{},"line":{},"function":{}}})", i == 0 ? "" : ",",
                         finding.places[i].done, quoted(parts.file), parts.line, quoted(parts.function));
+  }
+  for (size_t i = 0; i < events.size(); ++i) {
+    line += (i == 0 ? "],\"events\":[" : ",") + quoted(events[i]);
   }
   return line + "]}\n";
 }
@@ -133,9 +152,11 @@ void Reports::report(const Finding& finding) noexcept try {
       const base::LockGuard guard(mutex_);
       ++counts_[static_cast<size_t>(finding.kind)];
     }
-    say(finding_text(finding, places, ::getpid()));
+    const std::string text = finding_text(finding, places, ::getpid());
+    say(text);
+    const std::vector<std::string> events = keep(finding, text);
     if (json_ >= 0) {
-      const std::string line = finding_json(finding, places, ::getpid());
+      const std::string line = finding_json(finding, places, ::getpid(), events);
       (void)!::write(json_, line.data(), line.size());  // one write: processes may share the file
     }
   }

@@ -43,7 +43,9 @@ Place split_place(std::string_view place);
 /// The paragraph, in the manner of AddressSanitizer. `places`: the words for those of the finding.
 std::string finding_text(const Finding& finding, const std::vector<std::string>& places, int pid);
 /// The same as a line of JSON (docs/sanitizer.md).
-std::string finding_json(const Finding& finding, const std::vector<std::string>& places, int pid);
+/// `events`: what happened to its queue pair before, in words.
+std::string finding_json(const Finding& finding, const std::vector<std::string>& places, int pid,
+                         const std::vector<std::string>& events = {});
 
 /// Where findings go: standard error, or the file RINGBOLT_SANITIZE_LOG, and lines of JSON to RINGBOLT_SANITIZE_JSON.
 /// Each is told once for its places in the program. Thread-safe.

@@ -55,6 +55,9 @@ TEST(Finding, is_a_paragraph_and_a_line) {
       R"({"pid":7,"kind":"early","rule":"some-rule","what":"what","numbers":"numbers \"1\"","fix":"fix","places":[)"
       R"({"done":"posted","file":"a.c","line":1,"function":"f"},{"done":"seen","file":"b+0x2","line":0,"function":""}]})"
       "\n");
+  EXPECT_TRUE(finding_json(finding, places, 7, {"post \"x\"", "polled"})
+                  .ends_with(R"("function":""}],"events":["post \"x\"","polled"]})"
+                             "\n"));
 }
 
 TEST(Spans, overlap_by_a_byte_and_not_by_none) {

@@ -35,6 +35,7 @@ LINES = {
     "map": ("map --once --interval 0.05", 0, True),
     "metrics": ("metrics --cluster line2", 0, True),
     "decode": ("decode CAPTURE", 0, True),
+    "trace": ("trace --cluster line2", 1, False),  # nothing was recorded
     "perf": ("perf send --nodes 0,1 -n 1 -s 8", 0, True),
     "verify": ("verify --nodes 0,1 -n 1", 0, True),
     "check": ("check --scale 0.000001 --timeout 20", 0, True),

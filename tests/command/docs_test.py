@@ -10,7 +10,7 @@ import command
 from command import CommandCase
 
 COMMANDS = ["up", "down", "reboot", "status", "devices", "run", "exec", "env", "hostfile", "matrix", "map", "perf", "verify", "metrics", "cut",
-            "heal", "doctor", "fault", "decode", "plan", "check", "bench", "agent", "bridge", "help"]
+            "heal", "doctor", "fault", "decode", "trace", "plan", "check", "bench", "agent", "bridge", "help"]
 NESTED = [("fault", "add"), ("fault", "list"), ("fault", "clear")]
 
 

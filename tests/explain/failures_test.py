@@ -112,7 +112,7 @@ WAITS = {
     "no-receive": r"ringbolt: IBV_WR_SEND of queue pair 0x\w+, wr_id 5: waits for a receive of the peer, posted at "
                   r"waits\.c:{line} in main\(\)\n(?s:.*)rnr_retry is 7(?s:.*)no receive was ever posted",
 }
-PARAGRAPH = re.compile(r"ringbolt: .+\n  why: .+\n(?:  peer: .+\n)?  fix: .+\n")
+PARAGRAPH = re.compile(r"ringbolt: .+\n  why: .+\n(?:  peer: .+\n  fix: .+\n|  fix: .+\n(?:  before: ringbolt trace .+\n)?)")
 
 
 LEAST_EXPLANATIONS = 50

@@ -118,7 +118,7 @@ void group_commands(CLI::App& app) {
       {"Plan and make clusters", {"plan", "up", "down", "status", "devices", "hostfile", "doctor", "agent"}},
       {"Run programs on nodes", {"run", "exec", "env", "bridge"}},
       {"Measure and prove", {"matrix", "perf", "bench", "check", "verify", "nccl"}},
-      {"Watch", {"map", "metrics", "decode"}},
+      {"Watch", {"map", "metrics", "decode", "trace"}},
       {"Break and mend on purpose", {"cut", "heal", "fault", "reboot"}},
       {"Help", {"help"}},
   };

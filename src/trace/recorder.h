@@ -1,0 +1,127 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "trace/counter.h"
+#include "trace/layout.h"
+
+/// Hot path, where something is recorded: no allocation, lock or system call, but for a call from a place in the
+/// program that was not seen before. Threads share one atomic count, whose number each record takes.
+namespace ringbolt::trace {
+
+/// A timeline of what this process does with its queue pairs, in a mapped file: a ring that overwrites its oldest
+/// records, and that outlives the process, however it ends. Thread-safe; threads wait for nobody.
+class Recorder {
+ public:
+  struct Options {
+    std::string path;
+    uint64_t bytes = 0;  ///< of the ring, kLeastBytes at least, down to a power of two; all of it is taken at once
+    std::string cluster{};
+    std::string node{};
+  };
+  /// Throws base::Error. What was at the path is replaced.
+  static std::unique_ptr<Recorder> open(const Options& options);
+  /// The file stays.
+  ~Recorder();
+  Recorder(const Recorder&) = delete;
+  Recorder& operator=(const Recorder&) = delete;
+
+  /// Now, for records.
+  uint64_t time() const { return has_counter_ ? read_counter() : base::now_ns(); }
+  /// Whether time() is no call.
+  bool has_counter() const { return has_counter_; }
+  /// The place of a new record: all fields are to be written but its time, thread and seal, then finish().
+  struct Slot {
+    Record& record;
+    uint64_t salt;
+  };
+  Slot begin() noexcept {
+    const uint64_t index = head_->records.fetch_add(1, std::memory_order_relaxed);
+    return {ring_[index & mask_], salt_of(index)};
+  }
+  static void finish(const Slot& slot, uint64_t ticks) noexcept {
+    slot.record.ticks = ticks;
+    slot.record.thread = reinterpret_cast<uint64_t>(__builtin_thread_pointer());
+    std::atomic_ref(slot.record.seal).store(seal_of(ticks, slot.salt), std::memory_order_release);
+  }
+  /// Adds a record; its seal is set here.
+  void record(const Record& what) noexcept;
+  /// The same, now.
+  void note(Record what) noexcept {
+    what.ticks = time();
+    record(what);
+  }
+
+  /// The place of a queue pair that was just made; null: there is none left.
+  QueuePairEntry* add_queue_pair(const QueuePairEntry& made) noexcept;
+  /// The place where it mostly is; null: it is elsewhere, or not known here.
+  QueuePairEntry* find_first(uint32_t qpn) noexcept {
+    QueuePairEntry& first = tables_->queue_pairs[place_of(qpn)];
+    return first.qpn.load(std::memory_order_relaxed) == qpn ? &first : nullptr;
+  }
+  /// Null: not known here.
+  QueuePairEntry* find(uint32_t qpn) noexcept;
+  /// Has the file say what lies at that address, if it does not yet.
+  void note_place(uint64_t address) noexcept {
+    if (address != 0 && tables_->places[place_of_address(address)].address.load(std::memory_order_relaxed) != address) {
+      add_place(address);
+    }
+  }
+  /// The place of a call that returns to `address`, from the frame of the function that was called; noted.
+  [[gnu::always_inline]] uint64_t place_of_call(const void* address, const void* frame) noexcept {
+    const auto returns_to = reinterpret_cast<uint64_t>(address);
+    const PlaceEntry& known = tables_->places[place_of_address(returns_to)];
+    return known.address.load(std::memory_order_relaxed) == returns_to && known.is_wrapper == 0
+               ? returns_to
+               : place_of_new_call(returns_to, frame);
+  }
+  /// An explanation, or a finding, was told; what does not fit is cut.
+  void note_words(uint32_t qpn, bool is_finding, std::string_view text) noexcept;
+  /// What was recorded of the queue pair last, the newest `most` of it, in order, in words; also by other threads.
+  std::vector<std::string> recent(uint32_t qpn, size_t most) const;
+  /// The process ends in its own good time. Gives back memory that nothing was written to.
+  void note_end() noexcept;
+  /// It has not ended after all.
+  void note_going_on() noexcept { head_->ended = {}; }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  Recorder(std::string path, void* memory, uint64_t bytes);
+
+  static size_t place_of(uint32_t qpn) { return (qpn ^ qpn >> 10U) % kQueuePairs; }
+  static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
+  [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool may_be_wrapper = false) noexcept;
+  [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(uint64_t returns_to, const void* frame) noexcept;
+  Moment moment() const noexcept;
+
+  const std::string path_;
+  void* const memory_;
+  const uint64_t bytes_;
+  FileHead* const head_;
+  Tables* const tables_;
+  Record* const ring_;
+  const uint64_t mask_;
+  const bool has_counter_;
+};
+
+/// The process' own; null: nothing is recorded.
+extern constinit std::atomic<Recorder*> active;
+inline Recorder* recorder() { return active.load(std::memory_order_relaxed); }
+
+/// Adds a record of now if there is somebody to.
+inline void note(const Record& what) noexcept {
+  if (Recorder* const to = recorder(); to != nullptr) [[unlikely]] {
+    to->note(what);
+  }
+}
+
+/// An id of what has no number: of its address.
+inline uint32_t id_of(const void* object) { return static_cast<uint32_t>(reinterpret_cast<uintptr_t>(object) >> 4U); }
+
+}  // namespace ringbolt::trace
