@@ -55,6 +55,8 @@ struct RunOptions {
   bool is_untagged = false;          ///< never prefix
   bool is_explained = false;         ///< RINGBOLT_EXPLAIN
   std::string sanitized;             ///< RINGBOLT_SANITIZE; empty: as the environment says
+  std::string shuffled;              ///< RINGBOLT_SHUFFLE, or several seeds; empty: as the environment says
+  double limit_s = 60;               ///< of a run that is shuffled
   std::vector<std::string> reports;  ///< "sarif:FILE", of what the sanitizer finds
   bool keeps_going = false;          ///< a failure does not end the other nodes
   std::optional<double> timeout_s;

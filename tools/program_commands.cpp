@@ -2,14 +2,24 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/formatter.h"
 #include "cluster/limits.h"
 #include "command_line.h"
+#include "shuffle/kind.h"
 #include "validators.h"
 
 namespace ringbolt::tools {
 namespace {
+
+std::string shuffle_kinds() {
+  std::string lines = "Kinds of --shuffle:\n";
+  for (const shuffle::KindText& one : shuffle::kKindTexts) {
+    lines += fmt::format("  {:<8}{}\n", one.name, one.meaning);
+  }
+  return lines;
+}
 
 void define_run(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("run", "Run a program on every node, or on some");
@@ -26,6 +36,15 @@ void define_run(CLI::App& app, Request& request) {
   command->add_flag("--sanitize{on}", request.run.sanitized, "Find mistakes that a card forgives: all, or some kinds")
       ->type_name("KIND,...");
   command
+      ->add_option("--shuffle", request.run.shuffled,
+                   "Do what the specification allows and cards rarely do, by a seed, or by one after the other until one "
+                   "fails")
+      ->type_name("SEED[-SEED][:KIND,...]");
+  command->add_option("--limit", request.run.limit_s, "Seconds after which a run that is shuffled has failed")
+      ->check(Real(0.001, 1e7))
+      ->capture_default_str()
+      ->type_name("S");
+  command
       ->add_option("--report", request.run.reports,
                    "Also write what --sanitize finds: sarif:FILE, junit:FILE or json:FILE")
       ->type_name("KIND:FILE");
@@ -41,7 +60,9 @@ void define_run(CLI::App& app, Request& request) {
       "  ringbolt run -- ibv_devinfo\n"
       "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
       "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
-      "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n");
+      "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n"
+      "  ringbolt run --shuffle 1-1000 -- ./my_program\n\n" +
+      shuffle_kinds());
   command->add_flag("--remote", request.run.is_remote)->group("");
   command->callback([&request] {
     request.takes_command = true;

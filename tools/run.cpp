@@ -14,6 +14,7 @@
 #include "port_use.h"
 #include "run_record.h"
 #include "sanitizer_report.h"
+#include "shuffle_search.h"
 #include "ssh.h"
 #include "standing.h"
 #include "supervisor.h"
@@ -48,6 +49,9 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
     if (!options.sanitized.empty()) {
       words.push_back("--sanitize=" + options.sanitized);
     }
+    if (!options.shuffled.empty()) {
+      words.push_back("--shuffle=" + options.shuffled);
+    }
     words.emplace_back("--");
     words.insert(words.end(), options.command.begin(), options.command.end());
     Launch launch = node_launch(live.model, node, std::move(words));
@@ -60,6 +64,9 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
   }
   if (!options.sanitized.empty()) {
     environment.set.push_back({"RINGBOLT_SANITIZE", options.sanitized});
+  }
+  if (!options.shuffled.empty()) {
+    environment.set.push_back({"RINGBOLT_SHUFFLE", options.shuffled});
   }
   if (!findings.empty()) {
     environment.set.push_back({"RINGBOLT_SANITIZE_JSON", findings});
@@ -112,9 +119,7 @@ class Witness {
   std::vector<Program> before_;
 };
 
-}  // namespace
-
-int run(const RunOptions& options) {
+int run_once(const RunOptions& options) {
   const LiveCluster live = open_cluster(options.cluster);
   const std::vector<uint32_t> nodes = chosen_nodes(live, options);
   const bool is_tagged = !options.is_untagged && (options.is_tagged || nodes.size() > 1);
@@ -145,6 +150,12 @@ int run(const RunOptions& options) {
   const int status = supervise(std::move(members), supervised);
   report.write();
   return status;
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  return options.shuffled.empty() ? run_once(options) : run_shuffled(options, run_once);
 }
 
 }  // namespace ringbolt::tools

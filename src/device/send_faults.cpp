@@ -142,7 +142,9 @@ bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status)
   SendQuirk& quirk = quirk_of(queue, index);
   const uint64_t now = base::now_ns();
   if (!quirk.is_judged) {
-    const fault::Verdict verdict = core_.faults.judge(fault::Subject::completion, *core_.port);
+    const bool has_faults = core_.faults.has(fault::Subject::completion);
+    const fault::Verdict verdict =
+        has_faults ? core_.faults.judge(fault::Subject::completion, *core_.port) : fault::Verdict{};
     quirk.is_judged = true;
     quirk.is_missing = verdict.is_lost;
     entry.status = static_cast<uint8_t>(verdict.status);
@@ -151,7 +153,8 @@ bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status)
         notes.say_why_send(why_fault(fmt::format("completions, status {}", static_cast<int>(verdict.status))));
       }
     });
-    quirk.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
+    const uint64_t late_ns = verdict.hold_ns + quirk.late_ns;
+    quirk.tells_ns = late_ns == 0 ? 0 : now + late_ns;
   }
   status = static_cast<ibv_wc_status>(entry.status);
   return now >= quirk.tells_ns;
