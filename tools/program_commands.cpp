@@ -1,8 +1,8 @@
 #include <memory>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "cli/formatter.h"
 #include "cluster/limits.h"
@@ -36,9 +36,10 @@ void define_run(CLI::App& app, Request& request) {
   command->add_flag("--sanitize{on}", request.run.sanitized, "Find mistakes that a card forgives: all, or some kinds")
       ->type_name("KIND,...");
   command
-      ->add_option("--shuffle", request.run.shuffled,
-                   "Do what the specification allows and cards rarely do, by a seed, or by one after the other until one "
-                   "fails")
+      ->add_option(
+          "--shuffle", request.run.shuffled,
+          "Do what the specification allows and cards rarely do, by a seed, or by one after the other until one "
+          "fails")
       ->type_name("SEED[-SEED][:KIND,...]");
   command->add_option("--limit", request.run.limit_s, "Seconds after which a run that is shuffled has failed")
       ->check(Real(0.001, 1e7))

@@ -93,9 +93,8 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
       capacity_(cqe),
       busy_(entry_),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)),
-      shuffle_(faults_.shuffle() == nullptr
-                   ? nullptr
-                   : std::make_unique<CompletionShuffle>(*faults_.shuffle(), polls_.number())),
+      shuffle_(faults_.shuffle() == nullptr ? nullptr
+                                            : std::make_unique<CompletionShuffle>(*faults_.shuffle(), polls_.number())),
       sleepers_(channel == nullptr ? nullptr : channel->waiters()) {}
 
 CompletionQueue::~CompletionQueue() {

@@ -21,10 +21,10 @@
 #include "device/gids.h"
 #include "device/netdev.h"
 #include "device/overlay.h"
+#include "device/packet_sizes.h"
 #include "device/route.h"
 #include "device/shuffle_source.h"
 #include "device/stream_specs.h"
-#include "device/packet_sizes.h"
 #include "fault/look.h"
 #include "profile/catalogue.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -84,6 +85,9 @@ bool SendQuirks::decide(SendQueue& queue, uint32_t index) noexcept try {
 SendQuirks::Turn SendQuirks::take_turn(SendQueue& queue, uint32_t index) {
   SendQuirk& quirk = *known_quirk(queue, index);
   const uint64_t now = base::now_ns();
+  if (quirk.between_ns != 0) {
+    quirk.departs_ns = std::max(quirk.departs_ns, now + std::exchange(quirk.between_ns, 0));
+  }
   if (quirk.departs_ns > now) {
     return Turn::wait;
   }
@@ -131,7 +135,8 @@ bool SendQuirks::is_next_held(SendQueue& queue) {
   const uint32_t next = core_.sends.next.load(std::memory_order_relaxed);
   const SendQuirk* const quirk = core_.sends.has_queued() ? known_quirk(queue, next) : nullptr;
   // Its repetitions are counted by themselves.
-  return quirk != nullptr && (quirk->is_lost || quirk->is_not_ready || quirk->departs_ns > base::now_ns());
+  return quirk != nullptr &&
+         (quirk->is_lost || quirk->is_not_ready || quirk->between_ns != 0 || quirk->departs_ns > base::now_ns());
 }
 
 bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status) {

@@ -42,6 +42,7 @@ struct SendQuirk {
   bool is_judged = false;     ///< faults have been asked about its completion
   bool is_missing = false;    ///< its completion never comes
   bool is_part = false;       ///< of a request whose other parts follow; its completion is theirs
+  uint64_t between_ns = 0;    ///< departs so much later than its turn comes
   uint64_t late_ns = 0;       ///< so much later than it could its completion is told
 };
 
@@ -132,15 +133,15 @@ class SendQuirks {
   void tell_undelivered(SendQueue& queue, const char* ending);
 
   QueuePairCore& core_;
-  const bool has_rules_;        ///< the port's profile takes something away
-  const bool counts_frames_;    ///< depths are numbers of 4 KiB frames
-  const bool completes_early_;  ///< some sends may
-  const bool splits_pieces_;    ///< each piece of a message is a message of its own
+  const bool has_rules_;                        ///< the port's profile takes something away
+  const bool counts_frames_;                    ///< depths are numbers of 4 KiB frames
+  const bool completes_early_;                  ///< some sends may
+  const bool splits_pieces_;                    ///< each piece of a message is a message of its own
   const std::unique_ptr<SendShuffle> shuffle_;  ///< null but for RINGBOLT_SHUFFLE
   CallStream posted_ RINGBOLT_GUARDED_BY(send_half);
-  uint32_t extra_parts_ RINGBOLT_GUARDED_BY(send_half) = 0;     // entries that are no request of their own
-  bool is_rest_told_ RINGBOLT_GUARDED_BY(send_half) = false;    // a part has failed, and the parts behind it say no more
-  bool meets_receives_ RINGBOLT_GUARDED_BY(send_half) = false;  // of the post that is under way
+  uint32_t extra_parts_ RINGBOLT_GUARDED_BY(send_half) = 0;   // entries that are no request of their own
+  bool is_rest_told_ RINGBOLT_GUARDED_BY(send_half) = false;  // a part has failed, and the parts behind it say no more
+  bool meets_receives_ RINGBOLT_GUARDED_BY(send_half) = false;      // of the post that is under way
   uint32_t mask_ RINGBOLT_GUARDED_BY(send_half) = 0;                // of the two below
   std::vector<SendQuirk> of_entry_ RINGBOLT_GUARDED_BY(send_half);  // beside entries; none before the first
   std::vector<StagedBytes> staged_ RINGBOLT_GUARDED_BY(send_half);  // likewise

@@ -1,5 +1,5 @@
-// Sends under RINGBOLT_SHUFFLE: what is decided of each, and how the send queue carries it out. docs/shuffle.md is the page
-// for users.
+// Sends under RINGBOLT_SHUFFLE: what is decided of each, and how the send queue carries it out. docs/shuffle.md is the
+// page for users.
 
 #include "device/send_shuffle.h"
 
@@ -39,9 +39,7 @@ bool carries(ibv_wr_opcode opcode) {
   return !fetches(opcode) && opcode != IBV_WR_LOCAL_INV && opcode != IBV_WR_BIND_MW;
 }
 
-bool meets_a_receive(ibv_wr_opcode opcode) {
-  return carries(opcode) && opcode != IBV_WR_RDMA_WRITE;
-}
+bool meets_a_receive(ibv_wr_opcode opcode) { return carries(opcode) && opcode != IBV_WR_RDMA_WRITE; }
 
 bool can_be_parted(const SendRequest& request) {
   const bool has_remote_memory = request.opcode == IBV_WR_RDMA_WRITE || request.opcode == IBV_WR_RDMA_WRITE_WITH_IMM ||
@@ -162,7 +160,8 @@ int SendQuirks::append_part(SendQueue& queue, const ibv_send_wr& wr, const SendR
     }
   } catch (const std::bad_alloc&) {  // then it leaves with what lies there when it does
   }
-  quirk.departs_ns = std::max(quirk.departs_ns, base::now_ns()) + course.hold_ns + (part == 0 ? 0 : course.between_ns);
+  quirk.departs_ns = std::max(quirk.departs_ns, base::now_ns()) + course.hold_ns;
+  quirk.between_ns = part == 1 ? course.between_ns : 0;
   quirk.late_ns = is_last ? course.late_ns : 0;
   quirk.is_part = !is_last;
   extra_parts_ += is_last ? 0 : 1;
@@ -176,8 +175,8 @@ int SendQuirks::append_part(SendQueue& queue, const ibv_send_wr& wr, const SendR
   return 0;
 }
 
-/// A card's SEND meets the receives that are there when it arrives; in memory it waits until its receiver looks. So that
-/// it arrives now, the peer's service thread looks.
+/// A card's SEND meets the receives that are there when it arrives; in memory it waits until its receiver looks. So
+/// that it arrives now, the peer's service thread looks.
 void SendQuirks::meet_receives() {
   QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
   if (transport == nullptr || core_.state() != IBV_QPS_RTS || core_.sends.has_queued()) {
@@ -207,7 +206,7 @@ void SendQuirks::let_go(SendQueue& queue) {
   const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
   for (uint32_t index = core_.sends.next.load(std::memory_order_relaxed); index != tail; ++index) {
     if (SendQuirk* const quirk = known_quirk(queue, index)) {
-      quirk->departs_ns = 0;
+      quirk->departs_ns = quirk->between_ns = 0;
     }
   }
   queue.run();

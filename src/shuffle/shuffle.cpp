@@ -8,8 +8,8 @@
 namespace ringbolt::shuffle {
 namespace {
 
-// Of the first operations one in so many is odd: some seeds are gentle, so that mistakes which need a rare oddity in the
-// middle of much that is usual are met as well.
+// Of the first operations one in so many is odd: some seeds are gentle, so that mistakes which need a rare oddity in
+// the middle of much that is usual are met as well.
 constexpr std::array<uint64_t, 4> kOneIn{2, 2, 5, 16};
 // From these numbers on eight times fewer.
 constexpr std::array<uint64_t, 2> kThinnedFrom{256, 4096};

@@ -33,8 +33,8 @@ class Shuffle {
   std::array<OfKind, kKinds> of_kind_;
 };
 
-/// A role out of what a program's command line and environment say: the program's name, how many words it was given, its
-/// rank and its node. Not the words: many hold port numbers that are others each time.
+/// A role out of what a program's command line and environment say: the program's name, how many words it was given,
+/// its rank and its node. Not the words: many hold port numbers that are others each time.
 uint64_t role_of(std::string_view program, size_t words, std::string_view rank, std::string_view node);
 
 /// How much later: 0.05 to 4 ms, mostly less than one; 0 of no lot.

@@ -64,7 +64,8 @@ base::Parsed<Seeds> parse_seeds(std::string_view text) {
   const auto first = number_of<uint64_t>(base::take_until(seeds, '-'));
   const auto last = is_one ? first : number_of<uint64_t>(seeds);
   if (!first || !last || *last < *first) {
-    return base::refuse(0, fmt::format("\"{}\" is no seed: give a whole number, and kinds behind it: 7:late,order", said));
+    return base::refuse(0,
+                        fmt::format("\"{}\" is no seed: give a whole number, and kinds behind it: 7:late,order", said));
   }
   if (has_kinds && text.empty()) {
     return base::refuse(0, "no kind stands behind the colon: give some of " + known_kinds());
@@ -97,9 +98,9 @@ std::string text_of(const Wish& wish) {
     kinds += kinds.empty() ? ":" : ",";
     kinds += kKindTexts[i].name;
     if (range != Range{}) {
-      kinds += range.last == Range::kAll     ? fmt::format("@{}-", range.first)
-               : range.first == range.last   ? fmt::format("@{}", range.first)
-                                             : fmt::format("@{}-{}", range.first, range.last);
+      kinds += range.last == Range::kAll   ? fmt::format("@{}-", range.first)
+               : range.first == range.last ? fmt::format("@{}", range.first)
+                                           : fmt::format("@{}-{}", range.first, range.last);
     }
   }
   return std::to_string(wish.seed) + (wish == Wish{wish.seed, {}} ? "" : kinds);

@@ -83,7 +83,7 @@ class Run(CommandCase):
         with self.cluster("line:2"):
             done = self.call("run", "--shuffle", "1-20", "--node", "0", "--", program, "order.last-byte", expect=LOST, timeout=120)
             self.assertRegex(done.stdout, r"seed \d+: exit status 3, after .* s and \d+ seeds? that passed\nshrunk in \d+ more runs\n")
-            again = re.search(r"^again: ringbolt (run --shuffle \d+:order@1 --nodes 0 --limit 60 -- .+)$", done.stdout, re.M)
+            again = re.search(r"^again: ringbolt (run --shuffle \d+:order@2 --nodes 0 --limit 60 -- .+)$", done.stdout, re.M)
             self.assertTrue(again, done.stdout)
             self.assertIn("failed", done.stderr, "what the program said")
             self.call(*again[1].split(), expect=LOST)
