@@ -95,7 +95,7 @@ void CompletionQueue::request_notification(bool solicited_only) {
   }
 }
 
-/// Of all that is armed, whatever has come. What comes from here on, and what is held back, is of the next arming.
+/// An event of this arming, whatever has come. What comes from here on is of the next one.
 void CompletionQueue::raise_anyway() {
   if (const link::Notify armed = notify(); link::is_armed(armed) && change_notify(armed, link::Notify::nothing)) {
     if (channel_ != nullptr) {
@@ -105,8 +105,8 @@ void CompletionQueue::raise_anyway() {
   is_explained_ = true;
 }
 
-/// What lies here is told some time later, and all at once. A program that sleeps meanwhile, or is about to, is woken
-/// again and again until it finds something.
+/// What lies here is told some time later, and all at once. Not what an event was raised for, or may be: whoever was
+/// woken finds something. A program that finds nothing and arms then has an event at once.
 bool CompletionQueue::holds_back() {
   const uint64_t now = base::now_ns();
   if (network_ != nullptr) {
@@ -116,12 +116,8 @@ bool CompletionQueue::holds_back() {
   const base::LockGuard guard(lock);
   progress();
   const uint64_t told = committed_ - count_;
-  if (has_overflowed_ || !shuffle_->holds_back(told, committed_, now)) {
-    return false;
-  }
-  raise_anyway();
-  announced_ = told;
-  return true;
+  const bool is_announced = notify() != link::Notify::nothing || announced_ > told;
+  return !has_overflowed_ && !is_announced && shuffle_->holds_back(told, committed_, now);
 }
 
 /// An event that was raised by who had something for us, and not with the completion, is that of the first completion

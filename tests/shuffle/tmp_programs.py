@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Other people's programs under RINGBOLT_SHUFFLE: they work with every seed, but for the kinds of oddity that docs/interop.md
+names for some.
+
+    programs_test.py --lib FOLDER --ringbolt FILE [--seeds N] [--only TEXT]"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import pathlib
+import sys
+from typing import Callable, Iterator
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "interop"))
+
+from harness.pair import PairResult, run_pair  # noqa: E402
+from harness.processes import run  # noqa: E402
+from harness.report import Report  # noqa: E402
+from harness.world import World, add_arguments  # noqa: E402
+import rdmacm  # noqa: E402
+import ucx  # noqa: E402
+
+LIMIT_S = 60.0
+KINDS = ("late", "events", "order", "pairs", "buffers", "fence", "acks", "rnr", "async")
+# Programs that rely on what the specification does not promise, and the kinds that find it.
+EXEMPT = {"ib_write_lat -F -n 50 -s 2048": ("order",), "ib_send_lat -F -n 50 -s 2048 -e": ("events", "acks"),
+          "ib_read_lat -F -n 50 -s 2048 -e": ("events", "acks")}
+PINGPONGS = [f"ibv_{kind}_pingpong -n 50{mode}" for kind in ("rc", "uc", "ud", "srq") for mode in ("", " -e")]
+PERFTEST = [f"{program} -F -n 50 {options}" for program, options in
+            (("ib_send_lat", "-s 2048"), ("ib_send_lat", "-s 2048 -e"), ("ib_send_bw", "-s 2048"), ("ib_send_bw", "-s 2048 -e"),
+             ("ib_send_bw", "-s 2048 -q 2 -c UC"), ("ib_write_bw", "-s 65536"), ("ib_write_bw", "-s 2048 -q 2"),
+             ("ib_read_lat", "-s 2048"), ("ib_read_lat", "-s 2048 -e"), ("ib_atomic_bw", ""), ("ib_atomic_bw", "-e"),
+             ("ib_write_lat", "-s 2048"), ("ib_send_lat", "-s 1024 -c UD"))]
+CONNECTED = ("rping -v -V -S 1000", "ucmatose", "udaddy", "rdma_server", "rdma_xserver -c r", "ib_send_lat -R")
+RSTREAM = rdmacm.Case("rstream", "rstream -b ADDRESS -p PORT -S 4096 -C 50 -T r", "rstream -s ADDRESS -p PORT -S 4096 -C 50 -T r")
+UCX_TESTS = (("tag_lat", "rc_v", "4096"), ("ucp_am_bw", "rc_v", "8"), ("ucp_get", "rc_v", "4096"), ("tag_bw", "ud_v", "4096"))
+# Where there are few seeds, one program of each manner.
+FEW = ("ibv_rc_pingpong -n 50", "ibv_ud_pingpong -n 50 -e", "ib_send_bw -F -n 50 -s 2048 -e", "ib_write_bw -F -n 50 -s 65536",
+       "ib_read_lat -F -n 50 -s 2048", "ib_atomic_bw -F -n 50 -e", "rping -v -V -S 1000", "rstream", "ucp rc_v tag_lat 4096")
+
+Run = Callable[[], PairResult]
+
+
+def cases(world: World) -> Iterator[tuple[str, Run]]:
+    for text in PINGPONGS + PERFTEST:
+        words = [*text.split(), "-d", world.server.device, *(("-g", "1") if "pingpong" in text else ("-x", "1"))]
+        yield text.strip(), functools.partial(run_pair, world, words, words, LIMIT_S)
+    for case in (*rdmacm.CASES, RSTREAM):
+        if case.name in (*CONNECTED, "rstream"):
+            yield case.name, functools.partial(rdmacm.run_pair, world, case, world.server.address)
+    for test, transport, size in UCX_TESTS:
+        variables = [f"UCX_TLS={transport}", f"UCX_NET_DEVICES={world.server.device}:1"]
+        words = ["env", *variables, "ucx_perftest", "-t", test, "-s", size, "-n", "50", "-w", "10"]
+        yield f"ucp {transport} {test} {size}", functools.partial(run_pair, world, words, words, LIMIT_S)
+
+
+def check(world: World, name: str, one: Run, seeds: int) -> str:
+    exempt = EXEMPT.get(name, ())
+    kinds = ":" + ",".join(kind for kind in KINDS if kind not in exempt) if exempt else ""
+    for seed in range(1, seeds + 1):
+        for place in (world.server, world.client):
+            place.env["RINGBOLT_SHUFFLE"] = f"{seed}{kinds}"
+        problems = one().problems()
+        assert not problems, f"RINGBOLT_SHUFFLE={seed}{kinds}\n" + "\n".join(problems)
+    return f"{seeds} seeds" + (f", without {' and '.join(exempt)}" if exempt else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_arguments(parser)
+    parser.add_argument("--seeds", type=int, default=2, help="so many, from 1 on; more than a few: of all programs")
+    options = parser.parse_args()
+    is_short = options.seeds < 10
+    report = Report(f"programs that are shuffled, {options.place}", options.only)
+    with World(options.lib, options.ringbolt, options.place) as world:
+        for name, one in cases(world):
+            if not is_short or name in FEW:
+                report.case(name, functools.partial(check, world, name, one, options.seeds))
+    return report.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
