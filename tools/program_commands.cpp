@@ -16,7 +16,7 @@ namespace {
 std::string shuffle_kinds() {
   std::string lines = "Kinds of --shuffle:\n";
   for (const shuffle::KindText& one : shuffle::kKindTexts) {
-    lines += fmt::format("  {:<8}{}\n", one.name, one.meaning);
+    lines += fmt::format("  {:<9}{}\n", one.name, one.meaning);
   }
   return lines;
 }

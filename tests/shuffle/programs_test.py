@@ -7,19 +7,20 @@ names for some.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
+import copy
+import dataclasses
 import functools
 import pathlib
 import sys
-from typing import Callable, Iterator
+from typing import Callable, Iterator, Union
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "interop"))
 
 from harness.pair import PairResult, run_pair  # noqa: E402
-from harness.processes import run  # noqa: E402
-from harness.report import Report  # noqa: E402
+from harness.report import Report, Skip  # noqa: E402
 from harness.world import World, add_arguments  # noqa: E402
 import rdmacm  # noqa: E402
-import ucx  # noqa: E402
 
 LIMIT_S = 60.0
 KINDS = ("late", "events", "order", "pairs", "buffers", "fence", "acks", "rnr", "async")
@@ -39,31 +40,43 @@ UCX_TESTS = (("tag_lat", "rc_v", "4096"), ("ucp_am_bw", "rc_v", "8"), ("ucp_get"
 FEW = ("ibv_rc_pingpong -n 50", "ibv_ud_pingpong -n 50 -e", "ib_send_bw -F -n 50 -s 2048 -e", "ib_write_bw -F -n 50 -s 65536",
        "ib_read_lat -F -n 50 -s 2048", "ib_atomic_bw -F -n 50 -e", "rping -v -V -S 1000", "rstream", "ucp rc_v tag_lat 4096")
 
-Run = Callable[[], PairResult]
+Run = Callable[[World], PairResult]
+AT_ONCE = 4  # programs wait most of their time
 
 
 def cases(world: World) -> Iterator[tuple[str, Run]]:
     for text in PINGPONGS + PERFTEST:
         words = [*text.split(), "-d", world.server.device, *(("-g", "1") if "pingpong" in text else ("-x", "1"))]
-        yield text.strip(), functools.partial(run_pair, world, words, words, LIMIT_S)
+        yield text.strip(), functools.partial(run_pair, server=words, client=words, limit_s=LIMIT_S)
     for case in (*rdmacm.CASES, RSTREAM):
         if case.name in (*CONNECTED, "rstream"):
-            yield case.name, functools.partial(rdmacm.run_pair, world, case, world.server.address)
+            yield case.name, functools.partial(rdmacm.run_pair, case=case, address=world.server.address)
     for test, transport, size in UCX_TESTS:
         variables = [f"UCX_TLS={transport}", f"UCX_NET_DEVICES={world.server.device}:1"]
         words = ["env", *variables, "ucx_perftest", "-t", test, "-s", size, "-n", "50", "-w", "10"]
-        yield f"ucp {transport} {test} {size}", functools.partial(run_pair, world, words, words, LIMIT_S)
+        yield f"ucp {transport} {test} {size}", functools.partial(run_pair, server=words, client=words, limit_s=LIMIT_S)
 
 
-def check(world: World, name: str, one: Run, seeds: int) -> str:
+def check(world: World, name: str, one: Run, seeds: int) -> Union[str, AssertionError]:
     exempt = EXEMPT.get(name, ())
     kinds = ":" + ",".join(kind for kind in KINDS if kind not in exempt) if exempt else ""
     for seed in range(1, seeds + 1):
-        for place in (world.server, world.client):
-            place.env["RINGBOLT_SHUFFLE"] = f"{seed}{kinds}"
-        problems = one().problems()
-        assert not problems, f"RINGBOLT_SHUFFLE={seed}{kinds}\n" + "\n".join(problems)
+        shuffled = copy.copy(world)  # others run beside it with seeds of their own
+        shuffled.server, shuffled.client = (dataclasses.replace(place, env=place.env | {"RINGBOLT_SHUFFLE": f"{seed}{kinds}"})
+                                            for place in (world.server, world.client))
+        try:
+            problems = one(shuffled).problems()
+        except Skip as reason:
+            return f"not run: {reason}"
+        if problems:
+            return AssertionError(f"RINGBOLT_SHUFFLE={seed}{kinds}\n" + "\n".join(problems))
     return f"{seeds} seeds" + (f", without {' and '.join(exempt)}" if exempt else "")
+
+
+def tell(ended: Union[str, AssertionError]) -> str:
+    if isinstance(ended, AssertionError):
+        raise ended
+    return ended
 
 
 def main() -> int:
@@ -74,9 +87,11 @@ def main() -> int:
     is_short = options.seeds < 10
     report = Report(f"programs that are shuffled, {options.place}", options.only)
     with World(options.lib, options.ringbolt, options.place, with_sysfs=True) as world:
-        for name, one in cases(world):
-            if not is_short or name in FEW:
-                report.case(name, functools.partial(check, world, name, one, options.seeds))
+        chosen = [(name, one) for name, one in cases(world) if (options.only or "") in name and (not is_short or name in FEW)]
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            ends = pool.map(lambda case: check(world, *case, options.seeds), chosen)
+            for (name, _), ended in zip(chosen, ends):
+                report.case(name, functools.partial(tell, ended))
     return report.finish()
 
 
