@@ -197,6 +197,7 @@ static void first_comes_first(void) {
 static void changed_after_post(void) {
   struct ibv_sge sge = all_of(out_mr);
   struct ibv_send_wr wr = a_send(&sge);
+  warm_up();
   receive_into(qps[1], all_of(in_mr));
   post(qps[0], &wr);
   if (is_fixed) WAIT(send_cq);
@@ -209,6 +210,7 @@ static void changed_after_post(void) {
 static void unsignaled_and_reused(void) {
   struct ibv_sge sge = piece(out_mr, 0, 64);
   struct ibv_send_wr wr = a_send(&sge);
+  warm_up();
   wr.send_flags = is_fixed ? IBV_SEND_SIGNALED : 0;
   for (int i = 0; i < 4; i++) receive_into(qps[1], piece(in_mr, 64 * i, 64));
   for (int i = 0; i < 4; i++) {
@@ -259,6 +261,7 @@ static void answered_is_sent(void) {
   struct ibv_sge sge = piece(out_mr, 0, 64);
   struct ibv_send_wr wr = a_send(&sge);
   struct ibv_wc wc;
+  warm_up();
   receive_into(qps[1], piece(in_mr, 0, 64));
   receive_into(qps[0], piece(in_mr, 64, 64));
   post(qps[0], &wr);
@@ -273,6 +276,7 @@ static void answered_is_sent(void) {
 static void sent_first_is_complete_first(void) {
   struct ibv_sge sge = piece(out_mr, 0, 64);
   struct ibv_send_wr wr = a_send(&sge);
+  warm_up();
   receive_into(qps[1], piece(in_mr, 0, 64));
   receive_into(qps[3], piece(in_mr, 64, 64));
   post(qps[0], &wr);

@@ -52,7 +52,7 @@ def cases(world: World) -> Iterator[tuple[str, Run]]:
         if case.name in (*CONNECTED, "rstream"):
             yield case.name, functools.partial(rdmacm.run_pair, case=case, address=world.server.address)
     for test, transport, size in UCX_TESTS:
-        variables = [f"UCX_TLS={transport}", f"UCX_NET_DEVICES={world.server.device}:1"]
+        variables = [f"UCX_TLS={transport},self", f"UCX_NET_DEVICES={world.server.device}:1"]
         words = ["env", *variables, "ucx_perftest", "-t", test, "-s", size, "-n", "50", "-w", "10"]
         yield f"ucp {transport} {test} {size}", functools.partial(run_pair, server=words, client=words, limit_s=LIMIT_S)
 

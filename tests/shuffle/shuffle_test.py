@@ -10,6 +10,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import unittest
 
@@ -59,9 +60,8 @@ class Corpus(CommandCase):
         self.assertEqual([job for job, status in zip(jobs, self.each(jobs)) if status != 0], [])
 
     def test_the_same_seed_does_the_same_again(self):
-        jobs = [(name, f"{seed}:{name.split('.')[0]}") for name in ("fence.sent-behind-read", "buffers.changed-after-post",
-                                                                     "pairs.first-comes-first", "rnr.received-late")
-                for seed in list(SEEDS)[:8]]
+        """Of a program for which it does not matter how long something is late."""
+        jobs = [("fence.sent-behind-read", f"{seed}:fence") for seed in SEEDS]
         self.assertEqual(self.each(jobs), self.each(jobs))
 
 
@@ -83,10 +83,10 @@ class Run(CommandCase):
         with self.cluster("line:2"):
             done = self.call("run", "--shuffle", "1-20", "--node", "0", "--", program, "order.last-byte", expect=LOST, timeout=120)
             self.assertRegex(done.stdout, r"seed \d+: exit status 3, after .* s and \d+ seeds? that passed\nshrunk in \d+ more runs\n")
-            again = re.search(r"^again: ringbolt (run --shuffle \d+:order@2 --nodes 0 --limit 60 -- .+)$", done.stdout, re.M)
+            again = re.search(r"^again: ringbolt (run --shuffle \d+:order@2 --nodes '0' --limit 60 -- .+)$", done.stdout, re.M)
             self.assertTrue(again, done.stdout)
             self.assertIn("failed", done.stderr, "what the program said")
-            self.call(*again[1].split(), expect=LOST)
+            self.call(*shlex.split(again[1]), expect=LOST)
             done = self.call("run", "--shuffle", "1-3", "--", program, "order.last-byte-fixed", timeout=120)
             self.assertEqual(done.stdout, "3 seeds passed\n")
             self.call("run", "--shuffle", "5", "--sanitize", "--explain", "--", program, "pairs.first-comes-first-fixed")
