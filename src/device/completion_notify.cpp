@@ -85,7 +85,7 @@ void CompletionQueue::request_notification(bool solicited_only) {
   if (committed_ > known && is_armed()) {
     announce(last_solicited_ > known, known + 1);
   }
-  if (shuffle_ != nullptr && shuffle_->is_spurious()) [[unlikely]] {
+  if (shuffle_ != nullptr && shuffle_->is_spurious(committed_)) [[unlikely]] {
     raise_anyway();
   }
   bool has_unfinished = false;

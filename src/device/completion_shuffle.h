@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "shuffle/shuffle.h"
 
@@ -28,13 +29,18 @@ class CompletionShuffle {
     released_ = committed;
     return false;
   }
-  /// Asked once an arming: whether an event comes at once, and for nothing.
-  bool is_spurious() { return shuffle_.draw(shuffle::Kind::events, number_, ++armings_) != 0; }
+  /// Asked once an arming, when `committed` have come: whether an event comes at once, for one that was polled since
+  /// the last arming. A queue that nothing came to raises none.
+  bool is_spurious(uint64_t committed) {
+    const bool has_come = std::exchange(armed_at_, committed) != committed;
+    return shuffle_.draw(shuffle::Kind::events, number_, ++armings_) != 0 && has_come;
+  }
 
  private:
   const shuffle::Shuffle& shuffle_;
   const uint32_t number_;
   uint64_t armings_ = 0;
+  uint64_t armed_at_ = 0;  ///< so many had come at the last arming
   uint64_t released_ = 0;  ///< up to this one completions may be polled
   uint64_t due_ns_ = 0;    ///< of those behind; 0: nobody has asked
 };
