@@ -41,17 +41,17 @@ FEW = ("ibv_rc_pingpong -n 50", "ibv_ud_pingpong -n 50 -e", "ib_send_bw -F -n 50
        "ib_read_lat -F -n 50 -s 2048", "ib_atomic_bw -F -n 50 -e", "rping -v -V -S 1000", "rstream", "ucp rc_v tag_lat 4096")
 
 Run = Callable[[World], PairResult]
-AT_ONCE = 4  # programs wait most of their time
+AT_ONCE = 4  # programs wait most of their time; a stream belongs to one
 
 
 def cases(world: World) -> Iterator[tuple[str, Run]]:
     for text in PINGPONGS + PERFTEST:
         words = [*text.split(), "-d", world.server.device, *(("-g", "1") if "pingpong" in text else ("-x", "1"))]
         yield text.strip(), functools.partial(run_pair, server=words, client=words, limit_s=LIMIT_S)
-    for case in (*rdmacm.CASES, RSTREAM):
+    for case in () if world.is_stream else (*rdmacm.CASES, RSTREAM):  # its ends are no addresses
         if case.name in (*CONNECTED, "rstream"):
             yield case.name, functools.partial(rdmacm.run_pair, case=case, address=world.server.address)
-    for test, transport, size in UCX_TESTS:
+    for test, transport, size in () if world.is_network else UCX_TESTS:
         variables = [f"UCX_TLS={transport},self", f"UCX_NET_DEVICES={world.server.device}:1"]
         words = ["env", *variables, "ucx_perftest", "-t", test, "-s", size, "-n", "50", "-w", "10"]
         yield f"ucp {transport} {test} {size}", functools.partial(run_pair, server=words, client=words, limit_s=LIMIT_S)
@@ -88,7 +88,7 @@ def main() -> int:
     report = Report(f"programs that are shuffled, {options.place}", options.only)
     with World(options.lib, options.ringbolt, options.place, with_sysfs=True) as world:
         chosen = [(name, one) for name, one in cases(world) if (options.only or "") in name and (not is_short or name in FEW)]
-        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        with concurrent.futures.ThreadPoolExecutor(1 if world.is_stream else AT_ONCE) as pool:
             ends = pool.map(lambda case: check(world, *case, options.seeds), chosen)
             for (name, _), ended in zip(chosen, ends):
                 report.case(name, functools.partial(tell, ended))
