@@ -462,11 +462,6 @@ uint64_t CompletionQueue::wire_deadline_ns() {
   return deadline;
 }
 
-bool CompletionQueue::is_attached() {
-  const base::LockGuard guard(lock);
-  return !receivers_.is_empty() || !senders_.is_empty();
-}
-
 void CompletionQueue::retire() {
   const base::LockGuard guard(lock);
   const uint32_t before = entry_.notify.exchange(name_.generation << link::kNotifyBits);
