@@ -96,7 +96,7 @@ void CompletionQueue::request_notification(bool solicited_only) {
 }
 
 /// An event of this arming, whatever has come. What comes from here on is of the next one.
-void CompletionQueue::raise_anyway() {
+[[gnu::cold, gnu::noinline]] void CompletionQueue::raise_anyway() {
   if (const link::Notify armed = notify(); link::is_armed(armed) && change_notify(armed, link::Notify::nothing)) {
     if (channel_ != nullptr) {
       channel_->push(this);
@@ -107,7 +107,7 @@ void CompletionQueue::raise_anyway() {
 
 /// What lies here is told some time later, and all at once. Not what an event was raised for, or may be: whoever was
 /// woken finds something. A program that finds nothing and arms then has an event at once.
-bool CompletionQueue::holds_back() {
+[[gnu::cold, gnu::noinline]] bool CompletionQueue::holds_back() {
   const uint64_t now = base::now_ns();
   if (network_ != nullptr) {
     last_poll_ns_.store(now, std::memory_order_relaxed);

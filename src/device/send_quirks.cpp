@@ -167,7 +167,7 @@ int SendQuirks::check_list(SendQueue& queue, const ibv_send_wr* wr) {
   return 0;
 }
 
-int SendQuirks::append_list(SendQueue& queue, ibv_send_wr*& wr, bool is_whole) {
+[[gnu::cold, gnu::noinline]] int SendQuirks::append_list(SendQueue& queue, ibv_send_wr*& wr, bool is_whole) {
   if (const int error = is_whole ? check_list(queue, wr) : 0) {
     return error;
   }
@@ -252,7 +252,7 @@ void SendQuirks::count_out(const SendEntry& entry) {
   }
 }
 
-void SendQuirks::complete(SendQueue& queue, CompletionQueue& cq) {
+[[gnu::cold, gnu::noinline]] void SendQuirks::complete(SendQueue& queue, CompletionQueue& cq) {
   if (completes_early_ && !cq.is_in_service()) {  // a depth that nobody polls fills up the same way each time
     tell_early(queue, cq);
   }
