@@ -13,12 +13,13 @@
 namespace ringbolt::tools {
 namespace {
 
+/// A paragraph.
 std::string shuffle_kinds() {
-  std::string lines = "Kinds of --shuffle:\n";
+  std::string text = "Kinds of --shuffle:";
   for (const shuffle::KindText& one : shuffle::kKindTexts) {
-    lines += fmt::format("  {:<9}{}\n", one.name, one.meaning);
+    text += fmt::format("{} {} ({})", text.ends_with(')') ? "," : "", one.name, one.meaning);
   }
-  return lines;
+  return text + ".\n\n";
 }
 
 void define_run(CLI::App& app, Request& request) {
@@ -56,14 +57,14 @@ void define_run(CLI::App& app, Request& request) {
   command->footer(
       "Each program sees its own node's devices only, and has RINGBOLT_NODE, RINGBOLT_NODES, and for every\n"
       "neighbour K RINGBOLT_ADDR_K (its address) and RINGBOLT_DEVICE_K (the device that leads there).\n"
-      "Exit code: that of the first program that failed, 124 at the time limit, 128 + signal.\n\n"
+      "Exit code: that of the first program that failed, 124 at the time limit, 128 + signal.\n\n" +
+      shuffle_kinds() +
       "Examples:\n"
       "  ringbolt run -- ibv_devinfo\n"
       "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
       "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
       "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n"
-      "  ringbolt run --shuffle 1-1000 -- ./my_program\n\n" +
-      shuffle_kinds());
+      "  ringbolt run --shuffle 1-1000 -- ./my_program\n");
   command->add_flag("--remote", request.run.is_remote)->group("");
   command->callback([&request] {
     request.takes_command = true;
