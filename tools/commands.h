@@ -57,6 +57,8 @@ struct RunOptions {
   bool is_untagged = false;          ///< never prefix
   bool is_explained = false;         ///< RINGBOLT_EXPLAIN
   std::string sanitized;             ///< RINGBOLT_SANITIZE; empty: as the environment says
+  std::string shuffled;              ///< RINGBOLT_SHUFFLE, or several seeds; empty: as the environment says
+  double limit_s = 60;               ///< of a run that is shuffled
   std::vector<std::string> reports;  ///< "sarif:FILE", of what the sanitizer finds
   std::string recorded;              ///< RINGBOLT_RECORD; empty: as the environment says
   std::string html_path;             ///< of what was found and explained, with timelines; empty: none; "-": stdout

@@ -1,15 +1,26 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/formatter.h"
 #include "cluster/limits.h"
 #include "command_line.h"
+#include "shuffle/kind.h"
 #include "validators.h"
 
 namespace ringbolt::tools {
 namespace {
+
+/// A paragraph.
+std::string shuffle_kinds() {
+  std::string text = "Kinds of --shuffle:";
+  for (const shuffle::KindText& one : shuffle::kKindTexts) {
+    text += fmt::format("{} {} ({})", text.ends_with(')') ? "," : "", one.name, one.meaning);
+  }
+  return text + ".\n\n";
+}
 
 void define_run(CLI::App& app, Request& request) {
   CLI::App* command = app.add_subcommand("run", "Run a program on every node, or on some");
@@ -38,6 +49,16 @@ void define_run(CLI::App& app, Request& request) {
   command->add_flag("--sanitize{on}", request.run.sanitized, "Find mistakes that a card forgives: all, or some kinds")
       ->type_name("KIND,...");
   command
+      ->add_option(
+          "--shuffle", request.run.shuffled,
+          "Do what the specification allows and cards rarely do, by a seed, or by one after the other until one "
+          "fails")
+      ->type_name("SEED[-SEED][:KIND,...]");
+  command->add_option("--limit", request.run.limit_s, "Seconds after which a run that is shuffled has failed")
+      ->check(Real(0.001, 1e7))
+      ->capture_default_str()
+      ->type_name("S");
+  command
       ->add_option("--report", request.run.reports,
                    "Also write what --sanitize finds: sarif:FILE, junit:FILE or json:FILE")
       ->type_name("KIND:FILE");
@@ -56,13 +77,15 @@ void define_run(CLI::App& app, Request& request) {
   command->footer(
       "Each program sees its own node's devices only, and has RINGBOLT_NODE, RINGBOLT_NODES, and for every\n"
       "neighbour K RINGBOLT_ADDR_K (its address) and RINGBOLT_DEVICE_K (the device that leads there).\n"
-      "Exit code: that of the first program that failed, 124 at the time limit, 128 + signal.\n\n"
+      "Exit code: that of the first program that failed, 124 at the time limit, 128 + signal.\n\n" +
+      shuffle_kinds() +
       "Examples:\n"
       "  ringbolt run -- ibv_devinfo\n"
       "  ringbolt run --emulate ring:3 --fault 'completion-error 1%' --timeout 60 -- ./my_rank\n"
       "  ringbolt run --nodes 0,2 --timeout 30 -- ./my_program --size 4096\n"
       "  ringbolt run --node 1 -- sh -c 'ib_send_lat -d $RINGBOLT_DEVICE_0 $RINGBOLT_ADDR_0'\n"
-      "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n");
+      "  ringbolt run --sanitize --report sarif:findings.sarif -- ./my_program\n"
+      "  ringbolt run --shuffle 1-1000 -- ./my_program\n");
   command->add_flag("--remote", request.run.is_remote)->group("");
   command->callback([&request] {
     request.takes_command = true;

@@ -16,6 +16,7 @@
 #include "port_use.h"
 #include "run_record.h"
 #include "sanitizer_report.h"
+#include "shuffle_search.h"
 #include "ssh.h"
 #include "standing.h"
 #include "supervisor.h"
@@ -54,6 +55,9 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
     if (!options.recorded.empty()) {
       words.push_back("--record=" + options.recorded);
     }
+    if (!options.shuffled.empty()) {
+      words.push_back("--shuffle=" + options.shuffled);
+    }
     words.emplace_back("--");
     words.insert(words.end(), options.command.begin(), options.command.end());
     Launch launch = node_launch(live.model, node, std::move(words));
@@ -69,6 +73,9 @@ Launch launch_of(const LiveCluster& live, uint32_t node, const RunOptions& optio
   }
   if (!options.recorded.empty()) {
     environment.set.push_back({"RINGBOLT_RECORD", options.recorded});
+  }
+  if (!options.shuffled.empty()) {
+    environment.set.push_back({"RINGBOLT_SHUFFLE", options.shuffled});
   }
   if (!findings.empty()) {
     environment.set.push_back({"RINGBOLT_SANITIZE_JSON", findings});
@@ -121,18 +128,7 @@ class Witness {
   std::vector<Program> before_;
 };
 
-}  // namespace
-
-int run(const RunOptions& options) {
-  if (!options.emulated.spec.empty()) {
-    return run_emulated(options);
-  }
-  if (options.emulated.is_netns || !options.emulated.like.empty() || options.emulated.has_overlay ||
-      !options.faults.empty()) {
-    throw UsageError(
-        "--netns, --like, --overlay and --fault are of the cluster that --emulate makes: give that, too; of one that "
-        "is up, `ringbolt up` and `ringbolt fault add` take them");
-  }
+int run_once(const RunOptions& options) {
   const LiveCluster live = open_cluster(options.cluster);
   const std::vector<uint32_t> nodes = chosen_nodes(live, options);
   const bool is_tagged = !options.is_untagged && (options.is_tagged || nodes.size() > 1);
@@ -170,6 +166,21 @@ int run(const RunOptions& options) {
   report.write();
   page.write(options.html_path.empty() ? "" : trace_command::run_page(live, begin_ns));
   return status;
+}
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  if (!options.emulated.spec.empty()) {
+    return run_emulated(options);
+  }
+  if (options.emulated.is_netns || !options.emulated.like.empty() || options.emulated.has_overlay ||
+      !options.faults.empty()) {
+    throw UsageError(
+        "--netns, --like, --overlay and --fault are of the cluster that --emulate makes: give that, too; of one that "
+        "is up, `ringbolt up` and `ringbolt fault add` take them");
+  }
+  return options.shuffled.empty() ? run_once(options) : run_shuffled(options, run_once);
 }
 
 }  // namespace ringbolt::tools

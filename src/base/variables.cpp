@@ -51,6 +51,7 @@ constexpr auto kVariables = std::to_array<OwnVariable>({
     {"RINGBOLT_SANITIZE_SUPPRESSIONS"},
     {"RINGBOLT_SECRET"},
     {"RINGBOLT_SECRET_FILE"},
+    {"RINGBOLT_SHUFFLE"},
     {"RINGBOLT_SKIP_SETUP"},
     {"RINGBOLT_SSH"},
     {"RINGBOLT_STREAMS"},

@@ -1,5 +1,6 @@
 #include "device/async_events.h"
 
+#include <algorithm>
 #include <atomic>
 #include <new>
 
@@ -22,6 +23,28 @@ void AsyncEvents::push(const ibv_async_event& event) noexcept try {
   }
 }
 
+void AsyncEvents::push_late(const ibv_async_event& event, uint64_t due_ns) noexcept try {
+  const base::LockGuard guard(mutex_);
+  late_.push_back({event, late_.empty() ? due_ns : std::max(due_ns, late_.back().due_ns)});
+} catch (const std::bad_alloc&) {
+  push(event);
+}
+
+uint64_t AsyncEvents::release_late(uint64_t now_ns) noexcept {
+  for (;;) {
+    ibv_async_event event{};
+    {
+      const base::LockGuard guard(mutex_);
+      if (late_.empty() || late_.front().due_ns > now_ns) {
+        return late_.empty() ? UINT64_MAX : late_.front().due_ns;
+      }
+      event = late_.front().event;
+      late_.erase(late_.begin());
+    }
+    push(event);
+  }
+}
+
 int AsyncEvents::take(ibv_async_event& event, void (*note)(ibv_async_event&)) {
   for (;;) {
     if (const int error = count_.take()) {
@@ -39,13 +62,14 @@ int AsyncEvents::take(ibv_async_event& event, void (*note)(ibv_async_event&)) {
 
 void AsyncEvents::forget(const void* element) {
   const base::LockGuard guard(mutex_);
-  const size_t dropped = std::erase_if(queue_, [&](const ibv_async_event& event) {
+  const auto is_of_element = [&](const ibv_async_event& event) {
     const bool names_element = event.event_type <= IBV_EVENT_PATH_MIG_ERR || event.event_type == IBV_EVENT_SRQ_ERR ||
                                event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED ||
                                event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED;
     return names_element && event.element.qp == element;
-  });
-  count_.take_back(dropped);
+  };
+  std::erase_if(late_, [&](const Late& late) { return is_of_element(late.event); });
+  count_.take_back(std::erase_if(queue_, is_of_element));
 }
 
 }  // namespace ringbolt::device

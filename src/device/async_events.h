@@ -3,6 +3,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "base/mutex.h"
@@ -20,6 +21,10 @@ class AsyncEvents {
 
   /// What finds no room, where so many wait that more memory is needed and there is none, is lost, which is said once.
   void push(const ibv_async_event& event) noexcept;
+  /// The same from `due_ns` on, and after those that are late already. RINGBOLT_SHUFFLE.
+  void push_late(const ibv_async_event& event, uint64_t due_ns) noexcept;
+  /// Those that are late are pushed when they are due. When the next one is; UINT64_MAX: there is none.
+  uint64_t release_late(uint64_t now_ns) noexcept;
   /// The oldest event. Blocks until there is one, unless the descriptor is non-blocking: then EAGAIN. 0 or an errno.
   /// `note` hears of it before a forget() of its object can return, and must not call back.
   int take(ibv_async_event& event, void (*note)(ibv_async_event&));
@@ -32,6 +37,11 @@ class AsyncEvents {
   EventCount count_{"asynchronous events"};  // of what is in queue_
   base::Mutex mutex_;
   std::vector<ibv_async_event> queue_ RINGBOLT_GUARDED_BY(mutex_);
+  struct Late {
+    ibv_async_event event;
+    uint64_t due_ns;
+  };
+  std::vector<Late> late_ RINGBOLT_GUARDED_BY(mutex_);  // the next one first
 };
 
 }  // namespace ringbolt::device

@@ -19,6 +19,7 @@ class CallStream {
   /// The next call, which concerns the queue pairs with these numbers: 0, or the error number of its refusal. Ask only
   /// where there may be faults of calls.
   int judge(const Port& port, std::span<const uint32_t> queue_pairs) noexcept;
+  uint32_t number() const { return number_; }
   /// It concerns other queue pairs than before.
   void look_again() { known_plan_ = 0; }
 

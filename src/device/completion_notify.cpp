@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/asymmetric_fence.h"
+#include "base/clock.h"
 #include "base/lock_guard.h"
 #include "device/completion_channel.h"
 #include "device/completion_queue.h"
 #include "device/context.h"
+#include "device/network.h"
 #include "device/queue_pair.h"
 
 namespace ringbolt::device {
@@ -83,11 +85,39 @@ void CompletionQueue::request_notification(bool solicited_only) {
   if (committed_ > known && is_armed()) {
     announce(last_solicited_ > known, known + 1);
   }
+  if (shuffle_ != nullptr && shuffle_->is_spurious(committed_)) [[unlikely]] {
+    raise_anyway();
+  }
   bool has_unfinished = false;
   senders_.each_marked([&](const QueuePair& qp) { has_unfinished = has_unfinished || qp.has_unfinished_sends(); });
   if (has_unfinished) {
     context_.process().watch_timers(*this);  // somebody has to, while the program sleeps
   }
+}
+
+/// An event of this arming, whatever has come. What comes from here on is of the next one.
+[[gnu::cold, gnu::noinline]] void CompletionQueue::raise_anyway() {
+  if (const link::Notify armed = notify(); link::is_armed(armed) && change_notify(armed, link::Notify::nothing)) {
+    if (channel_ != nullptr) {
+      channel_->push(this);
+    }
+  }
+  is_explained_ = true;
+}
+
+/// What lies here is told some time later, and all at once. Not what an event was raised for, or may be: whoever was
+/// woken finds something. A program that finds nothing and arms then has an event at once.
+[[gnu::cold, gnu::noinline]] bool CompletionQueue::holds_back() {
+  const uint64_t now = base::now_ns();
+  if (network_ != nullptr) {
+    last_poll_ns_.store(now, std::memory_order_relaxed);
+    network_->poll(now);
+  }
+  const base::LockGuard guard(lock);
+  progress();
+  const uint64_t told = committed_ - count_;
+  const bool is_announced = notify() != link::Notify::nothing || announced_ > told;
+  return !has_overflowed_ && !is_announced && shuffle_->holds_back(told, committed_, now);
 }
 
 /// An event that was raised by who had something for us, and not with the completion, is that of the first completion

@@ -59,6 +59,11 @@ void CompletionQueue::resume(QueuePair& qp, uint32_t place, bool receives) {
   list(receives).mark(place);
 }
 
+bool CompletionQueue::is_attached() {
+  const base::LockGuard guard(lock);
+  return !receivers_.is_empty() || !senders_.is_empty();
+}
+
 void CompletionQueue::mark_receiver(uint32_t place) {
   std::atomic_thread_fence(std::memory_order_seq_cst);  // or those marked by use_marks() would not cover it
   receivers_.mark(place);

@@ -94,6 +94,8 @@ CompletionQueue::CompletionQueue(Context& context, uint32_t cqe, CompletionChann
       capacity_(cqe),
       busy_(entry_),
       polls_(fault::Call::poll_cq, port_->live->completion_queues_made.fetch_add(1)),
+      shuffle_(faults_.shuffle() == nullptr ? nullptr
+                                            : std::make_unique<CompletionShuffle>(*faults_.shuffle(), polls_.number())),
       sleepers_(channel == nullptr ? nullptr : channel->waiters()) {}
 
 CompletionQueue::~CompletionQueue() {
@@ -110,6 +112,10 @@ inline bool CompletionQueue::is_halted() const { return faults_.has(fault::Subje
     if (const int error = judge_poll()) {
       errno = error;
       return -1;
+    }
+    if (shuffle_ != nullptr && holds_back()) {
+      sched_yield();
+      return 0;
     }
   }
   if (network_ != nullptr) {
@@ -413,7 +419,7 @@ CompletionQueue::Remains CompletionQueue::serve(uint64_t now_ns) {
   is_served_ = is_in_service_ = false;
   auto remains = std::exchange(has_run_short_, false) ? Remains::work : Remains::nothing;
   senders_.each_marked([&](const QueuePair& qp) RINGBOLT_REQUIRES(lock) {
-    if (qp.has_queued_sends()) {
+    if (qp.has_queued_sends() || (shuffle_ != nullptr && qp.has_unfinished_sends())) {
       remains = Remains::work;
     } else if ((is_armed() && qp.has_unfinished_sends()) || count_ + qp.unfinished_sends() > capacity_) {
       // Somebody sleeps on them, or there are more than this has room for: nobody may poll, and it is to overflow then.
@@ -458,11 +464,6 @@ uint64_t CompletionQueue::wire_deadline_ns() {
   uint64_t deadline = UINT64_MAX;
   senders_.each([&](const QueuePair& qp) { deadline = std::min(deadline, qp.deadline_ns()); });
   return deadline;
-}
-
-bool CompletionQueue::is_attached() {
-  const base::LockGuard guard(lock);
-  return !receivers_.is_empty() || !senders_.is_empty();
 }
 
 void CompletionQueue::retire() {

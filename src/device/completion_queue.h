@@ -12,6 +12,7 @@
 #include "device/busy_place.h"
 #include "device/call_stream.h"
 #include "device/completion_channel.h"
+#include "device/completion_shuffle.h"
 #include "device/half_locks.h"
 #include "device/ready_list.h"
 #include "link/wake_table.h"
@@ -170,6 +171,8 @@ class CompletionQueue {
   void progress_sender(QueuePair& qp, bool looks_at_all, bool clears_mark) RINGBOLT_REQUIRES(lock);
   void check_timers() RINGBOLT_REQUIRES(lock);
   int judge_poll() noexcept;  ///< what faults say to it
+  bool holds_back();          ///< RINGBOLT_SHUFFLE: the poll finds nothing, whatever lies here
+  void raise_anyway() RINGBOLT_REQUIRES(lock);
   void adapt_patience() RINGBOLT_REQUIRES(lock);
   /// A fault has this machine do nothing.
   bool is_halted() const;
@@ -221,6 +224,7 @@ class CompletionQueue {
   uint32_t receiver_set_ RINGBOLT_GUARDED_BY(lock) = 0;  // its number, not read back from where peers write
   std::unique_ptr<link::MarkSet> sender_marks_ RINGBOLT_GUARDED_BY(lock);
   CallStream polls_ RINGBOLT_GUARDED_BY(lock);
+  const std::unique_ptr<CompletionShuffle> shuffle_;  // null but for RINGBOLT_SHUFFLE
   Waiters pollers_;
   const std::shared_ptr<const Waiters> sleepers_;
 };

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/clock.h"
 #include "device/recording.h"
 
 namespace ringbolt::device {
@@ -46,6 +47,17 @@ void Context::look_at_port(bool addresses_changed) {
   }
 }
 
+void Context::push(const ibv_async_event& event) {
+  const shuffle::Shuffle* const shuffle = port_->fabric->verb_faults.shuffle();
+  if (shuffle == nullptr) [[likely]] {
+    return events_.push(event);
+  }
+  const uint64_t late_ns = shuffle::delay_ns(shuffle->draw(shuffle::Kind::async, 0, events_seen_.fetch_add(1) + 1));
+  const uint64_t due_ns = base::now_ns() + late_ns;
+  events_.push_late(event, due_ns);
+  process_->watch_until(due_ns);
+}
+
 void Context::push_port_event(ibv_event_type type) {
   ibv_async_event event{};
   event.event_type = type;
@@ -53,7 +65,7 @@ void Context::push_port_event(ibv_event_type type) {
   if (trace::recorder() != nullptr) [[unlikely]] {
     record_async_event(type, nullptr);
   }
-  events_.push(event);
+  push(event);
 }
 
 void Context::announce(ibv_event_type type, void* element) {
@@ -63,7 +75,7 @@ void Context::announce(ibv_event_type type, void* element) {
   ibv_async_event event{};
   event.event_type = type;
   event.element.qp = static_cast<ibv_qp*>(element);
-  events_.push(event);
+  push(event);
 }
 
 }  // namespace ringbolt::device

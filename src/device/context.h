@@ -42,7 +42,9 @@ class Context {
   Network* const network_;
   AsyncEvents events_;
   void push_port_event(ibv_event_type type);
+  void push(const ibv_async_event& event);
 
+  std::atomic<uint64_t> events_seen_{0};  ///< RINGBOLT_SHUFFLE
   std::atomic<bool> was_up_{false};
   std::atomic<uint32_t> gid_generation_{0};  ///< of the table that the program knows
 };

@@ -74,5 +74,39 @@ TEST(AsyncEvents, takes_note_before_an_object_is_forgotten) {
   EXPECT_TRUE(is_forgotten);
 }
 
+ibv_async_event event_of(ibv_event_type type, ibv_qp* qp) {
+  ibv_async_event event{};
+  event.event_type = type;
+  event.element.qp = qp;
+  return event;
+}
+
+TEST(AsyncEvents, late_ones_come_when_they_are_due_and_in_their_order) {
+  AsyncEvents events;
+  ibv_qp qp{};
+  events.push_late(event_of(IBV_EVENT_COMM_EST, &qp), 200);
+  events.push_late(event_of(IBV_EVENT_QP_FATAL, &qp), 100);
+  EXPECT_EQ(events.release_late(199), 200U);
+  EXPECT_EQ(events.release_late(200), UINT64_MAX);
+  for (const ibv_event_type type : {IBV_EVENT_COMM_EST, IBV_EVENT_QP_FATAL}) {
+    ibv_async_event taken{};
+    ASSERT_EQ(events.take(taken, [](ibv_async_event&) {}), 0);
+    EXPECT_EQ(taken.event_type, type);
+  }
+}
+
+TEST(AsyncEvents, late_ones_are_forgotten_with_their_object) {
+  AsyncEvents events;
+  ibv_qp gone{};
+  ibv_qp other{};
+  events.push_late(event_of(IBV_EVENT_QP_FATAL, &gone), 100);
+  events.push_late(event_of(IBV_EVENT_QP_FATAL, &other), 100);
+  events.forget(&gone);
+  EXPECT_EQ(events.release_late(100), UINT64_MAX);
+  ibv_async_event taken{};
+  ASSERT_EQ(events.take(taken, [](ibv_async_event&) {}), 0);
+  EXPECT_EQ(taken.element.qp, &other);
+}
+
 }  // namespace
 }  // namespace ringbolt::device

@@ -182,6 +182,20 @@ QueuePairTransport::Delivery LaneTransport::delivery(const SendQueue& queue, uin
   return Delivery::underway;
 }
 
+QueuePairTransport::Reception LaneTransport::reception(bool hurries) {
+  if (!connection_.sender || connection_.peer_state.load() != PeerState::present) {
+    return Reception::taken;
+  }
+  if (hurries) {
+    connection_.ring_service();
+  }
+  link::LaneProducer& lane = *connection_.sender;
+  lane.refresh();
+  return lane.waits_for_receive()         ? Reception::starved
+         : lane.is_done(lane.published()) ? Reception::taken
+                                          : Reception::unknown;
+}
+
 uint32_t LaneTransport::rnr_timer_us() const {
   return connection_.sender ? connection_.sender->rnr_timer_us() : wire::rnr_timer_us(core_.attributes.min_rnr_timer);
 }

@@ -42,6 +42,7 @@ class LaneTransport final : public QueuePairTransport {
   void flush() override RINGBOLT_REQUIRES(send_half) { requester_.flush(); }
   void check_timers(SendQueue& queue, uint64_t now_ns) override;
   Delivery delivery(const SendQueue& queue, uint32_t index) override RINGBOLT_REQUIRES(send_half);
+  Reception reception(bool hurries) override RINGBOLT_REQUIRES(send_half);
   uint32_t rnr_timer_us() const override RINGBOLT_REQUIRES(send_half);
 
   void receive(ReceiveQueue& queue, CompletionQueue& cq) override RINGBOLT_REQUIRES(receive_half, cq.lock) {

@@ -21,9 +21,10 @@
 #include "device/gids.h"
 #include "device/netdev.h"
 #include "device/overlay.h"
-#include "device/route.h"
-#include "device/stream_specs.h"
 #include "device/packet_sizes.h"
+#include "device/route.h"
+#include "device/shuffle_source.h"
+#include "device/stream_specs.h"
 #include "fault/look.h"
 #include "profile/catalogue.h"
 
@@ -340,6 +341,9 @@ std::vector<std::shared_ptr<const Port>> list_ports() {
                                                    : default_port(runtime);
   if (!ports.empty()) {
     check_faults(ports.front()->fabric->faults.own, ports);
+    if (const auto shuffle = shuffle_from_environment()) {
+      ports.front()->fabric->verb_faults.set_shuffle(*shuffle);
+    }
     ports.front()->fabric->verb_faults.look();
     if (ports.front()->fabric->verb_faults.has(fault::Subject::look)) {
       ports = disguised(ports);

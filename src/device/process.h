@@ -207,6 +207,7 @@ class Process final : private link::RendezvousSink {
   void each_marked_queue(Use use);
   void tell_freed(uint32_t arena_id);
   bool drain_windows();
+  uint64_t release_late_events(uint64_t now_ns);
   void tell_remarks();
   void serve();
   int serve_once(int tick_ms);

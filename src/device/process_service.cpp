@@ -8,6 +8,7 @@
 
 #include "base/asymmetric_fence.h"
 #include "base/clock.h"
+#include "base/lock_guard.h"
 #include "base/say.h"
 #include "device/completion_queue.h"
 #include "device/context.h"
@@ -107,7 +108,7 @@ int Process::next_tick_ms(int last_tick_ms) {
   }
   const uint64_t now = base::now_ns();
   auto remains = CompletionQueue::Remains::nothing;
-  uint64_t deadline = management_->orphans().next_deadline_ns();
+  uint64_t deadline = std::min(management_->orphans().next_deadline_ns(), release_late_events(now));
   const auto serve = [&](CompletionQueue& queue) {
     const CompletionQueue::Remains left = queue.serve(now);
     if (left != CompletionQueue::Remains::nothing) {
@@ -127,7 +128,8 @@ int Process::next_tick_ms(int last_tick_ms) {
   if (has_states) {
     return kStateTickMs;  // they change by the clock
   }
-  if (deadline != UINT64_MAX) {
+  const bool is_shuffled = fabric_->verb_faults.shuffle() != nullptr;  // then sends wait by a clock of their own
+  if (deadline != UINT64_MAX && !(is_shuffled && remains == CompletionQueue::Remains::work)) {
     return wait_ms(now, deadline);
   }
   switch (remains) {
@@ -142,6 +144,18 @@ int Process::next_tick_ms(int last_tick_ms) {
   const bool is_new = last_tick_ms < 0 || quiet_ticks_ != 0;
   quiet_ticks_ = 0;
   return is_new ? kFirstTickMs : std::min(last_tick_ms * 2, kLastTickMs);
+}
+
+/// Those that RINGBOLT_SHUFFLE has come late. When the next one is due.
+uint64_t Process::release_late_events(uint64_t now_ns) {
+  uint64_t next_ns = UINT64_MAX;
+  if (fabric_->verb_faults.shuffle() != nullptr) [[unlikely]] {
+    const base::LockGuard guard(registry_);
+    for (Context* const context : contexts_) {
+      next_ns = std::min(next_ns, context->events().release_late(now_ns));
+    }
+  }
+  return next_ns;
 }
 
 /// There is nothing to look at; there was, not long ago, and may be again.

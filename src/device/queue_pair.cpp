@@ -405,6 +405,12 @@ void QueuePair::end_drain(uint32_t key) {
 }
 
 void QueuePair::settle_told(const char* ending, uint64_t deadline_ns) {
+  {
+    const SendGuard guard(core_.locks);
+    if (SendQuirks* const quirks = send_.quirks(); quirks != nullptr && core_.transport.load() != nullptr) {
+      quirks->let_go(send_);
+    }
+  }
   if (SendQuirks* const early = send_.early()) {
     early->settle_told(send_, ending, deadline_ns);
   }

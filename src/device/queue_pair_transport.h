@@ -58,6 +58,10 @@ class QueuePairTransport {
   virtual void send_unsent(SendQueue&) RINGBOLT_REQUIRES(send_half) {}
   /// The peer has yet to read a send in this process' memory, which must not go before that. Hurries it.
   virtual bool is_being_read() RINGBOLT_REQUIRES(send_half) { return false; }
+  /// Whether the peer has met all that was sent, of which it is told at once if `hurries`: it has taken it, or has no
+  /// receive for it. Of networks, whose packets tell, always `taken`.
+  enum class Reception : uint8_t { unknown, taken, starved };
+  virtual Reception reception(bool /*hurries*/) RINGBOLT_REQUIRES(send_half) { return Reception::taken; }
   /// RNR NAK timer of the receiver, as far as it is known, in microseconds.
   virtual uint32_t rnr_timer_us() const RINGBOLT_REQUIRES(send_half) = 0;
 

@@ -115,7 +115,7 @@ bool ReceiveQueue::open_shared() {
 void ReceiveQueue::place_with_quirks(uint32_t offset, const std::byte* data, uint32_t length) {
   if (quirks_->wraps()) {
     quirks_->place_wrapped(current_, offset, data, length);
-  } else {
+  } else if (!quirks_->place_in_parts(current_, offset, data, length)) {
     current_.pieces.scatter(offset, data, length);
   }
 }

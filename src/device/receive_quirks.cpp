@@ -2,6 +2,8 @@
 
 #include "device/receive_quirks.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -12,6 +14,7 @@
 #include "device/four_gib.h"
 #include "device/frame_counts.h"
 #include "device/receive_queue.h"
+#include "device/send_shuffle.h"
 #include "profile/frames.h"
 
 namespace ringbolt::device {
@@ -191,6 +194,27 @@ void ReceiveQuirks::place_wrapped(const CurrentReceive& current, uint32_t offset
       left -= size;
     }
   }
+}
+
+bool ReceiveQuirks::place_in_parts(const CurrentReceive& current, uint32_t offset, const std::byte* data,
+                                   uint32_t length) {
+  constexpr uint64_t kMostPauseNs = 200'000;  // the poll that brings the message waits for it
+  const shuffle::Shuffle* const shuffle = core_.faults.shuffle();
+  const shuffle::Lot lot =
+      shuffle == nullptr ? 0 : shuffle->draw(shuffle::Kind::order, place_of_receives(core_.number), ++placed_);
+  const shuffle::Parts parts = shuffle::parts_of(lot, offset, length);
+  if (parts.count == 1) {
+    return false;
+  }
+  for (uint32_t i = 0; i < parts.count; ++i) {
+    const auto [from, size] = parts.at[i];
+    current.pieces.scatter(offset + from, data + from, size);
+    if (i == 0) {
+      const timespec pause{0, static_cast<long>(std::min(shuffle::delay_ns(lot), kMostPauseNs))};
+      nanosleep(&pause, nullptr);
+    }
+  }
+  return true;
 }
 
 bool ReceiveQuirks::is_coalescing(bool has_arrived) {

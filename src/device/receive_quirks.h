@@ -52,6 +52,10 @@ class ReceiveQuirks {
   void place_wrapped(const CurrentReceive& current, uint32_t offset, const std::byte* data, uint32_t length) const
       RINGBOLT_REQUIRES(receive_half);
 
+  /// RINGBOLT_SHUFFLE: puts the bytes in parts, in another order than theirs. False: nothing is done.
+  bool place_in_parts(const CurrentReceive& current, uint32_t offset, const std::byte* data, uint32_t length)
+      RINGBOLT_REQUIRES(receive_half);
+
   // unexpected_messages.cpp
   /// A UC message that meets no receive is dropped, or waits here, instead of holding its sender back.
   bool diverts() const { return diverts_; }
@@ -91,6 +95,7 @@ class ReceiveQuirks {
   UnexpectedQueue unexpected_ RINGBOLT_GUARDED_BY(receive_half);
   Bypass bypass_ RINGBOLT_GUARDED_BY(receive_half) = Bypass::none;   // of the message that is coming in
   uint32_t bypassed_bytes_ RINGBOLT_GUARDED_BY(receive_half) = 0;    // of it, so far
+  uint64_t placed_ RINGBOLT_GUARDED_BY(receive_half) = 0;            // what place_in_parts() was asked for, ever
   uint64_t next_tick_ns_ RINGBOLT_GUARDED_BY(receive_half) = 0;      // coalescing; 0: not now
   bool has_tick_traffic_ RINGBOLT_GUARDED_BY(receive_half) = false;  // something came at the last tick
 };

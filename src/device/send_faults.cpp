@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,9 @@ bool SendQuirks::decide(SendQueue& queue, uint32_t index) noexcept try {
 SendQuirks::Turn SendQuirks::take_turn(SendQueue& queue, uint32_t index) {
   SendQuirk& quirk = *known_quirk(queue, index);
   const uint64_t now = base::now_ns();
+  if (quirk.between_ns != 0) {
+    quirk.departs_ns = std::max(quirk.departs_ns, now + std::exchange(quirk.between_ns, 0));
+  }
   if (quirk.departs_ns > now) {
     return Turn::wait;
   }
@@ -135,7 +139,8 @@ bool SendQuirks::is_next_held(SendQueue& queue) {
   const uint32_t next = core_.sends.next.load(std::memory_order_relaxed);
   const SendQuirk* const quirk = core_.sends.has_queued() ? known_quirk(queue, next) : nullptr;
   // Its repetitions are counted by themselves.
-  return quirk != nullptr && (quirk->is_lost || quirk->is_not_ready || quirk->departs_ns > base::now_ns());
+  return quirk != nullptr &&
+         (quirk->is_lost || quirk->is_not_ready || quirk->between_ns != 0 || quirk->departs_ns > base::now_ns());
 }
 
 bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status) {
@@ -146,7 +151,9 @@ bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status)
   SendQuirk& quirk = quirk_of(queue, index);
   const uint64_t now = base::now_ns();
   if (!quirk.is_judged) {
-    const fault::Verdict verdict = core_.faults.judge(fault::Subject::completion, *core_.port);
+    const bool has_faults = core_.faults.has(fault::Subject::completion);
+    const fault::Verdict verdict =
+        has_faults ? core_.faults.judge(fault::Subject::completion, *core_.port) : fault::Verdict{};
     quirk.is_judged = true;
     record_fault(core_.qpn, verdict);
     quirk.is_missing = verdict.is_lost;
@@ -156,7 +163,8 @@ bool SendQuirks::is_due(SendQueue& queue, uint32_t index, ibv_wc_status& status)
         notes.say_why_send(why_fault(fmt::format("completions, status {}", static_cast<int>(verdict.status))));
       }
     });
-    quirk.tells_ns = verdict.hold_ns == 0 ? 0 : now + verdict.hold_ns;
+    const uint64_t late_ns = verdict.hold_ns + quirk.late_ns;
+    quirk.tells_ns = late_ns == 0 ? 0 : now + late_ns;
   }
   status = static_cast<ibv_wc_status>(entry.status);
   return now >= quirk.tells_ns;

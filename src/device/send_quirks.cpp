@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -64,7 +65,8 @@ bool SendQuirks::are_needed(const QueuePairCore& core) {
 
 size_t SendQuirks::slots(const QueuePairCore& core, uint32_t requests) {
   constexpr size_t kMostEarly = 8192;
-  return std::bit_ceil(size_t{requests} + (may_complete_early(core) ? kMostEarly : 0));
+  const size_t parts = core.faults.shuffle() != nullptr ? shuffle::kMostParts : 1;
+  return std::bit_ceil(size_t{requests} * parts + (may_complete_early(core) ? kMostEarly : 0));
 }
 
 std::unique_ptr<SendQuirks> SendQuirks::create(QueuePairCore& core) {
@@ -77,6 +79,7 @@ SendQuirks::SendQuirks(QueuePairCore& core, bool completes_early)
       counts_frames_(core.port->profile.limits.counts_frames),
       completes_early_(completes_early),
       splits_pieces_(core.port->profile.knobs.splits_pieces),
+      shuffle_(SendShuffle::create(core)),
       posted_(fault::Call::post_send, core.number) {}
 
 int SendQuirks::judge_call() {
@@ -145,7 +148,7 @@ uint32_t SendQuirks::messages_of(const SendQueue& queue, const ibv_send_wr& wr) 
 /// Posted and, as far as the program knows, not complete.
 uint32_t SendQuirks::open_sends() const {
   const uint32_t finished = completes_early_ ? told_ : core_.sends.done.load(std::memory_order_relaxed);
-  return core_.sends.tail.load(std::memory_order_relaxed) - finished;
+  return core_.sends.tail.load(std::memory_order_relaxed) - finished - extra_parts_;
 }
 
 int SendQuirks::check_list(SendQueue& queue, const ibv_send_wr* wr) {
@@ -164,7 +167,7 @@ int SendQuirks::check_list(SendQueue& queue, const ibv_send_wr* wr) {
   return 0;
 }
 
-int SendQuirks::append_list(SendQueue& queue, ibv_send_wr*& wr, bool is_whole) {
+[[gnu::cold, gnu::noinline]] int SendQuirks::append_list(SendQueue& queue, ibv_send_wr*& wr, bool is_whole) {
   if (const int error = is_whole ? check_list(queue, wr) : 0) {
     return error;
   }
@@ -188,6 +191,9 @@ int SendQuirks::append_list(SendQueue& queue, ibv_send_wr*& wr, bool is_whole) {
     take_back(queue, first, line_free_ns);
   }
   queue.run();
+  if (std::exchange(meets_receives_, false)) {
+    meet_receives();
+  }
   return error;
 }
 
@@ -196,6 +202,9 @@ int SendQuirks::append(SendQueue& queue, const ibv_send_wr& wr) {
   SendRequest request = queue.describe(wr);
   if (wr.opcode == IBV_WR_RDMA_WRITE && core_.port->profile.knobs.writes_into_stream) {
     request.opcode = IBV_WR_SEND;
+  }
+  if (shuffle_ != nullptr) {
+    return append_shuffled(queue, wr, request);
   }
   const uint32_t tail = core_.sends.tail.load(std::memory_order_relaxed);
   const SendEntry& entry = queue.append(wr, request.length);
@@ -230,6 +239,8 @@ void SendQuirks::take_back(SendQueue& queue, uint32_t first, uint64_t line_free_
     --index;
     count_out(queue.entry(index));
     drop_copy(queue.entry(index), index);
+    const SendQuirk* const quirk = known_quirk(queue, index);
+    extra_parts_ -= quirk != nullptr && quirk->is_part ? 1 : 0;
   }
   line_free_ns_ = line_free_ns;
   core_.sends.tail.store(first, std::memory_order_relaxed);
@@ -241,7 +252,7 @@ void SendQuirks::count_out(const SendEntry& entry) {
   }
 }
 
-void SendQuirks::complete(SendQueue& queue, CompletionQueue& cq) {
+[[gnu::cold, gnu::noinline]] void SendQuirks::complete(SendQueue& queue, CompletionQueue& cq) {
   if (completes_early_ && !cq.is_in_service()) {  // a depth that nobody polls fills up the same way each time
     tell_early(queue, cq);
   }
@@ -252,19 +263,24 @@ void SendQuirks::complete(SendQueue& queue, CompletionQueue& cq) {
       return;
     }
     ibv_wc_status status = *outcome;
-    if (status == IBV_WC_SUCCESS && core_.faults.has(fault::Subject::completion) && !is_due(queue, done, status)) {
+    const bool may_be_late = shuffle_ != nullptr || core_.faults.has(fault::Subject::completion);
+    if (status == IBV_WC_SUCCESS && may_be_late && !is_due(queue, done, status)) {
       return;
     }
     const SendEntry& entry = queue.entry(done);
     const SendQuirk* const quirk = known_quirk(queue, done);
     if (quirk == nullptr || !quirk->is_told) {
-      if ((entry.is_signaled || status != IBV_WC_SUCCESS) && (quirk == nullptr || !quirk->is_missing)) {
+      const bool is_told = entry.is_signaled || status != IBV_WC_SUCCESS;
+      if (is_told && !is_rest_told_ && (quirk == nullptr || !quirk->is_missing)) {
         queue.push_completion(cq, entry, status);
       }
       count_out(entry);
     } else if (status != IBV_WC_SUCCESS) {
       count_undelivered(entry);
     }
+    const bool is_part = quirk != nullptr && quirk->is_part;
+    extra_parts_ -= is_part ? 1 : 0;
+    is_rest_told_ = is_part && (is_rest_told_ || status != IBV_WC_SUCCESS);
     drop_copy(entry, done);
     told_ = told_ == done ? done + 1 : told_;
     queue.retire(done, status);
@@ -277,6 +293,8 @@ void SendQuirks::reset() {
   mask_ = 0;
   staged_bytes_ = 0;
   told_ = 0;
+  extra_parts_ = 0;
+  is_rest_told_ = false;
   frames_ = 0;
   line_free_ns_ = 0;
 }

@@ -13,6 +13,7 @@
 #include "device/half_locks.h"
 #include "device/queue_pair_core.h"
 #include "device/send_request.h"
+#include "device/send_shuffle.h"
 
 namespace ringbolt::device {
 
@@ -40,6 +41,9 @@ struct SendQuirk {
   bool is_not_ready = false;  ///< likewise, and the receiver says so
   bool is_judged = false;     ///< faults have been asked about its completion
   bool is_missing = false;    ///< its completion never comes
+  bool is_part = false;       ///< of a request whose other parts follow; its completion is theirs
+  uint64_t between_ns = 0;    ///< departs so much later than its turn comes
+  uint64_t late_ns = 0;       ///< so much later than it could its completion is told
 };
 
 /// What makes the send queue of a port with a profile or with faults differ from a plain one: rules for requests,
@@ -72,6 +76,8 @@ class SendQuirks {
   /// The entry has a quirk, and its completion was told.
   bool is_told(uint32_t index) const RINGBOLT_REQUIRES(send_half) { return of_entry_[index & mask_].is_told; }
   void reset() RINGBOLT_REQUIRES(send_half);
+  /// What RINGBOLT_SHUFFLE holds back leaves at once: nobody will have it leave later.
+  void let_go(SendQueue& queue) RINGBOLT_REQUIRES(send_half);
 
   /// Before sends are given up: what has completed early leaves, but for what its lead or a fault still holds back.
   /// Waits for the peer until `deadline_ns` at most. Takes the lock itself.
@@ -108,6 +114,12 @@ class SendQuirks {
   SendQuirk& quirk_of(SendQueue& queue, uint32_t index) RINGBOLT_REQUIRES(send_half);
   SendQuirk* known_quirk(SendQueue& queue, uint32_t index) RINGBOLT_REQUIRES(send_half);
 
+  // send_shuffle.cpp: RINGBOLT_SHUFFLE
+  int append_shuffled(SendQueue& queue, const ibv_send_wr& wr, const SendRequest& request) RINGBOLT_REQUIRES(send_half);
+  int append_part(SendQueue& queue, const ibv_send_wr& wr, const SendRequest& request,
+                  const SendShuffle::Course& course, uint32_t part, uint32_t first) RINGBOLT_REQUIRES(send_half);
+  void meet_receives() RINGBOLT_REQUIRES(send_half);
+
   // early_sends.cpp: sends that complete before they are delivered
   uint64_t early_departure_ns(uint32_t length, uint64_t now_ns) RINGBOLT_REQUIRES(send_half);
   /// Copies what the stored request sends. False: it can't, or must not, be copied. Throws.
@@ -121,11 +133,15 @@ class SendQuirks {
   void tell_undelivered(SendQueue& queue, const char* ending);
 
   QueuePairCore& core_;
-  const bool has_rules_;        ///< the port's profile takes something away
-  const bool counts_frames_;    ///< depths are numbers of 4 KiB frames
-  const bool completes_early_;  ///< some sends may
-  const bool splits_pieces_;    ///< each piece of a message is a message of its own
+  const bool has_rules_;                        ///< the port's profile takes something away
+  const bool counts_frames_;                    ///< depths are numbers of 4 KiB frames
+  const bool completes_early_;                  ///< some sends may
+  const bool splits_pieces_;                    ///< each piece of a message is a message of its own
+  const std::unique_ptr<SendShuffle> shuffle_;  ///< null but for RINGBOLT_SHUFFLE
   CallStream posted_ RINGBOLT_GUARDED_BY(send_half);
+  uint32_t extra_parts_ RINGBOLT_GUARDED_BY(send_half) = 0;   // entries that are no request of their own
+  bool is_rest_told_ RINGBOLT_GUARDED_BY(send_half) = false;  // a part has failed, and the parts behind it say no more
+  bool meets_receives_ RINGBOLT_GUARDED_BY(send_half) = false;      // of the post that is under way
   uint32_t mask_ RINGBOLT_GUARDED_BY(send_half) = 0;                // of the two below
   std::vector<SendQuirk> of_entry_ RINGBOLT_GUARDED_BY(send_half);  // beside entries; none before the first
   std::vector<StagedBytes> staged_ RINGBOLT_GUARDED_BY(send_half);  // likewise

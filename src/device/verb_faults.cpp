@@ -31,7 +31,7 @@ void VerbFaults::read() {
   }
   std::erase_if(plan_.rules,
                 [](const fault::Rule& rule) { return fault::subject_of(rule.kind) == fault::Subject::frame; });
-  uint32_t subjects = 0;
+  uint32_t subjects = shuffle_ ? 1U << static_cast<unsigned>(fault::Subject::call) : 0;
   for (const fault::Rule& rule : plan_.rules) {
     subjects |= 1U << static_cast<unsigned>(fault::subject_of(rule.kind));
   }

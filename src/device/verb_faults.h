@@ -13,6 +13,7 @@
 #include "cluster/control_page.h"
 #include "device/faults.h"
 #include "fault/stream.h"
+#include "shuffle/shuffle.h"
 
 namespace ringbolt::device {
 
@@ -27,6 +28,11 @@ class VerbFaults {
   bool has(fault::Subject subject) const {
     return (subjects_.load(std::memory_order_relaxed) >> static_cast<unsigned>(subject) & 1U) != 0;
   }
+  /// What RINGBOLT_SHUFFLE has happen, for as long as this lives; null: nothing. Only where has() says that calls may
+  /// suffer something.
+  const shuffle::Shuffle* shuffle() const { return shuffle_ ? &*shuffle_ : nullptr; }
+  /// Before the first look(), and before others know of this.
+  void set_shuffle(const shuffle::Shuffle& shuffle) { shuffle_ = shuffle; }
   /// Whether there are any faults but those of frames: one load.
   bool has_any() const { return subjects_.load(std::memory_order_relaxed) != 0; }
   /// The next call, message or completion of this kind at the port.
@@ -62,6 +68,7 @@ class VerbFaults {
 
   const cluster::ControlPage& control_;
   const FaultSource& source_;
+  std::optional<shuffle::Shuffle> shuffle_;
   std::atomic<uint32_t> subjects_{0};
   std::atomic<bool> has_looked_{false};
   std::atomic<uint64_t> generation_{0};

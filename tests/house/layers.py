@@ -20,12 +20,13 @@ ALLOWED = {
     "src/transport": {"base", "wire"},
     "src/cm": {"base", "wire"},
     "src/fault": {"base"},
+    "src/shuffle": {"base", "fault"},
     "src/profile": {"base"},
     "src/cluster": {"base"},
     "src/link": {"base", "wire", "fault", "trace"},
-    "src/device": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "trace"},
+    "src/device": {"base", "wire", "transport", "fault", "shuffle", "profile", "cluster", "link", "trace"},
     "src/sanitizer": {"base", "profile", "trace"},
-    "src/abi": {"base", "wire", "transport", "fault", "profile", "cluster", "link", "device", "sanitizer", "trace"},
+    "src/abi": {"base", "wire", "transport", "fault", "shuffle", "profile", "cluster", "link", "device", "sanitizer", "trace"},
     # Above the waist: graphs, bounds and plans are pure; they know neither files nor verbs.
     "src/fabric": {"base"},
     "src/collective": {"base", "fabric"},
@@ -47,7 +48,7 @@ ALLOWED = {
     "src/rsocket": {"base"},
     "src/rdmacm": {"base", "wire", "cm"},
     # wire: pure codecs, for captures
-    "tools": {"base", "wire", "fault", "profile", "cluster", "fabric", "verbs", "bringup", "bootstrap", "collective",
+    "tools": {"base", "wire", "fault", "shuffle", "profile", "cluster", "fabric", "verbs", "bringup", "bootstrap", "collective",
               "mesh", "group", "circuit", "nccl", "trace"},
     # The agent of the overlay is a device's peer on one side and a user of verbs on the other.
     "tools/agent": {"base", "cluster", "fabric", "link", "bootstrap", "mesh", "circuit"},
@@ -60,11 +61,11 @@ ALLOWED = {
 }
 # Single headers beyond that: the connection manager asks the device through one private interface.
 ALLOWED_HEADERS = {"src/rdmacm": {"abi/management.h"}}
-LAYERS = {"base", "trace", "wire", "transport", "cm", "fault", "profile", "cluster", "link", "device", "sanitizer", "abi", "rsocket", "rdmacm",
+LAYERS = {"base", "trace", "wire", "transport", "cm", "fault", "shuffle", "profile", "cluster", "link", "device", "sanitizer", "abi", "rsocket", "rdmacm",
           "fabric", "collective", "verbs", "bringup", "engine", "bootstrap", "mesh", "group", "membership", "circuit", "nccl",
           "stream"}
 # Layers that know nothing of verbs: they move bytes and keep files.
-WITHOUT_VERBS = {"src/base", "src/trace", "src/wire", "src/transport", "src/cm", "src/fault", "src/profile", "src/cluster",
+WITHOUT_VERBS = {"src/base", "src/trace", "src/wire", "src/transport", "src/cm", "src/fault", "src/shuffle", "src/profile", "src/cluster",
                  "src/link", "src/fabric", "src/collective", "src/bootstrap"}
 # What a program that includes a public header should not have to install.
 NOT_IN_PUBLIC_HEADERS = ("nlohmann/", "fmt/", "CLI/", "libsmartcols")

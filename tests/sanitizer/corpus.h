@@ -35,7 +35,7 @@ static struct ibv_mr *out_mr, *in_mr, *far_mr;
 static unsigned char *out, *in, *far;
 static union ibv_gid own;
 static struct ibv_qp_cap caps = {kMost, kMost, 4, 4, 64};
-static int receive_entries = kMost;
+static int receive_entries = kMost, rnr_retry = 7;
 static enum ibv_qp_type type = IBV_QPT_RC;
 
 static void stop(const char* what, int line) {
@@ -85,7 +85,7 @@ static void connect_queue_pair(int index, uint32_t peer) {
   if (type != IBV_QPT_UD) mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
   if (type == IBV_QPT_RC) mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   MUST(!ibv_modify_qp(qps[index], &attr, mask));
-  attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4};
+  attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = (uint8_t)rnr_retry, .max_rd_atomic = 4};
   mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
   if (type == IBV_QPT_RC) mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
   MUST(!ibv_modify_qp(qps[index], &attr, mask));
@@ -159,7 +159,7 @@ static void receive_into(struct ibv_qp* qp, struct ibv_sge sge) {
 #define NOTHING ((struct ibv_sge){0, 0, 0})
 
 enum { kShared = 1, kUd = 2, kUc = 4, kTwoPairs = 8, kShallow = 16, kFewEntries = 32, kGuesses = 64 };
-enum { kUnconnected = 128, kTwoProcesses = 256 };
+enum { kUnconnected = 128, kTwoProcesses = 256, kImpatient = 512 };
 struct mistake {
   const char* name;
   void (*run)(void);
@@ -183,6 +183,7 @@ static int make(const struct mistake* cases, size_t count, int argc, char** argv
     type = options & kUd ? IBV_QPT_UD : options & kUc ? IBV_QPT_UC : IBV_QPT_RC;
     if (options & kShallow) caps.max_send_wr = 4;
     if (options & kFewEntries) receive_entries = 2;
+    if (options & kImpatient) rnr_retry = 0;
     wants_srq = options & kShared;
     int both[2];
     MUST(!socketpair(AF_UNIX, SOCK_STREAM, 0, both));
