@@ -34,8 +34,7 @@ constexpr uint32_t kPollsBetweenYields = 8;  // once the core is given away now 
 // Sends that nobody waits for are looked at once in so many empty polls: each look brings a cache line that the peer
 // has just written, and what arrives meanwhile is seen that much later.
 constexpr uint32_t kPollsBetweenLooks = 16;
-// Polls before that: some 20 us where that suffices; next to nothing while completions come only after a yield, which
-// means that the peer needs this very core.
+// Polls before that: some 20 us; next to nothing while completions come only after a yield: the peer needs this core.
 constexpr uint32_t kMostPollsBeforeYield = 256;
 constexpr uint32_t kLeastPollsBeforeYield = 8;
 
@@ -491,8 +490,7 @@ void CompletionQueue::forget(uint32_t qpn) {
   for (uint32_t i = 0; i < count_; ++i) {
     const ibv_wc& wc = ring_[(head_ + i) % capacity_];
     if (wc.qp_num != qpn) {
-      ring_[(head_ + kept) % capacity_] = wc;
-      ++kept;
+      ring_[(head_ + kept++) % capacity_] = wc;
     }
   }
   count_ = kept;

@@ -2,7 +2,7 @@
 """Other people's programs under RINGBOLT_SHUFFLE: they work with every seed, but for the kinds of oddity that docs/interop.md
 names for some.
 
-    programs_test.py --lib FOLDER --ringbolt FILE [--seeds N] [--only TEXT]"""
+    programs_test.py --lib FOLDER --ringbolt FILE [--seeds N] [--mpi FILE] [--only TEXT]"""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "interop
 from harness.pair import PairResult, run_pair  # noqa: E402
 from harness.report import Report, Skip  # noqa: E402
 from harness.world import World, add_arguments  # noqa: E402
+import mpi  # noqa: E402
 import rdmacm  # noqa: E402
 
 LIMIT_S = 60.0
 KINDS = ("late", "events", "order", "pairs", "buffers", "fence", "acks", "rnr", "async")
 # Programs that rely on what the specification does not promise, and the kinds that find it.
-EXEMPT = {"ib_write_lat -F -n 50 -s 2048": ("order",), "ib_send_lat -F -n 50 -s 2048 -e": ("events", "acks"),
-          "ib_read_lat -F -n 50 -s 2048 -e": ("events", "acks")}
+EXEMPT = {"ib_send_lat -F -n 50 -s 2048 -e": ("events", "acks"), "ib_read_lat -F -n 50 -s 2048 -e": ("events", "acks")}
 PINGPONGS = [f"ibv_{kind}_pingpong -n 50{mode}" for kind in ("rc", "uc", "ud", "srq") for mode in ("", " -e")]
 PERFTEST = [f"{program} -F -n 50 {options}" for program, options in
             (("ib_send_lat", "-s 2048"), ("ib_send_lat", "-s 2048 -e"), ("ib_send_bw", "-s 2048"), ("ib_send_bw", "-s 2048 -e"),
@@ -73,6 +73,18 @@ def check(world: World, name: str, one: Run, seeds: int) -> Union[str, Assertion
     return f"{seeds} seeds" + (f", without {' and '.join(exempt)}" if exempt else "")
 
 
+def check_mpi(world: World, transport: str, program: pathlib.Path, seeds: int) -> str:
+    """Alone: it looks for what is left behind."""
+    shuffled = copy.copy(world)
+    for seed in range(1, seeds + 1):
+        shuffled.base_env = world.base_env | {"RINGBOLT_SHUFFLE": str(seed)}
+        try:
+            mpi.run_ping_pong(shuffled, transport, program)
+        except AssertionError as problem:
+            raise AssertionError(f"RINGBOLT_SHUFFLE={seed}\n{problem}") from problem
+    return f"{seeds} seeds"
+
+
 def tell(ended: Union[str, AssertionError]) -> str:
     if isinstance(ended, AssertionError):
         raise ended
@@ -83,6 +95,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     add_arguments(parser)
     parser.add_argument("--seeds", type=int, default=2, help="so many, from 1 on; more than a few: of all programs")
+    parser.add_argument("--mpi", type=pathlib.Path, help="the built mpi_pingpong")
     options = parser.parse_args()
     is_short = options.seeds < 10
     report = Report(f"programs that are shuffled, {options.place}", options.only)
@@ -92,6 +105,9 @@ def main() -> int:
             ends = pool.map(lambda case: check(world, *case, options.seeds), chosen)
             for (name, _), ended in zip(chosen, ends):
                 report.case(name, functools.partial(tell, ended))
+        for transport in ("rc_v", "ud_v") if options.mpi else ():
+            report.case(f"mpi_pingpong {transport}",
+                        functools.partial(check_mpi, world, transport, options.mpi.resolve(), max(1, options.seeds // 10)))
     return report.finish()
 
 
