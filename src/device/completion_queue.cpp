@@ -357,9 +357,7 @@ void CompletionQueue::commit_to_ring(bool is_solicited) {
     overflow();
     return;
   }
-  if (trace::recorder() != nullptr) [[unlikely]] {
-    record_made(next_in_ring());
-  }
+  record_made([this]() RINGBOLT_REQUIRES(lock) -> const ibv_wc& { return next_in_ring(); });
   ++count_;
   held_.store(count_, std::memory_order_relaxed);
   std::atomic_thread_fence(std::memory_order_release);  // before the send counts as done: see may_overflow_with()

@@ -49,7 +49,7 @@ void record_state(const QueuePairCore& core, ibv_qp_state state) {
   }
 }
 
-void record_made(const ibv_wc& wc) {
+void record_made_one(const ibv_wc& wc) {
   trace::Record what = record_of(trace::Kind::completion_made, wc.qp_num);
   what.code = static_cast<uint8_t>(wc.opcode);
   what.status = static_cast<uint8_t>(wc.status);

@@ -42,8 +42,14 @@ inline void record_fate(trace::Kind kind, uint32_t object, uint64_t count = 1) {
 
 /// With whom it is connected, too, at the step to RTR.
 void record_state(const QueuePairCore& core, ibv_qp_state state);
-/// Waits in its completion queue.
-void record_made(const ibv_wc& wc);
+/// Waits in its completion queue. `wc()` gives it, if it is wanted.
+void record_made_one(const ibv_wc& wc);
+template <class Completion>
+void record_made(Completion&& wc) RINGBOLT_NOT_ANALYSED {  // who calls holds what `wc` requires
+  if (trace::recorder() != nullptr) [[unlikely]] {
+    record_made_one(wc());
+  }
+}
 void record_async_event(ibv_event_type type, const void* element);
 /// What is new since `told`.
 void record_news(uint32_t qpn, const transport::RequesterCounters& now, const transport::RequesterCounters& told);
