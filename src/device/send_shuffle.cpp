@@ -70,6 +70,13 @@ SendRequest part_of(const SendRequest& request, const shuffle::Part& part, std::
   return some;
 }
 
+/// The lock is free meanwhile: the service thread that looks may be ours, and want it. Who posts holds no other.
+void pause_unlocked(HalfLocks& locks) RINGBOLT_NOT_ANALYSED {
+  locks.send.unlock();
+  nanosleep(&kMeetingPause, nullptr);
+  locks.send.lock();
+}
+
 }  // namespace
 
 std::unique_ptr<SendShuffle> SendShuffle::create(const QueuePairCore& core) {
@@ -178,16 +185,18 @@ int SendQuirks::append_part(SendQueue& queue, const ibv_send_wr& wr, const SendR
 /// A card's SEND meets the receives that are there when it arrives; in memory it waits until its receiver looks. So
 /// that it arrives now, the peer's service thread looks.
 void SendQuirks::meet_receives() {
-  QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
-  if (transport == nullptr || core_.state() != IBV_QPS_RTS || core_.sends.has_queued()) {
-    return;
-  }
   using Reception = QueuePairTransport::Reception;
   const uint64_t deadline_ns = base::now_ns() + kMeetingNs;
-  Reception reception = transport->reception(true);
-  while (reception == Reception::unknown && base::now_ns() < deadline_ns) {
-    nanosleep(&kMeetingPause, nullptr);
-    reception = transport->reception(false);
+  Reception reception = Reception::unknown;
+  for (bool hurries = true; reception == Reception::unknown && base::now_ns() < deadline_ns; hurries = false) {
+    if (!hurries) {
+      pause_unlocked(core_.locks);
+    }
+    QueuePairTransport* const transport = core_.transport.load(std::memory_order_relaxed);
+    if (transport == nullptr || core_.state() != IBV_QPS_RTS || core_.sends.has_queued()) {
+      return;
+    }
+    reception = transport->reception(hurries);
   }
   if (reception == Reception::starved && core_.attributes.rnr_retry == 0) {
     core_.counts.note(kSharedReceivedRnr);
