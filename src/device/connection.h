@@ -114,11 +114,11 @@ struct Connection {
   /// The peer's memory that a program may read after the receive has completed (base/in_place.h), freed by the peer or
   /// not.
   std::vector<std::pair<uint32_t, std::shared_ptr<const link::SharedSegment>>> held_arenas;
-  SendWays ways;                    ///< of long SENDs of private memory to us
-  uint32_t told_wishes = 0;         ///< what the peer knows of them
-  uint64_t long_begun_ns = 0;       ///< when the peer sent the one that comes in chunks
-  uint64_t long_ended_ns = 0;       ///< when the last one was whole
-  uint32_t untold_bytes = 0;  ///< taken from the lane since we last told the peer
+  SendWays ways;               ///< of long SENDs of private memory to us
+  uint32_t told_wishes = 0;    ///< what the peer knows of them
+  uint64_t long_begun_ns = 0;  ///< when the peer sent the one that comes in chunks
+  uint64_t long_ended_ns = 0;  ///< when the last one was whole
+  uint32_t untold_bytes = 0;   ///< taken from the lane since we last told the peer
   /// What the peer may sleep on of that: flags of slots; kSlotSolicited stands for a refusal. The sending half looks.
   std::atomic<unsigned> owed{0};
   /// Messages that may still take a receive; no more than receives were posted when the peer flushed its sends.
@@ -139,8 +139,10 @@ struct Connection {
   uint32_t rung_for = 0;           ///< slots published when we last looked whether to ring
   unsigned news = 0;               ///< flags of those that were published since
   uint64_t progress_since_ns = 0;  ///< since when the peer has not got on, as timers saw it; 0: not looked yet
-  uint64_t wait_began_ns = 0;      ///< datagrams: since when there is no lane, or no room in it
-  bool is_refused = false;         ///< datagrams: there is no such queue pair, and so no lane to wait for
+  /// How long that is; 0 where nobody has looked.
+  uint64_t waited_ns(uint64_t now_ns) const { return progress_since_ns == 0 ? 0 : now_ns - progress_since_ns; }
+  uint64_t wait_began_ns = 0;  ///< datagrams: since when there is no lane, or no room in it
+  bool is_refused = false;     ///< datagrams: there is no such queue pair, and so no lane to wait for
 
  private:
   void ring(uint32_t mode, unsigned flags) const;

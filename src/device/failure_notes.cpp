@@ -269,10 +269,10 @@ void note_starved(const QueuePairCore& core, QueuePairNotes& notes, uint32_t pos
 
 base::Explanation why_unanswered(const QueuePairCore& core, uint64_t waited_ns, const std::string& what) {
   const ibv_qp_attr& attributes = core.attributes;
-  base::Explanation why{
-      fmt::format("no answer of {} for {} ms (timeout {}, retry_cnt {}){}", peer_text(core), waited_ns / 1'000'000,
-                  attributes.timeout, attributes.retry_cnt, what.empty() ? "" : ": " + what),
-      remedy_of(IBV_WC_RETRY_EXC_ERR)};
+  base::Explanation why{fmt::format("no answer of {}{} (timeout {}, retry_cnt {}){}", peer_text(core),
+                                    waited_ns == 0 ? "" : fmt::format(" for {} ms", waited_ns / 1'000'000),
+                                    attributes.timeout, attributes.retry_cnt, what.empty() ? "" : ": " + what),
+                        remedy_of(IBV_WC_RETRY_EXC_ERR)};
   const auto made = peer_note(core, NoteKind::queue_pair_made, kEver);
   if (const auto gone = peer_note(core, NoteKind::queue_pair_gone, made ? made->time_ns : kEver)) {
     why.peer = fmt::format("{}, {}", gone->text, age_text(gone->time_ns));

@@ -243,7 +243,7 @@ ibv_wc_status LaneRequester::refusal() const {
   core_.when_noting([&](QueuePairNotes& notes) {
     if (status == IBV_WC_RETRY_EXC_ERR) {
       notes.say_why_send(
-          why_unanswered(core_, base::now_ns() - connection_.progress_since_ns,
+          why_unanswered(core_, connection_.waited_ns(base::now_ns()),
                          fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid())));
     }
   });

@@ -27,7 +27,7 @@ namespace ringbolt::device {
 [[gnu::cold, gnu::noinline]] void LaneResponder::explain_death() {
   core_.when_noting([&](QueuePairNotes& notes) {
     const std::string what = fmt::format("process {} was killed, or has crashed", connection_.remote->peer().pid());
-    notes.say_why_send(why_unanswered(core_, base::now_ns() - connection_.progress_since_ns, what));
+    notes.say_why_send(why_unanswered(core_, connection_.waited_ns(base::now_ns()), what));
     notes.say_ended("the peer's " + what);
   });
 }

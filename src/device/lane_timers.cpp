@@ -148,7 +148,7 @@ void LaneTransport::explain_overdue(QueuePairNotes& notes, ibv_wc_status status,
                            : !connection_.sender                     ? "it is not connected to this one"
                            : connection_.sender->is_closed()         ? "it is in the state ERR, or closed"
                                                                      : "its process does not get on";
-  notes.say_why_send(why_unanswered(core_, now_ns - connection_.progress_since_ns, what));
+  notes.say_why_send(why_unanswered(core_, connection_.waited_ns(now_ns), what));
 }
 
 /// UC knows no answer: what no peer takes is lost, and complete.
