@@ -60,7 +60,9 @@ void* map_file(const std::string& path, uint64_t bytes) {
 }
 
 /// Other threads may write to it meanwhile, which its seal tells: no race for ThreadSanitizer to find.
-[[gnu::noinline, gnu::no_sanitize("thread")]] std::array<uint64_t, sizeof(Record) / 8> words_at(const Record& record) {
+__attribute__((noinline, no_sanitize("thread")))  // clang knows this word in this spelling only
+std::array<uint64_t, sizeof(Record) / 8>
+words_at(const Record& record) {
   std::array<uint64_t, sizeof(Record) / 8> words{};
   const auto* const from = reinterpret_cast<const volatile uint64_t*>(&record);
   for (size_t i = 0; i < words.size(); ++i) {

@@ -66,7 +66,7 @@ std::string struck_text(uint8_t struck) {
       "lost", "held back", "bits turned", "refused", "receiver not ready", "another status", "doubled"};
   std::string text;
   for (size_t i = 0; i < kWordsOf.size(); ++i) {
-    text += (struck >> i & 1U) == 0 ? "" : fmt::format("{}{}", text.empty() ? "" : ", ", kWordsOf[i]);
+    text += ((unsigned{struck} >> i) & 1U) == 0 ? "" : fmt::format("{}{}", text.empty() ? "" : ", ", kWordsOf[i]);
   }
   return text;
 }
