@@ -2,6 +2,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <type_traits>
+
 #include "abi/objects.h"
 #include "base/c_border.h"
 #include "trace/recorder.h"
@@ -47,34 +49,27 @@ template <auto kPost>
   return error;
 }
 
-template <auto kPost>
-[[gnu::always_inline]] inline int recorded_post_receive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad) {
+/// To a queue pair, or to a shared receive queue.
+template <auto kPost, class Queue>
+[[gnu::always_inline]] inline int recorded_post_receive(Queue* queue, ibv_recv_wr* wr, ibv_recv_wr** bad) {
   trace::Recorder* const to = trace::recorder();
   if (to == nullptr) {
-    return kPost(qp, wr, bad);
+    return kPost(queue, wr, bad);
+  }
+  constexpr bool kIsShared = std::is_same_v<Queue, ibv_srq>;
+  uint32_t object = 0;
+  if constexpr (kIsShared) {
+    object = trace::id_of(queue);
+  } else {
+    object = queue->qp_num;
   }
   const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
   const uint64_t at = to->time();
-  const int error = kPost(qp, wr, bad);
-  record_receives(*to, trace::Kind::post_receive, qp->qp_num, wr, error == 0 ? nullptr : *bad, at, place);
+  const int error = kPost(queue, wr, bad);
+  record_receives(*to, kIsShared ? trace::Kind::post_shared : trace::Kind::post_receive, object, wr,
+                  error == 0 ? nullptr : *bad, at, place);
   if (error != 0) [[unlikely]] {
-    record_refused(*to, 1, qp->qp_num, *bad == nullptr ? 0 : (*bad)->wr_id, error, place);
-  }
-  return error;
-}
-
-template <auto kPost>
-[[gnu::always_inline]] inline int recorded_post_shared(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad) {
-  trace::Recorder* const to = trace::recorder();
-  if (to == nullptr) {
-    return kPost(srq, wr, bad);
-  }
-  const uint64_t place = RINGBOLT_RECORDED_PLACE(to);
-  const uint64_t at = to->time();
-  const int error = kPost(srq, wr, bad);
-  record_receives(*to, trace::Kind::post_shared, trace::id_of(srq), wr, error == 0 ? nullptr : *bad, at, place);
-  if (error != 0) [[unlikely]] {
-    record_refused(*to, 2, trace::id_of(srq), *bad == nullptr ? 0 : (*bad)->wr_id, error, place);
+    record_refused(*to, kIsShared ? 2 : 1, object, *bad == nullptr ? 0 : (*bad)->wr_id, error, place);
   }
   return error;
 }
@@ -105,8 +100,8 @@ void record_calls(ibv_context_ops& ops) {
   put(ops.poll_cq, guarded<recorded_poll<kPoll>, base::caught_minus_one>);
   put(ops.req_notify_cq, guarded<recorded_arm<kArm>>);
   put(ops.post_send, guarded<recorded_post_send<kSend>>);
-  put(ops.post_recv, guarded<recorded_post_receive<kReceive>>);
-  put(ops.post_srq_recv, guarded<recorded_post_shared<kShared>>);
+  put(ops.post_recv, guarded<recorded_post_receive<kReceive, ibv_qp>>);
+  put(ops.post_srq_recv, guarded<recorded_post_receive<kShared, ibv_srq>>);
 }
 
 }  // namespace ringbolt::abi
