@@ -5,10 +5,12 @@
 
 #include <array>
 #include <cstdarg>
+#include <type_traits>
 
 #include "base/c_border.h"
 #include "rsocket/create.h"
 #include "rsocket/descriptor_table.h"
+#include "rsocket/explanations.h"
 #include "rsocket/poll.h"
 
 namespace {
@@ -17,27 +19,30 @@ using ringbolt::base::Result;
 using ringbolt::rsocket::Address;
 using ringbolt::rsocket::descriptors;
 using ringbolt::rsocket::IoCursor;
+using ringbolt::rsocket::refuse;
 using ringbolt::rsocket::Socket;
 using ringbolt::rsocket::Status;
 
-int refuse(int error) {
-  errno = error;
-  return -1;
-}
-
-template <class T>
-T answer(const Result<T>& result) {
-  return result ? *result : static_cast<T>(refuse(result.error().value));
-}
-
-int answer(const Status& status) { return status ? 0 : refuse(status.error().value); }
-
-/// Calls `use` with the socket, or answers EBADF.
+/// What `use` answers for the socket; an error becomes errno and -1.
 template <class Use>
-auto with(int descriptor, Use use) {
-  using Answer = decltype(answer(use(std::declval<Socket&>())));
+auto with(const char* call, int descriptor, Use use) {
   const auto socket = descriptors().find(descriptor);
-  return socket == nullptr ? static_cast<Answer>(refuse(EBADF)) : answer(use(*socket));
+  const auto result = socket == nullptr ? decltype(use(*socket))(ringbolt::base::fail(EBADF)) : use(*socket);
+  if constexpr (std::is_same_v<decltype(result), const Status>) {
+    return result ? 0 : refuse(result.error().value, call, descriptor, socket.get());
+  } else {
+    using Answer = std::remove_cvref_t<decltype(*result)>;
+    return result ? *result : static_cast<Answer>(refuse(result.error().value, call, descriptor, socket.get()));
+  }
+}
+
+/// Before there is a socket, or of several.
+int answer(const Result<int>& result) {
+  if (!result) {
+    errno = result.error().value;
+    return -1;
+  }
+  return *result;
 }
 
 Result<ssize_t> signed_size(const Result<size_t>& size) {
@@ -47,9 +52,9 @@ Result<ssize_t> signed_size(const Result<size_t>& size) {
   return static_cast<ssize_t>(*size);
 }
 
-ssize_t send_pieces(int descriptor, const iovec* pieces, size_t count, int flags, const sockaddr* to,
+ssize_t send_pieces(const char* call, int descriptor, const iovec* pieces, size_t count, int flags, const sockaddr* to,
                     socklen_t length) {
-  return with(descriptor, [&](Socket& socket) -> Result<ssize_t> {
+  return with(call, descriptor, [&](Socket& socket) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(pieces, count);
     if (!cursor) {
       return ringbolt::base::fail(EINVAL);
@@ -62,9 +67,9 @@ ssize_t send_pieces(int descriptor, const iovec* pieces, size_t count, int flags
   });
 }
 
-ssize_t receive_pieces(int descriptor, const iovec* pieces, size_t count, int flags, sockaddr* from,
+ssize_t receive_pieces(const char* call, int descriptor, const iovec* pieces, size_t count, int flags, sockaddr* from,
                        socklen_t* length) {
-  return with(descriptor, [&](Socket& socket) -> Result<ssize_t> {
+  return with(call, descriptor, [&](Socket& socket) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(pieces, count);
     if (!cursor) {
       return ringbolt::base::fail(EINVAL);
@@ -80,8 +85,8 @@ ssize_t receive_pieces(int descriptor, const iovec* pieces, size_t count, int fl
 
 /// The calls with an address that a program gives.
 template <class Use>
-int with_address(int descriptor, const sockaddr* given, socklen_t length, Use use) {
-  return with(descriptor, [&](Socket& socket) -> Status {
+int with_address(const char* call, int descriptor, const sockaddr* given, socklen_t length, Use use) {
+  return with(call, descriptor, [&](Socket& socket) -> Status {
     const auto address = Address::from(given, length);
     return address ? use(socket, *address) : ringbolt::base::fail(EINVAL);
   });
@@ -89,8 +94,8 @@ int with_address(int descriptor, const sockaddr* given, socklen_t length, Use us
 
 /// The calls that tell a program an address.
 template <class Ask>
-int tell_address(int descriptor, sockaddr* out, socklen_t* length, Ask ask) {
-  return with(descriptor, [&](Socket& socket) -> Status {
+int tell_address(const char* call, int descriptor, sockaddr* out, socklen_t* length, Ask ask) {
+  return with(call, descriptor, [&](Socket& socket) -> Status {
     if (out == nullptr || length == nullptr) {
       return ringbolt::base::fail(EFAULT);
     }
@@ -109,25 +114,26 @@ extern "C" {
 
 int rsocket(int domain, int type, int protocol) try {
   const auto made = ringbolt::rsocket::create_socket(domain, type, protocol);
-  return made ? answer(descriptors().add(*made)) : refuse(made.error().value);
+  return answer(made ? descriptors().add(*made) : Result<int>(ringbolt::base::fail(made.error().value)));
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rbind(int socket, const sockaddr* addr, socklen_t addrlen) try {
-  return with_address(socket, addr, addrlen, [](Socket& s, const Address& address) { return s.bind(address); });
+  return with_address(__func__, socket, addr, addrlen,
+                      [](Socket& s, const Address& address) { return s.bind(address); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rlisten(int socket, int backlog) try {
-  return with(socket, [&](Socket& s) { return s.listen(backlog); });
+  return with(__func__, socket, [&](Socket& s) { return s.listen(backlog); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int raccept(int socket, sockaddr* addr, socklen_t* addrlen) try {
-  return with(socket, [&](Socket& s) -> Result<int> {
+  return with(__func__, socket, [&](Socket& s) -> Result<int> {
     const auto made = s.accept();
     if (!made) {
       return ringbolt::base::fail(made.error().value);
@@ -144,13 +150,14 @@ int raccept(int socket, sockaddr* addr, socklen_t* addrlen) try {
 }
 
 int rconnect(int socket, const sockaddr* addr, socklen_t addrlen) try {
-  return with_address(socket, addr, addrlen, [](Socket& s, const Address& address) { return s.connect(address); });
+  return with_address(__func__, socket, addr, addrlen,
+                      [](Socket& s, const Address& address) { return s.connect(address); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rshutdown(int socket, int how) try {
-  return with(socket, [&](Socket& s) { return s.shut_down(how); });
+  return with(__func__, socket, [&](Socket& s) { return s.shut_down(how); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -158,7 +165,7 @@ int rshutdown(int socket, int how) try {
 int rclose(int socket) try {
   const auto found = descriptors().remove(socket);
   if (found == nullptr) {
-    return refuse(EBADF);
+    return refuse(EBADF, __func__, socket, nullptr);
   }
   found->close();
   return 0;
@@ -168,62 +175,77 @@ int rclose(int socket) try {
 
 ssize_t rrecv(int socket, void* buf, size_t len, int flags) try {
   const iovec piece{buf, len};
-  return receive_pieces(socket, &piece, 1, flags, nullptr, nullptr);
+  return receive_pieces(__func__, socket, &piece, 1, flags, nullptr, nullptr);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rrecvfrom(int socket, void* buf, size_t len, int flags, sockaddr* src_addr, socklen_t* addrlen) try {
   const iovec piece{buf, len};
-  return receive_pieces(socket, &piece, 1, flags, src_addr, addrlen);
+  return receive_pieces(__func__, socket, &piece, 1, flags, src_addr, addrlen);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rrecvmsg(int socket, msghdr* msg, int flags) try {
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
-    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP);
+    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, __func__, socket, descriptors().find(socket).get());
   }
   msg->msg_flags = 0;
   auto* name = static_cast<sockaddr*>(msg->msg_name);
-  return receive_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags, name, &msg->msg_namelen);
+  return receive_pieces(__func__, socket, msg->msg_iov, msg->msg_iovlen, flags, name, &msg->msg_namelen);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rread(int socket, void* buf, size_t count) { return rrecv(socket, buf, count, 0); }
+ssize_t rread(int socket, void* buf, size_t count) try {
+  const iovec piece{buf, count};
+  return receive_pieces(__func__, socket, &piece, 1, 0, nullptr, nullptr);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
+}
 
 ssize_t rreadv(int socket, const iovec* iov, int iovcnt) try {
-  return iovcnt < 0 ? refuse(EINVAL) : receive_pieces(socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, nullptr);
+  return iovcnt < 0 ? refuse(EINVAL, __func__, socket, descriptors().find(socket).get())
+                    : receive_pieces(__func__, socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, nullptr);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rsend(int socket, const void* buf, size_t len, int flags) {
-  return rsendto(socket, buf, len, flags, nullptr, 0);
+ssize_t rsend(int socket, const void* buf, size_t len, int flags) try {
+  const iovec piece{const_cast<void*>(buf), len};
+  return send_pieces(__func__, socket, &piece, 1, flags, nullptr, 0);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rsendto(int socket, const void* buf, size_t len, int flags, const sockaddr* dest_addr, socklen_t addrlen) try {
   const iovec piece{const_cast<void*>(buf), len};
-  return send_pieces(socket, &piece, 1, flags, dest_addr, addrlen);
+  return send_pieces(__func__, socket, &piece, 1, flags, dest_addr, addrlen);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 ssize_t rsendmsg(int socket, const msghdr* msg, int flags) try {
   if (msg == nullptr || (msg->msg_control != nullptr && msg->msg_controllen > 0)) {
-    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP);
+    return refuse(msg == nullptr ? EFAULT : EOPNOTSUPP, __func__, socket, descriptors().find(socket).get());
   }
   const auto* name = static_cast<const sockaddr*>(msg->msg_name);
-  return send_pieces(socket, msg->msg_iov, msg->msg_iovlen, flags, name, msg->msg_namelen);
+  return send_pieces(__func__, socket, msg->msg_iov, msg->msg_iovlen, flags, name, msg->msg_namelen);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
-ssize_t rwrite(int socket, const void* buf, size_t count) { return rsend(socket, buf, count, 0); }
+ssize_t rwrite(int socket, const void* buf, size_t count) try {
+  const iovec piece{const_cast<void*>(buf), count};
+  return send_pieces(__func__, socket, &piece, 1, 0, nullptr, 0);
+} catch (...) {
+  return ringbolt::base::caught_minus_one();
+}
 
 ssize_t rwritev(int socket, const iovec* iov, int iovcnt) try {
-  return iovcnt < 0 ? refuse(EINVAL) : send_pieces(socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, 0);
+  return iovcnt < 0 ? refuse(EINVAL, __func__, socket, descriptors().find(socket).get())
+                    : send_pieces(__func__, socket, iov, static_cast<size_t>(iovcnt), 0, nullptr, 0);
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -241,25 +263,25 @@ int rselect(int nfds, fd_set* readfds, fd_set* writefds, fd_set* exceptfds, time
 }
 
 int rgetpeername(int socket, sockaddr* addr, socklen_t* addrlen) try {
-  return tell_address(socket, addr, addrlen, [](Socket& s) { return s.peer_name(); });
+  return tell_address(__func__, socket, addr, addrlen, [](Socket& s) { return s.peer_name(); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rgetsockname(int socket, sockaddr* addr, socklen_t* addrlen) try {
-  return tell_address(socket, addr, addrlen, [](Socket& s) { return s.own_name(); });
+  return tell_address(__func__, socket, addr, addrlen, [](Socket& s) { return s.own_name(); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rsetsockopt(int socket, int level, int optname, const void* optval, socklen_t optlen) try {
-  return with(socket, [&](Socket& s) { return s.set_option(level, optname, optval, optlen); });
+  return with(__func__, socket, [&](Socket& s) { return s.set_option(level, optname, optval, optlen); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int rgetsockopt(int socket, int level, int optname, void* optval, socklen_t* optlen) try {
-  return with(socket, [&](Socket& s) { return s.get_option(level, optname, optval, optlen); });
+  return with(__func__, socket, [&](Socket& s) { return s.get_option(level, optname, optval, optlen); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
@@ -269,7 +291,7 @@ int rfcntl(int socket, int cmd, ...) try {
   va_start(arguments, cmd);
   const int flags = cmd == F_SETFL ? va_arg(arguments, int) : 0;
   va_end(arguments);
-  return with(socket, [&](Socket& s) -> Result<int> {
+  return with(__func__, socket, [&](Socket& s) -> Result<int> {
     if (cmd == F_GETFL) {
       return s.file_flags();
     }
@@ -284,20 +306,20 @@ int rfcntl(int socket, int cmd, ...) try {
 }
 
 off_t riomap(int socket, void* buf, size_t len, int prot, int, off_t offset) try {
-  return with(socket, [&](Socket& s) { return s.map(buf, len, prot, offset); });
+  return with(__func__, socket, [&](Socket& s) { return s.map(buf, len, prot, offset); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 int riounmap(int socket, void* buf, size_t len) try {
-  return with(socket, [&](Socket& s) { return s.unmap(buf, len); });
+  return with(__func__, socket, [&](Socket& s) { return s.unmap(buf, len); });
 } catch (...) {
   return ringbolt::base::caught_minus_one();
 }
 
 size_t riowrite(int socket, const void* buf, size_t count, off_t offset, int flags) try {
   const iovec piece{const_cast<void*>(buf), count};
-  const ssize_t written = with(socket, [&](Socket& s) -> Result<ssize_t> {
+  const ssize_t written = with(__func__, socket, [&](Socket& s) -> Result<ssize_t> {
     const auto cursor = IoCursor::over(&piece, 1);
     return cursor ? signed_size(s.write_mapped(*cursor, offset, flags)) : ringbolt::base::fail(EINVAL);
   });

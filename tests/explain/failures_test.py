@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """RINGBOLT_EXPLAIN of what fails later: error completions, lost messages, connections, programs that wait in vain. Each
-mistake of failures.c, cm_failures.c and waits.c is explained with its line, a number and a remedy, and the same programs
+mistake of failures.c, cm_failures.c, rsocket_failures.c and waits.c is explained with its line, a number and a remedy, and the same programs
 without them (`right`) say nothing.
 
-    failures_test.py RINGBOLT DOCUMENTS OVER_NETWORK MISTAKES FAILURES FAILURES_OPTIMIZED CM_FAILURES WAITS"""
+    failures_test.py RINGBOLT DOCUMENTS OVER_NETWORK MISTAKES FAILURES FAILURES_OPTIMIZED CM_FAILURES RSOCKET_FAILURES WAITS"""
 
 import json
 import os
@@ -134,12 +134,29 @@ def shape_of(row):
     return re.sub(r"0x[0-9a-f]+|\d+", "N", row)
 
 
+RSOCKETS = {
+    "no-descriptor": r"ringbolt: rsend of rsocket 900: EBADF .*\n  why: 900 is no descriptor that is open\n",
+    "other-descriptor": r"ringbolt: rrecv of rsocket 0: EBADF .*\n  why: 0 is a descriptor of something else, and no rsocket\n",
+    "closed": r"ringbolt: rclose of rsocket \d+: EBADF ",
+    "not-connected": r"ringbolt: rwrite of rsocket \d+: ENOTCONN .*\n  why: it is neither bound nor connected\n",
+    "nobody-listens": r"ringbolt: RDMA_CM_EVENT_REJECTED of the connection to 127\.0\.0\.1:\d+: status 8",
+    "port-taken": r"ringbolt: r(bind|listen) of rsocket \d+: EADDRINUSE .*\n  why: another rsocket listens at that port\n",
+    "connected-twice": r"ringbolt: rconnect of rsocket \d+: EISCONN .*\n  why: it is connected to 127\.0\.0\.1:\d+ already\n",
+    "option": r"ringbolt: rsetsockopt of rsocket \d+: ENOPROTOOPT ",
+    "control-message": r"ringbolt: rsendmsg of rsocket \d+: EOPNOTSUPP .*\n  why: rsendmsg knows no such flag",
+    "no-room-for-address": r"ringbolt: rgetpeername of rsocket \d+: EFAULT ",
+    "after-shutdown": r"ringbolt: rsend of rsocket \d+: EPIPE .*\n  why: it is connected to 127\.0\.0\.1:\d+; nothing more can be sent",
+    "datagram-to-nobody": r"ringbolt: rsend of rsocket \d+: EDESTADDRREQ ",
+    "datagram-too-long": r"ringbolt: rsendto of rsocket \d+: EMSGSIZE ",
+}
+
+
 class Failures(CommandCase):
     waited = {}
 
     def setUp(self):
         super().setUp()
-        self.documents, self.network, self.mistakes, self.failures, self.optimized, self.cm, self.waits = command.EXTRA
+        self.documents, self.network, self.mistakes, self.failures, self.optimized, self.cm, self.rsockets, self.waits = command.EXTRA
         library = pathlib.Path(command.RINGBOLT).resolve().parent.parent / "lib/ringbolt"
         self.environment["LD_LIBRARY_PATH"] = str(library)
 
@@ -193,7 +210,8 @@ class Failures(CommandCase):
     def test_nothing_is_said_where_nothing_is_wrong(self):
         for is_on_network in (False, True):
             self.assertEqual("".join(self.parts(self.run_program(self.failures, "right", is_on_network=is_on_network).stderr).values()), "")
-        self.assertEqual(self.run_program(self.cm, "right").stderr, "")
+        for program in (self.cm, self.rsockets):
+            self.assertEqual(self.run_program(program, "right").stderr, "")
         self.assertEqual(self.wait_in_vain()["server"][1], "", "its receive is posted")
 
     def test_no_file_is_left(self):
@@ -201,16 +219,23 @@ class Failures(CommandCase):
         self.assertEqual(list(self.root.rglob("explanations")), [])
 
     def test_connections(self):
-        done = self.run_program(self.cm)
+        self.check_calls(self.cm, CM, "wrong")
+
+    def test_rsockets(self):
+        self.check_calls(self.rsockets, RSOCKETS, r"\w+")
+
+    def check_calls(self, program, cases, function):
+        done = self.run_program(program)
         lines = dict(line.split() for line in done.stdout.splitlines())
         parts = self.parts(done.stderr)
-        self.assertEqual(list(parts), list(CM))
-        for name, words in CM.items():
+        self.assertEqual(list(parts), list(cases))
+        source = os.path.basename(program).removeprefix("explain_")
+        for name, words in cases.items():
             with self.subTest(name):
                 said = self.check_form(parts[name], name)
                 self.assertEqual(len(said), 1, parts[name])
                 self.assertRegex(said[0], words)
-                self.assertRegex(said[0], rf"at cm_failures\.c:{lines[name]} in wrong\(\)")
+                self.assertRegex(said[0], rf"at {source}\.c:{lines[name]} in {function}\(\)")
 
     def wait_in_vain(self):
         if self.waited:
@@ -230,7 +255,7 @@ class Failures(CommandCase):
                 self.assertRegex(said, words.replace("{line}", out.split()[1]))
 
     def all_rows(self):
-        texts = [self.run_program(program).stderr for program in (self.mistakes, self.failures, self.cm)]
+        texts = [self.run_program(program).stderr for program in (self.mistakes, self.failures, self.cm, self.rsockets)]
         rows = {}
         for text in (*texts, *(said for _, said in self.wait_in_vain().values())):
             for paragraph in PARAGRAPH.findall(text):

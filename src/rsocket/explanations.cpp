@@ -1,0 +1,119 @@
+#include "rsocket/explanations.h"
+
+#include <fcntl.h>
+
+#include <array>
+#include <cstring>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "base/explain.h"
+
+namespace ringbolt::rsocket {
+namespace {
+
+using base::Explanation;
+
+std::string text_of_address(const base::Result<Address>& address) {
+  if (!address) {
+    return {};
+  }
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool is_ipv4 = address->family() == AF_INET;
+  const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address->storage);
+  const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address->storage);
+  ::inet_ntop(address->family(), is_ipv4 ? static_cast<const void*>(&ipv4.sin_addr) : &ipv6.sin6_addr, text.data(),
+              text.size());
+  return fmt::format(is_ipv4 ? "{}:{}" : "[{}]:{}", text.data(), ntohs(is_ipv4 ? ipv4.sin_port : ipv6.sin6_port));
+}
+
+/// What the program can find out by itself about the socket, in words.
+std::string state_of(Socket& socket) {
+  if (const auto peer = socket.peer_name()) {
+    return "connected to " + text_of_address(peer);
+  }
+  const auto own = socket.own_name();
+  return own && reinterpret_cast<const sockaddr_in&>(own->storage).sin_port != 0  // of both families it is there
+             ? "bound to " + text_of_address(own) + ", and not connected"
+             : "neither bound nor connected";
+}
+
+Explanation why_no_socket(int descriptor) {
+  const bool is_open = ::fcntl(descriptor, F_GETFD) >= 0;
+  return {fmt::format("{} is {}", descriptor,
+                      is_open ? "a descriptor of something else, and no rsocket" : "no descriptor that is open"),
+          "give what rsocket or raccept has returned, until rclose; other descriptors take the calls without r"};
+}
+
+Explanation why_of(int error, std::string_view call, Socket& socket) {
+  const std::string state = state_of(socket);
+  switch (error) {
+    case ENOTCONN:
+      return {"it is " + state,
+              "call rconnect first and let it end (one that doesn't block has when rpoll says POLLOUT), or take the "
+              "rsocket that raccept returns"};
+    case EISCONN:
+      return {"it is " + state + " already", "go on with this connection, or make an rsocket for another one"};
+    case EPIPE:
+      return {"it is " + state + "; nothing more can be sent: rshutdown was called here, or the peer has closed",
+              "send before rshutdown(SHUT_WR), and stop when rrecv returns 0"};
+    case ECONNRESET:
+      return {"the connection broke: the peer's process has ended without rclose, or nothing reaches it any more",
+              "look at the peer's output, then connect anew"};
+    case ETIMEDOUT:
+      return {"the peer has not answered within the time that the options allow",
+              "see that its program gets on and that its cable is in, or raise TCP_KEEPIDLE"};
+    case EADDRINUSE:
+      return {"another rsocket listens at that port",
+              "end the other program, or take another port; 0 gives a free one"};
+    case EADDRNOTAVAIL:
+    case ENODEV:
+      return {"no RDMA device has that address", "take an address that `ringbolt devices` shows, or 0.0.0.0"};
+    case EDESTADDRREQ:
+      return {"it is " + state + ", and the call names nobody", "give rsendto an address, or call rconnect before"};
+    case EMSGSIZE:
+      return {"the datagram has more bytes than one packet of the device carries",
+              "send less at once; the port's active_mtu less 40 fits everywhere"};
+    case EFAULT:
+      return {"a pointer that has to be there is NULL", "give room for the answer, and for its length"};
+    case ENOPROTOOPT:
+      return {"there is no option of that level and number", "docs/rsockets.md has those that there are"};
+    case EDOM:
+      return {"the value is out of the option's range", "give seconds and microseconds below 1000000, none negative"};
+    case EOPNOTSUPP:
+      return {fmt::format("{} knows no such flag, command or control message, or not for this type of rsocket", call),
+              "leave it out; docs/rsockets.md has what there is"};
+    case EINVAL:
+      return {"it is " + state + "; an argument is none that the call takes, or it comes in another order",
+              "give a whole sockaddr_in or sockaddr_in6; call rbind, rlisten, raccept, or rconnect, in this order"};
+    default:
+      return {fmt::format("{} ({}); it is {}", std::strerror(error), error, state),
+              "look at what was said before this, of rdma_cm or the verbs"};
+  }
+}
+
+/// The connection manager's event has said it, with the same place in the program and more numbers.
+bool is_told_of_event(int error, std::string_view call) {
+  return call == "rconnect" && (error == ECONNREFUSED || error == ETIMEDOUT || error == ECONNABORTED ||
+                                error == EHOSTUNREACH || error == ENETUNREACH);
+}
+
+}  // namespace
+
+int refuse(int error, const char* call, int descriptor, Socket* socket) noexcept {
+  const bool is_to_wait = error == EAGAIN || error == EINPROGRESS || error == EALREADY || error == EINTR;
+  if (!is_to_wait && !is_told_of_event(error, call)) {
+    base::when_explaining([&] {
+      base::Incident incident;
+      incident.call = call;
+      incident.object = fmt::format("rsocket {}", descriptor);
+      incident.error = error;
+      base::explain(incident, socket == nullptr ? why_no_socket(descriptor) : why_of(error, call, *socket));
+    });
+  }
+  errno = error;
+  return -1;
+}
+
+}  // namespace ringbolt::rsocket
