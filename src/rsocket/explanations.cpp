@@ -25,7 +25,8 @@ std::string text_of_address(const base::Result<Address>& address) {
   const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address->storage);
   ::inet_ntop(address->family(), is_ipv4 ? static_cast<const void*>(&ipv4.sin_addr) : &ipv6.sin6_addr, text.data(),
               text.size());
-  return fmt::format(is_ipv4 ? "{}:{}" : "[{}]:{}", text.data(), ntohs(is_ipv4 ? ipv4.sin_port : ipv6.sin6_port));
+  return is_ipv4 ? fmt::format("{}:{}", text.data(), ntohs(ipv4.sin_port))
+                 : fmt::format("[{}]:{}", text.data(), ntohs(ipv6.sin6_port));
 }
 
 /// What the program can find out by itself about the socket, in words.
@@ -65,7 +66,7 @@ Explanation why_of(int error, std::string_view call, Socket& socket) {
       return {"the peer has not answered within the time that the options allow",
               "see that its program gets on and that its cable is in, or raise TCP_KEEPIDLE"};
     case EADDRINUSE:
-      return {"another rsocket listens at that port",
+      return {"another socket has that address and port",
               "end the other program, or take another port; 0 gives a free one"};
     case EADDRNOTAVAIL:
     case ENODEV:
@@ -93,18 +94,39 @@ Explanation why_of(int error, std::string_view call, Socket& socket) {
   }
 }
 
-/// The connection manager's event has said it, with the same place in the program and more numbers.
-bool is_told_of_event(int error, std::string_view call) {
-  return call == "rconnect" && (error == ECONNREFUSED || error == ETIMEDOUT || error == ECONNABORTED ||
-                                error == EHOSTUNREACH || error == ENETUNREACH);
+bool is_stream(Socket& socket) {
+  int type = 0;
+  socklen_t length = sizeof type;
+  return socket.get_option(SOL_SOCKET, SO_TYPE, &type, &length) && type == SOCK_STREAM;
+}
+
+/// The connection manager beneath a stream has said it, with the same place in the program and more numbers: by its
+/// event, or where it refused a call of ours.
+bool is_told_beneath(int error, std::string_view call, Socket& socket) {
+  switch (error) {
+    case EADDRINUSE:
+    case EADDRNOTAVAIL:
+      return (call == "rbind" || call == "rlisten" || call == "rconnect") && is_stream(socket);
+    case ECONNREFUSED:
+    case ETIMEDOUT:
+    case ECONNABORTED:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return call == "rconnect" && is_stream(socket);
+    default:
+      return false;
+  }
 }
 
 }  // namespace
 
 int refuse(int error, const char* call, int descriptor, Socket* socket) noexcept {
   const bool is_to_wait = error == EAGAIN || error == EINPROGRESS || error == EALREADY || error == EINTR;
-  if (!is_to_wait && !is_told_of_event(error, call)) {
+  if (!is_to_wait) {
     base::when_explaining([&] {
+      if (socket != nullptr && is_told_beneath(error, call, *socket)) {
+        return;
+      }
       base::Incident incident;
       incident.call = call;
       incident.object = fmt::format("rsocket {}", descriptor);

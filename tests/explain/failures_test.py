@@ -140,7 +140,7 @@ RSOCKETS = {
     "closed": r"ringbolt: rclose of rsocket \d+: EBADF ",
     "not-connected": r"ringbolt: rwrite of rsocket \d+: ENOTCONN .*\n  why: it is neither bound nor connected\n",
     "nobody-listens": r"ringbolt: RDMA_CM_EVENT_REJECTED of the connection to 127\.0\.0\.1:\d+: status 8",
-    "port-taken": r"ringbolt: r(bind|listen) of rsocket \d+: EADDRINUSE .*\n  why: another rsocket listens at that port\n",
+    "port-taken": r"ringbolt: rdma_bind_addr: EADDRINUSE ",
     "connected-twice": r"ringbolt: rconnect of rsocket \d+: EISCONN .*\n  why: it is connected to 127\.0\.0\.1:\d+ already\n",
     "option": r"ringbolt: rsetsockopt of rsocket \d+: ENOPROTOOPT ",
     "control-message": r"ringbolt: rsendmsg of rsocket \d+: EOPNOTSUPP .*\n  why: rsendmsg knows no such flag",
@@ -148,6 +148,7 @@ RSOCKETS = {
     "after-shutdown": r"ringbolt: rsend of rsocket \d+: EPIPE .*\n  why: it is connected to 127\.0\.0\.1:\d+; nothing more can be sent",
     "datagram-to-nobody": r"ringbolt: rsend of rsocket \d+: EDESTADDRREQ ",
     "datagram-too-long": r"ringbolt: rsendto of rsocket \d+: EMSGSIZE ",
+    "datagram-port-taken": r"ringbolt: rbind of rsocket \d+: EADDRINUSE .*\n  why: another socket has that address and port\n",
 }
 
 

@@ -75,7 +75,13 @@ int main(int argc, char** argv) {
     const int datagrams = new_socket(SOCK_DGRAM);
     REFUSED("datagram-to-nobody", rsend(datagrams, &letter, 1, 0), EDESTADDRREQ);
     REFUSED("datagram-too-long", rsendto(datagrams, much, sizeof much, 0, (struct sockaddr*)&own, sizeof own), EMSGSIZE);
-    NEED(!rclose(datagrams));
+    struct sockaddr_in taken = own;
+    const int first = new_socket(SOCK_DGRAM);
+    taken.sin_port = 0;
+    length = sizeof taken;
+    NEED(!rbind(first, (struct sockaddr*)&taken, sizeof taken) && !rgetsockname(first, (struct sockaddr*)&taken, &length));
+    REFUSED("datagram-port-taken", rbind(datagrams, (struct sockaddr*)&taken, sizeof taken), EADDRINUSE);
+    NEED(!rclose(first) && !rclose(datagrams));
     fprintf(stderr, "== end\n");
   }
   return 0;
