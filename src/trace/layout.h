@@ -14,7 +14,6 @@ inline constexpr size_t kPageBytes = 4096;
 inline constexpr size_t kQueuePairs = 512;
 inline constexpr size_t kPlaces = 256;
 inline constexpr size_t kWords = 128;
-inline constexpr uint64_t kNumbersAtATime = 16;  ///< of records; a thread that ends leaves those that it did not use
 
 enum class Kind : uint8_t {
   none,
@@ -139,7 +138,7 @@ struct FileHead {
   std::array<char, 64> program;
   std::array<char, 64> cluster;
   std::array<char, 16> node;
-  alignas(64) std::atomic<uint64_t> records;  ///< numbers that were taken, ever
+  alignas(64) std::atomic<uint64_t> records;  ///< begun, ever
   alignas(64) std::atomic<uint64_t> words;    ///< likewise
 };
 

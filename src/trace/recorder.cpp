@@ -24,11 +24,8 @@
 namespace ringbolt::trace {
 
 constinit std::atomic<Recorder*> active{nullptr};
-constinit thread_local TakenNumbers taken_numbers;
 
 namespace {
-
-constinit std::atomic<uint64_t> next_recorder{1};
 
 constexpr size_t kProbes = 8;  // places that a queue pair or an address may have
 
@@ -98,7 +95,6 @@ std::unique_ptr<Recorder> Recorder::open(const Options& options) {
 
 Recorder::Recorder(std::string path, void* memory, uint64_t bytes)
     : path_(std::move(path)),
-      number_(next_recorder.fetch_add(1, std::memory_order_relaxed)),
       memory_(memory),
       bytes_(bytes),
       head_(static_cast<FileHead*>(memory)),
@@ -127,12 +123,6 @@ Moment Recorder::moment() const noexcept {
     }
   }
   return best;
-}
-
-void Recorder::take_numbers(TakenNumbers& taken) noexcept {
-  taken.next = head_->records.fetch_add(kNumbersAtATime, std::memory_order_relaxed);
-  taken.end = taken.next + kNumbersAtATime;
-  taken.recorder = number_;
 }
 
 void Recorder::record(const Record& what) noexcept {

@@ -11,19 +11,8 @@
 #include "trace/layout.h"
 
 /// Hot path, where something is recorded: no allocation, lock or system call, but for a call from a place in the
-/// program that was not seen before. Threads share one atomic count of records, and take some numbers of it at a time:
-/// an atomic addition for each would be a third of what a record costs.
+/// program that was not seen before. Threads share one atomic count, whose number each record takes.
 namespace ringbolt::trace {
-
-/// Numbers of records that a thread has taken and not used yet.
-struct TakenNumbers {
-  uint64_t recorder = 0;  ///< whose; 0: nobody's
-  uint64_t next = 0;
-  uint64_t end = 0;
-};
-/// The caller's. Its place is known when the library is loaded (no call to find it), in the few hundred bytes that the
-/// loader keeps free for libraries that come late.
-extern constinit thread_local TakenNumbers taken_numbers __attribute__((tls_model("initial-exec")));
 
 /// A timeline of what this process does with its queue pairs, in a mapped file: a ring that overwrites its oldest
 /// records, and that outlives the process, however it ends. Thread-safe; threads wait for nobody.
@@ -52,13 +41,7 @@ class Recorder {
     uint64_t salt;
   };
   Slot begin() noexcept {
-    TakenNumbers& taken = taken_numbers;
-    // Others may have gone all the way round since: what is old must not be written over what is new.
-    if (taken.next == taken.end || taken.recorder != number_ ||
-        head_->records.load(std::memory_order_relaxed) - taken.next > mask_ + 1) [[unlikely]] {
-      take_numbers(taken);
-    }
-    const uint64_t index = taken.next++;
+    const uint64_t index = head_->records.fetch_add(1, std::memory_order_relaxed);
     return {ring_[index & mask_], salt_of(index)};
   }
   static void finish(const Slot& slot, uint64_t ticks) noexcept {
@@ -115,11 +98,9 @@ class Recorder {
   static size_t place_of_address(uint64_t address) { return (address ^ address >> 8U) % kPlaces; }
   [[gnu::cold, gnu::noinline]] PlaceEntry* add_place(uint64_t address, bool may_be_wrapper = false) noexcept;
   [[gnu::cold, gnu::noinline]] uint64_t place_of_new_call(uint64_t returns_to, const void* frame) noexcept;
-  [[gnu::cold, gnu::noinline]] void take_numbers(TakenNumbers& taken) noexcept;
   Moment moment() const noexcept;
 
   const std::string path_;
-  const uint64_t number_;  ///< no other one of the process has it
   void* const memory_;
   const uint64_t bytes_;
   FileHead* const head_;
