@@ -87,7 +87,7 @@ def count(options, programs):
     for side in options.only:
         try:
             figures[side] = programs.figures(side, options.kinds)
-            if side == "ours" and options.counter == "callgrind" and not (options.set_budget or options.record):
+            if side == "ours" and options.counter == "callgrind" and not (options.set_budget or options.variables):
                 recount(programs, figures[side], budget.load()["instructions"])
         except CountError as problem:
             if side == "ours":
@@ -138,7 +138,10 @@ def parse(arguments):
     parser.add_argument("--counter", choices=("callgrind", "processor"), default="callgrind",
                         help="processor: its own counter of instructions, where the kernel gives it; no budget is for it")
     parser.add_argument("--system-calls", action="store_true", help="count those of ours, too: as root")
-    parser.add_argument("--record", action="store_true", help="of programs that record (RINGBOLT_RECORD); no budget is for it")
+    parser.add_argument("--record", dest="variables", action="append_const", const=("RINGBOLT_RECORD", "on"), default=[],
+                        help="of programs that record (RINGBOLT_RECORD); no budget is for it")
+    parser.add_argument("--explain", dest="variables", action="append_const", const=("RINGBOLT_EXPLAIN", "on"),
+                        help="of programs whose failures are explained, which records as well; likewise")
     parser.add_argument("--json", metavar="FILE", help="all figures")
     parser.add_argument("--markdown", action="store_true", help="the table for a document")
     parser.add_argument("--keep", metavar="FOLDER", help="keep callgrind's dumps there: callgrind_annotate shows where instructions go")
@@ -161,7 +164,7 @@ def main(arguments):
         print("skip: valgrind is not installed")
         return 77
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # by way of what cleans up
-    programs = Programs(options.build, options.counter, options.keep, {"RINGBOLT_RECORD": "on"} if options.record else {})
+    programs = Programs(options.build, options.counter, options.keep, dict(options.variables))
     try:
         figures, calls = count(options, programs)
     except CountError as problem:
@@ -176,7 +179,7 @@ def main(arguments):
             json.dump({"made_with": budget.made_with(options.build), "counter": options.counter,
                        "instructions": {side: {name: vars(one) for name, one in found.items()}
                                         for side, found in figures.items()}, "system_calls": calls}, file, indent=2)
-    return judge(options, figures["ours"]) if "ours" in figures and not options.record else 0
+    return judge(options, figures["ours"]) if "ours" in figures and not options.variables else 0
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ void QueuePairNotes::note_receives(uint32_t posted, const base::CallSite& site) 
   for (uint32_t i = 0; i < posted; ++i) {
     receives_[receives_posted_++ % receives_.size()] = site;
   }
-  last_receive_ns_ = posted == 0 ? last_receive_ns_ : base::now_ns();
+  last_receive_ns_ = posted == 0 ? last_receive_ns_ : base::coarse_now_ns();
 }
 
 base::CallSite QueuePairNotes::taken_receive(uint32_t behind) const {

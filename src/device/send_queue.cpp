@@ -182,9 +182,9 @@ int SendQueue::append_list(ibv_send_wr*& wr) {
   return base::caught_errno();  // to name the request as well would cost the hot path two registers
 }
 
-int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) try {
+[[gnu::flatten]] int SendQueue::post_noted(ibv_send_wr* wr, ibv_send_wr** bad, const base::CallSite& site) try {
   const SendGuard guard(core_.locks);
-  const uint64_t now = base::now_ns();
+  const uint64_t now = base::coarse_now_ns();
   uint32_t at = core_.sends.tail.load(std::memory_order_relaxed);
   uint32_t room = slots() - core_.sends.unfinished();
   for (const ibv_send_wr* one = wr; one != nullptr && room > 0; one = one->next, --room) {
