@@ -85,10 +85,12 @@ namespace {
 [[gnu::always_inline]] inline int explained_poll_cq(ibv_cq* cq, int count, ibv_wc* wc) {
   const int got = poll_cq(cq, count, wc);
   device::Waiters& pollers = Cq::of(cq).impl->pollers();
-  if (got == 0) {
+  if (got != 0) {
+    device::Waiters::count(pollers.answers);
+  } else if (pollers.wants_site(__builtin_return_address(0))) {
     pollers.note(RINGBOLT_OWN_CALL_SITE());
   } else {
-    pollers.answers.fetch_add(1, std::memory_order_relaxed);
+    device::Waiters::count(pollers.waits);
   }
   return got;
 }
