@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <random>
