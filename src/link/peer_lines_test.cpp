@@ -16,11 +16,16 @@
 namespace ringbolt::link {
 namespace {
 
-using testing::Recorder;
 using testing::marked_memfd;
+using testing::Recorder;
 
 constexpr uint32_t kOurSlot = 3;
 constexpr uint32_t kTheirSlot = 4;
+
+/// Those of a message.
+std::span<const int> gifts_of(const Message& message, const std::vector<int>& all) {
+  return std::span(all).subspan(std::holds_alternative<Hello>(message) ? 0 : 2).first(descriptor_count(message));
+}
 
 /// The lines of a process, and callers who say what a test tells them to.
 class PeerLinesTest : public ::testing::Test {
@@ -31,12 +36,10 @@ class PeerLinesTest : public ::testing::Test {
     lines_.take(base::UniqueFd(ends[0]));
     return base::UniqueFd(ends[1]);
   }
-  std::vector<int> gifts(size_t count) const {
-    const std::vector<int> all{bell_.get(), table_.get(), memory_.get(), memory_.get()};
-    return {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count)};
-  }
+  /// What may go along: three for a Hello, and behind these two for any other message.
+  std::vector<int> gifts() const { return {bell_.get(), table_.get(), memory_.get(), memory_.get(), memory_.get()}; }
   void say(const base::UniqueFd& fd, const Message& message) const {
-    send_datagram(fd.get(), EncodedMessage(message).bytes(), gifts(descriptor_count(message)));
+    send_datagram(fd.get(), EncodedMessage(message).bytes(), gifts_of(message, gifts()));
   }
   /// Serves every event once; how many there were.
   size_t serve() {
@@ -60,7 +63,8 @@ class PeerLinesTest : public ::testing::Test {
   Recorder seen_;
   PeerTable peers_;
   PeerEvents events_;
-  const Greeting greeting_{EncodedMessage(Hello{kOurSlot, 77, 0, 0}), {bell_.get(), table_.get(), memory_.get()}, false};
+  const Greeting greeting_{
+      EncodedMessage(Hello{kOurSlot, 77, 0, 0}), {bell_.get(), table_.get(), memory_.get()}, false};
   PeerLines lines_{seen_, peers_, events_, greeting_, kOurSlot};
 };
 
@@ -104,8 +108,8 @@ struct LineModel {
 /// One message, proper or not, to the connection and to the model.
 void say_something(uint32_t choice, int fd, const std::vector<int>& gifts, LineModel& model) {
   const auto send = [&](const Message& message, int missing = 0) {
-    const size_t count = descriptor_count(message) - static_cast<size_t>(missing);
-    send_datagram(fd, EncodedMessage(message).bytes(), std::span(gifts).first(count));
+    const std::span<const int> whole = gifts_of(message, gifts);
+    send_datagram(fd, EncodedMessage(message).bytes(), whole.first(whole.size() - static_cast<size_t>(missing)));
   };
   const auto hear_hello = [&](bool is_allowed) {
     if (!is_allowed) {
@@ -171,14 +175,14 @@ TEST_F(PeerLinesTest, whatever_order_things_are_said_in_the_rules_hold) {
     base::UniqueFd fd = caller();
     LineModel model;
     if (random() % 4 != 0) {
-      say_something(0, fd.get(), gifts(4), model);
+      say_something(0, fd.get(), gifts(), model);
     }
-    for (uint32_t words = random() % 12; words > 0 && !model.is_dropped; --words) {
-      const uint32_t choice = random() % 10 == 0 ? random() % kMaxMessageBytes : random() % 12;
+    for (size_t words = random() % 12; words > 0 && !model.is_dropped; --words) {
+      const auto choice = static_cast<uint32_t>(random() % (random() % 10 == 0 ? kMaxMessageBytes : 12));
       if (choice == 1 && !model.has_said_hello) {
         continue;  // a first Hello of any incarnation is a Hello
       }
-      say_something(choice, fd.get(), gifts(4), model);
+      say_something(choice, fd.get(), gifts(), model);
       if (random() % 2 == 0) {
         serve_all();
       }
@@ -201,12 +205,15 @@ TEST_F(PeerLinesTest, whatever_order_things_are_said_in_the_rules_hold) {
 }
 
 TEST_F(PeerLinesTest, leave_no_descriptor_of_whom_they_have_dropped) {
+  constexpr std::array<std::byte, 3> kNothing{};
+  const std::vector<int> all = gifts();
   const size_t before = testing::open_descriptors();
   for (int i = 0; i < 50; ++i) {
     base::UniqueFd fd = caller();
     say(fd, Hello{kTheirSlot, 1, 0, 0});
     say(fd, testing::numbered_offer(1));
-    send_datagram(fd.get(), {}, gifts(4));  // with descriptors, and no message
+    send_datagram(fd.get(), std::span(kNothing),
+                  std::span(all).first(kMaxDescriptors));  // with descriptors, and no message
     serve_all();
     seen_ = {};  // and with it the peers that a program has let go
   }

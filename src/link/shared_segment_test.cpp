@@ -19,18 +19,19 @@ namespace {
 base::UniqueFd duplicate_of(int fd) { return base::UniqueFd(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
 TEST(SharedSegment, is_one_memory_for_all_who_map_it_and_never_shrinks) {
-  constexpr size_t kBytes = 5000;  // no multiple of a page
-  auto mine = SharedSegment::create("test", kBytes);
+  constexpr size_t kSharedBytes = 5000;  // no multiple of a page
+  auto mine = SharedSegment::create("test", kSharedBytes);
   ASSERT_TRUE(mine);
   const base::UniqueFd fd = duplicate_of(mine->descriptor());
-  EXPECT_TRUE(std::all_of(mine->data(), mine->data() + kBytes, [](std::byte one) { return one == std::byte{0}; }));
-  auto reader = SharedSegment::map(fd, kBytes, false);
-  auto writer = SharedSegment::map(fd, kBytes, true);
+  EXPECT_TRUE(
+      std::all_of(mine->data(), mine->data() + kSharedBytes, [](std::byte one) { return one == std::byte{0}; }));
+  auto reader = SharedSegment::map(fd, kSharedBytes, false);
+  auto writer = SharedSegment::map(fd, kSharedBytes, true);
   ASSERT_TRUE(reader && writer);
   EXPECT_EQ(reader->descriptor(), -1);
-  mine->data()[kBytes - 1] = std::byte{7};
+  mine->data()[kSharedBytes - 1] = std::byte{7};
   writer->data()[0] = std::byte{9};
-  EXPECT_EQ(reader->data()[kBytes - 1], std::byte{7});
+  EXPECT_EQ(reader->data()[kSharedBytes - 1], std::byte{7});
   EXPECT_EQ(mine->data()[0], std::byte{9});
   // A peer that could take the end away would kill us with SIGBUS.
   EXPECT_NE(ftruncate(fd.get(), 0), 0);
@@ -45,7 +46,8 @@ TEST(SharedSegment, a_length_that_is_not_the_files_is_refused) {
   const auto mine = SharedSegment::create("test", 8192);
   ASSERT_TRUE(mine);
   const base::UniqueFd fd = duplicate_of(mine->descriptor());
-  for (const size_t length : {size_t{0}, size_t{1}, size_t{4096}, size_t{8191}, size_t{8193}, size_t{12288}, SIZE_MAX}) {
+  for (const size_t length :
+       {size_t{0}, size_t{1}, size_t{4096}, size_t{8191}, size_t{8193}, size_t{12288}, SIZE_MAX}) {
     const auto mapped = SharedSegment::map(fd, length, false);
     ASSERT_FALSE(mapped) << length;
     EXPECT_EQ(mapped.error().value, EINVAL);

@@ -187,9 +187,7 @@ class HostileForwarding : public UdpForwarding {
     good_.resize(kHeaderBytes + 64);
     EXPECT_EQ(recv(socket_.get(), good_.data(), good_.size(), 0), static_cast<ssize_t>(good_.size()));
   }
-  SocketAddress at(uint32_t slot) const {
-    return *socket_address(folder_.path(), -1, std::to_string(slot) + ".udp");
-  }
+  SocketAddress at(uint32_t slot) const { return *socket_address(folder_.path(), -1, std::to_string(slot) + ".udp"); }
   void send(const std::vector<std::byte>& bytes, uint32_t slot) const {
     const SocketAddress to = at(slot);
     EXPECT_EQ(sendto(socket_.get(), bytes.data(), bytes.size(), 0, to.get(), to.length),
@@ -239,7 +237,7 @@ TEST_F(HostileForwarding, whatever_comes_is_packets_of_a_sound_length_or_refused
     std::mt19937 random(seed);
     std::vector<std::byte> bytes = good_;
     bytes.resize(kHeaderBytes + random() % 200);
-    for (uint32_t changes = 1 + random() % 3; changes > 0; --changes) {
+    for (size_t changes = 1 + random() % 3; changes > 0; --changes) {
       bytes[8 + random() % (bytes.size() - 8)] = static_cast<std::byte>(random());
     }
     send(bytes, 1);

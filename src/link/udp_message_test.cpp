@@ -61,7 +61,7 @@ TEST(UdpMessageHeader, tells_the_kernel_this_path_and_nothing_of_the_one_before)
   UdpMessageHeader message;  // used again and again, as a batch does: nothing is cleared in between
   for (int i = 0; i < 1000; ++i) {
     const bool is_ipv4 = random() % 2 == 0;
-    UdpPath path{some_address(is_ipv4, random), some_address(is_ipv4, random), random() % 3,
+    UdpPath path{some_address(is_ipv4, random), some_address(is_ipv4, random), static_cast<uint32_t>(random() % 3),
                  static_cast<uint8_t>(random() % 2 == 0 ? 0 : random())};
     const auto port = static_cast<uint16_t>(random());
     const auto segment_bytes = static_cast<uint16_t>(random() % 2 == 0 ? 0 : random() % 4225);
@@ -101,7 +101,7 @@ TEST(UdpMessageHeader, tells_the_kernel_this_path_and_nothing_of_the_one_before)
 
 TEST(UdpMessageHeader, link_local_destinations_alone_have_a_scope) {
   // RFC 4291, 2.5.6: fe80::/10.
-  for (const auto [second, has_scope] : {std::pair{0x7fU, false}, {0x80U, true}, {0xbfU, true}, {0xc0U, false}}) {
+  for (const auto& [second, has_scope] : {std::pair{0x7fU, false}, {0x80U, true}, {0xbfU, true}, {0xc0U, false}}) {
     UdpPath path;
     path.destination = {0xfe, static_cast<uint8_t>(second)};
     path.destination[15] = 1;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <random>
@@ -62,7 +63,7 @@ TEST(UdpReceive, each_packet_of_whatever_comes_is_delivered_or_counted) {
       for (size_t at = 0; at < bytes.size(); at += segment) {
         const std::span<std::byte> packet = std::span(bytes).subspan(at, std::min(segment, bytes.size() - at));
         if (packet.size() >= 8 && random() % 2 == 0) {
-          const uint32_t qpn = random() % 8 == 0 ? 1 : qpn_of(kReceiver + random() % 2);
+          const uint32_t qpn = random() % 8 == 0 ? 1 : qpn_of(kReceiver + (random() % 2 == 0 ? 0 : 1));
           for (size_t i = 0; i < 3; ++i) {
             packet[5 + i] = static_cast<std::byte>(qpn >> (16 - 8 * i));
           }
@@ -72,7 +73,7 @@ TEST(UdpReceive, each_packet_of_whatever_comes_is_delivered_or_counted) {
         }
         ++sent;
       }
-      sent += bytes.empty() ? 1 : 0;  // an empty datagram is a runt
+      sent += bytes.empty() ? 1U : 0U;  // an empty datagram is a runt
       senders[seed % 2].send(bytes, bytes.size() > segment ? static_cast<int>(segment) : 0);
       std::vector<std::vector<std::byte>> got;
       const auto sink = [&](const UdpEndpoint::Arrived& arrived) {
@@ -83,9 +84,9 @@ TEST(UdpReceive, each_packet_of_whatever_comes_is_delivered_or_counted) {
       ASSERT_EQ(got, wanted) << "seed " << seed;
     }
     const UdpCounters counters = endpoint->counters();
-    EXPECT_EQ(counters.received_packets + counters.dropped_runts + counters.dropped_oversize +
-                  counters.dropped_strangers,
-              sent);
+    EXPECT_EQ(
+        counters.received_packets + counters.dropped_runts + counters.dropped_oversize + counters.dropped_strangers,
+        sent);
     EXPECT_GT(counters.dropped_oversize, 0U);
     EXPECT_GT(counters.dropped_runts, 0U);
   });
