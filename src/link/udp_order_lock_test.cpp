@@ -44,7 +44,7 @@ TEST(UdpOrderLock, a_damaged_file_is_no_order_and_can_be_written_anew) {
   order.families[0].append({1, 2, 3, true});
   const std::string whole = order.emit();
   const std::string path = folder.path() + "/udp-1.order";
-  for (size_t kept = 1; kept < whole.size(); ++kept) {  // a writer that died in the middle, or a full disk
+  for (size_t kept = 1; kept + 1 < whole.size(); ++kept) {  // a writer that died in the middle, or a full disk
     std::ofstream(path) << whole.substr(0, kept);
     EXPECT_EQ(UdpOrderLock(directory.get(), 1, 0).read(), std::nullopt) << kept;
   }

@@ -3,7 +3,12 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <climits>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "link/rendezvous_test_support.h"
 
@@ -31,6 +36,21 @@ bool has_news(const UdpWatch& watch, int patience_ms = 0) {
   return poll(&waiting, 1, patience_ms) == 1;
 }
 bool awaits_news(const UdpWatch& watch) { return has_news(watch, static_cast<int>(kPatienceNs / 1'000'000)); }
+
+/// Whole seconds until the last timer of this process rings, as the kernel lists them; -1: none is armed.
+long longest_timer_s() {
+  long longest = -1;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream info(entry.path());
+    for (std::string line; std::getline(info, line);) {
+      long seconds = 0;
+      if (std::sscanf(line.c_str(), "it_value: (%ld,", &seconds) == 1) {
+        longest = std::max(longest, seconds);
+      }
+    }
+  }
+  return longest;
+}
 
 TEST(UdpWatch, tells_once_of_each_process_that_ends) {
   Sleeper one;
@@ -77,11 +97,10 @@ TEST(UdpWatch, rings_once_however_long_the_delay) {
   EXPECT_TRUE(awaits_news(watch));
   EXPECT_TRUE(watch.take_news());
   EXPECT_FALSE(has_news(watch));
-  watch.alarm_in(1001);  // more than the nanoseconds of a second
-  watch.alarm_in(2);     // the last wish counts
-  EXPECT_TRUE(awaits_news(watch));
   watch.alarm_in(1001);
-  EXPECT_TRUE(awaits_news(watch)) << "time itself is tested here: a second";
+  EXPECT_EQ(longest_timer_s(), 1) << "more than the nanoseconds of a second";
+  watch.alarm_in(1);  // the last wish counts
+  EXPECT_TRUE(awaits_news(watch));
 }
 
 }  // namespace
