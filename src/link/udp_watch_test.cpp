@@ -97,8 +97,8 @@ TEST(UdpWatch, rings_once_however_long_the_delay) {
   EXPECT_TRUE(awaits_news(watch));
   EXPECT_TRUE(watch.take_news());
   EXPECT_FALSE(has_news(watch));
-  watch.alarm_in(1001);
-  EXPECT_EQ(longest_timer_s(), 1) << "more than the nanoseconds of a second";
+  watch.alarm_in(2500);
+  EXPECT_GE(longest_timer_s(), 1) << "more than the nanoseconds of a second";
   watch.alarm_in(1);  // the last wish counts
   EXPECT_TRUE(awaits_news(watch));
 }
