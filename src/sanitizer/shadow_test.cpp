@@ -138,7 +138,7 @@ TEST_F(ShadowTest, a_fenced_send_of_what_a_read_brings_is_in_order) {
     start();
     write(0, "before");
     send(0, 6, IBV_WR_RDMA_READ);
-    send(0, 6, IBV_WR_SEND, IBV_SEND_SIGNALED | (is_fenced ? IBV_SEND_FENCE : 0U));
+    send(0, 6, IBV_WR_SEND, IBV_SEND_SIGNALED | (is_fenced ? unsigned{IBV_SEND_FENCE} : 0U));
     EXPECT_EQ(rules(), is_fenced ? Rules{} : Rules{"sent-and-received"});
     device.complete_send(IBV_WC_RDMA_READ, "behind");
     const auto sent = device.sends.front().pieces[0];
@@ -208,7 +208,7 @@ TEST_F(ShadowTest, send_queues_that_never_drain_or_run_over) {
   start("on", 4);
   device = {};
   for (int i = 0; i < 4; ++i) {
-    send(0, 8, IBV_WR_SEND, i == 1 ? IBV_SEND_SIGNALED : 0U);
+    send(0, 8, IBV_WR_SEND, i == 1 ? unsigned{IBV_SEND_SIGNALED} : 0U);
   }
   device.complete_send();
   device.complete_send();
