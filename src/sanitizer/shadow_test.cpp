@@ -364,6 +364,7 @@ TEST_F(ShadowTest, a_program_without_mistakes_sees_what_it_would_see_without_us)
   constexpr uint32_t kBytes = 100;  // no multiple of the poison's eight
   for (uint32_t seed = 0; seed < 40; ++seed) {
     std::mt19937 random(seed);
+    shadow.reset();
     device = {};
     start();
     std::array<bool, kPlaces> is_busy{};
