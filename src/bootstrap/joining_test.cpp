@@ -307,9 +307,8 @@ TEST(Joining, a_caller_that_finds_nobody_or_a_stranger_says_so) {
 }
 
 TEST(Joining, ranks_may_come_before_rank_0) {
-  Listening port = Listening::open("127.0.0.1", 0, "");
-  const uint16_t number = port.port;
-  port.sockets.clear();
+  Listening nobody = Listening::open("127.0.0.1", 0, "");
+  const uint16_t number = nobody.port;
   const auto config = [number](uint32_t rank) {
     return Config{.rank = rank, .n_ranks = 4, .host = "127.0.0.1", .port = number};
   };
@@ -317,8 +316,16 @@ TEST(Joining, ranks_may_come_before_rank_0) {
   for (const uint32_t rank : {3U, 2U, 1U}) {
     threads.emplace_back([&config, rank] { EXPECT_EQ(words_of(config(rank)), ""); });
   }
-  // They find nobody until one does: by then all have tried.
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // Each has tried, and found somebody who says nothing and goes; now nobody is there.
+  std::vector<base::UniqueFd> tries;
+  for (const uint64_t deadline = soon(); tries.size() < 3 && base::now_ns() < deadline;) {
+    pollfd waiting{nobody.sockets[0].get(), POLLIN, 0};
+    if (::poll(&waiting, 1, 60'000) == 1) {
+      tries.push_back(std::move(accept_from(nobody.sockets[0].get()).socket));
+    }
+  }
+  nobody.sockets.clear();
+  tries.clear();
   EXPECT_EQ(words_of(config(0)), "");
   for (std::thread& thread : threads) {
     thread.join();

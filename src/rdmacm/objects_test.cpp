@@ -119,6 +119,7 @@ TEST_F(IdTest, options_have_one_length_and_their_bounds) {
   Id& id = Id::of(c);
   EXPECT_EQ(id.ack_timeout, 31) << "what was refused has changed nothing";
   EXPECT_TRUE(id.reuses_address);
+  EXPECT_EQ(id.type_of_service, 0x60);
 }
 
 TEST_F(IdTest, family_only_is_settled_with_the_address) {
@@ -145,7 +146,7 @@ TEST_F(IdTest, port_spaces_choose_the_kind_of_queue_pair) {
     EXPECT_EQ(rdma_destroy_id(other), 0);
   }
   rdma_cm_id* none = nullptr;
-  EXPECT_EQ(rdma_create_id(&channel.c, &none, nullptr, static_cast<rdma_port_space>(0x7777)), -1);
+  EXPECT_EQ(rdma_create_id(&channel.c, &none, nullptr, static_cast<rdma_port_space>(0x1ff)), -1);
   EXPECT_EQ(errno, EINVAL);
   EXPECT_EQ(none, nullptr);
 }

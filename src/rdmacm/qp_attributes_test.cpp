@@ -117,7 +117,7 @@ TEST_F(QpSteps, have_their_time) {
   EXPECT_TRUE(qp_step(id, IBV_QPS_RTR)) << "who was asked knows the other from the start";
   id.handle = 0;
   EXPECT_FALSE(qp_step(id, IBV_QPS_RTR));
-  for (const ibv_qp_state state : {IBV_QPS_RESET, IBV_QPS_SQD, IBV_QPS_ERR, static_cast<ibv_qp_state>(99)}) {
+  for (const ibv_qp_state state : {IBV_QPS_RESET, IBV_QPS_SQD, IBV_QPS_ERR, IBV_QPS_UNKNOWN}) {
     EXPECT_FALSE(qp_step(id, state)) << state;
   }
 }
