@@ -205,12 +205,12 @@ std::optional<size_t> UdpEndpoint::receive(Sink&& sink, size_t max_datagrams, bo
   for (size_t i = 0; i < max_datagrams && next_datagram(); ++i) {
     uint16_t segment = 0;
     for (size_t offset = 0; offset < datagram_.bytes; ++segment) {
-      if (!is_mine(datagram_.packet_at(offset))) [[unlikely]] {
+      const std::span<const std::byte> packet = datagram_.packet_at(offset);
+      if (!is_mine(packet)) [[unlikely]] {
         offset += divert(offset);  // and those behind it that go the same way
         segment = static_cast<uint16_t>((offset - 1) / datagram_.segment_bytes);
         continue;
       }
-      const std::span<const std::byte> packet = datagram_.packet_at(offset);
       if (faults != nullptr) [[unlikely]] {
         pass_through(*faults, packet, segment);
         hand_over_late(sink);
