@@ -213,8 +213,7 @@ TEST(UdpFaults, more_frames_than_a_batch_has_room_for_leave_late_in_order_and_on
       }
     }
     std::vector<uint32_t> numbers;
-    for (const uint64_t deadline = base::now_ns() + kPatienceNs;
-         numbers.size() < kHeld && base::now_ns() < deadline;) {
+    for (const uint64_t deadline = base::now_ns() + kPatienceNs; numbers.size() < kHeld && base::now_ns() < deadline;) {
       batch.flush();
       endpoint->receive([&](const UdpEndpoint::Arrived& arrived) { numbers.push_back(number_of(arrived.packet)); }, 64,
                         true);
